@@ -1,0 +1,188 @@
+"""The command line: ``python -m helpers --help``."""
+
+import os
+import platform
+import shutil
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import click
+import yaml
+
+from helpers import places
+
+BUILD = places.ROOT / "_build"
+
+
+@contextmanager
+def plainly() -> Iterator[None]:
+    """Errors that the book foresees end in their message, not in a traceback."""
+    from helpers.corpora import CorpusError
+    from helpers.encoders import EncoderError
+    from helpers.notebooks import NotebookError
+    from helpers.results import ResultError
+
+    try:
+        yield
+    except (EncoderError, CorpusError, NotebookError, ResultError, FileNotFoundError) as error:
+        raise click.ClickException(str(error)) from None
+
+
+def since(start: float) -> str:
+    """Time passed, for people."""
+    seconds = round(time.perf_counter() - start)
+    return f"{seconds // 60} min {seconds % 60} s" if seconds >= 60 else f"{seconds} s"
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="attention-heads-book")
+def main() -> None:
+    """What do the attention heads of a BERT-like encoder look at, and which of them matter?"""
+
+
+@main.command()
+def models() -> None:
+    """List the models that need no hub, and whether they are on this machine."""
+    from helpers import encoders
+
+    for name, folder in encoders.available().items():
+        known = encoders.KNOWN[name]
+        click.echo(f"{name:8} {known.what}\n{'':8} {folder or 'not here yet: ' + known.how}")
+    click.echo(
+        "any      a Hugging Face hub id or a local folder with safetensors weights\n"
+        "         add @random for the control: same architecture, embeddings kept, other weights drawn anew"
+    )
+
+
+@main.command()
+@click.argument("name")
+def fetch(name: str) -> None:
+    """Bring a model onto this machine (NAME: mpnet). Resumable; every file is checked against its sha256."""
+    from helpers import encoders
+
+    with plainly():
+        click.echo(f"{name} is in {encoders.fetch(name)}")
+
+
+@main.command()
+@click.argument("chapter")
+@click.option("--model", help="Model to measure (default: that of the profile, minilm).")
+@click.option("--profile", type=click.Choice(["smoke", "book", "full"]), default="book", show_default=True,
+              help="smoke: seconds; book: what the pages show; full: real corpora.")  # fmt: skip
+@click.option("-p", "given", nargs=2, multiple=True, metavar="NAME VALUE", help="Set any parameter of the chapter.")
+@click.option("--data", type=click.Path(exists=True, file_okay=False), help="Folder of real corpora (or BOOK_DATA).")
+@click.option("--to", type=click.Path(file_okay=False), help="Folder for the executed notebooks.")
+@click.option("--record", is_flag=True, help="Keep the numbers in data/results instead of _build/runs/results.")
+@click.option("--force", is_flag=True, help="Execute even if nothing has changed.")
+@click.option("--workers", type=click.IntRange(1), help="Chapters executed at a time.")
+def run(chapter: str, model: str | None, profile: str, given: tuple[tuple[str, str], ...], data: str | None,
+        to: str | None, record: bool, force: bool, workers: int | None) -> None:  # fmt: skip
+    """Execute CHAPTER (a number, a name, or 'all') with a model and a profile of your choice."""
+    from helpers import notebooks
+
+    start = time.perf_counter()
+    if data:
+        os.environ["BOOK_DATA"] = str(Path(data).resolve())
+    values = {name: yaml.safe_load(value) for name, value in given}
+    if model:
+        values["model"] = str(Path(model).resolve()) if Path(model).is_dir() else model
+    with plainly():
+        names = notebooks.chapters() if chapter == "all" else [notebooks.find(chapter)]
+        label = Path(values.get("model", "minilm")).name
+        folder = Path(to) if to else BUILD / "runs" / profile / label
+        results = places.book_data() / "results" if record else BUILD / "runs" / "results"
+        done = notebooks.run(
+            names, folder, profile=profile, results=results, given=values, workers=workers, force=force
+        )
+    for one in done:
+        click.echo(f"{one.file}  ({'executed' if one.executed else 'up to date'}, {one.seconds:.0f} s)")
+    click.echo(f"Numbers: {results}. {since(start)} in all.")
+
+
+@main.command()
+@click.option("--stored", is_flag=True, help="Build from the outputs kept in git, without executing anything.")
+@click.option("--output", type=click.Path(file_okay=False), default=str(places.ROOT), hidden=True)
+def book(stored: bool, output: str) -> None:
+    """Execute the chapters that changed (profile book) and build the pages."""
+    from helpers import notebooks
+
+    start = time.perf_counter()
+    folder = BUILD / ("site" if stored else "book")
+    with plainly():
+        notebooks.stage(folder)
+        names = notebooks.chapters()
+        if stored:
+            for name in names:
+                shutil.copyfile(notebooks.FOLDER / f"{name}.ipynb", folder / "notebooks" / f"{name}.ipynb")
+        else:
+            results = folder / "data" / "results"
+            done = notebooks.run(names, folder / "notebooks", profile="book", results=results)
+            click.echo(f"Executed {sum(r.executed for r in done)} of {len(done)} chapters in {since(start)}.")
+        index = notebooks.build(folder, Path(output))
+    click.echo(f"Open {index}  ({since(start)})")
+
+
+@main.command("notebooks")
+@click.option("--force", is_flag=True, help="Execute even those that are up to date.")
+def refresh(force: bool) -> None:
+    """Refresh the outputs kept in git (notebooks/ and data/results/), with profile book."""
+    from helpers import notebooks
+
+    with plainly():
+        done = notebooks.run(
+            notebooks.chapters(),
+            notebooks.FOLDER,
+            profile="book",
+            results=places.book_data() / "results",
+            force=force,
+        )
+    for one in done:
+        click.echo(f"{one.chapter}: {'executed' if one.executed else 'up to date'} in {one.seconds:.0f} s")
+
+
+@main.command()
+@click.argument("what", type=click.Choice(["tap"]))
+@click.option("--model", default="minilm", show_default=True)
+@click.option("--rounds", default=30, show_default=True)
+def bench(what: str, model: str, rounds: int) -> None:
+    """Measure what observing costs, in time and memory."""
+    from helpers import bench as benchmarks
+
+    with plainly():
+        click.echo(benchmarks.as_text(benchmarks.tap(model, rounds=rounds)))
+
+
+@main.command()
+def doctor() -> None:
+    """Show versions, cores, memory, device, what is cached and what can be reached."""
+    import torch
+
+    from helpers import encoders
+
+    click.echo(f"python        {platform.python_version()} ({sys.executable})")
+    for name in ("torch", "transformers", "numpy", "scikit-learn", "matplotlib", "jupyter-book", "papermill"):
+        try:
+            found = version(name)
+        except PackageNotFoundError:
+            found = "MISSING: run 'make book' or pip install -e ."
+        click.echo(f"{name:13} {found}")
+    pages, size = (os.sysconf(k) for k in ("SC_PHYS_PAGES", "SC_PAGE_SIZE")) if hasattr(os, "sysconf") else (0, 0)
+    click.echo(
+        f"{'machine':13} {os.cpu_count()} cores, {pages * size / 2**30:.0f} GiB of memory, {platform.platform()}"
+    )
+    device = encoders.best_device()
+    click.echo(f"{'device':13} {device}, {torch.get_num_threads()} threads")
+    for name, folder in encoders.available().items():
+        click.echo(f"{name:13} {folder or 'not here yet: ' + encoders.KNOWN[name].how}")
+    click.echo(f"{'cache':13} {places.cache()}")
+    with plainly():
+        click.echo(f"{'real corpora':13} {places.full_data() or 'none: set BOOK_DATA or pass --data'}")
+    click.echo(f"{'hub':13} {encoders.hub_state()}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,134 @@
+"""Means with intervals, computed in one pass and in constant memory.
+
+A measurement over a corpus is a ratio of two sums, such as (attention to the previous token, summed over
+tokens) / (tokens). Its 95 % interval comes from a bootstrap over documents. Keeping the numbers of every
+document would cost memory that grows with the corpus, so each document is instead counted Poisson(1) times
+in each of R replicate sums while the data stream by: the Poisson bootstrap (Chamandy et al. 2012, the
+streaming form of Efron & Tibshirani 1993). The counts depend on the seed and the document's number only:
+neither the order nor the batch size nor the number of workers changes a result, and two models measured on
+the same documents have replicates that can be subtracted pairwise.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+REPLICATES = 500
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """A value and its 95 % interval, elementwise over arrays of any shape.
+
+    Attributes:
+        value, low, high: the estimate and the ends of its interval.
+        replicates: [replicate, ...] bootstrap replicates, for intervals of differences.
+    """
+
+    value: NDArray[np.float64]
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+    replicates: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, value: NDArray[np.float64], replicates: NDArray[np.float64]) -> "Estimate":
+        """The percentile interval of bootstrap replicates. Replicates without data (NaN) are left out."""
+        if np.isnan(replicates).any():
+            low, high = np.nanpercentile(replicates, (2.5, 97.5), axis=0)
+        else:
+            low, high = np.percentile(replicates, (2.5, 97.5), axis=0)
+        return cls(np.asarray(value), np.asarray(low), np.asarray(high), replicates)
+
+    @classmethod
+    def from_record(cls, record: "Estimate | Mapping[str, ArrayLike]") -> "Estimate":
+        """An estimate as :mod:`helpers.results` keeps it (without replicates); an Estimate is returned as it is."""
+        if isinstance(record, Estimate):
+            return record
+        value, low, high = (np.asarray(record[key], np.float64) for key in ("value", "low", "high"))
+        return cls(value, low, high, np.empty((0, *value.shape)))
+
+    def __getitem__(self, where: object) -> "Estimate":
+        """The estimate of one cell or slice: ``estimate[layer, head]``."""
+        index = where if isinstance(where, tuple) else (where,)
+        return Estimate(self.value[index], self.low[index], self.high[index], self.replicates[:, *index])
+
+    def __sub__(self, other: "Estimate") -> "Estimate":
+        """Difference with a paired interval; both must come from the same documents and seed."""
+        return Estimate.of(self.value - other.value, self.replicates - other.replicates)
+
+    def __format__(self, spec: str) -> str:
+        spec = spec or ".3f"
+        return f"{self.value:{spec}} [{self.low:{spec}}, {self.high:{spec}}]"
+
+
+class StreamingMean:
+    """Ratios of sums over documents, with a Poisson bootstrap over documents.
+
+    Args:
+        shape: shape of one measurement, usually (layer, head, statistic).
+        denominators: shape of the denominators, of the same length, with 1 where they do not differ, such
+            as (layer, 1, statistic); default: ``shape``.
+        replicates: bootstrap replicates kept (memory: 8 bytes for each number and replicate).
+        seed: of the bootstrap.
+    """
+
+    def __init__(
+        self,
+        shape: tuple[int, ...],
+        *,
+        denominators: tuple[int, ...] | None = None,
+        replicates: int = REPLICATES,
+        seed: int = 0,
+    ) -> None:
+        self.seed = seed
+        self.numerator = np.zeros((1 + replicates, *shape))  # row 0 counts every document once
+        self.denominator = np.zeros((1 + replicates, *(denominators or shape)))
+
+    def add(
+        self,
+        documents: Sequence[int],
+        numerators: NDArray[np.floating],
+        denominators: NDArray[np.floating],
+        at: tuple[int | slice, ...] = (),
+    ) -> None:
+        """Add the sums of a batch.
+
+        Args:
+            documents: number of the document that each row belongs to; the unit that is resampled.
+            numerators, denominators: [row, *shape] each with its own shape, or the part of it at ``at``.
+            at: the part of the measurement to add to, such as ``(layer,)``.
+        """
+        replicates = len(self.numerator) - 1
+        counts = np.stack([_counts(self.seed, d, replicates) for d in documents], axis=1)
+        self.numerator[:, *at] += np.tensordot(counts, np.asarray(numerators, np.float64), axes=1)
+        self.denominator[:, *at] += np.tensordot(counts, np.asarray(denominators, np.float64), axes=1)
+
+    def merge(self, other: "StreamingMean") -> "StreamingMean":
+        """The sums of both; they must have the same shape and seed and cover different data."""
+        if (self.numerator.shape, self.seed) != (other.numerator.shape, other.seed):
+            raise ValueError("Only measurements of the same shape, replicates and seed can be merged.")
+        merged = StreamingMean(
+            self.numerator.shape[1:],
+            denominators=self.denominator.shape[1:],
+            replicates=len(self.numerator) - 1,
+            seed=self.seed,
+        )
+        merged.numerator[:] = self.numerator + other.numerator
+        merged.denominator[:] = self.denominator + other.denominator
+        return merged
+
+    def estimate(self) -> Estimate:
+        """Value and interval of every ratio; NaN where the denominator is 0."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            ratios = self.numerator / self.denominator
+        return Estimate.of(ratios[0], ratios[1:])
+
+
+@lru_cache(maxsize=512)
+def _counts(seed: int, document: int, replicates: int) -> NDArray[np.float64]:
+    """How often each replicate counts a document; first the 1 of the estimate itself."""
+    draws = np.random.default_rng([seed, document]).poisson(1.0, replicates)
+    return np.concatenate(([1.0], draws))

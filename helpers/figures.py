@@ -1,0 +1,422 @@
+"""Every plot of the book, in one look.
+
+Functions return a matplotlib ``Figure`` (or an HTML object for the interactive views). Layers and heads are
+indexed from 0 in code and shown from 1; :func:`head_name` is the one place where that changes.
+"""
+
+import base64
+import html
+import json
+import re
+from collections.abc import Mapping, Sequence
+from importlib.metadata import distribution
+from importlib.resources import files
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+from IPython.display import HTML
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from numpy.typing import ArrayLike, NDArray
+
+from helpers.estimates import Estimate
+
+# Okabe and Ito's colours, which colour-blind readers can tell apart; one meaning each in the whole book
+COLOURS = {
+    "cls": "#0072B2",
+    "sep": "#D55E00",
+    "stop": "#009E73",
+    "other": "#999999",
+    "previous": "#CC79A7",
+    "self": "#555555",
+    "next": "#E69F00",
+    "broad": "#56B4E9",
+    "minilm": "#332288",
+    "mpnet": "#882255",
+    "random": "#999933",
+    "first": "#D55E00",
+    "second": "#0072B2",
+}
+MARKERS = {
+    "cls": "o",
+    "sep": "s",
+    "stop": "^",
+    "other": ".",
+    "previous": "v",
+    "self": "D",
+    "next": "^",
+    "broad": "o",
+}
+LABELS = {
+    "cls": "[CLS]",
+    "sep": "[SEP]",
+    "stop": ". or ,",
+    "other": "other tokens",
+    "previous": "previous token",
+    "self": "same token",
+    "next": "next token",
+    "broad": "broad",
+}
+# tab10 repeats for heads 11 and 12; these twelve do not
+HEAD_COLOURS = (
+    "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9",
+    "#8C564B", "#6A3D9A", "#7F7F7F", "#B2182B", "#1B7837", "#8C6D31",
+)  # fmt: skip
+
+
+def use() -> None:
+    """Switch to the book's style; every chapter calls it once."""
+    plt.style.use(str(files("helpers") / "book.mplstyle"))
+    try:
+        from matplotlib_inline.backend_inline import set_matplotlib_formats
+    except ImportError:
+        return
+    set_matplotlib_formats("retina", metadata={"Software": None})
+
+
+def head_name(layer: int, head: int) -> str:
+    """The field's name of a head, layer-head, both from 1: ``head_name(7, 9)`` is ``"8-10"``."""
+    return f"{layer + 1}-{head + 1}"
+
+
+# ---------------------------------------------------------------------------------------- heads by layer
+
+
+def heads_by_layer(
+    series: Mapping[str, Estimate],
+    *,
+    ylabel: str,
+    title: str = "",
+    lines: Mapping[str, float] | None = None,
+    ax: Axes | None = None,
+    limits: tuple[float, float] | None = None,
+) -> Figure:
+    """A point for each head over its layer, and a line through the layers' means, for one or more statistics.
+
+    Args:
+        series: statistic -> estimate (layer, head); colour, marker and label go by the statistic's name.
+        lines: label -> value of horizontal reference lines.
+        limits: of the y axis.
+    """
+    ax = ax or plt.subplots()[1]
+    for place, (name, estimate) in enumerate(series.items()):
+        layers, heads = estimate.value.shape
+        shift = 0.16 * (place - (len(series) - 1) / 2)
+        jitter = np.linspace(-0.07, 0.07, heads)
+        kind = name.split("_")[0] if name not in COLOURS else name
+        x = np.arange(1, layers + 1)[:, None] + shift + jitter
+        ax.scatter(
+            x,
+            estimate.value,
+            s=13,
+            marker=MARKERS.get(kind, "o"),
+            color=COLOURS.get(kind),
+            alpha=0.6,
+            linewidths=0,
+        )
+        ax.plot(
+            np.arange(1, layers + 1) + shift,
+            estimate.value.mean(-1),
+            color=COLOURS.get(kind),
+            label=LABELS.get(name, name),
+        )
+    for number, (label, value) in enumerate((lines or {}).items()):
+        ax.axhline(value, color="#222222", linestyle=("--", ":", "-.")[number % 3], linewidth=1, label=label)
+    ax.set(xlabel="layer", ylabel=ylabel, xticks=range(1, layers + 1), title=title)
+    if limits:
+        ax.set_ylim(*limits)
+    ax.grid(axis="x", visible=False)
+    ax.legend()
+    return ax.figure
+
+
+def panels(columns: int, *, rows: int = 1, width: float = 3.8, height: float = 3.3) -> tuple[Figure, NDArray]:
+    """An empty figure of panels side by side, as an array of axes."""
+    figure, axes = plt.subplots(rows, columns, figsize=(width * columns, height * rows), squeeze=False)
+    return figure, axes if rows > 1 else axes[0]
+
+
+def specialist_map(roles: Mapping[tuple[int, int], str], shape: tuple[int, int]) -> Figure:
+    """The layer × head grid with the specialists in the colour of their role; layers on x.
+
+    Args:
+        roles: (layer, head) -> role, from 0.
+        shape: numbers of layers and heads.
+    """
+    layers, heads = shape
+    figure, ax = plt.subplots(figsize=(1.4 + 0.44 * layers + 1.8, 1 + 0.24 * heads))
+    for layer, head in np.ndindex(shape):
+        role = roles.get((layer, head))
+        ax.add_patch(plt.Rectangle((layer + 0.55, head + 0.55), 0.9, 0.9, color=COLOURS[role] if role else "#eeeeee"))
+    ax.set(xlim=(0.4, layers + 0.6), ylim=(heads + 0.6, 0.4), xlabel="layer", ylabel="head",
+           xticks=range(1, layers + 1), yticks=range(1, heads + 1))  # fmt: skip
+    ax.grid(visible=False)
+    shown = [role for role in LABELS if role in roles.values()]
+    handles = [
+        Line2D([], [], marker="s", linestyle="", markersize=9, color=COLOURS[r], label=LABELS[r]) for r in shown
+    ]
+    handles.append(Line2D([], [], marker="s", linestyle="", markersize=9, color="#eeeeee", label="no specialist"))
+    ax.legend(handles=handles, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    return figure
+
+
+def intervals(
+    rows: Mapping[str, Mapping[str, Estimate]], *, xlabel: str, lines: Mapping[str, float] | None = None
+) -> Figure:
+    """One row of points with 95 % intervals for each label, a colour for each series within it."""
+    names = list(dict.fromkeys(name for series in rows.values() for name in series))
+    figure, ax = plt.subplots(figsize=(6.4, 1.0 + 0.34 * len(rows) * max(1, len(names) / 2)))
+    for row, series in enumerate(rows.values()):
+        for place, name in enumerate(names):
+            if name not in series:
+                continue
+            e, y = series[name], row + 0.22 * (place - (len(names) - 1) / 2)
+            ax.plot([e.low, e.high], [y, y], color=COLOURS.get(name, f"C{place}"), linewidth=2)
+            ax.plot(
+                e.value,
+                y,
+                "o",
+                markersize=5,
+                color=COLOURS.get(name, f"C{place}"),
+                label=name if row == 0 else None,
+            )
+    for label, value in (lines or {}).items():
+        ax.axvline(value, color="#222222", linestyle="--", linewidth=1, label=label)
+    ax.set(xlabel=xlabel, yticks=range(len(rows)), yticklabels=list(rows))
+    ax.invert_yaxis()
+    ax.legend()
+    return figure
+
+
+# ---------------------------------------------------------------------------------------- maps and lines
+
+
+def heatmap(
+    matrix: ArrayLike, tokens: Sequence[str], *, title: str = "", ax: Axes | None = None, numbers: bool = False,
+    most: float | None = None,
+) -> Figure:  # fmt: skip
+    """An attention map: the attending token (query) down the side, the attended token (key) along the top.
+
+    Args:
+        numbers: write each weight into its cell.
+        most: the weight shown in the darkest colour; default: the largest.
+    """
+    matrix = np.asarray(matrix)
+    ax = ax or plt.subplots(figsize=(1.2 + 0.36 * len(tokens), 1.0 + 0.32 * len(tokens)))[1]
+    image = ax.imshow(matrix, cmap="Blues", vmin=0, vmax=most or matrix.max())
+    ax.set_xticks(range(len(tokens)), tokens, rotation=60, ha="left", rotation_mode="anchor", fontsize=8)
+    ax.set_yticks(range(len(tokens)), tokens, fontsize=8)
+    ax.tick_params(top=True, labeltop=True, bottom=False, labelbottom=False, length=0)
+    ax.set(title=title, ylabel="attending token")
+    ax.grid(visible=False)
+    if numbers:
+        for (row, column), value in np.ndenumerate(matrix):
+            dark = value > 0.6 * (most or matrix.max())
+            ax.text(
+                column,
+                row,
+                f"{value:.2f}",
+                ha="center",
+                va="center",
+                fontsize=7,
+                color="white" if dark else "#222222",
+            )
+    else:
+        ax.figure.colorbar(image, ax=ax, shrink=0.7, label="attention")
+    return ax.figure
+
+
+def line_diagrams(
+    panels: Mapping[str, NDArray], tokens: Sequence[str], *, colour: str = COLOURS["cls"],
+    highlight: Mapping[str, Sequence[int]] | None = None,
+) -> Figure:  # fmt: skip
+    """Attention as lines from the attending tokens (left) to the attended tokens (right), darker for larger weights.
+
+    Args:
+        panels: title -> map [query, key].
+        highlight: title -> queries whose lines are drawn in the second colour.
+    """
+    count = len(tokens)
+    figure, axes = plt.subplots(1, len(panels), figsize=(2.7 * len(panels), 0.5 + 0.178 * count), squeeze=False)
+    for ax, (title, weights) in zip(axes[0], panels.items(), strict=True):
+        chosen = set((highlight or {}).get(title, ()))
+        for query, key in np.ndindex(weights.shape):
+            if weights[query, key] >= 0.02:
+                ax.plot([0, 1], [query, key], color=COLOURS["first"] if query in chosen else colour,
+                        alpha=float(min(1.0, weights[query, key])), linewidth=1.6, solid_capstyle="round")  # fmt: skip
+        for place, align, x in ((0, "right", -0.05), (1, "left", 1.05)):
+            for position, token in enumerate(tokens):
+                strong = place == 0 and position in chosen
+                ax.text(x, position, token, ha=align, va="center", fontsize=8,
+                        color=COLOURS["first"] if strong else "#222222")  # fmt: skip
+        ax.set(xlim=(-1.0, 2.0), ylim=(count - 0.4, -0.6), title=title)
+        ax.title.set_fontsize(9)
+        ax.axis("off")
+    return figure
+
+
+def all_heads(maps: ArrayLike, *, title: str = "") -> Figure:
+    """Every head's map of one input as a grid of thumbnails: a row for each layer, a column for each head.
+
+    Args:
+        maps: [layer, head, query, key]. Each thumbnail has its own scale.
+    """
+    maps = np.asarray(maps)
+    layers, heads = maps.shape[:2]
+    figure, axes = plt.subplots(layers, heads, figsize=(0.68 * heads, 0.7 * layers + 0.5), squeeze=False)
+    for layer, head in np.ndindex(layers, heads):
+        ax = axes[layer, head]
+        ax.imshow(maps[layer, head], cmap="Blues", vmin=0)
+        ax.set_xticks([])
+        ax.set_yticks([])
+        if layer == 0:
+            ax.set_title(head + 1, fontsize=8, loc="center", weight="normal")
+        if head == 0:
+            ax.set_ylabel(layer + 1, fontsize=8, rotation=0, ha="right", va="center")
+    figure.supylabel("layer", fontsize=9)
+    figure.suptitle(title or "head", fontsize=9)
+    return figure
+
+
+def text_diagram(ids: Sequence[Sequence[str]], colours: Sequence[Sequence[str]], labels: Sequence[str]) -> Figure:
+    """Rows of tokens in boxes: how an input is put together.
+
+    Args:
+        ids: for each row, the text of its boxes.
+        colours: for each row, a colour for each box.
+        labels: name of each row.
+    """
+    width = max(map(len, ids))
+    figure, ax = plt.subplots(figsize=(min(11, 1.3 + 0.62 * width), 0.2 + 0.42 * len(ids)))
+    for row, (boxes, shades) in enumerate(zip(ids, colours, strict=True)):
+        for column, (box, shade) in enumerate(zip(boxes, shades, strict=True)):
+            ax.add_patch(plt.Rectangle((column, row), 0.94, 0.82, color=shade, alpha=0.28, linewidth=0))
+            ax.text(column + 0.47, row + 0.42, box, ha="center", va="center", fontsize=7.5)
+        ax.text(-0.15, row + 0.42, labels[row], ha="right", va="center", fontsize=8.5, weight="bold")
+    ax.set(xlim=(-2.2, width), ylim=(len(ids), -0.1))
+    ax.axis("off")
+    return figure
+
+
+# ---------------------------------------------------------------------------------------- interactive
+
+
+def attention_view(
+    maps: ArrayLike,
+    tokens: Sequence[str],
+    *,
+    layer: int = 0,
+    heads: Sequence[int] | None = None,
+    label: str = "",
+) -> HTML:
+    """The book's own interactive view: choose layers and heads, point at a token.
+
+    Draws with no network in the book and in JupyterLab; weights are rounded to one byte, so that a sentence
+    of twenty tokens takes about 40 kB. Reachable by keyboard.
+
+    Args:
+        maps: [layer, head, query, key], at most 40 tokens.
+        layer, heads: what is shown at first (from 0; default: all heads).
+        label: what a screen reader says of the picture.
+    """
+    maps = np.asarray(maps)
+    layers, count, length, _ = maps.shape
+    if length > 40 or length != len(tokens):
+        raise ValueError(
+            f"The view takes up to 40 tokens with their maps, not {length} positions and {len(tokens)} tokens."
+        )
+    weights = np.round(255 * maps.clip(0, 1)).astype(np.uint8)
+    data = {
+        "tokens": list(tokens), "layers": layers, "heads": count, "layer": layer,
+        "on": list(range(count)) if heads is None else list(heads), "colours": list(HEAD_COLOURS),
+        "label": label or f"Attention of {count} heads in {layers} layers over {length} tokens",
+        "weights": base64.b64encode(weights.tobytes()).decode(),
+    }  # fmt: skip
+    script = (files("helpers") / "attention_view.js").read_text("utf-8")
+    body = json.dumps(data).replace("</", "<\\/")
+    return HTML(
+        '<div class="attention-view" style="max-width:34em">'
+        f'<script type="application/json">{body}</script><script>{script}</script></div>'
+    )
+
+
+def bertviz(
+    view: str, maps: ArrayLike, tokens: Sequence[str], *, second: int | None = None, height: int = 480
+) -> HTML:
+    """bertviz's ``head_view`` or ``model_view`` (Vig 2019), in a frame of its own that needs no network.
+
+    bertviz asks a content network for d3, jQuery and require.js. Here they come from installed packages. A
+    stored notebook keeps the weights only (:func:`without_frames`); the book's build and a fresh run of the
+    cell put the scripts in again.
+
+    Args:
+        view: ``"head_view"`` or ``"model_view"``.
+        maps: [layer, head, query, key]; rounded to three digits.
+        second: position where the second text begins, to choose directions between the two.
+    """
+    maps = np.asarray(maps)
+    thousandths = np.round(1000 * maps).astype("<u2")
+    data = {
+        "view": view, "tokens": list(tokens), "second": second, "shape": list(maps.shape),
+        "thousandths": base64.b64encode(thousandths.tobytes()).decode(),
+    }  # fmt: skip
+    sources = vendored()
+    libraries = "".join(f"<script>{sources[name].read_text('utf-8')}</script>" for name in FRAME_LIBRARIES)
+    return HTML(
+        f'<iframe class="bertviz" title="bertviz {view}" style="width:100%;height:{height}px;border:1px solid #cccccc;'
+        f'background:white" data-bertviz="{html.escape(json.dumps(data))}" '
+        f'srcdoc="{html.escape(bertviz_document(data, libraries))}"></iframe>'
+    )
+
+
+FRAME_LIBRARIES = ("d3.min.js", "jquery.min.js")
+_FRAME_DOCUMENT = re.compile(r' srcdoc="[^"]*"')
+_REQUIRE_FROM_CDN = re.compile(r'<script src="https://cdnjs[^"]*require[^"]*"></script>')
+_REQUIRE_SHIM = "window.require={config(){}};window.requirejs=(names,run)=>run(window.jQuery,window.d3);"
+
+
+def bertviz_document(data: Mapping[str, object], libraries: str) -> str:
+    """A whole HTML page with a bertviz view.
+
+    Args:
+        data: what :func:`bertviz` keeps in ``data-bertviz``.
+        libraries: script elements that bring d3 and jQuery.
+    """
+    import torch
+    from bertviz import head_view, model_view
+
+    raw = np.frombuffer(base64.b64decode(data["thousandths"]), dtype="<u2").reshape(data["shape"])
+    attention = [torch.from_numpy(layer / 1000.0)[None] for layer in raw]
+    draw = {"head_view": head_view, "model_view": model_view}[data["view"]]
+    page = draw(attention, data["tokens"], sentence_b_start=data["second"], html_action="return").data
+    page = re.sub(r"bertviz-[0-9a-f]{32}", "bertviz-view", page)
+    return (
+        "<!doctype html><html><head><meta charset='utf-8'></head><body style='margin:4px;background:white'>"
+        f"{libraries}<script>{_REQUIRE_SHIM}</script>{_REQUIRE_FROM_CDN.sub('', page)}</body></html>"
+    )
+
+
+def without_frames(output: str) -> str:
+    """The HTML of :func:`bertviz` without its scripts, as it is kept in stored notebooks."""
+    return _FRAME_DOCUMENT.sub("", output) if 'class="bertviz"' in output else output
+
+
+def vendored() -> dict[str, Path]:
+    """Third-party scripts that pages load: name -> where an installed package keeps them."""
+    return {
+        name: _file_of(package, ending)
+        for name, package, ending in (
+            ("tex-svg-full.js", "sphinx-mathjax-offline", "static/mathjax/tex-svg-full.js"),
+            ("d3.min.js", "mpld3", "js/d3.v5.min.js"),
+            ("jquery.min.js", "sphinxcontrib-jquery", "jquery/jquery.js"),
+        )
+    }
+
+
+def _file_of(package: str, ending: str) -> Path:
+    for file in distribution(package).files or ():
+        if str(file).endswith(ending):
+            return Path(file.locate())
+    raise FileNotFoundError(f"The installed package {package} has no file {ending}.")
