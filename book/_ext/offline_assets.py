@@ -1,0 +1,75 @@
+"""Sphinx extension: a book that needs no network.
+
+After the build, third-party scripts are copied out of installed Python packages into ``_static/vendor``,
+bertviz's frames (stored as weights only) become pages of their own beside them, and any page that would
+still load something from elsewhere fails the build.
+"""
+
+import hashlib
+import html
+import json
+import re
+import shutil
+from pathlib import Path
+
+from sphinx.application import Sphinx
+from sphinx.errors import ExtensionError
+
+from helpers import figures
+
+FRAME = re.compile(r'<iframe class="bertviz"[^>]*?data-bertviz="([^"]*)"[^>]*></iframe>')
+LOADED_FROM_ELSEWHERE = re.compile(
+    r"""<(?:script|img|iframe|source)\b[^>]*?\bsrc=["'](?:https?:)?//[^"']+["']"""
+    r"""|<link\b(?=[^>]*rel=["'](?:stylesheet|preload|icon|shortcut icon)["'])[^>]*?\bhref=["'](?:https?:)?//[^"']+["']""",
+    re.IGNORECASE,
+)
+
+
+def copy_scripts(output: Path) -> None:
+    """Put the vendored scripts where pages look for them."""
+    folder = output / "_static" / "vendor"
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, source in figures.vendored().items():
+        shutil.copyfile(source, folder / name)
+
+
+def write_frames(page: Path, output: Path) -> None:
+    """Give each bertviz frame of a page its document, loading the vendored scripts."""
+    text = page.read_text("utf-8")
+    if 'class="bertviz"' not in text:
+        return
+    folder = output / "_static" / "bertviz"
+    folder.mkdir(parents=True, exist_ok=True)
+    libraries = "".join(f'<script src="../vendor/{name}"></script>' for name in figures.FRAME_LIBRARIES)
+    up = "../" * (len(page.relative_to(output).parts) - 1)
+
+    def with_source(match: re.Match[str]) -> str:
+        data = html.unescape(match[1])
+        name = f"{hashlib.sha256(data.encode()).hexdigest()[:16]}.html"
+        (folder / name).write_text(figures.bertviz_document(json.loads(data), libraries), "utf-8")
+        frame = match[0].replace(f' data-bertviz="{match[1]}"', "")
+        return frame.replace("<iframe ", f'<iframe src="{up}_static/bertviz/{name}" loading="lazy" ', 1)
+
+    page.write_text(FRAME.sub(with_source, text), "utf-8")
+
+
+def finish(app: Sphinx, exception: Exception | None) -> None:
+    """Copy, complete, check."""
+    if exception is not None or app.builder.format != "html":
+        return
+    output = Path(app.outdir)
+    copy_scripts(output)
+    elsewhere = []
+    for page in sorted(output.rglob("*.html")):
+        if "_static" in page.relative_to(output).parts:
+            continue
+        write_frames(page, output)
+        found = LOADED_FROM_ELSEWHERE.findall(page.read_text("utf-8"))
+        elsewhere += [f"{page.relative_to(output)}: {tag}" for tag in found]
+    if elsewhere:
+        raise ExtensionError("Pages load files from elsewhere:\n" + "\n".join(elsewhere))
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    app.connect("build-finished", finish)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
