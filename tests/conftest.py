@@ -1,0 +1,73 @@
+"""Shared by all tests: shapes are checked at run time, results never touch the tracked files."""
+
+import os
+import sys
+from pathlib import Path
+
+from jaxtyping import install_import_hook
+
+_modules = [f"helpers.{file.stem}" for file in (Path(__file__).parent.parent / "helpers").glob("[a-z]*.py")]
+if not any(name in sys.modules for name in _modules):
+    install_import_hook(_modules, "beartype.beartype")
+
+import pytest  # noqa: E402
+import torch  # noqa: E402
+from transformers import AutoConfig, AutoModel  # noqa: E402
+
+from helpers import encoders  # noqa: E402
+
+os.environ["TQDM_DISABLE"] = "1"
+
+
+@pytest.fixture(autouse=True)
+def _results_elsewhere(tmp_path, monkeypatch):
+    monkeypatch.setenv("BOOK_RESULTS", str(tmp_path / "results"))
+
+
+@pytest.fixture(scope="session")
+def minilm() -> encoders.Encoder:
+    return encoders.load("minilm", device="cpu")
+
+
+# The smallest configurations of each family: 3 layers, 4 heads, 32 numbers a token. Vocabulary as minilm's,
+# so that its tokenizer serves them all.
+SMALL = {"vocab_size": 30522, "hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4,
+         "intermediate_size": 48, "max_position_embeddings": 64, "pad_token_id": 0}  # fmt: skip
+FAMILIES = {
+    "bert": {},
+    "roberta": {"max_position_embeddings": 65},
+    "xlm-roberta": {"max_position_embeddings": 65},
+    "camembert": {"max_position_embeddings": 65},
+    "distilbert": {"dim": 32, "n_layers": 3, "n_heads": 4, "hidden_dim": 48},
+    "electra": {"embedding_size": 24},
+    "albert": {"embedding_size": 24, "num_hidden_groups": 1},
+    "mpnet": {"pad_token_id": 1, "max_position_embeddings": 66},
+    "deberta-v2": {"relative_attention": True, "pos_att_type": ["p2c", "c2p"], "position_biased_input": False},
+    "modernbert": {"global_attn_every_n_layers": 2, "local_attention": 8, "cls_token_id": 101, "sep_token_id": 102},
+}
+
+
+def small_model(family: str, **changes: object):
+    """A tiny randomly initialised model of a family, in eval mode."""
+    settings = SMALL | FAMILIES.get(family, {}) | changes
+    if family == "distilbert":
+        for name in ("hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size"):
+            settings.pop(name)
+    config = AutoConfig.for_model(family, **settings)
+    torch.manual_seed(0)
+    model = AutoModel.from_config(config, attn_implementation="eager").eval()
+    with torch.no_grad():  # larger weights than the usual 0.02: attention that is far from even
+        for name, weight in model.named_parameters():
+            if weight.dim() == 2 and "embeddings" not in name:
+                weight.mul_(8)
+    return model
+
+
+@pytest.fixture(scope="session")
+def small_encoder(minilm):
+    """Factory: a tiny encoder of a family, with minilm's tokenizer."""
+
+    def make(family: str = "bert", **changes: object) -> encoders.Encoder:
+        return encoders.wrap(small_model(family, **changes), minilm.tokenizer, name=f"small-{family}", device="cpu")
+
+    return make
