@@ -1,4 +1,4 @@
-"""The one way into a forward pass: observe attention, or edit it.
+"""The one way into a forward pass: observe attention, or edit it. ::
 
     with attention.tap(encoder, observe=look):
         encoder.model(**batch.inputs)

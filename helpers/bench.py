@@ -8,7 +8,7 @@ import time
 from dataclasses import asdict, dataclass
 
 import torch
-from tqdm.auto import tqdm
+from tqdm import tqdm
 
 from helpers import attention, corpora, encoders, surface_patterns, tokens
 

@@ -27,7 +27,7 @@ from typing import Literal
 import torch
 import transformers
 from torch import nn
-from tqdm.auto import tqdm
+from tqdm import tqdm
 from transformers import AutoConfig, AutoModel, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING, MODEL_FOR_MASKED_LM_MAPPING
 
@@ -126,9 +126,9 @@ class Encoder:
 
     def __repr__(self) -> str:
         return (
-            f"Encoder({self.name!r}, {type(self.model).__name__}, {self.layers} layers x {self.heads} heads, "
-            f"{self.parameters / 1e6:.0f} M parameters, up to {self.max_length} tokens, on {self.device}, "
-            f"sha256 {self.sha256[:12]}…)"
+            f"Encoder {self.name!r}: {type(self.model).__name__}, {self.layers} layers x {self.heads} heads\n"
+            f"{self.parameters / 1e6:.0f} M parameters, up to {self.max_length} tokens, on {self.device}\n"
+            f"sha256 of the weights {self.sha256[:16]}…"
         )
 
 

@@ -9,6 +9,7 @@ neither the order nor the batch size nor the number of workers changes a result,
 the same documents have replicates that can be subtracted pairwise.
 """
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -35,11 +36,11 @@ class Estimate:
 
     @classmethod
     def of(cls, value: NDArray[np.float64], replicates: NDArray[np.float64]) -> "Estimate":
-        """The percentile interval of bootstrap replicates. Replicates without data (NaN) are left out."""
-        if np.isnan(replicates).any():
-            low, high = np.nanpercentile(replicates, (2.5, 97.5), axis=0)
-        else:
-            low, high = np.percentile(replicates, (2.5, 97.5), axis=0)
+        """The percentile interval of bootstrap replicates; those without data (NaN) are left out."""
+        percentile = np.nanpercentile if np.isnan(replicates).any() else np.percentile
+        with warnings.catch_warnings():  # where nothing was measured, NaN is the answer and needs no warning
+            warnings.simplefilter("ignore", RuntimeWarning)
+            low, high = percentile(replicates, (2.5, 97.5), axis=0)
         return cls(np.asarray(value), np.asarray(low), np.asarray(high), replicates)
 
     @classmethod
@@ -98,7 +99,7 @@ class StreamingMean:
 
         Args:
             documents: number of the document that each row belongs to; the unit that is resampled.
-            numerators, denominators: [row, *shape] each with its own shape, or the part of it at ``at``.
+            numerators, denominators: [row, ...], each of its own shape, or of the part of it at ``at``.
             at: the part of the measurement to add to, such as ``(layer,)``.
         """
         replicates = len(self.numerator) - 1

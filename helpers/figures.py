@@ -22,6 +22,7 @@ from matplotlib.lines import Line2D
 from numpy.typing import ArrayLike, NDArray
 
 from helpers.estimates import Estimate
+from helpers.tokens import Batch
 
 # Okabe and Ito's colours, which colour-blind readers can tell apart; one meaning each in the whole book
 COLOURS = {
@@ -33,22 +34,17 @@ COLOURS = {
     "self": "#555555",
     "next": "#E69F00",
     "broad": "#56B4E9",
+    "entropy": "#44546A",
+    "entropy_from_cls": "#44546A",
+    "sep_from_sep": "#D55E00",
+    "sep_from_other": "#999999",
     "minilm": "#332288",
     "mpnet": "#882255",
     "random": "#999933",
     "first": "#D55E00",
     "second": "#0072B2",
 }
-MARKERS = {
-    "cls": "o",
-    "sep": "s",
-    "stop": "^",
-    "other": ".",
-    "previous": "v",
-    "self": "D",
-    "next": "^",
-    "broad": "o",
-}
+MARKERS = {"cls": "o", "sep": "s", "stop": "^", "previous": "v", "self": "D", "next": "^", "sep_from_sep": "s"}
 LABELS = {
     "cls": "[CLS]",
     "sep": "[SEP]",
@@ -58,6 +54,10 @@ LABELS = {
     "self": "same token",
     "next": "next token",
     "broad": "broad",
+    "entropy": "mean over heads",
+    "entropy_from_cls": "mean over heads",
+    "sep_from_sep": "from [SEP]",
+    "sep_from_other": "from other tokens",
 }
 # tab10 repeats for heads 11 and 12; these twelve do not
 HEAD_COLOURS = (
@@ -105,21 +105,20 @@ def heads_by_layer(
         layers, heads = estimate.value.shape
         shift = 0.16 * (place - (len(series) - 1) / 2)
         jitter = np.linspace(-0.07, 0.07, heads)
-        kind = name.split("_")[0] if name not in COLOURS else name
         x = np.arange(1, layers + 1)[:, None] + shift + jitter
         ax.scatter(
             x,
             estimate.value,
             s=13,
-            marker=MARKERS.get(kind, "o"),
-            color=COLOURS.get(kind),
+            marker=MARKERS.get(name, "o"),
+            color=COLOURS.get(name),
             alpha=0.6,
             linewidths=0,
         )
         ax.plot(
             np.arange(1, layers + 1) + shift,
             estimate.value.mean(-1),
-            color=COLOURS.get(kind),
+            color=COLOURS.get(name),
             label=LABELS.get(name, name),
         )
     for number, (label, value) in enumerate((lines or {}).items()):
@@ -280,22 +279,24 @@ def all_heads(maps: ArrayLike, *, title: str = "") -> Figure:
     return figure
 
 
-def text_diagram(ids: Sequence[Sequence[str]], colours: Sequence[Sequence[str]], labels: Sequence[str]) -> Figure:
-    """Rows of tokens in boxes: how an input is put together.
+def input_diagram(batch: Batch, row: int = 0) -> Figure:
+    """How an input is put together: token, number in the vocabulary, text it belongs to, position.
 
     Args:
-        ids: for each row, the text of its boxes.
-        colours: for each row, a colour for each box.
-        labels: name of each row.
+        row: which input of the batch.
     """
-    width = max(map(len, ids))
-    figure, ax = plt.subplots(figsize=(min(11, 1.3 + 0.62 * width), 0.2 + 0.42 * len(ids)))
-    for row, (boxes, shades) in enumerate(zip(ids, colours, strict=True)):
-        for column, (box, shade) in enumerate(zip(boxes, shades, strict=True)):
-            ax.add_patch(plt.Rectangle((column, row), 0.94, 0.82, color=shade, alpha=0.28, linewidth=0))
-            ax.text(column + 0.47, row + 0.42, box, ha="center", va="center", fontsize=7.5)
-        ax.text(-0.15, row + 0.42, labels[row], ha="right", va="center", fontsize=8.5, weight="bold")
-    ax.set(xlim=(-2.2, width), ylim=(len(ids), -0.1))
+    length = int(batch.lengths[row])
+    types = batch.types[row, :length].tolist() if batch.types is not None else ["-"] * length
+    lines = {"token": batch.tokens[row], "vocabulary id": batch.ids[row, :length].tolist(),
+             "text (type)": types, "position": range(length)}  # fmt: skip
+    shades = [COLOURS[("other", "second", "first")[text + 1]] for text in batch.text[row, :length].tolist()]
+    figure, ax = plt.subplots(figsize=(min(9.5, 1.1 + 0.46 * length), 1.9))
+    for y, (label, cells) in enumerate(lines.items()):
+        for x, (cell, shade) in enumerate(zip(cells, shades, strict=True)):
+            ax.add_patch(plt.Rectangle((x, y), 0.94, 0.82, color=shade, alpha=0.28, linewidth=0))
+            ax.text(x + 0.47, y + 0.42, str(cell), ha="center", va="center", fontsize=6.5)
+        ax.text(-0.15, y + 0.42, label, ha="right", va="center", fontsize=8, weight="bold")
+    ax.set(xlim=(-0.2 * length**0.5 - 2, length), ylim=(len(lines), -0.1))
     ax.axis("off")
     return figure
 
@@ -365,9 +366,9 @@ def bertviz(
     sources = vendored()
     libraries = "".join(f"<script>{sources[name].read_text('utf-8')}</script>" for name in FRAME_LIBRARIES)
     return HTML(
-        f'<iframe class="bertviz" title="bertviz {view}" style="width:100%;height:{height}px;border:1px solid #cccccc;'
+        f'<div><iframe class="bertviz" title="bertviz {view}" style="width:100%;height:{height}px;border:1px solid #cccccc;'
         f'background:white" data-bertviz="{html.escape(json.dumps(data))}" '
-        f'srcdoc="{html.escape(bertviz_document(data, libraries))}"></iframe>'
+        f'srcdoc="{html.escape(bertviz_document(data, libraries))}"></iframe></div>'
     )
 
 

@@ -24,7 +24,7 @@ from typing import Any
 
 import nbformat
 import yaml
-from tqdm.auto import tqdm
+from tqdm import tqdm
 
 from helpers import places
 from helpers.figures import without_frames
@@ -197,22 +197,27 @@ def _papermill(chapter: str, target: Path, changed: Mapping[str, Any]) -> nbform
             cell.outputs, cell.execution_count = [], None
     source = target.with_name("source.ipynb")
     nbformat.write(bare, source)
-    try:
-        papermill.execute_notebook(
-            source,
-            target,
-            parameters=dict(changed),
-            kernel_name="python3",
-            progress_bar=False,
-            cwd=str(places.ROOT),
-            execution_timeout=24 * 3600,
-            extra_arguments=["--IPKernelApp.log_level=ERROR"],
-        )
-    except PapermillExecutionError as error:
-        lines = [re.sub(r"\x1b\[[0-9;]*m", "", line) for line in error.traceback[-12:]]
-        raise NotebookError(
-            f"{chapter} failed in cell {error.exec_count} with {error.ename}: {error.evalue}\n" + "\n".join(lines)
-        ) from None
+    for attempt in range(3):
+        try:
+            papermill.execute_notebook(
+                source,
+                target,
+                parameters=dict(changed),
+                kernel_name="python3",
+                progress_bar=False,
+                cwd=str(places.ROOT),
+                execution_timeout=24 * 3600,
+                extra_arguments=["--IPKernelApp.log_level=ERROR"],
+            )
+            break
+        except PapermillExecutionError as error:
+            lines = [re.sub(r"\x1b\[[0-9;]*m", "", line) for line in error.traceback[-12:]]
+            raise NotebookError(
+                f"{chapter} failed in cell {error.exec_count} with {error.ename}: {error.evalue}\n" + "\n".join(lines)
+            ) from None
+        except RuntimeError as error:  # two kernels that start together may pick the same port
+            if "Kernel died before replying" not in str(error) or attempt == 2:
+                raise
     return nbformat.read(target, as_version=4)
 
 
@@ -367,10 +372,14 @@ def problems(chapter: str) -> list[str]:
 
 
 def stage(folder: Path) -> None:
-    """Copy what the book is built from, except the notebooks, into a staging folder of the same layout."""
+    """Copy what the book is built from (pages, data cards), except the notebooks, into a folder of the same layout."""
     folder.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(places.ROOT / "_config.yml", folder / "_config.yml")
     shutil.copytree(places.ROOT / "book", folder / "book", dirs_exist_ok=True)
+    for card in places.book_data().glob("*/README.md"):
+        copy = folder / card.relative_to(places.ROOT)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(card, copy)
     (folder / "notebooks").mkdir(exist_ok=True)
 
 
@@ -383,7 +392,7 @@ def build(folder: Path, output: Path) -> Path:
     import subprocess
     import sys
 
-    command = [sys.executable, "-m", "jupyter_book.cli.main", "build", str(folder), "--path-output", str(output),
+    command = [sys.executable, "-c", "from jupyter_book.cli.main import main; main()", "build", str(folder), "--path-output", str(output),
                "--toc", str(folder / "book" / "_toc.yml"), "--config", str(folder / "_config.yml"),
                "-W", "--keep-going", "--quiet"]  # fmt: skip
     done = subprocess.run(

@@ -13,10 +13,10 @@ import torch
 from jaxtyping import Float
 from numpy.typing import NDArray
 from torch import Tensor
-from tqdm.auto import tqdm
+from tqdm import tqdm
 
 from helpers import attention
-from helpers.corpora import Segment
+from helpers.corpora import Segment, sentences
 from helpers.encoders import Encoder
 from helpers.estimates import REPLICATES, Estimate, StreamingMean
 from helpers.tokens import Batch, Batches
@@ -271,6 +271,12 @@ def examples(patterns: SurfacePatterns) -> dict[str, tuple[int, int]]:
     position = max(("next", "previous"), key=lambda name: patterns[name].value.max())
     sink = max(("cls", "sep"), key=lambda name: patterns[name].value.mean())
     return {name: _largest(patterns[name].value) for name in ("entropy", position, sink, "stop")}
+
+
+def short_sentence(segments: Sequence[Segment], *, words: int = 14) -> str:
+    """The first sentence of the segments with a comma and about this many words: one that fits a line diagram."""
+    found = (s.first[a:b].strip() for s in segments for a, b in sentences(s.first))
+    return min((f for f in found if "," in f), key=lambda f: abs(len(f.split()) - words), default=segments[0].first)
 
 
 def _largest(values: NDArray[np.float64]) -> tuple[int, int]:

@@ -88,7 +88,22 @@ def test_every_statistic_against_loops(minilm, inputs, seed):
 
 
 def segments(count):
-    words = "the otter , dived . it cracked a shell on its unbelievable belly !".split()
+    words = [
+        "the",
+        "otter",
+        ",",
+        "dived",
+        ".",
+        "it",
+        "cracked",
+        "a",
+        "shell",
+        "on",
+        "its",
+        "unbelievable",
+        "belly",
+        "!",
+    ]
     rng = np.random.default_rng(0)
     pick = lambda: " ".join(rng.choice(words, size=rng.integers(3, 25)))  # noqa: E731
     return [Segment(pick(), pick(), n // 2, "t") for n in range(count)]

@@ -25,6 +25,16 @@ LOADED_FROM_ELSEWHERE = re.compile(
 )
 
 
+def without_thebe(app: Sphinx, page: str, template: str, context: dict, doctree: object) -> None:
+    """Leave out the scripts for live code, which Jupyter Book adds (twice) even when they are switched off."""
+    context["script_files"] = [
+        script
+        for script in context.get("script_files", ())
+        if "thebe" not in str(getattr(script, "filename", script)).lower()
+        and "THEBE" not in str(getattr(script, "attributes", {}).get("body", ""))
+    ]
+
+
 def copy_scripts(output: Path) -> None:
     """Put the vendored scripts where pages look for them."""
     folder = output / "_static" / "vendor"
@@ -71,5 +81,6 @@ def finish(app: Sphinx, exception: Exception | None) -> None:
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
+    app.connect("html-page-context", without_thebe, priority=900)
     app.connect("build-finished", finish)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
