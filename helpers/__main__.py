@@ -140,6 +140,7 @@ def refresh(force: bool) -> None:
             results=places.book_data() / "results",
             force=force,
         )
+        (places.ROOT / "book" / "_static" / "cover.png").write_bytes(notebooks.cover())
     for one in done:
         click.echo(f"{one.chapter}: {'executed' if one.executed else 'up to date'} in {one.seconds:.0f} s")
 

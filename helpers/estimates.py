@@ -19,6 +19,9 @@ from numpy.typing import ArrayLike, NDArray
 
 REPLICATES = 500
 
+Numbers = NDArray[np.float64] | np.float64
+"""An array of any shape, down to a single number."""
+
 
 @dataclass(frozen=True, eq=False)
 class Estimate:
@@ -29,19 +32,19 @@ class Estimate:
         replicates: [replicate, ...] bootstrap replicates, for intervals of differences.
     """
 
-    value: NDArray[np.float64]
-    low: NDArray[np.float64]
-    high: NDArray[np.float64]
+    value: Numbers
+    low: Numbers
+    high: Numbers
     replicates: NDArray[np.float64]
 
     @classmethod
-    def of(cls, value: NDArray[np.float64], replicates: NDArray[np.float64]) -> "Estimate":
+    def of(cls, value: Numbers, replicates: NDArray[np.float64]) -> "Estimate":
         """The percentile interval of bootstrap replicates; those without data (NaN) are left out."""
         percentile = np.nanpercentile if np.isnan(replicates).any() else np.percentile
         with warnings.catch_warnings():  # where nothing was measured, NaN is the answer and needs no warning
             warnings.simplefilter("ignore", RuntimeWarning)
             low, high = percentile(replicates, (2.5, 97.5), axis=0)
-        return cls(np.asarray(value), np.asarray(low), np.asarray(high), replicates)
+        return cls(value, low, high, replicates)
 
     @classmethod
     def from_record(cls, record: "Estimate | Mapping[str, ArrayLike]") -> "Estimate":

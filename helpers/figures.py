@@ -161,34 +161,6 @@ def specialist_map(roles: Mapping[tuple[int, int], str], shape: tuple[int, int])
     return figure
 
 
-def intervals(
-    rows: Mapping[str, Mapping[str, Estimate]], *, xlabel: str, lines: Mapping[str, float] | None = None
-) -> Figure:
-    """One row of points with 95 % intervals for each label, a colour for each series within it."""
-    names = list(dict.fromkeys(name for series in rows.values() for name in series))
-    figure, ax = plt.subplots(figsize=(6.4, 1.0 + 0.34 * len(rows) * max(1, len(names) / 2)))
-    for row, series in enumerate(rows.values()):
-        for place, name in enumerate(names):
-            if name not in series:
-                continue
-            e, y = series[name], row + 0.22 * (place - (len(names) - 1) / 2)
-            ax.plot([e.low, e.high], [y, y], color=COLOURS.get(name, f"C{place}"), linewidth=2)
-            ax.plot(
-                e.value,
-                y,
-                "o",
-                markersize=5,
-                color=COLOURS.get(name, f"C{place}"),
-                label=name if row == 0 else None,
-            )
-    for label, value in (lines or {}).items():
-        ax.axvline(value, color="#222222", linestyle="--", linewidth=1, label=label)
-    ax.set(xlabel=xlabel, yticks=range(len(rows)), yticklabels=list(rows))
-    ax.invert_yaxis()
-    ax.legend()
-    return figure
-
-
 # ---------------------------------------------------------------------------------------- maps and lines
 
 

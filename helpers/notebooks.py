@@ -7,6 +7,7 @@ outputs in ``metadata.book``.
 """
 
 import ast
+import base64
 import hashlib
 import json
 import os
@@ -280,12 +281,17 @@ def _merged_streams(outputs: list[nbformat.NotebookNode]) -> list[nbformat.Noteb
 
 def _with_outputs_of(source: nbformat.NotebookNode, old: nbformat.NotebookNode) -> nbformat.NotebookNode:
     """The source's cells, prose renewed, with the outputs of an earlier run of the same code."""
-    earlier = [
-        c for c in old.cells if c.cell_type == "code" and "injected-parameters" not in c.metadata.get("tags", ())
-    ]
-    code = [c for c in source.cells if c.cell_type == "code"]
-    for cell, done in zip(code, earlier, strict=True):
-        cell.outputs, cell.execution_count = done.outputs, done.execution_count
+    earlier = iter([cell for cell in old.cells if cell.cell_type == "code"])
+    cells = []
+    for cell in source.cells:
+        cells.append(cell)
+        if cell.cell_type == "code":
+            done = next(earlier)
+            if "injected-parameters" in done.metadata.get("tags", ()):  # follows the parameters cell
+                cells.insert(-1, done)
+                done = next(earlier)
+            cell.outputs, cell.execution_count = done.outputs, done.execution_count
+    source.cells = cells
     source.metadata["book"] = old.metadata["book"]
     return normalised(source)
 
@@ -366,6 +372,20 @@ def problems(chapter: str) -> list[str]:
         if cell.execution_count is None:
             found.append(f"cell {number} was not executed")
     return found
+
+
+COVER = ("02_surface_patterns", "fig-special")
+
+
+def cover() -> bytes:
+    """PNG of the figure that the README and the welcome page show, from the stored outputs."""
+    chapter, name = COVER
+    for cell in nbformat.read(FOLDER / f"{chapter}.ipynb", as_version=4).cells:
+        if cell.metadata.get("mystnb", {}).get("figure", {}).get("name") == name:
+            for output in cell.outputs:
+                if "image/png" in output.get("data", {}):
+                    return base64.b64decode(output.data["image/png"])
+    raise NotebookError(f"{chapter} has no figure {name!r} among its stored outputs; run 'make notebooks'.")
 
 
 # ---------------------------------------------------------------------------------------- the book

@@ -5,7 +5,7 @@ import math
 import os
 import platform
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 from importlib.metadata import version
@@ -213,12 +213,13 @@ class Table:
 
     Args:
         columns: headings.
-        rows: one sequence of cells each; numbers are shown as they are formatted by the caller.
+        rows: one sequence of cells each.
+        digits: decimals of floats and estimates (an estimate is shown with its interval).
     """
 
-    def __init__(self, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    def __init__(self, columns: Sequence[str], rows: Iterable[Sequence[object]], *, digits: int = 3) -> None:
         self.columns = list(columns)
-        self.rows = [list(map(str, row)) for row in rows]
+        self.rows = [[_cell(cell, digits) for cell in row] for row in rows]
         for row in self.rows:
             if len(row) != len(self.columns):
                 raise ResultError(f"The row {row} has {len(row)} cells for {len(self.columns)} columns.")
@@ -229,3 +230,7 @@ class Table:
 
     def __repr__(self) -> str:
         return self._repr_markdown_()
+
+
+def _cell(value: object, digits: int) -> str:
+    return f"{value:.{digits}f}" if isinstance(value, float | np.floating | Estimate) else str(value)

@@ -31,6 +31,7 @@ STATISTICS = (
     "other",
     "sep_from_sep",  # attention to all [SEP] when the attending token is [SEP], when it is another
     "sep_from_other",
+    "cls_from_cls",  # attention to [CLS] when the attending token is [CLS]
     "entropy",  # nats; over all attending tokens, and of [CLS] only
     "entropy_from_cls",
     "peak",  # the largest weight in a row
@@ -190,7 +191,7 @@ class _Queries:
         weights = torch.stack([batch.mask, batch.sep, batch.mask & ~batch.sep, batch.cls], dim=1).float()
         real, sep, other, from_cls = weights.sum(-1).double().cpu().numpy().T
         counted = {"previous": real - 1, "next": real - 1, "sep_from_sep": sep, "sep_from_other": other,
-                   "entropy_from_cls": from_cls}  # fmt: skip
+                   "cls_from_cls": from_cls, "entropy_from_cls": from_cls}  # fmt: skip
         counts = np.stack([counted.get(name, real) for name in STATISTICS], axis=-1)
         return cls(batch, kinds, weights, counts)
 
@@ -212,17 +213,19 @@ def _sums(
     )
     to_kind = probabilities @ queries.kinds[:, None].to(probabilities.dtype)
     entropy = -torch.linalg.vecdot(
-        probabilities, probabilities.clamp_min(torch.finfo(probabilities.dtype).tiny).log()
+        probabilities, probabilities.clamp_min(torch.finfo(probabilities.dtype).tiny).log_()
     )
     per_query = torch.cat([to_kind, entropy[..., None], probabilities.amax(-1, keepdim=True)], dim=-1)
     # [batch, head, 4 kinds of query, 5 measures]
     real, sep, other, from_cls = (queries.weights[:, None].to(per_query.dtype) @ per_query).unbind(-2)
     to_cls, to_sep, to_stop, total_entropy, peak = real.unbind(-1)
-    rest = mask.sum(-1)[:, None] - to_cls - to_sep - to_stop
-    return torch.stack(
-        [previous, same, following, to_cls, to_sep, to_stop, rest, sep[..., 1], other[..., 1],
-         total_entropy, from_cls[..., 3], peak], dim=-1,
-    )  # fmt: skip
+    sums = {
+        "previous": previous, "self": same, "next": following,
+        "cls": to_cls, "sep": to_sep, "stop": to_stop, "other": mask.sum(-1)[:, None] - to_cls - to_sep - to_stop,
+        "sep_from_sep": sep[..., 1], "sep_from_other": other[..., 1], "cls_from_cls": from_cls[..., 0],
+        "entropy": total_entropy, "entropy_from_cls": from_cls[..., 3], "peak": peak,
+    }  # fmt: skip
+    return torch.stack([sums[name] for name in STATISTICS], dim=-1)
 
 
 def specialists(patterns: SurfacePatterns) -> list[Specialist]:
@@ -270,7 +273,8 @@ def examples(patterns: SurfacePatterns) -> dict[str, tuple[int, int]]:
     """
     position = max(("next", "previous"), key=lambda name: patterns[name].value.max())
     sink = max(("cls", "sep"), key=lambda name: patterns[name].value.mean())
-    return {name: _largest(patterns[name].value) for name in ("entropy", position, sink, "stop")}
+    statistics = {"broad": "entropy", position: position, sink: sink, "stop": "stop"}
+    return {role: _largest(patterns[name].value) for role, name in statistics.items()}
 
 
 def short_sentence(segments: Sequence[Segment], *, words: int = 14) -> str:
@@ -309,6 +313,7 @@ def summary(patterns: SurfacePatterns) -> dict[str, Any]:
         "to_cls_by_layer": by_layer(patterns["cls"]),
         "to_sep_by_layer": by_layer(patterns["sep"]),
         "sep_from_sep_by_layer": by_layer(patterns["sep_from_sep"]),
+        "cls_from_cls_by_layer": by_layer(patterns["cls_from_cls"]),
         "entropy_by_layer": by_layer(patterns["entropy"]),
         "entropy_from_cls_by_layer": by_layer(patterns["entropy_from_cls"]),
         "uniform": float(patterns["uniform"].value),

@@ -1,10 +1,19 @@
-"""Shared by all tests: shapes are checked at run time, results never touch the tracked files."""
+"""Shared by all tests: no network, shapes checked at run time, results never in the tracked files."""
 
 import os
 import sys
 from pathlib import Path
 
 from jaxtyping import install_import_hook
+
+OFFLINE = str(Path(__file__).parent / "offline")
+os.environ["PYTHONPATH"] = os.pathsep.join([OFFLINE, *filter(None, [os.environ.get("PYTHONPATH")])])
+sys.path.insert(0, OFFLINE)
+import sitecustomize  # noqa: E402
+
+if not hasattr(sitecustomize, "NetworkBlocked"):  # the interpreter came with one of its own
+    exec((Path(OFFLINE) / "sitecustomize.py").read_text("utf-8"))
+sys.path.remove(OFFLINE)
 
 _modules = [f"helpers.{file.stem}" for file in (Path(__file__).parent.parent / "helpers").glob("[a-z]*.py")]
 if not any(name in sys.modules for name in _modules):

@@ -1,0 +1,42 @@
+"""Checks accept right answers, and say what is wrong with wrong ones."""
+
+import math
+
+import numpy as np
+import pytest
+
+from helpers import exercises
+
+WRONG = [
+    ("softmax", lambda s: np.exp(s) / np.exp(s).sum(), "check the axis"),
+    ("softmax", lambda s: np.exp(s) / np.exp(s).sum(-1, keepdims=True), "overflows"),
+    ("softmax", lambda s: None, "returns None"),
+    ("softmax", lambda s: s[0], "shape"),
+    ("softmax", lambda s: 1 / 0, "ZeroDivisionError"),
+    ("strongest", lambda w, t, q: t[int(w[q].argmax())], "special token"),
+    ("strongest", lambda w, t, q: t[1 + int(w[1:4, q].argmax())], "Rows are attending|it says"),
+    ("causal_attention", lambda w: np.triu(w) / np.triu(w).sum(-1, keepdims=True), "still sees a later one"),
+    ("causal_attention", np.tril, "do not sum to 1"),
+    ("to_previous", lambda w: np.diagonal(w, 1).mean(), "That is the next token"),
+    ("entropy", lambda r: -(r * np.log2(r + 1e-300)).sum(), "natural logarithm"),
+    ("entropy", lambda r: -sum(p * math.log(p) for p in r), "ValueError"),
+    ("sinks", lambda c, s, p: [tuple(x) for x in np.argwhere(c + s + p > 0.5)], "counted from 0"),
+    ("sinks", lambda c, s, p: [(1, 1)], "it lists 1 heads"),
+]
+
+
+@pytest.mark.parametrize(("name", "answer", "says"), WRONG)
+def test_wrong_answers_are_told_why(name, answer, says):
+    with np.errstate(all="ignore"):
+        verdict = exercises.check(name, answer)
+    assert not verdict.solved
+    assert any(part in verdict.message for part in says.split("|")), verdict.message
+
+
+def test_open_exercises():
+    def todo(*_):
+        raise NotImplementedError
+
+    assert "not solved yet" in exercises.check("softmax", todo).message
+    with pytest.raises(ValueError, match="There are: softmax"):
+        exercises.check("nothing", todo)

@@ -1,0 +1,107 @@
+"""Figures and views: what they show, and that no third-party script is stored."""
+
+import base64
+import json
+import re
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+
+from helpers import figures, tokens
+from helpers.estimates import Estimate
+
+
+@pytest.fixture(autouse=True)
+def _close():
+    yield
+    plt.close("all")
+
+
+def maps(layers=2, heads=3, length=4):
+    weights = np.random.default_rng(0).random((layers, heads, length, length))
+    return weights / weights.sum(-1, keepdims=True)
+
+
+def estimate(shape):
+    value = np.random.default_rng(0).random(shape)
+    return Estimate(value, value - 0.1, value + 0.1, np.empty((0, *shape)))
+
+
+def test_heads_are_named_from_one():
+    assert figures.head_name(7, 9) == "8-10"
+
+
+def test_heads_by_layer_puts_layers_on_x_from_one():
+    given = {"cls": estimate((3, 5)), "sep": estimate((3, 5))}
+    ax = figures.heads_by_layer(given, ylabel="y", lines={"chance": 0.1}).axes[0]
+    assert list(ax.get_xticks()) == [1, 2, 3] and ax.get_xlabel() == "layer"
+    for points, name in zip(ax.collections, given, strict=True):
+        offsets = np.asarray(points.get_offsets())
+        assert np.allclose(np.sort(offsets[:, 1]), np.sort(given[name].value.ravel()))
+        assert (np.round(offsets[:, 0]) == np.repeat([1, 2, 3], 5)).all()
+    assert [t.get_text() for t in ax.get_legend().get_texts()] == ["[CLS]", "[SEP]", "chance"]
+
+
+def test_heatmap_has_queries_on_rows():
+    matrix = np.array([[0.9, 0.1], [0.2, 0.8]])
+    ax = figures.heatmap(matrix, ["a", "b"], numbers=True).axes[0]
+    assert np.array_equal(ax.images[0].get_array(), matrix)
+    assert [t.get_text() for t in ax.texts] == ["0.90", "0.10", "0.20", "0.80"]
+    assert ax.get_ylabel() == "attending token"
+
+
+def test_lines_run_from_query_to_key():
+    weights = np.zeros((3, 3))
+    weights[0, 2] = weights[1, 0] = 0.7
+    weights[2, 1] = 0.01
+    ax = figures.line_diagrams({"h": weights}, ["a", "b", "c"]).axes[0]
+    assert [list(line.get_ydata()) for line in ax.lines] == [[0, 2], [1, 0]]
+
+
+def test_specialists_are_drawn_at_layer_and_head():
+    figure = figures.specialist_map({(1, 2): "cls"}, (3, 4))
+    from matplotlib.colors import to_hex
+
+    blue = [p for p in figure.axes[0].patches if to_hex(p.get_facecolor()) == figures.COLOURS["cls"].lower()]
+    assert len(blue) == 1 and blue[0].get_xy() == (1.55, 2.55)
+
+
+def test_other_figures_draw(minilm):
+    assert len(figures.all_heads(maps()).axes) == 6
+    figures.input_diagram(tokens.encode(minilm, [("One two.", "Three.")]))
+
+
+def test_the_books_view_keeps_every_weight():
+    given = maps()
+    html = figures.attention_view(given, ["a", "b", "</script>", "d"], layer=1, heads=[2]).data
+    data = json.loads(re.search(r"application/json\">(.*?)</script>", html)[1].replace("<\\/", "</"))
+    weights = np.frombuffer(base64.b64decode(data["weights"]), np.uint8).reshape(given.shape) / 255
+    assert np.abs(weights - given).max() < 0.003
+    assert (data["layer"], data["on"], data["tokens"][2]) == (1, [2], "</script>")
+    assert len(set(figures.HEAD_COLOURS)) == 12
+    with pytest.raises(ValueError, match="up to 40 tokens"):
+        figures.attention_view(maps(length=41), ["x"] * 41)
+
+
+@pytest.mark.parametrize("view", ["head_view", "model_view"])
+def test_bertviz_draws_without_a_network_and_is_stored_without_scripts(view):
+    live = figures.bertviz(
+        view, maps(), ["[CLS]", "a", 'b"', "[SEP]"], second=2 if view == "head_view" else None
+    ).data
+    assert "cdnjs" not in live.replace("cdnjs.cloudflare.com/ajax/libs/d3/5.7.0", "").replace(
+        "cdnjs.cloudflare.com/ajax/libs/jquery/2.0.0", ""
+    )  # bertviz's own require.config names two addresses, which the shim never asks for
+    assert "d3js.org" in live and "jQuery" in live
+    stored = figures.without_frames(live)
+    assert len(stored) < 3000 and "srcdoc" not in stored and "jQuery" not in stored and "data-bertviz" in stored
+    assert (
+        figures.bertviz(view, maps(), ["[CLS]", "a", 'b"', "[SEP]"], second=2 if view == "head_view" else None).data
+        == live
+    )
+
+
+def test_vendored_scripts_are_there():
+    for name, file in figures.vendored().items():
+        assert file.is_file() and file.stat().st_size > 50_000, name
+    assert figures.vendored()["tex-svg-full.js"].stat().st_size > 1_000_000

@@ -1,0 +1,101 @@
+"""Recording numbers, reading the papers' numbers, tables."""
+
+import json
+
+import numpy as np
+import pytest
+
+from helpers import corpora, places, results
+from helpers.estimates import Estimate
+
+
+@pytest.fixture
+def record(minilm):
+    def make(values, **changes):
+        settings = {
+            "encoder": minilm,
+            "corpus": corpora.read("encyclopedia"),
+            "profile": "smoke",
+            "parameters": {"seed": 0},
+        }
+        return results.record("surface_patterns", values, **settings | changes)
+
+    return make
+
+
+def test_what_is_recorded_comes_back(record):
+    estimate = Estimate(np.array([0.5]), np.array([0.4]), np.array([0.6]), np.empty((0, 1)))
+    file = record(
+        {"a": estimate, "b": np.arange(6).reshape(2, 3), "c": [1.23456789, "x", None, True], "d": np.float32(0.5)}
+    )
+    got = results.recorded("surface_patterns", profile="smoke")
+    assert got == json.loads(file.read_text())
+    assert got["values"] == {
+        "a": {"value": [0.5], "low": [0.4], "high": [0.6]}, "b": [[0, 1, 2], [3, 4, 5]],
+        "c": [1.234568, "x", None, True], "d": 0.5}  # fmt: skip
+    provenance = got["provenance"]
+    assert provenance["model"]["sha256"].startswith("53aa5117") and provenance["corpus"]["name"] == "encyclopedia"
+    assert {"torch", "transformers", "python", "book"} <= set(provenance["versions"]) and provenance[
+        "parameters"
+    ] == {"seed": 0}
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf"), np.array([[1.0, np.nan]])])
+def test_nothing_that_is_not_finite_is_recorded(record, bad):
+    with pytest.raises(results.ResultError, match=r"values\.x.* only finite"):
+        record({"x": bad})
+    assert not list(places.results().rglob("*"))
+
+
+def test_unknown_types_are_refused(record):
+    with pytest.raises(results.ResultError, match=r"values\.x\[0\] is of type set"):
+        record({"x": [{1}]})
+
+
+def test_a_repeated_run_changes_nothing(record):
+    file = record({"a": 1})
+    text = file.read_text().replace(json.loads(file.read_text())["provenance"]["date"], "2001-01-01")
+    file.write_text(text)
+    record({"a": 1})
+    assert file.read_text() == text
+    record({"a": 2})
+    assert json.loads(file.read_text())["provenance"]["date"] != "2001-01-01"
+    assert [f.name for f in file.parent.iterdir()] == ["surface_patterns.json"]
+
+
+def test_missing_results_are_listed():
+    with pytest.raises(results.ResultError, match=r"Recorded: .*book/minilm/surface_patterns.*python -m helpers run"):
+        results.recorded("surface_patterns", model="nobody")
+
+
+def test_runs_by_model():
+    found = results.runs("surface_patterns", profile="full")
+    assert list(found) == ["minilm", "mpnet"]
+    assert all(run["provenance"]["model"]["name"] == model for model, run in found.items())
+
+
+def test_papers():
+    claim = results.paper("clark2019", "heads_over_half_previous")
+    assert claim["value"] == 4 and results.paper_text(claim) == "4 (section 3.1)"
+    assert results.paper_text(results.paper("clark2019", "sep_share_middle_layers")) == "over 50 % (section 3.2)"
+    with pytest.raises(results.ResultError, match="clark2019"):
+        results.paper("nobody1999", "x")
+    with pytest.raises(results.ResultError, match="table1"):
+        results.paper("clark2019", "x")
+
+
+def test_every_claim_is_whole():
+    bibliography = (places.ROOT / "book" / "references.bib").read_text("utf-8")
+    for key, paper in results._papers().items():
+        assert f"{{{key}," in bibliography
+        for name, claim in paper["claims"].items():
+            assert ("value" in claim) != ("rows" in claim), name
+            assert {"what", "model", "where", "data", "chapter"} <= set(claim), (key, name)
+            assert claim.get("bound", "approx") in results.BOUNDS
+
+
+def test_tables():
+    table = results.Table(["a", "b"], [[1, 0.12345], ["x|y", np.float64(2)]], digits=2)
+    assert table._repr_markdown_() == "| a | b |\n| --- | --- |\n| 1 | 0.12 |\n| x\\|y | 2.00 |"
+    with pytest.raises(results.ResultError, match="2 columns"):
+        results.Table(["a", "b"], [[1]])
