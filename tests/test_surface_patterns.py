@@ -187,7 +187,9 @@ def test_specialists_are_found_where_they_were_planted(minilm):
     np.testing.assert_allclose(patterns["entropy"].value[5], patterns["uniform"].value, atol=1e-5)
     np.testing.assert_allclose(patterns["cls"].value[5], patterns["chance_cls"].value, atol=1e-6)
     examples = surface_patterns.examples(patterns)
-    assert list(examples) == ["broad", "next", "sep", "stop"], "the sink is the special token with more attention in all"
+    assert list(examples) == ["broad", "next", "sep", "stop"], (
+        "the sink is the special token with more attention in all"
+    )
     assert examples["next"] == (1, 2)
 
 
