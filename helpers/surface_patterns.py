@@ -138,7 +138,10 @@ class Accumulator:
         if layer == 0:
             self._queries = _Queries.of(batch)
         queries = self._queries
-        sums = _sums(probabilities, queries).double().cpu().numpy()
+        parts = (probabilities, queries.kinds, queries.weights)
+        size = ROWS_AT_A_TIME if probabilities.device.type == "cpu" else len(probabilities)
+        sums = torch.cat([_sums(*rows) for rows in zip(*(part.split(size) for part in parts), strict=True)])
+        sums = sums.double().cpu().numpy()
         documents = np.array([self.documents[i] for i in batch.index])
         if layer == 0:
             self.segments += len(documents)
@@ -180,7 +183,6 @@ class _Queries:
         counts: [batch, statistic], the denominators.
     """
 
-    batch: Batch
     kinds: Float[Tensor, "batch key 3"]
     weights: Float[Tensor, "batch 4 query"]
     counts: NDArray[np.float64]
@@ -193,7 +195,7 @@ class _Queries:
         counted = {"previous": real - 1, "next": real - 1, "sep_from_sep": sep, "sep_from_other": other,
                    "cls_from_cls": from_cls, "entropy_from_cls": from_cls}  # fmt: skip
         counts = np.stack([counted.get(name, real) for name in STATISTICS], axis=-1)
-        return cls(batch, kinds, weights, counts)
+        return cls(kinds, weights, counts)
 
     @property
     def background(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -203,25 +205,30 @@ class _Queries:
         return np.stack(sums, axis=-1), np.stack([real, from_cls, real, real, real], axis=-1)
 
 
+ROWS_AT_A_TIME = 2  # segments whose maps, and what is computed from them, stay in a processor's cache
+
+
 def _sums(
-    probabilities: Float[Tensor, "batch head query key"], queries: _Queries
+    probabilities: Float[Tensor, "batch head query key"],
+    kinds: Float[Tensor, "batch key 3"],
+    weights: Float[Tensor, "batch 4 query"],
 ) -> Float[Tensor, "batch head statistic"]:
     """Numerators of all statistics: sums over the attending tokens of each segment."""
-    mask = queries.batch.mask
+    real = weights[:, None, 0]
     previous, same, following = (
-        (probabilities.diagonal(offset, -2, -1) * mask[:, None, abs(offset) :]).sum(-1) for offset in (-1, 0, 1)
+        (probabilities.diagonal(offset, -2, -1) * real[..., abs(offset) :]).sum(-1) for offset in (-1, 0, 1)
     )
-    to_kind = probabilities @ queries.kinds[:, None].to(probabilities.dtype)
+    to_kind = probabilities @ kinds[:, None].to(probabilities.dtype)
     entropy = -torch.linalg.vecdot(
         probabilities, probabilities.clamp_min(torch.finfo(probabilities.dtype).tiny).log_()
     )
     per_query = torch.cat([to_kind, entropy[..., None], probabilities.amax(-1, keepdim=True)], dim=-1)
     # [batch, head, 4 kinds of query, 5 measures]
-    real, sep, other, from_cls = (queries.weights[:, None].to(per_query.dtype) @ per_query).unbind(-2)
-    to_cls, to_sep, to_stop, total_entropy, peak = real.unbind(-1)
+    from_all, sep, other, from_cls = (weights[:, None].to(per_query.dtype) @ per_query).unbind(-2)
+    to_cls, to_sep, to_stop, total_entropy, peak = from_all.unbind(-1)
     sums = {
         "previous": previous, "self": same, "next": following,
-        "cls": to_cls, "sep": to_sep, "stop": to_stop, "other": mask.sum(-1)[:, None] - to_cls - to_sep - to_stop,
+        "cls": to_cls, "sep": to_sep, "stop": to_stop, "other": real.sum(-1) - to_cls - to_sep - to_stop,
         "sep_from_sep": sep[..., 1], "sep_from_other": other[..., 1], "cls_from_cls": from_cls[..., 0],
         "entropy": total_entropy, "entropy_from_cls": from_cls[..., 3], "peak": peak,
     }  # fmt: skip
