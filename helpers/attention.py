@@ -226,7 +226,7 @@ def zero(heads: Iterable[tuple[int, int]]) -> Editor:
 
 
 def uniform(heads: Iterable[tuple[int, int]], mask: Tensor) -> Editor:
-    """Editor that gives each real token the weight 1/L in the named (layer, head) pairs, from 0.
+    """Editor that gives each of an input's n real tokens the weight 1/n in the named (layer, head) pairs, from 0.
 
     Args:
         mask: [batch, length], true at real tokens (special ones included), as ``batch.mask``.

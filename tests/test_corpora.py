@@ -1,12 +1,17 @@
 """Readers: what they read, and what they say when they cannot."""
 
+import csv
 import json
 import os
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GroupKFold, cross_val_score
 
 from helpers import corpora, places
 
@@ -80,6 +85,82 @@ def test_the_validator_finds_near_duplicates():
     )
     problems = corpora.check_encyclopedia(corpora.Corpus("x", "0", "CC0", articles))
     assert any("is close to" in p and "queen" in p for p in problems)
+
+
+def test_the_questions_are_in_order():
+    articles = {a.title: a for a in corpora.read("encyclopedia").articles}
+    data = json.loads((places.book_data() / "encyclopedia" / "questions.json").read_text("utf-8"))["data"]
+    ids, wordings, first_sentence, words = [], [], 0, set()
+    for entry in data:
+        article = articles[entry["title"]]
+        for paragraph in entry["paragraphs"]:
+            context = paragraph["context"]
+            number = article.paragraphs.index(context) + 1
+            for question in paragraph["qas"]:
+                assert question["id"].startswith(f"{article.id}-{number}-") and question["question"].endswith("?")
+                (answer,) = question["answers"]
+                start, end = answer["answer_start"], answer["answer_start"] + len(answer["text"])
+                assert context[start:end] == answer["text"] and answer["text"][-1] not in ".,;:?!", question["id"]
+                assert not context[start - 1 : start].isalnum() and not context[end : end + 1].isalnum(), question[
+                    "id"
+                ]
+                first_sentence += start < corpora.sentences(context)[0][1]
+                words |= {w for w in question["question"].lower().replace("?", "").split() if w in QUESTION_WORDS}
+                ids.append(question["id"])
+                wordings.append(question["question"])
+    assert len(ids) == len(set(ids)) == len(set(wordings)) >= 300
+    assert len(data) == len(articles) and first_sentence < 0.3 * len(ids) and words == QUESTION_WORDS
+    assert f"{len(ids)} questions" in (places.book_data() / "encyclopedia" / "questions.md").read_text("utf-8")
+
+
+QUESTION_WORDS = {"who", "whom", "whose", "what", "which", "when", "where", "why", "how"}
+
+
+def test_the_entailment_pairs_are_in_order():
+    folder = places.book_data() / "encyclopedia"
+    with (folder / "entailment.tsv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
+    articles = {a.id: a for a in corpora.read("encyclopedia").articles}
+    assert len(rows) == len({r["index"] for r in rows}) == len({r["sentence2"] for r in rows}) == 4 * len(articles)
+    for row in rows:
+        article = articles[row["index"].rpartition("-")[0]]
+        assert any(row["sentence1"] in paragraph for paragraph in article.paragraphs), row["index"]
+        assert 5 <= len(row["sentence2"].split()) <= 22 and row["sentence2"][-1] in '.?"'
+        assert (row["label"] == "entailment") == (row["label3"] == "entailment")
+        assert row["label"] in ("entailment", "not_entailment")
+    by_class = {c: [r for r in rows if r["label3"] == c] for c in ("entailment", "neutral", "contradiction")}
+    assert [len(found) for found in by_class.values()] == [200, 100, 100]
+    lengths = [np.mean([len(r["sentence2"].split()) for r in found]) for found in by_class.values()]
+    assert max(lengths) - min(lengths) < 1
+    for score in cheap_baselines(rows):
+        assert score < 0.58, "a cheap cue gives the label away"
+
+
+def cheap_baselines(rows):
+    """Accuracy of the hypothesis alone, and of word overlap, in cross-validation by article."""
+    labels = np.array([r["label"] == "entailment" for r in rows])
+    groups = [r["index"].rpartition("-")[0] for r in rows]
+    words = CountVectorizer(ngram_range=(1, 2), min_df=2).fit_transform([r["sentence2"] for r in rows])
+    sets = [[set(r[k].lower().rstrip(".?").split()) for k in ("sentence1", "sentence2")] for r in rows]
+    overlap = np.array([[len(a & b) / len(b), len(a & b), len(b), len(a)] for a, b in sets])
+    for features in (words, (overlap - overlap.mean(0)) / overlap.std(0)):
+        model = LogisticRegression(C=0.3, max_iter=500)
+        yield cross_val_score(model, features, labels, groups=groups, cv=GroupKFold(10)).mean()
+
+
+def test_the_keyphrases_are_in_order():
+    folder = places.book_data() / "encyclopedia"
+    rows = [json.loads(line) for line in (folder / "keyphrases.jsonl").read_text("utf-8").splitlines()]
+    articles = corpora.read("encyclopedia").articles
+    assert [row["id"] for row in rows] == [a.id for a in articles]
+    verbatim = total = 0
+    for row, article in zip(rows, articles, strict=True):
+        phrases = [p.lower() for p in row["keyphrases"]]
+        assert 5 <= len(phrases) == len(set(phrases)) <= 10 and all(p == " ".join(p.split()) for p in phrases)
+        verbatim += sum(p in " ".join(article.paragraphs).lower() for p in phrases)
+        total += len(phrases)
+    assert verbatim / total >= 0.85
+    assert f"{total} keyphrases" in (folder / "keyphrases.md").read_text("utf-8")
 
 
 # ------------------------------------------------------------------ reading
