@@ -7,7 +7,6 @@ found and what was expected, and nothing is half-loaded.
 import hashlib
 import json
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -297,11 +296,3 @@ def _text(path: Path, raw: bytes) -> str:
             f"Byte {raw[error.start]:#04x} is not UTF-8.",
             "UTF-8 text; convert the file with 'iconv -t utf-8'.",
         ) from None
-
-
-def shares(articles: Iterable[Article]) -> dict[str, int]:
-    """Number of articles in each topic, the largest first."""
-    counts: dict[str, int] = {}
-    for article in articles:
-        counts[article.topic] = counts.get(article.topic, 0) + 1
-    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))

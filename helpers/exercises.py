@@ -75,6 +75,7 @@ def _maps(size: int, seed: int) -> np.ndarray:
 
 @_exercise
 def softmax(answer: Callable) -> str:
+    """Chapter 01: rows of scores as weights, without overflow."""
     scores = np.array([[0.0, 1.0, 2.0], [3.0, 3.0, 3.0]])
     weights = np.exp(scores)
     _close(
@@ -93,6 +94,7 @@ def softmax(answer: Callable) -> str:
 
 @_exercise
 def strongest(answer: Callable) -> str:
+    """Chapter 01: the most-attended word of a row."""
     tokens = ["[CLS]", "a", "b", "c", "[SEP]"]
     for seed in range(5):
         weights = _maps(5, seed)
@@ -109,6 +111,7 @@ def strongest(answer: Callable) -> str:
 
 @_exercise
 def causal_attention(answer: Callable) -> str:
+    """Chapter 01: an encoder's weights under a causal mask."""
     for seed in range(3):
         weights = _maps(4, seed)
         wanted = np.tril(weights)
@@ -128,6 +131,7 @@ def causal_attention(answer: Callable) -> str:
 
 @_exercise
 def to_previous(answer: Callable) -> str:
+    """Chapter 02: mean attention to the previous token."""
     weights = np.zeros((4, 4))
     weights[0, 0] = weights[1, 0] = weights[2, 1] = weights[3, 2] = 1
     _close(
@@ -147,6 +151,7 @@ def to_previous(answer: Callable) -> str:
 
 @_exercise
 def entropy(answer: Callable) -> str:
+    """Chapter 02: entropy of a row, with 0 ln 0 = 0."""
     _close(
         answer(np.array([0.0, 1.0, 0.0])),
         0.0,
@@ -164,6 +169,7 @@ def entropy(answer: Callable) -> str:
 
 @_exercise
 def sinks(answer: Callable) -> str:
+    """Chapter 02: heads with over half of their attention on tokens without content."""
     rng = np.random.default_rng(0)
     shares = {name: rng.random((3, 4)) / 3 for name in ("cls", "sep", "stop")}
     total = sum(shares.values())

@@ -276,10 +276,10 @@ def examples(patterns: SurfacePatterns) -> dict[str, tuple[int, int]]:
     """The clearest head of each kind in Clark et al. 2019, Figure 1, by the statistics alone, (layer, head) from 0.
 
     Broad: largest entropy; position: most attention to the next or to the previous token; sink: most attention
-    to the special token that gets more of it; punctuation: most attention to full stops and commas.
+    to the special token that gets more for its number; punctuation: most attention to full stops and commas.
     """
     position = max(("next", "previous"), key=lambda name: patterns[name].value.max())
-    sink = max(("cls", "sep"), key=lambda name: patterns[name].value.mean())
+    sink = max(("cls", "sep"), key=lambda name: patterns[name].value.mean() / patterns[f"chance_{name}"].value)
     statistics = {"broad": "entropy", position: position, sink: sink, "stop": "stop"}
     return {role: _largest(patterns[name].value) for role, name in statistics.items()}
 
@@ -316,7 +316,6 @@ def summary(patterns: SurfacePatterns) -> dict[str, Any]:
         "to_sep": over_heads(patterns["sep"]),
         "to_stop": over_heads(patterns["stop"]),
         "chance": {name: float(patterns[f"chance_{name}"].value) for name in ("cls", "sep", "stop")},
-        "sink": sink_of(patterns),
         "to_cls_by_layer": by_layer(patterns["cls"]),
         "to_sep_by_layer": by_layer(patterns["sep"]),
         "sep_from_sep_by_layer": by_layer(patterns["sep_from_sep"]),
@@ -333,13 +332,19 @@ def summary(patterns: SurfacePatterns) -> dict[str, Any]:
 SINK_FACTOR = 3.0  # times what even attention would give, on average over all heads
 
 
-def sink_of(patterns: SurfacePatterns) -> str | None:
-    """``"cls"`` or ``"sep"``, whichever gets more attention, if that is at least three times its even share."""
+def sink_of(summary: Mapping[str, Any]) -> tuple[str, float] | None:
+    """The special token that draws most attention for its number, and how many times its even share it gets.
+
+    Returns:
+        ``("cls" or "sep", multiple)`` from a fresh or recorded :func:`summary`; None if neither gets three times
+        its even share. Some models have several tokens in the role of ``[SEP]``, hence the multiple.
+    """
     gain = {
-        name: float(over_heads(patterns[name]).value / patterns[f"chance_{name}"].value) for name in ("cls", "sep")
+        kind: float(Estimate.from_record(summary[f"to_{kind}"]).value) / summary["chance"][kind]
+        for kind in ("cls", "sep")
     }
-    best = max(gain, key=lambda name: float(over_heads(patterns[name]).value))
-    return best if gain[best] >= SINK_FACTOR else None
+    best = max(gain, key=gain.__getitem__)
+    return (best, gain[best]) if gain[best] >= SINK_FACTOR else None
 
 
 def as_dict(patterns: SurfacePatterns) -> dict[str, Estimate]:
@@ -359,11 +364,11 @@ def beside_paper(summary: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
         "heads_over_half_previous": ("heads with over 50 % on the previous token", _heads(summary, "previous")),
         "heads_over_half_next": ("heads with over 50 % on the next token", _heads(summary, "next")),
         "broad_head_max_share": ("largest weight in a row of a broad head, mean", f"{peak:.1%}" if peak else "no broad head"),
-        "sep_share_middle_layers": ("attention to both [SEP], the layer with most", _most(summary["to_sep_by_layer"])),
-        "sep_to_sep": ("the same from [SEP] itself", _most(summary["sep_from_sep_by_layer"])),
+        "sep_share_middle_layers": ("attention to all [SEP], the layer with most", _most(summary["to_sep_by_layer"])),
+        "sep_to_sep": ("attention to all [SEP] from [SEP] itself, the layer with most", _most(summary["sep_from_sep_by_layer"])),
         "special_token_order": ("the sink, and its share of all attention", _sink(summary)),
         "cls_entropy_last_layer": (
-            f"entropy from [CLS] in the last layer (nats; even attention: {summary['uniform']:.2f})", f"{from_cls:.2f}",
+            "entropy from [CLS] in the last layer (nats)", f"{from_cls:.2f}; even: {summary['uniform']:.2f}",
         ),
     }  # fmt: skip
 
@@ -374,9 +379,10 @@ def _heads(summary: Mapping[str, Any], role: str) -> str:
 
 
 def _sink(summary: Mapping[str, Any]) -> str:
-    if (sink := summary["sink"]) is None:
+    if (found := sink_of(summary)) is None:
         return "none"
-    return f"[{sink.upper()}], {Estimate.from_record(summary[f'to_{sink}']):.1%}"
+    kind, multiple = found
+    return f"[{kind.upper()}], {Estimate.from_record(summary[f'to_{kind}']):.1%}, {multiple:.0f} times its even share"
 
 
 def _most(by_layer: Estimate | Mapping[str, Any]) -> str:

@@ -104,7 +104,6 @@ class Batches:
 
     Attributes:
         truncated: how many inputs of the current pass have been cut so far.
-        done: how many inputs of the current pass have been handed out so far.
     """
 
     def __init__(
@@ -128,18 +127,15 @@ class Batches:
         self.max_length = max_length or encoder.max_length
         self.overlong = overlong
         self.truncated = 0
-        self.done = 0
 
     def __iter__(self) -> Iterator[Batch]:
-        self.truncated = self.done = 0
+        self.truncated = 0
         source = enumerate(self.inputs)
         while window := list(islice(source, self.batch_size * WINDOW)):
             rows = [self._encode(number, given) for number, given in window]
             rows.sort(key=lambda row: len(row.encoding.ids), reverse=True)
             for start in range(0, len(rows), self.batch_size):
-                chosen = rows[start : start + self.batch_size]
-                self.done += len(chosen)
-                yield _collate(self.encoder, chosen)
+                yield _collate(self.encoder, rows[start : start + self.batch_size])
 
     def __len__(self) -> int:
         """Number of batches, when the inputs have a length."""

@@ -187,10 +187,8 @@ def test_specialists_are_found_where_they_were_planted(minilm):
     np.testing.assert_allclose(patterns["entropy"].value[5], patterns["uniform"].value, atol=1e-5)
     np.testing.assert_allclose(patterns["cls"].value[5], patterns["chance_cls"].value, atol=1e-6)
     examples = surface_patterns.examples(patterns)
-    assert list(examples) == ["broad", "next", "sep", "stop"], (
-        "the sink is the special token with more attention in all"
-    )
-    assert examples["next"] == (1, 2)
+    assert list(examples) == ["broad", "next", "cls", "stop"]
+    assert examples["next"] == (1, 2) and examples["cls"] == (2, 1)
 
 
 def test_heads_are_chosen_and_scored_on_different_articles(minilm):
@@ -241,7 +239,7 @@ def test_held_out_numbers_agree_with_those_chosen_on(model, profile):
 
 def test_the_sink_is_cls_and_not_sep():
     for found in (summary(), summary(profile="full")):
-        assert found["sink"] == "cls"
+        assert surface_patterns.sink_of(found)[0] == "cls"
         assert 0.2 < found["to_cls"]["value"] < 0.3
         assert found["to_cls"]["value"] / found["chance"]["cls"] > 25
         assert max(found["to_sep_by_layer"]["value"]) < 0.1
@@ -254,7 +252,7 @@ def test_the_sink_is_cls_and_not_sep():
 
 def test_the_control_learned_nothing():
     found = control()
-    assert found["sink"] is None
+    assert surface_patterns.sink_of(found) is None
     assert {s["role"] for s in found["specialists"]} == {"broad"} and len(found["specialists"]) >= 0.9 * 72
     for kind in ("cls", "sep", "stop"):
         assert found[f"to_{kind}"]["value"] == pytest.approx(found["chance"][kind], rel=0.35)
@@ -279,9 +277,13 @@ def test_the_corpus_hardly_matters():
     assert heads(book, "previous") == heads(full, "previous") and heads(book, "next") == heads(full, "next")
 
 
-def test_mpnet_has_the_papers_order_of_depth_and_no_position_heads():
+def test_mpnet_has_half_of_the_papers_order_of_depth():
     found = summary("mpnet", "full")
-    assert found["sink"] == "sep" and not heads(found, "previous") and not heads(found, "next")
+    kind, multiple = surface_patterns.sink_of(found)
+    assert kind == "cls" and 15 < multiple < 21 and 6 < found["to_sep"]["value"] / found["chance"]["sep"] < 7.5
+    assert found["chance"]["sep"] == pytest.approx(3 * found["chance"]["cls"]), "three </s> in a pair"
+    assert not heads(found, "previous") and not heads(found, "next")
+    assert found["to_stop"]["value"] > found["to_sep"]["value"] > found["to_cls"]["value"]
     to_cls, to_sep = (np.array(found[f"to_{kind}_by_layer"]["value"]) for kind in ("cls", "sep"))
     patterns = results.recorded("surface_patterns", model="mpnet", profile="full")["values"]["patterns"]
     to_stop = np.array(patterns["stop"]["value"]).mean(-1)
@@ -292,11 +294,15 @@ def test_mpnet_has_the_papers_order_of_depth_and_no_position_heads():
         and (to_stop[5:11] > to_sep[5:11] + to_cls[5:11]).all()
     )
     assert abs(found["sep_from_sep_by_layer"]["value"][8] - to_sep[8]) < 0.03
+    assert (to_cls[2:5] > np.maximum(to_sep, to_stop)[2:5]).all()
+    position = {n: np.array(patterns[n]["value"]) for n in ("previous", "next")}
+    assert 0.48 < position["next"].max() < 0.5 and position["next"].argmax() == 11
+    assert 0.4 < position["previous"].max() < 0.45 and position["previous"].argmax() == 6
 
 
 def test_every_trained_model_has_a_sink():
     for model, profile in RUNS:
-        assert summary(model, profile)["sink"] in ("cls", "sep")
+        assert surface_patterns.sink_of(summary(model, profile)) is not None
 
 
 def test_no_head_is_devoted_to_punctuation():
