@@ -293,7 +293,7 @@ def test_mpnet_has_half_of_the_papers_order_of_depth():
         and (to_sep[5:11] < 0.3).all()
         and (to_stop[5:11] > to_sep[5:11] + to_cls[5:11]).all()
     )
-    assert abs(found["sep_from_sep_by_layer"]["value"][8] - to_sep[8]) < 0.03
+    assert (np.abs(np.array(found["sep_from_sep_by_layer"]["value"]) - to_sep)[5:11] < 0.04).all()
     assert (to_cls[2:5] > np.maximum(to_sep, to_stop)[2:5]).all()
     position = {n: np.array(patterns[n]["value"]) for n in ("previous", "next")}
     assert 0.48 < position["next"].max() < 0.5 and position["next"].argmax() == 11
