@@ -1,5 +1,6 @@
 """The command line: ``python -m helpers --help``."""
 
+import difflib
 import os
 import platform
 import shutil
@@ -25,10 +26,11 @@ def plainly() -> Iterator[None]:
     from helpers.encoders import EncoderError
     from helpers.notebooks import NotebookError
     from helpers.results import ResultError
+    from helpers.sources import FetchError
 
     try:
         yield
-    except (EncoderError, CorpusError, NotebookError, ResultError, FileNotFoundError) as error:
+    except (EncoderError, CorpusError, FetchError, NotebookError, ResultError, FileNotFoundError) as error:
         raise click.ClickException(str(error)) from None
 
 
@@ -59,13 +61,52 @@ def models() -> None:
 
 
 @main.command()
-@click.argument("name")
-def fetch(name: str) -> None:
-    """Bring a model onto this machine (NAME: mpnet). Resumable; every file is checked against its sha256."""
-    from helpers import encoders
+@click.argument("names", nargs=-1, required=True)
+def fetch(names: tuple[str, ...]) -> None:
+    """Bring models or corpora onto this machine.
 
+    NAMES: mpnet (a model); gum, ewt, squad, mrpc, rte, mnli, snli, stsb, wikitext, inspec, glove (corpora and word
+    vectors). From official addresses, in pinned versions. What is there is kept; after a broken connection the same
+    command goes on where it stopped.
+    """
+    from helpers import encoders, sources
+
+    known = [*encoders.KNOWN, *sources.RECIPES]
+    for name in names:
+        if name not in known:
+            close = difflib.get_close_matches(name, known, 1)
+            hint = f" Did you mean {close[0]!r}?" if close else ""
+            raise click.ClickException(f"There is no recipe to fetch {name!r}.{hint} Known: {', '.join(known)}.")
     with plainly():
-        click.echo(f"{name} is in {encoders.fetch(name)}")
+        for name in names:
+            if name in encoders.KNOWN:
+                click.echo(f"{name} is in {encoders.fetch(name)}")
+            else:
+                for file in sources.fetch(name):
+                    click.echo(f"{name}: {file}")
+
+
+@main.command()
+@click.option("--data", type=click.Path(exists=True, file_okay=False), help="Folder of real corpora (or BOOK_DATA).")
+@click.option("--quick", is_flag=True, help="Do not read the files to count what is in them.")
+def corpora(data: str | None, quick: bool) -> None:
+    """List every corpus that chapters know by name: where it was found, how much it is, its licence."""
+    from helpers import corpora as readers
+    from helpers import sources
+
+    if data:
+        os.environ["BOOK_DATA"] = str(Path(data).resolve())
+    with plainly():
+        click.echo(f"Looked in: {', '.join(map(str, sources.folders()))}")
+        for found in readers.overview(counted=not quick):
+            entry = found.entry
+            click.echo(f"\n{entry.name} ({entry.kind}; {entry.licence})")
+            for split in entry.files:
+                where = found.paths.get(split)
+                how = f"python -m helpers fetch {entry.name}" if entry.name in sources.RECIPES else "--data DIR"
+                click.echo(f"  {split:10} {where or f'not here; {how}'}")
+                if count := found.counts.get(split):
+                    click.echo(f"  {'':10} {count}")
 
 
 @main.command()

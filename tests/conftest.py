@@ -23,7 +23,7 @@ import pytest  # noqa: E402
 import torch  # noqa: E402
 from transformers import AutoConfig, AutoModel  # noqa: E402
 
-from helpers import encoders  # noqa: E402
+from helpers import encoders, places  # noqa: E402
 
 os.environ["TQDM_DISABLE"] = "1"
 
@@ -31,6 +31,16 @@ os.environ["TQDM_DISABLE"] = "1"
 @pytest.fixture(autouse=True)
 def _results_elsewhere(tmp_path, monkeypatch):
     monkeypatch.setenv("BOOK_RESULTS", str(tmp_path / "results"))
+
+
+@pytest.fixture
+def real_data(monkeypatch) -> Path:
+    """The folder of real corpora, named by BOOK_DATA or beside the checkout; without one the test is skipped."""
+    folder = Path(os.environ.get("BOOK_DATA") or places.ROOT.parent / "shared" / "data")
+    if not folder.is_dir():
+        pytest.skip("real corpora are not here (set BOOK_DATA)")
+    monkeypatch.setenv("BOOK_DATA", str(folder))
+    return folder
 
 
 @pytest.fixture(scope="session")

@@ -16,7 +16,7 @@ def run(*arguments):
 
 def test_help_names_every_command():
     text = run("--help").output
-    for command in ("models", "fetch", "run", "book", "notebooks", "bench", "doctor"):
+    for command in ("models", "corpora", "fetch", "run", "book", "notebooks", "bench", "doctor"):
         assert f"\n  {command} " in text
     for command in ("fetch", "run", "bench"):
         assert run(command, "--help").exit_code == 0
@@ -39,6 +39,20 @@ def test_models(monkeypatch, tmp_path):
 def test_foreseen_errors_end_in_a_message(arguments, says):
     result = run(*arguments)
     assert result.exit_code == 1 and says in result.output and "Traceback" not in result.output
+
+
+def test_corpora(monkeypatch, tmp_path):
+    monkeypatch.delenv("BOOK_DATA", raising=False)
+    monkeypatch.setenv("BOOK_CACHE", str(tmp_path))
+    text = run("corpora").output
+    assert "encyclopedia (text; CC0 1.0)" in text and "100 articles, 300 paragraphs" in text
+    assert "not here; python -m helpers fetch gum" in text and "not here; --data DIR" in text
+    (tmp_path / "mine" / "qa").mkdir(parents=True)
+    (tmp_path / "mine" / "qa" / "xquad.en.json").write_text("{}")
+    result = run("corpora", "--data", str(tmp_path / "mine"))
+    assert result.exit_code == 1 and "layout is not SQuAD's" in result.output
+    quick = run("corpora", "--quick", "--data", str(tmp_path / "mine"))
+    assert quick.exit_code == 0 and "xquad.en.json" in quick.output and "100 articles" not in quick.output
 
 
 def test_doctor():
