@@ -42,7 +42,7 @@ def test_foreseen_errors_end_in_a_message(arguments, says):
 
 
 def test_corpora(monkeypatch, tmp_path):
-    monkeypatch.delenv("BOOK_DATA", raising=False)
+    monkeypatch.setenv("BOOK_DATA", str(tmp_path))  # --data sets it in this very process; monkeypatch puts it back
     monkeypatch.setenv("BOOK_CACHE", str(tmp_path))
     text = run("corpora").output
     assert "encyclopedia (text; CC0 1.0)" in text and "100 articles, 300 paragraphs" in text

@@ -190,7 +190,9 @@ def test_the_keyphrases_are_in_order():
         total += len(phrases)
     assert verbatim / total >= 0.85
     assert [k.keyphrases for k in corpora.keyphrases("encyclopedia")] == [tuple(r["keyphrases"]) for r in rows]
-    assert f"{total} keyphrases" in (folder / "keyphrases.md").read_text("utf-8")
+    card = (folder / "keyphrases.md").read_text("utf-8")
+    assert f"{total} keyphrases" in card and f"{verbatim} of them" in card
+    assert f"({sum(len(k.verbatim()) for k in corpora.keyphrases('encyclopedia'))} in title or paragraphs)" in card
 
 
 # ------------------------------------------------------------------ reading

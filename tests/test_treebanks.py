@@ -1,5 +1,7 @@
 """Trees and chains: three formats of one document read alike, and what is said of damaged ones."""
 
+from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -7,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helpers import treebanks
+from helpers import corpora, places, treebanks
 from helpers.sources import CorpusError
 
 WORDS = ("She", "saw", "the", "old", "dog", "near", "London", "and", "it", "barked")
@@ -296,6 +298,100 @@ def test_stanford_trees_are_trees():
             while word >= 0:
                 word, steps = after.governors[word], steps + 1
                 assert steps <= n, "a cycle"
+
+
+# ------------------------------------------------------------------ the book's own treebank
+
+
+SPLITS = ("train", "dev", "test")
+
+
+@pytest.fixture(scope="module")
+def own() -> dict[str, tuple[treebanks.Document, ...]]:
+    return {split: corpora.documents("encyclopedia", split) for split in SPLITS}
+
+
+def test_the_treebank_is_in_order(own):
+    documents = [d for split in SPLITS for d in own[split]]
+    paragraphs = {f"{a.id}-1": a.paragraphs[0] for a in corpora.read("encyclopedia").articles}
+    assert {d.id: d.text for d in documents} == paragraphs, "the words are those of the articles, to the letter"
+    assert [len(own[split]) for split in SPLITS] == [60, 20, 20]
+    assert [finding for d in documents for finding in treebanks.check(d)] == []
+
+
+def test_the_treebank_is_large_and_varied_enough(own):
+    documents = [d for split in SPLITS for d in own[split]]
+    sentences = [s for d in documents for s in d.sentences]
+    mentions = [m for d in documents for chain in d.chains.values() for m in chain]
+    kinds = Counter(m.kind for m in mentions)
+    relations = Counter(r for s in sentences for r in s.relations)
+    assert len(sentences) >= 300 and sum(len(s.words) for s in sentences) >= 5_500
+    assert len(mentions) >= 350 and sum(len(d.chains) for d in documents) >= 120
+    assert min(kinds.values()) >= 100 and set(kinds) == {"pronoun", "proper", "nominal"}
+    for relation in (
+        "aux:pass",
+        "nmod:poss",
+        "compound:prt",
+        "obl:agent",
+        "acl:relcl",
+        "ccomp",
+        "xcomp",
+        "iobj",
+        "flat",
+    ):
+        assert relations[relation] >= 15, relation
+    crossed = sum(bool(treebanks.crossing(s)) for s in sentences)
+    card = (places.book_data() / "encyclopedia" / "treebank.md").read_text("utf-8")
+    counts = (
+        (len(documents), "documents"),
+        (len(sentences), "sentences"),
+        (sum(len(s.words) for s in sentences), "words"),
+    )
+    found = (
+        (len(mentions), "mentions"),
+        (sum(len(d.chains) for d in documents), "chains"),
+        (crossed, "are not projective"),
+    )
+    for count, unit in (*counts, *found, *((kinds[k], k) for k in kinds)):
+        assert f"{count:,} {unit}" in card, (count, unit)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("dog/NOUN/2/det ran/VERB/0/root", "det is not the relation of NOUN"),
+        ("He/PRON/2/nsubj ran/VERB/0/root ./PUNCT/2/obj", "punctuation has the relation punct"),
+        ("of/ADP/2/case it/PRON/0/root so/ADV/1/obj", "obj depends on case"),
+        ("./PUNCT/2/punct ran/VERB/0/root he/PRON/1/nsubj", "punctuation governs it"),
+        ("king/NOUN/0/root it/PRON/1/obj", "obj of a noun"),
+        ("ran/VERB/0/root home/NOUN/1/nmod", "nmod of a verb"),
+        ("Anna/PROPN/2/flat Smith/PROPN/0/root", "flat points backwards"),
+        ("It/PRON/2/nsubj:pass took/VERB/0/root", "nsubj:pass without aux:pass"),
+        ("It/PRON/3/nsubj was/AUX/3/aux:pass taken/VERB/0/root", "nsubj of a passive"),
+        ("He/PRON/3/nsubj it/PRON/3/nsubj ran/VERB/0/root", "two subjects"),
+        ("saw/VERB/0/root it/PRON/1/obj him/PRON/1/obj", "two objects"),
+        ("ran/VERB/0/dep", "root and only the root"),
+    ],
+)
+def test_the_validator_finds(text, says):
+    found = sentence(text)
+    found = replace(found, xpos=("VB",) * len(found.words))
+    problems = treebanks.check(treebanks.Document("d", (found,)))
+    assert any(says in p for p in problems) and len(problems) <= 2, problems
+
+
+def test_the_validator_finds_bad_mentions_and_crossing_arcs():
+    base = replace(sentence("He/PRON/2/nsubj saw/VERB/0/root old/ADJ/4/amod dogs/NOUN/2/obj"), xpos=("X",) * 4)
+    mention = treebanks.Mention(0, 0, 1, "1", 0, "pronoun")
+    two_heads = treebanks.Mention(0, 0, 3, "1", 0, "nominal")
+    assert (
+        "'He saw old' has not one head word"
+        in treebanks.check(treebanks.Document("d", (base,), (mention, two_heads)))[0]
+    )
+    assert "chain 1 has one mention" in treebanks.check(treebanks.Document("d", (base,), (mention,)))[0]
+    assert treebanks.crossing(base) == ()
+    crossed = replace(base, governors=(2, -1, 1, 1), relations=("dep", "root", "dep", "dep"))
+    assert treebanks.crossing(crossed) == (0, 3)
 
 
 # ------------------------------------------------------------------ real corpora
