@@ -142,6 +142,18 @@ def documents(name: str, split: str | None = None) -> tuple[Document, ...]:
     return treebanks.read_conll(path, {d.id: d for d in treebanks.read(gum)} if gum else None)
 
 
+def provenance(name: str, kind: str, *splits: str) -> Corpus:
+    """Name, digest and licence of the files that a measurement read, for :func:`helpers.results.record`."""
+    known = sources.entry(name, kind)
+    digest = hashlib.sha256()
+    for split in splits or (None,):
+        path = locate(name, kind, split)
+        for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
+            if file.is_file():
+                digest.update(read_bytes(file))
+    return Corpus(Path(name).name, digest.hexdigest(), known.licence if known else "unknown", ())
+
+
 def questions(name: str, split: str | None = None) -> tuple[Question, ...]:
     """Read questions: ``encyclopedia``, ``squad``, ``xquad``, ``squadshifts-…``, or the path of a SQuAD v1.1 file."""
     return read_squad(locate(name, "questions", split))

@@ -185,3 +185,195 @@ def sinks(answer: Callable) -> str:
             f"it lists {len(got)} heads, wanted are {len(wanted)}: those whose three shares sum to more than 0.5."
         )
     return "right, counted from 1."
+
+
+# ------------------------------------------------------------------ chapter 04
+
+
+@_exercise
+def pool_words(answer: Callable) -> str:
+    """Chapter 04: token-level attention as word-level attention."""
+    for seed, words in enumerate(([0, 1, 1, 2], [0, 0, 1, 2, 2, 2], [0, 1, 2])):
+        weights = _maps(len(words), seed)
+        size = max(words) + 1
+        wanted = np.zeros((size, size))
+        for i, row in enumerate(words):
+            for j, column in enumerate(words):
+                wanted[row, column] += weights[i, j] / words.count(row)
+        got = answer(weights, words)
+        if got is not None and np.shape(got) == wanted.shape and not np.allclose(np.asarray(got).sum(-1), 1):
+            raise _Wrong(
+                "the rows do not sum to 1: take the sum over the attended pieces, but the mean over the attending ones."
+            )
+        _close(got, wanted, "the rows sum to 1, but the weights differ; is it the mean over a word's own pieces?")
+    return "right: attention to a word is a sum, attention from it a mean, and rows still sum to 1."
+
+
+@_exercise
+def offset_accuracy(answer: Callable) -> str:
+    """Chapter 04: how often the governor stands at a fixed distance."""
+    rng = np.random.default_rng(0)
+    for offset in (1, -2, 3):
+        sentences = []
+        for _ in range(6):
+            n = int(rng.integers(2, 8))
+            root = int(rng.integers(0, n))
+            sentences.append(
+                [-1 if w == root else int(rng.choice([g for g in range(n) if g != w])) for w in range(n)]
+            )
+        asked = [(w, g) for s in sentences for w, g in enumerate(s) if g >= 0]
+        got = answer(sentences, offset)
+        if got is not None and np.isclose(
+            got, np.mean([w + offset == g for s in sentences for w, g in enumerate(s)])
+        ):
+            raise _Wrong("the root has no governor (-1): leave it out of the count.")
+        _close(
+            got,
+            float(np.mean([w + offset == g for w, g in asked])),
+            f"for offset {offset} it should be the share of words w with governor w + offset.",
+        )
+    return "right, roots left out."
+
+
+@_exercise
+def held_out(answer: Callable) -> str:
+    """Chapter 04: choose on one part, score on the other."""
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        dev, test = rng.random((6, 12)), rng.random((6, 12))
+        layer, head = np.unravel_index(dev.argmax(), dev.shape)
+        got = answer(dev, test)
+        if got is not None and np.isclose(got, test.max()):
+            raise _Wrong("that is the best test accuracy: the head was chosen on the data that scores it.")
+        if got is not None and np.isclose(got, dev.max()):
+            raise _Wrong("that is the accuracy on the part on which the head was chosen.")
+        _close(
+            got, float(test[layer, head]), "take the head that is best in `dev` and return its accuracy in `test`."
+        )
+    return "right: chosen on one part, scored on the other."
+
+
+# ------------------------------------------------------------------ chapter 05
+
+
+def _chains(seed: int) -> tuple[list[str], np.ndarray]:
+    """Chains of the mentions of a text, in order, and attention between their head words."""
+    rng = np.random.default_rng(seed)
+    count = int(rng.integers(4, 9))
+    return [str(c) for c in rng.choice(["a", "b", "c"], count)], _maps(count, seed)
+
+
+def _antecedent_hits(chains: list[str], choices: list[int]) -> list[bool]:
+    return [chains[choices[i]] == chains[i] for i in range(len(chains)) if chains[i] in chains[:i]]
+
+
+@_exercise
+def antecedent_accuracy(answer: Callable) -> str:
+    """Chapter 05: how often the most attended earlier mention corefers."""
+    for seed in range(6):
+        chains, weights = _chains(seed)
+        picked = [int(weights[i, :i].argmax()) if i else 0 for i in range(len(chains))]
+        hits = _antecedent_hits(chains, picked)
+        got = answer(weights, chains)
+        anywhere = [int(np.where(np.arange(len(row)) == i, -1, row).argmax()) for i, row in enumerate(weights)]
+        others = _antecedent_hits(chains, anywhere)
+        if got is not None and not np.isclose(got, np.mean(hits)) and np.isclose(got, np.mean(others)):
+            raise _Wrong("it also chooses later mentions; an antecedent comes before: look at weights[i, :i] only.")
+        if got is not None and np.isclose(got, sum(hits) / len(chains)) and len(hits) < len(chains):
+            raise _Wrong("mentions without an antecedent are counted as wrong; leave them out.")
+        _close(
+            got,
+            float(np.mean(hits)),
+            "count the mentions with an antecedent whose most attended earlier mention has their chain.",
+        )
+    return "right: only earlier mentions are chosen, and only mentions with an antecedent are asked."
+
+
+@_exercise
+def nearest_match(answer: Callable) -> str:
+    """Chapter 05: the nearest earlier mention with the same head word, else the nearest."""
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        words = [str(w) for w in rng.choice(["she", "otter", "it", "shell", "king"], int(rng.integers(3, 9)))]
+        for i in range(1, len(words)):
+            same = [j for j in range(i) if words[j] == words[i]]
+            wanted = same[-1] if same else i - 1
+            got = answer(words, i)
+            if same and got == same[0] != wanted:
+                raise _Wrong(f"for {words} and mention {i} it says {got}: that one matches, but {wanted} is nearer.")
+            if got != wanted:
+                raise _Wrong(f"for {words} and mention {i} it says {got}, not {wanted}.")
+    return "right, also where no word matches."
+
+
+@_exercise
+def chance_of_antecedent(answer: Callable) -> str:
+    """Chapter 05: expected accuracy of a random earlier mention."""
+    for seed in range(6):
+        chains, _ = _chains(seed + 10)
+        asked = [i for i in range(len(chains)) if chains[i] in chains[:i]]
+        wanted = np.mean([chains[:i].count(chains[i]) / i for i in asked])
+        got = answer(chains)
+        if got is not None and np.isclose(got, np.mean([1 / i for i in asked])) and not np.isclose(got, wanted):
+            raise _Wrong("any antecedent counts as right, not only one of them: how many are there before mention i?")
+        _close(
+            got,
+            float(wanted),
+            "average, over mentions with an antecedent, the number of antecedents over that of earlier mentions.",
+        )
+    return "right, without drawing a single random number."
+
+
+# ------------------------------------------------------------------ chapter 06
+
+
+@_exercise
+def governor_scores(answer: Callable) -> str:
+    """Chapter 06: the scores of the attention-only probe for one sentence."""
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        maps, w, u = np.stack([_maps(5, seed + n) for n in range(4)]), rng.normal(size=4), rng.normal(size=4)
+        wanted = np.zeros((5, 5))
+        for j in range(5):
+            for i in range(5):
+                wanted[j, i] = sum(w[k] * maps[k, i, j] + u[k] * maps[k, j, i] for k in range(4))
+        got = answer(maps, w, u)
+        if got is not None and np.shape(got) == (5, 5) and np.allclose(np.asarray(got, np.float64).T, wanted):
+            raise _Wrong(
+                "the directions are mixed up: u goes with attention from the dependent, which is the row of the result."
+            )
+        _close(
+            got, wanted, "it should be w_k * maps[k, i, j] + u_k * maps[k, j, i], summed over k, in row j, column i."
+        )
+    return "right: dependents are rows, and each head has a weight for either direction."
+
+
+@_exercise
+def edges_by_guessing(answer: Callable) -> str:
+    """Chapter 06: how often "no edge" is right when pairs are not balanced."""
+    for words in (2, 5, 20):
+        got = answer(words)
+        if words > 2 and got is not None and np.isclose(got, 0.5):
+            raise _Wrong("it is one half only if the pairs are balanced; here all pairs of the sentence are asked.")
+        if words > 2 and got is not None and np.isclose(got, 2 / words):
+            raise _Wrong('that is the share of pairs with an edge; the guess is "no edge".')
+        _close(got, 1 - 2 / words, f"a tree over {words} words has {words - 1} edges; how many pairs are there?")
+    return "right: with 20 words, always saying no is right nine times in ten."
+
+
+@_exercise
+def undirected_score(answer: Callable) -> str:
+    """Chapter 06: UUAS of a sentence."""
+    gold = [3, -1, 1, 1, 3]
+    for predicted, wanted in (
+        ([(0, 3), (1, 2), (1, 3), (3, 4)], 1.0),
+        ([(3, 0), (2, 1), (0, 1), (0, 2)], 0.5),
+        ([(0, 1), (0, 2), (0, 4), (2, 3)], 0.0),
+    ):
+        got = answer(gold, predicted)
+        if got is not None and np.isclose(got, wanted * 4 / 5) and wanted:
+            raise _Wrong("a sentence of five words has four edges: the root (-1) has no governor.")
+        _close(
+            got, wanted, "it is the share of the tree's edges that are among the predicted ones, in either direction."
+        )
+    return "right, whichever end comes first."

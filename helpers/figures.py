@@ -278,6 +278,206 @@ def input_diagram(batch: Batch, row: int = 0) -> Figure:
 # ---------------------------------------------------------------------------------------- interactive
 
 
+def relation_maps(accuracy: Mapping[str, NDArray], baselines: Mapping[str, float], *, columns: int = 5) -> Figure:
+    """For each relation a layer × head grid of accuracies, on one scale; layers on x.
+
+    Args:
+        accuracy: relation -> [layer, head].
+        baselines: relation -> accuracy of the best offset, shown in the title; heads above it get a dot.
+    """
+    layers, heads = next(iter(accuracy.values())).shape
+    rows = -(-len(accuracy) // columns)
+    figure, axes = plt.subplots(rows, columns, figsize=(1.95 * columns + 0.6, (1.0 + 0.115 * heads) * rows),
+                                squeeze=False, sharex=True, sharey=True, layout="constrained")  # fmt: skip
+    for ax in axes.ravel():
+        ax.axis("off")
+    for ax, (relation, values) in zip(axes.ravel(), accuracy.items(), strict=False):
+        ax.axis("on")
+        image = ax.imshow(
+            values.T, cmap="Blues", vmin=0, vmax=1, aspect="auto", extent=(0.5, layers + 0.5, heads + 0.5, 0.5)
+        )
+        above = np.argwhere(values > baselines[relation]) + 1
+        ax.plot(above[:, 0], above[:, 1], ".", color=COLOURS["first"], markersize=4)
+        ax.set_title(f"{relation} ({baselines[relation]:.2f})", fontsize=9)
+        ax.grid(visible=False)
+        ax.set(xticks=range(1, layers + 1, max(1, layers // 6)), yticks=range(1, heads + 1, max(1, heads // 4)))
+    for ax in axes[-1]:
+        ax.set_xlabel("layer")
+    for ax in axes[:, 0]:
+        ax.set_ylabel("head")
+    figure.colorbar(image, ax=axes, shrink=0.6, label="accuracy")
+    return figure
+
+
+def against_baseline(
+    names: Sequence[str], values: Mapping[str, Sequence[Estimate | float]], *, xlabel: str = "accuracy",
+    colours: Mapping[str, str] | None = None, chance: float | None = None,
+) -> Figure:  # fmt: skip
+    """One row a name, from top to bottom, with a point for each series and a bar for its interval.
+
+    Args:
+        values: series -> one value for each name; an :class:`Estimate` shows its interval, NaN nothing.
+        chance: where to draw a vertical line.
+    """
+    figure, ax = plt.subplots(figsize=(6.6, 0.6 + 0.3 * len(names)))
+    default = [COLOURS["first"], COLOURS["cls"], COLOURS["random"], COLOURS["other"]]
+    markers = ["o", "|", "x", "D"]
+    for number, (series, points) in enumerate(values.items()):
+        colour = (colours or {}).get(series, default[number % len(default)])
+        for row, point in enumerate(points):
+            value = point.value if isinstance(point, Estimate) else point
+            if isinstance(point, Estimate):
+                ax.plot(
+                    [point.low, point.high], [row, row], color=colour, linewidth=2.2, alpha=0.5, solid_capstyle="butt"
+                )
+            ax.plot(value, row, markers[number % len(markers)], color=colour, markersize=9 if markers[number % len(markers)] == "|" else 6,
+                    markeredgewidth=2 if markers[number % len(markers)] in "|x" else 1, label=series if row == 0 else None)  # fmt: skip
+    if chance is not None:
+        ax.axvline(chance, color=COLOURS["self"], linewidth=1, linestyle=":")
+    ax.set(yticks=range(len(names)), yticklabels=names, ylim=(len(names) - 0.5, -0.5), xlim=(0, 1), xlabel=xlabel)
+    ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    return figure
+
+
+def labelled_grid(labels: Mapping[tuple[int, int], str], strength: NDArray, *, bar: str) -> Figure:
+    """The layer × head grid with a word in each cell and a shade for how strongly it holds; layers on x.
+
+    Args:
+        labels: (layer, head) -> word, from 0; cells without one stay empty.
+        strength: [layer, head], the shade.
+        bar: what the shade means.
+    """
+    layers, heads = strength.shape
+    figure, ax = plt.subplots(figsize=(1.6 + 0.92 * layers, 1 + 0.3 * heads))
+    shown = np.where(
+        [[(layer, head) in labels for head in range(heads)] for layer in range(layers)], strength, np.nan
+    )
+    image = ax.imshow(shown.T, cmap="Blues", vmin=0, aspect="auto", extent=(0.5, layers + 0.5, heads + 0.5, 0.5))
+    for (layer, head), label in labels.items():
+        dark = strength[layer, head] > 0.6 * np.nanmax(shown)
+        ax.text(
+            layer + 1, head + 1, label, ha="center", va="center", fontsize=8, color="white" if dark else "#222222"
+        )
+    ax.set(xticks=range(1, layers + 1), yticks=range(1, heads + 1), xlabel="layer", ylabel="head")
+    ax.grid(visible=False)
+    figure.colorbar(image, ax=ax, shrink=0.8, label=bar)
+    return figure
+
+
+def pointing(panels: Mapping[str, tuple[Sequence[str], NDArray, Mapping[int, bool]]]) -> Figure:
+    """Word-level attention as lines; those of the words in question are coloured by whether they point right.
+
+    Args:
+        panels: title -> (words, map [unit, unit] between these words, word -> whether its strongest line is right).
+    """
+    tallest = max(len(words) for words, _, _ in panels.values())
+    figure, axes = plt.subplots(1, len(panels), figsize=(2.9 * len(panels), 0.6 + 0.2 * tallest), squeeze=False)
+    for ax, (title, (words, weights, asked)) in zip(axes[0], panels.items(), strict=True):
+        for row, column in np.ndindex(weights.shape):
+            if weights[row, column] >= 0.03:
+                colour = COLOURS["other"] if row not in asked else COLOURS["stop"] if asked[row] else COLOURS["first"]
+                ax.plot([0, 1], [row, column], color=colour, alpha=float(min(1, 0.15 + weights[row, column])),
+                        linewidth=2.2 if row in asked else 0.9, solid_capstyle="round", zorder=2 if row in asked else 1)  # fmt: skip
+        for place, align, x in ((0, "right", -0.05), (1, "left", 1.05)):
+            for position, word in enumerate(words):
+                strong = place == 0 and position in asked
+                colour = (COLOURS["stop"] if asked[position] else COLOURS["first"]) if strong else "#222222"
+                ax.text(
+                    x,
+                    position,
+                    word,
+                    ha=align,
+                    va="center",
+                    fontsize=8.5,
+                    color=colour,
+                    weight="bold" if strong else "normal",
+                )
+        ax.set(xlim=(-1.0, 2.0), ylim=(tallest - 0.1, -0.6))
+        ax.set_title(title, fontsize=9)
+        ax.axis("off")
+    return figure
+
+
+def mention_links(
+    panels: Mapping[str, tuple[Sequence[str], Mapping[int, str], Sequence[tuple[int, int, bool]]]], *, width: int = 84
+) -> Figure:
+    """Texts with the head words of their mentions boxed, one colour a chain, and arrows from mentions to chosen antecedents.
+
+    Args:
+        panels: title -> (words, word -> its chain, arrows). An arrow is (from, to, right), in words; it is solid and green
+            when right, dashed and orange when wrong.
+        width: characters in a line.
+    """
+    placed = {title: _flow(words, width) for title, (words, _, _) in panels.items()}
+    heights = [1.2 + lines[-1][1] for lines in placed.values()]
+    figure, axes = plt.subplots(
+        len(panels), figsize=(0.075 * (width + 5), 0.46 * sum(heights)), height_ratios=heights, squeeze=False
+    )
+    for ax, (title, (words, chains, arrows)) in zip(axes[:, 0], panels.items(), strict=True):
+        spots, names = placed[title], list(dict.fromkeys(chains.values()))
+        for word, ((x, y), text) in enumerate(zip(spots, words, strict=True)):
+            colour = HEAD_COLOURS[names.index(chains[word]) % len(HEAD_COLOURS)] if word in chains else "none"
+            ax.text(x, y, text, ha="left", va="center", fontsize=8.6, family="DejaVu Sans Mono",
+                    bbox={"boxstyle": "round,pad=0.12", "facecolor": colour, "edgecolor": colour, "alpha": 0.28})  # fmt: skip
+        for start, end, right in arrows:
+            ends = [(spots[w][0] + len(words[w]) / 2, spots[w][1] - 0.24) for w in (start, end)]
+            same = spots[start][1] == spots[end][1]
+            bend = min(0.35, 3.2 / (1 + abs(ends[0][0] - ends[1][0]))) if same else 0.08
+            ax.annotate("", ends[1], ends[0], arrowprops={
+                "arrowstyle": "-|>", "connectionstyle": f"arc3,rad={bend if ends[0][0] > ends[1][0] else -bend}",
+                "color": COLOURS["stop"] if right else COLOURS["first"], "linestyle": "-" if right else (0, (3, 2)),
+                "linewidth": 1.3, "shrinkA": 1, "shrinkB": 1})  # fmt: skip
+        ax.set(xlim=(-1, width + 4), ylim=(spots[-1][1] + 0.6, -0.9))
+        ax.set_title(title, fontsize=9)
+        ax.axis("off")
+    return figure
+
+
+def _flow(words: Sequence[str], width: int) -> list[tuple[int, int]]:
+    """Column and line at which each word begins, in characters and lines."""
+    spots, column, line = [], 0, 0
+    for word in words:
+        if column and column + len(word) > width:
+            column, line = 0, line + 1
+        spots.append((column, line))
+        column += len(word) + 1
+    return spots
+
+
+PLACE_COLOURS = {"cls": COLOURS["cls"], "sep": COLOURS["sep"], "self": COLOURS["self"], "antecedent": COLOURS["stop"],
+                 "later": "#56B4E9", "mention": "#E69F00", "other": "#d9d9d9"}  # fmt: skip
+PLACE_LABELS = {"cls": "[CLS]", "sep": "[SEP]", "self": "the word itself", "antecedent": "antecedents",
+                "later": "later in its chain", "mention": "other mentions", "other": "other words"}  # fmt: skip
+
+
+def where_to(rows: Mapping[str, Estimate], places: Sequence[str]) -> Figure:
+    """Stacked bars: what share of attention goes where, from each kind of word.
+
+    Args:
+        rows: label -> shares of the places, which sum to 1; numbers of 3 % and more are written out.
+    """
+    figure, ax = plt.subplots(figsize=(7.6, 0.9 + 0.5 * len(rows)))
+    for y, shares in enumerate(rows.values()):
+        left = 0.0
+        for place, share in zip(places, shares.value, strict=True):
+            ax.barh(y, share, left=left, height=0.62, color=PLACE_COLOURS[place], edgecolor="white", linewidth=0.6,
+                    label=PLACE_LABELS[place] if y == 0 else None)  # fmt: skip
+            if share >= 0.03:
+                ax.text(left + share / 2, y, f"{share:.0%}", ha="center", va="center", fontsize=8,
+                        color="white" if place in ("cls", "self", "antecedent", "sep") else "#222222")  # fmt: skip
+            left += share
+    ax.set(
+        yticks=range(len(rows)),
+        yticklabels=rows,
+        ylim=(len(rows) - 0.5, -0.5),
+        xlim=(0, 1),
+        xlabel="share of attention",
+    )
+    ax.grid(visible=False)
+    ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.05), fontsize=8)
+    return figure
+
+
 def dependency_tree(sentence: Sentence, *, highlight: Sequence[int] = ()) -> Figure:
     """Arcs from each governor to its dependents above the words, with relations; parts of speech below.
 
@@ -481,3 +681,89 @@ def _file_of(package: str, ending: str) -> Path:
         if str(file).endswith(ending):
             return Path(file.locate())
     raise FileNotFoundError(f"The installed package {package} has no file {ending}.")
+
+
+# ---------------------------------------------------------------------------------------- chapter 06
+
+
+def governor_map(probabilities: ArrayLike, words: Sequence[str], right: Sequence[int], *, title: str = "") -> Figure:
+    """How likely each candidate is to be each word's governor: words down the side, ROOT and the words along the top.
+
+    Args:
+        probabilities: [word, candidate].
+        right: each word's right candidate, which gets a frame.
+    """
+    probabilities = np.asarray(probabilities)
+    figure, ax = plt.subplots(figsize=(2.0 + 0.36 * len(words), 1.0 + 0.32 * len(words)))
+    image = ax.imshow(probabilities, cmap="Blues", vmin=0, vmax=1)
+    for word, candidate in enumerate(right):
+        frame = plt.Rectangle(
+            (candidate - 0.5, word - 0.5), 1, 1, fill=False, edgecolor=COLOURS["first"], linewidth=1.6
+        )
+        ax.add_patch(frame)
+    ax.set_xticks(range(len(words) + 1), ["ROOT", *words], rotation=60, ha="left", rotation_mode="anchor", fontsize=8)
+    ax.set_yticks(range(len(words)), words, fontsize=8)
+    ax.tick_params(top=True, labeltop=True, bottom=False, labelbottom=False, length=0)
+    ax.set(title=title, ylabel="dependent")
+    ax.grid(visible=False)
+    figure.colorbar(image, ax=ax, shrink=0.7, label="probability")
+    return figure
+
+
+def head_grids(
+    grids: Mapping[str, ArrayLike], *, bars: Mapping[str, str], columns: int = 2, signed: Sequence[str] = ()
+) -> Figure:
+    """Layer × head grids side by side, each with its own scale; layers on x.
+
+    Args:
+        grids: title -> [layer, head].
+        bars: title -> what the shade means.
+        signed: titles of the grids with values of both signs, which are drawn from blue (negative) to red.
+    """
+    layers, heads = np.shape(next(iter(grids.values())))
+    rows = -(-len(grids) // columns)
+    figure, axes = plt.subplots(
+        rows,
+        columns,
+        figsize=((2.3 + 0.16 * layers) * columns, (1.1 + 0.14 * heads) * rows),
+        squeeze=False,
+        layout="constrained",
+    )
+    for ax, (title, values) in zip(axes.ravel(), grids.items(), strict=False):
+        values = np.asarray(values)
+        largest = np.abs(values).max()
+        scale = {"cmap": "RdBu_r", "vmin": -largest} if title in signed else {"cmap": "Blues", "vmin": 0}
+        extent = (0.5, layers + 0.5, heads + 0.5, 0.5)
+        image = ax.imshow(values.T, vmax=largest, aspect="auto", extent=extent, **scale)
+        ax.set(xticks=range(1, layers + 1), yticks=range(1, heads + 1, 2), xlabel="layer", ylabel="head")
+        ax.set_title(title, fontsize=9)
+        ax.grid(visible=False)
+        figure.colorbar(image, ax=ax, label=bars[title])
+    return figure
+
+
+def curves(
+    x: Sequence[float], series: Mapping[str, Estimate], *, xlabel: str, ylabel: str, lines: Mapping[str, float] | None = None,
+    logarithmic: bool = False, limits: tuple[float, float] = (0, 1),
+) -> Figure:  # fmt: skip
+    """A line with its interval as a band for each series, over one axis.
+
+    Args:
+        series: name -> estimate [x].
+        lines: name -> value of horizontal reference lines.
+        logarithmic: whether x doubles from step to step.
+    """
+    figure, ax = plt.subplots(figsize=(6.4, 3.6))
+    colours = (COLOURS["cls"], COLOURS["first"], COLOURS["stop"], COLOURS["previous"])
+    for (name, estimate), colour, marker in zip(series.items(), colours, "os^v", strict=False):
+        ax.fill_between(x, estimate.low, estimate.high, color=colour, alpha=0.18, linewidth=0)
+        ax.plot(x, estimate.value, color=colour, marker=marker, label=name)
+    for number, (name, value) in enumerate((lines or {}).items()):
+        ax.axhline(value, color=COLOURS["self"], linestyle=("--", ":", "-.")[number % 3], linewidth=1.2, label=name)
+    if logarithmic:
+        ax.set_xscale("log", base=2)
+        ax.minorticks_off()
+    ax.set_xticks(x, [f"{value:,g}" for value in x])
+    ax.set(xlabel=xlabel, ylabel=ylabel, ylim=limits)
+    ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    return figure
