@@ -64,6 +64,15 @@ def test_figures_tables_and_numbers_made_it_into_the_pages(site):
     assert patterns.count("<table") >= 4
 
 
+def test_the_data_pages_show_what_code_drew(site):
+    wanted = {"treebank": ("data:image/svg+xml", 'class="mention"', "acl:relcl"), "questions": ("<mark>",),
+              "pairs": ("not_paraphrase", "not_entailment"), "keyphrases": ("<em>",),
+              "corpora": ("247 sentences", "fetch gum", "in the book")}  # fmt: skip
+    for page, marks in wanted.items():
+        text = (site / "book" / f"{page}.html").read_text("utf-8")
+        assert '<figure class="drawing">' in text and [m for m in marks if m not in text] == []
+
+
 def test_a_missing_page_fails_the_build(tmp_path):
     notebooks.stage(tmp_path / "source")
     (tmp_path / "source" / "book" / "_toc.yml").write_text(

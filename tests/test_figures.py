@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 from helpers import figures, tokens
+from helpers.corpora import Answer, Question
 from helpers.estimates import Estimate
+from helpers.treebanks import Document, Mention, Sentence
 
 
 @pytest.fixture(autouse=True)
@@ -105,3 +107,69 @@ def test_vendored_scripts_are_there():
     for name, file in figures.vendored().items():
         assert file.is_file() and file.stat().st_size > 50_000, name
     assert figures.vendored()["tex-svg-full.js"].stat().st_size > 1_000_000
+
+
+# ------------------------------------------------------------------ trees, chains, answers, grids
+
+
+TREE = Sentence("s", ("She", "saw", "it", "."), upos=("PRON", "VERB", "PRON", "PUNCT"), governors=(1, -1, 1, 1),
+                relations=("nsubj", "root", "obj", "punct"), spaces=(True, True, False, False))  # fmt: skip
+
+
+def test_a_dependency_tree_has_every_word_tag_and_relation():
+    ax = figures.dependency_tree(TREE, highlight=[2]).axes[0]
+    texts = [t.get_text() for t in ax.texts]
+    assert sorted(texts) == sorted([*TREE.words, *TREE.upos, "nsubj", "obj", "punct", "root"])
+    assert [t.get_color() for t in ax.texts if t.get_text() == "obj"] == [figures.COLOURS["first"]]
+    heights = {t.get_text(): t.get_position()[1] for t in ax.texts}
+    assert heights["punct"] > heights["obj"], "an arc over another is higher"
+
+
+def test_coreference_marks_every_mention_of_a_chain_and_nothing_else():
+    mentions = (
+        Mention(0, 0, 1, "a", 0, "pronoun"),
+        Mention(0, 2, 3, "b", 2, "pronoun"),
+        Mention(1, 0, 1, "a", 0, "pronoun"),
+    )
+    shown = figures.coreference(Document("d", (TREE, TREE), mentions)).data
+    assert shown.count('class="mention"') == shown.count("</sub></span>") == 2, (
+        "a mention without a partner is not shown"
+    )
+    assert re.sub(r"<sub.*?</sub>|<[^>]*>", "", shown) == "She saw it. She saw it."
+
+
+def test_answers_are_marked_where_they_stand():
+    asked = [Question(i, "d", "A <b> dog ran home.", q, (Answer(t, s),)) for i, q, t, s in
+             (("1", "Who?", "dog", 6), ("2", "Where?", "home", 14))]  # fmt: skip
+    shown = figures.answers(asked).data
+    assert "A &lt;b&gt; <mark>dog</mark><sub>1</sub> ran <mark>home</mark><sub>2</sub>." in shown
+    assert "<li>Who?</li><li>Where?</li>" in shown
+
+
+def test_relation_maps_dot_the_heads_above_the_baseline():
+    accuracy = {"obj": np.array([[0.1, 0.9], [0.2, 0.3]]), "det": np.full((2, 2), 0.4)}
+    axes = figures.relation_maps(accuracy, {"obj": 0.25, "det": 0.5}, columns=2).axes
+    assert [ax.get_title() for ax in axes[:2]] == ["obj (0.25)", "det (0.50)"]
+    assert axes[0].lines[0].get_xydata().tolist() == [[1, 2], [2, 2]], "layer on x, head on y, from 1"
+    assert len(axes[1].lines[0].get_xydata()) == 0
+
+
+def test_a_row_of_the_baseline_figure_has_its_points_and_interval():
+    estimate = Estimate(np.float64(0.5), np.float64(0.4), np.float64(0.6), np.zeros(2))
+    ax = figures.against_baseline(["x", "y"], {"head": [estimate, 0.7], "offset": [0.2, 0.3]}).axes[0]
+    points = [line.get_xydata().tolist() for line in ax.lines]
+    assert [[0.4, 0], [0.6, 0]] in points and [[0.5, 0]] in points and [[0.3, 1]] in points
+    assert [t.get_text() for t in ax.get_legend().get_texts()] == ["head", "offset"]
+
+
+def test_labelled_grid_puts_layers_on_x():
+    ax = figures.labelled_grid({(0, 2): "obj"}, np.arange(6.0).reshape(2, 3), bar="gain").axes[0]
+    (text,) = ax.texts
+    assert (text.get_text(), text.get_position()) == ("obj", (1, 3))
+
+
+def test_pointing_colours_right_and_wrong_words():
+    weights = np.array([[0.1, 0.8], [0.9, 0.05]])
+    ax = figures.pointing({"t": (("She", "ran"), weights, {0: True, 1: False})}).axes[0]
+    left = {t.get_text(): t.get_color() for t in ax.texts if t.get_position()[0] < 0}
+    assert left == {"She": figures.COLOURS["stop"], "ran": figures.COLOURS["first"]}
