@@ -40,6 +40,9 @@ LABELS: dict[str, tuple[str, ...]] = {
 HUB_HEADS = {"mlm": AutoModelForMaskedLM, "qa": AutoModelForQuestionAnswering}
 SYNONYMS = {"equivalent": "paraphrase", "not_equivalent": "not_paraphrase"}
 FORMAT = 1
+FROM_FOLDER = {"attn_implementation": "eager", "use_safetensors": True, "local_files_only": True, "trust_remote_code": False,
+               "dtype": torch.float32}  # fmt: skip
+"""How every checkpoint is read: no network, no pickle, no code of others."""
 
 
 class AdapterError(ValueError):
@@ -111,10 +114,10 @@ class Spans(Head):
 
 
 class PairClasses(Head):
-    """Compares the mean vectors u and v of the two texts: a small network on [u, v, |u - v|, u · v].
+    """Compares the mean vectors u and v of the two texts: a small network on u, v, their distance and their product.
 
-    The vectors come from one forward pass over the pair, so each text has seen the other. The mean, not ``[CLS]``, is
-    what the book's two embedded models were trained to use.
+    It sees ``[u, v, |u - v|, u · v]``, place by place. The vectors come from one forward pass over the pair, so each
+    text has seen the other. The mean, not ``[CLS]``, is what the book's two embedded models were trained to use.
     """
 
     def __init__(self, model: PreTrainedModel, task: str) -> None:
@@ -290,15 +293,7 @@ def load_with_head(folder: Path, task: str, *, name: str) -> tuple[PreTrainedMod
         f"Train an adapter: python -m helpers train {task} --model {name}; or name a checkpoint that has the head."
     )
     try:
-        model, report = kind.from_pretrained(
-            folder,
-            attn_implementation="eager",
-            use_safetensors=True,
-            local_files_only=True,
-            trust_remote_code=False,
-            dtype=torch.float32,
-            output_loading_info=True,
-        )
+        model, report = kind.from_pretrained(folder, **FROM_FOLDER, output_loading_info=True)
     except ValueError as error:
         raise AdapterError(f"{name!r} can have no head for {task!r}: {str(error).splitlines()[0]} {advice}") from None
     if missing := sorted(report["missing_keys"]):

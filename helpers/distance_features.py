@@ -44,7 +44,7 @@ def cells(batch: Batch) -> Int[Tensor, "batch query key"]:
 
     The kind of the attended token comes first: a cell whose key is [CLS], [SEP], a comma or a full stop counts
     there, also on the diagonal and at any distance. Then the diagonal (``self``). Every other cell falls in
-    window 1 + ⌊16 |i - j| / n⌋, with n real tokens, the same for both directions. So the cells of the real
+    window ``1 + ⌊16 |i - j| / n⌋``, with n real tokens, the same for both directions. So the cells of the real
     tokens are divided among the features, whatever the length; windows narrower than one token stay empty.
     """
     length = batch.mask.shape[1]

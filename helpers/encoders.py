@@ -218,14 +218,7 @@ def load(name: str = "minilm", *, task: str | None = None, device: str = "auto",
         if task is not None and adapter is None:
             model, head = adapters.load_with_head(folder, task, name=name)
         else:
-            model = AutoModel.from_pretrained(
-                folder,
-                attn_implementation="eager",
-                use_safetensors=True,
-                local_files_only=True,
-                trust_remote_code=False,
-                dtype=torch.float32,
-            )
+            model = AutoModel.from_pretrained(folder, **adapters.FROM_FOLDER)
         tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
     if adapter is not None:
         head = adapters.apply(adapters.read(adapter), model, name=name, sha256=digest)

@@ -58,6 +58,7 @@ def record(
         "chapter": chapter,
         "provenance": {
             "model": {"name": encoder.name, "class": type(encoder.model).__name__, "sha256": encoder.sha256},
+            "head": None if encoder.head is None else {"task": encoder.task, "sha256": encoder.head.sha256},
             "corpus": None if corpus is None else {"name": corpus.name, "sha256": corpus.sha256},
             "profile": profile,
             "parameters": _plain(dict(parameters), "parameters"),

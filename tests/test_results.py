@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from helpers import corpora, places, results
+from helpers import corpora, encoders, places, results
 from helpers.estimates import Estimate
 
 
@@ -34,10 +34,18 @@ def test_what_is_recorded_comes_back(record):
         "a": {"value": [0.5], "low": [0.4], "high": [0.6]}, "b": [[0, 1, 2], [3, 4, 5]],
         "c": [1.234568, "x", None, True], "d": 0.5}  # fmt: skip
     provenance = got["provenance"]
+    assert provenance["head"] is None
     assert provenance["model"]["sha256"].startswith("53aa5117") and provenance["corpus"]["name"] == "encyclopedia"
     assert {"torch", "transformers", "python", "book"} <= set(provenance["versions"]) and provenance[
         "parameters"
     ] == {"seed": 0}
+
+
+def test_the_head_is_named(record):
+    encoder = encoders.load("minilm", task="paraphrase")
+    file = record({"a": 1}, encoder=encoder)
+    head = json.loads(file.read_text())["provenance"]["head"]
+    assert head == {"task": "paraphrase", "sha256": encoder.head.sha256} and len(head["sha256"]) == 64
 
 
 @pytest.mark.parametrize("bad", [float("nan"), float("inf"), np.array([[1.0, np.nan]])])
