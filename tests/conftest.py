@@ -6,6 +6,9 @@ from pathlib import Path
 
 from jaxtyping import install_import_hook
 
+if "PYTEST_XDIST_WORKER" in os.environ:  # the workers share the cores; threads of each would slow the others down
+    os.environ["OMP_NUM_THREADS"] = "1"
+
 OFFLINE = str(Path(__file__).parent / "offline")
 os.environ["PYTHONPATH"] = os.pathsep.join([OFFLINE, *filter(None, [os.environ.get("PYTHONPATH")])])
 sys.path.insert(0, OFFLINE)
