@@ -1,4 +1,4 @@
-"""Chapter 03: gradients, norms, duty and removals against slow loops."""
+"""Chapter 03: gradients, norms, duty and removals against slow loops; the chapter's claims against recorded numbers."""
 
 import dataclasses
 
@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from helpers import attention, no_op, tasks, tokens
+from helpers import attention, no_op, results, tasks, tokens
 from helpers.encoders import EncoderError
+from helpers.estimates import Estimate
 from helpers.no_op import GROUPS, KINDS, PLACES, Removal
 from helpers.tasks import IGNORED, Asked, Example
 from helpers.treebanks import Sentence
@@ -525,3 +526,106 @@ def test_a_silent_sink_can_be_removed_without_loss(guesser):
     finally:
         for hook in hooks:
             hook.remove()
+
+
+# ------------------------------------------------------------------ what the chapter says
+
+
+def recorded():
+    values = results.recorded("no_op")["values"]
+    return {k: Estimate.from_record(v) if isinstance(v, dict) and "low" in v else v for k, v in values.items()}
+
+
+def norms_of(record):
+    return {k: Estimate.from_record(v) for k, v in record.items()}
+
+
+MIDDLE = slice(1, 5)  # layers 2 to 5, where [CLS] is the sink
+
+
+def test_the_gradient_on_the_sink_is_small_in_the_middle_layers():
+    values = recorded()
+    ratio = values["gradient_ratio"]
+    assert (ratio.high[MIDDLE, 0] < 0.1).all() and (ratio.high[:, 0] < 0.5).all()
+    assert (ratio.low[:5, 1:3] > 0.6).all() and (ratio.high[5, 1:3] < 0.6).all(), (
+        "[SEP] and punctuation: the last layer"
+    )
+    moved = values["moved_ratio"]
+    assert (moved.low[:, 0] > ratio.high[:, 0]).all(), "moving weight there is not for nothing"
+
+
+def test_the_sinks_vectors_are_short():
+    values = recorded()
+    norms = norms_of(values["norms"])
+    assert (norms["share"].value[2:5, 0] > 0.4).all() and (norms["weighted_share"].high[:, 0] < 0.16).all()
+    assert (norms["share"].value[:, 0] > 3 * norms["weighted_share"].value[:, 0]).all()
+    assert (norms["weighted_share"].value[:, KINDS.index("other")] > 0.7).all(), "most comes from ordinary tokens"
+    before = norms_of(values["without_adapter"])
+    assert (norms["share"].low[2:, 0] > before["share"].high[2:, 0]).all(), "the adapter's upper layers park more"
+    for found in (norms, before):
+        assert (found["norm_ratio"].high[1:, 0] < 1 / 6).all()
+    assert (
+        np.abs(np.log(values["gradient_ratio"].value[:, 0] / norms["norm_ratio"].value[:, 0])) < np.log(1.6)
+    ).all()
+    untrained = Estimate.from_record(values["untrained_head"]["gradient_ratio"])
+    assert (untrained.high[MIDDLE, 0] < 0.15).all(), "a head without skill shows it as well"
+    chance = norms_of(values["random"])
+    assert (chance["norm_ratio"].low > 0.85).all() and (chance["norm_ratio"].high < 1.2).all()
+
+
+def test_the_object_head_turns_to_the_sink_off_duty():
+    duty = recorded()["duty"]
+    head = duty["obj"]
+    sink = Estimate.from_record(head["sink"])
+    assert (head["layer"], head["head"]) == (2, 0)
+    assert sink.high[0] < 0.3 and sink.low[1] > 0.4 and sink.low[2] > 0.42 and sink.low[3] > 0.6
+    share = Estimate.from_record(head["share"])
+    assert 0.28 < share.value[0, PLACES.index("partner")] < 0.36, "a third to the verb"
+    everyone = np.array(head["retreat_of_all_nouns"])
+    assert (everyone > head["retreat"]["other nouns"]["value"]).sum() <= 1
+    assert np.abs(recorded()["random_retreat"]).max() < 0.02
+
+
+def test_heads_with_a_function_retreat_and_others_do_not():
+    duty = recorded()["duty"]
+    working = {r for r, d in duty.items() if d["accuracy"] > 0.5}
+    assert working == {"aux", "case", "cc", "det", "obj"}
+    for relation, found in duty.items():
+        retreat = found["retreat"]["off duty"]
+        if relation in working:
+            assert retreat["low"] > 0.1 and 0.16 < retreat["value"] < 0.36
+        else:
+            assert retreat["high"] < 0.1 and retreat["value"] < 0.03
+    rest = Estimate.from_record(duty["obj"]["of_rest"])
+    assert 0.02 < rest.value[4] - rest.value[0] < 0.1, "most of it is what the softmax does by itself"
+    rest = Estimate.from_record(duty["det"]["of_rest"])
+    assert rest.value[4] - rest.value[0] > 0.2
+
+
+def test_the_sink_can_go_unless_the_rest_takes_its_place():
+    removed = recorded()["removed"]
+    left, renormalised = (
+        {k: Estimate.from_record(v) for k, v in removed[how].items() if k != "draws"}
+        for how in ("as_left", "renormalised")
+    )
+    assert np.abs(left["special"].value[:-1]).max() < 0.03, "single layers"
+    predicted = recorded()["predicted"].value
+    assert np.abs(left["special"].value[:-1] - predicted).max() < 0.02
+    assert left["special"].value[-1] < left["random"].value[-1] and left["difference"].value[-1] < 0
+    assert renormalised["special"].low[-1] > renormalised["random"].high[-1]
+    assert renormalised["special"].value[-1] > 5 * left["special"].value[-1]
+    assert (renormalised["special"].value[2:5] > renormalised["random"].value[2:5]).all()
+    assert renormalised["cls_everywhere"].value > 5 * np.abs(renormalised["sep_everywhere"].value)
+    mass = Estimate.from_record(removed["mass"])
+    assert (mass.value[:, 1] <= mass.value[:, 0]).all() and mass.value[4, 0] > 2 * mass.value[4, 1]
+
+
+def test_the_rows_beside_the_papers():
+    values = results.recorded("no_op")["values"]
+    for key, rows in (("clark2019", no_op.beside_clark(values)), ("kobayashi2020", no_op.beside_kobayashi(values))):
+        table = results.beside_paper(key, {"ours": rows})
+        assert len(table.rows) == 2 and all(len(row) == 3 for row in table.rows)
+    assert "3-1" in no_op.beside_clark(values)["no_op_example_head"][1]
+    row = no_op.layer_row(values, 2, "minilm")
+    assert len(row) == len(no_op.LAYER_COLUMNS) and row[:2] == ["minilm", 3]
+    assert row[2].startswith(f"{values['norms']['share']['value'][2][0]:.0%}")
