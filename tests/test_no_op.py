@@ -618,7 +618,9 @@ def test_the_sink_can_go_unless_the_rest_takes_its_place():
     assert (renormalised["special"].value[2:5] > renormalised["random"].value[2:5]).all()
     assert (renormalised["special"].low[2:4] > 0).all(), "harm in layers 3 and 4"
     for how in (left, renormalised):
-        assert how["matched"].high[-1] < how["random"].low[-1], "as much of the sink costs less than as much of others"
+        assert how["matched"].high[-1] < how["random"].low[-1], (
+            "as much of the sink costs less than as much of others"
+        )
     assert renormalised["cls_everywhere"].value > 5 * np.abs(renormalised["sep_everywhere"].value)
     mass = Estimate.from_record(removed["mass"])
     assert (mass.value[:, 1] <= mass.value[:, 0]).all() and mass.value[4, 0] > 2 * mass.value[4, 1]
@@ -633,3 +635,17 @@ def test_the_rows_beside_the_papers():
     row = no_op.layer_row(values, 2, "minilm")
     assert len(row) == len(no_op.LAYER_COLUMNS) and row[:2] == ["minilm", 3]
     assert row[2].startswith(f"{values['norms']['share']['value'][2][0]:.0%}")
+
+
+def test_full_runs():
+    values = results.recorded("no_op", profile="full")["values"]
+    duty = {r: d for r, d in values["duty"].items() if d["lead"] >= 0.1}
+    working = {r: d["retreat"]["off duty"]["value"] for r, d in duty.items() if d["accuracy"] > 0.5}
+    assert (len(duty), len(working)) == (18, 12)
+    still = {r for r, retreat in working.items() if retreat < 0.1}
+    assert still == {"nsubj", "nmod:poss", "nmod:unmarked"} and all(abs(working[r]) < 0.03 for r in still)
+    heads = {r: (d["layer"], d["head"]) for r, d in duty.items()}
+    assert {heads[r] for r in ("nsubj", "nmod:poss", "det", "case", "cc")} == {(2, 8)}
+    assert (Estimate.from_record(values["removed"]["renormalised"]["special"]).low[1:] > 0).all(), (
+        "layers 2 to 6, and all"
+    )
