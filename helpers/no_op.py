@@ -19,7 +19,7 @@ from tqdm import tqdm
 
 from helpers import adapters, attention, tasks
 from helpers.encoders import Encoder, EncoderError
-from helpers.estimates import REPLICATES, Estimate, StreamingMean
+from helpers.estimates import REPLICATES, Additive, Estimate, StreamingMean
 from helpers.tasks import IGNORED, Asked, Example
 from helpers.tokens import Batch, Batches, to_words
 from helpers.treebanks import Sentence
@@ -247,16 +247,24 @@ class Norms:
         return _over_other(self.norm)
 
 
-class NormSums:
+class NormSums(Additive):
     """Sums for :class:`Norms`; an observer for :func:`helpers.attention.sweep`."""
+
+    ADDED = ("rows", "norm", "segments")
+    PER_INPUT = ("documents",)
 
     def __init__(self, encoder: Encoder, documents: Sequence[int], *, replicates: int = REPLICATES, seed: int = 0):
         self.encoder, self.documents, self.seed = encoder, documents, seed
-        self.output = [module.weight for module in attention.output_projections(encoder)]
+        self.attach(encoder)
         shape, how = (encoder.layers, encoder.heads, len(KINDS)), {"replicates": replicates, "seed": seed}
         self.rows = StreamingMean((*shape, 3), denominators=(encoder.layers, 1, 1, 1), **how)
         self.norm = StreamingMean(shape, denominators=(encoder.layers, 1, len(KINDS)), **how)
         self.segments = 0
+
+    def attach(self, encoder: Encoder) -> None:
+        """Called where a part begins, with the encoder of the process it is in."""
+        self.encoder = encoder
+        self._output = [module.weight for module in attention.output_projections(encoder)]
 
     def __call__(self, batch: Batch, layer: int, probabilities: Tensor, values: Tensor | None) -> None:
         if values is None:
@@ -265,7 +273,7 @@ class NormSums:
             self._numbers = [self.documents[i] for i in batch.index]
             self._kinds, self._real = kinds(batch), batch.mask.float()
             self.segments += len(self._numbers)
-        member, real, output = self._kinds[:, None], self._real[:, None, None], self.output[layer]
+        member, real, output = self._kinds[:, None], self._real[:, None, None], self._output[layer]
         length = norms(values, output)
         columns = (real @ probabilities)[:, :, 0]  # what each token receives from all attending ones
         joint = [
@@ -364,12 +372,15 @@ class Duty:
         return self.sink(group) - self.sink(GROUPS[0])
 
 
-class DutySums:
+class DutySums(Additive):
     """Sums for :class:`Duty`; an observer for :func:`helpers.attention.sweep` over sentences given as words.
 
     Args:
         functions: relation -> 0 if the dependent attends to its governor, 1 if the governor attends to its dependent.
     """
+
+    ADDED = ("sums",)
+    PER_INPUT = ("sentences",)
 
     def __init__(
         self, encoder: Encoder, sentences: Sequence[Sentence], functions: Mapping[str, int], *,
