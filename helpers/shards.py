@@ -188,7 +188,7 @@ class _Job:
         if self.plan.keep is None:
             return result
         file = self.plan.keep / f"{self.keys.pop(number)}.part"
-        with _whole(file) as scratch:
+        with whole(file) as scratch:
             joblib.dump(result, scratch, compress=1)
         return _Kept(file)
 
@@ -266,7 +266,7 @@ class _Kept:
 
 
 @contextmanager
-def _whole(file: Path) -> Iterator[Path]:
+def whole(file: Path) -> Iterator[Path]:
     """A file to write beside ``file``, which becomes ``file`` in one step when all is written."""
     file.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=file.parent, suffix=".tmp")
@@ -296,7 +296,7 @@ class _Progress:
     def step(self) -> None:
         self.done += 1
         if self.folder is not None:
-            with _whole(self.folder / PROGRESS) as scratch:
+            with whole(self.folder / PROGRESS) as scratch:
                 scratch.write_text(json.dumps({"what": self.what, "done": self.done, "total": self.total}))
 
 
