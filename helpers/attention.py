@@ -231,7 +231,8 @@ def _sweep_in_parts(encoder: Encoder, bar: object, batches: Batches, observers: 
     size = shards.batches_per_shard()
     total = -(-len(batches.inputs) // (batches.batch_size * size)) if isinstance(batches.inputs, Sized) else None
     parts = ((s, [observer.part(s.numbers) for observer in observers]) for s in batches.shards(size))
-    what = bar.desc.removesuffix(": ") if isinstance(bar, tqdm) and bar.desc else f"{encoder.name}: attention"
+    named = getattr(bar, "desc", None) or f"{encoder.name}: attention"  # a disabled bar has no description
+    what = named.removesuffix(": ")
     truncated = 0
     for measured, cut, number in shards.each(encoder, _sweep_part, parts, what=what, total=total):
         for observer, part in zip(observers, measured, strict=True):

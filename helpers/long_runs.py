@@ -11,8 +11,7 @@ import shutil
 import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures import TimeoutError as NotYet
+from concurrent.futures import ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from multiprocessing import get_context
@@ -66,7 +65,7 @@ def run(
         helpers.notebooks.NotebookError: before anything is run, for a parameter that a chapter does not take.
     """
     jobs = [(model, name) for model in models for name in (names or notebooks.chapters())]
-    values = {job: notebooks.parameters(job[1], profile, {"model": job[0]}) for job in jobs}
+    values = {(model, name): notebooks.parameters(name, profile, {"model": model}) for model, name in jobs}
     durations, done = Durations(folder / DURATIONS), []
     with tqdm(total=len(jobs), desc=f"chapters ({profile})", unit="chapter", bar_format=BAR) as bar:
         for number, (model, name) in enumerate(jobs):
@@ -114,10 +113,10 @@ def _one(
         future = pool.submit(notebooks.execute, name, home / f"{name}.ipynb", values, **options)
         while True:
             show(start)
-            try:
-                found = future.result(timeout=REFRESH)
-            except NotYet:
+            if not wait([future], timeout=REFRESH).done:
                 continue
+            try:
+                found = future.result()
             except notebooks.LacksTask as error:
                 return Outcome(name, model, "skipped", time.perf_counter() - start, _line(error))
             except (notebooks.NotebookError, BrokenProcessPool, OSError, RuntimeError) as error:

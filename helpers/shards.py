@@ -39,6 +39,7 @@ from helpers import encoders, places
 from helpers.encoders import Encoder
 
 BATCHES = 24  # in a part of a corpus pass: some seconds of work on a processor
+PATIENCE = "20s"  # for a scheduler to answer
 DEATHS = 3  # workers that may die one after another, with nothing finished in between
 
 
@@ -224,7 +225,7 @@ class _Job:
         from distributed import Client, KilledWorker, as_completed
 
         try:
-            client = Client(self.plan.dask, timeout="20s", set_as_default=False)
+            client = Client(self.plan.dask, timeout=PATIENCE, set_as_default=False)
         except (OSError, ValueError) as error:
             raise ShardError(
                 f"There is no Dask scheduler at {self.plan.dask!r} ({type(error).__name__}). Start one with 'dask scheduler', "
