@@ -331,16 +331,30 @@ def refresh(force: bool) -> None:
 
 
 @main.command()
-@click.argument("what", type=click.Choice(["tap", "divergence"]))
+@click.argument("what", type=click.Choice(["tap", "divergence", "passes"]))
 @click.option("--model", default="minilm", show_default=True)
-@click.option("--rounds", default=30, show_default=True)
-def bench(what: str, model: str, rounds: int) -> None:
-    """Measure what observing costs, in time and memory (tap), or comparing all pairs of heads (divergence)."""
+@click.option("--rounds", type=click.IntRange(1), help="Default: 30; of passes 3.")
+@click.option(
+    "--record",
+    metavar="MACHINE",
+    help="passes: keep the figures for the page about long runs; say in words what machine this is.",
+)
+def bench(what: str, model: str, rounds: int | None, record: str | None) -> None:
+    """Measure what observing costs.
+
+    tap: time and memory of chapter 02's statistics; divergence: comparing all pairs of heads; passes: tokens a second of
+    several chapters' passes on one thread.
+    """
     from helpers import bench as benchmarks
 
-    measure = {"tap": benchmarks.tap, "divergence": benchmarks.divergence}[what]
+    measure = {"tap": benchmarks.tap, "divergence": benchmarks.divergence, "passes": benchmarks.passes}[what]
+    if record and what != "passes":
+        raise click.UsageError("--record is for passes.")
     with plainly():
-        click.echo(benchmarks.as_text(measure(model, rounds=rounds)))
+        found = measure(model, rounds=rounds or (3 if what == "passes" else 30))
+        click.echo(benchmarks.as_text(found))
+        if record:
+            click.echo(f"Kept in {benchmarks.keep_passes(found, record)}")
 
 
 @main.command()

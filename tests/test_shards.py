@@ -17,7 +17,24 @@ import torch
 from helpers import attention, distance_features, encoders, places, shards, surface_patterns
 from helpers.tokens import Batches, NoWords
 
-WORDS = "the otter dived and came up with a shell , laid it on its belly . then she cracked it".split()
+WORDS = [
+    "the",
+    "otter",
+    "dived",
+    "and",
+    "came",
+    "up",
+    "with",
+    "a",
+    "shell",
+    ",",
+    "laid",
+    "it",
+    "on",
+    "its",
+    "belly",
+    ".",
+]
 TEXTS = [" ".join(WORDS[n % 5 : 6 + n % 13]) for n in range(54)]
 DOCUMENTS = [n // 3 for n in range(54)]
 VICTIM = 30  # the input at which a worker dies
