@@ -25,6 +25,7 @@ import threading
 import uuid
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import CancelledError
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -213,12 +214,11 @@ class _Job:
                     raise ShardError(_died(self.progress.what, self.unfinished, str(error).split("\n")[0])) from None
 
     def in_processes(self, task: "_Task") -> Iterator[tuple[int, Any]]:
-        limits = {"n_jobs": self.plan.workers, "inner_max_num_threads": self.plan.threads}
-        with joblib.parallel_config("loky", **limits):
-            pool = joblib.Parallel(
-                return_as="generator_unordered", batch_size=1, pre_dispatch="2*n_jobs", max_nbytes=None
-            )
-            yield from pool(joblib.delayed(task)(number, part) for number, part in self.waiting())
+        pool = joblib.Parallel(
+            self.plan.workers, backend="loky", inner_max_num_threads=self.plan.threads, max_nbytes=None,
+            return_as="generator_unordered", batch_size=1, pre_dispatch="2*n_jobs",
+        )  # fmt: skip
+        yield from pool(joblib.delayed(task)(number, part) for number, part in self.waiting())
 
     def on_cluster(self, task: "_Task") -> Iterator[tuple[int, Any]]:
         """Dask's scheduler gives a dead worker's parts to another; one that kills several workers is an error."""
@@ -248,7 +248,12 @@ class _Job:
                 try:
                     result = future.result()
                 except KilledWorker as error:
-                    raise ShardError(_died(self.progress.what, {number: None}, str(error).split("\n")[0])) from None
+                    raise ShardError(_died(self.progress.what, [number], str(error).split("\n")[0])) from None
+                except CancelledError as error:
+                    raise ShardError(
+                        f"The Dask scheduler at {self.plan.dask!r} went away ({error}). What is finished is kept; start a "
+                        "cluster and give the same command again."
+                    ) from None
                 yield result
                 fill()
 
