@@ -373,7 +373,8 @@ class _Task:
     def __call__(self, number: int, part: Any) -> tuple[int, Any]:
         if self.code != code_digest():
             raise ShardError(
-                "The worker has another version of the helpers package than the run. Install the same checkout on all machines."
+                "The worker has another version of the helpers package than the run: the same checkout must be installed on "
+                "all machines, and not be edited during a run. The same command goes on."
             )
         with _ONE_AT_A_TIME:
             return number, self.function(self.model.encoder(), part, *self.given)

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
 from pathlib import Path
 
@@ -264,15 +265,26 @@ def test_a_dask_cluster_one_of_whose_workers_is_killed(encoder, flag, monkeypatc
     assert not flag.exists(), "a worker was killed"
 
 
-def die(encoder, part):
-    os.kill(os.getpid(), signal.SIGKILL)
+def test_workers_that_die_again_and_again_are_an_error(encoder, monkeypatch):
+    asked = []
 
+    def dying(job, task):
+        """Finishes a part at each call, until there is only part 3, at which every worker dies."""
+        for number, part in job.waiting():
+            asked.append(number)
+            if number != 2:
+                yield number, task.function(encoder, part)
+            elif len(job.unfinished) == 1:
+                break
+        raise BrokenProcessPool("A process was terminated.")
 
-def test_a_part_that_kills_every_worker_is_an_error(encoder, monkeypatch):
-    monkeypatch.setattr(shards, "DEATHS", 0)
+    monkeypatch.setattr(shards._Job, "in_processes", dying)
     monkeypatch.setenv("BOOK_WORKERS", "2")
-    with pytest.raises(shards.ShardError, match=r"died again and again over part 1.*fewer workers"):
-        list(shards.each(encoder, die, [0], what="dying"))
+    found = shards.each(encoder, double, range(3), what="dying")
+    assert [next(found), next(found)] == [0, 2]
+    with pytest.raises(shards.ShardError, match=r"dying: workers died again and again over part 3 .*fewer workers"):
+        next(found)
+    assert asked.count(2) == shards.DEATHS + 1
 
 
 def test_an_encoder_travels_by_name_or_as_it_is(minilm, encoder):
