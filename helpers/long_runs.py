@@ -8,7 +8,9 @@ now are kept (:func:`helpers.notebooks.execute`), and of the chapter that was un
 import json
 import os
 import shutil
+import signal
 import statistics
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, wait
@@ -106,9 +108,8 @@ def _one(
 ) -> Outcome:
     start = time.perf_counter()
     options = {"results": results, "parts": kept}
-    pool = ProcessPoolExecutor(
-        1, get_context("spawn"), initializer=notebooks.share_cores, initargs=(threads or os.cpu_count() or 1,)
-    )
+    arguments = (os.getpid(), threads or os.cpu_count() or 1)
+    pool = ProcessPoolExecutor(1, get_context("spawn"), initializer=_begin, initargs=arguments)
     with pool:
         future = pool.submit(notebooks.execute, name, home / f"{name}.ipynb", values, **options)
         while True:
@@ -122,6 +123,18 @@ def _one(
             except (notebooks.NotebookError, BrokenProcessPool, OSError, RuntimeError) as error:
                 return Outcome(name, model, "failed", time.perf_counter() - start, _line(error))
             return Outcome(name, model, "executed" if found.executed else "kept", found.seconds)
+
+
+def _begin(parent: int, threads: int) -> None:
+    """Share the cores, and end with the parent: a run that was killed must not go on beside the one that takes it up."""
+    notebooks.share_cores(threads)
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(REFRESH)
+        os.kill(os.getpid(), signal.SIGTERM)  # the kernel sees that this process is gone, and its workers follow
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def _line(error: Exception) -> str:
