@@ -232,7 +232,7 @@ class _Job:
                 "workers with 'dask worker ADDRESS', and give the address that the scheduler prints."
             ) from None
         with client:
-            source, flying, running = self.waiting(), {}, as_completed()
+            source, flying, running = self.waiting(), {}, as_completed(loop=client.loop)
 
             def fill() -> None:
                 most = 2 * max(4, sum(client.nthreads().values()))  # what waits lets an adaptive cluster grow
