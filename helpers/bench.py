@@ -231,7 +231,7 @@ def passes(model: str = "minilm", *, rounds: int = 3, rows: int = 16) -> PassesB
     }
     rates: dict[str, list[float]] = {name: [] for name in PASSES}
     with _one_thread():
-        for name in PASSES:  # what is slow only once
+        for name in PASSES:  # what is slow only once is not counted
             _rate(encoder, [s.texts for s in segments[:4]], observers[name]())
         for _ in tqdm(range(rounds), desc=f"{model}: rounds", leave=False):
             for name in PASSES:
