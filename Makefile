@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 SHELL  := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help book site test lint lab notebooks lock clean
+.PHONY: help book site test lint lab notebooks full lock clean
 
 help: ## Show what can be made
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 18
@@ -28,6 +28,10 @@ lab: $(READY) ## Open the chapters in JupyterLab
 
 notebooks: $(READY) ## Refresh the outputs kept in git
 	@$(BIN)/python -m helpers notebooks
+
+full: $(READY) ## Run every chapter on real corpora; goes on where it stopped (MODELS="minilm mpnet" DATA=... WORKERS=2)
+	@$(BIN)/python -m helpers full --models "$(or $(MODELS),minilm)" $(if $(DATA),--data "$(DATA)") \
+	  $(if $(WORKERS),--workers $(WORKERS)) $(if $(DASK),--dask "$(DASK)") $(if $(RECORD),--record)
 
 lock: ## Resolve the newest versions that pyproject.toml allows into requirements.lock
 	@scratch=$$(mktemp -d) && trap "rm -rf $$scratch" EXIT && $(PYTHON) -m venv $$scratch \

@@ -1,12 +1,13 @@
 """The command line: ``python -m helpers --help``."""
 
 import difflib
+import functools
 import os
 import platform
 import shutil
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -27,6 +28,7 @@ def plainly() -> Iterator[None]:
     from helpers.encoders import EncoderError
     from helpers.notebooks import NotebookError
     from helpers.results import ResultError
+    from helpers.shards import ShardError
     from helpers.sources import FetchError
 
     try:
@@ -38,6 +40,7 @@ def plainly() -> Iterator[None]:
         FetchError,
         NotebookError,
         ResultError,
+        ShardError,
         FileNotFoundError,
     ) as error:
         raise click.ClickException(str(error)) from None
@@ -47,6 +50,37 @@ def since(start: float) -> str:
     """Time passed, for people."""
     seconds = round(time.perf_counter() - start)
     return f"{seconds // 60} min {seconds % 60} s" if seconds >= 60 else f"{seconds} s"
+
+
+def spread(command: Callable[..., None]) -> Callable[..., None]:
+    """The options --workers and --dask, which a chapter's passes find in the environment (:mod:`helpers.shards`)."""
+
+    @click.option(
+        "--workers",
+        type=click.IntRange(1),
+        help="Processes that share the parts of a corpus pass (default 1; at most one for each core).",
+    )
+    @click.option(
+        "--dask",
+        metavar="ADDRESS",
+        help="Dask scheduler whose workers measure the parts instead, such as tcp://node:8786.",
+    )
+    @functools.wraps(command)
+    def with_options(workers: int | None, dask: str | None, **others: object) -> None:
+        if workers and dask:
+            raise click.UsageError("Give --workers for processes on this machine, or --dask for a cluster, not both.")
+        wanted = {"BOOK_WORKERS": str(workers) if workers else None, "BOOK_DASK": dask}
+        before = {name: os.environ.get(name) for name in wanted}
+        os.environ.update({name: value for name, value in wanted.items() if value})
+        try:
+            command(**others)
+        finally:
+            for name, value in before.items():
+                os.environ.pop(name, None)
+                if value is not None:
+                    os.environ[name] = value
+
+    return with_options  # fmt: skip
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -176,9 +210,12 @@ def train(task: str, model: str, data: str | None, to: Path | None, minutes: flo
 @click.option("--to", type=click.Path(file_okay=False), help="Folder for the executed notebooks.")
 @click.option("--record", is_flag=True, help="Keep the numbers in data/results instead of _build/runs/results.")
 @click.option("--force", is_flag=True, help="Execute even if nothing has changed.")
-@click.option("--workers", type=click.IntRange(1), help="Chapters executed at a time.")
+@click.option(
+    "--at-a-time", type=click.IntRange(1), help="Chapters executed together (default: one for each core, at most 4)."
+)
+@spread
 def run(chapter: str, model: str | None, profile: str, given: tuple[tuple[str, str], ...], data: str | None,
-        to: str | None, record: bool, force: bool, workers: int | None) -> None:  # fmt: skip
+        to: str | None, record: bool, force: bool, at_a_time: int | None) -> None:  # fmt: skip
     """Execute CHAPTER (a number, a name, or 'all') with a model and a profile of your choice."""
     from helpers import notebooks
 
@@ -194,11 +231,61 @@ def run(chapter: str, model: str | None, profile: str, given: tuple[tuple[str, s
         folder = Path(to) if to else BUILD / "runs" / profile / label
         results = places.book_data() / "results" if record else BUILD / "runs" / "results"
         done = notebooks.run(
-            names, folder, profile=profile, results=results, given=values, workers=workers, force=force
+            names, folder, profile=profile, results=results, given=values, at_a_time=at_a_time, force=force
         )
     for one in done:
         click.echo(f"{one.file}  ({'executed' if one.executed else 'up to date'}, {one.seconds:.0f} s)")
     click.echo(f"Numbers: {results}. {since(start)} in all.")
+
+
+@main.command()
+@click.option("--models", default="minilm", show_default=True, help="Models to run, with spaces between them.")
+@click.option(
+    "--chapters",
+    "wanted",
+    default="all",
+    show_default=True,
+    help="Chapters (numbers or names), with spaces between them.",
+)
+@click.option(
+    "--profile",
+    type=click.Choice(["smoke", "book", "full"]),
+    default="full",
+    show_default=True,
+    help="full: real corpora; the others to try it out.",
+)
+@click.option("--data", type=click.Path(exists=True, file_okay=False), help="Folder of real corpora (or BOOK_DATA).")
+@click.option(
+    "--to", type=click.Path(file_okay=False), help="Folder for the executed notebooks (default: _build/runs/PROFILE)."
+)
+@click.option(
+    "--record/--no-record",
+    default=False,
+    help="Keep the numbers in data/results, or (default) in _build/runs/results.",
+)
+@spread
+def full(models: str, wanted: str, profile: str, data: str | None, to: str | None, record: bool) -> None:  # fmt: skip
+    """Run every chapter on real corpora for the models named, one after another, with an estimate of the time left.
+
+    The same command goes on where an interrupted run stopped, even a killed one: finished chapters are kept while nothing
+    that they see has changed, and finished parts of the chapter that was under way. A chapter that a model cannot do is
+    skipped, one that fails does not stop the others; the exit status is 1 if any failed.
+    """
+    from helpers import long_runs, notebooks
+
+    start = time.perf_counter()
+    if data:
+        os.environ["BOOK_DATA"] = str(Path(data).resolve())
+    with plainly():
+        names = notebooks.chapters() if wanted == "all" else [notebooks.find(name) for name in wanted.split()]
+        chosen = [str(Path(name).resolve()) if Path(name).is_dir() else name for name in models.split()]
+        results = places.book_data() / "results" if record else BUILD / "runs" / "results"
+        folder = Path(to) if to else BUILD / "runs" / profile
+        done = long_runs.run(chosen, folder, results=results, names=names, profile=profile)
+    click.echo(long_runs.table(done))
+    click.echo(f"Notebooks: {folder}. Numbers: {results}. {since(start)} in all.")
+    if failed := list(long_runs.failures(done)):
+        raise click.ClickException(f"{len(failed)} of {len(done)} failed; the same command tries them again.")
 
 
 @main.command()
@@ -244,16 +331,30 @@ def refresh(force: bool) -> None:
 
 
 @main.command()
-@click.argument("what", type=click.Choice(["tap", "divergence"]))
+@click.argument("what", type=click.Choice(["tap", "divergence", "passes"]))
 @click.option("--model", default="minilm", show_default=True)
-@click.option("--rounds", default=30, show_default=True)
-def bench(what: str, model: str, rounds: int) -> None:
-    """Measure what observing costs, in time and memory (tap), or comparing all pairs of heads (divergence)."""
+@click.option("--rounds", type=click.IntRange(1), help="Default: 30; of passes 3.")
+@click.option(
+    "--record",
+    metavar="MACHINE",
+    help="passes: keep the figures for the page about long runs; say in words what machine this is.",
+)
+def bench(what: str, model: str, rounds: int | None, record: str | None) -> None:
+    """Measure what observing costs.
+
+    tap: time and memory of chapter 02's statistics; divergence: comparing all pairs of heads; passes: tokens a second of
+    several chapters' passes on one thread.
+    """
     from helpers import bench as benchmarks
 
-    measure = {"tap": benchmarks.tap, "divergence": benchmarks.divergence}[what]
+    measure = {"tap": benchmarks.tap, "divergence": benchmarks.divergence, "passes": benchmarks.passes}[what]
+    if record and what != "passes":
+        raise click.UsageError("--record is for passes.")
     with plainly():
-        click.echo(benchmarks.as_text(measure(model, rounds=rounds)))
+        found = measure(model, rounds=rounds or (3 if what == "passes" else 30))
+        click.echo(benchmarks.as_text(found))
+        if record:
+            click.echo(f"Kept in {benchmarks.keep_passes(found, record)}")
 
 
 @main.command()

@@ -15,18 +15,21 @@ layers alive at once; the tap stands for both.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
+from tqdm import tqdm
 from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.masking_utils import eager_mask
 
+from helpers import shards
 from helpers.encoders import Encoder, EncoderError, attention_modules
-from helpers.tokens import Batch
+from helpers.estimates import Additive
+from helpers.tokens import Batch, Batches, Shard
 
 Observer = Callable[[int, Tensor, Tensor | None], None]
 """``observe(layer, probabilities, values)``: layer from 0, probabilities [batch, head, query, key], values
@@ -195,11 +198,25 @@ BatchObserver = Callable[[Batch, int, Tensor, Tensor | None], None]
 def sweep(encoder: Encoder, batches: Iterable[Batch], *observers: BatchObserver, edit: Editor | None = None) -> None:
     """Run every batch through the encoder once and show each layer's attention to all observers.
 
+    When the batches are a :class:`helpers.tokens.Batches` and every observer is :class:`helpers.estimates.Additive`, the
+    inputs are cut into parts that are measured wherever :mod:`helpers.shards` is told to, with the same numbers wherever
+    that is. With an editor, or with other observers, all happens in this process, batch after batch.
+
     Args:
         batches: usually a :class:`helpers.tokens.Batches`; wrap it in ``tqdm`` for a progress bar.
         observers: each called as ``observer(batch, layer, probabilities, values)``.
         edit: an editor; observers then see the edited probabilities.
     """
+    source = batches.iterable if isinstance(batches, tqdm) else batches
+    if edit is None and isinstance(source, Batches) and all(isinstance(o, Additive) for o in observers):
+        _sweep_in_parts(encoder, batches, source, observers)
+    else:
+        _show(encoder, batches, observers, edit)
+
+
+def _show(
+    encoder: Encoder, batches: Iterable[Batch], observers: Sequence[BatchObserver], edit: Editor | None
+) -> None:
     for batch in batches:
 
         def show(layer: int, probabilities: Tensor, values: Tensor | None, batch: Batch = batch) -> None:
@@ -208,6 +225,34 @@ def sweep(encoder: Encoder, batches: Iterable[Batch], *observers: BatchObserver,
 
         with torch.inference_mode(), tap(encoder, edit=edit), tap(encoder, observe=show):
             encoder.model(**batch.inputs)
+
+
+def _sweep_in_parts(encoder: Encoder, bar: object, batches: Batches, observers: Sequence[Additive]) -> None:
+    size = shards.batches_per_shard()
+    total = -(-len(batches.inputs) // (batches.batch_size * size)) if isinstance(batches.inputs, Sized) else None
+    parts = ((s, [observer.part(s.numbers) for observer in observers]) for s in batches.shards(size))
+    named = getattr(bar, "desc", None) or f"{encoder.name}: attention"  # a disabled bar has no description
+    what = named.removesuffix(": ")
+    truncated = 0
+    for measured, cut, number in shards.each(encoder, _sweep_part, parts, what=what, total=total):
+        for observer, part in zip(observers, measured, strict=True):
+            observer.absorb(part)
+        truncated += cut
+        if isinstance(bar, tqdm):
+            bar.update(number)
+    batches.truncated = truncated
+    if isinstance(bar, tqdm):
+        bar.close()
+
+
+def _sweep_part(encoder: Encoder, part: tuple[Shard, list[Additive]]) -> tuple[list[Additive], int, int]:
+    """What a part's observers have seen, how many inputs were cut, how many batches there were."""
+    shard, observers = part
+    batches = shard.batches(encoder)
+    for observer in observers:
+        observer.attach(encoder)
+    _show(encoder, batches, observers, None)
+    return observers, batches.truncated, len(batches)
 
 
 def maps(encoder: Encoder, batch: Batch) -> Float[Tensor, "layer batch head query key"]:

@@ -1,18 +1,33 @@
-"""Benchmarks whose numbers the README quotes; ``python -m helpers bench tap``, ``python -m helpers bench divergence``."""
+"""Benchmarks whose numbers the book quotes: ``python -m helpers bench tap``, ``… divergence``, ``… passes``."""
 
 import json
 import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from jaxtyping import Float
 from tqdm import tqdm
 
-from helpers import attention, corpora, divergence_map, encoders, surface_patterns, tokens
+from helpers import (
+    attention,
+    corpora,
+    distance_features,
+    divergence_map,
+    encoders,
+    no_op,
+    places,
+    surface_patterns,
+    tokens,
+)
+from helpers.encoders import Encoder
 
 
 @dataclass(frozen=True)
@@ -168,12 +183,154 @@ def loop(maps: Float[np.ndarray, "head query key"]) -> Float[np.ndarray, "head h
     return found
 
 
-def as_text(result: TapBenchmark | DivergenceBenchmark) -> str:
+# ---------------------------------------------------------------------------------------- passes over a corpus
+
+
+@dataclass(frozen=True)
+class PassesBenchmark:
+    """How many tokens a second one thread measures, in segments of 128.
+
+    Attributes:
+        layers, heads, parameters: of the model.
+        rates: pass -> tokens a second, one for each round.
+    """
+
+    model: str
+    layers: int
+    heads: int
+    parameters: int
+    rates: dict[str, list[float]]
+
+
+PASSES: dict[str, str] = {
+    "forward": "forward pass, nothing observed",
+    "surface_patterns": "chapter 02, all statistics",
+    "no_op": "chapter 03, norms",
+    "distance_features": "chapter 08, distance features",
+    "divergence_map": "chapter 07, all pairs of heads",
+}
+"""What is timed, and its name on the page about long runs."""
+
+
+def passes(model: str = "minilm", *, rounds: int = 3, rows: int = 16) -> PassesBenchmark:
+    """Time the passes of some chapters on one thread, in rounds that run each of them once.
+
+    Processor time is taken, not time by the clock: for one thread they are the same on a machine that has nothing else to
+    do, and on a busy one only the first can be measured.
+    """
+    encoder = encoders.load(model, device="cpu")
+    segments = _segments(rows)
+    documents = [s.document for s in segments]
+    halves = distance_features.random_halves(rows)
+    observers: dict[str, Callable[[], Any]] = {
+        "forward": lambda: None,
+        "surface_patterns": lambda: surface_patterns.Accumulator(encoder, documents),
+        "no_op": lambda: no_op.NormSums(encoder, documents),
+        "distance_features": lambda: distance_features.Accumulator(encoder, documents, halves),
+        "divergence_map": lambda: divergence_map.Accumulator(encoder, documents),
+    }
+    rates: dict[str, list[float]] = {name: [] for name in PASSES}
+    with _one_thread():
+        for name in PASSES:  # what is slow only once is not counted
+            _rate(encoder, [s.texts for s in segments[:4]], observers[name]())
+        for _ in tqdm(range(rounds), desc=f"{model}: rounds", leave=False):
+            for name in PASSES:
+                rates[name].append(round(_rate(encoder, [s.texts for s in segments], observers[name]()), 1))
+    return PassesBenchmark(model, encoder.layers, encoder.heads, encoder.parameters, rates)
+
+
+def _rate(encoder: Encoder, texts: list, observer: Any) -> float:
+    """Tokens a second of processor time."""
+    batches = tokens.Batches(encoder, texts, batch_size=4, max_length=128, overlong="truncate")
+    count = 128 * len(texts)
+    start = time.process_time()
+    if observer is None:
+        for batch in batches:
+            with torch.inference_mode():
+                encoder.model(**batch.inputs)
+    else:
+        attention.sweep(encoder, batches, observer)
+    return count / (time.process_time() - start)
+
+
+@contextmanager
+def _one_thread():
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+COSTS = Path("data") / "results" / "costs.json"
+MANY = 10**9  # tokens of the run whose length is worked out
+
+
+def keep_passes(result: PassesBenchmark, machine: str, *, root: Path = places.ROOT) -> Path:
+    """Keep what was measured, and renew the card that the page about long runs includes.
+
+    Args:
+        machine: what it was measured on, in plain words.
+    """
+    file = root / COSTS
+    kept = json.loads(file.read_text("utf-8")) if file.exists() else {"models": {}}
+    kept |= {"machine": machine, "segment": 128}
+    kept["models"][result.model] = {k: v for k, v in asdict(result).items() if k != "model"}
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(kept, indent=1, sort_keys=True) + "\n", "utf-8")
+    file.with_suffix(".md").write_text(card(kept), "utf-8")
+    return file
+
+
+def card(kept: Mapping[str, Any]) -> str:
+    """The measured figures as a page: tokens a second, and what a thousand million tokens take."""
+    models = kept["models"]
+    names = sorted(models, key=lambda name: models[name]["layers"])
+    rounds = {len(rates) for found in models.values() for rates in found["rates"].values()}
+    lines = [
+        f"Measured with `python -m helpers bench passes` on {kept['machine']}, in segments of {kept['segment']} tokens, one thread; "
+        f"median of {min(rounds)} rounds. A pass includes reading the text into tokens and the forward pass.",
+        "",
+        "| pass | " + " | ".join(f"{n}, {models[n]['layers']} × {models[n]['heads']} heads: tokens a second | "
+                                 f"{n}: 10⁹ tokens take" for n in names) + " |",
+        "| --- | " + " | ".join(["---: | ---:"] * len(names)) + " |",
+    ]  # fmt: skip
+    for what, named in PASSES.items():
+        cells = []
+        for name in names:
+            rate = statistics.median(models[name]["rates"][what])
+            cells.append(f"{rate:,.0f} | {MANY / rate / 86400:,.1f} core-days")
+        lines.append(f"| {named} | " + " | ".join(cells) + " |")
+    spread = max((max(r) - min(r)) / statistics.median(r) for f in models.values() for r in f["rates"].values())
+    lines += ["", f"The rounds of a pass differ by {spread:.0%} of their median at most."]
+    if len(names) > 1:
+        small, large = models[names[0]], models[names[-1]]
+        heads = large["layers"] * large["heads"] / (small["layers"] * small["heads"])
+        extra = {what: _beyond(large, what) / _beyond(small, what) for what in ("surface_patterns", "divergence_map")}
+        lines.append(
+            f"What observing adds to the forward pass grows from {names[0]} to {names[-1]}, which has {heads:.0f} times as many "
+            f"heads, by a factor of {extra['surface_patterns']:.1f} in chapter 02 and of {extra['divergence_map']:.1f} in chapter 07."
+        )
+    return "\n".join(lines) + "\n"
+
+
+def _beyond(found: Mapping[str, Any], what: str) -> float:
+    """Seconds a token that a pass takes beyond the forward pass."""
+    with_it, without = (statistics.median(found["rates"][name]) for name in (what, "forward"))
+    return 1 / with_it - 1 / without
+
+
+def as_text(result: TapBenchmark | DivergenceBenchmark | PassesBenchmark) -> str:
     """The benchmark as lines to read."""
     fields = asdict(result)
     memory = fields.pop("peak_mib", {})
+    for name, rates in fields.pop("rates", {}).items():
+        fields[name] = (
+            f"{statistics.median(rates):,.0f} tokens a second (rounds: {', '.join(f'{r:,.0f}' for r in rates)})"
+        )
     lines = [
-        f"{name:12} {value:.3f}" if isinstance(value, float) else f"{name:12} {value}"
+        f"{name:17} {value:.3f}" if isinstance(value, float) else f"{name:17} {value}"
         for name, value in fields.items()
     ]
     return "\n".join([*lines, *(f"peak memory  {mib:.0f} MiB at {n} segments" for n, mib in memory.items())])

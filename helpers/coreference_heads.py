@@ -19,7 +19,7 @@ from tqdm import tqdm
 
 from helpers import attention, corpora, sources
 from helpers.encoders import Encoder
-from helpers.estimates import Estimate, StreamingMean
+from helpers.estimates import Additive, Estimate, StreamingMean
 from helpers.tokens import Batch, Batches, to_words
 from helpers.treebanks import NOMINAL, PRONOUN, PROPER, Document, Mention, Sentence
 
@@ -213,16 +213,38 @@ def predict(
 
 
 @dataclass(eq=False)
-class _Chooser:
-    """An observer that keeps what each head chose."""
+class _Chooser(Additive):
+    """An observer that keeps what each head chose.
+
+    Attributes:
+        choices: of the passages from number ``first`` on.
+        starts: place of each passage's first mention in ``choices``, and the end of the last.
+    """
 
     choices: Choices
     starts: NDArray[np.int64]
+    first: int = 0
+
+    def part(self, inputs: range) -> "_Chooser":
+        """An empty one for some of the passages."""
+        starts = self.starts[inputs.start : inputs.stop + 1] - self.starts[inputs.start]
+        mine = self.choices.passages[inputs.start : inputs.stop]
+        word = np.full_like(self.choices.word[..., : starts[-1]], -1)
+        share = np.zeros_like(self.choices.share[:, :, : starts[-1]])
+        return _Chooser(Choices(mine, word, share), starts, inputs.start)
+
+    def absorb(self, part: "_Chooser") -> None:
+        """Put the choices of a part in their place."""
+        low = self.starts[part.first]
+        here = slice(low, low + part.starts[-1])
+        self.choices.word[..., here] = part.choices.word
+        self.choices.share[:, :, here] = part.choices.share
 
     def __call__(self, batch: Batch, layer: int, probabilities: Tensor, values: Tensor | None) -> None:
         by_word = to_words(probabilities, batch)
         for row, number in enumerate(batch.index):
-            passage, here = self.choices.passages[number], slice(self.starts[number], self.starts[number + 1])
+            own = number - self.first
+            passage, here = self.choices.passages[own], slice(self.starts[own], self.starts[own + 1])
             if not passage.mentions:
                 continue
             units = torch.nonzero(batch.is_word[row])[:, 0]  # where the passage's words are among the special tokens

@@ -19,7 +19,7 @@ from tqdm import tqdm
 
 from helpers import attention, treebanks
 from helpers.encoders import Encoder
-from helpers.estimates import Estimate, ratio
+from helpers.estimates import Additive, Estimate, ratio
 from helpers.tokens import Batch, Batches, fits, to_words
 from helpers.treebanks import Document, Sentence
 
@@ -103,20 +103,36 @@ def predict(encoder: Encoder, documents: Sequence[Document], *, batch_size: int 
 
 
 @dataclass(eq=False)
-class _Pointer:
-    """An observer that keeps, for every word, the word that each head points at."""
+class _Pointer(Additive):
+    """An observer that keeps, for every word, the word that each head points at.
+
+    Attributes:
+        found: answers of the sentences from number ``first`` on.
+        starts: place of each sentence's first word in ``found``, and the end of the last.
+    """
 
     found: Int[np.ndarray, "layer head direction word"]
     starts: NDArray[np.int64]
+    first: int = 0
+
+    def part(self, inputs: range) -> "_Pointer":
+        """An empty one for some of the sentences."""
+        starts = self.starts[inputs.start : inputs.stop + 1] - self.starts[inputs.start]
+        return _Pointer(np.full_like(self.found[..., : starts[-1]], -1), starts, inputs.start)
+
+    def absorb(self, part: "_Pointer") -> None:
+        """Put the answers of a part in their place."""
+        low = self.starts[part.first]
+        self.found[..., low : low + part.starts[-1]] = part.found
 
     def __call__(self, batch: Batch, layer: int, probabilities: Tensor, values: Tensor | None) -> None:
         if layer == 0:
             words = batch.is_word
             others = ~torch.eye(words.shape[1], dtype=torch.bool, device=words.device)
-            self.candidate = (words[:, :, None] & words[:, None, :] & others)[:, None]
-        pointed = point(to_words(probabilities, batch), self.candidate).cpu().numpy()
+            self._candidate = (words[:, :, None] & words[:, None, :] & others)[:, None]
+        pointed = point(to_words(probabilities, batch), self._candidate).cpu().numpy()
         for row, number in enumerate(batch.index):
-            low, high = self.starts[number], self.starts[number + 1]
+            low, high = self.starts[number - self.first : number - self.first + 2]
             self.found[layer, :, :, low:high] = pointed[row, :, :, 1 : 1 + high - low] - 1
 
 

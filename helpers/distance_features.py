@@ -24,7 +24,7 @@ from tqdm import tqdm
 
 from helpers import attention
 from helpers.encoders import Encoder
-from helpers.estimates import Estimate, StreamingMean
+from helpers.estimates import Additive, Estimate, StreamingMean
 from helpers.tokens import Batch, Batches, Input
 
 WINDOWS = 16
@@ -117,7 +117,7 @@ def points(array: Float[np.ndarray, "*draws layer head feature"]) -> Float[np.nd
     return array.reshape(*array.shape[:-3], -1, array.shape[-1])
 
 
-class Accumulator:
+class Accumulator(Additive):
     """Sums of every input's features; an observer for :func:`helpers.attention.sweep`.
 
     An input's feature is the mean over its rows, so that each input counts once, whatever its length.
@@ -126,6 +126,9 @@ class Accumulator:
         documents: for each input, the number of its document (the unit of the bootstrap).
         halves: [draw, input], which inputs belong to each random half (:func:`random_halves`).
     """
+
+    ADDED = ("all", "halves", "even", "counts", "inputs", "tokens")
+    PER_INPUT = ("documents",)
 
     def __init__(
         self,
@@ -137,7 +140,7 @@ class Accumulator:
         seed: int = 0,
     ) -> None:
         shape = (encoder.layers, encoder.heads, len(FEATURES))
-        self.documents, self.members = documents, halves
+        self.documents, self.members, self.first = documents, halves, 0
         self.all = StreamingMean(shape, denominators=(encoder.layers, 1, 1), replicates=replicates, seed=seed)
         self.halves = np.zeros((len(halves), *shape))
         self.even = np.zeros(len(FEATURES))
@@ -149,7 +152,7 @@ class Accumulator:
             self._member = membership(batch)
             self._lengths = batch.lengths.double().cpu().numpy()
             self.even += (self._member.sum(1).double().cpu().numpy() / self._lengths[:, None] ** 2).sum(0)
-            self._counted = self.members[:, list(batch.index)].astype(np.float64)
+            self._counted = self.members[:, [i - self.first for i in batch.index]].astype(np.float64)
             self.counts += self._counted.sum(-1)
             self.inputs += len(batch.index)
             self.tokens += int(self._lengths.sum())
@@ -158,12 +161,18 @@ class Accumulator:
         self.all.add(documents, found, np.ones((len(found), 1, 1)), at=(layer,))
         self.halves[:, layer] += np.tensordot(self._counted, found, axes=1)
 
+    def part(self, inputs: range) -> "Accumulator":
+        """An empty one for some of the inputs."""
+        made = super().part(inputs)
+        made.members, made.first = self.members[:, inputs.start : inputs.stop], inputs.start
+        return made
+
     def merge(self, other: "Accumulator") -> "Accumulator":
         """Sums over both; they must have the same documents and halves and have seen different inputs."""
         if not np.array_equal(self.members, other.members) or list(self.documents) != list(other.documents):
             raise ValueError("Only sums over the same inputs, cut into the same halves, can be merged.")
         merged = object.__new__(Accumulator)
-        merged.documents, merged.members = self.documents, self.members
+        merged.documents, merged.members, merged.first = self.documents, self.members, self.first
         merged.all = self.all.merge(other.all)
         for name in ("halves", "counts", "even", "inputs", "tokens"):
             setattr(merged, name, getattr(self, name) + getattr(other, name))

@@ -26,7 +26,7 @@ from tqdm import tqdm
 from helpers import attention
 from helpers.corpora import Segment
 from helpers.encoders import Encoder
-from helpers.estimates import REPLICATES, Estimate, Numbers
+from helpers.estimates import REPLICATES, Additive, Estimate, Numbers
 from helpers.tokens import Batch, Batches
 
 MOST_TOKENS = 128  # Clark et al. 2019, section 3
@@ -168,7 +168,7 @@ def measure(encoder: Encoder, segments: Sequence[Segment], *, batch_size: int = 
     return accumulator.result(truncated=batches.truncated)
 
 
-class Accumulator:
+class Accumulator(Additive):
     """Divergences of every segment; an observer for :func:`helpers.attention.sweep`.
 
     Heads of different layers are compared, so the maps of one batch are kept until its last layer has passed:
@@ -184,6 +184,22 @@ class Accumulator:
         self.sums = np.zeros((len(documents), count * (count - 1) // 2), np.float32)
         self.tokens = np.zeros(len(documents), np.int64)
         self.documents = np.asarray(documents)
+        self.first = 0  # number of the first segment that has a row here
+
+    def part(self, inputs: range) -> "Accumulator":
+        """An empty one with rows for some of the segments."""
+        made = super().part(inputs)
+        made.sums, made.tokens = (
+            np.zeros_like(rows[inputs.start : inputs.stop]) for rows in (self.sums, self.tokens)
+        )
+        made.documents, made.first = self.documents[inputs.start : inputs.stop], inputs.start
+        return made
+
+    def absorb(self, part: "Accumulator") -> None:
+        """Put the rows of a part in their place."""
+        here = slice(part.first, part.first + len(part.tokens))
+        self.sums[here] += part.sums
+        self.tokens[here] += part.tokens
 
     def __call__(self, batch: Batch, layer: int, probabilities: Tensor, values: Tensor | None) -> None:
         if layer == 0:
@@ -193,8 +209,8 @@ class Accumulator:
             return
         for row, (number, real) in enumerate(zip(batch.index, batch.mask, strict=True)):
             maps = torch.cat([layer_maps[row] for layer_maps in self._maps])[:, real][:, :, real]
-            self.sums[number] = squareform(divergences(maps), checks=False)
-            self.tokens[number] = maps.shape[1]
+            self.sums[number - self.first] = squareform(divergences(maps), checks=False)
+            self.tokens[number - self.first] = maps.shape[1]
         self._maps = []
 
     def merge(self, other: "Accumulator") -> "Accumulator":

@@ -19,7 +19,7 @@ import warnings
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
@@ -105,6 +105,8 @@ class Encoder:
         sha256: digest of the weights file (for ``@random``: of the weights themselves).
         route: how the attention is reached; see :mod:`helpers.attention`.
         head: what makes logits of the last layer, for an encoder loaded with a task.
+        source: name, task and seed that :func:`load` was given, so that another process can load the same; None for
+            an encoder made in memory.
     """
 
     name: str
@@ -117,6 +119,7 @@ class Encoder:
     sha256: str
     route: Literal["interface", "dropout"]
     head: Head | None = None
+    source: tuple[str, str | None, int] | None = None
 
     @property
     def task(self) -> str | None:
@@ -225,7 +228,9 @@ def load(name: str = "minilm", *, task: str | None = None, device: str = "auto",
     if base != name:
         model = _randomised(model, seed)
         digest = _digest_of_tensors(model)
-    return wrap(model, tokenizer, name=name, sha256=digest, device=device, head=head)
+    encoder = wrap(model, tokenizer, name=name, sha256=digest, device=device, head=head)
+    here = str(Path(base).resolve()) + name.removeprefix(base) if Path(base).is_dir() and base not in KNOWN else name
+    return replace(encoder, source=(here, task, seed))
 
 
 def wrap(

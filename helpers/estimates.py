@@ -9,10 +9,12 @@ neither the order nor the batch size nor the number of workers changes a result,
 the same documents have replicates that can be subtracted pairwise.
 """
 
+import copy
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any, ClassVar
 
 import numpy as np
 from jaxtyping import Float
@@ -119,18 +121,31 @@ class StreamingMean:
         self.numerator[:, *at] += np.tensordot(counts, np.asarray(numerators, np.float64), axes=1)
         self.denominator[:, *at] += np.tensordot(counts, np.asarray(denominators, np.float64), axes=1)
 
-    def merge(self, other: "StreamingMean") -> "StreamingMean":
-        """The sums of both; they must have the same shape and seed and cover different data."""
-        if (self.numerator.shape, self.seed) != (other.numerator.shape, other.seed):
-            raise ValueError("Only measurements of the same shape, replicates and seed can be merged.")
-        merged = StreamingMean(
+    def empty(self) -> "StreamingMean":
+        """One of the same shape and seed that has seen nothing."""
+        return StreamingMean(
             self.numerator.shape[1:],
             denominators=self.denominator.shape[1:],
             replicates=len(self.numerator) - 1,
             seed=self.seed,
         )
-        merged.numerator[:] = self.numerator + other.numerator
-        merged.denominator[:] = self.denominator + other.denominator
+
+    def absorb(self, other: "StreamingMean") -> None:
+        """Add another's sums to these; see :meth:`merge`."""
+        self._check(other)
+        self.numerator += other.numerator
+        self.denominator += other.denominator
+
+    def _check(self, other: "StreamingMean") -> None:
+        if (self.numerator.shape, self.seed) != (other.numerator.shape, other.seed):
+            raise ValueError("Only measurements of the same shape, replicates and seed can be merged.")
+
+    def merge(self, other: "StreamingMean") -> "StreamingMean":
+        """The sums of both; they must have the same shape and seed and cover different data."""
+        self._check(other)
+        merged = self.empty()
+        merged.absorb(self)
+        merged.absorb(other)
         return merged
 
     def estimate(self) -> Estimate:
@@ -145,3 +160,66 @@ def _counts(seed: int, document: int, replicates: int) -> NDArray[np.float64]:
     """How often each replicate counts a document; first the 1 of the estimate itself."""
     draws = np.random.default_rng([seed, document]).poisson(1.0, replicates)
     return np.concatenate(([1.0], draws))
+
+
+class Additive:
+    """An accumulator whose work can be cut into parts: observers that inherit it are sharded by :func:`helpers.attention.sweep`.
+
+    A part is measured by a copy (:meth:`part`) that starts at nothing, knows only its own inputs, and may travel to another
+    process; its sums are then added to the whole (:meth:`absorb`), part after part in the order of the inputs. Attributes
+    whose name begins with ``_`` live within a batch and do not travel; ``encoder`` does not either and is set again.
+
+    Class attributes:
+        ADDED: names of the attributes that add up: numbers, arrays, :class:`StreamingMean`, tuples and dicts of them.
+        PER_INPUT: names of sequences with one item for each input.
+    """
+
+    ADDED: ClassVar[tuple[str, ...]] = ()
+    PER_INPUT: ClassVar[tuple[str, ...]] = ()
+
+    def part(self, inputs: range) -> "Additive":
+        """An empty accumulator for some of the inputs, which keep their numbers."""
+        made = copy.copy(self)
+        for name in self.ADDED:
+            setattr(made, name, _empty(getattr(self, name)))
+        for name in self.PER_INPUT:
+            items = getattr(self, name)
+            setattr(made, name, {number: items[number] for number in inputs})
+        return made
+
+    def attach(self, encoder: Any) -> None:
+        """Called where a part begins, with the encoder of the process it is in."""
+        if "encoder" in vars(self):
+            self.encoder = encoder
+
+    def absorb(self, part: "Additive") -> None:
+        """Add what a part has seen."""
+        for name in self.ADDED:
+            setattr(self, name, _together(getattr(self, name), getattr(part, name)))
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = {name: value for name, value in vars(self).items() if not name.startswith("_")}
+        return state | {"encoder": None} if "encoder" in state else state
+
+
+def _empty(sums: Any) -> Any:
+    """The same shape of sums, at nothing."""
+    if isinstance(sums, StreamingMean):
+        return sums.empty()
+    if isinstance(sums, Mapping):
+        return {name: _empty(value) for name, value in sums.items()}
+    if isinstance(sums, tuple | list):
+        return type(sums)(map(_empty, sums))
+    return np.zeros_like(sums) if isinstance(sums, np.ndarray) else type(sums)()
+
+
+def _together(one: Any, other: Any) -> Any:
+    """Both sums added, in the place of the first where it has one."""
+    if isinstance(one, StreamingMean):
+        one.absorb(other)
+        return one
+    if isinstance(one, Mapping):
+        return {name: _together(value, other[name]) for name, value in one.items()}
+    if isinstance(one, tuple | list):
+        return type(one)(_together(a, b) for a, b in zip(one, other, strict=True))
+    return one + other

@@ -6,7 +6,7 @@ multiply (Kobayashi et al. 2020); where a head looks from words its function doe
 the weights are taken away.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 from tqdm import tqdm
 
-from helpers import adapters, attention, tasks
+from helpers import adapters, attention, shards, tasks
 from helpers.encoders import Encoder, EncoderError
-from helpers.estimates import REPLICATES, Estimate, StreamingMean
+from helpers.estimates import REPLICATES, Additive, Estimate, StreamingMean
 from helpers.tasks import IGNORED, Asked, Example
-from helpers.tokens import Batch, Batches, to_words
+from helpers.tokens import WINDOW, Batch, Batches, to_words
 from helpers.treebanks import Sentence
 
 KINDS = ("cls", "sep", "stop", "other")
@@ -42,15 +42,29 @@ def kinds(batch: Batch, asked: Asked | None = None) -> Float[Tensor, "batch key 
     return torch.cat([named, (batch.mask & ~named.any(-1))[..., None]], dim=-1).float()
 
 
-def questions(
-    encoder: Encoder, examples: Sequence[Example], *, seed: int, batch_size: int, doing: str
-) -> Iterator[Asked]:
-    """Examples of at most 128 tokens with hidden words, in batches, with a progress bar."""
+def _ask(
+    encoder: Encoder, examples: Sequence[Example], sums: Additive, *, seed: int, batch_size: int, doing: str
+) -> None:
+    """Show examples of at most 128 tokens with hidden words to ``sums.add``, in parts (:mod:`helpers.shards`)."""
+    size = batch_size * WINDOW * -(-shards.batches_per_shard() // WINDOW)
+    starts = range(0, len(examples), size)
+    pieces = ((start, examples[start : start + size]) for start in starts)
+    parts = ((start, some, sums.part(range(start, start + len(some)))) for start, some in pieces)
+    what = f"{encoder.name}: {doing}, {len(examples)} segments"
+    measured = shards.each(encoder, _ask_part, parts, seed, batch_size, what=what, total=len(starts))
+    for part in tqdm(measured, desc=what, total=len(starts)):
+        sums.absorb(part)
+
+
+def _ask_part(
+    encoder: Encoder, part: tuple[int, Sequence[Example], Additive], seed: int, batch_size: int
+) -> Additive:
+    first, examples, sums = part
     longest = min(MOST_TOKENS, encoder.max_length)
-    found = tasks.batches(encoder, examples, batch_size=batch_size, max_length=longest, seed=seed)
-    return iter(
-        tqdm(found, desc=f"{encoder.name}: {doing}, {len(examples)} segments", total=-(-len(examples) // batch_size))
-    )
+    sums.attach(encoder)
+    for asked in tasks.batches(encoder, examples, batch_size=batch_size, max_length=longest, seed=seed, first=first):
+        sums.add(asked)
+    return sums
 
 
 # ---------------------------------------------------------------------------------------- gradients
@@ -120,12 +134,15 @@ class Sensitivity:
         return _over_other(getattr(self, of))
 
 
-class GradientSums:
+class GradientSums(Additive):
     """Sums of the gradients' sizes; shown to :func:`gradients` batch by batch.
 
     Args:
         documents: for each input, the number of its document (the unit of the bootstrap).
     """
+
+    ADDED = ("sizes", "share", "predicted", "loss", "segments", "tokens")
+    PER_INPUT = ("documents",)
 
     def __init__(self, encoder: Encoder, documents: Sequence[int], *, replicates: int = REPLICATES, seed: int = 0):
         self.encoder, self.documents, self.seed = encoder, documents, seed
@@ -186,8 +203,7 @@ def sensitivity(encoder: Encoder, examples: Sequence[Example], *, seed: int = 0,
         seed: of the hidden words and of the bootstrap over documents.
     """
     sums = GradientSums(encoder, [e.document for e in examples], seed=seed)
-    for asked in questions(encoder, examples, seed=seed, batch_size=batch_size, doing="gradients"):
-        sums.add(asked)
+    _ask(encoder, examples, sums, seed=seed, batch_size=batch_size, doing="gradients")
     return sums.result()
 
 
@@ -247,16 +263,24 @@ class Norms:
         return _over_other(self.norm)
 
 
-class NormSums:
+class NormSums(Additive):
     """Sums for :class:`Norms`; an observer for :func:`helpers.attention.sweep`."""
+
+    ADDED = ("rows", "norm", "segments")
+    PER_INPUT = ("documents",)
 
     def __init__(self, encoder: Encoder, documents: Sequence[int], *, replicates: int = REPLICATES, seed: int = 0):
         self.encoder, self.documents, self.seed = encoder, documents, seed
-        self.output = [module.weight for module in attention.output_projections(encoder)]
+        self.attach(encoder)
         shape, how = (encoder.layers, encoder.heads, len(KINDS)), {"replicates": replicates, "seed": seed}
         self.rows = StreamingMean((*shape, 3), denominators=(encoder.layers, 1, 1, 1), **how)
         self.norm = StreamingMean(shape, denominators=(encoder.layers, 1, len(KINDS)), **how)
         self.segments = 0
+
+    def attach(self, encoder: Encoder) -> None:
+        """Called where a part begins, with the encoder of the process it is in."""
+        self.encoder = encoder
+        self._output = [module.weight for module in attention.output_projections(encoder)]
 
     def __call__(self, batch: Batch, layer: int, probabilities: Tensor, values: Tensor | None) -> None:
         if values is None:
@@ -265,7 +289,7 @@ class NormSums:
             self._numbers = [self.documents[i] for i in batch.index]
             self._kinds, self._real = kinds(batch), batch.mask.float()
             self.segments += len(self._numbers)
-        member, real, output = self._kinds[:, None], self._real[:, None, None], self.output[layer]
+        member, real, output = self._kinds[:, None], self._real[:, None, None], self._output[layer]
         length = norms(values, output)
         columns = (real @ probabilities)[:, :, 0]  # what each token receives from all attending ones
         joint = [
@@ -364,12 +388,15 @@ class Duty:
         return self.sink(group) - self.sink(GROUPS[0])
 
 
-class DutySums:
+class DutySums(Additive):
     """Sums for :class:`Duty`; an observer for :func:`helpers.attention.sweep` over sentences given as words.
 
     Args:
         functions: relation -> 0 if the dependent attends to its governor, 1 if the governor attends to its dependent.
     """
+
+    ADDED = ("sums",)
+    PER_INPUT = ("sentences",)
 
     def __init__(
         self, encoder: Encoder, sentences: Sequence[Sentence], functions: Mapping[str, int], *,
@@ -602,25 +629,46 @@ def remove(
         draws: random orders in which other tokens lose the same weight.
         seed: of the hidden words (the same as in :func:`sensitivity`), the orders and the bootstrap over documents.
     """
-    tried = removals(encoder.layers, draws=draws)
-    change, plain = (StreamingMean(shape, denominators=(1,) * len(shape), seed=seed) for shape in ((len(tried),), ()))
-    mass = StreamingMean((encoder.layers, 2), denominators=(encoder.layers, 1), seed=seed)
-    for asked in questions(encoder, examples, seed=seed, batch_size=batch_size, doing=f"{len(tried)} removals"):
-        numbers, ones = [examples[i].document for i in asked.example], np.ones(len(asked.example))
+    sums = RemovalSums(encoder, [e.document for e in examples], removals(encoder.layers, draws=draws), seed=seed)
+    _ask(encoder, examples, sums, seed=seed, batch_size=batch_size, doing=f"{len(sums.tried)} removals")
+    return Removed(sums.tried, sums.change.estimate(), sums.plain.estimate(), sums.mass.estimate(), len(examples))
 
-        def look(layer: int, p: Tensor, _: object, batch: Batch = asked.batch, numbers: list = numbers) -> None:
-            mass.add(numbers, *_mass(p, batch), at=(layer,))
+
+class RemovalSums(Additive):
+    """Sums of what removals do to the loss.
+
+    Args:
+        documents: for each input, the number of its document (the unit of the bootstrap).
+        tried: the removals.
+        seed: of the bootstrap and of the random orders.
+    """
+
+    ADDED = ("change", "plain", "mass")
+    PER_INPUT = ("documents",)
+
+    def __init__(self, encoder: Encoder, documents: Sequence[int], tried: tuple[Removal, ...], *, seed: int) -> None:
+        self.encoder, self.documents, self.tried, self.seed = encoder, documents, tried, seed
+        self.change, self.plain = (
+            StreamingMean(shape, denominators=(1,) * len(shape), seed=seed) for shape in ((len(tried),), ())
+        )
+        self.mass = StreamingMean((encoder.layers, 2), denominators=(encoder.layers, 1), seed=seed)
+
+    def add(self, asked: Asked) -> None:
+        """Measure a batch's loss as it is and under every removal."""
+        numbers, ones = [self.documents[i] for i in asked.example], np.ones(len(asked.example))
+
+        def look(layer: int, p: Tensor, _: object) -> None:
+            self.mass.add(numbers, *_mass(p, asked.batch), at=(layer,))
 
         with torch.inference_mode():
-            with attention.tap(encoder, observe=look):
-                before = tasks.losses(encoder, asked)
+            with attention.tap(self.encoder, observe=look):
+                before = tasks.losses(self.encoder, asked)
             after = []
-            for removal in tried:
-                with attention.tap(encoder, edit=editor(removal, asked.batch, seed=seed)):
-                    after.append(tasks.losses(encoder, asked))
-        plain.add(numbers, _numpy(before), ones)
-        change.add(numbers, _numpy(torch.stack(after, -1) - before[:, None]), ones[:, None])
-    return Removed(tried, change.estimate(), plain.estimate(), mass.estimate(), len(examples))
+            for removal in self.tried:
+                with attention.tap(self.encoder, edit=editor(removal, asked.batch, seed=self.seed)):
+                    after.append(tasks.losses(self.encoder, asked))
+        self.plain.add(numbers, _numpy(before), ones)
+        self.change.add(numbers, _numpy(torch.stack(after, -1) - before[:, None]), ones[:, None])
 
 
 def _mass(probabilities: Tensor, batch: Batch) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -40,6 +40,10 @@ class NotebookError(RuntimeError):
     """A chapter does not exist, does not take a parameter, or failed."""
 
 
+class LacksTask(NotebookError):
+    """A chapter needs a model that can do a task, and this one cannot; the message is the chapter's own sentence."""
+
+
 @dataclass(frozen=True)
 class Run:
     """What happened to one chapter: the file written, whether it was executed now, seconds it took."""
@@ -163,7 +167,15 @@ def _data_files(chapter: str, code: list[str], values: Mapping[str, Any]) -> lis
 # ---------------------------------------------------------------------------------------- executing
 
 
-def execute(chapter: str, target: Path, values: Mapping[str, Any], *, results: Path, force: bool = False) -> Run:
+def execute(
+    chapter: str,
+    target: Path,
+    values: Mapping[str, Any],
+    *,
+    results: Path,
+    force: bool = False,
+    parts: Path | None = None,
+) -> Run:
     """Bring ``target`` up to date: the chapter with outputs of a run with these parameters.
 
     When the digest kept in ``target`` is that of now, only the prose is renewed. A run that fails leaves the
@@ -171,9 +183,11 @@ def execute(chapter: str, target: Path, values: Mapping[str, Any], *, results: P
 
     Args:
         results: folder for the numbers that the chapter records.
+        parts: folder in which finished parts of its passes are kept (:mod:`helpers.shards`).
 
     Raises:
         NotebookError: with the failing cell and its error.
+        LacksTask: when the model has no head for a task that the chapter needs.
     """
     start = time.perf_counter()
     now = digest(chapter, values)
@@ -184,7 +198,8 @@ def execute(chapter: str, target: Path, values: Mapping[str, Any], *, results: P
             _write(_with_outputs_of(source, old), target)
             return Run(chapter, target, executed=False, seconds=time.perf_counter() - start)
     changed = {k: v for k, v in values.items() if v != _defaults(source, chapter)[k]}
-    with tempfile.TemporaryDirectory() as scratch, _environment(BOOK_RESULTS=str(results)):
+    variables = {"BOOK_RESULTS": str(results)} | ({} if parts is None else {"BOOK_SHARDS": str(parts)})
+    with tempfile.TemporaryDirectory() as scratch, _environment(**variables):
         executed = _papermill(chapter, Path(scratch) / "executed.ipynb", changed)
     executed.metadata["book"] = {"digest": now, "parameters": dict(values)}
     _write(normalised(executed), target)
@@ -215,6 +230,8 @@ def _papermill(chapter: str, target: Path, changed: Mapping[str, Any]) -> nbform
             )
             break
         except PapermillExecutionError as error:
+            if error.ename in ("AdapterError", "SystemExit"):  # how chapters end that cannot use a model
+                raise LacksTask(f"{chapter}: {error.evalue}") from None
             lines = [re.sub(r"\x1b\[[0-9;]*m", "", line) for line in error.traceback[-12:]]
             raise NotebookError(
                 f"{chapter} failed in cell {error.exec_count} with {error.ename}: {error.evalue}\n" + "\n".join(lines)
@@ -310,7 +327,7 @@ def _write(notebook: nbformat.NotebookNode, target: Path) -> None:
     scratch.replace(target)
 
 
-def _share_cores(threads: int) -> None:
+def share_cores(threads: int) -> None:
     """Let the kernels of this worker use so many threads: more threads than cores slow each other down many times over."""
     os.environ.setdefault("OMP_NUM_THREADS", str(threads))
 
@@ -322,7 +339,7 @@ def run(
     profile: str,
     results: Path,
     given: Mapping[str, Any] | None = None,
-    workers: int | None = None,
+    at_a_time: int | None = None,
     force: bool = False,
 ) -> list[Run]:
     """Execute chapters into a folder, several at a time, with one progress bar.
@@ -330,15 +347,17 @@ def run(
     Args:
         names: chapters; those up to date are left alone.
         given: parameters beyond the profile's, for every chapter named.
-        workers: processes (default: one for each two gigabytes of memory and each core, at most four).
+        at_a_time: chapters executed together (default: one for each core, at most four; one when the passes of a chapter
+            are themselves spread over processes or a cluster).
     """
     names = list(names)
     jobs = {name: parameters(name, profile, given) for name in names}
-    count = max(1, min(workers or os.cpu_count() or 1, len(jobs), 4))
+    spread = any(os.environ.get(name) for name in ("BOOK_WORKERS", "BOOK_DASK"))
+    count = max(1, min(at_a_time or (1 if spread else os.cpu_count() or 1), len(jobs), 4))
     done: dict[str, Run] = {}
     bar = tqdm(total=len(jobs), desc=f"chapters ({profile})", unit="chapter")
     threads = max(1, (os.cpu_count() or 1) // count)
-    with ProcessPoolExecutor(count, get_context("spawn"), initializer=_share_cores, initargs=(threads,)) as pool:
+    with ProcessPoolExecutor(count, get_context("spawn"), initializer=share_cores, initargs=(threads,)) as pool:
         futures = {
             pool.submit(execute, name, folder / f"{name}.ipynb", values, results=results, force=force): name
             for name, values in jobs.items()

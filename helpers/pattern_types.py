@@ -26,7 +26,7 @@ from tqdm import tqdm
 
 from helpers import attention, corpora, places, sources
 from helpers.encoders import Encoder
-from helpers.estimates import REPLICATES, Estimate, StreamingMean
+from helpers.estimates import REPLICATES, Additive, Estimate, StreamingMean
 from helpers.sources import CorpusError
 from helpers.tokens import Batch, Batches, Input, encode
 
@@ -668,12 +668,15 @@ def measure(
     return counter.result(batches.truncated)
 
 
-class Accumulator:
+class Accumulator(Additive):
     """Counts of types; an observer for :func:`helpers.attention.sweep`.
 
     Args:
         every: the items in the order of the inputs.
     """
+
+    ADDED = ("tasks", "targets", "inputs")
+    PER_INPUT = ("items",)
 
     def __init__(self, encoder: Encoder, every: Sequence[Item], classifier: Classifier, *, seed: int = 0) -> None:
         self.items = every

@@ -18,7 +18,7 @@ from tqdm import tqdm
 from helpers import attention
 from helpers.corpora import Segment, sentences
 from helpers.encoders import Encoder
-from helpers.estimates import REPLICATES, Estimate, StreamingMean
+from helpers.estimates import REPLICATES, Additive, Estimate, StreamingMean
 from helpers.tokens import Batch, Batches
 
 STATISTICS = (
@@ -117,12 +117,15 @@ def measure(encoder: Encoder, segments: Sequence[Segment], *, seed: int = 0, bat
     return replace(accumulator.result(), truncated=batches.truncated)
 
 
-class Accumulator:
+class Accumulator(Additive):
     """Sums of the chapter's statistics; an observer for :func:`helpers.attention.sweep`.
 
     Args:
         documents: for each input, the number of its document (the unit of the bootstrap and of the halves).
     """
+
+    ADDED = ("halves", "background", "segments", "tokens")
+    PER_INPUT = ("documents",)
 
     def __init__(
         self, encoder: Encoder, documents: list[int], *, replicates: int = REPLICATES, seed: int = 0

@@ -183,6 +183,7 @@ def batches(
     batch_size: int = 16,
     max_length: int | None = None,
     seed: int = 0,
+    first: int = 0,
 ) -> Iterator[Asked]:
     """Batches of inputs of like length, with their targets.
 
@@ -190,6 +191,7 @@ def batches(
 
     Args:
         seed: which tokens are masked (mlm); an example's masks depend on the seed and its number only.
+        first: number of the first example, when they are a part of many (not for qa).
     """
     if not examples:
         raise tokens.NoWords("There is no example to score.")
@@ -207,12 +209,13 @@ def batches(
         batch_size=batch_size,
         max_length=longest,
         overlong="truncate",
+        first=first,
     )
     for batch in source:
         if task == "mlm":
             yield masked(encoder, batch, [(seed, n) for n in batch.index])
         else:
-            yield Asked(batch, classes([examples[n] for n in batch.index]).to(encoder.device), batch.index)
+            yield Asked(batch, classes([examples[n - first] for n in batch.index]).to(encoder.device), batch.index)
 
 
 def texts_of(encoder: Encoder, example: Example) -> tuple[str, str]:

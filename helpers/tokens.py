@@ -101,6 +101,7 @@ class Batches:
         max_length: most tokens an input may have, special ones included (default: the model's limit).
         overlong: ``"refuse"`` raises :class:`TooLong` at the first longer input; ``"truncate"`` cuts it,
             a pair from its longer side first, and counts it in ``truncated``.
+        first: number of the first input, when the inputs are a part of many (:meth:`shards`).
 
     Attributes:
         truncated: how many inputs of the current pass have been cut so far.
@@ -114,6 +115,7 @@ class Batches:
         batch_size: int = 16,
         max_length: int | None = None,
         overlong: str = "refuse",
+        first: int = 0,
     ) -> None:
         if overlong not in ("refuse", "truncate"):
             raise ValueError(f"overlong={overlong!r}: say 'refuse' or 'truncate'.")
@@ -126,11 +128,12 @@ class Batches:
         self.batch_size = batch_size
         self.max_length = max_length or encoder.max_length
         self.overlong = overlong
+        self.first = first
         self.truncated = 0
 
     def __iter__(self) -> Iterator[Batch]:
         self.truncated = 0
-        source = enumerate(self.inputs)
+        source = enumerate(self.inputs, self.first)
         while window := list(islice(source, self.batch_size * WINDOW)):
             rows = [self._encode(number, given) for number, given in window]
             rows.sort(key=lambda row: len(row.encoding.ids), reverse=True)
@@ -140,6 +143,17 @@ class Batches:
     def __len__(self) -> int:
         """Number of batches, when the inputs have a length."""
         return -(-len(self.inputs) // self.batch_size)  # type: ignore[arg-type]
+
+    def shards(self, batches: int) -> "Iterator[Shard]":
+        """The inputs in parts of so many batches (rounded up to whole windows); all parts together make the same batches.
+
+        Parts are made as they are needed and know nothing of the encoder, so that they can travel.
+        """
+        size = self.batch_size * WINDOW * -(-batches // WINDOW)
+        source, first = iter(self.inputs), self.first
+        while inputs := list(islice(source, size)):
+            yield Shard(first, inputs, self.batch_size, self.max_length, self.overlong)
+            first += len(inputs)
 
     def _encode(self, number: int, given: object) -> "_Row":
         sides = [_Side.of(text, number) for text in (given if isinstance(given, tuple) else (given,))]
@@ -158,6 +172,31 @@ class Batches:
             encoding = self.encoder.tokenizer(*texts, **cut, **call).encodings[0]
             self.truncated += 1
         return _Row(number, sides, encoding)
+
+
+@dataclass(frozen=True, eq=False)
+class Shard:
+    """Some consecutive inputs of a :class:`Batches`, with its settings.
+
+    Attributes:
+        first: number of the first of them.
+    """
+
+    first: int
+    inputs: list
+    batch_size: int
+    max_length: int
+    overlong: str
+
+    @property
+    def numbers(self) -> range:
+        """Numbers of the inputs."""
+        return range(self.first, self.first + len(self.inputs))
+
+    def batches(self, encoder: Encoder) -> Batches:
+        """The inputs in batches."""
+        settings = {"batch_size": self.batch_size, "max_length": self.max_length, "overlong": self.overlong}
+        return Batches(encoder, self.inputs, first=self.first, **settings)  # type: ignore[arg-type]
 
 
 def encode(encoder: Encoder, inputs: Sequence, **options: object) -> Batch:
