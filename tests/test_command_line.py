@@ -16,7 +16,7 @@ def run(*arguments):
 
 def test_help_names_every_command():
     text = run("--help").output
-    for command in ("models", "corpora", "fetch", "run", "book", "notebooks", "bench", "doctor"):
+    for command in ("models", "corpora", "fetch", "run", "book", "notebooks", "scoreboard", "bench", "doctor"):
         assert f"\n  {command} " in text
     for command in ("fetch", "run", "bench"):
         assert run(command, "--help").exit_code == 0
