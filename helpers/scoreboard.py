@@ -278,6 +278,12 @@ def total(*nodes: Any) -> Number:
     return Number(sum(n.value for n in found), low, high)
 
 
+def ratio(*nodes: Any) -> Number:
+    """The sum of all numbers but the last, as a share of the last."""
+    *parts, whole = (_number(node).value for node in nodes)
+    return Number(sum(parts) / whole)
+
+
 TAKES: dict[str, Callable[..., Number | None]] = {
     "number": _number,
     "largest": largest,
@@ -294,6 +300,7 @@ TAKES: dict[str, Callable[..., Number | None]] = {
     "deep": deep,
     "at peak": at_peak,
     "total": total,
+    "ratio": ratio,
 }
 OPTIONS = ("where", "over", "under", "among", "names", "by", "within", "column", "start")
 
@@ -371,12 +378,16 @@ def findings(chapter: str | None = None) -> list[Finding]:
     named = _file()["chapters"]
     if chapter is not None and chapter not in named:
         raise ResultError(f"There is no chapter {chapter!r} in {FILE.name}; there are {', '.join(named)}.")
-    return [
-        _finding(name, _filled({k: v for k, v in entry.items() if k != "each"}, row), row)
-        for name in ([chapter] if chapter else named)
-        for entry in named[name].get("findings") or ()
+    return [finding for name in ([chapter] if chapter else named) for finding in _findings(name)]
+
+
+@cache
+def _findings(chapter: str) -> tuple[Finding, ...]:
+    return tuple(
+        _finding(chapter, _filled({k: v for k, v in entry.items() if k != "each"}, row))
+        for entry in _file()["chapters"][chapter].get("findings") or ()
         for row in entry.get("each", [{}])
-    ]
+    )
 
 
 def _filled(spec: Any, row: Mapping[str, Any]) -> Any:
@@ -394,7 +405,7 @@ def _filled(spec: Any, row: Mapping[str, Any]) -> Any:
     return [_filled(item, row) for item in spec] if isinstance(spec, list) else spec
 
 
-def _finding(chapter: str, entry: Mapping[str, Any], row: Mapping[str, Any]) -> Finding:
+def _finding(chapter: str, entry: Mapping[str, Any]) -> Finding:
     key, name = entry["claim"].split()
     claim = results.paper(key, name)
     if entry["rule"] not in RULES:
