@@ -25,9 +25,9 @@ PROFILES = ("book", "full")
 RANDOM = "@random"
 
 HOLDS, PART, FAILS = "holds", "in part", "fails"
-APART, MISSING = "not comparable", "not recorded yet"
-VERDICTS = (HOLDS, PART, FAILS, APART, MISSING)
-MARKS = {HOLDS: "●", PART: "◐", FAILS: "○", APART: "", MISSING: ""}
+APART, ABSENT, MISSING = "not comparable", "no number", "not recorded yet"
+VERDICTS = (HOLDS, PART, FAILS, APART, ABSENT, MISSING)
+MARKS = {HOLDS: "●", PART: "◐", FAILS: "○", APART: "", ABSENT: "", MISSING: ""}
 ALSO_RANDOM = "†"
 FIRM = "\N{NO-BREAK SPACE}"
 
@@ -130,10 +130,11 @@ LEVEL = 0.05
 
 def overall(verdicts: Iterable[str]) -> str:
     """Of several models: holds if it does for all of them, fails if it does for all, else in part."""
-    verdicts = [v for v in verdicts if v != MISSING]
-    if not verdicts:
-        return MISSING
-    return verdicts[0] if len(set(verdicts)) == 1 else PART
+    verdicts = set(verdicts)
+    judged = verdicts - {ABSENT, MISSING}
+    if not judged:
+        return ABSENT if ABSENT in verdicts else MISSING
+    return judged.pop() if len(judged) == 1 else PART
 
 
 # ---------------------------------------------------------------------------------------- from a record to a number
@@ -284,6 +285,16 @@ def ratio(*nodes: Any) -> Number:
     return Number(sum(parts) / whole)
 
 
+def concentration(node: Any) -> Number:
+    """How far weights of layers (or of seeds by layers, then their mean) are from even, as a divergence in nats: 0 if they are even."""
+    weights = _values(node)
+    weights = weights.reshape(-1, weights.shape[-1]).mean(0)
+    weights = weights / weights.sum()
+    return Number(
+        float((weights * np.log(weights * len(weights), where=weights > 0, out=np.zeros(len(weights)))).sum())
+    )
+
+
 TAKES: dict[str, Callable[..., Number | None]] = {
     "number": _number,
     "largest": largest,
@@ -301,6 +312,7 @@ TAKES: dict[str, Callable[..., Number | None]] = {
     "at peak": at_peak,
     "total": total,
     "ratio": ratio,
+    "concentration": concentration,
 }
 OPTIONS = ("where", "over", "under", "among", "names", "by", "within", "column", "start")
 
@@ -310,15 +322,16 @@ def take(values: Mapping[str, Any], spec: Mapping[str, Any], part: str = "value"
 
     Args:
         spec: ``at``, a path in front of all others; ``value`` (or another part), a path or a list of paths;
-            ``take``, a name in :data:`TAKES`, for the value only; and its options.
+            ``take``, a name in :data:`TAKES`, for the value and what it is compared with; and its options.
     """
     path = spec[part]
     several = bool(path) and isinstance(path[0], list)
     nodes = [at(values, [*spec.get("at", ()), *one]) for one in (path if several else [path])]
     if any(node is None for node in nodes):
         return None
-    options = {name: spec[name] for name in OPTIONS if name in spec} if part == "value" else {}
-    return TAKES[spec.get("take", "number") if part == "value" else "number"](*nodes, **options)
+    if part not in ("value", "against"):
+        return _number(*nodes)
+    return TAKES[spec.get("take", "number")](*nodes, **{name: spec[name] for name in OPTIONS if name in spec})
 
 
 # ---------------------------------------------------------------------------------------- findings
@@ -355,7 +368,15 @@ class Finding:
         return self.chapter[3:]
 
 
-UNITS = {"%": (100, 1), "UAS": (100, 1), "points": (100, 1), "heads": (1, 0), "count": (1, 0), "nats": (1, 2)}
+UNITS = {
+    "%": (100, 1),
+    "UAS": (100, 1),
+    "points": (100, 1),
+    "heads": (1, 0),
+    "count": (1, 0),
+    "nats": (1, 2),
+    "layers": (1, 2),
+}
 """Unit -> factor that turns a recorded number into it, decimals shown. Others: 1, and 3."""
 
 
@@ -538,11 +559,14 @@ def judge(finding: Finding, values: Mapping[str, Any], *, random: bool = False) 
     factor, digits = UNITS.get(finding.unit, (1, 3))
     number = take(values, spec)
     if number is None:
-        return Cell("–", MISSING)
+        return Cell("–", ABSENT)
     found = number = number.times(factor)
     text = f"{number:.{digits}f}"
     if "against" in spec:
-        other = take(values, spec, "against").times(factor)
+        other = take(values, spec, "against")
+        if other is None:
+            return Cell("–", ABSENT)
+        other = other.times(factor)
         found = take(values, spec, "difference").times(factor) if "difference" in spec else number.minus(other)
         text = f"{number.value:.{digits}f}{FIRM}vs{FIRM}{other.value:.{digits}f}, {found:+.{digits}f}"
     if "test" in spec:
@@ -602,13 +626,15 @@ def summary(model: str | None = None, *, plain: bool = False) -> Table:
         plain: without references to the chapter's page and to its part of this page.
     """
     counts = {chapter: found for chapter, found in tally(model).items() if found}
-    rows = [
-        [chapter[:2] if plain else linked(chapter), titled(chapter) if plain else f"{{ref}}`{titled(chapter)} <{label(chapter)}>`",
-         *(found[verdict] for verdict in VERDICTS)]
-        for chapter, found in counts.items()
-    ]  # fmt: skip
     total = sum(counts.values(), Counter())
-    return Table(["chapter", "", *VERDICTS], [*rows, ["all", "", *(total[v] for v in VERDICTS)]])
+    shown = [verdict for verdict in VERDICTS if total[verdict]]
+    rows = []
+    for chapter, found in counts.items():
+        number, name = chapter[:2], titled(chapter)
+        if not plain:
+            number, name = linked(chapter), f"{{ref}}`{name} <{label(chapter)}>`"
+        rows.append([number, name, *(found[verdict] for verdict in shown)])
+    return Table(["chapter", "", *shown], [*rows, ["all", "", *(total[verdict] for verdict in shown)]])
 
 
 def rules() -> Table:

@@ -1,6 +1,7 @@
 """The scoreboard: rules, what is taken from a record, what stands beside every claim, the page and the command."""
 
 import json
+import math
 import re
 import shutil
 from functools import cache
@@ -12,7 +13,7 @@ from click.testing import CliRunner
 
 from helpers import figures, notebooks, places, results, scoreboard
 from helpers.__main__ import main
-from helpers.scoreboard import APART, FAILS, HOLDS, MISSING, PART, RULES, Number, Run, take
+from helpers.scoreboard import ABSENT, APART, FAILS, HOLDS, MISSING, PART, RULES, Number, Run, take
 
 STORED = places.ROOT / "data" / "results"
 PAGE = (places.ROOT / "book" / "scoreboard.md").read_text("utf-8")
@@ -75,6 +76,8 @@ def test_every_rule_says_what_it_asks_and_is_tested():
         ([PART, HOLDS], PART),
         ([PART, FAILS], PART),
         ([HOLDS, MISSING], HOLDS),
+        ([ABSENT, FAILS], FAILS),
+        ([ABSENT, ABSENT], ABSENT),
         ([MISSING], MISSING),
         ([], MISSING),
     ],
@@ -102,6 +105,7 @@ RECORD = {
     "types": [["a", "b"], ["a", "a"], ["b", "b"]],
     "specialists": [{"role": "next", "layer": 0}, {"role": "cls", "layer": 1}, {"role": "sep", "layer": 1}],
     "k": {"2": {"s": estimate(0.3, 0.2, 0.4)}, "3": {"s": estimate(0.5, 0.4, 0.6)}},
+    "weights": [[0.5, 0.5, 0.0], [0.5, 0.5, 0.0]],
     "fits": True,
     "plain": 0.25,
 }
@@ -139,6 +143,7 @@ RECORD = {
         ({"value": [["heads"], ["heads"]], "take": "at peak", "column": [0, 1]}, Number(0.9, 0, 1)),
         ({"value": [["by_layer", 0], ["by_layer", 1]], "take": "total"}, Number(0.6, 0.4, 0.8)),
         ({"value": [["k", "2", "s"], ["k", "3", "s"], ["plain"]], "take": "ratio"}, Number(3.2)),
+        ({"value": ["weights"], "take": "concentration"}, Number(0.5 * math.log(1.5) + 0.5 * math.log(1.5))),
         ({"value": ["nowhere", "at all"]}, None),
         ({"value": [["plain"], ["nowhere"]], "take": "total"}, None),
     ],
@@ -193,7 +198,8 @@ def test_judging():
     assert scoreboard.judge(finding("above", {"value": ["head"]}, than=80.0), values).verdict == FAILS
     tested = scoreboard.judge(finding("passed", {"value": ["head"], "test": ["fits"]}), values)
     assert tested.verdict == FAILS and tested.text.startswith("80.0")
-    assert scoreboard.judge(finding("above", {"value": ["nothing"]}), values) == scoreboard.Cell("–", MISSING)
+    assert scoreboard.judge(finding("above", {"value": ["nothing"]}), values) == scoreboard.Cell("–", ABSENT)
+    assert scoreboard.judge(finding("above", {"value": ["head"], "against": ["nothing"]}), values).verdict == ABSENT
     assert scoreboard.judge(finding("above", None), values).verdict == MISSING
 
 

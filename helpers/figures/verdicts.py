@@ -6,12 +6,13 @@ import matplotlib.pyplot as plt
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-# dark to light, so that the order can be read in grey; the last two have no colour because there is nothing to say
+# dark to light, so that the order can be read in grey; the last three have no colour because there is nothing to say
 VERDICT_STYLES = {
     "holds": {"facecolor": "#1B4965", "edgecolor": "#1B4965"},
     "in part": {"facecolor": "#8FB8D0", "edgecolor": "#1B4965"},
     "fails": {"facecolor": "#F3E3C3", "edgecolor": "#8A6D2F", "hatch": "///"},
     "not comparable": {"facecolor": "white", "edgecolor": "#999999"},
+    "no number": {"facecolor": "white", "edgecolor": "#999999", "linestyle": "--"},
     "not recorded yet": {"facecolor": "white", "edgecolor": "#999999", "linestyle": ":"},
 }
 
