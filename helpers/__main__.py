@@ -331,6 +331,22 @@ def refresh(force: bool) -> None:
 
 
 @main.command()
+@click.argument("chapter", required=False)
+@click.option("--model", help="Show the runs of this model only.")
+def scoreboard(chapter: str | None, model: str | None) -> None:
+    """Print what the papers report beside what was recorded here, and whether it holds.
+
+    CHAPTER: a number or a name; without one, all. Numbers of your own runs (_build/runs/results) come before those that
+    travel with the book.
+    """
+    from helpers import scoreboard as board
+
+    os.environ.setdefault("BOOK_RESULTS", str(BUILD / "runs" / "results"))
+    with plainly():
+        click.echo(board.as_text(model, chapter))
+
+
+@main.command()
 @click.argument("what", type=click.Choice(["tap", "divergence", "passes"]))
 @click.option("--model", default="minilm", show_default=True)
 @click.option("--rounds", type=click.IntRange(1), help="Default: 30; of passes 3.")

@@ -444,8 +444,9 @@ def build(folder: Path, output: Path) -> Path:
                "--toc", str(folder / "book" / "_toc.yml"), "--config", str(folder / "_config.yml"),
                "-W", "--keep-going", "--quiet"]  # fmt: skip
     done = subprocess.run(
-        command, capture_output=True, text=True, check=False, env={**os.environ, "BOOK_STAGE": str(folder)}
-    )
+        command, capture_output=True, text=True, check=False,
+        env={**os.environ, "BOOK_STAGE": str(folder), "BOOK_RESULTS": str(folder / "data" / "results")},
+    )  # fmt: skip
     pages = output / "_build" / "html"
     if done.returncode:
         raise NotebookError(f"jupyter-book failed:\n{done.stdout[-4000:]}\n{done.stderr[-6000:]}")

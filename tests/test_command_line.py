@@ -16,7 +16,18 @@ def run(*arguments):
 
 def test_help_names_every_command():
     text = run("--help").output
-    for command in ("models", "corpora", "fetch", "run", "full", "book", "notebooks", "bench", "doctor"):
+    for command in (
+        "models",
+        "corpora",
+        "fetch",
+        "run",
+        "full",
+        "book",
+        "notebooks",
+        "scoreboard",
+        "bench",
+        "doctor",
+    ):
         assert f"\n  {command} " in text
     for command in ("fetch", "run", "full", "bench"):
         assert run(command, "--help").exit_code == 0

@@ -12,7 +12,7 @@ from docutils import nodes
 from docutils.parsers.rst import Directive, directives
 from matplotlib.figure import Figure
 
-from helpers import corpora, figures, sources, treebanks
+from helpers import corpora, figures, scoreboard, sources, treebanks
 
 
 def tree() -> Figure:
@@ -106,6 +106,14 @@ def relations() -> str:
     return _table(("Relation", "Count", "Governor → dependent"), rows)
 
 
+def verdicts() -> Figure:
+    """How many findings of the papers hold on our models, by chapter."""
+    named = {
+        f"{chapter[:2]} {scoreboard.titled(chapter)}": found for chapter, found in scoreboard.tally().items() if found
+    }
+    return figures.verdict_bars(named, order=scoreboard.VERDICTS)
+
+
 def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
     cells = lambda tag, row: "".join(f"<{tag}>{html.escape(c)}</{tag}>" for c in row)  # noqa: E731
     body = "".join(f"<tr>{cells('td', row)}</tr>" for row in rows)
@@ -122,6 +130,7 @@ DRAWINGS: dict[str, Callable[[], Figure | str]] = {
     "keyphrases": keyphrases,
     "catalogue": catalogue,
     "relations": relations,
+    "verdicts": verdicts,
 }
 
 

@@ -51,6 +51,7 @@ from helpers.figures.types import (
     types_by_layer,
     versus_control,
 )
+from helpers.figures.verdicts import VERDICT_STYLES, verdict_bars
 from helpers.figures.views import FRAME_LIBRARIES, attention_view, bertviz, bertviz_document, vendored, without_frames
 from helpers.figures.words import (
     all_heads,
@@ -78,6 +79,7 @@ __all__ = [
     "PLACE_LABELS",
     "TYPE_MARKERS",
     "TYPE_NAMES",
+    "VERDICT_STYLES",
     "WINDOW_COLOUR",
     "against_baseline",
     "all_heads",
@@ -128,6 +130,7 @@ __all__ = [
     "types_by_layer",
     "use",
     "vendored",
+    "verdict_bars",
     "versus_control",
     "weights_and_gradient",
     "where_to",
