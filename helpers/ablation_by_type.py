@@ -337,6 +337,32 @@ class Scores:
             predictions=tuple((*a, *b) for a, b in zip(self.predictions, other.predictions, strict=True)),
         )
 
+    def take(self, questions: Sequence[int]) -> "Scores":
+        """Some of the questions, by number."""
+        chosen = list(questions)
+        return replace(
+            self,
+            values=self.values[:, chosen],
+            documents=self.documents[chosen],
+            predictions=tuple(tuple(given[n] for n in chosen) for given in self.predictions),
+        )
+
+    def beside(self, other: "Scores") -> "Scores":
+        """Further ablations of the same questions.
+
+        Raises:
+            ValueError: for questions on other documents.
+        """
+        if not np.array_equal(self.documents, other.documents):
+            raise ValueError("Only scores on the same questions can stand beside one another.")
+        new = [n for n, key in enumerate(other.keys) if key not in self.keys]
+        return replace(
+            self,
+            keys=(*self.keys, *(other.keys[n] for n in new)),
+            values=np.concatenate([self.values, other.values[new]]),
+            predictions=(*self.predictions, *(other.predictions[n] for n in new)),
+        )
+
     def _average(self, keys: str | Sequence[str], score: int) -> Estimate:
         places = [self.at(key) for key in ([keys] if isinstance(keys, str) else keys)]
         means = self.means
@@ -456,59 +482,78 @@ def weigh(encoder: Encoder, examples: Sequence[Example], *, batch_size: int = 16
 
 
 def as_dict(
-    scores: Scores, names: np.ndarray, *, draws: int, seed: int = 0, sizes: Sequence[int] = (), ladders: int = 0
+    scores: Scores,
+    names: np.ndarray,
+    *,
+    control: Scores | None = None,
+    draws: int = 0,
+    seed: int = 0,
+    sizes: Sequence[int] = (),
+    ladders: int = 0,
 ) -> dict[str, Any]:
     """Numbers for :func:`helpers.results.record`.
 
     Args:
+        scores: rows, :func:`floors` and :func:`ladder`.
         names: the types.
+        control: rows, :func:`controls` and :func:`variants`, often on fewer questions.
         draws, seed: of the controls.
         sizes, ladders: of :func:`ladder`.
     """
-    return {
+    found = {
         "questions": scores.values.shape[1],
         "documents": len(set(scores.documents.tolist())),
-        "draws": draws,
         "counts": {name: int((names == name).sum()) for name in TYPES},
         **{score: scores.mean(BASE, score) for score in SCORES},
-        "rows": {str(row): _row(scores, names, row, draws, seed) for row in ROWS},
+        "rows": {str(row): _row(scores, names, row) for row in ROWS},
         "floors": {key: _plain(scores, key) for key in scores.keys if key.startswith("all ")},
-        "variants": {
-            name: {str(r.id): _plain(scores, f"{r.id} {name}", str(r.id)) for r in TABLE3}
-            for name in VARIANTS
-            if f"{TABLE3[0].id} {name}" in scores.keys
-        },
         "ladder": {
             "sizes": list(sizes),
             "f1_change": [[scores.change(f"any {n} {d}").value for d in range(ladders)] for n in sizes],
         },
     }
+    if control is not None:
+        found["control"] = {
+            "questions": control.values.shape[1],
+            "documents": len(set(control.documents.tolist())),
+            "draws": draws,
+            **{score: control.mean(BASE, score) for score in SCORES},
+            "rows": {str(row): _control(control, names, row, draws, seed) for row in ROWS},
+        }
+        found["variants"] = {
+            name: {str(r.id): _plain(control, f"{r.id} {name}", str(r.id)) for r in TABLE3} for name in VARIANTS
+        }
+    return found
 
 
 def _plain(scores: Scores, key: str, to: str = "") -> dict[str, Any]:
+    """Scores and changes; with ``to`` also the change of F1 from another ablation."""
     found = {score: scores.mean(key, score) for score in SCORES}
     found |= {f"{score}_change": scores.change(key, score) for score in SCORES}
     return found | ({"f1_beside": scores.change(key, to=to)} if to else {})
 
 
-def _row(scores: Scores, names: np.ndarray, row: int, draws: int, seed: int) -> dict[str, Any]:
-    """A row's scores, changes and control; ``beyond`` is the row minus the mean of its control, on the same questions."""
-    key, actions = str(row), ROWS[row].actions
-    own = ablation(names, actions).actions
-    dealt = [ablation(deal(names, draw, seed=seed), actions).actions for draw in range(draws)]
-    edited = max(1, int((own != "keep").sum()))
-    found = {"heads": int((own != "keep").sum()), **_plain(scores, key), "turned": scores.turned(key)}
-    if not draws:
-        return found
+def _row(scores: Scores, names: np.ndarray, row: int) -> dict[str, Any]:
+    heads = ablation(names, ROWS[row].actions).size
+    return {"heads": heads, **_plain(scores, str(row)), "turned": scores.turned(str(row))}
+
+
+def _control(scores: Scores, names: np.ndarray, row: int, draws: int, seed: int) -> dict[str, Any]:
+    """A row beside its control, on the same questions; ``beyond`` is the row minus the mean of its control.
+
+    ``shared`` is the share of the row's heads that a deal leaves to it, on average.
+    """
+    own = ablation(names, ROWS[row].actions)
+    dealt = [ablation(deal(names, draw, seed=seed), ROWS[row].actions).actions for draw in range(draws)]
+    both = [((one != "keep") & (own.actions != "keep")).sum() for one in dealt]
     others = [f"{row} dealt {draw}" for draw in range(draws)]
-    control: dict[str, Any] = {
-        "overlap": float(np.mean([((one != "keep") & (own != "keep")).sum() / edited for one in dealt]))
-    }
+    found: dict[str, Any] = {"shared": float(np.mean(both) / max(1, own.size))}
     for score in SCORES:
-        control[score] = [scores.mean(other, score).value for other in others]
-        control[f"{score}_change"] = scores.change(others, score)
-        control[f"{score}_beyond"] = scores.change(key, score, to=others)
-    return found | {"control": control}
+        found[f"{score}_change"] = scores.change(str(row), score)
+        found[f"{score}_dealt"] = [scores.change(other, score).value for other in others]
+        found[f"{score}_mean"] = scores.change(others, score)
+        found[f"{score}_beyond"] = scores.change(str(row), score, to=others)
+    return found
 
 
 def percent(record: Estimate | Mapping[str, Any], spec: str = ".0f") -> str:
@@ -519,18 +564,33 @@ def percent(record: Estimate | Mapping[str, Any], spec: str = ".0f") -> str:
 
 
 def spread(values: Sequence[float]) -> str:
-    """Least and greatest of several shares in per cent: ``41 to 58``."""
-    return f"{100 * min(values):.0f} to {100 * max(values):.0f}"
+    """Least and greatest of several changes, in percentage points: ``-41 to -8``."""
+    return f"{100 * min(values):+.0f} to {100 * max(values):+.0f}"
 
 
-COLUMNS = ("heads", "F1", "EM", "change of F1", "control: F1", "F1 beyond control", "shared heads")
+COLUMNS = ("heads", "F1", "EM", "change of F1", "dealt anew", "beyond")
 
 
 def row_cells(values: Mapping[str, Any], row: int) -> list[object]:
-    """A row of a fresh or recorded :func:`as_dict` under :data:`COLUMNS`; the last three are empty without a control."""
+    """A row of a fresh or recorded :func:`as_dict` under :data:`COLUMNS`; the last two are those of the control."""
     one = values["rows"][str(row)]
     cells: list[object] = [one["heads"], percent(one["f1"]), percent(one["em"]), percent(one["f1_change"], "+.0f")]
-    if "control" not in one:
-        return [*cells, "", "", ""]
-    control = one["control"]
-    return [*cells, spread(control["f1"]), percent(control["f1_beyond"], "+.0f"), f"{control['overlap']:.0%}"]
+    if "control" not in values:
+        return [*cells, "", ""]
+    control = values["control"]["rows"][str(row)]
+    return [*cells, spread(control["f1_dealt"]), percent(control["f1_beyond"], "+.0f")]
+
+
+def side_by_side(runs: Mapping[str, Mapping[str, Any]], paper: Sequence[Mapping[str, Any]]) -> list[list[object]]:
+    """The paper's rows with ours under them, a line for each run: edit, run, :data:`COLUMNS`, the paper's F1 and accuracy.
+
+    Args:
+        runs: title -> a fresh or recorded :func:`as_dict`.
+        paper: rows of ``data/papers.yml`` (``table2`` or ``table3`` of ``guan2020``).
+    """
+    lines = []
+    for row in (r for r in paper if r["id"] in ROWS):
+        theirs = f"{row['f1']:.1f} / {row['accuracy']:.1f}"
+        for title, values in runs.items():
+            lines.append([f"{row['id']} {ROWS[row['id']].label}", title, *row_cells(values, row["id"]), theirs])
+    return lines

@@ -334,30 +334,51 @@ def test_weights_against_a_loop(answerer):
     assert np.allclose(halves[0].merge(halves[1]).sums, found.sums, atol=1e-4)
 
 
+def test_scores_stand_beside_one_another():
+    scores = invented()
+    few = scores.take([0, 4, 5])
+    assert np.array_equal(few.values, scores.values[:, [0, 4, 5]]) and few.documents.tolist() == [0, 1, 1]
+    more = dataclasses.replace(few, keys=("1", "2", "8", "9"))
+    joined = few.beside(more)
+    assert joined.keys == (*few.keys, "8", "9") and np.array_equal(joined.values[4:], few.values[2:])
+    with pytest.raises(ValueError, match="same questions"):
+        scores.beside(more)
+
+
 def test_the_record_holds_every_row(answerer):
     encoder, draws, sizes = answerer(), 2, [3, 6]
-    plans = ablate.table(NAMES) | ablate.controls(NAMES, draws) | ablate.floors((3, 4)) | ablate.variants(NAMES)
-    plans |= ablate.ladder((3, 4), sizes, 2)
-    scores = ablate.measure(encoder, QUESTIONS, plans)
-    values = ablate.as_dict(scores, NAMES, draws=draws, sizes=sizes, ladders=2)
-    assert list(values["rows"]) == [str(n) for n in range(2, 20)] and set(values["floors"]) == {
-        "all prune",
-        "all substitute",
-    }
-    assert values["counts"] == {"dense": 7, "diagonal": 2, "dense_vertical": 1, "vertical": 2}
-    diagonal = values["rows"]["3"]
-    assert diagonal["heads"] == 2 and len(diagonal["control"]["f1"]) == draws
-    dealt = [ablate.deal(NAMES, d) == "diagonal" for d in range(draws)]
-    assert diagonal["control"]["overlap"] == pytest.approx(
-        np.mean([(d & (NAMES == "diagonal")).sum() / 2 for d in dealt])
+    rows = ablate.table(NAMES)
+    scores = ablate.measure(
+        encoder, QUESTIONS, rows | ablate.floors((3, 4)) | ablate.ladder((3, 4), sizes, 2), batch_size=4
     )
+    more = ablate.measure(
+        encoder, QUESTIONS[:3], ablate.controls(NAMES, draws) | ablate.variants(NAMES), batch_size=4
+    )
+    control = scores.take(range(3)).beside(more)
+    values = ablate.as_dict(scores, NAMES, control=control, draws=draws, sizes=sizes, ladders=2)
+    assert list(values["rows"]) == list(values["control"]["rows"]) == [str(n) for n in range(2, 20)]
+    assert set(values["floors"]) == {"all prune", "all substitute"} and set(values["variants"]) == set(
+        ablate.VARIANTS
+    )
+    assert values["counts"] == {"dense": 7, "diagonal": 2, "dense_vertical": 1, "vertical": 2}
+    assert (values["questions"], values["control"]["questions"], values["rows"]["3"]["heads"]) == (4, 3, 2)
+    diagonal, f1 = (
+        values["control"]["rows"]["3"],
+        {key: control.values[control.at(key), :, 0].mean() for key in control.keys},
+    )
+    assert np.allclose(diagonal["f1_dealt"], [f1[f"3 dealt {d}"] - f1["1"] for d in range(draws)])
+    assert diagonal["f1_beyond"].value == pytest.approx(f1["3"] - np.mean([f1[f"3 dealt {d}"] for d in range(draws)]))
+    dealt = [ablate.deal(NAMES, d) == "diagonal" for d in range(draws)]
+    assert diagonal["shared"] == pytest.approx(np.mean([(d & (NAMES == "diagonal")).sum() / 2 for d in dealt]))
     assert np.shape(values["ladder"]["f1_change"]) == (2, 2)
     plain = results._plain(values, "values")
     assert len(ablate.row_cells(plain, 3)) == len(ablate.COLUMNS) and ablate.row_cells(plain, 3)[0] == 2
-    bare = ablate.as_dict(ablate.measure(encoder, QUESTIONS, ablate.table(NAMES)), NAMES, draws=0)
-    assert ablate.row_cells(bare, 3)[-3:] == ["", "", ""] and bare["variants"] == {}
+    assert ablate.row_cells(ablate.as_dict(scores, NAMES), 3)[-2:] == ["", ""]
+    lines = ablate.side_by_side({"a": plain, "b": plain}, results.paper("guan2020", "table2")["rows"])
+    assert len(lines) == 20 and lines[2][:2] == ["3 diagonal: pruned", "a"] and lines[3][-1] == "7.5 / 4.6"
+    assert {len(line) for line in lines} == {3 + len(ablate.COLUMNS)}
 
 
 def test_numbers_read_well():
     one = Estimate(np.float64(-0.321), np.float64(-0.4), np.float64(-0.2), np.empty(0))
-    assert ablate.percent(one, "+.0f") == "-32 [-40, -20]" and ablate.spread([0.412, 0.579]) == "41 to 58"
+    assert ablate.percent(one, "+.0f") == "-32 [-40, -20]" and ablate.spread([-0.412, 0.029]) == "-41 to +3"
