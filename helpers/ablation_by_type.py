@@ -375,21 +375,28 @@ def _with_data(estimate: Estimate) -> Estimate:
     return Estimate.of(estimate.value, estimate.replicates[drawn])
 
 
+def draw(examples: Sequence[Example], limit: int, *, seed: int = 0) -> list[Example]:
+    """Examples in a random order that depends on the seed only, cut off at ``limit``: a smaller sample begins a larger one."""
+    order = np.random.default_rng(seed).permutation(len(examples))
+    return [examples[n] for n in order[:limit]]
+
+
 def measure(
     encoder: Encoder,
     examples: Sequence[Example],
     ablations: Mapping[str, Ablation],
     *,
-    batch_size: int = 16,
+    batch_size: int = 1,
     max_length: int | None = None,
     seed: int = 0,
 ) -> Scores:
     """Answer every question with the model as it is and under each ablation, with a progress bar.
 
-    Batches are encoded once. Long contexts are cut into windows, as in :func:`helpers.tasks.score`.
+    Inputs are encoded once. Long contexts are cut into windows, as in :func:`helpers.tasks.score`.
 
     Args:
         ablations: name -> ablation.
+        batch_size: rows in a forward pass; on a processor one at a time is fastest, since maps then stay in its cache.
         seed: of the bootstrap.
 
     Raises:
@@ -470,7 +477,7 @@ class Weights:
         return {name: (self.sums / self.rows)[names == name].mean(0) for name in TYPES if (names == name).any()}
 
 
-def weigh(encoder: Encoder, examples: Sequence[Example], *, batch_size: int = 16) -> Weights:
+def weigh(encoder: Encoder, examples: Sequence[Example], *, batch_size: int = 1) -> Weights:
     """:class:`Weights` of the model as it is, over questions with their contexts."""
     found = Weights(encoder)
     for asked in tasks.batches(encoder, examples, batch_size=batch_size):

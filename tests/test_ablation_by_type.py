@@ -258,6 +258,13 @@ def test_without_a_head_for_questions_it_says_so(minilm):
         ablate.measure(minilm, QUESTIONS, {})
 
 
+def test_a_smaller_sample_begins_a_larger_one():
+    many = QUESTIONS * 5
+    few, more = (ablate.draw(many, n, seed=3) for n in (4, 9))
+    assert more[:4] == few and len(ablate.draw(many, 100)) == 20
+    assert [q.id for q in ablate.draw(many, 20)] != [q.id for q in many]
+
+
 def invented(keys=("1", "2", "2 dealt 0", "2 dealt 1"), questions=30, seed=0):
     rng = np.random.default_rng(seed)
     values = rng.choice([0.0, 0.5, 1.0], (len(keys), questions, 2))
