@@ -254,6 +254,15 @@ def variants(names: np.ndarray) -> dict[str, Ablation]:
     return {f"{row} {name}": one for name, found in readings.items() for row, one in found.items()}
 
 
+SINGLE = (2, 3, 4, 5, 12, 13, 14, 15)
+"""Rows that edit one type only, but for substitution."""
+
+
+def retyped(names: np.ndarray) -> dict[str, Ablation]:
+    """The rows of :data:`SINGLE` under other types of the same heads: ``"2 tuned"``, …"""
+    return {f"{row} tuned": one for row, one in table(names, SINGLE).items()}
+
+
 def floors(shape: tuple[int, int]) -> dict[str, Ablation]:
     """Every head pruned (no token sees another), and every head even: ``"all prune"`` and ``"all substitute"``."""
     return {f"all {action}": Ablation(np.full(shape, action)) for action in ("prune", "substitute")}
@@ -501,7 +510,7 @@ def as_dict(
     """Numbers for :func:`helpers.results.record`.
 
     Args:
-        scores: rows, :func:`floors` and :func:`ladder`.
+        scores: rows, :func:`floors`, :func:`ladder` and :func:`retyped`.
         names: the types.
         control: rows, :func:`controls` and :func:`variants`, often on fewer questions.
         draws, seed: of the controls.
@@ -519,6 +528,8 @@ def as_dict(
             "f1_change": [[scores.change(f"any {n} {d}").value for d in range(ladders)] for n in sizes],
         },
     }
+    if f"{SINGLE[0]} tuned" in scores.keys:
+        found["tuned"] = {"rows": {str(row): _plain(scores, f"{row} tuned", str(row)) for row in SINGLE}}
     if control is not None:
         found["control"] = {
             "questions": control.values.shape[1],

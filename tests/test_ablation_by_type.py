@@ -356,7 +356,10 @@ def test_the_record_holds_every_row(answerer):
     encoder, draws, sizes = answerer(), 2, [3, 6]
     rows = ablate.table(NAMES)
     scores = ablate.measure(
-        encoder, QUESTIONS, rows | ablate.floors((3, 4)) | ablate.ladder((3, 4), sizes, 2), batch_size=4
+        encoder,
+        QUESTIONS,
+        rows | ablate.floors((3, 4)) | ablate.ladder((3, 4), sizes, 2) | ablate.retyped(NAMES[::-1]),
+        batch_size=4,
     )
     more = ablate.measure(
         encoder, QUESTIONS[:3], ablate.controls(NAMES, draws) | ablate.variants(NAMES), batch_size=4
@@ -378,6 +381,12 @@ def test_the_record_holds_every_row(answerer):
     dealt = [ablate.deal(NAMES, d) == "diagonal" for d in range(draws)]
     assert diagonal["shared"] == pytest.approx(np.mean([(d & (NAMES == "diagonal")).sum() / 2 for d in dealt]))
     assert np.shape(values["ladder"]["f1_change"]) == (2, 2)
+    assert list(values["tuned"]["rows"]) == [str(n) for n in ablate.SINGLE]
+    assert {len(ROWS[n].actions) for n in ablate.SINGLE} == {1}
+    tuned = scores.values[:, :, 0].mean(1)
+    assert values["tuned"]["rows"]["3"]["f1_beside"].value == pytest.approx(
+        tuned[scores.at("3 tuned")] - tuned[scores.at("3")]
+    )
     plain = results._plain(values, "values")
     assert len(ablate.row_cells(plain, 3)) == len(ablate.COLUMNS) and ablate.row_cells(plain, 3)[0] == 2
     assert ablate.row_cells(ablate.as_dict(scores, NAMES), 3)[-2:] == ["", ""]

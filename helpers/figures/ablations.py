@@ -26,7 +26,7 @@ def edited_maps(maps: Mapping[str, ArrayLike], tokens: Sequence[str], borders: S
     columns = min(3, len(maps))
     rows, count = -(-len(maps) // columns), len(tokens)
     figure, axes = plt.subplots(
-        rows, columns, figsize=(7.6, 2.9 * rows + 0.4), squeeze=False, sharex=True, sharey=True
+        rows, columns, figsize=(7.6, 2.15 * rows + 0.75), squeeze=False, sharex=True, sharey=True
     )
     largest = float(np.max(np.asarray(next(iter(maps.values())))))
     for ax in axes.ravel()[len(maps) :]:
