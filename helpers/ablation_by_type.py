@@ -56,6 +56,12 @@ class Row:
         whom = ", ".join(map(spoken, self.actions)) if len(self.actions) < 3 else f"all but {spoken(kept[0])}"
         return f"{whom}: {ACTION_LABELS[done.pop()]}"
 
+    @property
+    def shade(self) -> str:
+        """The type whose colour the row has: the one that is left alone, if only one is, else the first that is edited."""
+        kept = [name for name in TYPES if name not in self.actions]
+        return kept[0] if len(kept) == 1 else next(iter(self.actions))
+
 
 ACTION_LABELS = {
     "keep": "as it is",

@@ -89,6 +89,7 @@ def test_labels_say_what_is_done():
     assert ROWS[3].label == "diagonal: pruned" and ROWS[10].label == "dense & vertical: 1/n"
     assert ROWS[7].label == "dense & vertical, vertical: pruned" and ROWS[17].label == "all but diagonal: no inter"
     assert len({row.label for row in ROWS.values()}) == 18
+    assert (ROWS[7].shade, ROWS[12].shade, ROWS[17].shade) == ("dense_vertical", "diagonal", "diagonal")
 
 
 # ------------------------------------------------------------------ the editors
