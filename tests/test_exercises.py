@@ -53,6 +53,19 @@ WRONG = [
         "opposite sign cancel",
     ),
     ("gradient_per_example", lambda b: np.mean([np.abs(len(x) * x).mean(0) for x in b], axis=0), "mean of batches"),
+    ("even_weights", lambda m: np.full((len(m), 9, 9), 1 / 9), "padding gets weight"),
+    ("even_weights", lambda m: np.repeat(m[:, None] * 1.0, 9, axis=1), "each of the n real tokens gets 1/n"),
+    ("even_weights", lambda m: m / m.sum(-1, keepdims=True), "shape"),
+    ("inside_only", lambda w, s, r: np.where(s[:, None] == s[None], w, 0), "belongs to no sentence and stays"),
+    ("inside_only", lambda w, s, r: w, "stay as they were|weights between two different"),
+    (
+        "inside_only",
+        lambda w, s, r: np.where((s[:, None] == s) | (s < 0)[:, None] | (s < 0), w, 0),
+        "every row has to sum to 1 again",
+    ),
+    ("deal_anew", lambda n, g: g.permutation(n.ravel()).reshape(n.shape), "from layer to layer"),
+    ("deal_anew", lambda n, g: n, "hardly any different"),
+    ("deal_anew", lambda n, g: np.stack([g.permutation(x) for x in n.T]).T, "from layer to layer"),
 ]
 
 

@@ -121,6 +121,7 @@ def test_every_chapter_runs_from_start_to_end(tmp_path):
                 assert any("image/png" in o.get("data", {}) for o in cell.outputs), cell.source
     recorded = sorted(f.relative_to(tmp_path / "results").as_posix() for f in (tmp_path / "results").rglob("*.json"))
     names = (
+        "ablation_by_type",
         "coreference_heads",
         "dependency_heads",
         "distance_features",
