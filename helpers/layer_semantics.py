@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations
+from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -73,17 +73,24 @@ class Context:
         return int(np.searchsorted(self.first, word, side="right")) - 1
 
 
-def contexts(encoder: Encoder, documents: Sequence[Document], *, limit: int = 128) -> list[Context]:
+def contexts(
+    encoder: Encoder, documents: Sequence[Document], *, limit: int = 128, most: int | None = None, seed: int = 0
+) -> list[Context]:
     """Cut documents into runs of whole sentences, as long as ``limit`` tokens allow (special ones included).
 
     Sentences without a tree, longer than the limit, or with a word that has no token are left out.
+
+    Args:
+        most: so many documents, drawn at random; all when there are no more.
+        seed: of the draw.
 
     Raises:
         ValueError: if nothing is left.
     """
     limit = min(limit, encoder.max_length)
+    drawn = np.random.default_rng(seed).permutation(len(documents))[:most]
     found: list[Context] = []
-    for number, document in enumerate(documents):
+    for number, document in ((n, documents[n]) for n in sorted(drawn.tolist())):
         run: list[int] = []
         total = 0
         for place, sentence in enumerate(document.sentences):
@@ -104,7 +111,10 @@ def contexts(encoder: Encoder, documents: Sequence[Document], *, limit: int = 12
 
 def _tokens(encoder: Encoder, sentence: Sentence) -> int | None:
     """Tokens of a sentence with the two special ones, or None if it cannot be used."""
-    if not sentence.governors or len(encoder.tokenizer(" ".join(sentence.words), verbose=False).input_ids) > encoder.max_length:
+    if (
+        not sentence.governors
+        or len(encoder.tokenizer(" ".join(sentence.words), verbose=False).input_ids) > encoder.max_length
+    ):
         return None  # fmt: skip
     batch = encode(encoder, [list(sentence.words)])
     return int(batch.lengths[0]) if int(batch.is_word.sum()) == len(sentence.words) else None
@@ -693,41 +703,40 @@ def case(outcome: Outcome, found: Sequence[Context], chosen: Sequence[Target], n
     return Case(outcome.task, words, target.label, outcome.labels[rival], right, given[:, rival], int(outcome.settled[number]))  # fmt: skip
 
 
-def late(
+def turned(
     outcomes: Mapping[str, Outcome], found: Sequence[Context], chosen: Mapping[str, Sequence[Target]], *,
     tasks: Sequence[str] = TASKS[:2], most: int = 4,
 ) -> list[tuple[str, list[Case]]]:  # fmt: skip
-    """For each of ``tasks`` the sentence in which the network settles latest on a right label, with its late targets.
+    """For each of ``tasks`` the sentence with the target whose right label rises most, and what else turns in it.
 
-    Of a task's targets that end with the right label, the one that settles latest is taken; of equals the one for which the
-    wrong label was strongest before. Shown with it are the targets of its sentence, of all tasks, that end right but do not
-    begin right: at most ``most``, the latest first. No sentence is taken twice.
+    A target turns if its right label loses to another with the embeddings alone and wins with all layers; it rises by the
+    difference of the two probabilities. With the target that chose the sentence, which comes first, are shown the others
+    of its sentence that turn, of all tasks: those that rise most, ``most`` in all. No sentence is taken twice.
     """
     shown: list[tuple[str, list[Case]]] = []
     taken: set[tuple[int, int]] = set()
     for task in tasks:
-        outcome = outcomes[task]
-        for number in _latest(outcome):
+        for number in rises(outcomes[task]):
             place = _sentence(found, chosen[task][number])
             if place not in taken:
                 taken.add(place)
-                cases = [
-                    case(outcomes[t], found, chosen[t], n)
-                    for t in outcomes for n in _latest(outcomes[t]) if _sentence(found, chosen[t][n]) == place
+                others = [
+                    case(outcomes[t], found, chosen[t], n) for t in outcomes for n in rises(outcomes[t])
+                    if _sentence(found, chosen[t][n]) == place and (t, n) != (task, number)
                 ]  # fmt: skip
-                cases.sort(key=lambda c: -c.settled)
-                shown.append((found[place[0]].sentences[place[1]].text, cases[:most]))
+                others.sort(key=lambda c: c.right[0] - c.right[-1])
+                cases = [case(outcomes[task], found, chosen[task], number), *others[: most - 1]]
+                shown.append((found[place[0]].sentences[place[1]].text, cases))
                 break
     return shown
 
 
-def _latest(outcome: Outcome) -> list[int]:
-    """Targets that end right but do not begin right: the latest first, of equals the most mistaken first."""
-    last = len(outcome.probabilities) - 1
-    mistaken = np.where(np.arange(outcome.probabilities.shape[-1]) == outcome.truth[:, None], 0, outcome.probabilities)
-    strength = mistaken.max(-1).mean(0)
-    numbers = np.flatnonzero((outcome.settled > 0) & (outcome.settled <= last))
-    return sorted(numbers.tolist(), key=lambda n: (-outcome.settled[n], -strength[n]))
+def rises(outcome: Outcome) -> list[int]:
+    """Targets that are wrong with the embeddings alone and right with all layers; the greatest rise first."""
+    right = outcome.probabilities.argmax(-1) == outcome.truth
+    numbers = np.flatnonzero(~right[0] & right[-1])
+    rise = (outcome.probabilities[-1] - outcome.probabilities[0])[numbers, outcome.truth[numbers]]
+    return numbers[np.argsort(-rise, kind="stable")].tolist()
 
 
 def _sentence(found: Sequence[Context], target: Target) -> tuple[int, int]:
@@ -752,7 +761,4 @@ def as_dict(outcomes: Mapping[str, Outcome]) -> dict[str, Any]:
 def steps_between(outcomes: Mapping[str, Outcome]) -> dict[str, dict[str, Estimate]]:
     """For neighbours in the order of tasks, by how many layers the second comes later: ``expected`` (paired over documents)."""
     names = list(outcomes)
-    return {
-        f"{a} to {b}": {"expected": outcomes[b].expected - outcomes[a].expected}
-        for a, b in zip(names, names[1:], strict=False)
-    }
+    return {f"{a} to {b}": {"expected": outcomes[b].expected - outcomes[a].expected} for a, b in pairwise(names)}
