@@ -53,6 +53,20 @@ WRONG = [
         "opposite sign cancel",
     ),
     ("gradient_per_example", lambda b: np.mean([np.abs(len(x) * x).mean(0) for x in b], axis=0), "mean of batches"),
+    ("expected_layer", lambda s: (np.diff(s) * np.arange(len(s) - 1)).sum() / (s[-1] - s[0]), "counts layers from 0"),
+    ("expected_layer", lambda s: (np.diff(s) * np.arange(1, len(s))).sum(), "divided by their sum"),
+    ("expected_layer", lambda s: (s * np.arange(len(s))).sum() / s.sum(), "weights the layers by the scores"),
+    (
+        "mixture",
+        lambda s, a, g, t: g * (np.exp(a) / np.exp(a).sum())[: t + 1] @ s[: t + 1],
+        "cut before|sum to 1|gamma times",
+    ),
+    ("mixture", lambda s, a, g, t: np.exp(a[: t + 1]) / np.exp(a[: t + 1]).sum() @ s[: t + 1], "gamma is missing"),
+    ("mixture", lambda s, a, g, t: g * s[: t + 1].mean(0), "uniform mixture"),
+    ("letters", lambda w: sum(c.isalpha() for c in w), "wrap the number"),
+    ("letters", lambda w: str(min(len(w), 10)), "do not count"),
+    ("letters", lambda w: str(sum(c.isalpha() for c in w)), "from ten on"),
+    ("letters", lambda w: "0", "it should be"),
 ]
 
 
