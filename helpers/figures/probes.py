@@ -1,6 +1,7 @@
 """Probes of the layers: where scores are gained, how layers are mixed, single cases layer by layer."""
 
 from collections.abc import Mapping, Sequence
+from textwrap import fill
 from typing import Any
 
 import numpy as np
@@ -143,7 +144,7 @@ def cases_by_layer(cases: Sequence[Any], *, title: str = "") -> Figure:
     for ax in np.atleast_2d(axes)[:, 0]:
         ax.set_ylabel("probability")
     if title:
-        figure.suptitle(title, fontsize=9.5, x=0.01, ha="left")
+        figure.suptitle(fill(title, 100), fontsize=9.5, x=0.01, ha="left")
     return figure
 
 
