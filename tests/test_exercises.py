@@ -66,6 +66,20 @@ WRONG = [
     ("deal_anew", lambda n, g: g.permutation(n.ravel()).reshape(n.shape), "from layer to layer"),
     ("deal_anew", lambda n, g: n, "hardly any different"),
     ("deal_anew", lambda n, g: np.stack([g.permutation(x) for x in n.T]).T, "from layer to layer"),
+    ("expected_layer", lambda s: (np.diff(s) * np.arange(len(s) - 1)).sum() / (s[-1] - s[0]), "counts layers from 0"),
+    ("expected_layer", lambda s: (np.diff(s) * np.arange(1, len(s))).sum(), "divided by their sum"),
+    ("expected_layer", lambda s: (s * np.arange(len(s))).sum() / s.sum(), "weights the layers by the scores"),
+    (
+        "mixture",
+        lambda s, a, g, t: g * (np.exp(a) / np.exp(a).sum())[: t + 1] @ s[: t + 1],
+        "cut before|sum to 1|gamma times",
+    ),
+    ("mixture", lambda s, a, g, t: np.exp(a[: t + 1]) / np.exp(a[: t + 1]).sum() @ s[: t + 1], "gamma is missing"),
+    ("mixture", lambda s, a, g, t: g * s[: t + 1].mean(0), "uniform mixture"),
+    ("letters", lambda w: sum(c.isalpha() for c in w), "wrap the number"),
+    ("letters", lambda w: str(min(len(w), 10)), "do not count"),
+    ("letters", lambda w: str(sum(c.isalpha() for c in w)), "from ten on"),
+    ("letters", lambda w: "0", "it should be"),
 ]
 
 

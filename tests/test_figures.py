@@ -562,3 +562,60 @@ def test_readings_have_a_marker_each():
     ]
     assert np.allclose(drawn, [0, -10, -20, -30])
     assert [t.get_text() for t in figure.legends[0].get_texts()] == names
+
+
+# ------------------------------------------------------------------ chapter 12
+
+
+def layer_estimate(*values):
+    value = np.array(values, float)
+    return Estimate(value, value - 0.1, value + 0.1, np.empty((0, *value.shape)))
+
+
+def test_layers_of_tasks_has_two_bars_a_task_or_says_why_not():
+    rows = {
+        "tag": (layer_estimate(2.5)[0], layer_estimate(1.5)[0]),
+        "coreference": (layer_estimate(3.0)[0], None),
+    }
+    ax = figures.layers_of_tasks(rows, layers=6).axes[0]
+    widths = sorted(round(float(np.ravel(p.get_width())[0]), 3) for p in ax.patches)
+    assert widths[-3:] == [1.5, 2.5, 3.0] and "no certain gain" in [t.get_text() for t in ax.texts]
+    assert [t.get_text() for t in ax.get_yticklabels()] == list(rows) and ax.get_xlim()[0] == 0
+
+
+def test_weights_and_gains_share_the_layers():
+    weights, gains = np.array([[0.2, 0.5, 0.3], [0.4, 0.3, 0.3]]), layer_estimate(0.03, 0.01)
+    ax = figures.weights_and_gains({"tag": (weights, gains), "entity": (weights, gains)}).axes[0]
+    filled, outlined = ax.containers[:2]
+    assert [round(float(b.get_height()), 6) for b in filled] == [0.3, 0.4, 0.3]
+    assert [round(float(b.get_height()), 6) for b in outlined] == [0.75, 0.25], "shares of the gain"
+    assert [round(b.get_x() + b.get_width() / 2, 6) for b in outlined] == [1, 2]
+
+
+def test_prefix_scores_start_at_the_embeddings():
+    ours, control = layer_estimate(0.7, 0.8, 0.9), layer_estimate(0.7, 0.7, 0.7)
+    figure = figures.prefix_scores({"tag": (ours, control, {"majority": 0.2})}, names=("ours", "random"))
+    first, second, line = figure.axes[0].lines
+    assert first.get_xydata().tolist() == [[n, v] for n, v in enumerate(ours.value)]
+    assert second.get_ydata().tolist() == control.value.tolist() and line.get_ydata()[0] == 0.2
+    assert [t.get_text() for t in figure.legends[0].get_texts()] == ["ours", "random", "majority"]
+
+
+def test_cases_show_the_right_label_and_one_rival():
+    class Case:
+        task, words, label, rival = "entity", "a word " * 12, "person", "place"
+        right, wrong = np.array([0.2, 0.9]), np.array([0.7, 0.1])
+
+    figure = figures.cases_by_layer([Case(), Case(), Case()], title="A sentence.")
+    ax = figure.axes[0]
+    assert [[b.get_height() for b in c] for c in ax.containers] == [[0.2, 0.9], [0.7, 0.1]]
+    assert [t.get_text() for t in ax.get_legend().get_texts()] == ["person (right)", "place"]
+    assert ax.get_title().endswith("…") and [a.get_visible() for a in figure.axes] == [True, True, True, False]
+    assert figure.get_suptitle() == "A sentence."
+
+
+def test_label_changes_are_sorted_by_the_change():
+    ax = figures.label_changes({"det": (0.9, 0.9, 5), "obj": (0.2, 0.8, 7)}, xlabel="x", names=("a", "b")).axes[0]
+    assert [t.get_text() for t in ax.get_yticklabels()] == ["det (5)", "obj (7)"]
+    assert ax.collections[0].get_offsets().tolist() == [[0.9, 0], [0.2, 1]]
+    assert ax.collections[1].get_offsets().tolist() == [[0.9, 0], [0.8, 1]]

@@ -127,6 +127,7 @@ def test_every_chapter_runs_from_start_to_end(tmp_path):
         "distance_features",
         "divergence_map",
         "no_op",
+        "layer_semantics",
         "pattern_types",
         "probing_classifiers",
         "surface_patterns",

@@ -37,6 +37,7 @@ from helpers.figures.heads import (
 )
 from helpers.figures.look import COLOURS, HEAD_COLOURS, LABELS, MARKERS, head_name, panels, use
 from helpers.figures.patterns import grey_maps, marks, share_table, type_scatter, type_shares, types_and_changes
+from helpers.figures.probes import cases_by_layer, label_changes, layers_of_tasks, prefix_scores, weights_and_gains
 from helpers.figures.sinks import (
     CHANGE_LABELS,
     CHANGE_STYLES,
@@ -101,6 +102,7 @@ __all__ = [
     "attention_view",
     "bertviz",
     "bertviz_document",
+    "cases_by_layer",
     "closeness_by_layer",
     "coreference",
     "curves",
@@ -120,8 +122,10 @@ __all__ = [
     "heads_by_layer",
     "heatmap",
     "input_diagram",
+    "label_changes",
     "labelled_grid",
     "layer_colours",
+    "layers_of_tasks",
     "line_diagrams",
     "loss_changes",
     "map_quality",
@@ -131,6 +135,7 @@ __all__ = [
     "pair_matrices",
     "panels",
     "pointing",
+    "prefix_scores",
     "readings",
     "relation_maps",
     "retreats",
@@ -150,6 +155,7 @@ __all__ = [
     "vendored",
     "verdict_bars",
     "versus_control",
+    "weights_and_gains",
     "weights_and_gradient",
     "where_to",
     "without_frames",
