@@ -25,6 +25,7 @@ from helpers.figures.heads import (
     specialist_map,
     where_to,
 )
+from helpers.figures.keyphrases import ranked_heads, removal_curves, score_bars, shaded_text, signed_grids
 from helpers.figures.look import COLOURS, HEAD_COLOURS, LABELS, MARKERS, head_name, panels, use
 from helpers.figures.patterns import grey_maps, marks, share_table, type_scatter, type_shares, types_and_changes
 from helpers.figures.sinks import (
@@ -113,10 +114,15 @@ __all__ = [
     "pair_matrices",
     "panels",
     "pointing",
+    "ranked_heads",
     "relation_maps",
+    "removal_curves",
     "retreats",
     "row_pairs",
+    "score_bars",
+    "shaded_text",
     "share_table",
+    "signed_grids",
     "specialist_map",
     "type_examples",
     "type_grids",
