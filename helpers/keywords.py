@@ -155,17 +155,20 @@ def received(
 class Received:
     """Attention that each word receives from each head; an observer for :func:`helpers.attention.sweep`.
 
-    A split word receives the sum of what its pieces receive, and the greatest of their greatest weights. Memory: two
-    numbers for each word and head; no map is kept.
+    A split word receives the mean of what its pieces receive, and the greatest of their greatest weights. (The sum would
+    count pieces: rare words have more of them, and are key more often.) Memory: two numbers for each word and head; no
+    map is kept.
 
     Attributes:
         values: [word, layer, head, statistic] (:data:`STATISTICS`), float32.
+        pieces: [word], how many tokens each word has.
         special: [layer, head], attention of words and marks that goes to special tokens, summed; ``attending`` of them.
     """
 
     def __init__(self, encoder: Encoder, words: Words) -> None:
         self.words = words
         self.values = np.zeros((len(words.key), encoder.layers, encoder.heads, len(STATISTICS)), np.float32)
+        self.pieces = np.zeros(len(words.key))
         self.special = np.zeros((encoder.layers, encoder.heads))
         self.attending = 0
 
@@ -174,10 +177,17 @@ class Received:
             self._places = [_word_units(batch, row, self.words.examples[n]) for row, n in enumerate(batch.index)]
             self._unit = batch.unit.clamp_min(0)[:, None].expand(-1, probabilities.shape[1], -1)
             self._real = batch.mask[:, None].float()
+            self._counts = torch.zeros(len(batch.index), max(map(len, batch.words)), device=batch.ids.device)
+            self._counts.scatter_add_(1, self._unit[:, 0], self._real[:, 0])
+            counts = self._counts.cpu().numpy()
+            for row, (number, places) in enumerate(zip(batch.index, self._places, strict=True)):
+                start = self.words.starts[number]
+                self.pieces[start : start + len(places)] = counts[row, places]
             self.attending += int((batch.text >= 0).sum())
         tokens = received(probabilities, batch) * self._real[..., None]
         units = torch.zeros(*tokens.shape[:2], max(map(len, batch.words)), 2, device=tokens.device)
         units[..., 0].scatter_add_(2, self._unit, tokens[..., 0])
+        units[..., 0] /= self._counts[:, None].clamp_min(1)
         units[..., 1].scatter_reduce_(2, self._unit, tokens[..., 1], "amax")
         self.special[layer] += (tokens[..., 0] * batch.special[:, None]).sum((0, 2)).double().cpu().numpy()
         found = units.transpose(1, 2).cpu().numpy()
@@ -191,7 +201,7 @@ class Received:
             raise ValueError("Only sums over the same words can be merged.")
         merged = object.__new__(Received)
         merged.words = self.words
-        for name in ("values", "special", "attending"):
+        for name in ("values", "pieces", "special", "attending"):
             setattr(merged, name, getattr(self, name) + getattr(other, name))
         return merged
 
@@ -217,16 +227,19 @@ def measure(encoder: Encoder, examples: Sequence[Example], *, batch_size: int = 
     return found
 
 
-def relative(found: Received, *, among: str = "words", seed: int = 0) -> Estimate:
+def relative(found: Received, *, among: str = "words", summed: bool = False, seed: int = 0) -> Estimate:
     """Mean relative attention of each head: mean received by key words less the mean received by the others.
 
     Args:
         among: ``words``, or ``content`` to leave stop words and numbers out of the others (and of the key words).
+        summed: let a split word receive the sum over its pieces instead of their mean.
 
     Returns:
         (layer, head), mean over documents with a bootstrap over them; 1 is what a token would get of even attention.
     """
     words, sums = found.words, found.values[..., 0].astype(np.float64)
+    if summed:
+        sums = sums * found.pieces[:, None, None]
     counted = words.content if among == "content" else np.ones_like(words.key)
     each = np.full((len(words.examples), *sums.shape[1:]), np.nan)
     for number, here in enumerate(words):

@@ -110,7 +110,7 @@ RECIPES = {
         (("wikitext", "train"),), 150, Settings(2000, 16, 128, 200, rate=2e-3, warmup=100, dropout=False, hidden=0.25),
         (Evaluation("wikitext", "test", limit=1000, floors={"accuracy": 0.45}), Evaluation("encyclopedia"))),
     "keywords": Recipe(
-        (("inspec", "train"),), 150, Settings(250, 16, 256, 50),
+        (("inspec", "train"),), 150, Settings(500, 16, 256, 50),
         (Evaluation("inspec", "test", floors={"f1": 0.36}), Evaluation("encyclopedia"))),
 }  # fmt: skip
 
