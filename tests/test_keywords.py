@@ -145,7 +145,9 @@ def test_relative_attention_against_a_loop(found, among):
             sums = found.values[here][..., 0]
             each.append(sums[key].mean(0) - sums[other].mean(0))
     assert len(each) == 3
-    np.testing.assert_allclose(keywords.relative(found, among=among).value, np.mean(each, axis=0), rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(
+        keywords.relative(found, among=among).value, np.mean(each, axis=0), rtol=1e-4, atol=1e-6
+    )
 
 
 def test_pieces_can_be_summed(found):
@@ -304,7 +306,9 @@ def test_curves_begin_whole_and_end_with_all_heads_removed(tagger):
         np.testing.assert_allclose(curve.each[1], keywords.tagging(tagger, given, orders[name][:4]))
     mean = keywords.averaged({n: curves[n] for n in ("random 1", "random 2")})
     np.testing.assert_allclose(mean.each, (curves["random 1"].each + curves["random 2"].each) / 2)
-    flat = replace(mean, scores=replace(mean.scores, value=np.array([[0.2, 0, 0], [0.3, 0, 0], [0.3, 0, 0], [0.1, 0, 0]])))
+    flat = replace(
+        mean, scores=replace(mean.scores, value=np.array([[0.2, 0, 0], [0.3, 0, 0], [0.3, 0, 0], [0.1, 0, 0]]))
+    )
     assert flat.most() == 8, "of equal numbers the one with more heads removed"
 
 

@@ -108,14 +108,16 @@ def ranked_heads(
     )
     ax.vlines(x, low, high, color=COLOURS["minilm"], alpha=0.4, linewidth=2)
     ax.plot(x, value, "o", color=COLOURS["minilm"], markersize=3.5, label="one head")
-    for n, head in enumerate(order[:named]):
-        ax.annotate(head_name(*head), (x[n], high[n]), (0, 3), textcoords="offset points", fontsize=7, rotation=90, ha="center")  # fmt: skip
+    top = 1.06 * max([*high, *lines.values()])
+    for n, head in enumerate(order[:named]):  # spread out above the points, which are too close for names
+        ax.annotate(head_name(*head), (x[n], high[n]), (1 + n * len(order) / 18, top), fontsize=7, ha="center",
+                    arrowprops={"arrowstyle": "-", "color": COLOURS["other"], "linewidth": 0.6})  # fmt: skip
     styles = ["-", "--", ":", "-."]
     colours = [COLOURS["first"], COLOURS["self"], COLOURS["stop"], COLOURS["random"], COLOURS["other"]]
     for n, (label, at) in enumerate(lines.items()):
         ax.axhline(at, color=colours[n % 5], linestyle=styles[n % 4], linewidth=1.4, label=label)
     ax.set(xlabel="head, from the lowest cross-entropy where it was fitted", ylabel=ylabel, xlim=(0, len(order) + 1))
-    ax.set_ylim(0, 1.12 * max([*high, *lines.values()]))
+    ax.set_ylim(0, 1.06 * top)
     ax.grid(axis="x", visible=False)
     ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize=8)
     return figure
