@@ -11,7 +11,7 @@ from hypothesis.extra.numpy import arrays
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import average_precision_score
 
-from helpers import adapters, attention, encoders, keywords, phrases, results, tasks, tokens
+from helpers import adapters, attention, keywords, phrases, tasks, tokens
 from helpers.keywords import Received, Words
 from helpers.tasks import Example
 
