@@ -153,7 +153,7 @@ def corpora(data: str | None, quick: bool) -> None:
 
 
 @main.command()
-@click.argument("task", type=click.Choice(["mlm", "qa", "paraphrase", "entailment", "rte"]))
+@click.argument("task", type=click.Choice(["mlm", "qa", "paraphrase", "entailment", "rte", "keywords"]))
 @click.option(
     "--model", default="minilm", show_default=True, help="The encoder to adapt: a short name, a folder, a hub id."
 )
@@ -180,7 +180,7 @@ def train(task: str, model: str, data: str | None, to: Path | None, minutes: flo
     """Train an adapter (LoRA and a head) that lets an encoder do TASK.
 
     mlm: restore masked words (WikiText); qa: find answers in a text (SQuADShifts); paraphrase (MRPC); entailment: three
-    classes (MNLI, SNLI); rte: two classes. The corpora are looked for as 'python -m helpers corpora' shows. A run that was
+    classes (MNLI, SNLI); rte: two classes; keywords: tag the words of keyphrases (Inspec). The corpora are looked for as 'python -m helpers corpora' shows. A run that was
     interrupted, even killed, goes on from its last checkpoint when the same command is given again, and ends with the same
     weights. Afterwards encoders.load(MODEL, task=TASK) has the adapter in it.
     """

@@ -21,6 +21,7 @@ from transformers import (
     AutoModelForMaskedLM,
     AutoModelForQuestionAnswering,
     AutoModelForSequenceClassification,
+    AutoModelForTokenClassification,
     PreTrainedModel,
 )
 from transformers.modeling_outputs import BaseModelOutput, BaseModelOutputWithPooling
@@ -34,11 +35,17 @@ LABELS: dict[str, tuple[str, ...]] = {
     "paraphrase": ("not_paraphrase", "paraphrase"),
     "entailment": ("entailment", "neutral", "contradiction"),
     "rte": ("entailment", "not_entailment"),
+    "keywords": ("outside", "begin", "inside"),
 }
 """The tasks, and what the last dimension of their logits stands for (mlm: the vocabulary)."""
 
-HUB_HEADS = {"mlm": AutoModelForMaskedLM, "qa": AutoModelForQuestionAnswering}
-SYNONYMS = {"equivalent": "paraphrase", "not_equivalent": "not_paraphrase"}
+HUB_HEADS = {
+    "mlm": AutoModelForMaskedLM,
+    "qa": AutoModelForQuestionAnswering,
+    "keywords": AutoModelForTokenClassification,
+}
+SYNONYMS = {"equivalent": "paraphrase", "not_equivalent": "not_paraphrase",
+            "o": "outside", "b": "begin", "i": "inside", "b-key": "begin", "i-key": "inside"}  # fmt: skip
 FORMAT = 1
 FROM_FOLDER = {"attn_implementation": "eager", "use_safetensors": True, "local_files_only": True, "trust_remote_code": False,
                "dtype": torch.float32}  # fmt: skip
@@ -64,7 +71,8 @@ class Head(nn.Module):
     """``head(hidden, batch) -> logits``.
 
     ``hidden`` [batch, length, width] is the encoder's last layer. The logits are [batch, length, vocabulary] for
-    ``mlm``, [batch, length, start or end] for ``qa``, and [batch, class] for pairs of sentences.
+    ``mlm``, [batch, length, start or end] for ``qa``, [batch, length, class] for ``keywords``, and [batch, class] for
+    pairs of sentences.
 
     Attributes:
         task: a key of :data:`LABELS`.
@@ -113,6 +121,18 @@ class Spans(Head):
         return self.out(hidden)
 
 
+class TokenClasses(Head):
+    """One linear map: how much each token looks like one outside, at the beginning of, or inside a keyphrase."""
+
+    def __init__(self, model: PreTrainedModel, task: str = "keywords") -> None:
+        super().__init__(task)
+        self.dropout = nn.Dropout(getattr(model.config, "hidden_dropout_prob", 0.1))
+        self.out = nn.Linear(model.config.hidden_size, len(self.labels))
+
+    def forward(self, hidden: Tensor, batch: Inputs | None = None) -> Tensor:
+        return self.out(self.dropout(hidden))
+
+
 class PairClasses(Head):
     """Compares the mean vectors u and v of the two texts: a small network on u, v, their distance and their product.
 
@@ -142,7 +162,8 @@ class HubHead(Head):
     """
 
     def __init__(self, model: PreTrainedModel, task: str, labels: tuple[str, ...]) -> None:
-        super().__init__(task, labels)
+        super().__init__(task, LABELS[task] if task == "keywords" else labels)
+        self.columns = [labels.index(name) for name in self.labels]
         encoder = getattr(model, model.base_model_prefix)
         setattr(model, model.base_model_prefix, _StandIn(encoder))
         self.model = model.eval().requires_grad_(False)
@@ -154,6 +175,8 @@ class HubHead(Head):
             output = self.model(**batch.inputs)
         finally:
             stand_in.hidden = None
+        if self.task == "keywords":
+            return output.logits[..., self.columns]
         return torch.stack([output.start_logits, output.end_logits], -1) if self.task == "qa" else output.logits
 
 
@@ -180,7 +203,7 @@ def new_head(model: PreTrainedModel, task: str) -> Head:
     """An untrained head of the book's own kind."""
     if task not in LABELS:
         raise AdapterError(f"There is no task {task!r}. The tasks are {', '.join(LABELS)}.")
-    return {"mlm": MaskedWords, "qa": Spans}.get(task, PairClasses)(model, task)
+    return {"mlm": MaskedWords, "qa": Spans, "keywords": TokenClasses}.get(task, PairClasses)(model, task)
 
 
 # ---------------------------------------------------------------------------------------- adapters
@@ -298,7 +321,7 @@ def load_with_head(folder: Path, task: str, *, name: str) -> tuple[PreTrainedMod
         raise AdapterError(f"{name!r} can have no head for {task!r}: {str(error).splitlines()[0]} {advice}") from None
     if missing := sorted(report["missing_keys"]):
         raise AdapterError(f"{name!r} has no head for {task!r} (no {', '.join(missing[:3])}). {advice}")
-    labels = LABELS[task] if task in HUB_HEADS else _labels(model, task, name)
+    labels = LABELS[task] if task in ("mlm", "qa") else _labels(model, task, name)
     encoder = getattr(model, model.base_model_prefix)
     return encoder, HubHead(model, task, labels)
 

@@ -192,7 +192,7 @@ def load(name: str = "minilm", *, task: str | None = None, device: str = "auto",
             folder, a Hugging Face hub id, or any of these followed by ``@random``: the same architecture
             with word and absolute position embeddings kept and every other weight drawn anew from the
             model's own initialisation (the control of Clark et al. 2019, section 5).
-        task: ``mlm``, ``qa``, ``paraphrase``, ``entailment`` or ``rte``, or the folder of an adapter. The model's adapter
+        task: ``mlm``, ``qa``, ``paraphrase``, ``entailment``, ``rte`` or ``keywords``, or the folder of an adapter. The model's adapter
             in ``data/adapters`` is merged and its head goes with the encoder; a model without one must be a
             checkpoint that brings the head itself.
         device: ``auto`` (cuda, else mps, else cpu) or a torch device.

@@ -19,12 +19,12 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torchmetrics.functional.text import squad
 from tqdm import tqdm
 
-from helpers import corpora, tokens
+from helpers import corpora, phrases, tokens
 from helpers.adapters import LABELS, AdapterError
 from helpers.encoders import Encoder
 from helpers.tokens import Batch
@@ -34,7 +34,7 @@ IGNORED = -100
 MASKED, SHOWN_AS_MASK, SHOWN_AS_ANOTHER = 0.15, 0.8, 0.1  # BERT's rule, Devlin et al. 2019, section 3.1
 LONGEST_ANSWER = 30  # tokens
 STRIDE = 64  # tokens that two consecutive windows of a long context share
-MAX_LENGTH = {"mlm": 256, "qa": 384, "paraphrase": 256, "entailment": 256, "rte": 384}
+MAX_LENGTH = {"mlm": 256, "qa": 384, "paraphrase": 256, "entailment": 256, "rte": 384, "keywords": 384}
 """Tokens of an input when scoring, special ones included."""
 
 
@@ -46,9 +46,10 @@ class Example:
         task: a key of :data:`helpers.adapters.LABELS`.
         id: of the question, pair or segment.
         document: number of the article or source it is from, the unit that intervals resample.
-        texts: two paragraphs (mlm), question and context (qa), or the two sentences of a pair.
+        texts: two paragraphs (mlm), question and context (qa), title and text (keywords), or the two sentences of a pair.
         label: the class (pairs only).
         answers: of the question (qa only).
+        keyphrases: of the text (keywords only).
     """
 
     task: str
@@ -57,6 +58,12 @@ class Example:
     texts: tuple[str, str]
     label: str = ""
     answers: tuple[corpora.Answer, ...] = ()
+    keyphrases: tuple[str, ...] = ()
+
+    @property
+    def spelled(self) -> phrases.Spelled:
+        """Title and text as words and marks."""
+        return phrases.spell("\n".join(self.texts))
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,10 +73,13 @@ class Scores:
     Attributes:
         task: what was scored.
         values: name -> [example]. mlm: ``accuracy`` (share of the masked tokens restored), ``loss``; qa: ``f1``, ``em``
-            (0 or 1); pairs: ``accuracy`` (0 or 1), ``loss``. The first is the one to quote.
+            (0 or 1); pairs: ``accuracy`` (0 or 1), ``loss``; keywords: ``f1`` (of the set of phrases, against those
+            keyphrases that stand in what was read of the text), ``f1_all`` (against all), ``loss``. The first is the one
+            to quote.
         weights: [example], what a mean weighs each with: the number of masked tokens (mlm), else 1.
         documents: [example], the unit to resample.
-        predictions: the answer's text (qa), the class (pairs); empty strings for mlm.
+        predictions: the answer's text (qa), the class (pairs), phrases with semicolons between them (keywords); empty
+            strings for mlm.
     """
 
     task: str
@@ -103,7 +113,7 @@ def examples(
     """  # fmt: skip
     if task not in LABELS:
         raise AdapterError(f"There is no task {task!r}. The tasks are {', '.join(LABELS)}.")
-    found = {"mlm": _segments, "qa": _questions}.get(task, _pairs)(task, corpus, split)
+    found = {"mlm": _segments, "qa": _questions, "keywords": _keyed}.get(task, _pairs)(task, corpus, split)
     if limit is None or limit >= len(found):
         return found
     chosen = np.random.default_rng(seed).choice(len(found), size=limit, replace=False)
@@ -119,6 +129,11 @@ def _questions(task: str, corpus: str, split: str | None) -> list[Example]:
     found = corpora.questions(corpus, split)
     number = {d: n for n, d in enumerate(dict.fromkeys(q.document for q in found))}
     return [Example(task, q.id, number[q.document], (q.question, q.context), answers=q.answers) for q in found]
+
+
+def _keyed(task: str, corpus: str, split: str | None) -> list[Example]:
+    found = corpora.keyphrases(corpus, split)
+    return [Example(task, k.id, n, (k.title, k.text), keyphrases=k.keyphrases) for n, k in enumerate(found)]
 
 
 def _pairs(task: str, corpus: str, split: str | None) -> list[Example]:
@@ -155,7 +170,8 @@ class Asked:
     Attributes:
         batch: the inputs. ``batch.index`` numbers the rows' *inputs*; ``example`` says whose they are.
         targets: mlm: [batch, length], the token that was there, :data:`IGNORED` where nothing is asked; qa:
-            [batch, 2], first and last token of the answer, :data:`IGNORED` in a window without it; pairs: [batch].
+            [batch, 2], first and last token of the answer, :data:`IGNORED` in a window without it; keywords: [batch,
+            length], the class of each word at its first piece, :data:`IGNORED` elsewhere; pairs: [batch].
         example: for each row, the number of its example.
         spans: for qa, where each token of the context lies in it, in characters: one array [token, 2] a row.
     """
@@ -214,12 +230,19 @@ def batches(
     for batch in source:
         if task == "mlm":
             yield masked(encoder, batch, [(seed, n) for n in batch.index])
+        elif task == "keywords":
+            yield tagged(batch, examples)
         else:
             yield Asked(batch, classes([examples[n - first] for n in batch.index]).to(encoder.device), batch.index)
 
 
-def texts_of(encoder: Encoder, example: Example) -> tuple[str, str]:
-    """WikiText's ``<unk>`` is the tokenizer's unknown token, which is never asked about."""
+def texts_of(encoder: Encoder, example: Example) -> tuple[str, str] | list[str]:
+    """What the encoder is given: two texts, or for keywords the words and marks of title and text.
+
+    WikiText's ``<unk>`` is the tokenizer's unknown token, which is never asked about.
+    """
+    if example.task == "keywords":
+        return list(example.spelled.units)
     first, second = (t.replace("<unk>", str(encoder.tokenizer.unk_token)) for t in example.texts)
     return (first, second) if example.task == "mlm" else example.texts
 
@@ -227,6 +250,27 @@ def texts_of(encoder: Encoder, example: Example) -> tuple[str, str]:
 def classes(given: Sequence[Example]) -> Int[Tensor, "batch"]:
     """The pairs' classes as numbers, in the order of :data:`helpers.adapters.LABELS`."""
     return torch.tensor([LABELS[e.task].index(e.label) for e in given])
+
+
+def first_pieces(batch: Batch) -> Bool[Tensor, "batch length"]:
+    """True at the first piece of each word or mark of the given texts."""
+    before = torch.nn.functional.pad(batch.unit, (1, 0), value=-1)[:, :-1]
+    return (batch.text >= 0) & (batch.unit != before)
+
+
+def tagged(batch: Batch, examples: Sequence[Example]) -> Asked:
+    """The class of each word of each row (:func:`helpers.phrases.tags`), at its first piece.
+
+    Args:
+        examples: those that ``batch.index`` numbers.
+    """
+    targets = torch.full_like(batch.ids, IGNORED)
+    for row, first in enumerate(first_pieces(batch)):
+        example = examples[batch.index[row]]
+        wanted = torch.full((len(example.spelled.units),), IGNORED)
+        wanted[list(example.spelled.places)] = torch.tensor(phrases.tags(example.spelled, example.keyphrases))
+        targets[row, first] = wanted[: int(first.sum())].to(targets)
+    return Asked(batch, targets, batch.index)
 
 
 def masked(encoder: Encoder, batch: Batch, keys: Sequence[tuple[int, ...]], share: float = MASKED) -> Asked:
@@ -331,7 +375,7 @@ def losses(encoder: Encoder, asked: Asked) -> Float[Tensor, "batch"]:
     """Cross-entropy of each row, in nats, with gradients where the encoder's parameters or editors have them.
 
     mlm: mean over the hidden tokens; qa: mean of start and end, among the tokens of the context (0 in a window
-    without the answer); pairs: of the class.
+    without the answer); keywords: mean over the words; pairs: of the class.
     """
     if encoder.task == "mlm":
         hidden = encoder.model(**asked.batch.inputs).last_hidden_state
@@ -341,7 +385,7 @@ def losses(encoder: Encoder, asked: Asked) -> Float[Tensor, "batch"]:
 
 def losses_of(task: str, logits: Tensor, asked: Asked) -> Float[Tensor, "batch"]:
     """The same, from the logits."""
-    if task == "mlm":
+    if task in ("mlm", "keywords"):
         per = torch.nn.functional.cross_entropy(logits.flatten(0, 1), asked.targets.flatten(), reduction="none")
         there = asked.targets != IGNORED
         return per.view_as(asked.targets).sum(-1) / there.sum(-1).clamp_min(1)
@@ -393,7 +437,9 @@ def score(
                            f"Load it with task={task!r}.")  # fmt: skip
     found = batches(encoder, examples, batch_size=batch_size, max_length=max_length, seed=seed)
     rounds = tqdm(found, desc=f"scoring {task}", unit=" batches", leave=False, disable=not progress)
-    count: Callable[..., Scores] = {"mlm": _score_masked, "qa": _score_spans}.get(task, _score_classes)
+    count: Callable[..., Scores] = {"mlm": _score_masked, "qa": _score_spans, "keywords": _score_tags}.get(
+        task, _score_classes
+    )
     return count(encoder, examples, rounds)
 
 
@@ -446,6 +492,24 @@ def _score_spans(encoder: Encoder, examples: Sequence[Example], rounds: Iterable
     return _scores(examples, {"f1": f1, "em": em}, predictions)
 
 
+def _score_tags(encoder: Encoder, examples: Sequence[Example], rounds: Iterable) -> Scores:
+    f1, f1_all, loss = (np.zeros(len(examples)) for _ in range(3))
+    predictions = [""] * len(examples)
+    for asked in rounds:
+        logits = encoder.logits(asked.batch)
+        loss[list(asked.example)] = losses_of("keywords", logits, asked).double().cpu().numpy()
+        best = logits.argmax(-1).cpu()
+        for row, number in enumerate(asked.example):
+            spelled, wanted = examples[number].spelled, examples[number].keyphrases
+            found = best[row, (asked.targets[row] != IGNORED).cpu()].tolist()
+            said = phrases.tagged(spelled, found)
+            right = [p for p, at in phrases.locate(spelled, wanted).items() if at[0] + len(p.split()) <= len(found)]
+            f1[number] = phrases.f1(said, right)
+            f1_all[number] = phrases.f1(said, filter(None, map(phrases.normal, wanted)))
+            predictions[number] = "; ".join(said)
+    return _scores(examples, {"f1": f1, "f1_all": f1_all, "loss": loss}, predictions)
+
+
 def best_span(logits: Float[np.ndarray, "token 2"]) -> tuple[float, int, int]:
     """The span of at most 30 tokens with the greatest sum of its start and end logits: (sum, first, last)."""
     total = logits[:, 0, None] + logits[None, :, 1]
@@ -479,10 +543,10 @@ def _scores(
 def majority(examples: Sequence[Example]) -> float:
     """Accuracy of always giving the most frequent class (pairs), or the most frequent token of the text (mlm): the simple baseline.
 
-    For mlm it is the share of the most frequent lower-case word; for qa there is none and the answer is NaN.
+    For mlm it is the share of the most frequent lower-case word; for qa and keywords there is none and the answer is NaN.
     """
     task = examples[0].task
-    if task == "qa":
+    if task in ("qa", "keywords"):
         return float("nan")
     if task == "mlm":
         counted = Counter(w.lower() for e in examples for w in e.texts[0].split())

@@ -81,7 +81,7 @@ class Recipe:
 
     Attributes:
         train: corpora and splits to train on.
-        dev: size of the development part, taken from the training data (mlm: from WikiText's own).
+        dev: size of the development part, taken from the training data (mlm, keywords: from the corpus's own).
         evaluations: what the card reports; never trained on and never used to choose anything.
     """
 
@@ -109,6 +109,9 @@ RECIPES = {
     "mlm": Recipe(
         (("wikitext", "train"),), 150, Settings(2000, 16, 128, 200, rate=2e-3, warmup=100, dropout=False, hidden=0.25),
         (Evaluation("wikitext", "test", limit=1000, floors={"accuracy": 0.45}), Evaluation("encyclopedia"))),
+    "keywords": Recipe(
+        (("inspec", "train"),), 150, Settings(500, 16, 256, 50),
+        (Evaluation("inspec", "test", floors={"f1": 0.36}), Evaluation("encyclopedia"))),
 }  # fmt: skip
 
 
@@ -133,14 +136,15 @@ class Parts:
 def parts(task: str, recipe: Recipe, seed: int) -> Parts:
     """Read a recipe's data and set the development part aside.
 
-    Pairs are held out at random; questions by whole articles of the first corpus; ``mlm`` uses the corpus's own part.
+    Pairs are held out at random; questions by whole articles of the first corpus; ``mlm`` and ``keywords`` use the
+    corpus's own part.
 
     Raises:
         helpers.corpora.CorpusError: when a corpus is not here.
     """
     read = [tasks.examples(task, name, split) for name, split in recipe.train]
     random = np.random.default_rng([seed, 1])
-    if task == "mlm":
+    if task in ("mlm", "keywords"):
         name = recipe.train[0][0]
         return Parts(tuple(read[0]), tuple(tasks.examples(task, name, "dev", limit=recipe.dev, seed=seed)))
     if task == "qa":
@@ -195,6 +199,8 @@ class Course:
             return tasks.masked(
                 self.encoder, batch, [(self.settings.seed, 4, step, n) for n in batch.index], self.settings.hidden
             )
+        if task == "keywords":
+            return tasks.tagged(batch, chosen)
         return Asked(batch, tasks.classes(chosen).to(self.encoder.device), batch.index)
 
     def _order(self, epoch: int) -> list[list[int]]:
@@ -706,7 +712,7 @@ def summary(folder: Path) -> list[str]:
 
 
 NAMES = {"mlm": "masked words", "qa": "extractive question answering", "paraphrase": "paraphrase or not",
-         "entailment": "entailment, neutral or contradiction", "rte": "entailment or not"}  # fmt: skip
+         "entailment": "entailment, neutral or contradiction", "rte": "entailment or not", "keywords": "keyphrases"}  # fmt: skip
 BOOK_TIER = "encyclopedia"
 
 

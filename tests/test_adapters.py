@@ -13,6 +13,7 @@ from transformers import (
     AutoModelForMaskedLM,
     AutoModelForQuestionAnswering,
     AutoModelForSequenceClassification,
+    AutoModelForTokenClassification,
 )
 
 from helpers import adapters, attention, encoders, places, tasks, tokens, training
@@ -112,7 +113,9 @@ def test_shapes_and_gradients_of_each_head(small_encoder, task):
     gate = torch.ones(encoder.heads, 1, 1, requires_grad=True)
     with attention.tap(encoder, edit=lambda layer, probabilities: probabilities * gate):
         logits = encoder.logits(batch)
-    expected = {"mlm": (size, length, 30522), "qa": (size, length, 2)}.get(task, (size, len(adapters.LABELS[task])))
+    expected = {"mlm": (size, length, 30522), "qa": (size, length, 2), "keywords": (size, length, 3)}.get(
+        task, (size, len(adapters.LABELS[task]))
+    )
     assert logits.shape == expected and encoder.task == task
     logits.square().sum().backward()
     assert gate.grad.abs().min() > 0, "gradients reach the attention through head and encoder"
@@ -145,7 +148,31 @@ def test_the_pair_head_ignores_padding_and_special_tokens(small_encoder):
     torch.testing.assert_close(encoder.head(hidden, batch)[0], by_hand, rtol=1e-4, atol=1e-5)
 
 
+def test_the_head_for_keyphrases_works_position_by_position(small_encoder):
+    encoder = small_encoder("bert")
+    head = adapters.new_head(encoder.model, "keywords").eval()
+    hidden = torch.randn(2, 5, 32)
+    torch.testing.assert_close(head(hidden), hidden @ head.out.weight.T + head.out.bias)
+    assert head.labels == ("outside", "begin", "inside")
+
+
 # ---------------------------------------------------------------------------------------- checkpoints with a head
+
+
+def test_a_token_classifier_brings_its_classes_in_the_books_order(tmp_path, minilm):
+    names = {0: "B-KEY", 1: "I-KEY", 2: "O"}
+    config = AutoConfig.for_model(
+        "bert", **SMALL, num_labels=3, id2label=names, label2id={n: i for i, n in names.items()}
+    )
+    torch.manual_seed(0)
+    theirs = AutoModelForTokenClassification.from_config(config).eval()
+    theirs.save_pretrained(tmp_path / "theirs")
+    minilm.tokenizer.save_pretrained(tmp_path / "theirs")
+    encoder = encoders.load(str(tmp_path / "theirs"), task="keywords", device="cpu")
+    batch = tokens.encode(encoder, PAIRS)
+    expected = theirs(**batch.inputs).logits[..., [2, 0, 1]]
+    torch.testing.assert_close(encoder.logits(batch), expected, rtol=1e-4, atol=1e-5)
+    assert encoder.head.labels == adapters.LABELS["keywords"]
 
 
 KINDS = {"mlm": AutoModelForMaskedLM, "qa": AutoModelForQuestionAnswering, "rte": AutoModelForSequenceClassification,

@@ -8,6 +8,20 @@ import pytest
 from helpers import exercises
 
 WRONG = [
+    ("attention_received", lambda w, s: w.sum(0), "leave their rows out"),
+    ("attention_received", lambda w, s: w[:, ~s].sum(1), "stands in its column"),
+    ("received_without_special", lambda w, s: w[~s][:, ~s].sum(0), "do not sum to 1 any more"),
+    ("received_without_special", lambda w, s: w[~s].sum(0), "shape|rescale"),
+    (
+        "average_precision",
+        lambda s, k: ((h := k[np.argsort(s)]).cumsum() / np.arange(1, 13))[h].mean(),
+        "highest comes first",
+    ),
+    (
+        "average_precision",
+        lambda s, k: (k[np.argsort(-s)].cumsum() / np.arange(1, 13)).mean(),
+        "only the ranks of key words",
+    ),
     ("softmax", lambda s: np.exp(s) / np.exp(s).sum(), "check the axis"),
     ("softmax", lambda s: np.exp(s) / np.exp(s).sum(-1, keepdims=True), "overflows"),
     ("softmax", lambda s: None, "returns None"),

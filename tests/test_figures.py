@@ -619,3 +619,57 @@ def test_label_changes_are_sorted_by_the_change():
     assert [t.get_text() for t in ax.get_yticklabels()] == ["det (5)", "obj (7)"]
     assert ax.collections[0].get_offsets().tolist() == [[0.9, 0], [0.2, 1]]
     assert ax.collections[1].get_offsets().tolist() == [[0.9, 0], [0.8, 1]]
+
+
+# ---------------------------------------------------------------------------------------- chapter 13
+
+
+def test_shaded_text_prints_every_unit_and_underlines_key_words():
+    units, places = ("Water", "-", "ice", "melts", "."), (0, 2, 3)
+    values = np.array([0.1, 2.0, 0.5])
+    figure = figures.shaded_text({"one": values, "two": values[::-1]}, units, places, [True, True, False])
+    for ax in figure.axes:
+        assert [t.get_text() for t in ax.texts] == list(units)
+        assert [t.get_weight() for t in ax.texts] == ["bold", "normal", "bold", "normal", "normal"]
+        assert len(ax.lines) == 2 and len(ax.patches) == 3, "underlined key words; marks have no shade"
+    dark = [sum(p.get_facecolor()[:3]) for p in figure.axes[0].patches]
+    assert dark[1] < dark[2] < dark[0], "more attention is darker"
+
+
+def test_signed_grids_share_a_scale_around_zero():
+    rng = np.random.default_rng(0)
+    grids = {"a": rng.normal(size=(3, 4)), "b": 3 * rng.normal(size=(3, 4))}
+    figure = figures.signed_grids(grids, bar="change", certain={n: g > 0 for n, g in grids.items()})
+    limits = {ax.images[0].get_clim() for ax in figure.axes[:2]}
+    assert len(limits) == 1 and (low := limits.pop())[0] == -low[1]
+    for ax, values in zip(figure.axes, grids.values(), strict=False):
+        assert ax.images[0].get_array().shape == (4, 3) and ax.get_xlabel() == "layer"
+        assert len(ax.lines[0].get_xdata()) == (values > 0).sum()
+
+
+def test_ranked_heads_are_in_order_and_named():
+    value = np.arange(6.0).reshape(2, 3) / 10
+    estimate = Estimate(value, value - 0.05, value + 0.05, np.empty((0, 2, 3)))
+    order = [(1, 2), (0, 0), (1, 0), (0, 1), (0, 2), (1, 1)]
+    figure = figures.ranked_heads(estimate, order, {"chance": 0.06}, named=2, ylabel="AP")
+    ax = figure.axes[0]
+    np.testing.assert_allclose(ax.lines[0].get_ydata(), [value[h] for h in order])
+    assert [t.get_text() for t in ax.texts] == ["2-3", "1-1"]
+    assert "chance" in [t.get_text() for t in ax.get_legend().get_texts()]
+
+
+def test_score_bars_show_every_method_and_kind():
+    one = Estimate(np.float64(0.4), np.float64(0.3), np.float64(0.5), np.empty(0))
+    figure = figures.score_bars({"a": {"x": one, "y": one}, "b": {"x": one, "y": one}}, xlabel="F1")
+    ax = figure.axes[0]
+    assert len(ax.patches) == 4 and all(p.get_width() == 0.4 for p in ax.patches) and len(ax.lines) == 4
+    assert [t.get_text() for t in ax.get_yticklabels()] == ["a", "b"]
+
+
+def test_removal_curves_draw_orders_and_the_range_of_random_ones():
+    line = Estimate(np.array([0.5, 0.4, 0.0]), np.array([0.4, 0.3, 0.0]), np.array([0.6, 0.5, 0.1]), np.empty((0, 3)))
+    series = {"least": line, "most": line, "random": line}
+    figure = figures.removal_curves({"F1": series, "loss": series}, (0, 2, 4), ylabels={"F1": "f", "loss": "l"},
+                                    range_of={"F1": np.zeros((2, 3))})  # fmt: skip
+    assert [len(ax.lines) for ax in figure.axes] == [6, 4] and figure.axes[0].get_xlabel() == "heads removed"
+    assert list(figure.axes[0].get_xticks()) == [0, 2, 4]

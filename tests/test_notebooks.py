@@ -128,6 +128,7 @@ def test_every_chapter_runs_from_start_to_end(tmp_path):
         "divergence_map",
         "no_op",
         "layer_semantics",
+        "keywords",
         "pattern_types",
         "probing_classifiers",
         "surface_patterns",

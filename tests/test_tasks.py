@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from helpers import adapters, attention, corpora, tasks
+from helpers import adapters, attention, corpora, phrases, tasks
 from helpers.adapters import AdapterError
 from helpers.tasks import IGNORED, Example
 
@@ -46,17 +46,32 @@ SEGMENTS = [
     )
     for n in range(4)
 ]
-GIVEN = {"qa": QUESTIONS, "paraphrase": PAIRS, "mlm": SEGMENTS}
+KEYED = [
+    Example("keywords", str(n), n, (title, text), keyphrases=keys)
+    for n, (title, text, keys) in enumerate(
+        [("Otters", "The sea otter dives for state-of-the-art shellfish.", ("sea otter", "State of the Art", "comets")),
+         ("Rain", "It rained. The rain fell.", ("rain",)), ("Nothing of note", "Said here.", ("comets",))])
+]  # fmt: skip
+GIVEN = {"qa": QUESTIONS, "paraphrase": PAIRS, "mlm": SEGMENTS, "keywords": KEYED}
 
 
 # ---------------------------------------------------------------------------------------- examples
 
 
 def test_examples_of_the_book_tier():
-    for task, count in {"qa": 496, "paraphrase": 340, "entailment": 400, "rte": 400, "mlm": 200}.items():
+    for task, count in {
+        "qa": 496,
+        "paraphrase": 340,
+        "entailment": 400,
+        "rte": 400,
+        "mlm": 200,
+        "keywords": 100,
+    }.items():
         found = tasks.examples(task, "encyclopedia")
         assert len(found) == count and len({e.document for e in found}) == 100
-        assert {e.label for e in found} == (set(adapters.LABELS[task]) if task not in ("mlm", "qa") else {""})
+        assert {e.label for e in found} == (
+            set(adapters.LABELS[task]) if task not in ("mlm", "qa", "keywords") else {""}
+        )
     few = tasks.examples("qa", "encyclopedia", limit=10, seed=3)
     assert (
         few
@@ -183,6 +198,53 @@ def test_every_answer_of_the_book_tier_has_its_tokens(minilm):
             )
 
 
+# ---------------------------------------------------------------------------------------- keyphrases
+
+
+def test_each_word_is_asked_about_at_its_first_piece(minilm):
+    asked = next(iter(tasks.batches(minilm, KEYED, batch_size=3)))
+    for row, number in enumerate(asked.example):
+        spelled = KEYED[number].spelled
+        at = (asked.targets[row] != IGNORED).nonzero().flatten().tolist()
+        starts = [asked.batch.tokens[row][i] for i in at]
+        assert len(at) == len(spelled.words)
+        assert all(
+            word.startswith(piece.removeprefix("##")) for word, piece in zip(spelled.words, starts, strict=True)
+        )
+        assert asked.targets[row, at].tolist() == phrases.tags(spelled, KEYED[number].keyphrases)
+    short = next(iter(tasks.batches(minilm, KEYED[:1], max_length=8)))
+    assert short.batch.ids.shape[1] == 8 and (short.targets != IGNORED).sum() <= 6, (
+        "what is cut off is not asked about"
+    )
+
+
+def test_phrases_are_scored_against_those_in_the_text_and_against_all(small_encoder):
+    """A head that knows the right classes finds all that stands in what was read, and nothing else."""
+    encoder = small_encoder("bert")
+    answers = {
+        tuple(a.batch.ids[r].tolist()): a.targets[r]
+        for a in tasks.batches(encoder, KEYED, batch_size=3)
+        for r in range(3)
+    }
+
+    def knows(hidden, batch):
+        rows = torch.stack([answers[tuple(ids.tolist())] for ids in batch.ids])
+        return 9.0 * torch.nn.functional.one_hot(rows.clamp_min(0), 3).float()
+
+    scores = tasks.score(replace(encoder, head=Knows("keywords", knows)), KEYED, batch_size=3)
+    assert scores.predictions == ("sea otter; state of the art", "rain", "")
+    np.testing.assert_allclose(scores.values["f1"], [1, 1, 1])
+    np.testing.assert_allclose(scores.values["f1_all"], [0.8, 1, 0])
+    assert (scores.values["loss"] < 1e-3).all() and np.isnan(tasks.majority(KEYED))
+
+    def always(hidden, batch):
+        return torch.nn.functional.one_hot(torch.ones(hidden.shape[:-1], dtype=torch.long), 3).float()
+
+    scores = tasks.score(replace(encoder, head=Knows("keywords", always)), KEYED)
+    assert scores.predictions[2] == "nothing; of; note; said; here" and scores.values["f1"][2] == 0
+    np.testing.assert_allclose(scores.values["f1"][1], 2 / (1 + 5))
+
+
 # ---------------------------------------------------------------------------------------- losses
 
 
@@ -195,7 +257,7 @@ def test_losses_against_loops(small_encoder):
             for row in range(len(found)):
                 if task == "paraphrase":
                     expected = -logits[row].log_softmax(-1)[asked.targets[row]]
-                elif task == "mlm":
+                elif task in ("mlm", "keywords"):
                     at = (asked.targets[row] != IGNORED).nonzero().flatten().tolist()
                     expected = sum(-logits[row, i].log_softmax(-1)[asked.targets[row, i]] for i in at) / len(at)
                 else:

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+import zipfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -30,7 +31,7 @@ SETTINGS = training.Settings(
 def data(tmp_path, monkeypatch) -> Path:
     """A folder of corpora of every kind that training reads, made of the book's own texts."""
     where = tmp_path / "corpora"
-    for folder in ("qa", "glue/mrpc", "glue/mnli", "glue/rte", "glue/snli", "wikitext"):
+    for folder in ("qa", "glue/mrpc", "glue/mnli", "glue/rte", "glue/snli", "wikitext", "keyphrases"):
         (where / folder).mkdir(parents=True)
     own = places.book_data() / "encyclopedia"
     rows = (own / "paraphrase.tsv").read_text("utf-8").splitlines()
@@ -58,6 +59,11 @@ def data(tmp_path, monkeypatch) -> Path:
     )
     for name in ("wiki.train.raw", "wiki.valid.raw", "wiki.test.raw"):
         (where / "wikitext" / name).write_text(text)
+    for part, name in enumerate(("Training", "Validation", "Test")):
+        with zipfile.ZipFile(where / "keyphrases" / f"{name}.zip", "w") as archive:
+            for n, keyed in enumerate(corpora.keyphrases("encyclopedia")[part * 20 : part * 20 + 20]):
+                archive.writestr(f"{n}.abstr", f"{keyed.title}\n{' '.join(keyed.text.split())}")
+                archive.writestr(f"{n}.uncontr", "; ".join(keyed.keyphrases))
     monkeypatch.setenv("BOOK_DATA", str(where))
     monkeypatch.setenv("BOOK_CACHE", str(tmp_path / "cache"))
     return where
@@ -83,7 +89,7 @@ def examples_of(task: str, count: int = 18):
 # ---------------------------------------------------------------------------------------- what a run sees
 
 
-@pytest.mark.parametrize("task", ["qa", "paraphrase", "mlm"])
+@pytest.mark.parametrize("task", ["qa", "paraphrase", "mlm", "keywords"])
 def test_a_course_is_a_function_of_the_step(small_encoder, task):
     """The order a step is asked for in does not matter, nor does what was asked for before."""
     encoder, given = small_encoder("bert"), examples_of(task)
@@ -129,6 +135,8 @@ def test_parts_share_nothing(data):
         assert found == again and len(found.dev) == 10
         if task == "qa":
             assert not {e.texts[1] for e in found.train} & {e.texts[1] for e in found.dev}
+        elif task == "keywords":
+            assert len(found.train) == 20 and not {e.texts for e in found.train} & {e.texts for e in found.dev}
         elif task != "mlm":
             assert not {e.texts for e in found.train} & {e.texts for e in found.dev}
             assert found != training.parts(task, recipe, 1)

@@ -35,6 +35,7 @@ from helpers.figures.heads import (
     specialist_map,
     where_to,
 )
+from helpers.figures.keyphrases import ranked_heads, removal_curves, score_bars, shaded_text, signed_grids
 from helpers.figures.look import COLOURS, HEAD_COLOURS, LABELS, MARKERS, head_name, panels, use
 from helpers.figures.patterns import grey_maps, marks, share_table, type_scatter, type_shares, types_and_changes
 from helpers.figures.probes import cases_by_layer, label_changes, layers_of_tasks, prefix_scores, weights_and_gains
@@ -136,11 +137,16 @@ __all__ = [
     "panels",
     "pointing",
     "prefix_scores",
+    "ranked_heads",
     "readings",
     "relation_maps",
+    "removal_curves",
     "retreats",
     "row_pairs",
+    "score_bars",
+    "shaded_text",
     "share_table",
+    "signed_grids",
     "specialist_map",
     "turned_bars",
     "type_examples",

@@ -1,0 +1,147 @@
+"""Keyphrases in a text: its words, where phrases lie in it, candidates, and how well a list of phrases does.
+
+Two phrases are the same when their words are, capitals and punctuation aside: "State-of-the-art" is "state of the art".
+There is no stemming: "neural network" is not "neural networks".
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from itertools import pairwise
+
+from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS as STOP_WORDS
+
+OUTSIDE, BEGIN, INSIDE = range(3)
+"""What a word is for a tagger: part of no keyphrase, the first word of one, another word of it."""
+
+_UNIT = re.compile(r"\w+|[^\w\s]")
+_WORD = re.compile(r"\w+")
+_JOIN = re.compile(r"(?:[^\S\n]|[-–'’/&+]|\.(?!\s))*")  # what may stand between two words of one candidate
+
+
+@dataclass(frozen=True)
+class Spelled:
+    """A text as words and marks.
+
+    Attributes:
+        units: words and punctuation marks, in order; what an encoder is given.
+        spans: first and last character (excluded) of each unit.
+        places: for each word (marks left out), which unit it is.
+        words: the words, in lower case.
+        joined: for each word, whether a phrase may go on from the word before it: not across a comma, say.
+    """
+
+    units: tuple[str, ...]
+    spans: tuple[tuple[int, int], ...]
+    places: tuple[int, ...]
+    words: tuple[str, ...]
+    joined: tuple[bool, ...]
+
+    @cached_property
+    def content(self) -> tuple[bool, ...]:
+        """For each word whether it may be part of a candidate: no stop word, no number, more than one letter."""
+        return tuple(w not in STOP_WORDS and len(w) > 1 and not w.isdecimal() for w in self.words)
+
+
+@lru_cache(maxsize=8192)
+def spell(text: str) -> Spelled:
+    """Cut a text into words and punctuation marks."""
+    found = list(_UNIT.finditer(text))
+    places = [n for n, match in enumerate(found) if _WORD.fullmatch(match.group())]
+    gaps = [text[found[a].end() : found[b].start()] for a, b in pairwise(places)]
+    return Spelled(
+        tuple(match.group() for match in found),
+        tuple(match.span() for match in found),
+        tuple(places),
+        tuple(found[n].group().lower() for n in places),
+        (False, *(_JOIN.fullmatch(gap) is not None for gap in gaps))[: len(places)],
+    )
+
+
+def normal(phrase: str) -> str:
+    """A phrase as it is compared: its words in lower case, a space between them."""
+    return " ".join(_WORD.findall(phrase.lower()))
+
+
+def locate(spelled: Spelled, phrases: Iterable[str]) -> dict[str, list[int]]:
+    """Where phrases stand in a text, word for word: normal form -> first words, for the phrases that are there."""
+    found: dict[str, list[int]] = {}
+    for phrase in dict.fromkeys(filter(None, map(normal, phrases))):
+        wanted = tuple(phrase.split())
+        size = len(wanted)
+        starts = [
+            n for n, word in enumerate(spelled.words) if word == wanted[0] and spelled.words[n : n + size] == wanted
+        ]
+        if starts:
+            found[phrase] = starts
+    return found
+
+
+def key_words(spelled: Spelled, phrases: Iterable[str]) -> list[bool]:
+    """For each word whether it is part of one of the phrases."""
+    key = [False] * len(spelled.words)
+    for phrase, starts in locate(spelled, phrases).items():
+        size = len(phrase.split())
+        for start in starts:
+            key[start : start + size] = [True] * size
+    return key
+
+
+def tags(spelled: Spelled, phrases: Iterable[str]) -> list[int]:
+    """:data:`OUTSIDE`, :data:`BEGIN` or :data:`INSIDE` for each word; where phrases overlap, the longer one counts."""
+    found = [OUTSIDE] * len(spelled.words)
+    spans = [(len(p.split()), s) for p, starts in locate(spelled, phrases).items() for s in starts]
+    for size, start in sorted(spans, key=lambda span: (-span[0], span[1])):
+        if not any(found[start : start + size]):
+            found[start : start + size] = [BEGIN] + [INSIDE] * (size - 1)
+    return found
+
+
+def tagged(spelled: Spelled, given: Sequence[int]) -> tuple[str, ...]:
+    """The phrases that tags of the first words stand for, each once, in order; an inside without a begin begins one."""
+    found: list[list[str]] = []
+    before = OUTSIDE
+    for word, tag in zip(spelled.words, given, strict=False):
+        if tag == BEGIN or (tag == INSIDE and before == OUTSIDE):
+            found.append([word])
+        elif tag == INSIDE:
+            found[-1].append(word)
+        before = tag
+    return tuple(dict.fromkeys(map(" ".join, found)))
+
+
+def candidates(spelled: Spelled) -> list[tuple[int, int]]:
+    """Longest stretches of words without a stop word, number or mark between them: (first word, number of words).
+
+    The candidates of Rose et al. 2010 (RAKE): noun phrases, more or less, found without a tagger.
+    """
+    found: list[tuple[int, int]] = []
+    open_phrase = False
+    for n, (content, joined) in enumerate(zip(spelled.content, spelled.joined, strict=True)):
+        if content and open_phrase and joined:
+            start, size = found[-1]
+            found[-1] = (start, size + 1)
+        elif content:
+            found.append((n, 1))
+        open_phrase = content
+    return found
+
+
+def ranked(spelled: Spelled, scores: Sequence[float]) -> list[str]:
+    """The candidates of a text, best first: a candidate's score is the sum over its occurrences of its words' scores.
+
+    Args:
+        scores: one for each word. Of equal candidates the one that comes first in the text is first.
+    """
+    total: dict[str, float] = {}
+    for start, size in candidates(spelled):
+        phrase = " ".join(spelled.words[start : start + size])
+        total[phrase] = total.get(phrase, 0.0) + float(sum(scores[start : start + size]))
+    return sorted(total, key=lambda phrase: -total[phrase])
+
+
+def f1(said: Iterable[str], right: Iterable[str]) -> float:
+    """F1 of a set of phrases against the right ones, both in normal form; 1 when both are empty."""
+    said, right = set(said), set(right)
+    return 2 * len(said & right) / (len(said) + len(right)) if said or right else 1.0
