@@ -40,14 +40,27 @@ class NotebookError(RuntimeError):
     """A chapter does not exist, does not take a parameter, or failed."""
 
 
+class Refused(NotebookError):
+    """A chapter that cannot be run with this model, and says why: the model has no head for its task, for example."""
+
+
+REFUSALS = ("AdapterError", "EncoderError", "NotAnEncoder", "TapError")
+"""Errors with which helpers refuse a model; anything else that ends a chapter is a failure."""
+
+
 @dataclass(frozen=True)
 class Run:
-    """What happened to one chapter: the file written, whether it was executed now, seconds it took."""
+    """What happened to one chapter: the file written, whether it was executed now, seconds it took.
+
+    ``problem`` is why there is no result, if there is none; ``failed`` tells a failure from a chapter that refused the model.
+    """
 
     chapter: str
     file: Path
     executed: bool
     seconds: float
+    problem: str = ""
+    failed: bool = False
 
 
 def chapters() -> list[str]:
@@ -215,6 +228,8 @@ def _papermill(chapter: str, target: Path, changed: Mapping[str, Any]) -> nbform
             )
             break
         except PapermillExecutionError as error:
+            if error.ename in REFUSALS:
+                raise Refused(" ".join(error.evalue.split())) from None
             lines = [re.sub(r"\x1b\[[0-9;]*m", "", line) for line in error.traceback[-12:]]
             raise NotebookError(
                 f"{chapter} failed in cell {error.exec_count} with {error.ename}: {error.evalue}\n" + "\n".join(lines)
@@ -324,6 +339,7 @@ def run(
     given: Mapping[str, Any] | None = None,
     workers: int | None = None,
     force: bool = False,
+    keep_going: bool = False,
 ) -> list[Run]:
     """Execute chapters into a folder, several at a time, with one progress bar.
 
@@ -331,6 +347,7 @@ def run(
         names: chapters; those up to date are left alone.
         given: parameters beyond the profile's, for every chapter named.
         workers: processes (default: one for each two gigabytes of memory and each core, at most four).
+        keep_going: a chapter that refuses the model, or fails, is noted in its :class:`Run` and does not end the others.
     """
     names = list(names)
     jobs = {name: parameters(name, profile, given) for name in names}
@@ -344,11 +361,17 @@ def run(
             for name, values in jobs.items()
         }
         for future in as_completed(futures):
-            finished = future.result()
+            try:
+                finished = future.result()
+            except NotebookError as error:
+                if not keep_going:
+                    raise
+                name, failed = futures[future], not isinstance(error, Refused)
+                finished = Run(name, folder / f"{name}.ipynb", False, 0.0, str(error), failed)
             done[finished.chapter] = finished
             bar.update()
             bar.set_postfix_str(
-                f"{finished.chapter} {'in' if finished.executed else 'kept,'} {finished.seconds:.0f} s"
+                f"{finished.chapter} {'in' if finished.executed else 'skipped,' if finished.problem else 'kept,'} {finished.seconds:.0f} s"
             )
     bar.close()
     return [done[name] for name in names]
