@@ -14,8 +14,16 @@ import numpy as np
 from jaxtyping import Float
 from tqdm import tqdm
 
-from helpers import attention, corpora, coreference_heads, dependency_heads, distance_features, divergence_map
-from helpers import encoders, surface_patterns  # fmt: skip
+from helpers import (
+    attention,
+    corpora,
+    coreference_heads,
+    dependency_heads,
+    distance_features,
+    divergence_map,
+    encoders,
+    surface_patterns,
+)
 from helpers.corpora import Segment
 from helpers.coreference_heads import KINDS
 from helpers.dependency_heads import DIRECTIONS
@@ -113,6 +121,8 @@ class Card:
         patterns: chapter 02's statistics of all heads; ``specialists`` found in them by its rule.
         types: chapter 08's type of each head, (layer, head); ``type_shares`` (type,) in the order of ``TYPES``; ``fits``,
             whether a type's name fits its group. With too few heads to group, each head is named by rule alone.
+        rule_shares: shares of types by rule alone, (type,), which two models can be compared by: groups are relative to a
+            model's own heads.
         relations, coreference: held-out tables of chapters 04 and 05; empty where nothing could be scored.
         divergences, points, stress, closeness: chapter 07's divergences, its map (head, 2) and whether heads of one
             layer are close; None where there are too few heads.
@@ -125,6 +135,7 @@ class Card:
     specialists: tuple[Specialist, ...]
     types: np.ndarray
     type_shares: Estimate
+    rule_shares: Estimate
     fits: Mapping[str, bool]
     relations: tuple[dependency_heads.Row, ...]
     coreference: tuple[coreference_heads.Row, ...]
@@ -168,7 +179,7 @@ def card(encoder: Encoder, texts: Sample, *, seed: int = 0, batch_size: int = 8)
         seed: of bootstraps, permutations and clustering.
     """
     patterns, features, divergences = sweep(encoder, texts.segments, seed=seed, batch_size=batch_size)
-    types, shares, fits = typed(features, seed=seed)
+    types, shares, by_rule, fits = typed(features, seed=seed)
     missing: dict[str, str] = {}
     relations, sentences = _tried(missing, "relations", lambda: _relations(encoder, texts, seed))
     coreference, mentions = _tried(missing, "coreference", lambda: _coreference(encoder, texts, seed))
@@ -182,8 +193,8 @@ def card(encoder: Encoder, texts: Sample, *, seed: int = 0, batch_size: int = 8)
         if min(encoder.layers, encoder.heads) > 1:
             closeness = divergence_map.closeness(divergences, divergences.layer, seed=seed)
     return Card(
-        encoder, patterns, tuple(surface_patterns.specialists(patterns)), types, shares, fits, relations, coreference,
-        divergences, points, stress, closeness, sentences, mentions, missing,
+        encoder, patterns, tuple(surface_patterns.specialists(patterns)), types, shares, by_rule, fits, relations,
+        coreference, divergences, points, stress, closeness, sentences, mentions, missing,
     )  # fmt: skip
 
 
@@ -203,19 +214,19 @@ def sweep(
     return surface.result(), distances.result(), None if pairs is None else pairs.result(truncated=batches.truncated)
 
 
-def typed(features: DistanceFeatures, *, seed: int = 0) -> tuple[np.ndarray, Estimate, dict[str, bool]]:
-    """The type of each head, (layer, head), the types' shares, and whether their names fit."""
-    if features.points.shape[0] > len(TYPES):
-        found = distance_features.types(features.all.value, features.even, seed=seed)
-        return found.names, distance_features.type_shares(features, seed=seed), found.fits
+def typed(features: DistanceFeatures, *, seed: int = 0) -> tuple[np.ndarray, Estimate, Estimate, dict[str, bool]]:
+    """The type of each head, (layer, head), the types' shares by groups and by rule alone, and whether the names fit."""
 
     def shares(one: Float[np.ndarray, "layer head feature"]) -> Float[np.ndarray, "type"]:
         names = distance_features.by_rule(one, features.even)
         return np.array([(names == name).mean() for name in TYPES])
 
+    by_rule = Estimate.of(shares(features.all.value), np.stack([shares(one) for one in features.all.replicates]))
+    if len(features.points) > len(TYPES):
+        found = distance_features.types(features.all.value, features.even, seed=seed)
+        return found.names, distance_features.type_shares(features, seed=seed), by_rule, found.fits
     names = distance_features.by_rule(features.all.value, features.even)
-    replicates = np.stack([shares(one) for one in features.all.replicates])
-    return names, Estimate.of(shares(features.all.value), replicates), {name: bool((names == name).any()) for name in TYPES}  # fmt: skip
+    return names, by_rule, by_rule, {name: bool((names == name).any()) for name in TYPES}
 
 
 def _tried(missing: dict[str, str], part: str, measure: Any) -> tuple[tuple, int]:
@@ -271,6 +282,7 @@ def as_dict(card: Card) -> dict[str, Any]:
         "breadth": card.breadth,
         "types": card.types,
         "type_shares": {name: card.type_shares[i] for i, name in enumerate(TYPES)},
+        "rule_shares": {name: card.rule_shares[i] for i, name in enumerate(TYPES)},
         "fits": dict(card.fits),
         "relations": {
             r.relation: {
@@ -335,7 +347,7 @@ def _numbers(card: Mapping[str, Any]) -> dict[str, tuple[str, Estimate]]:
              for kind, label in (("cls", "[CLS]"), ("sep", "[SEP]"), ("stop", ". and ,"))}  # fmt: skip
     found["entropy, of even attention's"] = ("segments", card["breadth"])
     for name in TYPES:
-        found[f"{name.replace('_', ' & ')} heads"] = ("segments", card["type_shares"][name])
+        found[f"{name.replace('_', ' & ')} heads, by rule"] = ("segments", card["rule_shares"][name])
     if card["closeness"]:
         found["divergence within layers ÷ between"] = ("segments", card["closeness"]["ratio"])
     for name, row in card["relations"].items():
@@ -394,7 +406,7 @@ def _listed(names: Sequence[str], most: int = 6) -> str:
 
 def _per_cent(record: Estimate | Mapping[str, Any]) -> str:
     e = Estimate.from_record(record)
-    return f"{100 * e.value:.0f} [{100 * e.low:.0f}, {100 * e.high:.0f}] %"
+    return f"{100 * e.value:.1f} [{100 * e.low:.1f}, {100 * e.high:.1f}] %"
 
 
 def _times(record: Estimate | Mapping[str, Any]) -> str:

@@ -4,6 +4,7 @@ Functions return a matplotlib ``Figure`` (or an HTML object for the interactive 
 indexed from 0 in code and shown from 1; :func:`head_name` is the one place where that changes.
 """
 
+from helpers.figures.cards import ROLE_MARKS, cards_beside, gaps, model_card
 from helpers.figures.divergences import (
     closeness_by_layer,
     head_map,
@@ -76,6 +77,7 @@ __all__ = [
     "MARKERS",
     "PLACE_COLOURS",
     "PLACE_LABELS",
+    "ROLE_MARKS",
     "TYPE_MARKERS",
     "TYPE_NAMES",
     "WINDOW_COLOUR",
@@ -85,6 +87,7 @@ __all__ = [
     "attention_view",
     "bertviz",
     "bertviz_document",
+    "cards_beside",
     "closeness_by_layer",
     "coreference",
     "curves",
@@ -93,6 +96,7 @@ __all__ = [
     "feature_bars",
     "feature_boxes",
     "feature_cells",
+    "gaps",
     "governor_map",
     "grey_maps",
     "head_grids",
@@ -109,6 +113,7 @@ __all__ = [
     "map_quality",
     "marks",
     "mention_links",
+    "model_card",
     "multiples",
     "pair_matrices",
     "panels",
