@@ -206,7 +206,11 @@ def run(chapter: str, model: str | None, profile: str, given: tuple[tuple[str, s
         )  # fmt: skip
     for one in done:
         state = one.problem or f"{'executed' if one.executed else 'up to date'}, {one.seconds:.0f} s"
-        click.echo(f"{one.chapter} {'FAILED' if one.failed else 'skipped'}: {state}" if one.problem else f"{one.file}  ({state})")
+        click.echo(
+            f"{one.chapter} {'FAILED' if one.failed else 'skipped'}: {state}"
+            if one.problem
+            else f"{one.file}  ({state})"
+        )
     if chapter == "all":
         from helpers import report
 

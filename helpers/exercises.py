@@ -674,7 +674,9 @@ def even_multiple(answer: Callable) -> str:
         if got is not None and np.ndim(got) == 0:
             each = [w[:, k].sum() / len(k) / (k.sum() / len(k)) for w, k in inputs]
             if np.isclose(got, np.mean(each)) and not np.isclose(got, share / even):
-                raise _Wrong("that is a mean of multiples, input by input; sum over all rows first, then divide once.")
+                raise _Wrong(
+                    "that is a mean of multiples, input by input; sum over all rows first, then divide once."
+                )
         _close(got, share / even, "it should be the mean share of a row, over the mean even share of a row.")
     return "right: 1 means no preference, whatever the model and the length of its inputs."
 
@@ -693,7 +695,9 @@ def paired_gap(answer: Callable) -> str:
             if np.allclose(got, ends[0] - ends[1]):
                 raise _Wrong("these are differences of ends; subtract replicate by replicate, then take percentiles.")
             if np.allclose(got, [ends[0][0] - ends[1][1], ends[0][1] - ends[1][0]]):
-                raise _Wrong("that treats the two as unrelated; the same texts were drawn for both, so subtract first.")
+                raise _Wrong(
+                    "that treats the two as unrelated; the same texts were drawn for both, so subtract first."
+                )
         _close(got, wanted, "it should be the 2.5th and 97.5th percentile of one - other.")
     return "right: what both models owe to the texts drawn cancels out."
 

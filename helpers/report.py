@@ -230,9 +230,7 @@ def _figure_numbers(chapters: Iterable[Chapter]) -> dict[str, str]:
 
 
 def _chapter_html(chapter: Chapter, numbers: dict[str, str], how: tuple[int | None, float] | None) -> str:
-    parts = [
-        f'<section id="chapter-{chapter.number}"><h2>{chapter.number}. {_inline(chapter.title, numbers)}</h2>'
-    ]
+    parts = [f'<section id="chapter-{chapter.number}"><h2>{chapter.number}. {_inline(chapter.title, numbers)}</h2>']
     views = 0
     for kind, content in chapter.blocks:
         if kind == "heading":
@@ -304,9 +302,7 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 def _inline(text: str, numbers: dict[str, str]) -> str:
     """The few marks that captions, titles and cells carry, as HTML."""
-    text = re.sub(
-        r"\{numref\}`([^`]*)`", lambda m: f"Figure {numbers.get(m[1], '(not here)')}" if m[1] else "", text
-    )
+    text = re.sub(r"\{numref\}`([^`]*)`", lambda m: f"Figure {numbers.get(m[1], '(not here)')}" if m[1] else "", text)
     text = re.sub(r"\{cite(?::\w+)?\}`([^`]*)`", lambda m: ", ".join(map(_cited, m[1].split(","))), text)
     text = re.sub(r"\{\w+\}`([^`<]*?)\s*(?:<[^`]*>)?`", r"\1", text)
     text = escape(text)

@@ -16,16 +16,16 @@ from tqdm import tqdm
 
 from helpers import (
     attention,
-    corpora,
     coreference_heads,
+    corpora,
     dependency_heads,
     distance_features,
     divergence_map,
     encoders,
     surface_patterns,
 )
-from helpers.corpora import Segment
 from helpers.coreference_heads import KINDS
+from helpers.corpora import Segment
 from helpers.dependency_heads import DIRECTIONS
 from helpers.distance_features import TYPES, DistanceFeatures
 from helpers.divergence_map import Closeness, Divergences
@@ -251,7 +251,9 @@ def _coreference(encoder: Encoder, texts: Sample, seed: int) -> tuple[tuple[core
     dev, test = map(coreference_heads.score, made)
     rows = tuple(r for r in coreference_heads.table(dev, test, seed=seed) if r.group in KINDS)
     if not rows:
-        raise ValueError("No kind of mention has an antecedent both where heads are chosen and where they are scored.")
+        raise ValueError(
+            "No kind of mention has an antecedent both where heads are chosen and where they are scored."
+        )
     return rows, test.count("all")
 
 
