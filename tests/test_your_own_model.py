@@ -5,6 +5,7 @@ import json
 import nbformat
 import numpy as np
 import pytest
+from conftest import small_model
 
 from helpers import (
     attention,
@@ -25,7 +26,6 @@ from helpers import (
 )
 from helpers.estimates import Estimate
 from helpers.your_own_model import PLACES
-from tests.conftest import small_model
 
 
 @pytest.fixture(scope="module")
