@@ -257,7 +257,7 @@ def _figure_html(
     if how is None:
         return f'<p class="note">{escape(label)}, left out for its size. {caption}</p>'
     width = f' style="width:{content["width"]}px"' if content["width"] else ""
-    alt = escape(re.sub(r"<[^>]+>", "", caption) or label, quote=True)
+    alt = re.sub(r"<[^>]+>", "", caption) or escape(label)
     return (
         f'<figure><img alt="{alt}" src="data:image/png;base64,{_smaller(content["png"], *how)}"{width}>'
         f"<figcaption><b>{escape(label)}.</b> {caption}</figcaption></figure>"
