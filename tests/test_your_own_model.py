@@ -45,7 +45,8 @@ def test_a_sample_is_the_same_for_all_and_has_two_halves(texts, tmp_path):
     assert len(texts.segments) == 8 and [len(p) for p in texts.trees] == [5, 5]
     assert not {d.id for d in texts.trees[0]} & {d.id for d in texts.trees[1]}
     alone = tmp_path / "one.txt"
-    alone.write_text(" = One = \nThe otter dived.\nIt came up.\nIt dived again.\nIt slept.\n")
+    paragraph = "The otter dived, and it came up with a shell that it laid on its belly.\n"
+    alone.write_text(" = One = \n" + 4 * paragraph)
     with pytest.raises(ValueError, match="text of several articles"):
         your_own_model.sample(str(alone), "encyclopedia", "encyclopedia", segments=2)
 
