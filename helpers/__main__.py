@@ -216,8 +216,13 @@ def train(task: str, model: str, data: str | None, to: Path | None, minutes: flo
 @spread
 def run(chapter: str, model: str | None, profile: str, given: tuple[tuple[str, str], ...], data: str | None,
         to: str | None, record: bool, force: bool, at_a_time: int | None) -> None:  # fmt: skip
-    """Execute CHAPTER (a number, a name, or 'all') with a model and a profile of your choice."""
-    from helpers import notebooks
+    """Execute CHAPTER (a number, a name, or 'all') with a model and a profile of your choice.
+
+    'all' runs the whole book and writes one HTML report of it, report.html, beside the executed notebooks. A chapter that
+    needs a head which the model does not have is skipped, and the report says why. The same command goes on where an
+    interrupted run stopped.
+    """
+    from helpers import encoders, notebooks
 
     start = time.perf_counter()
     if data:
@@ -230,12 +235,26 @@ def run(chapter: str, model: str | None, profile: str, given: tuple[tuple[str, s
         label = Path(values.get("model", "minilm")).name
         folder = Path(to) if to else BUILD / "runs" / profile / label
         results = places.book_data() / "results" if record else BUILD / "runs" / "results"
+        if chapter == "all" and model:
+            encoders.load(values["model"])  # a model that cannot be loaded is one message, not one for each chapter
         done = notebooks.run(
-            names, folder, profile=profile, results=results, given=values, at_a_time=at_a_time, force=force
-        )
+            names, folder, profile=profile, results=results, given=values, at_a_time=at_a_time, force=force,
+            keep_going=chapter == "all",
+        )  # fmt: skip
     for one in done:
-        click.echo(f"{one.file}  ({'executed' if one.executed else 'up to date'}, {one.seconds:.0f} s)")
+        state = one.problem or f"{'executed' if one.executed else 'up to date'}, {one.seconds:.0f} s"
+        click.echo(
+            f"{one.chapter} {'FAILED' if one.failed else 'skipped'}: {state}"
+            if one.problem
+            else f"{one.file}  ({state})"
+        )
+    if chapter == "all":
+        from helpers import report
+
+        click.echo(f"Report: {report.write(done, folder / 'report.html', results=results, profile=profile)}")
     click.echo(f"Numbers: {results}. {since(start)} in all.")
+    if any(one.failed for one in done):
+        raise click.ClickException("Some chapters failed; the same command goes on with them.")
 
 
 @main.command()

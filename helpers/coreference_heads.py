@@ -199,8 +199,9 @@ def predict(
     """Let every head choose for every mention, in one pass with a progress bar.
 
     Args:
-        max_length: tokens kept of each document; 128 as in the paper's footnote 4.
+        max_length: tokens kept of each document; 128 as in the paper's footnote 4, fewer if the encoder takes fewer.
     """
+    max_length = min(max_length, encoder.max_length)
     kept = passages(encoder, documents, max_length=max_length)
     starts = np.cumsum([0, *(len(p.mentions) for p in kept)])
     shape = encoder.layers, encoder.heads, int(starts[-1])

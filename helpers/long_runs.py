@@ -118,7 +118,7 @@ def _one(
                 continue
             try:
                 found = future.result()
-            except notebooks.LacksTask as error:
+            except notebooks.Refused as error:
                 return Outcome(name, model, "skipped", time.perf_counter() - start, _line(error))
             except (notebooks.NotebookError, BrokenProcessPool, OSError, RuntimeError) as error:
                 return Outcome(name, model, "failed", time.perf_counter() - start, _line(error))

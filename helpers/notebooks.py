@@ -40,18 +40,27 @@ class NotebookError(RuntimeError):
     """A chapter does not exist, does not take a parameter, or failed."""
 
 
-class LacksTask(NotebookError):
-    """A chapter needs a model that can do a task, and this one cannot; the message is the chapter's own sentence."""
+class Refused(NotebookError):
+    """A chapter that cannot be run with this model, and says why: the model has no head for its task, for example."""
+
+
+REFUSALS = ("AdapterError", "EncoderError", "NotAnEncoder", "TapError", "SystemExit")
+"""Errors with which helpers refuse a model; anything else that ends a chapter is a failure."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """What happened to one chapter: the file written, whether it was executed now, seconds it took."""
+    """What happened to one chapter: the file written, whether it was executed now, seconds it took.
+
+    ``problem`` is why there is no result, if there is none; ``failed`` tells a failure from a chapter that refused the model.
+    """
 
     chapter: str
     file: Path
     executed: bool
     seconds: float
+    problem: str = ""
+    failed: bool = False
 
 
 def chapters() -> list[str]:
@@ -187,7 +196,7 @@ def execute(
 
     Raises:
         NotebookError: with the failing cell and its error.
-        LacksTask: when the model has no head for a task that the chapter needs.
+        Refused: when the chapter cannot be run with this model.
     """
     start = time.perf_counter()
     now = digest(chapter, values)
@@ -230,8 +239,8 @@ def _papermill(chapter: str, target: Path, changed: Mapping[str, Any]) -> nbform
             )
             break
         except PapermillExecutionError as error:
-            if error.ename in ("AdapterError", "SystemExit"):  # how chapters end that cannot use a model
-                raise LacksTask(f"{chapter}: {error.evalue}") from None
+            if error.ename in REFUSALS:
+                raise Refused(" ".join(error.evalue.split())) from None
             lines = [re.sub(r"\x1b\[[0-9;]*m", "", line) for line in error.traceback[-12:]]
             raise NotebookError(
                 f"{chapter} failed in cell {error.exec_count} with {error.ename}: {error.evalue}\n" + "\n".join(lines)
@@ -341,6 +350,7 @@ def run(
     given: Mapping[str, Any] | None = None,
     at_a_time: int | None = None,
     force: bool = False,
+    keep_going: bool = False,
 ) -> list[Run]:
     """Execute chapters into a folder, several at a time, with one progress bar.
 
@@ -349,6 +359,7 @@ def run(
         given: parameters beyond the profile's, for every chapter named.
         at_a_time: chapters executed together (default: one for each core, at most four; one when the passes of a chapter
             are themselves spread over processes or a cluster).
+        keep_going: a chapter that refuses the model, or fails, is noted in its :class:`Run` and does not end the others.
     """
     names = list(names)
     jobs = {name: parameters(name, profile, given) for name in names}
@@ -363,11 +374,17 @@ def run(
             for name, values in jobs.items()
         }
         for future in as_completed(futures):
-            finished = future.result()
+            try:
+                finished = future.result()
+            except NotebookError as error:
+                if not keep_going:
+                    raise
+                name, failed = futures[future], not isinstance(error, Refused)
+                finished = Run(name, folder / f"{name}.ipynb", False, 0.0, str(error), failed)
             done[finished.chapter] = finished
             bar.update()
             bar.set_postfix_str(
-                f"{finished.chapter} {'in' if finished.executed else 'kept,'} {finished.seconds:.0f} s"
+                f"{finished.chapter} {'in' if finished.executed else 'skipped,' if finished.problem else 'kept,'} {finished.seconds:.0f} s"
             )
     bar.close()
     return [done[name] for name in names]

@@ -286,6 +286,13 @@ def test_agreement_from_features_and_from_lists():
     assert coreference_heads.agree(placed[0], placed[1]) and not coreference_heads.agree(placed[0], placed[2])
 
 
+def test_passages_are_as_long_as_the_model_allows(small_encoder, documents):
+    encoder = small_encoder("bert", max_position_embeddings=40)
+    one, other = (coreference_heads.predict(encoder, documents, max_length=n) for n in (128, 40))
+    assert [p.words for p in one.passages] == [p.words for p in other.passages]
+    assert np.array_equal(one.word, other.word)
+
+
 def test_singletons_are_left_out_and_shared_head_words_are_no_antecedents(small_encoder):
     words = ("Ann", "saw", "Ann", "and", "Bob")
     mentions = (Mention(0, 0, 1, "1", 0, PROPER), Mention(0, 2, 3, "1", 2, PROPER),

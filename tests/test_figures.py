@@ -3,6 +3,7 @@
 import base64
 import json
 import re
+from types import SimpleNamespace
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -673,3 +674,66 @@ def test_removal_curves_draw_orders_and_the_range_of_random_ones():
                                     range_of={"F1": np.zeros((2, 3))})  # fmt: skip
     assert [len(ax.lines) for ax in figure.axes] == [6, 4] and figure.axes[0].get_xlabel() == "heads removed"
     assert list(figure.axes[0].get_xticks()) == [0, 2, 4]
+
+
+# ------------------------------------------------------------------ chapter 14: cards
+
+
+def a_card(layers=2, heads=3, **changes):
+    """Invented values of a card, as ``your_own_model.as_dict`` makes them."""
+    row = {"count": 40, "layer": 1, "head": 2, "direction": "", "held_out": estimate(()), "baseline": estimate(()),
+           "rules": estimate(()), "p": 0.01}  # fmt: skip
+    return {
+        "model": {"name": "some", "family": "SomeModel", "layers": layers, "heads": heads, "parameters": 2e6,
+                  "max_length": 64, "sha256": "0123456789abcdef"},
+        "units": {"segments": 5, "tokens": 60, "sentences": 4, "mentions": 3},
+        "specialists": [{"layer": 1, "head": 2, "role": "cls"}],
+        "shares": Estimate(np.full((layers, 4), 0.25), *np.full((2, layers, 4), 0.25), np.empty((0, layers, 4))),
+        "entropy": estimate((layers,)), "uniform": 2.0,
+        "types": np.resize(SOME_TYPES, (layers, heads)),
+        "type_shares": {name: estimate(()) for name in figures.TYPE_NAMES},
+        "fits": {name: name != "vertical" for name in figures.TYPE_NAMES},
+        "relations": {"all": row, "obj": row | {"p": 0.5}}, "coreference": {"all": row},
+        "map": {"points": np.arange(2.0 * layers * heads).reshape(-1, 2), "stress": 0.1},
+        "missing": {},
+    } | changes  # fmt: skip
+
+
+def test_a_card_shows_types_specialists_shares_and_scores():
+    axes = {ax.get_title(): ax for ax in figures.model_card(a_card()).axes}
+    grid = axes["types and specialists"]
+    shown = grid.images[0].get_array()  # [head, layer]
+    assert np.allclose(shown[1, 0], to_rgba(figures.COLOURS["diagonal"]))
+    assert np.allclose(shown[2, 0], to_rgba(figures.COLOURS["vertical"], 0.4)), "pale where the name does not fit"
+    assert [(t.get_text(), t.get_position()) for t in grid.texts] == [("C", (2, 3))]
+    legend = [t.get_text() for t in grid.get_legend().get_texts()]
+    assert len(legend) == 4 and [text.endswith("*") for text in legend] == [False, False, False, True]
+    bars = axes["where attention goes"].patches
+    assert [p.get_height() for p in bars] == [0.25] * 8 and bars[2].get_y() == 0.25
+    scores = axes["best head for each relation"]
+    assert [t.get_text() for t in scores.get_yticklabels()] == ["all* 2-3", "obj 2-3"]
+    assert scores.lines[1].get_xdata()[0] == estimate(()).value
+    points = [c.get_offsets() for c in axes["map, by layer (stress 0.10)"].collections]
+    assert np.array_equal(np.concatenate(points), np.arange(12.0).reshape(6, 2))
+
+
+def test_a_card_says_what_it_lacks():
+    reasons = {"relations": "No sentence fits.", "map": "Too few heads."}
+    figure = figures.model_card(a_card(relations={}, map=None, missing=reasons))
+    texts = " ".join(t.get_text().replace("\n", " ") for ax in figure.axes for t in ax.texts)
+    assert "Not on this card: No sentence fits." in texts and "Too few heads." in texts
+    axes = figures.cards_beside(a_card(), a_card(3, 2, map=None, missing=reasons)).axes
+    assert [ax.get_title() for ax in axes][::3] == ["some: types", "some: types"]
+    assert [axes[n].images[0].get_array().shape[:2] for n in (0, 3)] == [(3, 2), (2, 3)]
+
+
+def test_gaps_are_filled_where_they_exclude_zero():
+    lines = [
+        SimpleNamespace(measure=name, gap=None if low is None else Estimate.of(np.float64(low), np.array([low, low + 0.2])))
+        for name, low in (("clear", 0.1), ("not", -0.1), ("no gap", None))
+    ]  # fmt: skip
+    ax = figures.gaps(lines, names=("one", "other")).axes[0]
+    assert [t.get_text() for t in ax.get_yticklabels()] == ["clear", "not"]
+    dots = [line for line in ax.lines if line.get_marker() == "o"]
+    assert [dot.get_markerfacecolor() == "white" for dot in dots] == [False, True]
+    assert ax.get_xlabel().startswith("one minus other")

@@ -77,7 +77,7 @@ def in_this_process(monkeypatch, four):
             except (SystemExit, Exception) as error:
                 kind = type(error).__name__
                 if kind in ("AdapterError", "SystemExit"):
-                    raise notebooks.LacksTask(f"{chapter}: {error}") from None
+                    raise notebooks.Refused(f"{chapter}: {error}") from None
                 raise notebooks.NotebookError(f"{chapter} failed with {kind}\nmore") from None
             names |= changed
             cell.execution_count = 1

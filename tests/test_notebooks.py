@@ -132,6 +132,7 @@ def test_every_chapter_runs_from_start_to_end(tmp_path):
         "pattern_types",
         "probing_classifiers",
         "surface_patterns",
+        "your_own_model",
     )
     assert recorded == [f"smoke/minilm/{name}.json" for name in names]
     again = notebooks.run(CHAPTERS, tmp_path, profile="smoke", results=tmp_path / "results")

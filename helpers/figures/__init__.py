@@ -14,6 +14,7 @@ from helpers.figures.ablations import (
     readings,
     turned_bars,
 )
+from helpers.figures.cards import ROLE_MARKS, cards_beside, gaps, model_card
 from helpers.figures.divergences import (
     closeness_by_layer,
     head_map,
@@ -91,6 +92,7 @@ __all__ = [
     "PLACE_LABELS",
     "PLACE_WORDS",
     "READING_STYLES",
+    "ROLE_MARKS",
     "TYPE_MARKERS",
     "TYPE_NAMES",
     "VERDICT_STYLES",
@@ -103,6 +105,7 @@ __all__ = [
     "attention_view",
     "bertviz",
     "bertviz_document",
+    "cards_beside",
     "cases_by_layer",
     "closeness_by_layer",
     "coreference",
@@ -113,6 +116,7 @@ __all__ = [
     "feature_bars",
     "feature_boxes",
     "feature_cells",
+    "gaps",
     "governor_map",
     "grey_maps",
     "head_grids",
@@ -132,6 +136,7 @@ __all__ = [
     "map_quality",
     "marks",
     "mention_links",
+    "model_card",
     "multiples",
     "pair_matrices",
     "panels",
