@@ -94,7 +94,7 @@ def test_full_keeps_what_is_done_and_goes_on_after_failures(four, monkeypatch):
     monkeypatch.setattr("helpers.__main__.BUILD", four / "_build")
     first = CliRunner().invoke(main, command)
     assert first.exit_code == 1 and "2 of 8 failed" in first.output, first.output
-    lines = {tuple(line.split()[:2]): line for line in first.output.split("\n") if line[:2].isdigit()}
+    lines = {tuple(line.split()[:2]): line for line in first.stdout.split("\n") if line[:2].isdigit()}
     assert len(lines) == 8 == len(ran)
     assert "executed" in lines["01_good", "minilm"] and "executed" in lines["03_task", "minilm"]
     assert "failed" in lines["02_bad", "other"] and lines["02_bad", "other"].endswith(

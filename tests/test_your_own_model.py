@@ -135,7 +135,7 @@ def test_gaps_are_paired_where_they_can_be(measured, small_encoder, texts):
     )
     lines = {line.measure: line for line in your_own_model.compare(one, other)}
     gap = lines["attention to [CLS]"].gap
-    assert np.allclose(gap.replicates, one["to"]["cls"].replicates - other["to"]["cls"].replicates)
+    assert np.allclose(gap.replicates, one["to"]["cls"].replicates - other["to"]["cls"].replicates, equal_nan=True)
     assert lines["divergence within layers ÷ between"].other is None
     fewer = other["units"]["sentences"] != one["units"]["sentences"]
     assert (lines["best head: all"].gap is None) == fewer
