@@ -244,16 +244,23 @@ def refresh(force: bool) -> None:
 
 
 @main.command()
-@click.argument("what", type=click.Choice(["tap", "divergence"]))
+@click.argument("what", type=click.Choice(["tap", "divergence", "sweep", "pruning"]))
 @click.option("--model", default="minilm", show_default=True)
-@click.option("--rounds", default=30, show_default=True)
-def bench(what: str, model: str, rounds: int) -> None:
-    """Measure what observing costs, in time and memory (tap), or comparing all pairs of heads (divergence)."""
+@click.option("--rounds", type=click.IntRange(1), help="Default: each benchmark's own.")
+@click.option("--record", is_flag=True, help="Keep the numbers for the chapters that quote them (sweep, pruning).")
+def bench(what: str, model: str, rounds: int | None, record: bool) -> None:
+    """Measure what observing costs, in time and memory (tap), comparing all pairs of heads (divergence), switching off
+    every head of a 12 x 12 model with and without sharing (sweep), or a model whose heads are gone (pruning)."""
     from helpers import bench as benchmarks
 
-    measure = {"tap": benchmarks.tap, "divergence": benchmarks.divergence}[what]
+    names = {"sweep": "removal_speed", "pruning": "pruning_speed"}
+    if record and what not in names:
+        raise click.UsageError(f"Only {' and '.join(names)} can be recorded.")
     with plainly():
-        click.echo(benchmarks.as_text(measure(model, rounds=rounds)))
+        found = getattr(benchmarks, what)(model, **({} if rounds is None else {"rounds": rounds}))
+        click.echo(benchmarks.as_text(found))
+        if record:
+            click.echo(f"Numbers: {benchmarks.record(found, names[what], model)}")
 
 
 @main.command()

@@ -236,7 +236,9 @@ def combine(task: Job, parts: Sequence[tuple[Sequence[int], Float[np.ndarray, "*
             right[..., number] += one[..., RIGHT]
             better = one[..., RIGHT] > best[..., number]
             best[..., number] = np.where(better, one[..., RIGHT], best[..., number])
-            span[..., number, :] = np.where(better[..., None], one[..., BEGIN:].astype(np.int64), span[..., number, :])
+            span[..., number, :] = np.where(
+                better[..., None], one[..., BEGIN:].astype(np.int64), span[..., number, :]
+            )
     weights = asked.reshape(-1, count)[0]
     if task.task == "qa":
         return Scored(_f1(task.examples, span), loss / np.maximum(asked, 1), np.ones(count), task.documents)
@@ -245,7 +247,9 @@ def combine(task: Job, parts: Sequence[tuple[Sequence[int], Float[np.ndarray, "*
     return Scored(right, loss, weights, task.documents)
 
 
-def _f1(examples: Sequence[Example], span: Int[np.ndarray, "*tried example 2"]) -> Float[np.ndarray, "*tried example"]:
+def _f1(
+    examples: Sequence[Example], span: Int[np.ndarray, "*tried example 2"]
+) -> Float[np.ndarray, "*tried example"]:
     """F1 of the answers that stand there; most sets of heads give the same answer, which is scored once."""
     found = np.zeros(span.shape[:-1])
     for number, example in enumerate(examples):
@@ -542,7 +546,14 @@ class Count:
 def count(cost: Estimate, stands: Bool[np.ndarray, "..."]) -> Count:
     """Heads by the sign of what their removal costs; ``stands`` says for which it is significant."""
     helps, hurts = cost.value < -1e-12, cost.value > 1e-12
-    numbers = (cost.value.size, helps.sum(), hurts.sum(), (~helps & ~hurts).sum(), (helps & stands).sum(), (hurts & stands).sum())
+    numbers = (
+        cost.value.size,
+        helps.sum(),
+        hurts.sum(),
+        (~helps & ~hurts).sum(),
+        (helps & stands).sum(),
+        (hurts & stands).sum(),
+    )
     return Count(*map(int, numbers))
 
 
@@ -731,7 +742,9 @@ def _prunable(encoder: Encoder) -> list[nn.Module]:
     except EncoderError as error:
         raise PruneError(f"{error} Its heads cannot be taken out one by one.") from None
     if any("Disentangled" in type(m).__name__ for layer in layers for m in layer.modules()):
-        raise PruneError(f"{encoder.name!r} ({family}): position and content share the maps of a head; it cannot be taken out.")
+        raise PruneError(
+            f"{encoder.name!r} ({family}): position and content share the maps of a head; it cannot be taken out."
+        )
     return layers
 
 
@@ -766,7 +779,9 @@ def _projections(layer: nn.Module) -> tuple[nn.Module, tuple[str, ...]]:
         for names in (*QUERY_KEY_VALUE, ("Wqkv",)):
             if all(isinstance(getattr(module, name, None), nn.Linear) for name in names):
                 return module, names
-    raise PruneError(f"No query, key and value maps were found in a {type(layer).__name__}; its heads cannot be taken out.")
+    raise PruneError(
+        f"No query, key and value maps were found in a {type(layer).__name__}; its heads cannot be taken out."
+    )
 
 
 def _empty(layer: nn.Module, module: nn.Module, output: nn.Linear) -> None:
@@ -809,3 +824,131 @@ def sizes(encoder: Encoder) -> dict[str, int]:
 
 def _numpy(tensor: Tensor) -> NDArray[np.float64]:
     return tensor.detach().double().cpu().numpy()
+
+
+def along(encoder: Encoder, asked: Asked, heads: Heads, gates: Sequence[float]) -> Float[np.ndarray, "head gate row"]:
+    """Loss of each input with one gate at other values than 1, for each of some heads: a picture of what ξ does."""
+    found = []
+    for layer, head in heads:
+        found.append([])
+        for gate in gates:
+
+            def edit(here: int, p: Tensor, gate: float = gate, layer: int = layer, head: int = head) -> Tensor:
+                if here != layer:
+                    return p
+                scale = torch.ones(p.shape[1], device=p.device)
+                scale[head] = gate
+                return p * scale[:, None, None]
+
+            with torch.inference_mode(), attention.tap(encoder, edit=edit):
+                hidden = encoder.model(**asked.batch.inputs).last_hidden_state
+                found[-1].append(_numpy(row_losses(encoder, hidden, asked)))
+    return np.array(found)
+
+
+# ---------------------------------------------------------------------------------------- recording
+
+NAMES = ("score", "loss")
+
+
+def costs(removed: Removals, name: str, *, seed: int = 0) -> dict[str, Any]:
+    """What switching off each head (layer, head), and each layer, costs: with intervals, p-values, what stands, and counts."""
+    found: dict[str, Any] = {}
+    for what in ("heads", "layers"):
+        cost = getattr(removed, what).cost(removed.whole, name, seed=seed)
+        p = np.asarray(p_values(cost))
+        stands = significant(p)
+        found[what] = {"cost": cost, "p": p, "significant": stands, "count": vars(count(cost, stands))}
+    return found
+
+
+def agreement(
+    found: Importance, removed: Removals, one: Sequence[int], two: Sequence[int], *, seed: int = 0
+) -> dict[str, Estimate]:
+    """Rank correlations over heads between halves of the documents: of I_h, its normalised form and the first-order
+    estimate on one half with the added loss on the other; and of I_h, and of the added loss, with themselves."""
+    value = {"importance": lambda part: np.abs(found.on(part).gradients).mean(-1),
+             "first_order": lambda part: -found.on(part).gradients.mean(-1),
+             "cost": lambda part: removed.on(part).heads.loss.mean(-1) - removed.on(part).whole.loss.mean(-1)}  # fmt: skip
+    first, second = ({name: f(part) for name, f in value.items()} for part in (one, two))
+    unit = first["importance"] / np.maximum(np.linalg.norm(first["importance"], axis=-1, keepdims=True), 1e-300)
+    pairs = {
+        "importance_cost": (first["importance"], second["cost"]), "importance_size": (first["importance"], np.abs(second["cost"])),
+        "normalised_cost": (unit, second["cost"]),
+        "first_order_cost": (first["first_order"], second["cost"]),
+        "importance_twice": (first["importance"], second["importance"]), "cost_twice": (first["cost"], second["cost"]),
+    }  # fmt: skip
+    return {name: correlation(x, y, seed=seed) for name, (x, y) in pairs.items()}
+
+
+def curve(scored: Scored, name: str, *, seed: int = 0) -> dict[str, Any]:
+    """A curve of :func:`in_order`: mean over draws with its interval, (k,), and the smallest and largest draw."""
+    per_draw = scored.mean(name)
+    over = replace(scored, score=scored.score.mean(0), loss=scored.loss.mean(0))
+    return {
+        "mean": over.estimate(name, seed=seed),
+        "least": per_draw.min(0),
+        "most": per_draw.max(0),
+        "draws": len(per_draw),
+    }
+
+
+def as_dict(
+    task: Job, removed: Removals, found: Importance, curves: Mapping[str, Scored], counts: Sequence[int],
+    parts: tuple[Sequence[int], Sequence[int]], *, seed: int = 0,
+) -> dict[str, Any]:  # fmt: skip
+    """One task's numbers for :func:`helpers.results.record`."""
+    encoder = task.encoder
+    assert encoder.head is not None
+    simple = tasks.majority(task.examples)
+    return {
+        "examples": len(task.examples), "documents": len(np.unique(task.documents)), "adapter": encoder.head.sha256,
+        "score": removed.whole.estimate("score", seed=seed), "loss": removed.whole.estimate("loss", seed=seed),
+        "majority": None if np.isnan(simple) else simple,
+        "cost": {name: costs(removed, name, seed=seed) for name in NAMES},
+        "importance": found.of(seed=seed), "normalised": found.of(normalised=True, seed=seed).value,
+        "first_order": found.first_order(seed=seed).value,
+        "agreement": agreement(found, removed, *parts, seed=seed),
+        "pruning": {"heads": list(counts), "examples": len(parts[1]),
+                    "curves": {n: {name: curve(c, name, seed=seed) for name in NAMES} for n, c in curves.items()}},
+    }  # fmt: skip
+
+
+def share_helped(values: Mapping[str, Any], name: str = "score") -> float:
+    """Share of heads whose removal helps, nominally."""
+    found = values["cost"][name]["heads"]["count"]
+    return found["helps"] / found["heads"]
+
+
+def best_and_worst(values: Mapping[str, Any], name: str = "score") -> dict[str, tuple[int, int, float]]:
+    """The heads whose removal changes a score most, down and up: (layer, head, change)."""
+    cost = np.asarray(Estimate.from_record(values["cost"][name]["heads"]["cost"]).value)
+    where = {"down": cost.argmax(), "up": cost.argmin()}
+    return {k: (*map(int, np.unravel_index(n, cost.shape)), -float(cost.ravel()[n])) for k, n in where.items()}
+
+
+def beside_michel(values: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
+    """One task's record as rows of "paper beside book" (:func:`helpers.results.beside_paper`)."""
+    counted = values["cost"]["score"]["heads"]["count"]
+    ends = best_and_worst(values)
+    stand = counted["helps_significantly"] + counted["hurts_significantly"]
+
+    def change(which: str) -> str:
+        layer, head, value = ends[which]
+        return f"{100 * value:+.1f} ({layer + 1}-{head + 1})"
+
+    return {
+        "base_bleu": ("score of the whole model", f"{100 * Estimate.from_record(values['score']).value:.1f}"),
+        "table1_heads": ("heads tested", str(counted["heads"])),
+        "table1_significant": ("removals that change the score significantly", str(stand)),
+        "table1_significant_better": ("of these, for the better", str(counted["helps_significantly"])),
+        "table1_worst_head": ("the removal that costs most", change("down")),
+        "table1_best_removal": ("the removal that gains most", change("up")),
+    }
+
+
+def beside_kovaleva(values: Mapping[str, Any], task: str) -> dict[str, tuple[str, str]]:
+    """The same for what is reported of Kovaleva et al. 2019, who removed heads from models for MRPC and RTE."""
+    counted = values["cost"]["score"]["heads"]["count"]
+    text = f"{task}: {share_helped(values):.0%} help, {counted['hurts'] / counted['heads']:.0%} hurt"
+    return {"random_head_removal_helps": ("removals of one head that help", text)}

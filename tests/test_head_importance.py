@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from helpers import adapters, attention, encoders, head_importance, results, tasks
+from helpers import adapters, attention, head_importance, tasks
 from helpers.adapters import AdapterError
 from helpers.corpora import Answer
 from helpers.encoders import EncoderError
@@ -347,7 +347,9 @@ def test_first_order_foretells_a_small_step(headed):
 
 def scored(score, loss, documents, weights=None):
     weights = np.ones(np.shape(score)[-1]) if weights is None else weights
-    return Scored(np.asarray(score, float), np.asarray(loss, float), np.asarray(weights, float), np.asarray(documents))
+    return Scored(
+        np.asarray(score, float), np.asarray(loss, float), np.asarray(weights, float), np.asarray(documents)
+    )
 
 
 def test_costs_are_paired_differences_of_weighted_means():
@@ -462,8 +464,8 @@ def test_curves_start_at_the_whole_model_and_meet_at_the_end(headed):
 
 TAKEN = {
     "one": [(1, 2)], "some": [(0, 0), (0, 3), (2, 1)], "a whole layer": [(1, h) for h in range(4)],
-    "all but one": [(l, h) for l in range(3) for h in range(4) if (l, h) != (0, 2)],
-    "all": [(l, h) for l in range(3) for h in range(4)],
+    "all but one": [(n, h) for n in range(3) for h in range(4) if (n, h) != (0, 2)],
+    "all": [(n, h) for n in range(3) for h in range(4)],
 }  # fmt: skip
 
 

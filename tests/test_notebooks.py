@@ -125,6 +125,7 @@ def test_every_chapter_runs_from_start_to_end(tmp_path):
         "dependency_heads",
         "distance_features",
         "divergence_map",
+        "head_importance",
         "pattern_types",
         "probing_classifiers",
         "surface_patterns",
