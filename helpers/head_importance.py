@@ -488,9 +488,17 @@ def place(encoder: Encoder, examples: Sequence[Example], key: Mapping[str, Any])
     total.update(encoder.head.sha256.encode())
     for example in examples:
         total.update(repr(example).encode())
-    for part in (Sweep, contributions, repeated, switched_off, outcomes, variants, attention, tasks, tokens):
-        total.update(inspect.getsource(part).encode())
+    total.update(CODE.encode())
     return places.cache() / "head_importance" / f"{encoder.name.replace('/', '--')}-{total.hexdigest()[:16]}"
+
+
+CODE = "".join(
+    map(
+        inspect.getsource,
+        (Sweep, contributions, repeated, switched_off, outcomes, variants, attention, tasks, tokens),
+    )
+)
+"""What cells are computed with, as it was when this module was imported."""
 
 
 # ---------------------------------------------------------------------------------------- is it more than chance?

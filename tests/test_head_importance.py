@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from helpers import adapters, attention, head_importance, tasks
+from helpers import adapters, attention, bench, head_importance, results, tasks
 from helpers.adapters import AdapterError
 from helpers.corpora import Answer
 from helpers.encoders import EncoderError
