@@ -683,8 +683,12 @@ def size_before_mean(answer: Callable) -> str:
         before, after = np.abs(gradients).mean(0), np.abs(gradients.mean(0))
         got = answer(gradients.copy())
         if got is not None and np.shape(got) == (2, 4) and np.allclose(got, [after, before]):
-            raise _Wrong("the two rows are exchanged: first the absolute value of each example, then that of the mean.")
-        _close(got, np.stack([before, after]), "the first row is mean(|g|), the second |mean(g)|, both over examples.")
+            raise _Wrong(
+                "the two rows are exchanged: first the absolute value of each example, then that of the mean."
+            )
+        _close(
+            got, np.stack([before, after]), "the first row is mean(|g|), the second |mean(g)|, both over examples."
+        )
     return "right: they differ for a head that helps some examples and harms others."
 
 
@@ -704,5 +708,9 @@ def cut_head(answer: Callable) -> str:
         for name, one, right in zip(("query", "key", "value", "output"), got, wanted, strict=True):
             if np.shape(one) == (5, 9) != right.shape or np.shape(one) == (9, 5) != right.shape:
                 raise _Wrong(f"{name} is turned round; rows go from the first three maps, columns from the last.")
-            _close(one, right, f"{name} does not hold what is left; features {3 * head} to {3 * head + 2} should be gone.")
+            _close(
+                one,
+                right,
+                f"{name} does not hold what is left; features {3 * head} to {3 * head + 2} should be gone.",
+            )
     return "right: rows from three maps, columns from the fourth."

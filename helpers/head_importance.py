@@ -95,7 +95,7 @@ class Job:
             self.encoder, self.examples, batch_size=self.batch_size, max_length=self.max_length, seed=self.seed
         )
         label = f"{self.encoder.name}, {self.task}: {doing}, {len(self.examples)} examples"
-        return iter(tqdm(found, desc=label, disable=not doing))
+        return iter(tqdm(found, desc=label) if doing else found)
 
     def on(self, chosen: Sequence[int]) -> "Job":
         """The same with some of the examples, by number."""

@@ -526,3 +526,88 @@ def test_benchmarks_are_recorded_where_chapters_look(monkeypatch, minilm):
     found = bench.SweepBenchmark("12 x 12", "1 x 16 tokens", 1, 1, 2.0, 1.0, 2.0, 0.0)
     bench.record(found, "removal_speed", "minilm")
     assert results.runs("removal_speed", profile="bench")["minilm"]["values"]["ratio"] == 2.0
+
+
+# ------------------------------------------------------------------ what the chapter says
+
+
+@pytest.fixture(scope="module")
+def record():
+    return results.recorded("head_importance", model="minilm", profile="book")["values"]["tasks"]
+
+
+def count_of(values, name="loss", what="heads"):
+    return values["cost"][name][what]["count"]
+
+
+def value_of(values, *path):
+    for key in path:
+        values = values[key]
+    return np.array(values["value"])
+
+
+def test_claims_about_single_heads_and_layers(record):
+    mlm = record["mlm"]
+    assert count_of(mlm)["hurts"] == 58 and count_of(mlm)["hurts_significantly"] == 8
+    assert count_of(mlm, what="layers")["hurts_significantly"] == 6
+    layers = value_of(mlm, "cost", "loss", "layers", "cost")
+    assert layers.argmax() == 1 and layers[1] == pytest.approx(0.67, abs=0.005)
+    heads = value_of(mlm, "cost", "loss", "heads", "cost")
+    assert sorted(zip(*np.where(heads > 0.1), strict=True)) == [(1, 8), (2, 8)]
+    for values in record.values():
+        found = count_of(values, "score")
+        assert found["helps_significantly"] == found["hurts_significantly"] == 0
+    qa, same_pairs, follows = record["qa"], record["paraphrase"], record["entailment"]
+    assert (count_of(qa)["helps_significantly"], count_of(qa)["hurts_significantly"]) == (1, 1)
+    for values, what in ((qa, "layers"), (follows, "heads"), (follows, "layers")):
+        found = count_of(values, what=what)
+        assert found["helps_significantly"] == found["hurts_significantly"] == 0
+    assert (count_of(same_pairs)["helps"], count_of(same_pairs)["helps_significantly"]) == (50, 13)
+    assert count_of(same_pairs, what="layers")["helps_significantly"] > 0
+    assert value_of(same_pairs, "loss") == pytest.approx(3.16, abs=0.005)
+
+
+def test_claims_about_agreement(record):
+    steady = [float(value_of(v, "agreement", "importance_twice")) for v in record.values()]
+    noisy = [float(value_of(v, "agreement", "cost_twice")) for v in record.values()]
+    assert (round(min(steady), 2), round(max(steady), 2)) == (0.68, 0.84)
+    assert (round(min(noisy), 2), round(max(noisy), 2)) == (-0.33, 0.55)
+    for values in record.values():
+        assert value_of(values, "agreement", "importance_size") > value_of(values, "agreement", "importance_cost")
+
+
+def test_claims_about_orders(record):
+    def at(task, order, step):
+        return float(value_of(record[task], "pruning", "curves", order, "loss", "mean")[step])
+
+    steps = record["mlm"]["pruning"]["heads"]
+    assert steps == [0, 18, 36, 54, 72]
+    got = [round(at("mlm", o, 3), 1) for o in ("I_h", "oracle", "random")]
+    assert got == [5.1, 5.3, 6.2] and [round(at("mlm", "I_h", k), 1) for k in (0, 4)] == [4.2, 7.3]
+    assert at("entailment", "I_h", 3) == pytest.approx(1.02, abs=0.006)
+    assert at("entailment", "random", 3) == pytest.approx(1.14, abs=0.006)
+    assert all(at("entailment", "oracle", k) > at("entailment", "random", k) for k in (1, 2, 3))
+    for order in record["paraphrase"]["pruning"]["curves"]:
+        assert at("paraphrase", order, 4) < at("paraphrase", order, 2) < at("paraphrase", order, 0)
+
+
+def test_claims_about_size_and_speed():
+    variants = results.recorded("pruning_speed", model="minilm", profile="bench")["values"]["variants"]
+    whole, half = variants["none"], variants["6 of 12 heads of every layer"]
+    left = {k: half[k] / whole[k] for k in ("attention", "layers", "all")}
+    assert round(left["attention"], 2) == 0.5 and round(left["layers"], 2) == 0.84 and round(left["all"], 2) == 0.92
+    assert whole["all"] - whole["layers"] > 0.5 * whole["all"], "the vocabulary is more than half"
+
+    def speed(name):
+        return [whole[k] / variants[name][k] for k in ("one_ms", "batch_ms")]
+
+    assert [round(x, 2) for x in speed("6 of 12 heads of every layer")] == [1.19, 1.23]
+    assert [round(x, 2) for x in speed("all heads of 3 of 6 layers")] == [1.22, 1.27]
+    assert all(1.55 < x < 1.7 for x in speed("12 of 12 heads of every layer"))
+    assert all(x < 1.02 for x in speed("1 of 12 heads of every layer"))
+    assert round(variants["12 of 12 heads of every layer"]["all"] / whole["all"], 2) == 0.84
+
+
+def test_sharing_is_at_least_1_8_times_as_fast():
+    found = results.recorded("removal_speed", model="minilm", profile="bench")["values"]
+    assert found["ratio"] >= 1.8 and found["largest_difference"] < 1e-5

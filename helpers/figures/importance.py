@@ -133,7 +133,7 @@ def importance_and_cost(
             )
         ax.set(xlabel="$I_h$ (nats)")
         ax.set_title(title, fontsize=9)
-        ax.xaxis.set_major_locator(MaxNLocator(4))
+        ax.xaxis.set_major_locator(MaxNLocator(3))
     for ax in axes[:, 0]:
         ax.set_ylabel("added loss when off (nats)")
     bar = figure.colorbar(points, ax=axes, label="layer", shrink=0.8)
