@@ -658,19 +658,23 @@ def orders(
     found: Importance, removed: Removals, *, draws: int = 5, seed: int = 0
 ) -> dict[str, list[list[tuple[int, int]]]]:
     """Orders in which to remove heads, least important first: by I_h, by I_h with layers normalised, by what the removal
-    of a head alone adds to the loss (the oracle), and at random, ``draws`` times."""
+    of a head alone adds to the loss, or takes from the score (two oracles; equal scores in random order), and at random, ``draws`` times."""
     value = np.abs(found.gradients).mean(-1)
     alone = (removed.heads.loss - removed.whole.loss).mean(-1)
     normalised = value / np.maximum(np.linalg.norm(value, axis=-1, keepdims=True), np.finfo(float).tiny)
     random = np.random.default_rng(seed)
+    lost = removed.whole.mean() - removed.heads.mean()
+    tied = np.random.default_rng([seed, 1]).permutation(lost.size)
+    by_score = np.empty(lost.size)
+    by_score[np.lexsort((tied, lost.ravel().round(9)))] = np.arange(lost.size)
     shuffled = [ascending(random.permutation(value.size).reshape(value.shape).astype(float)) for _ in range(draws)]
     return {
         "I_h": [ascending(value)], "I_h, layers normalised": [ascending(normalised)],
-        "oracle": [ascending(alone)], "random": shuffled,
+        "oracle": [ascending(alone)], "oracle, score": [ascending(by_score.reshape(lost.shape))], "random": shuffled,
     }  # fmt: skip
 
 
-def steps(total: int, shares: Sequence[float]) -> list[int]:
+def steps(total: int, shares: Sequence[float | int]) -> list[int]:
     """Numbers of heads for shares of all heads, rounded, without repetition."""
     return sorted({round(share * total) for share in shares})
 
@@ -834,7 +838,7 @@ def _numpy(tensor: Tensor) -> NDArray[np.float64]:
     return tensor.detach().double().cpu().numpy()
 
 
-def along(encoder: Encoder, asked: Asked, heads: Heads, gates: Sequence[float]) -> Float[np.ndarray, "head gate row"]:
+def along(encoder: Encoder, asked: Asked, heads: Heads, gates: Iterable[float]) -> Float[np.ndarray, "head gate row"]:
     """Loss of each input with one gate at other values than 1, for each of some heads: a picture of what ξ does."""
     found = []
     for layer, head in heads:

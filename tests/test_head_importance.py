@@ -432,12 +432,14 @@ def test_orders_go_from_least_to_most(headed):
     removed, found = head_importance.remove_each(job), head_importance.importance(job)
     made = head_importance.orders(found, removed, draws=5, seed=1)
     everyone = sorted(np.ndindex(3, 4))
-    assert [len(o) for o in made.values()] == [1, 1, 1, 5]
+    assert [len(o) for o in made.values()] == [1, 1, 1, 1, 5]
     assert all(sorted(order) == everyone for every in made.values() for order in every)
     value = found.of().value
     assert [value[h] for h in made["I_h"][0]] == sorted(value.ravel())
     cost = removed.heads.cost(removed.whole, "loss").value
     np.testing.assert_allclose([cost[h] for h in made["oracle"][0]], sorted(cost.ravel()), atol=1e-12)
+    lost = removed.heads.cost(removed.whole, "score").value
+    np.testing.assert_allclose([lost[h] for h in made["oracle, score"][0]], sorted(lost.ravel()), atol=1e-12)
     assert len(set(map(tuple, made["random"]))) == 5
     assert made["random"] == head_importance.orders(found, removed, draws=5, seed=1)["random"]
 
@@ -611,3 +613,45 @@ def test_claims_about_size_and_speed():
 def test_sharing_is_at_least_1_8_times_as_fast():
     found = results.recorded("removal_speed", model="minilm", profile="bench")["values"]
     assert found["ratio"] >= 1.8 and found["largest_difference"] < 1e-5
+
+
+def test_claims_about_paraphrases_where_the_task_is_solved():
+    values = results.recorded("head_importance", model="minilm", profile="full")["values"]["tasks"]["paraphrase"]
+    assert values["examples"] == 408 and round(values["majority"], 2) == 0.68
+    assert round(float(value_of(values, "score")), 2) == 0.80
+    assert float(value_of(values, "loss")) > np.log(2), "too sure of itself"
+    found = count_of(values, "score")
+    assert (found["helps"], found["hurts"], found["none"]) == (30, 32, 10)
+    assert found["helps_significantly"] == found["hurts_significantly"] == 0
+    assert values["cost"]["score"]["layers"]["significant"] == [False, True, False, False, False, False]
+    assert value_of(values, "cost", "score", "layers", "cost")[1] == pytest.approx(0.06, abs=0.005)
+    found = count_of(values)
+    assert (found["helps_significantly"], found["hurts_significantly"]) == (28, 8)
+    assert (value_of(values, "cost", "loss", "layers", "cost") < 0).all()
+    agreement = {k: round(float(v["value"]), 2) for k, v in values["agreement"].items()}
+    assert (agreement["importance_twice"], agreement["cost_twice"]) == (0.91, 0.84)
+    wanted = {"importance_size": 0.56, "importance_cost": -0.27, "first_order_cost": 0.83}
+    assert {k: agreement[k] for k in wanted} == wanted
+    heads, curves = values["pruning"]["heads"], values["pruning"]["curves"]
+    assert heads == [0, 14, 43, 72] and round(43 / 72, 1) == 0.6
+
+    def right(order, step):
+        return round(float(value_of(curves, order, "score", "mean")[step]), 2)
+
+    assert (right("I_h", 0), right("I_h", 2), right("random", 2)) == (0.82, 0.81, 0.75)
+    assert right("oracle", 1) == 0.53 < values["majority"]
+    assert (right("oracle, score", 1), right("oracle, score", 2)) == (0.82, 0.72)
+
+
+def test_tables_beside_the_papers_read_the_record(record):
+    values = record["mlm"]
+    cost = value_of(values, "cost", "score", "heads", "cost")
+    ends = head_importance.best_and_worst(values)
+    assert ends["down"][:2] == np.unravel_index(cost.argmax(), cost.shape) and ends["down"][2] == -cost.max()
+    assert ends["up"][2] == -cost.min()
+    rows = head_importance.beside_michel(values)
+    assert rows["table1_heads"][1] == "72" and rows["table1_worst_head"][1].endswith("(2-9)")
+    assert head_importance.share_helped(values) == count_of(values, "score")["helps"] / 72
+    assert "help" in head_importance.beside_kovaleva(values, "mlm")["random_head_removal_helps"][1]
+    for name, table in (("michel2019", rows), ("kovaleva2019", head_importance.beside_kovaleva(values, "mlm"))):
+        assert "minilm" in results.beside_paper(name, {"minilm": table}).columns

@@ -15,7 +15,8 @@ from helpers.figures.look import COLOURS, head_name
 ORDER_STYLES = {
     "I_h": ("cls", "-", "o", "$I_h$"),
     "I_h, layers normalised": ("broad", "--", "s", "$I_h$, layers normalised"),
-    "oracle": ("stop", "-", "^", "oracle: each head's own cost"),
+    "oracle": ("stop", "-", "^", "oracle, by loss"),
+    "oracle, score": ("sep", "-", "v", "oracle, by score"),
     "random": ("other", "-", "D", "random (mean; band: all draws)"),
 }
 """Colour, line, marker and label of each order of pruning."""
@@ -167,7 +168,7 @@ def pruning_curves(
             colour, line, marker, label = ORDER_STYLES[name]
             mean = Estimate.from_record(found["mean"])
             low, high = (found["least"], found["most"]) if name == "random" else (mean.low, mean.high)
-            if name != "I_h, layers normalised":  # two bands are enough to read
+            if name in ("I_h", "oracle", "random"):  # more bands cannot be read
                 ax.fill_between(x, low, high, color=COLOURS[colour], alpha=0.18, linewidth=0)
             ax.plot(x, mean.value, line, color=COLOURS[colour], marker=marker, markersize=4, label=label)
         if baselines and baselines.get(task) is not None:
