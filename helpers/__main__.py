@@ -366,30 +366,37 @@ def scoreboard(chapter: str | None, model: str | None) -> None:
 
 
 @main.command()
-@click.argument("what", type=click.Choice(["tap", "divergence", "passes"]))
+@click.argument("what", type=click.Choice(["tap", "divergence", "passes", "sweep", "pruning"]))
 @click.option("--model", default="minilm", show_default=True)
-@click.option("--rounds", type=click.IntRange(1), help="Default: 30; of passes 3.")
+@click.option("--rounds", type=click.IntRange(1), help="Default: each benchmark's own.")
 @click.option(
-    "--record",
-    metavar="MACHINE",
-    help="passes: keep the figures for the page about long runs; say in words what machine this is.",
+    "--record", is_flag=True, help="Keep the figures for the pages that quote them (passes, sweep, pruning)."
 )
-def bench(what: str, model: str, rounds: int | None, record: str | None) -> None:
-    """Measure what observing costs.
+@click.option("--machine", help="passes --record: what machine this is, in words.")
+def bench(what: str, model: str, rounds: int | None, record: bool, machine: str | None) -> None:
+    """Measure what things cost.
 
-    tap: time and memory of chapter 02's statistics; divergence: comparing all pairs of heads; passes: tokens a second of
-    several chapters' passes on one thread.
+    tap: observing, in time and memory; divergence: comparing all pairs of heads; passes: tokens a second of several
+    chapters' passes on one thread; sweep: switching off every head of a 12 x 12 model with and without sharing; pruning: a
+    model whose heads are gone.
     """
     from helpers import bench as benchmarks
 
-    measure = {"tap": benchmarks.tap, "divergence": benchmarks.divergence, "passes": benchmarks.passes}[what]
-    if record and what != "passes":
-        raise click.UsageError("--record is for passes.")
+    names = {"sweep": "removal_speed", "pruning": "pruning_speed"}
+    if record and what not in (*names, "passes"):
+        raise click.UsageError("Only passes, sweep and pruning can be recorded.")
+    if record and what == "passes" and not machine:
+        raise click.UsageError("Say with --machine, in words, what machine this is.")
     with plainly():
-        found = measure(model, rounds=rounds or (3 if what == "passes" else 30))
+        found = getattr(benchmarks, what)(model, **({} if rounds is None else {"rounds": rounds}))
         click.echo(benchmarks.as_text(found))
         if record:
-            click.echo(f"Kept in {benchmarks.keep_passes(found, record)}")
+            kept = (
+                benchmarks.keep_passes(found, machine)
+                if what == "passes"
+                else benchmarks.record(found, names[what], model)
+            )
+            click.echo(f"Kept in {kept}")
 
 
 @main.command()

@@ -1,4 +1,4 @@
-"""Benchmarks whose numbers the book quotes: ``python -m helpers bench tap``, ``… divergence``, ``… passes``."""
+"""Benchmarks whose numbers the book quotes: ``python -m helpers bench tap``, ``… divergence``, ``… passes``, ``… sweep``, ``… pruning``."""
 
 import json
 import statistics
@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,19 +15,24 @@ import numpy as np
 import torch
 from jaxtyping import Float
 from tqdm import tqdm
+from transformers import BertConfig, BertModel
 
 from helpers import (
+    adapters,
     attention,
     corpora,
     distance_features,
     divergence_map,
     encoders,
+    head_importance,
     no_op,
     places,
+    results,
     surface_patterns,
     tokens,
 )
 from helpers.encoders import Encoder
+from helpers.tasks import Example
 
 
 @dataclass(frozen=True)
@@ -321,10 +326,138 @@ def _beyond(found: Mapping[str, Any], what: str) -> float:
     return 1 / with_it - 1 / without
 
 
-def as_text(result: TapBenchmark | DivergenceBenchmark | PassesBenchmark) -> str:
+@dataclass(frozen=True)
+class SweepBenchmark:
+    """What switching off every head of a 12 x 12 model costs, with and without sharing.
+
+    Attributes:
+        naive_s: median processor time of one forward pass for each head and each layer, seconds.
+        shared_s: the same numbers from :class:`helpers.head_importance.Sweep`.
+        ratio: median over rounds of naive / shared, each round running both.
+        largest_difference: between the two, in the loss, over all heads and examples.
+    """
+
+    model: str
+    batch: str
+    threads: int
+    rounds: int
+    naive_s: float
+    shared_s: float
+    ratio: float
+    largest_difference: float
+
+
+def sweep(
+    model: str = "minilm", *, rounds: int = 3, rows: int = 4, length: int = 64, width: int = 384
+) -> SweepBenchmark:
+    """Time all removals from a random network of 12 layers × 12 heads both ways, interleaved, on one thread.
+
+    Args:
+        model: whose tokenizer is used.
+    """
+    torch.manual_seed(0)
+    network = BertModel(BertConfig(hidden_size=width, intermediate_size=4 * width), add_pooling_layer=False)
+    encoder = encoders.wrap(network, encoders.load(model, device="cpu").tokenizer, name="random", device="cpu")
+    encoder = replace(encoder, head=adapters.new_head(network, "paraphrase").eval().requires_grad_(False))
+    examples = [Example("paraphrase", s.title, n, s.texts, "paraphrase") for n, s in enumerate(_segments(rows))]
+    job = head_importance.Job(encoder, examples, batch_size=rows, max_length=length)
+    found: dict[bool, head_importance.Removals] = {}
+
+    def run(fast: bool) -> float:
+        start = time.process_time()
+        found[fast] = head_importance.remove_each(job, fast=fast)
+        return time.process_time() - start
+
+    with _one_thread():
+        times = [(run(False), run(True)) for _ in tqdm(range(rounds), desc="rounds", leave=False)]
+    return SweepBenchmark(
+        model=f"{encoder.layers} layers x {encoder.heads} heads, width {width}, random weights",
+        batch=f"{rows} x {length} tokens",
+        threads=1,
+        rounds=rounds,
+        naive_s=statistics.median(n for n, _ in times),
+        shared_s=statistics.median(s for _, s in times),
+        ratio=statistics.median(n / s for n, s in times),
+        largest_difference=float(np.abs(found[True].heads.loss - found[False].heads.loss).max()),
+    )
+
+
+@dataclass(frozen=True)
+class PruningBenchmark:
+    """Parameters and latency of an encoder whose heads are gone.
+
+    Attributes:
+        variants: name -> share of heads removed, parameters (all, layers, attention), and median milliseconds of a forward
+            pass of one input and of a batch, with the first and third quartile.
+    """
+
+    model: str
+    threads: int
+    rounds: int
+    inputs: dict[str, str]
+    variants: dict[str, dict[str, float | list[float]]]
+
+
+def taken(layers: int, heads: int) -> dict[str, list[tuple[int, int]]]:
+    """What is removed: nothing; the same number of heads from every layer; all heads of the last layers."""
+    found: dict[str, list[tuple[int, int]]] = {"none": []}
+    for share in (1 / 12, 1 / 4, 1 / 2, 3 / 4, 11 / 12, 1):
+        count = round(share * heads)
+        found[f"{count} of {heads} heads of every layer"] = [
+            (layer, h) for layer in range(layers) for h in range(count)
+        ]
+    for count in sorted({max(1, round(share * layers)) for share in (1 / 6, 1 / 3, 1 / 2)}):
+        gone = range(layers - count, layers)
+        found[f"all heads of {count} of {layers} layers"] = [(layer, h) for layer in gone for h in range(heads)]
+    return found
+
+
+def pruning(model: str = "minilm", *, rounds: int = 9, rows: int = 16, length: int = 128) -> PruningBenchmark:
+    """Time forward passes of models whose heads are really gone, interleaved, on one thread (processor time)."""
+    encoder = encoders.load(model, device="cpu")
+    pruned = {n: head_importance.prune(encoder, heads) for n, heads in taken(encoder.layers, encoder.heads).items()}
+    texts = [s.texts for s in _segments(rows)]
+    settings = {"max_length": length, "overlong": "truncate"}
+    batches = {
+        "one": tokens.encode(encoder, texts[:1], **settings),
+        "batch": tokens.encode(encoder, texts, **settings),
+    }
+
+    def run(one: encoders.Encoder, batch: tokens.Batch) -> float:
+        start = time.process_time()
+        with torch.inference_mode():
+            one.model(**batch.inputs)
+        return 1e3 * (time.process_time() - start)
+
+    times: dict[tuple[str, str], list[float]] = {(n, size): [] for n in pruned for size in batches}
+    with _one_thread():
+        for _ in tqdm(range(1 + rounds), desc="rounds", leave=False):
+            for name, size in times:
+                times[name, size].append(run(pruned[name], batches[size]))
+    every = encoder.layers * encoder.heads
+    variants: dict[str, dict[str, float | list[float]]] = {}
+    for name, heads in taken(encoder.layers, encoder.heads).items():
+        variants[name] = {"removed": len(heads) / every} | head_importance.sizes(pruned[name])
+        for size in batches:
+            low, middle, high = np.percentile(times[name, size][1:], (25, 50, 75))  # the first round warms up
+            variants[name] |= {f"{size}_ms": float(middle), f"{size}_quartiles_ms": [float(low), float(high)]}
+    shapes = {size: f"{b.ids.shape[0]} x {b.ids.shape[1]} tokens" for size, b in batches.items()}
+    return PruningBenchmark(model, 1, rounds, shapes, variants)
+
+
+def record(result: PruningBenchmark | SweepBenchmark, name: str, model: str) -> Path:
+    """Keep a benchmark's numbers where chapters can read them: ``results.runs(name, profile="bench")``."""
+    values = {k: v for k, v in asdict(result).items() if k != "model"}
+    encoder = encoders.load(model, device="cpu")
+    return results.record(
+        name, values, encoder=encoder, corpus=None, profile="bench", parameters={"what": result.model}
+    )
+
+
+def as_text(result: TapBenchmark | DivergenceBenchmark | PassesBenchmark | SweepBenchmark | PruningBenchmark) -> str:
     """The benchmark as lines to read."""
     fields = asdict(result)
-    memory = fields.pop("peak_mib", {})
+    memory, variants = fields.pop("peak_mib", {}), fields.pop("variants", {})
     for name, rates in fields.pop("rates", {}).items():
         fields[name] = (
             f"{statistics.median(rates):,.0f} tokens a second (rounds: {', '.join(f'{r:,.0f}' for r in rates)})"
@@ -332,5 +465,10 @@ def as_text(result: TapBenchmark | DivergenceBenchmark | PassesBenchmark) -> str
     lines = [
         f"{name:17} {value:.3f}" if isinstance(value, float) else f"{name:17} {value}"
         for name, value in fields.items()
+    ]
+    lines += [
+        f"{v['removed']:5.0%} of heads gone ({name}): {v['all'] / 1e6:.2f} M parameters, {v['attention'] / 1e6:.2f} M in attention; "
+        f"one input {v['one_ms']:.1f} ms, a batch {v['batch_ms']:.0f} ms"
+        for name, v in variants.items()
     ]
     return "\n".join([*lines, *(f"peak memory  {mib:.0f} MiB at {n} segments" for n, mib in memory.items())])

@@ -94,6 +94,15 @@ WRONG = [
     ("letters", lambda w: str(min(len(w), 10)), "do not count"),
     ("letters", lambda w: str(sum(c.isalpha() for c in w)), "from ten on"),
     ("letters", lambda w: "0", "it should be"),
+    ("gate_importance", lambda b: np.abs(np.concatenate(b)).mean(0), "divided by the size of its batch"),
+    ("gate_importance", lambda b: np.mean([np.abs(len(x) * x).mean(0) for x in b], axis=0), "not over batches"),
+    ("gate_importance", lambda b: np.abs(np.concatenate([len(x) * x for x in b]).mean(0)), "opposite sign cancel"),
+    ("size_before_mean", lambda g: np.stack([np.abs(g.mean(0)), np.abs(g).mean(0)]), "exchanged"),
+    ("size_before_mean", lambda g: np.stack([g.mean(0), np.abs(g.mean(0))]), "the first row is"),
+    ("cut_head", lambda q, k, v, o, h, n: (q, k, v, o), "shape"),
+    ("cut_head", lambda q, k, v, o, h, n: (q[3:], k[3:], v[3:], o[:, 3:]), "should be gone"),
+    ("cut_head", lambda q, k, v, o, h, n: (q[3:], k[3:], v[3:]), "instead of four"),
+    ("cut_head", lambda q, k, v, o, h, n: None, "returns None"),
 ]
 
 

@@ -129,6 +129,7 @@ def test_every_chapter_runs_from_start_to_end(tmp_path):
         "no_op",
         "layer_semantics",
         "keywords",
+        "head_importance",
         "pattern_types",
         "probing_classifiers",
         "surface_patterns",
