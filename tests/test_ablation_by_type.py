@@ -508,8 +508,6 @@ def test_claim_number_matters():
 
 def test_claim_what_each_edit_removes():
     weights = spoken_of()["weights"]
-    special, intra, inter = (
-        dict(zip(weights, column, strict=True)) for column in zip(*weights.values(), strict=True)
-    )
+    _, intra, inter = (dict(zip(weights, column, strict=True)) for column in zip(*weights.values(), strict=True))
     assert min(intra["diagonal"], intra["vertical"]) > 0.5 > max(inter["diagonal"], inter["vertical"])
     assert inter["dense_vertical"] > intra["dense_vertical"] and inter["dense"] > intra["dense"]
