@@ -353,6 +353,10 @@ def test_scores_stand_beside_one_another():
         scores.beside(more)
 
 
+def diagonal_of(values):
+    return values["control"]["rows"]["3"]
+
+
 def test_the_record_holds_every_row(answerer):
     encoder, draws, sizes = answerer(), 2, [3, 6]
     rows = ablate.table(NAMES)
@@ -391,6 +395,9 @@ def test_the_record_holds_every_row(answerer):
     plain = results._plain(values, "values")
     assert len(ablate.row_cells(plain, 3)) == len(ablate.COLUMNS) and ablate.row_cells(plain, 3)[0] == 2
     assert ablate.row_cells(ablate.as_dict(scores, NAMES), 3)[-2:] == ["", ""]
+    whole, part, deals = ablate.panel(plain, {"3": "three"})["three"]
+    assert whole.value == plain["rows"]["3"]["f1_change"]["value"] and deals == diagonal_of(plain)["f1_dealt"]
+    assert part == diagonal_of(plain)["f1_change"]["value"]
     lines = ablate.side_by_side({"a": plain, "b": plain}, results.paper("guan2020", "table2")["rows"])
     assert len(lines) == 20 and lines[2][:2] == ["3 diagonal: pruned", "a"] and lines[3][-1] == "7.5 / 4.6"
     assert {len(line) for line in lines} == {3 + len(ablate.COLUMNS)}
