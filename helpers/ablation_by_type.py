@@ -618,3 +618,15 @@ def side_by_side(runs: Mapping[str, Mapping[str, Any]], paper: Sequence[Mapping[
         for title, values in runs.items():
             lines.append([f"{row['id']} {ROWS[row['id']].label}", title, *row_cells(values, row["id"]), theirs])
     return lines
+
+
+def panel(values: Mapping[str, Any], titles: Mapping[str, str]) -> dict[str, tuple[Estimate, float, Sequence[float]]]:
+    """Changes of F1 for :func:`helpers.figures.ablation_rows`: title -> (on all questions, on the control's, for each deal).
+
+    Args:
+        titles: row, such as ``"3"`` -> its title.
+    """
+    ours, dealt = values["rows"], values["control"]["rows"]
+    whole = {n: Estimate.from_record(ours[n]["f1_change"]) for n in titles}
+    part = {n: float(Estimate.from_record(dealt[n]["f1_change"]).value) for n in titles}
+    return {title: (whole[n], part[n], dealt[n]["f1_dealt"]) for n, title in titles.items()}

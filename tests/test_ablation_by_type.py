@@ -353,6 +353,10 @@ def test_scores_stand_beside_one_another():
         scores.beside(more)
 
 
+def diagonal_of(values):
+    return values["control"]["rows"]["3"]
+
+
 def test_the_record_holds_every_row(answerer):
     encoder, draws, sizes = answerer(), 2, [3, 6]
     rows = ablate.table(NAMES)
@@ -391,6 +395,9 @@ def test_the_record_holds_every_row(answerer):
     plain = results._plain(values, "values")
     assert len(ablate.row_cells(plain, 3)) == len(ablate.COLUMNS) and ablate.row_cells(plain, 3)[0] == 2
     assert ablate.row_cells(ablate.as_dict(scores, NAMES), 3)[-2:] == ["", ""]
+    whole, part, deals = ablate.panel(plain, {"3": "three"})["three"]
+    assert whole.value == plain["rows"]["3"]["f1_change"]["value"] and deals == diagonal_of(plain)["f1_dealt"]
+    assert part == diagonal_of(plain)["f1_change"]["value"]
     lines = ablate.side_by_side({"a": plain, "b": plain}, results.paper("guan2020", "table2")["rows"])
     assert len(lines) == 20 and lines[2][:2] == ["3 diagonal: pruned", "a"] and lines[3][-1] == "7.5 / 4.6"
     assert {len(line) for line in lines} == {3 + len(ablate.COLUMNS)}
@@ -399,3 +406,115 @@ def test_the_record_holds_every_row(answerer):
 def test_numbers_read_well():
     one = Estimate(np.float64(-0.321), np.float64(-0.4), np.float64(-0.2), np.empty(0))
     assert ablate.percent(one, "+.0f") == "-32 [-40, -20]" and ablate.spread([-0.412, 0.029]) == "-41 to +3"
+
+
+# ------------------------------------------------------------------ what the chapter says
+
+
+def spoken_of():
+    return results.recorded("ablation_by_type")["values"]
+
+
+def change(values, row, where="rows"):
+    found = values["control"]["rows"] if where == "control" else values[where]
+    return Estimate.from_record(
+        found[str(row)]["f1_change"] if where != "tuned" else found["rows"][str(row)]["f1_change"]
+    )
+
+
+def test_claim_dense_and_vertical_heads_are_what_answers_depend_on():
+    values = spoken_of()
+    floor = Estimate.from_record(values["floors"]["all prune"]["f1"])
+    for row in (4, 10):
+        others = [change(values, n).value for n in (2, 3, 5, 8, 9, 11)]
+        assert change(values, row).value < min(others) - 0.15, "worse than every other single type"
+        assert Estimate.from_record(values["rows"][str(row)]["f1"]).low < floor.high
+    control = values["control"]["rows"]["4"]
+    assert Estimate.from_record(control["f1_beyond"]).high < 0 and control["f1_change"]["value"] < min(
+        control["f1_dealt"]
+    )
+
+
+def test_claim_they_carry_what_passes_between_sentences():
+    values = spoken_of()
+    assert change(values, 15).high < change(values, 14).low and change(values, 14).value > -0.15
+    control = values["control"]["rows"]["15"]
+    assert Estimate.from_record(control["f1_beyond"]).high < 0 and control["f1_change"]["value"] < min(
+        control["f1_dealt"]
+    )
+    assert abs(change(values, 15).value - change(values, 4).value) < 0.1
+    assert change(values, 17).high < change(values, 19).low
+    assert Estimate.from_record(values["control"]["rows"]["19"]["f1_beyond"]).low > 0
+    for row in ("16", "17"):
+        beyond = Estimate.from_record(values["control"]["rows"][row]["f1_beyond"])
+        assert beyond.low <= 0 <= beyond.high and values["control"]["rows"][row]["shared"] > 0.9
+    assert Estimate.from_record(values["variants"]["text"]["15"]["f1_change"]).high < 0
+    for name in ablate.VARIANTS:
+        for row in ("15", "17"):
+            assert Estimate.from_record(values["variants"][name][row]["f1_change"]).value < -0.3
+        for row in ("13", "14"):
+            assert Estimate.from_record(values["variants"][name][row]["f1_change"]).value > -0.15
+
+
+def test_claim_diagonal_heads_are_not_vital():
+    values = spoken_of()
+    assert values["counts"]["diagonal"] == 6 and change(values, 3).value > -0.3
+    assert change(values, 12).value <= change(values, 13).value
+    diagonal = np.argwhere(np.array(values["types"]) == "diagonal")
+    assert set(diagonal[:, 0]) == {0, 1}, "layers 1 and 2"
+    paper = {row["id"]: row["f1"] for row in results.paper("guan2020", "table2")["rows"]}
+    assert paper[1] - paper[3] > 80 and paper[1] - paper[4] < 8
+
+
+def test_claim_dense_heads_cost_little_and_vertical_ones_no_more_than_their_deals():
+    values = spoken_of()
+    for row in (2, 8):
+        assert change(values, row).low < 0 < change(values, row).high and change(values, row).value > -0.1
+    assert 0.38 < values["counts"]["dense"] / 72 < 0.42
+    assert 0.6 < values["control"]["rows"]["2"]["shared"] < 0.7, "a deal returns two thirds of them"
+    beyond = Estimate.from_record(values["control"]["rows"]["5"]["f1_beyond"])
+    assert beyond.low < 0 < beyond.high
+
+
+def test_claim_verdicts_change_with_the_types():
+    values = spoken_of()
+    own, tuned = np.array(values["types"]), np.array(values["tuned"]["types"])
+    assert round(100 * values["tuned"]["changed"]) == 36 == round(100 * (own != tuned).mean())
+    assert ((own == "dense_vertical") & (tuned == "dense")).sum() == 9 and (tuned == "diagonal").sum() == 14
+    rows = values["tuned"]["rows"]
+    assert change(values, 2, "tuned").high < 0 and change(values, 4, "tuned").high > 0
+    assert Estimate.from_record(rows["2"]["f1_beside"]).high < 0 < Estimate.from_record(rows["4"]["f1_beside"]).low
+    assert change(values, 3, "tuned").high < 0 and Estimate.from_record(rows["3"]["f1_beside"]).high < 0
+
+
+def test_claim_prose_has_the_recorded_numbers():
+    """Every change with an interval that the chapter's text quotes is in the record."""
+    import re
+
+    import nbformat
+
+    from helpers import notebooks
+
+    cells = nbformat.read(notebooks.FOLDER / "10_ablation_by_type.ipynb", as_version=4).cells
+    prose = "\n".join(c.source for c in cells if c.cell_type == "markdown").replace("−", "-")
+    values, known = spoken_of(), set()
+    for found in (values["rows"], values["control"]["rows"], values["tuned"]["rows"]):
+        for row in found.values():
+            known |= {
+                ablate.percent(e, "+.0f") for key, e in row.items() if key.startswith("f1_") and isinstance(e, dict)
+            }
+    quoted = re.findall(r"[+-]\d+ \[[+-]\d+, [+-]\d+\]", prose)
+    assert len(quoted) > 15 and set(quoted) <= known, set(quoted) - known
+
+
+def test_claim_number_matters():
+    ladder = spoken_of()["ladder"]
+    means = np.mean(ladder["f1_change"], axis=1)
+    assert (np.diff(means) < 0).all() and ladder["sizes"][-1] == 48
+
+
+def test_claim_what_each_edit_removes():
+    weights = spoken_of()["weights"]
+    _, intra, inter = (dict(zip(weights, column, strict=True)) for column in zip(*weights.values(), strict=True))
+    assert min(intra["diagonal"], intra["vertical"]) > 0.5 > max(inter["diagonal"], inter["vertical"])
+    assert inter["dense_vertical"] > intra["dense_vertical"] and inter["dense"] > intra["dense"]

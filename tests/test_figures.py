@@ -512,7 +512,7 @@ def test_edited_maps_share_a_scale():
 
 
 def test_ablation_rows_show_the_type_and_each_draw():
-    rows = {"a": (one_estimate(-0.3), [-0.1, -0.2]), "b": (one_estimate(0.1), [])}
+    rows = {"a": (one_estimate(-0.3), -0.25, [-0.1, -0.2]), "b": (one_estimate(0.1), 0.1, [])}
     axes = figures.ablation_rows(
         {"x": rows, "y": rows}, {"a": "#112233", "b": "#445566"}, xlabel="points", cuts=[1]
     ).axes
@@ -524,6 +524,7 @@ def test_ablation_rows_show_the_type_and_each_draw():
         drawn = [line.get_xydata().tolist() for line in ax.lines]
         assert np.allclose(drawn[0], [[-10, 0], [-20, 0]]) and np.allclose(drawn[1], [[-35, 0], [-25, 0]])
         assert np.allclose(drawn[2], [[-30, 0]]) and ax.lines[2].get_color() == "#112233"
+        assert np.allclose(drawn[3], [[-25, 0]]) and ax.lines[3].get_markerfacecolor() == "white"
     assert axes[0].get_ylim()[0] > axes[0].get_ylim()[1], "the first row is on top"
 
 

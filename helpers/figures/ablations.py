@@ -48,7 +48,7 @@ def edited_maps(maps: Mapping[str, ArrayLike], tokens: Sequence[str], borders: S
 
 
 def ablation_rows(
-    panels: Mapping[str, Mapping[str, tuple[Estimate, ArrayLike]]],
+    panels: Mapping[str, Mapping[str, tuple[Estimate, float, ArrayLike]]],
     colours: Mapping[str, str],
     *,
     xlabel: str,
@@ -57,7 +57,8 @@ def ablation_rows(
     """Rows of a table as points with intervals, and the draws of their control as open diamonds; a panel for each run.
 
     Args:
-        panels: title -> (row -> (ours, [draw] of the control)); fractions, shown as percentage points.
+        panels: title -> (row -> (ours on all questions, ours on those of the control, [draw] of the control)); fractions,
+            shown as percentage points.
         colours: row -> colour.
         cuts: rows above which a thin line separates groups, counted from 0.
     """
@@ -67,11 +68,12 @@ def ablation_rows(
     )
     for ax, (title, shown) in zip(axes[0], panels.items(), strict=True):
         for place, name in enumerate(names):
-            one, draws = shown[name]
+            one, same, draws = shown[name]
             draws = np.atleast_1d(np.asarray(draws, np.float64))
             ax.plot(100 * draws, np.full(len(draws), place), **CONTROL, markersize=4.5, markeredgewidth=0.9, zorder=2)
             ax.plot([100 * one.low, 100 * one.high], [place, place], color=colours[name], linewidth=2.4, alpha=0.55)
             ax.plot(100 * one.value, place, "o", color=colours[name], markersize=6, zorder=3)
+            ax.plot(100 * same, place, "o", color=colours[name], markersize=6, markerfacecolor="white", zorder=2)
         for cut in cuts:
             ax.axhline(cut - 0.5, color="#bbbbbb", linewidth=0.8)
         ax.axvline(0, color=COLOURS["self"], linewidth=1, linestyle=":")
@@ -82,9 +84,18 @@ def ablation_rows(
     axes[0, 0].set_ylim(len(names) - 0.4, -0.6)
     handles = [
         Line2D([], [], marker="o", color="#666666", linewidth=2.4, label="the type, with 95 % interval"),
+        Line2D(
+            [],
+            [],
+            marker="o",
+            color="#666666",
+            linestyle="",
+            markerfacecolor="white",
+            label="on the control's questions",
+        ),
         Line2D([], [], **CONTROL, label="types dealt anew within each layer"),
     ]
-    figure.legend(handles=handles, loc="outside lower center", ncols=2, fontsize=8)
+    figure.legend(handles=handles, loc="outside lower center", ncols=3, fontsize=8)
     return figure
 
 
