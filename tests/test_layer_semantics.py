@@ -8,7 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helpers import corpora, tokens
+from helpers import corpora, results, tokens
 from helpers import layer_semantics as semantics
 from helpers.estimates import Estimate
 from helpers.layer_semantics import OTHER, SAME, TASKS, Outcome, Probes
@@ -302,9 +302,8 @@ def test_expected_layer_by_hand():
     assert np.isnan(semantics.expected_layer(np.array([0.5, 0.6, 0.5])))
     many = semantics.expected_layer(np.array([[0.0, 1.0, 1.0], [0.0, 0.0, 1.0]]))
     assert many.tolist() == [1, 2]
-    assert semantics.centre_of_gravity([[1, 0, 0], [0, 0.5, 0.5], [0.2, 0.3, 0.5]]).tolist() == pytest.approx(
-        [0, 1.5, 1.3]
-    )
+    rows = np.array([[1, 0, 0], [0, 0.5, 0.5], [0.2, 0.3, 0.5]])
+    assert semantics.centre_of_gravity(rows).tolist() == pytest.approx([0, 1.5, 1.3])
 
 
 @settings(max_examples=50, deadline=None)
