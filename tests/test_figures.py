@@ -579,6 +579,8 @@ def test_layers_of_tasks_has_two_bars_a_task_or_says_why_not():
         "tag": (layer_estimate(2.5)[0], layer_estimate(1.5)[0]),
         "coreference": (layer_estimate(3.0)[0], None),
     }
+    one, two, three = layer_estimate(2.5, 1.5, 3.0)[0], layer_estimate(2.5, 1.5, 3.0)[1], layer_estimate(3.0)[0]
+    rows = {"tag": (one, two), "coreference": (three, None)}
     ax = figures.layers_of_tasks(rows, layers=6).axes[0]
     widths = sorted(round(float(np.ravel(p.get_width())[0]), 3) for p in ax.patches)
     assert widths[-3:] == [1.5, 2.5, 3.0] and "no certain gain" in [t.get_text() for t in ax.texts]

@@ -8,7 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helpers import corpora, tokens
+from helpers import corpora, results, tokens
 from helpers import layer_semantics as semantics
 from helpers.estimates import Estimate
 from helpers.layer_semantics import OTHER, SAME, TASKS, Outcome, Probes
@@ -302,9 +302,8 @@ def test_expected_layer_by_hand():
     assert np.isnan(semantics.expected_layer(np.array([0.5, 0.6, 0.5])))
     many = semantics.expected_layer(np.array([[0.0, 1.0, 1.0], [0.0, 0.0, 1.0]]))
     assert many.tolist() == [1, 2]
-    assert semantics.centre_of_gravity([[1, 0, 0], [0, 0.5, 0.5], [0.2, 0.3, 0.5]]).tolist() == pytest.approx(
-        [0, 1.5, 1.3]
-    )
+    rows = np.array([[1, 0, 0], [0, 0.5, 0.5], [0.2, 0.3, 0.5]])
+    assert semantics.centre_of_gravity(rows).tolist() == pytest.approx([0, 1.5, 1.3])
 
 
 @settings(max_examples=50, deadline=None)
@@ -410,3 +409,50 @@ def test_real_corpora_have_all_four_tasks(minilm, real_data):
         "abstract", "animal", "event", "object", "organization", "person", "place", "plant", "substance", "time",
     }  # fmt: skip
     assert all(semantics.targets(found_, task) for task in TASKS)
+
+
+# ------------------------------------------------------------------ what the chapter says
+
+
+@pytest.fixture(scope="module")
+def recorded():
+    return results.recorded("layer_semantics")["values"]
+
+
+def test_syntax_is_done_by_layer_three_and_the_random_network_gains_nothing(recorded):
+    for task, one in recorded["tasks"].items():
+        assert (recorded["random"][task]["gain"]["low"] <= 0) == (task != "coreference"), "nothing for certain"
+        assert one["gain"]["low"] > 0 and one["scores"]["value"][-1] > recorded["random"][task]["scores"]["value"][-1]
+    for task in TASKS[:2]:
+        one = recorded["tasks"][task]
+        scores = np.array(one["scores"]["value"])
+        assert np.abs(scores[3:] - scores[3]).max() < 0.006, "flat from layer 3 on"
+        assert scores[0] > one["baselines"]["look-up"]["value"] + 0.1 > one["baselines"]["majority"]["value"]
+        assert (np.array(one["weights"])[:, 2:4].sum(1) > 0.6).all(), "localised at layers 2 and 3"
+
+
+def test_which_part_of_the_papers_order_holds(recorded):
+    between = {name: one["expected"] for name, one in recorded["between"].items()}
+    assert between["part of speech to dependency"]["low"] < 0 < between["part of speech to dependency"]["high"]
+    assert between["dependency to entity"]["low"] > 0
+    at = {task: one["gravity"]["value"] for task, one in recorded["tasks"].items()}
+    assert max(at["part of speech"], at["dependency"]) < at["coreference"] < at["entity"]
+    coreference = recorded["tasks"]["coreference"]
+    assert abs(coreference["gravity"]["value"] - 3) < 0.3
+    assert between["entity to coreference"]["low"] < 0 < between["entity to coreference"]["high"]
+    assert coreference["expected"]["high"] - coreference["expected"]["low"] > 3, "too wide to place it"
+    assert max(np.mean(coreference["weights"], 0)) < 0.25
+
+
+def test_what_context_is_needed_for(recorded):
+    trained, random = recorded["similar"]
+    assert trained[0] > 0.999 and trained[-1] < 0.65 and min(random) > 0.99
+    relations = recorded["relations"]
+    for name in ("obj", "nsubj"):
+        assert relations[name][1] > relations[name][0] + 0.15
+    for name in ("det", "case", "aux"):
+        assert relations[name][0] > 0.9
+    first, second = (case["targets"][0] for case in recorded["cases"])
+    assert (first["words"], first["label"], first["rival"]) == ("head", "VERB", "NOUN")
+    assert first["wrong"][0] > 0.9 and first["right"][1] > 0.6 and first["settled"] == 1
+    assert (second["label"], second["rival"], second["settled"]) == ("mark", "case", 2)
