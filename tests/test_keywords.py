@@ -71,7 +71,7 @@ def test_documents_are_cut_after_the_last_word_that_fits(encoder):
 def test_words_know_their_documents():
     words = Words.of(EXAMPLES)
     assert len(list(words)) == 4 and words.starts[-1] == len(words.key) == len(words.content)
-    first = list(words)[0]
+    first = next(iter(words))
     assert words.key[first].sum() == 4 and words.present()[0] == {"saturn", "water ice"}
     assert words.everything()[0] == {"saturn", "water ice", "comets"}
     assert words.rank()[first][0] == 0 and words.rank().max() < 1
