@@ -19,7 +19,7 @@ from tqdm import tqdm
 
 from helpers import attention, phrases, sources, tasks
 from helpers.encoders import Encoder
-from helpers.estimates import Estimate, StreamingMean
+from helpers.estimates import Estimate, Numbers, StreamingMean
 from helpers.tasks import Example
 from helpers.tokens import Batch, Batches
 
@@ -252,9 +252,7 @@ def relative(found: Received, *, among: str = "words", summed: bool = False, see
 # ---------------------------------------------------------------------------------------- predictors
 
 
-def average_precision(
-    scores: Float[np.ndarray, "word *rest"], key: Bool[np.ndarray, "word"]
-) -> Float[np.ndarray, "*rest"]:
+def average_precision(scores: Float[np.ndarray, "word *rest"], key: Bool[np.ndarray, "word"]) -> Numbers:
     """Average precision of ranking one document's words by score: the mean, over key words, of the precision at their rank.
 
     Words with equal scores share the last rank of their group. Chance is about the share of key words.
@@ -530,7 +528,7 @@ def methods(
     return found, predictor
 
 
-def coverage(words: Words) -> dict[str, float]:
+def coverage(words: Words) -> dict[str, float | int]:
     """What can be found at all: key phrases in the text, those among the candidates, and words that are key."""
     present, everything = words.present(), words.everything()
     zeros = [[0.0] * len(e.spelled.words) for e in words.examples]

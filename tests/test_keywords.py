@@ -11,7 +11,8 @@ from hypothesis.extra.numpy import arrays
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import average_precision_score
 
-from helpers import adapters, attention, keywords, phrases, tasks, tokens
+from helpers import adapters, attention, keywords, phrases, results, tasks, tokens
+from helpers.estimates import Estimate
 from helpers.keywords import Received, Words
 from helpers.tasks import Example
 
@@ -313,3 +314,61 @@ def test_curves_begin_whole_and_end_with_all_heads_removed(tagger):
 
 
 # ---------------------------------------------------------------------------------------- claims of the chapter
+
+
+@pytest.fixture(scope="module")
+def recorded():
+    return results.recorded("keywords")["values"]
+
+
+def value(record, name: str, score: str = "precision") -> Estimate:
+    return Estimate.from_record(record["scores"][name][score])
+
+
+def test_claims_about_what_is_there_to_find(recorded):
+    covered = recorded["coverage"]
+    assert covered["documents"] == 50 and 0.6 < covered["reachable"] < 0.72, "about two thirds"
+
+
+def test_claims_about_relative_attention(recorded):
+    relative, content = (Estimate.from_record(recorded[name]) for name in ("relative", "content"))
+    assert (relative.low > 0).mean() > 0.6 and (content.low > 0).mean() > 0.6, (
+        "most heads, also against content words"
+    )
+    by_layer = relative.value.mean(1)
+    assert by_layer.argmax() == len(by_layer) - 1 and by_layer[-1] > 1.5 * by_layer[:-1].max(), "the last layer most"
+    summed, blank = (Estimate.from_record(recorded[name]) for name in ("relative_summed", "relative_random"))
+    assert (summed.low > 0).all(), "summed over pieces, every head of the random network favours key words"
+    assert np.abs(blank.value).max() < summed.value.min()
+
+
+def test_claims_about_predictors(recorded):
+    best = tuple(recorded["best"])
+    chance = recorded["coverage"]["key_words"]
+    precision = Estimate.from_record(recorded["heads"]["precision"])
+    assert best == tuple(recorded["heads"]["order"][0])
+    assert precision.low[best] > max(float(value(recorded, n).high) for n in ("tf-idf", "first phrases"))
+    assert precision.value[best] > 4 * chance
+    order = [precision.value[tuple(h)] for h in recorded["heads"]["order"]]
+    assert np.corrcoef(np.argsort(np.argsort(order)), -np.arange(len(order)))[0, 1] > 0.7, "nearly the same order"
+    weights = np.array([recorded["heads"]["weights"][layer][head] for layer, head in recorded["heads"]["order"][:10]])
+    assert (weights[:, 0] > np.abs(weights[:, 1])).mean() >= 0.7, "most weight lies on the mean"
+    assert Estimate.from_record(recorded["gains"]["all heads - best head"]).low > 0
+    together, plain, blank = (
+        value(recorded, n) for n in ("all heads", "tf-idf and place, learned", "all heads, random network")
+    )
+    assert together.low > plain.high and together.low > blank.high and abs(blank.value - plain.value) < 0.1
+
+
+def test_claims_about_the_tagger(recorded):
+    curves = {n: Estimate.from_record(c["scores"]).value for n, c in recorded["curves"].items()}
+    least, most, shuffled = (
+        curves[n][1:-1, 2].mean() for n in ("least missed first", "most missed first", "random order")
+    )
+    assert least < shuffled < most, "loss by order"
+    gain = Estimate.from_record(recorded["pruned"]["change"])
+    assert gain.low <= 0 <= gain.high, "pruned against whole cannot be told apart"
+    change = Estimate.from_record(recorded["removed"])
+    assert ((change.low[..., 0] > 0) | (change.high[..., 0] < 0)).mean() < 0.5, (
+        "most single heads do not stand out in F1"
+    )
