@@ -725,7 +725,7 @@ def test_a_card_says_what_it_lacks():
     figure = figures.model_card(a_card(relations={}, map=None, missing=reasons))
     texts = " ".join(t.get_text().replace("\n", " ") for ax in figure.axes for t in ax.texts)
     assert "Not on this card: No sentence fits." in texts and "Too few heads." in texts
-    axes = figures.cards_beside(a_card(), a_card(3, 2, map=None, missing=reasons)).axes
+    axes = figures.cards_beside(a_card(), a_card(3, 2, map=None, specialists=[], missing=reasons)).axes
     assert [ax.get_title() for ax in axes][::3] == ["some: types", "some: types"]
     assert [axes[n].images[0].get_array().shape[:2] for n in (0, 3)] == [(3, 2), (2, 3)]
 
