@@ -533,12 +533,13 @@ def lines(chapter: str, model: str | None = None) -> list[Line]:
 
 def _line(finding: Finding, stored: Mapping[Run, Mapping[str, Any]]) -> Line:
     cells = {run: judge(finding, record["values"]) for run, record in stored.items()}
+    deciding = _decisive([run for run, cell in cells.items() if cell.verdict not in (ABSENT, MISSING)] or cells)
     controls = {}
-    for run in _decisive(stored):
+    for run in deciding:
         if finding.random is not None:
             controls[Run(run.profile, run.model, random=True)] = judge(finding, stored[run]["values"], random=True)
     return Line(
-        finding, {**cells, **controls}, overall(cells[run].verdict for run in _decisive(stored)),
+        finding, {**cells, **controls}, overall(cells[run].verdict for run in deciding),
         any(cell.verdict == HOLDS for cell in controls.values()),
     )  # fmt: skip
 
@@ -706,7 +707,7 @@ def _told(stored: Mapping[Run, Mapping[str, Any]]) -> str:
     corpora: dict[str, list[str]] = {}
     for run, record in stored.items():
         corpus = record["provenance"]["corpus"]
-        corpora.setdefault(corpus["name"] if corpus else "no corpus", []).append(run.label)
+        corpora.setdefault(corpus["name"] if corpus else "several corpora", []).append(run.label)
     return (
         "; ".join(f"{' and '.join(runs)}: *{corpus}*" for corpus, runs in corpora.items()).join(["Our data: ", "."])
         if corpora

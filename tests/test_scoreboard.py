@@ -91,6 +91,15 @@ def test_the_run_on_real_corpora_counts():
     assert scoreboard._decisive(runs) == [Run("full", "a"), Run("book", "b")]
 
 
+def test_where_the_run_on_real_corpora_has_no_number_the_other_counts():
+    one = finding("above", {"value": ["x"]}, random={"value": ["y"]})
+    stored = {Run("book", "a"): {"values": {"x": 1.0, "y": 1.0}}, Run("full", "a"): {"values": {}}}
+    line = scoreboard._line(one, stored)
+    assert line.verdict == HOLDS and line.also_random and Run("book", "a", random=True) in line.cells
+    assert scoreboard._line(one, {Run("full", "a"): {"values": {}}}).verdict == ABSENT
+    assert scoreboard._line(one, {}).verdict == MISSING
+
+
 # ---------------------------------------------------------------------------------------- numbers
 
 
