@@ -40,7 +40,7 @@ class Outcome:
     chapter: str
     model: str
     state: str
-    seconds: float
+    seconds: float | int
     why: str = ""
 
 
@@ -163,14 +163,14 @@ class Durations:
         except (FileNotFoundError, json.JSONDecodeError):
             self.seconds = {}
 
-    def record(self, job: tuple[str, str], seconds: float) -> None:
+    def record(self, job: tuple[str, str], seconds: float | int) -> None:
         """Remember how long a model took for a chapter."""
         model, name = job
         self.seconds.setdefault(name, {})[label(model)] = round(seconds, 1)
         with shards.whole(self.file) as scratch:
             scratch.write_text(json.dumps(self.seconds, indent=1, sort_keys=True) + "\n", "utf-8")
 
-    def of(self, job: tuple[str, str]) -> float:
+    def of(self, job: tuple[str, str]) -> float | int:
         """Seconds that a chapter will take: as last time with this model, else as with others, else as other chapters do.
 
         Infinity when nothing is known.
@@ -182,7 +182,7 @@ class Durations:
         every = list(known.values()) or [s for models in self.seconds.values() for s in models.values()]
         return statistics.mean(every) if every else float("inf")
 
-    def left(self, job: tuple[str, str], passed: float, share: float | None) -> float:
+    def left(self, job: tuple[str, str], passed: float | int, share: float | None) -> float | int:
         """Seconds until a chapter under way ends, from earlier runs, or else from the share of its parts that is done."""
         whole = self.of(job)
         if whole == float("inf") and share:
@@ -200,7 +200,7 @@ def progress(kept: Path) -> tuple[float | None, str]:
     return (found["done"] / total if total else None), f" ({found['what']}: part {found['done']} of {total or '?'})"
 
 
-def in_words(seconds: float) -> str:
+def in_words(seconds: float | int) -> str:
     """A length of time for people."""
     if seconds == float("inf"):
         return "unknown time"

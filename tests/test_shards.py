@@ -251,17 +251,18 @@ def test_two_processes_one_of_which_is_killed(encoder, flag, monkeypatch):
 def test_a_dask_cluster_one_of_whose_workers_is_killed(encoder, flag, monkeypatch):
     import dask
     from distributed import LocalCluster
+    from distributed.utils import get_mp_context
 
     expected = measured(encoder)
-    multiprocessing.set_forkserver_preload(["distributed", "helpers.distance_features", "helpers.surface_patterns"])
-    with (
-        dask.config.set({"distributed.worker.multiprocessing-method": "forkserver"}),
-        LocalCluster(
-            n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address=None, silence_logs=50
-        ) as cluster,
-    ):
-        monkeypatch.setenv("BOOK_DASK", cluster.scheduler_address)
-        same(measured(encoder, flag), expected)
+    where = {"n_workers": 2, "threads_per_worker": 1, "host": "127.0.0.1", "dashboard_address": None}
+    with dask.config.set({"distributed.worker.multiprocessing-method": "forkserver"}):
+        get_mp_context()  # names its own modules to import before forking, so ours come after
+        multiprocessing.set_forkserver_preload(
+            ["distributed", "helpers.distance_features", "helpers.surface_patterns"]
+        )
+        with LocalCluster(**where, silence_logs=50) as cluster:
+            monkeypatch.setenv("BOOK_DASK", cluster.scheduler_address)
+            same(measured(encoder, flag), expected)
     assert not flag.exists(), "a worker was killed"
 
 
