@@ -332,9 +332,7 @@ def test_claims_about_what_is_there_to_find(recorded):
 
 def test_claims_about_relative_attention(recorded):
     relative, content = (Estimate.from_record(recorded[name]) for name in ("relative", "content"))
-    assert (relative.low > 0).mean() > 0.6 and (content.low > 0).mean() > 0.6, (
-        "most heads, also against content words"
-    )
+    assert (relative.low > 0).mean() > 0.6 and 0.5 < (content.low > 0).mean() < 0.62, "most heads; a little over half"
     by_layer = relative.value.mean(1)
     assert by_layer.argmax() == len(by_layer) - 1 and by_layer[-1] > 1.5 * by_layer[:-1].max(), "the last layer most"
     summed, blank = (Estimate.from_record(recorded[name]) for name in ("relative_summed", "relative_random"))
@@ -347,12 +345,15 @@ def test_claims_about_predictors(recorded):
     chance = recorded["coverage"]["key_words"]
     precision = Estimate.from_record(recorded["heads"]["precision"])
     assert best == tuple(recorded["heads"]["order"][0])
-    assert precision.low[best] > max(float(value(recorded, n).high) for n in ("tf-idf", "first phrases"))
+    assert precision.low[best] > value(recorded, "first phrases").high
+    assert precision.value[best] > value(recorded, "tf-idf").value
+    gap = Estimate.from_record(recorded["gains"]["best head - tf-idf and place, learned"])
+    assert gap.low < 0 < gap.high, "a single head does not beat the learned baseline"
     assert precision.value[best] > 4 * chance
     order = [precision.value[tuple(h)] for h in recorded["heads"]["order"]]
     assert np.corrcoef(np.argsort(np.argsort(order)), -np.arange(len(order)))[0, 1] > 0.7, "nearly the same order"
     weights = np.array([recorded["heads"]["weights"][layer][head] for layer, head in recorded["heads"]["order"][:10]])
-    assert (weights[:, 0] > np.abs(weights[:, 1])).mean() >= 0.7, "most weight lies on the mean"
+    assert (weights[:, 0] > weights[:, 1]).sum() == 7, "in seven of ten heads the mean has more weight"
     assert Estimate.from_record(recorded["gains"]["all heads - best head"]).low > 0
     together, plain, blank = (
         value(recorded, n) for n in ("all heads", "tf-idf and place, learned", "all heads, random network")
@@ -366,6 +367,10 @@ def test_claims_about_the_tagger(recorded):
         curves[n][1:-1, 2].mean() for n in ("least missed first", "most missed first", "random order")
     )
     assert least < shuffled < most, "loss by order"
+    f1 = {n: curves[n][2:-1, 0] for n in ("least missed first", "most missed first", "random order")}
+    assert (f1["least missed first"] < np.minimum(f1["most missed first"], f1["random order"])).all(), (
+        "F1 does not follow"
+    )
     gain = Estimate.from_record(recorded["pruned"]["change"])
     assert gain.low <= 0 <= gain.high, "pruned against whole cannot be told apart"
     change = Estimate.from_record(recorded["removed"])
