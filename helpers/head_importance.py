@@ -181,8 +181,8 @@ class Scored:
     """Per example, for each thing that was tried.
 
     Attributes:
-        score: [*tried, example]: share of hidden words restored (mlm), F1 (qa), right or wrong (pairs).
-        loss: [*tried, example], nats.
+        score: ``[*tried, example]``: share of hidden words restored (mlm), F1 (qa), right or wrong (pairs).
+        loss: ``[*tried, example]``, nats.
         weights: [example], what a mean of the score weighs an example with: number of hidden words (mlm), else 1.
         documents: [example], the unit to resample.
     """
@@ -205,11 +205,11 @@ class Scored:
         return np.average(getattr(self, name), axis=-1, weights=self._weights(name))
 
     def estimate(self, name: str = "score", *, seed: int = 0) -> Estimate:
-        """The mean with its interval, (*tried)."""
+        """The mean with its interval, ``(*tried)``."""
         return resampled(getattr(self, name), self._weights(name), self.documents, seed=seed)
 
     def cost(self, whole: "Scored", name: str = "score", *, seed: int = 0) -> Estimate:
-        """What it costs, compared with ``whole`` example by example, (*tried): lost score, or added loss; negative is a gain."""
+        """What it costs, compared with ``whole`` example by example, ``(*tried)``: lost score, or added loss; negative is a gain."""
         sign = -1 if name == "score" else 1
         change = sign * (getattr(self, name) - getattr(whole, name))
         return resampled(change, self._weights(name), self.documents, seed=seed)

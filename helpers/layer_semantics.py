@@ -758,7 +758,11 @@ def as_dict(outcomes: Mapping[str, Outcome]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def steps_between(outcomes: Mapping[str, Outcome]) -> dict[str, dict[str, Estimate]]:
-    """For neighbours in the order of tasks, by how many layers the second comes later: ``expected`` (paired over documents)."""
-    names = list(outcomes)
-    return {f"{a} to {b}": {"expected": outcomes[b].expected - outcomes[a].expected} for a, b in pairwise(names)}
+def steps_between(outcomes: Mapping[str, Outcome]) -> dict[str, dict[str, Estimate | None]]:
+    """For neighbours in the order of tasks, by how many layers the second comes later: ``expected`` (paired over documents),
+    None where the layers bring nothing for certain to one of the two."""
+    known = {name: bool(outcome.gain.low > 0) for name, outcome in outcomes.items()}
+    return {
+        f"{a} to {b}": {"expected": outcomes[b].expected - outcomes[a].expected if known[a] and known[b] else None}
+        for a, b in pairwise(outcomes)
+    }
