@@ -630,7 +630,9 @@ class PatternTypes:
             "heads": self.heads.value,
             "typical": [[TYPES[t] for t in row] for row in self.typical],
             "entropy": self.entropy,
-            "targets": dict(zip(TARGETS, ([self.targets[k] for k in range(len(TARGETS))]), strict=True)),
+            "targets": {
+                name: self.targets[k] for k, name in enumerate(TARGETS) if np.isfinite(self.targets.value[k])
+            },  # none where no map is vertical
         }
 
 
