@@ -181,14 +181,14 @@ class Scored:
     """Per example, for each thing that was tried.
 
     Attributes:
-        score: ``[*tried, example]``: share of hidden words restored (mlm), F1 (qa), right or wrong (pairs).
-        loss: ``[*tried, example]``, nats.
+        score: whatever was tried × example; share of hidden words restored (mlm), F1 (qa), right or wrong (pairs).
+        loss: whatever was tried × example, nats.
         weights: [example], what a mean of the score weighs an example with: number of hidden words (mlm), else 1.
         documents: [example], the unit to resample.
     """
 
-    score: Float[np.ndarray, "*tried example"]
-    loss: Float[np.ndarray, "*tried example"]
+    score: Float[np.ndarray, "... example"]
+    loss: Float[np.ndarray, "... example"]
     weights: Float[np.ndarray, "example"]
     documents: Int[np.ndarray, "example"]
 
@@ -508,7 +508,7 @@ def resampled(
     values: Float[np.ndarray, "*shape example"], weights: Float[np.ndarray, "example"],
     documents: Int[np.ndarray, "example"], *, replicates: int = REPLICATES, seed: int = 0,
 ) -> Estimate:  # fmt: skip
-    """Weighted means over examples with a bootstrap over documents, all of them on the same draws, (*shape)."""
+    """Weighted means over examples with a bootstrap over documents, all of them on the same draws, ``(*shape)``."""
     _, which = np.unique(documents, return_inverse=True)
     count = which.max() + 1
     flat = np.asarray(values, np.float64).reshape(-1, len(documents))
