@@ -518,3 +518,19 @@ def test_claim_what_each_edit_removes():
     _, intra, inter = (dict(zip(weights, column, strict=True)) for column in zip(*weights.values(), strict=True))
     assert min(intra["diagonal"], intra["vertical"]) > 0.5 > max(inter["diagonal"], inter["vertical"])
     assert inter["dense_vertical"] > intra["dense_vertical"] and inter["dense"] > intra["dense"]
+
+
+def test_claims_about_the_full_run():
+    values = results.recorded("ablation_by_type", profile="full")["values"]
+    assert (values["questions"], values["documents"], values["control"]["questions"]) == (300, 48, 80)
+    assert ablate.percent(values["f1"]).startswith("66")
+    rows, dealt = values["rows"], values["control"]["rows"]
+    said = {
+        "-42 [-47, -37]": rows["4"]["f1_change"], "-21 [-28, -14]": dealt["4"]["f1_beyond"],
+        "-29 [-35, -24]": rows["15"]["f1_change"], "-9 [-13, -5]": rows["3"]["f1_change"],
+        "-7 [-13, -1]": dealt["3"]["f1_beyond"], "-57 [-63, -51]": values["tuned"]["rows"]["2"]["f1_change"],
+        "+0 [-2, +2]": values["tuned"]["rows"]["4"]["f1_change"],
+    }  # fmt: skip
+    assert {text: ablate.percent(number, "+.0f") for text, number in said.items()} == {text: text for text in said}
+    vertical = dealt["5"]["f1_beyond"]
+    assert vertical["low"] < 0 < vertical["high"]

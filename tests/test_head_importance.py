@@ -655,3 +655,33 @@ def test_tables_beside_the_papers_read_the_record(record):
     assert "help" in head_importance.beside_kovaleva(values, "mlm")["random_head_removal_helps"][1]
     for name, table in (("michel2019", rows), ("kovaleva2019", head_importance.beside_kovaleva(values, "mlm"))):
         assert "minilm" in results.beside_paper(name, {"minilm": table}).columns
+
+
+def test_claims_about_all_four_tasks_where_they_are_solved():
+    tasks_of = results.recorded("head_importance", profile="full")["values"]["tasks"]
+    assert {n: v["examples"] for n, v in tasks_of.items()} == {
+        "mlm": 40,
+        "qa": 60,
+        "paraphrase": 408,
+        "entailment": 300,
+    }
+    for values in tasks_of.values():
+        counted = values["cost"]["score"]["heads"]["count"]
+        assert counted["helps_significantly"] == counted["hurts_significantly"] == 0
+        assert values["agreement"]["importance_twice"]["value"] > 0.87
+        left = {n: c["score"]["mean"]["value"][2] for n, c in values["pruning"]["curves"].items()}
+        assert values["pruning"]["heads"][2] == 43 and left["I_h"] > max(
+            left["oracle"], left["oracle, score"], left["random"]
+        )
+    before, after = (
+        {n: round(v["pruning"]["curves"]["I_h"]["score"]["mean"]["value"][k], 2) for n, v in tasks_of.items()}
+        for k in (0, 2)
+    )
+    assert before == {"mlm": 0.39, "qa": 0.61, "paraphrase": 0.82, "entailment": 0.64}
+    assert after == {"mlm": 0.31, "qa": 0.43, "paraphrase": 0.81, "entailment": 0.63}
+    agreement = {n: v["agreement"] for n, v in tasks_of.items() if n != "paraphrase"}
+    assert {n: round(a["importance_cost"]["value"], 2) for n, a in agreement.items()} == {
+        "mlm": 0.8, "qa": 0.37, "entailment": 0.19}  # fmt: skip
+    slope = [a["first_order_cost"]["value"] for a in agreement.values()]
+    assert round(min(slope), 2) == -0.2 and round(max(slope), 2) == 0.26
+    assert tasks_of["mlm"]["cost"]["loss"]["heads"]["count"]["hurts"] == 68
