@@ -288,7 +288,8 @@ def test_workers_that_die_again_and_again_are_an_error(encoder, monkeypatch):
     assert asked.count(2) == shards.DEATHS + 1
 
 
-def test_an_encoder_travels_by_name_or_as_it_is(minilm, encoder):
+def test_an_encoder_travels_by_name_or_as_it_is(encoder):
+    minilm = encoders.load("minilm", device="cpu")
     named = shards.Portable.of(minilm, shards.state_of(minilm))
     assert named.source == ("minilm", None, 0) and named.pickled is None
     assert shards.state_of(named.encoder()) == named.state and named.encoder() is named.encoder()
