@@ -668,7 +668,7 @@ def test_claims_about_all_four_tasks_where_they_are_solved():
     for values in tasks_of.values():
         counted = values["cost"]["score"]["heads"]["count"]
         assert counted["helps_significantly"] == counted["hurts_significantly"] == 0
-        assert values["agreement"]["importance_twice"]["value"] > 0.87
+        assert round(values["agreement"]["importance_twice"]["value"], 2) >= 0.88
         left = {n: c["score"]["mean"]["value"][2] for n, c in values["pruning"]["curves"].items()}
         assert values["pruning"]["heads"][2] == 43 and left["I_h"] > max(
             left["oracle"], left["oracle, score"], left["random"]
