@@ -14,7 +14,6 @@ import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
-from tqdm import tqdm
 
 from helpers import attention, tasks
 from helpers.encoders import Encoder
@@ -29,6 +28,9 @@ ACTIONS = ("keep", "prune", "substitute", "no_intra", "no_inter")
 """What can be done to a head: nothing; all weights to 0; all to 1/n; those inside, or those between, sentences to 0."""
 
 SCORES = ("f1", "em")
+
+Span = tuple[int, float, int, int]
+"""An answer: number of the example, sum of two logits, where it begins and ends in the context, in characters."""
 
 
 # ---------------------------------------------------------------------------------------- the tables' rows
@@ -407,7 +409,7 @@ def measure(
 ) -> Scores:
     """Answer every question with the model as it is and under each ablation, with a progress bar.
 
-    Inputs are encoded once. Long contexts are cut into windows, as in :func:`helpers.tasks.score`.
+    Inputs are encoded once, and their batches measured wherever :mod:`helpers.shards` is told to. Long contexts are cut into windows, as in :func:`helpers.tasks.score`.
 
     Args:
         ablations: name -> ablation.
@@ -420,27 +422,36 @@ def measure(
     keys = (BASE, *ablations)
     best = np.full((len(keys), len(examples)), -np.inf)
     answers = [[""] * len(examples) for _ in keys]
-    rounds = list(tasks.batches(encoder, examples, batch_size=batch_size, max_length=max_length))
-    for asked in tqdm(rounds, desc=f"{len(examples)} questions, {len(ablations)} ablations"):
-        for number, one in enumerate((None, *ablations.values())):
-            edit = None if one is None else editor(one, asked.batch)
-            with torch.inference_mode(), attention.tap(encoder, edit=edit):
-                logits = encoder.logits(asked.batch)
-            for example, value, text in spans(logits, asked, examples):
+    tried = [None, *ablations.values()]
+    what = f"{len(examples)} questions, {len(ablations)} ablations"
+    cut = {"batch_size": batch_size, "max_length": max_length}
+    for _, found in tasks.each(encoder, examples, _answers, tried, what=what, **cut):
+        for number, rows in enumerate(found):
+            for example, value, begin, end in rows:
                 if value > best[number, example]:
-                    best[number, example], answers[number][example] = value, text
+                    best[number, example] = value
+                    answers[number][example] = examples[example].texts[1][begin:end]
     documents = np.array([e.document for e in examples])
     return Scores(keys, graded(answers, examples), documents, tuple(map(tuple, answers)), seed)
 
 
-def spans(logits: Tensor, asked: Asked, examples: Sequence[Example]) -> list[tuple[int, float, str]]:
-    """The best span of each row: number of its example, sum of its two logits, text."""
+def _answers(encoder: Encoder, asked: Asked, tried: Sequence[Ablation | None]) -> list[list[Span]]:
+    """The answers of one batch under each ablation; None: the model as it is."""
+    found = []
+    for one in tried:
+        edit = None if one is None else editor(one, asked.batch)
+        with torch.inference_mode(), attention.tap(encoder, edit=edit):
+            found.append(spans(encoder.logits(asked.batch), asked))
+    return found
+
+
+def spans(logits: Float[Tensor, "row token 2"], asked: Asked) -> list[Span]:
+    """The best span of each row: number of its example, sum of its two logits, first and last character (excluded)."""
     found = []
     context = (asked.batch.text == 1).cpu().numpy()
     for row, (example, given) in enumerate(zip(asked.example, logits.double().cpu().numpy(), strict=True)):
         value, first, last = tasks.best_span(given[context[row]])
-        begin, end = asked.spans[row][first, 0], asked.spans[row][last, 1]
-        found.append((example, value, examples[example].texts[1][begin:end]))
+        found.append((example, value, int(asked.spans[row][first, 0]), int(asked.spans[row][last, 1])))
     return found
 
 

@@ -6,7 +6,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -28,6 +27,7 @@ from helpers import (
     no_op,
     places,
     results,
+    shards,
     surface_patterns,
     tokens,
 )
@@ -235,7 +235,7 @@ def passes(model: str = "minilm", *, rounds: int = 3, rows: int = 16) -> PassesB
         "divergence_map": lambda: divergence_map.Accumulator(encoder, documents),
     }
     rates: dict[str, list[float]] = {name: [] for name in PASSES}
-    with _one_thread():
+    with shards.one_thread():
         for name in PASSES:  # what is slow only once is not counted
             _rate(encoder, [s.texts for s in segments[:4]], observers[name]())
         for _ in tqdm(range(rounds), desc=f"{model}: rounds", leave=False):
@@ -256,16 +256,6 @@ def _rate(encoder: Encoder, texts: list, observer: Any) -> float:
     else:
         attention.sweep(encoder, batches, observer)
     return count / (time.process_time() - start)
-
-
-@contextmanager
-def _one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 COSTS = Path("data") / "results" / "costs.json"
@@ -368,7 +358,7 @@ def sweep(
         found[fast] = head_importance.remove_each(job, fast=fast)
         return time.process_time() - start
 
-    with _one_thread():
+    with shards.one_thread():
         times = [(run(False), run(True)) for _ in tqdm(range(rounds), desc="rounds", leave=False)]
     return SweepBenchmark(
         model=f"{encoder.layers} layers x {encoder.heads} heads, width {width}, random weights",
@@ -430,7 +420,7 @@ def pruning(model: str = "minilm", *, rounds: int = 9, rows: int = 16, length: i
         return 1e3 * (time.process_time() - start)
 
     times: dict[tuple[str, str], list[float]] = {(n, size): [] for n in pruned for size in batches}
-    with _one_thread():
+    with shards.one_thread():
         for _ in tqdm(range(1 + rounds), desc="rounds", leave=False):
             for name, size in times:
                 times[name, size].append(run(pruned[name], batches[size]))

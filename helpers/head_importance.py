@@ -6,15 +6,11 @@ parameters. A :class:`Job` is a model with a head, examples of its task, and how
 
 The heads of one layer share all that lies below it and their own attention maps, so :func:`remove_each` computes these
 once for all of them; :func:`switched_off`, one forward pass for each set of heads, gives the same numbers and is what it is tested
-against. Finished pieces can be kept in a folder (:class:`Cells`), so that a long sweep goes on where it was stopped.
+against. Batches are measured wherever :mod:`helpers.shards` is told to, and finished ones can be kept in a folder, so that a long
+sweep goes on where it was stopped.
 """
 
 import copy
-import hashlib
-import inspect
-import json
-import os
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, fields, replace
@@ -27,10 +23,9 @@ from jaxtyping import Bool, Float, Int
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 from torch import Tensor, nn
-from tqdm import tqdm
 
 from helpers import attention, encoders, places, tasks, tokens
-from helpers.adapters import LABELS, AdapterError
+from helpers.adapters import AdapterError
 from helpers.encoders import Encoder, EncoderError
 from helpers.estimates import Estimate, Numbers
 from helpers.tasks import Asked, Example
@@ -57,13 +52,16 @@ class Job:
     """Examples of a task and the encoder that is scored on them.
 
     Attributes:
-        encoder: loaded with a task.
+        encoder: loaded with the examples' task, or with ``entailment`` for examples of ``rte``.
         examples: see :func:`helpers.tasks.examples`.
         seed: of the hidden words (mlm).
         batch_size: inputs in a batch.
         rows: inputs, times sets of heads, that go through the upper layers together: bounds the memory.
         max_length: tokens of an input (default: the task's).
-        folder: where finished cells are kept; None: nowhere.
+        folder: where finished batches are kept, if the environment names no place (:mod:`helpers.shards`); None: nowhere.
+
+    Raises:
+        helpers.adapters.AdapterError: when the head is for another task.
     """
 
     encoder: Encoder
@@ -75,10 +73,7 @@ class Job:
     folder: Path | None = None
 
     def __post_init__(self) -> None:
-        task = self.examples[0].task if self.examples else "none"
-        if self.encoder.head is None or self.encoder.task != task:
-            raise AdapterError(f"{self.encoder.name!r} was loaded with task={self.encoder.task!r}, the examples are of {task!r}. "
-                               f"Load it with task={task!r}.")  # fmt: skip
+        tasks.check(self.encoder, self.examples[0].task if self.examples else "none")
 
     @property
     def task(self) -> str:
@@ -89,28 +84,27 @@ class Job:
         """What the bootstrap resamples."""
         return np.array([e.document for e in self.examples])
 
-    def batches(self, doing: str = "") -> Iterator[Asked]:
-        """The examples in batches, with a progress bar if there is something to say."""
-        found = tasks.batches(
-            self.encoder, self.examples, batch_size=self.batch_size, max_length=self.max_length, seed=self.seed
-        )
-        label = f"{self.encoder.name}, {self.task}: {doing}, {len(self.examples)} examples"
-        return iter(tqdm(found, desc=label) if doing else found)
+    def batches(self) -> Iterator[Asked]:
+        """The examples in batches."""
+        return tasks.batches(self.encoder, self.examples, **self._cut)
+
+    def each(self, function: Callable[..., Any], *given: Any, doing: str) -> Iterator[tuple[Asked, Any]]:
+        """Every batch with ``function(encoder, asked, *given)``, with a progress bar (:func:`helpers.tasks.each`)."""
+        what = f"{self.encoder.name}, {self.task}: {doing}, {len(self.examples)} examples"
+        return tasks.each(self.encoder, self.examples, function, *given, what=what, keep=self.folder, **self._cut)
 
     def on(self, chosen: Sequence[int]) -> "Job":
         """The same with some of the examples, by number."""
-        folder = None if self.folder is None else place(self.encoder, [self.examples[n] for n in chosen], self.key())
-        return replace(self, examples=[self.examples[n] for n in chosen], folder=folder)
+        return replace(self, examples=[self.examples[n] for n in chosen])
 
-    def key(self) -> dict[str, Any]:
-        """Parameters on which outcomes depend."""
+    @property
+    def _cut(self) -> dict[str, Any]:
         return {"seed": self.seed, "batch_size": self.batch_size, "max_length": self.max_length}
 
 
 def job(encoder: Encoder, examples: Sequence[Example], *, keep: bool = False, **settings: Any) -> Job:
-    """A :class:`Job`; with ``keep`` its cells stay in the user's cache, under a name made of all they depend on."""
-    made = Job(encoder, examples, **settings)
-    return replace(made, folder=place(encoder, examples, made.key())) if keep else made
+    """A :class:`Job`; with ``keep`` finished batches stay in the user's cache, under names made of all they depend on."""
+    return Job(encoder, examples, folder=places.cache() / "head_importance" if keep else None, **settings)
 
 
 def halves(examples: Sequence[Example], *, seed: int = 0) -> tuple[list[int], list[int]]:
@@ -122,14 +116,26 @@ def halves(examples: Sequence[Example], *, seed: int = 0) -> tuple[list[int], li
 
 
 def loaded(model: str, wanted: Iterable[str]) -> tuple[dict[str, Encoder], list[str]]:
-    """The encoder with a head for each task that it has one for, and a sentence for each other task."""
+    """The encoder with a head for each task that it has one for, and a sentence for each other task.
+
+    ``rte`` may be answered by a three-class head for ``entailment``.
+    """
     found, missing = {}, []
     for task in wanted:
         try:
-            found[task] = encoders.load(model, task=task)
+            found[task] = _headed(model, task)
         except AdapterError as error:
             missing.append(f"{task}: left out. {error}")
     return found, missing
+
+
+def _headed(model: str, task: str) -> Encoder:
+    try:
+        return encoders.load(model, task=task)
+    except AdapterError:
+        if task != "rte":
+            raise
+        return encoders.load(model, task="entailment")
 
 
 # ---------------------------------------------------------------------------------------- outcomes
@@ -139,33 +145,19 @@ LOSS, COUNT, RIGHT, BEGIN, END = range(5)
 last character of that span."""
 
 
-def row_losses(encoder: Encoder, hidden: Tensor, asked: Asked) -> Float[Tensor, "row"]:
-    """Cross-entropy of each input, in nats, from the encoder's last layer; see :func:`helpers.tasks.losses`."""
-    if encoder.task == "mlm":
-        return tasks._masked_losses(encoder, hidden, asked)[0]
-    return tasks.losses_of(encoder.task or "", _logits(encoder, hidden, asked), asked)
-
-
-def _logits(encoder: Encoder, hidden: Tensor, asked: Asked) -> Tensor:
-    """The head's answer, classes in the order of :data:`helpers.adapters.LABELS`, in which the targets are."""
-    logits, names = encoder.head(hidden, asked.batch), encoder.head.labels
-    usual = LABELS[encoder.task or ""]
-    return logits if names == usual or not usual else logits[..., [names.index(n) for n in usual]]
-
-
 def outcomes(encoder: Encoder, hidden: Tensor, asked: Asked) -> Float[np.ndarray, "row 5"]:
     """What the task needs to know of each input, see :data:`LOSS`; ``hidden`` is the last layer, [row, token, width]."""
     found = np.zeros((len(asked.example), 5))
-    if encoder.task == "mlm":
-        loss, restored = tasks._masked_losses(encoder, hidden, asked)
+    if asked.task == "mlm":
+        loss, restored = tasks.masked_losses(encoder, hidden, asked)
         there = asked.targets != tasks.IGNORED
         row = there.nonzero()[:, 0].cpu().numpy()
         found[:, LOSS], found[:, COUNT] = _numpy(loss), _numpy(there.sum(-1))
         np.add.at(found[:, RIGHT], row, _numpy(restored))
         return found
-    logits = _logits(encoder, hidden, asked)
-    found[:, LOSS] = _numpy(tasks.losses_of(encoder.task or "", logits, asked))
-    if encoder.task != "qa":
+    logits = tasks.answers(encoder, hidden, asked)
+    found[:, LOSS] = _numpy(tasks.cross_entropy(logits, asked))
+    if asked.task != "qa":
         found[:, COUNT], found[:, RIGHT] = 1, _numpy(logits.argmax(-1) == asked.targets)
         return found
     found[:, COUNT] = _numpy((asked.targets != tasks.IGNORED).any(-1))
@@ -388,7 +380,7 @@ def repeated(asked: Asked, times: int) -> Asked:
     changed = {k: v.repeat(times, 1) if isinstance(v, Tensor) else v for k, v in changed.items()}
     changed |= {k: getattr(batch, k) * times for k in ("index", "tokens", "words")}
     targets = asked.targets.repeat(times, *(1,) * (asked.targets.dim() - 1))
-    return Asked(tokens.Batch(**changed), targets, asked.example * times, asked.spans * times)
+    return Asked(asked.task, tokens.Batch(**changed), targets, asked.example * times, asked.spans * times)
 
 
 @dataclass(frozen=True, eq=False)
@@ -416,89 +408,23 @@ def remove_each(task: Job, *, fast: bool = True) -> Removals:
     Args:
         fast: share what removals from a layer have in common, where the family allows it (:func:`sharing`).
     """
-    encoder, cells = task.encoder, Cells(task.folder)
-    fast = fast and not sharing(encoder)
-    whole, removed = [], [[] for _ in range(encoder.layers)]
-    for number, asked in enumerate(task.batches("each head")):
-        missing = not all(cells.has(name) for name in _names(number, encoder.layers))
-        shared = Sweep(encoder, asked, rows=task.rows) if fast and missing else None
-        plain = cells.get(_names(number)[0], lambda s=shared, a=asked: s.whole if s else switched_off(encoder, a, ()))
-        whole.append((asked.example, plain))
-        for layer, name in enumerate(_names(number, encoder.layers)[1:]):
-            one = cells.get(name, lambda s=shared, a=asked, n=layer: _layer(encoder, a, n, s))
-            removed[layer].append((asked.example, one))
-    found = [combine(task, parts) for parts in removed]
-    score, loss = (np.stack([getattr(f, name) for f in found]) for name in ("score", "loss"))
-    both = Scored(score, loss, found[0].weights, task.documents)
-    return Removals(combine(task, whole), both[:, :-1], both[:, -1])
+    rows = task.rows if fast and not sharing(task.encoder) else None
+    found = [(asked.example, *one) for asked, one in task.each(_remove_each, rows, doing="each head")]
+    whole = combine(task, [(numbers, plain) for numbers, plain, _ in found])
+    both = combine(task, [(numbers, removed) for numbers, _, removed in found])
+    return Removals(whole, both[:, :-1], both[:, -1])
 
 
-def _names(batch: int, layers: int = 0) -> list[str]:
-    return [f"whole-{batch:05d}", *(f"layer-{layer + 1:02d}-{batch:05d}" for layer in range(layers))]
-
-
-def _layer(encoder: Encoder, asked: Asked, layer: int, shared: Sweep | None) -> Float[np.ndarray, "variant row 5"]:
-    if shared is not None:
-        return shared.layer(layer)
-    return np.stack([switched_off(encoder, asked, heads) for heads in variants(layer, encoder.heads)])
-
-
-# ---------------------------------------------------------------------------------------- keeping what is finished
-
-
-class Cells:
-    """Finished pieces of a long sweep, each a small file that is there as a whole or not at all.
-
-    Args:
-        folder: where they are kept; None: nowhere, everything is computed.
-
-    Attributes:
-        computed, found: how many were computed now, and how many were there.
-    """
-
-    def __init__(self, folder: Path | None) -> None:
-        self.folder, self.computed, self.found = folder, 0, 0
-
-    def has(self, name: str) -> bool:
-        return self.folder is not None and (self.folder / f"{name}.npy").exists()
-
-    def get(self, name: str, compute: Callable[[], NDArray[np.float64]]) -> NDArray[np.float64]:
-        """The cell of this name, from its file or else computed and written."""
-        if self.has(name):
-            self.found += 1
-            return np.load(self.folder / f"{name}.npy", allow_pickle=False)
-        value = compute()
-        self.computed += 1
-        if self.folder is not None:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            with tempfile.NamedTemporaryFile(dir=self.folder, suffix=".tmp", delete=False) as scratch:
-                np.save(scratch, value, allow_pickle=False)
-                scratch.flush()
-                os.fsync(scratch.fileno())
-            Path(scratch.name).replace(self.folder / f"{name}.npy")  # at once: a reader sees all of it or nothing
-        return value
-
-
-def place(encoder: Encoder, examples: Sequence[Example], key: Mapping[str, Any]) -> Path:
-    """Folder of the cells of one job: its name is a digest of model, head, examples, parameters and the code that computes them."""
-    total = hashlib.sha256(json.dumps([encoder.sha256, dict(key), torch.__version__], sort_keys=True).encode())
-    assert encoder.head is not None
-    for name, weight in sorted(encoder.head.state_dict().items()):
-        total.update(name.encode() + weight.cpu().contiguous().numpy().tobytes())
-    total.update(encoder.head.sha256.encode())
-    for example in examples:
-        total.update(repr(example).encode())
-    total.update(CODE.encode())
-    return places.cache() / "head_importance" / f"{encoder.name.replace('/', '--')}-{total.hexdigest()[:16]}"
-
-
-CODE = "".join(
-    map(
-        inspect.getsource,
-        (Sweep, contributions, repeated, switched_off, outcomes, variants, attention, tasks, tokens),
-    )
-)
-"""What cells are computed with, as it was when this module was imported."""
+def _remove_each(
+    encoder: Encoder, asked: Asked, rows: int | None
+) -> tuple[Float[np.ndarray, "row 5"], Float[np.ndarray, "layer variant row 5"]]:
+    """Outcomes of one batch with the whole model and with each of :func:`variants`; ``rows`` as in :class:`Sweep`, if that works."""
+    layers = range(encoder.layers)
+    if rows is not None:
+        shared = Sweep(encoder, asked, rows=rows)
+        return shared.whole, np.stack([shared.layer(n) for n in layers])
+    each = [[switched_off(encoder, asked, heads) for heads in variants(n, encoder.heads)] for n in layers]
+    return switched_off(encoder, asked, ()), np.array(each)
 
 
 # ---------------------------------------------------------------------------------------- is it more than chance?
@@ -577,7 +503,7 @@ def gate_gradients(encoder: Encoder, asked: Asked) -> tuple[Float[Tensor, "row l
     gate = torch.ones(len(asked.example), encoder.layers, encoder.heads, device=encoder.device, requires_grad=True)
     with torch.enable_grad(), attention.tap(encoder, edit=lambda layer, p: p * gate[:, layer, :, None, None]):
         hidden = encoder.model(**asked.batch.inputs).last_hidden_state
-        loss = row_losses(encoder, hidden, asked)
+        loss = tasks.losses_of(encoder, hidden, asked)
         (gradient,) = torch.autograd.grad(loss.sum(), gate)
     return gradient, loss.detach()
 
@@ -623,12 +549,15 @@ def importance(task: Job) -> Importance:
     """Gate gradients of all examples; of an example cut into several inputs, the mean over those that hold its answer."""
     shape = (task.encoder.layers, task.encoder.heads, len(task.examples))
     total, parts = np.zeros(shape), np.zeros(len(task.examples))
-    for asked in task.batches("gradients"):
-        gradients = _numpy(gate_gradients(task.encoder, asked)[0])
+    for asked, gradients in task.each(_gate_gradients, doing="gradients"):
         for row, number in enumerate(asked.example):
             total[..., number] += gradients[row]
             parts[number] += bool((asked.targets[row] != tasks.IGNORED).any())
     return Importance(total / np.maximum(parts, 1), task.documents)
+
+
+def _gate_gradients(encoder: Encoder, asked: Asked) -> Float[np.ndarray, "row layer head"]:
+    return _numpy(gate_gradients(encoder, asked)[0])
 
 
 def correlation(
@@ -681,16 +610,18 @@ def steps(total: int, shares: Sequence[float | int]) -> list[int]:
 
 def in_order(task: Job, given: Mapping[str, list[list[tuple[int, int]]]], counts: Sequence[int]) -> dict[str, Scored]:
     """Scores with the first k heads of each order switched off, (draw, k, example); equal sets are computed once."""
-    cells, parts = Cells(task.folder), {}
     sets = {name: [[frozenset(o[:k]) for k in counts] for o in every] for name, every in given.items()}
     distinct = sorted({s for every in sets.values() for o in every for s in o}, key=lambda s: (len(s), sorted(s)))
-    for number, asked in enumerate(task.batches(f"{len(distinct)} sets of heads")):
-        for heads in distinct:
-            name = f"set-{hashlib.sha256(repr(sorted(heads)).encode()).hexdigest()[:20]}-{number:05d}"
-            one = cells.get(name, lambda a=asked, h=heads: switched_off(task.encoder, a, sorted(h)))
-            parts.setdefault(heads, []).append((asked.example, one))
-    scored = {heads: combine(task, part) for heads, part in parts.items()}
+    measured = task.each(_without, list(map(sorted, distinct)), doing=f"{len(distinct)} sets of heads")
+    found = combine(task, [(asked.example, one) for asked, one in measured])
+    scored = {heads: found[n] for n, heads in enumerate(distinct)}
     return {name: _stacked([_stacked([scored[s] for s in o]) for o in every]) for name, every in sets.items()}
+
+
+def _without(
+    encoder: Encoder, asked: Asked, sets: Sequence[Sequence[tuple[int, int]]]
+) -> Float[np.ndarray, "set row 5"]:
+    return np.stack([switched_off(encoder, asked, heads) for heads in sets])
 
 
 def _stacked(scored: Sequence[Scored]) -> Scored:
@@ -854,7 +785,7 @@ def along(encoder: Encoder, asked: Asked, heads: Heads, gates: Iterable[float]) 
 
             with torch.inference_mode(), attention.tap(encoder, edit=edit):
                 hidden = encoder.model(**asked.batch.inputs).last_hidden_state
-                found[-1].append(_numpy(row_losses(encoder, hidden, asked)))
+                found[-1].append(_numpy(tasks.losses_of(encoder, hidden, asked)))
     return np.array(found)
 
 

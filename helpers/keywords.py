@@ -17,7 +17,7 @@ from threadpoolctl import threadpool_limits
 from torch import Tensor
 from tqdm import tqdm
 
-from helpers import attention, phrases, sources, tasks
+from helpers import attention, phrases, shards, sources, tasks
 from helpers.encoders import Encoder
 from helpers.estimates import Estimate, Numbers, StreamingMean
 from helpers.tasks import Example
@@ -597,11 +597,22 @@ class RemoveOne:
 
 def remove_one(tagger: Encoder, examples: Sequence[Example], *, seed: int = 0) -> RemoveOne:
     """Remove each head in turn."""
-    whole = tagging(tagger, examples)
-    every = list(np.ndindex(tagger.layers, tagger.heads))
-    each = np.stack([tagging(tagger, examples, [head]) for head in tqdm(every, desc="removing each head")])
-    each = each.reshape(tagger.layers, tagger.heads, *whole.shape)
+    sets = [(), *([head] for head in np.ndindex(tagger.layers, tagger.heads))]
+    whole, *each = _each_set(tagger, examples, sets, "removing each head")
+    each = np.stack(each).reshape(tagger.layers, tagger.heads, *whole.shape)
     return RemoveOne(whole, each, over_documents(np.moveaxis(each - whole, 2, 0), seed=seed))
+
+
+def _each_set(
+    tagger: Encoder, examples: Sequence[Example], sets: Sequence[Sequence[Head]], what: str
+) -> Iterator[Float[np.ndarray, "document 3"]]:
+    """:func:`tagging` without each set of heads, measured wherever :mod:`helpers.shards` is told to."""
+    found = shards.each(tagger, _without, sets, examples, what=what, total=len(sets))
+    return iter(tqdm(found, desc=what, total=len(sets)))
+
+
+def _without(tagger: Encoder, heads: Sequence[Head], examples: Sequence[Example]) -> Float[np.ndarray, "document 3"]:
+    return tagging(tagger, examples, heads)
 
 
 @dataclass(frozen=True, eq=False)
@@ -640,9 +651,9 @@ def remove_in_order(
         counts: how many to remove; should begin with 0.
     """
     sets = {name: [frozenset(order[:count]) for count in counts] for name, order in orders.items()}
-    known: dict[frozenset[Head], np.ndarray] = {}
-    for chosen in tqdm(list(dict.fromkeys(s for found in sets.values() for s in found)), desc="removing heads"):
-        known[chosen] = tagging(tagger, examples, sorted(chosen))
+    distinct = list(dict.fromkeys(s for found in sets.values() for s in found))
+    scored = _each_set(tagger, examples, list(map(sorted, distinct)), "removing heads")
+    known = dict(zip(distinct, scored, strict=True))
     curves = {}
     for name, found in sets.items():
         each = np.stack([known[chosen] for chosen in found])

@@ -11,7 +11,6 @@ import os
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations, pairwise
@@ -25,7 +24,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from tqdm import tqdm
 
-from helpers import places
+from helpers import places, shards
 from helpers.encoders import Encoder
 from helpers.estimates import Estimate, StreamingMean
 from helpers.tokens import Batches, encode
@@ -424,17 +423,6 @@ def pooled(
     return summed / total[..., None]
 
 
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Small products do not gain from threads, and their sums must not depend on the number of cores."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
-
-
 def train(
     train: Part, dev: Part, *, steps: int = 300, batch: int = 64, rate: float = 0.003, mixing: float = 0.03,
     every: int = 30, size: int = 48, uniform: bool = False, seed: int = 0,
@@ -454,7 +442,7 @@ def train(
     optimiser = torch.optim.Adam([{"params": rest, "lr": rate}, {"params": mix, "lr": mixing}])
     schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda step: 1 - step / steps)
     best, kept = None, {}
-    with one_thread():
+    with shards.one_thread():
         for step, chosen in enumerate(_batches(len(train.targets), batch, steps, seed), 1):
             optimiser.zero_grad()
             cross_entropy(probes, train, chosen).sum(0).mean().backward()
@@ -504,7 +492,7 @@ def _chunks(count: int) -> Iterator[NDArray[np.int64]]:
 
 def answers(probes: Probes, part: Part) -> Float[np.ndarray, "probe target label"]:
     """Probabilities of all labels, by every probe."""
-    with one_thread(), torch.inference_mode():
+    with shards.one_thread(), torch.inference_mode():
         found = [probes(part.inputs(chosen)).softmax(-1) for chosen in _chunks(len(part.targets))]
     return torch.cat(found, 1).numpy()
 

@@ -8,8 +8,7 @@ of the other, does an edge of the tree join them, which relation is it? After Cl
 import copy
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any
@@ -25,7 +24,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from torch import Tensor, nn
 from tqdm import tqdm
 
-from helpers import attention
+from helpers import attention, shards
 from helpers.corpora import Vectors
 from helpers.encoders import Encoder
 from helpers.estimates import Estimate, ratio
@@ -446,19 +445,8 @@ def train(
     Returns:
         the same probe, as it was when its score was best.
     """
-    with one_thread():
+    with shards.one_thread():
         return _fit(probe, part, score, loss, task, epochs, rate or probe.rate, cuts, np.random.default_rng(seed))
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """The products in a probe are too small to gain from threads, and their sums must not depend on the number of cores."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def _fit(

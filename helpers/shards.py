@@ -33,6 +33,7 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
+import cloudpickle
 import joblib
 import torch
 
@@ -83,6 +84,17 @@ class Plan:
         return max(1, here // self.workers)
 
 
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Compute with one thread: small products do not gain from more, and their sums must not depend on the number of cores."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
 def batches_per_shard() -> int:
     """Batches in a part of a corpus pass."""
     return _number("BOOK_SHARD_BATCHES", BATCHES)
@@ -102,6 +114,7 @@ def each(
     *given: Any,
     what: str = "parts",
     total: int | None = None,
+    keep: Path | None = None,
 ) -> Iterator[Any]:
     """``function(encoder, part, *given)`` for each part, in the parts' order, wherever the environment says.
 
@@ -110,12 +123,14 @@ def each(
         parts: read as they are needed; results are few and small enough that some may wait for their turn.
         what: name of the measurement for messages and for the display of progress.
         total: number of parts, if known.
+        keep: a folder for finished parts, if the environment names none.
 
     Raises:
         ShardError: when workers die again and again over the same parts, when the cluster cannot be reached, or when a
             worker has other weights or another version of this package. Errors of the function itself come as they are.
     """
     plan = Plan.of_environment()
+    plan = replace(plan, keep=plan.keep or keep)
     if plan == Plan():
         yield from (function(encoder, part, *given) for part in parts)
     else:
@@ -330,7 +345,7 @@ class Portable:
         device = "auto" if encoder.device == encoders.best_device() else str(encoder.device)
         if encoder.source is not None and _loads_as(*encoder.source) == state:
             return cls(state, encoder.source, device, None)
-        return cls(state, None, device, pickle.dumps(encoder))
+        return cls(state, None, device, cloudpickle.dumps(encoder))
 
     def encoder(self) -> Encoder:
         """The encoder, kept in this process for the next part."""

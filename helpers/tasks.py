@@ -8,13 +8,15 @@
     scores.mean("f1")
 
 Scores are per example and in the order of the examples, so that what a changed model does can be compared
-pair by pair with what it did before. :func:`score` runs ordinary forward passes through ``encoder.logits``; an
-:func:`helpers.attention.tap` around it ablates heads. For gradients there are :func:`batches` and :func:`losses`.
+pair by pair with what it did before. :func:`score` runs ordinary forward passes; an
+:func:`helpers.attention.tap` around it ablates heads. For gradients there are :func:`batches` and :func:`losses`, and
+for long measurements :func:`each`.
 """
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,7 +26,7 @@ from torch import Tensor
 from torchmetrics.functional.text import squad
 from tqdm import tqdm
 
-from helpers import corpora, phrases, tokens
+from helpers import corpora, phrases, shards, tokens
 from helpers.adapters import LABELS, AdapterError
 from helpers.encoders import Encoder
 from helpers.tokens import Batch
@@ -168,6 +170,7 @@ class Asked:
     """A batch with what is right for it.
 
     Attributes:
+        task: of the examples, a key of :data:`helpers.adapters.LABELS`.
         batch: the inputs. ``batch.index`` numbers the rows' *inputs*; ``example`` says whose they are.
         targets: mlm: [batch, length], the token that was there, :data:`IGNORED` where nothing is asked; qa:
             [batch, 2], first and last token of the answer, :data:`IGNORED` in a window without it; keywords: [batch,
@@ -176,10 +179,15 @@ class Asked:
         spans: for qa, where each token of the context lies in it, in characters: one array [token, 2] a row.
     """
 
+    task: str
     batch: Batch
     targets: Tensor
     example: tuple[int, ...]
     spans: tuple[Int[np.ndarray, "_ 2"], ...] = ()
+
+    def to(self, device: torch.device | str) -> "Asked":
+        """A copy with its tensors on another device."""
+        return replace(self, batch=self.batch.to(device), targets=self.targets.to(device))
 
 
 @dataclass(frozen=True)
@@ -233,7 +241,37 @@ def batches(
         elif task == "keywords":
             yield tagged(batch, examples)
         else:
-            yield Asked(batch, classes([examples[n - first] for n in batch.index]).to(encoder.device), batch.index)
+            targets = classes([examples[n - first] for n in batch.index]).to(encoder.device)
+            yield Asked(task, batch, targets, batch.index)
+
+
+def each(
+    encoder: Encoder,
+    examples: Sequence[Example],
+    function: Callable[..., Any],
+    *given: Any,
+    what: str,
+    batch_size: int = 16,
+    max_length: int | None = None,
+    seed: int = 0,
+    keep: Path | None = None,
+) -> Iterator[tuple[Asked, Any]]:
+    """Every batch with ``function(encoder, asked, *given)``, measured wherever :mod:`helpers.shards` is told to.
+
+    Args:
+        function: of a module, see :func:`helpers.shards.each`.
+        what: for the progress bar.
+        keep: a folder for finished batches, if the environment names none.
+
+    Other arguments as in :func:`batches`.
+    """
+    cut = [a.to("cpu") for a in batches(encoder, examples, batch_size=batch_size, max_length=max_length, seed=seed)]
+    found = shards.each(encoder, _on_its_device, cut, function, *given, what=what, total=len(cut), keep=keep)
+    yield from zip(cut, tqdm(found, desc=what, total=len(cut)), strict=True)
+
+
+def _on_its_device(encoder: Encoder, asked: Asked, function: Callable[..., Any], *given: Any) -> Any:
+    return function(encoder, asked.to(encoder.device), *given)
 
 
 def texts_of(encoder: Encoder, example: Example) -> tuple[str, str] | list[str]:
@@ -270,7 +308,7 @@ def tagged(batch: Batch, examples: Sequence[Example]) -> Asked:
         wanted = torch.full((len(example.spelled.units),), IGNORED)
         wanted[list(example.spelled.places)] = torch.tensor(phrases.tags(example.spelled, example.keyphrases))
         targets[row, first] = wanted[: int(first.sum())].to(targets)
-    return Asked(batch, targets, batch.index)
+    return Asked("keywords", batch, targets, batch.index)
 
 
 def masked(encoder: Encoder, batch: Batch, keys: Sequence[tuple[int, ...]], share: float = MASKED) -> Asked:
@@ -299,7 +337,7 @@ def masked(encoder: Encoder, batch: Batch, keys: Sequence[tuple[int, ...]], shar
         ids[row, chosen[fate < SHOWN_AS_MASK]] = mask
         swap = (fate >= SHOWN_AS_MASK) & (fate < SHOWN_AS_MASK + SHOWN_AS_ANOTHER)
         ids[row, chosen[swap]] = torch.from_numpy(others[swap]).to(ids)
-    return Asked(replace(batch, ids=ids), targets, batch.index)
+    return Asked("mlm", replace(batch, ids=ids), targets, batch.index)
 
 
 def windows(encoder: Encoder, example: Example, number: int, max_length: int) -> list[Window]:
@@ -365,10 +403,39 @@ def asked_questions(encoder: Encoder, rows: Sequence[Window]) -> Asked:
             last = int(np.searchsorted(here[:, 0], row.answer[1], side="left")) - 1
             if first <= last:
                 targets[n] = torch.tensor([at[first], at[last]])
-    return Asked(batch, targets.to(encoder.device), tuple(r.example for r in rows), tuple(spans))
+    return Asked("qa", batch, targets.to(encoder.device), tuple(r.example for r in rows), tuple(spans))
 
 
-# ---------------------------------------------------------------------------------------- losses
+# ---------------------------------------------------------------------------------------- answers and losses
+
+
+def check(encoder: Encoder, task: str) -> None:
+    """Nothing, if the encoder's head is for the task; a three-class ``entailment`` head will do for ``rte``.
+
+    Raises:
+        AdapterError: when the head is for another task, or there is none.
+    """
+    if encoder.head is None or (encoder.task != task and (encoder.task, task) != ("entailment", "rte")):
+        raise AdapterError(f"{encoder.name!r} was loaded with task={encoder.task!r}, the examples are of {task!r}. "
+                           f"Load it with task={task!r}.")  # fmt: skip
+
+
+def answers(encoder: Encoder, hidden: Tensor, asked: Asked) -> Float[Tensor, "batch *token answer"]:
+    """The head's logits, classes in the order of :data:`helpers.adapters.LABELS`, in which the targets are.
+
+    The classes of a checkpoint may come in another order. For ``rte`` the probabilities of neutral and
+    contradiction are added up.
+
+    Args:
+        hidden: the encoder's last layer, [batch, length, width].
+    """
+    assert encoder.head is not None
+    logits, given, wanted = encoder.head(hidden, asked.batch), encoder.head.labels, LABELS[asked.task]
+    if given == wanted or not wanted:
+        return logits
+    merged = [c if c in wanted else "not_entailment" for c in given]
+    columns = [[n for n, c in enumerate(merged) if c == name] for name in wanted]
+    return torch.stack([logits[..., column].logsumexp(-1) for column in columns], dim=-1)
 
 
 def losses(encoder: Encoder, asked: Asked) -> Float[Tensor, "batch"]:
@@ -377,19 +444,24 @@ def losses(encoder: Encoder, asked: Asked) -> Float[Tensor, "batch"]:
     mlm: mean over the hidden tokens; qa: mean of start and end, among the tokens of the context (0 in a window
     without the answer); keywords: mean over the words; pairs: of the class.
     """
-    if encoder.task == "mlm":
-        hidden = encoder.model(**asked.batch.inputs).last_hidden_state
-        return _masked_losses(encoder, hidden, asked)[0]
-    return losses_of(encoder.task or "", encoder.logits(asked.batch), asked)
+    return losses_of(encoder, encoder.model(**asked.batch.inputs).last_hidden_state, asked)
 
 
-def losses_of(task: str, logits: Tensor, asked: Asked) -> Float[Tensor, "batch"]:
-    """The same, from the logits."""
-    if task in ("mlm", "keywords"):
+def losses_of(encoder: Encoder, hidden: Float[Tensor, "batch length width"], asked: Asked) -> Float[Tensor, "batch"]:
+    """The same, from the encoder's last layer."""
+    check(encoder, asked.task)
+    if asked.task == "mlm":
+        return masked_losses(encoder, hidden, asked)[0]
+    return cross_entropy(answers(encoder, hidden, asked), asked)
+
+
+def cross_entropy(logits: Tensor, asked: Asked) -> Float[Tensor, "batch"]:
+    """The same, from the logits (:func:`answers`)."""
+    if asked.task in ("mlm", "keywords"):
         per = torch.nn.functional.cross_entropy(logits.flatten(0, 1), asked.targets.flatten(), reduction="none")
         there = asked.targets != IGNORED
         return per.view_as(asked.targets).sum(-1) / there.sum(-1).clamp_min(1)
-    if task == "qa":
+    if asked.task == "qa":
         outside = asked.batch.text != 1
         logits = logits.masked_fill(outside[..., None], float("-inf"))
         per = torch.nn.functional.cross_entropy(logits, asked.targets, reduction="none")
@@ -397,7 +469,9 @@ def losses_of(task: str, logits: Tensor, asked: Asked) -> Float[Tensor, "batch"]
     return torch.nn.functional.cross_entropy(logits, asked.targets, reduction="none")
 
 
-def _masked_losses(encoder: Encoder, hidden: Tensor, asked: Asked) -> tuple[Tensor, Tensor]:
+def masked_losses(
+    encoder: Encoder, hidden: Float[Tensor, "batch length width"], asked: Asked
+) -> tuple[Float[Tensor, "batch"], Bool[Tensor, "hidden"]]:
     """Loss of each row and, for each hidden token, whether it was restored; only hidden positions meet the vocabulary."""
     there = asked.targets != IGNORED
     assert encoder.head is not None
@@ -431,10 +505,8 @@ def score(
     Raises:
         AdapterError: when the encoder's head is for another task.
     """
-    task = examples[0].task if examples else ""
-    if encoder.task != task and (encoder.task, task) != ("entailment", "rte"):
-        raise AdapterError(f"{encoder.name!r} was loaded with task={encoder.task!r}, the examples are of {task!r}. "
-                           f"Load it with task={task!r}.")  # fmt: skip
+    task = examples[0].task if examples else "none"
+    check(encoder, task)
     found = batches(encoder, examples, batch_size=batch_size, max_length=max_length, seed=seed)
     rounds = tqdm(found, desc=f"scoring {task}", unit=" batches", leave=False, disable=not progress)
     count: Callable[..., Scores] = {"mlm": _score_masked, "qa": _score_spans, "keywords": _score_tags}.get(
@@ -447,7 +519,7 @@ def _score_masked(encoder: Encoder, examples: Sequence[Example], rounds: Iterabl
     right, hidden_tokens, loss = (np.zeros(len(examples)) for _ in range(3))
     for asked in rounds:
         hidden = encoder.model(**asked.batch.inputs).last_hidden_state
-        per_row, restored = _masked_losses(encoder, hidden, asked)
+        per_row, restored = masked_losses(encoder, hidden, asked)
         row = (asked.targets != IGNORED).nonzero()[:, 0].cpu().numpy()
         example = np.array(asked.example)
         np.add.at(right, example[row], restored.cpu().numpy())
@@ -462,14 +534,11 @@ def _score_masked(encoder: Encoder, examples: Sequence[Example], rounds: Iterabl
 
 
 def _score_classes(encoder: Encoder, examples: Sequence[Example], rounds: Iterable) -> Scores:
-    assert encoder.head is not None
     task = examples[0].task
     chances = np.zeros((len(examples), len(LABELS[task])))
-    column = [LABELS[task].index(c if c in LABELS[task] else "not_entailment") for c in encoder.head.labels]
     for asked in rounds:
-        given = encoder.logits(asked.batch).double().softmax(-1).cpu().numpy()
-        for n, c in enumerate(column):
-            chances[list(asked.example), c] += given[:, n]
+        hidden = encoder.model(**asked.batch.inputs).last_hidden_state
+        chances[list(asked.example)] = answers(encoder, hidden, asked).double().softmax(-1).cpu().numpy()
     answer = classes(examples).numpy()
     best = chances.argmax(-1)
     loss = -np.log(np.maximum(chances[np.arange(len(answer)), answer], 1e-300))
@@ -496,8 +565,8 @@ def _score_tags(encoder: Encoder, examples: Sequence[Example], rounds: Iterable)
     f1, f1_all, loss = (np.zeros(len(examples)) for _ in range(3))
     predictions = [""] * len(examples)
     for asked in rounds:
-        logits = encoder.logits(asked.batch)
-        loss[list(asked.example)] = losses_of("keywords", logits, asked).double().cpu().numpy()
+        logits = answers(encoder, encoder.model(**asked.batch.inputs).last_hidden_state, asked)
+        loss[list(asked.example)] = cross_entropy(logits, asked).double().cpu().numpy()
         best = logits.argmax(-1).cpu()
         for row, number in enumerate(asked.example):
             spelled, wanted = examples[number].spelled, examples[number].keyphrases

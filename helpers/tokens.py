@@ -6,7 +6,7 @@ An input is a text (``str``), a text already split into words (``list`` of ``str
 
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from itertools import islice
 from typing import Literal
@@ -68,6 +68,11 @@ class Batch:
     index: tuple[int, ...]
     tokens: tuple[tuple[str, ...], ...]
     words: tuple[tuple[str, ...], ...]
+
+    def to(self, device: torch.device | str) -> "Batch":
+        """A copy with its tensors on another device."""
+        given = {f.name: getattr(self, f.name) for f in fields(self)}
+        return replace(self, **{k: v.to(device) for k, v in given.items() if isinstance(v, Tensor)})
 
     @cached_property
     def inputs(self) -> dict[str, Tensor]:

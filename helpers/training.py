@@ -201,7 +201,7 @@ class Course:
             )
         if task == "keywords":
             return tasks.tagged(batch, chosen)
-        return Asked(batch, tasks.classes(chosen).to(self.encoder.device), batch.index)
+        return Asked(task, batch, tasks.classes(chosen).to(self.encoder.device), batch.index)
 
     def _order(self, epoch: int) -> list[list[int]]:
         """Batches of like length in random order."""

@@ -2,12 +2,14 @@
 
 import copy
 import dataclasses
+import functools
 import os
 import signal
 import subprocess
 import sys
 import time
 
+import joblib
 import numpy as np
 import pytest
 import torch
@@ -158,6 +160,18 @@ def test_classes_of_a_checkpoint_may_come_in_another_order(headed):
     same(one.heads, two.heads)
 
 
+def test_a_three_class_head_answers_rte(headed):
+    """Score and loss are those of :func:`helpers.tasks.score`: neutral and contradiction count together."""
+    encoder = headed("entailment")
+    job = job_of(encoder, "rte")
+    removed = head_importance.remove_each(job)
+    wanted = tasks.score(encoder, job.examples, max_length=job.max_length)
+    np.testing.assert_allclose(removed.whole.score, wanted.values["accuracy"])
+    np.testing.assert_allclose(removed.whole.loss, wanted.values["loss"], rtol=1e-4)
+    same(removed.heads, head_importance.remove_each(job, fast=False).heads)
+    assert (np.abs(head_importance.importance(job).gradients) > 0).any()
+
+
 def test_a_job_needs_the_right_head(headed, small_encoder):
     with pytest.raises(AdapterError, match="Load it with task='qa'"):
         job_of(headed("paraphrase"), "qa")
@@ -167,11 +181,12 @@ def test_a_job_needs_the_right_head(headed, small_encoder):
 
 def test_tasks_without_an_adapter_are_named():
     found, missing = head_importance.loaded("minilm", ["paraphrase", "rte"])
-    assert list(found) == ["paraphrase"] and len(missing) == 1
-    assert missing[0].startswith("rte: left out.") and "helpers train rte" in missing[0]
+    assert list(found) == ["paraphrase", "rte"] and not missing and found["rte"].task == "entailment"
+    found, missing = head_importance.loaded("minilm@random", ["paraphrase"])
+    assert not found and len(missing) == 1 and missing[0].startswith("paraphrase: left out.")
 
 
-# ------------------------------------------------------------------ cells
+# ------------------------------------------------------------------ finished batches
 
 KILLED = """
 import sys, torch
@@ -190,86 +205,61 @@ job = head_importance.Job(encoder, examples, batch_size=1, folder=Path(sys.argv[
 """
 
 
-def test_a_killed_sweep_goes_on_where_it_stopped(tmp_path):
+def test_a_killed_sweep_goes_on_where_it_stopped(tmp_path, monkeypatch):
     """SIGKILL in the middle; what was finished is whole and not computed again, and the numbers are those of one run."""
-    folder = tmp_path / "cells"
+    folder = tmp_path / "kept"
     command = [sys.executable, "-c", KILLED + "head_importance.remove_each(job)", str(folder)]
     child = subprocess.Popen(command, stderr=subprocess.DEVNULL, env=os.environ | {"OMP_NUM_THREADS": "1"})
     try:
         until = time.monotonic() + 120
-        while time.monotonic() < until and child.poll() is None and len(list(folder.glob("*.npy"))) < 7:
+        while time.monotonic() < until and child.poll() is None and len(list(folder.glob("*.part"))) < 7:
             time.sleep(0.002)
         os.kill(child.pid, signal.SIGKILL)
     finally:
         child.kill()
         child.wait()
-    files = {f: f.stat().st_mtime_ns for f in folder.glob("*.npy")}
-    assert 7 <= len(files) < 40 * 4, "it was killed on its way"
+    files = {f: f.stat().st_mtime_ns for f in folder.glob("*.part")}
+    assert 7 <= len(files) < 40, "it was killed on its way"
     for file in files:
-        assert np.load(file).shape in ((1, 5), (5, 1, 5)), "nothing half-written has a name"
+        whole, removed = joblib.load(file)
+        assert whole.shape == (1, 5) and removed.shape == (3, 5, 1, 5), "nothing half-written has a name"
     scope: dict = {}
-    before, sys.argv = sys.argv, ["", str(folder)]
-    try:
-        exec(KILLED, scope)
-    finally:
-        sys.argv = before
-    kept = []
-
-    class Watched(head_importance.Cells):
-        def __init__(self, place):
-            super().__init__(place)
-            kept.append(self)
-
-    original, head_importance.Cells = head_importance.Cells, Watched
-    try:
-        resumed = head_importance.remove_each(scope["job"])
-    finally:
-        head_importance.Cells = original
-    assert (kept[0].found, kept[0].computed) == (len(files), 160 - len(files))
-    assert {f: f.stat().st_mtime_ns for f in files} == files, "finished cells stay untouched"
+    monkeypatch.setattr(sys, "argv", ["", str(folder)])
+    exec(KILLED, scope)
+    computed = []
+    measure = head_importance._remove_each
+    watched = functools.wraps(measure)(lambda *given: computed.append(1) or measure(*given))
+    monkeypatch.setattr(head_importance, "_remove_each", watched)
+    resumed = head_importance.remove_each(scope["job"])
+    assert len(computed) == 40 - len(files)
+    assert {f: f.stat().st_mtime_ns for f in files} == files, "finished batches stay untouched"
     at_once = head_importance.remove_each(dataclasses.replace(scope["job"], folder=None))
     same(resumed.heads, at_once.heads, rtol=1e-6, atol=1e-7)
     same(resumed.layers, at_once.layers, rtol=1e-6, atol=1e-7)
 
 
-def test_cells_are_whole_or_not_there(tmp_path):
-    cells = head_importance.Cells(tmp_path / "c")
-
-    def fails():
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        cells.get("a", fails)
-    assert not cells.has("a")
-    assert cells.get("a", lambda: np.ones(3)).tolist() == cells.get("a", fails).tolist() == [1, 1, 1]
-    assert (cells.computed, cells.found) == (1, 1)
-    assert [f.name for f in (tmp_path / "c").iterdir()] == ["a.npy"], "no scraps"
-    nowhere = head_importance.Cells(None)
-    assert nowhere.get("a", lambda: np.zeros(1)) == nowhere.get("a", lambda: np.zeros(1)) == 0
-    assert nowhere.computed == 2 and not nowhere.has("a")
-
-
-def test_the_folder_of_a_job_depends_on_all_that_its_cells_depend_on(headed, monkeypatch, tmp_path):
+def test_batches_are_kept_under_names_made_of_all_they_depend_on(headed, monkeypatch, tmp_path):
     monkeypatch.setenv("BOOK_CACHE", str(tmp_path))
+    monkeypatch.delenv("BOOK_SHARDS", raising=False)
     encoder, texts = headed(), examples_of("paraphrase")
 
-    def folder(encoder=encoder, texts=texts, **settings):
-        return head_importance.job(encoder, texts, keep=True, **settings).folder
+    def kept(encoder=encoder, texts=texts, **settings):
+        """How many files a job adds."""
+        before = set(tmp_path.rglob("*.part"))
+        list(head_importance.importance(head_importance.job(encoder, texts, **{"keep": True} | settings)).gradients)
+        return len(set(tmp_path.rglob("*.part")) - before)
 
-    usual = folder()
-    assert usual == folder() and usual.is_relative_to(tmp_path) and head_importance.job(encoder, texts).folder is None
+    assert kept(keep=False) == 0
+    assert kept() == 1 and kept() == 0 and kept(rows=8) == 0, "how many at once changes no outcome"
     trained = copy.deepcopy(encoder.head)
     with torch.no_grad():
         trained.out.bias[0] += 1
-    others = [
-        folder(texts=texts[:-1]),
-        folder(texts=[dataclasses.replace(texts[0], label="paraphrase"), *texts[1:]]),
-        folder(seed=1), folder(max_length=32), folder(batch_size=2),
-        folder(dataclasses.replace(encoder, sha256="0")), folder(dataclasses.replace(encoder, head=trained)),
-        head_importance.job(encoder, texts, keep=True).on([0, 1]).folder,
-    ]  # fmt: skip
-    assert usual not in others and len(set(others)) == len(others)
-    assert folder(rows=8) == usual, "how many at once changes no outcome"
+    assert kept(texts=texts[:-1]) and kept(texts=[dataclasses.replace(texts[0], label="paraphrase"), *texts[1:]])
+    assert kept(max_length=12) and kept(batch_size=2)
+    assert kept(dataclasses.replace(encoder, head=trained)), "the head"
+    mlm = headed("mlm")
+    words = examples_of("mlm")
+    assert kept(mlm, words) and kept(mlm, words, seed=1), "which words are hidden"
 
 
 # ------------------------------------------------------------------ gates

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from helpers import attention, no_op, results, tasks, tokens
+from helpers.adapters import AdapterError
 from helpers.encoders import EncoderError
 from helpers.estimates import Estimate
 from helpers.no_op import GROUPS, KINDS, PLACES, Removal
@@ -63,13 +64,13 @@ def test_every_real_token_is_of_one_kind(small_encoder):
 def test_a_hidden_comma_looks_like_any_hidden_word(minilm):
     batch = batch_of(minilm)
     targets = torch.where(batch.stop, batch.ids, IGNORED)
-    kinds = no_op.kinds(batch, Asked(batch, targets, batch.index))
+    kinds = no_op.kinds(batch, Asked("mlm", batch, targets, batch.index))
     assert (kinds[batch.stop][:, KINDS.index("other")] == 1).all() and kinds[..., KINDS.index("stop")].sum() == 0
 
 
 def test_measuring_needs_a_head(minilm):
     for measure in (no_op.sensitivity, no_op.remove):
-        with pytest.raises(EncoderError, match="task"):
+        with pytest.raises(AdapterError, match="Load it with task='mlm'"):
             measure(minilm, SEGMENTS)
 
 

@@ -1,5 +1,6 @@
 """Examples, inputs, losses and scores of the tasks, against slow references."""
 
+import copy
 import itertools
 import re
 import string
@@ -253,7 +254,7 @@ def test_losses_against_loops(small_encoder):
         encoder = with_head(small_encoder("bert", max_position_embeddings=512), task)
         for asked in tasks.batches(encoder, examples, batch_size=2, max_length=64):
             logits, found = encoder.logits(asked.batch), tasks.losses(encoder, asked)
-            torch.testing.assert_close(tasks.losses_of(task, logits, asked), found, rtol=1e-4, atol=1e-5)
+            torch.testing.assert_close(tasks.cross_entropy(logits, asked), found, rtol=1e-4, atol=1e-5)
             for row in range(len(found)):
                 if task == "paraphrase":
                     expected = -logits[row].log_softmax(-1)[asked.targets[row]]
@@ -268,6 +269,30 @@ def test_losses_against_loops(small_encoder):
                         chances = logits[row, inside].log_softmax(0)
                         expected = -(chances[inside.index(first), 0] + chances[inside.index(last), 1]) / 2
                 torch.testing.assert_close(found[row], expected, rtol=1e-4, atol=1e-4)
+
+
+def test_classes_of_a_head_may_come_in_another_order_or_be_added_up(small_encoder):
+    encoder = with_head(small_encoder("bert"), "entailment")
+    wanted = adapters.LABELS["entailment"]
+    pairs = [
+        Example("entailment", str(n), n, ("A dog ran.", f"{n} dogs ran."), label) for n, label in enumerate(wanted)
+    ]
+    asked = next(tasks.batches(encoder, pairs))
+    turn = [2, 0, 1]
+    other = copy.deepcopy(encoder.head)
+    other.labels = tuple(wanted[i] for i in turn)
+    with torch.no_grad():
+        other.out.weight.copy_(encoder.head.out.weight[turn])
+        other.out.bias.copy_(encoder.head.out.bias[turn])
+    turned = replace(encoder, head=other)
+    torch.testing.assert_close(tasks.losses(turned, asked), tasks.losses(encoder, asked))
+    merged = ["entailment", "not_entailment", "not_entailment"]
+    rte = [replace(e, task="rte", label=label) for e, label in zip(pairs, merged, strict=True)]
+    chances = encoder.logits(asked.batch).softmax(-1)
+    expected = -torch.stack([chances[0, 0], 1 - chances[1, 0], 1 - chances[2, 0]]).log()
+    for one in (encoder, turned):
+        torch.testing.assert_close(tasks.losses(one, next(tasks.batches(one, rte))), expected)
+        np.testing.assert_allclose(tasks.score(one, rte).values["loss"], expected.detach().numpy(), rtol=1e-4)
 
 
 def test_losses_have_gradients_with_respect_to_the_attention(small_encoder):

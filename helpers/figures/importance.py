@@ -58,6 +58,7 @@ def cost_grids(
         bars: title -> what the shade means.
     """
     layers, heads = np.shape(next(iter(costs.values())))
+    columns = min(columns, len(costs))
     rows = -(-len(costs) // columns)
     size = ((2.3 + 0.16 * layers) * columns, (1.1 + 0.14 * heads) * rows)
     figure, axes = plt.subplots(rows, columns, figsize=size, squeeze=False, layout="constrained")

@@ -53,6 +53,20 @@ def layers_of_tasks(rows: Mapping[str, tuple[Estimate, Estimate | None]], *, lay
     return figure
 
 
+def _tasks(count: int, width: float, height: float, *, xlabel: str, ylabel: str) -> tuple[Figure, list[Axes]]:
+    """So many panels, two in a row, with labels at the outer ones only."""
+    columns = min(2, count)
+    figure, axes = panels(columns, rows=-(-count // columns), width=width, height=height)
+    grid = np.reshape(axes, (-1, columns))
+    for ax in grid.ravel()[count:]:
+        ax.set_visible(False)
+    for ax in grid[-1]:
+        ax.set_xlabel(xlabel)
+    for ax in grid[:, 0]:
+        ax.set_ylabel(ylabel)
+    return figure, list(grid.ravel()[:count])
+
+
 def weights_and_gains(rows: Mapping[str, tuple[ArrayLike, Estimate]]) -> Figure:
     """For each task a panel with the mixing weights as filled bars and the gains of the layers as outlined ones.
 
@@ -60,9 +74,8 @@ def weights_and_gains(rows: Mapping[str, tuple[ArrayLike, Estimate]]) -> Figure:
         rows: task -> (weights [seed, layer], gains of the layers 1 to L). The bar of a weight is the mean over the seeds, dots
             are the seeds. Gains are divided by their sum, so that they add up to 1; negative ones hang down.
     """
-    figure, axes = panels(2, rows=-(-len(rows) // 2), width=3.75, height=2.45)
-    flat = np.ravel(axes)
-    for ax, (task, (weights, gains)) in zip(flat, rows.items(), strict=False):
+    figure, axes = _tasks(len(rows), 3.75, 2.45, xlabel="layer (0: embeddings)", ylabel="weight, or share")
+    for ax, (task, (weights, gains)) in zip(axes, rows.items(), strict=True):
         weights = np.asarray(weights)
         layers = np.arange(weights.shape[1])
         ax.bar(layers, weights.mean(0), 0.8, color=WEIGHT_COLOUR, alpha=0.85, label="mixing weight")
@@ -83,13 +96,7 @@ def weights_and_gains(rows: Mapping[str, tuple[ArrayLike, Estimate]]) -> Figure:
         ax.set(title=task, xticks=layers)
         ax.set_ylim(*np.clip(ax.get_ylim(), -0.8, 1.3))
         ax.grid(axis="x", visible=False)
-    for ax in flat[len(rows) :]:
-        ax.set_visible(False)
-    for ax in np.atleast_2d(axes)[-1]:
-        ax.set_xlabel("layer (0: embeddings)")
-    for ax in np.atleast_2d(axes)[:, 0]:
-        ax.set_ylabel("weight, or share")
-    flat[0].legend(fontsize=8)
+    axes[0].legend(fontsize=8)
     return figure
 
 
@@ -100,9 +107,8 @@ def prefix_scores(rows: Mapping[str, tuple[Estimate, Estimate, Mapping[str, floa
         rows: task -> (ours, the control's, baseline -> value as a line).
         names: of the two.
     """
-    figure, axes = panels(2, rows=-(-len(rows) // 2), width=3.75, height=2.6)
-    flat = np.ravel(axes)
-    for ax, (task, (ours, control, lines)) in zip(flat, rows.items(), strict=False):
+    figure, axes = _tasks(len(rows), 3.75, 2.6, xlabel="layers 0 to …", ylabel=ylabel)
+    for ax, (task, (ours, control, lines)) in zip(axes, rows.items(), strict=True):
         for estimate, name, colour, style, marker in (
             (ours, names[0], COLOURS["minilm"], "-", "o"), (control, names[1], COLOURS["random"], "--", "s"),
         ):  # fmt: skip
@@ -113,13 +119,7 @@ def prefix_scores(rows: Mapping[str, tuple[Estimate, Estimate, Mapping[str, floa
             ax.axhline(value, color="#555555", linestyle=dashes, linewidth=1.1, label=name)
         ax.set(title=task, xticks=range(len(ours.value)))
         ax.grid(axis="x", visible=False)
-    for ax in flat[len(rows) :]:
-        ax.set_visible(False)
-    for ax in np.atleast_2d(axes)[-1]:
-        ax.set_xlabel("layers 0 to …")
-    for ax in np.atleast_2d(axes)[:, 0]:
-        ax.set_ylabel(ylabel)
-    handles, labels = flat[0].get_legend_handles_labels()
+    handles, labels = axes[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper center", ncols=4, fontsize=8.5)
     return figure
 
@@ -132,17 +132,10 @@ def cases_by_layer(cases: Sequence[Any], *, title: str = "") -> Figure:
             :class:`helpers.layer_semantics.Case`.
         title: over all panels.
     """
-    columns = min(2, len(cases))
-    figure, axes = panels(columns, rows=-(-len(cases) // columns), width=7.4 / columns, height=2.15)
-    flat = np.ravel(axes)
-    for ax, one in zip(flat, cases, strict=False):
+    width = 7.4 / min(2, len(cases))
+    figure, axes = _tasks(len(cases), width, 2.15, xlabel="layers 0 to …", ylabel="probability")
+    for ax, one in zip(axes, cases, strict=True):
         _case(ax, one)
-    for ax in flat[len(cases) :]:
-        ax.set_visible(False)
-    for ax in np.atleast_2d(axes)[-1]:
-        ax.set_xlabel("layers 0 to …")
-    for ax in np.atleast_2d(axes)[:, 0]:
-        ax.set_ylabel("probability")
     if title:
         figure.suptitle(fill(title, 100), fontsize=9.5, x=0.01, ha="left")
     return figure
