@@ -166,7 +166,7 @@ def _pairs(task: str, corpus: str, split: str | None) -> list[Example]:
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
+class Asked(tokens.OfTensors):
     """A batch with what is right for it.
 
     Attributes:
@@ -184,10 +184,6 @@ class Asked:
     targets: Tensor
     example: tuple[int, ...]
     spans: tuple[Int[np.ndarray, "_ 2"], ...] = ()
-
-    def to(self, device: torch.device | str) -> "Asked":
-        """A copy with its tensors on another device."""
-        return replace(self, batch=self.batch.to(device), targets=self.targets.to(device))
 
 
 @dataclass(frozen=True)
@@ -265,7 +261,7 @@ def each(
 
     Other arguments as in :func:`batches`.
     """
-    cut = [a.to("cpu") for a in batches(encoder, examples, batch_size=batch_size, max_length=max_length, seed=seed)]
+    cut = list(batches(encoder, examples, batch_size=batch_size, max_length=max_length, seed=seed))
     found = shards.each(encoder, _on_its_device, cut, function, *given, what=what, total=len(cut), keep=keep)
     yield from zip(cut, tqdm(found, desc=what, total=len(cut)), strict=True)
 

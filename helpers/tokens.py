@@ -9,8 +9,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from itertools import islice
-from typing import Literal
+from typing import Any, Literal, TypeVar
 
+import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
 from tokenizers import Encoding
@@ -32,8 +33,31 @@ class NoWords(ValueError):
     """An input that cannot be encoded: empty, or with an empty word."""
 
 
+T = TypeVar("T")
+
+
+class OfTensors:
+    """A dataclass with tensors that can move to another device or process.
+
+    Tensors are pickled as arrays: then equal ones have equal pickles, by which finished parts of a measurement are found
+    again (:mod:`helpers.shards`), and what was on one device can be read on a machine without it.
+    """
+
+    def to(self: T, device: torch.device | str) -> T:
+        """A copy with its tensors on another device."""
+        given = {f.name: getattr(self, f.name) for f in fields(self)}
+        return replace(self, **{k: v.to(device) for k, v in given.items() if isinstance(v, Tensor | OfTensors)})
+
+    def __getstate__(self) -> dict[str, Any]:
+        given = {f.name: getattr(self, f.name) for f in fields(self)}
+        return {k: v.detach().cpu().numpy() if isinstance(v, Tensor) else v for k, v in given.items()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update({k: torch.from_numpy(v) if isinstance(v, np.ndarray) else v for k, v in state.items()})
+
+
 @dataclass(frozen=True, eq=False)
-class Batch:
+class Batch(OfTensors):
     """Encoded inputs, padded to one length, and what each of their tokens is.
 
     All tensors are [batch, length] and on the encoder's device. "Real" tokens are those that are not
@@ -68,11 +92,6 @@ class Batch:
     index: tuple[int, ...]
     tokens: tuple[tuple[str, ...], ...]
     words: tuple[tuple[str, ...], ...]
-
-    def to(self, device: torch.device | str) -> "Batch":
-        """A copy with its tensors on another device."""
-        given = {f.name: getattr(self, f.name) for f in fields(self)}
-        return replace(self, **{k: v.to(device) for k, v in given.items() if isinstance(v, Tensor)})
 
     @cached_property
     def inputs(self) -> dict[str, Tensor]:

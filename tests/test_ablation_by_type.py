@@ -2,6 +2,7 @@
 
 import dataclasses
 
+import joblib
 import numpy as np
 import pytest
 import torch
@@ -242,6 +243,16 @@ def test_batch_size_does_not_matter(answerer):
     encoder, plans = answerer(), some_ablations()
     one, two = (ablate.measure(encoder, QUESTIONS, plans, batch_size=n) for n in (1, 4))
     assert one.predictions == two.predictions and np.array_equal(one.values, two.values)
+
+
+def test_two_processes_give_the_same_answers(answerer, monkeypatch):
+    monkeypatch.setattr(joblib, "cpu_count", lambda: 2)
+    monkeypatch.delenv("BOOK_SHARDS", raising=False)
+    encoder, plans = answerer(), some_ablations()
+    here = ablate.measure(encoder, QUESTIONS, plans)
+    monkeypatch.setenv("BOOK_WORKERS", "2")
+    there = ablate.measure(encoder, QUESTIONS, plans)
+    assert there.predictions == here.predictions and np.array_equal(there.values, here.values)
 
 
 def test_long_contexts_go_in_windows(answerer):

@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from helpers import adapters, attention, bench, head_importance, results, tasks
+from helpers import adapters, attention, bench, head_importance, results, shards, tasks
 from helpers.adapters import AdapterError
 from helpers.corpora import Answer
 from helpers.encoders import EncoderError
@@ -236,6 +236,24 @@ def test_a_killed_sweep_goes_on_where_it_stopped(tmp_path, monkeypatch):
     at_once = head_importance.remove_each(dataclasses.replace(scope["job"], folder=None))
     same(resumed.heads, at_once.heads, rtol=1e-6, atol=1e-7)
     same(resumed.layers, at_once.layers, rtol=1e-6, atol=1e-7)
+
+
+def test_two_processes_give_the_same_numbers(headed, monkeypatch):
+    monkeypatch.setattr(joblib, "cpu_count", lambda: 2)
+    monkeypatch.delenv("BOOK_SHARDS", raising=False)
+    with shards.one_thread():
+        job = job_of(headed(), batch_size=2)
+        order = {"first": [head_importance.ascending(np.arange(12.0).reshape(3, 4))]}
+
+        def numbers():
+            removed, gates = head_importance.remove_each(job), head_importance.importance(job)
+            curve = head_importance.in_order(job, order, [0, 5, 12])["first"]
+            return [removed.heads.loss, removed.layers.score, gates.gradients, curve.loss]
+
+        here = numbers()
+        monkeypatch.setenv("BOOK_WORKERS", "2")
+        for one, other in zip(here, numbers(), strict=True):
+            assert np.array_equal(one, other)
 
 
 def test_batches_are_kept_under_names_made_of_all_they_depend_on(headed, monkeypatch, tmp_path):

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import joblib
 import numpy as np
 import pytest
 import torch
@@ -11,7 +12,7 @@ from hypothesis.extra.numpy import arrays
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import average_precision_score
 
-from helpers import adapters, attention, keywords, phrases, results, tasks, tokens
+from helpers import adapters, attention, keywords, phrases, results, shards, tasks, tokens
 from helpers.estimates import Estimate
 from helpers.keywords import Received, Words
 from helpers.tasks import Example
@@ -290,6 +291,16 @@ def test_one_head_removed_is_one_head_removed(tagger):
     order = removed.order()
     losses = [removed.change.value[head][2] for head in order]
     assert losses == sorted(losses) and len(set(order)) == 12
+
+
+def test_two_processes_remove_the_same_heads(tagger, monkeypatch):
+    monkeypatch.setattr(joblib, "cpu_count", lambda: 2)
+    monkeypatch.delenv("BOOK_SHARDS", raising=False)
+    with shards.one_thread():
+        here = keywords.remove_one(tagger, EXAMPLES[:2])
+        monkeypatch.setenv("BOOK_WORKERS", "2")
+        there = keywords.remove_one(tagger, EXAMPLES[:2])
+    assert np.array_equal(here.each, there.each) and np.array_equal(here.whole, there.whole)
 
 
 def test_curves_begin_whole_and_end_with_all_heads_removed(tagger):

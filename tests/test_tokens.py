@@ -1,7 +1,9 @@
 """Batches: marks, words, lengths; nothing depends on batch size or padding."""
 
+import pickle
 from itertools import pairwise
 
+import joblib
 import numpy as np
 import pytest
 import torch
@@ -175,3 +177,14 @@ def test_hidden_states_of_words_are_means_over_pieces(minilm):
 def test_what_fits(small_encoder):
     encoder = small_encoder("bert")
     assert tokens.fits(encoder, ["word"] * 62) and not tokens.fits(encoder, ["word"] * 63), "64 with [CLS] and [SEP]"
+
+
+def test_equal_batches_have_equal_pickles_and_arrive_as_they_were(minilm):
+    one, two = (tokens.encode(minilm, ["The otter dived.", ("It rained.", "Again.")]) for _ in range(2))
+    assert one.inputs and one.lengths.tolist(), "what is worked out on the way does not travel"
+    assert joblib.hash(one) == joblib.hash(two) != joblib.hash(tokens.encode(minilm, ["The otter slept."]))
+    there = pickle.loads(pickle.dumps(one))
+    assert there.tokens == one.tokens and there.index == one.index and "inputs" not in vars(there)
+    assert all(torch.equal(there.inputs[name], one.inputs[name]) for name in one.inputs)
+    moved = one.to("meta")
+    assert moved.ids.device.type == "meta" and moved.words == one.words
