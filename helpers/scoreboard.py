@@ -507,7 +507,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Line:
-    """A finding with what was recorded for it; ``also_random``: whether a random network meets the rule as well."""
+    """A finding with what was recorded for it; ``also_random``: whether it holds, at least in part, and for a random network as well."""
 
     finding: Finding
     cells: Mapping[Run, Cell]
@@ -538,10 +538,9 @@ def _line(finding: Finding, stored: Mapping[Run, Mapping[str, Any]]) -> Line:
     for run in deciding:
         if finding.random is not None:
             controls[Run(run.profile, run.model, random=True)] = judge(finding, stored[run]["values"], random=True)
-    return Line(
-        finding, {**cells, **controls}, overall(cells[run].verdict for run in deciding),
-        any(cell.verdict == HOLDS for cell in controls.values()),
-    )  # fmt: skip
+    verdict = overall(cells[run].verdict for run in deciding)
+    untrained = verdict != FAILS and any(cell.verdict == HOLDS for cell in controls.values())
+    return Line(finding, {**cells, **controls}, verdict, untrained)
 
 
 def _decisive(runs: Iterable[Run]) -> list[Run]:

@@ -748,15 +748,22 @@ def as_markdown(card: Mapping[str, Any]) -> str:
         "## Scores",
         "",
     ]  # fmt: skip
+    versions = ", ".join(f"{n} {v}" for n, v in card["versions"].items())
+    notes = [f"\n{note}" for note in card.get("notes", [])]
+    return "\n".join([*lines, *_scores(card), *notes, "", f"Made with {versions}. The texts it was trained on are under their own licences "
+                      "(`python -m helpers corpora`); none of them is in this folder.", ""])  # fmt: skip
+
+
+def _scores(card: Mapping[str, Any]) -> list[str]:
+    """The table of scores, beside majorities and floors."""
     if not card["scores"]:
-        lines.append("Not scored yet.")
-    else:
-        lines += [
-            "In single precision, with 95 % bootstrap intervals over documents. A floor is what the book asks for.",
-            "",
-            "| set | examples | score | value | majority | floor |",
-            "| --- | --- | --- | --- | --- | --- |",
-        ]
+        return ["Not scored yet."]
+    lines = [
+        "In single precision, with 95 % bootstrap intervals over documents. A floor is what the book asks for.",
+        "",
+        "| set | examples | score | value | majority | floor |",
+        "| --- | --- | --- | --- | --- | --- |",
+    ]
     for row in card["scores"]:
         where = row["corpus"] + (f" ({row['split']})" if row["split"] else " (the book's own)")
         where += f", as {row['task']}" if row["task"] != card["task"] else ""
@@ -770,10 +777,7 @@ def as_markdown(card: Mapping[str, Any]) -> str:
             lines.append(
                 f"| {where} | {row['examples']:,} | {name} | {value:.3f} [{low:.3f}, {high:.3f}] | {chance} | {kept} |"
             )
-    versions = ", ".join(f"{n} {v}" for n, v in card["versions"].items())
-    notes = [f"\n{note}" for note in card.get("notes", [])]
-    return "\n".join([*lines, *notes, "", f"Made with {versions}. The texts it was trained on are under their own licences "
-                      "(`python -m helpers corpora`); none of them is in this folder.", ""])  # fmt: skip
+    return lines
 
 
 def _table(rows: Sequence[Mapping[str, float | int]], names: Mapping[str, str]) -> list[str]:

@@ -96,6 +96,8 @@ def test_where_the_run_on_real_corpora_has_no_number_the_other_counts():
     stored = {Run("book", "a"): {"values": {"x": 1.0, "y": 1.0}}, Run("full", "a"): {"values": {}}}
     line = scoreboard._line(one, stored)
     assert line.verdict == HOLDS and line.also_random and Run("book", "a", random=True) in line.cells
+    failed = scoreboard._line(one, {Run("book", "a"): {"values": {"x": -1.0, "y": 1.0}}})
+    assert failed.verdict == FAILS and not failed.also_random, "a mark of the untrained says nothing about what fails"
     assert scoreboard._line(one, {Run("full", "a"): {"values": {}}}).verdict == ABSENT
     assert scoreboard._line(one, {}).verdict == MISSING
 
