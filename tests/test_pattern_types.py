@@ -453,7 +453,7 @@ def test_full_runs():
         assert values["all"]["value"][3] + values["all"]["value"][4] < 0.1
         assert values["random"]["all"]["value"][1] == values["random"]["all"]["value"][2] == 0
     targets = {name: round(share["value"], 2) for name, share in mpnet["targets"].items()}
-    assert (targets["cls"], targets["sep"], targets["stop"]) == (0.45, 0.34, 0.16)
+    assert (targets["cls"], targets["sep"], targets["stop"]) == (0.45, 0.35, 0.15)
     assert minilm["targets"]["cls"]["value"] > 0.85
     forest, rule = (mpnet["scores"][name]["macro_f1"] for name in ("forest on prototypes", "simple rule"))
     assert [round(forest[k], 2) for k in ("value", "low", "high")] == [0.65, 0.49, 0.79]
