@@ -290,3 +290,32 @@ def test_full_cards_are_of_real_corpora():
         for card in (run["values"]["card"], run["values"]["other"]):
             assert np.allclose(np.array(card["shares"]["value"]).sum(-1), 1, atol=1e-4)
             assert figures.model_card(card).axes and Estimate.from_record(card["breadth"]).value <= 1
+
+
+def test_claims_about_the_full_cards():
+    runs = {m: results.recorded("your_own_model", model=m, profile="full")["values"] for m in ("minilm", "mpnet")}
+    cards = {m: run["card"] for m, run in runs.items()}
+    roles = {m: [s["role"] for s in card["specialists"]] for m, card in cards.items()}
+    assert {m: len(found) for m, found in roles.items()} == {"minilm": 13, "mpnet": 13}
+    assert {m: [found.count(r) for r in ("previous", "next", "stop")] for m, found in roles.items()} == {
+        "minilm": [1, 1, 0], "mpnet": [0, 0, 3]}  # fmt: skip
+    beaten = {
+        m: {n for n, r in card["relations"].items() if n != "all" and r["p"] < 0.05} for m, card in cards.items()
+    }
+    assert {m: len(b) for m, b in beaten.items()} == {"minilm": 5, "mpnet": 5}
+    assert len(beaten["minilm"] & beaten["mpnet"]) == 4
+    per_cent = {m: round(100 * c["to"]["cls"]["value"]) for m, c in cards.items()}
+    times = {m: round(c["sink"]["multiple"]["value"]) for m, c in cards.items()}
+    breadth = {m: round(100 * c["breadth"]["value"]) for m, c in cards.items()}
+    assert (per_cent, times, breadth) == (
+        {"minilm": 27, "mpnet": 15}, {"minilm": 32, "mpnet": 18}, {"minilm": 63, "mpnet": 55})  # fmt: skip
+    best = {m: c["coreference"]["all"] for m, c in cards.items()}
+    ends = {m: [round(100 * b["held_out"][k]) for k in ("value", "low", "high")] for m, b in best.items()}
+    assert ends == {"minilm": [72, 64, 83], "mpnet": [80, 74, 88]}
+    assert [round(100 * best["mpnet"]["rules"][k]) for k in ("value", "low", "high")] == [77, 69, 86]
+    assert sum(not fits for fits in cards["mpnet"]["fits"].values()) == 3
+    assert all(c["closeness"]["p"] < 0.01 for c in cards.values())
+    for run in runs.values():
+        blind = run["other"]
+        assert blind["sink"] is None and blind["closeness"]["p"] > 0.05
+        assert all(r["p"] >= 0.05 for n, r in blind["relations"].items() if n != "all")
