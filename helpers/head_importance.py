@@ -115,29 +115,6 @@ def halves(examples: Sequence[Example], *, seed: int = 0) -> tuple[list[int], li
     return np.flatnonzero(first).tolist(), np.flatnonzero(~first).tolist()
 
 
-def loaded(model: str, wanted: Iterable[str]) -> tuple[dict[str, Encoder], list[str]]:
-    """The encoder with a head for each task that it has one for, and a sentence for each other task.
-
-    ``rte`` may be answered by a three-class head for ``entailment``.
-    """
-    found, missing = {}, []
-    for task in wanted:
-        try:
-            found[task] = _headed(model, task)
-        except AdapterError as error:
-            missing.append(f"{task}: left out. {error}")
-    return found, missing
-
-
-def _headed(model: str, task: str) -> Encoder:
-    try:
-        return encoders.load(model, task=task)
-    except AdapterError:
-        if task != "rte":
-            raise
-        return encoders.load(model, task="entailment")
-
-
 # ---------------------------------------------------------------------------------------- outcomes
 
 LOSS, COUNT, RIGHT, BEGIN, END = range(5)

@@ -26,7 +26,7 @@ from torch import Tensor
 from torchmetrics.functional.text import squad
 from tqdm import tqdm
 
-from helpers import corpora, phrases, shards, tokens
+from helpers import corpora, encoders, phrases, shards, tokens
 from helpers.adapters import LABELS, AdapterError
 from helpers.encoders import Encoder
 from helpers.tokens import Batch
@@ -95,7 +95,30 @@ class Scores:
         return float(np.average(self.values[name or next(iter(self.values))], weights=self.weights))
 
 
-# ---------------------------------------------------------------------------------------- examples
+# ---------------------------------------------------------------------------------------- models and examples
+
+
+def loaded(model: str, wanted: Iterable[str]) -> tuple[dict[str, Encoder], list[str]]:
+    """The encoder with a head for each task that it has one for, and a sentence for each other task.
+
+    ``rte`` may be answered by a three-class head for ``entailment``.
+    """
+    found, missing = {}, []
+    for task in wanted:
+        try:
+            found[task] = _headed(model, task)
+        except AdapterError as error:
+            missing.append(f"{task}: left out. {error}")
+    return found, missing
+
+
+def _headed(model: str, task: str) -> Encoder:
+    try:
+        return encoders.load(model, task=task)
+    except AdapterError:
+        if task != "rte":
+            raise
+        return encoders.load(model, task="entailment")
 
 
 def examples(

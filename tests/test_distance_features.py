@@ -425,6 +425,8 @@ def test_types_change_with_length_not_with_the_task(recorded):
     texts = recorded["texts"]
     assert texts["questions"]["changed"] < 0.08 and recorded["changed_in_half"] < 0.02
     assert 0.43 < texts["cut short"]["changed"] < 0.49
+    tuned = {task: round(100 * texts[f"tuned: {task}"]["changed"]) for task in ("qa", "paraphrase", "entailment")}
+    assert tuned == {"qa": 36, "paraphrase": 17, "entailment": 18}
     for name in ("paraphrase", "entailment"):
         assert 0.45 < texts[name]["changed"] < 0.52
     short = np.array(texts["cut short"]["types"])

@@ -180,9 +180,9 @@ def test_a_job_needs_the_right_head(headed, small_encoder):
 
 
 def test_tasks_without_an_adapter_are_named():
-    found, missing = head_importance.loaded("minilm", ["paraphrase", "rte"])
+    found, missing = tasks.loaded("minilm", ["paraphrase", "rte"])
     assert list(found) == ["paraphrase", "rte"] and not missing and found["rte"].task == "entailment"
-    found, missing = head_importance.loaded("minilm@random", ["paraphrase"])
+    found, missing = tasks.loaded("minilm@random", ["paraphrase"])
     assert not found and len(missing) == 1 and missing[0].startswith("paraphrase: left out.")
 
 
