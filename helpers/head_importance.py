@@ -119,14 +119,20 @@ def loaded(model: str, wanted: Iterable[str]) -> tuple[dict[str, Encoder], list[
     """The encoder with a head for each task that it has one for, and a sentence for each other task.
 
     ``rte`` may be answered by a three-class head for ``entailment``.
+
+    Raises:
+        AdapterError: when it has a head for none of them.
     """
-    found, missing = {}, []
+    found, missing = {}, {}
     for task in wanted:
         try:
             found[task] = _headed(model, task)
         except AdapterError as error:
-            missing.append(f"{task}: left out. {error}")
-    return found, missing
+            missing[task] = str(error)
+    if missing and not found:
+        reason = next(iter(missing.values()))
+        raise AdapterError(f"This chapter needs a head for at least one of {', '.join(missing)}. {reason}")
+    return found, [f"{task}: left out. {error}" for task, error in missing.items()]
 
 
 def _headed(model: str, task: str) -> Encoder:
