@@ -23,7 +23,7 @@ from torch import Tensor
 from tqdm import tqdm
 
 from helpers import attention
-from helpers.encoders import Encoder
+from helpers.encoders import Encoder, EncoderError
 from helpers.estimates import Additive, Estimate, StreamingMean
 from helpers.tokens import Batch, Batches, Input
 
@@ -271,6 +271,22 @@ class Clustering:
 STARTS, REFIT_STARTS = 100, 10
 """Random starts of k-means, of which the best counts: for a result, and for one of many refits."""
 
+LEAST_HEADS = 2 * (len(TYPES) + 1)
+"""Heads that the chapter needs: half of them are put into groups, and must be more than the groups."""
+
+
+def refuse_small(encoder: Encoder) -> None:
+    """Make sure that half of the heads can be put into as many groups as there are types.
+
+    Raises:
+        EncoderError: for fewer than :data:`LEAST_HEADS` heads.
+    """
+    if (count := encoder.layers * encoder.heads) < LEAST_HEADS:
+        raise EncoderError(
+            f"{encoder.name!r} has {count} heads in all. This chapter puts heads, and halves of them, into {len(TYPES)} groups, "
+            f"for which it needs a model with at least {LEAST_HEADS} heads; chapter 14 names each head of yours by rule."
+        )
+
 
 def k_means(
     points: Float[np.ndarray, "point feature"], k: int = 4, *, seed: int = 0, starts: int = STARTS
@@ -278,7 +294,7 @@ def k_means(
     """The grouping with the smallest squared distances to the group means, over many random starts.
 
     Raises:
-        ValueError: when there are no more heads than groups.
+        EncoderError: when there are no more heads than groups.
     """
     fitted = _fit(points, k, seed, starts)
     return Clustering(fitted.labels_.astype(np.int64), fitted.cluster_centers_.astype(np.float64))
@@ -286,7 +302,9 @@ def k_means(
 
 def _fit(points: Float[np.ndarray, "point feature"], k: int, seed: int, starts: int) -> KMeans:
     if len(points) <= k:
-        raise ValueError(f"{len(points)} heads cannot be put into {k} groups; there must be more heads than groups.")
+        raise EncoderError(
+            f"{len(points)} heads cannot be put into {k} groups; there must be more heads than groups."
+        )
     with threadpool_limits(1):  # a few hundred numbers: threads would only get in each other's way
         return KMeans(k, n_init=starts, random_state=seed).fit(points)
 

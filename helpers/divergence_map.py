@@ -25,7 +25,7 @@ from tqdm import tqdm
 
 from helpers import attention
 from helpers.corpora import Segment
-from helpers.encoders import Encoder
+from helpers.encoders import Encoder, EncoderError
 from helpers.estimates import REPLICATES, Additive, Estimate, Numbers
 from helpers.tokens import Batch, Batches
 
@@ -33,6 +33,20 @@ MOST_TOKENS = 128  # Clark et al. 2019, section 3
 LARGEST = float(np.log(2))  # nats, or one bit: the divergence of two distributions that share no token
 TINY = float(np.finfo(np.float32).tiny)
 PLACES = {"cpu": 2048, "other": 8192}  # weights of each head compared at a time: few, to stay in a processor's cache
+
+
+def refuse_small(encoder: Encoder) -> None:
+    """Make sure that there are heads of one layer and heads of different layers, which the chapter compares.
+
+    Raises:
+        EncoderError: for a single layer, or a single head in each.
+    """
+    if encoder.layers < 2 or encoder.heads < 2:
+        raise EncoderError(
+            f"{encoder.name!r} has {encoder.layers} x {encoder.heads} heads (layers x heads of each). This chapter asks whether "
+            "heads of one layer lie closer together than heads of different layers, for which it needs a model with at least "
+            "two layers of at least two heads."
+        )
 
 
 # ---------------------------------------------------------------------------------------- two rows, all pairs

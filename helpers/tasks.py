@@ -98,18 +98,26 @@ class Scores:
 # ---------------------------------------------------------------------------------------- models and examples
 
 
-def loaded(model: str, wanted: Iterable[str]) -> tuple[dict[str, Encoder], list[str]]:
+def loaded(model: str, wanted: Iterable[str], *, least: int = 0) -> tuple[dict[str, Encoder], list[str]]:
     """The encoder with a head for each task that it has one for, and a sentence for each other task.
 
     ``rte`` may be answered by a three-class head for ``entailment``.
+
+    Raises:
+        AdapterError: when it has a head for fewer than ``least`` of them.
     """
-    found, missing = {}, []
+    found, missing = {}, {}
     for task in wanted:
         try:
             found[task] = _headed(model, task)
         except AdapterError as error:
-            missing.append(f"{task}: left out. {error}")
-    return found, missing
+            missing[task] = str(error)
+    if len(found) < least:
+        reason = next(iter(missing.values()))
+        raise AdapterError(
+            f"This chapter needs a head for at least {least} of {', '.join([*found, *missing])}. {reason}"
+        )
+    return found, [f"{task}: left out. {error}" for task, error in missing.items()]
 
 
 def _headed(model: str, task: str) -> Encoder:

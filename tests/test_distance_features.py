@@ -8,7 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helpers import attention, corpora, exercises, results, tokens
+from helpers import attention, corpora, encoders, exercises, results, tokens
 from helpers import distance_features as distance
 from helpers.distance_features import FEATURES, PAD, TYPES, Accumulator, DistanceFeatures, random_halves
 from helpers.estimates import Estimate
@@ -265,8 +265,14 @@ def test_heads_that_keep_their_company_keep_their_type():
 
 
 def test_too_few_heads_for_groups():
-    with pytest.raises(ValueError, match="more heads than groups"):
+    with pytest.raises(encoders.EncoderError, match="more heads than groups"):
         distance.k_means(np.zeros((4, 21)), 4)
+
+
+def test_a_model_with_too_few_heads_is_refused(small_encoder):
+    distance.refuse_small(small_encoder("bert", num_hidden_layers=5, num_attention_heads=2))
+    with pytest.raises(encoders.EncoderError, match=r"8 heads in all.* at least 10 heads"):
+        distance.refuse_small(small_encoder("bert", num_hidden_layers=4, num_attention_heads=2))
 
 
 def test_the_embedding_is_reproducible():

@@ -12,7 +12,7 @@ from scipy.spatial import procrustes
 from scipy.spatial.distance import jensenshannon, pdist, squareform
 from sklearn.manifold import MDS
 
-from helpers import attention, bench, corpora, divergence_map, exercises, results, tokens
+from helpers import attention, bench, corpora, divergence_map, encoders, exercises, results, tokens
 from helpers.corpora import Segment
 from helpers.divergence_map import KINDS, LARGEST, Divergences
 from helpers.estimates import Estimate
@@ -376,6 +376,16 @@ def test_layers_apart_is_what_loops_count():
     assert np.allclose(each.low, apart.each.low / 2) and np.allclose(null_each, apart.null_each / 2)
     with pytest.raises(ValueError, match="single head"):
         divergence_map.layers_apart(Divergences(2, 1, np.ones((1, 1), np.float32), np.ones(1, int), np.zeros(1, int)))
+
+
+def test_a_model_with_nothing_to_compare_is_refused(small_encoder):
+    divergence_map.refuse_small(small_encoder("bert", num_hidden_layers=2, num_attention_heads=2))
+    for layers, heads in ((1, 2), (2, 1)):
+        small = small_encoder("bert", num_hidden_layers=layers, num_attention_heads=heads)
+        with pytest.raises(
+            encoders.EncoderError, match=f"has {layers} x {heads} heads.* at least two layers of at least two"
+        ):
+            divergence_map.refuse_small(small)
 
 
 def test_neighbouring_layers_are_found():

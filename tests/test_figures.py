@@ -596,6 +596,16 @@ def test_weights_and_gains_share_the_layers():
     assert [round(b.get_x() + b.get_width() / 2, 6) for b in outlined] == [1, 2]
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("last", [0.0, -0.01])
+def test_a_model_without_a_gain_has_no_shares_of_it(last):
+    """Layers of a small random network can add nothing."""
+    figure = figures.weights_and_gains({"tag": (np.full((1, 3), 1 / 3), layer_estimate(0.0, last))})
+    filled, outlined = figure.axes[0].containers[:2]
+    assert all(np.isnan(b.get_height()) for b in outlined) and len(filled) == 3
+    figure.canvas.draw()
+
+
 def test_prefix_scores_start_at_the_embeddings():
     ours, control = layer_estimate(0.7, 0.8, 0.9), layer_estimate(0.7, 0.7, 0.7)
     figure = figures.prefix_scores({"tag": (ours, control, {"majority": 0.2})}, names=("ours", "random"))

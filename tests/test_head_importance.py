@@ -182,8 +182,11 @@ def test_a_job_needs_the_right_head(headed, small_encoder):
 def test_tasks_without_an_adapter_are_named():
     found, missing = tasks.loaded("minilm", ["paraphrase", "rte"])
     assert list(found) == ["paraphrase", "rte"] and not missing and found["rte"].task == "entailment"
-    found, missing = tasks.loaded("minilm@random", ["paraphrase"])
-    assert not found and len(missing) == 1 and missing[0].startswith("paraphrase: left out.")
+    found, missing = tasks.loaded("minilm", ["paraphrase", "nonsense"])
+    assert list(found) == ["paraphrase"] and len(missing) == 1 and missing[0].startswith("nonsense: left out.")
+    assert tasks.loaded("minilm@random", ["qa"])[0] == {}
+    with pytest.raises(AdapterError, match=r"at least 1 of qa, mlm\. 'minilm@random' has random weights"):
+        tasks.loaded("minilm@random", ["qa", "mlm"], least=1)
 
 
 # ------------------------------------------------------------------ finished batches

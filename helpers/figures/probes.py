@@ -72,7 +72,8 @@ def weights_and_gains(rows: Mapping[str, tuple[ArrayLike, Estimate]]) -> Figure:
 
     Args:
         rows: task -> (weights [seed, layer], gains of the layers 1 to L). The bar of a weight is the mean over the seeds, dots
-            are the seeds. Gains are divided by their sum, so that they add up to 1; negative ones hang down.
+            are the seeds. Gains are divided by their sum, so that they add up to 1; negative ones hang down. Where the sum
+            is not above 0 there is nothing to share, and no bar.
     """
     figure, axes = _tasks(len(rows), 3.75, 2.45, xlabel="layer (0: embeddings)", ylabel="weight, or share")
     for ax, (task, (weights, gains)) in zip(axes, rows.items(), strict=True):
@@ -82,6 +83,7 @@ def weights_and_gains(rows: Mapping[str, tuple[ArrayLike, Estimate]]) -> Figure:
         for seed in weights:
             ax.plot(layers, seed, ".", color="#12304f", markersize=3.5)
         total = gains.value.sum()
+        total = total if total > 0 else np.nan
         ax.bar(
             layers[1:],
             gains.value / total,
