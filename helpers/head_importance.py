@@ -24,8 +24,7 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 from torch import Tensor, nn
 
-from helpers import attention, encoders, places, tasks, tokens
-from helpers.adapters import AdapterError
+from helpers import attention, places, tasks, tokens
 from helpers.encoders import Encoder, EncoderError
 from helpers.estimates import Estimate, Numbers
 from helpers.tasks import Asked, Example
