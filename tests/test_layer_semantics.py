@@ -456,3 +456,35 @@ def test_what_context_is_needed_for(recorded):
     assert (first["words"], first["label"], first["rival"]) == ("head", "VERB", "NOUN")
     assert first["wrong"][0] > 0.9 and first["right"][1] > 0.6 and first["settled"] == 1
     assert (second["label"], second["rival"], second["settled"]) == ("mark", "case", 2)
+
+
+def test_claims_about_the_runs_on_gum():
+    runs = {m: results.recorded("layer_semantics", model=m, profile="full")["values"] for m in ("minilm", "mpnet")}
+    book = results.recorded("layer_semantics")["values"]
+    gaps = []
+    for values in (book, *runs.values()):
+        at = {task: v["gravity"]["value"] for task, v in values["tasks"].items()}
+        gaps.append(min(at["entity"], at["coreference"]) - max(at["part of speech"], at["dependency"]))
+    assert [round(gap, 1) for gap in gaps] == [0.6, 0.9, 1.7]
+
+    def later(values, pair):
+        found = values["between"][pair]["expected"]
+        return [round(found[k], 2) for k in ("value", "low", "high")]
+
+    assert later(runs["mpnet"], "dependency to entity") == [0.88, 0.11, 1.53]
+    assert later(runs["minilm"], "dependency to entity") == [-0.17, -0.82, 0.29]
+    assert later(runs["minilm"], "part of speech to dependency") == [0.46, 0.13, 0.86]
+    for values in (book, runs["mpnet"]):
+        _, low, high = later(values, "part of speech to dependency")
+        assert low < 0 < high
+    for values in (book, *runs.values()):
+        _, low, high = later(values, "entity to coreference")
+        assert low < 0 < high
+    ends = {"minilm": (0.05, 0.14, 2.0), "mpnet": (0.07, 0.17, 2.6)}
+    for model, values in runs.items():
+        gains = [v["gain"]["value"] for v in values["tasks"].values()]
+        least, most, highest = ends[model]
+        assert (round(min(gains), 2), round(max(gains), 2)) == (least, most)
+        assert all(v["gain"]["low"] > 0 for v in values["tasks"].values())
+        assert all(v["expected"]["value"] <= highest for v in values["tasks"].values())
+        assert all(v["gain"]["low"] <= 0 for v in values["random"].values()), "no random network gains"
