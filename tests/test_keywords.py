@@ -388,3 +388,30 @@ def test_claims_about_the_tagger(recorded):
     assert ((change.low[..., 0] > 0) | (change.high[..., 0] < 0)).mean() < 0.5, (
         "most single heads do not stand out in F1"
     )
+
+
+def test_claims_about_the_abstracts():
+    found = results.recorded("keywords", model="minilm", profile="full")["values"]
+
+    def precision(name):
+        return [round(found["scores"][name]["precision"][k], 2) for k in ("value", "low", "high")]
+
+    assert found["coverage"]["documents"] == 300
+    assert precision("all heads") == [0.67, 0.65, 0.68]
+    assert precision("tf-idf and place, learned") == [0.52, 0.5, 0.54]
+    assert precision("all heads, random network")[0] == 0.48 and precision("tagger")[0] == 0.75
+    gains = {name: [round(g[k], 3) for k in ("value", "low", "high")] for name, g in found["gains"].items()}
+    assert gains["all heads, tf-idf and place - all heads"] == [0.006, 0.003, 0.009]
+    assert gains["best head - tf-idf and place, learned"] == [-0.038, -0.056, -0.020]
+    weights = np.asarray(found["heads"]["weights"])[..., 0]
+    ten = [tuple(head) for head in found["heads"]["order"][:10]]
+    assert ten[0] == tuple(found["best"]) == (1, 6) and weights[1, 6] < 0
+    assert sum(weights[head] < 0 for head in ten) == 4
+    least, most = (found["curves"][f"{name} missed first"] for name in ("least", "most"))
+    twelve, more = least["counts"].index(12), most["counts"].index(24)
+    assert np.round(np.asarray(least["scores"]["value"])[[0, twelve], 0], 2).tolist() == [0.53, 0.26]
+    scores = np.round(np.asarray(most["scores"]["value"])[[0, more]], 2)
+    assert scores[:, 0].tolist() == [0.53, 0.54] and scores[:, 2].tolist() == [0.30, 0.41]
+    change = [round(most["change"][k][more][0], 2) for k in ("value", "low", "high")]
+    assert change == [0.01, -0.02, 0.03]
+    assert found["pruned"]["heads"] == 0
