@@ -206,6 +206,7 @@ REFUSED = {
 
 
 @pytest.mark.notebooks
+@pytest.mark.timeout(1800)  # fourteen kernels: a few minutes, or many where the cores are busy
 def test_a_new_model_goes_through_all_chapters_and_into_a_report(tmp_path, minilm):
     """A small DistilBERT with random weights, 64 positions and no head, in a folder."""
     folder = tmp_path / "mine"
