@@ -668,13 +668,14 @@ def test_tables_beside_the_papers_read_the_record(record):
         assert "minilm" in results.beside_paper(name, {"minilm": table}).columns
 
 
-def test_claims_about_all_four_tasks_where_they_are_solved():
+def test_claims_about_all_five_sets():
     tasks_of = results.recorded("head_importance", profile="full")["values"]["tasks"]
     assert {n: v["examples"] for n, v in tasks_of.items()} == {
         "mlm": 40,
         "qa": 60,
         "paraphrase": 408,
         "entailment": 300,
+        "rte": 277,
     }
     for values in tasks_of.values():
         counted = values["cost"]["score"]["heads"]["count"]
@@ -688,9 +689,14 @@ def test_claims_about_all_four_tasks_where_they_are_solved():
         {n: round(v["pruning"]["curves"]["I_h"]["score"]["mean"]["value"][k], 2) for n, v in tasks_of.items()}
         for k in (0, 2)
     )
-    assert before == {"mlm": 0.39, "qa": 0.61, "paraphrase": 0.82, "entailment": 0.64}
-    assert after == {"mlm": 0.31, "qa": 0.43, "paraphrase": 0.81, "entailment": 0.63}
-    agreement = {n: v["agreement"] for n, v in tasks_of.items() if n != "paraphrase"}
+    assert before == {"mlm": 0.39, "qa": 0.61, "paraphrase": 0.82, "entailment": 0.64, "rte": 0.62}
+    assert after == {"mlm": 0.31, "qa": 0.43, "paraphrase": 0.81, "entailment": 0.63, "rte": 0.59}
+    rte, mnli = tasks_of["rte"], tasks_of["entailment"]
+    assert round(rte["score"]["value"], 2) == 0.6 and round(rte["majority"], 2) == 0.53
+    assert [round(rte["agreement"][k]["value"], 2) for k in ("importance_cost", "first_order_cost")] == [-0.09, 0.41]
+    counted = [v["cost"]["score"]["heads"]["count"] for v in (rte, mnli)]
+    assert [(c["helps"], c["hurts"]) for c in counted] == [(47, 16), (46, 15)]
+    agreement = {n: tasks_of[n]["agreement"] for n in ("mlm", "qa", "entailment")}
     assert {n: round(a["importance_cost"]["value"], 2) for n, a in agreement.items()} == {
         "mlm": 0.8, "qa": 0.37, "entailment": 0.19}  # fmt: skip
     slope = [a["first_order_cost"]["value"] for a in agreement.values()]

@@ -415,3 +415,16 @@ def test_claims_about_the_abstracts():
     change = [round(most["change"][k][more][0], 2) for k in ("value", "low", "high")]
     assert change == [0.01, -0.02, 0.03]
     assert found["pruned"]["heads"] == 0
+
+
+def test_claims_about_both_networks_on_the_abstracts():
+    runs = {m: results.recorded("keywords", model=m, profile="full")["values"] for m in ("minilm", "mpnet")}
+    for found in runs.values():
+        layers = np.mean(found["relative"]["value"], -1)
+        assert layers.argmax() == len(layers) - 1 and round(layers[-1], 1) == 1.2
+    found = runs["mpnet"]
+    precision = found["scores"]["all heads"]["precision"]
+    assert [round(precision[k], 2) for k in ("value", "low", "high")] == [0.70, 0.68, 0.71]
+    assert round(found["scores"]["all heads, random network"]["precision"]["value"], 2) == 0.5
+    assert found["best"] == [2, 4] and found["heads"]["weights"][2][4][0] < 0
+    assert found["gains"]["best head - tf-idf and place, learned"]["high"] < 0 and "tagger" not in found
