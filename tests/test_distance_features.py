@@ -433,6 +433,8 @@ def test_types_change_with_length_not_with_the_task(recorded):
     assert 0.43 < texts["cut short"]["changed"] < 0.49
     tuned = {task: round(100 * texts[f"tuned: {task}"]["changed"]) for task in ("qa", "paraphrase", "entailment")}
     assert tuned == {"qa": 36, "paraphrase": 17, "entailment": 18}
+    held = [recorded["stability"][f"tuned: {task}"]["inputs"]["value"] for task in tuned]
+    assert [round(100 * share) for share in held] == [97, 87, 93]
     for name in ("paraphrase", "entailment"):
         assert 0.45 < texts[name]["changed"] < 0.52
     short = np.array(texts["cut short"]["types"])
