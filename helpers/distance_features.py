@@ -8,6 +8,7 @@ finds where there is nothing to find.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from sklearn.cluster import KMeans
 from sklearn.manifold import TSNE
 from sklearn.metrics import adjusted_rand_score, silhouette_score
 from sklearn.mixture import GaussianMixture
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 from torch import Tensor
 from tqdm import tqdm
 
@@ -300,12 +301,18 @@ def k_means(
     return Clustering(fitted.labels_.astype(np.int64), fitted.cluster_centers_.astype(np.float64))
 
 
+@cache
+def _threads() -> ThreadpoolController:
+    """Kept, since looking for the libraries that have threads takes as long as a small k-means."""
+    return ThreadpoolController()
+
+
 def _fit(points: Float[np.ndarray, "point feature"], k: int, seed: int, starts: int) -> KMeans:
     if len(points) <= k:
         raise EncoderError(
             f"{len(points)} heads cannot be put into {k} groups; there must be more heads than groups."
         )
-    with threadpool_limits(1):  # a few hundred numbers: threads would only get in each other's way
+    with _threads().limit(limits=1):  # a few hundred numbers: threads would only get in each other's way
         return KMeans(k, n_init=starts, random_state=seed).fit(points)
 
 
@@ -437,7 +444,7 @@ def by_rule(features: Float[np.ndarray, "layer head feature"], even: Float[np.nd
 
 def type_shares(found: DistanceFeatures, *, seed: int = 0) -> Estimate:
     """Share of heads of each type, (type,), clustered and named anew in every replicate of the bootstrap over documents."""
-    with threadpool_limits(1):
+    with _threads().limit(limits=1):
         replicates = [types(one, found.even, seed=seed, starts=REFIT_STARTS).shares for one in found.all.replicates]
     return Estimate.of(types(found.all.value, found.even, seed=seed).shares, np.stack(replicates))
 
