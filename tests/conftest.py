@@ -31,6 +31,12 @@ from helpers import encoders, places  # noqa: E402
 os.environ["TQDM_DISABLE"] = "1"
 
 
+def pytest_collection_modifyitems(items):
+    """Files that execute notebooks go first: with the longest one at the end, all processes but one would wait for it."""
+    first = {item.path for item in items if item.get_closest_marker("notebooks")}
+    items.sort(key=lambda item: item.path not in first)
+
+
 @pytest.fixture(autouse=True)
 def _results_elsewhere(tmp_path, monkeypatch):
     monkeypatch.setenv("BOOK_RESULTS", str(tmp_path / "results"))

@@ -14,6 +14,7 @@ from helpers import notebooks
 
 CHAPTER, RECORD = "02_surface_patterns", "surface_patterns.json"
 PARTS = 6
+pytestmark = pytest.mark.notebooks
 
 
 @pytest.fixture(autouse=True)
