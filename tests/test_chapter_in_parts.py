@@ -17,17 +17,22 @@ PARTS = 6
 pytestmark = pytest.mark.notebooks
 
 
+def alone(patch):
+    """One process with one thread, and parts of one batch."""
+    for name in ("BOOK_WORKERS", "BOOK_DASK", "BOOK_SHARDS"):
+        patch.delenv(name, raising=False)
+    patch.setenv("BOOK_SHARD_BATCHES", "1")
+    patch.setenv("OMP_NUM_THREADS", "1")
+
+
 @pytest.fixture(autouse=True)
 def small_parts_and_one_thread(monkeypatch):
-    for name in ("BOOK_WORKERS", "BOOK_DASK", "BOOK_SHARDS"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("BOOK_SHARD_BATCHES", "1")
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    alone(monkeypatch)
 
 
-def numbers(folder, changed=None):
+def numbers(folder):
     """What the chapter records."""
-    values = notebooks.parameters(CHAPTER, "smoke", {"segments": 16 * PARTS, **(changed or {})})
+    values = notebooks.parameters(CHAPTER, "smoke", {"segments": 16 * PARTS})
     notebooks.execute(CHAPTER, folder / "run.ipynb", values, results=folder / "results", parts=folder / "parts")
     (file,) = (folder / "results").rglob(RECORD)
     return json.loads(file.read_text("utf-8"))["values"]
@@ -36,10 +41,7 @@ def numbers(folder, changed=None):
 @pytest.fixture(scope="module")
 def in_one_process(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
-        for name in ("BOOK_WORKERS", "BOOK_DASK", "BOOK_SHARDS"):
-            patch.delenv(name, raising=False)
-        patch.setenv("BOOK_SHARD_BATCHES", "1")
-        patch.setenv("OMP_NUM_THREADS", "1")
+        alone(patch)
         return numbers(tmp_path_factory.mktemp("one"))
 
 
