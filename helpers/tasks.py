@@ -113,10 +113,9 @@ def loaded(model: str, wanted: Iterable[str], *, least: int = 0) -> tuple[dict[s
         except AdapterError as error:
             missing[task] = str(error)
     if len(found) < least:
-        reason = next(iter(missing.values()))
-        raise AdapterError(
-            f"This chapter needs a head for at least {least} of {', '.join([*found, *missing])}. {reason}"
-        )
+        reason = next(iter(missing.values()), f"Name some of {', '.join(MAX_LENGTH)}.")
+        named = ", ".join([*found, *missing]) or "the tasks named, and none is"
+        raise AdapterError(f"This chapter needs a head for at least {least} of {named}. {reason}")
     return found, [f"{task}: left out. {error}" for task, error in missing.items()]
 
 

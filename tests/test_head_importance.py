@@ -187,6 +187,8 @@ def test_tasks_without_an_adapter_are_named():
     assert tasks.loaded("minilm@random", ["qa"])[0] == {}
     with pytest.raises(AdapterError, match=r"at least 1 of qa, mlm\. 'minilm@random' has random weights"):
         tasks.loaded("minilm@random", ["qa", "mlm"], least=1)
+    with pytest.raises(AdapterError, match=r"at least 1 of the tasks named, and none is\. Name some of mlm, qa, "):
+        tasks.loaded("minilm", [], least=1)
 
 
 # ------------------------------------------------------------------ finished batches
