@@ -88,7 +88,7 @@ def run(
     return done
 
 
-BAR = "{desc}: {n_fmt} of {total_fmt} |{bar:20}| {elapsed}, {postfix}"
+BAR = "{desc}: {n_fmt} of {total_fmt} |{bar:20}| {elapsed}{postfix}"
 
 
 def label(model: str) -> str:

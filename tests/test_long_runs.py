@@ -1,6 +1,7 @@
 """python -m helpers full: every chapter for several models, one after another."""
 
 import json
+import re
 
 import nbformat
 import pytest
@@ -94,6 +95,7 @@ def test_full_keeps_what_is_done_and_goes_on_after_failures(four, monkeypatch):
     monkeypatch.setattr("helpers.__main__.BUILD", four / "_build")
     first = CliRunner().invoke(main, command)
     assert first.exit_code == 1 and "2 of 8 failed" in first.output, first.output
+    assert re.search(r"1 of 8 \|.{20}\| \d\d:\d\d, 02_bad with minilm; .* left", first.stderr), first.stderr
     lines = {tuple(line.split()[:2]): line for line in first.stdout.split("\n") if line[:2].isdigit()}
     assert len(lines) == 8 == len(ran)
     assert "executed" in lines["01_good", "minilm"] and "executed" in lines["03_task", "minilm"]
