@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations, pairwise
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -747,10 +747,10 @@ def as_dict(outcomes: Mapping[str, Outcome]) -> dict[str, Any]:
 
 
 def steps_between(outcomes: Mapping[str, Outcome]) -> dict[str, dict[str, Estimate | None]]:
-    """For neighbours in the order of tasks, by how many layers the second comes later: ``expected`` (paired over documents),
-    None where the layers bring nothing for certain to one of the two."""
+    """For any two tasks, by how many layers the second comes later: ``expected`` (paired over documents), None where the
+    layers bring nothing for certain to one of the two."""
     known = {name: bool(outcome.gain.low > 0) for name, outcome in outcomes.items()}
     return {
         f"{a} to {b}": {"expected": outcomes[b].expected - outcomes[a].expected if known[a] and known[b] else None}
-        for a, b in pairwise(outcomes)
+        for a, b in combinations(outcomes, 2)
     }

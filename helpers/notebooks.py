@@ -127,7 +127,24 @@ def digest(chapter: str, values: Mapping[str, Any]) -> str:
     for file in (*sorted(_modules("\n".join(code))), *_data_files(chapter, code, values), LOCK):
         total.update(file.relative_to(places.ROOT).as_posix().encode())
         total.update(file.read_bytes())
+    for file in _own_files(values):
+        with file.open("rb") as opened:
+            total.update(hashlib.file_digest(opened, "sha256").digest())
     return total.hexdigest()
+
+
+def _own_files(value: Any) -> list[Path]:
+    """Files that parameters name: a text or a treebank of your own, and what is in a folder, such as a model's."""
+    if isinstance(value, Mapping | list | tuple):
+        inner = value.values() if isinstance(value, Mapping) else value
+        return [file for one in inner for file in _own_files(one)]
+    if not isinstance(value, str) or not value:
+        return []
+    path = places.ROOT / value.removesuffix("@random")
+    if path.is_file():
+        return [path]
+    named_as_path = os.sep in value and path.is_dir()  # "book" is a profile, not the folder of that name
+    return sorted(f for f in path.rglob("*") if f.is_file()) if named_as_path else []
 
 
 def _modules(code: str) -> set[Path]:

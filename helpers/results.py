@@ -180,7 +180,9 @@ BOUNDS = {"lower": "over ", "upper": "at most ", "approx": "about "}
 
 
 def paper_text(claim: Mapping[str, Any]) -> str:
-    """A claim of ``data/papers.yml`` as a table cell: value, unit, and where it stands."""
+    """A claim of ``data/papers.yml`` as a table cell: value and unit, or the paper's words, and where it stands."""
+    if "words" in claim:
+        return f"{claim['words']} ({claim['where']})"
     value = claim["value"]
     if isinstance(value, Mapping):
         shown = ", ".join(f"{key}: {item}" for key, item in value.items())

@@ -492,6 +492,8 @@ def test_claim_verdicts_change_with_the_types():
     own, tuned = np.array(values["types"]), np.array(values["tuned"]["types"])
     assert round(100 * values["tuned"]["changed"]) == 36 == round(100 * (own != tuned).mean())
     assert ((own == "dense_vertical") & (tuned == "dense")).sum() == 9 and (tuned == "diagonal").sum() == 14
+    there = np.array(results.recorded("ablation_by_type", profile="full")["values"]["tuned"]["types"])
+    assert ((tuned == "diagonal") & (there == "vertical")).sum() == 13, "nearly the same heads under another name"
     rows = values["tuned"]["rows"]
     assert change(values, 2, "tuned").high < 0 and change(values, 4, "tuned").high > 0
     assert Estimate.from_record(rows["2"]["f1_beside"]).high < 0 < Estimate.from_record(rows["4"]["f1_beside"]).low

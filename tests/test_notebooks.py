@@ -194,6 +194,25 @@ def test_what_counts_as_changed(tiny, file, matters):
     assert (notebooks.digest("01_tiny", values) != before) == matters
 
 
+@pytest.mark.parametrize("named", ["mine.txt", "models/mine", "models/mine@random", "{root}/models/mine"])
+def test_own_files_count_as_changed(tiny, named):
+    (tiny / "models" / "mine").mkdir(parents=True)
+    file = tiny / "mine.txt" if named == "mine.txt" else tiny / "models" / "mine" / "model.safetensors"
+    values = {"n": 3, "profile": "book", "given": [{"deep": named.format(root=tiny)}]}
+    file.write_text("a")
+    before = notebooks.digest("01_tiny", values)
+    assert notebooks.digest("01_tiny", values) == before
+    file.write_text("b")
+    assert notebooks.digest("01_tiny", values) != before
+
+
+def test_a_profile_is_not_the_folder_of_its_name(tiny):
+    values = notebooks.parameters("01_tiny", "book")
+    before = notebooks.digest("01_tiny", values)
+    (tiny / "book" / "page.md").write_text("new")
+    assert notebooks.digest("01_tiny", values) == before
+
+
 def test_parameters_count_as_changed(tiny):
     book, smoke = (notebooks.digest("01_tiny", notebooks.parameters("01_tiny", p)) for p in ("book", "smoke"))
     assert book != smoke
