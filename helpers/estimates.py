@@ -66,6 +66,10 @@ class Estimate:
         """Difference with a paired interval; both must come from the same documents and seed."""
         return Estimate.of(self.value - other.value, self.replicates - other.replicates)
 
+    def __truediv__(self, other: "Estimate") -> "Estimate":
+        """Quotient with a paired interval; both must come from the same documents and seed."""
+        return Estimate.of(self.value / other.value, self.replicates / other.replicates)
+
     def __format__(self, spec: str) -> str:
         spec = spec or ".3f"
         return f"{self.value:{spec}} [{self.low:{spec}}, {self.high:{spec}}]"

@@ -264,10 +264,15 @@ def specialists(patterns: SurfacePatterns) -> list[Specialist]:
 
 
 def relative_entropy(patterns: SurfacePatterns, half: int | None = None) -> Estimate:
-    """Entropy as a share of the uniform one, (layer, head): 1 is a head that looks everywhere alike."""
-    entropy = patterns["entropy"] if half is None else patterns.half(half, "entropy")
-    uniform = patterns["uniform"].value
-    return Estimate.of(entropy.value / uniform, entropy.replicates / uniform)
+    """Entropy as a share of the uniform one, (layer, head): 1 is a head that looks everywhere alike.
+
+    The two are paired over all articles; a half is compared with the uniform entropy of all.
+    """
+    uniform = patterns["uniform"]
+    if half is None:
+        return patterns["entropy"] / Estimate.of(uniform.value, uniform.replicates[:, None, None])
+    entropy = patterns.half(half, "entropy")
+    return Estimate.of(entropy.value / uniform.value, entropy.replicates / uniform.value)
 
 
 def by_layer(estimate: Estimate) -> Estimate:

@@ -163,10 +163,9 @@ class Card:
         """The special token that draws most, and how many times its even share; None if that is under three times."""
         found = {}
         for kind in ("cls", "sep"):
-            even = float(self.patterns[f"chance_{kind}"].value)
-            if even > 0:  # a tokenizer may add no token in this role
-                mean = surface_patterns.over_heads(self.patterns[kind])
-                found[kind] = Estimate.of(np.float64(mean.value / even), mean.replicates / even)
+            even = self.patterns[f"chance_{kind}"]
+            if even.value > 0:  # a tokenizer may add no token in this role
+                found[kind] = surface_patterns.over_heads(self.patterns[kind]) / even
         best = max(found, key=lambda kind: float(found[kind].value), default=None)
         enough = best is not None and found[best].value >= surface_patterns.SINK_FACTOR
         return (best, found[best]) if enough else None

@@ -340,7 +340,9 @@ def test_scores_are_means_over_targets_and_seeds():
     step = semantics.steps_between({"entity": o, "coreference": outcome(1, "coreference")})
     assert set(step) == {"entity to coreference"} and isinstance(step["entity to coreference"]["expected"], Estimate)
     all_pairs = semantics.steps_between({task: outcome(n, task) for n, task in enumerate(TASKS)})
-    assert len(all_pairs) == 6 and "part of speech to coreference" in all_pairs, "also of tasks that are no neighbours"
+    assert len(all_pairs) == 6 and "part of speech to coreference" in all_pairs, (
+        "also of tasks that are no neighbours"
+    )
 
 
 def test_settling_is_the_first_layer_without_a_later_mistake():

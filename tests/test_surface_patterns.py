@@ -149,6 +149,20 @@ def test_merged_shards_equal_one_pass(small_encoder):
     assert (merged.segments, merged.tokens) == (whole.segments, whole.tokens)
 
 
+def test_even_attention_has_all_of_the_even_entropy_whatever_the_lengths(small_encoder):
+    encoder, sample = small_encoder("bert"), segments(12)
+    found = surface_patterns.Accumulator(encoder, [s.document for s in sample])
+    for batch in tokens.Batches(encoder, [s.texts for s in sample], batch_size=4):
+        real = batch.mask.float()
+        even = (real / real.sum(-1, keepdim=True))[:, None, None, :] * real[:, None, :, None]
+        for layer in range(encoder.layers):
+            found(batch, layer, even.expand(-1, encoder.heads, -1, -1), None)
+    patterns = found.result()
+    share = surface_patterns.relative_entropy(patterns)
+    assert patterns["uniform"].high - patterns["uniform"].low > 0.05, "texts of different lengths"
+    assert np.allclose([share.value, share.low, share.high], 1, atol=1e-6)
+
+
 def planted(minilm):
     """Patterns of maps that are exactly a previous-token head (1-1), a next-token head (2-3), a [CLS] head (3-2), and even."""
     sample = segments(6)
