@@ -5,7 +5,7 @@
 
 calls ``look(layer, probabilities, values)`` for each layer while the model runs, so that no more than one
 layer's maps of one batch exist at a time. An editor, ``edit(layer, probabilities) -> probabilities``,
-replaces them before they meet the values; every ablation in the book is such an editor.
+replaces them before they meet the values; most ablations in the book are such editors.
 
 Two routes lead in. Families that dispatch through transformers' ``AttentionInterface`` are run with an
 attention function of our own (the eager one, with the observer and the editor in its middle). Older

@@ -304,8 +304,8 @@ def card(kept: Mapping[str, Any]) -> str:
         heads = large["layers"] * large["heads"] / (small["layers"] * small["heads"])
         extra = {what: _beyond(large, what) / _beyond(small, what) for what in ("surface_patterns", "divergence_map")}
         lines.append(
-            f"What observing adds to the forward pass grows from {names[0]} to {names[-1]}, which has {heads:.0f} times as many "
-            f"heads, by a factor of {extra['surface_patterns']:.1f} in chapter 02 and of {extra['divergence_map']:.1f} in chapter 07."
+            f"{names[-1]} has {heads:.0f} times as many heads as {names[0]}; what observing adds to its forward pass is "
+            f"{extra['surface_patterns']:.1f} times as much in chapter 02 and {extra['divergence_map']:.1f} times in chapter 07."
         )
     return "\n".join(lines) + "\n"
 

@@ -331,6 +331,7 @@ def summary(patterns: SurfacePatterns) -> dict[str, Any]:
         "entropy_by_layer": by_layer(patterns["entropy"]),
         "entropy_from_cls_by_layer": by_layer(patterns["entropy_from_cls"]),
         "uniform": float(patterns["uniform"].value),
+        "uniform_from_cls": float(patterns["uniform_from_cls"].value),
         "largest_peak_of_broad": float(
             max((patterns["peak"].value[s.layer, s.head] for s in found if s.role == "broad"), default=0.0)
         ),
@@ -376,7 +377,7 @@ def beside_paper(summary: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
         "sep_to_sep": ("attention to all [SEP] from [SEP] itself, the layer with most", _most(summary["sep_from_sep_by_layer"])),
         "special_token_order": ("the sink, and its share of all attention", _sink(summary)),
         "cls_entropy_last_layer": (
-            "entropy from [CLS] in the last layer (nats)", f"{from_cls:.2f}; even: {summary['uniform']:.2f}",
+            "entropy from [CLS] in the last layer (nats)", f"{from_cls:.2f}; even: {summary['uniform_from_cls']:.2f}",
         ),
     }  # fmt: skip
 
