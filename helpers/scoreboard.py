@@ -100,8 +100,8 @@ def equal(found: Number, bound: int | float) -> str:
 
 
 def every(found: Number, bound: int | float) -> str:
-    """For several comparisons at once (pairs of an order, layers): holds if all come out as in the paper, in part if some do."""
-    return HOLDS if found.value == 1 else PART if found.value > 0 else FAILS
+    """For several comparisons at once (pairs of an order, layers): holds if all come out as in the paper, in part if more than half do."""
+    return HOLDS if found.value == 1 else PART if found.value > 0.5 else FAILS
 
 
 def passed(found: Number, bound: int | float) -> str:
@@ -322,8 +322,11 @@ def take(values: Mapping[str, Any], spec: Mapping[str, Any], part: str = "value"
 
     Args:
         spec: ``at``, a path in front of all others; ``value`` (or another part), a path or a list of paths;
-            ``take``, a name in :data:`TAKES`, for the value and what it is compared with; and its options.
+            ``take``, a name in :data:`TAKES`, for the value and what it is compared with; and its options; ``only``, a
+            path at which the record must not say false.
     """
+    if "only" in spec and at(values, spec["only"]) is False:
+        return None
     path = spec[part]
     several = bool(path) and isinstance(path[0], list)
     nodes = [at(values, [*spec.get("at", ()), *one]) for one in (path if several else [path])]
