@@ -125,7 +125,7 @@ RULES: dict[str, Callable[[Number, float], str]] = {
     "shown": shown,
 }
 LEVEL = 0.05
-"""Where a chapter records a p-value corrected for the number of heads tried, "holds" also needs one below this."""
+"""Where a chapter records a p-value of a test of its own, "holds" also needs one below this."""
 
 
 def overall(verdicts: Iterable[str]) -> str:
