@@ -469,7 +469,11 @@ def test_claims_about_the_runs_on_gum():
     for values in (book, *runs.values()):
         at = {task: v["gravity"]["value"] for task, v in values["tasks"].items()}
         gaps.append(min(at["entity"], at["coreference"]) - max(at["part of speech"], at["dependency"]))
+        assert at["part of speech"] < at["dependency"] < at["coreference"], "the paper's order"
     assert [round(gap, 1) for gap in gaps] == [0.6, 0.9, 1.7]
+    for values in runs.values():
+        at = {task: v["expected"]["value"] for task, v in values["tasks"].items()}
+        assert at["part of speech"] < at["dependency"] < at["coreference"], "the same by the gains"
 
     def later(values, pair):
         found = values["between"][pair]["expected"]
@@ -478,6 +482,8 @@ def test_claims_about_the_runs_on_gum():
     assert later(runs["mpnet"], "dependency to entity") == [0.88, 0.11, 1.53]
     assert later(runs["minilm"], "dependency to entity") == [-0.17, -0.82, 0.29]
     assert later(runs["minilm"], "part of speech to dependency") == [0.46, 0.13, 0.86]
+    assert later(runs["mpnet"], "dependency to coreference")[1] > 0 > later(runs["minilm"], "dependency to coreference")[1]
+    assert later(book, "dependency to coreference") == [1.28, -1.72, 2.37]
     for values in (book, runs["mpnet"]):
         _, low, high = later(values, "part of speech to dependency")
         assert low < 0 < high
