@@ -482,7 +482,11 @@ def test_claims_about_the_runs_on_gum():
     assert later(runs["mpnet"], "dependency to entity") == [0.88, 0.11, 1.53]
     assert later(runs["minilm"], "dependency to entity") == [-0.17, -0.82, 0.29]
     assert later(runs["minilm"], "part of speech to dependency") == [0.46, 0.13, 0.86]
-    assert later(runs["mpnet"], "dependency to coreference")[1] > 0 > later(runs["minilm"], "dependency to coreference")[1]
+    assert (
+        later(runs["mpnet"], "dependency to coreference")[1]
+        > 0
+        > later(runs["minilm"], "dependency to coreference")[1]
+    )
     assert later(book, "dependency to coreference") == [1.28, -1.72, 2.37]
     for values in (book, runs["mpnet"]):
         _, low, high = later(values, "part of speech to dependency")
