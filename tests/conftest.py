@@ -6,6 +6,8 @@ from pathlib import Path
 
 from jaxtyping import install_import_hook
 
+os.environ["TQDM_DISABLE"] = "1"  # tqdm reads it when it is imported
+
 if "PYTEST_XDIST_WORKER" in os.environ:  # the workers share the cores; threads of each would slow the others down
     os.environ["OMP_NUM_THREADS"] = "1"
 
@@ -27,8 +29,6 @@ import torch  # noqa: E402
 from transformers import AutoConfig, AutoModel  # noqa: E402
 
 from helpers import encoders, places  # noqa: E402
-
-os.environ["TQDM_DISABLE"] = "1"
 
 
 def pytest_collection_modifyitems(items):

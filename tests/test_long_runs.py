@@ -2,11 +2,13 @@
 
 import json
 import re
+from functools import partial
 
 import nbformat
 import pytest
 import yaml
 from click.testing import CliRunner
+from tqdm import tqdm
 
 from helpers import bench, long_runs, notebooks, places
 from helpers.__main__ import main
@@ -90,6 +92,7 @@ def in_this_process(monkeypatch, four):
 
 def test_full_keeps_what_is_done_and_goes_on_after_failures(four, monkeypatch):
     ran = in_this_process(monkeypatch, four)
+    monkeypatch.setattr(long_runs, "tqdm", partial(tqdm, disable=False))
     places.book_data()
     command = ["full", "--models", "minilm other", "--profile", "smoke", "--to", str(four / "out")]
     monkeypatch.setattr("helpers.__main__.BUILD", four / "_build")

@@ -2,7 +2,6 @@
 
 import math
 from collections import Counter
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -287,12 +286,13 @@ def test_items_are_pairs_with_stable_names():
 # ------------------------------------------------------------------ labels
 
 
-def test_labels_are_of_the_cells_that_were_drawn(minilm):
+def test_labels_are_of_the_cells_that_were_drawn(minilm, small_encoder):
     labels = [x for x in pattern_types.read_labels() if x.model == "minilm"]
     choice = [i for task, name in pattern_types.BOOK_CORPORA.items() for i in pattern_types.items(task, name)]
     assert [x.cell for x in labels] == pattern_types.draw(minilm, choice, 240, seed=0)
     labels = [x for x in pattern_types.read_labels() if x.model == "mpnet"]
-    assert [x.cell for x in labels] == pattern_types.draw(SimpleNamespace(layers=12, heads=12), choice, 72, seed=1)
+    of_its_shape = small_encoder("bert", num_hidden_layers=12, num_attention_heads=12, hidden_size=48)
+    assert [x.cell for x in labels] == pattern_types.draw(of_its_shape, choice, 72, seed=1)
     assert not any(x.cell.layer == 0 for x in labels), "as chapter 09 says"
     with pytest.raises(ValueError, match="give more items"):
         pattern_types.draw(minilm, choice[:1], 73, seed=0)
