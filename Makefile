@@ -17,7 +17,7 @@ site: $(READY) ## Build the pages from the outputs kept in git (seconds)
 	@$(BIN)/python -m helpers book --stored
 
 test: $(READY) lint ## Lint, unit tests, every chapter with small data, checks of the built pages
-	@$(BIN)/python -m pytest --numprocesses logical --maxprocesses 8 --dist loadfile --no-loadscope-reorder
+	@$(BIN)/python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
 
 lint: $(READY)
 	@$(BIN)/ruff check .

@@ -31,6 +31,11 @@ from transformers import AutoConfig, AutoModel  # noqa: E402
 from helpers import encoders, places  # noqa: E402
 
 
+def pytest_xdist_auto_num_workers():
+    """One process more than cores: some tests only wait, for a process to be killed or a cluster to start."""
+    return min(8, (os.cpu_count() or 1) + 1)
+
+
 def pytest_collection_modifyitems(items):
     """Files that execute notebooks go first: with the longest one at the end, all processes but one would wait for it."""
     first = {item.path for item in items if item.get_closest_marker("notebooks")}
