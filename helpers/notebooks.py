@@ -141,9 +141,12 @@ def _own_files(value: Any) -> list[Path]:
     if not isinstance(value, str) or not value:
         return []
     path = places.ROOT / value.removesuffix("@random")
-    if path.is_file():
-        return [path]
-    named_as_path = os.sep in value and path.is_dir()  # "book" is a profile, not the folder of that name
+    try:
+        if path.is_file():
+            return [path]
+        named_as_path = os.sep in value and path.is_dir()  # "book" is a profile, not the folder of that name
+    except OSError:  # a text too long to be a name
+        return []
     return sorted(f for f in path.rglob("*") if f.is_file()) if named_as_path else []
 
 

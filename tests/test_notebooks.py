@@ -206,6 +206,11 @@ def test_own_files_count_as_changed(tiny, named):
     assert notebooks.digest("01_tiny", values) != before
 
 
+def test_a_parameter_may_be_a_long_text(tiny):
+    first, second = (notebooks.digest("01_tiny", {"text": "either/or " * 500 + end}) for end in "ab")
+    assert first != second
+
+
 def test_a_profile_is_not_the_folder_of_its_name(tiny):
     values = notebooks.parameters("01_tiny", "book")
     before = notebooks.digest("01_tiny", values)
