@@ -23,13 +23,13 @@ BUILD = places.ROOT / "_build"
 @contextmanager
 def plainly() -> Iterator[None]:
     """Errors that the book foresees end in their message, not in a traceback."""
-    from helpers.adapters import AdapterError
-    from helpers.corpora import CorpusError
-    from helpers.encoders import EncoderError
-    from helpers.notebooks import NotebookError
-    from helpers.results import ResultError
-    from helpers.shards import ShardError
-    from helpers.sources import FetchError
+    from helpers.corpora.readers import CorpusError
+    from helpers.corpora.sources import FetchError
+    from helpers.engine.adapters import AdapterError
+    from helpers.engine.encoders import EncoderError
+    from helpers.engine.shards import ShardError
+    from helpers.record.results import ResultError
+    from helpers.run.notebooks import NotebookError
 
     try:
         yield
@@ -53,7 +53,7 @@ def since(start: float) -> str:
 
 
 def spread(command: Callable[..., None]) -> Callable[..., None]:
-    """The options --workers and --dask, which a chapter's passes find in the environment (:mod:`helpers.shards`)."""
+    """The options --workers and --dask, which a chapter's passes find in the environment (:mod:`helpers.engine.shards`)."""
 
     @click.option(
         "--workers",
@@ -92,7 +92,7 @@ def main() -> None:
 @main.command()
 def models() -> None:
     """List the models that need no hub, and whether they are on this machine."""
-    from helpers import encoders
+    from helpers.engine import encoders
 
     for name, folder in encoders.available().items():
         known = encoders.KNOWN[name]
@@ -112,7 +112,8 @@ def fetch(names: tuple[str, ...]) -> None:
     vectors). From official addresses, in pinned versions. What is there is kept; after a broken connection the same
     command goes on where it stopped.
     """
-    from helpers import encoders, sources
+    from helpers.corpora import sources
+    from helpers.engine import encoders
 
     known = [*encoders.KNOWN, *sources.RECIPES]
     for name in names:
@@ -135,7 +136,7 @@ def fetch(names: tuple[str, ...]) -> None:
 def corpora(data: str | None, quick: bool) -> None:
     """List every corpus that chapters know by name: where it was found, how much it is, its licence."""
     from helpers import corpora as readers
-    from helpers import sources
+    from helpers.corpora import sources
 
     if data:
         os.environ["BOOK_DATA"] = str(Path(data).resolve())
@@ -184,7 +185,8 @@ def train(task: str, model: str, data: str | None, to: Path | None, minutes: flo
     interrupted, even killed, goes on from its last checkpoint when the same command is given again, and ends with the same
     weights. Afterwards encoders.load(MODEL, task=TASK) has the adapter in it.
     """
-    from helpers import adapters, training
+    from helpers.engine import adapters
+    from helpers.run import training
 
     start = time.perf_counter()
     if data:
@@ -222,7 +224,8 @@ def run(chapter: str, model: str | None, profile: str, given: tuple[tuple[str, s
     needs a head which the model does not have is skipped, and the report says why. The same command goes on where an
     interrupted run stopped.
     """
-    from helpers import encoders, notebooks
+    from helpers.engine import encoders
+    from helpers.run import notebooks
 
     start = time.perf_counter()
     if data:
@@ -249,7 +252,7 @@ def run(chapter: str, model: str | None, profile: str, given: tuple[tuple[str, s
             else f"{one.file}  ({state})"
         )
     if chapter == "all":
-        from helpers import report
+        from helpers.run import report
 
         click.echo(f"Report: {report.write(done, folder / 'report.html', results=results, profile=profile)}")
     click.echo(f"Numbers: {results}. {since(start)} in all.")
@@ -290,7 +293,7 @@ def full(models: str, wanted: str, profile: str, data: str | None, to: str | Non
     that they see has changed, and finished parts of the chapter that was under way. A chapter that a model cannot do is
     skipped, one that fails does not stop the others; the exit status is 1 if any failed.
     """
-    from helpers import long_runs, notebooks
+    from helpers.run import long_runs, notebooks
 
     start = time.perf_counter()
     if data:
@@ -312,7 +315,7 @@ def full(models: str, wanted: str, profile: str, data: str | None, to: str | Non
 @click.option("--output", type=click.Path(file_okay=False), default=str(places.ROOT), hidden=True)
 def book(stored: bool, output: str) -> None:
     """Execute the chapters that changed (profile book) and build the pages."""
-    from helpers import notebooks
+    from helpers.run import notebooks
 
     start = time.perf_counter()
     folder = BUILD / ("site" if stored else "book")
@@ -334,7 +337,7 @@ def book(stored: bool, output: str) -> None:
 @click.option("--force", is_flag=True, help="Execute even those that are up to date.")
 def refresh(force: bool) -> None:
     """Refresh the outputs kept in git (notebooks/ and data/results/), with profile book."""
-    from helpers import notebooks
+    from helpers.run import notebooks
 
     with plainly():
         done = notebooks.run(
@@ -358,7 +361,7 @@ def scoreboard(chapter: str | None, model: str | None) -> None:
     CHAPTER: a number or a name; without one, all. Numbers of your own runs (_build/runs/results) come before those that
     travel with the book.
     """
-    from helpers import scoreboard as board
+    from helpers.record import scoreboard as board
 
     os.environ.setdefault("BOOK_RESULTS", str(BUILD / "runs" / "results"))
     with plainly():
@@ -380,7 +383,7 @@ def bench(what: str, model: str, rounds: int | None, record: bool, machine: str 
     chapters' passes on one thread; sweep: switching off every head of a 12 x 12 model with and without sharing; pruning: a
     model whose heads are gone.
     """
-    from helpers import bench as benchmarks
+    from helpers.run import bench as benchmarks
 
     names = {"sweep": "removal_speed", "pruning": "pruning_speed"}
     if record and what not in (*names, "passes"):
@@ -404,7 +407,7 @@ def doctor() -> None:
     """Show versions, cores, memory, device, what is cached and what can be reached."""
     import torch
 
-    from helpers import encoders
+    from helpers.engine import encoders
 
     click.echo(f"python        {platform.python_version()} ({sys.executable})")
     for name in ("torch", "transformers", "numpy", "scikit-learn", "matplotlib", "jupyter-book", "papermill"):

@@ -20,7 +20,12 @@ if not hasattr(sitecustomize, "NetworkBlocked"):  # the interpreter came with on
     exec((Path(OFFLINE) / "sitecustomize.py").read_text("utf-8"))
 sys.path.remove(OFFLINE)
 
-_modules = [f"helpers.{file.stem}" for file in (Path(__file__).parent.parent / "helpers").glob("[a-z]*.py")]
+_house = Path(__file__).parent.parent
+_modules = [
+    ".".join(file.relative_to(_house).with_suffix("").parts)
+    for file in (_house / "helpers").rglob("*.py")
+    if not file.stem.startswith("__")
+]
 if not any(name in sys.modules for name in _modules):
     install_import_hook(_modules, "beartype.beartype")
 
@@ -28,7 +33,8 @@ import pytest  # noqa: E402
 import torch  # noqa: E402
 from transformers import AutoConfig, AutoModel  # noqa: E402
 
-from helpers import encoders, places  # noqa: E402
+from helpers import places  # noqa: E402
+from helpers.engine import encoders  # noqa: E402
 
 
 def pytest_xdist_auto_num_workers():

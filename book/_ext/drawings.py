@@ -12,7 +12,9 @@ from docutils import nodes
 from docutils.parsers.rst import Directive, directives
 from matplotlib.figure import Figure
 
-from helpers import corpora, figures, scoreboard, sources, treebanks
+from helpers import corpora, figures
+from helpers.corpora import sources, treebanks
+from helpers.record import scoreboard
 
 
 def tree() -> Figure:

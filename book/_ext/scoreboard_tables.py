@@ -4,8 +4,8 @@ from docutils import nodes
 from docutils.parsers.rst import Directive
 from docutils.statemachine import StringList
 
-from helpers import scoreboard
-from helpers.results import ResultError
+from helpers.record import scoreboard
+from helpers.record.results import ResultError
 
 PARTS = {
     "summary": scoreboard.summary,

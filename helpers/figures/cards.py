@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
-from helpers.estimates import Estimate
+from helpers.engine.estimates import Estimate
 from helpers.figures.divergences import layer_colours
 from helpers.figures.look import COLOURS, LABELS, head_name
 from helpers.figures.types import TYPE_NAMES

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from numpy.typing import ArrayLike, NDArray
 
-from helpers.estimates import Estimate
+from helpers.engine.estimates import Estimate
 from helpers.figures.look import COLOURS, LABELS, MARKERS
 
 

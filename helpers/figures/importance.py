@@ -9,7 +9,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike, NDArray
 
-from helpers.estimates import Estimate
+from helpers.engine.estimates import Estimate
 from helpers.figures.look import COLOURS, head_name
 
 ORDER_STYLES = {

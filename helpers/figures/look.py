@@ -66,7 +66,7 @@ HEAD_COLOURS = (
 
 def use() -> None:
     """Switch to the book's style; every chapter calls it once."""
-    plt.style.use(str(files("helpers") / "book.mplstyle"))
+    plt.style.use(str(files("helpers.figures") / "book.mplstyle"))
     try:
         from matplotlib_inline.backend_inline import set_matplotlib_formats
     except ImportError:

@@ -9,8 +9,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from numpy.typing import ArrayLike, NDArray
 
+from helpers.engine.tokens import Batch
 from helpers.figures.look import COLOURS, LABELS
-from helpers.tokens import Batch
 
 
 def marks(batch: Batch, row: int = 0) -> dict[int, str]:

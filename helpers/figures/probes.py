@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
-from helpers.estimates import Estimate
+from helpers.engine.estimates import Estimate
 from helpers.figures.look import COLOURS, panels
 
 WEIGHT_COLOUR, GAIN_COLOUR = "#2F6BA8", "#7B3294"
@@ -131,7 +131,7 @@ def cases_by_layer(cases: Sequence[Any], *, title: str = "") -> Figure:
 
     Args:
         cases: with ``task``, ``words``, ``label``, ``rival`` and the probabilities ``right`` and ``wrong`` [prefix], such as
-            :class:`helpers.layer_semantics.Case`.
+            :class:`helpers.chapters.layer_semantics.measures.Case`.
         title: over all panels.
     """
     width = 7.4 / min(2, len(cases))

@@ -7,7 +7,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
-from helpers.estimates import Estimate
+from helpers.engine.estimates import Estimate
 from helpers.figures.look import COLOURS, LABELS, MARKERS
 
 

@@ -47,7 +47,7 @@ def attention_view(
         "label": label or f"Attention of {count} heads in {layers} layers over {length} tokens",
         "weights": base64.b64encode(weights.tobytes()).decode(),
     }  # fmt: skip
-    script = (files("helpers") / "attention_view.js").read_text("utf-8")
+    script = (files("helpers.figures") / "attention_view.js").read_text("utf-8")
     body = json.dumps(data).replace("</", "<\\/")
     return HTML(
         '<div class="attention-view" style="max-width:34em">'

@@ -10,10 +10,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike, NDArray
 
-from helpers.corpora import Question
+from helpers.corpora.readers import Question
+from helpers.corpora.treebanks import Document, Sentence
+from helpers.engine.tokens import Batch
 from helpers.figures.look import COLOURS, HEAD_COLOURS
-from helpers.tokens import Batch
-from helpers.treebanks import Document, Sentence
 
 
 def heatmap(

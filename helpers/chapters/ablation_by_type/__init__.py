@@ -1,0 +1,1 @@
+from helpers.chapters.ablation_by_type.measures import *

@@ -1,0 +1,1 @@
+from helpers.chapters.coreference_heads.measures import *

@@ -1,0 +1,1 @@
+from helpers.chapters.dependency_heads.measures import *

@@ -1,0 +1,1 @@
+from helpers.chapters.distance_features.measures import *

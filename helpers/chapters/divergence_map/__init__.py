@@ -1,0 +1,1 @@
+from helpers.chapters.divergence_map.measures import *

@@ -1,0 +1,1 @@
+from helpers.chapters.head_importance.measures import *

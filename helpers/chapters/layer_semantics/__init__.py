@@ -1,0 +1,1 @@
+from helpers.chapters.layer_semantics.measures import *

@@ -1,0 +1,1 @@
+from helpers.chapters.no_op.measures import *

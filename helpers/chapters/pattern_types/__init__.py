@@ -1,0 +1,1 @@
+from helpers.chapters.pattern_types.measures import *

@@ -1,0 +1,1 @@
+from helpers.chapters.probing_classifiers.measures import *

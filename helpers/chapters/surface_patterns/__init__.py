@@ -1,0 +1,1 @@
+from helpers.chapters.surface_patterns.measures import *

@@ -1,0 +1,400 @@
+"""Chapter 02: where heads look when one knows nothing about language.
+
+Position (previous, same, next token), special tokens and punctuation, entropy: everything of Clark et al.
+2019, section 3, for all heads in one pass over a corpus.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from numpy.typing import NDArray
+from torch import Tensor
+from tqdm import tqdm
+
+from helpers.corpora.readers import Segment, sentences
+from helpers.engine import attention
+from helpers.engine.encoders import Encoder
+from helpers.engine.estimates import REPLICATES, Additive, Estimate, StreamingMean
+from helpers.engine.tokens import Batch, Batches
+
+STATISTICS = (
+    "previous",  # attention to the previous token, the same token, the next token
+    "self",
+    "next",
+    "cls",  # attention to [CLS], to all [SEP], to all full stops and commas, to everything else
+    "sep",
+    "stop",
+    "other",
+    "sep_from_sep",  # attention to all [SEP] when the attending token is [SEP], when it is another
+    "sep_from_other",
+    "cls_from_cls",  # attention to [CLS] when the attending token is [CLS]
+    "entropy",  # nats; over all attending tokens, and of [CLS] only
+    "entropy_from_cls",
+    "peak",  # the largest weight in a row
+)
+"""Every statistic is a mean over the attending (query) tokens of all segments, special tokens included."""
+
+BACKGROUND = (
+    "uniform",  # ln(tokens): the entropy of a head that looks everywhere alike
+    "uniform_from_cls",
+    "chance_cls",  # what that head would give to [CLS], [SEP], full stops and commas
+    "chance_sep",
+    "chance_stop",
+)
+"""What the same means would be for a head without preferences; one number each, the same for all heads."""
+
+SPECIALIST_SHARE = 0.5  # Clark et al. 2019, section 3.1: "more than half of its attention"
+BROAD_SHARE = 0.9  # of the uniform entropy
+ROLES = ("previous", "self", "next", "cls", "sep", "stop")
+
+
+@dataclass(frozen=True)
+class SurfacePatterns:
+    """Statistics of every head, each an :class:`Estimate` of shape (layer, head).
+
+    Attributes:
+        all: over the whole corpus, (layer, head, statistic).
+        halves: over the articles with even and with odd numbers, to choose heads on one and score on the other.
+        background: over the whole corpus, (statistic,).
+        segments, tokens, truncated: how many were measured; how many segments were cut to fit.
+    """
+
+    all: Estimate
+    halves: tuple[Estimate, Estimate]
+    background: Estimate
+    segments: int
+    tokens: int
+    truncated: int = 0
+
+    def __getitem__(self, statistic: str) -> Estimate:
+        """One statistic over the whole corpus: (layer, head), or () for those of ``BACKGROUND``."""
+        if statistic in BACKGROUND:
+            return self.background[BACKGROUND.index(statistic)]
+        return self.all[..., STATISTICS.index(statistic)]
+
+    def half(self, number: int, statistic: str) -> Estimate:
+        """One statistic over one half of the articles, (layer, head)."""
+        return self.halves[number][..., STATISTICS.index(statistic)]
+
+
+@dataclass(frozen=True)
+class Specialist:
+    """A head that gives most of its attention to one place.
+
+    ``chosen`` is the share in the half of the articles on which the head was picked, ``held_out`` its
+    estimate in the other half. For ``broad`` heads both are shares of the uniform entropy.
+    """
+
+    layer: int
+    head: int
+    role: str
+    chosen: float
+    held_out: Estimate
+
+
+MOST_TOKENS = 128  # Clark et al. 2019, section 3
+
+
+def measure(encoder: Encoder, segments: Sequence[Segment], *, seed: int = 0, batch_size: int = 16) -> SurfacePatterns:
+    """All statistics of every head over segments of at most 128 tokens, in one pass, with a progress bar.
+
+    Args:
+        seed: of the bootstrap over documents.
+    """
+    batches = Batches(
+        encoder,
+        [s.texts for s in segments],
+        batch_size=batch_size,
+        max_length=min(MOST_TOKENS, encoder.max_length),
+        overlong="truncate",
+    )
+    accumulator = Accumulator(encoder, [s.document for s in segments], seed=seed)
+    attention.sweep(encoder, tqdm(batches, desc=f"{encoder.name}: {len(segments)} segments"), accumulator)
+    return replace(accumulator.result(), truncated=batches.truncated)
+
+
+class Accumulator(Additive):
+    """Sums of the chapter's statistics; an observer for :func:`helpers.engine.attention.sweep`.
+
+    Args:
+        documents: for each input, the number of its document (the unit of the bootstrap and of the halves).
+    """
+
+    ADDED = ("halves", "background", "segments", "tokens")
+    PER_INPUT = ("documents",)
+
+    def __init__(
+        self, encoder: Encoder, documents: list[int], *, replicates: int = REPLICATES, seed: int = 0
+    ) -> None:
+        self.documents = documents
+        shape, counts = (encoder.layers, encoder.heads, len(STATISTICS)), (encoder.layers, 1, len(STATISTICS))
+        how = {"replicates": replicates, "seed": seed}
+        self.halves = tuple(StreamingMean(shape, denominators=counts, **how) for _ in range(2))
+        self.background = StreamingMean((len(BACKGROUND),), **how)
+        self.segments = self.tokens = 0
+
+    def __call__(self, batch: Batch, layer: int, probabilities: Tensor, values: Tensor | None) -> None:
+        if layer == 0:
+            self._queries = _Queries.of(batch)
+        queries = self._queries
+        parts = (probabilities, queries.kinds, queries.weights)
+        size = ROWS_AT_A_TIME if probabilities.device.type == "cpu" else len(probabilities)
+        sums = torch.cat([_sums(*rows) for rows in zip(*(part.split(size) for part in parts), strict=True)])
+        sums = sums.double().cpu().numpy()
+        documents = np.array([self.documents[i] for i in batch.index])
+        if layer == 0:
+            self.segments += len(documents)
+            self.tokens += int(batch.lengths.sum())
+            self.background.add(documents.tolist(), *queries.background)
+        for number, half in enumerate(self.halves):
+            rows = documents % 2 == number
+            if rows.any():
+                half.add(documents[rows].tolist(), sums[rows], queries.counts[rows, None], at=(layer,))
+
+    def merge(self, other: "Accumulator") -> "Accumulator":
+        """Sums over both; they must cover different segments."""
+        merged = object.__new__(Accumulator)
+        merged.documents = self.documents
+        merged.halves = tuple(a.merge(b) for a, b in zip(self.halves, other.halves, strict=True))
+        merged.background = self.background.merge(other.background)
+        merged.segments = self.segments + other.segments
+        merged.tokens = self.tokens + other.tokens
+        return merged
+
+    def result(self) -> SurfacePatterns:
+        even, odd = self.halves
+        return SurfacePatterns(
+            all=even.merge(odd).estimate(),
+            halves=(even.estimate(), odd.estimate()),
+            background=self.background.estimate(),
+            segments=self.segments,
+            tokens=self.tokens,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _Queries:
+    """What a batch's tokens weigh in each statistic; the same for all layers and heads.
+
+    Attributes:
+        kinds: [batch, key, 3], 1 where the key is [CLS], [SEP], a full stop or comma.
+        weights: [batch, 4, query], 1 where the query is real, [SEP], real but not [SEP], [CLS].
+        counts: [batch, statistic], the denominators.
+    """
+
+    kinds: Float[Tensor, "batch key 3"]
+    weights: Float[Tensor, "batch 4 query"]
+    counts: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, batch: Batch) -> "_Queries":
+        kinds = torch.stack([batch.cls, batch.sep, batch.stop], dim=-1).float()
+        weights = torch.stack([batch.mask, batch.sep, batch.mask & ~batch.sep, batch.cls], dim=1).float()
+        real, sep, other, from_cls = weights.sum(-1).double().cpu().numpy().T
+        counted = {"previous": real - 1, "next": real - 1, "sep_from_sep": sep, "sep_from_other": other,
+                   "cls_from_cls": from_cls, "entropy_from_cls": from_cls}  # fmt: skip
+        counts = np.stack([counted.get(name, real) for name in STATISTICS], axis=-1)
+        return cls(kinds, weights, counts)
+
+    @property
+    def background(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Numerators and denominators of the ``BACKGROUND`` statistics, each [batch, statistic]."""
+        real, _, _, from_cls = self.weights.sum(-1).double().cpu().numpy().T
+        sums = [real * np.log(real), from_cls * np.log(real), *self.kinds.sum(1).double().cpu().numpy().T]
+        return np.stack(sums, axis=-1), np.stack([real, from_cls, real, real, real], axis=-1)
+
+
+ROWS_AT_A_TIME = 2  # segments whose maps, and what is computed from them, stay in a processor's cache
+
+
+def _sums(
+    probabilities: Float[Tensor, "batch head query key"],
+    kinds: Float[Tensor, "batch key 3"],
+    weights: Float[Tensor, "batch 4 query"],
+) -> Float[Tensor, "batch head statistic"]:
+    """Numerators of all statistics: sums over the attending tokens of each segment."""
+    real = weights[:, None, 0]
+    previous, same, following = (
+        (probabilities.diagonal(offset, -2, -1) * real[..., abs(offset) :]).sum(-1) for offset in (-1, 0, 1)
+    )
+    to_kind = probabilities @ kinds[:, None].to(probabilities.dtype)
+    entropy = -torch.linalg.vecdot(
+        probabilities, probabilities.clamp_min(torch.finfo(probabilities.dtype).tiny).log_()
+    )
+    per_query = torch.cat([to_kind, entropy[..., None], probabilities.amax(-1, keepdim=True)], dim=-1)
+    # [batch, head, 4 kinds of query, 5 measures]
+    from_all, sep, other, from_cls = (weights[:, None].to(per_query.dtype) @ per_query).unbind(-2)
+    to_cls, to_sep, to_stop, total_entropy, peak = from_all.unbind(-1)
+    sums = {
+        "previous": previous, "self": same, "next": following,
+        "cls": to_cls, "sep": to_sep, "stop": to_stop, "other": real.sum(-1) - to_cls - to_sep - to_stop,
+        "sep_from_sep": sep[..., 1], "sep_from_other": other[..., 1], "cls_from_cls": from_cls[..., 0],
+        "entropy": total_entropy, "entropy_from_cls": from_cls[..., 3], "peak": peak,
+    }  # fmt: skip
+    return torch.stack([sums[name] for name in STATISTICS], dim=-1)
+
+
+def specialists(patterns: SurfacePatterns) -> list[Specialist]:
+    """Heads that give more than half of their attention to one place, or nearly the same to all.
+
+    The rule looks at the even articles only: the largest of attention to the previous, same or next token, to
+    ``[CLS]``, ``[SEP]``, or full stops and commas, if above 50 %; else ``broad`` if the entropy is at least 90 % of
+    the uniform one. What the book reports for each is its estimate on the odd articles.
+    """
+    chosen_on, scored_on = 0, 1
+    shares = np.stack([patterns.half(chosen_on, role).value for role in ROLES])
+    breadth = relative_entropy(patterns, chosen_on).value
+    found = []
+    for layer, head in np.ndindex(shares.shape[1:]):
+        best = int(shares[:, layer, head].argmax())
+        if shares[best, layer, head] > SPECIALIST_SHARE:
+            role, chosen = ROLES[best], shares[best, layer, head]
+            held_out = patterns.half(scored_on, role)[layer, head]
+        elif breadth[layer, head] >= BROAD_SHARE:
+            role, chosen = "broad", breadth[layer, head]
+            held_out = relative_entropy(patterns, scored_on)[layer, head]
+        else:
+            continue
+        found.append(Specialist(layer, head, role, float(chosen), held_out))
+    return found
+
+
+def relative_entropy(patterns: SurfacePatterns, half: int | None = None) -> Estimate:
+    """Entropy as a share of the uniform one, (layer, head): 1 is a head that looks everywhere alike.
+
+    The two are paired over all articles; a half is compared with the uniform entropy of all.
+    """
+    uniform = patterns["uniform"]
+    if half is None:
+        return patterns["entropy"] / Estimate.of(uniform.value, uniform.replicates[:, None, None])
+    entropy = patterns.half(half, "entropy")
+    return Estimate.of(entropy.value / uniform.value, entropy.replicates / uniform.value)
+
+
+def by_layer(estimate: Estimate) -> Estimate:
+    """Mean over the heads of each layer, with its interval, (layer,)."""
+    return Estimate.of(estimate.value.mean(-1), estimate.replicates.mean(-1))
+
+
+def examples(patterns: SurfacePatterns) -> dict[str, tuple[int, int]]:
+    """The clearest head of each kind in Clark et al. 2019, Figure 1, by the statistics alone, (layer, head) from 0.
+
+    Broad: largest entropy; position: most attention to the next or to the previous token; sink: most attention
+    to the special token that gets more for its number; punctuation: most attention to full stops and commas.
+    """
+    position = max(("next", "previous"), key=lambda name: patterns[name].value.max())
+    sink = max(("cls", "sep"), key=lambda name: patterns[name].value.mean() / patterns[f"chance_{name}"].value)
+    statistics = {"broad": "entropy", position: position, sink: sink, "stop": "stop"}
+    return {role: _largest(patterns[name].value) for role, name in statistics.items()}
+
+
+def short_sentence(segments: Sequence[Segment], *, words: int = 14) -> str:
+    """The first sentence of the segments with a comma and about this many words: one that fits a line diagram."""
+    found = (s.first[a:b].strip() for s in segments for a, b in sentences(s.first))
+    return min((f for f in found if "," in f), key=lambda f: abs(len(f.split()) - words), default=segments[0].first)
+
+
+def _largest(values: NDArray[np.float64]) -> tuple[int, int]:
+    layer, head = np.unravel_index(int(values.argmax()), values.shape)
+    return int(layer), int(head)
+
+
+def over_heads(estimate: Estimate) -> Estimate:
+    """Mean over all heads, with its interval."""
+    return Estimate.of(estimate.value.mean((-2, -1)), estimate.replicates.mean((-2, -1)))
+
+
+def summary(patterns: SurfacePatterns) -> dict[str, Any]:
+    """The numbers that stand beside the paper's: specialists by role, the sink, entropies."""
+    found = specialists(patterns)
+    return {
+        "layers": patterns.all.value.shape[0],
+        "heads": patterns.all.value.shape[1],
+        "segments": patterns.segments,
+        "tokens": patterns.tokens,
+        "specialists": [
+            {"layer": s.layer, "head": s.head, "role": s.role, "chosen": s.chosen, "held_out": s.held_out}
+            for s in found
+        ],
+        "to_cls": over_heads(patterns["cls"]),
+        "to_sep": over_heads(patterns["sep"]),
+        "to_stop": over_heads(patterns["stop"]),
+        "chance": {name: float(patterns[f"chance_{name}"].value) for name in ("cls", "sep", "stop")},
+        "to_cls_by_layer": by_layer(patterns["cls"]),
+        "to_sep_by_layer": by_layer(patterns["sep"]),
+        "sep_from_sep_by_layer": by_layer(patterns["sep_from_sep"]),
+        "cls_from_cls_by_layer": by_layer(patterns["cls_from_cls"]),
+        "entropy_by_layer": by_layer(patterns["entropy"]),
+        "entropy_from_cls_by_layer": by_layer(patterns["entropy_from_cls"]),
+        "uniform": float(patterns["uniform"].value),
+        "uniform_from_cls": float(patterns["uniform_from_cls"].value),
+        "largest_peak_of_broad": float(
+            max((patterns["peak"].value[s.layer, s.head] for s in found if s.role == "broad"), default=0.0)
+        ),
+    }
+
+
+SINK_FACTOR = 3.0  # times what even attention would give, on average over all heads
+
+
+def sink_of(summary: Mapping[str, Any]) -> tuple[str, float] | None:
+    """The special token that draws most attention for its number, and how many times its even share it gets.
+
+    Returns:
+        ``("cls" or "sep", multiple)`` from a fresh or recorded :func:`summary`; None if neither gets three times
+        its even share. Some models have several tokens in the role of ``[SEP]``, hence the multiple.
+    """
+    gain = {
+        kind: float(Estimate.from_record(summary[f"to_{kind}"]).value) / summary["chance"][kind]
+        for kind in ("cls", "sep")
+    }
+    best = max(gain, key=gain.__getitem__)
+    return (best, gain[best]) if gain[best] >= SINK_FACTOR else None
+
+
+def as_dict(patterns: SurfacePatterns) -> dict[str, Estimate]:
+    """Every statistic of every head, for recording."""
+    return {name: patterns[name] for name in (*STATISTICS, *BACKGROUND)}
+
+
+def beside_paper(summary: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
+    """A fresh or recorded :func:`summary` as rows of "paper beside book" (:func:`helpers.record.results.beside_paper`).
+
+    Returns:
+        the paper's claim in ``data/papers.yml`` -> (what is compared, our value with its interval).
+    """
+    peak = summary["largest_peak_of_broad"]
+    from_cls = Estimate.from_record(summary["entropy_from_cls_by_layer"])[-1]
+    return {
+        "heads_over_half_previous": ("heads with over 50 % on the previous token", _heads(summary, "previous")),
+        "heads_over_half_next": ("heads with over 50 % on the next token", _heads(summary, "next")),
+        "broad_head_max_share": ("largest weight in a row of a broad head, mean", f"{peak:.1%}" if peak else "no broad head"),
+        "sep_share_middle_layers": ("attention to all [SEP], the layer with most", _most(summary["to_sep_by_layer"])),
+        "sep_to_sep": ("attention to all [SEP] from [SEP] itself, the layer with most", _most(summary["sep_from_sep_by_layer"])),
+        "special_token_order": ("the sink, and its share of all attention", _sink(summary)),
+        "cls_entropy_last_layer": (
+            "entropy from [CLS] in the last layer (nats)", f"{from_cls:.2f}; even: {summary['uniform_from_cls']:.2f}",
+        ),
+    }  # fmt: skip
+
+
+def _heads(summary: Mapping[str, Any], role: str) -> str:
+    names = [f"{s['layer'] + 1}-{s['head'] + 1}" for s in summary["specialists"] if s["role"] == role]
+    return f"{len(names)}: {', '.join(names)}" if names else "0"
+
+
+def _sink(summary: Mapping[str, Any]) -> str:
+    if (found := sink_of(summary)) is None:
+        return "none"
+    kind, multiple = found
+    return f"[{kind.upper()}], {Estimate.from_record(summary[f'to_{kind}']):.1%}, {multiple:.0f} times its even share"
+
+
+def _most(by_layer: Estimate | Mapping[str, Any]) -> str:
+    estimate = Estimate.from_record(by_layer)
+    layer = int(estimate.value.argmax())
+    return f"{estimate[layer]:.1%} (layer {layer + 1})"

@@ -1,0 +1,1 @@
+from helpers.chapters.transformer_refresher.measures import *

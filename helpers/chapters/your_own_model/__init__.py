@@ -1,0 +1,1 @@
+from helpers.chapters.your_own_model.measures import *

@@ -1,0 +1,412 @@
+"""Chapter 14: the whole book on one page, for any encoder.
+
+A card gathers from small samples what chapters 02, 04, 05, 07 and 08 measure at length, with their own code:
+specialists, sink, entropy, types, the best head for each relation and for coreference, a map of the heads. This module
+stands on the floor of ``figures`` and ``results``, above the chapters' modules that it calls.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+from tqdm import tqdm
+
+from helpers import corpora
+from helpers.chapters.coreference_heads import measures as coreference_heads
+from helpers.chapters.coreference_heads.measures import KINDS
+from helpers.chapters.dependency_heads import measures as dependency_heads
+from helpers.chapters.dependency_heads.measures import DIRECTIONS
+from helpers.chapters.distance_features import measures as distance_features
+from helpers.chapters.distance_features.measures import TYPES, DistanceFeatures
+from helpers.chapters.divergence_map import measures as divergence_map
+from helpers.chapters.divergence_map.measures import Closeness, Divergences
+from helpers.chapters.surface_patterns import measures as surface_patterns
+from helpers.chapters.surface_patterns.measures import Specialist, SurfacePatterns
+from helpers.corpora.readers import Segment
+from helpers.corpora.treebanks import Document
+from helpers.engine import attention, encoders
+from helpers.engine.encoders import Encoder
+from helpers.engine.estimates import Estimate
+from helpers.engine.tokens import Batches
+
+MOST_TOKENS = 128  # as in chapters 02, 05, 07 and 08
+PLACES = ("cls", "sep", "stop", "other")
+RELATIONS = 8
+"""How many relations a card shows: the most frequent, those with few words in the test part left out."""
+FEWEST_HEADS = 3  # fewer make no map
+
+
+def load(name: str, *, beside: str | None = None, seed: int = 0) -> Encoder:
+    """An encoder for a card; a name that begins with ``@`` is added to that of the model it stands beside.
+
+    Args:
+        beside: the first model's name. If the second is the same random network, it is drawn with another seed.
+    """
+    if beside is not None and name.startswith("@"):
+        name = beside.removesuffix("@random") + name
+    return encoders.load(name, seed=seed + (name == beside))
+
+
+def short_name(name: str) -> str:
+    """A model's name as a label: of a folder its last part."""
+    return Path(name).name or name
+
+
+# ---------------------------------------------------------------------------------------- what is measured on what
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """The texts that cards are measured on; the same for all models that are compared.
+
+    Attributes:
+        segments: plain text.
+        trees, chains: documents to choose heads on, and documents to score them on.
+    """
+
+    segments: tuple[Segment, ...]
+    trees: tuple[tuple[Document, ...], tuple[Document, ...]]
+    chains: tuple[tuple[Document, ...], tuple[Document, ...]]
+
+
+def sample(
+    corpus: str,
+    treebank: str,
+    coreference: str,
+    *,
+    choose_on: Sequence[str] = ("dev",),
+    segments: int = 200,
+    documents: int | None = None,
+    seed: int = 0,
+) -> Sample:
+    """Draw small samples of three corpora, by name or path.
+
+    Args:
+        segments: of plain text.
+        documents: at most so many of each part of a treebank (default: all).
+
+    Raises:
+        ValueError: when the plain text is from fewer than two articles: heads are chosen on the one half of them and
+            scored on the other.
+    """
+    found = tuple(corpora.segments(corpora.read(corpus), limit=segments, seed=seed))
+    if {s.document % 2 for s in found} != {0, 1}:
+        raise ValueError(
+            f"The {len(found)} segments of {corpus!r} are not from articles with even and with odd numbers, one half to "
+            "choose heads on and one to score them on. Give a text of several articles, or take more segments."
+        )
+    most = 10**9 if documents is None else documents
+    trees, chains = (
+        tuple(tuple(distance_features.sample(p, most, seed=seed)) for p in coreference_heads.parts(name, choose_on))
+        for name in (treebank, coreference)
+    )
+    return Sample(found, trees, chains)
+
+
+# ---------------------------------------------------------------------------------------- the card
+
+
+@dataclass(frozen=True, eq=False)
+class Card:
+    """What the book has to say about an encoder, on one page.
+
+    Attributes:
+        encoder: the encoder.
+        patterns: chapter 02's statistics of all heads; ``specialists`` found in them by its rule.
+        types: chapter 08's type of each head, (layer, head); ``type_shares`` (type,) in the order of ``TYPES``; ``fits``,
+            whether a type's name fits its group. With too few heads to group, each head is named by rule alone.
+        rule_shares: shares of types by rule alone, (type,), which two models can be compared by: groups are relative to a
+            model's own heads.
+        relations, coreference: held-out tables of chapters 04 and 05; empty where nothing could be scored.
+        divergences, points, stress, closeness: chapter 07's divergences, its map (head, 2) and whether heads of one
+            layer are close; None where there are too few heads.
+        sentences, mentions: how many were scored.
+        missing: part of the card -> why it is empty.
+    """
+
+    encoder: Encoder
+    patterns: SurfacePatterns
+    specialists: tuple[Specialist, ...]
+    types: np.ndarray
+    type_shares: Estimate
+    rule_shares: Estimate
+    fits: Mapping[str, bool]
+    relations: tuple[dependency_heads.Row, ...]
+    coreference: tuple[coreference_heads.Row, ...]
+    divergences: Divergences | None
+    points: Float[np.ndarray, "head 2"] | None
+    stress: float | None
+    closeness: Closeness | None
+    sentences: int
+    mentions: int
+    missing: Mapping[str, str]
+
+    @property
+    def shares(self) -> Estimate:
+        """Mean attention of each layer's heads to :data:`PLACES`, (layer, place); rows sum to 1."""
+        found = [self.patterns[name] for name in PLACES]
+        value = np.stack([e.value.mean(-1) for e in found], -1)
+        return Estimate.of(value, np.stack([e.replicates.mean(-1) for e in found], -1))
+
+    @property
+    def breadth(self) -> Estimate:
+        """Mean entropy of all heads, as a share of that of even attention."""
+        return surface_patterns.over_heads(surface_patterns.relative_entropy(self.patterns))
+
+    def sink(self) -> tuple[str, Estimate] | None:
+        """The special token that draws most, and how many times its even share; None if that is under three times."""
+        found = {}
+        for kind in ("cls", "sep"):
+            even = self.patterns[f"chance_{kind}"]
+            if even.value > 0:  # a tokenizer may add no token in this role
+                found[kind] = surface_patterns.over_heads(self.patterns[kind]) / even
+        best = max(found, key=lambda kind: float(found[kind].value), default=None)
+        enough = best is not None and found[best].value >= surface_patterns.SINK_FACTOR
+        return (best, found[best]) if enough else None
+
+
+def card(encoder: Encoder, texts: Sample, *, seed: int = 0, batch_size: int = 8) -> Card:
+    """Measure an encoder: one pass over the plain text for three chapters at once, one over each treebank.
+
+    Args:
+        seed: of bootstraps, permutations and clustering.
+    """
+    patterns, features, divergences = sweep(encoder, texts.segments, seed=seed, batch_size=batch_size)
+    types, shares, by_rule, fits = typed(features, seed=seed)
+    missing: dict[str, str] = {}
+    relations, sentences = _tried(missing, "relations", lambda: _relations(encoder, texts, seed))
+    coreference, mentions = _tried(missing, "coreference", lambda: _coreference(encoder, texts, seed))
+    points = stress = closeness = None
+    if divergences is None:
+        missing["map"] = f"{encoder.layers * encoder.heads} heads are too few for a map."
+    else:
+        matrix = divergences.mean()
+        points = divergence_map.scale(matrix, divergence_map.classical(matrix))
+        stress = divergence_map.stress(matrix, points)
+        if min(encoder.layers, encoder.heads) > 1:
+            closeness = divergence_map.closeness(divergences, divergences.layer, seed=seed)
+    return Card(
+        encoder, patterns, tuple(surface_patterns.specialists(patterns)), types, shares, by_rule, fits, relations,
+        coreference, divergences, points, stress, closeness, sentences, mentions, missing,
+    )  # fmt: skip
+
+
+def sweep(
+    encoder: Encoder, segments: Sequence[Segment], *, seed: int = 0, batch_size: int = 8
+) -> tuple[SurfacePatterns, DistanceFeatures, Divergences | None]:
+    """The statistics of chapters 02, 08 and 07 from a single pass: three observers of the same maps."""
+    documents, texts = [s.document for s in segments], [s.texts for s in segments]
+    halves = distance_features.random_halves(len(texts), draws=2, seed=seed)
+    surface = surface_patterns.Accumulator(encoder, documents, seed=seed)
+    distances = distance_features.Accumulator(encoder, documents, halves, seed=seed)
+    pairs = divergence_map.Accumulator(encoder, documents) if encoder.layers * encoder.heads >= FEWEST_HEADS else None
+    longest = min(MOST_TOKENS, encoder.max_length)
+    batches = Batches(encoder, texts, batch_size=batch_size, max_length=longest, overlong="truncate")
+    observers = [o for o in (surface, distances, pairs) if o is not None]
+    attention.sweep(encoder, tqdm(batches, desc=f"{encoder.name}: {len(texts)} segments"), *observers)
+    return surface.result(), distances.result(), None if pairs is None else pairs.result(truncated=batches.truncated)
+
+
+def typed(features: DistanceFeatures, *, seed: int = 0) -> tuple[np.ndarray, Estimate, Estimate, dict[str, bool]]:
+    """The type of each head, (layer, head), the types' shares by groups and by rule alone, and whether the names fit."""
+
+    def shares(one: Float[np.ndarray, "layer head feature"]) -> Float[np.ndarray, "type"]:
+        names = distance_features.by_rule(one, features.even)
+        return np.array([(names == name).mean() for name in TYPES])
+
+    by_rule = Estimate.of(shares(features.all.value), np.stack([shares(one) for one in features.all.replicates]))
+    if len(features.points) > len(TYPES):
+        found = distance_features.types(features.all.value, features.even, seed=seed)
+        return found.names, distance_features.type_shares(features, seed=seed), by_rule, found.fits
+    names = distance_features.by_rule(features.all.value, features.even)
+    return names, by_rule, by_rule, {name: bool((names == name).any()) for name in TYPES}
+
+
+def _tried(missing: dict[str, str], part: str, measure: Any) -> tuple[tuple, int]:
+    """What ``measure`` finds, or nothing and the reason."""
+    try:
+        return measure()
+    except ValueError as error:  # no sentence, or no chain, fits into the model's longest input
+        missing[part] = str(error)
+        return (), 0
+
+
+def _relations(encoder: Encoder, texts: Sample, seed: int) -> tuple[tuple[dependency_heads.Row, ...], int]:
+    dev, test = (dependency_heads.score(dependency_heads.predict(encoder, part)) for part in texts.trees)
+    rows = dependency_heads.table(dev, test, seed=seed)
+    named = [r for r in rows if r.relation != "all" and not r.few][:RELATIONS]
+    return (*(r for r in rows if r.relation == "all"), *named), int(test.sentence.max()) + 1
+
+
+def _coreference(encoder: Encoder, texts: Sample, seed: int) -> tuple[tuple[coreference_heads.Row, ...], int]:
+    longest = min(MOST_TOKENS, encoder.max_length)
+    made = (coreference_heads.predict(encoder, part, max_length=longest) for part in texts.chains)
+    dev, test = map(coreference_heads.score, made)
+    rows = tuple(r for r in coreference_heads.table(dev, test, seed=seed) if r.group in KINDS)
+    if not rows:
+        raise ValueError(
+            "No kind of mention has an antecedent both where heads are chosen and where they are scored."
+        )
+    return rows, test.count("all")
+
+
+# ---------------------------------------------------------------------------------------- as numbers
+
+
+def as_dict(card: Card) -> dict[str, Any]:
+    """All that is on a card, for recording, drawing and comparing; estimates keep their replicates until recorded."""
+    encoder, patterns, sink = card.encoder, card.patterns, card.sink()
+    near = card.closeness
+    return {
+        "model": {
+            "name": short_name(encoder.name), "family": type(encoder.model).__name__, "layers": encoder.layers,
+            "heads": encoder.heads, "parameters": encoder.parameters, "max_length": encoder.max_length,
+            "sha256": encoder.sha256,
+        },
+        "units": {"segments": patterns.segments, "tokens": patterns.tokens, "sentences": card.sentences, "mentions": card.mentions},
+        "specialists": [
+            {"layer": s.layer, "head": s.head, "role": s.role, "chosen": s.chosen, "held_out": s.held_out}
+            for s in card.specialists
+        ],
+        "shares": card.shares,
+        "to": {name: surface_patterns.over_heads(patterns[name]) for name in PLACES},
+        "chance": {name: float(patterns[f"chance_{name}"].value) for name in PLACES[:-1]},
+        "sink": None if sink is None else {"kind": sink[0], "multiple": sink[1]},
+        "entropy": surface_patterns.by_layer(patterns["entropy"]),
+        "uniform": float(patterns["uniform"].value),
+        "breadth": card.breadth,
+        "types": card.types,
+        "type_shares": {name: card.type_shares[i] for i, name in enumerate(TYPES)},
+        "rule_shares": {name: card.rule_shares[i] for i, name in enumerate(TYPES)},
+        "fits": dict(card.fits),
+        "relations": {
+            r.relation: {
+                "count": r.count, "layer": r.head[0], "head": r.head[1], "direction": DIRECTIONS[r.head[2]],
+                "held_out": r.held_out, "same_data": r.same_data, "offset": r.offset, "baseline": r.baseline,
+                "gain": r.gain, "p": r.p,
+            } for r in card.relations
+        },
+        "coreference": {
+            r.group: {
+                "count": r.count, "layer": r.head[0], "head": r.head[1], "held_out": r.held_out, "same_data": r.same_data[1],
+                "nearest": r.rules["nearest"], "rules": r.rules["rules"], "gain": r.gains["rules"],
+            } for r in card.coreference
+        },
+        "map": None if card.points is None else {"points": card.points, "stress": card.stress},
+        "closeness": None if near is None else {
+            "ratio": near.ratio, "p": near.p, "nearest": near.nearest, "nearest_by_chance": near.nearest_by_chance,
+        },
+        "missing": dict(card.missing),
+    }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Line:
+    """One number of two cards.
+
+    Attributes:
+        measure: what it is.
+        one, other: the first card's and the second's; None where a card has none.
+        gap: ``one - other``, paired over the same texts; None where the two cannot be paired.
+    """
+
+    measure: str
+    one: Estimate | None
+    other: Estimate | None
+    gap: Estimate | None
+
+
+def compare(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[Line]:
+    """Two cards (:func:`as_dict`), number by number; layers and heads need not be as many.
+
+    A gap has an interval if both numbers were measured in this run on the same texts: recorded numbers have no
+    replicates, and models with different longest inputs may have left out different sentences.
+    """
+    first, second = _numbers(one), _numbers(other)
+    lines = []
+    for name in [*first, *(n for n in second if n not in first)]:
+        unit, a = first.get(name, ("", None))
+        _, b = second.get(name, ("", None))
+        paired = a is not None and b is not None and one["units"][unit] == other["units"][unit]
+        lines.append(Line(name, a, b, _gap(a, b) if paired else None))
+    return lines
+
+
+def _gap(a: Estimate, b: Estimate) -> Estimate | None:
+    return a - b if len(a.replicates) and a.replicates.shape == b.replicates.shape else None
+
+
+def _numbers(card: Mapping[str, Any]) -> dict[str, tuple[str, Estimate]]:
+    """Measure -> (the unit that its intervals resample, its estimate), of those that two models can share."""
+    found = {f"attention to {label}": ("segments", card["to"][kind])
+             for kind, label in (("cls", "[CLS]"), ("sep", "[SEP]"), ("stop", ". and ,"))}  # fmt: skip
+    found["entropy, of even attention's"] = ("segments", card["breadth"])
+    for name in TYPES:
+        found[f"{name.replace('_', ' & ')} heads, by rule"] = ("segments", card["rule_shares"][name])
+    if card["closeness"]:
+        found["divergence within layers ÷ between"] = ("segments", card["closeness"]["ratio"])
+    for name, row in card["relations"].items():
+        found[f"best head: {name}"] = ("sentences", row["held_out"])
+    for name, row in card["coreference"].items():
+        found[f"coreference: {name}"] = ("mentions", row["held_out"])
+    return {name: (unit, Estimate.from_record(estimate)) for name, (unit, estimate) in found.items()}
+
+
+def summary(card: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """A card (:func:`as_dict`, fresh or recorded) in words and numbers, one row a finding."""
+    model, units = card["model"], card["units"]
+    count, total = len(card["specialists"]), model["layers"] * model["heads"]
+    by_role: dict[str, list[str]] = {}
+    for s in card["specialists"]:
+        by_role.setdefault(s["role"], []).append(f"{s['layer'] + 1}-{s['head'] + 1}")
+    rows = [
+        ("model", f"{model['name']}: {model['family']}, {model['layers']} × {model['heads']} heads, "
+                  f"{model['parameters'] / 1e6:.1f} M parameters, up to {model['max_length']} tokens"),
+        ("measured on", f"{units['segments']} segments ({units['tokens']:,} tokens), {units['sentences']} sentences, "
+                        f"{units['mentions']} mentions"),
+        ("specialists", f"{count} of {total} heads"
+         + "".join(f"; {role}: {_listed(names)}" for role, names in sorted(by_role.items(), key=lambda r: -len(r[1])))),
+        ("sink", _sink(card)),
+        ("entropy", f"{_per_cent(card['breadth'])} of even attention's"),
+        ("types", "; ".join(f"{name.replace('_', ' & ')} {_per_cent(share)}{'' if card['fits'][name] else ' (name does not fit)'}"
+                            for name, share in card["type_shares"].items())),
+    ]  # fmt: skip
+    if "all" in card["relations"]:
+        beaten = [n for n, r in card["relations"].items() if n != "all" and r["p"] < 0.05]
+        shown = len(card["relations"]) - 1
+        rows.append(("relations", f"a head beats the best fixed offset (p < 0.05) for {len(beaten)} of {shown}"
+                     + (f": {', '.join(beaten)}" if beaten else "")))  # fmt: skip
+    if "all" in card["coreference"]:
+        best = card["coreference"]["all"]
+        rows.append(("coreference", f"head {best['layer'] + 1}-{best['head'] + 1}: {_per_cent(best['held_out'])}; "
+                     f"four-sieve rules: {_per_cent(best['rules'])}; nearest mention: {_per_cent(best['nearest'])}"))  # fmt: skip
+    if card["closeness"]:
+        near = card["closeness"]
+        rows.append(("heads of one layer", f"{_times(near['ratio'])} as far apart as heads of different layers (p = {near['p']:.4f}); "
+                     f"the nearest head is of the same layer for {near['nearest']:.0%} (chance {near['nearest_by_chance']:.0%})"))  # fmt: skip
+    rows += [(f"no {part}", reason) for part, reason in card["missing"].items()]
+    return rows
+
+
+def _sink(card: Mapping[str, Any]) -> str:
+    if card["sink"] is None:
+        return "none: neither [CLS] nor [SEP] gets three times its even share"
+    kind = card["sink"]["kind"]
+    return f"[{kind.upper()}]: {_per_cent(card['to'][kind])} of all attention, {_times(card['sink']['multiple'])} its even share"
+
+
+def _listed(names: Sequence[str], most: int = 6) -> str:
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
+def _per_cent(record: Estimate | Mapping[str, Any]) -> str:
+    e = Estimate.from_record(record)
+    return f"{100 * e.value:.1f} [{100 * e.low:.1f}, {100 * e.high:.1f}] %"
+
+
+def _times(record: Estimate | Mapping[str, Any]) -> str:
+    e = Estimate.from_record(record)
+    return f"{e.value:.2f} [{e.low:.2f}, {e.high:.2f}] times"

@@ -1,0 +1,3 @@
+"""Where texts come from, and what is in them."""
+
+from helpers.corpora.readers import *

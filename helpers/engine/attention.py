@@ -1,0 +1,321 @@
+"""The one way into a forward pass: observe attention, or edit it. ::
+
+    with attention.tap(encoder, observe=look):
+        encoder.model(**batch.inputs)
+
+calls ``look(layer, probabilities, values)`` for each layer while the model runs, so that no more than one
+layer's maps of one batch exist at a time. An editor, ``edit(layer, probabilities) -> probabilities``,
+replaces them before they meet the values; most ablations in the book are such editors.
+
+Two routes lead in. Families that dispatch through transformers' ``AttentionInterface`` are run with an
+attention function of our own (the eager one, with the observer and the editor in its middle). Older
+families apply an ``nn.Dropout`` to their probabilities, and a hook before that dropout sees and replaces
+them. transformers 5 has no ``head_mask`` any more, and ``output_attentions=True`` keeps all maps of all
+layers alive at once; the tap stands for both.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from tqdm import tqdm
+from transformers import AttentionInterface, AttentionMaskInterface
+from transformers.masking_utils import eager_mask
+
+from helpers.engine import shards
+from helpers.engine.encoders import Encoder, EncoderError, attention_modules
+from helpers.engine.estimates import Additive
+from helpers.engine.tokens import Batch, Batches, Shard
+
+Observer = Callable[[int, Tensor, Tensor | None], None]
+"""``observe(layer, probabilities, values)``: layer from 0, probabilities [batch, head, query, key], values
+[batch, head, key, dimension] (None where a family does not show them)."""
+
+Editor = Callable[[int, Tensor], Tensor]
+"""``edit(layer, probabilities) -> probabilities``, same shape."""
+
+INTERFACE = "book-tap"
+VALUE_PROJECTIONS = ("v", "value", "value_proj")
+
+
+class TapError(EncoderError):
+    """An edit is impossible, or the attention did not show itself as promised."""
+
+
+@dataclass(eq=False)
+class _Tap:
+    observe: Observer | None
+    edit: Editor | None
+
+
+@dataclass(eq=False)
+class _Stream:
+    """The taps now open on one model, the outermost first, and the layer its forward pass has reached."""
+
+    encoder: Encoder
+    taps: list[_Tap] = field(default_factory=list)
+    layer: int = 0
+    values: Tensor | None = None
+
+    def through(self, probabilities: Tensor, values: Tensor | None) -> Tensor:
+        """Show the probabilities of the next layer to every tap and return what the editors made of them."""
+        _, heads, queries, keys = probabilities.shape
+        if heads != self.encoder.heads or queries != keys:
+            raise TapError(
+                f"{self.encoder.name!r}, layer {self.layer + 1}: expected attention of {self.encoder.heads} heads "
+                f"over [query, key], got {tuple(probabilities.shape)}; this family cannot be tapped."
+            )
+        for tap in self.taps:
+            if tap.observe is not None:
+                tap.observe(self.layer, probabilities, values)
+            if tap.edit is not None:
+                probabilities = self._checked(tap.edit(self.layer, probabilities), probabilities)
+        self.layer += 1
+        return probabilities
+
+    def _checked(self, edited: object, before: Tensor) -> Tensor:
+        if not isinstance(edited, Tensor) or edited.shape != before.shape:
+            got = tuple(edited.shape) if isinstance(edited, Tensor) else type(edited).__name__
+            raise TapError(f"Layer {self.layer + 1}: the edit returned {got}, not {tuple(before.shape)}.")
+        if not torch.isfinite(edited).all():
+            raise TapError(f"Layer {self.layer + 1}: the edit returned NaN or infinite weights.")
+        return edited.to(before.dtype)
+
+
+_STREAMS: dict[int, _Stream] = {}  # id(model.config) -> its open taps; the config is what attention modules hold
+
+
+@contextmanager
+def tap(encoder: Encoder, observe: Observer | None = None, edit: Editor | None = None) -> Iterator[None]:
+    """Observe or edit the attention of every forward pass inside the ``with`` block.
+
+    Within one tap the observer sees the probabilities before the editor. Taps nest: an inner tap sees
+    what the outer one's editor returned. Afterwards, also after an exception, the model is as it was.
+
+    Raises:
+        TapError: inside the forward pass, when an edit changes the shape or yields NaN or infinity, or
+            when a layer passes by unseen.
+    """
+    key = id(encoder.model.config)
+    stream = _STREAMS.get(key)
+    mine = _Tap(observe, edit)
+    if stream is not None:
+        stream.taps.append(mine)
+        try:
+            yield
+        finally:
+            stream.taps.remove(mine)
+        return
+    stream = _STREAMS[key] = _Stream(encoder, [mine])
+    with ExitStack() as restore:
+        restore.callback(_STREAMS.pop, key)
+        before = encoder.model.register_forward_pre_hook(lambda *_: _start(stream))
+        after = encoder.model.register_forward_hook(lambda *_: _check_all_seen(stream))
+        restore.callback(before.remove)
+        restore.callback(after.remove)
+        (_open_interface if encoder.route == "interface" else _open_dropouts)(stream, restore)
+        yield
+
+
+def _start(stream: _Stream) -> None:
+    stream.layer = 0
+
+
+def _check_all_seen(stream: _Stream) -> None:
+    if stream.layer != stream.encoder.layers:
+        raise TapError(
+            f"Only {stream.layer} of the {stream.encoder.layers} layers of {stream.encoder.name!r} "
+            f"({type(stream.encoder.model).__name__}) showed their attention; this family cannot be tapped."
+        )
+
+
+# ------------------------------------------------------------------ route 1: the attention interface
+
+
+def _attend(
+    module: nn.Module,
+    query: Float[Tensor, "batch head query dim"],
+    key: Float[Tensor, "batch head key dim"],
+    value: Float[Tensor, "batch head key dim"],
+    attention_mask: Tensor | None,
+    scaling: float | None = None,
+    dropout: float = 0.0,
+    **_: object,
+) -> tuple[Tensor, Tensor]:
+    """Eager attention, softmax(QKᵀ·scaling + mask)·V, with the taps between the softmax and V."""
+    scores = query @ key.transpose(-2, -1) * (query.shape[-1] ** -0.5 if scaling is None else scaling)
+    if attention_mask is not None:
+        scores = scores + attention_mask
+    probabilities = scores.softmax(-1, dtype=torch.float32).to(query.dtype)
+    probabilities = _STREAMS[id(module.config)].through(probabilities, value)
+    probabilities = nn.functional.dropout(probabilities, p=dropout, training=module.training)
+    return (probabilities @ value).transpose(1, 2).contiguous(), probabilities
+
+
+AttentionInterface.register(INTERFACE, _attend)
+AttentionMaskInterface.register(INTERFACE, eager_mask)
+
+
+def _open_interface(stream: _Stream, restore: ExitStack) -> None:
+    model = stream.encoder.model
+    restore.callback(model.set_attn_implementation, model.config._attn_implementation)
+    model.set_attn_implementation(INTERFACE)
+
+
+# ------------------------------------------------------------------ route 2: the dropout after the softmax
+
+
+def _open_dropouts(stream: _Stream, restore: ExitStack) -> None:
+    def before_dropout(_: nn.Module, args: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        probabilities = stream.through(args[0], stream.values)
+        stream.values = None
+        return (probabilities,)
+
+    def after_values(_: nn.Module, args: object, output: Tensor) -> None:
+        batch, length, width = output.shape
+        heads = stream.encoder.heads
+        stream.values = output.view(batch, length, heads, width // heads).transpose(1, 2)
+
+    for module in attention_modules(stream.encoder.model):
+        restore.callback(module.dropout.register_forward_pre_hook(before_dropout).remove)
+        for name in VALUE_PROJECTIONS:
+            if isinstance(projection := getattr(module, name, None), nn.Linear):
+                restore.callback(projection.register_forward_hook(after_values).remove)
+                break
+
+
+# ------------------------------------------------------------------ what the chapters call
+
+
+BatchObserver = Callable[[Batch, int, Tensor, Tensor | None], None]
+"""``observer(batch, layer, probabilities, values)``: a chapter's accumulator, which keeps sums and never maps."""
+
+
+def sweep(encoder: Encoder, batches: Iterable[Batch], *observers: BatchObserver, edit: Editor | None = None) -> None:
+    """Run every batch through the encoder once and show each layer's attention to all observers.
+
+    When the batches are a :class:`helpers.engine.tokens.Batches` and every observer is :class:`helpers.engine.estimates.Additive`, the
+    inputs are cut into parts that are measured wherever :mod:`helpers.engine.shards` is told to, with the same numbers wherever
+    that is. With an editor, or with other observers, all happens in this process, batch after batch.
+
+    Args:
+        batches: usually a :class:`helpers.engine.tokens.Batches`; wrap it in ``tqdm`` for a progress bar.
+        observers: each called as ``observer(batch, layer, probabilities, values)``.
+        edit: an editor; observers then see the edited probabilities.
+    """
+    source = batches.iterable if isinstance(batches, tqdm) else batches
+    if edit is None and isinstance(source, Batches) and all(isinstance(o, Additive) for o in observers):
+        _sweep_in_parts(encoder, batches, source, observers)
+    else:
+        _show(encoder, batches, observers, edit)
+
+
+def _show(
+    encoder: Encoder, batches: Iterable[Batch], observers: Sequence[BatchObserver], edit: Editor | None
+) -> None:
+    for batch in batches:
+
+        def show(layer: int, probabilities: Tensor, values: Tensor | None, batch: Batch = batch) -> None:
+            for observer in observers:
+                observer(batch, layer, probabilities, values)
+
+        with torch.inference_mode(), tap(encoder, edit=edit), tap(encoder, observe=show):
+            encoder.model(**batch.inputs)
+
+
+def _sweep_in_parts(encoder: Encoder, bar: object, batches: Batches, observers: Sequence[Additive]) -> None:
+    size = shards.batches_per_shard()
+    total = -(-len(batches.inputs) // (batches.batch_size * size)) if isinstance(batches.inputs, Sized) else None
+    parts = ((s, [observer.part(s.numbers) for observer in observers]) for s in batches.shards(size))
+    named = getattr(bar, "desc", None) or f"{encoder.name}: attention"  # a disabled bar has no description
+    what = named.removesuffix(": ")
+    truncated = 0
+    for measured, cut, number in shards.each(encoder, _sweep_part, parts, what=what, total=total):
+        for observer, part in zip(observers, measured, strict=True):
+            observer.absorb(part)
+        truncated += cut
+        if isinstance(bar, tqdm):
+            bar.update(number)
+    batches.truncated = truncated
+    if isinstance(bar, tqdm):
+        bar.close()
+
+
+def _sweep_part(encoder: Encoder, part: tuple[Shard, list[Additive]]) -> tuple[list[Additive], int, int]:
+    """What a part's observers have seen, how many inputs were cut, how many batches there were."""
+    shard, observers = part
+    batches = shard.batches(encoder)
+    for observer in observers:
+        observer.attach(encoder)
+    _show(encoder, batches, observers, None)
+    return observers, batches.truncated, len(batches)
+
+
+def maps(encoder: Encoder, batch: Batch) -> Float[Tensor, "layer batch head query key"]:
+    """All attention maps of one small batch, for pictures and worked examples."""
+    seen: list[Tensor] = []
+    with torch.inference_mode(), tap(encoder, observe=lambda _, p, __: seen.append(p.cpu())):
+        encoder.model(**batch.inputs)
+    return torch.stack(seen)
+
+
+# ------------------------------------------------------------------ editors
+
+
+def zero(heads: Iterable[tuple[int, int]]) -> Editor:
+    """Editor that sets all weights of the named (layer, head) pairs, from 0, to zero."""
+    return _only(heads, torch.zeros_like)
+
+
+def uniform(heads: Iterable[tuple[int, int]], mask: Tensor) -> Editor:
+    """Editor that gives each of an input's n real tokens the weight 1/n in the named (layer, head) pairs, from 0.
+
+    Args:
+        mask: [batch, length], true at real tokens (special ones included), as ``batch.mask``.
+    """
+    weights = mask.float() / mask.float().sum(-1, keepdim=True)
+    return _only(heads, lambda p: weights[:, None].to(p.dtype).expand_as(p))
+
+
+def _only(heads: Iterable[tuple[int, int]], change: Callable[[Tensor], Tensor]) -> Editor:
+    chosen: dict[int, list[int]] = {}
+    for layer, head in heads:
+        chosen.setdefault(layer, []).append(head)
+
+    def edit(layer: int, probabilities: Tensor) -> Tensor:
+        if layer not in chosen:
+            return probabilities
+        edited = probabilities.clone()
+        for head in chosen[layer]:
+            edited[:, head] = change(probabilities[:, head])
+        return edited
+
+    return edit
+
+
+# ------------------------------------------------------------------ what follows the values
+
+OUTPUT_PROJECTION = re.compile(r"(^|.*\.)(attention|attn)\.(output\.dense|out_lin|dense|o|Wo)")
+
+
+def output_projections(encoder: Encoder) -> list[nn.Linear]:
+    """For each layer the linear map that the outputs of all heads go through.
+
+    With d numbers a head, columns ``h * d`` to ``(h + 1) * d`` of its weight (heads from 0) belong to head h.
+
+    Raises:
+        TapError: for a family in which it cannot be found.
+    """
+    named = encoder.model.named_modules()
+    found = [m for name, m in named if isinstance(m, nn.Linear) and OUTPUT_PROJECTION.fullmatch(name)]
+    if not found or encoder.layers % len(found):
+        raise TapError(
+            f"{encoder.name!r} ({type(encoder.model).__name__}): {len(found)} output maps of the attention were found "
+            f"for {encoder.layers} layers, so value vectors cannot be followed through them; this family needs its "
+            "name for that map in helpers.engine.attention.OUTPUT_PROJECTION."
+        )
+    return [found[layer * len(found) // encoder.layers] for layer in range(encoder.layers)]  # ALBERT's layers share

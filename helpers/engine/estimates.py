@@ -1,0 +1,229 @@
+"""Means with intervals, computed in one pass and in constant memory.
+
+A measurement over a corpus is a ratio of two sums, such as (attention to the previous token, summed over
+tokens) / (tokens). Its 95 % interval comes from a bootstrap over documents. Keeping the numbers of every
+document would cost memory that grows with the corpus, so each document is instead counted Poisson(1) times
+in each of R replicate sums while the data stream by: the Poisson bootstrap (Chamandy et al. 2012, the
+streaming form of Efron & Tibshirani 1993). The counts depend on the seed and the document's number only:
+neither the order nor the batch size nor the number of workers changes a result, and two models measured on
+the same documents have replicates that can be subtracted pairwise.
+"""
+
+import copy
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, ClassVar
+
+import numpy as np
+from jaxtyping import Float
+from numpy.typing import ArrayLike, NDArray
+
+REPLICATES = 500
+
+Numbers = NDArray[np.float64] | np.float64
+"""An array of any shape, down to a single number."""
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """A value and its 95 % interval, elementwise over arrays of any shape.
+
+    Attributes:
+        value, low, high: the estimate and the ends of its interval.
+        replicates: [replicate, ...] bootstrap replicates, for intervals of differences.
+    """
+
+    value: Numbers
+    low: Numbers
+    high: Numbers
+    replicates: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, value: Numbers, replicates: NDArray[np.float64]) -> "Estimate":
+        """The percentile interval of bootstrap replicates; those without data (NaN) are left out."""
+        percentile = np.nanpercentile if np.isnan(replicates).any() else np.percentile
+        with warnings.catch_warnings():  # where nothing was measured, NaN is the answer and needs no warning
+            warnings.simplefilter("ignore", RuntimeWarning)
+            low, high = percentile(replicates, (2.5, 97.5), axis=0)
+        return cls(value, low, high, replicates)
+
+    @classmethod
+    def from_record(cls, record: "Estimate | Mapping[str, ArrayLike]") -> "Estimate":
+        """An estimate as :mod:`helpers.record.results` keeps it (without replicates); an Estimate is returned as it is."""
+        if isinstance(record, Estimate):
+            return record
+        value, low, high = (np.asarray(record[key], np.float64) for key in ("value", "low", "high"))
+        return cls(value, low, high, np.empty((0, *value.shape)))
+
+    def __getitem__(self, where: object) -> "Estimate":
+        """The estimate of one cell or slice: ``estimate[layer, head]``."""
+        index = where if isinstance(where, tuple) else (where,)
+        return Estimate(self.value[index], self.low[index], self.high[index], self.replicates[:, *index])
+
+    def __sub__(self, other: "Estimate") -> "Estimate":
+        """Difference with a paired interval; both must come from the same documents and seed."""
+        return Estimate.of(self.value - other.value, self.replicates - other.replicates)
+
+    def __truediv__(self, other: "Estimate") -> "Estimate":
+        """Quotient with a paired interval; both must come from the same documents and seed."""
+        return Estimate.of(self.value / other.value, self.replicates / other.replicates)
+
+    def __format__(self, spec: str) -> str:
+        spec = spec or ".3f"
+        return f"{self.value:{spec}} [{self.low:{spec}}, {self.high:{spec}}]"
+
+
+def ratio(sums: Float[np.ndarray, "sentence 2"], *, replicates: int = REPLICATES, seed: int = 0) -> Estimate:
+    """Sum of the first column over sum of the second, with a bootstrap over the rows (sentences)."""
+    counts = np.random.default_rng(seed).poisson(1.0, (replicates, len(sums)))
+    drawn = counts @ sums
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return Estimate.of(np.float64(sums[:, 0].sum() / sums[:, 1].sum()), drawn[:, 0] / drawn[:, 1])
+
+
+class StreamingMean:
+    """Ratios of sums over documents, with a Poisson bootstrap over documents.
+
+    Args:
+        shape: shape of one measurement, usually (layer, head, statistic).
+        denominators: shape of the denominators, of the same length, with 1 where they do not differ, such
+            as (layer, 1, statistic); default: ``shape``.
+        replicates: bootstrap replicates kept (memory: 8 bytes for each number and replicate).
+        seed: of the bootstrap.
+    """
+
+    def __init__(
+        self,
+        shape: tuple[int, ...],
+        *,
+        denominators: tuple[int, ...] | None = None,
+        replicates: int = REPLICATES,
+        seed: int = 0,
+    ) -> None:
+        self.seed = seed
+        self.numerator = np.zeros((1 + replicates, *shape))  # row 0 counts every document once
+        self.denominator = np.zeros((1 + replicates, *(denominators or shape)))
+
+    def add(
+        self,
+        documents: Sequence[int],
+        numerators: NDArray[np.floating],
+        denominators: NDArray[np.floating],
+        at: tuple[int | slice, ...] = (),
+    ) -> None:
+        """Add the sums of a batch.
+
+        Args:
+            documents: number of the document that each row belongs to; the unit that is resampled.
+            numerators, denominators: [row, ...], each of its own shape, or of the part of it at ``at``.
+            at: the part of the measurement to add to, such as ``(layer,)``.
+        """
+        replicates = len(self.numerator) - 1
+        counts = np.stack([_counts(self.seed, d, replicates) for d in documents], axis=1)
+        self.numerator[:, *at] += np.tensordot(counts, np.asarray(numerators, np.float64), axes=1)
+        self.denominator[:, *at] += np.tensordot(counts, np.asarray(denominators, np.float64), axes=1)
+
+    def empty(self) -> "StreamingMean":
+        """One of the same shape and seed that has seen nothing."""
+        return StreamingMean(
+            self.numerator.shape[1:],
+            denominators=self.denominator.shape[1:],
+            replicates=len(self.numerator) - 1,
+            seed=self.seed,
+        )
+
+    def absorb(self, other: "StreamingMean") -> None:
+        """Add another's sums to these; see :meth:`merge`."""
+        self._check(other)
+        self.numerator += other.numerator
+        self.denominator += other.denominator
+
+    def _check(self, other: "StreamingMean") -> None:
+        if (self.numerator.shape, self.seed) != (other.numerator.shape, other.seed):
+            raise ValueError("Only measurements of the same shape, replicates and seed can be merged.")
+
+    def merge(self, other: "StreamingMean") -> "StreamingMean":
+        """The sums of both; they must have the same shape and seed and cover different data."""
+        self._check(other)
+        merged = self.empty()
+        merged.absorb(self)
+        merged.absorb(other)
+        return merged
+
+    def estimate(self) -> Estimate:
+        """Value and interval of every ratio; NaN where the denominator is 0."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            ratios = self.numerator / self.denominator
+        return Estimate.of(ratios[0], ratios[1:])
+
+
+@lru_cache(maxsize=512)
+def _counts(seed: int, document: int, replicates: int) -> NDArray[np.float64]:
+    """How often each replicate counts a document; first the 1 of the estimate itself."""
+    draws = np.random.default_rng([seed, document]).poisson(1.0, replicates)
+    return np.concatenate(([1.0], draws))
+
+
+class Additive:
+    """An accumulator whose work can be cut into parts: observers that inherit it are sharded by :func:`helpers.engine.attention.sweep`.
+
+    A part is measured by a copy (:meth:`part`) that starts at nothing, knows only its own inputs, and may travel to another
+    process; its sums are then added to the whole (:meth:`absorb`), part after part in the order of the inputs. Attributes
+    whose name begins with ``_`` live within a batch and do not travel; ``encoder`` does not either and is set again.
+
+    Class attributes:
+        ADDED: names of the attributes that add up: numbers, arrays, :class:`StreamingMean`, tuples and dicts of them.
+        PER_INPUT: names of sequences with one item for each input.
+    """
+
+    ADDED: ClassVar[tuple[str, ...]] = ()
+    PER_INPUT: ClassVar[tuple[str, ...]] = ()
+
+    def part(self, inputs: range) -> "Additive":
+        """An empty accumulator for some of the inputs, which keep their numbers."""
+        made = copy.copy(self)
+        for name in self.ADDED:
+            setattr(made, name, _empty(getattr(self, name)))
+        for name in self.PER_INPUT:
+            items = getattr(self, name)
+            setattr(made, name, {number: items[number] for number in inputs})
+        return made
+
+    def attach(self, encoder: Any) -> None:
+        """Called where a part begins, with the encoder of the process it is in."""
+        if "encoder" in vars(self):
+            self.encoder = encoder
+
+    def absorb(self, part: "Additive") -> None:
+        """Add what a part has seen."""
+        for name in self.ADDED:
+            setattr(self, name, _together(getattr(self, name), getattr(part, name)))
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = {name: value for name, value in vars(self).items() if not name.startswith("_")}
+        return state | {"encoder": None} if "encoder" in state else state
+
+
+def _empty(sums: Any) -> Any:
+    """The same shape of sums, at nothing."""
+    if isinstance(sums, StreamingMean):
+        return sums.empty()
+    if isinstance(sums, Mapping):
+        return {name: _empty(value) for name, value in sums.items()}
+    if isinstance(sums, tuple | list):
+        return type(sums)(map(_empty, sums))
+    return np.zeros_like(sums) if isinstance(sums, np.ndarray) else type(sums)()
+
+
+def _together(one: Any, other: Any) -> Any:
+    """Both sums added, in the place of the first where it has one."""
+    if isinstance(one, StreamingMean):
+        one.absorb(other)
+        return one
+    if isinstance(one, Mapping):
+        return {name: _together(value, other[name]) for name, value in one.items()}
+    if isinstance(one, tuple | list):
+        return type(one)(_together(a, b) for a, b in zip(one, other, strict=True))
+    return one + other

@@ -1,0 +1,434 @@
+"""Long measurements in parts: in this process, in several, or on a Dask cluster, with the same numbers each time.
+
+:func:`each` maps a function over parts and gives the results in the parts' order. Where it runs is not the
+chapter's business but the environment's (the command line sets it, see ``python -m helpers run --help``):
+
+``BOOK_WORKERS``
+    processes on this machine, through joblib.
+``BOOK_DASK``
+    address of a Dask scheduler; its workers, on any machine, do the work instead.
+``BOOK_SHARDS``
+    a folder in which every finished part is kept, so that a run that was killed goes on where it stopped.
+``BOOK_SHARD_BATCHES``
+    batches in a part of a corpus pass (default 24). Numbers depend on it only in their last bits.
+
+The parts are the same wherever they run, and their results are put together in the same order, so the numbers are the
+same bit for bit, as long as each process computes with as many threads and the same kind of processor.
+"""
+
+import hashlib
+import json
+import os
+import pickle
+import tempfile
+import threading
+import uuid
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import CancelledError
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Any
+
+import cloudpickle
+import joblib
+import torch
+
+from helpers import places
+from helpers.engine import encoders
+from helpers.engine.encoders import Encoder
+
+BATCHES = 24  # in a part of a corpus pass: some seconds of work on a processor
+PATIENCE = "20s"  # for a scheduler to answer
+DEATHS = 3  # workers that may die one after another, with nothing finished in between
+
+
+class ShardError(RuntimeError):
+    """The workers cannot do the work; the message says why and what to do next."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Where parts are measured, and where finished ones are kept.
+
+    Attributes:
+        workers: processes on this machine; 1 is the process itself.
+        dask: address of a scheduler, or None.
+        keep: folder for finished parts, or None.
+    """
+
+    workers: int = 1
+    dask: str | None = None
+    keep: Path | None = None
+
+    @classmethod
+    def of_environment(cls) -> "Plan":
+        """What ``BOOK_WORKERS``, ``BOOK_DASK`` and ``BOOK_SHARDS`` say; never more processes than cores.
+
+        Raises:
+            ShardError: when ``BOOK_WORKERS`` is no number from 1.
+        """
+        keep = os.environ.get("BOOK_SHARDS")
+        return cls(
+            min(_number("BOOK_WORKERS", 1), joblib.cpu_count()),
+            os.environ.get("BOOK_DASK") or None,
+            Path(keep) if keep else None,
+        )
+
+    @property
+    def threads(self) -> int:
+        """Threads of each process: more threads than cores slow each other down many times over."""
+        here = int(os.environ.get("OMP_NUM_THREADS") or joblib.cpu_count())
+        return max(1, here // self.workers)
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Compute with one thread: small products do not gain from more, and their sums must not depend on the number of cores."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def batches_per_shard() -> int:
+    """Batches in a part of a corpus pass."""
+    return _number("BOOK_SHARD_BATCHES", BATCHES)
+
+
+def _number(name: str, default: int) -> int:
+    given = os.environ.get(name) or str(default)
+    if not given.isdecimal() or int(given) < 1:
+        raise ShardError(f"{name}={given!r}: a whole number from 1 is needed.")
+    return int(given)
+
+
+def each(
+    encoder: Encoder,
+    function: Callable[..., Any],
+    parts: Iterable[Any],
+    *given: Any,
+    what: str = "parts",
+    total: int | None = None,
+    keep: Path | None = None,
+) -> Iterator[Any]:
+    """``function(encoder, part, *given)`` for each part, in the parts' order, wherever the environment says.
+
+    Args:
+        function: of a module, not a closure, so that another process can find it.
+        parts: read as they are needed; results are few and small enough that some may wait for their turn.
+        what: name of the measurement for messages and for the display of progress.
+        total: number of parts, if known.
+        keep: a folder for finished parts, if the environment names none.
+
+    Raises:
+        ShardError: when workers die again and again over the same parts, when the cluster cannot be reached, or when a
+            worker has other weights or another version of this package. Errors of the function itself come as they are.
+    """
+    plan = Plan.of_environment()
+    plan = replace(plan, keep=plan.keep or keep)
+    if plan == Plan():
+        yield from (function(encoder, part, *given) for part in parts)
+    else:
+        yield from _Job(encoder, function, parts, given, plan, _Progress(plan.keep, what, total)).results()
+
+
+@dataclass(eq=False)
+class _Job:
+    """One call of :func:`each` under a plan."""
+
+    encoder: Encoder
+    function: Callable[..., Any]
+    parts: Iterable[Any]
+    given: tuple
+    plan: Plan
+    progress: "_Progress"
+    unfinished: dict[int, Any] = field(default_factory=dict)  # handed out, no result yet
+    finished: dict[int, Any] = field(default_factory=dict)  # results, or the files they are in, until their turn
+    keys: dict[int, str] = field(default_factory=dict)
+    broken: BaseException | None = None  # what reading the parts has raised
+
+    def __post_init__(self) -> None:
+        self.parts = enumerate(self.parts)
+        self.state = state_of(self.encoder)
+        self.lock = threading.Lock()  # joblib reads parts in a thread of its own
+        self.common = joblib.hash((code_digest(), self.function.__module__, self.function.__qualname__, self.state,
+                                   torch.__version__, self.given), hash_name="sha1")  # fmt: skip
+
+    def results(self) -> Iterator[Any]:
+        turn = 0
+        for number, result in self.completed():
+            self.unfinished.pop(number, None)
+            self.finished[number] = self.kept(number, result)
+            while turn in self.finished:
+                yield self.taken(turn)
+                turn += 1
+        while turn in self.finished:  # kept by an earlier run, after the last that was measured now
+            yield self.taken(turn)
+            turn += 1
+        if self.broken is not None:
+            raise self.broken
+
+    def taken(self, number: int) -> Any:
+        """A finished part's result, out of memory or out of its file."""
+        found = self.finished.pop(number)
+        self.progress.step()
+        return joblib.load(found.path) if isinstance(found, _Kept) else found
+
+    def waiting(self) -> Iterator[tuple[int, Any]]:
+        """Parts to measure: those lost with a worker first, then the next that no earlier run has kept."""
+        yield from list(self.unfinished.items())
+        while self.broken is None:
+            with self.lock:
+                try:
+                    number, part = next(self.parts)
+                except StopIteration:
+                    return
+                except BaseException as error:  # raised again where the results are read, not in joblib's thread
+                    self.broken = error
+                    return
+                if self.plan.keep is not None:
+                    self.keys[number] = hashlib.sha256((self.common + joblib.hash(part, "sha1")).encode()).hexdigest()
+                    file = self.plan.keep / f"{self.keys[number]}.part"
+                    if file.exists():
+                        self.finished[number] = _Kept(file)
+                        continue
+                self.unfinished[number] = part
+            yield number, part
+
+    def kept(self, number: int, result: Any) -> Any:
+        """Keep a result in its file, whole or not at all."""
+        if self.plan.keep is None:
+            return result
+        file = self.plan.keep / f"{self.keys.pop(number)}.part"
+        with whole(file) as scratch:
+            joblib.dump(result, scratch, compress=1)
+        return _Kept(file)
+
+    def completed(self) -> Iterator[tuple[int, Any]]:
+        """Numbers and results as they come; what a dying worker takes with it is measured again."""
+        if self.plan.workers == 1 and self.plan.dask is None:
+            for number, part in self.waiting():
+                yield number, self.function(self.encoder, part, *self.given)
+            return
+        task = _Task(self.function, Portable.of(self.encoder, self.state), self.given, code_digest())
+        deaths = 0
+        while True:
+            try:
+                for number, result in self.on_cluster(task) if self.plan.dask else self.in_processes(task):
+                    deaths = 0
+                    yield number, result
+                return
+            except BrokenProcessPool as error:
+                deaths += 1
+                if deaths > DEATHS:
+                    raise ShardError(_died(self.progress.what, self.unfinished, str(error).split("\n")[0])) from None
+
+    def in_processes(self, task: "_Task") -> Iterator[tuple[int, Any]]:
+        pool = joblib.Parallel(
+            self.plan.workers, backend="loky", inner_max_num_threads=self.plan.threads, max_nbytes=None,
+            return_as="generator_unordered", batch_size=1, pre_dispatch="2*n_jobs",
+        )  # fmt: skip
+        yield from pool(joblib.delayed(task)(number, part) for number, part in self.waiting())
+
+    def on_cluster(self, task: "_Task") -> Iterator[tuple[int, Any]]:
+        """Dask's scheduler gives a dead worker's parts to another; one that kills several workers is an error."""
+        from distributed import Client, KilledWorker, as_completed
+
+        try:
+            client = Client(self.plan.dask, timeout=PATIENCE, set_as_default=False)
+        except (OSError, ValueError) as error:
+            raise ShardError(
+                f"There is no Dask scheduler at {self.plan.dask!r} ({type(error).__name__}). Start one with 'dask scheduler', "
+                "workers with 'dask worker ADDRESS', and give the address that the scheduler prints."
+            ) from None
+        with client:
+            source, flying, running = self.waiting(), {}, as_completed(loop=client.loop)
+
+            def fill() -> None:
+                most = 2 * max(4, sum(client.nthreads().values()))  # what waits lets an adaptive cluster grow
+                while len(flying) < most and (following := next(source, None)) is not None:
+                    name = f"{self.progress.what}-{following[0]}-{uuid.uuid4().hex}"
+                    future = client.submit(task, *following, key=name, pure=False)
+                    flying[future] = following[0]
+                    running.add(future)
+
+            fill()
+            for future in running:
+                number = flying.pop(future)
+                try:
+                    result = future.result()
+                except KilledWorker as error:
+                    raise ShardError(_died(self.progress.what, [number], str(error).split("\n")[0])) from None
+                except CancelledError as error:
+                    raise ShardError(
+                        f"The Dask scheduler at {self.plan.dask!r} went away ({error}). What is finished is kept; start a "
+                        "cluster and give the same command again."
+                    ) from None
+                yield result
+                fill()
+
+
+def _died(what: str, numbers: Iterable[int], why: str) -> str:
+    listed = ", ".join(str(n + 1) for n in sorted(numbers)[:8])
+    return (
+        f"{what}: workers died again and again over part {listed} ({why}). Most often the memory is too small: use fewer "
+        "workers, or smaller batches. What is finished is kept; the same command goes on from there."
+    )
+
+
+@dataclass(frozen=True)
+class _Kept:
+    path: Path
+
+
+@contextmanager
+def whole(file: Path) -> Iterator[Path]:
+    """A file to write beside ``file``, which becomes ``file`` in one step when all is written."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=file.parent, suffix=".tmp")
+    os.close(handle)
+    try:
+        yield Path(name)
+        with Path(name).open("rb") as written:
+            os.fsync(written.fileno())
+        Path(name).replace(file)
+    finally:
+        with suppress(FileNotFoundError):
+            Path(name).unlink()
+
+
+PROGRESS = "progress.json"
+
+
+@dataclass(eq=False)
+class _Progress:
+    """How far a measurement is, in a file beside its parts, for whoever displays it."""
+
+    folder: Path | None
+    what: str
+    total: int | None
+    done: int = 0
+
+    def step(self) -> None:
+        self.done += 1
+        if self.folder is not None:
+            with whole(self.folder / PROGRESS) as scratch:
+                scratch.write_text(json.dumps({"what": self.what, "done": self.done, "total": self.total}))
+
+
+# ---------------------------------------------------------------------------------------- in a worker
+
+
+@dataclass(frozen=True)
+class Portable:
+    """An encoder on its way to another process: how to load it there, or all of it where it cannot be loaded.
+
+    Attributes:
+        state: digest of weights, head and tokenizer, checked on arrival.
+        source: what :func:`helpers.engine.encoders.load` was given.
+        device: where it shall compute; ``auto`` if it was on this machine's best device.
+        pickled: the encoder itself, when loading does not give the same one, as after an edit of its weights.
+    """
+
+    state: str
+    source: tuple[str, str | None, int] | None
+    device: str
+    pickled: bytes | None
+
+    @classmethod
+    def of(cls, encoder: Encoder, state: str) -> "Portable":
+        device = "auto" if encoder.device == encoders.best_device() else str(encoder.device)
+        if encoder.source is not None and _loads_as(*encoder.source) == state:
+            return cls(state, encoder.source, device, None)
+        return cls(state, None, device, cloudpickle.dumps(encoder))
+
+    def encoder(self) -> Encoder:
+        """The encoder, kept in this process for the next part."""
+        if self.state in _ENCODERS:
+            _ENCODERS.move_to_end(self.state)
+            return _ENCODERS[self.state]
+        if self.pickled is not None:
+            sent: Encoder = pickle.loads(self.pickled)
+            device = encoders.best_device() if self.device == "auto" else torch.device(self.device)
+            found = replace(
+                sent, model=sent.model.to(device), head=None if sent.head is None else sent.head.to(device)
+            )
+        else:
+            name, task, seed = self.source  # type: ignore[misc]
+            found = encoders.load(name, task=task, seed=seed, device=self.device)
+            if state_of(found) != self.state:
+                raise ShardError(
+                    f"{name!r} has other weights on this worker than where the run was started. Give all machines the same "
+                    "files (BOOK_CACHE, BOOK_ADAPTERS)."
+                )
+        _ENCODERS[self.state] = found
+        while len(_ENCODERS) > 2:
+            _ENCODERS.popitem(last=False)
+        return found
+
+
+_ENCODERS: "OrderedDict[str, Encoder]" = OrderedDict()
+_ONE_AT_A_TIME = threading.Lock()  # a Dask worker may have several threads, but a model has one tap
+
+
+@dataclass(frozen=True)
+class _Task:
+    """What travels to a worker."""
+
+    function: Callable[..., Any]
+    model: Portable
+    given: tuple
+    code: str
+
+    def __call__(self, number: int, part: Any) -> tuple[int, Any]:
+        if self.code != code_digest():
+            raise ShardError(
+                "The worker has another version of the helpers package than the run: the same checkout must be installed on "
+                "all machines, and not be edited during a run. The same command goes on."
+            )
+        with _ONE_AT_A_TIME:
+            return number, self.function(self.model.encoder(), part, *self.given)
+
+
+# ---------------------------------------------------------------------------------------- what decides a result
+
+
+@cache
+def code_digest() -> str:
+    """Digest of the sources of this package."""
+    package = places.ROOT / "helpers"
+    total = hashlib.sha256()
+    for file in sorted(package.rglob("*.py")):
+        total.update(file.relative_to(package).as_posix().encode())
+        total.update(file.read_bytes())
+    return total.hexdigest()
+
+
+def state_of(encoder: Encoder) -> str:
+    """Digest of all that decides what an encoder computes: weights, head, configuration, tokenizer."""
+    total = hashlib.sha256(type(encoder.model).__name__.encode())
+    passing = ("_name_or_path", "transformers_version", "dtype", "torch_dtype")
+    config = {k: v for k, v in encoder.model.config.to_dict().items() if k not in passing}
+    vocabulary = json.loads(encoder.tokenizer.backend_tokenizer.to_str())
+    for passing in ("truncation", "padding"):  # of the last call
+        vocabulary.pop(passing, None)
+    total.update(json.dumps([config, vocabulary, encoder.max_length], sort_keys=True, default=str).encode())
+    for module in filter(None, (encoder.model, encoder.head)):
+        for name, tensor in sorted(module.state_dict().items()):
+            total.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
+            total.update(memoryview(tensor.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy()))
+    if encoder.head is not None:
+        total.update(f"{type(encoder.head).__name__} {encoder.task} {encoder.head.labels}".encode())
+    return total.hexdigest()
+
+
+@lru_cache(maxsize=4)
+def _loads_as(name: str, task: str | None, seed: int) -> str:
+    """The state of what loading gives."""
+    return state_of(encoders.load(name, task=task, seed=seed, device="cpu"))

@@ -1,0 +1,390 @@
+"""From text to batches: which token is what, which tokens make a word, where sentences begin.
+
+An input is a text (``str``), a text already split into words (``list`` of ``str``), or a pair of either
+(``tuple`` of two), which becomes ``[CLS] first [SEP] second [SEP]``.
+"""
+
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from itertools import islice
+from typing import Any, Literal, TypeVar
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int
+from tokenizers import Encoding
+from torch import Tensor
+
+from helpers.corpora.readers import sentences
+from helpers.engine.encoders import Encoder
+
+Text = str | list[str]
+Input = Text | tuple[Text, Text]
+WINDOW = 6  # batches that are sorted by length together: enough to save most padding, little to hold
+
+
+class TooLong(ValueError):
+    """An input has more tokens than the model, or the caller, allows."""
+
+
+class NoWords(ValueError):
+    """An input that cannot be encoded: empty, or with an empty word."""
+
+
+T = TypeVar("T")
+
+
+class OfTensors:
+    """A dataclass with tensors that can move to another device or process.
+
+    Tensors are pickled as arrays: then equal ones have equal pickles, by which finished parts of a measurement are found
+    again (:mod:`helpers.engine.shards`), and what was on one device can be read on a machine without it.
+    """
+
+    def to(self: T, device: torch.device | str) -> T:
+        """A copy with its tensors on another device."""
+        given = {f.name: getattr(self, f.name) for f in fields(self)}
+        return replace(self, **{k: v.to(device) for k, v in given.items() if isinstance(v, Tensor | OfTensors)})
+
+    def __getstate__(self) -> dict[str, Any]:
+        given = {f.name: getattr(self, f.name) for f in fields(self)}
+        return {k: v.detach().cpu().numpy() if isinstance(v, Tensor) else v for k, v in given.items()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update({k: torch.from_numpy(v) if isinstance(v, np.ndarray) else v for k, v in state.items()})
+
+
+@dataclass(frozen=True, eq=False)
+class Batch(OfTensors):
+    """Encoded inputs, padded to one length, and what each of their tokens is.
+
+    All tensors are [batch, length] and on the encoder's device. "Real" tokens are those that are not
+    padding; special tokens are real.
+
+    Attributes:
+        ids, mask, types: the model's input ids, attention mask (true: real) and token types (None for
+            families without them).
+        special, cls, sep: true at special tokens; at the one in the role of ``[CLS]``; of ``[SEP]``.
+        punctuation: true at tokens made of punctuation or symbols only.
+        stop: true at full stops and commas, the papers' "punctuation" column.
+        text: 0 or 1, which text of the input the token is from; -1 at special tokens and padding.
+        unit: index of the token's word, counted through both texts and *including* each special token
+            as a unit of its own, so that word-level rows still sum to 1; -1 at padding.
+        sentence: index of the token's sentence through both texts; -1 at special tokens and padding.
+        index: for each row, which of the caller's inputs it is (from 0).
+        tokens: the token strings, without padding.
+        words: the surface form of each unit; special tokens under their own name.
+    """
+
+    ids: Int[Tensor, "batch length"]
+    mask: Bool[Tensor, "batch length"]
+    types: Int[Tensor, "batch length"] | None
+    special: Bool[Tensor, "batch length"]
+    cls: Bool[Tensor, "batch length"]
+    sep: Bool[Tensor, "batch length"]
+    punctuation: Bool[Tensor, "batch length"]
+    stop: Bool[Tensor, "batch length"]
+    text: Int[Tensor, "batch length"]
+    unit: Int[Tensor, "batch length"]
+    sentence: Int[Tensor, "batch length"]
+    index: tuple[int, ...]
+    tokens: tuple[tuple[str, ...], ...]
+    words: tuple[tuple[str, ...], ...]
+
+    @cached_property
+    def inputs(self) -> dict[str, Tensor]:
+        """Keyword arguments for the model."""
+        inputs = {"input_ids": self.ids, "attention_mask": self.mask.long()}
+        return inputs if self.types is None else inputs | {"token_type_ids": self.types}
+
+    @cached_property
+    def lengths(self) -> Int[Tensor, "batch"]:
+        """Number of real tokens in each row."""
+        return self.mask.sum(-1)
+
+    @cached_property
+    def is_word(self) -> Bool[Tensor, "batch unit"]:
+        """[batch, unit]: true for words, false for special tokens and for units that pad the batch."""
+        words = torch.zeros(len(self.index), max(map(len, self.words)), dtype=torch.bool, device=self.ids.device)
+        rows, columns = (self.mask & ~self.special).nonzero(as_tuple=True)
+        words[rows, self.unit[rows, columns]] = True
+        return words
+
+
+class Batches:
+    """An iterable of :class:`Batch`, inputs of like length together, made as they are needed.
+
+    Inputs are read a window at a time, so memory does not depend on their number; rows keep the caller's
+    numbering in ``Batch.index``. Results that are sums over inputs do not depend on ``batch_size``.
+
+    Args:
+        inputs: any iterable of :data:`Input`; see the module's description.
+        batch_size: rows in a batch.
+        max_length: most tokens an input may have, special ones included (default: the model's limit).
+        overlong: ``"refuse"`` raises :class:`TooLong` at the first longer input; ``"truncate"`` cuts it,
+            a pair from its longer side first, and counts it in ``truncated``.
+        first: number of the first input, when the inputs are a part of many (:meth:`shards`).
+
+    Attributes:
+        truncated: how many inputs of the current pass have been cut so far.
+    """
+
+    def __init__(
+        self,
+        encoder: Encoder,
+        inputs: Iterable,
+        *,
+        batch_size: int = 16,
+        max_length: int | None = None,
+        overlong: str = "refuse",
+        first: int = 0,
+    ) -> None:
+        if overlong not in ("refuse", "truncate"):
+            raise ValueError(f"overlong={overlong!r}: say 'refuse' or 'truncate'.")
+        if batch_size < 1:
+            raise ValueError(f"batch_size={batch_size}: a batch has at least one row.")
+        if max_length is not None and not 4 <= max_length <= encoder.max_length:
+            raise ValueError(f"max_length={max_length}: {encoder.name!r} takes 4 to {encoder.max_length} tokens.")
+        self.encoder = encoder
+        self.inputs = inputs
+        self.batch_size = batch_size
+        self.max_length = max_length or encoder.max_length
+        self.overlong = overlong
+        self.first = first
+        self.truncated = 0
+
+    def __iter__(self) -> Iterator[Batch]:
+        self.truncated = 0
+        source = enumerate(self.inputs, self.first)
+        while window := list(islice(source, self.batch_size * WINDOW)):
+            rows = [self._encode(number, given) for number, given in window]
+            rows.sort(key=lambda row: len(row.encoding.ids), reverse=True)
+            for start in range(0, len(rows), self.batch_size):
+                yield _collate(self.encoder, rows[start : start + self.batch_size])
+
+    def __len__(self) -> int:
+        """Number of batches, when the inputs have a length."""
+        return -(-len(self.inputs) // self.batch_size)  # type: ignore[arg-type]
+
+    def shards(self, batches: int) -> "Iterator[Shard]":
+        """The inputs in parts of so many batches (rounded up to whole windows); all parts together make the same batches.
+
+        Parts are made as they are needed and know nothing of the encoder, so that they can travel.
+        """
+        size = self.batch_size * WINDOW * -(-batches // WINDOW)
+        source, first = iter(self.inputs), self.first
+        while inputs := list(islice(source, size)):
+            yield Shard(first, inputs, self.batch_size, self.max_length, self.overlong)
+            first += len(inputs)
+
+    def _encode(self, number: int, given: object) -> "_Row":
+        sides = [_Side.of(text, number) for text in (given if isinstance(given, tuple) else (given,))]
+        if len(sides) > 2:
+            raise NoWords(f"Input {number} is a tuple of {len(sides)} texts; a pair has two.")
+        call = {"add_special_tokens": True, "return_offsets_mapping": True, "padding": False}
+        texts = [side.text for side in sides]
+        encoding = self.encoder.tokenizer(*texts, truncation=False, verbose=False, **call).encodings[0]
+        if len(encoding.ids) > self.max_length:
+            if self.overlong == "refuse":
+                raise TooLong(
+                    f"Input {number} has {len(encoding.ids)} tokens; at most {self.max_length} are allowed. "
+                    "Pass overlong='truncate' to cut it (cuts are counted), or split it."
+                )
+            cut = {"truncation": "longest_first", "max_length": self.max_length}
+            encoding = self.encoder.tokenizer(*texts, **cut, **call).encodings[0]
+            self.truncated += 1
+        return _Row(number, sides, encoding)
+
+
+@dataclass(frozen=True, eq=False)
+class Shard:
+    """Some consecutive inputs of a :class:`Batches`, with its settings.
+
+    Attributes:
+        first: number of the first of them.
+    """
+
+    first: int
+    inputs: list
+    batch_size: int
+    max_length: int
+    overlong: str
+
+    @property
+    def numbers(self) -> range:
+        """Numbers of the inputs."""
+        return range(self.first, self.first + len(self.inputs))
+
+    def batches(self, encoder: Encoder) -> Batches:
+        """The inputs in batches."""
+        settings = {"batch_size": self.batch_size, "max_length": self.max_length, "overlong": self.overlong}
+        return Batches(encoder, self.inputs, first=self.first, **settings)  # type: ignore[arg-type]
+
+
+def encode(encoder: Encoder, inputs: Sequence, **options: object) -> Batch:
+    """All inputs as one batch, in the order given. Options as in :class:`Batches`."""
+    if not inputs:
+        raise NoWords("There is nothing to encode: the list of inputs is empty.")
+    batches = Batches(encoder, inputs, batch_size=len(inputs), **options)  # type: ignore[arg-type]
+    return _collate(encoder, [batches._encode(n, given) for n, given in enumerate(inputs)])
+
+
+# ---------------------------------------------------------------------------------------- words
+
+
+def to_words(
+    probabilities: Float[Tensor, "batch head query key"],
+    batch: Batch,
+    *,
+    source: Literal["mean", "first", "sum"] = "mean",
+    target: Literal["sum", "first", "mean"] = "sum",
+) -> Float[Tensor, "batch head unit unit"]:
+    """Token-to-token attention as word-to-word attention.
+
+    The defaults are those of Clark et al. 2019, section 4.1: attention *to* a split word is the sum over
+    its pieces, attention *from* it their mean, and each row still sums to 1. Special tokens are units of
+    their own (``batch.is_word`` tells them apart). Rows and columns that pad the batch are 0.
+
+    Args:
+        source: how the rows of a word's pieces are combined.
+        target: how the columns of a word's pieces are combined.
+    """
+    rows = _pooling(batch, source).to(probabilities.dtype)
+    columns = _pooling(batch, target).to(probabilities.dtype)
+    size, heads, length, _ = probabilities.shape
+    # Two large products instead of one small product for each head: five times faster than broadcasting
+    words = probabilities.reshape(size, heads * length, length) @ columns.transpose(-2, -1)
+    words = words.view(size, heads, length, -1).transpose(1, 2).reshape(size, length, -1)
+    return (rows @ words).view(size, rows.shape[1], heads, -1).transpose(1, 2)
+
+
+def word_states(
+    states: Float[Tensor, "batch length dimension"], batch: Batch
+) -> Float[Tensor, "batch unit dimension"]:
+    """Hidden states of words: the mean over a word's pieces; special tokens are units of their own."""
+    return _pooling(batch, "mean").to(states.dtype) @ states
+
+
+def fits(encoder: Encoder, words: Sequence[str]) -> bool:
+    """Whether a sentence of words, with its special tokens, is no longer than the model allows."""
+    return len(encoder.tokenizer(" ".join(words), verbose=False)["input_ids"]) <= encoder.max_length
+
+
+def _pooling(batch: Batch, how: str) -> Float[Tensor, "batch unit length"]:
+    units = torch.arange(max(map(len, batch.words)), device=batch.unit.device)
+    member = (batch.unit[:, None, :] == units[None, :, None]).float()
+    if how == "sum":
+        return member
+    if how == "mean":
+        return member / member.sum(-1, keepdim=True).clamp_min(1)
+    if how == "first":
+        return member * (member.cumsum(-1) == 1)
+    raise ValueError(f"{how!r}: say 'first', 'mean' or 'sum'.")
+
+
+# ---------------------------------------------------------------------------------------- inside
+
+
+@dataclass(frozen=True)
+class _Side:
+    """One text of an input: its characters, and where its given words and its sentences lie in them."""
+
+    text: str
+    words: list[tuple[int, int]] | None
+    sentences: list[tuple[int, int]]
+
+    @classmethod
+    def of(cls, given: object, number: int) -> "_Side":
+        if isinstance(given, str):
+            if not given.strip():
+                raise NoWords(f"Input {number} is empty.")
+            return cls(given, None, sentences(given))
+        if not given or any(not word.strip() for word in given):
+            raise NoWords(f"Input {number} has no words, or an empty one: {given[:8]!r}.")
+        spans, start = [], 0
+        for word in given:
+            spans.append((start, start + len(word)))
+            start += len(word) + 1
+        text = " ".join(given)
+        return cls(text, spans, [(0, len(text))])
+
+
+@dataclass(frozen=True)
+class _Row:
+    number: int
+    sides: list[_Side]
+    encoding: Encoding
+    marks: dict[str, list[int]] = field(init=False)
+    words: tuple[str, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        text, unit, sentence, words, stop, punctuation = [], [], [], [], [], []
+        last = None
+        first_sentence = [0, len(self.sides[0].sentences)]
+        encoding = self.encoding
+        for position, (side, (start, end)) in enumerate(zip(encoding.sequence_ids, encoding.offsets, strict=True)):
+            if side is None:
+                key, surface, piece = ("special", position), encoding.tokens[position], ""
+                sentence.append(-1)
+            else:
+                given = self.sides[side]
+                piece = given.text[start:end].strip()
+                # The last character decides: some tokenizers count the space before a word as its own
+                spot = max(end - 1, start)
+                if given.words is None:
+                    key = (side, encoding.word_ids[position])
+                    surface = piece
+                else:
+                    key = (side, _span_of(spot, given.words))
+                    surface = given.text[slice(*given.words[key[1]])]
+                sentence.append(first_sentence[side] + _span_of(spot, given.sentences))
+            if key != last:
+                words.append(surface)
+            elif side is not None and self.sides[side].words is None:
+                words[-1] += piece
+            last = key
+            unit.append(len(words) - 1)
+            text.append(-1 if side is None else side)
+            stop.append(piece in (".", ","))
+            punctuation.append(bool(piece) and all(unicodedata.category(c)[0] in "PS" for c in piece))
+        marks = {"text": text, "unit": unit, "sentence": sentence, "stop": stop, "punctuation": punctuation}
+        object.__setattr__(self, "marks", marks)
+        object.__setattr__(self, "words", tuple(words))
+
+
+def _span_of(spot: int, spans: list[tuple[int, int]]) -> int:
+    for number, (_, end) in enumerate(spans):
+        if spot < end:
+            return number
+    return len(spans) - 1
+
+
+def _collate(encoder: Encoder, rows: Sequence[_Row]) -> Batch:
+    length = max(len(row.encoding.ids) for row in rows)
+
+    def pad(lists: Iterable[Sequence[int]], fill: int, dtype: torch.dtype = torch.long) -> Tensor:
+        padded = [[*values, *[fill] * (length - len(values))] for values in lists]
+        return torch.tensor(padded, dtype=dtype, device=encoder.device)
+
+    ids = pad((r.encoding.ids for r in rows), encoder.special.pad_id)
+    mask = pad(([1] * len(r.encoding.ids) for r in rows), 0, torch.bool)
+    special = pad((r.encoding.special_tokens_mask for r in rows), 0, torch.bool)
+    uses_types = "token_type_ids" in encoder.tokenizer.model_input_names
+    return Batch(
+        ids=ids,
+        mask=mask,
+        types=pad((r.encoding.type_ids for r in rows), 0) if uses_types else None,
+        special=special,
+        cls=special & (ids == encoder.special.cls_id),
+        sep=special & (ids == encoder.special.sep_id),
+        punctuation=pad((r.marks["punctuation"] for r in rows), 0, torch.bool),
+        stop=pad((r.marks["stop"] for r in rows), 0, torch.bool),
+        text=pad((r.marks["text"] for r in rows), -1),
+        unit=pad((r.marks["unit"] for r in rows), -1),
+        sentence=pad((r.marks["sentence"] for r in rows), -1),
+        index=tuple(r.number for r in rows),
+        tokens=tuple(tuple(r.encoding.tokens) for r in rows),
+        words=tuple(r.words for r in rows),
+    )

@@ -1,0 +1,1 @@
+"""Numbers with provenance; the papers beside them."""

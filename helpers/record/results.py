@@ -1,0 +1,239 @@
+"""Recording numbers with their provenance, reading them back, and the papers' numbers beside them."""
+
+import json
+import math
+import os
+import platform
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from functools import lru_cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+
+import helpers
+from helpers import places
+from helpers.corpora.readers import Corpus
+from helpers.engine.encoders import Encoder
+from helpers.engine.estimates import Estimate
+
+DIGITS = 6  # decimals kept: float32 models do not carry more
+VERSIONS = ("torch", "transformers", "numpy", "scikit-learn")
+
+
+class ResultError(ValueError):
+    """A result cannot be recorded, or has not been recorded."""
+
+
+def path(chapter: str, *, model: str, profile: str, root: Path | None = None) -> Path:
+    """Where a chapter's numbers lie: ``<results>/<profile>/<model>/<chapter>.json``."""
+    return (root or places.results()) / profile / model.replace("/", "--") / f"{chapter}.json"
+
+
+def record(
+    chapter: str,
+    values: Mapping[str, Any],
+    *,
+    encoder: Encoder,
+    corpus: Corpus | None,
+    profile: str,
+    parameters: Mapping[str, Any],
+) -> Path:
+    """Write a chapter's numbers and where they come from; nothing half-written is ever left behind.
+
+    A file that would differ only in its date is left alone, so that a repeated run changes nothing.
+
+    Args:
+        chapter: name of the chapter's module, such as ``surface_patterns``.
+        values: numbers, strings, arrays, :class:`Estimate` objects, nested in dicts and lists.
+
+    Raises:
+        ResultError: for NaN, infinity, or a type that JSON cannot hold; the message names the place.
+    """
+    content = {
+        "chapter": chapter,
+        "provenance": {
+            "model": {"name": encoder.name, "class": type(encoder.model).__name__, "sha256": encoder.sha256},
+            "head": None if encoder.head is None else {"task": encoder.task, "sha256": encoder.head.sha256},
+            "corpus": None if corpus is None else {"name": corpus.name, "sha256": corpus.sha256},
+            "profile": profile,
+            "parameters": _plain(dict(parameters), "parameters"),
+            "device": encoder.device.type,
+            "versions": {"book": helpers.__version__, "python": platform.python_version()}
+            | {name: version(name) for name in VERSIONS},
+            "date": datetime.now(UTC).date().isoformat(),
+        },
+        "values": _plain(values, "values"),
+    }
+    file = path(chapter, model=encoder.name, profile=profile)
+    if file.exists() and _without_date(json.loads(file.read_text("utf-8"))) == _without_date(content):
+        return file
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile("w", dir=file.parent, suffix=".tmp", delete=False, encoding="utf-8") as scratch:
+        scratch.write(_as_json(content) + "\n")
+        scratch.flush()
+        os.fsync(scratch.fileno())
+    Path(scratch.name).chmod(0o644)
+    Path(scratch.name).replace(file)
+    return file
+
+
+def recorded(chapter: str, *, model: str = "minilm", profile: str = "book") -> dict[str, Any]:
+    """Numbers recorded by an earlier run: ``{"chapter", "provenance", "values"}``.
+
+    This run's own results come first (``BOOK_RESULTS``), then those that travel with the book.
+
+    Raises:
+        ResultError: if there are none; the message lists what there is.
+    """
+    roots = [places.results(), places.book_data() / "results"]
+    for root in roots:
+        file = path(chapter, model=model, profile=profile, root=root)
+        if file.exists():
+            return json.loads(file.read_text("utf-8"))
+    known = sorted({str(f.relative_to(r).with_suffix("")) for r in roots for f in r.rglob(f"{chapter}.json")})
+    raise ResultError(
+        f"Nothing is recorded for {chapter!r} with model {model!r} and profile {profile!r}. "
+        f"Recorded: {', '.join(known) or 'nothing'}. Run: python -m helpers run {chapter} --model {model} --profile {profile}"
+    )
+
+
+def runs(chapter: str, *, profile: str) -> dict[str, dict[str, Any]]:
+    """Every recorded run of a chapter with a profile: model -> what :func:`recorded` gives, by name."""
+    roots = [places.results(), places.book_data() / "results"]
+    found = {
+        file.parent.name.replace("--", "/") for root in roots for file in (root / profile).glob(f"*/{chapter}.json")
+    }
+    return {model: recorded(chapter, model=model, profile=profile) for model in sorted(found)}
+
+
+def _plain(value: Any, where: str) -> Any:
+    """The same value in JSON's own types."""
+    if isinstance(value, Estimate):
+        return {key: _plain(getattr(value, key), f"{where}.{key}") for key in ("value", "low", "high")}
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item, f"{where}.{key}") for key, item in value.items()}
+    if isinstance(value, np.ndarray):
+        return _plain(value.tolist(), where)
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [_plain(item, f"{where}[{n}]") for n, item in enumerate(value)]
+    if value is None or isinstance(value, str | bool | int):
+        return value
+    if isinstance(value, float | np.floating):
+        if not math.isfinite(value):
+            raise ResultError(f"{where} is {value}; only finite numbers are recorded.")
+        return round(float(value), DIGITS)
+    if isinstance(value, np.integer):
+        return int(value)
+    raise ResultError(f"{where} is of type {type(value).__name__}, which cannot be recorded.")
+
+
+def _as_json(content: Any) -> str:
+    """Indented JSON with each innermost list on one line: short diffs, small files."""
+
+    def write(value: Any, indent: int) -> str:
+        if isinstance(value, dict):
+            pad = " " * (indent + 1)
+            items = (f"{pad}{json.dumps(k)}: {write(v, indent + 1)}" for k, v in value.items())
+            return "{\n" + ",\n".join(items) + "\n" + " " * indent + "}" if value else "{}"
+        if isinstance(value, list) and any(isinstance(item, list | dict) for item in value):
+            pad = " " * (indent + 1)
+            return "[\n" + ",\n".join(pad + write(v, indent + 1) for v in value) + "\n" + " " * indent + "]"
+        return json.dumps(value, ensure_ascii=False)
+
+    return write(content, 0)
+
+
+def _without_date(content: dict[str, Any]) -> dict[str, Any]:
+    provenance = {k: v for k, v in content["provenance"].items() if k != "date"}
+    return content | {"provenance": provenance}
+
+
+# ---------------------------------------------------------------------------------------- the papers
+
+
+@lru_cache(maxsize=1)
+def _papers() -> dict[str, Any]:
+    return yaml.safe_load((places.book_data() / "papers.yml").read_text("utf-8"))
+
+
+def paper(key: str, claim: str) -> dict[str, Any]:
+    """What a paper reports, from ``data/papers.yml``: value or rows, unit, model, where.
+
+    Raises:
+        ResultError: for an unknown paper or claim; the message lists those there are.
+    """
+    papers = _papers()
+    if key not in papers:
+        raise ResultError(f"No paper {key!r} in data/papers.yml; there are {', '.join(papers)}.")
+    claims = papers[key]["claims"]
+    if claim not in claims:
+        raise ResultError(f"No claim {claim!r} of {key} in data/papers.yml; there are {', '.join(claims)}.")
+    return claims[claim]
+
+
+BOUNDS = {"lower": "over ", "upper": "at most ", "approx": "about "}
+
+
+def paper_text(claim: Mapping[str, Any]) -> str:
+    """A claim of ``data/papers.yml`` as a table cell: value and unit, or the paper's words, and where it stands."""
+    if "words" in claim:
+        return f"{claim['words']} ({claim['where']})"
+    value = claim["value"]
+    if isinstance(value, Mapping):
+        shown = ", ".join(f"{key}: {item}" for key, item in value.items())
+    else:
+        shown = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+    unit = {"%": " %"}.get(claim.get("unit"), "")
+    return f"{BOUNDS.get(claim.get('bound'), '')}{shown}{unit} ({claim['where']})"
+
+
+def beside_paper(key: str, columns: Mapping[str, Mapping[str, tuple[str, str]]]) -> "Table":
+    """A paper's claims in one column, ours in the others.
+
+    Args:
+        key: the paper, as in ``data/papers.yml``.
+        columns: heading -> claim -> (what is compared, our value); made by a chapter's ``beside_paper``.
+    """
+    first = next(iter(columns.values()))
+    models = {paper(key, claim)["model"] for claim in first}
+    rows = [
+        [label, paper_text(paper(key, claim)), *(column[claim][1] for column in columns.values())]
+        for claim, (label, _) in first.items()
+    ]
+    return Table(["", f"{key[:-4].capitalize()} et al. {key[-4:]}: {', '.join(sorted(models))}", *columns], rows)
+
+
+# ---------------------------------------------------------------------------------------- tables
+
+
+class Table:
+    """A table that shows itself as Markdown in a notebook and in the book.
+
+    Args:
+        columns: headings.
+        rows: one sequence of cells each.
+        digits: decimals of floats and estimates (an estimate is shown with its interval).
+    """
+
+    def __init__(self, columns: Sequence[str], rows: Iterable[Sequence[object]], *, digits: int = 3) -> None:
+        self.columns = list(columns)
+        self.rows = [[_cell(cell, digits) for cell in row] for row in rows]
+        for row in self.rows:
+            if len(row) != len(self.columns):
+                raise ResultError(f"The row {row} has {len(row)} cells for {len(self.columns)} columns.")
+
+    def _repr_markdown_(self) -> str:
+        lines = [self.columns, ["---"] * len(self.columns), *self.rows]
+        return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
+
+    def __repr__(self) -> str:
+        return self._repr_markdown_()
+
+
+def _cell(value: object, digits: int) -> str:
+    return f"{value:.{digits}f}" if isinstance(value, float | np.floating | Estimate) else str(value)

@@ -1,0 +1,1 @@
+"""Executing, reporting, timing, training."""

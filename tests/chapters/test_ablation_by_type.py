@@ -1,0 +1,551 @@
+"""Chapter 10: editors against slow loops, the paper's rows, scores, controls, and what the chapter says."""
+
+import dataclasses
+
+import joblib
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from helpers.chapters.ablation_by_type import measures as ablate
+from helpers.chapters.ablation_by_type.measures import ACTIONS, ROWS, TABLE2, TABLE3, TYPES, Ablation
+from helpers.chapters.distance_features import measures as distance_features
+from helpers.corpora.readers import Answer
+from helpers.engine import adapters, attention, tasks, tokens
+from helpers.engine.encoders import EncoderError
+from helpers.engine.estimates import Estimate
+from helpers.engine.tasks import Example
+from helpers.record import results
+
+CONTEXTS = (
+    "The keeper lit the lamp. Then she went to bed. Nobody saw the ship, which had no light.",
+    "Otters eat urchins. They crack them on stones.",
+    "One sentence only here",
+)
+
+
+def question(number, text, context, answer, document):
+    return Example("qa", str(number), document, (text, context), answers=(Answer(answer, context.index(answer)),))
+
+
+QUESTIONS = [
+    question(0, "What did the keeper light?", CONTEXTS[0], "the lamp", 0),
+    question(1, "What had no light?", CONTEXTS[0], "the ship", 0),
+    question(2, "Who eats urchins? And why?", CONTEXTS[1], "Otters", 1),
+    question(3, "What is here?", CONTEXTS[2], "One sentence only", 2),
+]
+
+
+@pytest.fixture
+def answerer(small_encoder):
+    """Factory: a tiny encoder with an untrained head for questions."""
+
+    def make(family="bert", **changes):
+        encoder = small_encoder(family, **changes)
+        torch.manual_seed(1)
+        head = adapters.new_head(encoder.model, "qa").eval().requires_grad_(False)
+        head.out.weight.mul_(20)
+        return dataclasses.replace(encoder, head=head)
+
+    return make
+
+
+def batch_of(encoder, examples=QUESTIONS):
+    return tokens.encode(encoder, [e.texts for e in examples])
+
+
+def weights(batch, heads=4, seed=0):
+    """Random attention that gives nothing to padding."""
+    size, length = batch.mask.shape
+    scores = torch.randn(size, heads, length, length, generator=torch.Generator().manual_seed(seed))
+    return scores.masked_fill(~batch.mask[:, None, None], -torch.inf).softmax(-1)
+
+
+NAMES = np.array(
+    [["dense", "diagonal", "dense_vertical", "vertical"], ["dense"] * 4, ["vertical", "dense", "diagonal", "dense"]]
+)
+
+
+# ------------------------------------------------------------------ the tables' rows
+
+
+def test_the_rows_are_the_papers():
+    done = {"pruned": "prune", "1/L": "substitute", "intra": "no_intra", "inter": "no_inter"}
+    first, *table2 = results.paper("guan2020", "table2")["rows"]
+    assert first["id"] == int(ablate.BASE) and {first[name] for name in TYPES} == {"kept"}
+    for row, ours in zip(table2, TABLE2, strict=True):
+        theirs = {name: done[row[name]] for name in TYPES if row[name] != "kept"}
+        assert (row["id"], row["group"], theirs) == (ours.id, ours.part, ours.actions)
+    for row, ours in zip(results.paper("guan2020", "table3")["rows"], TABLE3, strict=True):
+        theirs = {name: done[what] for name, what in row["removed"].items()}
+        assert (row["id"], row["part"].replace("all but dense_vertical", "all but dense_vertical"), theirs) == (
+            ours.id,
+            ours.part,
+            ours.actions,
+        )
+    assert list(ROWS) == list(range(2, 20)) and TYPES == distance_features.TYPES
+
+
+def test_labels_say_what_is_done():
+    assert ROWS[3].label == "diagonal: pruned" and ROWS[10].label == "dense & vertical: 1/n"
+    assert ROWS[7].label == "dense & vertical, vertical: pruned" and ROWS[17].label == "all but diagonal: no inter"
+    assert len({row.label for row in ROWS.values()}) == 18
+    assert (ROWS[7].shade, ROWS[12].shade, ROWS[17].shade) == ("dense_vertical", "diagonal", "diagonal")
+
+
+# ------------------------------------------------------------------ the editors
+
+
+def one_weight(batch, row, head, i, j, p, plan):
+    """What becomes of one weight, in words: before any renormalising."""
+    action = plan.actions[0, head]
+    names = batch.tokens[row]
+    if action == "keep":
+        return float(p[row, head, i, j])
+    if action == "prune":
+        return 0.0
+    if action == "substitute":
+        return 1 / len(names) if j < len(names) else 0.0
+    if i >= len(names) or j >= len(names):
+        return float(p[row, head, i, j])
+    special = [t in ("[CLS]", "[SEP]") for t in names]
+    place = (batch.sentence if plan.span == "sentence" else batch.text)[row].tolist()
+    if special[i] or special[j]:
+        if plan.special == "kept":
+            return float(p[row, head, i, j])
+        inside = i == j
+    else:
+        inside = place[i] == place[j]
+    return 0.0 if inside == (action == "no_intra") else float(p[row, head, i, j])
+
+
+@pytest.mark.parametrize("span", ["sentence", "text"])
+@pytest.mark.parametrize("special", ["kept", "apart"])
+@pytest.mark.parametrize("renormalise", [False, True])
+def test_editors_against_a_loop(small_encoder, span, special, renormalise):
+    batch = batch_of(small_encoder(), QUESTIONS[1:3])
+    for shift in (0, 1):
+        actions = np.array([np.roll(ACTIONS, -shift)[:4]])
+        plan = Ablation(actions, span=span, special=special, renormalise=renormalise)
+        p = weights(batch)
+        edited = ablate.editor(plan, batch)(0, p)
+        for row, names in enumerate(batch.tokens):
+            for head, i in np.ndindex(4, len(names)):
+                wanted = [one_weight(batch, row, head, i, j, p, plan) for j in range(p.shape[-1])]
+                if renormalise and actions[0, head].startswith("no_") and sum(wanted):
+                    wanted = [w / sum(wanted) for w in wanted]
+                assert np.allclose(edited[row, head, i], wanted, atol=1e-6), (actions[0, head], row, i)
+
+
+def test_the_books_own_editors_agree(small_encoder):
+    batch = batch_of(small_encoder())
+    p, heads = weights(batch), [(0, 1), (0, 3)]
+    for action, own in (("prune", attention.zero(heads)), ("substitute", attention.uniform(heads, batch.mask))):
+        actions = np.array([["keep", action, "keep", action]])
+        assert torch.equal(ablate.editor(Ablation(actions), batch)(0, p), own(0, p))
+
+
+def test_intra_inter_and_special_share_out_the_map(small_encoder):
+    batch = batch_of(small_encoder())
+    real = batch.mask[:, :, None] & batch.mask[:, None, :]
+    special = real & (batch.special[:, :, None] | batch.special[:, None, :])
+    for span in ("sentence", "text"):
+        intra, inter = ablate.relations(batch, span=span)
+        assert (intra.int() + inter.int() + special.int()).eq(real.int()).all()
+        intra, inter = ablate.relations(batch, span=span, special="apart")
+        assert (intra.int() + inter.int()).eq(real.int()).all()
+        diagonal = torch.eye(real.shape[-1], dtype=torch.bool) & real
+        assert (intra & special).eq(diagonal & special).all()
+    by_sentence, by_text = (ablate.relations(batch, span=s)[0] for s in ("sentence", "text"))
+    assert (by_sentence <= by_text).all() and by_sentence.sum() < by_text.sum()
+
+
+def test_a_row_that_loses_everything_stays_zero(small_encoder):
+    batch = batch_of(small_encoder(), QUESTIONS[3:])
+    plan = Ablation(np.array([["no_intra"] * 4]), span="text", special="apart", renormalise=True)
+    p = torch.eye(batch.mask.shape[1]).expand(1, 4, -1, -1)
+    assert (ablate.editor(plan, batch)(0, p) == 0).all()
+
+
+def test_editors_leave_their_input_alone(small_encoder):
+    batch = batch_of(small_encoder())
+    p = weights(batch)
+    before = p.clone()
+    for row in ROWS.values():
+        ablate.editor(ablate.ablation(NAMES, row.actions), batch)(0, p)
+    assert torch.equal(p, before)
+
+
+def test_wrong_plans_are_refused():
+    for options, message in (({"span": "word"}, "say 'sentence'"), ({"special": "gone"}, "say 'kept'")):
+        with pytest.raises(ValueError, match=message):
+            Ablation(NAMES, **options) if not options else ablate.ablation(NAMES, {}, **options)
+    with pytest.raises(ValueError, match="Unknown types sparse; there are dense"):
+        ablate.ablation(NAMES, {"sparse": "prune"})
+    with pytest.raises(ValueError, match="Unknown actions mask; there are keep"):
+        ablate.ablation(NAMES, {"dense": "mask"})
+
+
+# ------------------------------------------------------------------ controls
+
+
+@given(st.integers(0, 50), st.integers(0, 3))
+@settings(max_examples=30, deadline=None)
+def test_a_deal_keeps_every_layers_profile(draw, seed):
+    dealt = ablate.deal(NAMES, draw, seed=seed)
+    assert (np.sort(dealt, axis=1) == np.sort(NAMES, axis=1)).all()
+    assert (dealt[1] == "dense").all(), "a layer of one type cannot change"
+    assert (dealt == ablate.deal(NAMES, draw, seed=seed)).all()
+    for row in ROWS.values():
+        own, control = (ablate.ablation(n, row.actions).actions != "keep" for n in (NAMES, dealt))
+        assert (own.sum(1) == control.sum(1)).all()
+
+
+def test_deals_differ():
+    assert len({tuple(ablate.deal(NAMES, draw).ravel()) for draw in range(20)}) > 10
+
+
+def test_a_ladder_climbs_one_order():
+    rungs = ablate.ladder((3, 4), (2, 5, 12), 2)
+    assert list(rungs) == [f"any {n} {d}" for d in range(2) for n in (2, 5, 12)]
+    for d in range(2):
+        pruned = [rungs[f"any {n} {d}"].actions == "prune" for n in (2, 5, 12)]
+        assert [p.sum() for p in pruned] == [2, 5, 12] and (pruned[0] <= pruned[1]).all()
+    assert (rungs["any 5 0"].actions != rungs["any 5 1"].actions).any()
+
+
+# ------------------------------------------------------------------ scores
+
+
+def some_ablations(names=NAMES):
+    chosen = ablate.table(names, (3, 9, 12, 17))
+    return chosen | ablate.floors(names.shape) | {"12 apart": ablate.variants(names)["12 apart"]}
+
+
+@pytest.mark.parametrize("family", ["bert", "mpnet"])
+def test_scores_are_those_of_the_tapped_model(answerer, family):
+    """Against :func:`helpers.engine.tasks.score` with the editor around it, one question at a time."""
+    encoder, plans = answerer(family), some_ablations()
+    found = ablate.measure(encoder, QUESTIONS, plans, batch_size=3)
+    assert found.keys == ("1", *plans) and found.documents.tolist() == [0, 0, 1, 2]
+    for key, plan in {"1": None, **plans}.items():
+        for number, example in enumerate(QUESTIONS):
+            edit = None if plan is None else ablate.editor(plan, batch_of(encoder, [example]))
+            with attention.tap(encoder, edit=edit):
+                wanted = tasks.score(encoder, [example])
+            here = found.keys.index(key)
+            assert found.predictions[here][number] == wanted.predictions[0]
+            assert found.values[here, number].tolist() == [wanted.values["f1"][0], wanted.values["em"][0]]
+    assert len(set(found.predictions)) > 3, "ablations change answers"
+
+
+def test_batch_size_does_not_matter(answerer):
+    encoder, plans = answerer(), some_ablations()
+    one, two = (ablate.measure(encoder, QUESTIONS, plans, batch_size=n) for n in (1, 4))
+    assert one.predictions == two.predictions and np.array_equal(one.values, two.values)
+
+
+def test_two_processes_give_the_same_answers(answerer, monkeypatch):
+    monkeypatch.setattr(joblib, "cpu_count", lambda: 2)
+    monkeypatch.delenv("BOOK_SHARDS", raising=False)
+    encoder, plans = answerer(), some_ablations()
+    here = ablate.measure(encoder, QUESTIONS, plans)
+    monkeypatch.setenv("BOOK_WORKERS", "2")
+    there = ablate.measure(encoder, QUESTIONS, plans)
+    assert there.predictions == here.predictions and np.array_equal(there.values, here.values)
+
+
+def test_long_contexts_go_in_windows(answerer):
+    encoder = answerer()
+    context = "The keeper lit the lamp. Then she went to bed. " * 6 + "Nobody saw the ship."
+    long = [question(0, "What did nobody see?", context, "the ship", 0)]
+    assert len(list(tasks.batches(encoder, long, batch_size=1))) > 1
+    found = ablate.measure(encoder, long, {}, batch_size=2)
+    assert found.predictions[0] == tasks.score(encoder, long).predictions
+    ablate.measure(encoder, long, some_ablations(), batch_size=2)
+
+
+def test_without_a_head_for_questions_it_says_so(minilm):
+    with pytest.raises(EncoderError, match="task"):
+        ablate.measure(minilm, QUESTIONS, {})
+
+
+def test_a_smaller_sample_begins_a_larger_one():
+    many = QUESTIONS * 5
+    few, more = (ablate.draw(many, n, seed=3) for n in (4, 9))
+    assert more[:4] == few and len(ablate.draw(many, 100)) == 20
+    assert [q.id for q in ablate.draw(many, 20)] != [q.id for q in many]
+
+
+def invented(keys=("1", "2", "2 dealt 0", "2 dealt 1"), questions=30, seed=0):
+    rng = np.random.default_rng(seed)
+    values = rng.choice([0.0, 0.5, 1.0], (len(keys), questions, 2))
+    return ablate.Scores(keys, values, np.arange(questions) // 3, tuple(("",) * questions for _ in keys), seed)
+
+
+def test_changes_are_paired():
+    scores = invented()
+    for score, place in (("f1", 0), ("em", 1)):
+        v = scores.values[..., place]
+        assert scores.mean("2", score).value == pytest.approx(v[1].mean())
+        assert scores.change("2", score).value == pytest.approx((v[1] - v[0]).mean())
+        both = ["2 dealt 0", "2 dealt 1"]
+        assert scores.change("2", score, to=both).value == pytest.approx((v[1] - v[2:].mean(0)).mean())
+    same = dataclasses.replace(scores, values=np.repeat(scores.values[:1], 4, axis=0) - [[[0.25, 0]]])
+    paired = dataclasses.replace(same, values=np.concatenate([scores.values[:1], same.values[1:]]))
+    change = paired.change("2")
+    assert change.low == pytest.approx(-0.25) and change.high == pytest.approx(-0.25), "no interval where all agree"
+
+
+def test_intervals_resample_documents():
+    scores = invented(questions=60)
+    counts = np.stack([np.random.default_rng([0, d]).poisson(1.0, 500) for d in range(20)], axis=1)
+    per = scores.values[1, :, 0].reshape(20, 3).sum(1)
+    replicates = (counts @ per) / (3 * counts.sum(1))
+    low, high = np.percentile(replicates, (2.5, 97.5))
+    assert scores.mean("2").low == pytest.approx(low) and scores.mean("2").high == pytest.approx(high)
+
+
+def test_questions_turn():
+    scores = invented()
+    v = scores.values[..., 0]
+    assert np.allclose(scores.turned("2").value, [(v[1] < v[0]).mean(), (v[1] == v[0]).mean(), (v[1] > v[0]).mean()])
+
+
+def test_scores_merge():
+    scores = invented()
+    cut = [
+        dataclasses.replace(
+            scores,
+            values=scores.values[:, part],
+            documents=scores.documents[part],
+            predictions=tuple(p[part] for p in scores.predictions),
+        )
+        for part in (slice(0, 9), slice(9, None))
+    ]
+    merged = cut[0].merge(cut[1])
+    assert np.array_equal(merged.values, scores.values)
+    assert np.allclose(merged.means.replicates, scores.means.replicates)
+    with pytest.raises(ValueError, match="same ablations"):
+        scores.merge(invented(keys=("1", "3")))
+    with pytest.raises(KeyError, match="no ablation '9'; there are 1, 2"):
+        scores.at("9")
+
+
+def test_weights_against_a_loop(answerer):
+    encoder = answerer()
+    found = ablate.weigh(encoder, QUESTIONS, batch_size=2)
+    sums, rows = np.zeros((3, 4, 3)), 0
+    for example in QUESTIONS:
+        batch = batch_of(encoder, [example])
+        maps = attention.maps(encoder, batch)[:, 0].double().numpy()
+        names, sentence = batch.tokens[0], batch.sentence[0].tolist()
+        special = [n in ("[CLS]", "[SEP]") for n in names]
+        for i, j in np.ndindex(len(names), len(names)):
+            if not special[i]:
+                sums[:, :, 0 if special[j] else 1 if sentence[i] == sentence[j] else 2] += maps[:, :, i, j]
+        rows += special.count(False)
+    assert found.rows == rows and np.allclose(found.sums, sums, atol=1e-5)
+    shares = found.shares(NAMES)
+    assert all(share.sum() == pytest.approx(1, abs=1e-5) for share in shares.values())
+    assert np.allclose(shares["diagonal"], (sums[0, 1] + sums[2, 2]) / rows / 2, atol=1e-5)
+    halves = [ablate.weigh(encoder, part) for part in (QUESTIONS[:1], QUESTIONS[1:])]
+    assert np.allclose(halves[0].merge(halves[1]).sums, found.sums, atol=1e-4)
+
+
+def test_scores_stand_beside_one_another():
+    scores = invented()
+    few = scores.take([0, 4, 5])
+    assert np.array_equal(few.values, scores.values[:, [0, 4, 5]]) and few.documents.tolist() == [0, 1, 1]
+    more = dataclasses.replace(few, keys=("1", "2", "8", "9"))
+    joined = few.beside(more)
+    assert joined.keys == (*few.keys, "8", "9") and np.array_equal(joined.values[4:], few.values[2:])
+    with pytest.raises(ValueError, match="same questions"):
+        scores.beside(more)
+
+
+def diagonal_of(values):
+    return values["control"]["rows"]["3"]
+
+
+def test_the_record_holds_every_row(answerer):
+    encoder, draws, sizes = answerer(), 2, [3, 6]
+    rows = ablate.table(NAMES)
+    scores = ablate.measure(
+        encoder,
+        QUESTIONS,
+        rows | ablate.floors((3, 4)) | ablate.ladder((3, 4), sizes, 2) | ablate.retyped(NAMES[::-1]),
+        batch_size=4,
+    )
+    more = ablate.measure(
+        encoder, QUESTIONS[:3], ablate.controls(NAMES, draws) | ablate.variants(NAMES), batch_size=4
+    )
+    control = scores.take(range(3)).beside(more)
+    values = ablate.as_dict(scores, NAMES, control=control, draws=draws, sizes=sizes, ladders=2)
+    assert list(values["rows"]) == list(values["control"]["rows"]) == [str(n) for n in range(2, 20)]
+    assert set(values["floors"]) == {"all prune", "all substitute"} and set(values["variants"]) == set(
+        ablate.VARIANTS
+    )
+    assert values["counts"] == {"dense": 7, "diagonal": 2, "dense_vertical": 1, "vertical": 2}
+    assert (values["questions"], values["control"]["questions"], values["rows"]["3"]["heads"]) == (4, 3, 2)
+    diagonal, f1 = (
+        values["control"]["rows"]["3"],
+        {key: control.values[control.at(key), :, 0].mean() for key in control.keys},
+    )
+    assert np.allclose(diagonal["f1_dealt"], [f1[f"3 dealt {d}"] - f1["1"] for d in range(draws)])
+    assert diagonal["f1_beyond"].value == pytest.approx(f1["3"] - np.mean([f1[f"3 dealt {d}"] for d in range(draws)]))
+    dealt = [ablate.deal(NAMES, d) == "diagonal" for d in range(draws)]
+    assert diagonal["shared"] == pytest.approx(np.mean([(d & (NAMES == "diagonal")).sum() / 2 for d in dealt]))
+    assert np.shape(values["ladder"]["f1_change"]) == (2, 2)
+    assert list(values["tuned"]["rows"]) == [str(n) for n in ablate.SINGLE]
+    assert {len(ROWS[n].actions) for n in ablate.SINGLE} == {1}
+    tuned = scores.values[:, :, 0].mean(1)
+    assert values["tuned"]["rows"]["3"]["f1_beside"].value == pytest.approx(
+        tuned[scores.at("3 tuned")] - tuned[scores.at("3")]
+    )
+    plain = results._plain(values, "values")
+    assert len(ablate.row_cells(plain, 3)) == len(ablate.COLUMNS) and ablate.row_cells(plain, 3)[0] == 2
+    assert ablate.row_cells(ablate.as_dict(scores, NAMES), 3)[-2:] == ["", ""]
+    whole, part, deals = ablate.panel(plain, {"3": "three"})["three"]
+    assert whole.value == plain["rows"]["3"]["f1_change"]["value"] and deals == diagonal_of(plain)["f1_dealt"]
+    assert part == diagonal_of(plain)["f1_change"]["value"]
+    lines = ablate.side_by_side({"a": plain, "b": plain}, results.paper("guan2020", "table2")["rows"])
+    assert len(lines) == 20 and lines[2][:2] == ["3 diagonal: pruned", "a"] and lines[3][-1] == "7.5 / 4.6"
+    assert {len(line) for line in lines} == {3 + len(ablate.COLUMNS)}
+
+
+def test_numbers_read_well():
+    one = Estimate(np.float64(-0.321), np.float64(-0.4), np.float64(-0.2), np.empty(0))
+    assert ablate.percent(one, "+.0f") == "-32 [-40, -20]" and ablate.spread([-0.412, 0.029]) == "-41 to +3"
+
+
+# ------------------------------------------------------------------ what the chapter says
+
+
+def spoken_of():
+    return results.recorded("ablation_by_type")["values"]
+
+
+def change(values, row, where="rows"):
+    found = values["control"]["rows"] if where == "control" else values[where]
+    return Estimate.from_record(
+        found[str(row)]["f1_change"] if where != "tuned" else found["rows"][str(row)]["f1_change"]
+    )
+
+
+def test_claim_dense_and_vertical_heads_are_what_answers_depend_on():
+    values = spoken_of()
+    floor = Estimate.from_record(values["floors"]["all prune"]["f1"])
+    for row in (4, 10):
+        others = [change(values, n).value for n in (2, 3, 5, 8, 9, 11)]
+        assert change(values, row).value < min(others) - 0.15, "worse than every other single type"
+        assert Estimate.from_record(values["rows"][str(row)]["f1"]).low < floor.high
+    control = values["control"]["rows"]["4"]
+    assert Estimate.from_record(control["f1_beyond"]).high < 0 and control["f1_change"]["value"] < min(
+        control["f1_dealt"]
+    )
+
+
+def test_claim_they_carry_what_passes_between_sentences():
+    values = spoken_of()
+    assert change(values, 15).high < change(values, 14).low and change(values, 14).value > -0.15
+    control = values["control"]["rows"]["15"]
+    assert Estimate.from_record(control["f1_beyond"]).high < 0 and control["f1_change"]["value"] < min(
+        control["f1_dealt"]
+    )
+    assert abs(change(values, 15).value - change(values, 4).value) < 0.1
+    assert change(values, 17).high < change(values, 19).low
+    assert Estimate.from_record(values["control"]["rows"]["19"]["f1_beyond"]).low > 0
+    for row in ("16", "17"):
+        beyond = Estimate.from_record(values["control"]["rows"][row]["f1_beyond"])
+        assert beyond.low <= 0 <= beyond.high and values["control"]["rows"][row]["shared"] > 0.9
+    assert Estimate.from_record(values["variants"]["text"]["15"]["f1_change"]).high < 0
+    for name in ablate.VARIANTS:
+        for row in ("15", "17"):
+            assert Estimate.from_record(values["variants"][name][row]["f1_change"]).value < -0.3
+        for row in ("13", "14"):
+            assert Estimate.from_record(values["variants"][name][row]["f1_change"]).value > -0.15
+
+
+def test_claim_diagonal_heads_are_not_vital():
+    values = spoken_of()
+    assert values["counts"]["diagonal"] == 6 and change(values, 3).value > -0.3
+    assert change(values, 12).value <= change(values, 13).value
+    diagonal = np.argwhere(np.array(values["types"]) == "diagonal")
+    assert set(diagonal[:, 0]) == {0, 1}, "layers 1 and 2"
+    paper = {row["id"]: row["f1"] for row in results.paper("guan2020", "table2")["rows"]}
+    assert paper[1] - paper[3] > 80 and paper[1] - paper[4] < 8
+
+
+def test_claim_dense_heads_cost_little_and_vertical_ones_no_more_than_their_deals():
+    values = spoken_of()
+    for row in (2, 8):
+        assert change(values, row).low < 0 < change(values, row).high and change(values, row).value > -0.1
+    assert 0.38 < values["counts"]["dense"] / 72 < 0.42
+    assert 0.6 < values["control"]["rows"]["2"]["shared"] < 0.7, "a deal returns two thirds of them"
+    beyond = Estimate.from_record(values["control"]["rows"]["5"]["f1_beyond"])
+    assert beyond.low < 0 < beyond.high
+
+
+def test_claim_verdicts_change_with_the_types():
+    values = spoken_of()
+    own, tuned = np.array(values["types"]), np.array(values["tuned"]["types"])
+    assert round(100 * values["tuned"]["changed"]) == 36 == round(100 * (own != tuned).mean())
+    assert ((own == "dense_vertical") & (tuned == "dense")).sum() == 9 and (tuned == "diagonal").sum() == 14
+    there = np.array(results.recorded("ablation_by_type", profile="full")["values"]["tuned"]["types"])
+    assert ((tuned == "diagonal") & (there == "vertical")).sum() == 13, "nearly the same heads under another name"
+    rows = values["tuned"]["rows"]
+    assert change(values, 2, "tuned").high < 0 and change(values, 4, "tuned").high > 0
+    assert Estimate.from_record(rows["2"]["f1_beside"]).high < 0 < Estimate.from_record(rows["4"]["f1_beside"]).low
+    assert change(values, 3, "tuned").high < 0 and Estimate.from_record(rows["3"]["f1_beside"]).high < 0
+
+
+def test_claim_prose_has_the_recorded_numbers():
+    """Every change with an interval that the chapter's text quotes is in the record."""
+    import re
+
+    import nbformat
+
+    from helpers.run import notebooks
+
+    cells = nbformat.read(notebooks.FOLDER / "10_ablation_by_type.ipynb", as_version=4).cells
+    prose = "\n".join(c.source for c in cells if c.cell_type == "markdown").replace("−", "-")
+    runs, known = (spoken_of(), results.recorded("ablation_by_type", profile="full")["values"]), set()
+    for found in (run["rows"] for values in runs for run in (values, values["control"], values["tuned"])):
+        for row in found.values():
+            known |= {
+                ablate.percent(e, "+.0f") for key, e in row.items() if key.startswith("f1_") and isinstance(e, dict)
+            }
+    quoted = re.findall(r"[+-]\d+ \[[+-]\d+, [+-]\d+\]", prose)
+    assert len(quoted) > 15 and set(quoted) <= known, set(quoted) - known
+
+
+def test_claim_number_matters():
+    ladder = spoken_of()["ladder"]
+    means = np.mean(ladder["f1_change"], axis=1)
+    assert (np.diff(means) < 0).all() and ladder["sizes"][-1] == 48
+
+
+def test_claim_what_each_edit_removes():
+    weights = spoken_of()["weights"]
+    _, intra, inter = (dict(zip(weights, column, strict=True)) for column in zip(*weights.values(), strict=True))
+    assert min(intra["diagonal"], intra["vertical"]) > 0.5 > max(inter["diagonal"], inter["vertical"])
+    assert inter["dense_vertical"] > intra["dense_vertical"] and inter["dense"] > intra["dense"]
+
+
+def test_claims_about_the_full_run():
+    values = results.recorded("ablation_by_type", profile="full")["values"]
+    assert (values["questions"], values["documents"], values["control"]["questions"]) == (300, 48, 80)
+    assert ablate.percent(values["f1"]).startswith("66")
+    rows, dealt = values["rows"], values["control"]["rows"]
+    said = {
+        "-42 [-47, -37]": rows["4"]["f1_change"], "-21 [-28, -14]": dealt["4"]["f1_beyond"],
+        "-29 [-35, -24]": rows["15"]["f1_change"], "-9 [-13, -5]": rows["3"]["f1_change"],
+        "-7 [-13, -1]": dealt["3"]["f1_beyond"], "-57 [-63, -51]": values["tuned"]["rows"]["2"]["f1_change"],
+        "+0 [-2, +2]": values["tuned"]["rows"]["4"]["f1_change"],
+    }  # fmt: skip
+    assert {text: ablate.percent(number, "+.0f") for text, number in said.items()} == {text: text for text in said}
+    vertical = dealt["5"]["f1_beyond"]
+    assert vertical["low"] < 0 < vertical["high"]

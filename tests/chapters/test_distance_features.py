@@ -1,0 +1,517 @@
+"""Chapter 08: distance features against plain loops, naming and matching against all permutations, controls."""
+
+from itertools import permutations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from helpers import corpora, exercises
+from helpers.chapters.distance_features import measures as distance
+from helpers.chapters.distance_features.measures import (
+    FEATURES,
+    PAD,
+    TYPES,
+    Accumulator,
+    DistanceFeatures,
+    random_halves,
+)
+from helpers.engine import attention, encoders, tokens
+from helpers.engine.estimates import Estimate
+from helpers.engine.tokens import Batches
+from helpers.record import results
+
+INPUTS = [
+    "One, two, three. Four",
+    ("Unbelievable semiconductors, they say.", "Yes."),
+    "Hi",
+    ("A, B.", "The cat sat on the mat, and the dog, which was old, slept near the fire all day."),
+    "A few more words than sixteen tokens, so that the windows of distance get wider than one token each.",
+    "The end.",
+]
+
+
+def by_loops(weights: np.ndarray, names: tuple[str, ...], cls: str, sep: str) -> list[float]:
+    """The definition, cell by cell, for one map of one input without padding."""
+    n = len(names)
+    found = [0.0] * 21
+    for i in range(n):
+        for j in range(n):
+            if names[j] == cls:
+                place = 17
+            elif names[j] == sep:
+                place = 18
+            elif names[j] == ",":
+                place = 19
+            elif names[j] == ".":
+                place = 20
+            elif i == j:
+                place = 0
+            else:
+                place = next(w + 1 for w in range(16) if w * n / 16 <= abs(i - j) < (w + 1) * n / 16)
+            found[place] += weights[i, j] / n
+    return found
+
+
+@pytest.mark.parametrize("family", ["bert", "roberta", "mpnet", "modernbert", "deberta-v2"])
+def test_features_are_what_loops_count(small_encoder, family):
+    encoder = small_encoder(family)
+    found = distance.measure(encoder, INPUTS, draws=4, batch_size=4)
+    wanted = np.zeros((encoder.layers, encoder.heads, 21))
+    special = encoder.special
+    for one in INPUTS:
+        batch = tokens.encode(encoder, [one])
+        maps = attention.maps(encoder, batch)[:, 0].numpy()
+        for layer, head in np.ndindex(encoder.layers, encoder.heads):
+            wanted[layer, head] += by_loops(maps[layer, head], batch.tokens[0], special.cls, special.sep)
+    assert np.allclose(found.all.value, wanted / len(INPUTS), atol=1e-6)
+    assert found.inputs == len(INPUTS) and found.shape == (3, 4) and found.points.shape == (12, 21)
+
+
+SOME_WORDS = st.lists(st.sampled_from(["the", ",", ".", "cat", "unbelievable", "x", "!"]), min_size=1, max_size=40)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(SOME_WORDS, min_size=1, max_size=4), st.integers(0, 99))
+def test_every_head_sums_to_one_at_any_length_and_under_padding(minilm, texts, seed):
+    batch = tokens.encode(minilm, texts)
+    scores = torch.randn(len(texts), 3, *[batch.ids.shape[1]] * 2, generator=torch.Generator().manual_seed(seed))
+    weights = scores.mul(3).masked_fill(~batch.mask[:, None, None, :], -torch.inf).softmax(-1)
+    sums = distance.features(weights, distance.membership(batch)) / batch.lengths[:, None, None]
+    assert torch.allclose(sums.sum(-1), torch.ones(len(texts), 3), atol=1e-5)
+    assert (sums >= 0).all()
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(3, 300))
+def test_windows_divide_the_distances(minilm, n):
+    cells = distance.cells(tokens.encode(minilm, [["x"] * (n - 2)]))[0].numpy()
+    assert cells.shape == (n, n)
+    inside = cells[1:-1, 1:-1]
+    assert ((inside >= 0) & (inside <= 16)).all() and np.array_equal(inside, inside.T)
+    for i, j in ((0, 0), (0, 1), (0, n - 3), (n - 3, 0), (n // 3, 0)):
+        if max(i, j) > n - 3:
+            continue
+        d = abs(i - j)
+        assert inside[i, j] == 0 if d == 0 else (inside[i, j] - 1) * n <= 16 * d < inside[i, j] * n
+    if n >= 17:
+        assert (np.diagonal(inside, 1) == 1).all(), "neighbours are in window 1"
+    assert (np.diff(inside[0]) >= 0).all(), "windows grow with distance"
+
+
+def test_kinds_of_token_come_before_the_diagonal_and_the_windows(minilm):
+    batch = tokens.encode(minilm, [("One, two.", "Three"), "Hi"])
+    cells = distance.cells(batch)
+    names = list(batch.tokens[0])
+    comma, stop = names.index(","), names.index(".")
+    for place, feature in ((0, "cls"), (comma, "comma"), (stop, "period"), (len(names) - 1, "sep")):
+        assert (cells[0, :, place] == FEATURES.index(feature)).all(), feature
+    assert cells[0, 1, 1] == 0 and cells[0, 1, 3] > 0
+    assert (cells[1, :, 3:] == PAD).all() and (cells[1, 3:] == PAD).all() and (cells[1, :3, :3] < PAD).all()
+    assert distance.membership(batch)[1].sum() == 9
+
+
+def test_commas_are_known_under_any_tokenizers_marks(minilm):
+    from dataclasses import replace
+
+    batch = tokens.encode(minilm, ["a , b ."])
+    marked = replace(batch, tokens=(("<s>", "a", "\u0120,", "\u2581b", "\u2581.", "</s>"),))
+    assert torch.equal(distance.cells(batch), distance.cells(marked))
+
+
+def test_even_attention_has_the_features_called_even(small_encoder):
+    encoder = small_encoder("bert")
+    accumulator = Accumulator(encoder, list(range(6)), random_halves(6, draws=2))
+
+    def edit(layer, probabilities):
+        real = (probabilities > 0).any(-2)[:, 0]
+        return attention.uniform([(layer, h) for h in range(4)], real)(layer, probabilities)
+
+    attention.sweep(encoder, Batches(encoder, INPUTS, batch_size=4), accumulator, edit=edit)
+    found = accumulator.result()
+    assert np.allclose(found.all.value, found.even, atol=1e-6) and found.even.sum() == pytest.approx(1)
+
+
+def test_batches_and_merging_do_not_matter(small_encoder):
+    encoder = small_encoder("mpnet")
+    documents = [0, 0, 1, 1, 2, 2]
+    whole = distance.measure(encoder, INPUTS, documents=documents, draws=6, batch_size=1)
+    for size in (2, 6):
+        other = distance.measure(encoder, INPUTS, documents=documents, draws=6, batch_size=size)
+        for name in ("value", "low", "high", "replicates"):
+            assert np.allclose(getattr(whole.all, name), getattr(other.all, name), atol=1e-6), name
+        assert np.allclose(whole.halves, other.halves, atol=1e-6)
+    halves = random_halves(6, draws=6)
+    parts = []
+    for rows in ([0, 3, 4], [1, 2, 5]):
+        part = Accumulator(encoder, documents, halves)
+        for row in rows:
+            batch = tokens.encode(encoder, [INPUTS[row]])
+            object.__setattr__(batch, "index", (row,))
+            attention.sweep(encoder, [batch], part)
+        parts.append(part)
+    merged = parts[0].merge(parts[1]).result()
+    assert np.allclose(merged.halves, whole.halves, atol=1e-6) and merged.tokens == whole.tokens
+    assert np.allclose(merged.all.replicates, whole.all.replicates, atol=1e-6)
+    assert np.allclose(merged.even, whole.even)
+    with pytest.raises(ValueError, match="same inputs"):
+        parts[0].merge(Accumulator(encoder, documents, random_halves(6, draws=6, seed=1)))
+    with pytest.raises(ValueError, match="at least two"):
+        Accumulator(encoder, documents, halves).result()
+
+
+def test_halves_are_means_over_half_of_the_inputs(small_encoder):
+    encoder = small_encoder("bert")
+    found = distance.measure(encoder, INPUTS, draws=3, seed=5)
+    each = np.stack([distance.measure(encoder, [one, one], draws=1).all.value for one in INPUTS])
+    for half, members in zip(found.halves, random_halves(6, draws=3, seed=5), strict=True):
+        assert members.sum() == 3
+        assert np.allclose(half, each[members].mean(0), atol=1e-6)
+
+
+def test_cuts_are_counted_and_several_encoders_are_measured(small_encoder):
+    encoders = {"a": small_encoder("bert"), "b": small_encoder("roberta")}
+    found = distance.measure_all(encoders, INPUTS, max_length=12, draws=2)
+    assert list(found) == ["a", "b"]
+    for one in found.values():
+        assert one.truncated == sum(len(tokens.encode(encoders["a"], [i]).tokens[0]) > 12 for i in INPUTS) > 0
+        assert one.tokens <= 12 * len(INPUTS)
+        assert np.allclose(one.all.value.sum(-1), 1, atol=1e-6)
+
+
+def test_a_sample_keeps_the_order():
+    assert distance.sample(range(5), 9) == [0, 1, 2, 3, 4]
+    drawn = distance.sample(range(100), 10, seed=1)
+    assert len(set(drawn)) == 10 and drawn == sorted(drawn) == distance.sample(range(100), 10, seed=1)
+
+
+# ------------------------------------------------------------------ groups, names
+
+
+def planted(per_group: int = 6, noise: float = 0.01, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Features of heads in four clear groups, even attention, and each head's type."""
+    rng = np.random.default_rng(seed)
+    even = np.array([0.01, *np.linspace(0.11, 0.02, 16), 0.01, 0.02, 0.03, 0.0])
+    even[-1] = 1 - even[:-1].sum()
+    near, special = np.zeros(21), np.zeros(21)
+    near[:2], special[17:] = (0.2, 0.8), (0.5, 0.3, 0.1, 0.1)
+    pure = {"dense": even, "diagonal": near, "dense_vertical": (even + special) / 2, "vertical": special}
+    names = np.repeat(TYPES, per_group)
+    rng.shuffle(names)
+    features = np.stack([pure[name] for name in names]) + noise * rng.normal(size=(len(names), 21))
+    return features.reshape(4, per_group, 21), even, names.reshape(4, per_group)
+
+
+def test_planted_groups_are_found_and_named():
+    features, even, names = planted()
+    found = distance.types(features, even)
+    assert np.array_equal(found.names, names) and all(found.fits.values())
+    assert np.allclose(found.shares, 0.25)
+    assert np.array_equal(distance.by_rule(features, even), names)
+    for name, heads in distance.examples(features, found).items():
+        assert len(heads) == 2 and all(names[head] == name for head in heads)
+        own = [((features[h] - found.centroids[TYPES.index(name)]) ** 2).sum() for h in found.of(name)]
+        assert ((features[heads[0]] - found.centroids[TYPES.index(name)]) ** 2).sum() == min(own)
+    mixed = distance.mixture(distance.points(features)).labels
+    assert distance.agreement(mixed, found.labels) == 1
+    assert distance.silhouette(distance.points(features), found.labels) > 0.8
+
+
+def test_a_name_that_was_left_over_is_marked():
+    features, even, names = planted()
+    features[names == "diagonal"] = features[names == "dense"] * 0.97 + 0.03 / 21
+    found = distance.types(features, even)
+    assert found.fits["vertical"] and found.fits["dense_vertical"]
+    assert sum(found.fits[name] for name in ("dense", "diagonal")) == 1
+    assert set(distance.by_rule(features, even).ravel()) == {"dense", "dense_vertical", "vertical"}
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 10**6))
+def test_naming_is_the_best_of_all_pairings(seed):
+    rng = np.random.default_rng(seed)
+    centroids, even = rng.dirichlet(np.ones(21), 4), rng.dirichlet(np.ones(21))
+    table = ((distance.masses(centroids)[:, None] - distance.prototypes(even)) ** 2).sum(-1)
+    named = distance.name_groups(centroids, even)
+    assert sorted(named) == [0, 1, 2, 3]
+    assert table[range(4), named].sum() == pytest.approx(
+        min(table[range(4), p].sum() for p in permutations(range(4)))
+    )
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 10**6), st.integers(2, 5))
+def test_matching_is_the_best_of_all_renumberings(seed, k):
+    rng = np.random.default_rng(seed)
+    labels, reference = rng.integers(0, k, (2, 20))
+    best = max((np.array(p)[labels] == reference).sum() for p in permutations(range(k)))
+    found = distance.matched(labels, reference)
+    assert (found == reference).sum() == best
+    assert len(set(zip(labels.tolist(), found.tolist(), strict=True))) == len(set(labels.tolist()))
+
+
+def test_masses_and_prototypes():
+    _, even, _ = planted()
+    assert np.allclose(distance.masses(even).sum(), 1)
+    ideals = dict(zip(TYPES, distance.prototypes(even), strict=True))
+    assert ideals["diagonal"].tolist() == [1, 0, 0] and ideals["vertical"].tolist() == [0, 0, 1]
+    assert np.allclose(ideals["dense_vertical"], (ideals["dense"] + ideals["vertical"]) / 2)
+    assert np.allclose(ideals["dense"], [even[:2].sum(), even[2:17].sum(), even[17:].sum()])
+
+
+def test_heads_that_keep_their_company_keep_their_type():
+    features, even, names = planted()
+    reference = distance.types(features, even)
+    moved = features.copy()
+    moved[0, 0] = features[names == ("vertical" if names[0, 0] != "vertical" else "dense")][0]
+    again = distance.retyped({"same": features, "moved": moved, "mirrored": 1 - features}, reference)
+    assert np.array_equal(again["same"], names) and np.array_equal(again["mirrored"], names)
+    assert np.argwhere(again["moved"] != names).tolist() == [[0, 0]]
+    with pytest.raises(ValueError, match="'other' has \\(3, 6\\)"):
+        distance.retyped({"other": features[:3]}, reference)
+
+
+def test_too_few_heads_for_groups():
+    with pytest.raises(encoders.EncoderError, match="more heads than groups"):
+        distance.k_means(np.zeros((4, 21)), 4)
+
+
+def test_a_model_with_too_few_heads_is_refused(small_encoder):
+    distance.refuse_small(small_encoder("bert", num_hidden_layers=5, num_attention_heads=2))
+    with pytest.raises(encoders.EncoderError, match=r"8 heads in all.* at least 10 heads"):
+        distance.refuse_small(small_encoder("bert", num_hidden_layers=4, num_attention_heads=2))
+
+
+def test_the_embedding_is_reproducible():
+    features, _, names = planted()
+    places = distance.embedding(distance.points(features))
+    assert np.array_equal(places, distance.embedding(distance.points(features)))
+    apart = np.linalg.norm(places[:, None] - places[None], axis=-1)
+    same = names.ravel()[:, None] == names.ravel()
+    assert apart[same].mean() < 0.5 * apart[~same].mean()
+
+
+# ------------------------------------------------------------------ stability
+
+
+def as_measured(features: np.ndarray, noise: float, seed: int = 0) -> DistanceFeatures:
+    rng = np.random.default_rng(seed)
+    draws = [features + noise * rng.normal(size=(n, *features.shape)) for n in (60, 20)]
+    return DistanceFeatures(Estimate.of(features, draws[0]), draws[1], planted()[1], 10, 100)
+
+
+def test_stability_is_what_a_loop_counts():
+    rng = np.random.default_rng(0)
+    labels = np.where(rng.random((10, 40)) < 0.98, 1, 0)
+    agreed = sum(all(labels[r, h] == labels[0, h] for r in range(10)) for h in range(40))
+    assert distance.stability(labels).value == pytest.approx(agreed / 40)
+    more = np.where(rng.random((50, 40)) < 0.98, 1, 0)
+    found = distance.stability(more)
+    assert found.low < found.value < found.high and found.low == distance.stability(more).low
+    assert distance.stability(np.ones((50, 7), int)).value == 1
+
+
+def test_clear_groups_are_stable_and_beat_invented_heads():
+    found = as_measured(planted(9)[0], 0.002)
+    clear = distance.robustness(found, 4, controls=4)
+    assert clear["inputs"].value == 1 and clear["heads"].value > 0.95
+    assert clear["silhouette"].low > clear["silhouette_control"].high + 0.2
+    assert clear["heads"].value > clear["heads_control"].value
+    shares = distance.type_shares(found)
+    assert np.allclose(shares.value, 0.25) and (shares.low <= shares.value).all()
+
+
+def test_no_groups_are_not_found_but_can_be_stable():
+    """The point of the control: with little noise, a grouping of groupless heads is stable too."""
+    features = distance.structureless(planted(9)[0].reshape(-1, 21), seed=3).reshape(4, 9, 21)
+    found = distance.robustness(as_measured(features, 1e-5), 3, controls=6)
+    assert found["inputs"].value > 0.9
+    assert found["silhouette"].value < found["silhouette_control"].high + 0.05
+
+
+def test_invented_heads_have_the_mean_and_spread_of_the_real_ones():
+    points = planted(200, noise=0.05)[0].reshape(-1, 21)
+    invented = distance.structureless(points, seed=1)
+    assert invented.shape == points.shape
+    assert np.allclose(invented.mean(0), points.mean(0), atol=0.05)
+    assert np.allclose(np.cov(invented.T), np.cov(points.T), atol=0.02)
+
+
+def test_refits_keep_the_references_numbers():
+    features, _, _ = planted()
+    points = distance.points(features)
+    reference = np.array([3, 1, 0, 2])[distance.k_means(points).labels]
+    found = distance.refits([points, *distance.half_heads(points, draws=3)], points, reference)
+    assert np.array_equal(found[0], reference) and found.shape == (4, 24)
+
+
+def test_everything_recorded_is_plain(tmp_path, small_encoder):
+    features, _, _ = planted()
+    found = as_measured(features, 0.001)
+    numbers = distance.as_dict(found, distance.types(features, found.even))
+    file = results.record("distance_features", numbers, encoder=small_encoder("bert"), corpus=None, profile="book",
+                          parameters={})  # fmt: skip
+    again = results.recorded("distance_features", model="small-bert")["values"]
+    assert file.exists() and np.array_equal(np.array(again["types"]), distance.types(features, found.even).names)
+    assert list(again["shares"]) == list(TYPES) and len(again["feature_names"]) == 21
+
+
+# ------------------------------------------------------------------ exercises
+
+WRONG = [
+    ("window_of", lambda i, j, n: 16 * abs(i - j) // n, "counted from 1"),
+    ("window_of", lambda i, j, n: 1 + 16 * (i - j) // n if i > j else 2 + 16 * (j - i) // n, "it says"),
+    ("renumbered", lambda labels, reference: reference, "moves heads"),
+    ("renumbered", lambda labels, reference: labels, "could; try all 24"),
+    ("renumbered", lambda labels, reference: None, "returns None"),
+    ("agreed_by_all", lambda labels: (labels == labels[0]).mean(), "mean agreement"),
+    ("agreed_by_all", lambda labels: (labels == labels[:, :1]).all(1).mean(), "check the axis"),
+]
+
+
+@pytest.mark.parametrize(("name", "answer", "says"), WRONG)
+def test_wrong_answers_are_told_why(name, answer, says):
+    verdict = exercises.check(name, answer)
+    assert not verdict.solved and says in verdict.message, verdict.message
+
+
+# ------------------------------------------------------------------ what the chapter says
+
+
+@pytest.fixture
+def recorded():
+    return results.recorded("distance_features")["values"]
+
+
+def test_recorded_features_sum_to_one_and_name_every_head(recorded):
+    features = np.array(recorded["features"]["value"])
+    assert features.shape[2] == 21 and np.allclose(features.sum(-1), 1, atol=2e-5)
+    assert np.array(recorded["types"]).shape == features.shape[:2] and set(np.ravel(recorded["types"])) == set(TYPES)
+    again = distance.types(features, np.array(recorded["even"]))
+    assert again.names.tolist() == recorded["types"] and again.fits == recorded["fits"]
+
+
+def test_the_names_and_where_they_sit(recorded):
+    types = np.array(recorded["types"])
+    count = {name: int((types == name).sum()) for name in TYPES}
+    assert count == {"dense": 29, "diagonal": 6, "dense_vertical": 20, "vertical": 17}
+    assert recorded["fits"] == {"dense": True, "diagonal": True, "dense_vertical": True, "vertical": False}
+    near, _, special = recorded["masses"]["vertical"]
+    assert round(near, 2) == 0.39 and round(special, 2) == 0.45
+    assert round(recorded["masses"]["diagonal"][0], 2) == 0.58
+    table = distance.distances(np.array(recorded["centroids"]["vertical"]), np.array(recorded["even"]))
+    assert TYPES[table.argmin()] == "dense_vertical"
+    assert set(np.argwhere(types == "diagonal")[:, 0]) == {0, 1}, "layers 1 and 2"
+    assert (types[0] == "dense").sum() == 9 and (types[-1] == "dense").all()
+    assert not np.isin(types[[0, -1]], ["vertical", "dense_vertical"]).any()
+    rule = np.array(recorded["rule"]["types"])
+    assert (rule == "dense_vertical").sum() == 44 and (rule == "vertical").sum() == 1
+
+
+def test_only_cls_is_far_above_its_even_share(recorded):
+    features, even = np.array(recorded["features"]["value"]), np.array(recorded["even"])
+    for name in TYPES:
+        middle = np.median(features[np.array(recorded["types"]) == name], axis=0)
+        assert middle[17] > 10 * even[17] and (np.abs(middle - even)[18:] < 0.04).all(), name
+
+
+def test_stability_does_not_tell_groups_from_none_but_the_silhouette_does(recorded):
+    for k in "2345":
+        at = recorded["k"][k]
+        assert at["silhouette"]["low"] > at["silhouette_control"]["high"], k
+        assert at["inputs"]["low"] <= at["inputs_control"]["high"], k
+    four = recorded["k"]["4"]
+    assert 0.95 < four["inputs"]["value"] < 0.965 and four["inputs_control"]["high"] > 0.999
+    assert 0.85 < four["inputs_control"]["value"] < 0.92
+    assert (
+        four["heads"]["low"] < four["heads_control"]["value"]
+        and four["heads_control"]["high"] > four["heads"]["value"]
+    )
+    assert recorded["k"]["3"]["heads"]["value"] > four["heads"]["value"] + 0.15
+    best = max(recorded["k"], key=lambda k: recorded["k"][k]["silhouette"]["value"])
+    assert best == "3"
+    mixture = recorded["mixture"]["4"]
+    assert 0.4 < mixture["mixture"] < 0.55 and mixture["control"]["high"] < mixture["mixture"]
+
+
+def test_types_change_with_length_not_with_the_task(recorded):
+    texts = recorded["texts"]
+    assert texts["questions"]["changed"] < 0.08 and recorded["changed_in_half"] < 0.02
+    assert 0.43 < texts["cut short"]["changed"] < 0.49
+    tuned = {task: round(100 * texts[f"tuned: {task}"]["changed"]) for task in ("qa", "paraphrase", "entailment")}
+    assert tuned == {"qa": 36, "paraphrase": 17, "entailment": 18}
+    held = [recorded["stability"][f"tuned: {task}"]["inputs"]["value"] for task in tuned]
+    assert [round(100 * share) for share in held] == [97, 87, 93]
+    for name in ("paraphrase", "entailment"):
+        assert 0.45 < texts[name]["changed"] < 0.52
+    short = np.array(texts["cut short"]["types"])
+    assert (np.array(texts["paraphrase"]["types"]) != short).mean() < 0.1
+    assert (np.array(texts["entailment"]["types"]) != short).mean() > 0.4
+    assert (np.array(texts["entailment"]["types"]) == "diagonal").sum() == 25
+    assert 54 <= texts["cut short"]["tokens"] / texts["cut short"]["inputs"] <= 56
+
+
+def test_random_heads_have_nothing_to_group(recorded):
+    assert max(recorded["random"]["spread"]) < 0.005 and min(recorded["spread"]) > 0.15
+    control = recorded["stability"]["random"]
+    assert control["silhouette"]["value"] < control["silhouette_control"]["high"]
+
+
+def test_the_papers_shares_leave_a_whole_number_of_diagonal_heads():
+    shares = {r["type"]: r["share"] for r in results.paper("guan2020", "type_shares")["rows"]}
+    whole = {name: round(384 * share / 100) for name, share in shares.items() if name != "diagonal"}
+    assert all(round(100 * count / 384, 2) == shares[name] for name, count in whole.items())
+    assert 384 - sum(whole.values()) == 102 and round(100 * 102 / 384, 2) == 26.56
+
+
+def test_full_runs_on_wikitext():
+    runs = results.runs("distance_features", profile="full")
+    assert set(runs) >= {"minilm", "mpnet"}
+    for run in runs.values():
+        values = run["values"]
+        assert run["provenance"]["corpus"]["name"] == "wikitext" and values["inputs"] == 1000
+        assert set(values["texts"]) >= {"cut short", "questions", "paraphrase", "entailment"}
+        assert np.allclose(np.array(values["features"]["value"]).sum(-1), 1, atol=2e-5)
+        at = values["stability"]["plain text"]
+        assert at["silhouette"]["low"] > at["silhouette_control"]["high"]
+        assert at["inputs_control"]["high"] >= at["inputs"]["low"], "stability does not tell groups from none"
+    minilm = runs["minilm"]["values"]
+    assert [round(100 * minilm["texts"][t]["changed"]) for t in ("cut short", "paraphrase", "entailment")] == [
+        25,
+        44,
+        44,
+    ]
+    assert (
+        minilm["stability"]["paraphrase"]["inputs"]["value"]
+        < 0.6
+        < 0.97
+        < minilm["stability"]["plain text"]["inputs"]["value"]
+    )
+    assert minilm["fits"]["vertical"] is False and minilm["shares"]["diagonal"]["value"] < 0.11
+    at = minilm["stability"]["plain text"]
+    assert at["heads"]["low"] < at["heads_control"]["high"]
+
+
+def test_the_groups_of_mpnet():
+    values = results.runs("distance_features", profile="full")["mpnet"]["values"]
+    assert [name for name, fits in values["fits"].items() if fits] == ["dense_vertical"]
+    assert max(values["shares"], key=lambda n: values["shares"][n]["value"]) == "vertical"
+    assert round(values["masses"]["vertical"][2], 2) == 0.71
+    cls, sep, _, period = values["centroids"]["vertical"][17:]
+    assert period > sep > 3 * cls
+    layers = set(np.argwhere(np.array(values["types"]) == "vertical")[:, 0].tolist())
+    assert layers == set(range(5, 11)), "layers 6 to 11"
+    at = values["stability"]["plain text"]
+    assert at["heads"]["low"] > at["heads_control"]["high"] and round(at["heads"]["value"], 2) == 0.74
+    changed = {name: values["texts"][name]["changed"] for name in values["texts"]}
+    assert round(changed["cut short"], 2) == 0.30 and changed["cut short"] > max(
+        changed["paraphrase"], changed["entailment"]
+    )
+
+
+def test_features_of_wikitext_segments_sum_to_one(minilm, real_data):
+    segments = corpora.segments(corpora.read("wikitext"), limit=6)
+    found = distance.measure(minilm, [s.texts for s in segments], draws=2)
+    assert np.allclose(found.all.value.sum(-1), 1, atol=1e-5) and found.inputs == 6

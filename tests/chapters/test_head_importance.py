@@ -1,0 +1,714 @@
+"""Chapter 11: sharing what removals have in common, gates, tests against chance, orders, real pruning."""
+
+import copy
+import dataclasses
+import functools
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import joblib
+import numpy as np
+import pytest
+import torch
+from conftest import FAMILIES
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from helpers.chapters.head_importance import measures as head_importance
+from helpers.chapters.head_importance.measures import PruneError, Scored
+from helpers.corpora.readers import Answer
+from helpers.engine import adapters, attention, shards, tasks
+from helpers.engine.adapters import AdapterError
+from helpers.engine.encoders import EncoderError
+from helpers.engine.tasks import Example
+from helpers.record import results
+from helpers.run import bench
+
+PAIRS = [
+    ("The harbour was built in three years.", "It took three years to build the harbour."),
+    ("Who wrote the book?", "Nobody knows."),
+    ("A short text.", "Another one, a little longer, with a comma and a full stop."),
+    ("The mill stands by the river.", "No mill was ever built there, said the old man."),
+    ("Bread needs salt.", "Salt is not needed."),
+]
+
+
+def examples_of(task):
+    if task == "qa":
+        text = "The harbour of Port Ann was built by the monks of a nearby abbey in three years. " * 3
+        return [
+            Example(task, str(n), n // 2, (question, text), answers=(Answer(a, text.index(a)),))
+            for n, (question, a) in enumerate(
+                [("Who built it?", "the monks"), ("Where?", "Port Ann"), ("How long?", "three years")]
+            )
+        ]
+    labels = adapters.LABELS[task] or ("",)
+    return [Example(task, str(n), n // 2, p, labels[n % len(labels)]) for n, p in enumerate(PAIRS)]
+
+
+@pytest.fixture
+def headed(small_encoder):
+    """Factory: a tiny encoder of a family with a random head for a task."""
+
+    def make(task="paraphrase", family="bert", **changes):
+        encoder = small_encoder(family, **changes)
+        torch.manual_seed(1)
+        head = adapters.new_head(encoder.model, task).eval().requires_grad_(False)
+        with torch.no_grad():
+            for weight in head.parameters():
+                weight.add_(torch.randn_like(weight) * 0.3)
+        return dataclasses.replace(encoder, head=head)
+
+    return make
+
+
+def job_of(encoder, task="paraphrase", **settings):
+    return head_importance.Job(encoder, examples_of(task), **{"batch_size": 3, "max_length": 40, **settings})
+
+
+def same(one, two, **how):
+    for name in ("score", "loss"):
+        np.testing.assert_allclose(getattr(one, name), getattr(two, name), **{"rtol": 1e-4, "atol": 2e-5, **how})
+    assert np.array_equal(one.weights, two.weights) and np.array_equal(one.documents, two.documents)
+
+
+# ------------------------------------------------------------------ switching heads off
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_sharing_changes_no_number(headed, family):
+    encoder = headed(family=family)
+    task = job_of(encoder)
+    assert bool(head_importance.sharing(encoder)) == (family == "albert")
+    fast, slow = (head_importance.remove_each(task, fast=f) for f in (True, False))
+    for name in ("whole", "heads", "layers"):
+        same(getattr(fast, name), getattr(slow, name))
+    assert fast.heads.loss.shape == (3, 4, 5) and fast.layers.loss.shape == (3, 5)
+    assert np.abs(fast.heads.loss - fast.whole.loss).max() > 1e-3, "switching off does something"
+
+
+@pytest.mark.parametrize(("task", "rows"), [("mlm", 7), ("qa", 1), ("paraphrase", 64), ("entailment", 7)])
+def test_outcomes_are_those_of_tasks_score_under_an_editor(headed, task, rows):
+    encoder = headed(task)
+    job = job_of(encoder, task, rows=rows, seed=3)
+    found = head_importance.remove_each(job)
+    for heads, got in (
+        ((), found.whole), ([(1, 2)], found.heads[1, 2]), ([(2, h) for h in range(4)], found.layers[2]),
+    ):  # fmt: skip
+        with attention.tap(encoder, edit=attention.zero(heads)):
+            wanted = tasks.score(encoder, job.examples, max_length=40, seed=3, batch_size=2)
+        np.testing.assert_allclose(got.score, next(iter(wanted.values.values())), atol=1e-6)
+        assert got.mean() == pytest.approx(wanted.mean(), abs=1e-6)
+        if "loss" in wanted.values:
+            np.testing.assert_allclose(got.loss, wanted.values["loss"], rtol=1e-4)
+
+
+def test_switching_a_head_off_takes_its_share_from_the_sum(headed):
+    """Σ_h o_h W_O in loops over rows, tokens and heads."""
+    torch.manual_seed(0)
+    joined, weight = torch.randn(2, 3, 8), torch.randn(5, 8)
+    off = torch.tensor([[1.0, 0, 0, 0], [0, 1, 0, 1], [1, 1, 1, 1]])
+    got = head_importance.contributions(joined, weight, off)
+    for v, row, token in np.ndindex(3, 2, 3):
+        wanted = torch.zeros(5)
+        for head in range(4):
+            if off[v, head]:
+                part = slice(2 * head, 2 * head + 2)
+                wanted += weight[:, part] @ joined[row, token, part]
+        assert torch.allclose(got[v, row, token], wanted, atol=1e-5)
+
+
+def test_padding_and_batch_size_do_not_matter(headed):
+    encoder = headed()
+    one, many = (head_importance.remove_each(job_of(encoder, batch_size=b)) for b in (1, 5))
+    for name in ("whole", "heads", "layers"):
+        same(getattr(one, name), getattr(many, name))
+
+
+def test_the_model_is_left_as_it_was(headed):
+    encoder = headed()
+    task = job_of(encoder)
+    (asked,) = list(job_of(encoder, batch_size=5).batches())
+    before = encoder.logits(asked.batch)
+    head_importance.remove_each(task)
+    assert torch.equal(encoder.logits(asked.batch), before)
+    assert not any("forward" in m.__dict__ for m in encoder.model.modules())
+    assert not any(m._forward_hooks or m._forward_pre_hooks for m in encoder.model.modules())
+
+
+def test_an_answer_is_looked_for_in_all_windows_of_a_long_context(headed):
+    encoder = headed("qa")
+    long, short = (job_of(encoder, "qa", max_length=n) for n in (60, 28))
+    cut = list(short.batches())
+    assert sum(len(a.example) for a in cut) > len(short.examples), "several windows a question"
+    for job in (long, short):
+        wanted = tasks.score(encoder, job.examples, max_length=job.max_length).values["f1"]
+        np.testing.assert_allclose(head_importance.remove_each(job).whole.score, wanted)
+
+
+def test_classes_of_a_checkpoint_may_come_in_another_order(headed):
+    encoder = headed("entailment")
+    other = copy.deepcopy(encoder.head)
+    turn = [2, 0, 1]
+    other.labels = tuple(encoder.head.labels[i] for i in turn)
+    with torch.no_grad():
+        other.out.weight.copy_(encoder.head.out.weight[turn])
+        other.out.bias.copy_(encoder.head.out.bias[turn])
+    turned = dataclasses.replace(encoder, head=other)
+    one, two = (head_importance.remove_each(job_of(e, "entailment")) for e in (encoder, turned))
+    same(one.heads, two.heads)
+
+
+def test_a_three_class_head_answers_rte(headed):
+    """Score and loss are those of :func:`helpers.engine.tasks.score`: neutral and contradiction count together."""
+    encoder = headed("entailment")
+    job = job_of(encoder, "rte")
+    removed = head_importance.remove_each(job)
+    wanted = tasks.score(encoder, job.examples, max_length=job.max_length)
+    np.testing.assert_allclose(removed.whole.score, wanted.values["accuracy"])
+    np.testing.assert_allclose(removed.whole.loss, wanted.values["loss"], rtol=1e-4)
+    same(removed.heads, head_importance.remove_each(job, fast=False).heads)
+    assert (np.abs(head_importance.importance(job).gradients) > 0).any()
+
+
+def test_a_job_needs_the_right_head(headed, small_encoder):
+    with pytest.raises(AdapterError, match="Load it with task='qa'"):
+        job_of(headed("paraphrase"), "qa")
+    with pytest.raises(AdapterError, match="task=None"):
+        job_of(small_encoder())
+
+
+def test_tasks_without_an_adapter_are_named():
+    found, missing = tasks.loaded("minilm", ["paraphrase", "rte"])
+    assert list(found) == ["paraphrase", "rte"] and not missing and found["rte"].task == "entailment"
+    found, missing = tasks.loaded("minilm", ["paraphrase", "nonsense"])
+    assert list(found) == ["paraphrase"] and len(missing) == 1 and missing[0].startswith("nonsense: left out.")
+    assert tasks.loaded("minilm@random", ["qa"])[0] == {}
+    with pytest.raises(AdapterError, match=r"at least 1 of qa, mlm\. 'minilm@random' has random weights"):
+        tasks.loaded("minilm@random", ["qa", "mlm"], least=1)
+    with pytest.raises(AdapterError, match=r"at least 1 of the tasks named, and none is\. Name some of mlm, qa, "):
+        tasks.loaded("minilm", [], least=1)
+
+
+# ------------------------------------------------------------------ finished batches
+
+KILLED = """
+import sys, torch
+from pathlib import Path
+from helpers import adapters, encoders, head_importance
+from helpers.tasks import Example
+from transformers import BertConfig, BertModel
+import dataclasses
+torch.manual_seed(0)
+model = BertModel(BertConfig(hidden_size=32, num_hidden_layers=3, num_attention_heads=4, intermediate_size=48))
+encoder = encoders.wrap(model, encoders.load("minilm", device="cpu").tokenizer, name="tiny", device="cpu")
+head = adapters.new_head(encoder.model, "paraphrase").eval().requires_grad_(False)
+encoder = dataclasses.replace(encoder, head=head)
+examples = [Example("paraphrase", str(n), n, ("A text.", "Another " * (n + 1)), "paraphrase") for n in range(40)]
+job = head_importance.Job(encoder, examples, batch_size=1, folder=Path(sys.argv[1]))
+"""
+
+
+def test_a_killed_sweep_goes_on_where_it_stopped(tmp_path, monkeypatch):
+    """SIGKILL in the middle; what was finished is whole and not computed again, and the numbers are those of one run."""
+    folder = tmp_path / "kept"
+    command = [sys.executable, "-c", KILLED + "head_importance.remove_each(job)", str(folder)]
+    child = subprocess.Popen(command, stderr=subprocess.DEVNULL, env=os.environ | {"OMP_NUM_THREADS": "1"})
+    try:
+        until = time.monotonic() + 120
+        while time.monotonic() < until and child.poll() is None and len(list(folder.glob("*.part"))) < 7:
+            time.sleep(0.002)
+        os.kill(child.pid, signal.SIGKILL)
+    finally:
+        child.kill()
+        child.wait()
+    files = {f: f.stat().st_mtime_ns for f in folder.glob("*.part")}
+    assert 7 <= len(files) < 40, "it was killed on its way"
+    for file in files:
+        whole, removed = joblib.load(file)
+        assert whole.shape == (1, 5) and removed.shape == (3, 5, 1, 5), "nothing half-written has a name"
+    scope: dict = {}
+    monkeypatch.setattr(sys, "argv", ["", str(folder)])
+    exec(KILLED, scope)
+    computed = []
+    measure = head_importance._remove_each
+    watched = functools.wraps(measure)(lambda *given: computed.append(1) or measure(*given))
+    monkeypatch.setattr(head_importance, "_remove_each", watched)
+    resumed = head_importance.remove_each(scope["job"])
+    assert len(computed) == 40 - len(files)
+    assert {f: f.stat().st_mtime_ns for f in files} == files, "finished batches stay untouched"
+    at_once = head_importance.remove_each(dataclasses.replace(scope["job"], folder=None))
+    same(resumed.heads, at_once.heads, rtol=1e-6, atol=1e-7)
+    same(resumed.layers, at_once.layers, rtol=1e-6, atol=1e-7)
+
+
+def test_two_processes_give_the_same_numbers(headed, monkeypatch):
+    monkeypatch.setattr(joblib, "cpu_count", lambda: 2)
+    monkeypatch.delenv("BOOK_SHARDS", raising=False)
+    with shards.one_thread():
+        job = job_of(headed(), batch_size=2)
+        order = {"first": [head_importance.ascending(np.arange(12.0).reshape(3, 4))]}
+
+        def numbers():
+            removed, gates = head_importance.remove_each(job), head_importance.importance(job)
+            curve = head_importance.in_order(job, order, [0, 5, 12])["first"]
+            return [removed.heads.loss, removed.layers.score, gates.gradients, curve.loss]
+
+        here = numbers()
+        monkeypatch.setenv("BOOK_WORKERS", "2")
+        for one, other in zip(here, numbers(), strict=True):
+            assert np.array_equal(one, other)
+
+
+def test_batches_are_kept_under_names_made_of_all_they_depend_on(headed, monkeypatch, tmp_path):
+    monkeypatch.setenv("BOOK_CACHE", str(tmp_path))
+    monkeypatch.delenv("BOOK_SHARDS", raising=False)
+    encoder, texts = headed(), examples_of("paraphrase")
+
+    def kept(encoder=encoder, texts=texts, **settings):
+        """How many files a job adds."""
+        before = set(tmp_path.rglob("*.part"))
+        list(head_importance.importance(head_importance.job(encoder, texts, **{"keep": True} | settings)).gradients)
+        return len(set(tmp_path.rglob("*.part")) - before)
+
+    assert kept(keep=False) == 0
+    assert kept() == 1 and kept() == 0 and kept(rows=8) == 0, "how many at once changes no outcome"
+    trained = copy.deepcopy(encoder.head)
+    with torch.no_grad():
+        trained.out.bias[0] += 1
+    assert kept(texts=texts[:-1]) and kept(texts=[dataclasses.replace(texts[0], label="paraphrase"), *texts[1:]])
+    assert kept(max_length=12) and kept(batch_size=2)
+    assert kept(dataclasses.replace(encoder, head=trained)), "the head"
+    mlm = headed("mlm")
+    words = examples_of("mlm")
+    assert kept(mlm, words) and kept(mlm, words, seed=1), "which words are hidden"
+
+
+# ------------------------------------------------------------------ gates
+
+
+@pytest.mark.parametrize("task", ["mlm", "qa", "paraphrase"])
+def test_gate_gradients_are_the_slopes_of_the_loss(headed, task):
+    """Against a central difference in each of some gates, one input at a time."""
+    encoder = headed(task)
+    encoder.model.double(), encoder.head.double()
+    try:
+        asked = next(job_of(encoder, task, batch_size=5).batches())
+        gradient, loss = head_importance.gate_gradients(encoder, asked)
+        for layer, head in ((0, 1), (1, 3), (2, 0)):
+
+            def at(size, layer=layer, head=head):
+                def edit(here, p):
+                    p = p.clone()
+                    if here == layer:
+                        p[:, head] *= 1 + size
+                    return p
+
+                with torch.no_grad(), attention.tap(encoder, edit=edit):
+                    return tasks.losses(encoder, asked)
+
+            slope = (at(1e-3) - at(-1e-3)) / 2e-3
+            assert torch.allclose(gradient[:, layer, head].double(), slope, rtol=5e-3, atol=1e-6)
+        assert torch.allclose(loss, at(0.0))
+    finally:
+        encoder.model.float(), encoder.head.float()
+
+
+def slow_importance(encoder, job):
+    """One example at a time, absolute value before the mean, plain loops."""
+    total = np.zeros((encoder.layers, encoder.heads))
+    for number, example in enumerate(job.examples):
+        batch = list(job_of(encoder, job.task, batch_size=1).batches())
+        (alone,) = [a for a in batch if a.example == (number,)]
+        gate = torch.ones(encoder.layers, encoder.heads, requires_grad=True)
+        with torch.enable_grad(), attention.tap(encoder, edit=lambda n, p, g=gate: p * g[n][None, :, None, None]):
+            tasks.losses(encoder, alone)[0].backward()
+        assert example.id == str(number)
+        for layer, head in np.ndindex(*total.shape):
+            total[layer, head] += abs(float(gate.grad[layer, head])) / len(job.examples)
+    return total
+
+
+@pytest.mark.parametrize("size", [1, 2, 5])
+def test_importance_is_that_of_single_examples_whatever_the_batch_size(headed, size):
+    encoder = headed()
+    job = job_of(encoder, batch_size=size)
+    found = head_importance.importance(job)
+    np.testing.assert_allclose(found.of().value, slow_importance(encoder, job), rtol=1e-3, atol=1e-7)
+    np.testing.assert_allclose(found.first_order().value, -found.gradients.mean(-1), atol=1e-12)
+    unit = found.of(normalised=True).value
+    np.testing.assert_allclose((unit**2).sum(-1), 1, rtol=1e-9)
+    np.testing.assert_allclose(unit[1] * np.linalg.norm(found.of().value[1]), found.of().value[1], rtol=1e-9)
+
+
+def test_first_order_foretells_a_small_step(headed):
+    """Closing every gate a little changes the loss by the sum of the slopes."""
+    encoder = headed()
+    found = head_importance.importance(job_of(encoder))
+    (asked,) = list(job_of(encoder, batch_size=5).batches())
+    with torch.no_grad():
+        with attention.tap(encoder, edit=lambda _, p: 0.999 * p):
+            less = tasks.losses(encoder, asked)
+        change = (less - tasks.losses(encoder, asked)).double().numpy()
+    foretold = -found.gradients.sum((0, 1))[list(asked.example)] * 0.001
+    np.testing.assert_allclose(change, foretold, rtol=0.1, atol=3e-5)
+
+
+# ------------------------------------------------------------------ more than chance?
+
+
+def scored(score, loss, documents, weights=None):
+    weights = np.ones(np.shape(score)[-1]) if weights is None else weights
+    return Scored(
+        np.asarray(score, float), np.asarray(loss, float), np.asarray(weights, float), np.asarray(documents)
+    )
+
+
+def test_costs_are_paired_differences_of_weighted_means():
+    rng = np.random.default_rng(0)
+    whole = scored(rng.random(30), rng.random(30), np.arange(30) // 3, rng.integers(1, 9, 30))
+    without = scored(rng.random((2, 4, 30)), rng.random((2, 4, 30)), whole.documents, whole.weights)
+    cost = without.cost(whole)
+    for layer, head in np.ndindex(2, 4):
+        wanted = sum(whole.weights[n] * (whole.score[n] - without.score[layer, head, n]) for n in range(30))
+        assert cost.value[layer, head] == pytest.approx(wanted / whole.weights.sum())
+        added = np.mean([without.loss[layer, head, n] - whole.loss[n] for n in range(30)])
+        assert without.cost(whole, "loss").value[layer, head] == pytest.approx(added)
+    assert (cost.low < cost.value).all() and (cost.value < cost.high).all()
+    part = without.on([3, 4, 5]).cost(whole.on([3, 4, 5]))
+    assert (part.low == part.high).all(), "one document cannot be resampled"
+
+
+def test_the_bootstrap_has_the_spread_of_the_mean():
+    rng = np.random.default_rng(1)
+    values = rng.normal(size=(1, 400))
+    found = head_importance.resampled(values, np.ones(400), np.arange(400))
+    assert found.replicates.std() == pytest.approx(values.std() / 20, rel=0.05)
+    together = head_importance.resampled(values, np.ones(400), np.arange(400) // 40)
+    means = values[0].reshape(10, 40).mean(1)
+    assert together.replicates.std() == pytest.approx(means.std() / np.sqrt(10), rel=0.05), "documents, not examples"
+
+
+def test_p_values_are_uniform_when_nothing_happens_and_small_when_it_does():
+    rng = np.random.default_rng(2)
+    null = head_importance.resampled(rng.normal(size=(400, 60)), np.ones(60), np.arange(60), replicates=999)
+    p = head_importance.p_values(null)
+    assert stats.kstest(p, "uniform").pvalue > 0.01
+    real = head_importance.resampled(1 + rng.normal(size=(5, 60)), np.ones(60), np.arange(60))
+    assert (head_importance.p_values(real) == 2 / 10_000).all()
+    same_again = head_importance.resampled(np.zeros((1, 60)), np.ones(60), np.arange(60))
+    assert head_importance.p_values(same_again) == [1.0], "no change at all is no evidence"
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=30))
+def test_the_false_discovery_rate_is_controlled_as_scipy_does(values):
+    p = np.array(values)
+    wanted = stats.false_discovery_control(p) <= head_importance.LEVEL
+    assert np.array_equal(head_importance.significant(p), wanted)
+
+
+def test_counting_helps_and_hurts():
+    estimate = head_importance.resampled(
+        np.array([[1.0, 1.2], [-1.0, -1.1], [0.0, 0.0], [-0.1, 0.05]]), np.ones(2), np.arange(2)
+    )
+    found = head_importance.count(estimate, np.array([True, True, False, False]))
+    assert dataclasses.astuple(found) == (4, 2, 1, 1, 1, 1)
+
+
+def test_correlations_are_scipys():
+    rng = np.random.default_rng(3)
+    x, y = rng.random((3, 4)), rng.random((3, 4))
+    x[0] = 0.5  # ties
+    assert head_importance.correlation(x, y).value == pytest.approx(stats.spearmanr(x.ravel(), y.ravel())[0])
+    pearson = head_importance.correlation(x, y, ranks=False)
+    assert pearson.value == pytest.approx(stats.pearsonr(x.ravel(), y.ravel())[0])
+    assert pearson.low < pearson.value < pearson.high
+    perfect = head_importance.correlation(x, 3 * x)
+    assert perfect.low == pytest.approx(1) and perfect.high == pytest.approx(1)
+
+
+# ------------------------------------------------------------------ orders
+
+
+def test_halves_share_no_document():
+    examples = [Example("mlm", str(n), n // 3, ("a", "b")) for n in range(40)]
+    one, two = head_importance.halves(examples, seed=4)
+    assert sorted(one + two) == list(range(40)) and (one, two) == head_importance.halves(examples, seed=4)
+    assert not {n // 3 for n in one} & {n // 3 for n in two} and abs(len(one) - len(two)) <= 4
+
+
+def test_orders_go_from_least_to_most(headed):
+    encoder = headed()
+    job = job_of(encoder)
+    removed, found = head_importance.remove_each(job), head_importance.importance(job)
+    made = head_importance.orders(found, removed, draws=5, seed=1)
+    everyone = sorted(np.ndindex(3, 4))
+    assert [len(o) for o in made.values()] == [1, 1, 1, 1, 5]
+    assert all(sorted(order) == everyone for every in made.values() for order in every)
+    value = found.of().value
+    assert [value[h] for h in made["I_h"][0]] == sorted(value.ravel())
+    cost = removed.heads.cost(removed.whole, "loss").value
+    np.testing.assert_allclose([cost[h] for h in made["oracle"][0]], sorted(cost.ravel()), atol=1e-12)
+    lost = removed.heads.cost(removed.whole, "score").value
+    np.testing.assert_allclose([lost[h] for h in made["oracle, score"][0]], sorted(lost.ravel()), atol=1e-12)
+    assert len(set(map(tuple, made["random"]))) == 5
+    assert made["random"] == head_importance.orders(found, removed, draws=5, seed=1)["random"]
+
+
+def test_curves_start_at_the_whole_model_and_meet_at_the_end(headed):
+    encoder = headed()
+    job = job_of(encoder)
+    removed, found = head_importance.remove_each(job), head_importance.importance(job)
+    made = head_importance.orders(found, removed, draws=2)
+    curves = head_importance.in_order(job, made, [0, 1, 5, 12])
+    for name, curve in curves.items():
+        assert curve.score.shape == (len(made[name]), 4, 5)
+        for draw, order in enumerate(made[name]):
+            same(curve[draw, 0], removed.whole)
+            same(curve[draw, 1], removed.heads[order[0]])
+            with attention.tap(encoder, edit=attention.zero(order[:5])):
+                wanted = tasks.score(encoder, job.examples, max_length=40).values["loss"]
+            np.testing.assert_allclose(curve.loss[draw, 2], wanted, rtol=1e-4)
+            same(curve[draw, 3], curves["oracle"][0, 3])
+    assert head_importance.steps(72, (0, 0.1, 0.101, 1)) == [0, 7, 72]
+
+
+# ------------------------------------------------------------------ pruning for real
+
+TAKEN = {
+    "one": [(1, 2)], "some": [(0, 0), (0, 3), (2, 1)], "a whole layer": [(1, h) for h in range(4)],
+    "all but one": [(n, h) for n in range(3) for h in range(4) if (n, h) != (0, 2)],
+    "all": [(n, h) for n in range(3) for h in range(4)],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("family", [f for f in FAMILIES if f not in ("albert", "deberta-v2")])
+def test_a_pruned_model_answers_as_the_masked_one(headed, family):
+    encoder = headed(family=family)
+    (asked,) = list(job_of(encoder, batch_size=5).batches())
+    before = copy.deepcopy(encoder.model.state_dict())
+    for heads in TAKEN.values():
+        pruned = head_importance.prune(encoder, heads)
+        with torch.no_grad():
+            with attention.tap(encoder, edit=attention.zero(heads)):
+                wanted = encoder.logits(asked.batch)
+            assert torch.allclose(pruned.logits(asked.batch), wanted, rtol=1e-4, atol=1e-5)
+        a, b = head_importance.sizes(encoder), head_importance.sizes(pruned)
+        width, size = 32, 8
+        biases = any(m.bias is not None for m in attention.output_projections(encoder))
+        per_head = 4 * width * size + (3 * size if biases else 0)
+        assert a["all"] - b["all"] == a["attention"] - b["attention"] == len(heads) * per_head
+        assert a["all"] > a["layers"] > a["attention"] > 0
+    after = encoder.model.state_dict()
+    assert all(torch.equal(before[k], after[k]) for k in before), "the original keeps its heads"
+
+
+def test_what_cannot_be_pruned_says_so(headed):
+    for family in ("albert", "deberta-v2"):
+        with pytest.raises(PruneError, match="taken out"):
+            head_importance.prune(headed(family=family), [(0, 0)])
+    with pytest.raises(PruneError, match=r"no head \(3, 0\): it has 3 x 4"):
+        head_importance.prune(headed(), [(3, 0)])
+    pruned = head_importance.prune(headed(), [(0, 0)])
+    (asked,) = list(job_of(headed(), batch_size=5).batches())
+    with pytest.raises(EncoderError), attention.tap(pruned):
+        pruned.model(**asked.batch.inputs)
+
+
+# ------------------------------------------------------------------ benchmarks
+
+
+def test_the_sweep_benchmark_compares_equal_numbers():
+    found = bench.sweep(rounds=1, rows=1, length=16, width=48)
+    assert found.ratio == found.naive_s / found.shared_s and found.largest_difference < 1e-5
+    assert found.model.startswith("12 layers x 12 heads") and "ratio" in bench.as_text(found)
+
+
+def test_the_pruning_benchmark_removes_what_it_says():
+    found = bench.pruning(rounds=1, rows=2, length=16)
+    whole = found.variants["none"]
+    for name, one in found.variants.items():
+        gone = whole["attention"] - one["attention"]
+        assert gone == whole["all"] - one["all"] == round(one["removed"] * 72) * (4 * 384 * 32 + 3 * 32), name
+        assert one["one_ms"] > 0 and one["batch_quartiles_ms"][0] <= one["batch_ms"] <= one["batch_quartiles_ms"][1]
+    assert found.variants["all heads of 2 of 6 layers"]["removed"] == pytest.approx(1 / 3)
+    assert "50% of heads gone" in bench.as_text(found)
+
+
+def test_benchmarks_are_recorded_where_chapters_look(monkeypatch, minilm):
+    found = bench.SweepBenchmark("12 x 12", "1 x 16 tokens", 1, 1, 2.0, 1.0, 2.0, 0.0)
+    bench.record(found, "removal_speed", "minilm")
+    assert results.runs("removal_speed", profile="bench")["minilm"]["values"]["ratio"] == 2.0
+
+
+# ------------------------------------------------------------------ what the chapter says
+
+
+@pytest.fixture(scope="module")
+def record():
+    return results.recorded("head_importance", model="minilm", profile="book")["values"]["tasks"]
+
+
+def count_of(values, name="loss", what="heads"):
+    return values["cost"][name][what]["count"]
+
+
+def value_of(values, *path):
+    for key in path:
+        values = values[key]
+    return np.array(values["value"])
+
+
+def test_claims_about_single_heads_and_layers(record):
+    mlm = record["mlm"]
+    assert count_of(mlm)["hurts"] == 58 and count_of(mlm)["hurts_significantly"] == 8
+    assert count_of(mlm, what="layers")["hurts_significantly"] == 6
+    layers = value_of(mlm, "cost", "loss", "layers", "cost")
+    assert layers.argmax() == 1 and layers[1] == pytest.approx(0.67, abs=0.005)
+    heads = value_of(mlm, "cost", "loss", "heads", "cost")
+    assert sorted(zip(*np.where(heads > 0.1), strict=True)) == [(1, 8), (2, 8)]
+    for values in record.values():
+        found = count_of(values, "score")
+        assert found["helps_significantly"] == found["hurts_significantly"] == 0
+    qa, same_pairs, follows = record["qa"], record["paraphrase"], record["entailment"]
+    assert (count_of(qa)["helps_significantly"], count_of(qa)["hurts_significantly"]) == (1, 1)
+    for values, what in ((qa, "layers"), (follows, "heads"), (follows, "layers")):
+        found = count_of(values, what=what)
+        assert found["helps_significantly"] == found["hurts_significantly"] == 0
+    assert (count_of(same_pairs)["helps"], count_of(same_pairs)["helps_significantly"]) == (50, 13)
+    assert count_of(same_pairs, what="layers")["helps_significantly"] > 0
+    assert value_of(same_pairs, "loss") == pytest.approx(3.16, abs=0.005)
+
+
+def test_claims_about_agreement(record):
+    steady = [float(value_of(v, "agreement", "importance_twice")) for v in record.values()]
+    noisy = [float(value_of(v, "agreement", "cost_twice")) for v in record.values()]
+    assert (round(min(steady), 2), round(max(steady), 2)) == (0.68, 0.84)
+    assert (round(min(noisy), 2), round(max(noisy), 2)) == (-0.33, 0.55)
+    for values in record.values():
+        assert value_of(values, "agreement", "importance_size") > value_of(values, "agreement", "importance_cost")
+
+
+def test_claims_about_orders(record):
+    def at(task, order, step):
+        return float(value_of(record[task], "pruning", "curves", order, "loss", "mean")[step])
+
+    steps = record["mlm"]["pruning"]["heads"]
+    assert steps == [0, 18, 36, 54, 72]
+    got = [round(at("mlm", o, 3), 1) for o in ("I_h", "oracle", "random")]
+    assert got == [5.1, 5.3, 6.2] and [round(at("mlm", "I_h", k), 1) for k in (0, 4)] == [4.2, 7.3]
+    assert at("entailment", "I_h", 3) == pytest.approx(1.02, abs=0.006)
+    assert at("entailment", "random", 3) == pytest.approx(1.14, abs=0.006)
+    assert all(at("entailment", "oracle", k) > at("entailment", "random", k) for k in (1, 2, 3))
+    for order in record["paraphrase"]["pruning"]["curves"]:
+        assert max(at("paraphrase", order, 4), at("paraphrase", order, 2)) < at("paraphrase", order, 0)
+
+
+def test_claims_about_size_and_speed():
+    variants = results.recorded("pruning_speed", model="minilm", profile="bench")["values"]["variants"]
+    whole, half = variants["none"], variants["6 of 12 heads of every layer"]
+    left = {k: half[k] / whole[k] for k in ("attention", "layers", "all")}
+    assert round(left["attention"], 2) == 0.5 and round(left["layers"], 2) == 0.84 and round(left["all"], 2) == 0.92
+    assert whole["all"] - whole["layers"] > 0.5 * whole["all"], "the vocabulary is more than half"
+
+    def speed(name):
+        return [whole[k] / variants[name][k] for k in ("one_ms", "batch_ms")]
+
+    assert [round(x, 2) for x in speed("6 of 12 heads of every layer")] == [1.19, 1.23]
+    assert [round(x, 2) for x in speed("all heads of 3 of 6 layers")] == [1.22, 1.27]
+    assert all(1.55 < x < 1.7 for x in speed("12 of 12 heads of every layer"))
+    assert all(x < 1.02 for x in speed("1 of 12 heads of every layer"))
+    assert round(variants["12 of 12 heads of every layer"]["all"] / whole["all"], 2) == 0.84
+
+
+def test_sharing_is_at_least_1_8_times_as_fast():
+    found = results.recorded("removal_speed", model="minilm", profile="bench")["values"]
+    assert found["ratio"] >= 1.8 and found["largest_difference"] < 1e-5
+
+
+def test_claims_about_paraphrases_where_the_task_is_solved():
+    values = results.recorded("head_importance", model="minilm", profile="full")["values"]["tasks"]["paraphrase"]
+    assert values["examples"] == 408 and round(values["majority"], 2) == 0.68
+    assert round(float(value_of(values, "score")), 2) == 0.80
+    assert float(value_of(values, "loss")) > np.log(2), "too sure of itself"
+    found = count_of(values, "score")
+    assert (found["helps"], found["hurts"], found["none"]) == (30, 32, 10)
+    assert found["helps_significantly"] == found["hurts_significantly"] == 0
+    assert values["cost"]["score"]["layers"]["significant"] == [False, True, False, False, False, False]
+    assert value_of(values, "cost", "score", "layers", "cost")[1] == pytest.approx(0.06, abs=0.005)
+    found = count_of(values)
+    assert (found["helps_significantly"], found["hurts_significantly"]) == (28, 8)
+    assert (value_of(values, "cost", "loss", "layers", "cost") < 0).all()
+    assert sum(values["cost"]["loss"]["layers"]["significant"]) == 4
+    agreement = {k: round(float(v["value"]), 2) for k, v in values["agreement"].items()}
+    assert (agreement["importance_twice"], agreement["cost_twice"]) == (0.91, 0.84)
+    wanted = {"importance_size": 0.56, "importance_cost": -0.27, "first_order_cost": 0.83}
+    assert {k: agreement[k] for k in wanted} == wanted
+    heads, curves = values["pruning"]["heads"], values["pruning"]["curves"]
+    assert heads == [0, 14, 43, 72] and round(43 / 72, 1) == 0.6
+
+    def right(order, step):
+        return round(float(value_of(curves, order, "score", "mean")[step]), 2)
+
+    assert (right("I_h", 0), right("I_h", 2), right("random", 2)) == (0.82, 0.81, 0.75)
+    assert right("oracle", 1) == 0.52 < values["majority"]
+    assert (right("oracle, score", 1), right("oracle, score", 2)) == (0.82, 0.72)
+
+
+def test_tables_beside_the_papers_read_the_record(record):
+    values = record["mlm"]
+    cost = value_of(values, "cost", "score", "heads", "cost")
+    ends = head_importance.best_and_worst(values)
+    assert ends["down"][:2] == np.unravel_index(cost.argmax(), cost.shape) and ends["down"][2] == -cost.max()
+    assert ends["up"][2] == -cost.min()
+    rows = head_importance.beside_michel(values)
+    assert rows["table1_heads"][1] == "72" and rows["table1_worst_head"][1].endswith("(2-9)")
+    assert head_importance.share_helped(values) == count_of(values, "score")["helps"] / 72
+    assert "help" in head_importance.beside_kovaleva(values, "mlm")["random_head_removal_helps"][1]
+    for name, table in (("michel2019", rows), ("kovaleva2019", head_importance.beside_kovaleva(values, "mlm"))):
+        assert "minilm" in results.beside_paper(name, {"minilm": table}).columns
+
+
+def test_claims_about_all_five_sets():
+    tasks_of = results.recorded("head_importance", profile="full")["values"]["tasks"]
+    assert {n: v["examples"] for n, v in tasks_of.items()} == {
+        "mlm": 40,
+        "qa": 60,
+        "paraphrase": 408,
+        "entailment": 300,
+        "rte": 277,
+    }
+    for values in tasks_of.values():
+        counted = values["cost"]["score"]["heads"]["count"]
+        assert counted["helps_significantly"] == counted["hurts_significantly"] == 0
+        assert round(values["agreement"]["importance_twice"]["value"], 2) >= 0.88
+        left = {n: c["score"]["mean"]["value"][2] for n, c in values["pruning"]["curves"].items()}
+        assert values["pruning"]["heads"][2] == 43 and left["I_h"] > max(
+            left["oracle"], left["oracle, score"], left["random"]
+        )
+        single = {n: c["score"]["most"][2] for n, c in values["pruning"]["curves"].items()}
+        nearly_solved = values in (tasks_of["entailment"], tasks_of["rte"])
+        assert (single["random"] > left["I_h"]) == nearly_solved, "some random orders keep more, on these two only"
+    before, after = (
+        {n: round(v["pruning"]["curves"]["I_h"]["score"]["mean"]["value"][k], 2) for n, v in tasks_of.items()}
+        for k in (0, 2)
+    )
+    assert before == {"mlm": 0.39, "qa": 0.61, "paraphrase": 0.82, "entailment": 0.64, "rte": 0.62}
+    assert after == {"mlm": 0.31, "qa": 0.43, "paraphrase": 0.81, "entailment": 0.63, "rte": 0.59}
+    rte, mnli = tasks_of["rte"], tasks_of["entailment"]
+    assert round(rte["score"]["value"], 2) == 0.6 and round(rte["majority"], 2) == 0.53
+    assert [round(rte["agreement"][k]["value"], 2) for k in ("importance_cost", "first_order_cost")] == [-0.09, 0.41]
+    counted = [v["cost"]["score"]["heads"]["count"] for v in (rte, mnli)]
+    assert [(c["helps"], c["hurts"]) for c in counted] == [(47, 16), (46, 15)]
+    agreement = {n: tasks_of[n]["agreement"] for n in ("mlm", "qa", "entailment")}
+    assert {n: round(a["importance_cost"]["value"], 2) for n, a in agreement.items()} == {
+        "mlm": 0.8, "qa": 0.37, "entailment": 0.19}  # fmt: skip
+    slope = {n: a["first_order_cost"] for n, a in agreement.items()}
+    assert {n: round(s["value"], 2) for n, s in slope.items()} == {"mlm": -0.08, "qa": -0.2, "entailment": 0.26}
+    assert all(slope[n]["low"] < 0 < slope[n]["high"] for n in slope)
+    assert tasks_of["mlm"]["cost"]["loss"]["heads"]["count"]["hurts"] == 68

@@ -1,0 +1,439 @@
+"""Attention received, predictors and removed heads, against slow loops; and the claims of chapter 13."""
+
+from dataclasses import replace
+
+import joblib
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import average_precision_score
+
+from helpers.chapters.keywords import measures as keywords
+from helpers.chapters.keywords.measures import Received, Words
+from helpers.corpora import phrases
+from helpers.engine import adapters, attention, shards, tasks, tokens
+from helpers.engine.estimates import Estimate
+from helpers.engine.tasks import Example
+from helpers.record import results
+
+EXAMPLES = [
+    Example("keywords", str(n), n, (title, text), keyphrases=keys)
+    for n, (title, text, keys) in enumerate([
+        ("Saturn", "The rings of Saturn are water ice, nothing else. Galileo saw them.", ("Saturn", "water ice", "comets")),
+        ("Sea otters", "Otters dive; a sea otter dives for shellfish-like prey in 12 rivers.", ("sea otter", "prey")),
+        ("Nothing", "It said nothing at all.", ("comets",)),
+        ("Volcanoes", "Vesuvius erupted and Pliny the Elder died.", ("Vesuvius", "Pliny the Elder")),
+    ])
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def encoder(small_encoder):
+    return small_encoder("bert")
+
+
+@pytest.fixture(scope="module")
+def found(encoder):
+    return keywords.measure(encoder, EXAMPLES)
+
+
+@pytest.fixture(scope="module")
+def tagger(small_encoder):
+    encoder = small_encoder("bert")
+    torch.manual_seed(1)
+    return replace(encoder, head=adapters.new_head(encoder.model, "keywords").eval().requires_grad_(False))
+
+
+# ---------------------------------------------------------------------------------------- documents
+
+
+def test_parts_do_not_overlap_and_a_corpus_with_parts_keeps_them(real_data):
+    fit, choose, score = keywords.parts("encyclopedia", seed=1)
+    assert fit == choose and len(fit) == len(score) == 50 and not {e.id for e in fit} & {e.id for e in score}
+    assert keywords.parts("encyclopedia", (5, 2, 3)) == keywords.parts("encyclopedia", (5, 2, 3))
+    fit, choose, score = keywords.parts("inspec", (30, 20, 10))
+    assert [len(p) for p in (fit, choose, score)] == [30, 20, 10]
+    assert {e.id for e in score} <= {e.id for e in tasks.examples("keywords", "inspec", "test")}
+
+
+def test_documents_are_cut_after_the_last_word_that_fits(encoder):
+    for length in (8, 9, 11, 64):
+        for example, cut in zip(EXAMPLES, keywords.shortened(encoder, EXAMPLES, length), strict=True):
+            units = cut.spelled.units
+            assert units == example.spelled.units[: len(units)] and cut.keyphrases == example.keyphrases
+            batch = tokens.encode(encoder, [list(units)])
+            assert batch.ids.shape[1] <= length
+            if len(units) < len(example.spelled.units):
+                more = tokens.encode(encoder, [list(example.spelled.units[: len(units) + 1])])
+                assert more.ids.shape[1] > length, "one word more would not fit"
+
+
+def test_words_know_their_documents():
+    words = Words.of(EXAMPLES)
+    assert len(list(words)) == 4 and words.starts[-1] == len(words.key) == len(words.content)
+    first = next(iter(words))
+    assert words.key[first].sum() == 4 and words.present()[0] == {"saturn", "water ice"}
+    assert words.everything()[0] == {"saturn", "water ice", "comets"}
+    assert words.rank()[first][0] == 0 and words.rank().max() < 1
+    with pytest.raises(ValueError, match="None of the documents holds any of its keyphrases"):
+        Words.of(EXAMPLES[2:3])
+
+
+# ---------------------------------------------------------------------------------------- attention received
+
+
+def test_received_against_a_loop(encoder, found):
+    """Sum and greatest weight of each column, over rows that are not special; pieces of a word joined."""
+    for number, here in enumerate(found.words):
+        spelled = EXAMPLES[number].spelled
+        batch = tokens.encode(encoder, [list(spelled.units)])
+        maps = attention.maps(encoder, batch)[:, 0].numpy()
+        rows = [i for i in range(maps.shape[-1]) if not batch.special[0, i]]
+        for w, place in enumerate(spelled.places):
+            pieces = [i for i in rows if batch.unit[0, i] == place + 1]
+            sums = np.mean([sum(maps[:, :, i, j] for i in rows) for j in pieces], axis=0)
+            most = np.max([np.max([maps[:, :, i, j] for i in rows], axis=0) for j in pieces], axis=0)
+            np.testing.assert_allclose(found.values[here][w, ..., 0], sums, rtol=1e-4)
+            np.testing.assert_allclose(found.values[here][w, ..., 1], most, rtol=1e-4)
+            assert found.pieces[here][w] == len(pieces)
+    assert found.pieces.max() > 1, "some word is split"
+
+
+def test_batches_padding_and_parts_of_the_work_do_not_matter(encoder, found):
+    one = keywords.measure(encoder, EXAMPLES, batch_size=1)
+    np.testing.assert_allclose(one.values, found.values, rtol=1e-3, atol=1e-5)
+    np.testing.assert_allclose(one.to_special(), found.to_special(), rtol=1e-4)
+    halves = [Received(encoder, found.words) for _ in range(2)]
+    for n, batch in enumerate(tokens.Batches(encoder, [list(e.spelled.units) for e in EXAMPLES], batch_size=2)):
+        attention.sweep(encoder, [batch], halves[n % 2])
+    merged = halves[0].merge(halves[1])
+    np.testing.assert_allclose(merged.values, found.values, rtol=1e-3, atol=1e-5)
+    np.testing.assert_array_equal(merged.pieces, found.pieces)
+    with pytest.raises(ValueError, match="same words"):
+        found.merge(Received(encoder, Words.of(EXAMPLES)))
+
+
+def test_even_attention_gives_every_word_almost_one(encoder):
+    batch = tokens.encode(encoder, [list(e.spelled.units) for e in EXAMPLES])
+    even = batch.mask[:, None, None, :] / batch.lengths[:, None, None, None]
+    received = keywords.received(even.float().expand(-1, 4, batch.ids.shape[1], -1), batch)
+    share = (batch.lengths - 2) / batch.lengths
+    for row, length in enumerate(batch.lengths.tolist()):
+        torch.testing.assert_close(received[row, :, :length, 0], share[row].expand(4, length))
+
+
+def test_what_special_tokens_receive_completes_the_rows(encoder, found):
+    """All that words and marks give: to words, to marks, to special tokens."""
+    words = (found.values[..., 0] * found.pieces[:, None, None]).sum(0)
+    assert (words + found.special <= found.attending + 1e-3).all() and (found.to_special() > 0).all()
+
+
+def test_a_document_that_was_cut_is_refused(encoder):
+    words = Words.of(EXAMPLES)
+    batches = tokens.Batches(encoder, [list(e.spelled.units) for e in EXAMPLES], max_length=8, overlong="truncate")
+    with pytest.raises(ValueError, match=r"cut it with shortened\(\) before"):
+        attention.sweep(encoder, batches, Received(encoder, words))
+
+
+@pytest.mark.parametrize("among", ["words", "content"])
+def test_relative_attention_against_a_loop(found, among):
+    each = []
+    for here in found.words:
+        kept = found.words.content[here] if among == "content" else np.ones(here.stop - here.start, bool)
+        key = [n for n, k in enumerate(found.words.key[here]) if k and kept[n]]
+        other = [n for n, k in enumerate(found.words.key[here]) if not k and kept[n]]
+        if key and other:
+            sums = found.values[here][..., 0]
+            each.append(sums[key].mean(0) - sums[other].mean(0))
+    assert len(each) == 3
+    np.testing.assert_allclose(
+        keywords.relative(found, among=among).value, np.mean(each, axis=0), rtol=1e-4, atol=1e-6
+    )
+
+
+def test_pieces_can_be_summed(found):
+    more = replace_values(found, np.ones_like(found.values))
+    assert np.allclose(keywords.relative(more).value, 0)
+    key = [found.pieces[h][found.words.key[h]].mean() - found.pieces[h][~found.words.key[h]].mean()
+           for h in found.words if found.words.key[h].any()]  # fmt: skip
+    np.testing.assert_allclose(keywords.relative(more, summed=True).value, np.mean(key))
+
+
+def replace_values(found, values):
+    other = object.__new__(Received)
+    other.__dict__ = found.__dict__ | {"values": values}
+    return other
+
+
+# ---------------------------------------------------------------------------------------- predictors
+
+
+@settings(max_examples=60, deadline=None)
+@given(arrays(np.float64, (9, 2), elements=st.sampled_from([0.0, 0.1, 0.5, 2.0])), st.integers(1, 2**9 - 1))
+def test_average_precision_is_scikit_learns_with_ties(scores, bits):
+    key = np.array([bits >> n & 1 for n in range(9)], bool)
+    expected = [average_precision_score(key, scores[:, n]) for n in range(2)]
+    np.testing.assert_allclose(keywords.average_precision(scores, key), expected)
+
+
+def test_precisions_leave_out_documents_without_key_words(found):
+    rng = np.random.default_rng(0)
+    scores = rng.random((len(found.words.key), 2))
+    for among in ("words", "content"):
+        each = []
+        for here in found.words:
+            kept = found.words.content[here] if among == "content" else np.ones(here.stop - here.start, bool)
+            if found.words.key[here][kept].any():
+                key = found.words.key[here][kept]
+                each.append([average_precision_score(key, scores[here][kept][:, n]) for n in range(2)])
+        assert len(each) == 3
+        np.testing.assert_allclose(keywords.precisions(found.words, scores, among=among).value, np.mean(each, axis=0))
+
+
+def test_a_predictor_is_scikit_learns(found):
+    features = found.values[:, 1, 2].astype(np.float64)
+    predictor = keywords.fit(features, found.words.key)
+    standard = (features - features.mean(0)) / features.std(0)
+    model = LogisticRegression(C=1.0, max_iter=500).fit(standard, found.words.key)
+    np.testing.assert_allclose(predictor(features), model.predict_proba(standard)[:, 1], atol=1e-3)
+    constant = keywords.fit(np.ones((len(features), 1)), found.words.key)
+    np.testing.assert_allclose(constant(np.ones((1, 1))), found.words.key.mean(), atol=0.02)
+
+
+def test_head_predictors_choose_on_one_set_and_score_on_another(encoder, found):
+    other = keywords.measure(encoder, EXAMPLES[1:])
+    heads = keywords.head_predictors(found, other)
+    assert heads.precision.value.shape == heads.fitted.shape == (3, 4) and heads.weights.shape == (3, 4, 2)
+    for layer, head in ((0, 0), (2, 3)):
+        predictor = keywords.fit(found.values[:, layer, head], found.words.key)
+        own, there = predictor(found.values[:, layer, head]), predictor(other.values[:, layer, head])
+        loss = [-np.log(p if k else 1 - p) for p, k in zip(own, found.words.key, strict=True)]
+        assert heads.fitted[layer, head] == pytest.approx(np.mean(loss))
+        loss = [-np.log(p if k else 1 - p) for p, k in zip(there, other.words.key, strict=True)]
+        assert heads.entropy.value[layer, head] == pytest.approx(np.mean(loss))
+    assert heads.fitted[heads.best] == heads.fitted.min() and len(set(heads.ranking())) == 12
+    share = found.words.key.mean()
+    assert heads.constant.value == pytest.approx(
+        np.mean([-np.log(share if k else 1 - share) for k in other.words.key])
+    )
+
+
+def test_rarity_and_counts():
+    words = Words.of(EXAMPLES)
+    idf = keywords.inverse_frequencies(words)(words)
+    spelled = [w for e in EXAMPLES for w in e.spelled.words]
+    for word, value in zip(spelled, idf, strict=True):
+        assert value == pytest.approx(np.log(5 / (1 + sum(word in e.spelled.words for e in EXAMPLES))))
+    unseen = keywords.inverse_frequencies(Words.of(EXAMPLES[:1]))(words)
+    assert unseen[spelled.index("otter")] == pytest.approx(np.log(2))
+    assert keywords.counts(words)[spelled.index("saturn")] == 2
+
+
+def test_lists_of_phrases_against_a_loop():
+    words = Words.of(EXAMPLES)
+    scores = np.random.default_rng(1).random(len(words.key))
+    listed = keywords.listing(words, scores, (1, 3))
+    for size in (1, 3):
+        present, everything = [], []
+        for example, here in zip(EXAMPLES, words, strict=True):
+            said = set(phrases.ranked(example.spelled, scores[here].tolist())[:size])
+            for right, into in ((set(phrases.locate(example.spelled, example.keyphrases)), present),
+                                ({phrases.normal(k) for k in example.keyphrases}, everything)):  # fmt: skip
+                into.append(2 * len(said & right) / (len(said) + len(right)))
+        assert listed.present[size].value == pytest.approx(np.mean(present))
+        assert listed.all[size].value == pytest.approx(np.mean(everything))
+
+
+def test_methods_use_what_they_say(encoder, found):
+    heads = keywords.head_predictors(found, found)
+    tagged = np.linspace(0.1, 0.9, len(found.words.key))
+    methods, together = keywords.methods(found, found, heads, (found, found), tagged)
+    assert list(methods)[-1] == "tagger" and methods["tagger"].words is tagged
+    assert together.weights.shape == (24,)
+    np.testing.assert_allclose(methods["all heads"].words, methods["all heads, random network"].words)
+    without, _ = keywords.methods(found, found, heads)
+    assert not {"tagger", "all heads, random network"} & set(without)
+    scores = methods["first phrases"].scores(found.words)
+    assert "entropy" not in scores and scores["f1_5"].value == pytest.approx(
+        keywords.listing(found.words, np.zeros(len(tagged))).present[5].value
+    )
+    assert "entropy" in methods["best head"].scores(found.words)
+
+
+def test_coverage_counts():
+    covered = keywords.coverage(Words.of(EXAMPLES))
+    assert covered["documents"] == 4 and covered["phrases"] == 2 and covered["present"] == pytest.approx(6 / 8)
+    assert 0 < covered["reachable"] <= 1 and covered["key_words"] < covered["key_words_of_content"]
+
+
+# ---------------------------------------------------------------------------------------- the tagger
+
+
+def test_tagged_chances_against_a_loop(tagger):
+    words = Words.of(EXAMPLES)
+    chances = keywords.tagged_chances(tagger, words)
+    for example, here in zip(EXAMPLES, words, strict=True):
+        batch = tokens.encode(tagger, [list(example.spelled.units)])
+        outside = tagger.logits(batch)[0].softmax(-1)[:, 0]
+        first = [batch.unit[0].tolist().index(place + 1) for place in example.spelled.places]
+        np.testing.assert_allclose(chances[here], 1 - outside[first].numpy(), rtol=1e-4, atol=1e-5)
+
+
+def test_one_head_removed_is_one_head_removed(tagger):
+    given = EXAMPLES[:2]
+    removed = keywords.remove_one(tagger, given)
+    assert removed.each.shape == (3, 4, 2, 3)
+    with attention.tap(tagger, edit=attention.zero([(1, 2)])):
+        scores = tasks.score(tagger, given)
+    np.testing.assert_allclose(removed.each[1, 2, :, 2], scores.values["loss"], rtol=1e-5)
+    np.testing.assert_allclose(removed.change.value, (removed.each - removed.whole).mean(2), atol=1e-12)
+    order = removed.order()
+    losses = [removed.change.value[head][2] for head in order]
+    assert losses == sorted(losses) and len(set(order)) == 12
+
+
+def test_two_processes_remove_the_same_heads(tagger, monkeypatch):
+    monkeypatch.setattr(joblib, "cpu_count", lambda: 2)
+    monkeypatch.delenv("BOOK_SHARDS", raising=False)
+    with shards.one_thread():
+        here = keywords.remove_one(tagger, EXAMPLES[:2])
+        monkeypatch.setenv("BOOK_WORKERS", "2")
+        there = keywords.remove_one(tagger, EXAMPLES[:2])
+    assert np.array_equal(here.each, there.each) and np.array_equal(here.whole, there.whole)
+
+
+def test_curves_begin_whole_and_end_with_all_heads_removed(tagger):
+    given = EXAMPLES[:2]
+    removed = keywords.remove_one(tagger, given)
+    orders = keywords.orders(removed, random=2, seed=3)
+    assert list(orders) == ["least missed first", "most missed first", "random 1", "random 2"]
+    assert orders["most missed first"] == orders["least missed first"][::-1]
+    counts = keywords.steps(12, 4)
+    assert counts == (0, 4, 8, 12)
+    curves = keywords.remove_in_order(tagger, given, orders, counts)
+    for name, curve in curves.items():
+        np.testing.assert_allclose(curve.each[0], removed.whole)
+        np.testing.assert_allclose(curve.each[-1], curves["random 1"].each[-1])
+        np.testing.assert_allclose(curve.each[1], keywords.tagging(tagger, given, orders[name][:4]))
+    mean = keywords.averaged({n: curves[n] for n in ("random 1", "random 2")})
+    np.testing.assert_allclose(mean.each, (curves["random 1"].each + curves["random 2"].each) / 2)
+    flat = replace(
+        mean, scores=replace(mean.scores, value=np.array([[0.2, 0, 0], [0.3, 0, 0], [0.3, 0, 0], [0.1, 0, 0]]))
+    )
+    assert flat.most() == 8, "of equal numbers the one with more heads removed"
+
+
+# ---------------------------------------------------------------------------------------- claims of the chapter
+
+
+@pytest.fixture(scope="module")
+def recorded():
+    return results.recorded("keywords")["values"]
+
+
+def value(record, name: str, score: str = "precision") -> Estimate:
+    return Estimate.from_record(record["scores"][name][score])
+
+
+def test_claims_about_what_is_there_to_find(recorded):
+    covered = recorded["coverage"]
+    assert covered["documents"] == 50 and 0.6 < covered["reachable"] < 0.72, "about two thirds"
+
+
+def test_claims_about_relative_attention(recorded):
+    relative, content = (Estimate.from_record(recorded[name]) for name in ("relative", "content"))
+    assert (relative.low > 0).mean() > 0.6 and 0.5 < (content.low > 0).mean() < 0.62, "most heads; a little over half"
+    by_layer = relative.value.mean(1)
+    assert by_layer.argmax() == len(by_layer) - 1 and by_layer[-1] > 1.5 * by_layer[:-1].max(), "the last layer most"
+    summed, blank = (Estimate.from_record(recorded[name]) for name in ("relative_summed", "relative_random"))
+    assert (summed.low > 0).all(), "summed over pieces, every head of the random network favours key words"
+    assert np.abs(blank.value).max() < summed.value.min()
+
+
+def test_claims_about_predictors(recorded):
+    best = tuple(recorded["best"])
+    chance = recorded["coverage"]["key_words"]
+    precision = Estimate.from_record(recorded["heads"]["precision"])
+    assert best == tuple(recorded["heads"]["order"][0])
+    assert precision.low[best] > value(recorded, "first phrases").high
+    assert precision.value[best] > value(recorded, "tf-idf").value
+    gap = Estimate.from_record(recorded["gains"]["best head - tf-idf and place, learned"])
+    assert gap.low < 0 < gap.high, "a single head does not beat the learned baseline"
+    assert precision.value[best] > 4 * chance
+    order = [precision.value[tuple(h)] for h in recorded["heads"]["order"]]
+    assert np.corrcoef(np.argsort(np.argsort(order)), -np.arange(len(order)))[0, 1] > 0.7, "nearly the same order"
+    weights = np.array([recorded["heads"]["weights"][layer][head] for layer, head in recorded["heads"]["order"][:10]])
+    assert (weights[:, 0] > weights[:, 1]).sum() == 7, "in seven of ten heads the mean has more weight"
+    assert Estimate.from_record(recorded["gains"]["all heads - best head"]).low > 0
+    together, plain, blank = (
+        value(recorded, n) for n in ("all heads", "tf-idf and place, learned", "all heads, random network")
+    )
+    assert together.low > plain.high and together.low > blank.high and abs(blank.value - plain.value) < 0.1
+
+
+def test_claims_about_the_tagger(recorded):
+    curves = {n: Estimate.from_record(c["scores"]).value for n, c in recorded["curves"].items()}
+    least, most, shuffled = (
+        curves[n][1:-1, 2].mean() for n in ("least missed first", "most missed first", "random order")
+    )
+    assert least < shuffled < most, "loss by order"
+    f1 = {n: curves[n][2:-1, 0] for n in ("least missed first", "most missed first", "random order")}
+    assert (f1["least missed first"] < np.minimum(f1["most missed first"], f1["random order"])).all(), (
+        "F1 does not follow"
+    )
+    change = Estimate.from_record(recorded["removed"])
+    assert not (change.low[..., 0] > 0).any() and not (change.high[..., 0] < 0).any(), "no head stands out in F1"
+    assert ((change.low[..., 2] > 0).sum(), (change.high[..., 2] < 0).sum()) == (25, 12), "in the loss"
+    gain = Estimate.from_record(recorded["pruned"]["change"])
+    assert gain.low <= 0 <= gain.high, "pruned against whole cannot be told apart"
+
+
+def test_claims_about_the_abstracts():
+    found = results.recorded("keywords", model="minilm", profile="full")["values"]
+
+    def precision(name):
+        return [round(found["scores"][name]["precision"][k], 2) for k in ("value", "low", "high")]
+
+    assert found["coverage"]["documents"] == 300
+    assert precision("all heads") == [0.67, 0.65, 0.68]
+    assert precision("tf-idf and place, learned") == [0.52, 0.5, 0.54]
+    assert precision("all heads, random network")[0] == 0.48 and precision("tagger")[0] == 0.75
+    gains = {name: [round(g[k], 3) for k in ("value", "low", "high")] for name, g in found["gains"].items()}
+    assert gains["all heads, tf-idf and place - all heads"] == [0.006, 0.003, 0.009]
+    assert gains["best head - tf-idf and place, learned"] == [-0.038, -0.056, -0.020]
+    weights = np.asarray(found["heads"]["weights"])[..., 0]
+    ten = [tuple(head) for head in found["heads"]["order"][:10]]
+    assert ten[0] == tuple(found["best"]) == (1, 6) and weights[1, 6] < 0
+    assert sum(weights[head] < 0 for head in ten) == 4
+    least, most = (found["curves"][f"{name} missed first"] for name in ("least", "most"))
+    twelve, more = least["counts"].index(12), most["counts"].index(24)
+    assert np.round(np.asarray(least["scores"]["value"])[[0, twelve], 0], 2).tolist() == [0.53, 0.26]
+    scores = np.round(np.asarray(most["scores"]["value"])[[0, more]], 2)
+    assert scores[:, 0].tolist() == [0.53, 0.54] and scores[:, 2].tolist() == [0.30, 0.41]
+    change = [round(most["change"][k][more][0], 2) for k in ("value", "low", "high")]
+    assert change == [0.01, -0.02, 0.03]
+    assert found["pruned"]["heads"] == 0
+    loss = {n: c["scores"]["value"][c["counts"].index(24)][2] for n, c in found["curves"].items()}
+    assert (round(loss["least missed first"], 2), round(loss["random order"], 2)) == (0.38, 0.33)
+    high, ranks = tuple(found["extremes"][0]), found["heads"]["precision"]["value"]
+    assert high == ten[3] == (5, 10) and (round(ranks[5][10], 2), round(ranks[1][6], 2)) == (0.54, 0.48)
+
+
+def test_claims_about_both_networks_on_the_abstracts():
+    runs = {m: results.recorded("keywords", model=m, profile="full")["values"] for m in ("minilm", "mpnet")}
+    for found in runs.values():
+        layers = np.mean(found["relative"]["value"], -1)
+        assert layers.argmax() == len(layers) - 1 and round(layers[-1], 1) == 1.2
+    found = runs["mpnet"]
+    precision = found["scores"]["all heads"]["precision"]
+    assert [round(precision[k], 2) for k in ("value", "low", "high")] == [0.70, 0.68, 0.71]
+    assert round(found["scores"]["all heads, random network"]["precision"]["value"], 2) == 0.5
+    assert found["best"] == [2, 4] and found["heads"]["weights"][2][4][0] < 0
+    assert found["gains"]["best head - tf-idf and place, learned"]["high"] < 0 and "tagger" not in found
+    second = [found["heads"]["precision"][k][11][5] for k in ("value", "low", "high")]
+    assert found["heads"]["order"][1] == [11, 5] and np.round(second, 2).tolist() == [0.61, 0.59, 0.63]
+    assert second[1] > found["scores"]["tf-idf and place, learned"]["precision"]["high"]

@@ -1,0 +1,506 @@
+"""Chapter 12: streamed states against the model, probes against a plain loop, scores by hand, the chapter's claims."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from helpers import corpora
+from helpers.chapters.layer_semantics import measures as semantics
+from helpers.chapters.layer_semantics.measures import OTHER, SAME, TASKS, Outcome, Probes
+from helpers.engine import tokens
+from helpers.engine.estimates import Estimate
+from helpers.record import results
+
+
+@pytest.fixture(scope="module")
+def documents():
+    return corpora.documents("encyclopedia", "dev")[:6]
+
+
+@pytest.fixture(scope="module")
+def found(minilm, documents):
+    return semantics.contexts(minilm, documents)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("states")
+
+
+@pytest.fixture(scope="module")
+def states(minilm, found, folder):
+    return semantics.stream(minilm, found, folder=folder)
+
+
+def part(states, found, task, limit=40):
+    chosen = semantics.targets(found, task, limit=limit)
+    return semantics.part(states, found, chosen, sorted({t.label for t in chosen}))
+
+
+# ------------------------------------------------------------------ contexts and targets
+
+
+def test_contexts_are_whole_sentences_within_the_limit(minilm, documents):
+    whole = semantics.contexts(minilm, documents)
+    for limit in (40, 60, 128):
+        cut = semantics.contexts(minilm, documents, limit=limit)
+        assert [s.id for c in cut for s in c.sentences] == [
+            s.id for c in whole for s in c.sentences if len(minilm.tokenizer(" ".join(s.words)).input_ids) <= limit
+        ]
+        for context in cut:
+            assert len(minilm.tokenizer(" ".join(context.words)).input_ids) <= limit
+            assert len({s.id.rsplit("-", 1)[0] for s in context.sentences}) == 1
+        for before, after in pairwise(cut):  # the next sentence would not have fitted
+            if before.document == after.document:
+                joined = [*before.words, *after.sentences[0].words]
+                assert len(minilm.tokenizer(" ".join(joined)).input_ids) > limit
+    few = semantics.contexts(minilm, documents, most=2, seed=3)
+    assert len({c.document for c in few}) == 2
+    assert few == semantics.contexts(minilm, documents, most=2, seed=3)
+    with pytest.raises(ValueError, match="at most 5 tokens"):
+        semantics.contexts(minilm, documents, limit=5)
+
+
+def test_mentions_keep_their_words(documents, found):
+    for context in found:
+        document = documents[context.document]
+        own = [document.surface(m) for m in document.mentions]
+        assert [" ".join(context.words[m.start : m.end]) for m in context.mentions] == own
+        for m in context.mentions:
+            assert m.start <= m.head < m.end and context.sentence_of(m.head) == m.sentence
+
+
+def test_targets_are_what_the_annotation_says(found):
+    tags = semantics.targets(found, "part of speech")
+    assert [t.label for t in tags] == [u for c in found for s in c.sentences for u in s.upos]
+    assert len(semantics.targets(found, "part of speech", limit=7)) == 7
+    for t in semantics.targets(found, "dependency"):
+        (word, _), (governor, _) = t.spans
+        context = found[t.context]
+        sentence = context.sentences[context.sentence_of(word)]
+        start = context.first[context.sentence_of(word)]
+        assert sentence.governors[word - start] == governor - start
+        assert sentence.relations[word - start].split(":")[0] == t.label not in ("punct", "root")
+    types = semantics.targets(found, "entity")
+    assert [t.label for t in types] == [m.type for c in found for m in c.mentions]
+
+
+def test_coreference_is_balanced_in_every_context(found):
+    chosen = semantics.targets(found, "coreference")
+    for number, context in enumerate(found):
+        here = [t for t in chosen if t.context == number]
+        chain = {(m.start, m.end): m.chain for m in context.mentions}
+        for t in here:
+            first, second = t.spans
+            assert (first[0], -first[1]) < (second[0], -second[1]) and (chain[first] == chain[second]) == (
+                t.label == SAME
+            )
+        assert sum(t.label == SAME for t in here) == sum(t.label == OTHER for t in here)
+        assert len({t.spans for t in here}) == len(here), "no pair twice"
+
+
+def test_what_a_corpus_must_have(minilm, documents, found):
+    with pytest.raises(ValueError, match="Unknown task 'x'; there are part of speech"):
+        semantics.targets(found, "x")
+    bare = [semantics.Context(c.document, c.sentences) for c in found]
+    with pytest.raises(ValueError, match=r"no annotation for 'entity': it needs entity types"):
+        semantics.targets(bare, "entity")
+
+
+# ------------------------------------------------------------------ states on disk
+
+
+@pytest.mark.parametrize("family", ["bert", "roberta", "mpnet", "modernbert"])
+def test_streamed_states_are_the_models_own(small_encoder, documents, tmp_path, family):
+    encoder = small_encoder(family)
+    some = semantics.contexts(encoder, documents[:3], limit=60)
+    kept = semantics.stream(encoder, some, batch_size=3, folder=tmp_path)
+    assert kept.values.shape == (kept.start[-1][-1], encoder.layers + 1, 32) and kept.values.dtype == np.float16
+    for context, start in zip(some, kept.start, strict=True):
+        batch = tokens.encode(encoder, [list(context.words)])  # alone: no padding
+        with torch.inference_mode():
+            layers = encoder.model(**batch.inputs, output_hidden_states=True).hidden_states
+        mine = torch.stack(layers, 2)[0][~batch.special[0]].numpy()
+        assert np.allclose(kept.values[start[0] : start[-1]], mine, rtol=1e-3, atol=2e-3)
+        units = batch.unit[0][~batch.special[0]].numpy()
+        for word in range(len(context.words)):
+            assert (units[start[word] - start[0] : start[word + 1] - start[0]] == word + 1).all()
+        assert len(start) == len(context.words) + 1
+
+
+def test_the_file_is_used_again_but_never_half_of_it(minilm, found, tmp_path, monkeypatch):
+    some = found[:2]
+    first = semantics.stream(minilm, some, folder=tmp_path)
+    whole, values = first.file.read_bytes(), np.array(first.values)
+    written = []
+    write = semantics._write
+    monkeypatch.setattr(semantics, "_write", lambda *a: (written.append(a[3]), write(*a)))
+    semantics.stream(minilm, some, folder=tmp_path)
+    assert not written, "it is there and whole"
+    for broken in (whole[: len(whole) // 2], whole[:3], b""):
+        first.file.unlink()  # a file that is mapped must not shrink
+        first.file.write_bytes(broken)
+        again = semantics.stream(minilm, some, folder=tmp_path)
+        assert written.pop() == first.file and first.file.read_bytes() == whole
+        assert np.array_equal(again.values, values)
+    (tmp_path / (first.file.stem + "x.unfinished")).write_bytes(whole)
+    first.file.unlink()
+    semantics.stream(minilm, some, folder=tmp_path)
+    assert written, "what another run has not finished does not count"
+    other = semantics.stream(minilm, found[:1], folder=tmp_path)
+    assert other.file != first.file
+
+
+def test_a_run_that_fails_leaves_nothing(minilm, found, tmp_path, monkeypatch):
+    calls = []
+
+    def stop(*args, **kwargs):
+        calls.append(1)
+        if len(calls) > 1:
+            raise KeyboardInterrupt
+        return forward(*args, **kwargs)
+
+    forward = minilm.model.forward
+    monkeypatch.setattr(minilm.model, "forward", stop)
+    with pytest.raises(KeyboardInterrupt):
+        semantics.stream(minilm, found[:4], batch_size=2, folder=tmp_path)
+    assert len(calls) == 2 and list(tmp_path.iterdir()) == []
+
+
+# ------------------------------------------------------------------ probes
+
+
+def by_loop(probes: Probes, part, number: int, prefix: int) -> np.ndarray:
+    """The definition, token by token, for one probe and one target."""
+    take = {name: p.detach().double().numpy()[prefix] for name, p in probes.named_parameters()}
+    values = part.states.values.astype(np.float64)
+    exponent = np.exp(take["a"][: prefix + 1])
+    weights = exponent / exponent.sum()
+    spans = []
+    for role in range(len(part.low)):
+        tokens_, scores = [], []
+        for row in range(part.low[role, number], part.high[role, number]):
+            mixed = sum(
+                weights[layer] * values[row, layer] / probes.scale[layer].item() for layer in range(prefix + 1)
+            )
+            tokens_.append((take["gamma"] * mixed) @ take["project"][role])
+            scores.append(tokens_[-1] @ take["attend"][role])
+        attention = np.exp(np.array(scores) - max(scores))
+        spans.append((attention / attention.sum()) @ np.array(tokens_))
+    hidden = np.maximum(np.concatenate(spans) @ take["hidden"] + take["hidden_bias"][0], 0)
+    logits = hidden @ take["out"] + take["out_bias"][0]
+    return np.exp(logits) / np.exp(logits).sum()
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_probes_are_what_the_definition_says(states, found, task):
+    ready = part(states, found, task, limit=12)
+    probes = Probes(states.scale, 384, len(ready.labels), roles=len(ready.low), size=6, seed=1)
+    with torch.no_grad():
+        for name in ("a", "gamma", "attend", "hidden_bias", "out_bias"):
+            getattr(probes, name).normal_(generator=torch.Generator().manual_seed(len(name)))
+    given = semantics.answers(probes, ready)
+    assert given.shape == (7, len(ready.targets), len(ready.labels))
+    for number in (0, 5, len(ready.targets) - 1):
+        for prefix in (0, 3, 6):
+            assert np.allclose(given[prefix, number], by_loop(probes, ready, number, prefix), atol=1e-5)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.integers(1, 5), min_size=1, max_size=6), st.integers(0, 99))
+def test_pooling_is_a_mean_weighted_by_a_softmax(sizes, seed):
+    generator = torch.Generator().manual_seed(seed)
+    owner = torch.repeat_interleave(torch.arange(len(sizes)), torch.tensor(sizes))
+    given_, scores = (
+        torch.randn(2, len(owner), 3, generator=generator),
+        9 * torch.randn(2, len(owner), generator=generator),
+    )
+    got = semantics.pooled(given_, scores, owner)
+    for probe in range(2):
+        for target in range(len(sizes)):
+            at = owner == target
+            assert torch.allclose(got[probe, target], scores[probe, at].softmax(0) @ given_[probe, at], atol=1e-5)
+
+
+def test_probes_trained_together_are_those_trained_alone(states, found):
+    """A change of one probe's first weights changes no other probe, and a probe never reads a layer above its own."""
+    ready = part(states, found, "part of speech", limit=60)
+    options = {"steps": 12, "batch": 16, "every": 4, "size": 8}
+    one = semantics.train(ready, ready, **options)
+    original = Probes.__init__
+
+    def disturbed(self, *args, **kwargs):
+        original(self, *args, **kwargs)
+        with torch.no_grad():
+            self.out[4] *= -3
+
+    Probes.__init__ = disturbed
+    try:
+        two = semantics.train(ready, ready, **options)
+    finally:
+        Probes.__init__ = original
+    others = [n for n in range(7) if n != 4]
+    for (name, a), (_, b) in zip(one.named_parameters(), two.named_parameters(), strict=True):
+        assert torch.allclose(a[others], b[others], atol=1e-5), name
+    assert not torch.allclose(one.out[4], two.out[4], atol=1e-3)
+    weights = one.weights()
+    assert torch.allclose(weights.sum(-1), torch.ones(7)) and (weights.triu(1) == 0).all()
+    changed = [(torch.cat([v[:3], v[3:] + 5]), owner) for v, owner in ready.inputs(np.arange(9))]
+    before, after = one(ready.inputs(np.arange(9))), one(changed)
+    assert torch.allclose(before[:3], after[:3]) and not torch.allclose(before[3:], after[3:])
+
+
+def test_training_is_repeatable_keeps_the_best_and_can_hold_the_mix(states, found):
+    ready = part(states, found, "part of speech", limit=80)
+    options = {"steps": 20, "batch": 16, "every": 5, "size": 8, "seed": 3}
+    one, two = (semantics.train(ready, ready, **options) for _ in range(2))
+    assert all(torch.equal(a, b) for a, b in zip(one.parameters(), two.parameters(), strict=True))
+    chosen = np.arange(len(ready.targets))
+    first = Probes(states.scale, 384, len(ready.labels), size=8, seed=3)
+    with torch.inference_mode():
+        assert (
+            semantics.cross_entropy(one, ready, chosen).mean(1)
+            < semantics.cross_entropy(first, ready, chosen).mean(1)
+        ).all()
+    uniform = semantics.train(ready, ready, uniform=True, **options).weights()
+    assert np.allclose(uniform, np.tril(np.ones((7, 7))) / np.arange(1, 8)[:, None])
+
+
+def test_an_unknown_class_is_never_right_and_teaches_nothing(states, found):
+    chosen = semantics.targets(found, "part of speech", limit=50)
+    labels = sorted({t.label for t in chosen} - {"NOUN"})
+    ready = semantics.part(states, found, chosen, labels)
+    unknown = np.array([t.label == "NOUN" for t in chosen])
+    assert unknown.any() and (ready.truth[unknown] == -1).all()
+    probes = Probes(states.scale, 384, len(labels), size=4)
+    loss = semantics.cross_entropy(probes, ready, np.arange(50))
+    assert (loss[:, unknown] == 0).all() and (loss[:, ~unknown] > 0).all()
+
+
+def test_a_task_that_is_in_the_embeddings_gains_nothing_above(states, found):
+    """Sanity check: whether a word is short. The first probe finds it, so that no layer adds much."""
+    chosen = [
+        semantics.Target(t.context, t.spans, "short" if len(t.key) < 4 else "long", t.key)
+        for t in semantics.targets(found, "part of speech")
+    ]
+    ready = semantics.part(states, found, chosen, ["long", "short"])
+    outcome = semantics.measure(
+        {"train": ready, "dev": ready, "test": ready}, "part of speech", seeds=(0,), steps=60, size=16
+    )
+    assert outcome.scores.value[0] > 0.97 and abs(outcome.gain.value) < 0.03
+
+
+# ------------------------------------------------------------------ scores
+
+
+def test_expected_layer_by_hand():
+    assert semantics.expected_layer(np.array([0.5, 0.7, 0.8, 0.8])) == pytest.approx((0.2 + 2 * 0.1) / 0.3)
+    assert semantics.expected_layer(np.array([0.5, 0.5, 0.5, 0.9])) == pytest.approx(3)
+    assert semantics.expected_layer(np.array([0.5, 0.9, 0.9, 0.9])) == pytest.approx(1)
+    assert np.isnan(semantics.expected_layer(np.array([0.5, 0.6, 0.5])))
+    many = semantics.expected_layer(np.array([[0.0, 1.0, 1.0], [0.0, 0.0, 1.0]]))
+    assert many.tolist() == [1, 2]
+    rows = np.array([[1, 0, 0], [0, 0.5, 0.5], [0.2, 0.3, 0.5]])
+    assert semantics.centre_of_gravity(rows).tolist() == pytest.approx([0, 1.5, 1.3])
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.floats(0, 1), min_size=2, max_size=8))
+def test_expected_layer_of_a_rising_curve_is_a_layer(scores):
+    curve = np.sort(scores)
+    if curve[-1] - curve[0] > 1e-6:
+        assert 1 - 1e-9 <= semantics.expected_layer(curve) <= len(curve) - 1 + 1e-9
+
+
+def outcome(seed: int = 0, task: str = "entity") -> Outcome:
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(0, 3, 50)
+    logits = rng.normal(size=(2, 4, 50, 3)) + np.arange(4)[:, None, None] * np.eye(3)[truth]
+    given_ = np.exp(logits) / np.exp(logits).sum(-1, keepdims=True)
+    weights = rng.dirichlet(np.ones(4), 2)
+    return Outcome(
+        task, ("a", "b", "c"), (1, 2, 50), given_.argmax(-1) == truth, given_.mean(0), weights, np.ones(2), truth,
+        np.sort(rng.integers(0, 8, 50)), {"majority": truth == 0},
+    )  # fmt: skip
+
+
+def test_scores_are_means_over_targets_and_seeds():
+    o = outcome()
+    assert np.allclose(o.scores.value, o.hits.mean((0, 2))) and np.allclose(o.seeds, o.hits.mean(2))
+    assert (o.scores.low <= o.scores.value).all() and (o.scores.value <= o.scores.high).all()
+    assert np.allclose(o.gains.value, np.diff(o.scores.value)) and np.isclose(o.gain.value, o.gains.value.sum())
+    assert np.isclose(o.expected.value, (o.gains.value * [1, 2, 3]).sum() / o.gain.value)
+    assert o.gravity.low <= o.gravity.value <= o.gravity.high
+    assert np.isclose(o.baseline("majority").value, (o.truth == 0).mean())
+    assert np.isclose(o.by_label()["b"][2], o.hits[:, 2, o.truth == 1].mean())
+    record = semantics.as_dict({"entity": o})["entity"]
+    assert np.isclose(sum(record["settled"]), 1) and (record["expected"] is None) == (o.gain.low <= 0)
+    step = semantics.steps_between({"entity": o, "coreference": outcome(1, "coreference")})
+    assert set(step) == {"entity to coreference"} and isinstance(step["entity to coreference"]["expected"], Estimate)
+    all_pairs = semantics.steps_between({task: outcome(n, task) for n, task in enumerate(TASKS)})
+    assert len(all_pairs) == 6 and "part of speech to coreference" in all_pairs, (
+        "also of tasks that are no neighbours"
+    )
+
+
+def test_settling_is_the_first_layer_without_a_later_mistake():
+    o = outcome()
+    for number in range(50):
+        right = [p[number].argmax() == o.truth[number] for p in o.probabilities]
+        wanted = next((n for n in range(4) if all(right[n:])), 4)
+        assert o.settled[number] == wanted
+
+
+def test_baselines_by_hand():
+    def t(key, label):
+        return semantics.Target(0, ((0, 1),), label, key)
+
+    train = [t("a", "x"), t("a", "y"), t("a", "y"), t("b", "x"), t("c", "x")]
+    test = [t("a", "y"), t("a", "x"), t("b", "x"), t("new", "x"), t("new", "y")]
+    found_ = semantics.baselines(train, test)
+    assert found_["majority"].tolist() == [False, True, True, True, False]
+    assert found_["look-up"].tolist() == [True, False, True, True, False]
+
+
+def test_sentences_are_chosen_by_the_rule(minilm, found):
+    chosen = {task: semantics.targets(found, task, limit=50, seed=1) for task in TASKS}
+    outcomes = {task: outcome(n, task) for n, task in enumerate(TASKS)}
+    o = outcomes[TASKS[0]]
+    rise = {}
+    for n in range(50):
+        first, *_, last = o.probabilities[:, n]
+        if first.argmax() != o.truth[n] and last.argmax() == o.truth[n]:
+            rise[n] = last[o.truth[n]] - first[o.truth[n]]
+    assert semantics.rises(o) == sorted(rise, key=lambda n: -rise[n])
+    shown = semantics.turned(outcomes, found, chosen, most=3)
+    assert len(shown) == 2 and shown[0][0] != shown[1][0]
+    for (text, cases), task in zip(shown, TASKS, strict=False):
+        assert any(text == s.text for c in found for s in c.sentences)
+        assert 1 <= len(cases) <= 3 and cases[0].task == task
+        risen = [c.right[-1] - c.right[0] for c in cases]
+        assert risen[1:] == sorted(risen[1:], reverse=True)
+        for one in cases:
+            assert one.right[-1] > one.wrong[-1] and one.right.shape == (4,) and one.rival != one.label
+    best = max(rise, key=rise.get)
+    alone = semantics.case(o, found, chosen[TASKS[0]], best)
+    p = o.probabilities[:, best]
+    assert np.allclose(alone.right, p[:, o.truth[best]]) and np.allclose(shown[0][1][0].right, alone.right)
+    wrong = [k for k in range(3) if k != o.truth[best]]
+    assert np.allclose(alone.wrong, p[:, max(wrong, key=lambda k: p[:, k].mean())])
+
+
+# ------------------------------------------------------------------ the whole way
+
+
+def test_measuring_a_task_from_start_to_end(minilm, documents, folder):
+    parts = {
+        "train": semantics.contexts(minilm, documents[:4]),
+        "dev": semantics.contexts(minilm, documents[4:5]),
+        "test": semantics.contexts(minilm, documents[5:]),
+    }
+    ready = semantics.prepare(minilm, parts, "dependency", limits=(80, 20, 30), folder=folder)
+    o = semantics.measure(ready, "dependency", seeds=(0, 1), steps=10, batch=16, every=5, size=8)
+    assert o.sizes == (80, 20, 30) and o.hits.shape == (2, 7, 30) and o.weights.shape == (2, 7)
+    assert np.allclose(o.weights.sum(-1), 1) and np.allclose(o.probabilities.sum(-1), 1, atol=1e-5)
+    assert set(o.labels) == {t.label for t in ready["train"].targets}
+
+
+def test_real_corpora_have_all_four_tasks(minilm, real_data):
+    found_ = semantics.contexts(minilm, corpora.documents("gum", "test"), most=1)
+    assert {t.label for t in semantics.targets(found_, "entity")} <= {
+        "abstract", "animal", "event", "object", "organization", "person", "place", "plant", "substance", "time",
+    }  # fmt: skip
+    assert all(semantics.targets(found_, task) for task in TASKS)
+
+
+# ------------------------------------------------------------------ what the chapter says
+
+
+@pytest.fixture(scope="module")
+def recorded():
+    return results.recorded("layer_semantics")["values"]
+
+
+def test_syntax_is_done_by_layer_three_and_the_random_network_gains_nothing(recorded):
+    for task, one in recorded["tasks"].items():
+        assert (recorded["random"][task]["gain"]["low"] <= 0) == (task != "coreference"), "nothing for certain"
+        assert one["gain"]["low"] > 0 and one["scores"]["value"][-1] > recorded["random"][task]["scores"]["value"][-1]
+    for task in TASKS[:2]:
+        one = recorded["tasks"][task]
+        scores = np.array(one["scores"]["value"])
+        assert np.abs(scores[3:] - scores[3]).max() < 0.006, "flat from layer 3 on"
+        assert scores[0] > one["baselines"]["look-up"]["value"] + 0.1 > one["baselines"]["majority"]["value"]
+        assert (np.array(one["weights"])[:, 2:4].sum(1) > 0.6).all(), "localised at layers 2 and 3"
+
+
+def test_which_part_of_the_papers_order_holds(recorded):
+    between = {name: one["expected"] for name, one in recorded["between"].items()}
+    assert between["part of speech to dependency"]["low"] < 0 < between["part of speech to dependency"]["high"]
+    assert between["dependency to entity"]["low"] > 0
+    at = {task: one["gravity"]["value"] for task, one in recorded["tasks"].items()}
+    assert max(at["part of speech"], at["dependency"]) < at["coreference"] < at["entity"]
+    coreference = recorded["tasks"]["coreference"]
+    assert abs(coreference["gravity"]["value"] - 3) < 0.3
+    assert between["entity to coreference"]["low"] < 0 < between["entity to coreference"]["high"]
+    assert coreference["expected"]["high"] - coreference["expected"]["low"] > 3, "too wide to place it"
+    assert max(np.mean(coreference["weights"], 0)) < 0.25
+
+
+def test_what_context_is_needed_for(recorded):
+    trained, random = recorded["similar"]
+    assert trained[0] > 0.999 and trained[-1] < 0.65 and min(random) > 0.99
+    relations = recorded["relations"]
+    for name in ("obj", "nsubj"):
+        assert relations[name][1] > relations[name][0] + 0.15
+    for name in ("det", "case", "aux"):
+        assert relations[name][0] > 0.9
+    first, second = (case["targets"][0] for case in recorded["cases"])
+    assert (first["words"], first["label"], first["rival"]) == ("head", "VERB", "NOUN")
+    assert first["wrong"][0] > 0.9 and first["right"][1] > 0.6 and first["settled"] == 1
+    assert (second["label"], second["rival"], second["settled"]) == ("mark", "case", 2)
+
+
+def test_claims_about_the_runs_on_gum():
+    runs = {m: results.recorded("layer_semantics", model=m, profile="full")["values"] for m in ("minilm", "mpnet")}
+    book = results.recorded("layer_semantics")["values"]
+    gaps = []
+    for values in (book, *runs.values()):
+        at = {task: v["gravity"]["value"] for task, v in values["tasks"].items()}
+        gaps.append(min(at["entity"], at["coreference"]) - max(at["part of speech"], at["dependency"]))
+        assert at["part of speech"] < at["dependency"] < at["coreference"], "the paper's order"
+    assert [round(gap, 1) for gap in gaps] == [0.6, 0.9, 1.7]
+    for values in runs.values():
+        at = {task: v["expected"]["value"] for task, v in values["tasks"].items()}
+        assert at["part of speech"] < at["dependency"] < at["coreference"], "the same by the gains"
+
+    def later(values, pair):
+        found = values["between"][pair]["expected"]
+        return [round(found[k], 2) for k in ("value", "low", "high")]
+
+    assert later(runs["mpnet"], "dependency to entity") == [0.88, 0.11, 1.53]
+    assert later(runs["minilm"], "dependency to entity") == [-0.17, -0.82, 0.29]
+    assert later(runs["minilm"], "part of speech to dependency") == [0.46, 0.13, 0.86]
+    assert (
+        later(runs["mpnet"], "dependency to coreference")[1]
+        > 0
+        > later(runs["minilm"], "dependency to coreference")[1]
+    )
+    assert later(book, "dependency to coreference") == [1.28, -1.72, 2.37]
+    for values in (book, runs["mpnet"]):
+        _, low, high = later(values, "part of speech to dependency")
+        assert low < 0 < high
+    for values in (book, *runs.values()):
+        _, low, high = later(values, "entity to coreference")
+        assert low < 0 < high
+    ends = {"minilm": (0.05, 0.14, 2.0), "mpnet": (0.07, 0.17, 2.6)}
+    for model, values in runs.items():
+        gains = [v["gain"]["value"] for v in values["tasks"].values()]
+        least, most, highest = ends[model]
+        assert (round(min(gains), 2), round(max(gains), 2)) == (least, most)
+        assert all(v["gain"]["low"] > 0 for v in values["tasks"].values())
+        assert all(v["expected"]["value"] <= highest for v in values["tasks"].values())
+        assert all(v["gain"]["low"] <= 0 for v in values["random"].values()), "no random network gains"

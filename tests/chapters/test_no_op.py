@@ -1,0 +1,654 @@
+"""Chapter 03: gradients, norms, duty and removals against slow loops; the chapter's claims against recorded numbers."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+from conftest import FAMILIES
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+
+from helpers.chapters.no_op import measures as no_op
+from helpers.chapters.no_op.measures import GROUPS, KINDS, PLACES, Removal
+from helpers.corpora.treebanks import Sentence
+from helpers.engine import attention, tasks, tokens
+from helpers.engine.adapters import AdapterError
+from helpers.engine.encoders import EncoderError
+from helpers.engine.estimates import Estimate
+from helpers.engine.tasks import IGNORED, Asked, Example
+from helpers.record import results
+
+
+def seg(first, second, document, name):
+    return Example("mlm", name, document, (first, second))
+
+
+SEGMENTS = [
+    seg("The otter dives, fast.", "It cracks an urchin on a stone.", 0, "a"),
+    seg("A short one.", "Yes.", 0, "a"),
+    seg("Lamps were lit, one by one, along the quay.", "Nobody came.", 1, "b"),
+    seg("Photosynthesis feeds plants.", "Light, water and air: that is all they need, it seems.", 2, "c"),
+]
+
+
+@pytest.fixture
+def guesser(small_encoder):
+    """Factory: a tiny encoder with an untrained head for hidden words."""
+    return lambda family="bert", **changes: no_op.untrained(small_encoder(family, **changes), seed=1)
+
+
+def ask(encoder, segments=SEGMENTS, numbers=None, seed=0):
+    """One batch with hidden words, in the order given; ``numbers`` are those of the segments in their corpus."""
+    batch = tokens.encode(encoder, [s.texts for s in segments])
+    numbers = tuple(range(len(segments)) if numbers is None else numbers)
+    return tasks.masked(encoder, dataclasses.replace(batch, index=numbers), [(seed, n) for n in numbers])
+
+
+def batch_of(encoder, segments=SEGMENTS):
+    return tokens.encode(encoder, [s.texts for s in segments])
+
+
+# ------------------------------------------------------------------ kinds and hidden words
+
+
+def test_every_real_token_is_of_one_kind(small_encoder):
+    batch = batch_of(small_encoder())
+    kinds = no_op.kinds(batch)
+    assert torch.equal(kinds.sum(-1), batch.mask.float())
+    for row, names in enumerate(batch.tokens):
+        for place, token in enumerate(names):
+            wanted = {"[CLS]": "cls", "[SEP]": "sep", ".": "stop", ",": "stop"}.get(token, "other")
+            assert kinds[row, place, KINDS.index(wanted)] == 1
+
+
+def test_a_hidden_comma_looks_like_any_hidden_word(minilm):
+    batch = batch_of(minilm)
+    targets = torch.where(batch.stop, batch.ids, IGNORED)
+    kinds = no_op.kinds(batch, Asked("mlm", batch, targets, batch.index))
+    assert (kinds[batch.stop][:, KINDS.index("other")] == 1).all() and kinds[..., KINDS.index("stop")].sum() == 0
+
+
+def test_measuring_needs_a_head(minilm):
+    for measure in (no_op.sensitivity, no_op.remove):
+        with pytest.raises(AdapterError, match="Load it with task='mlm'"):
+            measure(minilm, SEGMENTS)
+
+
+# ------------------------------------------------------------------ gradients
+
+
+def loss_by_hand(encoder, asked, edit=None):
+    """Mean cross-entropy of each example in loops."""
+    with torch.no_grad(), attention.tap(encoder, edit=edit):
+        logits = encoder.logits(asked.batch).double()
+    losses = []
+    for row, targets in enumerate(asked.targets.tolist()):
+        terms = [
+            float(torch.logsumexp(logits[row, place], 0) - logits[row, place, target])
+            for place, target in enumerate(targets)
+            if target != IGNORED
+        ]
+        losses.append(np.mean(terms))
+    return np.array(losses)
+
+
+def all_gradients(encoder, asked):
+    seen = {}
+    no_op.gradients(encoder, asked, lambda layer, p, g: seen.update({layer: (p.clone(), g.clone())}))
+    return seen
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_gradients_are_the_slopes_of_the_loss(guesser, family):
+    """Against a central difference: one weight a little up, a little down. (The softmax stays in single precision.)"""
+    encoder = guesser(family)
+    encoder.model.double(), encoder.head.double()
+    asked = ask(encoder, SEGMENTS[:1] * 2)
+    try:
+        seen = all_gradients(encoder, asked)
+        assert sorted(seen) == [0, 1, 2] and list(seen) == [2, 1, 0], "layer by layer, from the last"
+        for layer, (row, head, i, j) in ((0, (0, 1, 3, 0)), (1, (1, 3, 2, 4)), (2, (0, 0, 5, 6))):
+
+            def nudge(size, layer=layer, at=(row, head, i, j)):
+                def edit(here, p):
+                    p = p.clone()
+                    if here == layer:
+                        p[at] += size
+                    return p
+
+                return edit
+
+            up, down = (loss_by_hand(encoder, asked, nudge(s)) for s in (1e-3, -1e-3))
+            slope = (up - down) / 2e-3
+            got = float(seen[layer][1][row, head, i, j])
+            assert got == pytest.approx(slope[row], rel=2e-3, abs=1e-7)
+            assert slope[1 - row] == 0, "no example touches another's loss"
+    finally:
+        encoder.model.float(), encoder.head.float()
+
+
+def test_gradients_belong_to_the_example_whatever_the_batch(guesser):
+    encoder = guesser()
+    together = all_gradients(encoder, ask(encoder))
+    for number, segment in enumerate(SEGMENTS):
+        alone = ask(encoder, [segment], [number])
+        n = int(alone.batch.lengths[0])
+        for layer, (_, gradient) in all_gradients(encoder, alone).items():
+            inside = together[layer][1][number, :, :n, :n]
+            assert torch.allclose(inside, gradient[0], rtol=1e-3, atol=1e-7)
+            assert (together[layer][1][number, :, n:] == 0).all(), "rows of padding do nothing"
+
+
+def test_moving_weight_is_what_the_second_gradient_says(guesser):
+    """Add ε to one weight and take it from the row in proportion: the slope of the loss is ``moved``."""
+    encoder = guesser()
+    encoder.model.double(), encoder.head.double()
+    try:
+        asked = ask(encoder, SEGMENTS[:1])
+        p, g = all_gradients(encoder, asked)[1]
+
+        def edit(layer, weights, size=1e-3):
+            if layer != 1:
+                return weights
+            weights = weights.clone()
+            weights[0, 2, 4] *= 1 - size
+            weights[0, 2, 4, 0] += size
+            return weights
+
+        up = loss_by_hand(encoder, asked, edit)
+        down = loss_by_hand(encoder, asked, lambda layer, w: edit(layer, w, -1e-3))
+        assert float(no_op.moved(p, g)[0, 2, 4, 0]) == pytest.approx((up - down)[0] / 2e-3, rel=2e-3)
+    finally:
+        encoder.model.float(), encoder.head.float()
+
+
+def slow_gradient_means(encoder, segments, seed):
+    """Loops over segments one at a time, heads, attending and attended tokens."""
+    shape = (encoder.layers, encoder.heads, 4)
+    sums = {name: np.zeros(shape) for name in ("gradient", "moved", "share", "predicted")}
+    pairs, queries = np.zeros(4), 0
+    for number, segment in enumerate(segments):
+        asked = ask(encoder, [segment], [number], seed)
+        kind = no_op.kinds(asked.batch, asked)[0].argmax(-1).tolist()
+        n = len(kind)
+        queries += n
+        for j in range(n):
+            pairs[kind[j]] += n
+        for layer, (p, g) in all_gradients(encoder, asked).items():
+            p, g = p[0].double().numpy(), g[0].double().numpy()
+            for head, i in np.ndindex(encoder.heads, n):
+                mean = sum(p[head, i, j] * g[head, i, j] for j in range(n))
+                for j in range(n):
+                    at = (layer, head, kind[j])
+                    sums["gradient"][at] += abs(g[head, i, j])
+                    sums["moved"][at] += abs(g[head, i, j] - mean)
+                    sums["share"][at] += p[head, i, j]
+                    sums["predicted"][at] -= p[head, i, j] * g[head, i, j]
+    return {
+        "gradient": sums["gradient"] / pairs, "moved": sums["moved"] / pairs, "share": sums["share"] / queries,
+        "predicted": sums["predicted"] / len(segments),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("size", [1, 3, 4])
+def test_sensitivity_is_what_loops_count_whatever_the_batch_size(guesser, size):
+    encoder = guesser()
+    found = no_op.sensitivity(encoder, SEGMENTS, seed=5, batch_size=size)
+    for name, expected in slow_gradient_means(encoder, SEGMENTS, 5).items():
+        np.testing.assert_allclose(getattr(found, name).value, expected, rtol=1e-3, atol=1e-8, err_msg=name)
+    asked = ask(encoder, seed=5)
+    assert found.loss.value == pytest.approx(loss_by_hand(encoder, asked).mean(), rel=1e-5)
+    assert (found.segments, found.tokens) == (4, int((asked.targets != IGNORED).sum()))
+    ratio = found.ratio()
+    assert (ratio.value[:, -1] == 1).all() and ratio.value.shape == (3, 4)
+
+
+def test_gradient_sums_add_up(guesser):
+    encoder = guesser()
+    documents = [s.document for s in SEGMENTS]
+    whole, *parts = (no_op.GradientSums(encoder, documents) for _ in range(3))
+    whole.add(ask(encoder))
+    for part, rows in zip(parts, ([0, 2], [1, 3]), strict=True):
+        part.add(ask(encoder, [SEGMENTS[r] for r in rows], rows))
+    merged, whole = parts[0].merge(parts[1]).result(), whole.result()
+    for name in ("gradient", "moved", "share", "predicted", "loss"):
+        np.testing.assert_allclose(getattr(merged, name).value, getattr(whole, name).value, rtol=1e-4, atol=1e-8)
+        np.testing.assert_allclose(getattr(merged, name).low, getattr(whole, name).low, rtol=1e-4, atol=1e-8)
+    assert merged.segments == 4 and merged.tokens == whole.tokens
+
+
+def test_an_untrained_head_comes_from_its_seed(small_encoder):
+    encoder = small_encoder()
+    state = torch.get_rng_state()
+    one, same, other = (no_op.untrained(encoder, seed=s).head.dense.weight for s in (1, 1, 2))
+    assert torch.equal(one, same) and not torch.equal(one, other) and torch.equal(state, torch.get_rng_state())
+    assert no_op.untrained(encoder).task == "mlm" and encoder.head is None
+
+
+# ------------------------------------------------------------------ norms
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_output_projections_make_the_attentions_output(small_encoder, family):
+    """The layer's heads, weighted by the observed probabilities and joined by the map found, are what the map gives."""
+    encoder = small_encoder(family)
+    batch = batch_of(encoder)
+    found = attention.output_projections(encoder)
+    assert len(found) == encoder.layers
+    heads, outputs = [], []
+    hooks = [
+        m.register_forward_hook(lambda _, i, o: outputs.append((i[0], o))) for m in {id(m): m for m in found}.values()
+    ]
+    with torch.no_grad(), attention.tap(encoder, observe=lambda layer, p, v: heads.append(p @ v)):
+        encoder.model(**batch.inputs)
+    for hook in hooks:
+        hook.remove()
+    assert len(outputs) == len(heads) == encoder.layers
+    real = batch.mask[..., None]
+    for module, o, (entered, output) in zip(found, heads, outputs, strict=True):
+        joined = o.transpose(1, 2).flatten(2)
+        assert ((joined - entered) * real).abs().max() < 1e-5
+        shares = module.weight.view(len(module.weight), encoder.heads, -1)  # [width, head, d]
+        bias = 0 if module.bias is None else module.bias
+        explicit = sum(o[:, h] @ shares[:, h].T for h in range(encoder.heads)) + bias
+        assert ((explicit - output) * real).abs().max() < 1e-4
+
+
+def test_unknown_output_maps_are_refused(small_encoder):
+    encoder = small_encoder()
+
+    class Renamed(nn.Module):
+        def __init__(self, config):
+            super().__init__()
+            self.config, self.mix = config, nn.Linear(4, 4)
+
+    odd = dataclasses.replace(encoder)
+    object.__setattr__(odd, "model", Renamed(encoder.model.config))
+    with pytest.raises(attention.TapError, match="OUTPUT_PROJECTION"):
+        attention.output_projections(odd)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 10_000), st.floats(0, 1))
+def test_norms_are_lengths_after_the_output_map(seed, alpha):
+    generator = torch.Generator().manual_seed(seed)
+    values, output = torch.randn(2, 3, 5, 4, generator=generator), torch.randn(7, 12, generator=generator)
+    got = no_op.norms(values, output)
+    for b, h, j in np.ndindex(2, 3, 5):
+        vector = output[:, 4 * h : 4 * h + 4] @ values[b, h, j]
+        assert float(got[b, h, j]) == pytest.approx(float(vector.norm()), rel=1e-4, abs=1e-5)
+        assert float((alpha * vector).norm()) == pytest.approx(alpha * float(got[b, h, j]), rel=1e-4, abs=1e-5)
+
+
+@pytest.mark.parametrize("family", ["bert", "distilbert", "albert", "mpnet"])
+def test_norm_statistics_are_what_loops_count(small_encoder, family):
+    encoder = small_encoder(family)
+    shape = (encoder.layers, encoder.heads, 4)
+    share, weighted, joint, norm = (np.zeros(shape) for _ in range(4))
+    queries, keys = 0, np.zeros(4)
+    for segment in SEGMENTS:
+        batch = batch_of(encoder, [segment])
+        kind = no_op.kinds(batch)[0].argmax(-1).tolist()
+        n = len(kind)
+        queries, keys = queries + n, keys + np.bincount(kind, minlength=4)
+        seen = {}
+        with torch.no_grad(), attention.tap(encoder, observe=lambda la, p, v, seen=seen: seen.update({la: (p, v)})):
+            encoder.model(**batch.inputs)
+        for layer, module in enumerate(attention.output_projections(encoder)):
+            p, v = (t[0].double().numpy() for t in seen[layer])
+            d = v.shape[-1]
+            for head in range(encoder.heads):
+                f = v[head] @ module.weight.double().numpy()[:, head * d : head * d + d].T
+                for j in range(n):
+                    norm[layer, head, kind[j]] += np.linalg.norm(f[j])
+                for i in range(n):
+                    for k in range(4):
+                        vectors = [p[head, i, j] * f[j] for j in range(n) if kind[j] == k]
+                        weighted[layer, head, k] += sum(np.linalg.norm(x) for x in vectors)
+                        joint[layer, head, k] += np.linalg.norm(sum(vectors, np.zeros(f.shape[1])))
+                        share[layer, head, k] += sum(p[head, i, j] for j in range(n) if kind[j] == k)
+    found = no_op.weigh(encoder, SEGMENTS, batch_size=3)
+    np.testing.assert_allclose(found.share.value, share / queries, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(found.weighted.value, weighted / queries, rtol=1e-3, atol=1e-6)
+    np.testing.assert_allclose(found.joint.value, joint / queries, rtol=1e-3, atol=1e-6)
+    np.testing.assert_allclose(found.norm.value, norm / keys, rtol=1e-4, atol=1e-6)
+    assert (found.joint.value <= found.weighted.value * (1 + 1e-4)).all()
+    np.testing.assert_allclose(found.share.value.sum(-1), 1, atol=1e-5)
+    np.testing.assert_allclose(found.weighted_share().value.sum(-1), 1)
+    assert (found.ratio().value[:, -1] == 1).all()
+
+
+def test_norm_sums_add_up(small_encoder):
+    encoder = small_encoder()
+    documents = [s.document for s in SEGMENTS]
+    whole, *parts = (no_op.NormSums(encoder, documents) for _ in range(3))
+    attention.sweep(encoder, [batch_of(encoder)], whole)
+    for part, rows in zip(parts, ([0, 2], [1, 3]), strict=True):
+        some = dataclasses.replace(batch_of(encoder, [SEGMENTS[r] for r in rows]), index=tuple(rows))
+        attention.sweep(encoder, [some], part)
+    merged, whole = parts[0].merge(parts[1]).result(), whole.result()
+    for name in ("share", "weighted", "joint", "norm"):
+        np.testing.assert_allclose(getattr(merged, name).value, getattr(whole, name).value, rtol=1e-4)
+    assert merged.segments == 4
+
+
+def test_hidden_value_vectors_are_refused(small_encoder):
+    encoder = small_encoder()
+    sums = no_op.NormSums(encoder, [0])
+    with pytest.raises(EncoderError, match="value vectors"):
+        sums(batch_of(encoder, SEGMENTS[:1]), 0, torch.ones(1, 4, 2, 2), None)
+
+
+# ------------------------------------------------------------------ duty
+
+
+TREES = [
+    Sentence("a", ("She", "lit", "the", "unbelievable", "lamp", "."), upos=("PRON", "VERB", "DET", "ADJ", "NOUN", "PUNCT"),
+             governors=(1, -1, 4, 4, 1, 1), relations=("nsubj", "root", "det", "amod", "obj", "punct")),
+    Sentence("b", ("Otters", "eat", "urchins"), upos=("NOUN", "VERB", "NOUN"), governors=(1, -1, 1),
+             relations=("nsubj", "root", "obj")),
+    Sentence("c", ("It", "rained"), upos=("PRON", "VERB"), governors=(1, -1), relations=("nsubj", "root")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("direction", [0, 1])
+@pytest.mark.parametrize("family", ["bert", "roberta"])
+def test_duty_is_what_loops_count(small_encoder, family, direction):
+    encoder = small_encoder(family)
+    sums, count = np.zeros((encoder.layers, encoder.heads, 5, 5)), np.zeros(5, int)
+    for tree in TREES:
+        batch = tokens.encode(encoder, [list(tree.words)])
+        words = torch.stack([tokens.to_words(m, batch)[0] for m in attention.maps(encoder, batch)]).double().numpy()
+        for word, tag in enumerate(tree.upos):
+            governs = [w for w, g in enumerate(tree.governors) if g == word]
+            if direction == 0:
+                on, partners = tree.relations[word] == "obj", [g for g in [tree.governors[word]] if g >= 0]
+            else:
+                on, partners = any(tree.relations[w] == "obj" for w in governs), governs
+            group = 3 if tag == "PUNCT" else 0 if on else 1 if tag in ("NOUN", "PROPN", "PRON") else 2
+            groups = [group, 4] if group in (1, 2) else [group]
+            count[groups] += 1
+            row = words[:, :, 1 + word]
+            to = [
+                row[..., 0],
+                row[..., len(tree.words) + 1],
+                row[..., 1 + word],
+                sum(row[..., 1 + p] for p in partners),
+            ]
+            to = [np.broadcast_to(t, row.shape[:2]) for t in to]
+            sums[:, :, groups] += np.stack([*to, 1 - sum(to)], -1)[:, :, None]
+    found = no_op.duties(encoder, TREES, {"nsubj": 1 - direction, "obj": direction}, batch_size=2)["obj"]
+    assert found.count.tolist() == count.tolist()
+    np.testing.assert_allclose(found.share.value, sums / np.maximum(count, 1)[:, None], atol=1e-5)
+    retreat = found.share.value[:, :, 1, :2].sum(-1) - found.share.value[:, :, 0, :2].sum(-1)
+    rest = found.share.value[:, :, 1, :2].sum(-1) / (1 - found.share.value[:, :, 1, 3])
+    np.testing.assert_allclose(found.of_rest("other nouns").value, rest)
+    np.testing.assert_allclose(found.retreat("other nouns").value, retreat, atol=1e-6)
+
+
+def test_duty_sums_add_up(small_encoder):
+    encoder = small_encoder()
+    found = []
+    for rows in ([0, 1, 2], [0, 2], [1]):
+        sums = no_op.DutySums(encoder, TREES, {"obj": 0, "det": 1})
+        batch = tokens.encode(encoder, [list(TREES[r].words) for r in rows])
+        attention.sweep(encoder, [dataclasses.replace(batch, index=tuple(rows))], sums)
+        found.append(sums)
+    merged, whole = found[1].merge(found[2]).result()["det"], found[0].result()["det"]
+    np.testing.assert_allclose(merged.share.value, whole.share.value, atol=1e-5)
+    assert merged.count.tolist() == whole.count.tolist() and len(GROUPS) == 5 and len(PLACES) == 5
+
+
+# ------------------------------------------------------------------ removals
+
+
+def random_weights(seed, heads=2, n=6):
+    generator = torch.Generator().manual_seed(seed)
+    return (torch.randn(1, heads, n, n, generator=generator) * 2).softmax(-1)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 10_000))
+def test_thinning_takes_the_same_mass_from_other_tokens(seed):
+    weights = random_weights(seed)
+    keys = torch.tensor([[True, False, False, False, True, False]])
+    order = torch.from_numpy(np.random.default_rng(seed).permutation(6))[None]
+    got = no_op.thinned(weights, keys, order)
+    for head, i in np.ndindex(2, 6):
+        row = weights[0, head, i].double().numpy().copy()
+        left = row[0] + row[4]
+        for j in order[0].tolist():
+            if j in (0, 4):
+                continue
+            taken = min(left, row[j])
+            row[j], left = row[j] - taken, left - taken
+        np.testing.assert_allclose(got[0, head, i], row, atol=1e-6)
+    budget = weights[..., [0, 4]].sum(-1)
+    np.testing.assert_allclose(1 - got.sum(-1), budget.minimum(1 - budget), atol=1e-5)
+    assert torch.equal(got[..., [0, 4]], weights[..., [0, 4]]) and (got >= -1e-7).all()
+    same = no_op.matched(weights, keys)
+    assert torch.allclose(same.sum(-1), got.sum(-1), atol=1e-5) and (same >= -1e-7).all(), (
+        "the same mass in every row"
+    )
+    assert torch.equal(same[..., [1, 2, 3, 5]], weights[..., [1, 2, 3, 5]])
+    assert torch.allclose(same[..., 0] * weights[..., 4], same[..., 4] * weights[..., 0], atol=1e-6), "in proportion"
+
+
+def test_removing_and_renormalising():
+    weights, keys = random_weights(0), torch.tensor([[True, False, False, False, False, True]])
+    left = no_op.without(weights, keys)
+    assert (left[..., [0, 5]] == 0).all() and torch.equal(left[..., 1:5], weights[..., 1:5])
+    again = no_op.renormalised(left)
+    assert torch.allclose(again.sum(-1), torch.ones(1, 2, 6))
+    assert torch.allclose(again[..., 2] / again[..., 1], weights[..., 2] / weights[..., 1])
+    assert (no_op.renormalised(torch.zeros(1, 1, 2, 2)) == 0).all(), "nothing left stays nothing"
+
+
+def slow_change(encoder, segment, number, removal, seed):
+    asked = ask(encoder, [segment], [number], seed)
+    special = [j for j, s in enumerate(asked.batch.special[0].tolist()) if s]
+    ends = {"cls": special[:1], "sep": special[1:]}.get(removal.what, special)
+    n = len(asked.batch.tokens[0])
+    order = np.random.default_rng([seed, removal.draw, number]).permutation(n)
+
+    def edit(layer, p):
+        if removal.layer is not None and layer != removal.layer:
+            return p
+        p = p.clone()
+        for head, i in np.ndindex(encoder.heads, n):
+            row = p[0, head, i]
+            if removal.what == "random":
+                left = float(row[special].sum())
+                for j in order:
+                    if j not in special:
+                        taken = min(left, float(row[j]))
+                        row[j] -= taken
+                        left -= taken
+            elif removal.what == "matched":
+                taken = min(float(row[special].sum()), 1 - float(row[special].sum()))
+                row[special] *= 1 - taken / float(row[special].sum())
+            else:
+                row[ends] = 0
+            if removal.renormalise:
+                row /= row.sum()
+        return p
+
+    return (loss_by_hand(encoder, asked, edit) - loss_by_hand(encoder, asked))[0]
+
+
+@pytest.mark.parametrize("size", [2, 4])
+def test_removals_are_what_loops_do_whatever_the_batch_size(guesser, size):
+    encoder = guesser()
+    found = no_op.remove(encoder, SEGMENTS, draws=2, seed=3, batch_size=size)
+    assert len(found.removals) == 2 * 4 * 4 + 4 == len(set(found.removals))
+    for place in range(0, len(found.removals), 3):
+        changes = [slow_change(encoder, s, n, found.removals[place], 3) for n, s in enumerate(SEGMENTS)]
+        assert found.change.value[place] == pytest.approx(np.mean(changes), abs=2e-5), found.removals[place]
+    for renormalise in (False, True):
+        assert found.by_layer("random", renormalise).value.shape == (4,)
+        assert found.draws(1, renormalise).mean() == pytest.approx(found.at("random", 1, renormalise).value)
+        special = found.at("special", None, renormalise)
+        assert special.value == found.by_layer("special", renormalise).value[-1]
+        assert found.at("cls", None, renormalise).value != found.at("sep", None, renormalise).value
+
+
+def test_the_mass_is_that_of_the_rows(guesser):
+    encoder = guesser()
+    found = no_op.remove(encoder, SEGMENTS, draws=1)
+    sums, rows = np.zeros((3, 2)), 0
+    for number, segment in enumerate(SEGMENTS):
+        asked = ask(encoder, [segment], [number])
+        maps = attention.maps(encoder, asked.batch)[:, 0]
+        on = maps[..., asked.batch.special[0]].sum(-1)
+        sums += torch.stack([on, torch.minimum(on, 1 - on)], -1).sum((1, 2)).numpy()
+        rows += on.shape[1] * on.shape[2]
+    np.testing.assert_allclose(found.mass.value, sums / rows, atol=1e-5)
+
+
+def test_a_silent_sink_can_be_removed_without_loss(guesser):
+    """If the special tokens' values are 0, taking their weights away changes nothing; renormalising does."""
+    encoder = guesser("bert")
+    batch = batch_of(encoder)
+    hooks = []
+    for module in encoder.model.modules():
+        if type(module).__name__ == "BertSelfAttention":
+            hooks.append(module.value.register_forward_hook(lambda _, __, o: o * (~batch.special)[..., None]))
+    try:
+        asked = ask(encoder)
+        plain = loss_by_hand(encoder, asked)
+        for renormalise in (False, True):
+            edit = no_op.editor(Removal("special", None, renormalise), asked.batch)
+            change = np.abs(loss_by_hand(encoder, asked, edit) - plain).max()
+            assert (change > 1e-4) == renormalise
+        seen = all_gradients(encoder, asked)
+        special = batch.special[:, None, None].expand_as(seen[1][1])
+        assert seen[1][1][special].abs().max() == 0, "and the gradient is 0"
+        assert no_op.moved(*seen[1])[special].abs().max() > 0, "but moving weight there is not for nothing"
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+# ------------------------------------------------------------------ what the chapter says
+
+
+def recorded():
+    values = results.recorded("no_op")["values"]
+    return {k: Estimate.from_record(v) if isinstance(v, dict) and "low" in v else v for k, v in values.items()}
+
+
+def norms_of(record):
+    return {k: Estimate.from_record(v) for k, v in record.items()}
+
+
+MIDDLE = slice(1, 5)  # layers 2 to 5, where [CLS] is the sink
+
+
+def test_the_gradient_on_the_sink_is_small_in_the_middle_layers():
+    values = recorded()
+    ratio = values["gradient_ratio"]
+    assert (ratio.high[MIDDLE, 0] < 0.1).all() and (ratio.high[:, 0] < 0.5).all()
+    assert (ratio.low[:5, 1:3] > 0.6).all() and (ratio.high[5, 1:3] < 0.6).all(), (
+        "[SEP] and punctuation: the last layer"
+    )
+    moved = values["moved_ratio"]
+    assert (moved.low[:, 0] > ratio.high[:, 0]).all(), "moving weight there is not for nothing"
+
+
+def test_the_sinks_vectors_are_short():
+    values = recorded()
+    norms = norms_of(values["norms"])
+    assert (norms["share"].value[2:5, 0] > 0.4).all() and (norms["weighted_share"].high[:, 0] < 0.16).all()
+    assert (norms["share"].value[1:, 0] > 4 * norms["weighted_share"].value[1:, 0]).all(), "several times smaller"
+    assert norms["share"].value[:, 0].argmax() == 4 and 0.6 < norms["share"].value[4, 0] < 0.72
+    assert (norms["weighted_share"].value[:, KINDS.index("other")] > 0.7).all(), "most comes from ordinary tokens"
+    before = norms_of(values["without_adapter"])
+    assert (norms["share"].low[2:, 0] > before["share"].high[2:, 0]).all(), "the adapter's upper layers park more"
+    for found in (norms, before):
+        assert (found["norm_ratio"].high[1:, 0] < 1 / 6).all()
+    assert (
+        np.abs(np.log(values["gradient_ratio"].value[:, 0] / norms["norm_ratio"].value[:, 0])) < np.log(1.6)
+    ).all()
+    untrained = Estimate.from_record(values["untrained_head"]["gradient_ratio"])
+    assert (untrained.high[MIDDLE, 0] < 0.15).all(), "a head without skill shows it as well"
+    chance = norms_of(values["random"])
+    assert (chance["norm_ratio"].low > 0.85).all() and (chance["norm_ratio"].high < 1.2).all()
+
+
+def test_the_object_head_turns_to_the_sink_off_duty():
+    duty = recorded()["duty"]
+    head = duty["obj"]
+    sink = Estimate.from_record(head["sink"])
+    assert (head["layer"], head["head"]) == (2, 0)
+    assert sink.high[0] < 0.3 and sink.low[1] > 0.4 and sink.low[2] > 0.42 and sink.low[3] > 0.6
+    share = Estimate.from_record(head["share"])
+    assert 0.28 < share.value[0, PLACES.index("partner")] < 0.36, "a third to the verb"
+    everyone = np.array(head["retreat_of_all_nouns"])
+    assert (everyone > head["retreat"]["other nouns"]["value"]).sum() <= 1
+    assert np.abs(recorded()["random_retreat"]).max() < 0.02
+
+
+def test_heads_with_a_function_retreat_and_others_do_not():
+    duty = recorded()["duty"]
+    working = {r for r, d in duty.items() if d["accuracy"] > 0.5}
+    assert working == {"aux", "case", "cc", "det", "obj"}
+    for relation, found in duty.items():
+        retreat = found["retreat"]["off duty"]
+        if relation in working:
+            assert retreat["low"] > 0.1 and 0.16 < retreat["value"] < 0.36
+        else:
+            assert retreat["high"] < 0.1 and retreat["value"] < 0.03
+    rest = Estimate.from_record(duty["obj"]["of_rest"])
+    assert 0.02 < rest.value[4] - rest.value[0] < 0.1, "most of it is what the softmax does by itself"
+    rest = Estimate.from_record(duty["det"]["of_rest"])
+    assert rest.value[4] - rest.value[0] > 0.2
+
+
+def test_the_sink_can_go_unless_the_rest_takes_its_place():
+    removed = recorded()["removed"]
+    left, renormalised = (
+        {k: Estimate.from_record(v) for k, v in removed[how].items() if k != "draws"}
+        for how in ("as_left", "renormalised")
+    )
+    assert np.abs(left["special"].value[:-1]).max() < 0.03, "single layers"
+    predicted = recorded()["predicted"].value
+    assert np.abs(left["special"].value[:-1] - predicted).max() < 0.02
+    assert left["special"].value[-1] < left["random"].value[-1] and left["difference"].value[-1] < 0
+    assert renormalised["special"].low[-1] > renormalised["random"].high[-1]
+    assert renormalised["special"].value[-1] > 5 * left["special"].value[-1]
+    assert (renormalised["special"].value[2:5] > renormalised["random"].value[2:5]).all()
+    assert (renormalised["special"].low[2:4] > 0).all(), "harm in layers 3 and 4"
+    for how in (left, renormalised):
+        assert how["matched"].high[-1] < how["random"].low[-1], (
+            "as much of the sink costs less than as much of others"
+        )
+    assert renormalised["cls_everywhere"].value > 5 * np.abs(renormalised["sep_everywhere"].value)
+    mass = Estimate.from_record(removed["mass"])
+    assert (mass.value[:, 1] <= mass.value[:, 0]).all() and mass.value[4, 0] > 2 * mass.value[4, 1]
+
+
+def test_the_rows_beside_the_papers():
+    values = results.recorded("no_op")["values"]
+    for key, rows in (("clark2019", no_op.beside_clark(values)), ("kobayashi2020", no_op.beside_kobayashi(values))):
+        table = results.beside_paper(key, {"ours": rows})
+        assert len(table.rows) == 2 and all(len(row) == 3 for row in table.rows)
+    assert "3-1" in no_op.beside_clark(values)["no_op_example_head"][1]
+    row = no_op.layer_row(values, 2, "minilm")
+    assert len(row) == len(no_op.LAYER_COLUMNS) and row[:2] == ["minilm", 3]
+    assert row[2].startswith(f"{values['norms']['share']['value'][2][0]:.0%}")
+
+
+def test_full_runs():
+    values = results.recorded("no_op", profile="full")["values"]
+    duty = {r: d for r, d in values["duty"].items() if d["lead"] >= 0.1}
+    working = {r: d["retreat"]["off duty"]["value"] for r, d in duty.items() if d["accuracy"] > 0.5}
+    assert (len(duty), len(working)) == (18, 12)
+    still = {r for r, retreat in working.items() if retreat < 0.1}
+    assert still == {"nsubj", "nmod:poss", "nmod:unmarked"} and all(abs(working[r]) < 0.03 for r in still)
+    heads = {r: (d["layer"], d["head"]) for r, d in duty.items()}
+    assert {heads[r] for r in ("nsubj", "nmod:poss", "det", "case", "cc")} == {(2, 8)}
+    assert (Estimate.from_record(values["removed"]["renormalised"]["special"]).low[1:] > 0).all(), (
+        "layers 2 to 6, and all"
+    )

@@ -1,0 +1,471 @@
+"""Chapter 09: features and counts against plain loops, prototypes by their form, labels by what was drawn."""
+
+import math
+from collections import Counter
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.metrics import accuracy_score, confusion_matrix, f1_score
+
+from helpers import exercises, places
+from helpers.chapters.pattern_types import measures as pattern_types
+from helpers.chapters.pattern_types.measures import FEATURES, TYPES, Accumulator, Cell, Examples, Item, PatternTypes
+from helpers.corpora.sources import CorpusError
+from helpers.engine import attention
+from helpers.engine.estimates import Estimate
+from helpers.engine.tokens import Batches, encode
+from helpers.record import results
+
+
+def random_maps(count: int, n: int, seed: int = 0) -> torch.Tensor:
+    scores = np.random.default_rng(seed).normal(size=(count, n, n)) * 2
+    return torch.from_numpy(scores).softmax(-1)
+
+
+# ------------------------------------------------------------------ features
+
+
+def slow_features(weights: np.ndarray, texts: list[int]) -> dict[str, float]:
+    """Cell by cell, from the words of the chapter."""
+    n = len(weights)
+    cut = sorted(weights.ravel())[max(1, int(0.99 * n * n)) - 1]
+    grey = [[min(1.0, weights[i][j] / cut) for j in range(n)] for i in range(n)]
+
+    def lower_median(values):
+        return sorted(values)[(len(values) - 1) // 2]
+
+    medians = [lower_median([grey[i][j] for i in range(n)]) for j in range(n)]
+    left = [[max(0.0, grey[i][j] - medians[j]) for j in range(n)] for i in range(n)]
+    cells = [(i, j) for i in range(n) for j in range(n)]
+    near = [c for c in cells if abs(c[0] - c[1]) <= 2]
+    far = [c for c in cells if abs(c[0] - c[1]) > 3]
+    inside = [c for c in far if texts[c[0]] == texts[c[1]]]
+    across = [c for c in far if texts[c[0]] != texts[c[1]]]
+
+    def mean(part):
+        return sum(left[i][j] for i, j in part) / len(part) if part else 0.0
+
+    def correlation(part, whole):
+        x = np.array([left[i][j] for i, j in whole])
+        y = np.array([float(c in set(part)) for c in whole])
+        return float(np.corrcoef(x, y)[0, 1]) if len(whole) and x.std() > 0 and 0 < y.mean() < 1 else 0.0
+
+    columns = [sum(grey[i][j] for i in range(n)) / n for j in range(n)]
+    share = weights.mean(0)
+    lines = [np.mean([left[i][i + k] for i in range(n) if 0 <= i + k < n]) for k in range(-3, 4)]
+    dark = [any(left[i][j] >= 0.35 for j in range(n) if abs(i - j) <= 2) for i in range(n)]
+    rows = [-sum(p * math.log(p) for p in row if p > 0) for row in weights]
+    return {
+        "column": max(lower_median(list(weights[:, j])) for j in range(n)),
+        "steady": max(columns),
+        "dark_rows": max(sum(grey[i][j] >= 0.35 for i in range(n)) / n for j in range(n)),
+        "column_fit": float(np.var(columns) / np.var(grey)),
+        "concentration": 1 + sum(p * math.log(p) for p in share if p > 0) / math.log(n),
+        "line": max(lines),
+        "dark_steps": sum(dark) / n,
+        "band_contrast": math.log((mean(near) + 0.01) / (mean([c for c in cells if c not in set(near)]) + 0.01)),
+        "band_fit": correlation(near, cells),
+        "block_contrast": math.log((mean(inside) + 0.01) / (mean(across) + 0.01)) if across else 0.0,
+        "block_fit": correlation(inside, far),
+        "entropy": float(np.mean(rows) / math.log(n)),
+    }
+
+
+@pytest.mark.parametrize(("n", "border"), [(9, 4), (12, 12), (17, 3)])
+def test_features_are_what_loops_find(n, border):
+    texts = (torch.arange(n) >= border).long()
+    maps = random_maps(3, n, seed=n)
+    for weights, row in zip(maps, pattern_types.features(maps, texts[None]), strict=True):
+        wanted = slow_features(weights.numpy(), texts.tolist())
+        assert list(wanted) == list(FEATURES)
+        np.testing.assert_allclose(row, list(wanted.values()), atol=1e-9)
+
+
+@settings(max_examples=20, deadline=None)
+@given(n=st.integers(3, 20), border=st.integers(1, 20), sharp=st.floats(0, 30), seed=st.integers(0, 99))
+def test_features_are_finite_for_any_map(n, border, sharp, seed):
+    scores = torch.from_numpy(np.random.default_rng(seed).normal(size=(2, n, n)))
+    texts = (torch.arange(n) >= border).long()[None]
+    assert pattern_types.features((sharp * scores).softmax(-1), texts).isfinite().all()
+
+
+def test_features_of_each_map_do_not_depend_on_the_others():
+    maps = random_maps(4, 11)
+    texts = torch.from_numpy(np.random.default_rng(0).integers(0, 2, (4, 11))).sort(-1).values
+    together = pattern_types.features(maps, texts)
+    for k in range(4):
+        alone = pattern_types.features(maps[k : k + 1], texts[k : k + 1])
+        assert torch.allclose(together[k], alone[0], atol=1e-12)
+
+
+def test_pure_maps_have_the_masses_one_expects():
+    n = 10
+    sink = torch.zeros(n, n, dtype=torch.float64)
+    sink[:, 3] = 1
+    both = torch.stack([sink, torch.eye(n, dtype=torch.float64), torch.full((n, n), 1 / n, dtype=torch.float64)])
+    masses = pattern_types.masses(both).numpy()
+    np.testing.assert_allclose(masses[:, 0], [1, 1 / n, 1 / n])
+    np.testing.assert_allclose(masses[:, 1], [3 / n, 1, (3 * n - 2) / n**2])
+
+
+# ------------------------------------------------------------------ prototypes and classifiers
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_prototypes_are_maps_and_reproducible(kind):
+    texts = np.repeat([0, 1], [9, 21])
+    one, again = (pattern_types.prototype(kind, texts, np.random.default_rng(4)) for _ in range(2))
+    assert one.shape == (30, 30) and (one >= 0).all() and np.array_equal(one, again)
+    np.testing.assert_allclose(one.sum(-1), 1)
+
+
+def test_parts_of_a_prototype_look_like_their_names():
+    texts, n = np.repeat([0, 1], [12, 18]), 30
+    for seed in range(8):
+        random = np.random.default_rng(seed)
+        assert np.sort(pattern_types.columns(texts, random).mean(0))[-3:].sum() > 0.95
+        near = np.abs(np.arange(n)[:, None] - np.arange(n)) <= 8
+        assert (pattern_types.diagonal(n, random) * near).sum() / n > 0.6
+        same = texts[:, None] == texts[None, :]
+        assert (pattern_types.blocks(texts, random) * same).sum() / n > 0.75
+        assert pattern_types.noise(n, random).max(0).min() > 0
+
+
+@pytest.fixture(scope="module")
+def artificial() -> Examples:
+    return pattern_types.prototypes(600, seed=1)
+
+
+def test_there_are_as_many_prototypes_of_each_type(artificial):
+    assert len(artificial) == 600 and (np.bincount(artificial.types) == 120).all()
+    assert np.isfinite(artificial.features).all()
+    assert not np.array_equal(artificial.features, pattern_types.prototypes(600, seed=2).features)
+
+
+@pytest.mark.parametrize("kind", pattern_types.KINDS)
+def test_classifiers_tell_prototypes_apart_and_are_reproducible(artificial, kind):
+    unseen = pattern_types.prototypes(200, seed=7)
+    called = pattern_types.train(artificial, kind)(unseen.features)
+    assert np.mean(called == unseen.types) > 0.85
+    assert np.array_equal(called, pattern_types.train(artificial, kind)(unseen.features))
+
+
+def test_an_unknown_classifier_or_task_is_refused(artificial):
+    with pytest.raises(ValueError, match="say one of forest, logistic"):
+        pattern_types.train(artificial, "oracle")
+    with pytest.raises(ValueError, match="say one of text, paraphrase"):
+        pattern_types.items("poetry", "encyclopedia")
+
+
+def test_the_rule_sees_its_thresholds():
+    masses = np.array([[0.5, 0.1], [0.1, 0.5], [0.5, 0.5], [0.1, 0.1]])
+    assert [TYPES[k] for k in pattern_types.Rule(0.5, 0.3)(masses)] == [
+        "vertical", "diagonal", "vertical_diagonal", "heterogeneous",
+    ]  # fmt: skip
+    types = np.array([0, 1, 2, 4])
+    fitted = pattern_types.fit_rule(Examples(np.zeros((4, len(FEATURES))), masses, types))
+    assert np.array_equal(fitted(masses), types)
+
+
+# ------------------------------------------------------------------ scores
+
+
+def test_scores_are_what_scikit_learn_says():
+    rng = np.random.default_rng(0)
+    labels = rng.choice([0, 1, 2, 4], 90)
+    called = np.where(rng.random(90) < 0.7, labels, rng.integers(0, 5, 90))
+    score = pattern_types.score(labels, called, seed=3)
+    assert np.array_equal(score.confusion, confusion_matrix(labels, called, labels=range(5)))
+    occur = [0, 1, 2, 4]
+    assert score.macro_f1.value == pytest.approx(f1_score(labels, called, labels=occur, average="macro"))
+    assert score.accuracy.value == pytest.approx(accuracy_score(labels, called))
+    assert np.isnan(score.f1[3]) and "block" not in score.as_dict()["f1"]
+    for estimate in (score.macro_f1, score.accuracy):
+        assert estimate.low < estimate.value < estimate.high
+    redrawn = [rng.integers(0, 90, 90) for _ in range(800)]
+    by_hand = np.percentile([accuracy_score(labels[k], called[k]) for k in redrawn], (2.5, 97.5))
+    np.testing.assert_allclose([score.accuracy.low, score.accuracy.high], by_hand, atol=0.03)
+
+
+def test_there_must_be_something_to_judge_by(minilm):
+    with pytest.raises(ValueError, match="no labelled maps"):
+        pattern_types.score(np.zeros(0, int), np.zeros(0, int))
+    with pytest.raises(ValueError, match="No map of 'minilm' is labelled"):
+        pattern_types.labelled(minilm, [])
+
+
+# ------------------------------------------------------------------ inputs and counts
+
+
+def small_items(count: int = 9) -> list[Item]:
+    words = ["the", "cat", "sat", "on", "its", "mat", ",", "photosynthesis", "."]
+    rng = np.random.default_rng(5)
+    found = []
+    for k in range(count):
+        first, second = (" ".join(rng.choice(words, int(rng.integers(2, 14)))) for _ in range(2))
+        found.append(Item(f"x/{k}", ("text", "question")[k % 2], (first, second), k // 2))
+    return found
+
+
+@pytest.mark.parametrize("family", ["bert", "roberta", "mpnet", "modernbert"])
+def test_counts_are_what_loops_find(small_encoder, artificial, family):
+    encoder, every = small_encoder(family), small_items()
+    classifier = pattern_types.train(artificial, "logistic")
+    by_task = {task: [i for i in every if i.task == task] for task in ("text", "question")}
+    found = pattern_types.measure(encoder, by_task, classifier, batch_size=4)
+    seen = {task: np.zeros((encoder.layers, encoder.heads, 5)) for task in by_task}
+    targets = Counter()
+    for item in every:
+        weights, batch = pattern_types.map_of(encoder, Cell(1, 2, item))
+        maps = attention.maps(encoder, batch)[:, 0].double()
+        np.testing.assert_array_equal(maps[1, 2], weights)
+        for layer, head in np.ndindex(encoder.layers, encoder.heads):
+            kind = pattern_types.type_of(classifier, maps[layer, head].numpy(), batch)
+            seen[item.task][layer, head, TYPES.index(kind)] += 1
+            if kind == "vertical":
+                column = int(pattern_types.greys(maps[layer, head][None])[0].mean(0).argmax())
+                marks = (batch.cls[0, column], batch.sep[0, column], batch.punctuation[0, column], True)
+                targets[next(k for k, mark in enumerate(marks) if mark)] += 1
+    for task, counts in seen.items():
+        np.testing.assert_allclose(found.tasks[task].value, counts / len(by_task[task]), atol=1e-12)
+        np.testing.assert_allclose(found.share(task).value.sum(), 1)
+    if total := sum(targets.values()):
+        np.testing.assert_allclose(found.targets.value, [targets[k] / total for k in range(4)], atol=1e-12)
+    assert found.inputs == {"text": 5, "question": 4} and found.truncated == 0
+
+
+def test_batch_size_does_not_matter_and_parts_can_be_merged(small_encoder, artificial):
+    encoder, every = small_encoder(), small_items()
+    classifier = pattern_types.train(artificial, "logistic")
+
+    def count(part, size):
+        counter = Accumulator(encoder, part, classifier)
+        attention.sweep(encoder, Batches(encoder, [i.texts for i in part], batch_size=size), counter)
+        return counter
+
+    whole, other = count(every, 2).result(), count(every, 9).result()
+    merged = count(every[:5], 3).merge(count(every[5:], 3)).result()
+    for one in (other, merged):
+        np.testing.assert_allclose(one.heads.value, whole.heads.value, atol=1e-12)
+        np.testing.assert_allclose(one.heads.replicates, whole.heads.replicates, atol=1e-9)
+        np.testing.assert_allclose(one.targets.value, whole.targets.value, atol=1e-12)
+        assert one.inputs == whole.inputs
+
+
+def test_entropy_of_types():
+    shares = np.array([[1, 0, 0, 0, 0], [0.2] * 5, [0.5, 0.5, 0, 0, 0]])
+    np.testing.assert_allclose(pattern_types.mixture_entropy(shares), [0, math.log(5), math.log(2)], atol=1e-12)
+
+
+def test_contingency_averages_over_the_heads_of_a_cluster():
+    shares = np.random.default_rng(0).dirichlet(np.ones(5), (2, 2))
+    table = pattern_types.contingency([["a", "b"], ["a", "a"]], ["a", "b", "c"], shares)
+    np.testing.assert_allclose(table[0], (shares[0, 0] + shares[1, 0] + shares[1, 1]) / 3)
+    np.testing.assert_allclose(table[1], shares[0, 1])
+    assert np.isnan(table[2]).all()
+    with pytest.raises(ValueError, match=r"\(1, 2\) heads"):
+        pattern_types.contingency([["a", "b"]], ["a"], shares)
+
+
+def test_special_tokens_belong_to_the_text_before_them(minilm):
+    batch = encode(minilm, [("a cat", "the mat ."), "only one"])
+    assert pattern_types.texts_of(batch)[0].tolist() == [0, 0, 0, 0, 1, 1, 1, 1]
+    assert pattern_types.texts_of(batch)[1].tolist()[:4] == [0, 0, 0, 0]
+
+
+def test_items_are_pairs_with_stable_names():
+    for task, corpus in pattern_types.BOOK_CORPORA.items():
+        every = pattern_types.items(task, corpus)
+        assert [i.id for i in every] == [f"{task}/{n}" for n in range(len(every))]
+        assert all(isinstance(i.texts, tuple) and len(i.texts) == 2 for i in every)
+        assert {i.document for i in every} == set(range(100)), "one document for each article"
+        few = pattern_types.items(task, corpus, limit=7, seed=2)
+        assert len(few) == 7 and set(few) <= set(every) and few == pattern_types.items(task, corpus, limit=7, seed=2)
+
+
+# ------------------------------------------------------------------ labels
+
+
+def test_labels_are_of_the_cells_that_were_drawn(minilm, small_encoder):
+    labels = [x for x in pattern_types.read_labels() if x.model == "minilm"]
+    choice = [i for task, name in pattern_types.BOOK_CORPORA.items() for i in pattern_types.items(task, name)]
+    assert [x.cell for x in labels] == pattern_types.draw(minilm, choice, 240, seed=0)
+    labels = [x for x in pattern_types.read_labels() if x.model == "mpnet"]
+    of_its_shape = small_encoder("bert", num_hidden_layers=12, num_attention_heads=12, hidden_size=48)
+    assert [x.cell for x in labels] == pattern_types.draw(of_its_shape, choice, 72, seed=1)
+    assert not any(x.cell.layer == 0 for x in labels), "as chapter 09 says"
+    with pytest.raises(ValueError, match="give more items"):
+        pattern_types.draw(minilm, choice[:1], 73, seed=0)
+
+
+def test_the_card_says_what_the_labels_are():
+    labels = pattern_types.read_labels()
+    card = " ".join((places.book_data() / "pattern_labels.md").read_text("utf-8").split())
+    both = pattern_types.agreement(labels)
+    assert f"{len(labels)} maps" in card and f"{both['maps']} maps" in card
+    assert f"{both['agreement']:.1%}" in card and f"kappa {both['kappa']:.2f}" in card
+    for model in ("minilm", "mpnet"):
+        counts = Counter(x.type for x in labels if x.model == model)
+        row = " | ".join(str(counts[name]) for name in TYPES)
+        assert f"| `{model}` | {row} |" in card
+        splits = Counter(x.split for x in labels if x.model == model)
+        assert splits["test"] == 2 * splits["dev"] == 2 * sum(splits.values()) // 3
+
+
+HEADER = ",".join(pattern_types.COLUMNS)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("model,layer\n", "line 1: The columns are model, layer"),
+        (f"{HEADER}\nminilm,1,1,text,text/9999,dev,block,\n", "line 2: .*an input of the book tier"),
+        (f"{HEADER}\nminilm,1,1,text,text/1,dev,stripes,\n", "line 2: The types are"),
+        (f"{HEADER}\nminilm,1,1,text,text/1,dev,block,stripes\n", "line 2: The types are"),
+        (f"{HEADER}\nminilm,0,1,text,text/1,dev,block,\n", "line 2: Layer '0'"),
+        (f"{HEADER}\nminilm,1,text\n", "line 2: .*8 columns"),
+    ],
+)
+def test_wrong_labels_are_refused_with_their_line(tmp_path, text, says):
+    (tmp_path / "labels.csv").write_text(text)
+    with pytest.raises(CorpusError, match=says):
+        pattern_types.read_labels(tmp_path / "labels.csv")
+
+
+def test_agreement_is_counted_where_two_annotators_looked():
+    item = Item("text/0", "text", ("a", "b"), 0)
+
+    def label(first, second):
+        return pattern_types.Label("m", Cell(0, 0, item), "dev", first, second)
+
+    pairs = [label("block", "block"), label("vertical", "block"), label("vertical", "vertical"), label("block", "")]
+    both = pattern_types.agreement(pairs)
+    assert both["maps"] == 3 and both["agreement"] == pytest.approx(2 / 3) and both["kappa"] == pytest.approx(0.4)
+
+
+# ------------------------------------------------------------------ exercises and the paper
+
+
+def entropy(names, log=np.log):
+    shares = np.unique(names, return_counts=True)[1] / len(names)
+    return -(shares * log(shares)).sum()
+
+
+WRONG = [
+    ("sink_mass", lambda w: w.mean(1).max(), "1/n for every row"),
+    ("sink_mass", lambda w: w.max(), "one dark cell makes no column"),
+    ("sink_mass", lambda w: w.mean(0).min(), "largest mean over the rows"),
+    ("type_entropy", lambda names: entropy(names, np.log2), "in nats"),
+    ("type_entropy", lambda names: 0.0, "minus the sum of p ln p"),
+    ("macro_f1", lambda table: np.trace(table) / table.sum(), "that is the accuracy"),
+    ("macro_f1", lambda t: (2 * np.diag(t) / np.maximum(t.sum(0) + t.sum(1), 1)).mean(), "left out of the mean"),
+    ("macro_f1", lambda table: 0.5, "2 · hits"),
+]
+
+
+@pytest.mark.parametrize(("name", "answer", "says"), WRONG)
+def test_wrong_answers_are_told_why(name, answer, says):
+    verdict = exercises.check(name, answer)
+    assert not verdict.solved and says in verdict.message, verdict.message
+
+
+def test_right_answers_are_accepted():
+    assert exercises.check("sink_mass", lambda w: w.mean(0).max()).solved
+    assert exercises.check("type_entropy", entropy).solved
+    assert exercises.check("macro_f1", lambda table: pattern_types.macro(pattern_types.f1(table * 1.0))).solved
+
+
+def test_numbers_beside_the_paper_add_up():
+    value = np.zeros((1, 2, 5))
+    value[0, 0, 0], value[0, 1] = 1, [0.2, 0, 0, 0.3, 0.5]
+    heads = Estimate(value, value, value, np.stack([value] * 3))
+    place = np.array([0.5, 0.25, 0.25, 0])
+    found = PatternTypes({"text": heads}, Estimate(place, place, place, np.stack([place] * 3)), {"text": 1})
+    beside = pattern_types.beside_paper(found)
+    assert beside["vertical_share"][1] == "60.0% of maps; 50.0% of heads"
+    assert beside["heterogeneous_plus_block_share"][1] == "40.0% of maps; 50.0% of heads"
+    assert beside["vertical_targets"][1] == "[CLS] 50%, [SEP] 25%, punctuation 25%"
+    assert beside["pattern_types"][1] == "vertical, block, heterogeneous"
+    for claim in beside:
+        assert results.paper("kovaleva2019", claim)["chapter"] == "pattern_types"
+
+
+# ------------------------------------------------------------------ what the chapter says
+
+
+def test_the_chapters_claims():
+    values = results.recorded("pattern_types")["values"]
+    forest, rule, majority = (
+        values["scores"][name] for name in ("forest on prototypes", "simple rule", "always the majority type")
+    )
+    assert values["judged"] == {"model": "minilm", "maps": 160}
+    assert [round(forest["macro_f1"][k], 2) for k in ("value", "low", "high")] == [0.79, 0.68, 0.88]
+    assert forest["accuracy"]["value"] > 0.87 and majority["macro_f1"]["value"] < 0.2
+    assert forest["macro_f1"]["low"] < rule["macro_f1"]["value"] < forest["macro_f1"]["value"]
+    assert rule["f1"]["diagonal"] > forest["f1"]["diagonal"]
+    assert sorted(forest["f1"], key=forest["f1"].get)[:2] == ["heterogeneous", "diagonal"]
+    table = np.array(forest["confusion"])
+    assert table[1].sum() == 14 and table[4].sum() == 6 and table[3].sum() == 0 == table[:, 3].sum()
+    assert max(table[0][[1, 2, 3, 4]]) == table[0][2]
+
+    shares = dict(zip(TYPES, values["all"]["value"], strict=True))
+    assert shares["vertical"] == pytest.approx(0.5, abs=0.02) and shares["block"] < 0.005
+    assert shares["vertical_diagonal"] == pytest.approx(0.35, abs=0.02)
+    assert round(shares["vertical"] + shares["vertical_diagonal"], 2) == 0.87
+    vertical = {task: share["value"][0] for task, share in values["tasks"].items()}
+    assert min(vertical, key=vertical.get) == "text" and max(vertical, key=vertical.get) == "paraphrase"
+    assert vertical["paraphrase"] - vertical["text"] == pytest.approx(0.06, abs=0.005)
+    layers = np.array(values["layers"])
+    assert layers[0, 4] > 0.5 and (layers[1:, 4] < 0.01).all() and (layers[1:, 1] < 0.03).all()
+    assert (layers[1:3, 2] > 0.6).all() and (np.diff(layers[1:, 2]) < 0).all() and layers[5, 0] > 0.99
+    assert values["alike"]["one type"] == pytest.approx(0.75, abs=0.01)
+    assert values["alike"]["pairs"] == pytest.approx(0.9, abs=0.02)
+    entropy = np.array(values["entropy"]["value"])
+    assert np.unravel_index(entropy.argmax(), entropy.shape) == (3, 10), "4-11"
+    assert values["targets"]["cls"]["value"] > 0.85
+    assert values["random"]["all"]["value"][4] > 0.95
+
+
+def test_shares_by_hand_agree_with_the_classifier_for_the_frequent_types():
+    shares = results.recorded("pattern_types")["values"]["all"]["value"]
+    labels = [x.type for x in pattern_types.read_labels() if x.model == "minilm"]
+    by_hand = [labels.count(name) / len(labels) for name in TYPES]
+    error = [1.96 * math.sqrt(p * (1 - p) / len(labels)) for p in by_hand]
+    assert abs(by_hand[0] - shares[0]) < error[0] and abs(by_hand[2] - shares[2]) < error[2]
+    assert by_hand[1] > shares[1] and by_hand[4] < shares[4]
+
+
+def test_what_the_chapter_says_of_the_clusters():
+    clusters = results.recorded("distance_features")["values"]
+    heads = np.array(results.recorded("pattern_types")["values"]["heads"])
+    table = pattern_types.contingency(clusters["types"], pattern_types.CLUSTERS, heads)
+    dense, diagonal, both, vertical = (dict(zip(TYPES, row, strict=True)) for row in table)
+    assert diagonal["diagonal"] + diagonal["vertical_diagonal"] > 0.99
+    assert vertical["vertical_diagonal"] > 0.9 and not clusters["fits"]["vertical"]
+    assert both["vertical"] > 0.85 and 0.5 < dense["vertical"] < 0.8
+
+
+def test_full_runs():
+    book = results.recorded("pattern_types")["values"]
+    minilm, mpnet = (
+        results.recorded("pattern_types", model=m, profile="full")["values"] for m in ("minilm", "mpnet")
+    )
+    difference = np.abs(np.subtract(book["all"]["value"], minilm["all"]["value"]))
+    assert difference.max() < 0.02
+    assert mpnet["all"]["value"][2] > minilm["all"]["value"][2] + 0.1
+    for values in (minilm, mpnet):
+        assert values["all"]["value"][3] + values["all"]["value"][4] < 0.1
+        assert values["random"]["all"]["value"][1] == values["random"]["all"]["value"][2] == 0
+    targets = {name: round(share["value"], 2) for name, share in mpnet["targets"].items()}
+    assert (targets["cls"], targets["sep"], targets["stop"]) == (0.45, 0.35, 0.15)
+    assert minilm["targets"]["cls"]["value"] > 0.85
+    forest, rule = (mpnet["scores"][name]["macro_f1"] for name in ("forest on prototypes", "simple rule"))
+    assert [round(forest[k], 2) for k in ("value", "low", "high")] == [0.65, 0.49, 0.79]
+    assert rule["value"] > forest["value"]
+    table = np.array(mpnet["scores"]["forest on prototypes"]["confusion"])
+    assert table[0, 2] > 5 * table[2, 0]
+    assert mpnet["random"]["all"]["value"][0] == pytest.approx(0.8, abs=0.02)
+    assert minilm["random"]["all"]["value"][4] > 0.95

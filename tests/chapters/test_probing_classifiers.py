@@ -1,0 +1,605 @@
+"""Chapter 06: probes of all heads together, against plain loops on random maps and random trees."""
+
+from itertools import combinations, pairwise
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from helpers import corpora
+from helpers.chapters.probing_classifiers import measures as probing_classifiers
+from helpers.chapters.probing_classifiers.measures import AttentionProbe, DistanceProbe, Pairs, StructuralProbe
+from helpers.corpora.readers import Vectors
+from helpers.corpora.treebanks import Document, Sentence
+from helpers.engine import attention
+from helpers.engine.estimates import ratio
+from helpers.engine.tokens import encode
+from helpers.record import results
+
+RELATIONS = ("nsubj", "obj", "det", "case", "obl", "punct")
+WORDS = ("the", "unbelievable", "cat", "sat", "on", "its", "mat", "photosynthesis", "'s", ",")
+GLOVE = Vectors(
+    {w: n for n, w in enumerate(WORDS[:8])}, np.random.default_rng(9).normal(size=(8, 5)).astype(np.float32)
+)
+
+
+def random_tree(rng: np.random.Generator, count: int) -> list[int]:
+    order, governors = rng.permutation(count), [-1] * count
+    for place, word in enumerate(order[1:], 1):
+        governors[word] = int(order[rng.integers(0, place)])
+    return governors
+
+
+def random_sentence(rng: np.random.Generator, number: int, most: int = 8) -> Sentence:
+    count = int(rng.integers(1, most + 1))
+    governors = random_tree(rng, count)
+    words = tuple(str(w) for w in rng.choice(WORDS, count))
+    relations = tuple("root" if g < 0 else str(rng.choice(RELATIONS)) for g in governors)
+    upos = tuple("PUNCT" if w == "," else "NOUN" for w in words)
+    return Sentence(f"s{number}", words, upos=upos, governors=tuple(governors), relations=relations)
+
+
+SENTENCES = [random_sentence(np.random.default_rng(n), n) for n in range(24)]
+
+
+@pytest.fixture(scope="module")
+def part(small_encoder):
+    return probing_classifiers.read(small_encoder("bert"), SENTENCES, GLOVE, states=True, pairs=200)
+
+
+def random_probe(heads: int, dimensions: int) -> AttentionProbe:
+    probe = AttentionProbe(np.linspace(0.5, 2, heads), dimensions)
+    torch.manual_seed(1)
+    for parameter in probe.parameters():
+        torch.nn.init.normal_(parameter)
+    return probe
+
+
+def blocks_with_rows(part):
+    return ((block, row, int(number)) for block in part.blocks for row, number in enumerate(block.numbers))
+
+
+# ------------------------------------------------------------------ reading
+
+
+@pytest.mark.parametrize("family", ["bert", "roberta", "mpnet", "modernbert"])
+def test_what_is_kept_is_what_loops_compute(small_encoder, family):
+    encoder = small_encoder(family)
+    found = probing_classifiers.read(encoder, SENTENCES[:9], GLOVE, states=True, pairs=150)
+    assert len(found.blocks) > 1 and found.shape == (encoder.layers, encoder.heads)
+    for block, row, number in blocks_with_rows(found):
+        sentence = found.sentences[number]
+        batch = encode(encoder, [list(sentence.words)])
+        unit, count = batch.unit[0].tolist(), len(sentence.words)
+        tokens = attention.maps(encoder, batch)[:, 0].flatten(0, 1).numpy()
+        words = np.zeros((len(tokens), count + 2, count + 2))
+        for i, a in enumerate(unit):
+            for j, b in enumerate(unit):
+                words[:, a, b] += tokens[:, i, j] / unit.count(a)
+        order = [0, count + 1, *range(1, count + 1)]
+        kept = block.maps[row, : count + 2, : count + 2].float().numpy()
+        assert np.allclose(kept, words[:, order][:, :, order].transpose(1, 2, 0), atol=1e-3)
+        assert not block.maps[row, count + 2 :].any() and not block.maps[row, :, count + 2 :].any()
+        with torch.inference_mode():
+            hidden = encoder.model(**batch.inputs, output_hidden_states=True).hidden_states
+        for layer, states in enumerate(hidden):
+            mean = [states[0, [i for i, u in enumerate(unit) if u == 1 + w]].mean(0) for w in range(count)]
+            assert torch.allclose(block.states[layer, row, :count].float(), torch.stack(mean), atol=5e-3, rtol=2e-3)
+        assert block.present[row].tolist() == [w < count for w in range(block.present.shape[1])]
+        for w, word in enumerate(sentence.words):
+            wanted = GLOVE.matrix[GLOVE.index[word]] if word in GLOVE.index else np.zeros(5)
+            assert np.array_equal(block.vectors[row, 2 + w].numpy(), wanted)
+            assert block.scored[row, w] == (sentence.relations[w] != "punct" and word != ",")
+        assert not block.vectors[row, :2].any()
+
+
+def test_blocks_do_not_matter(small_encoder, part):
+    whole = probing_classifiers.read(small_encoder("bert"), SENTENCES, GLOVE, pairs=100_000)
+    assert len(whole.blocks) == 1 < len(part.blocks)
+    for probe in (random_probe(12, 5), random_probe(12, 0), DistanceProbe(5)):
+        assert np.array_equal(probing_classifiers.parse(probe, part), probing_classifiers.parse(probe, whole))
+    assert np.allclose(probing_classifiers.spread(part), probing_classifiers.spread(whole))
+    assert np.array_equal(probing_classifiers.single_heads(part), probing_classifiers.single_heads(whole))
+
+
+def test_words_come_in_the_order_of_the_sentences(part):
+    governors = [g + 1 for s in SENTENCES for g in s.governors]
+    assert part.target("governor").tolist() == governors
+    assert part.relation.tolist() == [r for s in SENTENCES for r in s.relations]
+    assert part.sentence.tolist() == [n for n, s in enumerate(SENTENCES) for _ in s.words]
+    few = part.first(7).without_states()
+    assert few.target("governor").tolist() == governors[: few.starts[-1]] and len(few.sentences) == 7
+    assert all(b.states is None for b in few.blocks)
+    probe = random_probe(12, 5)
+    assert np.array_equal(
+        probing_classifiers.parse(probe, few), probing_classifiers.parse(probe, part)[: few.starts[-1]]
+    )
+
+
+def test_sentences_are_chosen_at_random_with_trees_and_if_they_fit(small_encoder):
+    encoder = small_encoder("bert")
+    long = Sentence("l", ("word",) * 80, upos=("NOUN",) * 80, governors=(-1, *range(79)), relations=("root", *["obj"] * 79))  # fmt: skip
+    flat = Sentence("f", ("no", "tree"))
+    documents = [Document("d", (long, flat, *SENTENCES))]
+    chosen = probing_classifiers.choose(encoder, documents, 5)
+    assert len(chosen) == 5 and chosen == probing_classifiers.choose(encoder, documents, 9)[:5]
+    assert chosen != probing_classifiers.choose(encoder, documents, 5, seed=1)
+    every = probing_classifiers.choose(encoder, documents)
+    assert sorted(s.id for s in every) == sorted(s.id for s in SENTENCES)
+    with pytest.raises(ValueError, match="No sentence"):
+        probing_classifiers.choose(encoder, [Document("d", (long, flat))])
+
+
+# ------------------------------------------------------------------ tasks
+
+
+def test_targets(part):
+    sentence = Sentence("s", ("The", "cat", "ran", "."), upos=("DET", "NOUN", "VERB", "PUNCT"), governors=(1, 2, -1, 2), relations=("det", "nsubj", "root", "punct"))  # fmt: skip
+    assert probing_classifiers.target(sentence, "governor") == [2, 3, 0, 3]
+    assert probing_classifiers.target(sentence, "next word") == [2, 3, 4, 0]
+    behaviours = {}
+    for number in range(3):
+        for s in SENTENCES:
+            for w, (word, t) in enumerate(
+                zip(s.words, probing_classifiers.target(s, "control", number), strict=True)
+            ):
+                fits = {name for name, c in (("self", w + 1), ("first", 1), ("last", len(s.words))) if t == c}
+                behaviours[number, word] = behaviours.get((number, word), {"self", "first", "last"}) & fits
+    assert all(behaviours.values()), "one behaviour for each kind of word"
+    assert len({frozenset(b) for b in behaviours.values()}) >= 3, "and not the same for all"
+    with pytest.raises(ValueError, match="Unknown task 'parent'; there are governor, control, next word"):
+        probing_classifiers.target(sentence, "parent")
+
+
+@given(st.integers(0, 10_000), st.integers(1, 12))
+@settings(max_examples=40, deadline=None)
+def test_tree_distances_are_lengths_of_paths(seed, count):
+    governors = random_tree(np.random.default_rng(seed), count)
+    steps = np.full((count, count), np.inf)
+    np.fill_diagonal(steps, 0)
+    for w, g in enumerate(governors):
+        if g >= 0:
+            steps[w, g] = steps[g, w] = 1
+    for k in range(count):  # Floyd and Warshall
+        steps = np.minimum(steps, steps[:, [k]] + steps[[k]])
+    assert np.array_equal(probing_classifiers.tree_distances(governors), steps)
+
+
+def test_control_trees_are_trees_without_syntax():
+    hangs = {}
+    for sentence in SENTENCES:
+        tree = probing_classifiers.control_tree(sentence)
+        scored = [w for w, keep in enumerate(probing_classifiers.scored_words(sentence)) if keep]
+        assert tree.count(-1) == 1 and np.isfinite(probing_classifiers.tree_distances(tree)).all()
+        if len(scored) > 1:
+            assert tree[scored[-1]] == scored[0] and tree[scored[0]] == -1
+            for w in set(scored[1:-1]):
+                hangs.setdefault(sentence.words[w], set()).add("first" if tree[w] == scored[0] else "last")
+    assert all(len(h) == 1 for h in hangs.values()) and len({next(iter(h)) for h in hangs.values()}) == 2
+
+
+# ------------------------------------------------------------------ parsers
+
+
+@pytest.mark.parametrize("dimensions", [0, 5])
+def test_attention_probes_follow_the_formula(part, dimensions):
+    probe = random_probe(12, dimensions)
+    bias = (probe.bias / probe.scale[:, None]).detach().double().numpy()
+    if dimensions:
+        attending, attended = (p.detach().double().numpy().reshape(5, 12, 2) / probe.scale.numpy()[:, None] for p in (probe.attending, probe.attended))  # fmt: skip
+    for block, row, number in list(blocks_with_rows(part))[:8]:
+        count = len(part.sentences[number].words)
+        maps, v = block.maps[row].double().numpy(), block.vectors[row].double().numpy()
+
+        def score(i, j, maps=maps, v=v):
+            """Unit i as governor of unit j."""
+            w, u = bias[:, 0].copy(), bias[:, 1].copy()
+            if dimensions:
+                w += v[i] @ attending[..., 0] + v[j] @ attended[..., 0]
+                u += v[j] @ attending[..., 1] + v[i] @ attended[..., 1]
+            return sum(w[k] * maps[i, j, k] + u[k] * maps[j, i, k] for k in range(12))
+
+        found = probe(block)[row].detach().numpy()
+        root = probe.root.detach().numpy()
+        for j in range(count):
+            wanted = [root[0] * score(0, j + 2) + root[1] * score(1, j + 2)]
+            wanted += [score(i + 2, j + 2) for i in range(count)]
+            assert np.allclose(found[j, : count + 1], wanted, atol=1e-4)
+        p = probing_classifiers.probabilities(probe, part, number)
+        assert p.shape == (count, count + 1) and np.allclose(p.sum(-1), 1)
+    with pytest.raises(ValueError, match="no sentence 99; the part has 24"):
+        probing_classifiers.probabilities(probe, part, 99)
+
+
+def test_weights_of_two_words():
+    probe = random_probe(12, 5)
+    v, x = np.random.default_rng(0).normal(size=(2, 5))
+    attending, attended = (p.detach().double().numpy().reshape(5, 12, 2) for p in (probe.attending, probe.attended))
+    found = probe.weights(v, x)
+    for k in range(12):
+        w = probe.bias[k, 0].item() + v @ attending[:, k, 0] + x @ attended[:, k, 0]
+        u = probe.bias[k, 1].item() + x @ attending[:, k, 1] + v @ attended[:, k, 1]
+        assert found[:, k] == pytest.approx([w, u])
+    assert np.allclose(probe.weights(), probe.bias.detach().numpy().T)
+
+
+def test_distance_probe_follows_its_formula(part):
+    probe = DistanceProbe(5, hidden=4, seed=3)
+    p = {name: value.detach().double().numpy() for name, value in probe.named_parameters()}
+    for block, row, number in list(blocks_with_rows(part))[:8]:
+        count, v = len(part.sentences[number].words), block.vectors[row, 2:].double().numpy()
+        found = probe(block)[row].detach().numpy()
+        for j in range(count):
+            scores = [np.tanh(v[j] @ p["dependent"] + p["root"]) @ p["out"]]
+            for i in range(count):
+                features = np.zeros(7)
+                features[0], features[1] = max(i - j, 0) / count, max(j - i, 0) / count
+                if abs(i - j) <= 2:
+                    features[4 + i - j] = 1
+                inside = v[j] @ p["dependent"] + v[i] @ p["candidate"] + features @ p["distance"]
+                scores.append(np.tanh(inside) @ p["out"])
+            assert np.allclose(found[j, : count + 1], np.ravel(scores), atol=1e-4)
+
+
+def test_spread_is_the_deviation_from_the_mean_of_a_row(part):
+    squares = []
+    for block, row, number in blocks_with_rows(part):
+        size = 2 + len(part.sentences[number].words)
+        maps = block.maps[row, :size, :size].double().numpy()
+        squares += [(maps[i, j] - maps[i].mean(0)) ** 2 for i in range(size) for j in range(size)]
+    assert np.allclose(probing_classifiers.spread(part), np.sqrt(np.mean(squares, 0)), rtol=1e-3)
+
+
+def test_answers_are_what_loops_count(part):
+    pointed = np.random.default_rng(0).integers(0, 5, part.starts[-1])
+    for relation in (None, "det"):
+        wanted, place = np.zeros((len(SENTENCES), 2)), 0
+        for n, s in enumerate(SENTENCES):
+            for g, r, u in zip(s.governors, s.relations, s.upos, strict=True):
+                if r != "punct" and u != "PUNCT" and relation in (None, r):
+                    wanted[n] += (pointed[place] == g + 1, 1)
+                place += 1
+        assert np.array_equal(probing_classifiers.answers(pointed, part, relation=relation), wanted)
+    right = probing_classifiers.answers(part.target("control"), part, "control")
+    assert np.array_equal(right[:, 0], right[:, 1])
+
+
+def test_right_branching_points_to_the_next_word(part):
+    next_word = part.target("next word")
+    found = probing_classifiers.right_branching(part)
+    inside = next_word != 0
+    assert np.array_equal(found[inside], next_word[inside])
+    last = found[~inside]
+    assert (last > [len(s.words) for s in SENTENCES]).all(), "no such candidate"
+
+
+def test_single_heads_are_what_loops_find(part):
+    found = probing_classifiers.single_heads(part)
+    for block, row, number in list(blocks_with_rows(part))[:8]:
+        count, start = len(part.sentences[number].words), part.starts[number]
+        maps = block.maps[row].float().numpy()[2:, 2:]
+        for head, word in np.ndindex(12, count):
+            others = [o for o in range(count) if o != word]
+            for direction in range(2 * bool(others)):
+                weight = [maps[(word, o) if direction == 0 else (o, word)][head] for o in others]
+                got = found[direction, head, start + word] - 1
+                assert weight[others.index(got)] == max(weight)
+    accuracy = probing_classifiers.head_accuracy(found, part)
+    right, asked = probing_classifiers.answers(found[1, 7], part).sum(0)
+    assert accuracy.shape == (2, 12) and accuracy[1, 7] == pytest.approx(right / asked)
+
+
+def planted(part, head: int = 3, noise: float = 0.2):
+    """The part with random maps in which one head points from dependents to governors, and at [CLS] from the root."""
+    rng = np.random.default_rng(0)
+    for block in part.blocks:
+        maps = torch.from_numpy(noise * rng.random(block.maps.shape)).half()
+        for row, target in enumerate(block.targets["governor"].tolist()):
+            for word, candidate in enumerate(target):
+                if candidate >= 0:
+                    maps[row, word + 2, candidate + 1 if candidate else 0, head] = 1
+        block.maps.copy_(maps)
+    return part
+
+
+def test_a_planted_head_is_found(small_encoder):
+    part = planted(probing_classifiers.read(small_encoder("bert"), SENTENCES, GLOVE, pairs=200))
+    for dimensions in (0, 5):
+        make = lambda d=dimensions: AttentionProbe(probing_classifiers.spread(part), d)  # noqa: E731
+        found = probing_classifiers.parser_outcome(make, (part, part, part), epochs=12, rate=0.1)
+        assert found.score.value > 0.95 and found.control.value < 0.9
+        assert found.selectivity.value == pytest.approx(found.score.value - found.control.value)
+    weights = AttentionProbe.weights(probing_classifiers.train_parser(AttentionProbe(probing_classifiers.spread(part)), part, part, epochs=12))  # fmt: skip
+    assert weights[1].argmax() == 3, "u: the dependent attends"
+    again = probing_classifiers.train_parser(AttentionProbe(probing_classifiers.spread(part)), part, part, epochs=12)
+    assert np.array_equal(again.weights(), weights), "same seed, same weights"
+
+
+def test_training_keeps_the_best_pass_and_cuts_the_step(part):
+    scores = iter([0.5, 0.4, 0.6, 0.6, 0.1, 0.2, 0.9])
+    seen = []
+
+    def score(probe):
+        seen.append(probe.bias.detach().clone())
+        return next(scores)
+
+    probe = probing_classifiers.train(AttentionProbe(np.ones(12)), part, score, epochs=30, cuts=4)
+    assert len(seen) == 6, "the fourth pass without a gain ends it"
+    assert torch.equal(probe.bias, seen[2])
+
+
+def test_training_restores_the_number_of_threads(part):
+    before = torch.get_num_threads()
+    with pytest.raises(ZeroDivisionError):
+        probing_classifiers.train(AttentionProbe(np.ones(12)), part, lambda _: 1 / 0)
+    assert torch.get_num_threads() == before
+
+
+# ------------------------------------------------------------------ structural probe
+
+
+def test_structural_probe_and_its_loss(part):
+    probe = StructuralProbe(2, np.linspace(0.5, 2, 32), rank=6)
+    b = probe.map.detach().double().numpy()
+    for block in part.blocks[:2]:
+        total, found = 0.0, probe(block).detach().numpy()
+        for row, number in enumerate(block.numbers):
+            sentence = part.sentences[number]
+            states = block.states[2, row].double().numpy() / np.linspace(0.5, 2, 32)
+            true, gaps = probing_classifiers.tree_distances(sentence.governors), []
+            for i, j in np.ndindex(len(sentence.words), len(sentence.words)):
+                distance = np.sum(((states[i] - states[j]) @ b) ** 2)
+                assert found[row, i, j] == pytest.approx(distance, abs=1e-3)
+                gaps.append(abs(true[i, j] - distance))
+            total += np.mean(gaps)
+        assert probing_classifiers.structural_loss(probe, block, "governor").item() == pytest.approx(total, rel=1e-3)
+    words = np.concatenate([b.states[1][b.present].double().numpy() for b in part.blocks])
+    assert np.allclose(probing_classifiers.state_scale(part, 1), words.std(0, ddof=1), rtol=1e-3)
+    with pytest.raises(ValueError, match="without hidden states"):
+        probe(part.without_states().blocks[0])
+    with pytest.raises(ValueError, match="without hidden states"):
+        probing_classifiers.layer_scores((part.without_states(),) * 3)
+
+
+def test_edges_found_by_kruskal():
+    rng = np.random.default_rng(0)
+    for _ in range(30):
+        count = int(rng.integers(2, 9))
+        true = probing_classifiers.tree_distances(random_tree(rng, count))
+        assert probing_classifiers.edges_found(true, true == 1) == (count - 1, count - 1)
+        distances = rng.random((count, count))
+        distances += distances.T
+        group, kept = list(range(count)), set()
+        for i, j in sorted(combinations(range(count), 2), key=lambda pair: distances[pair]):
+            if group[i] != group[j]:
+                kept.add((i, j))
+                group = [group[i] if g == group[j] else g for g in group]
+        hits = sum(true[pair] == 1 for pair in kept)
+        assert probing_classifiers.edges_found(distances, true == 1) == (hits, count - 1)
+    assert probing_classifiers.edges_found(np.zeros((1, 1)), np.zeros((1, 1), bool)) == (0, 0)
+
+
+def test_a_structural_probe_finds_a_tree_that_is_there(part):
+    """Hidden states made so that the tree's distances are squared distances, hidden by a random rotation."""
+    rng = np.random.default_rng(0)
+    for block in part.blocks:
+        for row, number in enumerate(block.numbers):
+            tree = part.sentences[number].governors
+            above = (probing_classifiers.tree_distances(tree) < 0).astype(float)
+            for w in range(len(tree)):
+                place = w
+                while place >= 0:
+                    above[w, place] = 1
+                    place = tree[place]
+            block.states[3, row] = 0
+            block.states[3, row, : len(tree), : len(tree)] = torch.from_numpy(above)
+    rotation = torch.from_numpy(np.linalg.qr(rng.normal(size=(32, 32)))[0]).float()
+    for block in part.blocks:
+        block.states[3] = (block.states[3].float() @ rotation).half()
+    found = probing_classifiers.structural_outcome((part, part, part), 3, rank=32, epochs=60, rate=0.02)
+    assert found.score.value > 0.9 > found.control.value + 0.2
+    scores = probing_classifiers.layer_scores((part, part, part), epochs=4, rate=0.02)
+    assert scores.value.shape == (4,) and scores.value.argmax() == 3
+
+
+# ------------------------------------------------------------------ pairs
+
+
+@pytest.mark.parametrize("equally_far", [False, True])
+def test_pairs_are_balanced(part, equally_far):
+    found = probing_classifiers.edge_pairs(part, equally_far=equally_far)
+    assert found.label.mean() == 0.5 and len(found.label) == len(found.kinds) == len(found.attention)
+    assert (found.distance > 0).all()
+    if equally_far:
+        for n in range(len(SENTENCES)):
+            here = found.sentence == n
+            apart = [sorted(found.distance[here & (found.label == label)]) for label in (0, 1)]
+            assert apart[0] == apart[1]
+    for n in range(0, len(found.label)):
+        sentence = SENTENCES[found.sentence[n]]
+        places = [(a, a + found.distance[n]) for a in range(len(sentence.words) - found.distance[n])]
+        places = [p for p in places if (sentence.words[p[0]], sentence.words[p[1]]) == found.kinds[n]]
+        edges = [sentence.governors[a] == b or sentence.governors[b] == a for a, b in places]
+        assert found.label[n] in edges
+    limited = probing_classifiers.edge_pairs(part, limit=4)
+    assert 8 <= len(limited.label) < len(found.label)
+    again = probing_classifiers.edge_pairs(part, equally_far=equally_far)
+    assert np.array_equal(again.attention, found.attention), "same seed, same pairs"
+
+
+def test_relation_pairs_hold_the_attention_of_both_directions(part):
+    found = probing_classifiers.relation_pairs(part, fewest=1)
+    wanted = [(n, w, g, s.relations[w]) for n, s in enumerate(SENTENCES) for w, g in enumerate(s.governors) if g >= 0 and probing_classifiers.scored_words(s)[w]]  # fmt: skip
+    assert [(n, d, r) for n, d, r in zip(found.sentence, found.distance, found.label, strict=True)] == [(n, g - w, r) for n, w, g, r in wanted]  # fmt: skip
+    rows = {number: block.maps[row] for block, row, number in blocks_with_rows(part)}
+    for pair, (n, w, g, _) in enumerate(wanted):
+        both = torch.cat([rows[n][w + 2, g + 2], rows[n][g + 2, w + 2]]).float().numpy()
+        assert np.array_equal(found.attention[pair], both)
+    only = probing_classifiers.relation_pairs(part, relations=["det"], limit=3)
+    assert only.label.tolist() == ["det"] * 3
+    common = probing_classifiers.relation_pairs(part, fewest=15)
+    assert all((found.label == r).sum() >= 15 for r in set(common.label))
+
+
+def synthetic(seed: int, count: int = 400) -> Pairs:
+    rng = np.random.default_rng(seed)
+    label = rng.integers(0, 2, count)
+    weights = rng.normal(size=(count, 6)).astype(np.float32)
+    weights[:, 2] += 3 * label
+    kinds = tuple((f"w{a}", f"w{b}") for a, b in rng.integers(0, 300, (count, 2)))
+    return Pairs(weights, 1 + label + rng.integers(0, 2, count), label, np.arange(count) // 5, kinds)
+
+
+def test_classifiers_learn_what_is_there_and_nothing_else():
+    train, test = synthetic(0), synthetic(1)
+    found = probing_classifiers.pair_outcome(train, test)
+    assert found.score.value > 0.85 and 0.4 < found.control.value < 0.6
+    assert found.score.low < found.score.value < found.score.high
+    assert 0.65 < probing_classifiers.classify(train, test, of="distance").mean() < 0.85
+    with pytest.raises(ValueError, match="say 'attention' or 'distance'"):
+        probing_classifiers.classify(train, test, of="words")
+
+
+def test_control_labels_go_by_the_two_words():
+    pairs = synthetic(2, 2000)
+    labels = probing_classifiers.control_labels(pairs)
+    by_kind = {}
+    for kinds, label in zip(pairs.kinds, labels, strict=True):
+        by_kind.setdefault(kinds, set()).add(label)
+    assert all(len(found) == 1 for found in by_kind.values()) and 0.4 < labels.mean() < 0.6
+    assert not np.array_equal(labels, probing_classifiers.control_labels(pairs, seed=1))
+
+
+def test_shares_have_intervals_over_sentences():
+    pairs = synthetic(3)
+    right = (pairs.label == 1).astype(float)
+    sums = np.stack([right.reshape(-1, 5).sum(1), np.full(80, 5)], 1)
+    found, wanted = probing_classifiers.share(right, pairs), ratio(np.float64(sums))
+    assert (found.value, found.low, found.high) == (wanted.value, wanted.low, wanted.high)
+
+
+# ------------------------------------------------------------------ what the chapter says
+
+
+@pytest.fixture(scope="module")
+def book():
+    return results.recorded("probing_classifiers")["values"]
+
+
+def above(one, other):
+    """Whether one interval lies above another."""
+    return one["low"] > other["high"]
+
+
+def test_claims_about_parsers(book):
+    scores = {name: o["score"] for name, o in book["outcomes"].items()}
+    order = ["attention and words", "attention", "distances and words", "best single head", "right-branching", "attention, @random"]  # fmt: skip
+    for better, worse in pairwise(order):
+        assert above(scores[better], scores[worse]), (better, worse)
+    shown = {"attention": 0.59, "best single head": 0.43, "attention and words": 0.68, "distances and words": 0.53, "attention and words, @random": 0.12}  # fmt: skip
+    assert all(round(scores[name]["value"], 2) == value for name, value in shown.items())
+    control = {name: o["control"]["value"] for name, o in book["outcomes"].items() if "control" in o}
+    assert round(control["attention and words"], 2) == 0.43 and round(control["distances and words"], 2) == 0.55
+    gap = {name: o["selectivity"] for name, o in book["outcomes"].items() if "control" in o}
+    assert gap["distances and words"]["low"] < 0 < gap["distances and words"]["high"]
+    assert gap["attention"]["value"] - gap["attention and words"]["value"] == pytest.approx(0.06, abs=0.005)
+    assert max(gap, key=lambda name: gap[name]["value"]) == "structural probe"
+
+
+def test_claims_about_the_random_network(book, minilm):
+    found = book["next_word"]
+    assert found["trained"]["value"] > 0.995 and round(found["random"]["value"], 2) == 0.08
+    assert round(found["guess"], 2) == 0.04
+    assert 0.10 < book["spread"]["random"] / book["spread"]["trained"] < 0.15, "an eighth"
+    tables = minilm.model.embeddings
+    differ = [(w - w.mean(0)).norm(dim=-1).mean() for w in (tables.position_embeddings.weight, tables.word_embeddings.weight)]  # fmt: skip
+    assert differ[0] < differ[1] / 2
+
+
+def test_claims_about_relations_and_weights(book):
+    relations = {name: {p: e["value"] for p, e in found.items()} for name, found in book["relations"].items()}
+    assert all(relations[r]["attention"] > 0.865 for r in ("det", "amod", "aux"))
+    for r in ("case", "root", "obl", "mark"):
+        gains = relations[r]["attention and words"] - relations[r]["attention"]
+        assert gains > 0.13 > relations["obj"]["attention and words"] - relations["obj"]["attention"]
+    for r in ("aux", "amod", "nmod:poss", "advmod"):
+        found = book["relations"][r]
+        assert not above(found["attention"], found["distances and words"])
+        assert not above(found["attention and words"], found["distances and words"])
+    assert all(v < 0.215 for r in ("conj", "acl:relcl", "advcl") for v in relations[r].values())
+    w, u, alone = np.array(book["weights"]["w"]), np.array(book["weights"]["u"]), np.array(book["alone"])
+    assert u[2, 8] > 0.3 and w[4, 7] > 0.3 and alone[0, 2, 8] > 0.35 < alone[1, 4, 7]
+    largest = np.argsort(-np.abs(w).ravel())[:6]
+    assert np.abs(u).max() < np.abs(w).ravel()[largest].min() and (w.ravel()[largest] < 0).all()
+    assert (alone[1].ravel()[largest] < 0.08).all()
+    sinks = np.array(book["to_cls"]).ravel()[largest]
+    assert round(sinks.min(), 2) == 0.44 and round(sinks.max(), 2) == 0.79
+    assert [round(a, 2) for a in book["weights"]["agreement"]] == [0.41, 0.39]
+    assert book["determiner"]["largest"] == book["determiner"]["single"] == "3-9"
+
+
+def test_claims_about_structure_edges_and_the_curve(book):
+    layers = book["layers"]["value"]
+    assert book["layer"] == 3 and max(layers) == layers[3] and max(layers[5:]) < min(layers[:5])
+    probe = book["outcomes"]["structural probe"]
+    assert (round(probe["score"]["value"], 2), round(probe["control"]["value"], 2)) == (0.58, 0.18)
+    edges = {name: o["score"]["value"] for name, o in book["edges"].items()}
+    shown = {"edge, attention": 0.88, "edge, distance": 0.79, "edge, equally far, attention": 0.82, "edge, equally far, distance": 0.5, "which relation, attention": 0.69}  # fmt: skip
+    assert all(round(edges[name] + 1e-9, 2) == value for name, value in shown.items())
+    for q in ("edge", "edge, equally far"):
+        control = book["edges"][f"{q}, attention"]["control"]
+        assert control["low"] < 0.5 < control["high"]
+    curve = {name: e["value"] for name, e in book["curve"].items() if name != "sentences"}
+    assert [round(curve["attention"][n], 2) for n in (0, -1)] == [0.54, 0.59]
+    for name in ("attention and words", "distances and words"):
+        assert (np.diff(curve[name]) > 0).all() and curve[name][-1] - curve[name][-2] > 0.03
+
+
+def test_sixty_sentences_of_gum_will_do(minilm, real_data):
+    """The attention-only probe needs little training: on a sliver of GUM it is near the full run's 55 %."""
+    vectors = Vectors({"the": 0}, np.zeros((1, 2), np.float32))
+    sentences = probing_classifiers.choose(minilm, corpora.documents("gum", "dev"), 130)
+    cuts = (sentences[:60], sentences[60:80], sentences[80:])
+    parts = tuple(probing_classifiers.read(minilm, cut, vectors) for cut in cuts)
+    scale = probing_classifiers.spread(parts[0])
+    found = probing_classifiers.parser_outcome(lambda: AttentionProbe(scale), parts, control=False)
+    assert 0.44 < found.score.value < 0.62
+    right, asked = probing_classifiers.answers(probing_classifiers.right_branching(parts[2]), parts[2]).sum(0)
+    assert right / asked < found.score.low
+
+
+def test_claims_about_gum():
+    runs = results.runs("probing_classifiers", profile="full")
+    assert set(runs) >= {"minilm", "mpnet"}
+    for run in runs.values():
+        assert run["provenance"]["corpus"]["name"] == "gum" and run["provenance"]["parameters"]["limits"][0] == 4000
+    found = runs["minilm"]["values"]
+    score = {name: round(100 * o["score"]["value"]) for name, o in found["outcomes"].items()}
+    control = {name: round(100 * o["control"]["value"]) for name, o in found["outcomes"].items() if "control" in o}
+    assert score["attention"] == score["distances and words"] == 55 and score["attention and words"] == 65
+    assert score["attention and words, @random"] == 18 < score["right-branching"] == 32
+    assert (control["attention and words"], control["distances and words"]) == (49, 69)
+    assert found["outcomes"]["distances and words"]["selectivity"]["value"] == pytest.approx(-0.13, abs=0.005)
+    assert [round(100 * found["curve"]["attention"]["value"][n]) for n in (0, -1)] == [52, 55]
+    assert found["curve"]["sentences"][0] == 60
+    edges = {name: round(100 * o["score"]["value"]) for name, o in found["edges"].items()}
+    assert (edges["edge, attention"], edges["edge, distance"], edges["edge, equally far, attention"]) == (86, 79, 80)
+    mpnet = runs["mpnet"]["values"]
+    large = {name: o["score"] for name, o in mpnet["outcomes"].items()}
+    order = ["attention and words", "attention", "distances and words", "right-branching", "attention and words, @random"]  # fmt: skip
+    assert all(above(large[better], large[worse]) for better, worse in pairwise(order))
+    assert [round(100 * large[name]["value"]) for name in order] == [70, 60, 55, 32, 28]
+    for run in runs.values():
+        o = {name: one["score"]["value"] for name, one in run["values"]["outcomes"].items()}
+        assert o["attention and words"] - max(o["attention"], o["distances and words"]) > 0.09
+        assert run["values"]["determiner"]["rank"] == 2
+    assert round(100 * mpnet["next_word"]["random"]["value"]) == 60
+    assert round(100 * found["next_word"]["random"]["value"]) == 9
+    tests = [mpnet["edges"][f"{q}, attention"]["score"]["value"] for q in ("edge", "edge, equally far")]
+    assert [round(100 * value) for value in tests] == [88, 84]
+    paper = {r["model"]: r["score"] for r in results.paper("clark2019", "table3")["rows"]}
+    theirs = {"attention": "Attn", "attention and words": "Attn + GloVe", "distances and words": "Distances + GloVe", "attention and words, @random": "Random Init Attn + GloVe", "structural probe": "Structural probe"}  # fmt: skip
+    for ours, name in theirs.items():
+        assert score[ours] < paper[name] and 100 * large[ours]["value"] < paper[name]

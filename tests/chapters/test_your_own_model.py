@@ -1,0 +1,332 @@
+"""Chapter 14: the card against the chapters it repeats, odd models, comparisons, and models the book has never seen."""
+
+import json
+import re
+from html import escape
+
+import nbformat
+import numpy as np
+import pytest
+from conftest import small_model
+
+from helpers import corpora, exercises, figures
+from helpers.chapters.coreference_heads import measures as coreference_heads
+from helpers.chapters.dependency_heads import measures as dependency_heads
+from helpers.chapters.distance_features import measures as distance_features
+from helpers.chapters.divergence_map import measures as divergence_map
+from helpers.chapters.surface_patterns import measures as surface_patterns
+from helpers.chapters.your_own_model import measures as your_own_model
+from helpers.chapters.your_own_model.measures import PLACES
+from helpers.engine import attention, encoders, tokens
+from helpers.engine.estimates import Estimate
+from helpers.record import results
+from helpers.run import notebooks, report
+
+
+@pytest.fixture(scope="module")
+def texts():
+    return your_own_model.sample("encyclopedia", "encyclopedia", "encyclopedia", segments=8, documents=5)
+
+
+@pytest.fixture(scope="module")
+def measured(small_encoder, texts):
+    encoder = small_encoder("distilbert", max_position_embeddings=128)
+    return encoder, your_own_model.card(encoder, texts)
+
+
+def test_a_sample_is_the_same_for_all_and_has_two_halves(texts, tmp_path):
+    again = your_own_model.sample("encyclopedia", "encyclopedia", "encyclopedia", segments=8, documents=5)
+    assert again.segments == texts.segments and again.trees == texts.trees
+    assert len(texts.segments) == 8 and [len(p) for p in texts.trees] == [5, 5]
+    assert not {d.id for d in texts.trees[0]} & {d.id for d in texts.trees[1]}
+    alone = tmp_path / "one.txt"
+    paragraph = "The otter dived, and it came up with a shell that it laid on its belly.\n"
+    alone.write_text(" = One = \n" + 4 * paragraph)
+    with pytest.raises(ValueError, match="text of several articles"):
+        your_own_model.sample(str(alone), "encyclopedia", "encyclopedia", segments=2)
+
+
+def test_the_card_has_the_chapters_own_numbers(measured, texts):
+    encoder, card = measured
+    patterns = surface_patterns.measure(encoder, texts.segments, batch_size=3)
+    assert np.allclose(card.patterns.all.value, patterns.all.value, equal_nan=True)
+    assert np.allclose(card.patterns.halves[1].value, patterns.halves[1].value, equal_nan=True)
+    assert len(card.specialists) == len(surface_patterns.specialists(patterns))
+    plain, documents = [s.texts for s in texts.segments], [s.document for s in texts.segments]
+    features = distance_features.measure(encoder, plain, documents=documents, draws=2)
+    assert (card.types == distance_features.types(features.all.value, features.even).names).all()
+    rule = distance_features.by_rule(features.all.value, features.even)
+    assert np.allclose(card.rule_shares.value, [(rule == name).mean() for name in distance_features.TYPES])
+    divergences = divergence_map.measure(encoder, texts.segments)
+    assert np.allclose(card.divergences.mean(), divergences.mean(), atol=1e-6)
+    assert np.allclose(
+        card.closeness.within.value, divergence_map.closeness(divergences, divergences.layer).within.value
+    )
+    shown = np.linalg.norm(card.points[:, None] - card.points, axis=-1)
+    assert np.isclose(card.stress, np.sqrt(((shown - divergences.mean()) ** 2).sum() / (shown**2).sum()), atol=1e-5)
+
+
+def test_heads_on_the_card_are_chosen_on_one_part_and_scored_on_the_other(measured, texts):
+    encoder, card = measured
+    dev, test = (dependency_heads.score(dependency_heads.predict(encoder, part)) for part in texts.trees)
+    assert card.relations[0].relation == "all" and len(card.relations) <= 1 + your_own_model.RELATIONS
+    for row in card.relations:
+        assert row.head == dev.best(row.relation)
+        assert np.isclose(row.held_out.value, test.accuracy(row.relation)[row.head])
+        assert not row.few
+    counts = [r.count for r in card.relations[1:]]
+    assert counts == sorted(counts, reverse=True)
+    made = [coreference_heads.score(coreference_heads.predict(encoder, part)) for part in texts.chains]
+    assert card.coreference[0].head == made[0].best("all") and card.mentions == made[1].count("all")
+
+
+def test_shares_and_the_sink_are_what_loops_count(measured, texts):
+    encoder, card = measured
+    sums, even, rows = np.zeros((encoder.layers, 4)), np.zeros(3), 0
+    for segment in texts.segments:
+        batch = tokens.encode(encoder, [segment.texts], max_length=128, overlong="truncate")
+        maps = attention.maps(encoder, batch)[:, 0].numpy().mean(1)
+        kinds = [batch.cls[0].numpy(), batch.sep[0].numpy(), batch.stop[0].numpy()]
+        for n, kind in enumerate(kinds):
+            sums[:, n] += maps[:, :, kind].sum((1, 2))
+            even[n] += kind.sum()
+        sums[:, 3] += maps[:, :, ~np.logical_or.reduce(kinds)].sum((1, 2))
+        rows += maps.shape[1]
+    assert np.allclose(card.shares.value, sums / rows, atol=1e-5) and np.allclose(card.shares.value.sum(-1), 1)
+    multiples = sums[:, :2].mean(0) / even[:2]
+    if card.sink() is None:
+        assert multiples.max() < surface_patterns.SINK_FACTOR
+    else:
+        kind, multiple = card.sink()
+        assert kind == ("cls", "sep")[multiples.argmax()] and np.isclose(multiple.value, multiples.max(), rtol=1e-4)
+
+
+def test_a_card_survives_being_recorded(measured, tmp_path, monkeypatch):
+    encoder, card = measured
+    values = your_own_model.as_dict(card)
+    monkeypatch.setenv("BOOK_RESULTS", str(tmp_path))
+    source = corpora.provenance("encyclopedia", "text")
+    file = results.record(
+        "your_own_model", {"card": values}, encoder=encoder, corpus=source, profile="smoke", parameters={}
+    )
+    again = json.loads(file.read_text())["values"]["card"]
+    assert your_own_model.summary(again) == your_own_model.summary(values)
+    one, two = figures.model_card(values), figures.model_card(again)
+    assert [a.get_title() for a in one.axes] == [a.get_title() for a in two.axes]
+    assert all(line.gap is None for line in your_own_model.compare(again, values)), (
+        "recorded numbers have no replicates"
+    )
+    words = dict(your_own_model.summary(values))
+    assert words["model"].startswith("small-distilbert: DistilBertModel, 3 × 4 heads")
+
+
+def test_gaps_are_paired_where_they_can_be(measured, small_encoder, texts):
+    _, card = measured
+    one = your_own_model.as_dict(card)
+    same = {line.measure: line for line in your_own_model.compare(one, one)}
+    assert all(line.gap.value == 0 == line.gap.high for line in same.values())
+    other = your_own_model.as_dict(
+        your_own_model.card(small_encoder("bert", num_hidden_layers=1, num_attention_heads=2), texts)
+    )
+    lines = {line.measure: line for line in your_own_model.compare(one, other)}
+    gap = lines["attention to [CLS]"].gap
+    assert np.allclose(gap.replicates, one["to"]["cls"].replicates - other["to"]["cls"].replicates, equal_nan=True)
+    assert lines["divergence within layers ÷ between"].other is None
+    fewer = other["units"]["sentences"] != one["units"]["sentences"]
+    assert (lines["best head: all"].gap is None) == fewer
+    assert len(figures.gaps(list(lines.values()), names=("a", "b")).axes[0].get_yticks()) == sum(
+        line.gap is not None for line in lines.values()
+    )
+    assert len(figures.cards_beside(one, other).axes) == 6
+
+
+@pytest.mark.parametrize(
+    ("family", "changes", "without"),
+    [
+        ("bert", {"num_hidden_layers": 1, "num_attention_heads": 2}, {"map"}),
+        ("roberta", {"num_hidden_layers": 1}, set()),
+        ("mpnet", {"num_attention_heads": 1}, set()),
+        ("deberta-v2", {}, set()),
+        ("bert", {"max_position_embeddings": 8}, {"relations", "coreference"}),
+    ],
+)
+def test_odd_models_have_a_card_too(small_encoder, texts, family, changes, without):
+    encoder = small_encoder(family, **changes)
+    values = your_own_model.as_dict(your_own_model.card(encoder, texts))
+    assert set(values["missing"]) == without
+    assert np.shape(values["types"]) == (encoder.layers, encoder.heads)
+    assert values["shares"].value.shape == (encoder.layers, len(PLACES))
+    results._plain(values, "values")  # finite throughout
+    axes = {ax.get_title() for ax in figures.model_card(values).axes}
+    assert {"types and specialists", "where attention goes", "entropy"} <= axes
+    rows = dict(your_own_model.summary(values))
+    assert {f"no {part}" for part in without} <= set(rows)
+
+
+def test_the_second_model_goes_by_the_first():
+    control = your_own_model.load("@random", beside="minilm")
+    assert control.name == "minilm@random"
+    again = your_own_model.load("@random", beside="minilm@random")
+    assert again.name == control.name and again.sha256 != control.sha256, "another draw"
+    assert your_own_model.short_name("/some/where/model") == "model"
+
+
+def test_the_exercises():
+    right = {
+        "even_multiple": lambda inputs: sum(w[:, k].sum() for w, k in inputs) / sum(k.sum() for _, k in inputs),
+        "paired_gap": lambda one, other: np.percentile(one - other, (2.5, 97.5)),
+        "least_certain": lambda numbers: max(numbers, key=lambda n: numbers[n][2] - numbers[n][1]),
+    }
+    wrong = {
+        "even_multiple": (lambda inputs: sum(w[:, k].sum() for w, k in inputs) / sum(len(k) for _, k in inputs), "divide it by"),
+        "paired_gap": (lambda a, b: np.percentile(a, (2.5, 97.5)) - np.percentile(b, (2.5, 97.5)), "replicate by replicate"),
+        "least_certain": (lambda numbers: max(numbers, key=lambda n: numbers[n][0]), "widest interval"),
+    }  # fmt: skip
+    for name, answer in right.items():
+        assert exercises.check(name, answer).solved, exercises.check(name, answer).message
+        bad, says = wrong[name]
+        assert says in exercises.check(name, bad).message
+
+
+# ------------------------------------------------------------------ a model the book has never seen
+
+REFUSED = {
+    "03_no_op": "has no head for 'mlm'",
+    "10_ablation_by_type": "has no head for 'qa'",
+    "11_head_importance": "needs a head for at least 1 of mlm, paraphrase. 'mine' has no head for 'mlm'",
+}
+"""The chapters that need a task head, and what they say of a model without one; chapter 13 leaves its tagger's part out."""
+
+
+@pytest.mark.notebooks
+@pytest.mark.timeout(1800)  # fourteen kernels: a few minutes, or many where the cores are busy
+def test_a_new_model_goes_through_all_chapters_and_into_a_report(tmp_path, minilm):
+    """A small DistilBERT with random weights, 64 positions and no head, in a folder."""
+    folder = tmp_path / "mine"
+    small_model("distilbert").save_pretrained(folder)
+    minilm.tokenizer.save_pretrained(folder)
+    kept = {"profile": "smoke", "results": tmp_path / "results"}
+    given = {"model": str(folder)}
+    runs = notebooks.run(notebooks.chapters(), tmp_path / "out", given=given, keep_going=True, **kept)
+    assert {run.chapter: run.problem for run in runs if run.failed} == {}
+    refused = {run.chapter: run.problem for run in runs if run.problem}
+    assert list(refused) == list(REFUSED)
+    for chapter, why in refused.items():
+        assert REFUSED[chapter] in why.replace(f"{tmp_path}/", "") and "\n" not in why
+        assert re.search(
+            rf"Train an adapter: python -m helpers train (mlm|qa) --model {re.escape(str(folder))};", why
+        )
+    done = [run for run in runs if not run.problem]
+    for run in done:
+        assert run.executed
+        for cell in (c for c in nbformat.read(run.file, as_version=4).cells if c.cell_type == "code"):
+            assert not any(o.output_type == "error" or o.get("name") == "stderr" for o in cell.outputs), cell.source
+    recorded = {file.stem for file in (tmp_path / "results").rglob("*.json")}
+    assert recorded == {run.chapter[3:] for run in done} - {"transformer_refresher"}
+    page = report.write(runs, tmp_path / "report.html", **kept).read_text("utf-8")
+    assert f"{len(done)} of {len(runs)} chapters" in page and "mine: DistilBertModel, 3 × 4 heads" in page
+    for chapter, why in refused.items():
+        assert f"<td>{chapter}</td><td>skipped</td><td>{escape(why)}</td>" in page
+    for run in runs:
+        assert (f'id="chapter-{int(run.chapter[:2])}"' in page) == (run.chapter not in REFUSED)
+    assert page.index("The card.") < page.index("03_no_op") < page.index('id="chapter-1"')
+    assert f"No tagger for {escape(repr(str(folder)))}" in page
+    assert encoders.load(str(folder)).sha256 in page and "<script" not in page
+
+
+# ------------------------------------------------------------------ what the prose says
+
+
+@pytest.fixture(scope="module")
+def recorded():
+    return results.recorded("your_own_model")["values"]
+
+
+def test_claims_about_the_default_card(recorded):
+    card = recorded["card"]
+    by_role = {}
+    for s in card["specialists"]:
+        by_role.setdefault(s["role"], []).append(figures.head_name(s["layer"], s["head"]))
+    assert {role: len(heads) for role, heads in by_role.items()} == {"broad": 8, "cls": 4, "previous": 1, "next": 1}
+    assert all(name.startswith("1-") for name in by_role["broad"])
+    assert by_role["previous"] == ["1-3"] and by_role["next"] == ["2-9"] and "3-5" in by_role["cls"]
+    assert card["sink"]["kind"] == "cls" and round(card["sink"]["multiple"]["value"]) == 33
+    assert round(100 * card["to"]["cls"]["value"]) == 26
+    assert np.argmax(np.array(card["shares"]["value"])[:, 0]) == 4
+    assert set(np.argsort(card["entropy"]["value"])[:2]) == {1, 2}
+    relations = card["relations"]
+    assert [n for n, r in relations.items() if r["p"] < 0.05 and n != "all"] == ["case", "obj"] and len(
+        relations
+    ) == 9
+    for name in ("det", "amod", "nmod:poss"):
+        assert (
+            relations[name]["held_out"]["value"] > relations[name]["baseline"]["value"]
+            and relations[name]["p"] >= 0.05
+        )
+    best = card["coreference"]["all"]
+    assert (best["layer"], best["head"]) == (2, 4) and round(100 * best["held_out"]["value"]) == 78
+    assert best["rules"]["value"] > best["held_out"]["value"]
+    assert [name for name, fits in card["fits"].items() if not fits] == ["vertical"]
+
+
+def test_claims_about_the_random_card(recorded):
+    card = recorded["other"]
+    assert {s["role"] for s in card["specialists"]} == {"broad"} and len(card["specialists"]) == 72
+    assert round(100 * card["breadth"]["value"], 1) == 99.8 and card["sink"] is None
+    assert all(r["p"] >= 0.05 for r in card["relations"].values())
+    assert sum(not fits for fits in card["fits"].values()) == 3
+    assert np.abs(card["map"]["points"]).max() < 0.01
+    assert round(100 * card["coreference"]["all"]["held_out"]["value"]) == 40
+
+
+def test_claims_about_the_gaps(recorded):
+    one, other = recorded["card"], recorded["other"]
+    lines = {line.measure: line for line in your_own_model.compare(one, other)}
+    gap = {name: float(line.one.value - line.other.value) for name, line in lines.items()}
+    assert round(100 * gap["attention to [CLS]"]) == 25
+    heads = {name: value for name, value in gap.items() if name.startswith("best head") and not name.endswith("all")}
+    assert min(heads, key=heads.get) == "best head: obl" and max(heads, key=heads.get) == "best head: amod"
+    assert round(100 * min(heads.values())) == 16 and round(100 * max(heads.values())) == 80
+    counts = {kind: one["coreference"][kind]["count"] for kind in ("proper", "nominal")}
+    assert counts == {"proper": 5, "nominal": 16}
+    widths = {name: float(line.one.high - line.one.low) for name, line in lines.items()}
+    widest = sorted(widths, key=widths.get)[-3:]
+    assert widest == ["best head: advmod", "coreference: nominal", "coreference: proper"]
+    assert all(widths[f"attention to {kind}"] < 0.01 for kind in ("[CLS]", "[SEP]", ". and ,"))
+
+
+def test_full_cards_are_of_real_corpora():
+    for run in results.runs("your_own_model", profile="full").values():
+        assert run["provenance"]["corpus"]["name"] == "wikitext"
+        for card in (run["values"]["card"], run["values"]["other"]):
+            assert np.allclose(np.array(card["shares"]["value"]).sum(-1), 1, atol=1e-4)
+            assert figures.model_card(card).axes and Estimate.from_record(card["breadth"]).value <= 1
+
+
+def test_claims_about_the_full_cards():
+    runs = {m: results.recorded("your_own_model", model=m, profile="full")["values"] for m in ("minilm", "mpnet")}
+    cards = {m: run["card"] for m, run in runs.items()}
+    roles = {m: [s["role"] for s in card["specialists"]] for m, card in cards.items()}
+    assert {m: len(found) for m, found in roles.items()} == {"minilm": 13, "mpnet": 13}
+    assert {m: [found.count(r) for r in ("previous", "next", "stop")] for m, found in roles.items()} == {
+        "minilm": [1, 1, 0], "mpnet": [0, 0, 3]}  # fmt: skip
+    beaten = {
+        m: {n for n, r in card["relations"].items() if n != "all" and r["p"] < 0.05} for m, card in cards.items()
+    }
+    assert {m: len(b) for m, b in beaten.items()} == {"minilm": 5, "mpnet": 5}
+    assert len(beaten["minilm"] & beaten["mpnet"]) == 4
+    per_cent = {m: round(100 * c["to"]["cls"]["value"]) for m, c in cards.items()}
+    times = {m: round(c["sink"]["multiple"]["value"]) for m, c in cards.items()}
+    breadth = {m: round(100 * c["breadth"]["value"]) for m, c in cards.items()}
+    assert (per_cent, times, breadth) == (
+        {"minilm": 27, "mpnet": 15}, {"minilm": 32, "mpnet": 18}, {"minilm": 63, "mpnet": 55})  # fmt: skip
+    best = {m: c["coreference"]["all"] for m, c in cards.items()}
+    ends = {m: [round(100 * b["held_out"][k]) for k in ("value", "low", "high")] for m, b in best.items()}
+    assert ends == {"minilm": [72, 64, 83], "mpnet": [80, 74, 88]}
+    assert [round(100 * best["mpnet"]["rules"][k]) for k in ("value", "low", "high")] == [77, 69, 86]
+    assert sum(not fits for fits in cards["mpnet"]["fits"].values()) == 3
+    assert all(c["closeness"]["p"] < 0.01 for c in cards.values())
+    for run in runs.values():
+        blind = run["other"]
+        assert blind["sink"] is None and blind["closeness"]["p"] > 0.05
+        assert all(r["p"] >= 0.05 for n, r in blind["relations"].items() if n != "all")

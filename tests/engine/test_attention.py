@@ -1,0 +1,259 @@
+"""The tap against the library's own attention, and editors against a layer written by hand."""
+
+import math
+
+import pytest
+import torch
+from conftest import FAMILIES, small_model
+from torch import nn
+from transformers import (
+    BertConfig,
+    BertModel,
+    FunnelConfig,
+    FunnelModel,
+    NystromformerConfig,
+    NystromformerModel,
+)
+
+from helpers.engine import attention, encoders, tokens
+
+TEXTS = ["A short one.", ("The otter dives for an urchin.", "It cracks it open on a stone!"), ["given", "words"]]
+
+
+def run(encoder, batch):
+    with torch.no_grad():
+        return encoder.model(**batch.inputs).last_hidden_state
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_tap_sees_what_the_library_reports(small_encoder, family):
+    encoder = small_encoder(family)
+    batch = tokens.encode(encoder, TEXTS)
+    with torch.no_grad():
+        reference = encoder.model(**batch.inputs, output_attentions=True)
+    seen = {}
+    with attention.tap(encoder, observe=lambda layer, p, v: seen.update({layer: p.clone()})):
+        tapped = run(encoder, batch)
+    assert sorted(seen) == list(range(encoder.layers)) == [0, 1, 2]
+    for layer, expected in enumerate(reference.attentions):
+        real = batch.mask[:, None, :, None]
+        assert ((seen[layer] - expected) * real).abs().max() <= 1e-6
+        assert seen[layer].shape == (3, 4, batch.ids.shape[1], batch.ids.shape[1])
+    real = batch.mask[..., None]
+    assert ((tapped - reference.last_hidden_state) * real).abs().max() <= 1e-6
+    assert not torch.allclose(seen[0], seen[2], atol=1e-3), "layers must not be mixed up"
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_values_belong_to_the_heads(small_encoder, family):
+    """Probabilities times the observed values are what the heads hand on."""
+    encoder = small_encoder(family)
+    batch = tokens.encode(encoder, TEXTS[:1])
+    got = {}
+    with attention.tap(encoder, observe=lambda layer, p, v: got.update({layer: (p, v)})):
+        run(encoder, batch)
+    for probabilities, values in got.values():
+        assert values.shape == (1, 4, batch.ids.shape[1], 8)
+        assert torch.isfinite(probabilities @ values).all()
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_an_edit_changes_the_output_and_leaves_no_trace(small_encoder, family):
+    encoder = small_encoder(family)
+    batch = tokens.encode(encoder, TEXTS)
+    before = run(encoder, batch)
+    with attention.tap(encoder, edit=attention.zero([(1, 2)])):
+        edited = run(encoder, batch)
+    real = batch.mask[..., None]
+    assert ((edited - before) * real).abs().max() > 1e-4
+    assert torch.equal(run(encoder, batch) * real, before * real)
+    assert encoder.model.config._attn_implementation == "eager"
+
+
+def by_hand(model: BertModel, inputs, edit):
+    """A BERT forward pass written out: embeddings, then for each layer attention, edit, feed-forward."""
+    with torch.no_grad():
+        x = model.embeddings(inputs["input_ids"], inputs["token_type_ids"])
+        for number, layer in enumerate(model.encoder.layer):
+            own = layer.attention.self
+            b, n, width = x.shape
+            q, k, v = (f(x).view(b, n, 4, width // 4).permute(0, 2, 1, 3) for f in (own.query, own.key, own.value))
+            scores = torch.einsum("bhqd,bhkd->bhqk", q, k) / math.sqrt(width // 4)
+            scores = scores.masked_fill(inputs["attention_mask"][:, None, None, :] == 0, -1e30)
+            weights = edit(
+                number,
+                torch.exp(scores - scores.amax(-1, keepdim=True))
+                / torch.exp(scores - scores.amax(-1, keepdim=True)).sum(-1, keepdim=True),
+            )
+            mixed = torch.einsum("bhqk,bhkd->bqhd", weights, v).reshape(b, n, width)
+            x = layer.attention.output.LayerNorm(layer.attention.output.dense(mixed) + x)
+            x = layer.output.LayerNorm(layer.output.dense(nn.functional.gelu(layer.intermediate.dense(x))) + x)
+        return x
+
+
+def zero_by_hand(layer, weights):
+    weights = weights.clone()
+    if layer == 1:
+        weights[:, 3] = 0
+    if layer == 2:
+        weights[:, 0] = 0
+    return weights
+
+
+@pytest.mark.parametrize("kind", ["nothing", "zero", "uniform", "replacement"])
+def test_editors_against_a_layer_written_by_hand(small_encoder, kind):
+    encoder = small_encoder("bert")
+    batch = tokens.encode(encoder, TEXTS)
+    n = batch.ids.shape[1]
+    even = torch.zeros(3, n)
+    for row, length in enumerate(batch.lengths.tolist()):
+        even[row, :length] = 1 / length
+    torch.manual_seed(3)
+    arbitrary = torch.rand(3, 4, n, n)
+
+    def uniform_by_hand(layer, weights):
+        weights = weights.clone()
+        if layer == 0:
+            weights[:, 1] = even[:, None, :]
+        return weights
+
+    editors = {
+        "nothing": (None, lambda layer, w: w),
+        "zero": (attention.zero([(1, 3), (2, 0)]), zero_by_hand),
+        "uniform": (attention.uniform([(0, 1)], batch.mask), uniform_by_hand),
+        "replacement": (
+            lambda layer, w: arbitrary if layer == 1 else w,
+            lambda layer, w: arbitrary if layer == 1 else w,
+        ),
+    }
+    ours, reference = editors[kind]
+    with attention.tap(encoder, edit=ours):
+        got = run(encoder, batch)
+    expected = by_hand(encoder.model, batch.inputs, reference)
+    real = batch.mask[..., None]
+    assert ((got - expected) * real).abs().max() < 1e-5
+
+
+def test_nested_taps_see_each_other_from_outside_in(small_encoder):
+    encoder = small_encoder("mpnet")
+    batch = tokens.encode(encoder, TEXTS)
+    outer, inner, after = {}, {}, {}
+    with (
+        attention.tap(encoder, observe=lambda n, p, v: outer.update({n: p.clone()}), edit=attention.zero([(0, 0)])),
+        attention.tap(encoder, observe=lambda n, p, v: inner.update({n: p.clone()}), edit=attention.zero([(0, 1)])),
+        attention.tap(encoder, observe=lambda n, p, v: after.update({n: p.clone()})),
+    ):
+        run(encoder, batch)
+    assert outer[0][:, 0].sum() > 0
+    assert inner[0][:, 0].sum() == 0 and inner[0][:, 1].sum() > 0
+    assert after[0][:, :2].sum() == 0
+
+
+@pytest.mark.parametrize("family", ["bert", "mpnet", "albert"])
+def test_an_exception_inside_leaves_the_model_as_it_was(small_encoder, family):
+    encoder = small_encoder(family)
+    batch = tokens.encode(encoder, TEXTS)
+    before = run(encoder, batch)
+
+    def fail(layer, probabilities, values):
+        raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"), attention.tap(encoder), attention.tap(encoder, observe=fail):
+        run(encoder, batch)
+    assert torch.equal(run(encoder, batch), before)
+    assert attention._STREAMS == {}
+    assert not any(m._forward_pre_hooks or m._forward_hooks for m in encoder.model.modules())
+    layers = []
+    with attention.tap(encoder, observe=lambda n, p, v: layers.append(n)):
+        run(encoder, batch)
+    assert layers == [0, 1, 2], "the layer count starts afresh after a failed pass"
+
+
+@pytest.mark.parametrize(
+    ("edit", "says"),
+    [
+        (lambda n, p: p[..., :-1], "returned"),
+        (lambda n, p: None, "NoneType"),
+        (lambda n, p: p * float("nan"), "NaN"),
+        (lambda n, p: p / 0, "NaN or infinite"),
+    ],
+)
+def test_bad_edits_are_refused(small_encoder, edit, says):
+    encoder = small_encoder("bert")
+    batch = tokens.encode(encoder, TEXTS)
+    with pytest.raises(attention.TapError, match=says), attention.tap(encoder, edit=edit):
+        run(encoder, batch)
+
+
+def test_gradients_flow_through_an_edit(small_encoder):
+    """A soft gate on every head, as importance scores need it."""
+    encoder = small_encoder("bert")
+    batch = tokens.encode(encoder, TEXTS)
+    gate = torch.ones(3, 4, requires_grad=True)
+    with attention.tap(encoder, edit=lambda n, p: p * gate[n, None, :, None].view(1, 4, 1, 1)):
+        encoder.model(**batch.inputs).last_hidden_state[:, 0].pow(2).sum().backward()
+    assert gate.grad.shape == (3, 4) and (gate.grad != 0).all()
+
+
+def test_two_models_can_be_tapped_at_once(small_encoder):
+    one, two = small_encoder("bert"), small_encoder("roberta")
+    batch = tokens.encode(one, TEXTS)
+    seen = {"one": [], "two": []}
+    with (
+        attention.tap(one, observe=lambda n, p, v: seen["one"].append(n)),
+        attention.tap(two, observe=lambda n, p, v: seen["two"].append(n)),
+    ):
+        run(one, batch)
+        run(two, tokens.encode(two, TEXTS))
+    assert seen == {"one": [0, 1, 2], "two": [0, 1, 2]}
+
+
+def test_sweep_and_maps_agree(minilm):
+    batch = tokens.encode(minilm, TEXTS)
+    seen = []
+    attention.sweep(minilm, [batch], lambda b, layer, p, v: seen.append((b is batch, layer, p.clone())))
+    maps = attention.maps(minilm, batch)
+    assert [layer for _, layer, _ in seen] == list(range(6)) and all(same for same, _, _ in seen)
+    assert torch.equal(maps, torch.stack([p for _, _, p in seen]))
+
+
+def test_unreachable_attention_is_refused_by_name(minilm):
+    model = FunnelModel(FunnelConfig(vocab_size=50, block_sizes=[1, 1], d_model=16, n_head=2, d_head=8, d_inner=16))
+    with pytest.raises(encoders.NotAnEncoder, match=r"FunnelModel \('mine'\) neither .* Families that work: BERT"):
+        encoders.wrap(model, minilm.tokenizer, name="mine")
+
+
+def test_attention_of_another_shape_is_refused_by_name(minilm):
+    """Nystromformer drops out an approximation of the map: reachable, but no map over [query, key]."""
+    config = NystromformerConfig(vocab_size=30522, hidden_size=16, num_hidden_layers=1, num_attention_heads=2,
+                                 intermediate_size=16, num_landmarks=4, segment_means_seq_len=8, max_position_embeddings=64)  # fmt: skip
+    encoder = encoders.wrap(NystromformerModel(config), minilm.tokenizer, name="mine")
+    batch = tokens.encode(encoder, ["one two three four five six"])
+    with pytest.raises(attention.TapError, match="'mine'"), attention.tap(encoder):
+        run(encoder, batch)
+
+
+def test_attention_that_passes_by_unseen_is_an_error(small_encoder):
+    """A model with more layers than it shows: never silently wrong."""
+    encoder = small_encoder("bert")
+    encoder.model.encoder.layer = encoder.model.encoder.layer[:2]
+    batch = tokens.encode(encoder, TEXTS)
+    with pytest.raises(attention.TapError, match="Only 2 of the 3 layers"), attention.tap(encoder):
+        run(encoder, batch)
+
+
+def test_decoders_are_refused(minilm):
+    with pytest.raises(encoders.NotAnEncoder, match="decoder"):
+        encoders.wrap(small_model("gpt2"), minilm.tokenizer, name="gpt2")
+    as_decoder = BertModel(
+        BertConfig(
+            vocab_size=50,
+            hidden_size=16,
+            num_hidden_layers=1,
+            num_attention_heads=2,
+            intermediate_size=16,
+            is_decoder=True,
+        )
+    )
+    with pytest.raises(encoders.NotAnEncoder, match="decoder"):
+        encoders.wrap(as_decoder, minilm.tokenizer, name="bert")

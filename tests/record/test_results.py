@@ -1,0 +1,142 @@
+"""Recording numbers, reading the papers' numbers, tables."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+from helpers import corpora, places
+from helpers.engine import encoders
+from helpers.engine.estimates import Estimate
+from helpers.record import results
+
+
+@pytest.fixture
+def record(minilm):
+    def make(values, **changes):
+        settings = {
+            "encoder": minilm,
+            "corpus": corpora.read("encyclopedia"),
+            "profile": "smoke",
+            "parameters": {"seed": 0},
+        }
+        return results.record("surface_patterns", values, **settings | changes)
+
+    return make
+
+
+def test_what_is_recorded_comes_back(record):
+    estimate = Estimate(np.array([0.5]), np.array([0.4]), np.array([0.6]), np.empty((0, 1)))
+    file = record(
+        {"a": estimate, "b": np.arange(6).reshape(2, 3), "c": [1.23456789, "x", None, True], "d": np.float32(0.5)}
+    )
+    got = results.recorded("surface_patterns", profile="smoke")
+    assert got == json.loads(file.read_text())
+    assert got["values"] == {
+        "a": {"value": [0.5], "low": [0.4], "high": [0.6]}, "b": [[0, 1, 2], [3, 4, 5]],
+        "c": [1.234568, "x", None, True], "d": 0.5}  # fmt: skip
+    provenance = got["provenance"]
+    assert provenance["head"] is None
+    assert provenance["model"]["sha256"].startswith("53aa5117") and provenance["corpus"]["name"] == "encyclopedia"
+    assert {"torch", "transformers", "python", "book"} <= set(provenance["versions"]) and provenance[
+        "parameters"
+    ] == {"seed": 0}
+
+
+def test_the_head_is_named(record):
+    encoder = encoders.load("minilm", task="paraphrase")
+    file = record({"a": 1}, encoder=encoder)
+    head = json.loads(file.read_text())["provenance"]["head"]
+    assert head == {"task": "paraphrase", "sha256": encoder.head.sha256} and len(head["sha256"]) == 64
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf"), np.array([[1.0, np.nan]])])
+def test_nothing_that_is_not_finite_is_recorded(record, bad):
+    with pytest.raises(results.ResultError, match=r"values\.x.* only finite"):
+        record({"x": bad})
+    assert not list(places.results().rglob("*"))
+
+
+def test_unknown_types_are_refused(record):
+    with pytest.raises(results.ResultError, match=r"values\.x\[0\] is of type set"):
+        record({"x": [{1}]})
+
+
+def test_a_repeated_run_changes_nothing(record):
+    file = record({"a": 1})
+    text = file.read_text().replace(json.loads(file.read_text())["provenance"]["date"], "2001-01-01")
+    file.write_text(text)
+    record({"a": 1})
+    assert file.read_text() == text
+    record({"a": 2})
+    assert json.loads(file.read_text())["provenance"]["date"] != "2001-01-01"
+    assert [f.name for f in file.parent.iterdir()] == ["surface_patterns.json"]
+
+
+def test_missing_results_are_listed():
+    with pytest.raises(results.ResultError, match=r"Recorded: .*book/minilm/surface_patterns.*python -m helpers run"):
+        results.recorded("surface_patterns", model="nobody")
+
+
+def test_runs_by_model():
+    found = results.runs("surface_patterns", profile="full")
+    assert list(found) == ["minilm", "mpnet"]
+    assert all(run["provenance"]["model"]["name"] == model for model, run in found.items())
+
+
+WITHOUT = {  # what a full run may lack that the book's own run has, and why
+    "minilm": r"/(duty|card/relations|other/relations)/[a-z:]+|/cases",  # in GUM other relations are shown; no sentences of others
+    "mpnet": r"/(card|other)/relations/[a-z:]+|/cases"
+    r"|/(stability|texts)/tuned: \w+|/scores/tagger|/tagger|/pruned|/removed|/removal|/curves"  # no task heads
+    r"|/scores/[\w -]+/f1/(diagonal|heterogeneous)",  # types that none of its labelled maps has
+}
+
+
+def lacking(book, full, path=""):
+    """Paths of the fields that the first has and the second has not."""
+    if not (isinstance(book, dict) and isinstance(full, dict)):
+        return []
+    here = [f"{path}/{key}" for key in book.keys() - full.keys()]
+    return here + [p for key in book.keys() & full.keys() for p in lacking(book[key], full[key], f"{path}/{key}")]
+
+
+@pytest.mark.parametrize("model", WITHOUT)
+def test_full_runs_have_the_fields_that_chapters_read(model):
+    files = sorted((places.ROOT / "data/results/full" / model).glob("*.json"))
+    assert len(files) >= 10
+    for file in files:
+        book, full = (
+            json.loads(f.read_text("utf-8"))["values"]
+            for f in (places.ROOT / "data/results/book/minilm" / file.name, file)
+        )
+        missing = [path for path in lacking(book, full) if not re.fullmatch(WITHOUT[model], path)]
+        assert not missing, f"{file}: run this chapter again with profile full"
+
+
+def test_papers():
+    claim = results.paper("clark2019", "heads_over_half_previous")
+    assert claim["value"] == 4 and results.paper_text(claim) == "4 (section 3.1)"
+    assert results.paper_text(results.paper("clark2019", "sep_share_middle_layers")) == "over 50 % (section 3.2)"
+    assert results.paper_text(results.paper("kovaleva2019", "vertical_share")).startswith("a third (simon2021, ")
+    with pytest.raises(results.ResultError, match="clark2019"):
+        results.paper("nobody1999", "x")
+    with pytest.raises(results.ResultError, match="table1"):
+        results.paper("clark2019", "x")
+
+
+def test_every_claim_is_whole():
+    bibliography = (places.ROOT / "book" / "references.bib").read_text("utf-8")
+    for key, paper in results._papers().items():
+        assert f"{{{key}," in bibliography
+        for name, claim in paper["claims"].items():
+            assert ("value" in claim) != ("rows" in claim), name
+            assert {"what", "model", "where", "data", "chapter"} <= set(claim), (key, name)
+            assert claim.get("bound", "approx") in results.BOUNDS
+
+
+def test_tables():
+    table = results.Table(["a", "b"], [[1, 0.12345], ["x|y", np.float64(2)]], digits=2)
+    assert table._repr_markdown_() == "| a | b |\n| --- | --- |\n| 1 | 0.12 |\n| x\\|y | 2.00 |"
+    with pytest.raises(results.ResultError, match="2 columns"):
+        results.Table(["a", "b"], [[1]])

@@ -1,0 +1,201 @@
+"""The built pages: structure, links, and every page in a browser with the network blocked."""
+
+import html
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from urllib.parse import unquote
+
+import pytest
+from browser import CHROMIUM, browser
+
+from helpers import places
+from helpers.run import notebooks
+
+PAGES = notebooks.pages_of(places.ROOT / "book" / "_toc.yml")
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory) -> Path:
+    """The pages, built from the stored outputs with warnings as errors."""
+    folder = tmp_path_factory.mktemp("book")
+    notebooks.stage(folder / "source")
+    for chapter in notebooks.chapters():
+        shutil.copyfile(notebooks.FOLDER / f"{chapter}.ipynb", folder / "source" / "notebooks" / f"{chapter}.ipynb")
+    return notebooks.build(folder / "source", folder / "out").parent
+
+
+def test_every_page_is_there(site):
+    assert (site / "index.html").is_file()
+    for page in PAGES:
+        text = (site / f"{page}.html").read_text("utf-8")
+        assert len(text) > 5_000 and "<h1>" in text, page
+
+
+def test_links_lead_somewhere(site):
+    broken = []
+    for page in PAGES:
+        file = site / f"{page}.html"
+        text = file.read_text("utf-8")
+        for address in re.findall(r'(?:href|src)="([^"]+)"', text):
+            address = html.unescape(address)
+            if re.match(r"[a-z]+:|//", address):
+                continue
+            path, _, anchor = address.partition("#")
+            target = (file.parent / unquote(path.split("?")[0])).resolve() if path else file
+            if not target.exists():
+                broken.append(f"{page}: {address}")
+            elif anchor and target.suffix == ".html" and f'id="{anchor}"' not in target.read_text("utf-8"):
+                broken.append(f"{page}: no anchor {address}")
+    assert not broken, broken[:10]
+
+
+def test_figures_tables_and_numbers_made_it_into_the_pages(site):
+    for chapter in notebooks.chapters():
+        text = (site / "notebooks" / f"{chapter}.html").read_text("utf-8")
+        assert text.count("<figure") >= 5 and text.count("<table") >= 1
+        assert "| ---" not in text, "a table was not rendered"
+        assert not re.search(
+            r"\{(cite|doc|eq|numref|exercise|solution)", re.sub(r"<script.*?</script>", "", text, flags=re.S)
+        ), "a role was not rendered"
+        assert 'class="output stderr' not in text and "traceback" not in text.lower()
+    patterns = (site / "notebooks" / "02_surface_patterns.html").read_text("utf-8")
+    assert patterns.count("<table") >= 4
+
+
+def test_the_data_pages_show_what_code_drew(site):
+    wanted = {"treebank": ("data:image/svg+xml", 'class="mention"', "acl:relcl"), "questions": ("<mark>",),
+              "pairs": ("not_paraphrase", "not_entailment"), "keyphrases": ("<em>",),
+              "corpora": ("247 sentences", "fetch gum", "in the book")}  # fmt: skip
+    for page, marks in wanted.items():
+        text = (site / "book" / f"{page}.html").read_text("utf-8")
+        assert '<figure class="drawing">' in text and [m for m in marks if m not in text] == []
+
+
+def test_a_missing_page_fails_the_build(tmp_path):
+    notebooks.stage(tmp_path / "source")
+    (tmp_path / "source" / "book" / "_toc.yml").write_text(
+        "format: jb-book\nroot: book/intro\nchapters:\n- file: book/nowhere\n"
+    )
+    with pytest.raises(notebooks.NotebookError):
+        notebooks.build(tmp_path / "source", tmp_path / "out")
+
+
+# ------------------------------------------------------------------ in a browser
+
+
+needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine")
+
+
+@pytest.fixture(scope="session")
+def page():
+    with browser() as tab:
+        yield tab
+
+
+@needs_chromium
+@pytest.mark.browser
+@pytest.mark.parametrize("name", ["index", "search", "genindex", *PAGES])
+def test_pages_open_without_a_network(site, page, name):
+    page.open(site / f"{name}.html")
+    assert page.problems == []
+    assert page.requests, "the browser reports what it loads"
+    source = (site / f"{name}.html").read_text("utf-8")
+    assert page.evaluate("document.querySelectorAll('mjx-container svg').length") >= source.count(
+        'class="math notranslate'
+    )
+    assert page.evaluate("document.querySelectorAll('mjx-merror, [data-mjx-error]').length") == 0
+    broken = page.evaluate("[...document.images].filter((i) => !i.complete || !i.naturalWidth).map((i) => i.src)")
+    assert broken == []
+    assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth + 1"), "wider than the window"
+
+
+@needs_chromium
+@pytest.mark.browser
+def test_the_books_view_reacts(site, page):
+    page.open(site / "notebooks" / "01_transformer_refresher.html")
+    lines = "document.querySelectorAll('.attention-view svg line').length"
+    before = page.evaluate(lines)
+    assert before > 50
+    page.evaluate(
+        "[...document.querySelectorAll('.attention-view button')].find((b) => b.textContent === 'all').click()"
+    )
+    everything = page.evaluate(lines)
+    assert everything > before
+    page.evaluate("document.querySelector('.attention-view text[tabindex]').focus()")
+    assert 0 < page.evaluate(lines) < everything / 5, "one token's rows"
+    assert "attends to" in page.evaluate("document.querySelector('.attention-view p').textContent")
+    page.evaluate("document.querySelector('.attention-view text[tabindex]').blur()")
+    page.evaluate(
+        "(() => { const s = document.querySelector('.attention-view select'); s.value = '0'; s.dispatchEvent(new Event('change')); })()"
+    )
+    assert page.evaluate(lines) != everything
+    page.evaluate(
+        "[...document.querySelectorAll('.attention-view button')].find((b) => b.textContent === 'none').click()"
+    )
+    assert page.evaluate(lines) == 0
+    assert page.problems == []
+
+
+@needs_chromium
+@pytest.mark.browser
+def test_bertviz_draws(site, page):
+    page.open(site / "notebooks" / "01_transformer_refresher.html", settle=1.5)
+    drawn = page.evaluate(
+        "[...document.querySelectorAll('iframe.bertviz')].map((f) => f.contentDocument.querySelectorAll('svg line').length)"
+    )
+    assert len(drawn) == 2 and all(count > 200 for count in drawn), drawn
+    assert page.problems == []
+
+
+@needs_chromium
+@pytest.mark.browser
+def test_search_finds(site, page):
+    page.open(site / "search.html")
+    page.call("Page.navigate", url=(site / "search.html").as_uri() + "?q=entropy")
+    page.wait("document.readyState === 'complete'")
+    page.wait("document.querySelectorAll('#search-results li').length > 2")
+    assert page.problems == []
+
+
+@needs_chromium
+@pytest.mark.browser
+def test_the_blocked_network_is_noticed(tmp_path, page):
+    """The check itself must be able to fail."""
+    (tmp_path / "bad.html").write_text(
+        "<script src='https://example.org/x.js'></script><script>undefinedFunction()</script>"
+    )
+    page.open(tmp_path / "bad.html")
+    assert any("asks the network" in p for p in page.problems) and any("exception" in p for p in page.problems)
+
+
+def test_pages_that_load_from_elsewhere_are_recognised():
+    sys.path.insert(0, str(places.ROOT / "book" / "_ext"))
+    try:
+        from offline_assets import LOADED_FROM_ELSEWHERE as pattern
+    finally:
+        sys.path.pop(0)
+    for bad in (
+        '<script src="https://cdn.x/a.js">',
+        "<img alt='' src='//x/y.png'>",
+        '<link rel="stylesheet" href="https://x/a.css">',
+    ):
+        assert pattern.search(bad), bad
+    for good in (
+        '<script src="../_static/a.js">',
+        '<a href="https://example.org">',
+        '<link rel="canonical" href="https://x/">',
+    ):
+        assert not pattern.search(good), good
+
+
+def test_the_readme_names_every_chapter_and_command():
+    readme = (places.ROOT / "README.md").read_text("utf-8")
+    for chapter in notebooks.chapters():
+        assert f"notebooks/{chapter}.ipynb" in readme
+    help_text = subprocess.run(["make", "help"], cwd=places.ROOT, capture_output=True, text=True, check=True).stdout
+    for target in ("book", "site", "test", "lab", "notebooks", "lock", "clean"):
+        assert f"make {target}" in help_text
+    assert "make book" in readme and "make test" in readme

@@ -1,0 +1,307 @@
+"""The runner, the stored outputs, and every chapter end to end."""
+
+import ast
+import json
+import shutil
+from pathlib import Path
+
+import nbformat
+import pytest
+import yaml
+
+from helpers import places
+from helpers.run import notebooks
+
+CHAPTERS = notebooks.chapters()
+
+
+def code_cells(notebook):
+    return [c for c in notebook.cells if c.cell_type == "code"]
+
+
+def lines_but_imports(source):
+    imports = [node for node in ast.parse(source).body if isinstance(node, ast.Import | ast.ImportFrom)]
+    return len(source.split("\n")) - sum(node.end_lineno - node.lineno + 1 for node in imports)
+
+
+# ------------------------------------------------------------------ what is in git
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_stored_outputs_are_fresh_and_whole(chapter):
+    assert notebooks.problems(chapter) == []
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_a_chapter_is_built_like_a_chapter(chapter):
+    notebook = nbformat.read(notebooks.FOLDER / f"{chapter}.ipynb", as_version=4)
+    prose = "\n".join(c.source for c in notebook.cells if c.cell_type == "markdown")
+    assert prose.startswith("# ") and prose.split("\n")[0].endswith("?"), "the title is a question"
+    for part in (
+        "In this chapter",
+        "**Read:**",
+        "**Run:**",
+        "What to notice",
+        "## Exercises",
+        "## Summary",
+        "**Further reading.**",
+    ):
+        assert part in prose, part
+    assert len(prose.split()) <= 3500
+    exercises, solutions = prose.count("{exercise-start}"), prose.count("{solution-start}")
+    assert 2 <= exercises <= 4 and exercises == solutions == prose.count("{exercise-end}") == prose.count(
+        "{solution-end}"
+    )
+    shown = "\n".join(
+        str(o.get("data", {}).get("text/markdown", "")) for c in code_cells(notebook) for o in c.outputs
+    )
+    assert shown.count("✅") == exercises and shown.count("⬜") == exercises
+    long = [c.source for c in code_cells(notebook) if lines_but_imports(c.source) > 15]
+    assert not long, long[:1]
+    figures = [c.metadata["mystnb"] for c in code_cells(notebook) if "mystnb" in c.metadata]
+    assert len(figures) >= 5
+    for figure in figures:
+        assert len(figure["figure"]["caption"]) > 30 and figure["figure"]["name"].startswith("fig-")
+        assert len(figure["image"]["alt"]) > 40, "alt text"
+    module = places.ROOT / "helpers" / f"{chapter[3:]}.py"
+    assert module.exists() and (places.ROOT / "tests" / f"test_{chapter[3:]}.py").exists()
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_stored_notebooks_hold_no_third_party_script_and_no_path(chapter):
+    text = (notebooks.FOLDER / f"{chapter}.ipynb").read_text("utf-8")
+    for mark in (
+        "jQuery v",
+        "d3js.org",
+        "bertviz.py",
+        "/site-packages/",
+        str(places.ROOT),
+        "papermill",
+        "execution_time",
+    ):
+        assert mark not in text, mark
+    assert len(text) < 4_000_000
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_the_book_profile_is_the_notebooks_default(chapter):
+    assert notebooks.parameters(chapter, "book") == notebooks.defaults(chapter)
+
+
+def test_the_cover_is_the_stored_figure():
+    assert (places.ROOT / "book" / "_static" / "cover.png").read_bytes() == notebooks.cover()
+
+
+def test_profiles_name_only_what_exists():
+    for profile in notebooks.PROFILES:
+        settings = yaml.safe_load((notebooks.PROFILE_FOLDER / f"{profile}.yml").read_text())
+        assert settings["all"]["profile"] == profile
+        assert set(settings) - {"all"} <= set(CHAPTERS)
+        for chapter in CHAPTERS:
+            notebooks.parameters(chapter, profile)
+
+
+# ------------------------------------------------------------------ the runner
+
+
+@pytest.mark.notebooks
+def test_every_chapter_runs_from_start_to_end(tmp_path):
+    """Profile smoke, through papermill, several at a time."""
+    runs = notebooks.run(CHAPTERS, tmp_path, profile="smoke", results=tmp_path / "results")
+    assert [r.chapter for r in runs] == CHAPTERS and all(r.executed for r in runs)
+    for run in runs:
+        notebook = nbformat.read(run.file, as_version=4)
+        assert notebook.metadata.book.parameters["profile"] == "smoke"
+        for cell in code_cells(notebook):
+            assert cell.execution_count is not None
+            for output in cell.outputs:
+                assert output.output_type != "error"
+                assert not (output.output_type == "stream" and output.name == "stderr"), output.get("text")
+                assert output.get("data") != {} and output.get("text") != ""
+            if "figure" in cell.metadata.get("mystnb", {}):
+                assert any("image/png" in o.get("data", {}) for o in cell.outputs), cell.source
+    recorded = sorted(f.relative_to(tmp_path / "results").as_posix() for f in (tmp_path / "results").rglob("*.json"))
+    names = (
+        "ablation_by_type",
+        "coreference_heads",
+        "dependency_heads",
+        "distance_features",
+        "divergence_map",
+        "head_importance",
+        "keywords",
+        "layer_semantics",
+        "no_op",
+        "pattern_types",
+        "probing_classifiers",
+        "surface_patterns",
+        "your_own_model",
+    )
+    assert recorded == [f"smoke/minilm/{name}.json" for name in names]
+    again = notebooks.run(CHAPTERS, tmp_path, profile="smoke", results=tmp_path / "results")
+    assert not any(r.executed for r in again), "nothing has changed"
+
+
+@pytest.fixture
+def tiny(tmp_path, monkeypatch):
+    """A repository with one small chapter, to see when it is executed again."""
+    for folder in ("helpers/package", "data/results/book/minilm", "notebooks", "book/profiles"):
+        (tmp_path / folder).mkdir(parents=True)
+    for name, text in {
+        "helpers/__init__.py": "", "helpers/used.py": "from helpers import deeper, package\n", "helpers/deeper.py": "x = 1\n",
+        "helpers/package/__init__.py": "from helpers.package.part import z\n", "helpers/package/part.py": "z = 1\n",
+        "helpers/unused.py": "y = 1\n", "data/corpus.txt": "text", "data/README.md": "card", "requirements.lock": "a==1\n",
+        "data/results/book/minilm/other.json": "{}", "data/results/book/minilm/tiny.json": "{}",
+        "data/results/book/minilm/unread.json": "{}",
+        "book/profiles/book.yml": "all: {profile: book, n: 3}", "book/profiles/smoke.yml": "all: {profile: smoke, n: 1}",
+    }.items():  # fmt: skip
+        (tmp_path / name).write_text(text)
+    cells = [
+        nbformat.v4.new_markdown_cell("# Title?"),
+        nbformat.v4.new_code_cell('n = 3\nprofile = "book"', metadata={"tags": ["parameters"]}),
+        nbformat.v4.new_code_cell('print(n)\nif False:\n    from helpers import used, results\n    results.recorded("other")\n    results.recorded("tiny")'),
+    ]  # fmt: skip
+    nbformat.write(
+        nbformat.v4.new_notebook(
+            cells=cells, metadata={"kernelspec": {"name": "python3", "display_name": "x", "language": "python"}}
+        ),
+        tmp_path / "notebooks" / "01_tiny.ipynb",
+    )
+    monkeypatch.setattr(places, "ROOT", tmp_path)
+    monkeypatch.setattr(notebooks, "FOLDER", tmp_path / "notebooks")
+    monkeypatch.setattr(notebooks, "LOCK", tmp_path / "requirements.lock")
+    monkeypatch.setattr(notebooks, "PROFILE_FOLDER", tmp_path / "book" / "profiles")
+    return tmp_path
+
+
+CHANGES = {
+    "helpers/used.py": True,
+    "helpers/deeper.py": True,
+    "helpers/package/part.py": True,
+    "helpers/unused.py": False,
+    "data/corpus.txt": True,
+    "data/README.md": False,
+    "requirements.lock": True,
+    "data/results/book/minilm/other.json": True,
+    "data/results/book/minilm/unread.json": False,
+    "data/results/book/minilm/tiny.json": False,  # what this very run writes
+}
+
+
+@pytest.mark.parametrize(("file", "matters"), CHANGES.items())
+def test_what_counts_as_changed(tiny, file, matters):
+    values = notebooks.parameters("01_tiny", "book")
+    before = notebooks.digest("01_tiny", values)
+    (tiny / file).write_text("changed = 2\n")
+    assert (notebooks.digest("01_tiny", values) != before) == matters
+
+
+@pytest.mark.parametrize("named", ["mine.txt", "models/mine", "models/mine@random", "{root}/models/mine"])
+def test_own_files_count_as_changed(tiny, named):
+    (tiny / "models" / "mine").mkdir(parents=True)
+    file = tiny / "mine.txt" if named == "mine.txt" else tiny / "models" / "mine" / "model.safetensors"
+    values = {"n": 3, "profile": "book", "given": [{"deep": named.format(root=tiny)}]}
+    file.write_text("a")
+    before = notebooks.digest("01_tiny", values)
+    assert notebooks.digest("01_tiny", values) == before
+    file.write_text("b")
+    assert notebooks.digest("01_tiny", values) != before
+
+
+def test_a_parameter_may_be_a_long_text(tiny):
+    first, second = (notebooks.digest("01_tiny", {"text": "either/or " * 500 + end}) for end in "ab")
+    assert first != second
+
+
+def test_a_profile_is_not_the_folder_of_its_name(tiny):
+    values = notebooks.parameters("01_tiny", "book")
+    before = notebooks.digest("01_tiny", values)
+    (tiny / "book" / "page.md").write_text("new")
+    assert notebooks.digest("01_tiny", values) == before
+
+
+def test_parameters_count_as_changed(tiny):
+    book, smoke = (notebooks.digest("01_tiny", notebooks.parameters("01_tiny", p)) for p in ("book", "smoke"))
+    assert book != smoke
+    with pytest.raises(notebooks.NotebookError, match=r"no parameter 'm'\. It takes: n, profile"):
+        notebooks.parameters("01_tiny", "book", {"m": 1})
+    with pytest.raises(notebooks.NotebookError, match="no profile"):
+        notebooks.parameters("01_tiny", "huge")
+
+
+@pytest.mark.notebooks
+def test_execution_is_incremental_and_failures_leave_the_old_file(tiny):
+    target, source = tiny / "out" / "01_tiny.ipynb", tiny / "notebooks" / "01_tiny.ipynb"
+    values = notebooks.parameters("01_tiny", "smoke")
+
+    def run():
+        return notebooks.execute("01_tiny", target, values, results=tiny / "r")
+
+    assert run().executed
+    first = target.read_text()
+    notebook = nbformat.read(target, as_version=4)
+    assert notebook.cells[-1].outputs[0].text == "1\n"
+    assert [c.metadata.get("tags") for c in code_cells(notebook)][1] == ["injected-parameters", "remove-cell"]
+    assert not run().executed and target.read_text() == first
+    source.write_text(source.read_text().replace("# Title?", "# New title?"))
+    assert not run().executed and "New title?" in target.read_text(), "prose is renewed without a run"
+    assert nbformat.read(target, as_version=4).cells[-1].outputs[0].text == "1\n"
+    kept = target.read_text()
+    source.write_text(source.read_text().replace("print(n)", "print(n / 0)"))
+    with pytest.raises(notebooks.NotebookError, match="ZeroDivisionError"):
+        run()
+    assert target.read_text() == kept
+    source.write_text(source.read_text().replace("print(n / 0)", "print(n + 10)"))
+    assert run().executed
+    assert nbformat.read(target, as_version=4).cells[-1].outputs[0].text == "11\n"
+    source.write_text(source.read_text().replace("print(n + 10)", "print(n)"))
+    assert run().executed and target.read_text() == first.replace("# Title?", "# New title?"), "runs are reproducible"
+
+
+def test_stale_missing_and_broken_outputs_are_found(tiny):
+    source = tiny / "notebooks" / "01_tiny.ipynb"
+    assert any("stale" in p for p in notebooks.problems("01_tiny"))
+    notebook = nbformat.read(source, as_version=4)
+    notebook.metadata["book"] = {"digest": notebooks.digest("01_tiny", notebooks.parameters("01_tiny", "book"))}
+    one, two = code_cells(notebook)
+    one.execution_count = 1
+    one.outputs = [
+        nbformat.v4.new_output("stream", name="stderr", text="Warning"),
+        nbformat.v4.new_output("display_data", data={}),
+    ]
+    two.metadata["mystnb"] = {"figure": {"caption": "c", "name": "fig-x"}}
+    two.outputs = [nbformat.v4.new_output("error", ename="E", evalue="v", traceback=[])]
+    nbformat.write(notebook, source)
+    found = "\n".join(notebooks.problems("01_tiny"))
+    for part in ("writes to stderr", "ends in E: v", "no figure", "empty output", "was not executed"):
+        assert part in found
+    assert "stale" not in found
+
+
+def test_chapters_go_by_number_or_name():
+    assert notebooks.find("2") == notebooks.find("02") == notebooks.find("surface_patterns") == "02_surface_patterns"
+    with pytest.raises(notebooks.NotebookError, match="There are: 01_"):
+        notebooks.find("99")
+
+
+def test_the_table_of_contents_names_every_page():
+    pages = notebooks.pages_of(places.ROOT / "book" / "_toc.yml")
+    assert len(pages) == len(set(pages))
+    assert {f"notebooks/{c}" for c in CHAPTERS} <= set(pages)
+    assert {f"book/{f.stem}" for f in (places.ROOT / "book").glob("*.md")} == {
+        p for p in pages if p.startswith("book/")
+    }
+
+
+def test_the_repository_names_no_machine(tmp_path):
+    """No tracked text file holds a path of the machine it was made on."""
+    git = shutil.which("git")
+    if git is None or not (places.ROOT / ".git").exists():
+        pytest.skip("not a git checkout")
+    import subprocess
+
+    listed = subprocess.run([git, "ls-files"], cwd=places.ROOT, capture_output=True, text=True, check=True).stdout
+    for name in filter(None, listed.split("\n")):
+        file = places.ROOT / name
+        if file.suffix in {".py", ".md", ".yml", ".toml", ".json", ".ipynb", ".cff", ".lock"} and file.exists():
+            assert "/site-packages/" not in file.read_text("utf-8") or file.name == Path(__file__).name, name
+            assert json.dumps(str(Path.home()) + "/")[1:-1] not in file.read_text("utf-8"), name

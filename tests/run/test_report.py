@@ -1,0 +1,136 @@
+"""The report of a whole run: what is kept, what is left out, that it needs nothing else, that it stays small."""
+
+import base64
+import io
+import re
+
+import nbformat
+import numpy as np
+import pytest
+from PIL import Image
+
+from helpers import places
+from helpers.run import notebooks, report
+from helpers.run.notebooks import Run
+
+
+def picture(width=80, height=60):
+    image = Image.fromarray(np.random.default_rng(0).integers(0, 255, (height, width, 3), dtype=np.uint8))
+    saved = io.BytesIO()
+    image.save(saved, "PNG")
+    return base64.b64encode(saved.getvalue()).decode()
+
+
+def cell(source, *outputs, **metadata):
+    made = nbformat.v4.new_code_cell(source, metadata=metadata)
+    made.outputs = list(outputs)
+    return made
+
+
+def shown(**data):
+    return nbformat.v4.new_output("display_data", data={k.replace("_", "/"): v for k, v in data.items()})
+
+
+def printed(text):
+    return nbformat.v4.new_output("stream", name="stdout", text=text)
+
+
+@pytest.fixture
+def chapter(tmp_path):
+    figure = {
+        "mystnb": {
+            "figure": {
+                "caption": "Heads of `[CLS]` & $k$, as in {numref}`fig-a`; {cite:t}`clark2019`.",
+                "name": "fig-a",
+            }
+        }
+    }
+    cells = [
+        nbformat.v4.new_markdown_cell("# Is this *the* title?\n\n:::{admonition} x\n# not a title\n:::\nProse of others."),
+        nbformat.v4.new_markdown_cell("## Measured\n\nMore prose."),
+        cell("print(inspect.getsource(f))", printed("def f(): pass")),
+        cell("plot()", shown(image_png=picture()), **figure),
+        cell("table", shown(text_markdown="| a | b |\n| --- | --- |\n| x \\| y | <0.05 |")),
+        cell("print()", printed("one <line>\n")),
+        cell("view", shown(text_html="<script>alert()</script>")),
+        nbformat.v4.new_markdown_cell("## Exercises"),
+        cell("check", shown(text_markdown="| not | shown |\n| --- | --- |\n| 1 | 2 |")),
+        nbformat.v4.new_markdown_cell("## Summary\n\n- done"),
+    ]  # fmt: skip
+    notebook = nbformat.v4.new_notebook(cells=cells, metadata={"book": {"parameters": {"model": "folder/mine"}}})
+    file = tmp_path / "04_some_chapter.ipynb"
+    nbformat.write(notebook, file)
+    return Run("04_some_chapter", file, executed=True, seconds=1.0)
+
+
+def test_a_chapter_is_read_without_prose_code_and_exercises(chapter):
+    found = report.read(chapter.file)
+    assert (found.number, found.title) == (4, "Is this *the* title?")
+    assert [kind for kind, _ in found.blocks] == ["heading", "figure", "table", "log", "view"]
+    assert found.blocks[0][1] == "Measured" and found.blocks[3][1] == "one <line>"
+
+
+def test_the_page_is_whole_and_needs_nothing_else(chapter, tmp_path):
+    refused = Run("03_no_op", tmp_path / "03_no_op.ipynb", False, 0.0, "it has no head for 'mlm' & more")
+    broken = Run("05_x", tmp_path / "05_x.ipynb", False, 0.0, "ZeroDivisionError", failed=True)
+    file = report.write(
+        [chapter, refused, broken], tmp_path / "out" / "report.html", results=tmp_path, profile="smoke"
+    )
+    page = file.read_text("utf-8")
+    assert "What the attention heads of mine look at" in page and "1 of 3 chapters" in page
+    assert "4. Is this <i>the</i> title?" in page and "Prose of others" not in page
+    assert "<b>Figure 4.1.</b> Heads of <code>[CLS]</code> &amp; <i>k</i>, as in Figure 4.1; Clark 2019." in page
+    assert "<td>x | y</td><td>&lt;0.05</td>" in page and "one &lt;line&gt;" in page
+    assert "alert" not in page and "1 interactive view in" in page
+    assert (
+        "<td>skipped</td><td>it has no head for &#x27;mlm&#x27; &amp; more</td>" in page and "<td>failed</td>" in page
+    )
+    for outside in ("<script", "http:", "https:", 'src="/', "@import", "url("):
+        assert outside not in page
+    assert "@media print" in page and "size: A4" in page and "break-before: page" in page
+    assert report.write([chapter], file, results=tmp_path, profile="smoke").read_text("utf-8") == report.write(
+        [chapter], file, results=tmp_path, profile="smoke"
+    ).read_text("utf-8"), "the same run, the same bytes"
+
+
+def test_figures_shrink_until_the_page_fits(chapter, tmp_path):
+    def size(largest):
+        return len(
+            report.write(
+                [chapter], tmp_path / "r.html", results=tmp_path, profile="smoke", largest=largest
+            ).read_bytes()
+        )
+
+    whole = size(10**6)
+    fewer = size(whole - 1)
+    assert fewer < whole and "data:image/png" in (tmp_path / "r.html").read_text()
+    assert size(fewer // 2) <= whole and size(100) > 100
+    assert "left out for its size" in (tmp_path / "r.html").read_text()
+    small = report._smaller(picture(), 32, 0.5)
+    assert Image.open(io.BytesIO(base64.b64decode(small))).size == (40, 30)
+
+
+def test_provenance_comes_from_the_records():
+    found = report.provenance(places.book_data() / "results", "book", "minilm")
+    assert {"surface_patterns", "dependency_heads"} <= {name for name, _ in found}
+    page = report._provenance_html(found)
+    for part in (found[0][1]["model"]["sha256"], "transformers", "encyclopedia", found[0][1]["date"]):
+        assert part in page
+    assert "No chapter recorded" in report._provenance_html([])
+
+
+def test_a_report_of_the_book_itself_is_small_enough(tmp_path):
+    """From the outputs kept in git: every figure and table, in one file that can be sent by mail."""
+    done = [Run(c, notebooks.FOLDER / f"{c}.ipynb", True, 1.0) for c in notebooks.chapters()]
+    file = report.write(done, tmp_path / "report.html", results=places.book_data() / "results", profile="book")
+    assert 1_000_000 < file.stat().st_size <= report.LARGEST
+    page = file.read_text("utf-8")
+    wanted = drawn = 0
+    for run in done:
+        cells = nbformat.read(run.file, as_version=4).cells
+        wanted += sum("image/png" in o.get("data", {}) for c in cells if c.cell_type == "code" for o in c.outputs)
+        drawn += len(re.findall(rf"<b>Figure {int(run.chapter[:2])}\.\d+\.</b>", page))
+    assert drawn == wanted and page.count("<table>") > 10
+    text = re.sub(r"base64,[^\"]*", "", page)
+    assert not re.search(r"\{(numref|cite|doc)", text), "marks of the book's own Markdown"
+    assert "not solved yet" not in text and "<script" not in text
