@@ -80,7 +80,7 @@ def spread(command: Callable[..., None]) -> Callable[..., None]:
                 if value is not None:
                     os.environ[name] = value
 
-    return with_options  # fmt: skip
+    return with_options
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -176,8 +176,16 @@ def corpora(data: str | None, quick: bool) -> None:
 @click.option("--seed", type=click.IntRange(0), help="Of everything random (default: 0).")
 @click.option("--fresh", is_flag=True, help="Begin anew: forget an earlier run and replace an adapter that is there.")
 @click.option("--score", is_flag=True, help="Train nothing; only score the adapter that is there and write its card.")
-def train(task: str, model: str, data: str | None, to: Path | None, minutes: float | None, fresh: bool, score: bool,
-          **changes: object) -> None:  # fmt: skip
+def train(
+    task: str,
+    model: str,
+    data: str | None,
+    to: Path | None,
+    minutes: float | None,
+    fresh: bool,
+    score: bool,
+    **changes: object,
+) -> None:
     """Train an adapter (LoRA and a head) that lets an encoder do TASK.
 
     mlm: restore masked words (WikiText); qa: find answers in a text (SQuADShifts); paraphrase (MRPC); entailment: three
@@ -205,8 +213,13 @@ def train(task: str, model: str, data: str | None, to: Path | None, minutes: flo
 @main.command()
 @click.argument("chapter")
 @click.option("--model", help="Model to measure (default: that of the profile, minilm).")
-@click.option("--profile", type=click.Choice(["smoke", "book", "full"]), default="book", show_default=True,
-              help="smoke: seconds; book: what the pages show; full: real corpora.")  # fmt: skip
+@click.option(
+    "--profile",
+    type=click.Choice(["smoke", "book", "full"]),
+    default="book",
+    show_default=True,
+    help="smoke: seconds; book: what the pages show; full: real corpora.",
+)
 @click.option("-p", "given", nargs=2, multiple=True, metavar="NAME VALUE", help="Set any parameter of the chapter.")
 @click.option("--data", type=click.Path(exists=True, file_okay=False), help="Folder of real corpora (or BOOK_DATA).")
 @click.option("--to", type=click.Path(file_okay=False), help="Folder for the executed notebooks.")
@@ -216,8 +229,17 @@ def train(task: str, model: str, data: str | None, to: Path | None, minutes: flo
     "--at-a-time", type=click.IntRange(1), help="Chapters executed together (default: one for each core, at most 4)."
 )
 @spread
-def run(chapter: str, model: str | None, profile: str, given: tuple[tuple[str, str], ...], data: str | None,
-        to: str | None, record: bool, force: bool, at_a_time: int | None) -> None:  # fmt: skip
+def run(
+    chapter: str,
+    model: str | None,
+    profile: str,
+    given: tuple[tuple[str, str], ...],
+    data: str | None,
+    to: str | None,
+    record: bool,
+    force: bool,
+    at_a_time: int | None,
+) -> None:
     """Execute CHAPTER (a number, a name, or 'all') with a model and a profile of your choice.
 
     'all' runs the whole book and writes one HTML report of it, report.html, beside the executed notebooks. A chapter that
@@ -241,9 +263,15 @@ def run(chapter: str, model: str | None, profile: str, given: tuple[tuple[str, s
         if chapter == "all" and model:
             encoders.load(values["model"])  # a model that cannot be loaded is one message, not one for each chapter
         done = notebooks.run(
-            names, folder, profile=profile, results=results, given=values, at_a_time=at_a_time, force=force,
+            names,
+            folder,
+            profile=profile,
+            results=results,
+            given=values,
+            at_a_time=at_a_time,
+            force=force,
             keep_going=chapter == "all",
-        )  # fmt: skip
+        )
     for one in done:
         state = one.problem or f"{'executed' if one.executed else 'up to date'}, {one.seconds:.0f} s"
         click.echo(
@@ -286,7 +314,7 @@ def run(chapter: str, model: str | None, profile: str, given: tuple[tuple[str, s
     help="Keep the numbers in data/results, or (default) in _build/runs/results.",
 )
 @spread
-def full(models: str, wanted: str, profile: str, data: str | None, to: str | None, record: bool) -> None:  # fmt: skip
+def full(models: str, wanted: str, profile: str, data: str | None, to: str | None, record: bool) -> None:
     """Run every chapter on real corpora for the models named, one after another, with an estimate of the time left.
 
     The same command goes on where an interrupted run stopped, even a killed one: finished chapters are kept while nothing

@@ -70,8 +70,15 @@ def minilm() -> encoders.Encoder:
 
 # The smallest configurations of each family: 3 layers, 4 heads, 32 numbers a token. Vocabulary as minilm's,
 # so that its tokenizer serves them all.
-SMALL = {"vocab_size": 30522, "hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4,
-         "intermediate_size": 48, "max_position_embeddings": 64, "pad_token_id": 0}  # fmt: skip
+SMALL = {
+    "vocab_size": 30522,
+    "hidden_size": 32,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 4,
+    "intermediate_size": 48,
+    "max_position_embeddings": 64,
+    "pad_token_id": 0,
+}
 FAMILIES = {
     "bert": {},
     "roberta": {"max_position_embeddings": 65},

@@ -12,31 +12,42 @@ from docutils import nodes
 from docutils.parsers.rst import Directive, directives
 from matplotlib.figure import Figure
 
-from helpers import corpora, figures
+from helpers import corpora
 from helpers.corpora import sources, treebanks
+from helpers.figures import look, series, words
 from helpers.record import scoreboard
 
 
 def tree() -> Figure:
     """The first development sentence of 8 to 12 words with a subject, an object and a preposition."""
-    return figures.dependency_tree(_sentence())
+    return words.dependency_tree(_sentence())
 
 
 def stanford_tree() -> Figure:
     """The same sentence with Stanford-style relations; what changed is in the second colour."""
     before, after = _sentence(), treebanks.stanford(_sentence())
     changed = [
-        w for w, pair in enumerate(zip(zip(before.governors, before.relations, strict=True),
-                                       zip(after.governors, after.relations, strict=True), strict=True))
+        w
+        for w, pair in enumerate(
+            zip(
+                zip(before.governors, before.relations, strict=True),
+                zip(after.governors, after.relations, strict=True),
+                strict=True,
+            )
+        )
         if pair[0] != pair[1]
-    ]  # fmt: skip
-    return figures.dependency_tree(after, highlight=changed)
+    ]
+    return words.dependency_tree(after, highlight=changed)
 
 
 def _sentence() -> treebanks.Sentence:
     wanted = {"nsubj", "obj", "case", "obl"}
-    return next(s for d in corpora.documents("encyclopedia", "dev") for s in d.sentences
-                if 8 <= len(s.words) <= 13 and wanted <= set(s.relations))  # fmt: skip
+    return next(
+        s
+        for d in corpora.documents("encyclopedia", "dev")
+        for s in d.sentences
+        if 8 <= len(s.words) <= 13 and wanted <= set(s.relations)
+    )
 
 
 def chains() -> str:
@@ -44,7 +55,7 @@ def chains() -> str:
     for document in corpora.documents("encyclopedia", "dev"):
         kinds = [{m.kind for m in chain} for chain in document.chains.values()]
         if len(kinds) >= 4 and {"pronoun", "proper", "nominal"} in kinds:
-            return figures.coreference(document).data
+            return words.coreference(document).data
     raise LookupError("no document with four chains, one of all three kinds of mention")
 
 
@@ -56,7 +67,7 @@ def questions() -> str:
     for asked in by_context.values():
         spans = sorted((q.answers[0].start, q.answers[0].start + len(q.answers[0].text)) for q in asked)
         if len(asked) >= 5 and all(a[1] < b[0] for a, b in pairwise(spans)):
-            return figures.answers(asked).data
+            return words.answers(asked).data
     raise LookupError("no paragraph with five answers that do not overlap")
 
 
@@ -113,7 +124,7 @@ def verdicts() -> Figure:
     named = {
         f"{chapter[:2]} {scoreboard.titled(chapter)}": found for chapter, found in scoreboard.tally().items() if found
     }
-    return figures.verdict_bars(named, order=scoreboard.VERDICTS)
+    return series.verdict_bars(named, order=scoreboard.VERDICTS)
 
 
 def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
@@ -148,7 +159,7 @@ class Drawing(Directive):
         if name not in DRAWINGS:
             raise self.error(f"There is no drawing {name!r}; there are {', '.join(DRAWINGS)}.")
         with mpl.rc_context():
-            figures.use()
+            look.use_style()
             drawn = DRAWINGS[name]()
             if isinstance(drawn, Figure):
                 drawn = f'<img src="{_as_svg(drawn)}" alt="{html.escape(self.options.get("alt", ""))}">'

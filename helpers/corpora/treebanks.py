@@ -177,8 +177,12 @@ def _sentence_block(path: Path, number: int, block: list[str]):
     for n, line in numbered:
         columns = line.split("\t")
         if len(columns) != COLUMNS or not all(c.strip() for c in columns) or "  " in line:
-            raise CorpusError(path, n, f"{len(columns)} tab-separated columns, or an empty one, or two blanks in a row.",
-                              "ten columns with single tabs between, and '_' for nothing.")  # fmt: skip
+            raise CorpusError(
+                path,
+                n,
+                f"{len(columns)} tab-separated columns, or an empty one, or two blanks in a row.",
+                "ten columns with single tabs between, and '_' for nothing.",
+            )
         if not _ID.fullmatch(columns[0]):
             raise CorpusError(
                 path, n, f"The word's id is {columns[0]!r}.", "1, 2, 3; 4-5 for a multiword token; 5.1."
@@ -211,8 +215,17 @@ def _sentence(path: Path, identity: str, tokens: Sequence) -> tuple[Sentence, li
             spaces[first - 1 : last] = [False] * (last - first) + ["SpaceAfter=No" not in token["misc"].split("|")]
     governors, relations = _tree(path, words)
     column = lambda key: tuple(t[key] for _, t in words)  # noqa: E731
-    sentence = Sentence(identity, column("form"), column("lemma"), column("upos"), column("xpos"), column("feats"),
-                        governors, relations, tuple(spaces))  # fmt: skip
+    sentence = Sentence(
+        identity,
+        column("form"),
+        column("lemma"),
+        column("upos"),
+        column("xpos"),
+        column("feats"),
+        governors,
+        relations,
+        tuple(spaces),
+    )
     entity = (next((m[7:] for m in t["misc"].split("|") if m.startswith("Entity=")), "") for _, t in words)
     return sentence, [(n, mark) for (n, _), mark in zip(words, entity, strict=True)]
 
@@ -253,8 +266,12 @@ def _depth(governors: Sequence[int], word: int) -> int | None:
 _BRACKET = re.compile(r"\((?P<one>[^()|]+)\)|\((?P<open>[^()|]+)|(?P<close>[^()|]+)\)|\|")
 
 
-def _mentions(path: Path, sentences: Sequence[Sentence], marks: Sequence[Sequence[tuple[int, str]]],
-              layout: Sequence[str] = ("eid",)) -> tuple[Mention, ...]:  # fmt: skip
+def _mentions(
+    path: Path,
+    sentences: Sequence[Sentence],
+    marks: Sequence[Sequence[tuple[int, str]]],
+    layout: Sequence[str] = ("eid",),
+) -> tuple[Mention, ...]:
     """Mentions from brackets such as ``(3``, ``3)``, ``(3)``, written side by side or with ``|`` between."""
     found = []
     for number, (sentence, row) in enumerate(zip(sentences, marks, strict=True)):
@@ -274,8 +291,12 @@ def _mentions(path: Path, sentences: Sequence[Sentence], marks: Sequence[Sequenc
                     opened.setdefault(fields[0], []).append((word, fields, line))
                 if bracket["one"] or bracket["close"]:
                     if not opened.get(fields[0]):
-                        raise CorpusError(path, line, f"Mention {fields[0]!r} is closed but was not opened in this sentence.",
-                                          "balanced brackets.")  # fmt: skip
+                        raise CorpusError(
+                            path,
+                            line,
+                            f"Mention {fields[0]!r} is closed but was not opened in this sentence.",
+                            "balanced brackets.",
+                        )
                     start, given, _ = opened[fields[0]].pop()
                     kind = (
                         given[layout.index("etype")]
@@ -287,8 +308,12 @@ def _mentions(path: Path, sentences: Sequence[Sentence], marks: Sequence[Sequenc
                 raise CorpusError(path, line, f"{mark[end:]!r} is no bracket.", "(3 or 3) or (3), side by side.")
         for chain, left in opened.items():
             if left:
-                raise CorpusError(path, left[-1][2], f"Mention {chain!r} is opened but not closed in its sentence.",
-                                  "balanced brackets.")  # fmt: skip
+                raise CorpusError(
+                    path,
+                    left[-1][2],
+                    f"Mention {chain!r} is opened but not closed in its sentence.",
+                    "balanced brackets.",
+                )
     return tuple(sorted(found, key=lambda m: (m.sentence, m.start, -m.end)))
 
 
@@ -398,8 +423,12 @@ def read_conll(path: Path | str, trees: Mapping[str, Document] | None = None) ->
         else:
             rows.append((number, line))
     if name is not None or not documents:
-        raise CorpusError(path, first or None, "The document has no end." if name else "There is no document.",
-                          "'#end document' as last line.")  # fmt: skip
+        raise CorpusError(
+            path,
+            first or None,
+            "The document has no end." if name else "There is no document.",
+            "'#end document' as last line.",
+        )
     if twice := [d for d, n in Counter(d.id for d in documents).items() if n > 1]:
         raise CorpusError(path, None, f"The document id {twice[0]!r} occurs twice.", "one of its own for each.")
     return tuple(documents)
@@ -466,9 +495,14 @@ def _ontogum(
 # ---------------------------------------------------------------------------------------- Stanford relations
 
 RENAMED = {
-    "obj": "dobj", "aux:pass": "auxpass", "nsubj:pass": "nsubjpass", "csubj:pass": "csubjpass", "nmod:poss": "poss",
-    "compound": "nn", "compound:prt": "prt",
-}  # fmt: skip
+    "obj": "dobj",
+    "aux:pass": "auxpass",
+    "nsubj:pass": "nsubjpass",
+    "csubj:pass": "csubjpass",
+    "nmod:poss": "poss",
+    "compound": "nn",
+    "compound:prt": "prt",
+}
 """UD relations that have another name in Stanford dependencies; those not here keep theirs."""
 
 
@@ -484,8 +518,11 @@ def stanford(sentence: Sentence) -> Sentence:
     governors, relations = list(sentence.governors), [RENAMED.get(r, r) for r in sentence.relations]
     first: dict[int, int] = {}
     for noun in range(len(governors)):
-        cases = [w for w, (g, r) in enumerate(zip(sentence.governors, sentence.relations, strict=True))
-                 if g == noun and r == "case"]  # fmt: skip
+        cases = [
+            w
+            for w, (g, r) in enumerate(zip(sentence.governors, sentence.relations, strict=True))
+            if g == noun and r == "case"
+        ]
         for word in [w for w in cases if sentence.upos[w] == "PART"]:
             relations[word] = "possessive"
         prepositions = [w for w in cases if sentence.upos[w] != "PART"]
@@ -511,17 +548,32 @@ def possessive(sentence: Sentence, word: int) -> int | None:
     Clark et al. (2019, section 4.2) count a head as right on ``poss`` also when this mark, and not the possessor
     itself, picks the right governor.
     """
-    return next((w for w, (g, r) in enumerate(zip(sentence.governors, sentence.relations, strict=True))
-                 if g == word and r in ("case", "possessive") and sentence.upos[w] == "PART"), None)  # fmt: skip
+    return next(
+        (
+            w
+            for w, (g, r) in enumerate(zip(sentence.governors, sentence.relations, strict=True))
+            if g == word and r in ("case", "possessive") and sentence.upos[w] == "PART"
+        ),
+        None,
+    )
 
 
 # ---------------------------------------------------------------------------------------- validation
 
 TAGS = {
-    "det": {"DET"}, "case": {"ADP", "PART", "SCONJ", "VERB", "ADV", "ADJ"}, "aux": {"AUX"}, "aux:pass": {"AUX"}, "cop": {"AUX"},
-    "punct": {"PUNCT"}, "nummod": {"NUM"}, "expl": {"PRON"}, "compound:prt": {"ADP", "ADV"}, "cc": {"CCONJ", "ADV", "ADP", "SCONJ", "ADJ"},
-    "mark": {"SCONJ", "PART", "ADP", "ADV", "VERB"}, "nmod:poss": {"PRON", "NOUN", "PROPN", "NUM", "ADJ"},
-}  # fmt: skip
+    "det": {"DET"},
+    "case": {"ADP", "PART", "SCONJ", "VERB", "ADV", "ADJ"},
+    "aux": {"AUX"},
+    "aux:pass": {"AUX"},
+    "cop": {"AUX"},
+    "punct": {"PUNCT"},
+    "nummod": {"NUM"},
+    "expl": {"PRON"},
+    "compound:prt": {"ADP", "ADV"},
+    "cc": {"CCONJ", "ADV", "ADP", "SCONJ", "ADJ"},
+    "mark": {"SCONJ", "PART", "ADP", "ADV", "VERB"},
+    "nmod:poss": {"PRON", "NOUN", "PROPN", "NUM", "ADJ"},
+}
 """Parts of speech that a relation's dependent may have, where Universal Dependencies restrict them."""
 NO_DEPENDENTS = {"punct", "case", "cc", "aux", "aux:pass", "cop", "mark", "expl"}
 MODIFIERS_OF_THOSE = {"fixed", "conj", "cc", "advmod", "punct", "obl", "obl:unmarked", "goeswith", "orphan"}
@@ -562,16 +614,22 @@ def _findings(s: Sentence) -> list[tuple[int, str]]:
             f"{relation} is not the relation of {tag}": tag not in TAGS.get(relation, {tag}),
             "root and only the root has no governor": (relation == "root") != (governor < 0),
             "punctuation has the relation punct": tag == "PUNCT" and relation not in ("punct", "root"),
-            f"{relation} depends on {above}": governor >= 0 and above in NO_DEPENDENTS and relation not in MODIFIERS_OF_THOSE,
+            f"{relation} depends on {above}": governor >= 0
+            and above in NO_DEPENDENTS
+            and relation not in MODIFIERS_OF_THOSE,
             "punctuation governs it": governor >= 0 and s.upos[governor] == "PUNCT",
             f"{relation} of a noun": governor >= 0 and relation in ("obj", "iobj") and noun and not predicate,
-            "nmod of a verb": governor >= 0 and relation == "nmod" and s.upos[governor] == "VERB" and s.xpos[governor] != "VBG",
+            "nmod of a verb": governor >= 0
+            and relation == "nmod"
+            and s.upos[governor] == "VERB"
+            and s.xpos[governor] != "VBG",
             f"{relation} points backwards": relation in ("fixed", "flat", "conj", "appos") and governor > w,
-            "nsubj:pass without aux:pass": relation == "nsubj:pass" and "aux:pass" not in below.get(governor, ())
+            "nsubj:pass without aux:pass": relation == "nsubj:pass"
+            and "aux:pass" not in below.get(governor, ())
             and s.xpos[governor] != "VBN",
             "nsubj of a passive": relation == "nsubj" and "aux:pass" in below.get(governor, ()),
             "two subjects": sum(r in ("nsubj", "nsubj:pass", "csubj", "csubj:pass") for r in own) > 1,
             "two objects": own.count("obj") > 1,
-        }  # fmt: skip
+        }
         found += [(w, what) for what, broken in rules.items() if broken]
     return found

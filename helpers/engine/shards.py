@@ -157,8 +157,17 @@ class _Job:
         self.parts = enumerate(self.parts)
         self.state = state_of(self.encoder)
         self.lock = threading.Lock()  # joblib reads parts in a thread of its own
-        self.common = joblib.hash((code_digest(), self.function.__module__, self.function.__qualname__, self.state,
-                                   torch.__version__, self.given), hash_name="sha1")  # fmt: skip
+        self.common = joblib.hash(
+            (
+                code_digest(),
+                self.function.__module__,
+                self.function.__qualname__,
+                self.state,
+                torch.__version__,
+                self.given,
+            ),
+            hash_name="sha1",
+        )
 
     def results(self) -> Iterator[Any]:
         turn = 0
@@ -231,9 +240,14 @@ class _Job:
 
     def in_processes(self, task: "_Task") -> Iterator[tuple[int, Any]]:
         pool = joblib.Parallel(
-            self.plan.workers, backend="loky", inner_max_num_threads=self.plan.threads, max_nbytes=None,
-            return_as="generator_unordered", batch_size=1, pre_dispatch="2*n_jobs",
-        )  # fmt: skip
+            self.plan.workers,
+            backend="loky",
+            inner_max_num_threads=self.plan.threads,
+            max_nbytes=None,
+            return_as="generator_unordered",
+            batch_size=1,
+            pre_dispatch="2*n_jobs",
+        )
         yield from pool(joblib.delayed(task)(number, part) for number, part in self.waiting())
 
     def on_cluster(self, task: "_Task") -> Iterator[tuple[int, Any]]:

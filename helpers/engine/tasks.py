@@ -144,7 +144,7 @@ def examples(
 
     Raises:
         helpers.corpora.readers.CorpusError: when the corpus is not here or is malformed.
-    """  # fmt: skip
+    """
     if task not in LABELS:
         raise AdapterError(f"There is no task {task!r}. The tasks are {', '.join(LABELS)}.")
     found = {"mlm": _segments, "qa": _questions, "keywords": _keyed}.get(task, _pairs)(task, corpus, split)
@@ -184,14 +184,23 @@ def _pairs(task: str, corpus: str, split: str | None) -> list[Example]:
     if task == "rte":
         labels = ["not_entailment" if label in ("neutral", "contradiction") else label for label in labels]
     if wrong := set(labels) - set(LABELS[task]):
-        raise corpora.CorpusError(corpus, None, f"The labels are {', '.join(sorted(map(str, wrong)))}.",
-                                  f"for the task {task!r}, {', '.join(LABELS[task])}.")  # fmt: skip
+        raise corpora.CorpusError(
+            corpus,
+            None,
+            f"The labels are {', '.join(sorted(map(str, wrong)))}.",
+            f"for the task {task!r}, {', '.join(LABELS[task])}.",
+        )
     articles: dict[str, int] = {}
     return [
-        Example(task, p.id, articles.setdefault(p.id.rsplit("-", 1)[0] if corpus == "encyclopedia" else str(n), len(articles)),
-                (p.first, p.second), str(label))
+        Example(
+            task,
+            p.id,
+            articles.setdefault(p.id.rsplit("-", 1)[0] if corpus == "encyclopedia" else str(n), len(articles)),
+            (p.first, p.second),
+            str(label),
+        )
         for n, (p, label) in enumerate(zip(found, labels, strict=True))
-    ]  # fmt: skip
+    ]
 
 
 # ---------------------------------------------------------------------------------------- inputs
@@ -423,8 +432,10 @@ def asked_questions(encoder: Encoder, rows: Sequence[Window]) -> Asked:
         here, _ = tokens_of(encoder, row.texts[1])
         at = (batch.text[n] == 1).nonzero().flatten().tolist()
         if len(at) != len(here):
-            raise AdapterError(f"The tokenizer of {encoder.name!r} cuts a context in another way beside a question "
-                               "than alone, so answers cannot be read from its tokens.")  # fmt: skip
+            raise AdapterError(
+                f"The tokenizer of {encoder.name!r} cuts a context in another way beside a question "
+                "than alone, so answers cannot be read from its tokens."
+            )
         spans.append(here + row.start)
         if row.answer is not None:
             first = int(np.searchsorted(here[:, 1], row.answer[0], side="right"))
@@ -444,8 +455,10 @@ def check(encoder: Encoder, task: str) -> None:
         AdapterError: when the head is for another task, or there is none.
     """
     if encoder.head is None or (encoder.task != task and (encoder.task, task) != ("entailment", "rte")):
-        raise AdapterError(f"{encoder.name!r} was loaded with task={encoder.task!r}, the examples are of {task!r}. "
-                           f"Load it with task={task!r}.")  # fmt: skip
+        raise AdapterError(
+            f"{encoder.name!r} was loaded with task={encoder.task!r}, the examples are of {task!r}. "
+            f"Load it with task={task!r}."
+        )
 
 
 def answers(encoder: Encoder, hidden: Tensor, asked: Asked) -> Float[Tensor, "batch *token answer"]:

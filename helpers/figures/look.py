@@ -3,6 +3,7 @@
 from importlib.resources import files
 
 import matplotlib.pyplot as plt
+import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
@@ -59,12 +60,22 @@ LABELS = {
 }
 # tab10 repeats for heads 11 and 12; these twelve do not
 HEAD_COLOURS = (
-    "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9",
-    "#8C564B", "#6A3D9A", "#7F7F7F", "#B2182B", "#1B7837", "#8C6D31",
-)  # fmt: skip
+    "#0072B2",
+    "#D55E00",
+    "#009E73",
+    "#CC79A7",
+    "#E69F00",
+    "#56B4E9",
+    "#8C564B",
+    "#6A3D9A",
+    "#7F7F7F",
+    "#B2182B",
+    "#1B7837",
+    "#8C6D31",
+)
 
 
-def use() -> None:
+def use_style() -> None:
     """Switch to the book's style; every chapter calls it once."""
     plt.style.use(str(files("helpers.figures") / "book.mplstyle"))
     try:
@@ -83,3 +94,14 @@ def panels(columns: int, *, rows: int = 1, width: float = 3.8, height: float = 3
     """An empty figure of panels side by side, as an array of axes."""
     figure, axes = plt.subplots(rows, columns, figsize=(width * columns, height * rows), squeeze=False)
     return figure, axes if rows > 1 else axes[0]
+
+
+def layer_colours(layers: int) -> list:
+    """A colour for each layer, from dark (next to the embeddings) to light."""
+    return [plt.get_cmap("viridis")(x) for x in np.linspace(0.0, 0.95, layers)]
+
+
+TYPE_NAMES = ("dense", "diagonal", "dense_vertical", "vertical")
+
+
+TYPE_MARKERS = dict(zip(TYPE_NAMES, "osD^", strict=True))

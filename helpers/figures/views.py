@@ -17,12 +17,7 @@ from helpers.figures.look import HEAD_COLOURS
 
 
 def attention_view(
-    maps: ArrayLike,
-    tokens: Sequence[str],
-    *,
-    layer: int = 0,
-    heads: Sequence[int] | None = None,
-    label: str = "",
+    maps: ArrayLike, tokens: Sequence[str], *, layer: int = 0, heads: Sequence[int] | None = None, label: str = ""
 ) -> HTML:
     """The book's own interactive view: choose layers and heads, point at a token.
 
@@ -42,11 +37,15 @@ def attention_view(
         )
     weights = np.round(255 * maps.clip(0, 1)).astype(np.uint8)
     data = {
-        "tokens": list(tokens), "layers": layers, "heads": count, "layer": layer,
-        "on": list(range(count)) if heads is None else list(heads), "colours": list(HEAD_COLOURS),
+        "tokens": list(tokens),
+        "layers": layers,
+        "heads": count,
+        "layer": layer,
+        "on": list(range(count)) if heads is None else list(heads),
+        "colours": list(HEAD_COLOURS),
         "label": label or f"Attention of {count} heads in {layers} layers over {length} tokens",
         "weights": base64.b64encode(weights.tobytes()).decode(),
-    }  # fmt: skip
+    }
     script = (files("helpers.figures") / "attention_view.js").read_text("utf-8")
     body = json.dumps(data).replace("</", "<\\/")
     return HTML(
@@ -72,9 +71,12 @@ def bertviz(
     maps = np.asarray(maps)
     thousandths = np.round(1000 * maps).astype("<u2")
     data = {
-        "view": view, "tokens": list(tokens), "second": second, "shape": list(maps.shape),
+        "view": view,
+        "tokens": list(tokens),
+        "second": second,
+        "shape": list(maps.shape),
         "thousandths": base64.b64encode(thousandths.tobytes()).decode(),
-    }  # fmt: skip
+    }
     sources = vendored()
     libraries = "".join(f"<script>{sources[name].read_text('utf-8')}</script>" for name in FRAME_LIBRARIES)
     return HTML(

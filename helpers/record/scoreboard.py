@@ -442,10 +442,17 @@ def _finding(chapter: str, entry: Mapping[str, Any]) -> Finding:
         than = results.paper(*than.split())["value"]
     ours = entry.get("ours")
     return Finding(
-        chapter, key, name, entry["finding"], _in_words(claim, entry.get("paper", {}), f"{chapter}, {name}"), entry["rule"],
-        than if isinstance(than, Mapping) else float(than), ours,
-        ours | entry["random"] if "random" in entry else None, entry.get("unit", claim.get("unit", "")),
-    )  # fmt: skip
+        chapter,
+        key,
+        name,
+        entry["finding"],
+        _in_words(claim, entry.get("paper", {}), f"{chapter}, {name}"),
+        entry["rule"],
+        than if isinstance(than, Mapping) else float(than),
+        ours,
+        ours | entry["random"] if "random" in entry else None,
+        entry.get("unit", claim.get("unit", "")),
+    )
 
 
 def _theirs(claim: Mapping[str, Any], spec: Mapping[str, Any], place: str) -> list[Any]:
@@ -694,10 +701,14 @@ def table(found: Sequence[Line]) -> Table:
     """Lines as a table: finding, verdict, the paper's number, ours of every run."""
     runs = columns(found)
     rows = [
-        [line.finding.text, line.verdict + f"{FIRM}{ALSO_RANDOM}" * line.also_random, line.finding.theirs,
-         *(line.cells[run].text if run in line.cells else "" for run in runs)]
+        [
+            line.finding.text,
+            line.verdict + f"{FIRM}{ALSO_RANDOM}" * line.also_random,
+            line.finding.theirs,
+            *(line.cells[run].text if run in line.cells else "" for run in runs),
+        ]
         for line in found
-    ]  # fmt: skip
+    ]
     return Table(["finding", "verdict", "paper", *(run.label for run in runs)], rows)
 
 

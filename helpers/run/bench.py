@@ -280,10 +280,14 @@ def card(kept: Mapping[str, Any]) -> str:
         f"Measured with `python -m helpers bench passes` on {kept['machine']}, in segments of {kept['segment']} tokens, one thread; "
         f"median of {min(rounds)} rounds. A pass includes reading the text into tokens and the forward pass.",
         "",
-        "| pass | " + " | ".join(f"{n}, {models[n]['layers']} × {models[n]['heads']} heads: tokens a second | "
-                                 f"{n}: 10⁹ tokens take" for n in names) + " |",
+        "| pass | "
+        + " | ".join(
+            f"{n}, {models[n]['layers']} × {models[n]['heads']} heads: tokens a second | {n}: 10⁹ tokens take"
+            for n in names
+        )
+        + " |",
         "| --- | " + " | ".join(["---: | ---:"] * len(names)) + " |",
-    ]  # fmt: skip
+    ]
     for what, named in PASSES.items():
         cells = []
         for name in names:

@@ -28,7 +28,7 @@ import yaml
 from tqdm import tqdm
 
 from helpers import places
-from helpers.figures import without_frames
+from helpers.figures.views import without_frames
 
 FOLDER = places.ROOT / "notebooks"
 LOCK = places.ROOT / "requirements.lock"
@@ -274,12 +274,7 @@ def _papermill(chapter: str, target: Path, changed: Mapping[str, Any]) -> nbform
 @contextmanager
 def _environment(**variables: str):
     """Environment of a kernel: this interpreter's kernels first, inline figures, the given variables."""
-    wanted = {
-        "JUPYTER_PREFER_ENV_PATH": "1",
-        "TQDM_DISABLE": "1",
-        "PYDEVD_DISABLE_FILE_VALIDATION": "1",
-        **variables,
-    }
+    wanted = {"JUPYTER_PREFER_ENV_PATH": "1", "TQDM_DISABLE": "1", "PYDEVD_DISABLE_FILE_VALIDATION": "1", **variables}
     before = {name: os.environ.get(name) for name in (*wanted, "MPLBACKEND")}
     os.environ.update(wanted)
     os.environ.pop("MPLBACKEND", None)  # 'agg' would silently drop every inline figure
@@ -477,13 +472,29 @@ def build(folder: Path, output: Path) -> Path:
     import subprocess
     import sys
 
-    command = [sys.executable, "-c", "from jupyter_book.cli.main import main; main()", "build", str(folder), "--path-output", str(output),
-               "--toc", str(folder / "book" / "_toc.yml"), "--config", str(folder / "_config.yml"),
-               "-W", "--keep-going", "--quiet"]  # fmt: skip
+    command = [
+        sys.executable,
+        "-c",
+        "from jupyter_book.cli.main import main; main()",
+        "build",
+        str(folder),
+        "--path-output",
+        str(output),
+        "--toc",
+        str(folder / "book" / "_toc.yml"),
+        "--config",
+        str(folder / "_config.yml"),
+        "-W",
+        "--keep-going",
+        "--quiet",
+    ]
     done = subprocess.run(
-        command, capture_output=True, text=True, check=False,
+        command,
+        capture_output=True,
+        text=True,
+        check=False,
         env={**os.environ, "BOOK_STAGE": str(folder), "BOOK_RESULTS": str(folder / "data" / "results")},
-    )  # fmt: skip
+    )
     pages = output / "_build" / "html"
     if done.returncode:
         raise NotebookError(f"jupyter-book failed:\n{done.stdout[-4000:]}\n{done.stderr[-6000:]}")

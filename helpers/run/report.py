@@ -120,8 +120,15 @@ def _blocks(cell: nbformat.NotebookNode) -> Iterator[tuple[str, Any]]:
             yield "log", "\n".join(lines[:MOST_LINES] + ([f"… {rest} more lines"] if rest > 0 else []))
         elif "image/png" in data:
             width = output.get("metadata", {}).get("image/png", {}).get("width")
-            yield "figure", {"png": data["image/png"].strip(), "caption": shown.get("caption", ""),
-                             "name": shown.get("name", ""), "width": width}  # fmt: skip
+            yield (
+                "figure",
+                {
+                    "png": data["image/png"].strip(),
+                    "caption": shown.get("caption", ""),
+                    "name": shown.get("name", ""),
+                    "width": width,
+                },
+            )
         elif "text/html" in data:
             yield "view", None
         elif str(data.get("text/markdown", "")).startswith("|"):
@@ -144,8 +151,15 @@ def _provenance_html(origins: Sequence[tuple[str, dict[str, Any]]]) -> str:
     rows = []
     for chapter, p in origins:
         corpus, head = p["corpus"] or {}, p.get("head") or {}
-        rows.append([chapter, f"{corpus.get('name', '–')} {corpus.get('sha256', '')[:10]}", str(head.get("task", "–")), p["date"],
-                     ", ".join(f"{k} = {v}" for k, v in p["parameters"].items())])  # fmt: skip
+        rows.append(
+            [
+                chapter,
+                f"{corpus.get('name', '–')} {corpus.get('sha256', '')[:10]}",
+                str(head.get("task", "–")),
+                p["date"],
+                ", ".join(f"{k} = {v}" for k, v in p["parameters"].items()),
+            ]
+        )
     first = origins[0][1]
     model, versions = first["model"], first["versions"]
     facts = [
@@ -187,11 +201,14 @@ def _page(
         "<h2>Where the numbers come from</h2>",
         _provenance_html(origins),
         '<h2>Contents</h2><ol class="contents">',
-        *(f'<li value="{c.number}"><a href="#chapter-{c.number}">{_inline(c.title, numbers)}</a></li>' for c in chapters),
+        *(
+            f'<li value="{c.number}"><a href="#chapter-{c.number}">{_inline(c.title, numbers)}</a></li>'
+            for c in chapters
+        ),
         "</ol>",
         *(_chapter_html(chapter, numbers, how) for chapter in chapters),
         f"<footer>Made by the book's helpers, version {escape(helpers.__version__)}.</footer>",
-    ]  # fmt: skip
+    ]
     body = "\n".join(part for part in parts if part)
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'

@@ -94,26 +94,52 @@ class Recipe:
 
 RECIPES = {
     "paraphrase": Recipe(
-        (("mrpc", "train"),), 368, Settings(500, 32, 128, 50),
-        (Evaluation("mrpc", "dev", floors={"accuracy": 0.76}), Evaluation("mrpc", "test"), Evaluation("encyclopedia"))),
+        (("mrpc", "train"),),
+        368,
+        Settings(500, 32, 128, 50),
+        (
+            Evaluation("mrpc", "dev", floors={"accuracy": 0.76}),
+            Evaluation("mrpc", "test"),
+            Evaluation("encyclopedia"),
+        ),
+    ),
     "entailment": Recipe(
-        (("mnli", "train"), ("snli", "dev")), 600, Settings(1800, 32, 96, 150, warmup=100),
-        (Evaluation("mnli", "dev", floors={"accuracy": 0.62}), Evaluation("snli", "test", limit=2000), Evaluation("encyclopedia"),
-         Evaluation("rte", "dev", "rte", floors={"accuracy": 0.58}), Evaluation("encyclopedia", None, "rte"))),
+        (("mnli", "train"), ("snli", "dev")),
+        600,
+        Settings(1800, 32, 96, 150, warmup=100),
+        (
+            Evaluation("mnli", "dev", floors={"accuracy": 0.62}),
+            Evaluation("snli", "test", limit=2000),
+            Evaluation("encyclopedia"),
+            Evaluation("rte", "dev", "rte", floors={"accuracy": 0.58}),
+            Evaluation("encyclopedia", None, "rte"),
+        ),
+    ),
     "rte": Recipe(
-        (("rte", "train"),), 200, Settings(400, 16, 160, 40),
-        (Evaluation("rte", "dev", floors={"accuracy": 0.58}), Evaluation("encyclopedia"))),
+        (("rte", "train"),),
+        200,
+        Settings(400, 16, 160, 40),
+        (Evaluation("rte", "dev", floors={"accuracy": 0.58}), Evaluation("encyclopedia")),
+    ),
     "qa": Recipe(
-        (("squadshifts-wiki", "train"), ("squadshifts-reddit", "train"), ("squadshifts-amazon", "train")), 300,
+        (("squadshifts-wiki", "train"), ("squadshifts-reddit", "train"), ("squadshifts-amazon", "train")),
+        300,
         Settings(3000, 16, 192, 250, rate=1.5e-3, warmup=100, dropout=False),
-        (Evaluation("xquad", "test", floors={"f1": 0.60, "em": 0.45}), Evaluation("encyclopedia"))),
+        (Evaluation("xquad", "test", floors={"f1": 0.60, "em": 0.45}), Evaluation("encyclopedia")),
+    ),
     "mlm": Recipe(
-        (("wikitext", "train"),), 150, Settings(2000, 16, 128, 200, rate=2e-3, warmup=100, dropout=False, hidden=0.25),
-        (Evaluation("wikitext", "test", limit=1000, floors={"accuracy": 0.45}), Evaluation("encyclopedia"))),
+        (("wikitext", "train"),),
+        150,
+        Settings(2000, 16, 128, 200, rate=2e-3, warmup=100, dropout=False, hidden=0.25),
+        (Evaluation("wikitext", "test", limit=1000, floors={"accuracy": 0.45}), Evaluation("encyclopedia")),
+    ),
     "keywords": Recipe(
-        (("inspec", "train"),), 150, Settings(500, 16, 256, 50),
-        (Evaluation("inspec", "test", floors={"f1": 0.36}), Evaluation("encyclopedia"))),
-}  # fmt: skip
+        (("inspec", "train"),),
+        150,
+        Settings(500, 16, 256, 50),
+        (Evaluation("inspec", "test", floors={"f1": 0.36}), Evaluation("encyclopedia")),
+    ),
+}
 
 
 def native_precision(device: torch.device) -> str:
@@ -264,8 +290,10 @@ class Student:
         try:
             from peft import LoraConfig, inject_adapter_in_model
         except ImportError:
-            raise AdapterError("Training needs peft, which is not installed: pip install -e . (or pip install peft). "
-                               "Loading a finished adapter does not.") from None  # fmt: skip
+            raise AdapterError(
+                "Training needs peft, which is not installed: pip install -e . (or pip install peft). "
+                "Loading a finished adapter does not."
+            ) from None
         model = encoder.model
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(settings.seed)
@@ -301,8 +329,11 @@ class Student:
 
 def linear_maps(model: nn.Module) -> list[str]:
     """Names of the linear maps of the layers: queries, keys, values, outputs and both feed-forward maps."""
-    return [n for n, m in model.named_modules()
-            if isinstance(m, nn.Linear) and "pooler" not in n and "embeddings" not in n]  # fmt: skip
+    return [
+        n
+        for n, m in model.named_modules()
+        if isinstance(m, nn.Linear) and "pooler" not in n and "embeddings" not in n
+    ]
 
 
 # ---------------------------------------------------------------------------------------- a run
@@ -362,8 +393,10 @@ class Run:
         with self._precision():
             loss = tasks.losses(self.student.encoder, self.course.asked(self.step)).float().mean()
         if not torch.isfinite(loss):
-            raise AdapterError(f"The loss is {loss.item()} at step {self.step + 1}. Train with a smaller --rate "
-                               f"(now {self.settings.rate:g}).")  # fmt: skip
+            raise AdapterError(
+                f"The loss is {loss.item()} at step {self.step + 1}. Train with a smaller --rate "
+                f"(now {self.settings.rate:g})."
+            )
         loss.backward()
         nn.utils.clip_grad_norm_(list(self.student.weights.values()), 1.0)
         self.optimizer.step()
@@ -397,9 +430,17 @@ class Run:
                 moments |= {f"{k}.{name}": state[k].detach().cpu().contiguous() for k in ("exp_avg", "exp_avg_sq")}
         if moments:
             save_file(moments, unfinished / "optimizer.safetensors")
-        state = {"task": self.task, "settings": asdict(self.settings), "step": self.step, "seconds": self.seconds,
-                 "best": self.best if self.best_step >= 0 else None, "best_step": self.best_step, "curve": self.curve,
-                 "recent": self.recent, "corners": self.corners}  # fmt: skip
+        state = {
+            "task": self.task,
+            "settings": asdict(self.settings),
+            "step": self.step,
+            "seconds": self.seconds,
+            "best": self.best if self.best_step >= 0 else None,
+            "best_step": self.best_step,
+            "curve": self.curve,
+            "recent": self.recent,
+            "corners": self.corners,
+        }
         (unfinished / "state.json").write_text(json.dumps(state), "utf-8")
         for file in unfinished.iterdir():
             with file.open("rb") as stream:
@@ -424,11 +465,16 @@ class Run:
             return False
         state = json.loads((found[-1] / "state.json").read_text("utf-8"))
         now = asdict(self.settings)
-        other = [f"{k} {state['settings'].get(k)!r}, now {v!r}" for k, v in now.items()
-                 if k != "steps" and state["settings"].get(k, v) != v]  # fmt: skip
+        other = [
+            f"{k} {state['settings'].get(k)!r}, now {v!r}"
+            for k, v in now.items()
+            if k != "steps" and state["settings"].get(k, v) != v
+        ]
         if other:
-            raise AdapterError(f"The run in {self.work} was begun with other settings ({'; '.join(other)}). Give the same "
-                               "ones to go on, or --fresh to begin anew.")  # fmt: skip
+            raise AdapterError(
+                f"The run in {self.work} was begun with other settings ({'; '.join(other)}). Give the same "
+                "ones to go on, or --fresh to begin anew."
+            )
         self.student.load(load_file(found[-1] / "weights.safetensors"))
         self.step, self.seconds, self.curve = state["step"], state["seconds"], state["curve"]
         self.best_step, self.recent = state["best_step"], state["recent"]
@@ -465,14 +511,28 @@ class Run:
         self.out.mkdir(parents=True, exist_ok=True)
         encoder = self.student.encoder
         card = {
-            "format": adapters.FORMAT, "task": self.task, "model": label_of(encoder), "model_sha256": encoder.sha256,
-            "labels": list(self.student.head.labels), "head": type(self.student.head).__name__,
-            "rank": self.settings.rank, "scale": self.student.scale, "settings": asdict(self.settings),
-            "data": {"train": [list(t) for t in RECIPES[self.task].train], "train_examples": len(self.course.examples),
-                     "dev_examples": len(self.dev)}, "corners": self.corners,
-            "step": self.step, "steps_an_epoch": self.course.steps_an_epoch, "minutes": round(self.seconds / 60, 1),
-            "curve": self.curve, "versions": {n: version(n) for n in ("torch", "transformers", "peft")}, "scores": [],
-        }  # fmt: skip
+            "format": adapters.FORMAT,
+            "task": self.task,
+            "model": label_of(encoder),
+            "model_sha256": encoder.sha256,
+            "labels": list(self.student.head.labels),
+            "head": type(self.student.head).__name__,
+            "rank": self.settings.rank,
+            "scale": self.student.scale,
+            "settings": asdict(self.settings),
+            "data": {
+                "train": [list(t) for t in RECIPES[self.task].train],
+                "train_examples": len(self.course.examples),
+                "dev_examples": len(self.dev),
+            },
+            "corners": self.corners,
+            "step": self.step,
+            "steps_an_epoch": self.course.steps_an_epoch,
+            "minutes": round(self.seconds / 60, 1),
+            "curve": self.curve,
+            "versions": {n: version(n) for n in ("torch", "transformers", "peft")},
+            "scores": [],
+        }
         half = {n: t.half() for n, t in self.student.tensors().items()}
         save_file(half, self.out / "unfinished.safetensors")
         (self.out / "unfinished.safetensors").chmod(0o644)
@@ -505,8 +565,12 @@ class Run:
                     loss=f"{loss:.3f}", dev=f"{self.best:.3f}" if self.best_step >= 0 else "none yet", refresh=False
                 )
                 if self.step % LOG_EVERY == 0:
-                    self.log(step=self.step, loss=round(loss, 4), rate=self.rate(self.step - 1),
-                             seconds=round(self.seconds, 1))  # fmt: skip
+                    self.log(
+                        step=self.step,
+                        loss=round(loss, 4),
+                        rate=self.rate(self.step - 1),
+                        seconds=round(self.seconds, 1),
+                    )
                 if self.step % self.settings.evaluate_every == 0 or self.step == self.settings.steps:
                     self._judge(loss)
                     self.seconds = before + time.monotonic() - started
@@ -600,8 +664,10 @@ def train(
         card = json.loads((out / "adapter.json").read_text("utf-8"))
         write_card(out, card | {"curve": run.curve})  # also what came after the best step
     else:
-        raise AdapterError(f"There was no time for a first score (every {settings.evaluate_every} steps), so there is no adapter "
-                           f"yet. The run is at step {run.step}; the same command goes on.")  # fmt: skip
+        raise AdapterError(
+            f"There was no time for a first score (every {settings.evaluate_every} steps), so there is no adapter "
+            f"yet. The run is at step {run.step}; the same command goes on."
+        )
     finish(out, model, device=device, progress=progress)
     return out, ended
 
@@ -659,8 +725,11 @@ def index(folder: Path) -> str:
         t for t in adapters.LABELS if t != "rte" and ("minilm", t) not in {(c["model"], c["task"]) for c in scored}
     ]
     if without:
-        lines += ["", f"None for `minilm` yet: {', '.join(without)}. Train it with `python -m helpers train TASK`, or load a "
-                  "checkpoint that has the head."]  # fmt: skip
+        lines += [
+            "",
+            f"None for `minilm` yet: {', '.join(without)}. Train it with `python -m helpers train TASK`, or load a "
+            "checkpoint that has the head.",
+        ]
     for card in scored:
         text = as_markdown(card).strip().split("\n")
         lines += ["", *(f"#{line}" if line.startswith("#") else line for line in text)]
@@ -677,8 +746,12 @@ def _quoted(rows: Sequence[Mapping[str, Any]], wanted: Callable[[Mapping[str, An
 
 
 def _scored(encoder: Encoder, task: str, wanted: Evaluation, progress: bool) -> dict[str, Any]:
-    row: dict[str, Any] = {"task": wanted.task or task, "corpus": wanted.corpus, "split": wanted.split,
-                           "floors": dict(wanted.floors)}  # fmt: skip
+    row: dict[str, Any] = {
+        "task": wanted.task or task,
+        "corpus": wanted.corpus,
+        "split": wanted.split,
+        "floors": dict(wanted.floors),
+    }
     try:
         given = tasks.examples(row["task"], wanted.corpus, wanted.split, limit=wanted.limit)
     except corpora.CorpusError:
@@ -712,8 +785,14 @@ def summary(folder: Path) -> list[str]:
     return found
 
 
-NAMES = {"mlm": "masked words", "qa": "extractive question answering", "paraphrase": "paraphrase or not",
-         "entailment": "entailment, neutral or contradiction", "rte": "entailment or not", "keywords": "keyphrases"}  # fmt: skip
+NAMES = {
+    "mlm": "masked words",
+    "qa": "extractive question answering",
+    "paraphrase": "paraphrase or not",
+    "entailment": "entailment, neutral or contradiction",
+    "rte": "entailment or not",
+    "keywords": "keyphrases",
+}
 BOOK_TIER = "encyclopedia"
 
 
@@ -724,14 +803,17 @@ def as_markdown(card: Mapping[str, Any]) -> str:
     trained = ", ".join(f"{name} ({split})" for name, split in data["train"])
     corners = card["corners"]
     hidden = f"{s['hidden']:.0%} of the tokens hidden; " if card["task"] == "mlm" else ""
-    falling = "falling to 0 at the last step" if len(corners) == 4 else "then through " + ", ".join(
-        f"{rate:.2g} at step {step:g}" for step, rate in corners[3:])  # fmt: skip
+    falling = (
+        "falling to 0 at the last step"
+        if len(corners) == 4
+        else "then through " + ", ".join(f"{rate:.2g} at step {step:g}" for step, rate in corners[3:])
+    )
     lines = [
         f"# {card['model']}-{card['task']}: {NAMES[card['task']]}",
         "",
         f"A task adapter for `{card['model']}`: low-rank changes of every linear map of its layers (LoRA, rank {card['rank']}, scale "
         f"{card['scale']:g}) and a head (`helpers.engine.adapters.{card['head']}`). It loads with "
-        f"`encoders.load(\"{card['model']}\", task=\"{card['task']}\")`, which adds the changes to the weights with sha256 "
+        f'`encoders.load("{card["model"]}", task="{card["task"]}")`, which adds the changes to the weights with sha256 '
         f"`{card['model_sha256'][:16]}…`. Made with `python -m helpers train {card['task']}`.",
         "",
         "## Training",
@@ -748,11 +830,20 @@ def as_markdown(card: Mapping[str, Any]) -> str:
         "",
         "## Scores",
         "",
-    ]  # fmt: skip
+    ]
     versions = ", ".join(f"{n} {v}" for n, v in card["versions"].items())
     notes = [f"\n{note}" for note in card.get("notes", [])]
-    return "\n".join([*lines, *_scores(card), *notes, "", f"Made with {versions}. The texts it was trained on are under their own licences "
-                      "(`python -m helpers corpora`); none of them is in this folder.", ""])  # fmt: skip
+    return "\n".join(
+        [
+            *lines,
+            *_scores(card),
+            *notes,
+            "",
+            f"Made with {versions}. The texts it was trained on are under their own licences "
+            "(`python -m helpers corpora`); none of them is in this folder.",
+            "",
+        ]
+    )
 
 
 def _scores(card: Mapping[str, Any]) -> list[str]:

@@ -1,6 +1,7 @@
 """Chapter 10: editors against slow loops, the paper's rows, scores, controls, and what the chapter says."""
 
 import dataclasses
+import re
 
 import joblib
 import numpy as np
@@ -9,6 +10,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from helpers.chapters.ablation_by_type import figures
 from helpers.chapters.ablation_by_type import measures as ablate
 from helpers.chapters.ablation_by_type.measures import ACTIONS, ROWS, TABLE2, TABLE3, TYPES, Ablation
 from helpers.chapters.distance_features import measures as distance_features
@@ -504,7 +506,6 @@ def test_claim_verdicts_change_with_the_types():
 
 def test_claim_prose_has_the_recorded_numbers():
     """Every change with an interval that the chapter's text quotes is in the record."""
-    import re
 
     import nbformat
 
@@ -541,11 +542,86 @@ def test_claims_about_the_full_run():
     assert ablate.percent(values["f1"]).startswith("66")
     rows, dealt = values["rows"], values["control"]["rows"]
     said = {
-        "-42 [-47, -37]": rows["4"]["f1_change"], "-21 [-28, -14]": dealt["4"]["f1_beyond"],
-        "-29 [-35, -24]": rows["15"]["f1_change"], "-9 [-13, -5]": rows["3"]["f1_change"],
-        "-7 [-13, -1]": dealt["3"]["f1_beyond"], "-57 [-63, -51]": values["tuned"]["rows"]["2"]["f1_change"],
+        "-42 [-47, -37]": rows["4"]["f1_change"],
+        "-21 [-28, -14]": dealt["4"]["f1_beyond"],
+        "-29 [-35, -24]": rows["15"]["f1_change"],
+        "-9 [-13, -5]": rows["3"]["f1_change"],
+        "-7 [-13, -1]": dealt["3"]["f1_beyond"],
+        "-57 [-63, -51]": values["tuned"]["rows"]["2"]["f1_change"],
         "+0 [-2, +2]": values["tuned"]["rows"]["4"]["f1_change"],
-    }  # fmt: skip
+    }
     assert {text: ablate.percent(number, "+.0f") for text, number in said.items()} == {text: text for text in said}
     vertical = dealt["5"]["f1_beyond"]
     assert vertical["low"] < 0 < vertical["high"]
+
+
+# ------------------------------------------------------------------ figures
+
+
+def one_estimate(value, half=0.05):
+    return Estimate(np.float64(value), np.float64(value - half), np.float64(value + half), np.empty(0))
+
+
+def test_edited_maps_share_a_scale():
+    given = {"as it is": np.array([[0.9, 0.1], [0.2, 0.8]]), "pruned": np.zeros((2, 2)), "1/n": np.full((2, 2), 0.5)}
+    figure = figures.edited_maps(given | {"more": np.eye(2)}, ["a", "b"], borders=[1])
+    shown = [ax for ax in figure.axes if ax.images]
+    assert [ax.get_title() for ax in shown] == [*given, "more"]
+    assert np.array_equal(shown[1].images[0].get_array(), given["pruned"])
+    assert {ax.images[0].get_clim() for ax in shown} == {(0, 0.9)}
+    assert [line.get_ydata()[0] for line in shown[0].lines] == [0.5, 0.0], "a line across and one down"
+
+
+def test_ablation_rows_show_the_type_and_each_draw():
+    rows = {"a": (one_estimate(-0.3), -0.25, [-0.1, -0.2]), "b": (one_estimate(0.1), 0.1, [])}
+    axes = figures.ablation_rows(
+        {"x": rows, "y": rows}, {"a": "#112233", "b": "#445566"}, xlabel="points", cuts=[1]
+    ).axes
+    assert [ax.get_title() for ax in axes] == ["x", "y"] and [t.get_text() for t in axes[0].get_yticklabels()] == [
+        "a",
+        "b",
+    ]
+    for ax in axes:
+        drawn = [line.get_xydata().tolist() for line in ax.lines]
+        assert np.allclose(drawn[0], [[-10, 0], [-20, 0]]) and np.allclose(drawn[1], [[-35, 0], [-25, 0]])
+        assert np.allclose(drawn[2], [[-30, 0]]) and ax.lines[2].get_color() == "#112233"
+        assert np.allclose(drawn[3], [[-25, 0]]) and ax.lines[3].get_markerfacecolor() == "white"
+    assert axes[0].get_ylim()[0] > axes[0].get_ylim()[1], "the first row is on top"
+
+
+def test_heads_and_loss_start_at_nothing():
+    points = {"dense": (29, one_estimate(-0.3), [-0.4, -0.2])}
+    ax = figures.heads_and_loss([12, 36], [[-0.1, -0.2], [-0.5, -0.6]], points, ylabel="y", floor=-0.9).axes[0]
+    assert ax.lines[0].get_xydata().tolist() == [[0, 0], [12, -10], [36, -50]]
+    dots = {tuple(line.get_xydata()[0]) for line in ax.lines if len(line.get_xydata()) == 1}
+    assert dots == {(29, -30)} and ax.get_xlabel() == "heads pruned"
+    assert "every head pruned" in [t.get_text() for t in ax.get_legend().get_texts()]
+
+
+def test_stacked_bars_fill_the_whole():
+    for figure, parts in (
+        (figures.turned_bars({"a": [0.2, 0.5, 0.3], "b": [0.0, 1.0, 0.0]}, cuts=[1]), 3),
+        (
+            figures.attention_by_place(
+                {"dense": [0.2, 0.3, 0.5], "all": [0.1, 0.6, 0.3]}, ("special", "intra", "inter")
+            ),
+            3,
+        ),
+    ):
+        ax = figure.axes[0]
+        widths = np.array([p.get_width() for p in ax.patches]).reshape(parts, 2)
+        assert np.allclose(widths.sum(0), 100) and ax.get_xlim() == (0, 100)
+    assert [t.get_text() for t in ax.get_yticklabels()] == ["dense", "all"]
+
+
+def test_readings_have_a_marker_each():
+    names = list(figures.READING_STYLES)
+    rows = {"12": {name: one_estimate(-0.1 * n) for n, name in enumerate(names)}}
+    figure = figures.readings(rows, xlabel="x")
+    drawn = [
+        line.get_xdata()[0]
+        for line in figure.axes[0].lines
+        if len(line.get_xdata()) == 1 and line.get_marker() != "None"
+    ]
+    assert np.allclose(drawn, [0, -10, -20, -30])
+    assert [t.get_text() for t in figure.legends[0].get_texts()] == names

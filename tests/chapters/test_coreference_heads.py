@@ -5,7 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from helpers import corpora, exercises
+from helpers import corpora
+from helpers.chapters.coreference_heads import exercises
 from helpers.chapters.coreference_heads import measures as coreference_heads
 from helpers.chapters.coreference_heads.measures import (
     BASELINES,
@@ -101,7 +102,11 @@ def test_heads_choose_what_loops_choose(small_encoder, documents, family):
         maps = slow_word_maps(attention.maps(encoder, batch)[:, 0].numpy(), batch.unit[0].tolist())
         np.testing.assert_allclose(maps.sum(-1), 1, atol=1e-5)
         for placed in passage.mentions:
-            [mention] = [m for a, b, h, m in found if (a, b, h, m.chain, m.kind) == (placed.start, placed.end, placed.head, placed.chain, placed.kind)]  # fmt: skip
+            [mention] = [
+                m
+                for a, b, h, m in found
+                if (a, b, h, m.chain, m.kind) == (placed.start, placed.end, placed.head, placed.chain, placed.kind)
+            ]
             own = maps[:, :, 1 + placed.head]
             for number, reading in enumerate(READINGS):
                 names = slow_candidates(reading, placed.head, [h for _, _, h, _ in found], len(words))
@@ -121,7 +126,10 @@ def test_heads_choose_what_loops_choose(small_encoder, documents, family):
                 np.testing.assert_allclose(choices.share[:, :, place, number], shares[name], atol=1e-5, err_msg=name)
             place += 1
     assert place == choices.word.shape[-1] > 30
-    assert any(len(p.words) < sum(len(s.words) for s in d.sentences) for p, d in zip(choices.passages, documents, strict=True))  # fmt: skip
+    assert any(
+        len(p.words) < sum(len(s.words) for s in d.sentences)
+        for p, d in zip(choices.passages, documents, strict=True)
+    )
 
 
 def test_batches_and_neighbours_do_not_matter(small_encoder, documents):
@@ -145,7 +153,18 @@ def random_passage(rng: np.random.Generator, document: int) -> Passage:
             str(rng.choice(values)) for values in (["", "Sing", "Plur"], ["", "Masc", "Fem"], ["1", "3"])
         )
         text = " ".join(words[start:end]).lower()
-        mentions.append(Placed(start, end, head, str(rng.integers(0, 4)), str(rng.choice(KINDS[1:])), text, words[head].lower(), features))  # fmt: skip
+        mentions.append(
+            Placed(
+                start,
+                end,
+                head,
+                str(rng.integers(0, 4)),
+                str(rng.choice(KINDS[1:])),
+                text,
+                words[head].lower(),
+                features,
+            )
+        )
     return Passage(document, f"p{document}", tuple(words), tuple(sorted(mentions, key=lambda m: m.head)))
 
 
@@ -156,9 +175,13 @@ def slow_rule(passage, mention, sieves):
         passing = {
             "text": [m for m in earlier if m.text == mention.text],
             "word": [m for m in earlier if m.word == mention.word],
-            "agreement": [m for m in earlier if all(a == b or "" in (a, b) for a, b in zip(m.agreement, mention.agreement, strict=True))],
+            "agreement": [
+                m
+                for m in earlier
+                if all(a == b or "" in (a, b) for a, b in zip(m.agreement, mention.agreement, strict=True))
+            ],
             "any": earlier,
-        }[sieve]  # fmt: skip
+        }[sieve]
         if passing:
             return max(m.head for m in passing)
     return None
@@ -189,14 +212,19 @@ def test_scores_are_what_loops_count(seed, reading):
         for mention in passage.mentions:
             number += 1
             chain = [m for m in passage.mentions if m.chain == mention.chain and m.head < mention.head]
-            antecedents, candidates = {m.head for m in chain}, {m.head for m in passage.mentions if m.head < mention.head}  # fmt: skip
+            antecedents, candidates = (
+                {m.head for m in chain},
+                {m.head for m in passage.mentions if m.head < mention.head},
+            )
             if not antecedents:
                 assert not scores.member[:, number].any()
                 continue
             again = mention.word in {m.word for m in chain}
             groups = ["all", mention.kind, "repeated" if again else "new word"]
             groups += ["new name"] if not again and mention.kind != PRONOUN else []
-            assert [g for g, m in zip(GROUPS, scores.member[:, number], strict=True) if m] == [g for g in GROUPS if g in groups]  # fmt: skip
+            assert [g for g, m in zip(GROUPS, scores.member[:, number], strict=True) if m] == [
+                g for g in GROUPS if g in groups
+            ]
             answers = {name: slow_rule(passage, mention, sieves) in antecedents for name, sieves in BASELINES.items()}
             answers["random"] = len(antecedents) / len(candidates)
             for head in np.ndindex(2, 3):
@@ -268,7 +296,11 @@ def test_a_perfect_head_is_found_and_held_out_is_scored_elsewhere():
         assert row.head == (1, 0) and row.chosen == row.held_out.value == row.held_out.low == row.same_data[1] == 1
         assert row.gains["nearest"].value == pytest.approx(1 - row.rules["nearest"].value)
         assert row.few == (row.count < 30)
-    [fixed] = [r for r in coreference_heads.table(coreference_heads.score(dev), coreference_heads.score(test), head=(0, 0)) if r.group == "all"]  # fmt: skip
+    [fixed] = [
+        r
+        for r in coreference_heads.table(coreference_heads.score(dev), coreference_heads.score(test), head=(0, 0))
+        if r.group == "all"
+    ]
     assert fixed.head == (0, 0) and fixed.held_out.value < 1 and fixed.same_data[1] == 1
 
 
@@ -290,11 +322,24 @@ def features(words, feats=(), mention=None, kind=PRONOUN, **more):
 def test_agreement_from_features_and_from_lists():
     assert features(["she"], ["Gender=Fem|Number=Sing|Person=3"]) == features(["She"]) == ("Sing", "Fem", "3")
     assert features(["We"]) == ("Plur", "", "1") and features(["you"]) == ("", "", "2")
-    assert features(["cats"], ["Number=Plur"], kind=NOMINAL) == features(["cats"], xpos=("NNS",), kind=NOMINAL) == ("Plur", "", "3")  # fmt: skip
+    assert (
+        features(["cats"], ["Number=Plur"], kind=NOMINAL)
+        == features(["cats"], xpos=("NNS",), kind=NOMINAL)
+        == ("Plur", "", "3")
+    )
     assert features(["queen"], kind=NOMINAL)[1] == "Fem" and features(["mine"], kind=NOMINAL) == ("", "", "3")
-    pair = features(["Ann", "and", "Bob"], ["Number=Sing", "_", "Number=Sing"], kind=PROPER, governors=(-1, 2, 0), relations=("root", "cc", "conj"))  # fmt: skip
+    pair = features(
+        ["Ann", "and", "Bob"],
+        ["Number=Sing", "_", "Number=Sing"],
+        kind=PROPER,
+        governors=(-1, 2, 0),
+        relations=("root", "cc", "conj"),
+    )
     assert pair == ("Plur", "", "3"), "coordinated names are plural"
-    placed = [Placed(0, 1, i, "1", PRONOUN, "", "", f) for i, f in enumerate([("Sing", "", "3"), ("", "Fem", "3"), ("Plur", "", "3")])]  # fmt: skip
+    placed = [
+        Placed(0, 1, i, "1", PRONOUN, "", "", f)
+        for i, f in enumerate([("Sing", "", "3"), ("", "Fem", "3"), ("Plur", "", "3")])
+    ]
     assert coreference_heads.agree(placed[0], placed[1]) and not coreference_heads.agree(placed[0], placed[2])
 
 
@@ -307,8 +352,12 @@ def test_passages_are_as_long_as_the_model_allows(small_encoder, documents):
 
 def test_singletons_are_left_out_and_shared_head_words_are_no_antecedents(small_encoder):
     words = ("Ann", "saw", "Ann", "and", "Bob")
-    mentions = (Mention(0, 0, 1, "1", 0, PROPER), Mention(0, 2, 3, "1", 2, PROPER),
-                Mention(0, 2, 5, "2", 2, PROPER), Mention(0, 4, 5, "3", 4, PROPER))  # fmt: skip
+    mentions = (
+        Mention(0, 0, 1, "1", 0, PROPER),
+        Mention(0, 2, 3, "1", 2, PROPER),
+        Mention(0, 2, 5, "2", 2, PROPER),
+        Mention(0, 4, 5, "3", 4, PROPER),
+    )
     [passage] = coreference_heads.passages(small_encoder("bert"), [Document("d", (Sentence("s", words),), mentions)])
     assert [m.chain for m in passage.mentions] == ["1", "1"], "chains of one mention"
     both = (*mentions[:3], Mention(0, 4, 5, "2", 4, PROPER))
@@ -352,12 +401,20 @@ def test_examples_are_what_they_claim():
 
 
 WRONG = [
-    ("antecedent_accuracy", lambda w, c: np.mean([c[w[i, :i].argmax()] == c[i] if i else False for i in range(len(c))]), "leave them out"),
+    (
+        "antecedent_accuracy",
+        lambda w, c: np.mean([c[w[i, :i].argmax()] == c[i] if i else False for i in range(len(c))]),
+        "leave them out",
+    ),
     ("antecedent_accuracy", lambda w, c: 0.513, "whose most attended earlier mention"),
     ("nearest_match", lambda words, i: i - 1, "it says"),
     ("nearest_match", lambda words, i: words.index(words[i]) if words[i] in words[:i] else i - 1, "is nearer"),
-    ("chance_of_antecedent", lambda c: np.mean([1 / i for i in range(1, len(c)) if c[i] in c[:i]]), "any antecedent counts"),
-]  # fmt: skip
+    (
+        "chance_of_antecedent",
+        lambda c: np.mean([1 / i for i in range(1, len(c)) if c[i] in c[:i]]),
+        "any antecedent counts",
+    ),
+]
 
 
 @pytest.mark.parametrize(("name", "answer", "says"), WRONG)
@@ -461,11 +518,23 @@ def test_the_papers_finding_holds_among_mentions_of_gum():
         assert rows["all"]["gains"]["head match"]["low"] > 0.1 and rows["all"]["gains"]["rules"]["high"] > 0
         match = rows["all"]["rules"]["head match"]["value"]
         assert abs(match - 0.52) < 0.02 and rows["all"]["rules"]["rules"]["value"] > 0.7
-    assert one("mpnet", "full")["nominal"]["gains"]["rules"]["low"] > 0 > one("minilm", "full")["nominal"]["gains"]["rules"]["low"]  # fmt: skip
+    assert (
+        one("mpnet", "full")["nominal"]["gains"]["rules"]["low"]
+        > 0
+        > one("minilm", "full")["nominal"]["gains"]["rules"]["low"]
+    )
 
 
 def test_cells_beside_the_paper():
-    record = {"table": {"all": {"count": 29, "held_out": {"value": 0.784, "low": 0.7, "high": 0.85}, "rules": {"rules": {"value": 0.5, "low": 0.4, "high": 0.6}}}}}  # fmt: skip
+    record = {
+        "table": {
+            "all": {
+                "count": 29,
+                "held_out": {"value": 0.784, "low": 0.7, "high": 0.85},
+                "rules": {"rules": {"value": 0.5, "low": 0.4, "high": 0.6}},
+            }
+        }
+    }
     assert coreference_heads.beside_paper(record, "Head 5-4", "all") == "78 [70, 85]*"
     assert coreference_heads.beside_paper(record, "Rule-based", "all") == "50 [40, 60]*"
     assert coreference_heads.beside_paper(record, "Neural coref", "all") == "–"

@@ -5,12 +5,14 @@ import pytest
 import torch
 
 from helpers import corpora
+from helpers.chapters.dependency_heads import figures
 from helpers.chapters.dependency_heads import measures as dependency_heads
 from helpers.chapters.dependency_heads.measures import OFFSETS, Predictions
 from helpers.corpora import treebanks
 from helpers.corpora.treebanks import Document, Sentence
 from helpers.engine import attention
 from helpers.engine.tokens import Batches, encode, to_words
+from helpers.figures.look import COLOURS
 from helpers.record import results
 
 RELATIONS = ("nsubj", "obj", "det", "case", "nmod:poss", "obl", "punct")
@@ -207,3 +209,19 @@ def test_accuracy_on_gum_dev_is_what_a_first_look_found(minilm, real_data):
     scores = dependency_heads.score(dependency_heads.predict(minilm, documents))
     for relation, low, high in (("obj", 0.70, 0.82), ("case", 0.63, 0.75), ("det", 0.75, 0.88), ("all", 0.38, 0.48)):
         assert low < scores.accuracy(relation).max() < high, relation
+
+
+# ------------------------------------------------------------------ figures
+
+
+def test_labelled_grid_puts_layers_on_x():
+    ax = figures.labelled_grid({(0, 2): "obj"}, np.arange(6.0).reshape(2, 3), bar="gain").axes[0]
+    (text,) = ax.texts
+    assert (text.get_text(), text.get_position()) == ("obj", (1, 3))
+
+
+def test_pointing_colours_right_and_wrong_words():
+    weights = np.array([[0.1, 0.8], [0.9, 0.05]])
+    ax = figures.pointing({"t": (("She", "ran"), weights, {0: True, 1: False})}).axes[0]
+    left = {t.get_text(): t.get_color() for t in ax.texts if t.get_position()[0] < 0}
+    assert left == {"She": COLOURS["stop"], "ran": COLOURS["first"]}

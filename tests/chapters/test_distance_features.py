@@ -7,8 +7,10 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from matplotlib.colors import to_rgba
 
-from helpers import corpora, exercises
+from helpers import corpora
+from helpers.chapters.distance_features import exercises, figures
 from helpers.chapters.distance_features import measures as distance
 from helpers.chapters.distance_features.measures import (
     FEATURES,
@@ -21,6 +23,7 @@ from helpers.chapters.distance_features.measures import (
 from helpers.engine import attention, encoders, tokens
 from helpers.engine.estimates import Estimate
 from helpers.engine.tokens import Batches
+from helpers.figures.look import COLOURS, TYPE_NAMES
 from helpers.record import results
 
 INPUTS = [
@@ -351,8 +354,9 @@ def test_everything_recorded_is_plain(tmp_path, small_encoder):
     features, _, _ = planted()
     found = as_measured(features, 0.001)
     numbers = distance.as_dict(found, distance.types(features, found.even))
-    file = results.record("distance_features", numbers, encoder=small_encoder("bert"), corpus=None, profile="book",
-                          parameters={})  # fmt: skip
+    file = results.record(
+        "distance_features", numbers, encoder=small_encoder("bert"), corpus=None, profile="book", parameters={}
+    )
     again = results.recorded("distance_features", model="small-bert")["values"]
     assert file.exists() and np.array_equal(np.array(again["types"]), distance.types(features, found.even).names)
     assert list(again["shares"]) == list(TYPES) and len(again["feature_names"]) == 21
@@ -515,3 +519,90 @@ def test_features_of_wikitext_segments_sum_to_one(minilm, real_data):
     segments = corpora.segments(corpora.read("wikitext"), limit=6)
     found = distance.measure(minilm, [s.texts for s in segments], draws=2)
     assert np.allclose(found.all.value.sum(-1), 1, atol=1e-5) and found.inputs == 6
+
+
+# ------------------------------------------------------------------ figures
+
+
+def maps(layers=2, heads=3, length=4):
+    weights = np.random.default_rng(0).random((layers, heads, length, length))
+    return weights / weights.sum(-1, keepdims=True)
+
+
+def estimate(shape):
+    value = np.random.default_rng(0).random(shape)
+    return Estimate(value, value - 0.1, value + 0.1, np.empty((0, *shape)))
+
+
+SOME_TYPES = np.array([["dense", "diagonal", "vertical"], ["dense", "dense_vertical", "vertical"]])
+
+
+def test_feature_cells_have_the_colour_of_their_feature_and_windows_their_number():
+    names = ("self", *(f"window {w}" for w in range(1, 17)), "cls", "sep", "comma", "period")
+    cells = np.array([[17, 1, 18], [17, 0, 18], [17, 16, 18]])
+    ax = figures.feature_cells(cells, ["[CLS]", "a", "[SEP]"], names).axes[0]
+    shown = ax.images[0].get_array()
+    assert np.allclose(shown[0, 0], to_rgba(COLOURS["cls"]))
+    assert np.allclose(shown[1, 1], to_rgba(COLOURS["self"]))
+    assert shown[0, 1, 0] < shown[2, 1, 0], "near windows are darker"
+    assert {t.get_text(): t.get_position() for t in ax.texts} == {"1": (1, 0), "16": (1, 2)}
+
+
+def test_feature_bars_and_boxes_show_the_numbers():
+    names = ("self", "window 1", "window 2", "cls")
+    even = [0.1, 0.4, 0.3, 0.2]
+    axes = figures.feature_bars({"1-1": [0, 0.5, 0.2, 0.3], "1-2": even}, names, even=even).axes
+    assert [p.get_height() for p in axes[0].patches] == [0, 0.5, 0.2, 0.3]
+    assert axes[1].lines[0].get_ydata().tolist() == even and axes[0].get_title() == "1-1"
+    values = np.random.default_rng(0).random((5, 4))
+    axes = figures.feature_boxes(dict.fromkeys(TYPE_NAMES, values), names, even=even).axes
+    medians = [line.get_ydata()[0] for line in axes[0].lines if len(set(line.get_ydata())) == 1]
+    assert set(np.round(np.median(values, 0), 6)) <= set(np.round(medians, 6))
+    assert [ax.get_title() for ax in axes][2] == "dense & vertical (5 heads)"
+
+
+def test_points_have_the_colour_of_their_type():
+    places = np.arange(12.0).reshape(6, 2)
+    axes = figures.embeddings({"a": (places, SOME_TYPES.ravel()), "b": (places, ["dense"] * 6)}).axes
+    for points, name in zip(axes[0].collections, TYPE_NAMES, strict=True):
+        assert np.array_equal(points.get_offsets(), places[SOME_TYPES.ravel() == name])
+        assert np.allclose(points.get_facecolor()[0], to_rgba(COLOURS[name]))
+    assert len(axes[1].collections[0].get_offsets()) == 6
+
+
+def test_a_control_has_its_band():
+    ours, control = estimate((3,)), estimate((3,))
+    ax = figures.versus_control((2, 3, 4), {"t": (ours, control)}, xlabel="k", ylabels=["share"]).axes[0]
+    assert ax.lines[0].get_ydata().tolist() == control.value.tolist() and ax.get_ylabel() == "share"
+    assert {t.get_text() for t in ax.get_legend().get_texts()} == {"invented heads", "our heads"}
+
+
+def test_the_triangle_puts_pure_heads_into_its_corners():
+    pure = dict(zip(TYPE_NAMES, [*np.eye(3), [0, 0.5, 0.5]], strict=True))
+    ax = figures.type_triangle(
+        np.eye(3),
+        ["dense", "diagonal", "vertical"],
+        corners=("near", "far", "special"),
+        prototypes=pure,
+        centroids=pure,
+    ).axes[0]
+    offsets = [np.asarray(c.get_offsets()) for c in ax.collections]
+    assert np.allclose(offsets[0], [[0, 0]]) and np.allclose(offsets[1], [[0.5, 3**0.5 / 2]])
+    texts = {t.get_text(): t.get_position() for t in ax.texts}
+    assert set(texts) == {"all near", "all far", "all special"} and texts["all special"][0] == 1
+
+
+def test_examples_and_grids_of_maps_are_framed_by_type():
+    shown = figures.type_examples({"dense": {"1-1": np.eye(4), "2-1": np.eye(4)}, "vertical": {"1-3": np.eye(4)}})
+    titles = [ax.get_title() for ax in shown.axes]
+    assert titles == ["dense\n1-1", "vertical\n1-3", "2-1", ""]
+    grid = figures.typed_heads(maps(), SOME_TYPES)
+    frames = [ax.spines["left"].get_edgecolor() for ax in grid.axes]
+    assert all(np.allclose(f, to_rgba(COLOURS[n])) for f, n in zip(frames, SOME_TYPES.flat, strict=True))
+    assert [ax.get_title() for ax in grid.axes[:3]] == ["1", "2", "3"] and grid.axes[3].get_ylabel() == "2"
+
+
+def test_bars_of_types_add_up_to_the_heads_of_a_layer():
+    ax = figures.types_by_layer(SOME_TYPES).axes[0]
+    heights = np.array([p.get_height() for p in ax.patches]).reshape(4, 2)
+    assert heights.tolist() == [[1, 1], [1, 0], [0, 1], [1, 1]] and list(ax.get_xticks()) == [1, 2]

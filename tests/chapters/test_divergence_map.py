@@ -3,6 +3,7 @@
 import warnings
 from itertools import combinations
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 import torch
@@ -12,12 +13,14 @@ from scipy.spatial import procrustes
 from scipy.spatial.distance import jensenshannon, pdist, squareform
 from sklearn.manifold import MDS
 
-from helpers import corpora, exercises
+from helpers import corpora
+from helpers.chapters.divergence_map import exercises, figures
 from helpers.chapters.divergence_map import measures as divergence_map
 from helpers.chapters.divergence_map.measures import KINDS, LARGEST, Divergences
 from helpers.corpora.readers import Segment
 from helpers.engine import attention, encoders, tokens
 from helpers.engine.estimates import Estimate
+from helpers.figures.look import COLOURS
 from helpers.record import results
 from helpers.run import bench
 
@@ -293,8 +296,11 @@ def test_the_tree_joins_the_closest_first():
 
 
 def slow_closeness(matrix, labels):
-    pairs = [(matrix[i, j], labels[i] == labels[j]) for i, j in combinations(range(len(labels)), 2)
-             if min(labels[i], labels[j]) >= 0]  # fmt: skip
+    pairs = [
+        (matrix[i, j], labels[i] == labels[j])
+        for i, j in combinations(range(len(labels)), 2)
+        if min(labels[i], labels[j]) >= 0
+    ]
     within, between = ([d for d, same in pairs if same is flag or bool(same) == flag] for flag in (True, False))
     ranks = {d: r for r, d in enumerate(sorted(d for d, _ in pairs), 1)}
     r = (np.mean([ranks[d] for d in between]) - np.mean([ranks[d] for d in within])) / (len(pairs) / 2)
@@ -359,8 +365,11 @@ def test_labels_that_ask_nothing_are_refused():
             divergence_map.closeness(found, labels)
     assert set(divergence_map.comparisons(found, np.full(12, -1))) == {"layer", "number"}
     assert set(divergence_map.comparisons(found, np.repeat([0, 1, -1], 4))) == {
-        "layer", "number", "behaviour", "layer, behaviour held",
-    }  # fmt: skip
+        "layer",
+        "number",
+        "behaviour",
+        "layer, behaviour held",
+    }
 
 
 def test_layers_apart_is_what_loops_count():
@@ -438,7 +447,12 @@ def test_duties_are_those_that_beat_a_baseline():
     def row(layer, head, gain, p):
         return {"layer": layer, "head": head, "gain": {"value": gain}, "p": p}
 
-    table = {"all": row(0, 0, 0.5, 0.001), "obj": row(1, 2, 0.2, 0.01), "det": row(1, 2, 0.3, 0.04), "case": row(0, 1, 0.9, 0.2)}  # fmt: skip
+    table = {
+        "all": row(0, 0, 0.5, 0.001),
+        "obj": row(1, 2, 0.2, 0.01),
+        "det": row(1, 2, 0.3, 0.04),
+        "case": row(0, 1, 0.9, 0.2),
+    }
     found = divergence_map.duties({"ud": {"table": table}}, None)
     assert found == {(1, 2): ("det", "obj")}
     gains = {"head match, else nearest": {"value": 0.1, "low": 0.01, "high": 0.2}}
@@ -609,3 +623,96 @@ def test_mpnet_uses_one_distance_term_for_all_layers(small_encoder):
     encoder = small_encoder("mpnet").model.encoder
     assert encoder.relative_attention_bias.weight.shape[1] == encoder.n_heads
     assert not any("relative" in name for name, _ in encoder.layer.named_parameters())
+
+
+# ------------------------------------------------------------------ figures
+
+
+def estimate(shape):
+    value = np.random.default_rng(0).random(shape)
+    return Estimate(value, value - 0.1, value + 0.1, np.empty((0, *shape)))
+
+
+def test_two_rows_stand_beside_each_other_with_their_mixture():
+    p, q = np.array([0.9, 0.1]), np.array([0.1, 0.9])
+    axes = figures.row_pairs({"near": ("1-1", p, "1-2", p), "far": ("1-1", p, "2-1", q)}, ["a", "b"]).axes
+    assert [bar.get_height() for bar in axes[1].patches] == [0.9, 0.1, 0.1, 0.9]
+    assert axes[1].lines[0].get_ydata().tolist() == [0.5, 0.5]
+    assert [t.get_text() for t in axes[1].get_legend().get_texts()] == ["mixture", "1-1", "2-1"]
+    assert [t.get_text() for t in axes[1].get_xticklabels()] == ["a", "b"]
+
+
+def test_pair_matrices_part_the_layers():
+    matrix = np.arange(36.0).reshape(6, 6)
+    ax = figures.pair_matrices({"m": matrix}, 2, bar="nats").axes[0]
+    shown = np.ma.filled(ax.images[0].get_array(), np.nan)
+    assert np.isnan(shown.diagonal()).all() and shown[0, 5] == 5
+    assert [t.get_text() for t in ax.get_xticklabels()] == ["1", "2", "3"] and list(ax.get_xticks()) == [
+        0.5,
+        2.5,
+        4.5,
+    ]
+    assert sorted(line.get_ydata()[0] for line in ax.lines)[-2:] == [1.5, 3.5]
+
+
+def test_head_map_colours_by_behaviour_and_by_layer():
+    points = np.array([[0.0, 0], [1, 1], [2, 0.98], [3, 0]])
+    figure = figures.head_map(points, ["", "cls", "cls", "broad"], [0, 0, 1, 1], {1: "1-2: obj", 2: "2-1: det"})
+    left, right = figure.axes
+    groups = {c.get_label(): np.asarray(c.get_offsets()).tolist() for c in left.collections}
+    assert groups["[CLS]"] == [[1, 1], [2, 0.98]] and groups["none of these"] == [[0, 0]]
+    assert {c.get_label(): len(c.get_offsets()) for c in right.collections} == {"1": 2, "2": 2}
+    assert [t.get_text() for t in left.texts] == ["1-2: obj", "2-1: det"]
+    assert len(figure.legends) == 2 and left.get_xlabel() == "nats"
+
+
+def test_notes_on_one_side_do_not_overlap():
+    points = np.array([[0.0, 0], [0, 1], [2, 0.5], [2, 0.51], [2, 0.52]])
+    ax = figures.head_map(points, [""] * 5, [0] * 5, {2: "a", 3: "b", 4: "c"}).axes[0]
+    heights = [t.get_position()[1] for t in ax.texts]
+    assert min(-np.diff(heights)) >= 0.039
+
+
+def test_closeness_by_layer_shows_bands_and_both_models():
+    apart, each = estimate((3,)), estimate((3,))
+    band = np.array([[0.9, 0.8, 0.7], [1.1, 1.2, 1.3]])
+    given = {"m": (apart, band, each, band[:, 0]), "m@random": (each, band, apart, band[:, 0])}
+    left, right = figures.closeness_by_layer(given).axes
+    assert left.lines[0].get_ydata().tolist() == apart.value.tolist() and list(left.get_xticks()) == [0, 1, 2]
+    assert right.lines[0].get_ydata().tolist() == each.value.tolist() and list(right.get_xticks()) == [1, 2, 3]
+    labels = [t.get_text() for t in left.figure.legends[0].get_texts()]
+    assert labels == ["m, heads shuffled", "m", "m@random, heads shuffled", "m@random"]
+
+
+def test_head_tree_names_and_colours_its_leaves():
+    from scipy.cluster.hierarchy import linkage
+
+    points = np.array([[0.0], [5.0], [0.1], [5.2]])
+    figure = figures.head_tree(
+        linkage(points, "average"),
+        ["1-1", "1-2", "2-1", "2-2"],
+        ["cls", "", "cls", "broad"],
+        [0, 0, 1, 1],
+        ylabel="d",
+    )
+    ax, strip = figure.axes
+    names = [t.get_text() for t in strip.get_xticklabels()]
+    assert {frozenset(names[:2]), frozenset(names[2:])} == {frozenset({"1-1", "2-1"}), frozenset({"1-2", "2-2"})}
+    colours = {(p.get_x() // 10, p.get_y()): p.get_facecolor() for p in strip.patches}
+    at = names.index("1-1")
+    assert colours[at, 0] == plt.matplotlib.colors.to_rgba(COLOURS["cls"])
+    assert colours[at, 1] == colours[names.index("1-2"), 1] != colours[names.index("2-1"), 1]
+    assert [t.get_text() for t in ax.get_legend().get_texts()] == ["[CLS]", "broad", "layer 1", "layer 2"]
+
+
+def test_map_quality_shows_pairs_starts_and_draws():
+    points = np.array([[0.0, 0], [3, 0], [0, 4]])
+    distances = np.linalg.norm(points[:, None] - points, axis=-1)
+    halves = np.array([[0.1, 0.2], [0.01, 0.02]])
+    shepard, starts, resampled = figures.map_quality(
+        distances, points, (np.array([0.2, 0.3]), np.array([0.0, 0.5])), [1, 5], halves, 0.9
+    ).axes
+    assert sorted(shepard.lines[0].get_ydata()) == sorted(shepard.lines[0].get_xdata()) == [3, 4, 5]
+    assert [line.get_xydata().tolist() for line in starts.lines] == [[[0.3, 0.5]], [[0.2, 0.0]]]
+    drawn = {line.get_label(): list(line.get_ydata()) for line in resampled.lines}
+    assert np.allclose(drawn["median of draws"], [0.15, 0.015]) and drawn["heads shuffled"] == [0.9, 0.9]

@@ -18,12 +18,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from helpers.chapters.head_importance import figures
 from helpers.chapters.head_importance import measures as head_importance
 from helpers.chapters.head_importance.measures import PruneError, Scored
 from helpers.corpora.readers import Answer
 from helpers.engine import adapters, attention, shards, tasks
 from helpers.engine.adapters import AdapterError
 from helpers.engine.encoders import EncoderError
+from helpers.engine.estimates import Estimate
 from helpers.engine.tasks import Example
 from helpers.record import results
 from helpers.run import bench
@@ -97,8 +99,10 @@ def test_outcomes_are_those_of_tasks_score_under_an_editor(headed, task, rows):
     job = job_of(encoder, task, rows=rows, seed=3)
     found = head_importance.remove_each(job)
     for heads, got in (
-        ((), found.whole), ([(1, 2)], found.heads[1, 2]), ([(2, h) for h in range(4)], found.layers[2]),
-    ):  # fmt: skip
+        ((), found.whole),
+        ([(1, 2)], found.heads[1, 2]),
+        ([(2, h) for h in range(4)], found.layers[2]),
+    ):
         with attention.tap(encoder, edit=attention.zero(heads)):
             wanted = tasks.score(encoder, job.examples, max_length=40, seed=3, batch_size=2)
         np.testing.assert_allclose(got.score, next(iter(wanted.values.values())), atol=1e-6)
@@ -481,10 +485,12 @@ def test_curves_start_at_the_whole_model_and_meet_at_the_end(headed):
 # ------------------------------------------------------------------ pruning for real
 
 TAKEN = {
-    "one": [(1, 2)], "some": [(0, 0), (0, 3), (2, 1)], "a whole layer": [(1, h) for h in range(4)],
+    "one": [(1, 2)],
+    "some": [(0, 0), (0, 3), (2, 1)],
+    "a whole layer": [(1, h) for h in range(4)],
     "all but one": [(n, h) for n in range(3) for h in range(4) if (n, h) != (0, 2)],
     "all": [(n, h) for n in range(3) for h in range(4)],
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("family", [f for f in FAMILIES if f not in ("albert", "deberta-v2")])
@@ -707,8 +713,109 @@ def test_claims_about_all_five_sets():
     assert [(c["helps"], c["hurts"]) for c in counted] == [(47, 16), (46, 15)]
     agreement = {n: tasks_of[n]["agreement"] for n in ("mlm", "qa", "entailment")}
     assert {n: round(a["importance_cost"]["value"], 2) for n, a in agreement.items()} == {
-        "mlm": 0.8, "qa": 0.37, "entailment": 0.19}  # fmt: skip
+        "mlm": 0.8,
+        "qa": 0.37,
+        "entailment": 0.19,
+    }
     slope = {n: a["first_order_cost"] for n, a in agreement.items()}
     assert {n: round(s["value"], 2) for n, s in slope.items()} == {"mlm": -0.08, "qa": -0.2, "entailment": 0.26}
     assert all(slope[n]["low"] < 0 < slope[n]["high"] for n in slope)
     assert tasks_of["mlm"]["cost"]["loss"]["heads"]["count"]["hurts"] == 68
+
+
+# ------------------------------------------------------------------ figures
+
+
+def _cost(seed=0):
+    return np.random.default_rng(seed).normal(size=(3, 4))
+
+
+def test_cost_grids_are_red_where_it_hurts_and_mark_what_stands():
+    cost, stands = _cost(), np.zeros((3, 4), bool)
+    stands[1, 2] = True
+    figure = figures.cost_grids(
+        {"a": cost, "b": 2 * cost, "c": -cost}, dict.fromkeys("abc", stands), bars=dict.fromkeys("abc", "nats")
+    )
+    for ax, factor in zip(figure.axes[:3], (1, 2, -1), strict=True):
+        image = ax.images[0]
+        assert np.allclose(image.get_array(), factor * cost.T), "layers on x, heads downwards"
+        low, high = image.get_clim()
+        assert low == -high and high == pytest.approx(np.abs(factor * cost).max())
+        (dots,) = ax.lines
+        assert dots.get_xydata().tolist() == [[2, 3]]
+    assert figure.axes[3].axison is False
+
+
+def test_layer_costs_are_filled_where_they_stand():
+    value = np.array([0.5, -0.2, 0.1])
+    cost = Estimate(value, value - 0.1, value + 0.2, np.empty((0, 3)))
+    figure = figures.layer_costs({"qa": cost}, {"qa": [True, False, False]}, ylabel="nats")
+    bars = figure.axes[0].patches
+    assert [round(b.get_height(), 3) for b in bars] == [0.5, -0.2, 0.1]
+    white = (1.0, 1.0, 1.0, 1.0)
+    assert [b.get_facecolor() == white for b in bars] == [False, True, True]
+    assert bars[1].get_edgecolor() != bars[0].get_edgecolor(), "gains look different from losses"
+
+
+def test_gate_lines_have_their_tangent():
+    gates = [0, 0.5, 1]
+    figure = figures.gate_lines(gates, {(0, 1): [3.0, 2.5, 2.0]}, {(0, 1): -1.0})
+    curve, tangent, _ = figure.axes[0].lines
+    assert curve.get_ydata().tolist() == [3.0, 2.5, 2.0] and tangent.get_ydata().tolist() == [3.0, 2.5, 2.0]
+    assert "head 1-2" in [t.get_text() for t in figure.axes[0].get_legend().get_texts()]
+
+
+def test_importance_and_cost_names_the_largest():
+    value, cost = np.arange(12.0).reshape(3, 4), np.zeros((3, 4))
+    cost[0, 0] = 1
+    figure = figures.importance_and_cost({"a": (value, cost), "b": (value, cost)}, names=1)
+    for ax in figure.axes[:2]:
+        assert np.allclose(ax.collections[0].get_offsets(), np.stack([value.ravel(), cost.ravel()], 1))
+        assert sorted(t.get_text() for t in ax.texts) == ["1-1", "3-4"]
+
+
+def test_pruning_curves_show_means_bands_and_the_majority_class():
+    def one(v):
+        value = np.array(v)
+        return {
+            "mean": Estimate(value, value - 0.1, value + 0.1, np.empty((0, 3))),
+            "least": value - 0.2,
+            "most": value + 0.2,
+        }
+
+    curves = {"paraphrase": {"I_h": one([0.9, 0.8, 0.3]), "random": one([0.9, 0.6, 0.3])}}
+    figure = figures.pruning_curves(
+        [0, 0.5, 1], curves, ylabels={"paraphrase": "score"}, baselines={"paraphrase": 0.5}
+    )
+    first, second, floor = figure.axes[0].lines
+    assert first.get_xdata().tolist() == [0, 50, 100] and second.get_ydata().tolist() == [0.9, 0.6, 0.3]
+    assert floor.get_ydata()[0] == 0.5
+    bands = [c.get_paths()[0].vertices[:, 1] for c in figure.axes[0].collections]
+    assert bands[0].min() == pytest.approx(0.2) and bands[1].min() == pytest.approx(0.1), "all draws for random"
+    assert len(figure.legends[0].get_texts()) == 3
+
+
+def test_size_and_speed_are_multiples_of_the_whole():
+    row = {"removed": 0.0, "all": 20, "layers": 10, "attention": 4, "one_ms": 8.0, "batch_ms": 80.0}
+    variants = {
+        "none": row,
+        "6 of 12 heads of every layer": row | {"removed": 0.5, "all": 18, "attention": 2, "one_ms": 6.0},
+        "all heads of 3 of 6 layers": row | {"removed": 0.5, "one_ms": 4.0},
+    }
+    figure = figures.size_and_speed(variants)
+    by_label = {line.get_label(): line for ax in figure.axes for line in ax.lines}
+    assert by_label["attention"].get_ydata().tolist() == [1, 0.5] and by_label[
+        "whole model"
+    ].get_ydata().tolist() == [1, 0.9]
+    assert by_label["one input, the same from every layer"].get_ydata().tolist() == [1, 0.75]
+    assert by_label["one input, whole layers"].get_xydata().tolist() == [[50, 0.5]]
+
+
+def test_grids_of_reads_records():
+    record = {
+        "cost": {
+            "loss": {"heads": {"cost": {"value": [[1.0]], "low": [[0.0]], "high": [[2.0]]}, "significant": [[True]]}}
+        }
+    }
+    costs, stands = figures.grids_of({"qa": record}, "loss")
+    assert costs["qa"].tolist() == [[1.0]] and stands["qa"].tolist() == [[True]]

@@ -12,6 +12,7 @@ from hypothesis.extra.numpy import arrays
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import average_precision_score
 
+from helpers.chapters.keywords import figures
 from helpers.chapters.keywords import measures as keywords
 from helpers.chapters.keywords.measures import Received, Words
 from helpers.corpora import phrases
@@ -22,13 +23,23 @@ from helpers.record import results
 
 EXAMPLES = [
     Example("keywords", str(n), n, (title, text), keyphrases=keys)
-    for n, (title, text, keys) in enumerate([
-        ("Saturn", "The rings of Saturn are water ice, nothing else. Galileo saw them.", ("Saturn", "water ice", "comets")),
-        ("Sea otters", "Otters dive; a sea otter dives for shellfish-like prey in 12 rivers.", ("sea otter", "prey")),
-        ("Nothing", "It said nothing at all.", ("comets",)),
-        ("Volcanoes", "Vesuvius erupted and Pliny the Elder died.", ("Vesuvius", "Pliny the Elder")),
-    ])
-]  # fmt: skip
+    for n, (title, text, keys) in enumerate(
+        [
+            (
+                "Saturn",
+                "The rings of Saturn are water ice, nothing else. Galileo saw them.",
+                ("Saturn", "water ice", "comets"),
+            ),
+            (
+                "Sea otters",
+                "Otters dive; a sea otter dives for shellfish-like prey in 12 rivers.",
+                ("sea otter", "prey"),
+            ),
+            ("Nothing", "It said nothing at all.", ("comets",)),
+            ("Volcanoes", "Vesuvius erupted and Pliny the Elder died.", ("Vesuvius", "Pliny the Elder")),
+        ]
+    )
+]
 
 
 @pytest.fixture(scope="module")
@@ -158,8 +169,11 @@ def test_relative_attention_against_a_loop(found, among):
 def test_pieces_can_be_summed(found):
     more = replace_values(found, np.ones_like(found.values))
     assert np.allclose(keywords.relative(more).value, 0)
-    key = [found.pieces[h][found.words.key[h]].mean() - found.pieces[h][~found.words.key[h]].mean()
-           for h in found.words if found.words.key[h].any()]  # fmt: skip
+    key = [
+        found.pieces[h][found.words.key[h]].mean() - found.pieces[h][~found.words.key[h]].mean()
+        for h in found.words
+        if found.words.key[h].any()
+    ]
     np.testing.assert_allclose(keywords.relative(more, summed=True).value, np.mean(key))
 
 
@@ -241,8 +255,10 @@ def test_lists_of_phrases_against_a_loop():
         present, everything = [], []
         for example, here in zip(EXAMPLES, words, strict=True):
             said = set(phrases.ranked(example.spelled, scores[here].tolist())[:size])
-            for right, into in ((set(phrases.locate(example.spelled, example.keyphrases)), present),
-                                ({phrases.normal(k) for k in example.keyphrases}, everything)):  # fmt: skip
+            for right, into in (
+                (set(phrases.locate(example.spelled, example.keyphrases)), present),
+                ({phrases.normal(k) for k in example.keyphrases}, everything),
+            ):
                 into.append(2 * len(said & right) / (len(said) + len(right)))
         assert listed.present[size].value == pytest.approx(np.mean(present))
         assert listed.all[size].value == pytest.approx(np.mean(everything))
@@ -437,3 +453,63 @@ def test_claims_about_both_networks_on_the_abstracts():
     second = [found["heads"]["precision"][k][11][5] for k in ("value", "low", "high")]
     assert found["heads"]["order"][1] == [11, 5] and np.round(second, 2).tolist() == [0.61, 0.59, 0.63]
     assert second[1] > found["scores"]["tf-idf and place, learned"]["precision"]["high"]
+
+
+# ------------------------------------------------------------------ figures
+
+
+def estimate(shape):
+    value = np.random.default_rng(0).random(shape)
+    return Estimate(value, value - 0.1, value + 0.1, np.empty((0, *shape)))
+
+
+def test_shaded_text_prints_every_unit_and_underlines_key_words():
+    units, places = ("Water", "-", "ice", "melts", "."), (0, 2, 3)
+    values = np.array([0.1, 2.0, 0.5])
+    figure = figures.shaded_text({"one": values, "two": values[::-1]}, units, places, [True, True, False])
+    for ax in figure.axes:
+        assert [t.get_text() for t in ax.texts] == list(units)
+        assert [t.get_weight() for t in ax.texts] == ["bold", "normal", "bold", "normal", "normal"]
+        assert len(ax.lines) == 2 and len(ax.patches) == 3, "underlined key words; marks have no shade"
+    dark = [sum(p.get_facecolor()[:3]) for p in figure.axes[0].patches]
+    assert dark[1] < dark[2] < dark[0], "more attention is darker"
+
+
+def test_signed_grids_share_a_scale_around_zero():
+    rng = np.random.default_rng(0)
+    grids = {"a": rng.normal(size=(3, 4)), "b": 3 * rng.normal(size=(3, 4))}
+    figure = figures.signed_grids(grids, bar="change", certain={n: g > 0 for n, g in grids.items()})
+    limits = {ax.images[0].get_clim() for ax in figure.axes[:2]}
+    assert len(limits) == 1 and (low := limits.pop())[0] == -low[1]
+    for ax, values in zip(figure.axes, grids.values(), strict=False):
+        assert ax.images[0].get_array().shape == (4, 3) and ax.get_xlabel() == "layer"
+        assert len(ax.lines[0].get_xdata()) == (values > 0).sum()
+
+
+def test_ranked_heads_are_in_order_and_named():
+    value = np.arange(6.0).reshape(2, 3) / 10
+    estimate = Estimate(value, value - 0.05, value + 0.05, np.empty((0, 2, 3)))
+    order = [(1, 2), (0, 0), (1, 0), (0, 1), (0, 2), (1, 1)]
+    figure = figures.ranked_heads(estimate, order, {"chance": 0.06}, named=2, ylabel="AP")
+    ax = figure.axes[0]
+    np.testing.assert_allclose(ax.lines[0].get_ydata(), [value[h] for h in order])
+    assert [t.get_text() for t in ax.texts] == ["2-3", "1-1"]
+    assert "chance" in [t.get_text() for t in ax.get_legend().get_texts()]
+
+
+def test_score_bars_show_every_method_and_kind():
+    one = Estimate(np.float64(0.4), np.float64(0.3), np.float64(0.5), np.empty(0))
+    figure = figures.score_bars({"a": {"x": one, "y": one}, "b": {"x": one, "y": one}}, xlabel="F1")
+    ax = figure.axes[0]
+    assert len(ax.patches) == 4 and all(p.get_width() == 0.4 for p in ax.patches) and len(ax.lines) == 4
+    assert [t.get_text() for t in ax.get_yticklabels()] == ["a", "b"]
+
+
+def test_removal_curves_draw_orders_and_the_range_of_random_ones():
+    line = Estimate(np.array([0.5, 0.4, 0.0]), np.array([0.4, 0.3, 0.0]), np.array([0.6, 0.5, 0.1]), np.empty((0, 3)))
+    series = {"least": line, "most": line, "random": line}
+    figure = figures.removal_curves(
+        {"F1": series, "loss": series}, (0, 2, 4), ylabels={"F1": "f", "loss": "l"}, range_of={"F1": np.zeros((2, 3))}
+    )
+    assert [len(ax.lines) for ax in figure.axes] == [6, 4] and figure.axes[0].get_xlabel() == "heads removed"
+    assert list(figure.axes[0].get_xticks()) == [0, 2, 4]

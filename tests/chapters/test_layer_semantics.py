@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from helpers import corpora
+from helpers.chapters.layer_semantics import figures
 from helpers.chapters.layer_semantics import measures as semantics
 from helpers.chapters.layer_semantics.measures import OTHER, SAME, TASKS, Outcome, Probes
 from helpers.engine import tokens
@@ -323,9 +324,17 @@ def outcome(seed: int = 0, task: str = "entity") -> Outcome:
     given_ = np.exp(logits) / np.exp(logits).sum(-1, keepdims=True)
     weights = rng.dirichlet(np.ones(4), 2)
     return Outcome(
-        task, ("a", "b", "c"), (1, 2, 50), given_.argmax(-1) == truth, given_.mean(0), weights, np.ones(2), truth,
-        np.sort(rng.integers(0, 8, 50)), {"majority": truth == 0},
-    )  # fmt: skip
+        task,
+        ("a", "b", "c"),
+        (1, 2, 50),
+        given_.argmax(-1) == truth,
+        given_.mean(0),
+        weights,
+        np.ones(2),
+        truth,
+        np.sort(rng.integers(0, 8, 50)),
+        {"majority": truth == 0},
+    )
 
 
 def test_scores_are_means_over_targets_and_seeds():
@@ -412,8 +421,17 @@ def test_measuring_a_task_from_start_to_end(minilm, documents, folder):
 def test_real_corpora_have_all_four_tasks(minilm, real_data):
     found_ = semantics.contexts(minilm, corpora.documents("gum", "test"), most=1)
     assert {t.label for t in semantics.targets(found_, "entity")} <= {
-        "abstract", "animal", "event", "object", "organization", "person", "place", "plant", "substance", "time",
-    }  # fmt: skip
+        "abstract",
+        "animal",
+        "event",
+        "object",
+        "organization",
+        "person",
+        "place",
+        "plant",
+        "substance",
+        "time",
+    }
     assert all(semantics.targets(found_, task) for task in TASKS)
 
 
@@ -504,3 +522,69 @@ def test_claims_about_the_runs_on_gum():
         assert all(v["gain"]["low"] > 0 for v in values["tasks"].values())
         assert all(v["expected"]["value"] <= highest for v in values["tasks"].values())
         assert all(v["gain"]["low"] <= 0 for v in values["random"].values()), "no random network gains"
+
+
+# ------------------------------------------------------------------ figures
+
+
+def layer_estimate(*values):
+    value = np.array(values, float)
+    return Estimate(value, value - 0.1, value + 0.1, np.empty((0, *value.shape)))
+
+
+def test_layers_of_tasks_has_two_bars_a_task_or_says_why_not():
+    rows = {"tag": (layer_estimate(2.5)[0], layer_estimate(1.5)[0]), "coreference": (layer_estimate(3.0)[0], None)}
+    one, two, three = layer_estimate(2.5, 1.5, 3.0)[0], layer_estimate(2.5, 1.5, 3.0)[1], layer_estimate(3.0)[0]
+    rows = {"tag": (one, two), "coreference": (three, None)}
+    ax = figures.layers_of_tasks(rows, layers=6).axes[0]
+    widths = sorted(round(float(np.ravel(p.get_width())[0]), 3) for p in ax.patches)
+    assert widths[-3:] == [1.5, 2.5, 3.0] and "no certain gain" in [t.get_text() for t in ax.texts]
+    assert [t.get_text() for t in ax.get_yticklabels()] == list(rows) and ax.get_xlim()[0] == 0
+
+
+def test_weights_and_gains_share_the_layers():
+    weights, gains = np.array([[0.2, 0.5, 0.3], [0.4, 0.3, 0.3]]), layer_estimate(0.03, 0.01)
+    ax = figures.weights_and_gains({"tag": (weights, gains), "entity": (weights, gains)}).axes[0]
+    filled, outlined = ax.containers[:2]
+    assert [round(float(b.get_height()), 6) for b in filled] == [0.3, 0.4, 0.3]
+    assert [round(float(b.get_height()), 6) for b in outlined] == [0.75, 0.25], "shares of the gain"
+    assert [round(b.get_x() + b.get_width() / 2, 6) for b in outlined] == [1, 2]
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("last", [0.0, -0.01])
+def test_a_model_without_a_gain_has_no_shares_of_it(last):
+    """Layers of a small random network can add nothing."""
+    figure = figures.weights_and_gains({"tag": (np.full((1, 3), 1 / 3), layer_estimate(0.0, last))})
+    filled, outlined = figure.axes[0].containers[:2]
+    assert all(np.isnan(b.get_height()) for b in outlined) and len(filled) == 3
+    figure.canvas.draw()
+
+
+def test_prefix_scores_start_at_the_embeddings():
+    ours, control = layer_estimate(0.7, 0.8, 0.9), layer_estimate(0.7, 0.7, 0.7)
+    figure = figures.prefix_scores({"tag": (ours, control, {"majority": 0.2})}, names=("ours", "random"))
+    first, second, line = figure.axes[0].lines
+    assert first.get_xydata().tolist() == [[n, v] for n, v in enumerate(ours.value)]
+    assert second.get_ydata().tolist() == control.value.tolist() and line.get_ydata()[0] == 0.2
+    assert [t.get_text() for t in figure.legends[0].get_texts()] == ["ours", "random", "majority"]
+
+
+def test_cases_show_the_right_label_and_one_rival():
+    class Case:
+        task, words, label, rival = "entity", "a word " * 12, "person", "place"
+        right, wrong = np.array([0.2, 0.9]), np.array([0.7, 0.1])
+
+    figure = figures.cases_by_layer([Case(), Case(), Case()], title="A sentence.")
+    ax = figure.axes[0]
+    assert [[b.get_height() for b in c] for c in ax.containers] == [[0.2, 0.9], [0.7, 0.1]]
+    assert [t.get_text() for t in ax.get_legend().get_texts()] == ["person (right)", "place"]
+    assert ax.get_title().endswith("…") and [a.get_visible() for a in figure.axes] == [True, True, True, False]
+    assert figure.get_suptitle() == "A sentence."
+
+
+def test_label_changes_are_sorted_by_the_change():
+    ax = figures.label_changes({"det": (0.9, 0.9, 5), "obj": (0.2, 0.8, 7)}, xlabel="x", names=("a", "b")).axes[0]
+    assert [t.get_text() for t in ax.get_yticklabels()] == ["det (5)", "obj (7)"]
+    assert ax.collections[0].get_offsets().tolist() == [[0.9, 0], [0.2, 1]]
+    assert ax.collections[1].get_offsets().tolist() == [[0.9, 0], [0.8, 1]]

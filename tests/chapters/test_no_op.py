@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
+from helpers.chapters.no_op import figures
 from helpers.chapters.no_op import measures as no_op
 from helpers.chapters.no_op.measures import GROUPS, KINDS, PLACES, Removal
 from helpers.corpora.treebanks import Sentence
@@ -187,9 +188,11 @@ def slow_gradient_means(encoder, segments, seed):
                     sums["share"][at] += p[head, i, j]
                     sums["predicted"][at] -= p[head, i, j] * g[head, i, j]
     return {
-        "gradient": sums["gradient"] / pairs, "moved": sums["moved"] / pairs, "share": sums["share"] / queries,
+        "gradient": sums["gradient"] / pairs,
+        "moved": sums["moved"] / pairs,
+        "share": sums["share"] / queries,
         "predicted": sums["predicted"] / len(segments),
-    }  # fmt: skip
+    }
 
 
 @pytest.mark.parametrize("size", [1, 3, 4])
@@ -345,12 +348,22 @@ def test_hidden_value_vectors_are_refused(small_encoder):
 
 
 TREES = [
-    Sentence("a", ("She", "lit", "the", "unbelievable", "lamp", "."), upos=("PRON", "VERB", "DET", "ADJ", "NOUN", "PUNCT"),
-             governors=(1, -1, 4, 4, 1, 1), relations=("nsubj", "root", "det", "amod", "obj", "punct")),
-    Sentence("b", ("Otters", "eat", "urchins"), upos=("NOUN", "VERB", "NOUN"), governors=(1, -1, 1),
-             relations=("nsubj", "root", "obj")),
+    Sentence(
+        "a",
+        ("She", "lit", "the", "unbelievable", "lamp", "."),
+        upos=("PRON", "VERB", "DET", "ADJ", "NOUN", "PUNCT"),
+        governors=(1, -1, 4, 4, 1, 1),
+        relations=("nsubj", "root", "det", "amod", "obj", "punct"),
+    ),
+    Sentence(
+        "b",
+        ("Otters", "eat", "urchins"),
+        upos=("NOUN", "VERB", "NOUN"),
+        governors=(1, -1, 1),
+        relations=("nsubj", "root", "obj"),
+    ),
     Sentence("c", ("It", "rained"), upos=("PRON", "VERB"), governors=(1, -1), relations=("nsubj", "root")),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("direction", [0, 1])
@@ -652,3 +665,53 @@ def test_full_runs():
     assert (Estimate.from_record(values["removed"]["renormalised"]["special"]).low[1:] > 0).all(), (
         "layers 2 to 6, and all"
     )
+
+
+# ------------------------------------------------------------------ figures
+
+
+def estimate(shape):
+    value = np.random.default_rng(0).random(shape)
+    return Estimate(value, value - 0.1, value + 0.1, np.empty((0, *shape)))
+
+
+def test_weights_and_gradient_share_their_tokens():
+    weights, gradient = np.array([[0.9, 0.1], [0.2, 0.8]]), np.array([[-0.5, 0.1], [0.0, 0.2]])
+    axes = figures.weights_and_gradient(weights, gradient, ["a", "b"], title="h").axes
+    assert np.array_equal(axes[0].images[0].get_array(), weights)
+    assert np.array_equal(axes[1].images[0].get_array(), gradient) and axes[1].images[0].get_clim() == (-0.5, 0.5)
+    assert axes[0].get_ylabel() == "attending token" and [t.get_text() for t in axes[1].get_xticklabels()] == [
+        "a",
+        "b",
+    ]
+
+
+def test_multiples_have_a_panel_for_each_kind_but_the_last():
+    given = {"gradient": estimate((3, 3)), "length": estimate((3, 3))}
+    axes = figures.multiples(given, ("cls", "sep", "other"), reference="as others", ylabel="y").axes
+    assert [ax.get_title() for ax in axes] == ["[CLS]", "[SEP]"] and axes[0].get_yscale() == "log"
+    for number, ax in enumerate(axes):
+        for line, name in zip(ax.lines, given, strict=False):
+            assert line.get_xydata().tolist() == [[n + 1, given[name].value[n, number]] for n in range(3)]
+    assert [t.get_text() for t in axes[-1].get_legend().get_texts()] == ["gradient", "length"]
+
+
+def test_loss_changes_keep_all_layers_at_once_apart():
+    given = {"special": estimate((4,)), "random": estimate((4,)), "predicted": estimate((3,))}
+    axes = figures.loss_changes({"t": given}, loss=2.5).axes
+    points = [
+        line.get_ydata()[0] for line in axes[0].lines if line.get_marker() in "oDx" and len(line.get_ydata()) == 1
+    ]
+    assert points == [given[name].value[n] for name in given for n in range(3)]
+    last = [
+        line.get_ydata()[0] for line in axes[1].lines if line.get_marker() in "oDx" and len(line.get_ydata()) == 1
+    ]
+    assert last == [given[name].value[3] for name in ("special", "random")]
+    assert axes[1].get_title() == "loss itself: 2.50" and list(axes[0].get_xticks()) == [1, 2, 3]
+
+
+def test_retreats_are_labelled_points():
+    one = Estimate(np.float64(0.2), np.float64(0.1), np.float64(0.3), np.zeros(2))
+    ax = figures.retreats({"obj": (0.7, one)}, xlabel="x", ylabel="y").axes[0]
+    drawn = [line.get_xydata().tolist() for line in ax.lines]
+    assert [[0.7, 0.1], [0.7, 0.3]] in drawn and [[0.7, 0.2]] in drawn and ax.texts[0].get_text() == "obj"

@@ -10,11 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import accuracy_score, confusion_matrix, f1_score
 
-from helpers import exercises, places
+from helpers import places
+from helpers.chapters.pattern_types import exercises, figures
 from helpers.chapters.pattern_types import measures as pattern_types
 from helpers.chapters.pattern_types.measures import FEATURES, TYPES, Accumulator, Cell, Examples, Item, PatternTypes
 from helpers.corpora.sources import CorpusError
-from helpers.engine import attention
+from helpers.engine import attention, tokens
 from helpers.engine.estimates import Estimate
 from helpers.engine.tokens import Batches, encode
 from helpers.record import results
@@ -163,8 +164,11 @@ def test_an_unknown_classifier_or_task_is_refused(artificial):
 def test_the_rule_sees_its_thresholds():
     masses = np.array([[0.5, 0.1], [0.1, 0.5], [0.5, 0.5], [0.1, 0.1]])
     assert [TYPES[k] for k in pattern_types.Rule(0.5, 0.3)(masses)] == [
-        "vertical", "diagonal", "vertical_diagonal", "heterogeneous",
-    ]  # fmt: skip
+        "vertical",
+        "diagonal",
+        "vertical_diagonal",
+        "heterogeneous",
+    ]
     types = np.array([0, 1, 2, 4])
     fitted = pattern_types.fit_rule(Examples(np.zeros((4, len(FEATURES))), masses, types))
     assert np.array_equal(fitted(masses), types)
@@ -469,3 +473,62 @@ def test_full_runs():
     assert table[0, 2] > 5 * table[2, 0]
     assert mpnet["random"]["all"]["value"][0] == pytest.approx(0.8, abs=0.02)
     assert minilm["random"]["all"]["value"][4] > 0.95
+
+
+# ------------------------------------------------------------------ figures
+
+
+def maps(layers=2, heads=3, length=4):
+    weights = np.random.default_rng(0).random((layers, heads, length, length))
+    return weights / weights.sum(-1, keepdims=True)
+
+
+def test_grey_maps_are_relative_to_their_own_darkest_cells(minilm):
+    weights = maps()[0, 0]
+    batch = tokens.encode(minilm, [("a cat .", "a mat")])
+    assert figures.marks(batch) == {0: "C", 3: ".", 4: "S", 7: "S"}
+    figure = figures.grey_maps({"one": (weights, {0: "C"}), "half": (weights / 2, {}), "c": (weights, {})}, columns=2)
+    one, half, _, empty = figure.axes
+    shade = np.clip(weights / np.quantile(weights, 0.99), 0, 1) ** 0.7
+    assert np.allclose(one.images[0].get_array(), shade) and np.allclose(half.images[0].get_array(), shade)
+    assert [t.get_text() for t in one.get_xticklabels()] == ["C"] and one.get_title() == "one"
+    assert not empty.axison
+
+
+def test_type_scatter_draws_every_map_and_the_thresholds():
+    points = {"vertical": np.array([[0.9, 0.1], [0.8, 0.2]]), "block": np.zeros((0, 2))}
+    ax = figures.type_scatter(points, xlabel="x", ylabel="y", thresholds=(0.3, 0.4)).axes[0]
+    assert np.allclose(ax.collections[0].get_offsets(), points["vertical"])
+    assert ax.lines[0].get_xdata()[0] == 0.3 and ax.lines[1].get_ydata()[0] == 0.4
+
+
+def test_share_tables_write_their_numbers():
+    table = np.array([[3.0, 1.0], [0.0, 0.0]])
+    ax = figures.share_table(
+        table, rows=["a", "b"], columns=["x + y", "z"], ylabel="r", xlabel="c", counts=True
+    ).axes[0]
+    assert [t.get_text() for t in ax.texts] == ["3", "1", "0", "0"]
+    assert np.allclose(ax.images[0].get_array(), [[0.75, 0.25], [0, 0]])
+    shares = np.array([[0.25, 0.75], [np.nan, np.nan]])
+    ax = figures.share_table(shares, rows=["a", "b"], columns=["x", "z"], ylabel="r", xlabel="c").axes[0]
+    assert [t.get_text() for t in ax.texts] == ["25%", "75%"]
+
+
+def test_type_shares_are_stacked_to_one():
+    types = ("vertical", "diagonal", "block")
+    ax = figures.type_shares({"a": [0.5, 0.48, 0.02], "b": [0.2, 0.0, 0.8]}, types).axes[0]
+    widths = np.array([patch.get_width() for patch in ax.patches]).reshape(2, 3)
+    assert np.allclose(widths, [[0.5, 0.48, 0.02], [0.2, 0.0, 0.8]])
+    assert [t.get_text() for t in ax.texts] == ["50%", "48%", "20%", "80%"]
+    assert [t.get_text() for t in ax.get_legend().get_texts()] == ["vertical", "diagonal", "block"]
+
+
+def test_types_and_changes_has_layers_on_x_from_one():
+    types = ("vertical", "diagonal", "block")
+    typical, entropy = np.array([[0, 0, 1], [1, 0, 0]]), np.arange(6.0).reshape(2, 3) / 6
+    left, right = figures.types_and_changes(typical, entropy, types).axes[:2]
+    assert list(left.get_xticks()) == [1, 2] and left.get_xlabel() == "layer"
+    colours = [patch.get_facecolor() for patch in left.patches]
+    assert colours[2] == colours[3] and colours[0] == colours[1] != colours[2]
+    assert np.allclose(right.images[0].get_array(), entropy.T)
+    assert right.images[0].get_clim() == (0, np.log(3))

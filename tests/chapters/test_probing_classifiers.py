@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from helpers import corpora
+from helpers.chapters.probing_classifiers import figures
 from helpers.chapters.probing_classifiers import measures as probing_classifiers
 from helpers.chapters.probing_classifiers.measures import AttentionProbe, DistanceProbe, Pairs, StructuralProbe
 from helpers.corpora.readers import Vectors
@@ -120,7 +121,9 @@ def test_words_come_in_the_order_of_the_sentences(part):
 
 def test_sentences_are_chosen_at_random_with_trees_and_if_they_fit(small_encoder):
     encoder = small_encoder("bert")
-    long = Sentence("l", ("word",) * 80, upos=("NOUN",) * 80, governors=(-1, *range(79)), relations=("root", *["obj"] * 79))  # fmt: skip
+    long = Sentence(
+        "l", ("word",) * 80, upos=("NOUN",) * 80, governors=(-1, *range(79)), relations=("root", *["obj"] * 79)
+    )
     flat = Sentence("f", ("no", "tree"))
     documents = [Document("d", (long, flat, *SENTENCES))]
     chosen = probing_classifiers.choose(encoder, documents, 5)
@@ -136,7 +139,13 @@ def test_sentences_are_chosen_at_random_with_trees_and_if_they_fit(small_encoder
 
 
 def test_targets(part):
-    sentence = Sentence("s", ("The", "cat", "ran", "."), upos=("DET", "NOUN", "VERB", "PUNCT"), governors=(1, 2, -1, 2), relations=("det", "nsubj", "root", "punct"))  # fmt: skip
+    sentence = Sentence(
+        "s",
+        ("The", "cat", "ran", "."),
+        upos=("DET", "NOUN", "VERB", "PUNCT"),
+        governors=(1, 2, -1, 2),
+        relations=("det", "nsubj", "root", "punct"),
+    )
     assert probing_classifiers.target(sentence, "governor") == [2, 3, 0, 3]
     assert probing_classifiers.target(sentence, "next word") == [2, 3, 4, 0]
     behaviours = {}
@@ -188,7 +197,10 @@ def test_attention_probes_follow_the_formula(part, dimensions):
     probe = random_probe(12, dimensions)
     bias = (probe.bias / probe.scale[:, None]).detach().double().numpy()
     if dimensions:
-        attending, attended = (p.detach().double().numpy().reshape(5, 12, 2) / probe.scale.numpy()[:, None] for p in (probe.attending, probe.attended))  # fmt: skip
+        attending, attended = (
+            p.detach().double().numpy().reshape(5, 12, 2) / probe.scale.numpy()[:, None]
+            for p in (probe.attending, probe.attended)
+        )
     for block, row, number in list(blocks_with_rows(part))[:8]:
         count = len(part.sentences[number].words)
         maps, v = block.maps[row].double().numpy(), block.vectors[row].double().numpy()
@@ -311,7 +323,9 @@ def test_a_planted_head_is_found(small_encoder):
         found = probing_classifiers.parser_outcome(make, (part, part, part), epochs=12, rate=0.1)
         assert found.score.value > 0.95 and found.control.value < 0.9
         assert found.selectivity.value == pytest.approx(found.score.value - found.control.value)
-    weights = AttentionProbe.weights(probing_classifiers.train_parser(AttentionProbe(probing_classifiers.spread(part)), part, part, epochs=12))  # fmt: skip
+    weights = AttentionProbe.weights(
+        probing_classifiers.train_parser(AttentionProbe(probing_classifiers.spread(part)), part, part, epochs=12)
+    )
     assert weights[1].argmax() == 3, "u: the dependent attends"
     again = probing_classifiers.train_parser(AttentionProbe(probing_classifiers.spread(part)), part, part, epochs=12)
     assert np.array_equal(again.weights(), weights), "same seed, same weights"
@@ -431,8 +445,15 @@ def test_pairs_are_balanced(part, equally_far):
 
 def test_relation_pairs_hold_the_attention_of_both_directions(part):
     found = probing_classifiers.relation_pairs(part, fewest=1)
-    wanted = [(n, w, g, s.relations[w]) for n, s in enumerate(SENTENCES) for w, g in enumerate(s.governors) if g >= 0 and probing_classifiers.scored_words(s)[w]]  # fmt: skip
-    assert [(n, d, r) for n, d, r in zip(found.sentence, found.distance, found.label, strict=True)] == [(n, g - w, r) for n, w, g, r in wanted]  # fmt: skip
+    wanted = [
+        (n, w, g, s.relations[w])
+        for n, s in enumerate(SENTENCES)
+        for w, g in enumerate(s.governors)
+        if g >= 0 and probing_classifiers.scored_words(s)[w]
+    ]
+    assert [(n, d, r) for n, d, r in zip(found.sentence, found.distance, found.label, strict=True)] == [
+        (n, g - w, r) for n, w, g, r in wanted
+    ]
     rows = {number: block.maps[row] for block, row, number in blocks_with_rows(part)}
     for pair, (n, w, g, _) in enumerate(wanted):
         both = torch.cat([rows[n][w + 2, g + 2], rows[n][g + 2, w + 2]]).float().numpy()
@@ -495,10 +516,23 @@ def above(one, other):
 
 def test_claims_about_parsers(book):
     scores = {name: o["score"] for name, o in book["outcomes"].items()}
-    order = ["attention and words", "attention", "distances and words", "best single head", "right-branching", "attention, @random"]  # fmt: skip
+    order = [
+        "attention and words",
+        "attention",
+        "distances and words",
+        "best single head",
+        "right-branching",
+        "attention, @random",
+    ]
     for better, worse in pairwise(order):
         assert above(scores[better], scores[worse]), (better, worse)
-    shown = {"attention": 0.59, "best single head": 0.43, "attention and words": 0.68, "distances and words": 0.53, "attention and words, @random": 0.12}  # fmt: skip
+    shown = {
+        "attention": 0.59,
+        "best single head": 0.43,
+        "attention and words": 0.68,
+        "distances and words": 0.53,
+        "attention and words, @random": 0.12,
+    }
     assert all(round(scores[name]["value"], 2) == value for name, value in shown.items())
     control = {name: o["control"]["value"] for name, o in book["outcomes"].items() if "control" in o}
     assert round(control["attention and words"], 2) == 0.43 and round(control["distances and words"], 2) == 0.55
@@ -514,7 +548,10 @@ def test_claims_about_the_random_network(book, minilm):
     assert round(found["guess"], 2) == 0.04
     assert 0.10 < book["spread"]["random"] / book["spread"]["trained"] < 0.15, "an eighth"
     tables = minilm.model.embeddings
-    differ = [(w - w.mean(0)).norm(dim=-1).mean() for w in (tables.position_embeddings.weight, tables.word_embeddings.weight)]  # fmt: skip
+    differ = [
+        (w - w.mean(0)).norm(dim=-1).mean()
+        for w in (tables.position_embeddings.weight, tables.word_embeddings.weight)
+    ]
     assert differ[0] < differ[1] / 2
 
 
@@ -546,7 +583,13 @@ def test_claims_about_structure_edges_and_the_curve(book):
     probe = book["outcomes"]["structural probe"]
     assert (round(probe["score"]["value"], 2), round(probe["control"]["value"], 2)) == (0.58, 0.18)
     edges = {name: o["score"]["value"] for name, o in book["edges"].items()}
-    shown = {"edge, attention": 0.88, "edge, distance": 0.79, "edge, equally far, attention": 0.82, "edge, equally far, distance": 0.5, "which relation, attention": 0.69}  # fmt: skip
+    shown = {
+        "edge, attention": 0.88,
+        "edge, distance": 0.79,
+        "edge, equally far, attention": 0.82,
+        "edge, equally far, distance": 0.5,
+        "which relation, attention": 0.69,
+    }
     assert all(round(edges[name] + 1e-9, 2) == value for name, value in shown.items())
     for q in ("edge", "edge, equally far"):
         control = book["edges"][f"{q}, attention"]["control"]
@@ -588,7 +631,13 @@ def test_claims_about_gum():
     assert (edges["edge, attention"], edges["edge, distance"], edges["edge, equally far, attention"]) == (86, 79, 80)
     mpnet = runs["mpnet"]["values"]
     large = {name: o["score"] for name, o in mpnet["outcomes"].items()}
-    order = ["attention and words", "attention", "distances and words", "right-branching", "attention and words, @random"]  # fmt: skip
+    order = [
+        "attention and words",
+        "attention",
+        "distances and words",
+        "right-branching",
+        "attention and words, @random",
+    ]
     assert all(above(large[better], large[worse]) for better, worse in pairwise(order))
     assert [round(100 * large[name]["value"]) for name in order] == [70, 60, 55, 32, 28]
     for run in runs.values():
@@ -600,6 +649,24 @@ def test_claims_about_gum():
     tests = [mpnet["edges"][f"{q}, attention"]["score"]["value"] for q in ("edge", "edge, equally far")]
     assert [round(100 * value) for value in tests] == [88, 84]
     paper = {r["model"]: r["score"] for r in results.paper("clark2019", "table3")["rows"]}
-    theirs = {"attention": "Attn", "attention and words": "Attn + GloVe", "distances and words": "Distances + GloVe", "attention and words, @random": "Random Init Attn + GloVe", "structural probe": "Structural probe"}  # fmt: skip
+    theirs = {
+        "attention": "Attn",
+        "attention and words": "Attn + GloVe",
+        "distances and words": "Distances + GloVe",
+        "attention and words, @random": "Random Init Attn + GloVe",
+        "structural probe": "Structural probe",
+    }
     for ours, name in theirs.items():
         assert score[ours] < paper[name] and 100 * large[ours]["value"] < paper[name]
+
+
+# ------------------------------------------------------------------ figures
+
+
+def test_governor_map_frames_the_right_candidates():
+    probabilities = np.array([[0.1, 0.2, 0.7], [0.8, 0.1, 0.1]])
+    ax = figures.governor_map(probabilities, ["She", "ran"], [2, 0]).axes[0]
+    assert [t.get_text() for t in ax.get_xticklabels()] == ["ROOT", "She", "ran"]
+    assert [t.get_text() for t in ax.get_yticklabels()] == ["She", "ran"]
+    assert np.array_equal(ax.images[0].get_array(), probabilities)
+    assert [(f.get_x() + 0.5, f.get_y() + 0.5) for f in ax.patches] == [(2, 0), (0, 1)], "candidate on x, word on y"

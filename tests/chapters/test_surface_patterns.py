@@ -8,10 +8,12 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from helpers.chapters.surface_patterns import figures
 from helpers.chapters.surface_patterns import measures as surface_patterns
 from helpers.corpora.readers import Segment
 from helpers.engine import attention, tokens
 from helpers.engine.estimates import Estimate
+from helpers.figures.look import COLOURS
 from helpers.record import results
 
 
@@ -81,8 +83,9 @@ def random_maps(batch, layers, heads, seed):
 
 INPUTS = st.lists(
     st.tuples(*[st.lists(st.sampled_from(["a", "dog", ".", ",", "unbelievable", "!"]), min_size=1, max_size=6)] * 2),
-    min_size=1, max_size=4,
-)  # fmt: skip
+    min_size=1,
+    max_size=4,
+)
 
 
 @settings(max_examples=20, deadline=None)
@@ -342,3 +345,14 @@ def test_recorded_runs_are_whole(model, profile):
 def test_estimates_survive_recording():
     record = Estimate.from_record(summary()["entropy_by_layer"])
     assert (record.low <= record.value).all() and (record.value <= record.high).all()
+
+
+# ------------------------------------------------------------------ figures
+
+
+def test_specialists_are_drawn_at_layer_and_head():
+    figure = figures.specialist_map({(1, 2): "cls"}, (3, 4))
+    from matplotlib.colors import to_hex
+
+    blue = [p for p in figure.axes[0].patches if to_hex(p.get_facecolor()) == COLOURS["cls"].lower()]
+    assert len(blue) == 1 and blue[0].get_xy() == (1.55, 2.55)

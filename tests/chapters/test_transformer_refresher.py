@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from helpers.chapters.transformer_refresher import figures
 from helpers.chapters.transformer_refresher import measures as transformer_refresher
 from helpers.engine import attention, encoders, tokens
 
@@ -62,3 +63,16 @@ def test_the_head_that_looks_ahead(minilm):
     """The chapter says that most of what this head looked at is gone under the mask."""
     maps = attention.maps(minilm, tokens.encode(minilm, [PAIR]))[:, 0].numpy()
     assert np.triu(maps, 1).sum(-1).mean(-1).max() > 0.5
+
+
+# ------------------------------------------------------------------ figures
+
+
+def maps(layers=2, heads=3, length=4):
+    weights = np.random.default_rng(0).random((layers, heads, length, length))
+    return weights / weights.sum(-1, keepdims=True)
+
+
+def test_other_figures_draw(minilm):
+    assert len(figures.all_heads(maps()).axes) == 6
+    figures.input_diagram(tokens.encode(minilm, [("One two.", "Three.")]))

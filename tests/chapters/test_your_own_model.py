@@ -3,22 +3,26 @@
 import json
 import re
 from html import escape
+from types import SimpleNamespace
 
 import nbformat
 import numpy as np
 import pytest
 from conftest import small_model
+from matplotlib.colors import to_rgba
 
-from helpers import corpora, exercises, figures
+from helpers import corpora
 from helpers.chapters.coreference_heads import measures as coreference_heads
 from helpers.chapters.dependency_heads import measures as dependency_heads
 from helpers.chapters.distance_features import measures as distance_features
 from helpers.chapters.divergence_map import measures as divergence_map
 from helpers.chapters.surface_patterns import measures as surface_patterns
+from helpers.chapters.your_own_model import exercises, figures
 from helpers.chapters.your_own_model import measures as your_own_model
 from helpers.chapters.your_own_model.measures import PLACES
 from helpers.engine import attention, encoders, tokens
 from helpers.engine.estimates import Estimate
+from helpers.figures.look import COLOURS, TYPE_NAMES, head_name
 from helpers.record import results
 from helpers.run import notebooks, report
 
@@ -178,10 +182,16 @@ def test_the_exercises():
         "least_certain": lambda numbers: max(numbers, key=lambda n: numbers[n][2] - numbers[n][1]),
     }
     wrong = {
-        "even_multiple": (lambda inputs: sum(w[:, k].sum() for w, k in inputs) / sum(len(k) for _, k in inputs), "divide it by"),
-        "paired_gap": (lambda a, b: np.percentile(a, (2.5, 97.5)) - np.percentile(b, (2.5, 97.5)), "replicate by replicate"),
+        "even_multiple": (
+            lambda inputs: sum(w[:, k].sum() for w, k in inputs) / sum(len(k) for _, k in inputs),
+            "divide it by",
+        ),
+        "paired_gap": (
+            lambda a, b: np.percentile(a, (2.5, 97.5)) - np.percentile(b, (2.5, 97.5)),
+            "replicate by replicate",
+        ),
         "least_certain": (lambda numbers: max(numbers, key=lambda n: numbers[n][0]), "widest interval"),
-    }  # fmt: skip
+    }
     for name, answer in right.items():
         assert exercises.check(name, answer).solved, exercises.check(name, answer).message
         bad, says = wrong[name]
@@ -246,7 +256,7 @@ def test_claims_about_the_default_card(recorded):
     card = recorded["card"]
     by_role = {}
     for s in card["specialists"]:
-        by_role.setdefault(s["role"], []).append(figures.head_name(s["layer"], s["head"]))
+        by_role.setdefault(s["role"], []).append(head_name(s["layer"], s["head"]))
     assert {role: len(heads) for role, heads in by_role.items()} == {"broad": 8, "cls": 4, "previous": 1, "next": 1}
     assert all(name.startswith("1-") for name in by_role["broad"])
     assert by_role["previous"] == ["1-3"] and by_role["next"] == ["2-9"] and "3-5" in by_role["cls"]
@@ -309,7 +319,9 @@ def test_claims_about_the_full_cards():
     roles = {m: [s["role"] for s in card["specialists"]] for m, card in cards.items()}
     assert {m: len(found) for m, found in roles.items()} == {"minilm": 13, "mpnet": 13}
     assert {m: [found.count(r) for r in ("previous", "next", "stop")] for m, found in roles.items()} == {
-        "minilm": [1, 1, 0], "mpnet": [0, 0, 3]}  # fmt: skip
+        "minilm": [1, 1, 0],
+        "mpnet": [0, 0, 3],
+    }
     beaten = {
         m: {n for n, r in card["relations"].items() if n != "all" and r["p"] < 0.05} for m, card in cards.items()
     }
@@ -319,7 +331,10 @@ def test_claims_about_the_full_cards():
     times = {m: round(c["sink"]["multiple"]["value"]) for m, c in cards.items()}
     breadth = {m: round(100 * c["breadth"]["value"]) for m, c in cards.items()}
     assert (per_cent, times, breadth) == (
-        {"minilm": 27, "mpnet": 15}, {"minilm": 32, "mpnet": 18}, {"minilm": 63, "mpnet": 55})  # fmt: skip
+        {"minilm": 27, "mpnet": 15},
+        {"minilm": 32, "mpnet": 18},
+        {"minilm": 63, "mpnet": 55},
+    )
     best = {m: c["coreference"]["all"] for m, c in cards.items()}
     ends = {m: [round(100 * b["held_out"][k]) for k in ("value", "low", "high")] for m, b in best.items()}
     assert ends == {"minilm": [72, 64, 83], "mpnet": [80, 74, 88]}
@@ -330,3 +345,93 @@ def test_claims_about_the_full_cards():
         blind = run["other"]
         assert blind["sink"] is None and blind["closeness"]["p"] > 0.05
         assert all(r["p"] >= 0.05 for n, r in blind["relations"].items() if n != "all")
+
+
+# ------------------------------------------------------------------ figures
+
+
+def estimate(shape):
+    value = np.random.default_rng(0).random(shape)
+    return Estimate(value, value - 0.1, value + 0.1, np.empty((0, *shape)))
+
+
+SOME_TYPES = np.array([["dense", "diagonal", "vertical"], ["dense", "dense_vertical", "vertical"]])
+
+
+def a_card(layers=2, heads=3, **changes):
+    """Invented values of a card, as ``your_own_model.as_dict`` makes them."""
+    row = {
+        "count": 40,
+        "layer": 1,
+        "head": 2,
+        "direction": "",
+        "held_out": estimate(()),
+        "baseline": estimate(()),
+        "rules": estimate(()),
+        "p": 0.01,
+    }
+    return {
+        "model": {
+            "name": "some",
+            "family": "SomeModel",
+            "layers": layers,
+            "heads": heads,
+            "parameters": 2e6,
+            "max_length": 64,
+            "sha256": "0123456789abcdef",
+        },
+        "units": {"segments": 5, "tokens": 60, "sentences": 4, "mentions": 3},
+        "specialists": [{"layer": 1, "head": 2, "role": "cls"}],
+        "shares": Estimate(np.full((layers, 4), 0.25), *np.full((2, layers, 4), 0.25), np.empty((0, layers, 4))),
+        "entropy": estimate((layers,)),
+        "uniform": 2.0,
+        "types": np.resize(SOME_TYPES, (layers, heads)),
+        "type_shares": {name: estimate(()) for name in TYPE_NAMES},
+        "fits": {name: name != "vertical" for name in TYPE_NAMES},
+        "relations": {"all": row, "obj": row | {"p": 0.5}},
+        "coreference": {"all": row},
+        "map": {"points": np.arange(2.0 * layers * heads).reshape(-1, 2), "stress": 0.1},
+        "missing": {},
+    } | changes
+
+
+def test_a_card_shows_types_specialists_shares_and_scores():
+    axes = {ax.get_title(): ax for ax in figures.model_card(a_card()).axes}
+    grid = axes["types and specialists"]
+    shown = grid.images[0].get_array()  # [head, layer]
+    assert np.allclose(shown[1, 0], to_rgba(COLOURS["diagonal"]))
+    assert np.allclose(shown[2, 0], to_rgba(COLOURS["vertical"], 0.4)), "pale where the name does not fit"
+    assert [(t.get_text(), t.get_position()) for t in grid.texts] == [("C", (2, 3))]
+    legend = [t.get_text() for t in grid.get_legend().get_texts()]
+    assert len(legend) == 4 and [text.endswith("*") for text in legend] == [False, False, False, True]
+    bars = axes["where attention goes"].patches
+    assert [p.get_height() for p in bars] == [0.25] * 8 and bars[2].get_y() == 0.25
+    scores = axes["best head for each relation"]
+    assert [t.get_text() for t in scores.get_yticklabels()] == ["all* 2-3", "obj 2-3"]
+    assert scores.lines[1].get_xdata()[0] == estimate(()).value
+    points = [c.get_offsets() for c in axes["map, by layer (stress 0.10)"].collections]
+    assert np.array_equal(np.concatenate(points), np.arange(12.0).reshape(6, 2))
+
+
+def test_a_card_says_what_it_lacks():
+    reasons = {"relations": "No sentence fits.", "map": "Too few heads."}
+    figure = figures.model_card(a_card(relations={}, map=None, missing=reasons))
+    texts = " ".join(t.get_text().replace("\n", " ") for ax in figure.axes for t in ax.texts)
+    assert "Not on this card: No sentence fits." in texts and "Too few heads." in texts
+    axes = figures.cards_beside(a_card(), a_card(3, 2, map=None, specialists=[], missing=reasons)).axes
+    assert [ax.get_title() for ax in axes][::3] == ["some: types", "some: types"]
+    assert [axes[n].images[0].get_array().shape[:2] for n in (0, 3)] == [(3, 2), (2, 3)]
+
+
+def test_gaps_are_filled_where_they_exclude_zero():
+    lines = [
+        SimpleNamespace(
+            measure=name, gap=None if low is None else Estimate.of(np.float64(low), np.array([low, low + 0.2]))
+        )
+        for name, low in (("clear", 0.1), ("not", -0.1), ("no gap", None))
+    ]
+    ax = figures.gaps(lines, names=("one", "other")).axes[0]
+    assert [t.get_text() for t in ax.get_yticklabels()] == ["clear", "not"]
+    dots = [line for line in ax.lines if line.get_marker() == "o"]
+    assert [dot.get_markerfacecolor() == "white" for dot in dots] == [False, True]
+    assert ax.get_xlabel().startswith("one minus other")

@@ -43,9 +43,12 @@ def test_the_card_counts_what_is_there():
     sentences = sum(len(corpora.sentences(p)) for a in corpus.articles for p in a.paragraphs)
     card = (places.book_data() / "encyclopedia" / "README.md").read_text("utf-8")
     for count, unit in (
-        (len(corpus.articles), "articles"), (3 * len(corpus.articles), "paragraphs"),
-        (sentences, "sentences"), (words, "words"), (len({a.topic for a in corpus.articles}), "subject areas"),
-    ):  # fmt: skip
+        (len(corpus.articles), "articles"),
+        (3 * len(corpus.articles), "paragraphs"),
+        (sentences, "sentences"),
+        (words, "words"),
+        (len({a.topic for a in corpus.articles}), "subject areas"),
+    ):
         assert f"{count:,} {unit}" in card
     assert corpus.sha256 in card
 
@@ -54,9 +57,22 @@ def test_the_prose_has_the_variety_that_later_chapters_need():
     """Crude counts; the floor is far below what is there, and far above what a template would give."""
     text = " ".join(p for a in corpora.read("encyclopedia").articles for p in a.paragraphs).lower()
     words = len(text.split())
-    for pattern, per_thousand in ((" his ", 3), (" her ", 3), (" it ", 6), (" she ", 3), (" who ", 3), (" which ", 2),
-                                  ("'s ", 6), (" was ", 8), (", ", 40), (" that ", 8), (" because ", 0.4), (";", 1),
-                                  (" up ", 1), (" by ", 4)):  # fmt: skip
+    for pattern, per_thousand in (
+        (" his ", 3),
+        (" her ", 3),
+        (" it ", 6),
+        (" she ", 3),
+        (" who ", 3),
+        (" which ", 2),
+        ("'s ", 6),
+        (" was ", 8),
+        (", ", 40),
+        (" that ", 8),
+        (" because ", 0.4),
+        (";", 1),
+        (" up ", 1),
+        (" by ", 4),
+    ):
         assert 1000 * text.count(pattern) / words >= per_thousand, pattern
 
 
@@ -164,8 +180,12 @@ def test_the_paraphrase_pairs_are_in_order():
     labels = np.array([p.label == "paraphrase" for p in found])
     assert 0.6 < labels.mean() < 0.72
     sets = [[set(t.lower().replace(",", "").rstrip(".").split()) for t in (p.first, p.second)] for p in found]
-    cues = np.array([[len(a & b) / len(a | b), len(a & b) / len(a), len(a & b) / len(b), len(a), len(b), abs(len(a) - len(b))]
-                     for a, b in sets])  # fmt: skip
+    cues = np.array(
+        [
+            [len(a & b) / len(a | b), len(a & b) / len(a), len(a & b) / len(b), len(a), len(b), abs(len(a) - len(b))]
+            for a, b in sets
+        ]
+    )
     assert abs(cues[labels, 0].mean() - cues[~labels, 0].mean()) < 0.05, "one class shares more words"
     assert np.abs(cues[labels, 3:5].mean(0) - cues[~labels, 3:5].mean(0)).max() < 1, "one class is longer"
     words = CountVectorizer(ngram_range=(1, 2), min_df=2).fit_transform([p.second for p in found])
@@ -203,7 +223,10 @@ def test_segments_are_neighbouring_paragraphs_of_one_article(tmp_path):
     corpus = corpora.read(str(written(tmp_path, ARTICLE, ARTICLE | {"id": "b", "paragraphs": ["Four.", "Five."]})))
     found = corpora.segments(corpus)
     assert [(s.first, s.second, s.document) for s in found] == [
-        ("One.", "Two.", 0), ("Two.", "Three.", 0), ("Four.", "Five.", 1)]  # fmt: skip
+        ("One.", "Two.", 0),
+        ("Two.", "Three.", 0),
+        ("Four.", "Five.", 1),
+    ]
     assert found[0].texts == ("One.", "Two.")
 
 
@@ -294,8 +317,24 @@ def test_questions(tmp_path):
     assert (question.id, question.document, question.answers) == ("q1", "T", (corpora.Answer("dog", 4),))
 
 
-SQUAD = json.dumps({"version": "1.1", "data": [{"title": "T", "paragraphs": [{"context": "The dog ran.", "qas": [
-    {"id": "q1", "question": "Who ran?", "answers": [{"text": "dog", "answer_start": 4}]}]}]}]})  # fmt: skip
+SQUAD = json.dumps(
+    {
+        "version": "1.1",
+        "data": [
+            {
+                "title": "T",
+                "paragraphs": [
+                    {
+                        "context": "The dog ran.",
+                        "qas": [
+                            {"id": "q1", "question": "Who ran?", "answers": [{"text": "dog", "answer_start": 4}]}
+                        ],
+                    }
+                ],
+            }
+        ],
+    }
+)
 
 
 @pytest.mark.parametrize(
@@ -412,8 +451,13 @@ def inspec(folder: Path, members: dict[str, bytes]) -> Path:
     return file
 
 
-ABSTRACT = {"10.abstr": b"Ten\n\ttitles\r\nThe text\n\tgoes on.\n", "10.uncontr": b"the text; missing\n\tphrase;\n",
-            "9.abstr": b"Nine\nText.\n", "9.uncontr": b"nine", "9.contr": b"ignored"}  # fmt: skip
+ABSTRACT = {
+    "10.abstr": b"Ten\n\ttitles\r\nThe text\n\tgoes on.\n",
+    "10.uncontr": b"the text; missing\n\tphrase;\n",
+    "9.abstr": b"Nine\nText.\n",
+    "9.uncontr": b"nine",
+    "9.contr": b"ignored",
+}
 
 
 def test_inspec(tmp_path):
@@ -470,12 +514,19 @@ def test_word_vectors(tmp_path):
 
 # ------------------------------------------------------------------ damaged files of every format
 
-CONLLU = ("# newdoc id = d\n# global.Entity = eid-etype-head\n# sent_id = 1\n# text = Don't go.\n1-2\tDon't\t_\t_\t_\t_\t_\t_\t_\t_\n"
-          "1\tDo\tdo\tAUX\tVB\t_\t3\taux\t_\t_\n2\tn't\tnot\tPART\tRB\t_\t3\tadvmod\t_\t_\n3\tgo\tgo\tVERB\tVB\t_\t0\troot\t_\t"
-          "Entity=(1-person-1(2-person-1)\n4\t.\t.\tPUNCT\t.\t_\t3\tpunct\t_\tEntity=1)\n\n")  # fmt: skip
-ONTONOTES = ("#begin document (a/b); part 000\n" + "".join(
-    f"a/b 0 {i} {w} NN * - - - A * {c}\n" for i, (w, c) in enumerate([("He", "(1)"), ("saw", "-"), ("him", "(2|(1)"), (".", "2)")]))
-    + "\n#end document\n")  # fmt: skip
+CONLLU = (
+    "# newdoc id = d\n# global.Entity = eid-etype-head\n# sent_id = 1\n# text = Don't go.\n1-2\tDon't\t_\t_\t_\t_\t_\t_\t_\t_\n"
+    "1\tDo\tdo\tAUX\tVB\t_\t3\taux\t_\t_\n2\tn't\tnot\tPART\tRB\t_\t3\tadvmod\t_\t_\n3\tgo\tgo\tVERB\tVB\t_\t0\troot\t_\t"
+    "Entity=(1-person-1(2-person-1)\n4\t.\t.\tPUNCT\t.\t_\t3\tpunct\t_\tEntity=1)\n\n"
+)
+ONTONOTES = (
+    "#begin document (a/b); part 000\n"
+    + "".join(
+        f"a/b 0 {i} {w} NN * - - - A * {c}\n"
+        for i, (w, c) in enumerate([("He", "(1)"), ("saw", "-"), ("him", "(2|(1)"), (".", "2)")])
+    )
+    + "\n#end document\n"
+)
 ONTOGUM = "# begin document \n0\tHe\t(1)\n1\tsaw\t_\n2\thim\t(2(1)\n3\t.\t2)\n# end document\n"
 TEXT = " = Title = \n \n This line of text has more than ten words in it , I believe . \n = = Part = = \n"
 SEEDS = {
@@ -488,10 +539,16 @@ SEEDS = {
     "squad.json": (SQUAD.encode(), corpora.read_squad),
     "keyphrases.jsonl": (json.dumps({"id": "a", "keyphrases": ["one"]}).encode(), corpora.read_keyphrases),
     "s1.x.gz": (gzip.compress(b"A .\nB .\n"), lambda path: corpora.read_pairs(path, "snli")),
-    "mnli.csv": (b'Question,Answer,Origin\n"For the statement, ""A"", does the hypothesis ""B"" represent entailment, '
-                 b'contradiction, or neutrality?",neutral,x\n', lambda path: corpora.read_pairs(path, "mnli")),
-    **{f"{task}.tsv": (text.encode(), lambda path, task=task: corpora.read_pairs(path, task)) for task, text in PAIRS.items()},
-}  # fmt: skip
+    "mnli.csv": (
+        b'Question,Answer,Origin\n"For the statement, ""A"", does the hypothesis ""B"" represent entailment, '
+        b'contradiction, or neutrality?",neutral,x\n',
+        lambda path: corpora.read_pairs(path, "mnli"),
+    ),
+    **{
+        f"{task}.tsv": (text.encode(), lambda path, task=task: corpora.read_pairs(path, task))
+        for task, text in PAIRS.items()
+    },
+}
 SPECIAL = b'\t\n\r\x00\xff\xef\xbb\xbf()[]{}|_-"\\,;0123456789 #=.\xe2\x80\xa8\x85'
 
 
@@ -504,10 +561,13 @@ def mutations(draw, content: bytes) -> bytes:
         piece = draw(st.one_of(st.sampled_from([bytes([c]) for c in SPECIAL]), st.binary(max_size=6)))
         kind = draw(st.sampled_from(["lose", "double", "put in", "overwrite", "cut", "move"]))
         content = {
-            "lose": content[:a] + content[b:], "double": content[:b] + content[a:], "put in": content[:a] + piece + content[a:],
-            "overwrite": content[:a] + piece + content[a + len(piece) :], "cut": content[:a],
+            "lose": content[:a] + content[b:],
+            "double": content[:b] + content[a:],
+            "put in": content[:a] + piece + content[a:],
+            "overwrite": content[:a] + piece + content[a + len(piece) :],
+            "cut": content[:a],
             "move": content[:a] + content[b:] + content[a:b],
-        }[kind]  # fmt: skip
+        }[kind]
     return content
 
 
@@ -548,16 +608,26 @@ def test_damaged_archives_end_in_a_result_or_a_clear_error(tmp_path_factory, dat
 # ------------------------------------------------------------------ real corpora
 
 
-QUESTIONS = {"squadshifts-wiki": (48, 1_581, 7_938, 22_794), "squadshifts-reddit": (1, 2_033, 9_803, 27_692),
-             "squadshifts-amazon": (413, 2_050, 9_885, 27_318), "xquad": (48, 240, 1_190, 1_190)}  # fmt: skip
+QUESTIONS = {
+    "squadshifts-wiki": (48, 1_581, 7_938, 22_794),
+    "squadshifts-reddit": (1, 2_033, 9_803, 27_692),
+    "squadshifts-amazon": (413, 2_050, 9_885, 27_318),
+    "xquad": (48, 240, 1_190, 1_190),
+}
 LABELLED = {
-    ("mrpc", "train"): (3_668, "paraphrase", 2_474), ("mrpc", "dev"): (408, "paraphrase", 279),
-    ("mrpc", "test"): (1_725, "paraphrase", 1_147), ("rte", "train"): (2_490, "entailment", 1_249),
-    ("rte", "dev"): (277, "entailment", 146), ("mnli", "dev"): (9_815, "entailment", 3_479),
-    ("mnli", "train"): (10_000, "neutral", 3_367), ("stsb", "train"): (5_749, 5.0, None),
-    ("stsb", "dev"): (1_500, 5.0, None), ("stsb", "test"): (1_379, 5.0, None), ("snli", "dev"): (9_842, "neutral", None),
+    ("mrpc", "train"): (3_668, "paraphrase", 2_474),
+    ("mrpc", "dev"): (408, "paraphrase", 279),
+    ("mrpc", "test"): (1_725, "paraphrase", 1_147),
+    ("rte", "train"): (2_490, "entailment", 1_249),
+    ("rte", "dev"): (277, "entailment", 146),
+    ("mnli", "dev"): (9_815, "entailment", 3_479),
+    ("mnli", "train"): (10_000, "neutral", 3_367),
+    ("stsb", "train"): (5_749, 5.0, None),
+    ("stsb", "dev"): (1_500, 5.0, None),
+    ("stsb", "test"): (1_379, 5.0, None),
+    ("snli", "dev"): (9_842, "neutral", None),
     ("snli", "test"): (9_824, "neutral", None),
-}  # fmt: skip
+}
 KEYED = {"train": (1_000, 9_788, 7_562), "dev": (500, 4_575, 3_517), "test": (500, 4_913, 3_847)}
 
 

@@ -81,7 +81,9 @@ def test_a_candidate_scores_the_sum_over_its_occurrences():
     assert phrases.ranked(spelled, [0.0] * 5) == ["ice", "water ice", "rings"], "text order decides between equals"
 
 
-@pytest.mark.parametrize(("said", "right", "value"), [
-    (["a", "b"], ["b", "c", "d"], 0.4), ([], [], 1.0), (["a"], [], 0.0), ([], ["a"], 0.0), (["a", "a"], ["a"], 1.0)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("said", "right", "value"),
+    [(["a", "b"], ["b", "c", "d"], 0.4), ([], [], 1.0), (["a"], [], 0.0), ([], ["a"], 0.0), (["a", "a"], ["a"], 1.0)],
+)
 def test_f1(said, right, value):
     assert phrases.f1(said, right) == pytest.approx(value)

@@ -182,8 +182,11 @@ def test_members_and_treebanks_without_a_digest_of_the_file_are_checked(server, 
 def test_mrpc_is_split_as_glue_splits_it(server, monkeypatch):
     head = "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String"
     rows = [f"{i % 2}\t{i}\t{i + 50}\tOne {i}.\tTwo {i}." for i in range(6)]
-    files = {"msr_paraphrase_train.txt": "\ufeff" + "\r\n".join([head, *rows]), "msr_paraphrase_test.txt": head,
-             "dev_ids.tsv": "1\t51\n4\t54\n"}  # fmt: skip
+    files = {
+        "msr_paraphrase_train.txt": "\ufeff" + "\r\n".join([head, *rows]),
+        "msr_paraphrase_test.txt": head,
+        "dev_ids.tsv": "1\t51\n4\t54\n",
+    }
     downloads = []
     for name, text in files.items():
         server.files[name] = text.encode()

@@ -52,8 +52,15 @@ def documents(draw):
         for place, word in enumerate(order[1:], 1):
             governors[word] = order[draw(st.integers(0, place - 1))]
         picks = [draw(st.integers(0, len(WORDS) - 1)) for _ in range(n)]
-        sentences.append(([WORDS[p] for p in picks], [UPOS[p] for p in picks], [XPOS[p] for p in picks], governors,
-                          ["root" if g < 0 else "dep" for g in governors]))  # fmt: skip
+        sentences.append(
+            (
+                [WORDS[p] for p in picks],
+                [UPOS[p] for p in picks],
+                [XPOS[p] for p in picks],
+                governors,
+                ["root" if g < 0 else "dep" for g in governors],
+            )
+        )
         spans: set[tuple[int, int]] = set()
         for _ in range(draw(st.integers(0, 4))):
             a = draw(st.integers(0, n - 1))
@@ -102,10 +109,14 @@ def test_three_formats_of_one_document_read_alike(tmp_path_factory, given_):
 
 def test_multiword_tokens_empty_nodes_and_spaces(tmp_path):
     rows = [
-        "# sent_id = 1", "1-2\tDon't\t_\t_\t_\t_\t_\t_\t_\t_", "1\tDo\tdo\tAUX\tVB\t_\t3\taux\t_\t_",
-        "2\tn't\tnot\tPART\tRB\t_\t3\tadvmod\t_\t_", "3\tstop\tstop\tVERB\tVB\t_\t0\troot\t_\tSpaceAfter=No",
-        "3.1\tstop\tstop\tVERB\tVB\t_\t_\t_\t0:root\t_", "4\t!\t!\tPUNCT\t.\t_\t3\tpunct\t_\tSpaceAfter=No",
-    ]  # fmt: skip
+        "# sent_id = 1",
+        "1-2\tDon't\t_\t_\t_\t_\t_\t_\t_\t_",
+        "1\tDo\tdo\tAUX\tVB\t_\t3\taux\t_\t_",
+        "2\tn't\tnot\tPART\tRB\t_\t3\tadvmod\t_\t_",
+        "3\tstop\tstop\tVERB\tVB\t_\t0\troot\t_\tSpaceAfter=No",
+        "3.1\tstop\tstop\tVERB\tVB\t_\t_\t_\t0:root\t_",
+        "4\t!\t!\tPUNCT\t.\t_\t3\tpunct\t_\tSpaceAfter=No",
+    ]
     for end in ("\n", "\r\n"):
         for mark in (b"", b"\xef\xbb\xbf"):
             file = tmp_path / "x.conllu"
@@ -220,10 +231,15 @@ def test_bad_ontonotes_names_file_and_line(tmp_path, old, new, says):
 @pytest.mark.parametrize(
     ("words", "head"),
     [
-        ("the king of Spain", 1), ("the dog 's", 1), ("his sister , Caroline", 1), ("people who came", 0), ("it", 0),
-        ("a small red house", 3), ("of the house", 2),
+        ("the king of Spain", 1),
+        ("the dog 's", 1),
+        ("his sister , Caroline", 1),
+        ("people who came", 0),
+        ("it", 0),
+        ("a small red house", 3),
+        ("of the house", 2),
     ],
-)  # fmt: skip
+)
 def test_head_words_without_a_tree(words, head):
     sentence = treebanks.Sentence("s", tuple(words.split()))
     assert treebanks.head_word(sentence, 0, len(sentence.words)) == head
@@ -242,23 +258,37 @@ def sentence(text: str) -> treebanks.Sentence:
 
 
 CASES = {
-    "preposition": ("She/PRON/2/nsubj sat/VERB/0/root on/ADP/5/case the/DET/5/det mat/NOUN/2/obl",
-                    "She/2/nsubj sat/0/root on/2/prep the/5/det mat/3/pobj"),
+    "preposition": (
+        "She/PRON/2/nsubj sat/VERB/0/root on/ADP/5/case the/DET/5/det mat/NOUN/2/obl",
+        "She/2/nsubj sat/0/root on/2/prep the/5/det mat/3/pobj",
+    ),
     "of a noun": ("king/NOUN/0/root of/ADP/3/case Spain/PROPN/1/nmod", "king/0/root of/1/prep Spain/2/pobj"),
-    "two prepositions": ("came/VERB/0/root out/ADP/4/case of/ADP/4/case bed/NOUN/1/obl",
-                         "came/0/root out/1/prep of/2/prep bed/3/pobj"),
-    "predicate": ("She/PRON/4/nsubj is/AUX/4/cop in/ADP/4/case Rome/PROPN/0/root",
-                  "She/4/nsubj is/4/cop in/0/root Rome/3/pobj"),
-    "conjuncts": ("in/ADP/2/case Rome/PROPN/0/root and/CCONJ/5/cc in/ADP/5/case Pisa/PROPN/2/conj",
-                  "in/0/root Rome/1/pobj and/5/cc in/1/conj Pisa/4/pobj"),
+    "two prepositions": (
+        "came/VERB/0/root out/ADP/4/case of/ADP/4/case bed/NOUN/1/obl",
+        "came/0/root out/1/prep of/2/prep bed/3/pobj",
+    ),
+    "predicate": (
+        "She/PRON/4/nsubj is/AUX/4/cop in/ADP/4/case Rome/PROPN/0/root",
+        "She/4/nsubj is/4/cop in/0/root Rome/3/pobj",
+    ),
+    "conjuncts": (
+        "in/ADP/2/case Rome/PROPN/0/root and/CCONJ/5/cc in/ADP/5/case Pisa/PROPN/2/conj",
+        "in/0/root Rome/1/pobj and/5/cc in/1/conj Pisa/4/pobj",
+    ),
     "possessive": ("dog/NOUN/3/nmod:poss 's/PART/1/case tail/NOUN/0/root", "dog/3/poss 's/1/possessive tail/0/root"),
-    "passive": ("It/PRON/3/nsubj:pass was/AUX/3/aux:pass taken/VERB/0/root by/ADP/5/case me/PRON/3/obl:agent",
-                "It/3/nsubjpass was/3/auxpass taken/0/root by/3/prep me/4/pobj"),
-    "others": ("He/PRON/2/nsubj took/VERB/0/root up/ADP/2/compound:prt chess/NOUN/5/compound club/NOUN/2/obj",
-               "He/2/nsubj took/0/root up/2/prt chess/5/nn club/2/dobj"),
-    "no preposition": ("last/ADJ/2/amod year/NOUN/3/obl:unmarked came/VERB/0/root",
-                       "last/2/amod year/3/obl:unmarked came/0/root"),
-}  # fmt: skip
+    "passive": (
+        "It/PRON/3/nsubj:pass was/AUX/3/aux:pass taken/VERB/0/root by/ADP/5/case me/PRON/3/obl:agent",
+        "It/3/nsubjpass was/3/auxpass taken/0/root by/3/prep me/4/pobj",
+    ),
+    "others": (
+        "He/PRON/2/nsubj took/VERB/0/root up/ADP/2/compound:prt chess/NOUN/5/compound club/NOUN/2/obj",
+        "He/2/nsubj took/0/root up/2/prt chess/5/nn club/2/dobj",
+    ),
+    "no preposition": (
+        "last/ADJ/2/amod year/NOUN/3/obl:unmarked came/VERB/0/root",
+        "last/2/amod year/3/obl:unmarked came/0/root",
+    ),
+}
 
 
 @pytest.mark.parametrize("name", CASES)

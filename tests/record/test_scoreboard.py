@@ -11,8 +11,9 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from helpers import figures, places
+from helpers import places
 from helpers.__main__ import main
+from helpers.figures.series import VERDICT_STYLES, verdict_bars
 from helpers.record import results, scoreboard
 from helpers.record.scoreboard import ABSENT, APART, FAILS, HOLDS, MISSING, PART, RULES, Number, Run, take
 from helpers.run import notebooks
@@ -143,16 +144,23 @@ RECORD = {
         ({"value": ["types"], "take": "share", "among": ["a"]}, Number(0.5)),
         ({"value": ["heads"], "take": "depth", "over": 0.5}, Number(0.625, words="1, 2, 3, 3 of 3")),
         ({"value": ["heads"], "take": "depth", "over": 0.95}, None),
-        ({"value": [["by_layer"], ["later"], ["heads"]], "take": "peaks", "names": ["x", "y", "z"]},
-         Number(2 / 3, words="x 2, y 3, z 3")),
+        (
+            {"value": [["by_layer"], ["later"], ["heads"]], "take": "peaks", "names": ["x", "y", "z"]},
+            Number(2 / 3, words="x 2, y 3, z 3"),
+        ),
         ({"value": ["types"], "take": "depths", "names": ["a", "b"]}, Number(1, words="a 1.7, b 2.3")),
         ({"value": ["types"], "take": "depths", "names": ["a", "c"]}, None),
-        ({"value": [["plain"], ["k", "2", "s"], ["k", "3", "s"]], "take": "ordered", "names": ["p", "q", "r"]},
-         Number(1, words="p 0.25, q 0.30, r 0.50")),
+        (
+            {"value": [["plain"], ["k", "2", "s"], ["k", "3", "s"]], "take": "ordered", "names": ["p", "q", "r"]},
+            Number(1, words="p 0.25, q 0.30, r 0.50"),
+        ),
         ({"value": ["k"], "take": "best key", "by": ["s"]}, Number(3)),
         ({"value": [["by_layer"], ["later"]], "take": "close", "within": 1.0}, Number(1)),
         ({"value": [["by_layer"], ["later"]], "take": "close", "within": 0.9}, Number(0.5)),
-        ({"value": ["heads"], "take": "deep", "column": [1], "under": 0.75, "start": 0.3}, Number(0.5, words="1 of 2")),
+        (
+            {"value": ["heads"], "take": "deep", "column": [1], "under": 0.75, "start": 0.3},
+            Number(0.5, words="1 of 2"),
+        ),
         ({"value": [["heads"], ["heads"]], "take": "at peak", "column": [1]}, Number(0.8, 0, 1)),
         ({"value": [["heads"], ["heads"]], "take": "at peak", "column": [0, 1]}, Number(0.9, 0, 1)),
         ({"value": [["by_layer", 0], ["by_layer", 1]], "take": "total"}, Number(0.6, 0.4, 0.8)),
@@ -161,7 +169,7 @@ RECORD = {
         ({"value": ["nowhere", "at all"]}, None),
         ({"value": [["plain"], ["nowhere"]], "take": "total"}, None),
     ],
-)  # fmt: skip
+)
 def test_what_is_taken_from_a_record(spec, number):
     found = take(RECORD, spec)
     if number is None:
@@ -194,9 +202,13 @@ def finding(rule, ours, *, than=0.0, unit="%", random=None):
 
 def test_judging():
     values = {
-        "head": estimate(0.8, 0.75, 0.85), "offset": estimate(0.6, 0.5, 0.7), "gain": estimate(0.2, 0.15, 0.25), "p": 0.04,
-        "control": {"head": estimate(0.1, 0.05, 0.15), "offset": estimate(0.6, 0.5, 0.7)}, "fits": False,
-    }  # fmt: skip
+        "head": estimate(0.8, 0.75, 0.85),
+        "offset": estimate(0.6, 0.5, 0.7),
+        "gain": estimate(0.2, 0.15, 0.25),
+        "p": 0.04,
+        "control": {"head": estimate(0.1, 0.05, 0.15), "offset": estimate(0.6, 0.5, 0.7)},
+        "fits": False,
+    }
     ours = {"value": ["head"], "against": ["offset"], "difference": ["gain"], "p": ["p"]}
     against = finding("above", ours, random={"at": ["control"], "value": ["head"], "against": ["offset"]})
     cell = scoreboard.judge(against, values)
@@ -279,8 +291,10 @@ def test_every_mapped_path_is_in_the_records():
                     path = [*spec.get("at", ()), *path]
                     there = [scoreboard.at(values, path) is not None for values in stored[one.module]]
                     assert any(there), (one.chapter, one.claim, path)
-                    whole = [name in values and (len(path) < 2 or scoreboard.at(values, path[:2]) is not None)
-                             for values, name in zip(stored[one.module], [path[0]] * len(there), strict=True)]  # fmt: skip
+                    whole = [
+                        name in values and (len(path) < 2 or scoreboard.at(values, path[:2]) is not None)
+                        for values, name in zip(stored[one.module], [path[0]] * len(there), strict=True)
+                    ]
                     assert there == whole or path[-1] in ("largest_peak_of_broad", "expected"), (one.chapter, path)
                     seen += len(there)
     assert seen > 500
@@ -417,11 +431,11 @@ def test_the_command(tmp_path, monkeypatch):
 
 
 def test_the_figure_shows_the_counts():
-    figure = figures.verdict_bars({"a": {HOLDS: 3, FAILS: 1}, "b": {MISSING: 2}}, order=scoreboard.VERDICTS)
+    figure = verdict_bars({"a": {HOLDS: 3, FAILS: 1}, "b": {MISSING: 2}}, order=scoreboard.VERDICTS)
     ax = figure.axes[0]
     assert [text.get_text() for text in ax.texts] == ["3", "1", "2"]
     assert [bar.get_width() for bar in ax.patches] == [3, 1, 2]
     assert [label.get_text() for label in ax.get_yticklabels()] == ["a", "b"] and ax.yaxis_inverted()
     assert [text.get_text() for text in ax.get_legend().get_texts()] == [HOLDS, FAILS, MISSING]
-    assert set(figures.VERDICT_STYLES) == set(scoreboard.VERDICTS)
+    assert set(VERDICT_STYLES) == set(scoreboard.VERDICTS)
     plt.close(figure)

@@ -66,9 +66,13 @@ def test_figures_tables_and_numbers_made_it_into_the_pages(site):
 
 
 def test_the_data_pages_show_what_code_drew(site):
-    wanted = {"treebank": ("data:image/svg+xml", 'class="mention"', "acl:relcl"), "questions": ("<mark>",),
-              "pairs": ("not_paraphrase", "not_entailment"), "keyphrases": ("<em>",),
-              "corpora": ("247 sentences", "fetch gum", "in the book")}  # fmt: skip
+    wanted = {
+        "treebank": ("data:image/svg+xml", 'class="mention"', "acl:relcl"),
+        "questions": ("<mark>",),
+        "pairs": ("not_paraphrase", "not_entailment"),
+        "keyphrases": ("<em>",),
+        "corpora": ("247 sentences", "fetch gum", "in the book"),
+    }
     for page, marks in wanted.items():
         text = (site / "book" / f"{page}.html").read_text("utf-8")
         assert '<figure class="drawing">' in text and [m for m in marks if m not in text] == []

@@ -79,8 +79,24 @@ def test_run_with_parameters_of_ones_own(tmp_path):
     paragraph = "The otter dived, and it came up with a shell. It laid the shell on its belly and cracked it."
     text.write_text("\n".join(f" = Article {n} = \n{paragraph}\n{paragraph}\n" for n in range(4)))
     done = subprocess.run(
-        [sys.executable, "-m", "helpers", "run", "02", "-p", "corpus", str(text), "--profile", "smoke", "--to", str(tmp_path)],
-        cwd=places.ROOT, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        [
+            sys.executable,
+            "-m",
+            "helpers",
+            "run",
+            "02",
+            "-p",
+            "corpus",
+            str(text),
+            "--profile",
+            "smoke",
+            "--to",
+            str(tmp_path),
+        ],
+        cwd=places.ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr[-2000:]
     assert "4 segments of 'mine'" in (tmp_path / "02_surface_patterns.ipynb").read_text("utf-8").replace("\\'", "'")

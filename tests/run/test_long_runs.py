@@ -36,9 +36,11 @@ def four(tmp_path, monkeypatch):
         (tmp_path / "book" / "profiles" / f"{profile}.yml").write_text(yaml.safe_dump({"all": {"profile": profile}}))
     kernel = {"kernelspec": {"name": "python3", "display_name": "x", "language": "python"}}
     for chapter, code in CELLS.items():
-        cells = [nbformat.v4.new_markdown_cell(HEAD),
-                 nbformat.v4.new_code_cell('model = "minilm"\nprofile = "book"', metadata={"tags": ["parameters"]}),
-                 nbformat.v4.new_code_cell(code)]  # fmt: skip
+        cells = [
+            nbformat.v4.new_markdown_cell(HEAD),
+            nbformat.v4.new_code_cell('model = "minilm"\nprofile = "book"', metadata={"tags": ["parameters"]}),
+            nbformat.v4.new_code_cell(code),
+        ]
         nbformat.write(
             nbformat.v4.new_notebook(cells=cells, metadata=kernel), tmp_path / "notebooks" / f"{chapter}.ipynb"
         )
@@ -61,7 +63,7 @@ def in_this_process(monkeypatch, four):
                 future.set_result(function(*arguments, **options))
             except Exception as error:
                 future.set_exception(error)
-            return future  # fmt: skip
+            return future
 
     monkeypatch.setattr(long_runs, "ProcessPoolExecutor", Here)
     monkeypatch.setattr(places, "ROOT", four)
@@ -164,7 +166,9 @@ def test_progress_is_read_from_beside_the_parts(tmp_path):
 def test_the_table_has_a_line_for_each():
     text = long_runs.table([Outcome("02_x", "org/model", "failed", 3, "why"), Outcome("02_x", "m", "kept", 0)])
     assert [line.split() for line in text.split("\n")] == [
-        ["02_x", "org--model", "failed", "3", "s", "why"], ["02_x", "m", "kept", "0", "s"]]  # fmt: skip
+        ["02_x", "org--model", "failed", "3", "s", "why"],
+        ["02_x", "m", "kept", "0", "s"],
+    ]
 
 
 # ------------------------------------------------------------------ what it costs

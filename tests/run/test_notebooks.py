@@ -147,19 +147,29 @@ def tiny(tmp_path, monkeypatch):
     for folder in ("helpers/package", "data/results/book/minilm", "notebooks", "book/profiles"):
         (tmp_path / folder).mkdir(parents=True)
     for name, text in {
-        "helpers/__init__.py": "", "helpers/used.py": "from helpers import deeper, package\n", "helpers/deeper.py": "x = 1\n",
-        "helpers/package/__init__.py": "from helpers.package.part import z\n", "helpers/package/part.py": "z = 1\n",
-        "helpers/unused.py": "y = 1\n", "data/corpus.txt": "text", "data/README.md": "card", "requirements.lock": "a==1\n",
-        "data/results/book/minilm/other.json": "{}", "data/results/book/minilm/tiny.json": "{}",
+        "helpers/__init__.py": "",
+        "helpers/used.py": "from helpers import deeper, package\n",
+        "helpers/deeper.py": "x = 1\n",
+        "helpers/package/__init__.py": "from helpers.package.part import z\n",
+        "helpers/package/part.py": "z = 1\n",
+        "helpers/unused.py": "y = 1\n",
+        "data/corpus.txt": "text",
+        "data/README.md": "card",
+        "requirements.lock": "a==1\n",
+        "data/results/book/minilm/other.json": "{}",
+        "data/results/book/minilm/tiny.json": "{}",
         "data/results/book/minilm/unread.json": "{}",
-        "book/profiles/book.yml": "all: {profile: book, n: 3}", "book/profiles/smoke.yml": "all: {profile: smoke, n: 1}",
-    }.items():  # fmt: skip
+        "book/profiles/book.yml": "all: {profile: book, n: 3}",
+        "book/profiles/smoke.yml": "all: {profile: smoke, n: 1}",
+    }.items():
         (tmp_path / name).write_text(text)
     cells = [
         nbformat.v4.new_markdown_cell("# Title?"),
         nbformat.v4.new_code_cell('n = 3\nprofile = "book"', metadata={"tags": ["parameters"]}),
-        nbformat.v4.new_code_cell('print(n)\nif False:\n    from helpers import used, results\n    results.recorded("other")\n    results.recorded("tiny")'),
-    ]  # fmt: skip
+        nbformat.v4.new_code_cell(
+            'print(n)\nif False:\n    from helpers import used, results\n    results.recorded("other")\n    results.recorded("tiny")'
+        ),
+    ]
     nbformat.write(
         nbformat.v4.new_notebook(
             cells=cells, metadata={"kernelspec": {"name": "python3", "display_name": "x", "language": "python"}}

@@ -46,7 +46,9 @@ def chapter(tmp_path):
         }
     }
     cells = [
-        nbformat.v4.new_markdown_cell("# Is this *the* title?\n\n:::{admonition} x\n# not a title\n:::\nProse of others."),
+        nbformat.v4.new_markdown_cell(
+            "# Is this *the* title?\n\n:::{admonition} x\n# not a title\n:::\nProse of others."
+        ),
         nbformat.v4.new_markdown_cell("## Measured\n\nMore prose."),
         cell("print(inspect.getsource(f))", printed("def f(): pass")),
         cell("plot()", shown(image_png=picture()), **figure),
@@ -56,7 +58,7 @@ def chapter(tmp_path):
         nbformat.v4.new_markdown_cell("## Exercises"),
         cell("check", shown(text_markdown="| not | shown |\n| --- | --- |\n| 1 | 2 |")),
         nbformat.v4.new_markdown_cell("## Summary\n\n- done"),
-    ]  # fmt: skip
+    ]
     notebook = nbformat.v4.new_notebook(cells=cells, metadata={"book": {"parameters": {"model": "folder/mine"}}})
     file = tmp_path / "04_some_chapter.ipynb"
     nbformat.write(notebook, file)

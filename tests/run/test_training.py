@@ -302,7 +302,7 @@ def test_another_number_of_steps_bends_the_schedule(small_encoder, tmp_path):
             if step == 4:
                 raise Killed
 
-        whole.go(after_step=kill)  # fmt: skip
+        whole.go(after_step=kill)
     run = run_of(small_encoder("bert"), "paraphrase", given, tmp_path, replace(SETTINGS, steps=7))
     assert run.resume() and run.step == 4
     assert [run.rate(n) for n in range(4)] == [whole.rate(n) for n in range(4)]
@@ -331,8 +331,14 @@ def test_a_loss_that_is_no_number(small_encoder, tmp_path):
 @pytest.mark.parametrize("task", list(training.RECIPES))
 def test_train_score_and_load(data, model, tmp_path, monkeypatch, task):
     monkeypatch.setenv("BOOK_ADAPTERS", str(tmp_path / "adapters"))
-    monkeypatch.setattr(training, "RECIPES", {
-        name: replace(r, dev=8, evaluations=tuple(replace(e, limit=12) for e in r.evaluations)) for name, r in training.RECIPES.items()})  # fmt: skip
+    monkeypatch.setattr(
+        training,
+        "RECIPES",
+        {
+            name: replace(r, dev=8, evaluations=tuple(replace(e, limit=12) for e in r.evaluations))
+            for name, r in training.RECIPES.items()
+        },
+    )
     changes = {"steps": 2, "batch_size": 3, "rank": 2, "evaluate_every": 1, "max_length": 48}
     folder, ended = training.train(task, model, device="cpu", progress=False, work=tmp_path / "work", **changes)
     assert ended and folder == tmp_path / "adapters" / f"mine-{task}"
@@ -364,17 +370,54 @@ def test_the_bias_begins_at_word_frequencies(small_encoder):
 
 
 def test_the_card_says_what_was_missed():
-    card = {"model": "mine", "task": "qa", "rank": 2, "scale": 2.0, "head": "Spans", "model_sha256": "0" * 64,
-            "settings": {"steps": 9, "batch_size": 4, "max_length": 48, "rate": 1e-3, "warmup": 1, "dropout": True, "precision": "fp32",
-                         "seed": 0},
-            "data": {"train": [["squadshifts-wiki", "train"]], "train_examples": 8, "dev_examples": 2}, "step": 4, "steps_an_epoch": 2,
-            "minutes": 1.5, "corners": [[-1, 0], [0, 1e-3], [1, 1e-3], [4, 5e-4], [9, 0]], "versions": {"torch": "2"}, "curve": [{"step": 4, "loss": 1.0, "dev_f1": 0.5}], "notes": ["More steps were tried."],
-            "scores": [{"task": "qa", "corpus": "xquad", "split": "test", "floors": {"f1": 0.6}, "examples": 10,
-                        "scores": {"f1": [0.5, 0.4, 0.6], "em": [0.3, 0.2, 0.4]}},
-                       {"task": "qa", "corpus": "squad", "split": "dev", "floors": {}, "missing": True}]}  # fmt: skip
+    card = {
+        "model": "mine",
+        "task": "qa",
+        "rank": 2,
+        "scale": 2.0,
+        "head": "Spans",
+        "model_sha256": "0" * 64,
+        "settings": {
+            "steps": 9,
+            "batch_size": 4,
+            "max_length": 48,
+            "rate": 1e-3,
+            "warmup": 1,
+            "dropout": True,
+            "precision": "fp32",
+            "seed": 0,
+        },
+        "data": {"train": [["squadshifts-wiki", "train"]], "train_examples": 8, "dev_examples": 2},
+        "step": 4,
+        "steps_an_epoch": 2,
+        "minutes": 1.5,
+        "corners": [[-1, 0], [0, 1e-3], [1, 1e-3], [4, 5e-4], [9, 0]],
+        "versions": {"torch": "2"},
+        "curve": [{"step": 4, "loss": 1.0, "dev_f1": 0.5}],
+        "notes": ["More steps were tried."],
+        "scores": [
+            {
+                "task": "qa",
+                "corpus": "xquad",
+                "split": "test",
+                "floors": {"f1": 0.6},
+                "examples": 10,
+                "scores": {"f1": [0.5, 0.4, 0.6], "em": [0.3, 0.2, 0.4]},
+            },
+            {"task": "qa", "corpus": "squad", "split": "dev", "floors": {}, "missing": True},
+        ],
+    }
     text = training.as_markdown(card)
-    for part in ("then through 0.0005 at step 4, 0 at step 9", "0.60: missed", "0.500 [0.400, 0.600]", "squad (dev) | not here when scored", "2.0 passes", "More steps were tried.",
-                 "| 4 | 1 | 0.5 |", "with the encoder's dropout"):  # fmt: skip
+    for part in (
+        "then through 0.0005 at step 4, 0 at step 9",
+        "0.60: missed",
+        "0.500 [0.400, 0.600]",
+        "squad (dev) | not here when scored",
+        "2.0 passes",
+        "More steps were tried.",
+        "| 4 | 1 | 0.5 |",
+        "with the encoder's dropout",
+    ):
         assert part in text
 
 
@@ -383,8 +426,18 @@ def test_the_card_says_what_was_missed():
 
 def test_help():
     text = CliRunner().invoke(main, ["train", "--help"]).output
-    for part in ("mlm|qa|paraphrase|entailment|rte", "--model", "--data", "--to", "--minutes", "--steps", "--fresh", "--score",
-                 "goes on from its last checkpoint", "encoders.load(MODEL, task=TASK)"):  # fmt: skip
+    for part in (
+        "mlm|qa|paraphrase|entailment|rte",
+        "--model",
+        "--data",
+        "--to",
+        "--minutes",
+        "--steps",
+        "--fresh",
+        "--score",
+        "goes on from its last checkpoint",
+        "encoders.load(MODEL, task=TASK)",
+    ):
         assert part in " ".join(text.split())
     assert "train" in CliRunner().invoke(main, ["--help"]).output
 

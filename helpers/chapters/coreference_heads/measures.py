@@ -151,8 +151,11 @@ def _passage(encoder: Encoder, number: int, document: Document, max_length: int)
     words = [w for s in document.sentences for w in s.words]
     length = _whole_words(encoder, words, max_length)
     starts = np.cumsum([0, *(len(s.words) for s in document.sentences)]).tolist()
-    placed = [_placed(document.sentences[m.sentence], m, starts[m.sentence])
-              for chain in document.chains.values() for m in chain]  # fmt: skip
+    placed = [
+        _placed(document.sentences[m.sentence], m, starts[m.sentence])
+        for chain in document.chains.values()
+        for m in chain
+    ]
     inside = sorted((p for p in placed if p.end <= length), key=lambda p: (p.head, p.start, -p.end))
     return Passage(number, document.id, tuple(words[:length]), tuple(inside))
 
@@ -160,9 +163,15 @@ def _passage(encoder: Encoder, number: int, document: Document, max_length: int)
 def _placed(sentence: Sentence, mention: Mention, start: int) -> Placed:
     words = [w.lower() for w in sentence.words[mention.start : mention.end]]
     return Placed(
-        start + mention.start, start + mention.end, start + mention.head, mention.chain, mention.kind,
-        " ".join(words), sentence.words[mention.head].lower(), agreement(sentence, mention),
-    )  # fmt: skip
+        start + mention.start,
+        start + mention.end,
+        start + mention.head,
+        mention.chain,
+        mention.kind,
+        " ".join(words),
+        sentence.words[mention.head].lower(),
+        agreement(sentence, mention),
+    )
 
 
 def _whole_words(encoder: Encoder, words: Sequence[str], max_length: int) -> int:
@@ -310,16 +319,26 @@ def _words(listed: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
     return {word: tuple(known.split("-")) for known, words in listed.items() for word in words.split()}
 
 
-_PRONOUNS = _words({
-    "Sing--1": "i me my mine myself", "Plur--1": "we us our ours ourselves",
-    "--2": "you your yours", "Sing--2": "yourself", "Plur--2": "yourselves",
-    "Sing-Masc-3": "he him his himself", "Sing-Fem-3": "she her hers herself", "Sing-Neut-3": "it its itself",
-    "Plur--3": "they them their theirs themselves these those", "Sing--3": "this that",
-})  # fmt: skip
-_NOUNS = _words({
-    "-Masc-3": "man boy father dad son brother uncle nephew husband grandfather king prince duke lord sir mr mr. monk",
-    "-Fem-3": "woman girl mother mom daughter sister aunt niece wife grandmother queen duchess lady mrs mrs. ms ms. nun",
-})  # fmt: skip
+_PRONOUNS = _words(
+    {
+        "Sing--1": "i me my mine myself",
+        "Plur--1": "we us our ours ourselves",
+        "--2": "you your yours",
+        "Sing--2": "yourself",
+        "Plur--2": "yourselves",
+        "Sing-Masc-3": "he him his himself",
+        "Sing-Fem-3": "she her hers herself",
+        "Sing-Neut-3": "it its itself",
+        "Plur--3": "they them their theirs themselves these those",
+        "Sing--3": "this that",
+    }
+)
+_NOUNS = _words(
+    {
+        "-Masc-3": "man boy father dad son brother uncle nephew husband grandfather king prince duke lord sir mr mr. monk",
+        "-Fem-3": "woman girl mother mom daughter sister aunt niece wife grandmother queen duchess lady mrs mrs. ms ms. nun",
+    }
+)
 _PLURAL_TAGS, _SINGULAR_TAGS = {"NNS", "NNPS"}, {"NN", "NNP"}
 
 
@@ -439,11 +458,12 @@ def score(choices: Choices, *, reading: str = "earlier") -> Scores:
     rules = {name: gold[row, word].astype(np.float64) for name, word in rules.items()}
     choices_there = np.concatenate([p.candidates["earlier"].sum(-1) for p in kept])
     return Scores(
-        reading, gold[row, choices.word[READINGS.index(reading)]],
+        reading,
+        gold[row, choices.word[READINGS.index(reading)]],
         rules | {"random": gold.sum(-1) / np.maximum(choices_there, 1)},
         np.concatenate([_groups(p) for p in kept], axis=1),
         np.repeat([p.document for p in kept], [len(p.mentions) for p in kept]),
-    )  # fmt: skip
+    )
 
 
 def _chosen_words(passage: Passage, sieves: Sequence[str]) -> Int[np.ndarray, "mention"]:
@@ -508,9 +528,15 @@ def _row(dev: Scores, test: Scores, group: str, head: tuple[int, int], seed: int
     rules = {name: test.estimate(group, name, seed=seed) for name in test.rules}
     best = test.best(group)
     return Row(
-        group, test.count(group), head, float(dev.accuracy(group)[head]), held_out,
-        (best, float(test.accuracy(group)[best])), rules, {name: held_out - rule for name, rule in rules.items()},
-    )  # fmt: skip
+        group,
+        test.count(group),
+        head,
+        float(dev.accuracy(group)[head]),
+        held_out,
+        (best, float(test.accuracy(group)[best])),
+        rules,
+        {name: held_out - rule for name, rule in rules.items()},
+    )
 
 
 def attended(choices: Choices, head: tuple[int, int], *, seed: int = 0) -> dict[str, Estimate]:
@@ -577,13 +603,19 @@ def as_dict(rows: Sequence[Row], test: Scores) -> dict[str, Any]:
         "reading": test.reading,
         "table": {
             r.group: {
-                "count": r.count, "layer": r.head[0], "head": r.head[1], "chosen": r.chosen, "held_out": r.held_out,
+                "count": r.count,
+                "layer": r.head[0],
+                "head": r.head[1],
+                "chosen": r.chosen,
+                "held_out": r.held_out,
                 "same_data": {"layer": r.same_data[0][0], "head": r.same_data[0][1], "value": r.same_data[1]},
-                "rules": r.rules, "gains": r.gains,
-            } for r in rows
+                "rules": r.rules,
+                "gains": r.gains,
+            }
+            for r in rows
         },
         "accuracy": {r.group: test.accuracy(r.group) for r in rows},
-    }  # fmt: skip
+    }
 
 
 TABLE_2 = {"Nearest": "nearest", "Head match": "head match", "Rule-based": "rules", "Head 5-4": "head"}

@@ -226,8 +226,15 @@ def score(predictions: Predictions, *, stanford: bool = False, possessive: bool 
         heads[..., owners] |= predictions.governors[..., marks] == governors[owners]
         distance = governors[owners] - predictions.position[marks]
         offsets[:, owners] |= np.stack([distance == o for o in OFFSETS])
-    return Scores(relations, _by_relation(heads, label, len(relations)), _by_relation(offsets, label, len(relations)),
-                  _by_relation(np.ones_like(governors), label, len(relations)), (heads, offsets), label, predictions.sentence)  # fmt: skip
+    return Scores(
+        relations,
+        _by_relation(heads, label, len(relations)),
+        _by_relation(offsets, label, len(relations)),
+        _by_relation(np.ones_like(governors), label, len(relations)),
+        (heads, offsets),
+        label,
+        predictions.sentence,
+    )
 
 
 def _possessives(predictions: Predictions, trees: Sequence[Sentence], owner: str) -> tuple[list[int], list[int]]:
@@ -312,9 +319,18 @@ def _row(dev: Scores, test: Scores, relation: str, seed: int) -> Row:
     baseline = ratio(test.answers(relation, offset), seed=seed)
     p = beats_baseline(test, relation, offset, seed=seed)
     return Row(
-        relation, _count(test, relation), head, float(dev.accuracy(relation)[head]), held_out,
-        float(test.accuracy(relation).max()), offset, baseline, held_out - baseline, float(p[head]), int((p < 0.05).sum()),
-    )  # fmt: skip
+        relation,
+        _count(test, relation),
+        head,
+        float(dev.accuracy(relation)[head]),
+        held_out,
+        float(test.accuracy(relation).max()),
+        offset,
+        baseline,
+        held_out - baseline,
+        float(p[head]),
+        int((p < 0.05).sum()),
+    )
 
 
 def gains(scores: Scores, relation: str, offset: int) -> Float[np.ndarray, "candidate sentence"]:
@@ -386,13 +402,23 @@ def as_dict(rows: Sequence[Row], test: Scores) -> dict[str, Any]:
     return {
         "table": {
             r.relation: {
-                "count": r.count, "layer": r.head[0], "head": r.head[1], "direction": DIRECTIONS[r.head[2]], "chosen": r.chosen,
-                "held_out": r.held_out, "same_data": r.same_data, "offset": r.offset, "baseline": r.baseline, "gain": r.gain,
-                "p": r.p, "beaten_by": r.beaten_by,
-            } for r in rows
+                "count": r.count,
+                "layer": r.head[0],
+                "head": r.head[1],
+                "direction": DIRECTIONS[r.head[2]],
+                "chosen": r.chosen,
+                "held_out": r.held_out,
+                "same_data": r.same_data,
+                "offset": r.offset,
+                "baseline": r.baseline,
+                "gain": r.gain,
+                "p": r.p,
+                "beaten_by": r.beaten_by,
+            }
+            for r in rows
         },
         "accuracy": {r.relation: test.accuracy(r.relation) for r in rows},
-    }  # fmt: skip
+    }
 
 
 def per_head(scores: Scores, relations: Sequence[str]) -> dict[str, Float[np.ndarray, "layer head"]]:

@@ -291,9 +291,15 @@ def scale(
 ) -> Float[np.ndarray, "head dimension"]:
     """Metric multidimensional scaling (SMACOF) from one start, turned to its principal axes."""
     points, _ = smacof(
-        distances, metric=True, n_components=start.shape[1], init=start, n_init=1, max_iter=1000, eps=1e-7,
+        distances,
+        metric=True,
+        n_components=start.shape[1],
+        init=start,
+        n_init=1,
+        max_iter=1000,
+        eps=1e-7,
         normalized_stress=False,
-    )  # fmt: skip
+    )
     points = points - points.mean(0)
     points = points @ np.linalg.svd(points, full_matrices=False)[2].T
     return points * np.where((points**3).sum(0) < 0, -1.0, 1.0)  # the longer tail to the right and to the top
@@ -612,14 +618,28 @@ def as_dict(
         links: cophenetic correlation of the tree.
     """
     return {
-        "layers": found.layers, "heads": found.heads, "segments": int((found.tokens > 0).sum()), "tokens": int(found.tokens.sum()),
+        "layers": found.layers,
+        "heads": found.heads,
+        "segments": int((found.tokens > 0).sum()),
+        "tokens": int(found.tokens.sum()),
         "pairs": squareform(found.mean()),
         "closeness": {name: vars(one) for name, one in compared.items()},
-        "apart": {"mean": apart.mean, "each": apart.each, "null": apart.null, "null_each": apart.null_each,
-                  "p_adjacent": apart.p_adjacent},
-        "map": {"points": drawn.points, "stress": drawn.stress, "starts": drawn.starts, "disparities": drawn.disparities, "kept": drawn.kept},
+        "apart": {
+            "mean": apart.mean,
+            "each": apart.each,
+            "null": apart.null,
+            "null_each": apart.null_each,
+            "p_adjacent": apart.p_adjacent,
+        },
+        "map": {
+            "points": drawn.points,
+            "stress": drawn.stress,
+            "starts": drawn.starts,
+            "disparities": drawn.disparities,
+            "kept": drawn.kept,
+        },
         "cophenetic": links,
-    }  # fmt: skip
+    }
 
 
 def beside_paper(values: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
@@ -634,8 +654,12 @@ def beside_paper(values: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
         ),
         "clear_clusters": (
             "clusters by behaviour: heads of like behaviour against others",
-            "not recorded" if behaviour is None else
-            f"ratio {Estimate.from_record(behaviour['ratio']):.3f}, p = {behaviour['p']:.4f}, R = {behaviour['r']:.2f}",
+            "not recorded"
+            if behaviour is None
+            else f"ratio {Estimate.from_record(behaviour['ratio']):.3f}, p = {behaviour['p']:.4f}, R = {behaviour['r']:.2f}",
         ),
-        "map_dimensions": ("dimensions of the map; its stress", f"{len(values['map']['points'][0])}; {values['map']['stress']:.2f}"),
-    }  # fmt: skip
+        "map_dimensions": (
+            "dimensions of the map; its stress",
+            f"{len(values['map']['points'][0])}; {values['map']['stress']:.2f}",
+        ),
+    }

@@ -310,8 +310,10 @@ class Sweep:
 
 
 def contributions(
-    joined: Float[Tensor, "row token features"], weight: Float[Tensor, "width features"], off: Float[Tensor, "variant head"]
-) -> Float[Tensor, "variant row token width"]:  # fmt: skip
+    joined: Float[Tensor, "row token features"],
+    weight: Float[Tensor, "width features"],
+    off: Float[Tensor, "variant head"],
+) -> Float[Tensor, "variant row token width"]:
     """Σ_h o_h W_O over the heads that are off, for each variant; each head goes through the output map once.
 
     Args:
@@ -408,9 +410,13 @@ def _remove_each(
 
 
 def resampled(
-    values: Float[np.ndarray, "*shape example"], weights: Float[np.ndarray, "example"],
-    documents: Int[np.ndarray, "example"], *, replicates: int = REPLICATES, seed: int = 0,
-) -> Estimate:  # fmt: skip
+    values: Float[np.ndarray, "*shape example"],
+    weights: Float[np.ndarray, "example"],
+    documents: Int[np.ndarray, "example"],
+    *,
+    replicates: int = REPLICATES,
+    seed: int = 0,
+) -> Estimate:
     """Weighted means over examples with a bootstrap over documents, all of them on the same draws, ``(*shape)``."""
     _, which = np.unique(documents, return_inverse=True)
     count = which.max() + 1
@@ -538,8 +544,13 @@ def _gate_gradients(encoder: Encoder, asked: Asked) -> Float[np.ndarray, "row la
 
 
 def correlation(
-    x: Float[np.ndarray, "..."], y: Float[np.ndarray, "..."], *, ranks: bool = True, replicates: int = 2000, seed: int = 0
-) -> Estimate:  # fmt: skip
+    x: Float[np.ndarray, "..."],
+    y: Float[np.ndarray, "..."],
+    *,
+    ranks: bool = True,
+    replicates: int = 2000,
+    seed: int = 0,
+) -> Estimate:
     """Spearman's (``ranks``) or Pearson's correlation over heads, with a bootstrap over heads."""
     x, y = np.ravel(x), np.ravel(y)
     drawn = np.random.default_rng(seed).integers(len(x), size=(replicates, len(x)))
@@ -575,9 +586,12 @@ def orders(
     by_score[np.lexsort((tied, lost.ravel().round(9)))] = np.arange(lost.size)
     shuffled = [ascending(random.permutation(value.size).reshape(value.shape).astype(float)) for _ in range(draws)]
     return {
-        "I_h": [ascending(value)], "I_h, layers normalised": [ascending(normalised)],
-        "oracle": [ascending(alone)], "oracle, score": [ascending(by_score.reshape(lost.shape))], "random": shuffled,
-    }  # fmt: skip
+        "I_h": [ascending(value)],
+        "I_h, layers normalised": [ascending(normalised)],
+        "oracle": [ascending(alone)],
+        "oracle, score": [ascending(by_score.reshape(lost.shape))],
+        "random": shuffled,
+    }
 
 
 def steps(total: int, shares: Sequence[float | int]) -> list[int]:
@@ -609,8 +623,11 @@ def _stacked(scored: Sequence[Scored]) -> Scored:
 # ---------------------------------------------------------------------------------------- removing parameters
 
 QUERY_KEY_VALUE = (
-    ("query", "key", "value"), ("q_lin", "k_lin", "v_lin"), ("q", "k", "v"), ("query_proj", "key_proj", "value_proj"),
-)  # fmt: skip
+    ("query", "key", "value"),
+    ("q_lin", "k_lin", "v_lin"),
+    ("q", "k", "v"),
+    ("query_proj", "key_proj", "value_proj"),
+)
 NUMBERS = ("num_attention_heads", "n_heads", "num_heads")
 
 
@@ -644,8 +661,10 @@ def prune(encoder: Encoder, heads: Heads) -> Encoder:
     gone: dict[int, set[int]] = {}
     for layer, head in heads:
         if not (0 <= layer < encoder.layers and 0 <= head < encoder.heads):
-            raise PruneError(f"{encoder.name!r} has no head ({layer}, {head}): it has {encoder.layers} x {encoder.heads}, "
-                             "counted from 0.")  # fmt: skip
+            raise PruneError(
+                f"{encoder.name!r} has no head ({layer}, {head}): it has {encoder.layers} x {encoder.heads}, "
+                "counted from 0."
+            )
         gone.setdefault(layer, set()).add(head)
     pruned = replace(encoder, model=copy.deepcopy(encoder.model), sha256=f"{encoder.sha256}-pruned")
     layers, outputs = _prunable(pruned), attention.output_projections(pruned)
@@ -689,8 +708,9 @@ def _shrink(layer: nn.Module, output: nn.Linear, kept: Sequence[int], heads: int
     if names[0] == "q":  # MPNet hands every layer a table of distances for all heads
         chosen = torch.tensor(kept)
         module.register_forward_pre_hook(
-            lambda _, args, kwargs: ((*args[:2], args[2][:, chosen.to(args[2].device)], *args[3:]), kwargs), with_kwargs=True
-        )  # fmt: skip
+            lambda _, args, kwargs: ((*args[:2], args[2][:, chosen.to(args[2].device)], *args[3:]), kwargs),
+            with_kwargs=True,
+        )
 
 
 def _projections(layer: nn.Module) -> tuple[nn.Module, tuple[str, ...]]:
@@ -787,17 +807,21 @@ def agreement(
 ) -> dict[str, Estimate]:
     """Rank correlations over heads between halves of the documents: of I_h, its normalised form and the first-order
     estimate on one half with the added loss on the other; and of I_h, and of the added loss, with themselves."""
-    value = {"importance": lambda part: np.abs(found.on(part).gradients).mean(-1),
-             "first_order": lambda part: -found.on(part).gradients.mean(-1),
-             "cost": lambda part: removed.on(part).heads.loss.mean(-1) - removed.on(part).whole.loss.mean(-1)}  # fmt: skip
+    value = {
+        "importance": lambda part: np.abs(found.on(part).gradients).mean(-1),
+        "first_order": lambda part: -found.on(part).gradients.mean(-1),
+        "cost": lambda part: removed.on(part).heads.loss.mean(-1) - removed.on(part).whole.loss.mean(-1),
+    }
     first, second = ({name: f(part) for name, f in value.items()} for part in (one, two))
     unit = first["importance"] / np.maximum(np.linalg.norm(first["importance"], axis=-1, keepdims=True), 1e-300)
     pairs = {
-        "importance_cost": (first["importance"], second["cost"]), "importance_size": (first["importance"], np.abs(second["cost"])),
+        "importance_cost": (first["importance"], second["cost"]),
+        "importance_size": (first["importance"], np.abs(second["cost"])),
         "normalised_cost": (unit, second["cost"]),
         "first_order_cost": (first["first_order"], second["cost"]),
-        "importance_twice": (first["importance"], second["importance"]), "cost_twice": (first["cost"], second["cost"]),
-    }  # fmt: skip
+        "importance_twice": (first["importance"], second["importance"]),
+        "cost_twice": (first["cost"], second["cost"]),
+    }
     return {name: correlation(x, y, seed=seed) for name, (x, y) in pairs.items()}
 
 
@@ -814,24 +838,37 @@ def curve(scored: Scored, name: str, *, seed: int = 0) -> dict[str, Any]:
 
 
 def as_dict(
-    task: Job, removed: Removals, found: Importance, curves: Mapping[str, Scored], counts: Sequence[int],
-    parts: tuple[Sequence[int], Sequence[int]], *, seed: int = 0,
-) -> dict[str, Any]:  # fmt: skip
+    task: Job,
+    removed: Removals,
+    found: Importance,
+    curves: Mapping[str, Scored],
+    counts: Sequence[int],
+    parts: tuple[Sequence[int], Sequence[int]],
+    *,
+    seed: int = 0,
+) -> dict[str, Any]:
     """One task's numbers for :func:`helpers.record.results.record`."""
     encoder = task.encoder
     assert encoder.head is not None
     simple = tasks.majority(task.examples)
     return {
-        "examples": len(task.examples), "documents": len(np.unique(task.documents)), "adapter": encoder.head.sha256,
-        "score": removed.whole.estimate("score", seed=seed), "loss": removed.whole.estimate("loss", seed=seed),
+        "examples": len(task.examples),
+        "documents": len(np.unique(task.documents)),
+        "adapter": encoder.head.sha256,
+        "score": removed.whole.estimate("score", seed=seed),
+        "loss": removed.whole.estimate("loss", seed=seed),
         "majority": None if np.isnan(simple) else simple,
         "cost": {name: costs(removed, name, seed=seed) for name in NAMES},
-        "importance": found.of(seed=seed), "normalised": found.of(normalised=True, seed=seed).value,
+        "importance": found.of(seed=seed),
+        "normalised": found.of(normalised=True, seed=seed).value,
         "first_order": found.first_order(seed=seed).value,
         "agreement": agreement(found, removed, *parts, seed=seed),
-        "pruning": {"heads": list(counts), "examples": len(parts[1]),
-                    "curves": {n: {name: curve(c, name, seed=seed) for name in NAMES} for n, c in curves.items()}},
-    }  # fmt: skip
+        "pruning": {
+            "heads": list(counts),
+            "examples": len(parts[1]),
+            "curves": {n: {name: curve(c, name, seed=seed) for name in NAMES} for n, c in curves.items()},
+        },
+    }
 
 
 def share_helped(values: Mapping[str, Any], name: str = "score") -> float:

@@ -115,7 +115,7 @@ def _tokens(encoder: Encoder, sentence: Sentence) -> int | None:
         not sentence.governors
         or len(encoder.tokenizer(" ".join(sentence.words), verbose=False).input_ids) > encoder.max_length
     ):
-        return None  # fmt: skip
+        return None
     batch = encode(encoder, [list(sentence.words)])
     return int(batch.lengths[0]) if int(batch.is_word.sum()) == len(sentence.words) else None
 
@@ -124,10 +124,18 @@ def _context(number: int, document: Document, run: Sequence[int]) -> Context:
     sentences = tuple(document.sentences[place] for place in run)
     first = dict(zip(run, np.cumsum([0, *(len(s.words) for s in sentences)]).tolist(), strict=False))
     mentions = (
-        Mention(run.index(m.sentence), m.start + first[m.sentence], m.end + first[m.sentence], m.chain,
-                m.head + first[m.sentence], m.kind, m.type)
-        for m in document.mentions if m.sentence in first
-    )  # fmt: skip
+        Mention(
+            run.index(m.sentence),
+            m.start + first[m.sentence],
+            m.end + first[m.sentence],
+            m.chain,
+            m.head + first[m.sentence],
+            m.kind,
+            m.type,
+        )
+        for m in document.mentions
+        if m.sentence in first
+    )
     return Context(number, sentences, tuple(mentions))
 
 
@@ -264,8 +272,10 @@ def _tokens_of_words(encoder: Encoder, inputs: Sequence[list[str]]) -> list[list
             units = batch.unit[row][batch.mask[row] & ~batch.special[row]].cpu().numpy()
             sizes[number] = np.unique(units, return_counts=True)[1].tolist()
             if len(sizes[number]) != len(inputs[number]):
-                raise ValueError(f"Context {number} has {len(inputs[number])} words, but {len(sizes[number])} of them "
-                                 "have tokens; make contexts with layer_semantics.contexts, which leaves such words out.")  # fmt: skip
+                raise ValueError(
+                    f"Context {number} has {len(inputs[number])} words, but {len(sizes[number])} of them "
+                    "have tokens; make contexts with layer_semantics.contexts, which leaves such words out."
+                )
     return sizes
 
 
@@ -346,9 +356,14 @@ def part(states: States, found: Sequence[Context], chosen: Sequence[Target], lab
     place = {label: n for n, label in enumerate(labels)}
     spans = np.array([[(states.start[t.context][a], states.start[t.context][b]) for a, b in t.spans] for t in chosen])
     return Part(
-        states, tuple(chosen), tuple(labels), np.array([place.get(t.label, -1) for t in chosen]),
-        np.array([found[t.context].document for t in chosen]), spans[..., 0].T, spans[..., 1].T,
-    )  # fmt: skip
+        states,
+        tuple(chosen),
+        tuple(labels),
+        np.array([place.get(t.label, -1) for t in chosen]),
+        np.array([found[t.context].document for t in chosen]),
+        spans[..., 0].T,
+        spans[..., 1].T,
+    )
 
 
 # ---------------------------------------------------------------------------------------- probes
@@ -372,9 +387,16 @@ class Probes(nn.Module):
     """
 
     def __init__(
-        self, scale: Float[np.ndarray, "layer"], width: int, classes: int, *, roles: int = 1, size: int = 48,
-        uniform: bool = False, seed: int = 0,
-    ) -> None:  # fmt: skip
+        self,
+        scale: Float[np.ndarray, "layer"],
+        width: int,
+        classes: int,
+        *,
+        roles: int = 1,
+        size: int = 48,
+        uniform: bool = False,
+        seed: int = 0,
+    ) -> None:
         super().__init__()
         count, generator = len(scale), torch.Generator().manual_seed(seed)
 
@@ -425,9 +447,18 @@ def pooled(
 
 
 def train(
-    train: Part, dev: Part, *, steps: int = 300, batch: int = 64, rate: float = 0.003, mixing: float = 0.03,
-    every: int = 30, size: int = 48, uniform: bool = False, seed: int = 0,
-) -> Probes:  # fmt: skip
+    train: Part,
+    dev: Part,
+    *,
+    steps: int = 300,
+    batch: int = 64,
+    rate: float = 0.003,
+    mixing: float = 0.03,
+    every: int = 30,
+    size: int = 48,
+    uniform: bool = False,
+    seed: int = 0,
+) -> Probes:
     """Train the probes of all prefixes of layers at once with Adam; both rates fall to 0 along a line.
 
     Args:
@@ -437,7 +468,9 @@ def train(
         size, uniform, seed: see :class:`Probes`; the seed also orders the targets.
     """
     width = train.states.values.shape[-1]
-    probes = Probes(train.states.scale, width, len(train.labels), roles=len(train.low), size=size, uniform=uniform, seed=seed)  # fmt: skip
+    probes = Probes(
+        train.states.scale, width, len(train.labels), roles=len(train.low), size=size, uniform=uniform, seed=seed
+    )
     mix = [p for name, p in probes.named_parameters() if name in ("a", "gamma")]
     rest = [p for name, p in probes.named_parameters() if name not in ("a", "gamma")]
     optimiser = torch.optim.Adam([{"params": rest, "lr": rate}, {"params": mix, "lr": mixing}])
@@ -460,7 +493,9 @@ def train(
 def cross_entropy(probes: Probes, part: Part, chosen: NDArray[np.int64]) -> Float[Tensor, "probe target"]:
     """Of each probe's answer to the chosen targets, in nats; 0 where the right class is unknown."""
     truth = torch.from_numpy(part.truth[chosen]).expand(len(probes.gamma), -1)
-    return nn.functional.cross_entropy(probes(part.inputs(chosen)).transpose(1, 2), truth, ignore_index=-1, reduction="none")  # fmt: skip
+    return nn.functional.cross_entropy(
+        probes(part.inputs(chosen)).transpose(1, 2), truth, ignore_index=-1, reduction="none"
+    )
 
 
 def _keep(
@@ -623,9 +658,14 @@ def baselines(train: Sequence[Target], test: Sequence[Target]) -> dict[str, Bool
 
 
 def prepare(
-    encoder: Encoder, parts: Mapping[str, Sequence[Context]], task: str, *,
-    limits: Sequence[int | None] = (None, None, None), seed: int = 0, folder: Path | None = None,
-) -> dict[str, Part]:  # fmt: skip
+    encoder: Encoder,
+    parts: Mapping[str, Sequence[Context]],
+    task: str,
+    *,
+    limits: Sequence[int | None] = (None, None, None),
+    seed: int = 0,
+    folder: Path | None = None,
+) -> dict[str, Part]:
     """The targets of a task in the training, development and test part, with the encoder's states.
 
     Args:
@@ -633,10 +673,15 @@ def prepare(
         limits: most targets in each part; drawn at random, the same for every encoder.
         folder: of the states, see :func:`stream`.
     """
-    drawn = {n: targets(parts[n], task, limit=limit, seed=seed) for n, limit in zip(("train", "dev", "test"), limits, strict=True)}  # fmt: skip
+    drawn = {
+        n: targets(parts[n], task, limit=limit, seed=seed)
+        for n, limit in zip(("train", "dev", "test"), limits, strict=True)
+    }
     labels = sorted({t.label for t in drawn["train"]})
-    return {name: part(stream(encoder, parts[name], folder=folder), parts[name], chosen, labels)
-            for name, chosen in drawn.items()}  # fmt: skip
+    return {
+        name: part(stream(encoder, parts[name], folder=folder), parts[name], chosen, labels)
+        for name, chosen in drawn.items()
+    }
 
 
 def measure(ready: Mapping[str, Part], task: str, *, seeds: Sequence[int] = (0, 1), **options: Any) -> Outcome:
@@ -652,10 +697,17 @@ def measure(ready: Mapping[str, Part], task: str, *, seeds: Sequence[int] = (0, 
     weights = np.stack([probes.weights()[-1].double().numpy() for probes in trained])
     gamma = np.array([float(probes.gamma[-1]) for probes in trained])
     return Outcome(
-        task, test.labels, tuple(len(ready[n].targets) for n in ("train", "dev", "test")),
-        given.argmax(-1) == test.truth, given.mean(0), weights, gamma, test.truth, test.document,
+        task,
+        test.labels,
+        tuple(len(ready[n].targets) for n in ("train", "dev", "test")),
+        given.argmax(-1) == test.truth,
+        given.mean(0),
+        weights,
+        gamma,
+        test.truth,
+        test.document,
         baselines(ready["train"].targets, test.targets),
-    )  # fmt: skip
+    )
 
 
 # ---------------------------------------------------------------------------------------- sentences layer by layer
@@ -689,13 +741,19 @@ def case(outcome: Outcome, found: Sequence[Context], chosen: Sequence[Target], n
     rival = np.where(np.arange(given.shape[1]) == truth, -1.0, given.mean(0)).argmax()
     right = given[:, truth] if truth >= 0 else np.zeros(len(given))
     words = " / ".join(" ".join(found[target.context].words[a:b]) for a, b in target.spans)
-    return Case(outcome.task, words, target.label, outcome.labels[rival], right, given[:, rival], int(outcome.settled[number]))  # fmt: skip
+    return Case(
+        outcome.task, words, target.label, outcome.labels[rival], right, given[:, rival], int(outcome.settled[number])
+    )
 
 
 def turned(
-    outcomes: Mapping[str, Outcome], found: Sequence[Context], chosen: Mapping[str, Sequence[Target]], *,
-    tasks: Sequence[str] = TASKS[:2], most: int = 4,
-) -> list[tuple[str, list[Case]]]:  # fmt: skip
+    outcomes: Mapping[str, Outcome],
+    found: Sequence[Context],
+    chosen: Mapping[str, Sequence[Target]],
+    *,
+    tasks: Sequence[str] = TASKS[:2],
+    most: int = 4,
+) -> list[tuple[str, list[Case]]]:
     """For each of ``tasks`` the sentence with the target whose right label rises most, and what else turns in it.
 
     A target turns if its right label loses to another with the embeddings alone and wins with all layers; it rises by the
@@ -710,9 +768,11 @@ def turned(
             if place not in taken:
                 taken.add(place)
                 others = [
-                    case(outcomes[t], found, chosen[t], n) for t in outcomes for n in rises(outcomes[t])
+                    case(outcomes[t], found, chosen[t], n)
+                    for t in outcomes
+                    for n in rises(outcomes[t])
                     if _sentence(found, chosen[t][n]) == place and (t, n) != (task, number)
-                ]  # fmt: skip
+                ]
                 others.sort(key=lambda c: c.right[0] - c.right[-1])
                 cases = [case(outcomes[task], found, chosen[task], number), *others[: most - 1]]
                 shown.append((found[place[0]].sentences[place[1]].text, cases))
@@ -739,12 +799,21 @@ def as_dict(outcomes: Mapping[str, Outcome]) -> dict[str, Any]:
     """Numbers for :func:`helpers.record.results.record`; ``expected`` is None where the layers bring nothing for certain."""
     return {
         task: {
-            "sizes": o.sizes, "labels": len(o.labels), "scores": o.scores, "seeds": o.seeds, "gains": o.gains, "gain": o.gain,
-            "expected": o.expected if o.gain.low > 0 else None, "gravity": o.gravity, "weights": o.weights, "gamma": o.gamma,
+            "sizes": o.sizes,
+            "labels": len(o.labels),
+            "scores": o.scores,
+            "seeds": o.seeds,
+            "gains": o.gains,
+            "gain": o.gain,
+            "expected": o.expected if o.gain.low > 0 else None,
+            "gravity": o.gravity,
+            "weights": o.weights,
+            "gamma": o.gamma,
             "baselines": {name: o.baseline(name) for name in o.baselines},
             "settled": np.bincount(o.settled, minlength=len(o.probabilities) + 1) / len(o.settled),
-        } for task, o in outcomes.items()
-    }  # fmt: skip
+        }
+        for task, o in outcomes.items()
+    }
 
 
 def steps_between(outcomes: Mapping[str, Outcome]) -> dict[str, dict[str, Estimate | None]]:

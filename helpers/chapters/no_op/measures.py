@@ -189,9 +189,14 @@ class GradientSums(Additive):
     def result(self) -> Sensitivity:
         sizes = self.sizes.estimate()
         return Sensitivity(
-            sizes[..., 0], sizes[..., 1], self.share.estimate(), self.predicted.estimate(), self.loss.estimate(),
-            self.segments, self.tokens,
-        )  # fmt: skip
+            sizes[..., 0],
+            sizes[..., 1],
+            self.share.estimate(),
+            self.predicted.estimate(),
+            self.loss.estimate(),
+            self.segments,
+            self.tokens,
+        )
 
 
 def sensitivity(encoder: Encoder, examples: Sequence[Example], *, seed: int = 0, batch_size: int = 16) -> Sensitivity:
@@ -399,9 +404,14 @@ class DutySums(Additive):
     PER_INPUT = ("sentences",)
 
     def __init__(
-        self, encoder: Encoder, sentences: Sequence[Sentence], functions: Mapping[str, int], *,
-        replicates: int = REPLICATES, seed: int = 0,
-    ) -> None:  # fmt: skip
+        self,
+        encoder: Encoder,
+        sentences: Sequence[Sentence],
+        functions: Mapping[str, int],
+        *,
+        replicates: int = REPLICATES,
+        seed: int = 0,
+    ) -> None:
         self.encoder, self.sentences, self.functions, self.seed = encoder, sentences, functions, seed
         kept = (len(functions), len(GROUPS), len(PLACES))
         shape, denominators = (encoder.layers, encoder.heads, *kept), (encoder.layers, 1, *kept[:-1], 1)
@@ -686,21 +696,28 @@ def as_dict(sensed: Sensitivity, weighed: Norms, removed: Removed, *, control: N
     """Numbers for :func:`helpers.record.results.record`, by layer; head by head where the figures show heads."""
     kinds = {"kinds": list(KINDS), "segments": sensed.segments, "hidden_tokens": sensed.tokens}
     return {
-        **kinds, "loss": sensed.loss,
-        "gradient": over_heads(sensed.gradient), "moved": over_heads(sensed.moved),
-        "gradient_ratio": sensed.ratio(), "moved_ratio": sensed.ratio("moved"),
+        **kinds,
+        "loss": sensed.loss,
+        "gradient": over_heads(sensed.gradient),
+        "moved": over_heads(sensed.moved),
+        "gradient_ratio": sensed.ratio(),
+        "moved_ratio": sensed.ratio("moved"),
         "predicted": predicted_by_layer(sensed),
-        "norms": norms_as_dict(weighed), "removed": removed_as_dict(removed),
-    }  # fmt: skip
+        "norms": norms_as_dict(weighed),
+        "removed": removed_as_dict(removed),
+    }
 
 
 def norms_as_dict(weighed: Norms) -> dict[str, Estimate]:
     """Attention, weighted attention and norms by layer and kind."""
     return {
-        "share": over_heads(weighed.share), "weighted_share": _shares(over_heads(weighed.weighted)),
-        "weighted": over_heads(weighed.weighted), "joint": over_heads(weighed.joint),
-        "norm": over_heads(weighed.norm), "norm_ratio": weighed.ratio(),
-    }  # fmt: skip
+        "share": over_heads(weighed.share),
+        "weighted_share": _shares(over_heads(weighed.weighted)),
+        "weighted": over_heads(weighed.weighted),
+        "joint": over_heads(weighed.joint),
+        "norm": over_heads(weighed.norm),
+        "norm_ratio": weighed.ratio(),
+    }
 
 
 def predicted_by_layer(sensed: Sensitivity) -> Estimate:
@@ -715,10 +732,14 @@ def removed_as_dict(removed: Removed) -> dict[str, Any]:
     for renormalise in (False, True):
         special, matched, other = (removed.by_layer(w, renormalise) for w in ("special", "matched", "random"))
         found["renormalised" if renormalise else "as_left"] = {
-            "special": special, "matched": matched, "random": other, "difference": matched - other,
+            "special": special,
+            "matched": matched,
+            "random": other,
+            "difference": matched - other,
             "draws": [removed.draws(layer, renormalise) for layer in (*range(len(special.value) - 1), None)],
-            "cls_everywhere": removed.at("cls", None, renormalise), "sep_everywhere": removed.at("sep", None, renormalise),
-        }  # fmt: skip
+            "cls_everywhere": removed.at("cls", None, renormalise),
+            "sep_everywhere": removed.at("sep", None, renormalise),
+        }
     return found
 
 
@@ -726,13 +747,19 @@ def duty_as_dict(found: Duty, layer: int, head: int) -> dict[str, Any]:
     """One head's words and places, and how its retreat compares with that of all heads (rank 1: the largest)."""
     retreat = found.retreat()
     return {
-        "layer": layer, "head": head, "groups": list(GROUPS), "places": list(PLACES), "count": found.count,
-        "share": found.share[layer, head], "sink": _stack([found.sink(g)[layer, head] for g in GROUPS]),
+        "layer": layer,
+        "head": head,
+        "groups": list(GROUPS),
+        "places": list(PLACES),
+        "count": found.count,
+        "share": found.share[layer, head],
+        "sink": _stack([found.sink(g)[layer, head] for g in GROUPS]),
         "of_rest": _stack([found.of_rest(g)[layer, head] for g in GROUPS]),
         "retreat": {g: found.retreat(g)[layer, head] for g in GROUPS[1:]},
         "rank": int((retreat.value > retreat.value[layer, head]).sum()) + 1,
-        "retreat_of_all": retreat.value, "retreat_of_all_nouns": found.retreat("other nouns").value,
-    }  # fmt: skip
+        "retreat_of_all": retreat.value,
+        "retreat_of_all_nouns": found.retreat("other nouns").value,
+    }
 
 
 SMALL = 0.5
@@ -752,7 +779,7 @@ def beside_clark(values: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
             "head of direct objects; to [CLS] and [SEP] from objects, from words that are no nouns",
             f"{head['layer'] + 1}-{head['head'] + 1}; {sink[0]:.0%}, {sink[2]:.0%}",
         ),
-    }  # fmt: skip
+    }
 
 
 def beside_kobayashi(values: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
@@ -768,13 +795,21 @@ def beside_kobayashi(values: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
             "share of [CLS] there: of attention, and of attention × length",
             f"{norms['share'][most, 0]:.0%}, {norms['weighted_share'][most, 0]:.1%}",
         ),
-    }  # fmt: skip
+    }
 
 
 LAYER_COLUMNS = (
-    "model", "layer", "to [CLS]", "attention × length", "length, × others", "gradient, × others",
-    "loss without special tokens", "renormalised", "without others", "renormalised ",
-)  # fmt: skip
+    "model",
+    "layer",
+    "to [CLS]",
+    "attention × length",
+    "length, × others",
+    "gradient, × others",
+    "loss without special tokens",
+    "renormalised",
+    "without others",
+    "renormalised ",
+)
 
 
 def layer_row(values: Mapping[str, Any], layer: int, model: str) -> list[object]:
@@ -790,6 +825,11 @@ def layer_row(values: Mapping[str, Any], layer: int, model: str) -> list[object]
         for how in ("as_left", "renormalised")
     ]
     return [
-        model, layer + 1, number(norms["share"], layer, 0, spec=".0%"), number(norms["weighted_share"], layer, 0, spec=".1%"),
-        number(norms["norm_ratio"], layer, 0, spec=".3f"), number(values["gradient_ratio"], layer, 0, spec=".3f"), *changes,
-    ]  # fmt: skip
+        model,
+        layer + 1,
+        number(norms["share"], layer, 0, spec=".0%"),
+        number(norms["weighted_share"], layer, 0, spec=".1%"),
+        number(norms["norm_ratio"], layer, 0, spec=".3f"),
+        number(values["gradient_ratio"], layer, 0, spec=".3f"),
+        *changes,
+    ]

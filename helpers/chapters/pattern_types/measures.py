@@ -468,8 +468,12 @@ class Score:
     def as_dict(self) -> dict[str, Any]:
         """The numbers to record; F1 by the name of the type."""
         by_name = {name: float(value) for name, value in zip(TYPES, self.f1, strict=True) if not np.isnan(value)}
-        return {"macro_f1": self.macro_f1, "accuracy": self.accuracy, "f1": by_name,
-                "confusion": self.confusion.astype(int)}  # fmt: skip
+        return {
+            "macro_f1": self.macro_f1,
+            "accuracy": self.accuracy,
+            "f1": by_name,
+            "confusion": self.confusion.astype(int),
+        }
 
 
 def score(labels: Int[np.ndarray, "map"], predicted: Int[np.ndarray, "map"], *, seed: int = 0) -> Score:
@@ -664,9 +668,12 @@ def measure(
     """
     every = [item for of_task in by_task.values() for item in of_task]
     batches = Batches(
-        encoder, [i.texts for i in every], batch_size=batch_size, max_length=min(MOST_TOKENS, encoder.max_length),
+        encoder,
+        [i.texts for i in every],
+        batch_size=batch_size,
+        max_length=min(MOST_TOKENS, encoder.max_length),
         overlong="truncate",
-    )  # fmt: skip
+    )
     counter = Accumulator(encoder, every, classifier, seed=seed)
     attention.sweep(encoder, tqdm(batches, desc=f"{encoder.name}: {len(every)} inputs"), counter)
     return counter.result(batches.truncated)

@@ -83,10 +83,16 @@ class Block:
         """The block with some of its sentences."""
         at = torch.from_numpy(np.flatnonzero(keep))
         return replace(
-            self, numbers=self.numbers[keep], maps=self.maps[at], vectors=self.vectors[at], present=self.present[at],
-            scored=self.scored[at], targets={k: v[at] for k, v in self.targets.items()},
-            states=None if self.states is None else self.states[:, at], distances={k: v[at] for k, v in self.distances.items()},
-        )  # fmt: skip
+            self,
+            numbers=self.numbers[keep],
+            maps=self.maps[at],
+            vectors=self.vectors[at],
+            present=self.present[at],
+            scored=self.scored[at],
+            targets={k: v[at] for k, v in self.targets.items()},
+            states=None if self.states is None else self.states[:, at],
+            distances={k: v[at] for k, v in self.distances.items()},
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,8 +202,13 @@ def read(
 
 
 def _block(
-    encoder: Encoder, numbers: NDArray[np.int64], sentences: Sequence[Sentence], vectors: Vectors, states: bool, seed: int
-) -> Block:  # fmt: skip
+    encoder: Encoder,
+    numbers: NDArray[np.int64],
+    sentences: Sequence[Sentence],
+    vectors: Vectors,
+    states: bool,
+    seed: int,
+) -> Block:
     batch = encode(encoder, [list(s.words) for s in sentences])
     gather = _special_first(batch)
     size, units = gather.shape
@@ -213,7 +224,10 @@ def _block(
         output = encoder.model(**batch.inputs, output_hidden_states=states)
     hidden = None
     if states:
-        layers = [word_states(layer, batch).gather(1, gather[:, 2:, None].expand(-1, -1, layer.shape[-1])) for layer in output.hidden_states]  # fmt: skip
+        layers = [
+            word_states(layer, batch).gather(1, gather[:, 2:, None].expand(-1, -1, layer.shape[-1]))
+            for layer in output.hidden_states
+        ]
         hidden = torch.stack(layers).half().cpu()
     longest = units - 2
     table = np.zeros((size, units, vectors.matrix.shape[1]), np.float32)
@@ -222,11 +236,19 @@ def _block(
     scored = [scored_words(s) for s in sentences]
     targets = {task: _padded([target(s, task, seed) for s in sentences], longest, -1) for task in TASKS}
     trees = {"governor": [s.governors for s in sentences], "control": [control_tree(s, seed) for s in sentences]}
-    distances = {task: torch.from_numpy(_square([tree_distances(g) for g in found], longest)) for task, found in trees.items()}  # fmt: skip
+    distances = {
+        task: torch.from_numpy(_square([tree_distances(g) for g in found], longest)) for task, found in trees.items()
+    }
     return Block(
-        numbers, maps, torch.from_numpy(table), _padded([[1] * len(s) for s in scored], longest, 0).bool(),
-        _padded(scored, longest, 0).bool(), targets, hidden, distances if states else {},
-    )  # fmt: skip
+        numbers,
+        maps,
+        torch.from_numpy(table),
+        _padded([[1] * len(s) for s in scored], longest, 0).bool(),
+        _padded(scored, longest, 0).bool(),
+        targets,
+        hidden,
+        distances if states else {},
+    )
 
 
 def _special_first(batch: Batch) -> Int[Tensor, "sentence unit"]:
@@ -342,8 +364,10 @@ class AttentionProbe(nn.Module):
         return torch.cat([root[..., None], scores[:, 2:, 2:]], -1)
 
     def weights(
-        self, governor: Float[np.ndarray, "dimension"] | None = None, dependent: Float[np.ndarray, "dimension"] | None = None
-    ) -> Float[np.ndarray, "2 head"]:  # fmt: skip
+        self,
+        governor: Float[np.ndarray, "dimension"] | None = None,
+        dependent: Float[np.ndarray, "dimension"] | None = None,
+    ) -> Float[np.ndarray, "2 head"]:
         """w (candidate attends) and u (dependent attends) of every head, times how much the head varies.
 
         Args:
@@ -352,7 +376,9 @@ class AttentionProbe(nn.Module):
         """
         found = self.bias.detach().double().numpy().copy()
         if governor is not None and dependent is not None and self.attending is not None:
-            rows, columns = (p.detach().double().numpy().reshape(len(governor), -1, 2) for p in (self.attending, self.attended))  # fmt: skip
+            rows, columns = (
+                p.detach().double().numpy().reshape(len(governor), -1, 2) for p in (self.attending, self.attended)
+            )
             for role, (attending, attended) in enumerate(((governor, dependent), (dependent, governor))):
                 found[:, role] += np.tensordot(attending, rows[..., role], 1)
                 found[:, role] += np.tensordot(attended, columns[..., role], 1)
@@ -417,7 +443,9 @@ def masked(probe: nn.Module, block: Block) -> Float[Tensor, "sentence word candi
 def parser_loss(probe: nn.Module, block: Block, task: str) -> Tensor:
     """Cross-entropy of the right candidates, in nats, summed over the words."""
     scores = masked(probe, block)
-    return nn.functional.cross_entropy(scores.flatten(0, 1), block.targets[task].flatten(), ignore_index=-1, reduction="sum")  # fmt: skip
+    return nn.functional.cross_entropy(
+        scores.flatten(0, 1), block.targets[task].flatten(), ignore_index=-1, reduction="sum"
+    )
 
 
 def train(
@@ -450,9 +478,16 @@ def train(
 
 
 def _fit(
-    probe: nn.Module, part: Part, score: Callable[[nn.Module], float], loss: Callable[[nn.Module, Block, str], Tensor],
-    task: str, epochs: int, rate: float, cuts: int, order: np.random.Generator,
-) -> nn.Module:  # fmt: skip
+    probe: nn.Module,
+    part: Part,
+    score: Callable[[nn.Module], float],
+    loss: Callable[[nn.Module, Block, str], Tensor],
+    task: str,
+    epochs: int,
+    rate: float,
+    cuts: int,
+    order: np.random.Generator,
+) -> nn.Module:
     optimiser = torch.optim.Adam(probe.parameters(), lr=rate)
     best, kept = -np.inf, copy.deepcopy(probe.state_dict())
     for _ in range(epochs):
@@ -620,14 +655,18 @@ def edges_found(distances: Float[np.ndarray, "word word"], edges: Bool[np.ndarra
     return int((spanning & edges).sum()), int(np.triu(edges).sum())
 
 
-def train_structural(part: Part, dev: Part, layer: int, *, task: str = "governor", rank: int = 64, **options: Any) -> StructuralProbe:  # fmt: skip
+def train_structural(
+    part: Part, dev: Part, layer: int, *, task: str = "governor", rank: int = 64, **options: Any
+) -> StructuralProbe:
     """:func:`train` a structural probe of one layer by UUAS on the development part."""
 
     def score(probe: nn.Module) -> float:
         found, edges = undirected(probe, dev, task).sum(0)
         return found / max(edges, 1)
 
-    return train(StructuralProbe(layer, state_scale(part, layer), rank), part, score, structural_loss, task=task, **options)  # fmt: skip
+    return train(
+        StructuralProbe(layer, state_scale(part, layer), rank), part, score, structural_loss, task=task, **options
+    )
 
 
 # ---------------------------------------------------------------------------------------- edges and relations
@@ -685,14 +724,21 @@ def _balanced(sentence: Sentence, equally_far: bool, rng: np.random.Generator) -
     return found
 
 
-def relation_pairs(part: Part, *, fewest: int = 30, relations: Sequence[str] | None = None, limit: int | None = None) -> Pairs:  # fmt: skip
+def relation_pairs(
+    part: Part, *, fewest: int = 30, relations: Sequence[str] | None = None, limit: int | None = None
+) -> Pairs:
     """Pairs of a dependent and its governor, in this order, with the name of their relation.
 
     Args:
         relations: only these (default: those with at least ``fewest`` pairs).
         limit: most pairs.
     """
-    places = [(n, w, g) for n, s in enumerate(part.sentences) for w, (g, keep) in enumerate(zip(s.governors, scored_words(s), strict=True)) if keep and g >= 0]  # fmt: skip
+    places = [
+        (n, w, g)
+        for n, s in enumerate(part.sentences)
+        for w, (g, keep) in enumerate(zip(s.governors, scored_words(s), strict=True))
+        if keep and g >= 0
+    ]
     names = [part.sentences[n].relations[w] for n, w, _ in places]
     wanted = set(relations) if relations is not None else {r for r, c in Counter(names).items() if c >= fewest}
     return _pairs(part, [(*p, r) for p, r in zip(places, names, strict=True) if r in wanted][:limit])
@@ -777,7 +823,15 @@ Parts = tuple[Part, Part, Part]
 """Training, development and test part."""
 
 
-def parser_outcome(make: Callable[[], nn.Module], parts: Parts, *, task: str = "governor", control: bool = True, seed: int = 0, **options: Any) -> Outcome:  # fmt: skip
+def parser_outcome(
+    make: Callable[[], nn.Module],
+    parts: Parts,
+    *,
+    task: str = "governor",
+    control: bool = True,
+    seed: int = 0,
+    **options: Any,
+) -> Outcome:
     """Train a parser and score it on the test part; the same again for the control task.
 
     Args:
@@ -812,7 +866,10 @@ def layer_scores(parts: Parts, *, seed: int = 0, **options: Any) -> Estimate:
     layers = len(train_part.blocks[0].states) if train_part.blocks[0].states is not None else 0
     if not layers:
         raise ValueError("These sentences were read without hidden states; call read(..., states=True).")
-    scores = [ratio(undirected(train_structural(train_part, dev, layer, seed=seed, **options), dev), seed=seed) for layer in range(layers)]  # fmt: skip
+    scores = [
+        ratio(undirected(train_structural(train_part, dev, layer, seed=seed, **options), dev), seed=seed)
+        for layer in range(layers)
+    ]
     return stacked(scores)
 
 
@@ -826,9 +883,11 @@ def pair_outcome(train: Pairs, test: Pairs, *, of: str = "attention", seed: int 
 def stacked(estimates: Sequence[Estimate]) -> Estimate:
     """Estimates of single numbers as one estimate of an array."""
     return Estimate(
-        np.array([e.value for e in estimates]), np.array([e.low for e in estimates]), np.array([e.high for e in estimates]),
+        np.array([e.value for e in estimates]),
+        np.array([e.low for e in estimates]),
+        np.array([e.high for e in estimates]),
         np.stack([e.replicates for e in estimates], 1),
-    )  # fmt: skip
+    )
 
 
 def as_dict(outcomes: Mapping[str, Outcome]) -> dict[str, Any]:

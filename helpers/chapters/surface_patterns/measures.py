@@ -195,8 +195,14 @@ class _Queries:
         kinds = torch.stack([batch.cls, batch.sep, batch.stop], dim=-1).float()
         weights = torch.stack([batch.mask, batch.sep, batch.mask & ~batch.sep, batch.cls], dim=1).float()
         real, sep, other, from_cls = weights.sum(-1).double().cpu().numpy().T
-        counted = {"previous": real - 1, "next": real - 1, "sep_from_sep": sep, "sep_from_other": other,
-                   "cls_from_cls": from_cls, "entropy_from_cls": from_cls}  # fmt: skip
+        counted = {
+            "previous": real - 1,
+            "next": real - 1,
+            "sep_from_sep": sep,
+            "sep_from_other": other,
+            "cls_from_cls": from_cls,
+            "entropy_from_cls": from_cls,
+        }
         counts = np.stack([counted.get(name, real) for name in STATISTICS], axis=-1)
         return cls(kinds, weights, counts)
 
@@ -230,11 +236,20 @@ def _sums(
     from_all, sep, other, from_cls = (weights[:, None].to(per_query.dtype) @ per_query).unbind(-2)
     to_cls, to_sep, to_stop, total_entropy, peak = from_all.unbind(-1)
     sums = {
-        "previous": previous, "self": same, "next": following,
-        "cls": to_cls, "sep": to_sep, "stop": to_stop, "other": real.sum(-1) - to_cls - to_sep - to_stop,
-        "sep_from_sep": sep[..., 1], "sep_from_other": other[..., 1], "cls_from_cls": from_cls[..., 0],
-        "entropy": total_entropy, "entropy_from_cls": from_cls[..., 3], "peak": peak,
-    }  # fmt: skip
+        "previous": previous,
+        "self": same,
+        "next": following,
+        "cls": to_cls,
+        "sep": to_sep,
+        "stop": to_stop,
+        "other": real.sum(-1) - to_cls - to_sep - to_stop,
+        "sep_from_sep": sep[..., 1],
+        "sep_from_other": other[..., 1],
+        "cls_from_cls": from_cls[..., 0],
+        "entropy": total_entropy,
+        "entropy_from_cls": from_cls[..., 3],
+        "peak": peak,
+    }
     return torch.stack([sums[name] for name in STATISTICS], dim=-1)
 
 
@@ -372,14 +387,21 @@ def beside_paper(summary: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
     return {
         "heads_over_half_previous": ("heads with over 50 % on the previous token", _heads(summary, "previous")),
         "heads_over_half_next": ("heads with over 50 % on the next token", _heads(summary, "next")),
-        "broad_head_max_share": ("largest weight in a row of a broad head, mean", f"{peak:.1%}" if peak else "no broad head"),
+        "broad_head_max_share": (
+            "largest weight in a row of a broad head, mean",
+            f"{peak:.1%}" if peak else "no broad head",
+        ),
         "sep_share_middle_layers": ("attention to all [SEP], the layer with most", _most(summary["to_sep_by_layer"])),
-        "sep_to_sep": ("attention to all [SEP] from [SEP] itself, the layer with most", _most(summary["sep_from_sep_by_layer"])),
+        "sep_to_sep": (
+            "attention to all [SEP] from [SEP] itself, the layer with most",
+            _most(summary["sep_from_sep_by_layer"]),
+        ),
         "special_token_order": ("the sink, and its share of all attention", _sink(summary)),
         "cls_entropy_last_layer": (
-            "entropy from [CLS] in the last layer (nats)", f"{from_cls:.2f}; even: {summary['uniform_from_cls']:.2f}",
+            "entropy from [CLS] in the last layer (nats)",
+            f"{from_cls:.2f}; even: {summary['uniform_from_cls']:.2f}",
         ),
-    }  # fmt: skip
+    }
 
 
 def _heads(summary: Mapping[str, Any], role: str) -> str:

@@ -189,9 +189,23 @@ def card(encoder: Encoder, texts: Sample, *, seed: int = 0, batch_size: int = 8)
         if min(encoder.layers, encoder.heads) > 1:
             closeness = divergence_map.closeness(divergences, divergences.layer, seed=seed)
     return Card(
-        encoder, patterns, tuple(surface_patterns.specialists(patterns)), types, shares, by_rule, fits, relations,
-        coreference, divergences, points, stress, closeness, sentences, mentions, missing,
-    )  # fmt: skip
+        encoder,
+        patterns,
+        tuple(surface_patterns.specialists(patterns)),
+        types,
+        shares,
+        by_rule,
+        fits,
+        relations,
+        coreference,
+        divergences,
+        points,
+        stress,
+        closeness,
+        sentences,
+        mentions,
+        missing,
+    )
 
 
 def sweep(
@@ -262,11 +276,20 @@ def as_dict(card: Card) -> dict[str, Any]:
     near = card.closeness
     return {
         "model": {
-            "name": short_name(encoder.name), "family": type(encoder.model).__name__, "layers": encoder.layers,
-            "heads": encoder.heads, "parameters": encoder.parameters, "max_length": encoder.max_length,
+            "name": short_name(encoder.name),
+            "family": type(encoder.model).__name__,
+            "layers": encoder.layers,
+            "heads": encoder.heads,
+            "parameters": encoder.parameters,
+            "max_length": encoder.max_length,
             "sha256": encoder.sha256,
         },
-        "units": {"segments": patterns.segments, "tokens": patterns.tokens, "sentences": card.sentences, "mentions": card.mentions},
+        "units": {
+            "segments": patterns.segments,
+            "tokens": patterns.tokens,
+            "sentences": card.sentences,
+            "mentions": card.mentions,
+        },
         "specialists": [
             {"layer": s.layer, "head": s.head, "role": s.role, "chosen": s.chosen, "held_out": s.held_out}
             for s in card.specialists
@@ -284,23 +307,38 @@ def as_dict(card: Card) -> dict[str, Any]:
         "fits": dict(card.fits),
         "relations": {
             r.relation: {
-                "count": r.count, "layer": r.head[0], "head": r.head[1], "direction": DIRECTIONS[r.head[2]],
-                "held_out": r.held_out, "same_data": r.same_data, "offset": r.offset, "baseline": r.baseline,
-                "gain": r.gain, "p": r.p,
-            } for r in card.relations
+                "count": r.count,
+                "layer": r.head[0],
+                "head": r.head[1],
+                "direction": DIRECTIONS[r.head[2]],
+                "held_out": r.held_out,
+                "same_data": r.same_data,
+                "offset": r.offset,
+                "baseline": r.baseline,
+                "gain": r.gain,
+                "p": r.p,
+            }
+            for r in card.relations
         },
         "coreference": {
             r.group: {
-                "count": r.count, "layer": r.head[0], "head": r.head[1], "held_out": r.held_out, "same_data": r.same_data[1],
-                "nearest": r.rules["nearest"], "rules": r.rules["rules"], "gain": r.gains["rules"],
-            } for r in card.coreference
+                "count": r.count,
+                "layer": r.head[0],
+                "head": r.head[1],
+                "held_out": r.held_out,
+                "same_data": r.same_data[1],
+                "nearest": r.rules["nearest"],
+                "rules": r.rules["rules"],
+                "gain": r.gains["rules"],
+            }
+            for r in card.coreference
         },
         "map": None if card.points is None else {"points": card.points, "stress": card.stress},
-        "closeness": None if near is None else {
-            "ratio": near.ratio, "p": near.p, "nearest": near.nearest, "nearest_by_chance": near.nearest_by_chance,
-        },
+        "closeness": None
+        if near is None
+        else {"ratio": near.ratio, "p": near.p, "nearest": near.nearest, "nearest_by_chance": near.nearest_by_chance},
         "missing": dict(card.missing),
-    }  # fmt: skip
+    }
 
 
 @dataclass(frozen=True)
@@ -341,8 +379,10 @@ def _gap(a: Estimate, b: Estimate) -> Estimate | None:
 
 def _numbers(card: Mapping[str, Any]) -> dict[str, tuple[str, Estimate]]:
     """Measure -> (the unit that its intervals resample, its estimate), of those that two models can share."""
-    found = {f"attention to {label}": ("segments", card["to"][kind])
-             for kind, label in (("cls", "[CLS]"), ("sep", "[SEP]"), ("stop", ". and ,"))}  # fmt: skip
+    found = {
+        f"attention to {label}": ("segments", card["to"][kind])
+        for kind, label in (("cls", "[CLS]"), ("sep", "[SEP]"), ("stop", ". and ,"))
+    }
     found["entropy, of even attention's"] = ("segments", card["breadth"])
     for name in TYPES:
         found[f"{name.replace('_', ' & ')} heads, by rule"] = ("segments", card["rule_shares"][name])
@@ -363,30 +403,61 @@ def summary(card: Mapping[str, Any]) -> list[tuple[str, str]]:
     for s in card["specialists"]:
         by_role.setdefault(s["role"], []).append(f"{s['layer'] + 1}-{s['head'] + 1}")
     rows = [
-        ("model", f"{model['name']}: {model['family']}, {model['layers']} × {model['heads']} heads, "
-                  f"{model['parameters'] / 1e6:.1f} M parameters, up to {model['max_length']} tokens"),
-        ("measured on", f"{units['segments']} segments ({units['tokens']:,} tokens), {units['sentences']} sentences, "
-                        f"{units['mentions']} mentions"),
-        ("specialists", f"{count} of {total} heads"
-         + "".join(f"; {role}: {_listed(names)}" for role, names in sorted(by_role.items(), key=lambda r: -len(r[1])))),
+        (
+            "model",
+            f"{model['name']}: {model['family']}, {model['layers']} × {model['heads']} heads, "
+            f"{model['parameters'] / 1e6:.1f} M parameters, up to {model['max_length']} tokens",
+        ),
+        (
+            "measured on",
+            f"{units['segments']} segments ({units['tokens']:,} tokens), {units['sentences']} sentences, "
+            f"{units['mentions']} mentions",
+        ),
+        (
+            "specialists",
+            f"{count} of {total} heads"
+            + "".join(
+                f"; {role}: {_listed(names)}" for role, names in sorted(by_role.items(), key=lambda r: -len(r[1]))
+            ),
+        ),
         ("sink", _sink(card)),
         ("entropy", f"{_per_cent(card['breadth'])} of even attention's"),
-        ("types", "; ".join(f"{name.replace('_', ' & ')} {_per_cent(share)}{'' if card['fits'][name] else ' (name does not fit)'}"
-                            for name, share in card["type_shares"].items())),
-    ]  # fmt: skip
+        (
+            "types",
+            "; ".join(
+                f"{name.replace('_', ' & ')} {_per_cent(share)}{'' if card['fits'][name] else ' (name does not fit)'}"
+                for name, share in card["type_shares"].items()
+            ),
+        ),
+    ]
     if "all" in card["relations"]:
         beaten = [n for n, r in card["relations"].items() if n != "all" and r["p"] < 0.05]
         shown = len(card["relations"]) - 1
-        rows.append(("relations", f"a head beats the best fixed offset (p < 0.05) for {len(beaten)} of {shown}"
-                     + (f": {', '.join(beaten)}" if beaten else "")))  # fmt: skip
+        rows.append(
+            (
+                "relations",
+                f"a head beats the best fixed offset (p < 0.05) for {len(beaten)} of {shown}"
+                + (f": {', '.join(beaten)}" if beaten else ""),
+            )
+        )
     if "all" in card["coreference"]:
         best = card["coreference"]["all"]
-        rows.append(("coreference", f"head {best['layer'] + 1}-{best['head'] + 1}: {_per_cent(best['held_out'])}; "
-                     f"four-sieve rules: {_per_cent(best['rules'])}; nearest mention: {_per_cent(best['nearest'])}"))  # fmt: skip
+        rows.append(
+            (
+                "coreference",
+                f"head {best['layer'] + 1}-{best['head'] + 1}: {_per_cent(best['held_out'])}; "
+                f"four-sieve rules: {_per_cent(best['rules'])}; nearest mention: {_per_cent(best['nearest'])}",
+            )
+        )
     if card["closeness"]:
         near = card["closeness"]
-        rows.append(("heads of one layer", f"{_times(near['ratio'])} as far apart as heads of different layers (p = {near['p']:.4f}); "
-                     f"the nearest head is of the same layer for {near['nearest']:.0%} (chance {near['nearest_by_chance']:.0%})"))  # fmt: skip
+        rows.append(
+            (
+                "heads of one layer",
+                f"{_times(near['ratio'])} as far apart as heads of different layers (p = {near['p']:.4f}); "
+                f"the nearest head is of the same layer for {near['nearest']:.0%} (chance {near['nearest_by_chance']:.0%})",
+            )
+        )
     rows += [(f"no {part}", reason) for part, reason in card["missing"].items()]
     return rows
 

@@ -91,8 +91,15 @@ def share_table(
     ax.imshow(shade, cmap="Blues", vmin=0, vmax=1, aspect="auto")
     for (row, column), value in np.ndenumerate(table):
         if np.isfinite(value):
-            ax.text(column, row, f"{value:.0f}" if counts else f"{value:.0%}", ha="center", va="center", fontsize=9,
-                    color="white" if shade[row, column] > 0.6 else "#222222")  # fmt: skip
+            ax.text(
+                column,
+                row,
+                f"{value:.0f}" if counts else f"{value:.0%}",
+                ha="center",
+                va="center",
+                fontsize=9,
+                color="white" if shade[row, column] > 0.6 else "#222222",
+            )
     ax.set_xticks(range(len(columns)), [c.replace(" + ", " +\n") for c in columns], fontsize=8)
     ax.set_yticks(range(len(rows)), rows, fontsize=8)
     ax.set(xlabel=xlabel, ylabel=ylabel)
@@ -111,11 +118,26 @@ def type_shares(rows: Mapping[str, ArrayLike], types: Sequence[str], *, xlabel: 
     for y, shares in enumerate(rows.values()):
         left = 0.0
         for name, share in zip(types, np.asarray(shares), strict=True):
-            ax.barh(y, share, left=left, height=0.7, color=COLOURS[name], edgecolor="white", linewidth=0.6,
-                    label=LABELS[name] if y == 0 else None)  # fmt: skip
+            ax.barh(
+                y,
+                share,
+                left=left,
+                height=0.7,
+                color=COLOURS[name],
+                edgecolor="white",
+                linewidth=0.6,
+                label=LABELS[name] if y == 0 else None,
+            )
             if share >= 0.04:
-                ax.text(left + share / 2, y, f"{share:.0%}", ha="center", va="center", fontsize=8,
-                        color="#222222" if name == "heterogeneous" else "white")  # fmt: skip
+                ax.text(
+                    left + share / 2,
+                    y,
+                    f"{share:.0%}",
+                    ha="center",
+                    va="center",
+                    fontsize=8,
+                    color="#222222" if name == "heterogeneous" else "white",
+                )
             left += share
     ax.set(yticks=range(len(rows)), yticklabels=list(rows), ylim=(len(rows) - 0.5, -0.5), xlim=(0, 1), xlabel=xlabel)
     ax.grid(visible=False)
@@ -141,8 +163,14 @@ def types_and_changes(typical: NDArray, entropy: NDArray, types: Sequence[str]) 
     most = np.log(len(types))
     image = right.imshow(entropy.T, cmap="Blues", vmin=0, vmax=most, aspect="auto", extent=extent)
     for ax, title in ((left, "most frequent type"), (right, "entropy of the types")):
-        ax.set(xlim=(0.4, layers + 0.6), ylim=(heads + 0.6, 0.4), xlabel="layer", ylabel="head",
-               xticks=range(1, layers + 1), yticks=range(1, heads + 1, 2))  # fmt: skip
+        ax.set(
+            xlim=(0.4, layers + 0.6),
+            ylim=(heads + 0.6, 0.4),
+            xlabel="layer",
+            ylabel="head",
+            xticks=range(1, layers + 1),
+            yticks=range(1, heads + 1, 2),
+        )
         ax.set_title(title, fontsize=9)
         ax.grid(visible=False)
     figure.colorbar(image, ax=right, label=f"nats (at most {most:.2f})")

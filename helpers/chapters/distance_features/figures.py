@@ -11,10 +11,8 @@ from matplotlib.lines import Line2D
 from numpy.typing import ArrayLike, NDArray
 
 from helpers.engine.estimates import Estimate
-from helpers.figures.look import COLOURS, LABELS, panels
+from helpers.figures.look import COLOURS, LABELS, TYPE_MARKERS, TYPE_NAMES, panels
 
-TYPE_NAMES = ("dense", "diagonal", "dense_vertical", "vertical")
-TYPE_MARKERS = dict(zip(TYPE_NAMES, "osD^", strict=True))
 FEATURE_COLOURS = {
     "self": COLOURS["self"],
     "cls": COLOURS["cls"],
@@ -35,16 +33,23 @@ def feature_cells(cells: ArrayLike, tokens: Sequence[str], names: Sequence[str])
     cells = np.asarray(cells)
     windows = [i for i, name in enumerate(names) if name.startswith("window")]
     shades = plt.get_cmap("Greys")(np.linspace(0.62, 0.04, len(windows)))
-    colours = np.array([
-        shades[windows.index(i)] if i in windows else to_rgba(FEATURE_COLOURS[name]) for i, name in enumerate(names)
-    ])  # fmt: skip
+    colours = np.array(
+        [shades[windows.index(i)] if i in windows else to_rgba(FEATURE_COLOURS[name]) for i, name in enumerate(names)]
+    )
     figure, ax = plt.subplots(figsize=(7.2, 6.0))
     ax.imshow(colours[cells])
     for (row, column), cell in np.ndenumerate(cells):
         if cell in windows:
             number = windows.index(cell)
-            ax.text(column, row, number + 1, ha="center", va="center", fontsize=6,
-                    color="white" if number < 4 else "#222222")  # fmt: skip
+            ax.text(
+                column,
+                row,
+                number + 1,
+                ha="center",
+                va="center",
+                fontsize=6,
+                color="white" if number < 4 else "#222222",
+            )
     ax.set_xticks(range(len(tokens)), tokens, rotation=60, ha="left", rotation_mode="anchor", fontsize=7.5)
     ax.set_yticks(range(len(tokens)), tokens, fontsize=7.5)
     ax.tick_params(top=True, labeltop=True, bottom=False, labelbottom=False, length=0)
@@ -55,9 +60,11 @@ def feature_cells(cells: ArrayLike, tokens: Sequence[str], names: Sequence[str])
         plt.Rectangle((0, 0), 1, 1, color=FEATURE_COLOURS[name], label=label) for name, label in labels.items()
     ]
     handles += [
-        plt.Rectangle((0, 0), 1, 1, facecolor=shades[place], edgecolor="#999999", linewidth=0.5, label=f"window {place + 1}")
+        plt.Rectangle(
+            (0, 0), 1, 1, facecolor=shades[place], edgecolor="#999999", linewidth=0.5, label=f"window {place + 1}"
+        )
         for place in (0, len(windows) // 2 - 1, len(windows) - 1)
-    ]  # fmt: skip
+    ]
     ax.legend(handles=handles, loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize=8)
     return figure
 
@@ -101,8 +108,15 @@ def feature_boxes(groups: Mapping[str, ArrayLike], names: Sequence[str], *, even
     figure, axes = panels(2, rows=2, width=3.75, height=2.7)
     for ax, (name, values) in zip(axes.ravel(), groups.items(), strict=True):
         values = np.asarray(values)
-        boxes = ax.boxplot(values, positions=range(len(names)), widths=0.7, patch_artist=True, showfliers=True,
-                           medianprops={"color": "#222222"}, flierprops={"markersize": 2, "markeredgecolor": "#777777"})  # fmt: skip
+        boxes = ax.boxplot(
+            values,
+            positions=range(len(names)),
+            widths=0.7,
+            patch_artist=True,
+            showfliers=True,
+            medianprops={"color": "#222222"},
+            flierprops={"markersize": 2, "markeredgecolor": "#777777"},
+        )
         for box in boxes["boxes"]:
             box.set(facecolor=COLOURS[name], alpha=0.85, linewidth=0.6)
         ax.plot(range(len(names)), even, "_", color="#222222", markersize=5, zorder=4)
@@ -124,8 +138,15 @@ def embeddings(views: Mapping[str, tuple[ArrayLike, ArrayLike]]) -> Figure:
     for ax, (title, (places, types)) in zip(axes, views.items(), strict=True):
         places, types = np.asarray(places), np.asarray(types)
         for name in TYPE_NAMES:
-            ax.scatter(*places[types == name].T, color=COLOURS[name], marker=TYPE_MARKERS[name], s=24,
-                       edgecolor="#444444", linewidth=0.4, label=LABELS[name])  # fmt: skip
+            ax.scatter(
+                *places[types == name].T,
+                color=COLOURS[name],
+                marker=TYPE_MARKERS[name],
+                s=24,
+                edgecolor="#444444",
+                linewidth=0.4,
+                label=LABELS[name],
+            )
         ax.set(title=title, xticks=[], yticks=[])
         ax.title.set_fontsize(9.5)
         ax.grid(visible=False)
@@ -155,9 +176,13 @@ def versus_control(
 
 
 def type_triangle(
-    masses: ArrayLike, types: ArrayLike, *, corners: Sequence[str], prototypes: Mapping[str, ArrayLike],
+    masses: ArrayLike,
+    types: ArrayLike,
+    *,
+    corners: Sequence[str],
+    prototypes: Mapping[str, ArrayLike],
     centroids: Mapping[str, ArrayLike],
-) -> Figure:  # fmt: skip
+) -> Figure:
     """Heads in a triangle of three shares that sum to 1, with the mean of each group and the prototype of its name.
 
     Args:
@@ -173,8 +198,15 @@ def type_triangle(
             ax.plot(*np.transpose(ends), color="#e4e4e4", linewidth=0.7, zorder=0)
     points, types = np.asarray(masses) @ place, np.asarray(types)
     for name in TYPE_NAMES:
-        ax.scatter(*points[types == name].T, color=COLOURS[name], marker=TYPE_MARKERS[name], s=24, edgecolor="#444444",
-                   linewidth=0.4, label=LABELS[name])  # fmt: skip
+        ax.scatter(
+            *points[types == name].T,
+            color=COLOURS[name],
+            marker=TYPE_MARKERS[name],
+            s=24,
+            edgecolor="#444444",
+            linewidth=0.4,
+            label=LABELS[name],
+        )
         target, mean = np.asarray(prototypes[name]) @ place, np.asarray(centroids[name]) @ place
         ax.plot(*np.transpose([mean, target]), color=COLOURS[name], linewidth=1.4, linestyle=":", zorder=1)
         ax.plot(*target, marker="*", markersize=17, color=COLOURS[name], markeredgecolor="#222222", linestyle="")
@@ -183,9 +215,27 @@ def type_triangle(
     for corner, (x, y), shift in zip(corners, place, (-0.045, 0.045, -0.045), strict=True):
         ax.text(x, y + shift, f"all {corner}", ha="center", va="center", fontsize=9)
     extra = [
-        Line2D([], [], marker="*", linestyle="", markersize=11, color="#cccccc", markeredgecolor="#222222", label="prototype"),
-        Line2D([], [], marker="+", linestyle="", markersize=9, markeredgewidth=2, color="#222222", label="mean of the group"),
-    ]  # fmt: skip
+        Line2D(
+            [],
+            [],
+            marker="*",
+            linestyle="",
+            markersize=11,
+            color="#cccccc",
+            markeredgecolor="#222222",
+            label="prototype",
+        ),
+        Line2D(
+            [],
+            [],
+            marker="+",
+            linestyle="",
+            markersize=9,
+            markeredgewidth=2,
+            color="#222222",
+            label="mean of the group",
+        ),
+    ]
     ax.legend(
         handles=[*ax.get_legend_handles_labels()[0], *extra], loc="upper left", bbox_to_anchor=(0.84, 1.0), fontsize=8
     )
@@ -281,42 +331,4 @@ def typed_heads(maps: ArrayLike, types: ArrayLike) -> Figure:
     figure.legend(
         handles=handles, loc="outside upper center", ncols=len(TYPE_NAMES), fontsize=8, title="head", title_fontsize=9
     )
-    return figure
-
-
-def type_grids(grids: Mapping[str, ArrayLike], *, columns: int = 3) -> Figure:
-    """Layer × head grids coloured by type; a cross marks heads of another type than in the first grid; layers on x.
-
-    Args:
-        grids: title -> [layer, head], names of types; the first is what the others are compared with.
-    """
-    first = np.asarray(next(iter(grids.values())))
-    layers, heads = first.shape
-    rows = -(-len(grids) // columns)
-    figure, axes = plt.subplots(rows, columns, figsize=(7.6, (0.9 + 0.125 * heads) * rows + 0.3), squeeze=False,
-                                sharex=True, sharey=True)  # fmt: skip
-    for ax in axes.ravel():
-        ax.axis("off")
-    for number, (ax, (title, types)) in enumerate(zip(axes.ravel(), grids.items(), strict=False)):
-        types = np.asarray(types)
-        ax.axis("on")
-        shades = np.array([to_rgba(COLOURS[name]) for name in types.ravel()]).reshape(layers, heads, 4)
-        ax.imshow(shades.transpose(1, 0, 2), aspect="auto", extent=(0.5, layers + 0.5, heads + 0.5, 0.5))
-        for layer, head in np.argwhere(types != first):
-            dark = str(types[layer, head]) in ("vertical", "diagonal")
-            ax.plot(
-                layer + 1, head + 1, "x", color="white" if dark else "#222222", markersize=4.5, markeredgewidth=1.3
-            )
-        ax.set(xticks=range(1, layers + 1, max(1, layers // 6)), yticks=range(1, heads + 1, max(1, heads // 4)))
-        changed = int((types != first).sum())
-        ax.set_title(f"{title}: {changed} changed" if number else title, fontsize=9)
-        ax.grid(visible=False)
-    for ax in axes[-1]:
-        ax.set_xlabel("layer")
-    for ax in axes[:, 0]:
-        ax.set_ylabel("head")
-    handles = [
-        Line2D([], [], marker="s", linestyle="", markersize=8, color=COLOURS[n], label=LABELS[n]) for n in TYPE_NAMES
-    ]
-    figure.legend(handles=handles, loc="outside upper center", ncols=len(TYPE_NAMES), fontsize=8)
     return figure

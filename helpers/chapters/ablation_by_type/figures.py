@@ -10,8 +10,7 @@ from matplotlib.lines import Line2D
 from numpy.typing import ArrayLike
 
 from helpers.engine.estimates import Estimate
-from helpers.figures.look import COLOURS, LABELS
-from helpers.figures.types import TYPE_MARKERS, TYPE_NAMES
+from helpers.figures.look import COLOURS, LABELS, TYPE_MARKERS, TYPE_NAMES
 
 CONTROL = {"color": COLOURS["random"], "marker": "D", "linestyle": "", "markerfacecolor": "none"}
 
@@ -116,15 +115,30 @@ def heads_and_loss(
     """
     figure, ax = plt.subplots(figsize=(7.2, 4.0))
     for number, line in enumerate(100 * np.asarray(ladder).T):
-        ax.plot([0, *sizes], [0, *line], color=COLOURS["other"], linewidth=1.2, marker=".", zorder=1,
-                label="random heads from anywhere" if number == 0 else None)  # fmt: skip
+        ax.plot(
+            [0, *sizes],
+            [0, *line],
+            color=COLOURS["other"],
+            linewidth=1.2,
+            marker=".",
+            zorder=1,
+            label="random heads from anywhere" if number == 0 else None,
+        )
     for name, (heads, change, draws) in points.items():
         colour = COLOURS[name]
         draws = 100 * np.atleast_1d(np.asarray(draws, np.float64))
         ax.plot(np.full(len(draws), heads + 0.7), draws, **CONTROL, markersize=4.5, zorder=2)
         ax.plot([heads, heads], [100 * change.low, 100 * change.high], color=colour, linewidth=2.4, alpha=0.6)
-        ax.plot(heads, 100 * change.value, TYPE_MARKERS[name], color=colour, markeredgecolor="#333333", markersize=8,
-                label=LABELS[name], zorder=3)  # fmt: skip
+        ax.plot(
+            heads,
+            100 * change.value,
+            TYPE_MARKERS[name],
+            color=colour,
+            markeredgecolor="#333333",
+            markersize=8,
+            label=LABELS[name],
+            zorder=3,
+        )
     if floor is not None:
         ax.axhline(100 * floor, color=COLOURS["self"], linewidth=1, linestyle="--", label="every head pruned")
     ax.plot([], [], **CONTROL, markersize=4.5, label="same number in each layer")
@@ -199,7 +213,12 @@ def attention_by_place(shares: Mapping[str, ArrayLike], places: Sequence[str]) -
         places: keys of :data:`PLACE_WORDS`.
     """
     figure, ax = plt.subplots(figsize=(7.2, 0.9 + 0.34 * len(shares)))
-    _stack(ax, [100 * np.asarray(v) for v in shares.values()], [PLACE_SHADES[p] for p in places], [PLACE_WORDS[p] for p in places])  # fmt: skip
+    _stack(
+        ax,
+        [100 * np.asarray(v) for v in shares.values()],
+        [PLACE_SHADES[p] for p in places],
+        [PLACE_WORDS[p] for p in places],
+    )
     ax.set_yticks(range(len(shares)), [LABELS[name] if name in TYPE_NAMES else name for name in shares])
     ax.set(xlabel="share of attention (%)", xlim=(0, 100), ylim=(len(shares) - 0.4, -0.6))
     ax.grid(visible=False)

@@ -12,9 +12,7 @@ from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
 from helpers.engine.estimates import Estimate
-from helpers.figures.divergences import layer_colours
-from helpers.figures.look import COLOURS, LABELS, head_name
-from helpers.figures.types import TYPE_NAMES
+from helpers.figures.look import COLOURS, LABELS, TYPE_NAMES, head_name, layer_colours
 
 ROLE_MARKS = {"previous": "P", "self": "=", "next": "N", "cls": "C", "sep": "S", "stop": ".", "broad": "B"}
 """The letter of a specialist on a card's grid."""
@@ -32,7 +30,7 @@ def model_card(values: Mapping[str, Any]) -> Figure:
     """
     figure, axes = plt.subplot_mosaic(
         [["grid", "shares", "entropy"], ["relations", "coref", "map"]], figsize=(10.4, 7.35), height_ratios=(1.05, 1)
-    )  # fmt: skip
+    )
     model, units = values["model"], values["units"]
     type_grid(axes["grid"], values, title="types and specialists")
     layer_shares(axes["shares"], values, title="where attention goes")
@@ -45,8 +43,13 @@ def model_card(values: Mapping[str, Any]) -> Figure:
         baseline = {"relations": "best fixed offset", "coref": "four-sieve rules"}[key]
         scored_rows(axes[key], rows, title=title, baseline=baseline, missing=values["missing"].get(part))
     _map(axes["map"], values)
-    handles = [_square(to_rgba(COLOURS[n], 1.0 if values["fits"][n] else PALE), f"{LABELS[n]} {_share(values['type_shares'][n])}" + ("" if values["fits"][n] else "*"))
-               for n in TYPE_NAMES]  # fmt: skip
+    handles = [
+        _square(
+            to_rgba(COLOURS[n], 1.0 if values["fits"][n] else PALE),
+            f"{LABELS[n]} {_share(values['type_shares'][n])}" + ("" if values["fits"][n] else "*"),
+        )
+        for n in TYPE_NAMES
+    ]
     axes["grid"].legend(
         handles=handles, loc="upper center", bbox_to_anchor=(0.5, -0.17), ncols=2, fontsize=7.5, handletextpad=0.2
     )
@@ -54,14 +57,22 @@ def model_card(values: Mapping[str, Any]) -> Figure:
     letters = ", ".join(f"{mark} {LABELS[role]}" for role, mark in ROLE_MARKS.items() if role in roles)
     figure.suptitle(
         f"{model['name']}: {model['family']}, {model['layers']} × {model['heads']} heads, "
-        f"{model['parameters'] / 1e6:.0f} M parameters", fontsize=13, weight="bold", x=0.01, ha="left",
-    )  # fmt: skip
+        f"{model['parameters'] / 1e6:.0f} M parameters",
+        fontsize=13,
+        weight="bold",
+        x=0.01,
+        ha="left",
+    )
     star = "" if all(values["fits"].values()) else "   * pale: no group of heads fits this name"
     figure.supxlabel(
         f"letters: {letters or 'no specialist by chapter 02’s rule'}{star}\n{units['segments']} segments, {units['sentences']} sentences, "
         f"{units['mentions']} mentions; bars and ticks: 95 %; heads chosen on one part, scored on another; "
-        f"sha256 {model['sha256'][:10]}", fontsize=7.5, x=0.01, ha="left", color="#444444",
-    )  # fmt: skip
+        f"sha256 {model['sha256'][:10]}",
+        fontsize=7.5,
+        x=0.01,
+        ha="left",
+        color="#444444",
+    )
     return figure
 
 
@@ -99,8 +110,12 @@ def gaps(lines: Sequence[Any], *, names: tuple[str, str]) -> Figure:
         ax.plot([gap.low, gap.high], [row, row], color=COLOURS["cls"], linewidth=2.2, alpha=0.5)
         ax.plot(gap.value, row, "o", color=COLOURS["cls"], markerfacecolor=COLOURS["cls"] if clear else "white")
     ax.axvline(0, color="#222222", linewidth=1)
-    ax.set(yticks=range(len(shown)), yticklabels=[line.measure for line in shown], ylim=(len(shown) - 0.5, -0.5),
-           xlabel=f"{names[0]} minus {names[1]} (shares and ratios)")  # fmt: skip
+    ax.set(
+        yticks=range(len(shown)),
+        yticklabels=[line.measure for line in shown],
+        ylim=(len(shown) - 0.5, -0.5),
+        xlabel=f"{names[0]} minus {names[1]} (shares and ratios)",
+    )
     return figure
 
 
@@ -118,8 +133,16 @@ def type_grid(ax: Axes, values: Mapping[str, Any], *, title: str) -> None:
     for s in values["specialists"]:
         name = str(types[s["layer"], s["head"]])
         dark = fits[name] and name in ("vertical", "diagonal")
-        ax.text(s["layer"] + 1, s["head"] + 1, ROLE_MARKS[s["role"]], ha="center", va="center", weight="bold",
-                fontsize=8 if heads <= 16 else 6, color="white" if dark else "#111111")  # fmt: skip
+        ax.text(
+            s["layer"] + 1,
+            s["head"] + 1,
+            ROLE_MARKS[s["role"]],
+            ha="center",
+            va="center",
+            weight="bold",
+            fontsize=8 if heads <= 16 else 6,
+            color="white" if dark else "#111111",
+        )
     ax.set(xlabel="layer", ylabel="head", title=title, xticks=_ticks(layers), yticks=_ticks(heads))
     ax.grid(visible=False)
 
@@ -129,8 +152,17 @@ def layer_shares(ax: Axes, values: Mapping[str, Any], *, title: str, legend: boo
     shares = Estimate.from_record(values["shares"]).value
     below = np.zeros(len(shares))
     for kind, column in zip(PLACES, shares.T, strict=True):
-        ax.bar(np.arange(1, len(shares) + 1), column, bottom=below, width=0.85, edgecolor="white", linewidth=0.5,
-               color="#dddddd" if kind == "other" else COLOURS[kind], hatch=HATCHES[kind], label=LABELS[kind])  # fmt: skip
+        ax.bar(
+            np.arange(1, len(shares) + 1),
+            column,
+            bottom=below,
+            width=0.85,
+            edgecolor="white",
+            linewidth=0.5,
+            color="#dddddd" if kind == "other" else COLOURS[kind],
+            hatch=HATCHES[kind],
+            label=LABELS[kind],
+        )
         below += column
     ax.set(xlabel="layer", ylabel="share of attention", ylim=(0, 1), title=title, xticks=_ticks(len(shares)))
     ax.grid(axis="x", visible=False)
@@ -145,17 +177,20 @@ def layer_entropy(ax: Axes, values: Mapping[str, Any]) -> None:
     ax.vlines(x, entropy.low, entropy.high, color=COLOURS["entropy"], linewidth=2)
     ax.plot(x, entropy.value, "o-", color=COLOURS["entropy"], markersize=4)
     ax.axhline(values["uniform"], color="#222222", linestyle="--", linewidth=1)
-    ax.annotate("even", (x[-1], values["uniform"]), xytext=(0, -3), textcoords="offset points", fontsize=7.5, ha="right", va="top")  # fmt: skip
+    ax.annotate(
+        "even",
+        (x[-1], values["uniform"]),
+        xytext=(0, -3),
+        textcoords="offset points",
+        fontsize=7.5,
+        ha="right",
+        va="top",
+    )
     ax.set(xlabel="layer", ylabel="nats", title="entropy", xticks=_ticks(len(x)), ylim=(0, 1.08 * values["uniform"]))
 
 
 def scored_rows(
-    ax: Axes,
-    rows: Sequence[tuple[str, Estimate, float]],
-    *,
-    title: str,
-    baseline: str,
-    missing: str | None = None,
+    ax: Axes, rows: Sequence[tuple[str, Estimate, float]], *, title: str, baseline: str, missing: str | None = None
 ) -> None:
     """One row a name: a dot with its interval for the head, a bar for the baseline; or why there is nothing."""
     ax.set_title(title)
@@ -166,16 +201,19 @@ def scored_rows(
     for row, (_, held_out, simple) in enumerate(rows):
         ax.plot([held_out.low, held_out.high], [row, row], color=COLOURS["first"], linewidth=2.2, alpha=0.5)
         ax.plot(held_out.value, row, "o", color=COLOURS["first"], markersize=5, label="head" if row == 0 else None)
-        ax.plot(simple, row, "|", color=COLOURS["cls"], markersize=9, markeredgewidth=2, label=baseline if row == 0 else None)  # fmt: skip
+        ax.plot(
+            simple,
+            row,
+            "|",
+            color=COLOURS["cls"],
+            markersize=9,
+            markeredgewidth=2,
+            label=baseline if row == 0 else None,
+        )
     ax.set(yticks=range(len(rows)), xlim=(0, 1), ylim=(len(rows) - 0.5, -0.5), xlabel="accuracy, held out")
     ax.set_yticklabels([label for label, _, _ in rows], fontsize=8)
     ax.legend(
-        loc="upper center",
-        bbox_to_anchor=(0.5, -0.17),
-        fontsize=7.5,
-        ncols=2,
-        handletextpad=0.2,
-        columnspacing=0.8,
+        loc="upper center", bbox_to_anchor=(0.5, -0.17), fontsize=7.5, ncols=2, handletextpad=0.2, columnspacing=0.8
     )
 
 
@@ -201,8 +239,15 @@ def _map(ax: Axes, values: Mapping[str, Any]) -> None:
     for layer, colour in enumerate(layer_colours(layers)):
         own = points[layer * heads : (layer + 1) * heads]
         ax.scatter(*own.T, s=22, color=[colour], edgecolors="#555555", linewidths=0.4)
-        ax.text(*own.mean(0), layer + 1, fontsize=8, weight="bold", ha="center", va="center",
-                bbox={"boxstyle": "round,pad=0.12", "facecolor": "white", "edgecolor": colour, "alpha": 0.9})  # fmt: skip
+        ax.text(
+            *own.mean(0),
+            layer + 1,
+            fontsize=8,
+            weight="bold",
+            ha="center",
+            va="center",
+            bbox={"boxstyle": "round,pad=0.12", "facecolor": "white", "edgecolor": colour, "alpha": 0.9},
+        )
     ax.set_title(f"map, by layer (stress {values['map']['stress']:.2f})")
     ax.set(xlabel="nats", ylabel="nats")
     ax.set_aspect("equal", adjustable="datalim")

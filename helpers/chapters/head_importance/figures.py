@@ -145,9 +145,13 @@ def importance_and_cost(
 
 
 def pruning_curves(
-    shares: Sequence[float], curves: Mapping[str, Mapping[str, Mapping[str, object]]], *, ylabels: Mapping[str, str],
-    baselines: Mapping[str, float | None] | None = None, columns: int = 2,
-) -> Figure:  # fmt: skip
+    shares: Sequence[float],
+    curves: Mapping[str, Mapping[str, Mapping[str, object]]],
+    *,
+    ylabels: Mapping[str, str],
+    baselines: Mapping[str, float | None] | None = None,
+    columns: int = 2,
+) -> Figure:
     """For each task what is left as heads are taken away in several orders.
 
     Args:
@@ -210,8 +214,16 @@ def size_and_speed(variants: Mapping[str, Mapping[str, float]]) -> Figure:
         line(axes[0], even, key, color=COLOURS[colour], marker=marker, label=label)
     for key, label, colour in (("one_ms", "one input", "next"), ("batch_ms", "a batch", "stop")):
         line(axes[1], even, key, color=COLOURS[colour], marker="o", label=f"{label}, the same from every layer")
-        line(axes[1], layers, key, color=COLOURS[colour], marker="D", linestyle="", markerfacecolor="white",
-             label=f"{label}, whole layers")  # fmt: skip
+        line(
+            axes[1],
+            layers,
+            key,
+            color=COLOURS[colour],
+            marker="D",
+            linestyle="",
+            markerfacecolor="white",
+            label=f"{label}, whole layers",
+        )
     axes[0].set(title="parameters", ylabel="multiple of the whole model", ylim=(0, 1.15))
     axes[1].set(title="processor time of a forward pass")
     for ax in axes:

@@ -10,7 +10,7 @@ from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
 from helpers.engine.estimates import Estimate
-from helpers.figures.look import COLOURS, LABELS, MARKERS, panels
+from helpers.figures.look import COLOURS, LABELS, MARKERS, layer_colours, panels
 
 
 def row_pairs(panels: Mapping[str, tuple[str, NDArray, str, NDArray]], tokens: Sequence[str]) -> Figure:
@@ -59,11 +59,6 @@ def pair_matrices(matrices: Mapping[str, NDArray], heads: int, *, bar: str) -> F
     return figure
 
 
-def layer_colours(layers: int) -> list:
-    """A colour for each layer, from dark (next to the embeddings) to light."""
-    return [plt.get_cmap("viridis")(x) for x in np.linspace(0.0, 0.95, layers)]
-
-
 def head_map(
     points: NDArray, kinds: Sequence[str], layer: Sequence[int], notes: Mapping[int, str] | None = None
 ) -> Figure:
@@ -81,12 +76,21 @@ def head_map(
     shown = [kind for kind in LABELS if kind in kinds]
     for kind in ("", *shown):
         of_kind = np.array([k == kind for k in kinds])
-        left.scatter(*points[of_kind].T, s=34, color=COLOURS[kind] if kind else "#cccccc", marker=MARKERS.get(kind, "o"),
-                     label=LABELS[kind] if kind else "none of these", linewidths=0.5, edgecolors="white")  # fmt: skip
+        left.scatter(
+            *points[of_kind].T,
+            s=34,
+            color=COLOURS[kind] if kind else "#cccccc",
+            marker=MARKERS.get(kind, "o"),
+            label=LABELS[kind] if kind else "none of these",
+            linewidths=0.5,
+            edgecolors="white",
+        )
     _notes(left, points, notes or {})
     for number, colour in enumerate(layer_colours(max(layer) + 1)):
         of_layer = np.asarray(layer) == number
-        right.scatter(*points[of_layer].T, s=34, color=[colour], label=str(number + 1), linewidths=0.5, edgecolors="#555555")  # fmt: skip
+        right.scatter(
+            *points[of_layer].T, s=34, color=[colour], label=str(number + 1), linewidths=0.5, edgecolors="#555555"
+        )
     for ax, title, columns, place in ((left, "behaviour", 3, "left"), (right, "layer", 6, "right")):
         ax.set(title=f"by {title}", xlabel="nats", aspect="equal")
         handles = ax.get_legend_handles_labels()
@@ -104,9 +108,15 @@ def _notes(ax: Axes, points: NDArray, notes: Mapping[int, str]) -> None:
         inward = bool(x > middle)
         lowest[inward] = min(y + step / 2, lowest[inward] - step)
         ax.scatter(x, y, s=90, facecolors="none", edgecolors="#222222", linewidths=1.1)
-        ax.annotate(notes[head], (x, y), xytext=(x + (-1 if inward else 1) * step, lowest[inward]), fontsize=7.5,
-                    ha="right" if inward else "left", va="center",
-                    arrowprops={"arrowstyle": "-", "color": "#222222", "linewidth": 0.5, "shrinkB": 4, "shrinkA": 0})  # fmt: skip
+        ax.annotate(
+            notes[head],
+            (x, y),
+            xytext=(x + (-1 if inward else 1) * step, lowest[inward]),
+            fontsize=7.5,
+            ha="right" if inward else "left",
+            va="center",
+            arrowprops={"arrowstyle": "-", "color": "#222222", "linewidth": 0.5, "shrinkB": 4, "shrinkA": 0},
+        )
 
 
 def closeness_by_layer(series: Mapping[str, tuple[Estimate, NDArray, Estimate, NDArray]]) -> Figure:
@@ -157,8 +167,9 @@ def head_tree(
             strip.add_patch(plt.Rectangle((10 * place, row), 10, 0.92, color=colour, linewidth=0))
     width = 10 * len(order)
     strip.set(ylim=(2, 0), xlim=(0, width), yticks=(0.46, 1.46), yticklabels=("behaviour", "layer"))
-    strip.set_xticks(np.arange(5, width, 10), [names[head] for head in order], rotation=90,
-                     fontsize=7 if len(order) <= 80 else 4.2)  # fmt: skip
+    strip.set_xticks(
+        np.arange(5, width, 10), [names[head] for head in order], rotation=90, fontsize=7 if len(order) <= 80 else 4.2
+    )
     strip.tick_params(length=0)
     for spine in strip.spines.values():
         spine.set_visible(False)
@@ -176,8 +187,13 @@ def head_tree(
 
 
 def map_quality(
-    distances: NDArray, points: NDArray, starts: tuple[NDArray, NDArray], sizes: Sequence[int], halves: NDArray, shuffled: float
-) -> Figure:  # fmt: skip
+    distances: NDArray,
+    points: NDArray,
+    starts: tuple[NDArray, NDArray],
+    sizes: Sequence[int],
+    halves: NDArray,
+    shuffled: float,
+) -> Figure:
     """How far to trust a map: its distances against the true ones, other starts, and other documents.
 
     Args:
@@ -192,8 +208,13 @@ def map_quality(
     shepard.plot(distances[pairs], shown, ".", markersize=2, color=COLOURS["cls"], alpha=0.35)
     most = 1.05 * max(distances.max(), shown.max())
     shepard.plot([0, most], [0, most], color="#222222", linewidth=0.9, linestyle="--")
-    shepard.set(xlabel="divergence (nats)", ylabel="distance on the map (nats)", title="two dimensions",
-                xlim=(0, most), ylim=(0, most))  # fmt: skip
+    shepard.set(
+        xlabel="divergence (nats)",
+        ylabel="distance on the map (nats)",
+        title="two dimensions",
+        xlim=(0, most),
+        ylim=(0, most),
+    )
     reached, disparities = starts
     other.plot(reached[1:], disparities[1:], "o", color=COLOURS["other"], markersize=5, label="random start")
     other.plot(reached[0], disparities[0], "D", color=COLOURS["first"], markersize=6, label="classical start")
@@ -203,8 +224,13 @@ def map_quality(
         resampled.plot(sizes, draw, "o", color=COLOURS["stop"], markersize=3.5, alpha=0.5)
     resampled.plot(sizes, np.median(halves, axis=1), color=COLOURS["stop"], label="median of draws")
     resampled.axhline(shuffled, color=COLOURS["self"], linestyle=":", linewidth=1.4, label="heads shuffled")
-    resampled.set(xscale="log", yscale="log", xlabel="documents in each set", ylabel="disparity of the two maps",
-                  title="other documents")  # fmt: skip
+    resampled.set(
+        xscale="log",
+        yscale="log",
+        xlabel="documents in each set",
+        ylabel="disparity of the two maps",
+        title="other documents",
+    )
     resampled.set_xticks(sizes, [str(size) for size in sizes])
     resampled.minorticks_off()
     resampled.legend(loc="lower left", fontsize=8)

@@ -42,9 +42,21 @@ def shaded_text(
             n = word.get(number)
             strong = n is not None and key[n]
             if n is not None:
-                ax.add_patch(plt.Rectangle((x - 0.1, y - 0.42), len(unit) + 0.2, 0.84, color=plt.cm.Blues(0.75 * shades[n]), linewidth=0))  # fmt: skip
-            ax.text(x, y, unit, va="center", fontsize=7.6, family="monospace", weight="bold" if strong else "normal",
-                    color="white" if n is not None and shades[n] > 0.85 else "#222222")  # fmt: skip
+                ax.add_patch(
+                    plt.Rectangle(
+                        (x - 0.1, y - 0.42), len(unit) + 0.2, 0.84, color=plt.cm.Blues(0.75 * shades[n]), linewidth=0
+                    )
+                )
+            ax.text(
+                x,
+                y,
+                unit,
+                va="center",
+                fontsize=7.6,
+                family="monospace",
+                weight="bold" if strong else "normal",
+                color="white" if n is not None and shades[n] > 0.85 else "#222222",
+            )
             if strong:
                 ax.plot([x, x + len(unit)], [y + 0.4, y + 0.4], color=COLOURS["first"], linewidth=1.4)
         ax.set(xlim=(-0.5, LINE + 0.5), ylim=(max(y for _, y in spots) + 0.6, -0.7))
@@ -70,8 +82,14 @@ def signed_grids(
     arrays = {title: np.asarray(values, float) for title, values in grids.items()}
     layers, heads = next(iter(arrays.values())).shape
     most = np.percentile(np.abs(np.concatenate([a.ravel() for a in arrays.values()])), percentile) or 1.0
-    figure, axes = plt.subplots(1, len(arrays), figsize=((0.95 + 0.3 * layers) * len(arrays) + 1.1, 1 + 0.21 * heads), squeeze=False,
-                                sharey=True, layout="constrained")  # fmt: skip
+    figure, axes = plt.subplots(
+        1,
+        len(arrays),
+        figsize=((0.95 + 0.3 * layers) * len(arrays) + 1.1, 1 + 0.21 * heads),
+        squeeze=False,
+        sharey=True,
+        layout="constrained",
+    )
     for ax, (title, values) in zip(axes[0], arrays.items(), strict=True):
         image = ax.imshow(
             values.T,
@@ -110,8 +128,14 @@ def ranked_heads(
     ax.plot(x, value, "o", color=COLOURS["minilm"], markersize=3.5, label="one head")
     top = 1.06 * max([*high, *lines.values()])
     for n, head in enumerate(order[:named]):  # spread out above the points, which are too close for names
-        ax.annotate(head_name(*head), (x[n], high[n]), (1 + n * len(order) / 18, top), fontsize=7, ha="center",
-                    arrowprops={"arrowstyle": "-", "color": COLOURS["other"], "linewidth": 0.6})  # fmt: skip
+        ax.annotate(
+            head_name(*head),
+            (x[n], high[n]),
+            (1 + n * len(order) / 18, top),
+            fontsize=7,
+            ha="center",
+            arrowprops={"arrowstyle": "-", "color": COLOURS["other"], "linewidth": 0.6},
+        )
     styles = ["-", "--", ":", "-."]
     colours = [COLOURS["first"], COLOURS["self"], COLOURS["stop"], COLOURS["random"], COLOURS["other"]]
     for n, (label, at) in enumerate(lines.items()):
@@ -123,7 +147,9 @@ def ranked_heads(
     return figure
 
 
-def score_bars(scores: Mapping[str, Mapping[str, Estimate]], *, xlabel: str, groups: Mapping[str, str] | None = None) -> Figure:  # fmt: skip
+def score_bars(
+    scores: Mapping[str, Mapping[str, Estimate]], *, xlabel: str, groups: Mapping[str, str] | None = None
+) -> Figure:
     """Horizontal bars with intervals: a row for each method, a bar for each kind of score.
 
     Args:
@@ -142,9 +168,18 @@ def score_bars(scores: Mapping[str, Mapping[str, Estimate]], *, xlabel: str, gro
             )
             ax.plot([float(found.low), float(found.high)], [y, y], color="#222222", linewidth=1.2)
     handles = [
-        Line2D([], [], marker="s", linestyle="", markersize=8, color=COLOURS["self"], alpha=1 - 0.5 * n / max(1, len(kinds) - 1), label=kind)
+        Line2D(
+            [],
+            [],
+            marker="s",
+            linestyle="",
+            markersize=8,
+            color=COLOURS["self"],
+            alpha=1 - 0.5 * n / max(1, len(kinds) - 1),
+            label=kind,
+        )
         for n, kind in enumerate(kinds)
-    ]  # fmt: skip
+    ]
     ax.set(yticks=range(len(scores)), yticklabels=list(scores), ylim=(len(scores) - 0.5, -0.5), xlabel=xlabel)
     ax.grid(axis="y", visible=False)
     ax.legend(handles=handles, loc="upper left", bbox_to_anchor=(1.0, 1.0))
@@ -152,9 +187,12 @@ def score_bars(scores: Mapping[str, Mapping[str, Estimate]], *, xlabel: str, gro
 
 
 def removal_curves(
-    panels: Mapping[str, Mapping[str, Estimate]], counts: Sequence[int], *, ylabels: Mapping[str, str],
+    panels: Mapping[str, Mapping[str, Estimate]],
+    counts: Sequence[int],
+    *,
+    ylabels: Mapping[str, str],
     range_of: Mapping[str, NDArray] | None = None,
-) -> Figure:  # fmt: skip
+) -> Figure:
     """What is left as heads are removed one after another, a line with its interval for each order.
 
     Args:

@@ -16,7 +16,9 @@ WEIGHT_COLOUR, GAIN_COLOUR = "#2F6BA8", "#7B3294"
 RIGHT_COLOUR, WRONG_COLOUR = "#0072B2", "#E69F00"
 
 
-def layers_of_tasks(rows: Mapping[str, tuple[Estimate, Estimate | None]], *, layers: int, notes: Mapping[str, str] | None = None) -> Figure:  # fmt: skip
+def layers_of_tasks(
+    rows: Mapping[str, tuple[Estimate, Estimate | None]], *, layers: int, notes: Mapping[str, str] | None = None
+) -> Figure:
     """Two bars for each task: centre of gravity of the mixing weights, and expected layer of the gains.
 
     Args:
@@ -47,8 +49,10 @@ def layers_of_tasks(rows: Mapping[str, tuple[Estimate, Estimate | None]], *, lay
         xticks=range(layers + 1),
     )
     ax.grid(axis="y", visible=False)
-    handles = [ax.barh(-9, 0, facecolor=WEIGHT_COLOUR, label="centre of gravity"),
-               ax.barh(-9, 0, facecolor="white", edgecolor=GAIN_COLOUR, linewidth=1.4, label="expected layer")]  # fmt: skip
+    handles = [
+        ax.barh(-9, 0, facecolor=WEIGHT_COLOUR, label="centre of gravity"),
+        ax.barh(-9, 0, facecolor="white", edgecolor=GAIN_COLOUR, linewidth=1.4, label="expected layer"),
+    ]
     ax.legend(handles=handles, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
     return figure
 
@@ -102,7 +106,12 @@ def weights_and_gains(rows: Mapping[str, tuple[ArrayLike, Estimate]]) -> Figure:
     return figure
 
 
-def prefix_scores(rows: Mapping[str, tuple[Estimate, Estimate, Mapping[str, float]]], *, names: tuple[str, str], ylabel: str = "accuracy") -> Figure:  # fmt: skip
+def prefix_scores(
+    rows: Mapping[str, tuple[Estimate, Estimate, Mapping[str, float]]],
+    *,
+    names: tuple[str, str],
+    ylabel: str = "accuracy",
+) -> Figure:
     """Scores of probes that read the layers 0 to l, over l, with intervals; a panel for each task.
 
     Args:
@@ -112,8 +121,9 @@ def prefix_scores(rows: Mapping[str, tuple[Estimate, Estimate, Mapping[str, floa
     figure, axes = _tasks(len(rows), 3.75, 2.6, xlabel="layers 0 to …", ylabel=ylabel)
     for ax, (task, (ours, control, lines)) in zip(axes, rows.items(), strict=True):
         for estimate, name, colour, style, marker in (
-            (ours, names[0], COLOURS["minilm"], "-", "o"), (control, names[1], COLOURS["random"], "--", "s"),
-        ):  # fmt: skip
+            (ours, names[0], COLOURS["minilm"], "-", "o"),
+            (control, names[1], COLOURS["random"], "--", "s"),
+        ):
             x = np.arange(len(estimate.value))
             ax.fill_between(x, estimate.low, estimate.high, color=colour, alpha=0.18, linewidth=0)
             ax.plot(x, estimate.value, style, color=colour, marker=marker, markersize=4, label=name)
@@ -146,8 +156,9 @@ def cases_by_layer(cases: Sequence[Any], *, title: str = "") -> Figure:
 def _case(ax: Axes, one: Any) -> None:
     layers = np.arange(len(one.right))
     for shift, values, colour, hatch, name in (
-        (-0.2, one.right, RIGHT_COLOUR, None, f"{one.label} (right)"), (0.2, one.wrong, WRONG_COLOUR, "///", one.rival),
-    ):  # fmt: skip
+        (-0.2, one.right, RIGHT_COLOUR, None, f"{one.label} (right)"),
+        (0.2, one.wrong, WRONG_COLOUR, "///", one.rival),
+    ):
         ax.bar(layers + shift, values, 0.38, color=colour, hatch=hatch, edgecolor="white", linewidth=0.4, label=name)
     words = one.words if len(one.words) <= 44 else one.words[:41] + "…"
     ax.set_title(f"{one.task}: {words}", fontsize=8.5)

@@ -55,8 +55,16 @@ def multiples(series: Mapping[str, Estimate], kinds: Sequence[str], *, reference
             ax.fill_between(
                 x, estimate.low[:, number], estimate.high[:, number], color=COLOURS[kind], alpha=0.15, linewidth=0
             )
-            ax.plot(x, estimate.value[:, number], line, color=COLOURS[kind], alpha=alpha, marker=MARKERS.get(kind, "o"),
-                    markerfacecolor=None if filled else "white", label=name)  # fmt: skip
+            ax.plot(
+                x,
+                estimate.value[:, number],
+                line,
+                color=COLOURS[kind],
+                alpha=alpha,
+                marker=MARKERS.get(kind, "o"),
+                markerfacecolor=None if filled else "white",
+                label=name,
+            )
         ax.axhline(1, color=COLOURS["self"], linewidth=1, linestyle=":")
         ax.set(yscale="log", xticks=x, xlabel="layer")
         ax.set_title(LABELS[kind], fontsize=10)
@@ -75,8 +83,10 @@ CHANGE_STYLES = {
 }
 CHANGE_LABELS = {
     "special": "all of [CLS] and [SEP]",
-    "matched": "as much of [CLS] and [SEP]", "random": "as much of other tokens", "predicted": "all of both, first order",
-}  # fmt: skip
+    "matched": "as much of [CLS] and [SEP]",
+    "random": "as much of other tokens",
+    "predicted": "all of both, first order",
+}
 
 
 def loss_changes(panels: Mapping[str, Mapping[str, Estimate]], *, loss: float) -> Figure:
@@ -87,8 +97,14 @@ def loss_changes(panels: Mapping[str, Mapping[str, Estimate]], *, loss: float) -
         loss: of the untouched model, for the right-hand scale in per cent.
     """
     layers = max(len(e.value) for shown in panels.values() for e in shown.values()) - 1
-    figure, axes = plt.subplots(len(panels), 2, figsize=(8.2, 2.9 * len(panels)), squeeze=False, layout="constrained",
-                                width_ratios=(layers, 1.5))  # fmt: skip
+    figure, axes = plt.subplots(
+        len(panels),
+        2,
+        figsize=(8.2, 2.9 * len(panels)),
+        squeeze=False,
+        layout="constrained",
+        width_ratios=(layers, 1.5),
+    )
     for row, (title, shown) in zip(axes, panels.items(), strict=True):
         for number, (name, estimate) in enumerate(shown.items()):
             colour, marker = CHANGE_STYLES[name]
@@ -103,8 +119,15 @@ def loss_changes(panels: Mapping[str, Mapping[str, Estimate]], *, loss: float) -
                         linewidth=2.2,
                         alpha=0.5,
                     )
-                    ax.plot(x, estimate.value[place], marker, color=COLOURS[colour], markersize=6, markeredgewidth=1.8 if marker == "x" else 1,
-                            label=CHANGE_LABELS[name] if place == 0 else None)  # fmt: skip
+                    ax.plot(
+                        x,
+                        estimate.value[place],
+                        marker,
+                        color=COLOURS[colour],
+                        markersize=6,
+                        markeredgewidth=1.8 if marker == "x" else 1,
+                        label=CHANGE_LABELS[name] if place == 0 else None,
+                    )
         for ax in row:
             ax.axhline(0, color=COLOURS["self"], linewidth=1, linestyle=":")
             ax.grid(axis="x", visible=False)
@@ -127,8 +150,14 @@ def retreats(points: Mapping[str, tuple[float, Estimate]], *, xlabel: str, ylabe
         ax.plot([x, x], [estimate.low, estimate.high], color=COLOURS["cls"], linewidth=2.2, alpha=0.5)
         ax.plot(x, estimate.value, "o", color=COLOURS["cls"], markersize=6)
         crowded = any(0 < other - x < 0.05 for other, _ in points.values())
-        ax.annotate(label, (x, float(estimate.value)), (-6 if crowded else 6, 3), textcoords="offset points", fontsize=8.5,
-                    ha="right" if crowded else "left")  # fmt: skip
+        ax.annotate(
+            label,
+            (x, float(estimate.value)),
+            (-6 if crowded else 6, 3),
+            textcoords="offset points",
+            fontsize=8.5,
+            ha="right" if crowded else "left",
+        )
     ax.axhline(0, color=COLOURS["self"], linewidth=1, linestyle=":")
     ax.set(xlabel=xlabel, ylabel=ylabel, xlim=(0, 1))
     return figure

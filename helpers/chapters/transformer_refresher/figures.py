@@ -1,0 +1,58 @@
+"""What only chapter 01 draws."""
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.figure import Figure
+from numpy.typing import ArrayLike
+
+from helpers.engine.tokens import Batch
+from helpers.figures.look import COLOURS
+
+
+def all_heads(maps: ArrayLike, *, title: str = "") -> Figure:
+    """Every head's map of one input as a grid of thumbnails: a row for each layer, a column for each head.
+
+    Args:
+        maps: [layer, head, query, key]. Each thumbnail has its own scale.
+    """
+    maps = np.asarray(maps)
+    layers, heads = maps.shape[:2]
+    figure, axes = plt.subplots(layers, heads, figsize=(0.68 * heads, 0.7 * layers + 0.5), squeeze=False)
+    for layer, head in np.ndindex(layers, heads):
+        ax = axes[layer, head]
+        ax.imshow(maps[layer, head], cmap="Blues", vmin=0)
+        ax.set_xticks([])
+        ax.set_yticks([])
+        if layer == 0:
+            ax.set_title(head + 1, fontsize=8, loc="center", weight="normal")
+        if head == 0:
+            ax.set_ylabel(layer + 1, fontsize=8, rotation=0, ha="right", va="center")
+    figure.supylabel("layer", fontsize=9)
+    figure.suptitle(title or "head", fontsize=9)
+    return figure
+
+
+def input_diagram(batch: Batch, row: int = 0) -> Figure:
+    """How an input is put together: token, number in the vocabulary, text it belongs to, position.
+
+    Args:
+        row: which input of the batch.
+    """
+    length = int(batch.lengths[row])
+    types = batch.types[row, :length].tolist() if batch.types is not None else ["-"] * length
+    lines = {
+        "token": batch.tokens[row],
+        "vocabulary id": batch.ids[row, :length].tolist(),
+        "text (type)": types,
+        "position": range(length),
+    }
+    shades = [COLOURS[("other", "second", "first")[text + 1]] for text in batch.text[row, :length].tolist()]
+    figure, ax = plt.subplots(figsize=(min(9.5, 1.1 + 0.46 * length), 1.9))
+    for y, (label, cells) in enumerate(lines.items()):
+        for x, (cell, shade) in enumerate(zip(cells, shades, strict=True)):
+            ax.add_patch(plt.Rectangle((x, y), 0.94, 0.82, color=shade, alpha=0.28, linewidth=0))
+            ax.text(x + 0.47, y + 0.42, str(cell), ha="center", va="center", fontsize=6.5)
+        ax.text(-0.15, y + 0.42, label, ha="right", va="center", fontsize=8, weight="bold")
+    ax.set(xlim=(-0.2 * length**0.5 - 2, length), ylim=(len(lines), -0.1))
+    ax.axis("off")
+    return figure
