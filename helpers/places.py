@@ -1,16 +1,24 @@
-"""Where things lie on disk: the repository's data, the user's cache, recorded results.
+"""Where things lie on disk, and how a file is written so that nobody ever sees half of it.
 
 Each place can be moved with an environment variable, which is how tests and ``make book`` keep the
 tracked files untouched.
 """
 
+import hashlib
 import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pooch
 
 ROOT = Path(__file__).resolve().parent.parent
 """The checkout: the folder that holds ``helpers/``, ``data/``, ``notebooks/``, ``book/``."""
+
+
+class BookError(Exception):
+    """An error that is an answer: it says what is wrong, where, and what to do next. The command line shows its message alone."""
 
 
 def book_data() -> Path:
@@ -46,3 +54,39 @@ def results() -> Path:
 def adapters() -> Path:
     """Folder of the task adapters (``BOOK_ADAPTERS``, else ``data/adapters``)."""
     return Path(os.environ.get("BOOK_ADAPTERS") or book_data() / "adapters")
+
+
+@contextmanager
+def whole(file: Path) -> Iterator[Path]:
+    """A file to write beside ``file``, which becomes ``file`` in one step when all is written."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=file.parent, suffix=".tmp")
+    os.close(handle)
+    scratch = Path(name)
+    try:
+        scratch.chmod(0o644)
+        yield scratch
+        with scratch.open("rb") as written:
+            os.fsync(written.fileno())
+        scratch.replace(file)
+    finally:
+        with suppress(FileNotFoundError):
+            scratch.unlink()
+
+
+def write(file: Path, content: str | bytes) -> None:
+    """Write a file in one step; one that would not change is left alone."""
+    content = content.encode() if isinstance(content, str) else content
+    if not (file.is_file() and file.read_bytes() == content):
+        with whole(file) as scratch:
+            scratch.write_bytes(content)
+
+
+def sha256(*files: Path) -> str:
+    """Checksum of one file, or of several one after another."""
+    total = hashlib.sha256()
+    for file in files:
+        with file.open("rb") as opened:
+            while block := opened.read(1 << 20):
+                total.update(block)
+    return total.hexdigest()

@@ -11,7 +11,7 @@ the same documents have replicates that can be subtracted pairwise.
 
 import copy
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, ClassVar
@@ -70,9 +70,53 @@ class Estimate:
         """Quotient with a paired interval; both must come from the same documents and seed."""
         return Estimate.of(self.value / other.value, self.replicates / other.replicates)
 
+    def map(self, function: Callable[[Numbers], Numbers]) -> "Estimate":
+        """What a function of the last axes makes of the value and of every replicate, with the interval of that."""
+        return Estimate.of(function(self.value), function(self.replicates))
+
+    def mean(self, axis: int | tuple[int, ...] = -1) -> "Estimate":
+        """The mean over axes, counted from the last: ``-1``, ``(-2, -1)``."""
+        return self.map(lambda x: x.mean(axis))
+
     def __format__(self, spec: str) -> str:
         spec = spec or ".3f"
         return f"{self.value:{spec}} [{self.low:{spec}}, {self.high:{spec}}]"
+
+
+def stack(estimates: Sequence[Estimate]) -> Estimate:
+    """Estimates of one shape as one, with a new first axis; without replicates where their numbers differ."""
+    value, low, high = (np.stack([getattr(one, end) for one in estimates]) for end in ("value", "low", "high"))
+    if len({len(one.replicates) for one in estimates}) > 1:
+        return Estimate(value, low, high, np.empty((0, *value.shape)))
+    return Estimate(value, low, high, np.stack([one.replicates for one in estimates], axis=1))
+
+
+def percent(estimate: "Estimate | Mapping[str, ArrayLike]", spec: str = ".0f") -> str:
+    """A fresh or recorded estimate in per cent, for a table: ``78 [71, 85]``; the interval carries no plus signs."""
+    found = Estimate.from_record(estimate)
+    ends = spec.lstrip("+")
+    return f"{100 * found.value:{spec}} [{100 * found.low:{ends}}, {100 * found.high:{ends}}]"
+
+
+def over(
+    values: Float[np.ndarray, "row *rest"], documents: Sequence[int] | None = None, *, seed: int = 0
+) -> Estimate:
+    """Mean over rows with a bootstrap over documents; NaN marks a row without a value.
+
+    Args:
+        documents: number of the document of each row; by default each row is one.
+    """
+    known = np.isfinite(values)
+    sums = StreamingMean(values.shape[1:], seed=seed)
+    sums.add(range(len(values)) if documents is None else documents, np.where(known, values, 0), known.astype(float))
+    return sums.estimate()
+
+
+def sample(items: Sequence[Any], limit: int | None, *, seed: int = 0) -> list[Any]:
+    """So many items drawn without replacement, in their order; all if there are no more or no limit is given."""
+    if limit is None or limit >= len(items):
+        return list(items)
+    return [items[i] for i in sorted(np.random.default_rng(seed).choice(len(items), limit, replace=False).tolist())]
 
 
 def ratio(sums: Float[np.ndarray, "sentence 2"], *, replicates: int = REPLICATES, seed: int = 0) -> Estimate:

@@ -95,3 +95,42 @@ def test_intervals_cover_the_ratio():
     found = estimates.ratio(np.float64(sums))
     assert found.low < found.value < found.high and found.value == pytest.approx(sums[:, 0].sum() / sums[:, 1].sum())
     assert estimates.ratio(np.float64(sums)).high == found.high, "same seed, same interval"
+
+
+def test_map_mean_and_stack_keep_the_intervals_of_what_they_make():
+    rng = np.random.default_rng(0)
+    one, two = (Estimate.of(rng.random((2, 3)), rng.random((40, 2, 3))) for _ in range(2))
+    for axis in (-1, -2, (-2, -1)):
+        slow = np.array([replicate.mean(axis) for replicate in one.replicates])
+        assert np.allclose(one.mean(axis).low, np.percentile(slow, 2.5, axis=0))
+        assert np.allclose(one.mean(axis).value, one.value.mean(axis))
+    both = estimates.stack([one, two])
+    assert both.value.shape == (2, 2, 3) and np.array_equal(both[1].low, two.low)
+    assert np.array_equal(both.replicates[7, 1], two.replicates[7])
+    bare = estimates.stack([one, Estimate.from_record({"value": one.value, "low": one.low, "high": one.high})])
+    assert bare.replicates.shape == (0, 2, 2, 3) and np.array_equal(bare.high[1], one.high)
+
+
+def test_over_is_a_mean_of_what_is_known():
+    values = np.array([[1.0, np.nan], [3.0, 4.0], [5.0, 8.0]])
+    assert estimates.over(values).value.tolist() == [3.0, 6.0]
+    same = estimates.over(values, [4, 4, 4])
+    assert np.allclose(same.low, same.value) and np.allclose(same.high, same.value), "one document cannot vary"
+
+
+def test_a_sample_keeps_its_order_and_its_seed():
+    items = [f"item {n}" for n in range(20)]
+    drawn = estimates.sample(items, 7, seed=3)
+    assert (
+        len(set(drawn)) == 7
+        and drawn == sorted(drawn, key=items.index)
+        and drawn == estimates.sample(items, 7, seed=3)
+    )
+    assert drawn != estimates.sample(items, 7, seed=4)
+    assert estimates.sample(items, 20) == estimates.sample(items, None) == items
+
+
+def test_percent_reads_fresh_and_recorded_estimates():
+    record = {"value": 0.783, "low": -0.01, "high": 0.851}
+    assert estimates.percent(record) == "78 [-1, 85]" == estimates.percent(Estimate.from_record(record))
+    assert estimates.percent(record, "+.1f") == "+78.3 [-1.0, 85.1]"
