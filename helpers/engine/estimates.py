@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from jaxtyping import Float
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 REPLICATES = 500
 
@@ -50,7 +50,7 @@ class Estimate:
         return cls(value, low, high, replicates)
 
     @classmethod
-    def from_record(cls, record: "Estimate | Mapping[str, ArrayLike]") -> "Estimate":
+    def from_record(cls, record: "Estimate | Mapping[str, Any]") -> "Estimate":
         """An estimate as :mod:`helpers.record.results` keeps it (without replicates); an Estimate is returned as it is."""
         if isinstance(record, Estimate):
             return record
@@ -91,7 +91,7 @@ def stack(estimates: Sequence[Estimate]) -> Estimate:
     return Estimate(value, low, high, np.stack([one.replicates for one in estimates], axis=1))
 
 
-def percent(estimate: "Estimate | Mapping[str, ArrayLike]", spec: str = ".0f") -> str:
+def percent(estimate: Estimate | Mapping[str, Any], spec: str = ".0f") -> str:
     """A fresh or recorded estimate in per cent, for a table: ``78 [71, 85]``; the interval carries no plus signs."""
     found = Estimate.from_record(estimate)
     ends = spec.lstrip("+")
