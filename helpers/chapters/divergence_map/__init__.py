@@ -1,1 +1,7 @@
+"""You measure how far apart any two heads are, draw them as a map, and test whether heads of one layer are
+close.
+
+After {cite:t}`clark2019`, section 6.
+"""
+
 from helpers.chapters.divergence_map.measures import *

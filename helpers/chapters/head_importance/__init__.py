@@ -1,1 +1,6 @@
+"""You switch off every head and layer, estimate the same from one backward pass, and remove heads for real.
+
+After {cite:t}`michel2019`, {cite:t}`kovaleva2019`.
+"""
+
 from helpers.chapters.head_importance.measures import *

@@ -1,1 +1,6 @@
+"""You sort single attention maps into five types with a classifier judged by hand-labelled maps.
+
+After {cite:t}`kovaleva2019`.
+"""
+
 from helpers.chapters.pattern_types.measures import *

@@ -1,1 +1,6 @@
+"""You measure position, special tokens, punctuation and entropy for every head, and name specialists by a rule.
+
+After {cite:t}`clark2019`, section 3.
+"""
+
 from helpers.chapters.surface_patterns.measures import *

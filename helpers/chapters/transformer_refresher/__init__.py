@@ -1,1 +1,6 @@
+"""You compute a head by hand from the model's weights, and look at all of them at once.
+
+After {cite:t}`vaswani2017`, {cite:t}`devlin2019`.
+"""
+
 from helpers.chapters.transformer_refresher.measures import *

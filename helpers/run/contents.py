@@ -1,0 +1,93 @@
+"""What the pages list and nobody types: the tables of chapters, the reference of the package.
+
+A chapter is what it is in three places: its notebook's title is the question, the docstring of its folder says what the
+reader will do and after which source, ``book/_toc.yml`` says where it stands. The rest follows from these.
+"""
+
+import ast
+import re
+from pathlib import Path
+
+import nbformat
+
+from helpers import places
+from helpers.record.results import Table
+from helpers.run import notebooks
+
+ROOMS = ("run", "chapters", "record", "figures", "engine", "corpora")
+"""From top to bottom; a module imports what stands below it."""
+
+
+def question(chapter: str) -> str:
+    """The title of a chapter."""
+    first = nbformat.read(notebooks.FOLDER / f"{chapter}.ipynb", as_version=4).cells[0].source
+    return first.split("\n")[0].removeprefix("# ")
+
+
+def purpose(chapter: str) -> tuple[str, str]:
+    """What a reader will do in a chapter, and after which source, from its folder's docstring: "You …" and "After …".
+
+    Raises:
+        NotebookError: when the docstring has another form.
+    """
+    file = places.ROOT / "helpers" / "chapters" / chapter[3:] / "__init__.py"
+    text = " ".join((ast.get_docstring(ast.parse(file.read_text("utf-8"))) or "").split())
+    found = re.fullmatch(r"You (.+)\. After (.+)\.", text)
+    if not found:
+        raise notebooks.NotebookError(
+            f"{file}: its docstring should read 'You (do what).', a blank line, 'After (whom).'"
+        )
+    return found[1], found[2]
+
+
+def chapters() -> str:
+    """The welcome page's table: what a reader does in each chapter, and after whom."""
+    rows = [[f"{{doc}}`{int(c[:2])} <../notebooks/{c}>`", *purpose(c)] for c in notebooks.chapters()]
+    return Table(["chapter", "you will", "after"], rows)._repr_markdown_()
+
+
+def questions() -> str:
+    """README's table: the question of each chapter."""
+    rows = [[f"[{c[:2]}](notebooks/{c}.ipynb)", question(c)] for c in notebooks.chapters()]
+    return Table(["chapter", "question"], rows)._repr_markdown_()
+
+
+README = re.compile(r"(<!-- chapters -->\n).*?(<!-- /chapters -->)", re.DOTALL)
+
+
+def renew_readme() -> None:
+    """Write the table of chapters into README.md."""
+    file = places.ROOT / "README.md"
+    places.write(file, README.sub(lambda found: f"{found[1]}{questions()}\n{found[2]}", file.read_text("utf-8")))
+
+
+def package() -> str:
+    """The reference of the package: a section for each room, a part for each of its modules."""
+    return "\n\n".join(
+        f"## {room}\n\n{_summary(_house() / room / '__init__.py')}\n\n{_parts(room)}" for room in ROOMS
+    )
+
+
+def _house() -> Path:
+    return places.ROOT / "helpers"
+
+
+def _parts(room: str) -> str:
+    files = sorted(f for f in (_house() / room).rglob("*.py") if f.stem != "__init__")
+    return "\n\n".join(_part(".".join(f.relative_to(_house()).with_suffix("").parts)) for f in files)
+
+
+def _part(name: str) -> str:
+    return f"### {name}\n\n```{{eval-rst}}\n.. automodule:: helpers.{name}\n   :members:\n```"
+
+
+def _summary(file: Path) -> str:
+    return (ast.get_docstring(ast.parse(file.read_text("utf-8"))) or "").strip()
+
+
+GENERATED = {"chapters": chapters, "package": package}
+
+
+def filled(page: str) -> str:
+    """The text of a page with ``<!-- generated: NAME -->`` replaced by what :data:`GENERATED` makes."""
+    return re.sub(r"<!-- generated: (\w+) -->", lambda found: GENERATED[found[1]](), page)
