@@ -381,6 +381,21 @@ def refresh(force: bool) -> None:
 
 
 @main.command()
+@click.argument("name")
+@click.option("--question", default="What does this chapter ask?", show_default=True, help="The chapter's title.")
+def new(name: str, question: str) -> None:
+    """Write the skeleton of a new chapter NAME (such as sentence_order): notebook, folder, test, line of contents.
+
+    The notebook runs as it is: python -m helpers run NAME --profile smoke.
+    """
+    from helpers.run import new as skeleton
+
+    with plainly():
+        for file in skeleton.new(name, question):
+            click.echo(file.relative_to(places.ROOT))
+
+
+@main.command()
 @click.argument("chapter", required=False)
 @click.option("--model", help="Show the runs of this model only.")
 def scoreboard(chapter: str | None, model: str | None) -> None:
