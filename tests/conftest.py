@@ -30,6 +30,7 @@ _modules = [
 if not any(name in sys.modules for name in _modules):
     install_import_hook(_modules, "beartype.beartype")
 
+import numpy as np  # noqa: E402
 import pytest  # noqa: E402
 import torch  # noqa: E402
 from hypothesis import HealthCheck, settings  # noqa: E402
@@ -67,6 +68,14 @@ def pytest_collection_modifyitems(config, items):
         draw.shuffle(items)
         place = {path: draw.random() for path in place}
     items.sort(key=lambda item: (item.path not in first, place[item.path]))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item):
+    """Whatever ran before, a test and its fixtures draw the same weights; with ``--hypothesis-seed`` those of the seed."""
+    seed = int(item.config.getoption("--hypothesis-seed") or 0)
+    for start in (random.seed, np.random.seed, torch.manual_seed):
+        start(seed)
 
 
 @pytest.fixture(autouse=True)

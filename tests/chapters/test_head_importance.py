@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import torch
 from conftest import FAMILIES
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -418,8 +418,16 @@ def test_p_values_are_uniform_when_nothing_happens_and_small_when_it_does():
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=30))
 def test_the_false_discovery_rate_is_controlled_as_scipy_does(values):
     p = np.array(values)
+    steps = head_importance.LEVEL * np.arange(1, p.size + 1) / p.size
+    assume(not np.isclose(p[:, None], steps, rtol=1e-12, atol=0).any())  # there rounding decides, in scipy as here
     wanted = stats.false_discovery_control(p) <= head_importance.LEVEL
     assert np.array_equal(head_importance.significant(p), wanted)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 7, 30])
+def test_the_level_itself_is_significant(count):
+    assert head_importance.significant(np.full(count, head_importance.LEVEL)).all()
+    assert not head_importance.significant(np.r_[head_importance.LEVEL, np.ones(count)]).any()
 
 
 def test_counting_helps_and_hurts():
