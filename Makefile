@@ -1,14 +1,16 @@
 # Two commands matter: make book, make test. The rest is below or in 'make help'.
 PYTHON ?= python3
+OTHERS := 3.12 3.13 3.14
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
+PYTEST := $(BIN)/python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
 SHELL  := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help book site test lint lab notebooks full lock clean
+.PHONY: help book site test check test-random lint lab notebooks full lock clean
 
 help: ## Show what can be made
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 18
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
 
 book: $(READY) ## Execute the chapters that changed and build the pages (first time: minutes)
 	@$(BIN)/python -m helpers book
@@ -17,7 +19,15 @@ site: $(READY) ## Build the pages from the outputs kept in git (seconds)
 	@$(BIN)/python -m helpers book --stored
 
 test: $(READY) lint ## Lint, unit tests, every chapter with small data, checks of the built pages
-	@$(BIN)/python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
+	@$(PYTEST)
+
+check: $(READY) lint ## Lint and the quick unit tests, for while you are editing (a minute)
+	@$(PYTEST) -m "not notebooks and not browser and not slow"
+
+test-random: SEED := $(or $(SEED),$(shell od -An -N3 -tu4 /dev/urandom | tr -d ' '))
+test-random: $(READY) ## Unit tests in another order, with other examples each time; SEED=... repeats (TESTS="tests/engine -k tap")
+	@echo "Repeat with: make test-random SEED=$(SEED)"
+	@$(PYTEST) --hypothesis-seed=$(SEED) -m "not notebooks and not browser" $(TESTS)
 
 lint: $(READY)
 	@$(BIN)/ruff check .
@@ -33,12 +43,27 @@ full: $(READY) ## Run every chapter on real corpora; goes on where it stopped (M
 	@$(BIN)/python -m helpers full --models "$(or $(MODELS),minilm)" $(if $(DATA),--data "$(DATA)") \
 	  $(if $(WORKERS),--workers $(WORKERS)) $(if $(DASK),--dask "$(DASK)") $(if $(RECORD),--record)
 
-lock: ## Resolve the newest versions that pyproject.toml allows into requirements.lock
-	@scratch=$$(mktemp -d) && trap "rm -rf $$scratch" EXIT && $(PYTHON) -m venv $$scratch \
-	  && $$scratch/bin/pip install --quiet '.[test]' && $$scratch/bin/pip check \
-	  && { echo "# Made by 'make lock' from pyproject.toml; used as constraints by make and environment.yml."; \
-	       $$scratch/bin/pip freeze --exclude attention-heads-book | grep -vE '^(nvidia-|triton|cuda-|-e )' | sed -E 's/\+(cpu|cu[0-9]+)$$//'; } > requirements.lock \
-	  && rm -rf build *.egg-info && echo "requirements.lock: $$(grep -c == requirements.lock) packages"
+# pip decides for a Python that need not be here, 3.11 being its first release, 3.11.0; quiet but for errors
+RESOLVE  = $$scratch/bin/pip install -qq --disable-pip-version-check --dry-run --ignore-installed --only-binary=:all: --target $$scratch/none
+OLDEST  := $(shell sed -nE 's/^requires-python = ">=([0-9.]+)"/\1/p' pyproject.toml)
+define LOCKED
+import json, re
+found = [p["metadata"] for p in json.load(open(0))["install"]]
+ours = re.compile("nvidia-|triton$$|cuda-|setuptools$$|wheel$$|attention-heads-book$$").match
+print("# Made by 'make lock' from pyproject.toml; used as constraints by make and environment.yml.")
+for p in sorted(found, key=lambda p: p["name"].lower()):
+    if not ours(p["name"]):
+        print(p["name"], p["version"].split("+")[0], sep="==")
+endef
+export LOCKED
+
+lock: ## Resolve the newest versions for the oldest Python claimed into requirements.lock; try them for the others
+	@scratch=$$(mktemp -d) && trap "rm -rf $$scratch *.egg-info" EXIT && $(PYTHON) -m venv $$scratch \
+	  && $(RESOLVE) --python-version $(OLDEST) --report $$scratch/report.json '.[test]' \
+	  && $(PYTHON) -c "$$LOCKED" < $$scratch/report.json > $$scratch/lock && mv $$scratch/lock requirements.lock \
+	  && echo "requirements.lock: $$(grep -c == requirements.lock) packages for Python $(OLDEST)" \
+	  && for python in $(OTHERS); do $(RESOLVE) --python-version $$python --constraint requirements.lock '.[test]' \
+	       && echo "Python $$python: the same" || exit 1; done
 
 clean: ## Remove everything that was built, and the environment
 	rm -rf _build $(VENV) *.egg-info .pytest_cache .ruff_cache .hypothesis
@@ -47,5 +72,6 @@ $(READY): pyproject.toml requirements.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "This book needs Python 3.11 or newer; say make PYTHON=/path/to/python3.11")'
 	@echo "Making $(VENV) (about 2.5 GB; a few minutes the first time) ..."
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/pip install --quiet --constraint requirements.lock --editable '.[test]'
+	@$(BIN)/pip install -qq --disable-pip-version-check --constraint requirements.lock --editable '.[test]' || { echo \
+	  "The libraries were not installed; pip says why above. With network, 3 GB of disk and Python 3.11 to 3.14 (make PYTHON=...), say make again."; exit 1; }
 	@touch $@

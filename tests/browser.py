@@ -96,7 +96,7 @@ class Page:
         time.sleep(settle)
         self.evaluate("1")
 
-    def wait(self, condition: str, seconds: float = 30) -> None:
+    def wait(self, condition: str, seconds: float = 120) -> None:
         end = time.monotonic() + seconds
         while not self.evaluate(condition):
             if time.monotonic() > end:
@@ -136,7 +136,7 @@ def browser() -> Iterator[Page]:
             yield Page(_tab(port))
         finally:
             process.terminate()
-            process.wait(timeout=20)
+            process.wait()
             process.stderr.close()
 
 
@@ -144,7 +144,7 @@ def _tab(port: int) -> str:
     """Address of the first tab."""
     import http.client
 
-    for _ in range(100):
+    for _ in range(1200):
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
         connection.request("GET", "/json")
         targets = json.loads(connection.getresponse().read())

@@ -1,6 +1,7 @@
 """Shared by all tests: no network, shapes checked at run time, results never in the tracked files."""
 
 import os
+import random
 import sys
 from pathlib import Path
 
@@ -29,8 +30,10 @@ _modules = [
 if not any(name in sys.modules for name in _modules):
     install_import_hook(_modules, "beartype.beartype")
 
+import numpy as np  # noqa: E402
 import pytest  # noqa: E402
 import torch  # noqa: E402
+from hypothesis import HealthCheck, settings  # noqa: E402
 from transformers import AutoConfig, AutoModel  # noqa: E402
 
 from helpers import places  # noqa: E402
@@ -42,10 +45,37 @@ def pytest_xdist_auto_num_workers():
     return min(8, (os.cpu_count() or 1) + 1)
 
 
-def pytest_collection_modifyitems(items):
-    """Files that execute notebooks go first: with the longest one at the end, all processes but one would wait for it."""
+# No deadline and no check of speed: how busy the machine is decides nothing. No database: the seed alone decides.
+_clockless = {"deadline": None, "database": None, "suppress_health_check": [HealthCheck.too_slow]}
+settings.register_profile("same", derandomize=True, **_clockless)
+settings.register_profile("explore", derandomize=False, print_blob=True, **_clockless)
+
+
+def pytest_configure(config):
+    """The same examples every time; with ``--hypothesis-seed`` those of the seed (``make test-random``)."""
+    settings.load_profile("same" if config.getoption("--hypothesis-seed") is None else "explore")
+
+
+def pytest_collection_modifyitems(config, items):
+    """Files that execute notebooks go first: with the longest one at the end, all processes but one would wait for it.
+
+    With ``--hypothesis-seed`` the files, and the tests in each, come in an order drawn from the seed: none may depend on another.
+    """
     first = {item.path for item in items if item.get_closest_marker("notebooks")}
-    items.sort(key=lambda item: item.path not in first)
+    place = {item.path: n for n, item in enumerate(items)}
+    if (seed := config.getoption("--hypothesis-seed")) is not None:
+        draw = random.Random(seed)
+        draw.shuffle(items)
+        place = {path: draw.random() for path in place}
+    items.sort(key=lambda item: (item.path not in first, place[item.path]))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item):
+    """Whatever ran before, a test and its fixtures draw the same weights; with ``--hypothesis-seed`` those of the seed."""
+    seed = int(item.config.getoption("--hypothesis-seed") or 0)
+    for start in (random.seed, np.random.seed, torch.manual_seed):
+        start(seed)
 
 
 @pytest.fixture(autouse=True)

@@ -101,7 +101,7 @@ def _segments(count: int) -> list[corpora.Segment]:
 
 def _peak_mib(model: str, count: int) -> float:
     """Peak resident memory of a fresh process that measures this many segments."""
-    code = f"from helpers import bench; bench.measure({model!r}, {count})"
+    code = f"from helpers.run import bench; bench.measure({model!r}, {count})"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     return json.loads(done.stdout.splitlines()[-1])
 

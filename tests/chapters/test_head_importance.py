@@ -7,14 +7,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
 
 import joblib
 import numpy as np
 import pytest
 import torch
 from conftest import FAMILIES
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -203,8 +202,9 @@ def test_tasks_without_an_adapter_are_named():
 KILLED = """
 import sys, torch
 from pathlib import Path
-from helpers import adapters, encoders, head_importance
-from helpers.tasks import Example
+from helpers.chapters import head_importance
+from helpers.engine import adapters, encoders
+from helpers.engine.tasks import Example
 from transformers import BertConfig, BertModel
 import dataclasses
 torch.manual_seed(0)
@@ -213,28 +213,34 @@ encoder = encoders.wrap(model, encoders.load("minilm", device="cpu").tokenizer, 
 head = adapters.new_head(encoder.model, "paraphrase").eval().requires_grad_(False)
 encoder = dataclasses.replace(encoder, head=head)
 examples = [Example("paraphrase", str(n), n, ("A text.", "Another " * (n + 1)), "paraphrase") for n in range(40)]
-job = head_importance.Job(encoder, examples, batch_size=1, folder=Path(sys.argv[1]))
+folder = Path(sys.argv[1])
+job = head_importance.Job(encoder, examples, batch_size=1, folder=folder)
+"""
+DIE = """
+import os, signal
+replace = Path.replace
+def dying(written, file):
+    if len(list(folder.glob("*.part"))) == 7:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return replace(written, file)
+Path.replace = dying
+head_importance.remove_each(job)
 """
 
 
 def test_a_killed_sweep_goes_on_where_it_stopped(tmp_path, monkeypatch):
-    """SIGKILL in the middle; what was finished is whole and not computed again, and the numbers are those of one run."""
+    """SIGKILL while the eighth part is written: the finished are whole and not computed again, the numbers those of one run."""
     folder = tmp_path / "kept"
-    command = [sys.executable, "-c", KILLED + "head_importance.remove_each(job)", str(folder)]
-    child = subprocess.Popen(command, stderr=subprocess.DEVNULL, env=os.environ | {"OMP_NUM_THREADS": "1"})
-    try:
-        until = time.monotonic() + 120
-        while time.monotonic() < until and child.poll() is None and len(list(folder.glob("*.part"))) < 7:
-            time.sleep(0.002)
-        os.kill(child.pid, signal.SIGKILL)
-    finally:
-        child.kill()
-        child.wait()
+    command = [sys.executable, "-c", KILLED + DIE, str(folder)]
+    died = subprocess.run(
+        command, env=os.environ | {"OMP_NUM_THREADS": "1"}, capture_output=True, text=True, check=False
+    )
+    assert died.returncode == -signal.SIGKILL, died.stderr
     files = {f: f.stat().st_mtime_ns for f in folder.glob("*.part")}
-    assert 7 <= len(files) < 40, "it was killed on its way"
+    assert len(files) == 7 and list(folder.glob("*.tmp")), "it was killed on its way"
     for file in files:
         whole, removed = joblib.load(file)
-        assert whole.shape == (1, 5) and removed.shape == (3, 5, 1, 5), "nothing half-written has a name"
+        assert whole.shape == (1, 5) and removed.shape == (3, 5, 1, 5)
     scope: dict = {}
     monkeypatch.setattr(sys, "argv", ["", str(folder)])
     exec(KILLED, scope)
@@ -412,8 +418,16 @@ def test_p_values_are_uniform_when_nothing_happens_and_small_when_it_does():
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=30))
 def test_the_false_discovery_rate_is_controlled_as_scipy_does(values):
     p = np.array(values)
+    steps = head_importance.LEVEL * np.arange(1, p.size + 1) / p.size
+    assume(not np.isclose(p[:, None], steps, rtol=1e-12, atol=0).any())  # there rounding decides, in scipy as here
     wanted = stats.false_discovery_control(p) <= head_importance.LEVEL
     assert np.array_equal(head_importance.significant(p), wanted)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 7, 30])
+def test_the_level_itself_is_significant(count):
+    assert head_importance.significant(np.full(count, head_importance.LEVEL)).all()
+    assert not head_importance.significant(np.r_[head_importance.LEVEL, np.ones(count)]).any()
 
 
 def test_counting_helps_and_hurts():

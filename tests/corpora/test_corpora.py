@@ -582,7 +582,7 @@ def test_damaged_files_end_in_a_result_or_a_clear_error(tmp_path_factory, name):
     (folder / name).write_bytes(content)
     assert read(folder / name), "the undamaged file is read"
 
-    @settings(max_examples=160, deadline=2000)
+    @settings(max_examples=160, deadline=None)
     @given(damaged=mutations(content))
     def check(damaged):
         (folder / name).write_bytes(damaged)
@@ -594,7 +594,7 @@ def test_damaged_files_end_in_a_result_or_a_clear_error(tmp_path_factory, name):
     check()
 
 
-@settings(max_examples=160, deadline=2000)
+@settings(max_examples=160, deadline=None)
 @given(data=st.data())
 def test_damaged_archives_end_in_a_result_or_a_clear_error(tmp_path_factory, data):
     file = inspec(tmp_path_factory.mktemp("damaged"), ABSTRACT)

@@ -4,7 +4,6 @@ import io
 import json
 import shutil
 import subprocess
-import time
 import zipfile
 from pathlib import Path
 
@@ -63,27 +62,27 @@ def test_random_does_not_disturb_the_callers_generator(folder):
 
 @pytest.mark.parametrize("name", ["minlm", "minilm@rand", "mpnett"])
 def test_a_misspelt_name_gets_the_closest(name):
-    start = time.perf_counter()
     with pytest.raises(encoders.EncoderError, match=r"Did you mean '(minilm|mpnet)") as caught:
         encoders.load(name)
     assert "Works offline now: minilm" in str(caught.value)
-    assert time.perf_counter() - start < 15
 
 
 def test_an_unreachable_hub_is_reported_within_seconds(monkeypatch):
-    """A hub that accepts the connection and never answers is the slow case."""
+    """A hub that takes the connection and never answers is the slow case: one request, given up after the seconds stated."""
     import socket
-    import threading
 
-    silent = socket.create_server(("127.0.0.1", 0))
-    threading.Thread(target=lambda: [silent.accept() for _ in range(8)], daemon=True).start()
-    monkeypatch.setattr(encoders, "HUB_ENDPOINT", f"http://127.0.0.1:{silent.getsockname()[1]}")
-    monkeypatch.setattr(encoders, "HUB_TIMEOUT", 1.5)
-    start = time.perf_counter()
-    with pytest.raises(encoders.HubUnreachable, match=r"cannot be reached.*Works offline now: minilm"):
-        encoders.load("someone/some-encoder")
-    assert time.perf_counter() - start < 10
-    silent.close()
+    assert encoders.HUB_TIMEOUT <= 10
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # the system takes connections that nobody accepts
+        monkeypatch.setattr(encoders, "HUB_ENDPOINT", f"http://127.0.0.1:{silent.getsockname()[1]}")
+        monkeypatch.setattr(encoders, "HUB_TIMEOUT", 0.5)
+        with pytest.raises(
+            encoders.HubUnreachable, match=r"cannot be reached \(.*[Tt]ime.*Works offline now: minilm"
+        ):
+            encoders.load("someone/some-encoder")
+        silent.accept()
+        silent.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            silent.accept()
 
 
 def test_a_missing_folder():

@@ -223,8 +223,8 @@ def test_a_killed_run_goes_on_where_it_stopped(encoder, tmp_path, flag, monkeypa
     expected = measured(encoder)
     kept = tmp_path / "parts"
     code = (
-        f"import sys; sys.path[:0] = [{str(Path(__file__).parent)!r}]; import conftest, test_shards; from pathlib import Path\n"
-        "from transformers import AutoTokenizer; from helpers import encoders, adapters\n"
+        f"import sys; sys.path[:0] = {[str(f) for f in Path(__file__).parents[:2]]!r}; import conftest, test_shards; from pathlib import Path\n"
+        "from transformers import AutoTokenizer; from helpers.engine import encoders, adapters\n"
         "tokenizer = AutoTokenizer.from_pretrained(encoders.KNOWN['minilm'].folder())\n"
         "small = encoders.wrap(conftest.small_model('bert'), tokenizer, name='small-bert', device='cpu')\n"
         f"test_shards.measured(small, Path({str(flag)!r}))"

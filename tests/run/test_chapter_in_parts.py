@@ -51,12 +51,14 @@ def one_killed(folder, workers):
     killed, over = [], threading.Event()
 
     def kill():
+        victims = []
         while not over.is_set() and not killed:
-            if done := len(list((folder / "parts").glob("*.part"))):
-                for victim in workers()[:1]:
-                    os.kill(victim, signal.SIGKILL)
-                    killed.append(done)
-            time.sleep(0.02)
+            victims = victims or workers()  # looked for in advance: that takes long
+            done = len(list((folder / "parts").glob("*.part")))
+            if victims and done:
+                os.kill(victims[0], signal.SIGKILL)
+                killed.append(done)
+            time.sleep(0.005)
 
     thread = threading.Thread(target=kill)
     thread.start()
