@@ -149,8 +149,11 @@ class Scoreboard:
 
     def lines(self, chapter: str, model: str | None = None) -> list[Line]:
         """The scoreboard of a chapter, of all recorded models or of one."""
+        return self._lines(chapter, records(chapter, model))
+
+    def _lines(self, chapter: str, stored: Mapping[Run, Mapping[str, Any]]) -> list[Line]:
         module = self.modules[chapter]
-        judged = {run: module.findings(record["values"]) for run, record in records(chapter, model).items()}
+        judged = {run: module.findings(record["values"]) for run, record in stored.items()}
         return [
             line(finding, {run: found[n] for run, found in judged.items()})
             for n, finding in enumerate(module.FINDINGS)
@@ -217,7 +220,8 @@ class Scoreboard:
 
     def chapter_text(self, chapter: str) -> str:
         """A chapter's part of the page in Markdown: whose numbers these are, and a table for each paper and model."""
-        found, stored = self.lines(chapter), records(chapter)
+        stored = records(chapter)
+        found = self._lines(chapter, stored)
         parts = [f"Chapter {linked(chapter)}. " + (_told(stored) or "Nothing is recorded yet.")]
         for key, model in dict.fromkeys((one.finding.paper, one.finding.source["model"]) for one in found):
             rows = [one for one in found if (one.finding.paper, one.finding.source["model"]) == (key, model)]

@@ -224,7 +224,8 @@ class Finding:
             without ``random`` there is no control.
         value: from the part to our number (what :meth:`Number.of` takes); None as long as the chapter is being written. A
             KeyError or an IndexError means that this run has no such number, and so does None.
-        against, difference: to what the number is compared with, and to the recorded paired difference.
+        against, difference: to what the number is compared with, and to the paired difference; where none is recorded, the
+            interval is the widest that the two allow.
         test, p: to what is judged in the number's place, and to a p-value.
         label, shown: the finding's row in the chapter's own table: what is compared, and from the part to our value in
             words. Without them it stands on the scoreboard only.
@@ -362,7 +363,7 @@ def _cell(finding: Finding, part: Any) -> Cell:
         if (other := number(finding.against)) is None:
             return Cell("–", ABSENT)
         text = f"{found.value:.{digits}f}{FIRM}vs{FIRM}{other.value:.{digits}f}, "
-        found = found.minus(other) if finding.difference is None else number(finding.difference)
+        found = (finding.difference and number(finding.difference)) or found.minus(other)
         text += f"{found:+.{digits}f}"
     if finding.test is not None:
         found = Number.of(finding.test(part))
