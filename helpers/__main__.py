@@ -404,11 +404,11 @@ def scoreboard(chapter: str | None, model: str | None) -> None:
     CHAPTER: a number or a name; without one, all. Numbers of your own runs (_build/runs/results) come before those that
     travel with the book.
     """
-    from helpers.record import scoreboard as board
+    from helpers import chapters
 
     os.environ.setdefault("BOOK_RESULTS", str(BUILD / "runs" / "results"))
     with plainly():
-        click.echo(board.as_text(model, chapter))
+        click.echo(chapters.scoreboard().as_text(model, chapter))
 
 
 @main.command()

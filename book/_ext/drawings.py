@@ -12,10 +12,11 @@ from docutils import nodes
 from docutils.parsers.rst import Directive, directives
 from matplotlib.figure import Figure
 
-from helpers import corpora
+from helpers import chapters, corpora
 from helpers.corpora import sources, treebanks
 from helpers.figures import look, series, words
 from helpers.record import scoreboard
+from helpers.record.verdicts import VERDICTS
 
 
 def tree() -> Figure:
@@ -121,10 +122,9 @@ def relations() -> str:
 
 def verdicts() -> Figure:
     """How many findings of the papers hold on our models, by chapter."""
-    named = {
-        f"{chapter[:2]} {scoreboard.titled(chapter)}": found for chapter, found in scoreboard.tally().items() if found
-    }
-    return series.verdict_bars(named, order=scoreboard.VERDICTS)
+    tally = chapters.scoreboard().tally()
+    named = {f"{chapter[:2]} {scoreboard.titled(chapter)}": found for chapter, found in tally.items()}
+    return series.verdict_bars(named, order=VERDICTS)
 
 
 def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:

@@ -1,41 +1,47 @@
 """``{scoreboard} NAME``: a part of the scoreboard, computed from the recorded results while the pages are built."""
 
+from collections.abc import Callable
+
 from docutils import nodes
 from docutils.parsers.rst import Directive
 from docutils.statemachine import StringList
 
-from helpers.record import scoreboard
+from helpers import chapters
 from helpers.record.results import ResultError
+from helpers.record.scoreboard import Scoreboard
 
-PARTS = {
-    "summary": scoreboard.summary,
-    "runs": scoreboard.by_run,
-    "rules": scoreboard.rules,
-    "reasons": scoreboard.reasons,
+PARTS: dict[str, Callable[[Scoreboard], str]] = {
+    "summary": lambda board: board.summary()._repr_markdown_(),
+    "runs": lambda board: board.by_run()._repr_markdown_(),
+    "rules": lambda board: board.rules()._repr_markdown_(),
+    "reasons": lambda board: board.reasons()._repr_markdown_(),
+    "chapters": Scoreboard.sections,
 }
 
 
-class Scoreboard(Directive):
-    """One of :data:`PARTS`, or a chapter by the name of its notebook."""
+class Part(Directive):
+    """One of :data:`PARTS`; ``chapters`` writes sections of the page, the others a table each."""
 
     required_arguments = 1
 
     def run(self) -> list[nodes.Node]:
-        name = self.arguments[0]
-        for file in scoreboard.sources():
+        name, board = self.arguments[0], chapters.scoreboard()
+        for file in board.sources():
             self.state.document.settings.env.note_dependency(str(file))
+        if name not in PARTS:
+            raise self.error(f"The scoreboard has no part {name!r}; there are {', '.join(PARTS)}.")
         try:
-            text = PARTS[name]()._repr_markdown_() if name in PARTS else scoreboard.chapter_text(name)
+            text = PARTS[name](board)
         except ResultError as error:
             raise self.error(str(error)) from None
-        found = nodes.container(classes=["scoreboard", "parts" if name in PARTS else "findings"])
-        self.state.nested_parse(
-            StringList(text.split("\n"), source=self.state_machine.get_source(self.lineno)), 0, found
-        )
-        return [found]
+        sections = name == "chapters"
+        found = nodes.Element() if sections else nodes.container(classes=["scoreboard", "parts"])
+        lines = StringList(text.split("\n"), source=self.state_machine.get_source(self.lineno))
+        self.state.nested_parse(lines, 0, found, match_titles=sections)
+        return found.children if sections else [found]
 
 
 def setup(app) -> dict[str, object]:
     """Called by Sphinx."""
-    app.add_directive("scoreboard", Scoreboard)
+    app.add_directive("scoreboard", Part)
     return {"parallel_read_safe": True}

@@ -61,13 +61,13 @@ def record(
             "head": None if encoder.head is None else {"task": encoder.task, "sha256": encoder.head.sha256},
             "corpus": None if corpus is None else {"name": corpus.name, "sha256": corpus.sha256},
             "profile": profile,
-            "parameters": _plain(dict(parameters), "parameters"),
+            "parameters": plain(dict(parameters), "parameters"),
             "device": encoder.device.type,
             "versions": {"book": helpers.__version__, "python": platform.python_version()}
             | {name: version(name) for name in VERSIONS},
             "date": datetime.now(UTC).date().isoformat(),
         },
-        "values": _plain(values, "values"),
+        "values": plain(values),
     }
     file = path(chapter, model=encoder.name, profile=profile)
     if file.exists() and _without_date(json.loads(file.read_text("utf-8"))) == _without_date(content):
@@ -111,16 +111,20 @@ def runs(chapter: str, *, profile: str) -> dict[str, dict[str, Any]]:
     return {model: recorded(chapter, model=model, profile=profile) for model in sorted(found)}
 
 
-def _plain(value: Any, where: str) -> Any:
-    """The same value in JSON's own types."""
+def plain(value: Any, where: str = "values") -> Any:
+    """What would be recorded of a value: the same in JSON's own types, rounded.
+
+    Raises:
+        ResultError: for NaN, infinity, or a type that JSON cannot hold; the message names the place.
+    """
     if isinstance(value, Estimate):
-        return {key: _plain(getattr(value, key), f"{where}.{key}") for key in ("value", "low", "high")}
+        return {key: plain(getattr(value, key), f"{where}.{key}") for key in ("value", "low", "high")}
     if isinstance(value, Mapping):
-        return {str(key): _plain(item, f"{where}.{key}") for key, item in value.items()}
+        return {str(key): plain(item, f"{where}.{key}") for key, item in value.items()}
     if isinstance(value, np.ndarray):
-        return _plain(value.tolist(), where)
+        return plain(value.tolist(), where)
     if isinstance(value, Sequence) and not isinstance(value, str):
-        return [_plain(item, f"{where}[{n}]") for n, item in enumerate(value)]
+        return [plain(item, f"{where}[{n}]") for n, item in enumerate(value)]
     if value is None or isinstance(value, str | bool | int):
         return value
     if isinstance(value, float | np.floating):
@@ -190,22 +194,6 @@ def paper_text(claim: Mapping[str, Any]) -> str:
         shown = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
     unit = {"%": " %"}.get(claim.get("unit"), "")
     return f"{BOUNDS.get(claim.get('bound'), '')}{shown}{unit} ({claim['where']})"
-
-
-def beside_paper(key: str, columns: Mapping[str, Mapping[str, tuple[str, str]]]) -> "Table":
-    """A paper's claims in one column, ours in the others.
-
-    Args:
-        key: the paper, as in ``data/papers.yml``.
-        columns: heading -> claim -> (what is compared, our value); made by a chapter's ``beside_paper``.
-    """
-    first = next(iter(columns.values()))
-    models = {paper(key, claim)["model"] for claim in first}
-    rows = [
-        [label, paper_text(paper(key, claim)), *(column[claim][1] for column in columns.values())]
-        for claim, (label, _) in first.items()
-    ]
-    return Table(["", f"{key[:-4].capitalize()} et al. {key[-4:]}: {', '.join(sorted(models))}", *columns], rows)
 
 
 # ---------------------------------------------------------------------------------------- tables

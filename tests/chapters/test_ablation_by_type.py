@@ -10,7 +10,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helpers.chapters.ablation_by_type import figures
+from helpers.chapters.ablation_by_type import figures, findings
 from helpers.chapters.ablation_by_type import measures as ablate
 from helpers.chapters.ablation_by_type.measures import ACTIONS, ROWS, TABLE2, TABLE3, TYPES, Ablation
 from helpers.chapters.distance_features import measures as distance_features
@@ -407,15 +407,15 @@ def test_the_record_holds_every_row(answerer):
     assert values["tuned"]["rows"]["3"]["f1_beside"].value == pytest.approx(
         tuned[scores.at("3 tuned")] - tuned[scores.at("3")]
     )
-    plain = results._plain(values, "values")
-    assert len(ablate.row_cells(plain, 3)) == len(ablate.COLUMNS) and ablate.row_cells(plain, 3)[0] == 2
-    assert ablate.row_cells(ablate.as_dict(scores, NAMES), 3)[-2:] == ["", ""]
+    plain = results.plain(values)
+    assert len(findings.cells(plain, 3)) == len(findings.COLUMNS) and findings.cells(plain, 3)[0] == 2
+    assert findings.cells(ablate.as_dict(scores, NAMES), 3)[-2:] == ["", ""]
     whole, part, deals = ablate.panel(plain, {"3": "three"})["three"]
     assert whole.value == plain["rows"]["3"]["f1_change"]["value"] and deals == diagonal_of(plain)["f1_dealt"]
     assert part == diagonal_of(plain)["f1_change"]["value"]
-    lines = ablate.side_by_side({"a": plain, "b": plain}, results.paper("guan2020", "table2")["rows"])
+    lines = findings.table("table2", {"a": plain, "b": plain}).rows
     assert len(lines) == 20 and lines[2][:2] == ["3 diagonal: pruned", "a"] and lines[3][-1] == "7.5 / 4.6"
-    assert {len(line) for line in lines} == {3 + len(ablate.COLUMNS)}
+    assert {len(line) for line in lines} == {3 + len(findings.COLUMNS)}
 
 
 def test_numbers_read_well():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from helpers import corpora
-from helpers.chapters.coreference_heads import exercises
+from helpers.chapters.coreference_heads import exercises, findings
 from helpers.chapters.coreference_heads import measures as coreference_heads
 from helpers.chapters.coreference_heads.measures import (
     BASELINES,
@@ -535,11 +535,11 @@ def test_cells_beside_the_paper():
             }
         }
     }
-    assert coreference_heads.beside_paper(record, "Head 5-4", "all") == "78 [70, 85]*"
-    assert coreference_heads.beside_paper(record, "Rule-based", "all") == "50 [40, 60]*"
-    assert coreference_heads.beside_paper(record, "Neural coref", "all") == "–"
-    assert coreference_heads.beside_paper(record, "Head 5-4", "proper") == "–"
-    assert set(coreference_heads.TABLE_2) <= {r["system"] for r in results.paper("clark2019", "table2")["rows"]}
+    assert findings.cell(record) == "78 [70, 85]*" and findings.cell(record, rival="rules") == "50 [40, 60]*"
+    assert findings.cell(record, "proper") == "–"
+    table = findings.table({"ours": results.recorded("coreference_heads")["values"]})
+    assert len(table.rows) == 5 * len(coreference_heads.KINDS) and table.rows[0][:2] == ["Nearest, all", "27"]
+    assert table.rows[12][0] == "one head, all" and table.rows[-1][0] == "one head, among all words, nominal"
 
 
 def test_gum_gives_the_recorded_number(minilm, real_data):

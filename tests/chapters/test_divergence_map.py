@@ -16,7 +16,7 @@ from scipy.special import rel_entr
 from sklearn.manifold import MDS
 
 from helpers import corpora
-from helpers.chapters.divergence_map import exercises, figures
+from helpers.chapters.divergence_map import exercises, figures, findings
 from helpers.chapters.divergence_map import measures as divergence_map
 from helpers.chapters.divergence_map.measures import KINDS, LARGEST, Divergences
 from helpers.corpora.readers import Segment
@@ -484,14 +484,13 @@ def test_what_is_recorded_can_be_read_beside_the_paper():
     compared = divergence_map.comparisons(found, np.repeat([0, 1, -1], 4))
     drawn, apart = divergence_map.embed(found.mean(), restarts=1), divergence_map.layers_apart(found)
     values = divergence_map.as_dict(found, drawn, apart, compared, 0.5)
-    plain = results._plain(values, "values")
+    plain = results.plain(values)
     assert squareform(np.array(plain["pairs"])).shape == (12, 12) and len(plain["map"]["points"]) == 12
-    rows = divergence_map.beside_paper(plain)
-    for claim, (label, value) in rows.items():
-        assert results.paper("clark2019", claim)["chapter"] == "divergence_map" and label and value
-    assert "p = 0.00" in rows["same_layer_heads_close"][1]
+    fresh, again = (findings.table("clark2019", {"ours": {"model": one}}).rows for one in (values, plain))
+    assert fresh == again and len(fresh) == 3 and all(map(all, fresh))
+    assert "p = 0.00" in fresh[0][2] and fresh[2][2].startswith("2; ")
     del plain["closeness"]["behaviour"]
-    assert divergence_map.beside_paper(plain)["clear_clusters"][1] == "not recorded"
+    assert findings.table("clark2019", {"ours": {"model": plain}}).rows[1][2] == "not recorded"
 
 
 # ------------------------------------------------------------------ exercises

@@ -17,7 +17,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from helpers.chapters.head_importance import figures
+from helpers.chapters.head_importance import figures, findings
 from helpers.chapters.head_importance import measures as head_importance
 from helpers.chapters.head_importance.measures import PruneError, Scored
 from helpers.corpora.readers import Answer
@@ -686,12 +686,12 @@ def test_tables_beside_the_papers_read_the_record(record):
     ends = head_importance.best_and_worst(values)
     assert ends["down"][:2] == np.unravel_index(cost.argmax(), cost.shape) and ends["down"][2] == -cost.max()
     assert ends["up"][2] == -cost.min()
-    rows = head_importance.beside_michel(values)
-    assert rows["table1_heads"][1] == "72" and rows["table1_worst_head"][1].endswith("(2-9)")
+    rows = findings.table("michel2019", {"minilm": values}).rows
+    assert rows[1] == ["heads tested", "96 (Table 1)", "72"] and rows[4][2].endswith("(2-9)")
     assert head_importance.share_helped(values) == count_of(values, "score")["helps"] / 72
-    assert "help" in head_importance.beside_kovaleva(values, "mlm")["random_head_removal_helps"][1]
-    for name, table in (("michel2019", rows), ("kovaleva2019", head_importance.beside_kovaleva(values, "mlm"))):
-        assert "minilm" in results.beside_paper(name, {"minilm": table}).columns
+    table = findings.table("kovaleva2019", {"minilm": values | {"task": "hidden words"}})
+    helped = f"{head_importance.share_helped(values):.0%} help"
+    assert table.columns[-1] == "minilm" and table.rows[0][2].startswith(f"hidden words: {helped}")
 
 
 def test_claims_about_all_five_sets():

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from helpers.chapters.no_op import figures
+from helpers.chapters.no_op import figures, findings
 from helpers.chapters.no_op import measures as no_op
 from helpers.chapters.no_op.measures import GROUPS, KINDS, PLACES, Removal
 from helpers.corpora.treebanks import Sentence
@@ -644,10 +644,10 @@ def test_the_sink_can_go_unless_the_rest_takes_its_place():
 
 def test_the_rows_beside_the_papers():
     values = results.recorded("no_op")["values"]
-    for key, rows in (("clark2019", no_op.beside_clark(values)), ("kobayashi2020", no_op.beside_kobayashi(values))):
-        table = results.beside_paper(key, {"ours": rows})
-        assert len(table.rows) == 2 and all(len(row) == 3 for row in table.rows)
-    assert "3-1" in no_op.beside_clark(values)["no_op_example_head"][1]
+    for key in ("clark2019", "kobayashi2020"):
+        table = findings.table(key, {"ours": values})
+        assert len(table.rows) == 2 and all(map(all, table.rows))
+    assert findings.table("clark2019", {"ours": values}).rows[1][2].startswith("3-1; ")
     row = no_op.layer_row(values, 2, "minilm")
     assert len(row) == len(no_op.LAYER_COLUMNS) and row[:2] == ["minilm", 3]
     assert row[2].startswith(f"{values['norms']['share']['value'][2][0]:.0%}")

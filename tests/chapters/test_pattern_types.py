@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import accuracy_score, confusion_matrix, f1_score
 
 from helpers import places
-from helpers.chapters.pattern_types import exercises, figures
+from helpers.chapters.pattern_types import exercises, figures, findings
 from helpers.chapters.pattern_types import measures as pattern_types
 from helpers.chapters.pattern_types.measures import FEATURES, TYPES, Accumulator, Cell, Examples, Item, PatternTypes
 from helpers.corpora.sources import CorpusError
@@ -388,13 +388,13 @@ def test_numbers_beside_the_paper_add_up():
     heads = Estimate(value, value, value, np.stack([value] * 3))
     place = np.array([0.5, 0.25, 0.25, 0])
     found = PatternTypes({"text": heads}, Estimate(place, place, place, np.stack([place] * 3)), {"text": 1})
-    beside = pattern_types.beside_paper(found)
-    assert beside["vertical_share"][1] == "60.0% of maps; 50.0% of heads"
-    assert beside["heterogeneous_plus_block_share"][1] == "40.0% of maps; 50.0% of heads"
-    assert beside["vertical_targets"][1] == "[CLS] 50%, [SEP] 25%, punctuation 25%"
-    assert beside["pattern_types"][1] == "vertical, block, heterogeneous"
-    for claim in beside:
-        assert results.paper("kovaleva2019", claim)["chapter"] == "pattern_types"
+    rows = findings.table("kovaleva2019", {"ours": found.as_dict()}).rows
+    assert {label: ours for label, _, ours in rows} == {
+        "types with at least 1 % of all maps": "vertical, block, heterogeneous",
+        "vertical": "60.0% of maps; 50.0% of heads",
+        "heterogeneous or block": "40.0% of maps; 50.0% of heads",
+        "what the darkest column of vertical maps belongs to": "[CLS] 50%, [SEP] 25%, punctuation 25%",
+    }
 
 
 # ------------------------------------------------------------------ what the chapter says

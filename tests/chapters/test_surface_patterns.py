@@ -8,7 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helpers.chapters.surface_patterns import figures
+from helpers.chapters.surface_patterns import figures, findings
 from helpers.chapters.surface_patterns import measures as surface_patterns
 from helpers.corpora.readers import Segment
 from helpers.engine import attention, tokens
@@ -338,8 +338,10 @@ def test_recorded_runs_are_whole(model, profile):
     assert found["segments"] == (1000 if profile == "full" else 2 * 100)
     value = np.array(record["values"]["patterns"]["entropy"]["value"])
     assert value.shape == (found["layers"], found["heads"])
-    table = results.beside_paper("clark2019", {"ours": surface_patterns.beside_paper(found)})
-    assert len(table.rows) == 7 and all(len(row) == 3 for row in table.rows)
+    table = findings.table(
+        "clark2019", {"ours": record["values"], "random": {"summary": record["values"]["control"]}}
+    )
+    assert len(table.rows) == 7 and all(map(all, table.rows))
 
 
 def test_estimates_survive_recording():

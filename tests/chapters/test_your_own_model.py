@@ -160,7 +160,7 @@ def test_odd_models_have_a_card_too(small_encoder, texts, family, changes, witho
     assert set(values["missing"]) == without
     assert np.shape(values["types"]) == (encoder.layers, encoder.heads)
     assert values["shares"].value.shape == (encoder.layers, len(PLACES))
-    results._plain(values, "values")  # finite throughout
+    results.plain(values)  # finite throughout
     axes = {ax.get_title() for ax in figures.model_card(values).axes}
     assert {"types and specialists", "where attention goes", "entropy"} <= axes
     rows = dict(your_own_model.summary(values))

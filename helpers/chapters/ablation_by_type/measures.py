@@ -603,34 +603,6 @@ def spread(values: Sequence[float]) -> str:
     return f"{100 * min(values):+.0f} to {100 * max(values):+.0f}"
 
 
-COLUMNS = ("heads", "F1", "EM", "change of F1", "dealt anew", "beyond")
-
-
-def row_cells(values: Mapping[str, Any], row: int) -> list[object]:
-    """A row of a fresh or recorded :func:`as_dict` under :data:`COLUMNS`; the last two are those of the control."""
-    one = values["rows"][str(row)]
-    cells: list[object] = [one["heads"], percent(one["f1"]), percent(one["em"]), percent(one["f1_change"], "+.0f")]
-    if "control" not in values:
-        return [*cells, "", ""]
-    control = values["control"]["rows"][str(row)]
-    return [*cells, spread(control["f1_dealt"]), percent(control["f1_beyond"], "+.0f")]
-
-
-def side_by_side(runs: Mapping[str, Mapping[str, Any]], paper: Sequence[Mapping[str, Any]]) -> list[list[object]]:
-    """The paper's rows with ours under them, a line for each run: edit, run, :data:`COLUMNS`, the paper's F1 and accuracy.
-
-    Args:
-        runs: title -> a fresh or recorded :func:`as_dict`.
-        paper: rows of ``data/papers.yml`` (``table2`` or ``table3`` of ``guan2020``).
-    """
-    lines = []
-    for row in (r for r in paper if r["id"] in ROWS):
-        theirs = f"{row['f1']:.1f} / {row['accuracy']:.1f}"
-        for title, values in runs.items():
-            lines.append([f"{row['id']} {ROWS[row['id']].label}", title, *row_cells(values, row["id"]), theirs])
-    return lines
-
-
 def panel(values: Mapping[str, Any], titles: Mapping[str, str]) -> dict[str, tuple[Estimate, float, Sequence[float]]]:
     """Changes of F1 for :func:`helpers.figures.ablation_rows`: title -> (on all questions, on the control's, for each deal).
 

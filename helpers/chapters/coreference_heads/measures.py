@@ -616,22 +616,3 @@ def as_dict(rows: Sequence[Row], test: Scores) -> dict[str, Any]:
         },
         "accuracy": {r.group: test.accuracy(r.group) for r in rows},
     }
-
-
-TABLE_2 = {"Nearest": "nearest", "Head match": "head match", "Rule-based": "rules", "Head 5-4": "head"}
-"""The rows of Clark et al.'s Table 2, and what stands beside them here."""
-
-
-def beside_paper(record: Mapping[str, Any], system: str, kind: str) -> str:
-    """A cell in per cent for the table beside the paper: ``78 [71, 85]``; with * when there are few mentions.
-
-    Args:
-        record: what :func:`as_dict` made.
-        system: a name in Table 2, see :data:`TABLE_2`.
-    """
-    name, row = TABLE_2.get(system), record["table"].get(kind)
-    if name is None or row is None:
-        return "–"
-    found = Estimate.from_record(row["held_out"] if name == "head" else row["rules"][name])
-    few = "*" if row["count"] < FEWEST else ""
-    return f"{100 * found.value:.0f} [{100 * found.low:.0f}, {100 * found.high:.0f}]{few}"

@@ -640,26 +640,3 @@ def as_dict(
         },
         "cophenetic": links,
     }
-
-
-def beside_paper(values: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
-    """Recorded values (:func:`as_dict`) as rows of "paper beside book" (:func:`helpers.record.results.beside_paper`)."""
-    layer = values["closeness"]["layer"]
-    ratio, within, between = (Estimate.from_record(layer[name]) for name in ("ratio", "within", "between"))
-    behaviour = values["closeness"].get("behaviour")
-    return {
-        "same_layer_heads_close": (
-            "heads of one layer against heads of different layers (nats)",
-            f"{within.value:.3f} against {between.value:.3f}, ratio {ratio:.3f}, p = {layer['p']:.4f}, R = {layer['r']:.2f}",
-        ),
-        "clear_clusters": (
-            "clusters by behaviour: heads of like behaviour against others",
-            "not recorded"
-            if behaviour is None
-            else f"ratio {Estimate.from_record(behaviour['ratio']):.3f}, p = {behaviour['p']:.4f}, R = {behaviour['r']:.2f}",
-        ),
-        "map_dimensions": (
-            "dimensions of the map; its stress",
-            f"{len(values['map']['points'][0])}; {values['map']['stress']:.2f}",
-        ),
-    }

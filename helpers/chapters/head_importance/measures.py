@@ -882,30 +882,3 @@ def best_and_worst(values: Mapping[str, Any], name: str = "score") -> dict[str, 
     cost = np.asarray(Estimate.from_record(values["cost"][name]["heads"]["cost"]).value)
     where = {"down": cost.argmax(), "up": cost.argmin()}
     return {k: (*map(int, np.unravel_index(n, cost.shape)), -float(cost.ravel()[n])) for k, n in where.items()}
-
-
-def beside_michel(values: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
-    """One task's record as rows of "paper beside book" (:func:`helpers.record.results.beside_paper`)."""
-    counted = values["cost"]["score"]["heads"]["count"]
-    ends = best_and_worst(values)
-    stand = counted["helps_significantly"] + counted["hurts_significantly"]
-
-    def change(which: str) -> str:
-        layer, head, value = ends[which]
-        return f"{100 * value:+.1f} ({layer + 1}-{head + 1})"
-
-    return {
-        "base_bleu": ("score of the whole model", f"{100 * Estimate.from_record(values['score']).value:.1f}"),
-        "table1_heads": ("heads tested", str(counted["heads"])),
-        "table1_significant": ("removals that change the score significantly", str(stand)),
-        "table1_significant_better": ("of these, for the better", str(counted["helps_significantly"])),
-        "table1_worst_head": ("the removal that costs most", change("down")),
-        "table1_best_removal": ("the removal that gains most", change("up")),
-    }
-
-
-def beside_kovaleva(values: Mapping[str, Any], task: str) -> dict[str, tuple[str, str]]:
-    """The same for what is reported of Kovaleva et al. 2019, who removed heads from models for MRPC and RTE."""
-    counted = values["cost"]["score"]["heads"]["count"]
-    text = f"{task}: {share_helped(values):.0%} help, {counted['hurts'] / counted['heads']:.0%} hurt"
-    return {"random_head_removal_helps": ("removals of one head that help", text)}

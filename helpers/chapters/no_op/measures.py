@@ -762,42 +762,6 @@ def duty_as_dict(found: Duty, layer: int, head: int) -> dict[str, Any]:
     }
 
 
-SMALL = 0.5
-"""A mean gradient of less than this multiple of that on other tokens is called small."""
-
-
-def beside_clark(values: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
-    """A fresh or recorded :func:`as_dict` as rows of "paper beside book" (:func:`helpers.record.results.beside_paper`)."""
-    ratio = Estimate.from_record(values["gradient_ratio"])
-    head = values["duty"]["obj"]
-    sink = Estimate.from_record(head["sink"])
-    small = {name: np.flatnonzero(ratio.high[:, n] < SMALL) + 1 for n, name in enumerate(("[CLS]", "[SEP]"))}
-    layers = "; ".join(f"{name}: {', '.join(map(str, found)) or 'none'}" for name, found in small.items())
-    return {
-        "gradient_small_from_layer": ("layers with less than half the gradient of other tokens", layers),
-        "no_op_example_head": (
-            "head of direct objects; to [CLS] and [SEP] from objects, from words that are no nouns",
-            f"{head['layer'] + 1}-{head['head'] + 1}; {sink[0]:.0%}, {sink[2]:.0%}",
-        ),
-    }
-
-
-def beside_kobayashi(values: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
-    """The same for what Simon 2021 reports of Kobayashi et al. 2020."""
-    norms = {k: Estimate.from_record(values["norms"][k]) for k in ("norm_ratio", "share", "weighted_share")}
-    most = int(norms["share"].value[:, 0].argmax())
-    return {
-        "special_token_value_norm": (
-            "length of [CLS] and of [SEP], as a multiple of that of other tokens, in the layer with most attention to [CLS]",
-            f"{norms['norm_ratio'][most, 0]:.3f}, {norms['norm_ratio'][most, 1]:.2f} (layer {most + 1})",
-        ),
-        "special_token_weighted_output": (
-            "share of [CLS] there: of attention, and of attention × length",
-            f"{norms['share'][most, 0]:.0%}, {norms['weighted_share'][most, 0]:.1%}",
-        ),
-    }
-
-
 LAYER_COLUMNS = (
     "model",
     "layer",

@@ -767,24 +767,3 @@ def type_of(classifier: Classifier, weights: Float[np.ndarray, "query key"], bat
     """What a classifier calls one map (:func:`map_of`)."""
     one = features(torch.from_numpy(weights)[None], texts_of(batch))
     return TYPES[int(classifier(one.numpy())[0])]
-
-
-def beside_paper(found: PatternTypes) -> dict[str, tuple[str, str]]:
-    """Claims of ``data/papers.yml`` (kovaleva2019) -> what is compared, our value."""
-    maps, heads = found.all.value, np.bincount(found.typical.ravel(), minlength=len(TYPES)) / found.typical.size
-
-    def both(*types: int) -> str:
-        chosen = list(types)
-        return f"{maps[chosen].sum():.1%} of maps; {heads[chosen].sum():.1%} of heads"
-
-    special = found.targets.value[:3]
-    targets = ", ".join(
-        f"{name} {share:.0%}" for name, share in zip(("[CLS]", "[SEP]", "punctuation"), special, strict=True)
-    )
-    seen = [TYPES[k].replace("_", "+") for k in range(len(TYPES)) if maps[k] >= 0.01]
-    return {
-        "pattern_types": ("types with at least 1 % of all maps", ", ".join(seen)),
-        "vertical_share": ("vertical", both(VERTICAL)),
-        "heterogeneous_plus_block_share": ("heterogeneous or block", both(REST, BLOCK)),
-        "vertical_targets": ("what the darkest column of vertical maps belongs to", targets),
-    }

@@ -112,12 +112,3 @@ def corrupt(
     corrupted = torch.where(chosen & (fate < TO_MASK), mask_id, ids)
     corrupted = torch.where(chosen & (fate >= TO_MASK) & (fate < TO_MASK + TO_RANDOM), random_ids, corrupted)
     return corrupted, chosen
-
-
-def beside_paper(encoder: Encoder) -> dict[str, tuple[str, str]]:
-    """The encoder's size as rows of "paper beside book" (:func:`helpers.record.results.beside_paper`)."""
-    return {
-        "layers": ("layers", str(encoder.layers)),
-        "heads_per_layer": ("heads in each layer", str(encoder.heads)),
-        "heads_total": ("heads in all", str(encoder.layers * encoder.heads)),
-    }

@@ -1,0 +1,84 @@
+"""Chapter 13: what a lecture reports of attention and keywords, and our numbers for it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from helpers.engine.estimates import Estimate
+from helpers.figures.look import head_name
+from helpers.record import results
+from helpers.record.results import Table
+from helpers.record.verdicts import Finding, Judged, judge
+
+TITLE = "attention and keywords"
+INTRO = "Numbers from a lecture, on a data set that it does not name."
+FINDINGS = (
+    Finding(
+        claim="stefaniknd tagger_f1",
+        text="F1 of a tagger of keywords, on another data set",
+        rule="shown",
+        value=lambda v: v["tagger"]["f1"],
+    ),
+    Finding(
+        claim="stefaniknd tagger_f1_pruned",
+        text="Without a sixth or a fifth of its heads, those that its loss misses least one by one, the tagger loses less than 0.02 of F1",
+        rule="above",
+        than=-0.02,
+        of=lambda v: v["curves"]["least missed first"],
+        value=lambda curve: curve["scores"][1, 0],
+        against=lambda curve: curve["scores"][0, 0],
+        difference=lambda curve: curve["change"][1, 0],
+    ),
+)
+NOT_MEASURED = {
+    "elsewhere": ("stefaniknd sota_f1",),
+    "undefined": ("stefaniknd head_cross_entropy",),
+    "definition": ("stefaniknd mean_relative_attention",),
+}
+
+
+def findings(values: Mapping[str, Any]) -> list[Judged]:
+    """The chapter's findings on what it records."""
+    return judge(FINDINGS, values)
+
+
+def cell(values: Mapping[str, Any], *path: str) -> str:
+    """An estimate of a run at a path; runs of networks without a tagger have none of it."""
+    found: Any = values
+    for step in path:
+        if step not in found:
+            return "no tagger"
+        found = found[step]
+    return f"{Estimate.from_record(found):.3f}"
+
+
+def tagger(runs: Mapping[str, Mapping[str, Any]]) -> Table:
+    """The lecture's tagger, whole and pruned, beside those of several runs."""
+    rows = []
+    for label, claim, ours in (
+        ("tagger, F1", "tagger_f1", lambda v: cell(v, "tagger", "f1")),
+        ("tagger, F1, all keyphrases", None, lambda v: cell(v, "tagger", "f1_all")),
+        ("whole, where pruned", None, lambda v: cell(v, "pruned", "whole")),
+        ("pruned", "tagger_f1_pruned", lambda v: cell(v, "pruned", "f1")),
+        ("heads pruned", None, lambda v: v["pruned"]["heads"] if "pruned" in v else ""),
+        ("best system known to the author", "sota_f1", lambda v: ""),
+    ):
+        theirs = results.paper_text(results.paper("stefaniknd", claim)) if claim else ""
+        rows.append([label, theirs, *map(ours, runs.values())])
+    return Table(["", "lecture: BERT-base", *runs], rows)
+
+
+def heads(runs: Mapping[str, Mapping[str, Any]]) -> Table:
+    """Cross-entropies of the lecture's heads, and our best heads and simple rankings, in units of their own."""
+    rows = []
+    for head in results.paper("stefaniknd", "head_cross_entropy")["rows"][:3]:
+        value = f"head {head['head']}: {head['cross_entropy']:.0f}"
+        rows.append(["cross-entropy of a head", value, *[""] * len(runs)])
+    best = [
+        f"{head_name(*values['best'])}: {Estimate.from_record(values['heads']['entropy'])[tuple(values['best'])]:.3f}"
+        for values in runs.values()
+    ]
+    rows.append(["best head, nats a word", "", *best])
+    for name in ("first phrases", "tf-idf", "best head", "all heads"):
+        ours = [cell(values, "scores", name, "precision") for values in runs.values()]
+        rows.append([f"average precision: {name}", "", *ours])
+    return Table(["", "lecture: BERT", *runs], rows)

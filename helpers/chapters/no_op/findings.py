@@ -1,0 +1,118 @@
+"""Chapter 03: what the papers report of attention that does nothing, and our numbers for it."""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+
+from helpers.engine.estimates import Estimate
+from helpers.figures.look import head_name
+from helpers.record.verdicts import Finding, Judged, Number, beside, judge
+
+TITLE = "attention that does nothing"
+INTRO = (
+    "Gradients of the loss on hidden words, and lengths of what heads move. The first layer that the paper names is layer 5 of 12; "
+    "in networks of another depth the same share of the way is meant."
+)
+SMALL = 0.5
+"""A mean gradient of less than this multiple of that on other tokens is called small."""
+START = 0.333
+"""The depth, as a share of all layers, from which the paper calls them small."""
+CLS, SEP = 0, 1
+NORMS = {"of": itemgetter("norms"), "random": itemgetter("random")}
+
+
+def deep(values: Any) -> Number:
+    """The share of layers, from :data:`START` on, in which the gradient for [SEP] is small."""
+    ratio = values["gradient_ratio"].value[:, SEP]
+    late = ratio[np.arange(len(ratio)) >= START * len(ratio)]
+    small = int((late < SMALL).sum())
+    return Number(small / len(late), words=f"{small} of {len(late)}")
+
+
+def _small(values: Any) -> str:
+    high = values["gradient_ratio"].high
+    layers = {name: np.flatnonzero(high[:, n] < SMALL) + 1 for n, name in enumerate(("[CLS]", "[SEP]"))}
+    return "; ".join(f"{name}: {', '.join(map(str, found)) or 'none'}" for name, found in layers.items())
+
+
+def at_peak(name: str) -> Callable[[Any], Estimate]:
+    """Of the layer and the token, [CLS] or [SEP], that draw most attention."""
+    return lambda norms: norms[name][divmod(int(norms["share"].value[:, [CLS, SEP]].argmax()), 2)]
+
+
+def _lengths(norms: Any) -> str:
+    most, length = int(norms["share"].value[:, CLS].argmax()), norms["norm_ratio"]
+    return f"{length[most, CLS]:.3f}, {length[most, SEP]:.2f} (layer {most + 1})"
+
+
+def _shares(norms: Any) -> str:
+    most = int(norms["share"].value[:, CLS].argmax())
+    return f"{norms['share'][most, CLS]:.0%}, {norms['weighted_share'][most, CLS]:.1%}"
+
+
+FINDINGS = (
+    Finding(
+        claim="clark2019 gradient_small_from_layer",
+        text="From that depth on, the loss reacts less than half as much to attention to [SEP] as to other tokens (in how many of the layers)",
+        rule="every",
+        value=deep,
+        label="layers with less than half the gradient of other tokens",
+        shown=_small,
+    ),
+    Finding(
+        claim="clark2019 no_op_example_head",
+        text="The head of direct objects gives [CLS] and [SEP] more from words that are no nouns than from objects",
+        rule="above",
+        unit="%",
+        of=lambda v: v["duty"]["obj"],
+        value=lambda head: head["sink"][2],
+        against=lambda head: head["sink"][0],
+        difference=lambda head: head["retreat"]["no nouns"],
+        label="head of direct objects; to [CLS] and [SEP] from objects, from words that are no nouns",
+        shown=lambda head: f"{head_name(head['layer'], head['head'])}; {head['sink'][0]:.0%}, {head['sink'][2]:.0%}",
+    ),
+    Finding(
+        claim="clark2019 no_op_example_head",
+        text="Words that are no nouns give [CLS] and [SEP] most of their attention in that head, more than half",
+        rule="above",
+        than=50,
+        unit="%",
+        of=lambda v: v["duty"]["obj"],
+        value=lambda head: head["sink"][2],
+    ),
+    Finding(
+        claim="kobayashi2020 special_token_value_norm",
+        text="Where [CLS] or [SEP] draws most attention, what it hands on is less than half as long as what other tokens do (length, as a multiple)",
+        rule="below",
+        than=0.5,
+        unit="ratio",
+        **NORMS,
+        value=at_peak("norm_ratio"),
+        label="length of [CLS] and of [SEP], as a multiple of that of other tokens, in the layer with most attention to [CLS]",
+        shown=_lengths,
+    ),
+    Finding(
+        claim="kobayashi2020 special_token_weighted_output",
+        text="There, it has less than 10 % of attention times length",
+        rule="below",
+        than=10,
+        unit="%",
+        **NORMS,
+        value=at_peak("weighted_share"),
+        label="share of [CLS] there: of attention, and of attention × length",
+        shown=_shares,
+    ),
+)
+NOT_MEASURED: Mapping[str, tuple[str, ...]] = {}
+
+
+def findings(values: Mapping[str, Any]) -> list[Judged]:
+    """The chapter's findings on what it records."""
+    return judge(FINDINGS, values)
+
+
+table = partial(beside, findings)
+"""Paper beside book: ``table(paper, {heading: values})``, see :func:`helpers.record.verdicts.beside`."""

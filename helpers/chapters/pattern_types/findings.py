@@ -1,0 +1,85 @@
+"""Chapter 09: what the papers report of types of attention map, and our numbers for it."""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from helpers.chapters.pattern_types.measures import TYPES
+from helpers.record.verdicts import Finding, Judged, beside, judge
+
+TITLE = "types of maps"
+INTRO = "Shares of five types of attention map, read by us in a secondary source, which gives them in words."
+
+
+def typical(*types: str) -> Callable[[Any], np.float64]:
+    """The share of heads with one of these as their most frequent type."""
+    return lambda v: np.isin(v["typical"], types).mean()
+
+
+def _both(*types: str) -> Callable[[Any], str]:
+    maps = [TYPES.index(name) for name in types]
+    return lambda v: f"{v['all'].value[maps].sum():.1%} of maps; {typical(*types)(v):.1%} of heads"
+
+
+def _seen(values: Any) -> str:
+    kinds = [name for name, share in zip(TYPES, values["all"].value, strict=True) if share >= 0.01]
+    return ", ".join(name.replace("_", "+") for name in kinds)
+
+
+def _targets(values: Any) -> str:
+    names = {"[CLS]": "cls", "[SEP]": "sep", "punctuation": "stop"}
+    return ", ".join(f"{name} {values['targets'][key].value:.0%}" for name, key in names.items())
+
+
+FINDINGS = (
+    Finding(
+        claim="kovaleva2019 pattern_types",
+        text="All five kinds of map occur (kinds with at least 1 % of the maps)",
+        rule="equal",
+        than="kovaleva2019 n_pattern_types",
+        unit="count",
+        random=lambda v: v["random"],
+        value=lambda v: float((v["all"].value > 0.01).sum()),
+        label="types with at least 1 % of all maps",
+        shown=_seen,
+    ),
+    Finding(claim="kovaleva2019 vertical_share", label="vertical", shown=_both("vertical")),
+    Finding(
+        claim="kovaleva2019 heterogeneous_plus_block_share",
+        text="About half of the heads are heterogeneous or block, by their most frequent type",
+        rule="about",
+        than="paper",
+        value=typical("heterogeneous", "block"),
+        label="heterogeneous or block",
+        shown=_both("heterogeneous", "block"),
+    ),
+    Finding(
+        claim="kovaleva2019 vertical_share",
+        text="About a third of the heads are vertical, by their most frequent type",
+        rule="about",
+        than="paper",
+        value=typical("vertical"),
+    ),
+    Finding(
+        claim="kovaleva2019 vertical_targets",
+        text="Fewer than half of the vertical maps look at a token other than [CLS], [SEP] and punctuation (share)",
+        rule="below",
+        than=50,
+        unit="%",
+        value=lambda v: v["targets"]["other"],
+        label="what the darkest column of vertical maps belongs to",
+        shown=_targets,
+    ),
+)
+NOT_MEASURED = {"same": ("kovaleva2019 n_pattern_types",)}
+
+
+def findings(values: Mapping[str, Any]) -> list[Judged]:
+    """The chapter's findings on what it records."""
+    return judge(FINDINGS, values)
+
+
+table = partial(beside, findings)
+"""Paper beside book: ``table(paper, {heading: values})``, see :func:`helpers.record.verdicts.beside`."""

@@ -1,0 +1,396 @@
+"""A claim of a paper, the recorded number that stands beside it, and the rule that judges the two.
+
+A chapter's ``findings.py`` lists its :class:`Finding` objects and hands on ``findings(values)``, which judges them on one
+record. The chapter's own table (:func:`beside`), the scoreboard and the tests all read that.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from helpers.engine.estimates import Estimate
+from helpers.record import results
+from helpers.record.results import ResultError, Table
+
+HOLDS, PART, FAILS = "holds", "in part", "fails"
+APART, ABSENT, MISSING = "not comparable", "no number", "not recorded yet"
+VERDICTS = (HOLDS, PART, FAILS, APART, ABSENT, MISSING)
+MARKS = {HOLDS: "●", PART: "◐", FAILS: "○", APART: "", ABSENT: "", MISSING: ""}
+FIRM = "\N{NO-BREAK SPACE}"
+
+
+# ---------------------------------------------------------------------------------------- numbers
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number, the ends of its 95 % interval where one was recorded, and words to show instead where it has some."""
+
+    value: int | float
+    low: int | float | None = None
+    high: int | float | None = None
+    words: str | None = None
+
+    @classmethod
+    def of(cls, found: Any) -> "Number | None":
+        """A number, a yes or no, or a single estimate as a Number; None stays None.
+
+        Raises:
+            ResultError: for anything else, such as a list.
+        """
+        if found is None or isinstance(found, Number):
+            return found
+        if isinstance(found, Estimate) and not found.value.shape:
+            return cls(float(found.value), float(found.low), float(found.high))
+        if isinstance(found, bool | int | float):
+            return cls(float(found), words=("no", "yes")[found] if isinstance(found, bool) else None)
+        raise ResultError(f"A number or an estimate was expected, not {str(found)[:80]!r}; take one of it.")
+
+    def times(self, factor: int | float) -> "Number":
+        """In another unit."""
+        ends = (None if end is None else factor * end for end in (self.low, self.high))
+        return Number(factor * self.value, *ends, self.words)
+
+    def minus(self, other: "Number") -> "Number":
+        """The difference; with two intervals, the widest that they allow, since nothing is known of their pairing."""
+        low = high = None
+        if None not in (self.low, self.high, other.low, other.high):
+            low, high = self.low - other.high, self.high - other.low
+        return Number(self.value - other.value, low, high)
+
+    def __format__(self, spec: str) -> str:
+        if self.words is not None:
+            return self.words
+        ends = spec.lstrip("+")
+        interval = "" if self.low is None else f" [{self.low:{ends}},{FIRM}{self.high:{ends}}]"
+        return f"{self.value:{spec}}{interval}".replace("-", "−")
+
+
+def ordered(numbers: Mapping[str, float], spec: str) -> Number:
+    """Several named numbers, as the share of pairs that stand in the order given, the smallest first."""
+    found = list(numbers.values())
+    pairs = [a < b for place, a in enumerate(found) for b in found[place + 1 :]]
+    return Number(sum(pairs) / len(pairs), words=", ".join(f"{name} {n:{spec}}" for name, n in numbers.items()))
+
+
+@dataclass(frozen=True)
+class Record(Mapping[str, Any]):
+    """Recorded values as findings read them: what was recorded of an estimate is an :class:`Estimate` again."""
+
+    plain: Mapping[str, Any]
+
+    def __getitem__(self, key: str) -> Any:
+        return _opened(self.plain[key])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.plain)
+
+    def __len__(self) -> int:
+        return len(self.plain)
+
+
+def _opened(found: Any) -> Any:
+    if isinstance(found, list):
+        return [_opened(item) for item in found]
+    if not isinstance(found, Mapping):
+        return found
+    return Estimate.from_record(found) if set(found) == {"value", "low", "high"} else Record(found)
+
+
+# ---------------------------------------------------------------------------------------- rules
+
+
+def above(found: Number, bound: int | float) -> str:
+    """Holds if the whole interval lies above the bound; in part if only the number itself does."""
+    if found.value <= bound:
+        return FAILS
+    return HOLDS if found.low is None or found.low > bound else PART
+
+
+def below(found: Number, bound: int | float) -> str:
+    """Holds if the whole interval lies below the bound; in part if only the number itself does."""
+    if found.value >= bound:
+        return FAILS
+    return HOLDS if found.high is None or found.high < bound else PART
+
+
+FACTOR = 1.25
+
+
+def about(found: Number, bound: int | float) -> str:
+    """Holds if the whole interval lies between four fifths and five quarters of the paper's number; in part if only the number itself does."""
+    ends = (end for end in (found.value, found.low, found.high) if end is not None)
+    inside = [bound / FACTOR <= end <= bound * FACTOR for end in ends]
+    return HOLDS if all(inside) else PART if inside[0] else FAILS
+
+
+def at_least(found: Number, bound: int | float) -> str:
+    """For counts, which have no interval: holds if the count reaches the bound."""
+    return HOLDS if found.value >= bound else FAILS
+
+
+def equal(found: Number, bound: int | float) -> str:
+    """Holds if the number is the same."""
+    return HOLDS if found.value == bound else FAILS
+
+
+def every(found: Number, bound: int | float) -> str:
+    """For several comparisons at once (pairs of an order, layers): holds if all come out as in the paper, in part if more than half do."""
+    return HOLDS if found.value == 1 else PART if found.value > 0.5 else FAILS
+
+
+def passed(found: Number, bound: int | float) -> str:
+    """Holds if the chapter's own yes-or-no test was passed."""
+    return HOLDS if found.value else FAILS
+
+
+def shown(found: Number, bound: int | float) -> str:
+    """Not judged: the two numbers measure different things and only stand beside each other."""
+    return APART
+
+
+RULES: dict[str, Callable[[Number, float], str]] = {
+    "above": above,
+    "below": below,
+    "about": about,
+    "at least": at_least,
+    "equal": equal,
+    "every": every,
+    "passed": passed,
+    "shown": shown,
+}
+LEVEL = 0.05
+"""Where a chapter records a p-value of a test of its own, "holds" also needs one below this."""
+
+
+def overall(verdicts: Iterable[str]) -> str:
+    """Of several models: holds if it does for all of them, fails if it does for all, else in part."""
+    verdicts = set(verdicts)
+    judged = verdicts - {ABSENT, MISSING}
+    if not judged:
+        return ABSENT if ABSENT in verdicts else MISSING
+    return judged.pop() if len(judged) == 1 else PART
+
+
+# ---------------------------------------------------------------------------------------- findings
+
+
+@dataclass(frozen=True)
+class Cited:
+    """Which number of a claim that has rows: the row with these fields, and one of its other fields.
+
+    Attributes:
+        against: the number that the paper compares it with.
+        note: fields of the row to show beside the place in the paper.
+    """
+
+    row: Mapping[str, Any]
+    field: str
+    against: "Cited | None" = None
+    note: Sequence[str] = ()
+
+
+def _whole(values: Any) -> Any:
+    return values
+
+
+Take = Callable[[Any], Any]
+UNITS = {
+    "%": (100, 1),
+    "UAS": (100, 1),
+    "points": (100, 1),
+    "heads": (1, 0),
+    "count": (1, 0),
+    "nats": (1, 2),
+    "layers": (1, 2),
+}
+"""Unit -> factor that turns a recorded number into it, decimals shown. Others: 1, and 3."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """A claim of a paper, how to take our number for it out of a record, and the rule.
+
+    Attributes:
+        claim: paper and claim of ``data/papers.yml``: ``clark2019 table1``.
+        text: what has to be true of our models.
+        rule, than: name in :data:`RULES`, and what our number is held against: a number in the unit shown, ``"paper"`` (the
+            paper's number), another claim that is a number, or a function of ``of``'s part. A finding without a rule
+            stands in the chapter's own table only.
+        cited: for claims with rows, which of their numbers.
+        unit: of what is shown, where it is not the claim's; "count" for whole numbers. Shares of ours are shown in per
+            cent where it is "%", "UAS" or "points".
+        of, random: from a record's values (:class:`Record`) to the part that the others read, and to the same part for the untrained network;
+            without ``random`` there is no control.
+        value: from the part to our number (what :meth:`Number.of` takes); None as long as the chapter is being written. A
+            KeyError or an IndexError means that this run has no such number, and so does None.
+        against, difference: to what the number is compared with, and to the paired difference; where none is recorded, the
+            interval is the widest that the two allow.
+        test, p: to what is judged in the number's place, and to a p-value.
+        label, shown: the finding's row in the chapter's own table: what is compared, and from the part to our value in
+            words. Without them it stands on the scoreboard only.
+
+    Raises:
+        ResultError: for an unknown rule; :attr:`theirs` and :attr:`bound` also for an unknown claim or row.
+    """
+
+    claim: str
+    text: str = ""
+    rule: str | None = None
+    than: int | float | str | Take = 0.0
+    cited: Cited | None = None
+    unit: str | None = None
+    of: Take = _whole
+    random: Take | None = None
+    value: Take | None = None
+    against: Take | None = None
+    difference: Take | None = None
+    test: Take | None = None
+    p: Take | None = None
+    label: str | None = None
+    shown: Callable[[Any], str] | None = None
+
+    def __post_init__(self) -> None:
+        if self.rule is not None and self.rule not in RULES:
+            raise ResultError(f"{self.claim}: there is no rule {self.rule!r}; there are {', '.join(RULES)}.")
+
+    @property
+    def paper(self) -> str:
+        """The paper's key."""
+        return self.claim.split()[0]
+
+    @property
+    def source(self) -> Mapping[str, Any]:
+        """The claim in ``data/papers.yml``."""
+        return results.paper(*self.claim.split())
+
+    @property
+    def theirs(self) -> str:
+        """The paper's number in words, with the place it is from."""
+        source, cited = self.source, self.cited
+        if cited is None:
+            return results.paper_text(source)
+        numbers = [self._cell(one) for one in (cited, cited.against) if one is not None]
+        notes = [str(self._cell(Cited(cited.row, name))) for name in cited.note]
+        unit = None if isinstance(numbers[0], str) else source.get("unit")
+        text = " vs ".join(map(str, numbers))
+        return results.paper_text({"value": text, "unit": unit, "where": "; ".join([*notes, source["where"]])})
+
+    def _cell(self, cited: Cited) -> Any:
+        rows = [row for row in self.source["rows"] if all(row[k] == v for k, v in cited.row.items())]
+        if len(rows) != 1 or cited.field not in rows[0]:
+            raise ResultError(
+                f"{self.claim}: the paper has {len(rows)} rows with {dict(cited.row)} and a field {cited.field!r}."
+            )
+        return rows[0][cited.field]
+
+    @property
+    def measure(self) -> tuple[int, int]:
+        """The factor that turns a recorded number into the unit shown, and the decimals shown."""
+        return UNITS.get(self.source.get("unit", "") if self.unit is None else self.unit, (1, 3))
+
+    def bound(self, part: Any) -> float:
+        """What our number is held against, in the unit shown."""
+        if callable(self.than):
+            return Number.of(self.than(part)).times(self.measure[0]).value
+        if self.than == "paper":
+            return float(self.source["value"] if self.cited is None else self._cell(self.cited))
+        return float(results.paper(*self.than.split())["value"] if isinstance(self.than, str) else self.than)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One run's number for a finding, as text, and its verdict."""
+
+    text: str
+    verdict: str
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A finding and what one record says about it.
+
+    Attributes:
+        ours, random: our cell, and that of the untrained network if the finding has one; None without a rule.
+        part: what the finding reads of the record; None if the record has no such part.
+    """
+
+    finding: Finding
+    ours: Cell | None
+    random: Cell | None
+    part: Any = field(repr=False)
+
+    @property
+    def shown(self) -> str:
+        """Our value in words, for the chapter's own table."""
+        return "not recorded" if self.part is None else self.finding.shown(self.part)
+
+
+def judge(findings: Iterable[Finding], values: Mapping[str, Any]) -> list[Judged]:
+    """What a record's values say about each finding."""
+    record = Record(values)
+    return [_judged(finding, record) for finding in findings]
+
+
+def _judged(finding: Finding, record: Record) -> Judged:
+    part = _taken(finding.of, record)
+    if finding.rule is None:
+        return Judged(finding, None, None, part)
+    control = None if finding.random is None else _cell(finding, _taken(finding.random, record))
+    return Judged(finding, _cell(finding, part), control, part)
+
+
+def _taken(take: Take, values: Any) -> Any:
+    try:
+        return take(values)
+    except (KeyError, IndexError):
+        return None
+
+
+def _cell(finding: Finding, part: Any) -> Cell:
+    factor, digits = finding.measure
+
+    def number(take: Take) -> Number | None:
+        found = None if part is None else Number.of(_taken(take, part))
+        return None if found is None else found.times(factor)
+
+    if finding.value is None:
+        return Cell("–", MISSING)
+    if (found := number(finding.value)) is None:
+        return Cell("–", ABSENT)
+    text = f"{found:.{digits}f}"
+    if finding.against is not None:
+        if (other := number(finding.against)) is None:
+            return Cell("–", ABSENT)
+        text = f"{found.value:.{digits}f}{FIRM}vs{FIRM}{other.value:.{digits}f}, "
+        found = (finding.difference and number(finding.difference)) or found.minus(other)
+        text += f"{found:+.{digits}f}"
+    if finding.test is not None:
+        found = Number.of(finding.test(part))
+    verdict = RULES[finding.rule](found, finding.bound(part))
+    if verdict == HOLDS and finding.p is not None and finding.p(part) >= LEVEL:
+        verdict = PART
+    return Cell(f"{text}{FIRM}{MARKS[verdict]}".strip(), verdict)
+
+
+def beside(
+    findings: Callable[[Mapping[str, Any]], list[Judged]], paper: str, columns: Mapping[str, Mapping[str, Any]]
+) -> Table:
+    """A chapter's own table: a paper's claims in one column, ours in the others.
+
+    Args:
+        findings: the chapter's function.
+        paper: its key in ``data/papers.yml``.
+        columns: heading -> fresh or recorded values.
+    """
+    found = {name: findings(results.plain(values)) for name, values in columns.items()}
+    rows = [
+        [first.finding, [first, *rest]]
+        for first, *rest in zip(*found.values(), strict=True)
+        if first.finding.paper == paper and first.finding.label is not None
+    ]
+    models = sorted({finding.source["model"] for finding, _ in rows})
+    return Table(
+        ["", f"{paper[:-4].capitalize()} et al. {paper[-4:]}: {', '.join(models)}", *columns],
+        [[finding.label, finding.theirs, *(one.shown for one in cells)] for finding, cells in rows],
+    )
