@@ -4,7 +4,6 @@ import difflib
 import functools
 import os
 import platform
-import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -343,21 +342,19 @@ def full(models: str, wanted: str, profile: str, data: str | None, to: str | Non
 @click.option("--output", type=click.Path(file_okay=False), default=str(places.ROOT), hidden=True)
 def book(stored: bool, output: str) -> None:
     """Execute the chapters that changed (profile book) and build the pages."""
-    from helpers.run import notebooks
+    from helpers.run import notebooks, pages
 
     start = time.perf_counter()
     folder = BUILD / ("site" if stored else "book")
     with plainly():
-        notebooks.stage(folder)
-        names = notebooks.chapters()
+        pages.stage(folder)
         if stored:
-            for name in names:
-                shutil.copyfile(notebooks.FOLDER / f"{name}.ipynb", folder / "notebooks" / f"{name}.ipynb")
+            pages.stage_stored(folder)
         else:
             results = folder / "data" / "results"
-            done = notebooks.run(names, folder / "notebooks", profile="book", results=results)
+            done = notebooks.run(notebooks.chapters(), folder / "notebooks", profile="book", results=results)
             click.echo(f"Executed {sum(r.executed for r in done)} of {len(done)} chapters in {since(start)}.")
-        index = notebooks.build(folder, Path(output))
+        index = pages.build(folder, Path(output))
     click.echo(f"Open {index}  ({since(start)})")
 
 
@@ -365,7 +362,7 @@ def book(stored: bool, output: str) -> None:
 @click.option("--force", is_flag=True, help="Execute even those that are up to date.")
 def refresh(force: bool) -> None:
     """Refresh the outputs kept in git (notebooks/ and data/results/), with profile book."""
-    from helpers.run import notebooks
+    from helpers.run import notebooks, pages
 
     with plainly():
         done = notebooks.run(
@@ -375,7 +372,7 @@ def refresh(force: bool) -> None:
             results=places.book_data() / "results",
             force=force,
         )
-        (places.ROOT / "book" / "_static" / "cover.png").write_bytes(notebooks.cover())
+        (places.ROOT / "book" / "_static" / "cover.png").write_bytes(pages.cover())
     for one in done:
         click.echo(f"{one.chapter}: {'executed' if one.executed else 'up to date'} in {one.seconds:.0f} s")
 

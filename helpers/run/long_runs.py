@@ -9,7 +9,6 @@ import json
 import os
 import shutil
 import signal
-import statistics
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -23,8 +22,8 @@ from tqdm import tqdm
 
 from helpers.engine import shards
 from helpers.run import notebooks
+from helpers.run.durations import DURATIONS, Durations, label
 
-DURATIONS = "durations.json"
 REFRESH = 1.0  # seconds between two looks at how far a chapter is
 
 
@@ -92,11 +91,6 @@ def run(
 BAR = "{desc}: {n_fmt} of {total_fmt} |{bar:20}| {elapsed}{postfix}"
 
 
-def label(model: str) -> str:
-    """Name of a model's folder."""
-    return Path(model).name if Path(model).is_dir() else model.replace("/", "--")
-
-
 def _one(
     name: str,
     model: str,
@@ -152,43 +146,6 @@ def table(outcomes: Sequence[Outcome]) -> str:
 
 
 # ---------------------------------------------------------------------------------------- time left
-
-
-class Durations:
-    """How long chapters took in earlier runs, kept beside the executed notebooks; all of a list, or nothing, is known."""
-
-    def __init__(self, file: Path) -> None:
-        self.file = file
-        try:
-            self.seconds: dict[str, dict[str, float]] = json.loads(file.read_text("utf-8"))
-        except (FileNotFoundError, json.JSONDecodeError):
-            self.seconds = {}
-
-    def record(self, job: tuple[str, str], seconds: float | int) -> None:
-        """Remember how long a model took for a chapter."""
-        model, name = job
-        self.seconds.setdefault(name, {})[label(model)] = round(seconds, 1)
-        with shards.whole(self.file) as scratch:
-            scratch.write_text(json.dumps(self.seconds, indent=1, sort_keys=True) + "\n", "utf-8")
-
-    def of(self, job: tuple[str, str]) -> float | int:
-        """Seconds that a chapter will take: as last time with this model, else as with others, else as other chapters do.
-
-        Infinity when nothing is known.
-        """
-        model, name = job
-        known = self.seconds.get(name, {})
-        if label(model) in known:
-            return known[label(model)]
-        every = list(known.values()) or [s for models in self.seconds.values() for s in models.values()]
-        return statistics.mean(every) if every else float("inf")
-
-    def left(self, job: tuple[str, str], passed: float | int, share: float | None) -> float | int:
-        """Seconds until a chapter under way ends, from earlier runs, or else from the share of its parts that is done."""
-        whole = self.of(job)
-        if whole == float("inf") and share:
-            whole = passed / share
-        return max(0.0, whole - passed)
 
 
 def progress(kept: Path) -> tuple[float | None, str]:

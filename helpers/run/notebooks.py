@@ -1,42 +1,41 @@
 """Executing the chapters: one runner for the book, for the stored outputs, for tests and for full runs.
 
-A notebook is executed again when anything it can see has changed: its code cells, its parameters, the
-modules of ``helpers/`` it imports (directly or through others), the files of ``data/``, the recorded
-results of other chapters that it reads, and the lock file. All of this goes into one digest, kept with the
-outputs in ``metadata.book``.
+A notebook is executed again when anything that its outputs depend on has changed (:mod:`helpers.run.digests`); the digest of
+it all is kept with the outputs, in ``metadata.book``.
 """
 
 import ast
 import base64
-import hashlib
-import json
 import os
 import re
-import shutil
-import tempfile
 import time
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
+import joblib
 import nbformat
+import psutil
 import yaml
 from tqdm import tqdm
 
 from helpers import places
 from helpers.figures.views import without_frames
+from helpers.run import digests, images
+from helpers.run.durations import DURATIONS, Durations
 
 FOLDER = places.ROOT / "notebooks"
-LOCK = places.ROOT / "requirements.lock"
 PROFILES = ("smoke", "book", "full")
 PROFILE_FOLDER = places.ROOT / "book" / "profiles"
+MOST_AT_ONCE = 4
+MEMORY = 2 << 30  # bytes that a chapter may need
 
 
-class NotebookError(RuntimeError):
+class NotebookError(places.BookError):
     """A chapter does not exist, does not take a parameter, or failed."""
 
 
@@ -99,7 +98,7 @@ def parameters(chapter: str, profile: str, given: Mapping[str, Any] | None = Non
 
 def defaults(chapter: str) -> dict[str, Any]:
     """The parameters a chapter takes and their values in its parameters cell."""
-    return _defaults(nbformat.read(FOLDER / f"{chapter}.ipynb", as_version=4), chapter)
+    return _defaults(_read(chapter), chapter)
 
 
 def _defaults(notebook: nbformat.NotebookNode, chapter: str) -> dict[str, Any]:
@@ -116,81 +115,13 @@ def _defaults(notebook: nbformat.NotebookNode, chapter: str) -> dict[str, Any]:
     raise NotebookError(f"{chapter} has no cell tagged 'parameters'.")
 
 
-# ---------------------------------------------------------------------------------------- what a notebook sees
-
-
 def digest(chapter: str, values: Mapping[str, Any]) -> str:
-    """sha256 over everything that a run of the chapter with these parameters can see."""
-    notebook = nbformat.read(FOLDER / f"{chapter}.ipynb", as_version=4)
-    code = [cell.source for cell in notebook.cells if cell.cell_type == "code"]
-    total = hashlib.sha256(json.dumps([code, dict(values)], sort_keys=True).encode())
-    for file in (*sorted(_modules("\n".join(code))), *_data_files(chapter, code, values), LOCK):
-        total.update(file.relative_to(places.ROOT).as_posix().encode())
-        total.update(file.read_bytes())
-    for file in _own_files(values):
-        with file.open("rb") as opened:
-            total.update(hashlib.file_digest(opened, "sha256").digest())
-    return total.hexdigest()
+    """What a run of the chapter with these parameters depends on (:mod:`helpers.run.digests`)."""
+    return digests.digest(chapter, _read(chapter), values)
 
 
-def _own_files(value: Any) -> list[Path]:
-    """Files that parameters name: a text or a treebank of your own, and what is in a folder, such as a model's."""
-    if isinstance(value, Mapping | list | tuple):
-        inner = value.values() if isinstance(value, Mapping) else value
-        return [file for one in inner for file in _own_files(one)]
-    if not isinstance(value, str) or not value:
-        return []
-    path = places.ROOT / value.removesuffix("@random")
-    try:
-        if path.is_file():
-            return [path]
-        named_as_path = os.sep in value and path.is_dir()  # "book" is a profile, not the folder of that name
-    except OSError:  # a text too long to be a name
-        return []
-    return sorted(f for f in path.rglob("*") if f.is_file()) if named_as_path else []
-
-
-def _modules(code: str) -> set[Path]:
-    """Files of ``helpers/`` that the code imports, directly or through other modules of ``helpers/``."""
-    package = places.ROOT / "helpers"
-    seen: set[Path] = {package / "__init__.py"}
-    waiting = [code]
-    while waiting:
-        for name in _imported(waiting.pop()):
-            found = [package / f"{name}.py"] if (package / f"{name}.py").exists() else (package / name).glob("*.py")
-            for file in set(found) - seen:
-                seen.add(file)
-                waiting.append(file.read_text("utf-8"))
-                if name == "figures":
-                    seen |= {package / "book.mplstyle", package / "attention_view.js"}
-    return seen
-
-
-def _imported(code: str) -> Iterable[str]:
-    plain = "\n".join(line for line in code.split("\n") if not line.lstrip().startswith(("%", "!")))
-    for node in ast.walk(ast.parse(plain)):
-        if isinstance(node, ast.ImportFrom) and node.module == "helpers":
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("helpers."):
-            yield node.module.split(".")[1]
-        elif isinstance(node, ast.Import):
-            yield from (a.name.split(".")[1] for a in node.names if a.name.startswith("helpers."))
-
-
-def _data_files(chapter: str, code: list[str], values: Mapping[str, Any]) -> list[Path]:
-    """All of ``data/`` but results and adapters; the results that the code reads, ``results.recorded("name", …)``; and the
-    adapters if it loads a model with ``task=``.
-    """
-    data = places.book_data()
-    stored = data / "results"
-    apart = {stored} if re.search(r"\btask\s*=", "\n".join(code)) else {stored, data / "adapters"}
-    files = [f for f in data.rglob("*") if f.is_file() and not apart & set(f.parents) and f.suffix != ".md"]
-    for name in set(re.findall(r"""results\.(?:recorded|runs)\(\s*["'](\w+)["']""", "\n".join(code))):
-        for file in stored.rglob(f"{name}.json"):
-            written_by_this_run = name == chapter[3:] and file.relative_to(stored).parts[0] == values.get("profile")
-            if not written_by_this_run:
-                files.append(file)
-    return sorted(files)
+def _read(chapter: str) -> nbformat.NotebookNode:
+    return nbformat.read(FOLDER / f"{chapter}.ipynb", as_version=4)
 
 
 # ---------------------------------------------------------------------------------------- executing
@@ -219,56 +150,59 @@ def execute(
         Refused: when the chapter cannot be run with this model.
     """
     start = time.perf_counter()
+    if not force and (kept := renewed(chapter, target, values)):
+        return kept
     now = digest(chapter, values)
-    source = nbformat.read(FOLDER / f"{chapter}.ipynb", as_version=4)
-    if not force and target.exists():
-        old = nbformat.read(target, as_version=4)
-        if old.metadata.get("book", {}).get("digest") == now:
-            _write(_with_outputs_of(source, old), target)
-            return Run(chapter, target, executed=False, seconds=time.perf_counter() - start)
-    changed = {k: v for k, v in values.items() if v != _defaults(source, chapter)[k]}
+    before = defaults(chapter)
     variables = {"BOOK_RESULTS": str(results)} | ({} if parts is None else {"BOOK_SHARDS": str(parts)})
-    with tempfile.TemporaryDirectory() as scratch, _environment(**variables):
-        executed = _papermill(chapter, Path(scratch) / "executed.ipynb", changed)
+    with _environment(**variables):
+        executed = _papermill(chapter, {k: v for k, v in values.items() if v != before[k]})
     executed.metadata["book"] = {"digest": now, "parameters": dict(values)}
     _write(normalised(executed), target)
     return Run(chapter, target, executed=True, seconds=time.perf_counter() - start)
 
 
-def _papermill(chapter: str, target: Path, changed: Mapping[str, Any]) -> nbformat.NotebookNode:
+def renewed(chapter: str, target: Path, values: Mapping[str, Any]) -> Run | None:
+    """``target`` with the prose of now, if its outputs are those of now; else None."""
+    start = time.perf_counter()
+    if not target.exists():
+        return None
+    old = nbformat.read(target, as_version=4)
+    if old.metadata.get("book", {}).get("digest") != digest(chapter, values):
+        return None
+    _write(_with_outputs_of(_read(chapter), old), target)
+    return Run(chapter, target, executed=False, seconds=time.perf_counter() - start)
+
+
+def _papermill(chapter: str, changed: Mapping[str, Any]) -> nbformat.NotebookNode:
     import papermill
     from papermill.exceptions import PapermillExecutionError
 
-    bare = nbformat.read(FOLDER / f"{chapter}.ipynb", as_version=4)
+    from helpers.run.kernels import Kernel
+
+    bare = _read(chapter)
     for cell in bare.cells:
         if cell.cell_type == "code":
             cell.outputs, cell.execution_count = [], None
-    source = target.with_name("source.ipynb")
-    nbformat.write(bare, source)
-    for attempt in range(3):
-        try:
-            papermill.execute_notebook(
-                source,
-                target,
-                parameters=dict(changed),
-                kernel_name="python3",
-                progress_bar=False,
-                cwd=str(places.ROOT),
-                execution_timeout=24 * 3600,
-                extra_arguments=["--IPKernelApp.log_level=ERROR"],
-            )
-            break
-        except PapermillExecutionError as error:
-            if error.ename in REFUSALS:
-                raise Refused(" ".join(error.evalue.split())) from None
-            lines = [re.sub(r"\x1b\[[0-9;]*m", "", line) for line in error.traceback[-12:]]
-            raise NotebookError(
-                f"{chapter} failed in cell {error.exec_count} with {error.ename}: {error.evalue}\n" + "\n".join(lines)
-            ) from None
-        except RuntimeError as error:  # two kernels that start together may pick the same port
-            if "Kernel died before replying" not in str(error) or attempt == 2:
-                raise
-    return nbformat.read(target, as_version=4)
+    try:
+        return papermill.execute_notebook(
+            bare,
+            None,
+            parameters=dict(changed),
+            kernel_name="python3",
+            progress_bar=False,
+            cwd=str(places.ROOT),
+            execution_timeout=24 * 3600,
+            kernel_manager_class=Kernel,
+            extra_arguments=["--IPKernelApp.log_level=ERROR"],
+        )
+    except PapermillExecutionError as error:
+        if error.ename in REFUSALS:
+            raise Refused(" ".join(error.evalue.split())) from None
+        lines = [re.sub(r"\x1b\[[0-9;]*m", "", line) for line in error.traceback[-12:]]
+        raise NotebookError(
+            f"{chapter} failed in cell {error.exec_count} with {error.ename}: {error.evalue}\n" + "\n".join(lines)
+        ) from None
 
 
 @contextmanager
@@ -307,9 +241,17 @@ def normalised(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
                 output.pop("execution_count", None)
                 if output.output_type == "execute_result":
                     output["execution_count"] = cell.execution_count
-                if "text/html" in output.get("data", {}):
-                    output.data["text/html"] = without_frames("".join(output.data["text/html"]))
+                for kind, made in SMALLER.items():
+                    if kind in output.get("data", {}):
+                        output.data[kind] = made("".join(output.data[kind]))
     return notebook
+
+
+def _lean(picture: str) -> str:
+    return base64.b64encode(images.lean(base64.b64decode(picture))).decode() + "\n"
+
+
+SMALLER = {"text/html": without_frames, "image/png": _lean}
 
 
 def _merged_streams(outputs: list[nbformat.NotebookNode]) -> list[nbformat.NotebookNode]:
@@ -341,19 +283,28 @@ def _with_outputs_of(source: nbformat.NotebookNode, old: nbformat.NotebookNode) 
 
 
 def _write(notebook: nbformat.NotebookNode, target: Path) -> None:
-    """Write at once, and only when something differs."""
-    text = nbformat.writes(notebook) + "\n"
-    if target.exists() and target.read_text("utf-8") == text:
-        return
-    target.parent.mkdir(parents=True, exist_ok=True)
-    scratch = target.with_suffix(".tmp")
-    scratch.write_text(text, "utf-8")
-    scratch.replace(target)
+    places.write(target, nbformat.writes(notebook) + "\n")
 
 
 def share_cores(threads: int) -> None:
     """Let the kernels of this worker use so many threads: more threads than cores slow each other down many times over."""
     os.environ.setdefault("OMP_NUM_THREADS", str(threads))
+
+
+def at_once(jobs: int) -> int:
+    """How many chapters run together: no more than cores, than fit into the memory that is free, than there are."""
+    free = psutil.virtual_memory().available
+    with suppress(OSError, ValueError):  # not in a container, or "max": no limit
+        free = min(free, int(Path("/sys/fs/cgroup/memory.max").read_text()))
+    return max(1, min(joblib.cpu_count(), free // MEMORY, jobs, MOST_AT_ONCE))
+
+
+def _begin(threads: int, warm: bool) -> None:
+    share_cores(threads)
+    if warm:
+        from helpers.run import kernels
+
+        kernels.warm_up()
 
 
 def run(
@@ -372,37 +323,43 @@ def run(
     Args:
         names: chapters; those up to date are left alone.
         given: parameters beyond the profile's, for every chapter named.
-        at_a_time: chapters executed together (default: one for each core, at most four; one when the passes of a chapter
-            are themselves spread over processes or a cluster).
+        at_a_time: chapters executed together (default: :func:`at_once`; one when the passes of a chapter are themselves
+            spread over processes or a cluster).
         keep_going: a chapter that refuses the model, or fails, is noted in its :class:`Run` and does not end the others.
     """
     names = list(names)
     jobs = {name: parameters(name, profile, given) for name in names}
+    targets = {name: folder / f"{name}.ipynb" for name in names}
+    done = {} if force else {n: kept for n in names if (kept := renewed(n, targets[n], jobs[n]))}
+    longest = _longest_first([name for name in names if name not in done], folder, jobs)
     spread = any(os.environ.get(name) for name in ("BOOK_WORKERS", "BOOK_DASK"))
-    count = max(1, min(at_a_time or (1 if spread else os.cpu_count() or 1), len(jobs), 4))
-    done: dict[str, Run] = {}
-    bar = tqdm(total=len(jobs), desc=f"chapters ({profile})", unit="chapter")
-    threads = max(1, (os.cpu_count() or 1) // count)
-    with ProcessPoolExecutor(count, get_context("spawn"), initializer=share_cores, initargs=(threads,)) as pool:
-        futures = {
-            pool.submit(execute, name, folder / f"{name}.ipynb", values, results=results, force=force): name
-            for name, values in jobs.items()
-        }
+    count = max(1, min(at_a_time or (1 if spread else at_once(len(longest))), len(longest)))
+    settings = (max(1, joblib.cpu_count() // count), len(longest) > count)
+    with (
+        tqdm(total=len(jobs), initial=len(done), desc=f"chapters ({profile})", unit="chapter") as bar,
+        ProcessPoolExecutor(count, get_context("spawn"), initializer=_begin, initargs=settings) as pool,
+    ):
+        futures = {pool.submit(execute, n, targets[n], jobs[n], results=results, force=force): n for n in longest}
         for future in as_completed(futures):
+            name = futures[future]
             try:
                 finished = future.result()
+                Durations(folder / DURATIONS).record((jobs[name].get("model", ""), name), finished.seconds)
             except NotebookError as error:
                 if not keep_going:
+                    pool.shutdown(wait=False, cancel_futures=True)
                     raise
-                name, failed = futures[future], not isinstance(error, Refused)
-                finished = Run(name, folder / f"{name}.ipynb", False, 0.0, str(error), failed)
-            done[finished.chapter] = finished
+                finished = Run(name, targets[name], False, 0.0, str(error), not isinstance(error, Refused))
+            done[name] = finished
             bar.update()
-            bar.set_postfix_str(
-                f"{finished.chapter} {'in' if finished.executed else 'skipped,' if finished.problem else 'kept,'} {finished.seconds:.0f} s"
-            )
-    bar.close()
+            bar.set_postfix_str(f"{name} {'skipped' if finished.problem else f'in {finished.seconds:.0f} s'}")
     return [done[name] for name in names]
+
+
+def _longest_first(names: Iterable[str], folder: Path, jobs: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """By what they took in the folder's last run, or else when the stored outputs were made: so that all end together."""
+    known = Durations(next((f for f in (folder / DURATIONS, FOLDER / DURATIONS) if f.exists()), folder / DURATIONS))
+    return sorted(names, key=lambda name: -known.of((jobs[name].get("model", ""), name)))
 
 
 # ---------------------------------------------------------------------------------------- stored outputs
@@ -410,7 +367,7 @@ def run(
 
 def problems(chapter: str) -> list[str]:
     """What is wrong with a stored notebook: stale or missing outputs, errors, warnings, figures that are not there."""
-    notebook = nbformat.read(FOLDER / f"{chapter}.ipynb", as_version=4)
+    notebook = _read(chapter)
     found = []
     kept = notebook.metadata.get("book", {})
     if kept.get("digest") != digest(chapter, parameters(chapter, "book")):
@@ -424,6 +381,9 @@ def problems(chapter: str) -> list[str]:
             if output.output_type == "stream" and output.name == "stderr":
                 found.append(f"cell {number} writes to stderr: {output.text[:120]!r}")
         shows = [o for o in cell.outputs if o.output_type in ("display_data", "execute_result")]
+        for output in shows:
+            if len(base64.b64decode(output.data.get("image/png", ""))) > images.LIMIT:
+                found.append(f"cell {number} has a figure of more than {images.LIMIT // 1000} kB")
         captioned = "figure" in cell.metadata.get("mystnb", {})
         if captioned and not any(o.data.get("image/png") or o.data.get("image/svg+xml") for o in shows):
             found.append(f"cell {number} has a caption but no figure")
@@ -432,88 +392,3 @@ def problems(chapter: str) -> list[str]:
         if cell.execution_count is None:
             found.append(f"cell {number} was not executed")
     return found
-
-
-COVER = ("02_surface_patterns", "fig-special")
-
-
-def cover() -> bytes:
-    """PNG of the figure that the README and the welcome page show, from the stored outputs."""
-    chapter, name = COVER
-    for cell in nbformat.read(FOLDER / f"{chapter}.ipynb", as_version=4).cells:
-        if cell.metadata.get("mystnb", {}).get("figure", {}).get("name") == name:
-            for output in cell.outputs:
-                if "image/png" in output.get("data", {}):
-                    return base64.b64decode(output.data["image/png"])
-    raise NotebookError(f"{chapter} has no figure {name!r} among its stored outputs; run 'make notebooks'.")
-
-
-# ---------------------------------------------------------------------------------------- the book
-
-
-def stage(folder: Path) -> None:
-    """Copy what the book is built from (pages, data cards), except the notebooks, into a folder of the same layout."""
-    folder.mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(places.ROOT / "_config.yml", folder / "_config.yml")
-    shutil.copytree(places.ROOT / "book", folder / "book", dirs_exist_ok=True)
-    for card in places.book_data().rglob("*.md"):
-        copy = folder / card.relative_to(places.ROOT)
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(card, copy)
-    (folder / "notebooks").mkdir(exist_ok=True)
-
-
-def build(folder: Path, output: Path) -> Path:
-    """Build the staged book with warnings as errors and return its first page.
-
-    Raises:
-        NotebookError: if the build fails or a page of the table of contents is missing.
-    """
-    import subprocess
-    import sys
-
-    command = [
-        sys.executable,
-        "-c",
-        "from jupyter_book.cli.main import main; main()",
-        "build",
-        str(folder),
-        "--path-output",
-        str(output),
-        "--toc",
-        str(folder / "book" / "_toc.yml"),
-        "--config",
-        str(folder / "_config.yml"),
-        "-W",
-        "--keep-going",
-        "--quiet",
-    ]
-    done = subprocess.run(
-        command,
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "BOOK_STAGE": str(folder), "BOOK_RESULTS": str(folder / "data" / "results")},
-    )
-    pages = output / "_build" / "html"
-    if done.returncode:
-        raise NotebookError(f"jupyter-book failed:\n{done.stdout[-4000:]}\n{done.stderr[-6000:]}")
-    missing = [page for page in pages_of(folder / "book" / "_toc.yml") if not (pages / f"{page}.html").is_file()]
-    if missing or not (pages / "index.html").is_file():
-        raise NotebookError(f"The build ended without these pages: {', '.join(missing) or 'index'}.")
-    return pages / "index.html"
-
-
-def pages_of(toc: Path) -> list[str]:
-    """Every page that a table of contents names."""
-
-    def walk(node: Any) -> Iterable[str]:
-        if isinstance(node, dict):
-            yield from (node[key] for key in ("root", "file") if key in node)
-            for value in node.values():
-                yield from walk(value)
-        elif isinstance(node, list):
-            for item in node:
-                yield from walk(item)
-
-    return list(walk(yaml.safe_load(toc.read_text("utf-8"))))

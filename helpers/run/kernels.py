@@ -1,0 +1,130 @@
+"""Kernels for the chapters: no ports that two of them could both pick, and a start that is half a second, not five.
+
+Most of the time until a chapter's first number is the import of torch, transformers and their company. A process that runs
+several chapters imports them once, in a server that computes nothing, and each kernel is a fork of that server: an
+ordinary IPython kernel in every other respect, which begins with these libraries loaded and with nothing of this package.
+"""
+
+import atexit
+import os
+import signal
+import sys
+import tempfile
+import threading
+from collections.abc import Mapping
+from importlib.metadata import EntryPoint
+from multiprocessing import context, forkserver, get_context, parent_process
+from pathlib import Path
+from typing import Any
+
+from jupyter_client.manager import AsyncKernelManager
+from jupyter_client.provisioning import KernelProvisionerFactory, LocalProvisioner
+
+LOADED = (
+    "ipykernel.kernelapp",
+    "matplotlib.backends.backend_agg",
+    "matplotlib.figure",
+    "matplotlib.font_manager",
+    "scipy.stats",
+    "sklearn.linear_model",
+    "sklearn.pipeline",
+    "torch",
+    "transformers",
+    "transformers.models.auto.modeling_auto",
+    "transformers.models.bert.modeling_bert",
+    "peft",
+    "cloudpickle",
+    "conllu",
+    "joblib",
+    "pooch",
+)
+"""What kernels find imported: libraries that most chapters need. Not pyplot, which looks for a kernel when it is imported."""
+
+
+class Kernel(AsyncKernelManager):
+    """A kernel that is reached through files of a folder of its own where the system has them, else through ports."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        if os.name == "posix":
+            self._folder = tempfile.TemporaryDirectory(prefix="kernel-")
+            self.transport = "ipc"
+            self.connection_file = str(Path(self._folder.name) / "k.json")
+
+    def cleanup_resources(self, restart: bool = False) -> Any:
+        done = super().cleanup_resources(restart)
+        if not restart and os.name == "posix":
+            self._folder.cleanup()
+        return done
+
+
+def warm_up() -> None:
+    """Let this process start its kernels as forks from now on, where that is safe: on Linux."""
+    if sys.platform != "linux" or _Forked.server is not None:
+        return
+    _Forked.server = get_context("forkserver")
+    _Forked.server.set_forkserver_preload(list(LOADED))
+    forkserver.ensure_running()
+    factory = KernelProvisionerFactory.instance()
+    factory.provisioners["forked"] = EntryPoint("forked", f"{__name__}:_Provisioner", factory.GROUP_NAME)
+    factory.default_provisioner_name = "forked"
+
+
+class _Provisioner(LocalProvisioner):
+    """Starts a kernel as a fork."""
+
+    async def launch_kernel(self, cmd: list[str], **given: Any) -> dict[str, Any]:
+        self.cwd = str(given.get("cwd") or Path.cwd())
+        self.process = _Forked(cmd[cmd.index("-m") + 2 :], self.cwd, given.get("env") or os.environ)
+        self.pid = self.pgid = self.process.pid
+        return self.connection_info
+
+
+class _Forked:
+    """What the provisioner needs of ``subprocess.Popen``, for a fork of the server."""
+
+    server: context.ForkServerContext | None = None
+    stdin = stdout = stderr = None
+
+    def __init__(self, arguments: list[str], folder: str, environment: Mapping[str, str]) -> None:
+        self._process = self.server.Process(target=_serve, args=(arguments, folder, dict(environment)))
+        self._process.start()
+        self.pid = self._process.pid
+
+    def poll(self) -> int | None:
+        return self._process.exitcode
+
+    def wait(self, timeout: float | None = None) -> int | None:
+        self._process.join(timeout)
+        return self._process.exitcode
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+    def terminate(self) -> None:
+        self.send_signal(signal.SIGTERM)
+
+
+def _serve(arguments: list[str], folder: str, environment: dict[str, str]) -> None:
+    """Be a kernel, in a process of its own."""
+    os.setsid()  # as a kernel that is started: Ctrl-C is its parent's business
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    os.environ.clear()
+    os.environ.update(environment)
+    os.chdir(folder)
+    sys.argv = ["ipykernel_launcher", *arguments]
+    from ipykernel.kernelapp import IPKernelApp
+
+    try:
+        IPKernelApp.launch_instance(arguments)
+    finally:
+        atexit._run_exitfuncs()  # multiprocessing leaves without
+
+
+def _end_with_parent() -> None:
+    parent_process().join()
+    os.killpg(0, signal.SIGKILL)

@@ -1,0 +1,128 @@
+"""The pages: what they are built from, and building them with warnings as errors."""
+
+import base64
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import yaml
+
+from helpers import places
+from helpers.run import notebooks
+from helpers.run.notebooks import NotebookError
+
+COVER = ("02_surface_patterns", "fig-special")
+
+
+def cover() -> bytes:
+    """PNG of the figure that the README and the welcome page show, from the stored outputs."""
+    chapter, name = COVER
+    for cell in nbformat.read(notebooks.FOLDER / f"{chapter}.ipynb", as_version=4).cells:
+        if cell.metadata.get("mystnb", {}).get("figure", {}).get("name") == name:
+            for output in cell.outputs:
+                if "image/png" in output.get("data", {}):
+                    return base64.b64decode(output.data["image/png"])
+    raise NotebookError(f"{chapter} has no figure {name!r} among its stored outputs; run 'make notebooks'.")
+
+
+def stage(folder: Path) -> None:
+    """Copy what the book is built from (pages, data cards), except the notebooks, into a folder of the same layout."""
+    folder.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(places.ROOT / "_config.yml", folder / "_config.yml")
+    shutil.copytree(places.ROOT / "book", folder / "book", dirs_exist_ok=True)
+    for card in places.book_data().rglob("*.md"):
+        copy = folder / card.relative_to(places.ROOT)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(card, copy)
+    (folder / "notebooks").mkdir(exist_ok=True)
+
+
+def stage_stored(folder: Path) -> None:
+    """Copy the notebooks with the outputs kept in git into a staged folder."""
+    for chapter in notebooks.chapters():
+        shutil.copyfile(notebooks.FOLDER / f"{chapter}.ipynb", folder / "notebooks" / f"{chapter}.ipynb")
+
+
+SEEN = "built-from.txt"
+"""Beside the pages: a digest of all that they were built from."""
+
+
+def build(folder: Path, output: Path) -> Path:
+    """Build the staged book with warnings as errors and return its first page; nothing is done when nothing has changed.
+
+    Raises:
+        NotebookError: if the build fails or a page of the table of contents is missing.
+    """
+    pages, seen = output / "_build" / "html", _seen(folder)
+    wanted = [pages / f"{page}.html" for page in ("index", *pages_of(folder / "book" / "_toc.yml"))]
+    stamp = output / "_build" / SEEN
+    if stamp.is_file() and stamp.read_text("utf-8") == seen and all(page.is_file() for page in wanted):
+        return wanted[0]
+    stamp.unlink(missing_ok=True)
+    command = [
+        sys.executable,
+        "-c",
+        "from jupyter_book.cli.main import main; main()",
+        "build",
+        str(folder),
+        "--path-output",
+        str(output),
+        "--toc",
+        str(folder / "book" / "_toc.yml"),
+        "--config",
+        str(folder / "_config.yml"),
+        "-W",
+        "--keep-going",
+        "--quiet",
+    ]
+    done = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "BOOK_STAGE": str(folder), "BOOK_RESULTS": str(folder / "data" / "results")},
+    )
+    if done.returncode:
+        raise NotebookError(f"jupyter-book failed:\n{done.stdout[-4000:]}\n{done.stderr[-6000:]}")
+    if missing := [str(page.relative_to(pages)) for page in wanted if not page.is_file()]:
+        raise NotebookError(f"The build ended without these pages: {', '.join(missing)}.")
+    places.write(stamp, seen)
+    return wanted[0]
+
+
+def _seen(folder: Path) -> str:
+    """Digest of all that pages are made of: what is staged, the package that they describe, the data that they draw."""
+    total = hashlib.sha256(sys.version.encode())
+    for place in (
+        folder,
+        places.ROOT / "helpers",
+        places.ROOT / "notebooks",
+        places.book_data(),
+        places.ROOT / "requirements.lock",
+    ):
+        files = [place] if place.is_file() else sorted(f for f in place.rglob("*") if f.is_file())
+        for file in files:
+            if "__pycache__" not in file.parts:
+                total.update(f"{file} {places.sha256(file)}".encode())
+    return total.hexdigest()
+
+
+def pages_of(toc: Path) -> list[str]:
+    """Every page that a table of contents names."""
+
+    def walk(node: Any) -> Iterable[str]:
+        if isinstance(node, dict):
+            yield from (node[key] for key in ("root", "file") if key in node)
+            for value in node.values():
+                yield from walk(value)
+        elif isinstance(node, list):
+            for item in node:
+                yield from walk(item)
+
+    return list(walk(yaml.safe_load(toc.read_text("utf-8"))))
