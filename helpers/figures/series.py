@@ -1,15 +1,110 @@
 """Rows with intervals, points and bands over layers, stacked shares."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
+from numpy.typing import ArrayLike
 
 from helpers.engine.estimates import Estimate
-from helpers.figures.look import COLOURS, LABELS, MARKERS
+from helpers.figures.look import (
+    CENTRED,
+    COLOURS,
+    INK,
+    LABELS,
+    MARKERS,
+    REFERENCE,
+    Number,
+    in_rows,
+    ink_on,
+    legend_beside,
+    on_layers,
+)
+
+Places = ArrayLike | Sequence[Number] | Number
+
+
+def intervals(
+    ax: Axes,
+    at: Places,
+    estimate: Estimate,
+    *,
+    across: bool = False,
+    scale: Number = 1,
+    marker: str = "o",
+    bar: Mapping[str, object] | None = None,
+    **point: object,
+) -> None:
+    """A point and the bar of its interval for each value, upright at places on x, or across in rows.
+
+    Args:
+        at: the place of each value.
+        scale: what values are multiplied with, 100 for per cent.
+        bar: what is different about the bars.
+        point: style of the points; the colour is that of the bars too.
+    """
+    look = {"color": point.get("color"), "linewidth": 2.2, "alpha": 0.5} | (bar or {})
+    (ax.hlines if across else ax.vlines)(at, scale * estimate.low, scale * estimate.high, **look)
+    value = scale * estimate.value
+    ax.plot(*((value, at) if across else (at, value)), marker=marker, **{"linestyle": ""} | point)
+
+
+def band(ax: Axes, x: Places, estimate: Estimate, *, colour: object, alpha: Number = 0.18, **line: object) -> None:
+    """A line with its interval as a band."""
+    ax.fill_between(x, estimate.low, estimate.high, color=colour, alpha=alpha, linewidth=0)
+    ax.plot(x, estimate.value, color=colour, **line)
+
+
+def references(
+    ax: Axes, lines: Mapping[str, Number] | None, *, colour: str = COLOURS["self"], **style: object
+) -> None:
+    """Horizontal lines with names, which differ in their dashes."""
+    for number, (name, value) in enumerate((lines or {}).items()):
+        ax.axhline(value, **{"color": colour, "linestyle": ("--", ":", "-.")[number % 3], "label": name} | style)
+
+
+def stacked(
+    ax: Axes,
+    rows: ArrayLike,
+    parts: Mapping[str, Mapping[str, object]],
+    *,
+    upright: bool = False,
+    least: Number | None = None,
+    number: str = "{:.0%}",
+    **style: object,
+) -> None:
+    """Bars cut into parts: across with the first on top, or upright with the first at 1.
+
+    Args:
+        rows: [bar, part].
+        parts: label -> style of each part.
+        least: sizes from which numbers are written into the parts; default: none are.
+        number: how.
+        style: of all parts; ``size`` is the thickness of a bar.
+    """
+    rows = np.asarray(rows, np.float64)
+    starts = rows.cumsum(1) - rows
+    places = np.arange(len(rows)) + upright
+    size = style.pop("size", 0.7)
+    for (label, own), sizes, start in zip(parts.items(), rows.T, starts.T, strict=True):
+        look = {"label": label} | style | dict(own)
+        there = sizes > 0 if (sizes > 0).any() else [0]  # what is nothing would still have an edge
+        (ax.bar if upright else ax.barh)(places[there], sizes[there], size, start[there], **look)
+        for place, long, left in zip(places, sizes, start, strict=True):
+            if least is not None and long >= least:
+                face = look.get("color") or look["facecolor"]
+                box = {"facecolor": face, "edgecolor": "none", "pad": 1.2} if "hatch" in look else None
+                text = number.format(long)
+                ax.text(left + long / 2, place, text, **CENTRED, fontsize=8, color=ink_on(face), bbox=box)
+    ax.grid(visible=False)
+
+
+def named(parts: Iterable[str]) -> dict[str, dict[str, object]]:
+    """Parts for :func:`stacked` by their names in ``look``."""
+    return {LABELS[name]: {"color": COLOURS[name]} for name in parts}
 
 
 def heads_by_layer(
@@ -17,9 +112,9 @@ def heads_by_layer(
     *,
     ylabel: str,
     title: str = "",
-    lines: Mapping[str, float] | None = None,
+    lines: Mapping[str, Number] | None = None,
     ax: Axes | None = None,
-    limits: tuple[float, float] | None = None,
+    limits: tuple[Number, Number] | None = None,
 ) -> Figure:
     """A point for each head over its layer, and a line through the layers' means, for one or more statistics.
 
@@ -31,24 +126,13 @@ def heads_by_layer(
     ax = ax or plt.subplots()[1]
     for place, (name, estimate) in enumerate(series.items()):
         layers, heads = estimate.value.shape
-        shift = 0.16 * (place - (len(series) - 1) / 2)
-        jitter = np.linspace(-0.07, 0.07, heads)
-        x = np.arange(1, layers + 1)[:, None] + shift + jitter
-        ax.scatter(
-            x, estimate.value, s=13, marker=MARKERS.get(name, "o"), color=COLOURS.get(name), alpha=0.6, linewidths=0
-        )
-        ax.plot(
-            np.arange(1, layers + 1) + shift,
-            estimate.value.mean(-1),
-            color=COLOURS.get(name),
-            label=LABELS.get(name, name),
-        )
-    for number, (label, value) in enumerate((lines or {}).items()):
-        ax.axhline(value, color="#222222", linestyle=("--", ":", "-.")[number % 3], linewidth=1, label=label)
-    ax.set(xlabel="layer", ylabel=ylabel, xticks=range(1, layers + 1), title=title)
-    if limits:
-        ax.set_ylim(*limits)
-    ax.grid(axis="x", visible=False)
+        x = np.arange(1, layers + 1) + 0.16 * (place - (len(series) - 1) / 2)
+        spread = x[:, None] + np.linspace(-0.07, 0.07, heads)
+        look = {"color": COLOURS.get(name), "alpha": 0.6, "linewidths": 0, "marker": MARKERS.get(name, "o")}
+        ax.scatter(spread, estimate.value, s=13, **look)
+        ax.plot(x, estimate.value.mean(-1), color=COLOURS.get(name), label=LABELS.get(name, name))
+    references(ax, lines, colour=INK, linewidth=1)
+    on_layers(ax, layers, ylabel=ylabel, title=title, ylim=limits)
     ax.legend()
     return ax.figure
 
@@ -60,6 +144,7 @@ def against_baseline(
     xlabel: str = "accuracy",
     colours: Mapping[str, str] | None = None,
     chance: float | None = None,
+    ax: Axes | None = None,
 ) -> Figure:
     """One row a name, from top to bottom, with a point for each series and a bar for its interval.
 
@@ -67,55 +152,32 @@ def against_baseline(
         values: series -> one value for each name; an :class:`Estimate` shows its interval, NaN nothing.
         chance: where to draw a vertical line.
     """
-    figure, ax = plt.subplots(figsize=(6.6, 0.6 + 0.3 * len(names)))
-    default = [COLOURS["first"], COLOURS["cls"], COLOURS["random"], COLOURS["other"]]
-    markers = ["o", "|", "x", "D"]
+    ax = ax or plt.subplots(figsize=(6.6, 0.6 + 0.3 * len(names)))[1]
+    looks = [
+        {"color": COLOURS["first"], "marker": "o"},
+        {"color": COLOURS["cls"], "marker": "|", "markersize": 9, "markeredgewidth": 2},
+        {"color": COLOURS["random"], "marker": "x", "markeredgewidth": 2},
+        {"color": COLOURS["other"], "marker": "D"},
+    ]
     for number, (series, points) in enumerate(values.items()):
-        colour = (colours or {}).get(series, default[number % len(default)])
+        look = looks[number % len(looks)]
+        look = look | {"color": (colours or {}).get(series, look["color"]), "linestyle": ""}
         for row, point in enumerate(points):
-            value = point.value if isinstance(point, Estimate) else point
+            label = series if row == 0 else None
             if isinstance(point, Estimate):
-                ax.plot(
-                    [point.low, point.high], [row, row], color=colour, linewidth=2.2, alpha=0.5, solid_capstyle="butt"
-                )
-            ax.plot(
-                value,
-                row,
-                markers[number % len(markers)],
-                color=colour,
-                markersize=9 if markers[number % len(markers)] == "|" else 6,
-                markeredgewidth=2 if markers[number % len(markers)] in "|x" else 1,
-                label=series if row == 0 else None,
-            )
+                intervals(ax, row, point, across=True, label=label, **look)
+            else:
+                ax.plot(point, row, label=label, **look)
     if chance is not None:
-        ax.axvline(chance, color=COLOURS["self"], linewidth=1, linestyle=":")
-    ax.set(yticks=range(len(names)), yticklabels=names, ylim=(len(names) - 0.5, -0.5), xlim=(0, 1), xlabel=xlabel)
-    ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
-    return figure
+        ax.axvline(chance, **REFERENCE)
+    in_rows(ax, names)
+    ax.set(xlim=(0, 1), xlabel=xlabel)
+    legend_beside(ax)
+    return ax.figure
 
 
-PLACE_COLOURS = {
-    "cls": COLOURS["cls"],
-    "sep": COLOURS["sep"],
-    "self": COLOURS["self"],
-    "antecedent": COLOURS["stop"],
-    "later": "#56B4E9",
-    "mention": "#E69F00",
-    "partner": COLOURS["stop"],
-    "other": "#d9d9d9",
-}
-
-
-PLACE_LABELS = {
-    "cls": "[CLS]",
-    "sep": "[SEP]",
-    "self": "the word itself",
-    "antecedent": "antecedents",
-    "later": "later in its chain",
-    "mention": "other mentions",
-    "partner": "its partner in the tree",
-    "other": "other words",
-}
+PLACE_COLOURS = COLOURS | {"other": "#d9d9d9"}
+PLACE_LABELS = LABELS | {"self": "the word itself", "other": "other words"}
 
 
 def where_to(rows: Mapping[str, Estimate], places: Sequence[str]) -> Figure:
@@ -124,40 +186,31 @@ def where_to(rows: Mapping[str, Estimate], places: Sequence[str]) -> Figure:
     Args:
         rows: label -> shares of the places, which sum to 1; numbers of 3 % and more are written out.
     """
-    figure, ax = plt.subplots(figsize=(7.6, 0.9 + 0.5 * len(rows)))
-    for y, shares in enumerate(rows.values()):
-        left = 0.0
-        for place, share in zip(places, shares.value, strict=True):
-            ax.barh(
-                y,
-                share,
-                left=left,
-                height=0.62,
-                color=PLACE_COLOURS[place],
-                edgecolor="white",
-                linewidth=0.6,
-                label=PLACE_LABELS[place] if y == 0 else None,
-            )
-            if share >= 0.03:
-                ax.text(
-                    left + share / 2,
-                    y,
-                    f"{share:.0%}",
-                    ha="center",
-                    va="center",
-                    fontsize=8,
-                    color="white" if place in ("cls", "self", "antecedent", "partner", "sep") else "#222222",
-                )
-            left += share
-    ax.set(
-        yticks=range(len(rows)),
-        yticklabels=rows,
-        ylim=(len(rows) - 0.5, -0.5),
-        xlim=(0, 1),
-        xlabel="share of attention",
-    )
-    ax.grid(visible=False)
-    ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.05), fontsize=8)
+    parts = {PLACE_LABELS[place]: {"color": PLACE_COLOURS[place]} for place in places}
+    return share_bars({label: shares.value for label, shares in rows.items()}, parts, least=0.03, row=0.5)
+
+
+def share_bars(
+    rows: Mapping[str, ArrayLike],
+    parts: Mapping[str, Mapping[str, object]],
+    *,
+    xlabel: str = "share of attention",
+    least: Number = 0.04,
+    row: Number = 0.4,
+) -> Figure:
+    """A stacked bar for each row.
+
+    Args:
+        rows: label -> shares of the parts, which sum to 1.
+        parts: as for :func:`stacked`.
+        least: from which share on numbers are written out.
+        row: height of a row, in inches.
+    """
+    figure, ax = plt.subplots(figsize=(7.6, 0.9 + row * len(rows)))
+    stacked(ax, [*rows.values()], parts, least=least, edgecolor="white", linewidth=0.6)
+    in_rows(ax, rows)
+    ax.set(xlim=(0, 1), xlabel=xlabel)
+    legend_beside(ax, bbox_to_anchor=(1.0, 1.05), fontsize=8)
     return figure
 
 
@@ -167,9 +220,9 @@ def curves(
     *,
     xlabel: str,
     ylabel: str,
-    lines: Mapping[str, float] | None = None,
+    lines: Mapping[str, Number] | None = None,
     logarithmic: bool = False,
-    limits: tuple[float, float] = (0, 1),
+    limits: tuple[Number, Number] = (0, 1),
 ) -> Figure:
     """A line with its interval as a band for each series, over one axis.
 
@@ -179,18 +232,17 @@ def curves(
         logarithmic: whether x doubles from step to step.
     """
     figure, ax = plt.subplots(figsize=(6.4, 3.6))
-    colours = (COLOURS["cls"], COLOURS["first"], COLOURS["stop"], COLOURS["previous"])
-    for (name, estimate), colour, marker in zip(series.items(), colours, "os^v", strict=False):
-        ax.fill_between(x, estimate.low, estimate.high, color=colour, alpha=0.18, linewidth=0)
-        ax.plot(x, estimate.value, color=colour, marker=marker, label=name)
-    for number, (name, value) in enumerate((lines or {}).items()):
-        ax.axhline(value, color=COLOURS["self"], linestyle=("--", ":", "-.")[number % 3], linewidth=1.2, label=name)
+    for (name, estimate), look, marker in zip(
+        series.items(), ("cls", "first", "stop", "previous"), "os^v", strict=False
+    ):
+        band(ax, x, estimate, colour=COLOURS[look], marker=marker, label=name)
+    references(ax, lines, linewidth=1.2)
     if logarithmic:
         ax.set_xscale("log", base=2)
         ax.minorticks_off()
     ax.set_xticks(x, [f"{value:,g}" for value in x])
     ax.set(xlabel=xlabel, ylabel=ylabel, ylim=limits)
-    ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    legend_beside(ax)
     return figure
 
 
@@ -212,34 +264,12 @@ def verdict_bars(counts: Mapping[str, Mapping[str, int]], *, order: Sequence[str
         counts: name of the chapter -> verdict -> number of findings.
         order: of the verdicts, from the left; those that never occur are left out.
     """
-    order = [verdict for verdict in order if any(found.get(verdict) for found in counts.values())]
+    parts = {v: VERDICT_STYLES[v] for v in order if any(found.get(v) for found in counts.values())}
     figure, ax = plt.subplots(figsize=(7.2, 0.36 * len(counts) + 1.1))
-    for row, found in enumerate(counts.values()):
-        left = 0
-        for verdict in order:
-            width = found.get(verdict, 0)
-            if not width:
-                continue
-            ax.barh(row, width, 0.72, left, linewidth=0.8, **VERDICT_STYLES[verdict])
-            dark = verdict == "holds"
-            ax.text(
-                left + width / 2,
-                row,
-                str(width),
-                ha="center",
-                va="center",
-                fontsize=8.5,
-                color="white" if dark else "#222222",
-                bbox=None
-                if dark
-                else {"facecolor": VERDICT_STYLES[verdict]["facecolor"], "edgecolor": "none", "pad": 1.2},
-            )
-            left += width
-    ax.set_yticks(range(len(counts)), counts)
-    ax.invert_yaxis()
+    sizes = [[found.get(verdict, 0) for verdict in parts] for found in counts.values()]
+    stacked(ax, sizes, parts, least=1, number="{:.0f}", size=0.72, linewidth=0.8)
+    in_rows(ax, counts)
     ax.set_xlabel("findings of the papers")
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-    ax.grid(axis="y", visible=False)
-    handles = [plt.Rectangle((0, 0), 1, 1, **VERDICT_STYLES[verdict], label=verdict) for verdict in order]
-    ax.legend(handles=handles, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=len(order))
+    ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=len(parts))
     return figure

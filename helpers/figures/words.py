@@ -12,47 +12,68 @@ from numpy.typing import ArrayLike, NDArray
 
 from helpers.corpora.readers import Question
 from helpers.corpora.treebanks import Document, Sentence
-from helpers.figures.look import COLOURS, HEAD_COLOURS
+from helpers.figures.look import CENTRED, COLOURS, HEAD_COLOURS, INK, Number, ink_on, titled
+
+
+def token_axes(
+    ax: Axes,
+    tokens: Sequence[str],
+    keys: Sequence[str] | None = None,
+    *,
+    size: Number = 8,
+    rotation: int = 60,
+    top: bool = True,
+) -> None:
+    """The axes of a map: attending tokens down the side, attended tokens (``keys``, if they are others) along the top."""
+    keys = tokens if keys is None else keys
+    ends = {"ha": "left", "rotation_mode": "anchor"} if rotation < 90 else {}
+    ax.set_xticks(range(len(keys)), keys, rotation=rotation, fontsize=size, **ends)
+    ax.set_yticks(range(len(tokens)), tokens, fontsize=size)
+    above = {"top": True, "labeltop": True, "bottom": False, "labelbottom": False} if top else {}
+    ax.tick_params(length=0, **above)
+    ax.grid(visible=False)
 
 
 def heatmap(
     matrix: ArrayLike,
     tokens: Sequence[str],
+    keys: Sequence[str] | None = None,
     *,
     title: str = "",
     ax: Axes | None = None,
     numbers: bool = False,
-    most: float | None = None,
+    most: Number | None = None,
+    ylabel: str = "attending token",
+    bar: str = "attention",
 ) -> Figure:
     """An attention map: the attending token (query) down the side, the attended token (key) along the top.
 
     Args:
+        keys: the attended tokens, if they are others.
         numbers: write each weight into its cell.
         most: the weight shown in the darkest colour; default: the largest.
+        bar: what the shade means.
     """
     matrix = np.asarray(matrix)
-    ax = ax or plt.subplots(figsize=(1.2 + 0.36 * len(tokens), 1.0 + 0.32 * len(tokens)))[1]
+    size = (1.2 + 0.36 * matrix.shape[1], 1.0 + 0.32 * len(tokens))
+    ax = ax or plt.subplots(figsize=size)[1]
     image = ax.imshow(matrix, cmap="Blues", vmin=0, vmax=most or matrix.max())
-    ax.set_xticks(range(len(tokens)), tokens, rotation=60, ha="left", rotation_mode="anchor", fontsize=8)
-    ax.set_yticks(range(len(tokens)), tokens, fontsize=8)
-    ax.tick_params(top=True, labeltop=True, bottom=False, labelbottom=False, length=0)
-    ax.set(title=title, ylabel="attending token")
-    ax.grid(visible=False)
+    token_axes(ax, tokens, keys)
+    ax.set(title=title, ylabel=ylabel)
     if numbers:
-        for (row, column), value in np.ndenumerate(matrix):
-            dark = value > 0.6 * (most or matrix.max())
-            ax.text(
-                column,
-                row,
-                f"{value:.2f}",
-                ha="center",
-                va="center",
-                fontsize=7,
-                color="white" if dark else "#222222",
-            )
+        number_cells(ax, matrix, "{:.2f}", fontsize=7)
     else:
-        ax.figure.colorbar(image, ax=ax, shrink=0.7, label="attention")
+        ax.figure.colorbar(image, ax=ax, shrink=0.7, label=bar)
     return ax.figure
+
+
+def number_cells(ax: Axes, numbers: ArrayLike, number: str, **text: object) -> None:
+    """Write a number into each cell of the image that was drawn last, unless it is NaN."""
+    image = ax.images[-1]
+    for (row, column), value in np.ndenumerate(numbers):
+        if np.isfinite(value):
+            colour = ink_on(image.to_rgba(image.get_array())[row, column])
+            ax.text(column, row, number.format(value), color=colour, **CENTRED, **text)
 
 
 def line_diagrams(
@@ -68,36 +89,69 @@ def line_diagrams(
         panels: title -> map [query, key].
         highlight: title -> queries whose lines are drawn in the second colour.
     """
-    count = len(tokens)
-    figure, axes = plt.subplots(1, len(panels), figsize=(2.7 * len(panels), 0.5 + 0.178 * count), squeeze=False)
-    for ax, (title, weights) in zip(axes[0], panels.items(), strict=True):
-        chosen = set((highlight or {}).get(title, ()))
-        for query, key in np.ndindex(weights.shape):
-            if weights[query, key] >= 0.02:
-                ax.plot(
-                    [0, 1],
-                    [query, key],
-                    color=COLOURS["first"] if query in chosen else colour,
-                    alpha=float(min(1.0, weights[query, key])),
-                    linewidth=1.6,
-                    solid_capstyle="round",
-                )
-        for place, align, x in ((0, "right", -0.05), (1, "left", 1.05)):
-            for position, token in enumerate(tokens):
-                strong = place == 0 and position in chosen
-                ax.text(
-                    x,
-                    position,
-                    token,
-                    ha=align,
-                    va="center",
-                    fontsize=8,
-                    color=COLOURS["first"] if strong else "#222222",
-                )
-        ax.set(xlim=(-1.0, 2.0), ylim=(count - 0.4, -0.6), title=title)
-        ax.title.set_fontsize(9)
-        ax.axis("off")
+    figure, axes = titled(panels, (2.7, 0.5 + 0.178 * len(tokens)))
+    for ax, (title, weights) in zip(axes.flat, panels.items(), strict=True):
+        chosen = dict.fromkeys((highlight or {}).get(title, ()), COLOURS["first"])
+        lines(ax, weights, tokens, chosen, colour=colour)
+        ax.set_ylim(len(tokens) - 0.4, -0.6)
     return figure
+
+
+def lines(
+    ax: Axes,
+    weights: ArrayLike,
+    tokens: Sequence[str],
+    chosen: Mapping[int, str],
+    *,
+    colour: str,
+    least: Number = 0.02,
+    widths: tuple[Number, Number] = (1.6, 1.6),
+    faint: Number = 0,
+    **text: object,
+) -> None:
+    """Lines from each attending token on the left to what it attends to on the right.
+
+    Args:
+        weights: [query, key].
+        chosen: query -> the colour of its word and its lines; those of the others are in ``colour``.
+        least: the smallest weight that is drawn.
+        widths: of the lines of the others, and of those chosen.
+        faint: how opaque a line of no weight would be.
+        text: style of the chosen words.
+    """
+    for query, key in np.argwhere(np.asarray(weights) >= least).tolist():
+        own = query in chosen
+        ax.plot(
+            [0, 1],
+            [query, key],
+            color=chosen.get(query, colour),
+            alpha=float(min(1, faint + weights[query, key])),
+            linewidth=widths[own],
+            solid_capstyle="round",
+            zorder=1 + own,
+        )
+    for position, token in enumerate(tokens):
+        style = {"color": chosen[position]} | text if position in chosen else {"color": INK}
+        ax.text(-0.05, position, token, ha="right", va="center", fontsize=8, **style)
+        ax.text(1.05, position, token, ha="left", va="center", fontsize=8, color=INK)
+    ax.set(xlim=(-1.0, 2.0))
+    ax.axis("off")
+
+
+def flow(words: Sequence[str], width: int, joined: Sequence[bool] | None = None) -> list[tuple[int, int]]:
+    """Column and line at which each word begins when a text is set in lines of so many characters.
+
+    Args:
+        joined: for each word whether it follows the one before without a space.
+    """
+    spots, end, line = [], 0, 0
+    for number, word in enumerate(words):
+        start = end + (number > 0 and not (joined and joined[number]))
+        if end and start + len(word) > width:
+            start, line = 0, line + 1
+        spots.append((start, line))
+        end = start + len(word)
+    return spots
 
 
 def dependency_tree(sentence: Sentence, *, highlight: Sequence[int] = ()) -> Figure:
@@ -106,58 +160,26 @@ def dependency_tree(sentence: Sentence, *, highlight: Sequence[int] = ()) -> Fig
     Args:
         highlight: words whose arc is drawn in the first colour.
     """
-    count = len(sentence.words)
-    tags = sentence.upos or ("",) * count
-    widths = np.array(
-        [max(0.55, 0.095 * max(len(w), len(t)) + 0.18) for w, t in zip(sentence.words, tags, strict=True)]
-    )
+    words, tags = sentence.words, sentence.upos or ("",) * len(sentence.words)
+    widths = np.array([max(0.55, 0.095 * max(len(w), len(t)) + 0.18) for w, t in zip(words, tags, strict=True)])
     places = np.cumsum(widths) - widths / 2
-    arcs = sorted(
-        ((min(w, g), max(w, g), w) for w, g in enumerate(sentence.governors) if g >= 0), key=lambda a: a[1] - a[0]
-    )
-    level: dict[tuple[int, int], int] = {}
-    for low, high, _ in arcs:
-        inside = [h for (a, b), h in level.items() if low <= a and b <= high]
-        level[low, high] = 1 + max(inside, default=0)
+    level = _levels(sentence)
     top = max(level.values(), default=0) + 1
     figure, ax = plt.subplots(figsize=(widths.sum() + 0.2, 0.42 * top + 0.75))
-    for low, high, word in arcs:
-        governor = high if word == low else low
+
+    def arc(x: Sequence[Number], y: Sequence[Number], name: str, colour: str) -> None:
+        ax.plot(x, y, color=colour, linewidth=1.1, solid_joinstyle="round")
+        ax.plot(x[-1], 0.22, marker="v", color=colour, markersize=4)
+        box = {"facecolor": "white", "edgecolor": "none", "pad": 0.6}
+        ax.text((x[0] + x[-1]) / 2, max(y), name, **CENTRED, fontsize=7, color=colour, bbox=box)
+
+    for word, height in level.items():
+        governor = sentence.governors[word]
         start, end = places[governor] + 0.12 * np.sign(word - governor), places[word]
-        height = level[low, high]
         colour = COLOURS["first"] if word in highlight else COLOURS["cls"]
-        ax.plot(
-            [start, start, end, end],
-            [0.1, height, height, 0.28],
-            color=colour,
-            linewidth=1.1,
-            solid_joinstyle="round",
-        )
-        ax.plot(end, 0.22, marker="v", color=colour, markersize=4)
-        ax.text(
-            (start + end) / 2,
-            height,
-            sentence.relations[word],
-            ha="center",
-            va="center",
-            fontsize=7,
-            color=colour,
-            bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.6},
-        )
-    root = sentence.governors.index(-1)
-    ax.plot([places[root]] * 2, [0.28, top - 0.2], color=COLOURS["self"], linewidth=1.1)
-    ax.plot(places[root], 0.22, marker="v", color=COLOURS["self"], markersize=4)
-    ax.text(
-        places[root],
-        top - 0.2,
-        "root",
-        ha="center",
-        va="center",
-        fontsize=7,
-        color=COLOURS["self"],
-        bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.6},
-    )
-    for place, word, tag in zip(places, sentence.words, tags, strict=True):
+        arc([start, start, end, end], [0.1, height, height, 0.28], sentence.relations[word], colour)
+    arc([places[sentence.governors.index(-1)]] * 2, [0.28, top - 0.2], "root", COLOURS["self"])
+    for place, word, tag in zip(places, words, tags, strict=True):
         ax.text(place, -0.1, word, ha="center", va="top", fontsize=9.5)
         ax.text(place, -0.75, tag, ha="center", va="top", fontsize=6.5, color=COLOURS["self"])
     ax.set(xlim=(0, widths.sum()), ylim=(-1.2, top + 0.1))
@@ -165,22 +187,30 @@ def dependency_tree(sentence: Sentence, *, highlight: Sequence[int] = ()) -> Fig
     return figure
 
 
+def _levels(sentence: Sentence) -> dict[int, int]:
+    """How high the arc to each word is: one above all that it spans; the shortest first."""
+    spans = {w: (min(w, g), max(w, g)) for w, g in enumerate(sentence.governors) if g >= 0}
+    level: dict[int, int] = {}
+    for word in sorted(spans, key=lambda w: spans[w][1] - spans[w][0]):
+        low, high = spans[word]
+        level[word] = 1 + max((h for w, h in level.items() if low <= spans[w][0] and spans[w][1] <= high), default=0)
+    return level
+
+
 def coreference(document: Document) -> HTML:
     """A document with its coreference chains underlined, each in a colour and with a number of its own."""
     number = {chain: i for i, chain in enumerate(document.chains, 1)}
     pieces = []
     for place, sentence in enumerate(document.sentences):
-        own = [m for m in document.mentions if m.sentence == place and m.chain in number]
+        own = [(m, number[m.chain]) for m in document.mentions if m.sentence == place and m.chain in number]
         for word, form in enumerate(sentence.words):
-            for m in sorted((m for m in own if m.start == word), key=lambda m: -m.end):
-                colour = HEAD_COLOURS[(number[m.chain] - 1) % len(HEAD_COLOURS)]
-                pieces.append(
-                    f'<span class="mention" style="border-bottom: 2px solid {colour}; background: {colour}22">'
-                )
+            for _, n in sorted(((m, n) for m, n in own if m.start == word), key=lambda found: -found[0].end):
+                colour = HEAD_COLOURS[(n - 1) % len(HEAD_COLOURS)]
+                style = f"border-bottom: 2px solid {colour}; background: {colour}22"
+                pieces.append(f'<span class="mention" style="{style}">')
             pieces.append(html.escape(form))
-            for m in sorted((m for m in own if m.end == word + 1), key=lambda m: -m.start):
-                colour = HEAD_COLOURS[(number[m.chain] - 1) % len(HEAD_COLOURS)]
-                pieces.append(f'<sub style="color: {colour}">{number[m.chain]}</sub></span>')
+            for _, n in sorted(((m, n) for m, n in own if m.end == word + 1), key=lambda found: -found[0].start):
+                pieces.append(f'<sub style="color: {HEAD_COLOURS[(n - 1) % len(HEAD_COLOURS)]}">{n}</sub></span>')
             if sentence.spaces[word] if sentence.spaces else True:
                 pieces.append(" ")
         pieces.append(" ")

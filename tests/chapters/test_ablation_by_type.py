@@ -583,9 +583,11 @@ def test_ablation_rows_show_the_type_and_each_draw():
     ]
     for ax in axes:
         drawn = [line.get_xydata().tolist() for line in ax.lines]
-        assert np.allclose(drawn[0], [[-10, 0], [-20, 0]]) and np.allclose(drawn[1], [[-35, 0], [-25, 0]])
-        assert np.allclose(drawn[2], [[-30, 0]]) and ax.lines[2].get_color() == "#112233"
-        assert np.allclose(drawn[3], [[-25, 0]]) and ax.lines[3].get_markerfacecolor() == "white"
+        assert np.allclose(drawn[0], [[-10, 0], [-20, 0]])
+        assert np.allclose(drawn[1], [[-30, 0]]) and ax.lines[1].get_color() == "#112233"
+        assert np.allclose(drawn[2], [[-25, 0]]) and ax.lines[2].get_markerfacecolor() == "white"
+        bars = [segment for bars in ax.collections for segment in bars.get_segments()]
+        assert np.allclose(bars, [[[-35, 0], [-25, 0]], [[5, 1], [15, 1]]])
     assert axes[0].get_ylim()[0] > axes[0].get_ylim()[1], "the first row is on top"
 
 
@@ -609,8 +611,11 @@ def test_stacked_bars_fill_the_whole():
         ),
     ):
         ax = figure.axes[0]
-        widths = np.array([p.get_width() for p in ax.patches]).reshape(parts, 2)
-        assert np.allclose(widths.sum(0), 100) and ax.get_xlim() == (0, 100)
+        ends = {(round(p.get_x(), 6), round(p.get_x() + p.get_width(), 6), p.get_y()) for p in ax.patches}
+        assert len(ax.containers) == parts and ax.get_xlim() == (0, 100)
+        for row in {y for *_, y in ends}:
+            cuts = sorted(end[:2] for end in ends if end[2] == row)
+            assert [0, *(end for _, end in cuts)] == [*(start for start, _ in cuts), 100], "no gap, no overlap"
     assert [t.get_text() for t in ax.get_yticklabels()] == ["dense", "all"]
 
 

@@ -26,6 +26,7 @@ from helpers.engine.adapters import AdapterError
 from helpers.engine.encoders import EncoderError
 from helpers.engine.estimates import Estimate
 from helpers.engine.tasks import Example
+from helpers.figures.grids import head_grids
 from helpers.record import results
 from helpers.run import bench
 
@@ -744,12 +745,11 @@ def _cost(seed=0):
     return np.random.default_rng(seed).normal(size=(3, 4))
 
 
-def test_cost_grids_are_red_where_it_hurts_and_mark_what_stands():
+def test_grids_of_costs_are_red_where_it_hurts_and_mark_what_stands():
     cost, stands = _cost(), np.zeros((3, 4), bool)
     stands[1, 2] = True
-    figure = figures.cost_grids(
-        {"a": cost, "b": 2 * cost, "c": -cost}, dict.fromkeys("abc", stands), bars=dict.fromkeys("abc", "nats")
-    )
+    grids = {"a": cost, "b": 2 * cost, "c": -cost}
+    figure = head_grids(grids, bars="nats", signed=True, marked=dict.fromkeys(grids, stands))
     for ax, factor in zip(figure.axes[:3], (1, 2, -1), strict=True):
         image = ax.images[0]
         assert np.allclose(image.get_array(), factor * cost.T), "layers on x, heads downwards"

@@ -579,7 +579,7 @@ def test_cases_show_the_right_label_and_one_rival():
     ax = figure.axes[0]
     assert [[b.get_height() for b in c] for c in ax.containers] == [[0.2, 0.9], [0.7, 0.1]]
     assert [t.get_text() for t in ax.get_legend().get_texts()] == ["person (right)", "place"]
-    assert ax.get_title().endswith("…") and [a.get_visible() for a in figure.axes] == [True, True, True, False]
+    assert ax.get_title().endswith("…") and [a.axison for a in figure.axes] == [True, True, True, False]
     assert figure.get_suptitle() == "A sentence."
 
 

@@ -699,13 +699,10 @@ def test_multiples_have_a_panel_for_each_kind_but_the_last():
 def test_loss_changes_keep_all_layers_at_once_apart():
     given = {"special": estimate((4,)), "random": estimate((4,)), "predicted": estimate((3,))}
     axes = figures.loss_changes({"t": given}, loss=2.5).axes
-    points = [
-        line.get_ydata()[0] for line in axes[0].lines if line.get_marker() in "oDx" and len(line.get_ydata()) == 1
-    ]
-    assert points == [given[name].value[n] for name in given for n in range(3)]
-    last = [
-        line.get_ydata()[0] for line in axes[1].lines if line.get_marker() in "oDx" and len(line.get_ydata()) == 1
-    ]
+    each, together = ([line for line in ax.lines if line.get_marker() in "oDx"] for ax in axes[:2])
+    assert [line.get_ydata().tolist() for line in each] == [given[name].value[:3].tolist() for name in given]
+    assert [np.round(line.get_xdata()).tolist() for line in each] == [[1, 2, 3]] * 3
+    last = [y for line in together for y in line.get_ydata()]
     assert last == [given[name].value[3] for name in ("special", "random")]
     assert axes[1].get_title() == "loss itself: 2.50" and list(axes[0].get_xticks()) == [1, 2, 3]
 
@@ -714,4 +711,5 @@ def test_retreats_are_labelled_points():
     one = Estimate(np.float64(0.2), np.float64(0.1), np.float64(0.3), np.zeros(2))
     ax = figures.retreats({"obj": (0.7, one)}, xlabel="x", ylabel="y").axes[0]
     drawn = [line.get_xydata().tolist() for line in ax.lines]
-    assert [[0.7, 0.1], [0.7, 0.3]] in drawn and [[0.7, 0.2]] in drawn and ax.texts[0].get_text() == "obj"
+    assert [[0.7, 0.2]] in drawn and ax.texts[0].get_text() == "obj"
+    assert np.allclose(ax.collections[0].get_segments(), [[[0.7, 0.1], [0.7, 0.3]]])

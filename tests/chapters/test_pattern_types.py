@@ -8,6 +8,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from matplotlib.colors import to_rgba
 from sklearn.metrics import accuracy_score, confusion_matrix, f1_score
 
 from helpers import places
@@ -18,6 +19,7 @@ from helpers.corpora.sources import CorpusError
 from helpers.engine import attention, tokens
 from helpers.engine.estimates import Estimate
 from helpers.engine.tokens import Batches, encode
+from helpers.figures.look import COLOURS
 from helpers.record import results
 
 
@@ -517,9 +519,11 @@ def test_share_tables_write_their_numbers():
 def test_type_shares_are_stacked_to_one():
     types = ("vertical", "diagonal", "block")
     ax = figures.type_shares({"a": [0.5, 0.48, 0.02], "b": [0.2, 0.0, 0.8]}, types).axes[0]
-    widths = np.array([patch.get_width() for patch in ax.patches]).reshape(2, 3)
-    assert np.allclose(widths, [[0.5, 0.48, 0.02], [0.2, 0.0, 0.8]])
-    assert [t.get_text() for t in ax.texts] == ["50%", "48%", "20%", "80%"]
+    drawn = {(bars.get_label(), round(p.get_y() + 0.35)): p.get_width() for bars in ax.containers for p in bars}
+    first = {("vertical", 0): 0.5, ("diagonal", 0): 0.48, ("block", 0): 0.02}
+    assert drawn == pytest.approx(first | {("vertical", 1): 0.2, ("block", 1): 0.8})
+    written = {(t.get_text(), t.get_position()[1]) for t in ax.texts}
+    assert written == {("50%", 0), ("48%", 0), ("20%", 1), ("80%", 1)}
     assert [t.get_text() for t in ax.get_legend().get_texts()] == ["vertical", "diagonal", "block"]
 
 
@@ -528,7 +532,8 @@ def test_types_and_changes_has_layers_on_x_from_one():
     typical, entropy = np.array([[0, 0, 1], [1, 0, 0]]), np.arange(6.0).reshape(2, 3) / 6
     left, right = figures.types_and_changes(typical, entropy, types).axes[:2]
     assert list(left.get_xticks()) == [1, 2] and left.get_xlabel() == "layer"
-    colours = [patch.get_facecolor() for patch in left.patches]
-    assert colours[2] == colours[3] and colours[0] == colours[1] != colours[2]
+    shown = left.images[0].get_array()  # [head, layer]
+    wanted = [[to_rgba(COLOURS[types[kind]]) for kind in of_head] for of_head in typical.T]
+    assert np.allclose(shown, wanted)
     assert np.allclose(right.images[0].get_array(), entropy.T)
     assert right.images[0].get_clim() == (0, np.log(3))

@@ -7,6 +7,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from matplotlib.colors import to_rgba
 
 from helpers.chapters.surface_patterns import figures, findings
 from helpers.chapters.surface_patterns import measures as surface_patterns
@@ -354,7 +355,7 @@ def test_estimates_survive_recording():
 
 def test_specialists_are_drawn_at_layer_and_head():
     figure = figures.specialist_map({(1, 2): "cls"}, (3, 4))
-    from matplotlib.colors import to_hex
-
-    blue = [p for p in figure.axes[0].patches if to_hex(p.get_facecolor()) == COLOURS["cls"].lower()]
-    assert len(blue) == 1 and blue[0].get_xy() == (1.55, 2.55)
+    shown = figure.axes[0].images[0].get_array()  # [head, layer]
+    blue = np.isclose(shown, to_rgba(COLOURS["cls"])).all(-1)
+    assert np.argwhere(blue).tolist() == [[2, 1]] and shown.shape == (4, 3, 4)
+    assert [t.get_text() for t in figure.axes[0].get_legend().get_texts()] == ["[CLS]", "no specialist"]

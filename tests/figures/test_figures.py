@@ -12,11 +12,11 @@ from matplotlib.colors import to_rgba
 from helpers.corpora.readers import Answer, Question
 from helpers.corpora.treebanks import Document, Mention, Sentence
 from helpers.engine.estimates import Estimate
-from helpers.figures.grids import head_grids, relation_maps, type_grids
-from helpers.figures.look import COLOURS, HEAD_COLOURS, TYPE_NAMES, head_name
-from helpers.figures.series import against_baseline, curves, heads_by_layer
+from helpers.figures.grids import grid, head_grids, relation_maps, thumbnails, type_grids
+from helpers.figures.look import COLOURS, HEAD_COLOURS, INK, TYPE_NAMES, head_name, ink_on, outer_labels, titled
+from helpers.figures.series import against_baseline, curves, heads_by_layer, intervals, stacked
 from helpers.figures.views import attention_view, bertviz, vendored, without_frames
-from helpers.figures.words import answers, coreference, dependency_tree, heatmap, line_diagrams
+from helpers.figures.words import answers, coreference, dependency_tree, flow, heatmap, line_diagrams, lines
 
 
 @pytest.fixture(autouse=True)
@@ -160,7 +160,8 @@ def test_a_row_of_the_baseline_figure_has_its_points_and_interval():
     estimate = Estimate(np.float64(0.5), np.float64(0.4), np.float64(0.6), np.zeros(2))
     ax = against_baseline(["x", "y"], {"head": [estimate, 0.7], "offset": [0.2, 0.3]}).axes[0]
     points = [line.get_xydata().tolist() for line in ax.lines]
-    assert [[0.4, 0], [0.6, 0]] in points and [[0.5, 0]] in points and [[0.3, 1]] in points
+    assert [[0.5, 0]] in points and [[0.3, 1]] in points
+    assert np.allclose(ax.collections[0].get_segments(), [[[0.4, 0], [0.6, 0]]])
     assert [t.get_text() for t in ax.get_legend().get_texts()] == ["head", "offset"]
 
 
@@ -196,7 +197,7 @@ def test_changed_types_get_a_cross():
     other[0, 2] = "dense"
     figure = type_grids({"first": SOME_TYPES, "second": other})
     first, second = figure.axes[:2]
-    assert not first.lines and [line.get_xydata().tolist() for line in second.lines] == [[[1, 3]]]
+    assert not first.texts and [(t.get_text(), t.get_position()) for t in second.texts] == [("×", (1, 3))]
     assert (first.get_title(), second.get_title()) == ("first", "second: 1 changed")
     assert np.allclose(second.images[0].get_array()[2, 0], to_rgba(COLOURS["dense"]))
 
@@ -206,3 +207,114 @@ def test_head_grids_can_share_a_scale():
     for shared, wanted in ((False, [0.2, 0.8]), (True, [0.8, 0.8])):
         axes = head_grids(grids, bars=dict.fromkeys(grids, "x"), signed=list(grids), one_scale=shared).axes
         assert [ax.images[0].get_clim()[1] for ax in axes[:2]] == wanted
+
+
+VALUES = np.array([[0.0, 0.2, np.nan], [1.0, 0.4, 0.9]])  # 2 layers, 3 heads: swapped axes would not fit
+
+
+def test_a_grid_has_layers_on_x_and_heads_downwards_from_one():
+    ax = plt.subplots()[1]
+    image = grid(ax, VALUES, words={(1, 2): "obj", (0, 1): "det"}, marked=VALUES > 0.5, every=(1, 2))
+    assert np.array_equal(np.ma.filled(image.get_array(), np.nan), VALUES.T, equal_nan=True)
+    assert image.get_extent() == [0.5, 2.5, 3.5, 0.5] and image.get_clim() == (0, 1)
+    texts = {t.get_text(): (t.get_position(), t.get_color()) for t in ax.texts}
+    assert texts == {"obj": ((2, 3), "white"), "det": ((1, 2), INK)}, "white where the cell is dark"
+    assert ax.lines[0].get_xydata().tolist() == [[2, 1], [2, 3]]
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("layer", "head")
+    assert (list(ax.get_xticks()), list(ax.get_yticks())) == ([1, 2], [1, 3])
+
+
+def test_a_grid_of_names_has_their_colours():
+    image = grid(plt.subplots()[1], SOME_TYPES, colours=COLOURS | {"dense": "#123456"}, apart=True)
+    assert image.get_array().shape == (3, 2, 4)
+    for (layer, head), name in np.ndenumerate(SOME_TYPES):
+        assert np.allclose(image.get_array()[head, layer], to_rgba("#123456" if name == "dense" else COLOURS[name]))
+
+
+def test_a_signed_grid_is_white_at_nothing():
+    image = grid(plt.subplots()[1], VALUES - 0.5, scale=(-1, 1))
+    assert image.get_cmap().name == "RdBu_r" and min(image.to_rgba(0.0)[:3]) > 0.95
+    red, _, blue, _ = image.to_rgba(1.0)
+    assert red > blue
+
+
+def test_one_scale_has_one_bar_and_its_end_may_be_a_percentile():
+    grids = {"a": np.arange(6.0).reshape(2, 3), "b": np.array([[0.0, 0, 0], [0, 0, 100]])}
+    figure = head_grids(grids, bars="nats", signed=True, one_scale=True, percentile=90)
+    assert len(figure.axes) == 3 and figure.axes[2].get_ylabel() == "nats"
+    most = np.percentile([*range(6), *[0] * 5, 100], 90)
+    assert {ax.images[0].get_clim() for ax in figure.axes[:2]} == {(-most, most)}
+
+
+def test_thumbnails_have_a_row_for_each_layer():
+    called = []
+    axes = thumbnails((2, 3), (3, 2), lambda ax, layer, head: called.append((layer, head))).axes
+    assert called == [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2)]
+    assert [ax.get_title() for ax in axes] == ["1", "2", "3", "", "", ""]
+    assert [ax.get_ylabel() for ax in axes] == ["1", "", "", "2", "", ""]
+
+
+@pytest.mark.parametrize("across", [True, False])
+def test_intervals_stand_upright_or_lie_across(across):
+    given, ax = estimate((3,)), plt.subplots()[1]
+    intervals(ax, [1, 2, 3], given, across=across, scale=100, color="#112233")
+    points = ax.lines[0].get_xydata()
+    bars = np.array(ax.collections[0].get_segments())
+    if across:
+        points, bars = points[:, ::-1], bars[..., ::-1]
+    assert np.allclose(points, np.stack([[1, 2, 3], 100 * given.value], 1))
+    assert np.allclose(bars[..., 0], [[1, 1], [2, 2], [3, 3]])
+    assert np.allclose(bars[..., 1], 100 * np.stack([given.low, given.high], 1))
+    assert ax.lines[0].get_color() == "#112233" and ax.lines[0].get_linestyle() == "None"
+
+
+def test_stacked_parts_begin_where_the_last_ends():
+    rows = [[0.6, 0.1, 0.3], [0.0, 0.98, 0.02]]
+    parts = {"a": {"color": "#000000"}, "b": {"color": "#ffffff"}, "c": {"color": "#000000"}}
+    across, upright = plt.subplots(1, 2)[1]
+    stacked(across, rows, parts, least=0.1)
+    stacked(upright, rows, parts, upright=True)
+    drawn = [[(round(p.get_x(), 6), round(p.get_width(), 6), p.get_y()) for p in bars] for bars in across.containers]
+    assert drawn == [[(0, 0.6, -0.35)], [(0.6, 0.1, -0.35), (0, 0.98, 0.65)], [(0.7, 0.3, -0.35), (0.98, 0.02, 0.65)]]
+    texts = [(t.get_text(), t.get_color(), t.get_position()[1]) for t in across.texts]
+    assert texts == [("60%", "white", 0), ("10%", INK, 0), ("98%", INK, 1), ("30%", "white", 0)]
+    assert [p.get_x() + p.get_width() / 2 for p in upright.containers[1]] == pytest.approx([1, 2]), "from 1"
+    assert [p.get_y() for p in upright.containers[1]] == [0.6, 0] and not upright.texts
+
+
+def test_panels_in_no_use_are_empty_and_the_lowest_in_use_are_labelled():
+    figure, axes = titled(["a", "b", "c"], (2, 1), columns=2, margin=(1, 0.5))
+    outer_labels(axes, "x", "y")
+    assert figure.get_size_inches().tolist() == [5, 2.5]
+    assert [ax.get_title() for ax in axes.flat] == ["a", "b", "c", ""] and not axes[1, 1].axison
+    assert [ax.get_xlabel() for ax in axes.flat] == ["", "x", "x", ""]
+    assert [ax.get_ylabel() for ax in axes.flat] == ["y", "", "y", ""]
+
+
+def test_text_can_be_read_on_every_colour():
+    def luminance(colour):
+        linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in to_rgba(colour)[:3]]
+        return np.dot(linear, (0.2126, 0.7152, 0.0722))
+
+    for name, colour in COLOURS.items():
+        high, low = sorted((luminance(colour), luminance(ink_on(colour))), reverse=True)
+        assert (high + 0.05) / (low + 0.05) > 3, name
+
+
+def test_chosen_lines_and_words_have_their_colour():
+    weights, ax = np.array([[0.1, 0.8], [0.9, 0.05]]), plt.subplots()[1]
+    lines(ax, weights, ["a", "b"], {1: "#112233"}, colour="#999999", least=0.1, widths=(1, 2))
+    drawn = [(list(line.get_ydata()), line.get_color(), line.get_linewidth()) for line in ax.lines]
+    assert drawn == [([0, 0], "#999999", 1), ([0, 1], "#999999", 1), ([1, 0], "#112233", 2)]
+    assert [t.get_color() for t in ax.texts] == [INK, INK, "#112233", INK], "the attended words keep their colour"
+
+
+def test_text_flows_into_lines():
+    words = ["a", "bb", "ccc", ".", "dddd", "e"]
+    joined = [word == "." for word in words]
+    spots = flow(words, 8, joined)
+    set_in = [[" "] * 8 for _ in range(1 + spots[-1][1])]
+    for (column, line), word in zip(spots, words, strict=True):
+        set_in[line][column : column + len(word)] = word
+    assert ["".join(line).rstrip() for line in set_in] == ["a bb ccc", ". dddd e"]
+    assert flow(words, 80, joined)[3] == (8, 0), "no space before a mark"

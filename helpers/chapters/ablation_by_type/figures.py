@@ -1,6 +1,6 @@
 """Chapter 10: edited maps, and what ablations change."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -10,9 +10,21 @@ from matplotlib.lines import Line2D
 from numpy.typing import ArrayLike
 
 from helpers.engine.estimates import Estimate
-from helpers.figures.look import COLOURS, LABELS, TYPE_MARKERS, TYPE_NAMES
+from helpers.figures.look import (
+    COLOURS,
+    LABELS,
+    MARKERS,
+    REFERENCE,
+    Number,
+    in_rows,
+    legend_below,
+    legend_beside,
+    titled,
+)
+from helpers.figures.series import intervals, named, references, stacked
+from helpers.figures.words import token_axes
 
-CONTROL = {"color": COLOURS["random"], "marker": "D", "linestyle": "", "markerfacecolor": "none"}
+CONTROL = {"color": COLOURS["random"], "marker": "D", "linestyle": "", "markerfacecolor": "none", "markersize": 4.5}
 
 
 def edited_maps(maps: Mapping[str, ArrayLike], tokens: Sequence[str], borders: Sequence[int] = ()) -> Figure:
@@ -23,23 +35,14 @@ def edited_maps(maps: Mapping[str, ArrayLike], tokens: Sequence[str], borders: S
         borders: places before which a line is drawn.
     """
     columns = min(3, len(maps))
-    rows, count = -(-len(maps) // columns), len(tokens)
-    figure, axes = plt.subplots(
-        rows, columns, figsize=(7.6, 2.15 * rows + 0.75), squeeze=False, sharex=True, sharey=True
-    )
-    largest = float(np.max(np.asarray(next(iter(maps.values())))))
-    for ax in axes.ravel()[len(maps) :]:
-        ax.axis("off")
-    for ax, (title, weights) in zip(axes.ravel(), maps.items(), strict=False):
+    figure, axes = titled(maps, (7.6 / columns, 2.15), columns=columns, margin=(0, 0.75), sharex=True, sharey=True)
+    largest = float(np.max(next(iter(maps.values()))))
+    for ax, weights in zip(axes.flat, maps.values(), strict=False):
         image = ax.imshow(np.asarray(weights), cmap="Blues", vmin=0, vmax=largest)
         for place in borders:
             ax.axhline(place - 0.5, color=COLOURS["next"], linewidth=0.8)
             ax.axvline(place - 0.5, color=COLOURS["next"], linewidth=0.8)
-        ax.set_title(title, fontsize=9)
-        ax.set_xticks(range(count), tokens, rotation=90, fontsize=6)
-        ax.set_yticks(range(count), tokens, fontsize=6)
-        ax.tick_params(length=0)
-        ax.grid(visible=False)
+        token_axes(ax, tokens, size=6, rotation=90, top=False)
     for ax in axes[:, 0]:
         ax.set_ylabel("attending token", fontsize=8)
     figure.colorbar(image, ax=axes, shrink=0.6, label="attention weight")
@@ -62,36 +65,23 @@ def ablation_rows(
         cuts: rows above which a thin line separates groups, counted from 0.
     """
     names = list(next(iter(panels.values())))
-    figure, axes = plt.subplots(
-        1, len(panels), figsize=(7.8, 0.9 + 0.3 * len(names)), sharey=True, sharex=True, squeeze=False
-    )
-    for ax, (title, shown) in zip(axes[0], panels.items(), strict=True):
+    size = (7.8 / len(panels), 0.9 + 0.3 * len(names))
+    figure, axes = titled(panels, size, size=9.5, sharey=True, sharex=True)
+    for ax, shown in zip(axes.flat, panels.values(), strict=True):
         for place, name in enumerate(names):
             one, same, draws = shown[name]
             draws = np.atleast_1d(np.asarray(draws, np.float64))
-            ax.plot(100 * draws, np.full(len(draws), place), **CONTROL, markersize=4.5, markeredgewidth=0.9, zorder=2)
-            ax.plot([100 * one.low, 100 * one.high], [place, place], color=colours[name], linewidth=2.4, alpha=0.55)
-            ax.plot(100 * one.value, place, "o", color=colours[name], markersize=6, zorder=3)
-            ax.plot(100 * same, place, "o", color=colours[name], markersize=6, markerfacecolor="white", zorder=2)
-        for cut in cuts:
-            ax.axhline(cut - 0.5, color="#bbbbbb", linewidth=0.8)
-        ax.axvline(0, color=COLOURS["self"], linewidth=1, linestyle=":")
-        ax.set_title(title, fontsize=9.5)
+            ax.plot(100 * draws, np.full(len(draws), place), **CONTROL, markeredgewidth=0.9, zorder=2)
+            bar = {"linewidth": 2.4, "alpha": 0.55}
+            intervals(ax, place, one, across=True, scale=100, color=colours[name], bar=bar, zorder=3)
+            ax.plot(100 * same, place, "o", color=colours[name], markerfacecolor="white", zorder=2)
+        ax.axvline(0, **REFERENCE)
         ax.set_xlabel(xlabel, fontsize=9)
-        ax.grid(axis="y", visible=False)
-    axes[0, 0].set_yticks(range(len(names)), names, fontsize=8.5)
-    axes[0, 0].set_ylim(len(names) - 0.4, -0.6)
+        _rows(ax, names, cuts, size=8.5)
+    grey = {"marker": "o", "color": "#666666"}
     handles = [
-        Line2D([], [], marker="o", color="#666666", linewidth=2.4, label="the type, with 95 % interval"),
-        Line2D(
-            [],
-            [],
-            marker="o",
-            color="#666666",
-            linestyle="",
-            markerfacecolor="white",
-            label="on the control's questions",
-        ),
+        Line2D([], [], **grey, linewidth=2.4, label="the type, with 95 % interval"),
+        Line2D([], [], **grey, linestyle="", markerfacecolor="white", label="on the control's questions"),
         Line2D([], [], **CONTROL, label="types dealt anew within each layer"),
     ]
     figure.legend(handles=handles, loc="outside lower center", ncols=3, fontsize=8)
@@ -115,40 +105,22 @@ def heads_and_loss(
     """
     figure, ax = plt.subplots(figsize=(7.2, 4.0))
     for number, line in enumerate(100 * np.asarray(ladder).T):
-        ax.plot(
-            [0, *sizes],
-            [0, *line],
-            color=COLOURS["other"],
-            linewidth=1.2,
-            marker=".",
-            zorder=1,
-            label="random heads from anywhere" if number == 0 else None,
-        )
+        label = None if number else "random heads from anywhere"
+        ax.plot([0, *sizes], [0, *line], color=COLOURS["other"], linewidth=1.2, marker=".", zorder=1, label=label)
     for name, (heads, change, draws) in points.items():
-        colour = COLOURS[name]
         draws = 100 * np.atleast_1d(np.asarray(draws, np.float64))
-        ax.plot(np.full(len(draws), heads + 0.7), draws, **CONTROL, markersize=4.5, zorder=2)
-        ax.plot([heads, heads], [100 * change.low, 100 * change.high], color=colour, linewidth=2.4, alpha=0.6)
-        ax.plot(
-            heads,
-            100 * change.value,
-            TYPE_MARKERS[name],
-            color=colour,
-            markeredgecolor="#333333",
-            markersize=8,
-            label=LABELS[name],
-            zorder=3,
-        )
+        ax.plot(np.full(len(draws), heads + 0.7), draws, **CONTROL, zorder=2)
+        look = {"color": COLOURS[name], "marker": MARKERS[name], "markeredgecolor": "#333333", "markersize": 8}
+        intervals(ax, heads, change, scale=100, bar={"linewidth": 2.4}, label=LABELS[name], zorder=3, **look)
     if floor is not None:
-        ax.axhline(100 * floor, color=COLOURS["self"], linewidth=1, linestyle="--", label="every head pruned")
-    ax.plot([], [], **CONTROL, markersize=4.5, label="same number in each layer")
+        references(ax, {"every head pruned": 100 * floor}, linewidth=1)
+    ax.plot([], [], **CONTROL, label="same number in each layer")
     ax.set(xlabel="heads pruned", ylabel=ylabel)
-    ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize=8)
+    legend_beside(ax, fontsize=8)
     return figure
 
 
-TURN_COLOURS = (COLOURS["sep"], "#e3e3e3", COLOURS["cls"])
-TURN_LABELS = ("answered worse", "as before", "answered better")
+TURNS = {"answered worse": COLOURS["sep"], "as before": "#e3e3e3", "answered better": COLOURS["cls"]}
 
 
 def turned_bars(rows: Mapping[str, ArrayLike], *, cuts: Sequence[int] = ()) -> Figure:
@@ -158,15 +130,42 @@ def turned_bars(rows: Mapping[str, ArrayLike], *, cuts: Sequence[int] = ()) -> F
         rows: row -> [3], fractions.
         cuts: rows above which a thin line separates groups, counted from 0.
     """
-    figure, ax = plt.subplots(figsize=(7.2, 0.9 + 0.24 * len(rows)))
-    _stack(ax, [100 * np.asarray(v, np.float64) for v in rows.values()], TURN_COLOURS, TURN_LABELS)
-    for cut in cuts:
-        ax.axhline(cut - 0.5, color="#888888", linewidth=0.8)
-    ax.set_yticks(range(len(rows)), list(rows), fontsize=8)
-    ax.set(xlabel="share of questions (%)", xlim=(0, 100), ylim=(len(rows) - 0.4, -0.6))
-    ax.grid(visible=False)
-    figure.legend(loc="outside lower center", ncols=3, fontsize=8)
+    parts = {label: {"color": colour} for label, colour in TURNS.items()}
+    figure, ax = _shares(rows, parts, 0.24, "share of questions (%)")
+    _rows(ax, rows, cuts, size=8, colour="#888888")
     return figure
+
+
+def attention_by_place(shares: Mapping[str, ArrayLike], places: Sequence[str]) -> Figure:
+    """For each type, how its attention is shared out among places, as a stacked bar.
+
+    Args:
+        shares: type -> [place], fractions that sum to 1.
+        places: names of ``look``.
+    """
+    figure, ax = _shares(shares, named(places), 0.34, "share of attention (%)")
+    _rows(ax, [LABELS.get(name, name) for name in shares])
+    return figure
+
+
+def _shares(
+    rows: Mapping[str, ArrayLike], parts: Mapping[str, Mapping[str, str]], height: Number, xlabel: str
+) -> tuple[Figure, Axes]:
+    figure, ax = plt.subplots(figsize=(7.2, 0.9 + height * len(rows)))
+    stacked(ax, [100 * np.asarray(v) for v in rows.values()], parts, least=4, number="{:.0f}", size=0.72)
+    ax.set(xlabel=xlabel, xlim=(0, 100))
+    legend_below(ax, ncols=3)
+    return figure, ax
+
+
+def _rows(
+    ax: Axes, names: Iterable[str], cuts: Sequence[int] = (), *, size: Number | None = None, colour: str = "#bbbbbb"
+) -> None:
+    """Names of rows, and thin lines above some."""
+    in_rows(ax, names, size=size, margin=0.6)
+    ax.grid(axis="y", visible=False)
+    for cut in cuts:
+        ax.axhline(cut - 0.5, color=colour, linewidth=0.8)
 
 
 READING_STYLES = {
@@ -189,49 +188,10 @@ def readings(rows: Mapping[str, Mapping[str, Estimate]], *, xlabel: str, cuts: S
         for number, (name, one) in enumerate(shown.items()):
             marker, colour = READING_STYLES[name]
             y = place + 0.17 * (number - (len(shown) - 1) / 2)
-            ax.plot([100 * one.low, 100 * one.high], [y, y], color=colour, linewidth=2, alpha=0.5)
-            ax.plot(100 * one.value, y, marker, color=colour, markersize=5.5, label=name if place == 0 else None)
-    for cut in cuts:
-        ax.axhline(cut - 0.5, color="#bbbbbb", linewidth=0.8)
-    ax.axvline(0, color=COLOURS["self"], linewidth=1, linestyle=":")
-    ax.set_yticks(range(len(rows)), list(rows), fontsize=8.5)
-    ax.set(xlabel=xlabel, ylim=(len(rows) - 0.4, -0.6))
-    ax.grid(axis="y", visible=False)
-    figure.legend(loc="outside lower center", ncols=4, fontsize=8)
+            label = None if place else name
+            intervals(ax, y, one, across=True, scale=100, marker=marker, color=colour, markersize=5.5, label=label)
+    ax.axvline(0, **REFERENCE)
+    _rows(ax, rows, cuts, size=8.5)
+    ax.set_xlabel(xlabel)
+    legend_below(ax, ncols=4)
     return figure
-
-
-PLACE_SHADES = {"special": COLOURS["cls"], "intra": COLOURS["next"], "inter": COLOURS["broad"]}
-PLACE_WORDS = {"special": "special tokens", "intra": "own sentence", "inter": "other sentences"}
-
-
-def attention_by_place(shares: Mapping[str, ArrayLike], places: Sequence[str]) -> Figure:
-    """For each type, how its attention is shared out among places, as a stacked bar.
-
-    Args:
-        shares: type -> [place], fractions that sum to 1.
-        places: keys of :data:`PLACE_WORDS`.
-    """
-    figure, ax = plt.subplots(figsize=(7.2, 0.9 + 0.34 * len(shares)))
-    _stack(
-        ax,
-        [100 * np.asarray(v) for v in shares.values()],
-        [PLACE_SHADES[p] for p in places],
-        [PLACE_WORDS[p] for p in places],
-    )
-    ax.set_yticks(range(len(shares)), [LABELS[name] if name in TYPE_NAMES else name for name in shares])
-    ax.set(xlabel="share of attention (%)", xlim=(0, 100), ylim=(len(shares) - 0.4, -0.6))
-    ax.grid(visible=False)
-    figure.legend(loc="outside lower center", ncols=len(places), fontsize=8)
-    return figure
-
-
-def _stack(ax: Axes, rows: Sequence[ArrayLike], colours: Sequence[str], labels: Sequence[str]) -> None:
-    left = np.zeros(len(rows))
-    for part, (colour, label) in enumerate(zip(colours, labels, strict=True)):
-        sizes = np.array([np.asarray(row)[part] for row in rows])
-        ax.barh(range(len(rows)), sizes, left=left, color=colour, label=label, height=0.72)
-        for place, (start, size) in enumerate(zip(left, sizes, strict=True)):
-            if size >= 4:
-                ax.text(start + size / 2, place, f"{size:.0f}", ha="center", va="center", fontsize=8, color="#111111")
-        left += sizes

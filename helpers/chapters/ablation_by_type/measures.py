@@ -604,7 +604,7 @@ def spread(values: Sequence[float]) -> str:
 
 
 def panel(values: Mapping[str, Any], titles: Mapping[str, str]) -> dict[str, tuple[Estimate, float, Sequence[float]]]:
-    """Changes of F1 for :func:`helpers.figures.ablation_rows`: title -> (on all questions, on the control's, for each deal).
+    """Changes of F1 for :func:`helpers.chapters.ablation_by_type.figures.ablation_rows`: title -> (on all questions, on the control's, for each deal).
 
     Args:
         titles: row, such as ``"3"`` -> its title.

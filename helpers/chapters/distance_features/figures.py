@@ -5,21 +5,30 @@ from collections.abc import Mapping, Sequence
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.colors import LinearSegmentedColormap, to_rgba
+from matplotlib.colors import LinearSegmentedColormap, to_rgb, to_rgba
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from numpy.typing import ArrayLike, NDArray
 
 from helpers.engine.estimates import Estimate
-from helpers.figures.look import COLOURS, LABELS, TYPE_MARKERS, TYPE_NAMES, panels
+from helpers.figures.grids import thumbnails
+from helpers.figures.look import (
+    CENTRED,
+    COLOURS,
+    INK,
+    LABELS,
+    MARKERS,
+    TYPE_NAMES,
+    Number,
+    ink_on,
+    legend_beside,
+    on_layers,
+    squares,
+    titled,
+)
+from helpers.figures.series import band, intervals, named, stacked
+from helpers.figures.words import token_axes
 
-FEATURE_COLOURS = {
-    "self": COLOURS["self"],
-    "cls": COLOURS["cls"],
-    "sep": COLOURS["sep"],
-    "comma": "#66C2A5",
-    "period": COLOURS["stop"],
-}
 WINDOW_COLOUR = "#8794a5"
 
 
@@ -31,41 +40,22 @@ def feature_cells(cells: ArrayLike, tokens: Sequence[str], names: Sequence[str])
         names: of the features; those that begin with ``window`` are shaded, the nearest darkest.
     """
     cells = np.asarray(cells)
-    windows = [i for i, name in enumerate(names) if name.startswith("window")]
-    shades = plt.get_cmap("Greys")(np.linspace(0.62, 0.04, len(windows)))
-    colours = np.array(
-        [shades[windows.index(i)] if i in windows else to_rgba(FEATURE_COLOURS[name]) for i, name in enumerate(names)]
-    )
+    windows = [name for name in names if name.startswith("window")]
+    shades = dict(zip(windows, plt.get_cmap("Greys")(np.linspace(0.62, 0.04, len(windows))), strict=True))
+    colours = [to_rgba(shades.get(name, COLOURS.get(name))) for name in names]
     figure, ax = plt.subplots(figsize=(7.2, 6.0))
-    ax.imshow(colours[cells])
+    ax.imshow(np.array(colours)[cells])
     for (row, column), cell in np.ndenumerate(cells):
-        if cell in windows:
-            number = windows.index(cell)
-            ax.text(
-                column,
-                row,
-                number + 1,
-                ha="center",
-                va="center",
-                fontsize=6,
-                color="white" if number < 4 else "#222222",
-            )
-    ax.set_xticks(range(len(tokens)), tokens, rotation=60, ha="left", rotation_mode="anchor", fontsize=7.5)
-    ax.set_yticks(range(len(tokens)), tokens, fontsize=7.5)
-    ax.tick_params(top=True, labeltop=True, bottom=False, labelbottom=False, length=0)
+        if names[cell] in shades:
+            number = names[cell].removeprefix("window ")
+            ax.text(column, row, number, **CENTRED, fontsize=6, color=ink_on(colours[cell]))
+    token_axes(ax, tokens, size=7.5)
     ax.set_ylabel("attending token")
-    ax.grid(visible=False)
-    labels = {"cls": "[CLS]", "sep": "[SEP]", "comma": "comma", "period": "full stop", "self": "the token itself"}
-    handles = [
-        plt.Rectangle((0, 0), 1, 1, color=FEATURE_COLOURS[name], label=label) for name, label in labels.items()
-    ]
-    handles += [
-        plt.Rectangle(
-            (0, 0), 1, 1, facecolor=shades[place], edgecolor="#999999", linewidth=0.5, label=f"window {place + 1}"
-        )
-        for place in (0, len(windows) // 2 - 1, len(windows) - 1)
-    ]
-    ax.legend(handles=handles, loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize=8)
+    handles = [*squares(("cls", "sep", "comma", "period")), *squares({"the token itself": COLOURS["self"]})]
+    handles += squares({windows[n]: shades[windows[n]] for n in (0, len(windows) // 2 - 1, -1)})
+    for handle in handles[-3:]:
+        handle.set(markeredgecolor="#999999", markeredgewidth=0.5)
+    legend_beside(ax, handles=handles, fontsize=8)
     return figure
 
 
@@ -78,23 +68,23 @@ def feature_bars(
         heads: title -> [feature].
         colours: title -> colour of its title.
     """
-    figure, axes = panels(len(heads), width=7.4 / len(heads), height=2.9)
-    for ax, (title, values) in zip(axes, heads.items(), strict=True):
-        ax.bar(range(len(names)), values, color=[FEATURE_COLOURS.get(name, WINDOW_COLOUR) for name in names])
-        ax.plot(range(len(names)), even, "_", color="#222222", markersize=5, label="even attention")
-        ax.set_title(title, fontsize=9, color=(colours or {}).get(title, "#222222"))
-        _feature_axis(ax, names)
-        ax.set_ylim(0, 1)
-    axes[0].set_ylabel("share of attention")
-    axes[-1].legend(fontsize=8)
+    figure, axes = titled(heads, (7.4 / len(heads), 2.9))
+    for ax, (title, values) in zip(axes.flat, heads.items(), strict=True):
+        ax.bar(range(len(names)), values, color=[COLOURS.get(name, WINDOW_COLOUR) for name in names])
+        ax.title.set_color((colours or {}).get(title, INK))
+        _feature_axis(ax, names, even)
+    axes[0, 0].set_ylabel("share of attention")
+    axes[0, -1].legend(fontsize=8)
     return figure
 
 
-def _feature_axis(ax: Axes, names: Sequence[str]) -> None:
-    short = [name.removeprefix("window ").replace("cls", "[CLS]").replace("sep", "[SEP]") for name in names]
+def _feature_axis(ax: Axes, names: Sequence[str], even: ArrayLike) -> None:
+    short = [LABELS[n] if n in ("cls", "sep") else n.removeprefix("window ") for n in names]
     shown = [i for i, name in enumerate(names) if not name.startswith("window") or int(short[i]) in (1, 4, 8, 12, 16)]
+    ax.plot(range(len(names)), even, "_", color=INK, markersize=5, label="even attention", zorder=4)
     ax.set_xticks(shown, [short[i] for i in shown], fontsize=7, rotation=90)
     ax.set_xlabel("window, or kind of token", fontsize=8)
+    ax.set(ylim=(0, 1), xlim=(-0.7, len(names) - 0.3))
     ax.grid(axis="x", visible=False)
 
 
@@ -105,24 +95,18 @@ def feature_boxes(groups: Mapping[str, ArrayLike], names: Sequence[str], *, even
         groups: type -> [head, feature].
         even: [feature], what even attention would give, as dashes.
     """
-    figure, axes = panels(2, rows=2, width=3.75, height=2.7)
-    for ax, (name, values) in zip(axes.ravel(), groups.items(), strict=True):
-        values = np.asarray(values)
-        boxes = ax.boxplot(
-            values,
-            positions=range(len(names)),
-            widths=0.7,
-            patch_artist=True,
-            showfliers=True,
-            medianprops={"color": "#222222"},
-            flierprops={"markersize": 2, "markeredgecolor": "#777777"},
-        )
-        for box in boxes["boxes"]:
-            box.set(facecolor=COLOURS[name], alpha=0.85, linewidth=0.6)
-        ax.plot(range(len(names)), even, "_", color="#222222", markersize=5, zorder=4)
-        ax.set_title(f"{LABELS[name]} ({len(values)} heads)", fontsize=9.5)
-        _feature_axis(ax, names)
-        ax.set(ylim=(0, 1), xlim=(-0.7, len(names) - 0.3))
+    titles = [f"{LABELS[name]} ({len(values)} heads)" for name, values in groups.items()]
+    figure, axes = titled(titles, (3.75, 2.7), columns=2, size=9.5)
+    look = {
+        "widths": 0.7,
+        "patch_artist": True,
+        "medianprops": {"color": INK},
+        "flierprops": {"markersize": 2, "markeredgecolor": "#777777"},
+    }
+    for ax, (name, values) in zip(axes.flat, groups.items(), strict=True):
+        box = {"facecolor": to_rgba(COLOURS[name], 0.85), "linewidth": 0.6}
+        ax.boxplot(np.asarray(values), positions=range(len(names)), boxprops=box, **look)
+        _feature_axis(ax, names, even)
     for ax in axes[:, 0]:
         ax.set_ylabel("share of attention")
     return figure
@@ -134,24 +118,19 @@ def embeddings(views: Mapping[str, tuple[ArrayLike, ArrayLike]]) -> Figure:
     Args:
         views: title -> (coordinates [head, 2], type of each head). Axes have no unit and are not drawn.
     """
-    figure, axes = panels(len(views), width=7.4 / len(views), height=3.4)
-    for ax, (title, (places, types)) in zip(axes, views.items(), strict=True):
-        places, types = np.asarray(places), np.asarray(types)
-        for name in TYPE_NAMES:
-            ax.scatter(
-                *places[types == name].T,
-                color=COLOURS[name],
-                marker=TYPE_MARKERS[name],
-                s=24,
-                edgecolor="#444444",
-                linewidth=0.4,
-                label=LABELS[name],
-            )
-        ax.set(title=title, xticks=[], yticks=[])
-        ax.title.set_fontsize(9.5)
+    figure, axes = titled(views, (7.4 / len(views), 3.4), size=9.5)
+    for ax, (places, types) in zip(axes.flat, views.values(), strict=True):
+        _points(ax, np.asarray(places), np.asarray(types))
+        ax.set(xticks=[], yticks=[])
         ax.grid(visible=False)
-    axes[-1].legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize=8)
+    legend_beside(axes[0, -1], fontsize=8)
     return figure
+
+
+def _points(ax: Axes, places: NDArray, types: NDArray) -> None:
+    for name in TYPE_NAMES:
+        look = {"color": COLOURS[name], "marker": MARKERS[name], "edgecolor": "#444444", "linewidth": 0.4}
+        ax.scatter(*places[types == name].T, s=24, label=LABELS[name], **look)
 
 
 def versus_control(
@@ -162,16 +141,15 @@ def versus_control(
     Args:
         views: title -> (ours [x], control [x]).
     """
-    figure, axes = panels(len(views), width=7.6 / len(views), height=3.0)
-    for ax, ylabel, (title, (ours, control)) in zip(axes, ylabels, views.items(), strict=True):
-        ax.fill_between(x, control.low, control.high, color=COLOURS["random"], alpha=0.25, linewidth=0)
-        ax.plot(x, control.value, color=COLOURS["random"], marker="x", linestyle="--", label="invented heads")
-        error = np.abs(np.stack([ours.low, ours.high]) - ours.value)
-        ax.errorbar(x, ours.value, error, color=COLOURS["minilm"], marker="o", capsize=2, label="our heads")
-        ax.set(title=title, xlabel=xlabel, ylabel=ylabel, xticks=x)
-        ax.title.set_fontsize(9.5)
-        ax.set_ylim(0, 1.03 if max(ours.high.max(), control.high.max()) > 0.7 else 0.7)
-    axes[0].legend(fontsize=8, loc="lower left")
+    figure, axes = titled(views, (7.6 / len(views), 3.0), size=9.5)
+    for ax, ylabel, (ours, control) in zip(axes.flat, ylabels, views.values(), strict=True):
+        look = {"colour": COLOURS["random"], "marker": "x", "linestyle": "--", "label": "invented heads"}
+        band(ax, x, control, alpha=0.25, **look)
+        line = {"color": COLOURS["minilm"], "linestyle": "-", "label": "our heads"}
+        intervals(ax, x, ours, bar={"alpha": 1, "linewidth": 1.6}, **line)
+        top = 1.03 if max(ours.high.max(), control.high.max()) > 0.7 else 0.7
+        ax.set(xlabel=xlabel, ylabel=ylabel, xticks=x, ylim=(0, top))
+    axes[0, 0].legend(fontsize=8, loc="lower left")
     return figure
 
 
@@ -193,61 +171,43 @@ def type_triangle(
     figure, ax = plt.subplots(figsize=(6.6, 4.9))
     ax.plot(*np.vstack([place, place[:1]]).T, color="#888888", linewidth=1)
     for step in (0.25, 0.5, 0.75):
-        for a, b, c in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
-            ends = [step * place[a] + (1 - step) * place[other] for other in (b, c)]
-            ax.plot(*np.transpose(ends), color="#e4e4e4", linewidth=0.7, zorder=0)
-    points, types = np.asarray(masses) @ place, np.asarray(types)
+        for corner, others in zip(place, place[[[1, 2], [2, 0], [0, 1]]], strict=True):
+            ax.plot(*(step * corner + (1 - step) * others).T, color="#e4e4e4", linewidth=0.7, zorder=0)
+    _points(ax, np.asarray(masses) @ place, np.asarray(types))
+    star = {"marker": "*", "linestyle": "", "markeredgecolor": INK}
+    plus = {"marker": "+", "linestyle": ""}
     for name in TYPE_NAMES:
-        ax.scatter(
-            *points[types == name].T,
-            color=COLOURS[name],
-            marker=TYPE_MARKERS[name],
-            s=24,
-            edgecolor="#444444",
-            linewidth=0.4,
-            label=LABELS[name],
-        )
         target, mean = np.asarray(prototypes[name]) @ place, np.asarray(centroids[name]) @ place
         ax.plot(*np.transpose([mean, target]), color=COLOURS[name], linewidth=1.4, linestyle=":", zorder=1)
-        ax.plot(*target, marker="*", markersize=17, color=COLOURS[name], markeredgecolor="#222222", linestyle="")
-        ax.plot(*mean, marker="+", markersize=13, markeredgewidth=2.6, color="#222222", linestyle="")
-        ax.plot(*mean, marker="+", markersize=11, markeredgewidth=1.3, color=COLOURS[name], linestyle="")
+        ax.plot(*target, **star, markersize=17, color=COLOURS[name])
+        ax.plot(*mean, **plus, markersize=13, markeredgewidth=2.6, color=INK)
+        ax.plot(*mean, **plus, markersize=11, markeredgewidth=1.3, color=COLOURS[name])
     for corner, (x, y), shift in zip(corners, place, (-0.045, 0.045, -0.045), strict=True):
-        ax.text(x, y + shift, f"all {corner}", ha="center", va="center", fontsize=9)
+        ax.text(x, y + shift, f"all {corner}", **CENTRED, fontsize=9)
     extra = [
-        Line2D(
-            [],
-            [],
-            marker="*",
-            linestyle="",
-            markersize=11,
-            color="#cccccc",
-            markeredgecolor="#222222",
-            label="prototype",
-        ),
-        Line2D(
-            [],
-            [],
-            marker="+",
-            linestyle="",
-            markersize=9,
-            markeredgewidth=2,
-            color="#222222",
-            label="mean of the group",
-        ),
+        Line2D([], [], **star, markersize=11, color="#cccccc", label="prototype"),
+        Line2D([], [], **plus, markersize=9, markeredgewidth=2, color=INK, label="mean of the group"),
     ]
-    ax.legend(
-        handles=[*ax.get_legend_handles_labels()[0], *extra], loc="upper left", bbox_to_anchor=(0.84, 1.0), fontsize=8
-    )
+    handles = [*ax.get_legend_handles_labels()[0], *extra]
+    legend_beside(ax, handles=handles, bbox_to_anchor=(0.84, 1.0), fontsize=8)
     ax.set_aspect("equal")
     ax.axis("off")
     return figure
 
 
-def _type_map(name: str) -> LinearSegmentedColormap:
-    """White to the colour of a type, and on to a darker one where that colour is light."""
-    colour = np.array(to_rgba(COLOURS[name])[:3])
-    return LinearSegmentedColormap.from_list(name, ["#ffffff", colour, colour * 0.45])
+def _framed_map(ax: Axes, weights: NDArray, name: str, width: Number) -> None:
+    """A map on its own scale in the colour of a type, with a frame a little apart, so that it does not cover the first column.
+
+    The scale ends where only three in a hundred weights are larger, so that a dark column does not hide the rest. Shades
+    run from white to the colour, and on to a darker one where that colour is light.
+    """
+    colour = np.array(to_rgb(COLOURS[name]))
+    shades = LinearSegmentedColormap.from_list(name, ["#ffffff", colour, colour * 0.45])
+    ax.imshow(weights, cmap=shades, vmin=0, vmax=max(np.quantile(weights, 0.97), 1e-6), interpolation="antialiased")
+    low, high = -0.5 - 0.03 * len(weights), 1.03 * len(weights) - 0.5
+    ax.set(xticks=[], yticks=[], xlim=(low, high), ylim=(high, low))
+    ax.grid(visible=False)
+    ax.spines[:].set(visible=True, color=COLOURS[name], linewidth=width)
 
 
 def type_examples(examples: Mapping[str, Mapping[str, ArrayLike]]) -> Figure:
@@ -258,32 +218,15 @@ def type_examples(examples: Mapping[str, Mapping[str, ArrayLike]]) -> Figure:
     """
     rows = max(map(len, examples.values()))
     figure, axes = plt.subplots(rows, len(examples), figsize=(7.6, 2.05 * rows + 0.3), squeeze=False)
-    for ax in axes.ravel():
-        ax.axis("off")
-    for column, (name, maps) in enumerate(examples.items()):
-        for row, (head, weights) in enumerate(maps.items()):
-            ax = axes[row, column]
-            ax.axis("on")
-            ax.imshow(_clipped(weights), cmap=_type_map(name), vmin=0)
-            title = f"{LABELS[name]}\n{head}" if row == 0 else head
+    for column, (name, maps) in zip(axes.T, examples.items(), strict=True):
+        for row, (ax, (head, weights)) in enumerate(zip(column, maps.items(), strict=False)):
+            _framed_map(ax, np.asarray(weights), name, 2.0)
+            title = head if row else f"{LABELS[name]}\n{head}"
             ax.set_title(title, fontsize=9, loc="center", weight="normal")
-            _framed(ax, len(weights), COLOURS[name], 2.0)
+        for ax in column[len(maps) :]:
+            ax.axis("off")
     axes[0, 0].set_ylabel("attending token", fontsize=8)
     return figure
-
-
-def _clipped(weights: ArrayLike) -> NDArray:
-    """Weights cut off where only three in a hundred are larger, so that a dark column does not hide the rest."""
-    weights = np.asarray(weights)
-    return weights.clip(max=max(np.quantile(weights, 0.97), 1e-6))
-
-
-def _framed(ax: Axes, size: int, colour: str, width: float) -> None:
-    """A coloured frame around a map, a little apart so that it does not cover the first column, that of [CLS]."""
-    gap = 0.03 * size
-    ax.set(xticks=[], yticks=[], xlim=(-0.5 - gap, size - 0.5 + gap), ylim=(size - 0.5 + gap, -0.5 - gap))
-    ax.grid(visible=False)
-    ax.spines[:].set(visible=True, color=colour, linewidth=width)
 
 
 def types_by_layer(types: ArrayLike, *, title: str = "") -> Figure:
@@ -293,16 +236,12 @@ def types_by_layer(types: ArrayLike, *, title: str = "") -> Figure:
         types: [layer, head], names of types.
     """
     types = np.asarray(types)
-    layers, heads = types.shape
     figure, ax = plt.subplots(figsize=(6.8, 3.3))
-    below = np.zeros(layers)
-    for name in TYPE_NAMES:
-        counts = (types == name).sum(-1)
-        ax.bar(range(1, layers + 1), counts, bottom=below, color=COLOURS[name], edgecolor="white", label=LABELS[name])
-        below += counts
-    ax.set(xlabel="layer", ylabel="heads", xticks=range(1, layers + 1), ylim=(0, heads), title=title)
-    ax.grid(axis="x", visible=False)
-    ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    counts = [[(layer == name).sum() for name in TYPE_NAMES] for layer in types]
+    stacked(ax, counts, named(TYPE_NAMES), upright=True, size=0.8, edgecolor="white")
+    ax.grid(axis="y")
+    on_layers(ax, len(types), ylabel="heads", ylim=(0, types.shape[1]), title=title)
+    legend_beside(ax)
     return figure
 
 
@@ -314,21 +253,8 @@ def typed_heads(maps: ArrayLike, types: ArrayLike) -> Figure:
         types: [layer, head], names of types.
     """
     maps, types = np.asarray(maps), np.asarray(types)
-    layers, heads = types.shape
-    figure, axes = plt.subplots(layers, heads, figsize=(7.6, 7.0 * layers / heads + 0.7), squeeze=False)
-    for layer, head in np.ndindex(layers, heads):
-        ax, name = axes[layer, head], str(types[layer, head])
-        ax.imshow(_clipped(maps[layer, head]), cmap=_type_map(name), vmin=0, interpolation="antialiased")
-        _framed(ax, maps.shape[-1], COLOURS[name], 1.6)
-        if layer == 0:
-            ax.set_title(head + 1, fontsize=8, loc="center", weight="normal")
-        if head == 0:
-            ax.set_ylabel(layer + 1, fontsize=8, rotation=0, ha="right", va="center")
-    figure.supylabel("layer", fontsize=9)
-    handles = [
-        Line2D([], [], marker="s", linestyle="", markersize=8, color=COLOURS[n], label=LABELS[n]) for n in TYPE_NAMES
-    ]
-    figure.legend(
-        handles=handles, loc="outside upper center", ncols=len(TYPE_NAMES), fontsize=8, title="head", title_fontsize=9
-    )
+    size = (7.6, 7.0 * types.shape[0] / types.shape[1] + 0.7)
+    figure = thumbnails(types.shape, size, lambda ax, *at: _framed_map(ax, maps[at], str(types[at]), 1.6))
+    where = {"loc": "outside upper center", "ncols": len(TYPE_NAMES), "fontsize": 8}
+    figure.legend(handles=squares(TYPE_NAMES), **where, title="head", title_fontsize=9)
     return figure

@@ -6,11 +6,23 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
 from helpers.engine.estimates import Estimate
-from helpers.figures.look import COLOURS, LABELS, MARKERS, layer_colours, panels
+from helpers.figures.look import (
+    COLOURS,
+    INK,
+    LABELS,
+    MARKERS,
+    REFERENCE,
+    layer_colours,
+    legend_below,
+    legend_beside,
+    on_layers,
+    panels,
+    squares,
+)
+from helpers.figures.series import intervals
 
 
 def row_pairs(panels: Mapping[str, tuple[str, NDArray, str, NDArray]], tokens: Sequence[str]) -> Figure:
@@ -20,14 +32,13 @@ def row_pairs(panels: Mapping[str, tuple[str, NDArray, str, NDArray]], tokens: S
         panels: title -> (name of one head, its row [key], name of the other, its row [key]).
         tokens: the attended tokens.
     """
-    figure, axes = plt.subplots(
-        len(panels), figsize=(1.2 + 0.42 * len(tokens), 2.0 * len(panels) + 0.4), squeeze=False, sharex=True
-    )
+    size = (1.2 + 0.42 * len(tokens), 2.0 * len(panels) + 0.4)
+    figure, axes = plt.subplots(len(panels), figsize=size, squeeze=False, sharex=True)
     x = np.arange(len(tokens))
     for ax, (title, (one, p, other, q)) in zip(axes[:, 0], panels.items(), strict=True):
         ax.bar(x - 0.2, p, 0.4, color=COLOURS["second"], label=one)
         ax.bar(x + 0.2, q, 0.4, color=COLOURS["first"], label=other)
-        ax.plot(x, (p + q) / 2, "_", color="#222222", markersize=13, markeredgewidth=1.4, label="mixture")
+        ax.plot(x, (p + q) / 2, "_", color=INK, markersize=13, markeredgewidth=1.4, label="mixture")
         ax.set(ylabel="attention", title=title)
         ax.grid(axis="x", visible=False)
         ax.legend(ncols=3)
@@ -43,8 +54,8 @@ def pair_matrices(matrices: Mapping[str, NDArray], heads: int, *, bar: str) -> F
         matrices: title -> [head, head], in the order of the layers; the diagonal is left white.
         heads: in a layer.
     """
-    figure, axes = plt.subplots(1, len(matrices), figsize=(4.7 * len(matrices), 4.1), squeeze=False)
-    for ax, (title, matrix) in zip(axes[0], matrices.items(), strict=True):
+    figure, axes = panels(len(matrices), width=4.7, height=4.1)
+    for ax, (title, matrix) in zip(axes, matrices.items(), strict=True):
         layers = len(matrix) // heads
         image = ax.imshow(np.where(np.eye(len(matrix), dtype=bool), np.nan, matrix), cmap="Blues_r")
         for border in range(1, layers):
@@ -73,50 +84,39 @@ def head_map(
     spread = np.ptp(points, axis=0)
     height = 4.3 * min(1.3, max(0.6, spread[1] / spread[0]))
     figure, (left, right) = plt.subplots(1, 2, figsize=(9.6, height + 1.5), sharex=True, sharey=True)
-    shown = [kind for kind in LABELS if kind in kinds]
-    for kind in ("", *shown):
-        of_kind = np.array([k == kind for k in kinds])
-        left.scatter(
-            *points[of_kind].T,
-            s=34,
-            color=COLOURS[kind] if kind else "#cccccc",
-            marker=MARKERS.get(kind, "o"),
-            label=LABELS[kind] if kind else "none of these",
-            linewidths=0.5,
-            edgecolors="white",
-        )
+    style = {"s": 34, "linewidths": 0.5}
+    for kind in ("", *_shown(kinds)):
+        look = {"color": COLOURS.get(kind, "#cccccc"), "marker": MARKERS.get(kind, "o"), "edgecolors": "white"}
+        of_kind = points[np.array(kinds) == kind]
+        left.scatter(*of_kind.T, **style, **look, label=LABELS.get(kind, "none of these"))
     _notes(left, points, notes or {})
     for number, colour in enumerate(layer_colours(max(layer) + 1)):
-        of_layer = np.asarray(layer) == number
-        right.scatter(
-            *points[of_layer].T, s=34, color=[colour], label=str(number + 1), linewidths=0.5, edgecolors="#555555"
-        )
+        of_layer = points[np.asarray(layer) == number]
+        right.scatter(*of_layer.T, **style, color=[colour], edgecolors="#555555", label=str(number + 1))
     for ax, title, columns, place in ((left, "behaviour", 3, "left"), (right, "layer", 6, "right")):
         ax.set(title=f"by {title}", xlabel="nats", aspect="equal")
-        handles = ax.get_legend_handles_labels()
-        figure.legend(*handles, loc=f"outside lower {place}", ncols=columns, title=title, fontsize=8)
+        legend_below(ax, loc=f"outside lower {place}", ncols=columns, title=title)
     left.set_ylabel("nats")
     return figure
+
+
+def _shown(kinds: Sequence[str]) -> list[str]:
+    """Kinds of behaviour that occur, in the order of ``look``."""
+    return [kind for kind in LABELS if kind in kinds]
 
 
 def _notes(ax: Axes, points: NDArray, notes: Mapping[int, str]) -> None:
     """Ring points and write beside them, towards the middle, none over another."""
     middle, step = points[:, 0].mean(), 0.04 * np.ptp(points[:, 1])
     lowest = {True: np.inf, False: np.inf}
+    line = {"arrowstyle": "-", "color": INK, "linewidth": 0.5, "shrinkB": 4, "shrinkA": 0}
     for head in sorted(notes, key=lambda head: -points[head, 1]):
         x, y = points[head]
         inward = bool(x > middle)
         lowest[inward] = min(y + step / 2, lowest[inward] - step)
-        ax.scatter(x, y, s=90, facecolors="none", edgecolors="#222222", linewidths=1.1)
-        ax.annotate(
-            notes[head],
-            (x, y),
-            xytext=(x + (-1 if inward else 1) * step, lowest[inward]),
-            fontsize=7.5,
-            ha="right" if inward else "left",
-            va="center",
-            arrowprops={"arrowstyle": "-", "color": "#222222", "linewidth": 0.5, "shrinkB": 4, "shrinkA": 0},
-        )
+        ax.scatter(x, y, s=90, facecolors="none", edgecolors=INK, linewidths=1.1)
+        text = {"fontsize": 7.5, "ha": "right" if inward else "left", "va": "center", "arrowprops": line}
+        ax.annotate(notes[head], (x, y), (x + (-1 if inward else 1) * step, lowest[inward]), **text)
 
 
 def closeness_by_layer(series: Mapping[str, tuple[Estimate, NDArray, Estimate, NDArray]]) -> Figure:
@@ -127,21 +127,22 @@ def closeness_by_layer(series: Mapping[str, tuple[Estimate, NDArray, Estimate, N
             the mean of all pairs. Colour and marker go by order: the model, then its control.
     """
     figure, (left, right) = panels(2, width=4.7, height=3.6)
-    looks = ((COLOURS["minilm"], "o"), (COLOURS["random"], "x"))
-    for (name, (apart, chance, each, chance_each)), (colour, marker) in zip(series.items(), looks, strict=False):
+    for (name, (apart, chance, each, chance_each)), (look, marker) in zip(
+        series.items(), (("minilm", "o"), ("random", "x")), strict=False
+    ):
         gaps, layers = np.arange(len(apart.value)), np.arange(1, len(each.value) + 1)
-        left.fill_between(gaps, *chance, color=colour, alpha=0.15, linewidth=0, label=f"{name}, heads shuffled")
-        right.fill_between(layers[[0, -1]], *chance_each[:, None].repeat(2, 1), color=colour, alpha=0.15, linewidth=0)
+        shade = {"color": COLOURS[look], "alpha": 0.15, "linewidth": 0}
+        left.fill_between(gaps, *chance, **shade, label=f"{name}, heads shuffled")
+        right.fill_between(layers[[0, -1]], *chance_each[:, None].repeat(2, 1), **shade)
+        line = {"color": COLOURS[look], "marker": marker, "linestyle": "-", "label": name}
         for ax, x, estimate in ((left, gaps, apart), (right, layers, each)):
-            ax.vlines(x, estimate.low, estimate.high, color=colour, linewidth=2)
-            ax.plot(x, estimate.value, color=colour, marker=marker, label=name)
-    left.set(
-        xlabel="layers apart", ylabel="divergence, all pairs = 1", title="pairs of heads by layers apart", xticks=gaps
-    )
-    right.set(xlabel="layer", title="pairs within one layer", xticks=layers)
+            intervals(ax, x, estimate, bar={"alpha": 1, "linewidth": 2}, **line)
+    on_layers(right, len(layers), title="pairs within one layer")
+    left.set(title="pairs of heads by layers apart", xlabel="layers apart", xticks=gaps)
+    left.set_ylabel("divergence, all pairs = 1")
     for ax in (left, right):
-        ax.axhline(1, color="#222222", linewidth=0.8, linestyle=":")
-    left.figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=4)
+        ax.axhline(1, **REFERENCE | {"color": INK, "linewidth": 0.8})
+    legend_below(left, ncols=4, fontsize=9)
     return figure
 
 
@@ -157,32 +158,28 @@ def head_tree(
     from scipy.cluster.hierarchy import dendrogram
 
     figure, (ax, strip) = plt.subplots(2, figsize=(9.6, 4.6), height_ratios=(7, 1), sharex=True)
-    drawn = dendrogram(links, ax=ax, no_labels=True, color_threshold=0, above_threshold_color="#44546A")
+    order = dendrogram(links, ax=ax, no_labels=True, color_threshold=0, above_threshold_color=COLOURS["entropy"])[
+        "leaves"
+    ]
     for lines in ax.collections:
         lines.set_linewidth(1.0)
-    order = drawn["leaves"]
     shades = layer_colours(max(layer) + 1)
     for place, head in enumerate(order):
-        for row, colour in ((0, COLOURS[kinds[head]] if kinds[head] else "#dddddd"), (1, shades[layer[head]])):
+        for row, colour in enumerate((COLOURS.get(kinds[head], "#dddddd"), shades[layer[head]])):
             strip.add_patch(plt.Rectangle((10 * place, row), 10, 0.92, color=colour, linewidth=0))
     width = 10 * len(order)
     strip.set(ylim=(2, 0), xlim=(0, width), yticks=(0.46, 1.46), yticklabels=("behaviour", "layer"))
-    strip.set_xticks(
-        np.arange(5, width, 10), [names[head] for head in order], rotation=90, fontsize=7 if len(order) <= 80 else 4.2
-    )
+    size = 7 if len(order) <= 80 else 4.2
+    strip.set_xticks(np.arange(5, width, 10), [names[head] for head in order], rotation=90, fontsize=size)
     strip.tick_params(length=0)
-    for spine in strip.spines.values():
-        spine.set_visible(False)
+    strip.spines[:].set_visible(False)
     strip.grid(visible=False)
     ax.grid(axis="x", visible=False)
     ax.tick_params(axis="x", length=0)
     ax.set_ylabel(ylabel)
-    shown = [kind for kind in LABELS if kind in kinds]
-    handles = [Line2D([], [], marker="s", linestyle="", color=COLOURS[k], label=LABELS[k]) for k in shown]
-    handles += [
-        Line2D([], [], marker="s", linestyle="", color=c, label=f"layer {n + 1}") for n, c in enumerate(shades)
-    ]
-    ax.legend(handles=handles, loc="upper left", bbox_to_anchor=(1.0, 1.02), fontsize=8)
+    of_layers = {f"layer {n}": colour for n, colour in enumerate(shades, 1)}
+    handles = [*squares(_shown(kinds)), *squares(of_layers)]
+    legend_beside(ax, handles=handles, bbox_to_anchor=(1.0, 1.02), fontsize=8)
     return figure
 
 
@@ -207,30 +204,20 @@ def map_quality(
     shown = np.linalg.norm(points[:, None] - points, axis=-1)[pairs]
     shepard.plot(distances[pairs], shown, ".", markersize=2, color=COLOURS["cls"], alpha=0.35)
     most = 1.05 * max(distances.max(), shown.max())
-    shepard.plot([0, most], [0, most], color="#222222", linewidth=0.9, linestyle="--")
-    shepard.set(
-        xlabel="divergence (nats)",
-        ylabel="distance on the map (nats)",
-        title="two dimensions",
-        xlim=(0, most),
-        ylim=(0, most),
-    )
+    shepard.plot([0, most], [0, most], color=INK, linewidth=0.9, linestyle="--")
+    shepard.set(title="two dimensions", xlim=(0, most), ylim=(0, most))
+    shepard.set(xlabel="divergence (nats)", ylabel="distance on the map (nats)")
     reached, disparities = starts
     other.plot(reached[1:], disparities[1:], "o", color=COLOURS["other"], markersize=5, label="random start")
-    other.plot(reached[0], disparities[0], "D", color=COLOURS["first"], markersize=6, label="classical start")
+    other.plot(reached[0], disparities[0], "D", color=COLOURS["first"], label="classical start")
     other.set(xlabel="stress", ylabel="disparity from the best map", title="other starts", ylim=(-0.03, 1))
     other.legend(loc="upper right", fontsize=8)
     for draw in halves.T:
         resampled.plot(sizes, draw, "o", color=COLOURS["stop"], markersize=3.5, alpha=0.5)
     resampled.plot(sizes, np.median(halves, axis=1), color=COLOURS["stop"], label="median of draws")
-    resampled.axhline(shuffled, color=COLOURS["self"], linestyle=":", linewidth=1.4, label="heads shuffled")
-    resampled.set(
-        xscale="log",
-        yscale="log",
-        xlabel="documents in each set",
-        ylabel="disparity of the two maps",
-        title="other documents",
-    )
+    resampled.axhline(shuffled, **REFERENCE | {"linewidth": 1.4}, label="heads shuffled")
+    resampled.set(title="other documents", xlabel="documents in each set", ylabel="disparity of the two maps")
+    resampled.set(xscale="log", yscale="log")
     resampled.set_xticks(sizes, [str(size) for size in sizes])
     resampled.minorticks_off()
     resampled.legend(loc="lower left", fontsize=8)

@@ -5,11 +5,24 @@ from collections.abc import Mapping, Sequence
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from numpy.typing import ArrayLike, NDArray
 
 from helpers.engine.estimates import Estimate
-from helpers.figures.look import COLOURS, head_name
+from helpers.figures.grids import head_grids
+from helpers.figures.look import (
+    COLOURS,
+    INK,
+    REFERENCE,
+    head_name,
+    in_rows,
+    ink_on,
+    legend_below,
+    legend_beside,
+    squares,
+    titled,
+)
+from helpers.figures.series import band, intervals
+from helpers.figures.words import flow
 
 LINE = 88  # characters
 
@@ -25,42 +38,25 @@ def shaded_text(
         places: for each word which unit it is.
         key: for each word whether it is part of a keyphrase.
     """
-    word = {unit: number for number, unit in enumerate(places)}
-    spots, x, y = [], 0, 0
-    for number, unit in enumerate(units):
-        space = number > 0 and unit not in ".,;:!?)’'-" and units[number - 1] not in "(’'-"
-        if x + space + len(unit) > LINE:
-            x, y, space = 0, y + 1, False
-        x += space
-        spots.append((x, y))
-        x += len(unit)
-    height = 0.21 * (y + 1) + 0.4
-    figure, axes = plt.subplots(len(panels), 1, figsize=(8.2, height * len(panels)), squeeze=False)
-    for ax, (title, values) in zip(axes[:, 0], panels.items(), strict=True):
-        shades = np.clip(np.asarray(values) / max(np.percentile(values, 98), 1e-12), 0, 1)
-        for number, (unit, (x, y)) in enumerate(zip(units, spots, strict=True)):
-            n = word.get(number)
-            strong = n is not None and key[n]
-            if n is not None:
-                ax.add_patch(
-                    plt.Rectangle(
-                        (x - 0.1, y - 0.42), len(unit) + 0.2, 0.84, color=plt.cm.Blues(0.75 * shades[n]), linewidth=0
-                    )
-                )
-            ax.text(
-                x,
-                y,
-                unit,
-                va="center",
-                fontsize=7.6,
-                family="monospace",
-                weight="bold" if strong else "normal",
-                color="white" if n is not None and shades[n] > 0.85 else "#222222",
-            )
-            if strong:
-                ax.plot([x, x + len(unit)], [y + 0.4, y + 0.4], color=COLOURS["first"], linewidth=1.4)
-        ax.set(xlim=(-0.5, LINE + 0.5), ylim=(max(y for _, y in spots) + 0.6, -0.7))
-        ax.set_title(title, fontsize=9)
+    joined = [u in ".,;:!?)’'-" or before in "(’'-" for before, u in zip(("", *units), units, strict=False)]
+    spots = flow(units, LINE, joined)
+    last = spots[-1][1]
+    figure, axes = titled(panels, (8.2, 0.21 * (last + 1) + 0.4), columns=1)
+    for ax, values in zip(axes.flat, panels.values(), strict=True):
+        shades = plt.cm.Blues(0.75 * np.clip(np.asarray(values) / max(np.percentile(values, 98), 1e-12), 0, 1))
+        inks, strong = {}, set()
+        for place, shade, of_key in zip(places, shades, key, strict=True):
+            (x, y), length = spots[place], len(units[place])
+            ax.add_patch(plt.Rectangle((x - 0.1, y - 0.42), length + 0.2, 0.84, color=shade, linewidth=0))
+            inks[place] = ink_on(shade)
+            if of_key:
+                strong.add(place)
+                ax.plot([x, x + length], [y + 0.4, y + 0.4], color=COLOURS["first"], linewidth=1.4)
+        for place, (unit, at) in enumerate(zip(units, spots, strict=True)):
+            weight = "bold" if place in strong else "normal"
+            look = {"fontsize": 7.6, "family": "monospace", "color": inks.get(place, INK)}
+            ax.text(*at, unit, va="center", weight=weight, **look)
+        ax.set(xlim=(-0.5, LINE + 0.5), ylim=(last + 0.6, -0.7))
         ax.axis("off")
     return figure
 
@@ -79,35 +75,11 @@ def signed_grids(
         certain: title -> [layer, head], where to draw a dot: the interval leaves 0 out.
         percentile: of the absolute values, where the scale ends.
     """
-    arrays = {title: np.asarray(values, float) for title, values in grids.items()}
-    layers, heads = next(iter(arrays.values())).shape
-    most = np.percentile(np.abs(np.concatenate([a.ravel() for a in arrays.values()])), percentile) or 1.0
-    figure, axes = plt.subplots(
-        1,
-        len(arrays),
-        figsize=((0.95 + 0.3 * layers) * len(arrays) + 1.1, 1 + 0.21 * heads),
-        squeeze=False,
-        sharey=True,
-        layout="constrained",
-    )
-    for ax, (title, values) in zip(axes[0], arrays.items(), strict=True):
-        image = ax.imshow(
-            values.T,
-            cmap="RdBu_r",
-            vmin=-most,
-            vmax=most,
-            aspect="auto",
-            extent=(0.5, layers + 0.5, heads + 0.5, 0.5),
-        )
-        if certain is not None:
-            x, y = np.nonzero(np.asarray(certain[title]))
-            ax.plot(x + 1, y + 1, ".", color="#222222", markersize=3.5)
-        ax.set(xticks=range(1, layers + 1), yticks=range(1, heads + 1), xlabel="layer")
-        ax.set_title(title, fontsize=9.5)
-        ax.grid(visible=False)
-    axes[0, 0].set_ylabel("head")
-    figure.colorbar(image, ax=axes, label=bar)
-    return figure
+    layers, heads = np.shape(next(iter(grids.values())))
+    how = {"signed": True, "one_scale": True, "percentile": percentile, "columns": len(grids), "every": (1, 1)}
+    dot = {"marker": ".", "color": INK, "markersize": 3.5}
+    each = (0.95 + 0.3 * layers + 1.1 / len(grids), 1 + 0.21 * heads)
+    return head_grids(grids, bars=bar, marked=certain, mark=dot, each=each, **how)
 
 
 def ranked_heads(
@@ -120,30 +92,22 @@ def ranked_heads(
         lines: label -> value.
     """
     figure, ax = plt.subplots(figsize=(7.4, 3.8))
-    x = np.arange(1, len(order) + 1)
-    value, low, high = (
-        np.array([getattr(precision, name)[head] for head in order]) for name in ("value", "low", "high")
-    )
-    ax.vlines(x, low, high, color=COLOURS["minilm"], alpha=0.4, linewidth=2)
-    ax.plot(x, value, "o", color=COLOURS["minilm"], markersize=3.5, label="one head")
-    top = 1.06 * max([*high, *lines.values()])
+    x, ranked = np.arange(1, len(order) + 1), precision[tuple(np.transpose(order))]
+    look = {"color": COLOURS["minilm"], "markersize": 3.5, "label": "one head"}
+    intervals(ax, x, ranked, bar={"linewidth": 2, "alpha": 0.4}, **look)
+    top = 1.06 * max([*ranked.high, *lines.values()])
+    line = {"arrowstyle": "-", "color": COLOURS["other"], "linewidth": 0.6}
     for n, head in enumerate(order[:named]):  # spread out above the points, which are too close for names
-        ax.annotate(
-            head_name(*head),
-            (x[n], high[n]),
-            (1 + n * len(order) / 18, top),
-            fontsize=7,
-            ha="center",
-            arrowprops={"arrowstyle": "-", "color": COLOURS["other"], "linewidth": 0.6},
-        )
-    styles = ["-", "--", ":", "-."]
-    colours = [COLOURS["first"], COLOURS["self"], COLOURS["stop"], COLOURS["random"], COLOURS["other"]]
+        above = (1 + n * len(order) / 18, top)
+        ax.annotate(head_name(*head), (x[n], ranked.high[n]), above, fontsize=7, ha="center", arrowprops=line)
+    names = ("first", "self", "stop", "random", "other")
     for n, (label, at) in enumerate(lines.items()):
-        ax.axhline(at, color=colours[n % 5], linestyle=styles[n % 4], linewidth=1.4, label=label)
-    ax.set(xlabel="head, from the lowest cross-entropy where it was fitted", ylabel=ylabel, xlim=(0, len(order) + 1))
-    ax.set_ylim(0, 1.06 * top)
+        dashes = ("-", "--", ":", "-.")[n % 4]
+        ax.axhline(at, color=COLOURS[names[n % 5]], linestyle=dashes, linewidth=1.4, label=label)
+    ax.set(xlabel="head, from the lowest cross-entropy where it was fitted", ylabel=ylabel)
+    ax.set(xlim=(0, len(order) + 1), ylim=(0, 1.06 * top))
     ax.grid(axis="x", visible=False)
-    ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize=8)
+    legend_beside(ax, fontsize=8)
     return figure
 
 
@@ -158,31 +122,22 @@ def score_bars(
     """
     kinds = list(next(iter(scores.values())))
     figure, ax = plt.subplots(figsize=(7.4, 0.9 + 0.42 * len(scores)))
-    size = 0.8 / len(kinds)
-    for row, (method, values) in enumerate(scores.items()):
-        colour = COLOURS[(groups or {}).get(method, "minilm")]
-        for n, kind in enumerate(kinds):
-            found, y = values[kind], row + (n - (len(kinds) - 1) / 2) * size
-            ax.barh(
-                y, float(found.value), height=size * 0.92, color=colour, alpha=1 - 0.5 * n / max(1, len(kinds) - 1)
-            )
-            ax.plot([float(found.low), float(found.high)], [y, y], color="#222222", linewidth=1.2)
-    handles = [
-        Line2D(
-            [],
-            [],
-            marker="s",
-            linestyle="",
-            markersize=8,
-            color=COLOURS["self"],
-            alpha=1 - 0.5 * n / max(1, len(kinds) - 1),
-            label=kind,
+    size, rows = 0.8 / len(kinds), np.arange(len(scores))
+    colours = [COLOURS[(groups or {}).get(method, "minilm")] for method in scores]
+    handles = squares(dict.fromkeys(kinds, COLOURS["self"]))
+    for n, (kind, handle, alpha) in enumerate(zip(kinds, handles, np.linspace(1, 0.5, len(kinds)), strict=True)):
+        y = rows + (n - (len(kinds) - 1) / 2) * size
+        value, low, high = (
+            np.array([float(getattr(found[kind], end)) for found in scores.values()])
+            for end in ("value", "low", "high")
         )
-        for n, kind in enumerate(kinds)
-    ]
-    ax.set(yticks=range(len(scores)), yticklabels=list(scores), ylim=(len(scores) - 0.5, -0.5), xlabel=xlabel)
+        ax.barh(y, value, height=size * 0.92, color=colours, alpha=alpha)
+        ax.plot([low, high], [y, y], color=INK, linewidth=1.2)
+        handle.set_alpha(alpha)
+    in_rows(ax, scores)
+    ax.set_xlabel(xlabel)
     ax.grid(axis="y", visible=False)
-    ax.legend(handles=handles, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    legend_beside(ax, handles=handles)
     return figure
 
 
@@ -200,16 +155,15 @@ def removal_curves(
         ylabels: title -> what is measured.
         range_of: title -> [2, count], lowest and highest of the random orders, drawn as dotted lines.
     """
-    figure, axes = plt.subplots(1, len(panels), figsize=(4.1 * len(panels), 3.5), squeeze=False, layout="constrained")
-    looks = ((COLOURS["cls"], "o", "-"), (COLOURS["first"], "s", "-"), (COLOURS["random"], "D", "--"))
-    for ax, (title, series) in zip(axes[0], panels.items(), strict=True):
+    figure, axes = titled(panels, (4.1, 3.5), size=10)
+    looks = (("cls", "o", "-"), ("first", "s", "-"), ("random", "D", "--"))
+    for ax, (title, series) in zip(axes.flat, panels.items(), strict=True):
         for (name, found), (colour, marker, line) in zip(series.items(), looks, strict=False):
-            ax.fill_between(counts, found.low, found.high, color=colour, alpha=0.16, linewidth=0)
-            ax.plot(counts, found.value, line, color=colour, marker=marker, label=name)
+            look = {"colour": COLOURS[colour], "marker": marker, "linestyle": line, "label": name}
+            band(ax, counts, found, alpha=0.16, **look)
         for edge in (range_of or {}).get(title, ()):
             ax.plot(counts, edge, ":", color=COLOURS["random"], linewidth=1)
-        ax.axhline(float(next(iter(series.values())).value[0]), color=COLOURS["self"], linewidth=1, linestyle=":")
+        ax.axhline(float(next(iter(series.values())).value[0]), **REFERENCE)
         ax.set(xlabel="heads removed", ylabel=ylabels[title], xticks=counts)
-        ax.set_title(title, fontsize=10)
-    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize=8.5)
+    legend_below(axes[0, 0], ncols=3, fontsize=8.5)
     return figure

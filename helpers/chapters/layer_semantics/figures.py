@@ -1,19 +1,18 @@
 """Probes of the layers: where scores are gained, how layers are mixed, single cases layer by layer."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from textwrap import fill
 from typing import Any
 
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from helpers.engine.estimates import Estimate
-from helpers.figures.look import COLOURS, panels
+from helpers.figures.look import COLOURS, INK, Number, in_rows, legend_below, outer_labels, panels, titled
+from helpers.figures.series import band, references
 
-WEIGHT_COLOUR, GAIN_COLOUR = "#2F6BA8", "#7B3294"
-RIGHT_COLOUR, WRONG_COLOUR = "#0072B2", "#E69F00"
+WEIGHT_COLOUR, GAIN_COLOUR = COLOURS["diagonal"], "#7B3294"
 
 
 def layers_of_tasks(
@@ -27,48 +26,38 @@ def layers_of_tasks(
         notes: task -> text beside its name.
     """
     figure, (ax,) = panels(1, width=7.2, height=0.62 * len(rows) + 1.3)
-    for place, pair in enumerate(rows.values()):
-        for shift, estimate, face, edge in (
-            (-0.19, pair[0], WEIGHT_COLOUR, WEIGHT_COLOUR),
-            (0.19, pair[1], "white", GAIN_COLOUR),
-        ):
-            y = place + shift
+    looks = (
+        (-0.19, {"facecolor": WEIGHT_COLOUR, "edgecolor": WEIGHT_COLOUR}, "centre of gravity"),
+        (0.19, {"facecolor": "white", "edgecolor": GAIN_COLOUR}, "expected layer"),
+    )
+    for number, (shift, look, name) in enumerate(looks):
+        ax.barh(-9, 0, **look, linewidth=1.4, label=name)
+        for place, pair in enumerate(rows.values()):
+            estimate, y = pair[number], place + shift
             if estimate is None:
                 ax.text(0.05, y, "no certain gain", va="center", fontsize=8, color=GAIN_COLOUR, style="italic")
                 continue
-            ax.barh(y, estimate.value, 0.34, facecolor=face, edgecolor=edge, linewidth=1.4)
+            ax.barh(y, estimate.value, 0.34, **look, linewidth=1.4)
             low, high = np.clip((estimate.low, estimate.high), 0, layers)
-            ax.plot([low, high], [y, y], color="#222222", linewidth=1.3, solid_capstyle="butt")
-            ax.text(max(high, estimate.value) + 0.012 * layers, y, f"{estimate.value:.2f}", va="center", fontsize=8.5)
-    names = [f"{task}\n{(notes or {})[task]}" if task in (notes or {}) else task for task in rows]
-    ax.set_yticks(range(len(rows)), names)
-    ax.set(
-        xlabel="layer (0: embeddings)",
-        xlim=(0, 1.08 * layers),
-        ylim=(len(rows) - 0.45, -0.55),
-        xticks=range(layers + 1),
-    )
+            ax.plot([low, high], [y, y], color=INK, linewidth=1.3, solid_capstyle="butt")
+            end = max(high, estimate.value) + 0.012 * layers
+            ax.text(end, y, f"{estimate.value:.2f}", va="center", fontsize=8.5)
+    in_rows(ax, [f"{task}\n{(notes or {})[task]}" if task in (notes or {}) else task for task in rows], margin=0.55)
+    ax.set(xlabel="layer (0: embeddings)", xlim=(0, 1.08 * layers), xticks=range(layers + 1))
     ax.grid(axis="y", visible=False)
-    handles = [
-        ax.barh(-9, 0, facecolor=WEIGHT_COLOUR, label="centre of gravity"),
-        ax.barh(-9, 0, facecolor="white", edgecolor=GAIN_COLOUR, linewidth=1.4, label="expected layer"),
-    ]
-    ax.legend(handles=handles, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
+    ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
     return figure
 
 
-def _tasks(count: int, width: float, height: float, *, xlabel: str, ylabel: str) -> tuple[Figure, list[Axes]]:
-    """So many panels, two in a row, with labels at the outer ones only."""
-    columns = min(2, count)
-    figure, axes = panels(columns, rows=-(-count // columns), width=width, height=height)
-    grid = np.reshape(axes, (-1, columns))
-    for ax in grid.ravel()[count:]:
-        ax.set_visible(False)
-    for ax in grid[-1]:
-        ax.set_xlabel(xlabel)
-    for ax in grid[:, 0]:
-        ax.set_ylabel(ylabel)
-    return figure, list(grid.ravel()[:count])
+def _tasks(
+    titles: Iterable[str], each: tuple[Number, Number], xlabel: str, ylabel: str, *, size: Number = 10.5
+) -> tuple[Figure, NDArray]:
+    """A panel for each task, two in a row, with labels at the outer ones only."""
+    figure, axes = titled(titles, each, columns=2, size=size)
+    outer_labels(axes, xlabel, ylabel)
+    for ax in axes.flat:
+        ax.grid(axis="x", visible=False)
+    return figure, axes.ravel()
 
 
 def weights_and_gains(rows: Mapping[str, tuple[ArrayLike, Estimate]]) -> Figure:
@@ -79,29 +68,20 @@ def weights_and_gains(rows: Mapping[str, tuple[ArrayLike, Estimate]]) -> Figure:
             are the seeds. Gains are divided by their sum, so that they add up to 1; negative ones hang down. Where the sum
             is not above 0 there is nothing to share, and no bar.
     """
-    figure, axes = _tasks(len(rows), 3.75, 2.45, xlabel="layer (0: embeddings)", ylabel="weight, or share")
-    for ax, (task, (weights, gains)) in zip(axes, rows.items(), strict=True):
+    figure, axes = _tasks(rows, (3.75, 2.45), "layer (0: embeddings)", "weight, or share")
+    for ax, (weights, gains) in zip(axes, rows.values(), strict=False):
         weights = np.asarray(weights)
         layers = np.arange(weights.shape[1])
         ax.bar(layers, weights.mean(0), 0.8, color=WEIGHT_COLOUR, alpha=0.85, label="mixing weight")
-        for seed in weights:
-            ax.plot(layers, seed, ".", color="#12304f", markersize=3.5)
+        ax.plot(layers, weights.T, ".", color="#12304f", markersize=3.5)
         total = gains.value.sum()
         total = total if total > 0 else np.nan
-        ax.bar(
-            layers[1:],
-            gains.value / total,
-            0.5,
-            facecolor="none",
-            edgecolor=GAIN_COLOUR,
-            linewidth=1.5,
-            label="share of the gain",
-        )
+        look = {"facecolor": "none", "edgecolor": GAIN_COLOUR, "linewidth": 1.5}
+        ax.bar(layers[1:], gains.value / total, 0.5, **look, label="share of the gain")
         ax.vlines(layers[1:], gains.low / total, gains.high / total, color=GAIN_COLOUR, linewidth=1)
-        ax.axhline(0, color="#555555", linewidth=0.8)
-        ax.set(title=task, xticks=layers)
+        ax.axhline(0, color=COLOURS["self"], linewidth=0.8)
+        ax.set_xticks(layers)
         ax.set_ylim(*np.clip(ax.get_ylim(), -0.8, 1.3))
-        ax.grid(axis="x", visible=False)
     axes[0].legend(fontsize=8)
     return figure
 
@@ -118,21 +98,16 @@ def prefix_scores(
         rows: task -> (ours, the control's, baseline -> value as a line).
         names: of the two.
     """
-    figure, axes = _tasks(len(rows), 3.75, 2.6, xlabel="layers 0 to …", ylabel=ylabel)
-    for ax, (task, (ours, control, lines)) in zip(axes, rows.items(), strict=True):
-        for estimate, name, colour, style, marker in (
-            (ours, names[0], COLOURS["minilm"], "-", "o"),
-            (control, names[1], COLOURS["random"], "--", "s"),
-        ):
-            x = np.arange(len(estimate.value))
-            ax.fill_between(x, estimate.low, estimate.high, color=colour, alpha=0.18, linewidth=0)
-            ax.plot(x, estimate.value, style, color=colour, marker=marker, markersize=4, label=name)
+    figure, axes = _tasks(rows, (3.75, 2.6), "layers 0 to …", ylabel)
+    looks = (("minilm", "-", "o"), ("random", "--", "s"))
+    for ax, (*pair, lines) in zip(axes, rows.values(), strict=False):
+        for estimate, name, (colour, line, marker) in zip(pair, names, looks, strict=True):
+            look = {"colour": COLOURS[colour], "linestyle": line, "marker": marker, "markersize": 4}
+            band(ax, range(len(estimate.value)), estimate, label=name, **look)
         for (name, value), dashes in zip(lines.items(), (":", "-."), strict=False):
-            ax.axhline(value, color="#555555", linestyle=dashes, linewidth=1.1, label=name)
-        ax.set(title=task, xticks=range(len(ours.value)))
-        ax.grid(axis="x", visible=False)
-    handles, labels = axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=4, fontsize=8.5)
+            references(ax, {name: value}, linestyle=dashes, linewidth=1.1)
+        ax.set_xticks(range(len(pair[0].value)))
+    legend_below(axes[0], loc="outside upper center", ncols=4, fontsize=8.5)
     return figure
 
 
@@ -144,27 +119,18 @@ def cases_by_layer(cases: Sequence[Any], *, title: str = "") -> Figure:
             :class:`helpers.chapters.layer_semantics.measures.Case`.
         title: over all panels.
     """
-    width = 7.4 / min(2, len(cases))
-    figure, axes = _tasks(len(cases), width, 2.15, xlabel="layers 0 to …", ylabel="probability")
-    for ax, one in zip(axes, cases, strict=True):
-        _case(ax, one)
+    titles = [f"{c.task}: {c.words if len(c.words) <= 44 else c.words[:41] + '…'}" for c in cases]
+    figure, axes = _tasks(titles, (7.4 / min(2, len(cases)), 2.15), "layers 0 to …", "probability", size=8.5)
+    for ax, one in zip(axes, cases, strict=False):
+        layers = np.arange(len(one.right))
+        look = {"edgecolor": "white", "linewidth": 0.4}
+        ax.bar(layers - 0.2, one.right, 0.38, color=COLOURS["second"], label=f"{one.label} (right)", **look)
+        ax.bar(layers + 0.2, one.wrong, 0.38, color=COLOURS["next"], label=one.rival, hatch="///", **look)
+        ax.set(xticks=layers, ylim=(0, 1.28), yticks=(0, 0.5, 1))
+        ax.legend(fontsize=7.5, ncols=2, loc="upper left", borderaxespad=0.1)
     if title:
         figure.suptitle(fill(title, 100), fontsize=9.5, x=0.01, ha="left")
     return figure
-
-
-def _case(ax: Axes, one: Any) -> None:
-    layers = np.arange(len(one.right))
-    for shift, values, colour, hatch, name in (
-        (-0.2, one.right, RIGHT_COLOUR, None, f"{one.label} (right)"),
-        (0.2, one.wrong, WRONG_COLOUR, "///", one.rival),
-    ):
-        ax.bar(layers + shift, values, 0.38, color=colour, hatch=hatch, edgecolor="white", linewidth=0.4, label=name)
-    words = one.words if len(one.words) <= 44 else one.words[:41] + "…"
-    ax.set_title(f"{one.task}: {words}", fontsize=8.5)
-    ax.set(xticks=layers, ylim=(0, 1.28), yticks=(0, 0.5, 1))
-    ax.grid(axis="x", visible=False)
-    ax.legend(fontsize=7.5, ncols=2, loc="upper left", borderaxespad=0.1)
 
 
 def label_changes(rows: Mapping[str, tuple[float, float, int]], *, xlabel: str, names: tuple[str, str]) -> Figure:
@@ -175,23 +141,13 @@ def label_changes(rows: Mapping[str, tuple[float, float, int]], *, xlabel: str, 
         names: of the two values.
     """
     order = sorted(rows, key=lambda label: rows[label][1] - rows[label][0])
+    pairs = np.array([rows[label][:2] for label in order]).T
+    y = np.arange(len(order))
     figure, (ax,) = panels(1, width=6.6, height=0.24 * len(rows) + 1.1)
-    for y, label in enumerate(order):
-        first, second, _ = rows[label]
-        ax.plot([first, second], [y, y], color="#aaaaaa", linewidth=1.6, zorder=1)
-    for number, (name, colour, marker) in enumerate(
-        zip(names, (COLOURS["other"], COLOURS["minilm"]), "so", strict=True)
-    ):
-        ax.scatter(
-            [rows[label][number] for label in order],
-            range(len(order)),
-            color=colour,
-            marker=marker,
-            s=28,
-            label=name,
-            zorder=2,
-        )
-    ax.set_yticks(range(len(order)), [f"{label} ({rows[label][2]})" for label in order])
+    ax.plot(pairs, [y, y], color="#aaaaaa", linewidth=1.6, zorder=1)
+    for name, values, colour, marker in zip(names, pairs, ("other", "minilm"), "so", strict=True):
+        ax.scatter(values, y, color=COLOURS[colour], marker=marker, s=28, label=name, zorder=2)
+    ax.set_yticks(y, [f"{label} ({rows[label][2]})" for label in order])
     ax.set(xlabel=xlabel, xlim=(-0.02, 1.02))
     ax.grid(axis="y", visible=False)
     ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)

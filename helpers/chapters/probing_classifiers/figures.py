@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 
 import matplotlib.pyplot as plt
-import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
 from helpers.figures.look import COLOURS
+from helpers.figures.words import heatmap
 
 
 def governor_map(probabilities: ArrayLike, words: Sequence[str], right: Sequence[int], *, title: str = "") -> Figure:
@@ -17,18 +17,9 @@ def governor_map(probabilities: ArrayLike, words: Sequence[str], right: Sequence
         probabilities: [word, candidate].
         right: each word's right candidate, which gets a frame.
     """
-    probabilities = np.asarray(probabilities)
-    figure, ax = plt.subplots(figsize=(2.0 + 0.36 * len(words), 1.0 + 0.32 * len(words)))
-    image = ax.imshow(probabilities, cmap="Blues", vmin=0, vmax=1)
+    keys = ["ROOT", *words]
+    figure = heatmap(probabilities, words, keys, title=title, most=1, ylabel="dependent", bar="probability")
     for word, candidate in enumerate(right):
-        frame = plt.Rectangle(
-            (candidate - 0.5, word - 0.5), 1, 1, fill=False, edgecolor=COLOURS["first"], linewidth=1.6
-        )
-        ax.add_patch(frame)
-    ax.set_xticks(range(len(words) + 1), ["ROOT", *words], rotation=60, ha="left", rotation_mode="anchor", fontsize=8)
-    ax.set_yticks(range(len(words)), words, fontsize=8)
-    ax.tick_params(top=True, labeltop=True, bottom=False, labelbottom=False, length=0)
-    ax.set(title=title, ylabel="dependent")
-    ax.grid(visible=False)
-    figure.colorbar(image, ax=ax, shrink=0.7, label="probability")
+        style = {"fill": False, "edgecolor": COLOURS["first"], "linewidth": 1.6}
+        figure.axes[0].add_patch(plt.Rectangle((candidate - 0.5, word - 0.5), 1, 1, **style))
     return figure

@@ -6,7 +6,8 @@ from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
 from helpers.engine.tokens import Batch
-from helpers.figures.look import COLOURS
+from helpers.figures.grids import thumbnails
+from helpers.figures.look import CENTRED, COLOURS
 
 
 def all_heads(maps: ArrayLike, *, title: str = "") -> Figure:
@@ -17,17 +18,8 @@ def all_heads(maps: ArrayLike, *, title: str = "") -> Figure:
     """
     maps = np.asarray(maps)
     layers, heads = maps.shape[:2]
-    figure, axes = plt.subplots(layers, heads, figsize=(0.68 * heads, 0.7 * layers + 0.5), squeeze=False)
-    for layer, head in np.ndindex(layers, heads):
-        ax = axes[layer, head]
-        ax.imshow(maps[layer, head], cmap="Blues", vmin=0)
-        ax.set_xticks([])
-        ax.set_yticks([])
-        if layer == 0:
-            ax.set_title(head + 1, fontsize=8, loc="center", weight="normal")
-        if head == 0:
-            ax.set_ylabel(layer + 1, fontsize=8, rotation=0, ha="right", va="center")
-    figure.supylabel("layer", fontsize=9)
+    size = (0.68 * heads, 0.7 * layers + 0.5)
+    figure = thumbnails((layers, heads), size, lambda ax, *at: ax.imshow(maps[at], cmap="Blues", vmin=0))
     figure.suptitle(title or "head", fontsize=9)
     return figure
 
@@ -51,7 +43,7 @@ def input_diagram(batch: Batch, row: int = 0) -> Figure:
     for y, (label, cells) in enumerate(lines.items()):
         for x, (cell, shade) in enumerate(zip(cells, shades, strict=True)):
             ax.add_patch(plt.Rectangle((x, y), 0.94, 0.82, color=shade, alpha=0.28, linewidth=0))
-            ax.text(x + 0.47, y + 0.42, str(cell), ha="center", va="center", fontsize=6.5)
+            ax.text(x + 0.47, y + 0.42, str(cell), **CENTRED, fontsize=6.5)
         ax.text(-0.15, y + 0.42, label, ha="right", va="center", fontsize=8, weight="bold")
     ax.set(xlim=(-0.2 * length**0.5 - 2, length), ylim=(len(lines), -0.1))
     ax.axis("off")
