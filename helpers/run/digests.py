@@ -6,6 +6,7 @@ that the cells read, files that parameters name, and the pinned versions of the 
 Comments, docstrings, layout and prose are no part of it; the lines of a function that the chapter prints are.
 """
 
+import functools
 import hashlib
 import json
 import os
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import nbformat
+import yaml
 
 from helpers import places
 from helpers.engine import code
@@ -33,6 +35,7 @@ def digest(chapter: str, notebook: nbformat.NotebookNode, values: Mapping[str, A
         dict(values),
         code.digest(used),
         [(str(f.relative_to(places.ROOT)), places.sha256(f)) for f in _data_files(chapter, "\n".join(cells), values)],
+        _claims(chapter, "\n".join(cells)),
         [places.sha256(file) for file in _own_files(values)],
         _pins(),
     ]
@@ -64,14 +67,34 @@ def _pins() -> list[str]:
     return sorted(line for line in lines if line.partition("==")[0] in LIBRARIES)
 
 
+def _claims(chapter: str, cells: str) -> list[Any]:
+    """The claims of papers that the chapter stands beside its numbers: its own, and those that its cells name."""
+    papers = _papers((places.book_data() / "papers.yml").read_text("utf-8"))
+    return [
+        [key, name, claim]
+        for key, paper in papers.items()
+        for name, claim in paper["claims"].items()
+        if claim["chapter"] == chapter[3:] or f'"{name}"' in cells
+    ]
+
+
+@functools.lru_cache(maxsize=2)
+def _papers(text: str) -> dict[str, Any]:
+    return yaml.safe_load(text) or {}
+
+
 def _data_files(chapter: str, cells: str, values: Mapping[str, Any]) -> list[Path]:
-    """All of ``data/`` but results and adapters; the results that the code reads, ``results.recorded("name", …)``; and the
+    """All of ``data/`` but results, adapters and the papers' claims; the results that the code reads, ``results.recorded("name", …)``; and the
     adapters if it loads a model with ``task=``.
     """
     data = places.book_data()
     stored = data / "results"
     apart = {stored} if re.search(r"\btask\s*=", cells) else {stored, data / "adapters"}
-    files = [f for f in data.rglob("*") if f.is_file() and not apart & set(f.parents) and f.suffix != ".md"]
+    files = [
+        f
+        for f in data.rglob("*")
+        if f.is_file() and not apart & set(f.parents) and f.suffix != ".md" and f.name != "papers.yml"
+    ]
     for name in set(re.findall(r"""results\.(?:recorded|runs)\(\s*["'](\w+)["']""", cells)):
         for file in stored.rglob(f"{name}.json"):
             written_by_this_run = name == chapter[3:] and file.relative_to(stored).parts[0] == values.get("profile")

@@ -141,6 +141,9 @@ def test_every_chapter_runs_from_start_to_end(tmp_path):
     assert not any(r.executed for r in again), "nothing has changed"
 
 
+CLAIMS = "paper: {claims: {own: {value: 1, chapter: tiny}, foreign: {value: 1, chapter: other}}}\n"
+
+
 @pytest.fixture
 def tiny(tmp_path, monkeypatch):
     """A repository with one small chapter, to see when it is executed again."""
@@ -155,6 +158,7 @@ def tiny(tmp_path, monkeypatch):
         "helpers/unused.py": "y = 1\n",
         "data/corpus.txt": "text",
         "data/README.md": "card",
+        "data/papers.yml": CLAIMS,
         "requirements.lock": "a==1\n",
         "data/results/book/minilm/other.json": "{}",
         "data/results/book/minilm/tiny.json": "{}",
@@ -227,6 +231,17 @@ def test_a_profile_is_not_the_folder_of_its_name(tiny):
     before = notebooks.digest("01_tiny", values)
     (tiny / "book" / "page.md").write_text("new")
     assert notebooks.digest("01_tiny", values) == before
+
+
+def test_claims_of_papers_count_in_their_chapter(tiny):
+    def now():
+        return notebooks.digest("01_tiny", notebooks.parameters("01_tiny", "book"))
+
+    before, papers = now(), tiny / "data" / "papers.yml"
+    papers.write_text(CLAIMS.replace("{value: 1, chapter: other}", "{value: 2, chapter: other}"))
+    assert now() == before
+    papers.write_text(CLAIMS.replace("{value: 1, chapter: tiny}", "{value: 2, chapter: tiny}"))
+    assert now() != before
 
 
 def test_parameters_count_as_changed(tiny):
