@@ -98,6 +98,7 @@ def head_grids(
     """
     values = {title: np.asarray(shown, np.float64) for title, shown in grids.items()}
     layers, heads = next(iter(values.values())).shape
+    named = dict.fromkeys(values, bars) if isinstance(bars, str) else bars
     each = each or (2.3 + 0.16 * layers, 1.1 + 0.14 * heads)
     shared = bool(one_scale)
     figure, axes = titled(values, each, columns=columns, sharex=shared, sharey=shared, layout="constrained")
@@ -108,10 +109,10 @@ def head_grids(
         dots = None if marked is None else marked[title]
         image = grid(ax, shown, scale=scale, marked=dots, mark=mark, every=every)
         if not shared:
-            figure.colorbar(image, ax=ax, label=bars if isinstance(bars, str) else bars[title])
+            figure.colorbar(image, ax=ax, label=named[title])
     if shared:
         outer_labels(axes, "layer", "head")
-        figure.colorbar(image, ax=axes, shrink=1 if len(axes) == 1 else 0.6, label=bars)
+        figure.colorbar(image, ax=axes, shrink=1 if len(axes) == 1 else 0.6, label=named[title])
     return figure
 
 

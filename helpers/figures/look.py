@@ -6,7 +6,7 @@ from importlib.resources import files
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.colors import to_rgb
+from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 from matplotlib.legend import Legend
 from matplotlib.lines import Line2D
@@ -90,8 +90,9 @@ def layer_colours(layers: int) -> list:
 
 
 def ink_on(colour: object) -> str:
-    """The colour of text that can be read on a colour: white where that is dark."""
-    return "white" if np.dot(to_rgb(colour), (0.299, 0.587, 0.114)) < 0.5 else INK
+    """The colour of text that can be read on a colour, itself on white: white where that is dark."""
+    *rgb, opacity = to_rgba(colour)
+    return "white" if 1 - opacity + opacity * np.dot(rgb, (0.299, 0.587, 0.114)) < 0.5 else INK
 
 
 def panels(columns: int, *, rows: int = 1, width: Number = 3.8, height: Number = 3.3) -> tuple[Figure, NDArray]:

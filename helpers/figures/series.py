@@ -269,6 +269,7 @@ def verdict_bars(counts: Mapping[str, Mapping[str, int]], *, order: Sequence[str
     sizes = [[found.get(verdict, 0) for verdict in parts] for found in counts.values()]
     stacked(ax, sizes, parts, least=1, number="{:.0f}", size=0.72, linewidth=0.8)
     in_rows(ax, counts)
+    ax.grid(axis="x")
     ax.set_xlabel("findings of the papers")
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=len(parts))

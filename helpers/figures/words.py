@@ -89,7 +89,7 @@ def line_diagrams(
         panels: title -> map [query, key].
         highlight: title -> queries whose lines are drawn in the second colour.
     """
-    figure, axes = titled(panels, (2.7, 0.5 + 0.178 * len(tokens)))
+    figure, axes = titled(panels, (2.7, 0.5 + 0.178 * len(tokens)), size=10.5)
     for ax, (title, weights) in zip(axes.flat, panels.items(), strict=True):
         chosen = dict.fromkeys((highlight or {}).get(title, ()), COLOURS["first"])
         lines(ax, weights, tokens, chosen, colour=colour)

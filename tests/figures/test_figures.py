@@ -301,6 +301,10 @@ def test_text_can_be_read_on_every_colour():
         assert (high + 0.05) / (low + 0.05) > 3, name
 
 
+def test_text_on_a_pale_colour_is_dark():
+    assert ink_on(COLOURS["vertical"]) == "white" and ink_on((COLOURS["vertical"], 0.4)) == INK
+
+
 def test_chosen_lines_and_words_have_their_colour():
     weights, ax = np.array([[0.1, 0.8], [0.9, 0.05]]), plt.subplots()[1]
     lines(ax, weights, ["a", "b"], {1: "#112233"}, colour="#999999", least=0.1, widths=(1, 2))

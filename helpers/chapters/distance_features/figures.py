@@ -118,7 +118,7 @@ def embeddings(views: Mapping[str, tuple[ArrayLike, ArrayLike]]) -> Figure:
     Args:
         views: title -> (coordinates [head, 2], type of each head). Axes have no unit and are not drawn.
     """
-    figure, axes = titled(views, (7.4 / len(views), 3.4), size=9.5)
+    figure, axes = titled(views, (7.4 / len(views), 3.4), size=10.5)
     for ax, (places, types) in zip(axes.flat, views.values(), strict=True):
         _points(ax, np.asarray(places), np.asarray(types))
         ax.set(xticks=[], yticks=[])
@@ -141,7 +141,7 @@ def versus_control(
     Args:
         views: title -> (ours [x], control [x]).
     """
-    figure, axes = titled(views, (7.6 / len(views), 3.0), size=9.5)
+    figure, axes = titled(views, (7.6 / len(views), 3.0), size=10.5)
     for ax, ylabel, (ours, control) in zip(axes.flat, ylabels, views.values(), strict=True):
         look = {"colour": COLOURS["random"], "marker": "x", "linestyle": "--", "label": "invented heads"}
         band(ax, x, control, alpha=0.25, **look)

@@ -141,7 +141,7 @@ def size_and_speed(variants: Mapping[str, Mapping[str, float]]) -> Figure:
         [v for name, v in variants.items() if name.startswith("all heads of") is of_layers]
         for of_layers in (False, True)
     )
-    figure, axes = titled(("parameters", "processor time of a forward pass"), (3.7, 3.3), size=10, sharey=True)
+    figure, axes = titled(("parameters", "processor time of a forward pass"), (3.7, 3.3), size=10.5, sharey=True)
     sizes, times = axes[0]
 
     def line(ax: plt.Axes, rows: Sequence[Mapping[str, float]], key: str, name: str, label: str, **style: object):
