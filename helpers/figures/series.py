@@ -232,10 +232,9 @@ def curves(
         logarithmic: whether x doubles from step to step.
     """
     figure, ax = plt.subplots(figsize=(6.4, 3.6))
-    for (name, estimate), look, marker in zip(
-        series.items(), ("cls", "first", "stop", "previous"), "os^v", strict=False
-    ):
-        band(ax, x, estimate, colour=COLOURS[look], marker=marker, label=name)
+    looks = zip(("cls", "first", "stop", "previous"), "os^v", strict=True)
+    for (name, estimate), (colour, marker) in zip(series.items(), looks, strict=False):
+        band(ax, x, estimate, colour=COLOURS[colour], marker=marker, label=name)
     references(ax, lines, linewidth=1.2)
     if logarithmic:
         ax.set_xscale("log", base=2)

@@ -97,12 +97,8 @@ def feature_boxes(groups: Mapping[str, ArrayLike], names: Sequence[str], *, even
     """
     titles = [f"{LABELS[name]} ({len(values)} heads)" for name, values in groups.items()]
     figure, axes = titled(titles, (3.75, 2.7), columns=2, size=9.5)
-    look = {
-        "widths": 0.7,
-        "patch_artist": True,
-        "medianprops": {"color": INK},
-        "flierprops": {"markersize": 2, "markeredgecolor": "#777777"},
-    }
+    fliers = {"markersize": 2, "markeredgecolor": "#777777"}
+    look = {"widths": 0.7, "patch_artist": True, "medianprops": {"color": INK}, "flierprops": fliers}
     for ax, (name, values) in zip(axes.flat, groups.items(), strict=True):
         box = {"facecolor": to_rgba(COLOURS[name], 0.85), "linewidth": 0.6}
         ax.boxplot(np.asarray(values), positions=range(len(names)), boxprops=box, **look)

@@ -127,9 +127,8 @@ def closeness_by_layer(series: Mapping[str, tuple[Estimate, NDArray, Estimate, N
             the mean of all pairs. Colour and marker go by order: the model, then its control.
     """
     figure, (left, right) = panels(2, width=4.7, height=3.6)
-    for (name, (apart, chance, each, chance_each)), (look, marker) in zip(
-        series.items(), (("minilm", "o"), ("random", "x")), strict=False
-    ):
+    looks = (("minilm", "o"), ("random", "x"))
+    for (name, (apart, chance, each, chance_each)), (look, marker) in zip(series.items(), looks, strict=False):
         gaps, layers = np.arange(len(apart.value)), np.arange(1, len(each.value) + 1)
         shade = {"color": COLOURS[look], "alpha": 0.15, "linewidth": 0}
         left.fill_between(gaps, *chance, **shade, label=f"{name}, heads shuffled")
@@ -158,9 +157,8 @@ def head_tree(
     from scipy.cluster.hierarchy import dendrogram
 
     figure, (ax, strip) = plt.subplots(2, figsize=(9.6, 4.6), height_ratios=(7, 1), sharex=True)
-    order = dendrogram(links, ax=ax, no_labels=True, color_threshold=0, above_threshold_color=COLOURS["entropy"])[
-        "leaves"
-    ]
+    look = {"no_labels": True, "color_threshold": 0, "above_threshold_color": COLOURS["entropy"]}
+    order = dendrogram(links, ax=ax, **look)["leaves"]
     for lines in ax.collections:
         lines.set_linewidth(1.0)
     shades = layer_colours(max(layer) + 1)

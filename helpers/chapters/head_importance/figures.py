@@ -137,10 +137,8 @@ def size_and_speed(variants: Mapping[str, Mapping[str, float]]) -> Figure:
             the one with nothing removed first, then the same number from every layer, then those named "all heads of …".
     """
     whole = next(iter(variants.values()))
-    even, layers = (
-        [v for name, v in variants.items() if name.startswith("all heads of") is of_layers]
-        for of_layers in (False, True)
-    )
+    layers = {name: v for name, v in variants.items() if name.startswith("all heads of")}
+    even = [v for name, v in variants.items() if name not in layers]
     figure, axes = titled(("parameters", "processor time of a forward pass"), (3.7, 3.3), size=10.5, sharey=True)
     sizes, times = axes[0]
 
@@ -154,7 +152,7 @@ def size_and_speed(variants: Mapping[str, Mapping[str, float]]) -> Figure:
     hollow = {"marker": "D", "linestyle": "", "markerfacecolor": "white"}
     for key, label, name in (("one_ms", "one input", "next"), ("batch_ms", "a batch", "stop")):
         line(times, even, key, name, f"{label}, the same from every layer", marker="o")
-        line(times, layers, key, name, f"{label}, whole layers", **hollow)
+        line(times, list(layers.values()), key, name, f"{label}, whole layers", **hollow)
     sizes.set(ylabel="multiple of the whole model", ylim=(0, 1.15))
     for ax in axes.flat:
         ax.set_xlabel("heads removed (%)")
