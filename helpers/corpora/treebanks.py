@@ -8,24 +8,9 @@ from pathlib import Path
 
 import conllu
 
-from helpers.corpora.coreference import head_word, mentions_of, read_conll
-from helpers.corpora.records import NOMINAL, PRONOUN, PROPER, Document, Mention, Sentence, depth
+from helpers.corpora.coreference import head_word, mentions_of, read_conll  # noqa: F401 (handed on)
+from helpers.corpora.records import NOMINAL, PRONOUN, PROPER, Document, Mention, Sentence, depth  # noqa: F401
 from helpers.corpora.sources import CorpusError, lines
-
-__all__ = [
-    "NOMINAL",
-    "PRONOUN",
-    "PROPER",
-    "Document",
-    "Mention",
-    "Sentence",
-    "head_word",
-    "possessive",
-    "read",
-    "read_conll",
-    "read_conllu",
-    "stanford",
-]
 
 
 def read(path: Path | str) -> tuple[Document, ...]:

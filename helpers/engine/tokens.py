@@ -19,17 +19,18 @@ from torch import Tensor
 
 from helpers.corpora.readers import sentences
 from helpers.engine.encoders import Encoder
+from helpers.places import BookError
 
 Text = str | list[str]
 Input = Text | tuple[Text, Text]
 WINDOW = 6  # batches that are sorted by length together: enough to save most padding, little to hold
 
 
-class TooLong(ValueError):
+class TooLong(BookError, ValueError):
     """An input has more tokens than the model, or the caller, allows."""
 
 
-class NoWords(ValueError):
+class NoWords(BookError, ValueError):
     """An input that cannot be encoded: empty, or with an empty word."""
 
 

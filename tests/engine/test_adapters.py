@@ -19,7 +19,7 @@ from transformers import (
 from helpers import places
 from helpers.engine import adapters, attention, encoders, tasks, tokens
 from helpers.engine.adapters import AdapterError
-from helpers.run import training
+from helpers.run import cards, training
 
 SETTINGS = training.Settings(steps=4, batch_size=4, max_length=48, evaluate_every=2, rank=4, alpha=8)
 PAIRS = [
@@ -371,7 +371,7 @@ def test_a_shipped_adapter_is_small_and_says_what_it_is(name):
     assert sorted(f.name for f in where.iterdir()) == ["README.md", "adapter.json", "adapter.safetensors"]
     assert 0.5e6 < (where / "adapter.safetensors").stat().st_size < 3.5e6
     assert all(t.dtype == torch.float16 for t in load_file(where / "adapter.safetensors").values())
-    assert (where / "README.md").read_text("utf-8") == training.as_markdown(card)
+    assert (where / "README.md").read_text("utf-8") == cards.as_markdown(card)
     assert card["curve"] and card["scores"] and not any(row.get("missing") for row in card["scores"])
     best = max(card["curve"], key=lambda row: row[next(k for k in row if k.startswith("dev_"))])
     assert best["step"] == card["step"], "what is shipped is the best on the development part"
@@ -402,7 +402,7 @@ def test_a_shipped_adapter_scores_what_its_card_says(name):
 
 def test_the_page_has_every_card_and_names_what_is_missing():
     page = (places.adapters() / "README.md").read_text("utf-8")
-    assert page == training.index(places.adapters())
+    assert page == cards.index(places.adapters())
     for task in ("mlm", "qa", "paraphrase", "entailment"):
         assert (
             f"## minilm-{task}" in page

@@ -11,7 +11,17 @@ import pytest
 
 from helpers import places
 
-COPIED = ("helpers", "notebooks", "book", "data", "tests", "_config.yml", "README.md", "requirements.lock", "pyproject.toml")
+COPIED = (
+    "helpers",
+    "notebooks",
+    "book",
+    "data",
+    "tests",
+    "_config.yml",
+    "README.md",
+    "requirements.lock",
+    "pyproject.toml",
+)
 NAME, QUESTION = "first_tokens", "Does every head look at the beginning?"
 CLAIM = f"""
     first_token:
@@ -24,10 +34,10 @@ CLAIM = f"""
       data: n/a
       chapter: {NAME}
 """
-FINDING = '''Finding(
+FINDING = """Finding(
         claim="clark2019 first_token", text="In some head more than half of all attention goes to the first token", rule="above", than="paper",
         ours=lambda v: v["largest"],
-    ),'''
+    ),"""
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +47,9 @@ def tree(tmp_path_factory):
     for name in COPIED:
         source = places.ROOT / name
         ignored = shutil.ignore_patterns("__pycache__", ".ipynb_checkpoints")
-        shutil.copytree(source, folder / name, ignore=ignored) if source.is_dir() else shutil.copy(source, folder / name)
+        shutil.copytree(source, folder / name, ignore=ignored) if source.is_dir() else shutil.copy(
+            source, folder / name
+        )
     return folder
 
 
@@ -71,14 +83,19 @@ def test_a_new_chapter_is_its_own_files_and_one_line(tree):
         for f in tree.rglob("*")
         if f.is_file() and f.suffix != ".pyc" and files.get(f) != f.read_bytes()
     }
-    own = {f"helpers/chapters/{NAME}/{part}.py" for part in ("__init__", "measures", "figures", "exercises", "findings")}
+    own = {
+        f"helpers/chapters/{NAME}/{part}.py" for part in ("__init__", "measures", "figures", "exercises", "findings")
+    }
     own |= {f"notebooks/15_{NAME}.ipynb", f"tests/chapters/test_{NAME}.py"}
     assert changed == own | {"book/_toc.yml", "README.md"} == set(filter(None, told))
     papers = tree / "data" / "papers.yml"
     text = papers.read_text("utf-8")
     papers.write_text(text.replace("  claims:\n", "  claims:" + CLAIM, 1), "utf-8")
     findings = tree / "helpers" / "chapters" / NAME / "findings.py"
-    findings.write_text(findings.read_text("utf-8").replace("FINDINGS: tuple[Finding, ...] = ()", f"FINDINGS = (\n    {FINDING}\n)"), "utf-8")
+    findings.write_text(
+        findings.read_text("utf-8").replace("FINDINGS: tuple[Finding, ...] = ()", f"FINDINGS = (\n    {FINDING}\n)"),
+        "utf-8",
+    )
     assert "FINDINGS = (\n" in findings.read_text("utf-8")
 
     helpers(tree, "run", NAME, "--profile", "smoke", "--to", "notebooks", "--record")
@@ -94,7 +111,10 @@ def test_a_new_chapter_is_its_own_files_and_one_line(tree):
     page = (pages / "notebooks" / f"15_{NAME}.html").read_text("utf-8")
     assert QUESTION in page and "<figure" in page and "not solved yet" in page
     assert f"notebooks/15_{NAME}.html" in (pages / "index.html").read_text("utf-8")
-    assert re.search(rf"\| \[15\]\(notebooks/15_{NAME}\.ipynb\) \| {re.escape(QUESTION)} \|", (tree / "README.md").read_text("utf-8"))
+    assert re.search(
+        rf"\| \[15\]\(notebooks/15_{NAME}\.ipynb\) \| {re.escape(QUESTION)} \|",
+        (tree / "README.md").read_text("utf-8"),
+    )
     assert f"helpers.chapters.{NAME}.measures.measure" in (pages / "book" / "helpers.html").read_text("utf-8")
     board = (pages / "book" / "scoreboard.html").read_text("utf-8")
     assert "In some head more than half of all attention goes to the first token" in board
