@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import accumulate
 from pathlib import Path
 
@@ -19,6 +20,7 @@ def mentions_of(
     layout: Sequence[str] = ("eid",),
 ) -> tuple[Mention, ...]:
     """Mentions from brackets such as ``(3``, ``3)``, ``(3)``, written side by side or with ``|`` between."""
+    wrong = partial(CorpusError, path)
     found = []
     for number, (sentence, row) in enumerate(zip(sentences, marks, strict=True)):
         opened: dict[str, list[tuple[int, list[str], int]]] = {}
@@ -31,34 +33,24 @@ def mentions_of(
                 fields = (bracket["one"] or bracket["open"] or bracket["close"] or "").split("-")
                 if bracket["one"] or bracket["open"]:
                     if "[" in fields[0]:
-                        raise CorpusError(
-                            path, line, f"The mention {fields[0]!r} has gaps.", "mentions without gaps."
-                        )
+                        raise wrong(line, f"The mention {fields[0]!r} has gaps.", "mentions without gaps.")
                     opened.setdefault(fields[0], []).append((word, fields, line))
                 if bracket["one"] or bracket["close"]:
                     if not opened.get(fields[0]):
-                        raise CorpusError(
-                            path,
+                        raise wrong(
                             line,
                             f"Mention {fields[0]!r} is closed but was not opened in this sentence.",
                             "balanced brackets.",
                         )
                     start, given, _ = opened[fields[0]].pop()
-                    kind = (
-                        given[layout.index("etype")]
-                        if "etype" in layout and len(given) > layout.index("etype")
-                        else ""
-                    )
+                    kind = dict(zip(layout, given, strict=False)).get("etype", "")
                     found.append(_mention(sentence, number, start, word + 1, fields[0], kind))
             if end != len(mark):
-                raise CorpusError(path, line, f"{mark[end:]!r} is no bracket.", "(3 or 3) or (3), side by side.")
+                raise wrong(line, f"{mark[end:]!r} is no bracket.", "(3 or 3) or (3), side by side.")
         for chain, left in opened.items():
             if left:
-                raise CorpusError(
-                    path,
-                    left[-1][2],
-                    f"Mention {chain!r} is opened but not closed in its sentence.",
-                    "balanced brackets.",
+                raise wrong(
+                    left[-1][2], f"Mention {chain!r} is opened but not closed in its sentence.", "balanced brackets."
                 )
     return tuple(sorted(found, key=lambda m: (m.sentence, m.start, -m.end)))
 
@@ -136,65 +128,56 @@ def read_conll(path: Path | str, trees: Mapping[str, Document] | None = None) ->
         CorpusError: with the line, for anything that is not as it should be; nothing is half-loaded.
     """
     path = Path(path)
+    wrong = partial(CorpusError, path)
     if path.is_dir():
         files = sorted(p for p in path.rglob("*conll") if p.is_file())
         if not files:
-            raise CorpusError(
-                path, None, "The folder has no file that ends in 'conll'.", "CoNLL-2012 or OntoGUM files."
-            )
+            raise wrong(None, "The folder has no file that ends in 'conll'.", "CoNLL-2012 or OntoGUM files.")
         documents = [d for file in files for d in read_conll(file, trees)]
-        if twice := [d for d, n in Counter(d.id for d in documents).items() if n > 1]:
-            raise CorpusError(path, None, f"The document id {twice[0]!r} occurs twice.", "one of its own for each.")
-        return tuple(documents)
+        return _distinct(path, documents)
     documents, name, first, rows = [], None, 0, []
     for number, line in enumerate(lines(path), 1):
         if begin := _BEGIN.match(line):
             if name is not None:
-                raise CorpusError(
-                    path, number, f"Document {name!r} (line {first}) has no end.", "'#end document' before."
-                )
+                raise wrong(number, f"Document {name!r} (line {first}) has no end.", "'#end document' before.")
             name = f"{begin['name']} part {int(begin['part'] or 0)}" if begin["name"] else path.stem
             named, first, rows = bool(begin["name"]), number, []
         elif line.replace(" ", "").startswith("#enddocument"):
             if name is None or not rows:
-                raise CorpusError(
-                    path, number, "A document ends that has no words.", "'#begin document' and words before."
-                )
+                raise wrong(number, "A document ends that has no words.", "'#begin document' and words before.")
             documents.append(_ontonotes(path, name, rows) if named else _ontogum(path, name, rows, trees))
             name = None
         elif name is None and line.strip():
-            raise CorpusError(
-                path, number, f"{line[:40]!r} stands outside a document.", "'#begin document (name); part 000'."
-            )
+            raise wrong(number, f"{line[:40]!r} stands outside a document.", "'#begin document (name); part 000'.")
         else:
             rows.append((number, line))
     if name is not None or not documents:
-        raise CorpusError(
-            path,
+        raise wrong(
             first or None,
             "The document has no end." if name else "There is no document.",
             "'#end document' as last line.",
         )
+    return _distinct(path, documents)
+
+
+def _distinct(path: Path, documents: Sequence[Document]) -> tuple[Document, ...]:
     if twice := [d for d, n in Counter(d.id for d in documents).items() if n > 1]:
         raise CorpusError(path, None, f"The document id {twice[0]!r} occurs twice.", "one of its own for each.")
     return tuple(documents)
 
 
 def _ontonotes(path: Path, name: str, rows: Sequence[tuple[int, str]]) -> Document:
+    wrong = partial(CorpusError, path)
     sentences, marks, current = [], [], []
     for number, line in [*rows, (0, "")]:
         if columns := line.split():
             if len(columns) < ONTONOTES_COLUMNS:
-                raise CorpusError(
-                    path, number, f"{len(columns)} columns.", f"at least {ONTONOTES_COLUMNS}, as in OntoNotes."
-                )
+                raise wrong(number, f"{len(columns)} columns.", f"at least {ONTONOTES_COLUMNS}, as in OntoNotes.")
             if columns[2] != str(len(current)):
-                raise CorpusError(
-                    path, number, f"Word {columns[2]} stands where word {len(current)} should be.", "0, 1, 2 ..."
-                )
+                raise wrong(number, f"Word {columns[2]} stands where word {len(current)} should be.", "0, 1, 2 ...")
             if columns[3] == "[WORD]":
-                raise CorpusError(
-                    path, number, "The words are left out.", "files filled in with 'skeleton2conll' from LDC2013T19."
+                raise wrong(
+                    number, "The words are left out.", "files filled in with 'skeleton2conll' from LDC2013T19."
                 )
             current.append((number, columns))
         elif current:
@@ -208,11 +191,12 @@ def _ontonotes(path: Path, name: str, rows: Sequence[tuple[int, str]]) -> Docume
 def _ontogum(
     path: Path, name: str, rows: Sequence[tuple[int, str]], trees: Mapping[str, Document] | None
 ) -> Document:
+    wrong = partial(CorpusError, path)
     words, marks = [], []
     for number, line in rows:
         columns = line.split("\t")
         if len(columns) != 3 or columns[0] != str(len(words)):
-            raise CorpusError(path, number, f"{line[:60]!r}.", f"three columns: {len(words)}, word, coreference.")
+            raise wrong(number, f"{line[:60]!r}.", f"three columns: {len(words)}, word, coreference.")
         words.append(columns[1] or "_")
         marks.append((number, columns[2].strip("_")))
     if trees is None:
@@ -221,18 +205,14 @@ def _ontogum(
         bounds = list(zip([0, *ends], ends, strict=False))
         sentences = tuple(Sentence(f"{name}-{i}", tuple(words[a:b])) for i, (a, b) in enumerate(bounds, 1))
     elif name not in trees:
-        raise CorpusError(path, 1, f"The treebank has no document {name!r}.", "the same documents in both.")
+        raise wrong(1, f"The treebank has no document {name!r}.", "the same documents in both.")
     else:
         sentences = trees[name].sentences
         own = [w for s in sentences for w in s.words]
         if bad := next((i for i, (a, b) in enumerate(zip(words, own, strict=False)) if a not in (b, "_")), None):
-            raise CorpusError(
-                path, marks[bad][0], f"{words[bad]!r}, where the treebank has {own[bad]!r}.", "the same words."
-            )
+            raise wrong(marks[bad][0], f"{words[bad]!r}, where the treebank has {own[bad]!r}.", "the same words.")
         if len(own) != len(words):
-            raise CorpusError(
-                path, marks[-1][0], f"{len(words)} words, the treebank has {len(own)}.", "the same words."
-            )
+            raise wrong(marks[-1][0], f"{len(words)} words, the treebank has {len(own)}.", "the same words.")
         ends = [sum(len(s.words) for s in sentences[: i + 1]) for i in range(len(sentences))]
         bounds = list(zip([0, *ends], ends, strict=False))
     return Document(name, sentences, mentions_of(path, sentences, [marks[a:b] for a, b in bounds]))

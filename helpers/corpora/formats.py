@@ -12,12 +12,13 @@ import json
 import re
 import sys
 import zipfile
+from functools import partial
 from pathlib import Path, PurePosixPath
 
 import numpy as np
 
 from helpers.corpora.records import Answer, Article, Corpus, KeyedText, Pair, Question, Vectors
-from helpers.corpora.sources import CorpusError, decoded, lines, read_bytes
+from helpers.corpora.sources import CorpusError, decoded, lines, once, read_bytes
 
 # ---------------------------------------------------------------------------------------- encyclopedia
 
@@ -36,14 +37,14 @@ def read_encyclopedia(path: Path) -> Corpus:
 
 def _json_lines(path: Path, raw: bytes, fields: dict[str, type]) -> list[dict]:
     """Objects, one a line, with just these fields, none empty, lists of non-empty strings; no id twice."""
+    wrong = partial(CorpusError, path)
     records, seen = [], {}
     for number, line in enumerate(lines(path, raw), 1):
         if not line.strip():
             continue
         record = _json(path, number, line)
         if not isinstance(record, dict) or set(record) != set(fields):
-            raise CorpusError(
-                path,
+            raise wrong(
                 number,
                 f"The fields are {sorted(record) if isinstance(record, dict) else type(record).__name__}.",
                 f"{sorted(fields)}.",
@@ -51,10 +52,10 @@ def _json_lines(path: Path, raw: bytes, fields: dict[str, type]) -> list[dict]:
         for name, kind in fields.items():
             value = record[name]
             if not isinstance(value, kind) or not value:
-                raise CorpusError(path, number, f"{name!r} is {value!r:.60}.", f"a non-empty {kind.__name__}.")
+                raise wrong(number, f"{name!r} is {value!r:.60}.", f"a non-empty {kind.__name__}.")
             if kind is list and not all(isinstance(v, str) and v.strip() for v in value):
-                raise CorpusError(path, number, f"An item of {name!r} is empty or no string.", "non-empty strings.")
-        _once(path, number, record["id"], seen)
+                raise wrong(number, f"An item of {name!r} is empty or no string.", "non-empty strings.")
+        once(path, number, "id", record["id"], seen)
         records.append(record)
     return records
 
@@ -65,13 +66,6 @@ def _json(path: Path, number: int | None, text: str) -> object:
     except (ValueError, RecursionError) as error:
         line = number or getattr(error, "lineno", None)
         raise CorpusError(path, line, f"This is not JSON ({error}).", "whole, valid JSON.") from None
-
-
-def _once(path: Path, number: int | None, identity: str, seen: dict[str, int | None]) -> None:
-    if identity in seen:
-        where = f" (line {seen[identity]})" if seen[identity] else ""
-        raise CorpusError(path, number, f"The id {identity!r} was there before{where}.", "one of its own.")
-    seen[identity] = number
 
 
 # ---------------------------------------------------------------------------------------- plain text
@@ -145,6 +139,7 @@ def read_squad(path: Path) -> tuple[Question, ...]:
     Raises:
         CorpusError: naming the question, for anything that is not as it should be.
     """
+    wrong = partial(CorpusError, path)
     data = _json(path, None, decoded(path, read_bytes(path)))
     found, seen = [], {}
     try:
@@ -153,7 +148,7 @@ def read_squad(path: Path) -> tuple[Question, ...]:
                 context = _string(paragraph["context"])
                 for asked in paragraph["qas"]:
                     identity = _string(asked["id"])
-                    _once(path, None, identity, seen)
+                    once(path, None, "id", identity, seen)
                     answers = tuple(_answer(path, identity, context, a) for a in asked["answers"])
                     found.append(
                         Question(
@@ -162,14 +157,13 @@ def read_squad(path: Path) -> tuple[Question, ...]:
                     )
     except (KeyError, TypeError, AttributeError) as error:
         last = f", after question {found[-1].id!r}" if found else ""
-        raise CorpusError(
-            path,
+        raise wrong(
             None,
             f"The layout is not SQuAD's{last} ({type(error).__name__}: {error}).",
             "data / paragraphs / context and qas / question, id, answers / text, answer_start.",
         ) from None
     if not found:
-        raise CorpusError(path, None, "The file has no question.", "SQuAD v1.1.")
+        raise wrong(None, "The file has no question.", "SQuAD v1.1.")
     return tuple(found)
 
 
@@ -227,21 +221,23 @@ def read_pairs(path: Path, task: str) -> tuple[Pair, ...]:
     Raises:
         CorpusError: with the line, for a wrong number of columns, an empty sentence or an unknown label.
     """
+    wrong = partial(CorpusError, path)
     if task not in TASKS:
-        raise CorpusError(path, None, f"There is no task {task!r}.", f"one of {', '.join(TASKS)}.")
+        raise wrong(None, f"There is no task {task!r}.", f"one of {', '.join(TASKS)}.")
     path = Path(path)
     found = []
     for number, identity, first, second, label in _pair_rows(path, task):
         if label != "-":
             if not first.strip() or not second.strip():
-                raise CorpusError(path, number, "A sentence is empty.", "two sentences.")
+                raise wrong(number, "A sentence is empty.", "two sentences.")
             found.append(Pair(identity, first, second, _label(path, number, task, label)))
     if not found:
-        raise CorpusError(path, None, "The file has no labelled pair.", "sentence pairs.")
+        raise wrong(None, "The file has no labelled pair.", "sentence pairs.")
     return tuple(found)
 
 
 def _pair_rows(path: Path, task: str) -> list[tuple[int, str, str, str, str]]:
+    wrong = partial(CorpusError, path)
     raw = read_bytes(path)
     if path.suffix == ".gz":
         return _parallel(path, raw)
@@ -256,8 +252,7 @@ def _pair_rows(path: Path, task: str) -> list[tuple[int, str, str, str, str]]:
     label = (*_LABEL.get(task, ("gold_label", "label")),)
     places = [next((header.index(n) for n in names if n in header), None) for names in (_FIRST, _SECOND, label)]
     if None in places:
-        raise CorpusError(
-            path,
+        raise wrong(
             number or 1,
             f"The columns are {', '.join(header)[:200]}.",
             f"among them one of each: {' | '.join(_FIRST)}; {' | '.join(_SECOND)}; {' | '.join(label)}.",
@@ -266,7 +261,7 @@ def _pair_rows(path: Path, task: str) -> list[tuple[int, str, str, str, str]]:
     found = []
     for number, row in rows[1:]:
         if not len(header) <= len(row) <= len(header) + spare:
-            raise CorpusError(path, number, f"{len(row)} tab-separated columns.", f"{len(header)}, as in the header.")
+            raise wrong(number, f"{len(row)} tab-separated columns.", f"{len(header)}, as in the header.")
         identity = row[key] if key is not None else str(number)
         found.append((number, identity, *(row[p] for p in places)))
     return found
@@ -285,32 +280,32 @@ def _parallel(path: Path, raw: bytes) -> list[tuple[int, str, str, str, str]]:
 
 def _asked(path: Path, raw: bytes) -> list[tuple[int, str, str, str, str]]:
     """MNLI with both sentences inside a ready-made question: columns Question, Answer, Origin."""
+    wrong = partial(CorpusError, path)
     (first, header), *rows = _rows(path, decoded(path, raw), ",", quoted=True)
     if header[:2] != ["Question", "Answer"]:
-        raise CorpusError(path, first, f"The columns are {', '.join(header)[:200]}.", "Question, Answer, Origin.")
+        raise wrong(first, f"The columns are {', '.join(header)[:200]}.", "Question, Answer, Origin.")
     found = []
     for number, row in rows:
         match = _ASKED.fullmatch(row[0]) if len(row) == len(header) else None
         if match is None:
-            raise CorpusError(
-                path, number, f"{row[:1]!r:.80} with {len(row)} columns.", "a question that quotes two sentences."
-            )
+            raise wrong(number, f"{row[:1]!r:.80} with {len(row)} columns.", "a question that quotes two sentences.")
         found.append((number, str(len(found)), match[1], match[2], row[1]))
     return found
 
 
 def _label(path: Path, number: int, task: str, given: str) -> str | float:
+    wrong = partial(CorpusError, path)
     if task == "stsb":
         try:
             score = float(given)
         except ValueError:
             score = -1.0
         if not 0 <= score <= 5:
-            raise CorpusError(path, number, f"The score is {given[:40]!r}.", "a number from 0 to 5.")
+            raise wrong(number, f"The score is {given[:40]!r}.", "a number from 0 to 5.")
         return score
     label = TASKS[task][int(given)] if task == "mrpc" and given in ("0", "1") else given
     if label not in TASKS[task]:
-        raise CorpusError(path, number, f"The label is {given[:40]!r}.", f"one of {', '.join(TASKS[task])}.")
+        raise wrong(number, f"The label is {given[:40]!r}.", f"one of {', '.join(TASKS[task])}.")
     return label
 
 
@@ -341,15 +336,14 @@ def read_inspec(path: Path) -> tuple[KeyedText, ...]:
     Raises:
         CorpusError: for a damaged archive, a member outside its folder, a text without keyphrases.
     """
+    wrong = partial(CorpusError, path)
     try:
         with zipfile.ZipFile(io.BytesIO(read_bytes(path))) as archive:
             if sum(i.file_size for i in archive.infolist()) > MOST_UNZIPPED:
-                raise CorpusError(path, None, "The archive holds more than 200 MB.", "an archive of abstracts.")
+                raise wrong(None, "The archive holds more than 200 MB.", "an archive of abstracts.")
             for name in archive.namelist():
                 if name.startswith("/") or ".." in PurePosixPath(name.replace("\\", "/")).parts:
-                    raise CorpusError(
-                        path, None, f"The member {name!r} lies outside the archive's folder.", "plain names."
-                    )
+                    raise wrong(None, f"The member {name!r} lies outside the archive's folder.", "plain names.")
             members = {
                 n: decoded(Path(f"{path}/{n}"), archive.read(n))
                 for n in archive.namelist()
@@ -358,9 +352,7 @@ def read_inspec(path: Path) -> tuple[KeyedText, ...]:
     except CorpusError:
         raise
     except Exception as error:  # zipfile and zlib raise a dozen kinds on damaged archives
-        raise CorpusError(
-            path, None, f"The archive is damaged ({type(error).__name__}: {error}).", "a zip file."
-        ) from None
+        raise wrong(None, f"The archive is damaged ({type(error).__name__}: {error}).", "a zip file.") from None
     found = []
     for name in sorted((n for n in members if n.endswith(".abstr")), key=_by_number):
         identity = name.removesuffix(".abstr")
@@ -373,7 +365,7 @@ def read_inspec(path: Path) -> tuple[KeyedText, ...]:
             )
         found.append(KeyedText(identity, " ".join(title.split()), " ".join(" ".join(text).split()), kept))
     if not found:
-        raise CorpusError(path, None, "The archive has no .abstr member.", "an Inspec archive.")
+        raise wrong(None, "The archive has no .abstr member.", "an Inspec archive.")
     return tuple(found)
 
 
@@ -416,6 +408,7 @@ def read_vectors(path: Path) -> Vectors:
 
 def _rows(path: Path, text: str, delimiter: str, *, quoted: bool = False) -> list[tuple[int, list[str]]]:
     """Rows of a table, each with the number of its (last) line; empty lines are passed over."""
+    wrong = partial(CorpusError, path)
     csv.field_size_limit(sys.maxsize)
     reader = csv.reader(
         io.StringIO(text, newline=""),
@@ -426,22 +419,21 @@ def _rows(path: Path, text: str, delimiter: str, *, quoted: bool = False) -> lis
     try:
         rows = [(reader.line_num, row) for row in reader if row]
     except csv.Error as error:
-        raise CorpusError(
-            path, reader.line_num, f"The table cannot be read ({error}).", "a table with closed quotes."
-        ) from None
+        raise wrong(reader.line_num, f"The table cannot be read ({error}).", "a table with closed quotes.") from None
     if not rows:
-        raise CorpusError(path, None, "The file is empty.", "a table.")
+        raise wrong(None, "The file is empty.", "a table.")
     return rows
 
 
 def _unzipped(path: Path, raw: bytes) -> bytes:
+    wrong = partial(CorpusError, path)
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(raw)) as stream:
             content = stream.read(MOST_UNZIPPED + 1)
     except (OSError, EOFError, ValueError) as error:
-        raise CorpusError(path, None, f"The file cannot be unpacked ({error}).", "a gzip file.") from None
+        raise wrong(None, f"The file cannot be unpacked ({error}).", "a gzip file.") from None
     except Exception as error:  # zlib.error is not exported by gzip
-        raise CorpusError(path, None, f"The file is damaged ({error}).", "a gzip file.") from None
+        raise wrong(None, f"The file is damaged ({error}).", "a gzip file.") from None
     if len(content) > MOST_UNZIPPED:
-        raise CorpusError(path, None, "The file unpacks to more than 200 MB.", "a corpus.")
+        raise wrong(None, "The file unpacks to more than 200 MB.", "a corpus.")
     return content

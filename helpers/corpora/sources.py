@@ -108,6 +108,16 @@ def locate(name: str, kind: str, split: str | None = None) -> Path:
 
 # ---------------------------------------------------------------------------------------- reading files
 
+
+def once(path: Path, line: int | None, what: str, identity: str, seen: dict[str, int | None]) -> None:
+    """Note where an id stands; a :class:`CorpusError` when it was there before."""
+    name = f"{what} {identity!r}"
+    if name in seen:
+        where = f" (line {seen[name]})" if seen[name] else ""
+        raise CorpusError(path, line, f"The {name} was there before{where}.", "one of its own.")
+    seen[name] = line
+
+
 LONGEST_LINE = 2_000_000
 """Characters. Longer lines in line-based formats are no corpus, and would only exhaust memory further on."""
 

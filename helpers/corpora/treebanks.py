@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import conllu
 
 from helpers.corpora.coreference import head_word, mentions_of, read_conll  # noqa: F401 (handed on)
 from helpers.corpora.records import NOMINAL, PRONOUN, PROPER, Document, Mention, Sentence, depth  # noqa: F401
-from helpers.corpora.sources import CorpusError, lines
+from helpers.corpora.sources import CorpusError, lines, once
 
 
 def read(path: Path | str) -> tuple[Document, ...]:
@@ -43,36 +44,31 @@ def read_conllu(path: Path | str) -> tuple[Document, ...]:
     """
     path = Path(path)
     layout, documents, name, sentences, marks = ("eid", "etype", "head"), [], path.stem, [], []
-    seen: dict[tuple[str, str], int] = {}
+    seen: dict[str, int | None] = {}
+
+    def close() -> None:
+        if sentences:
+            documents.append(Document(name, tuple(sentences), mentions_of(path, sentences, marks, layout)))
+
     for number, block in _blocks(path):
         metadata, tokens = _sentence_block(path, number, block)
         if "newdoc id" in metadata or "newdoc" in metadata:
-            if sentences:
-                documents.append(Document(name, tuple(sentences), mentions_of(path, sentences, marks, layout)))
+            close()
             name, sentences, marks = metadata.get("newdoc id") or f"{path.stem}-{len(documents) + 1}", [], []
-            _once(path, number, "document", name, seen)
+            once(path, number, "document id", name, seen)
         if "global.Entity" in metadata:
             layout = tuple((metadata["global.Entity"] or "").split("-"))
         if not any(isinstance(token["id"], int) for _, token in tokens):
             continue
         identity = metadata.get("sent_id") or f"{name}-{len(sentences) + 1}"
-        _once(path, number, "sentence", identity, seen)
+        once(path, number, "sentence id", identity, seen)
         sentence, entity = _sentence(path, identity, tokens)
         sentences.append(sentence)
         marks.append(entity)
-    if sentences:
-        documents.append(Document(name, tuple(sentences), mentions_of(path, sentences, marks, layout)))
+    close()
     if not documents:
         raise CorpusError(path, None, "The file has no sentence.", "CoNLL-U, ten tab-separated columns a word.")
     return tuple(documents)
-
-
-def _once(path: Path, number: int, what: str, identity: str, seen: dict[tuple[str, str], int]) -> None:
-    if (what, identity) in seen:
-        raise CorpusError(
-            path, number, f"The {what} id {identity!r} is that of line {seen[what, identity]}.", "one of its own."
-        )
-    seen[what, identity] = number
 
 
 def _blocks(path: Path) -> Iterator[tuple[int, list[str]]]:
@@ -89,82 +85,66 @@ def _blocks(path: Path) -> Iterator[tuple[int, list[str]]]:
 
 def _sentence_block(path: Path, number: int, block: list[str]):
     """Parse one block into its comments and its words, each with the number of its line."""
+    wrong = partial(CorpusError, path)
     numbered = [(n, line) for n, line in enumerate(block, number) if not line.startswith("#")]
     for n, line in numbered:
         columns = line.split("\t")
         if len(columns) != COLUMNS or not all(c.strip() for c in columns) or "  " in line:
-            raise CorpusError(
-                path,
+            raise wrong(
                 n,
                 f"{len(columns)} tab-separated columns, or an empty one, or two blanks in a row.",
                 "ten columns with single tabs between, and '_' for nothing.",
             )
         if not _ID.fullmatch(columns[0]):
-            raise CorpusError(
-                path, n, f"The word's id is {columns[0]!r}.", "1, 2, 3; 4-5 for a multiword token; 5.1."
-            )
+            raise wrong(n, f"The word's id is {columns[0]!r}.", "1, 2, 3; 4-5 for a multiword token; 5.1.")
     try:
         parsed = conllu.parse("\n".join(block), field_parsers=AS_WRITTEN)
         tokens = parsed[0] if parsed else []
         pairs = [(n, token) for (n, _), token in zip(numbered, tokens, strict=True)]
     except (conllu.exceptions.ParseException, ValueError) as error:
-        raise CorpusError(path, number, f"The sentence cannot be parsed ({error}).", "CoNLL-U.") from None
+        raise wrong(number, f"The sentence cannot be parsed ({error}).", "CoNLL-U.") from None
     return (parsed[0].metadata if parsed else {}), pairs
 
 
 def _sentence(path: Path, identity: str, tokens: Sequence) -> tuple[Sentence, list[tuple[int, str]]]:
     """A checked sentence, and what ``Entity=`` says at each of its words."""
+    wrong = partial(CorpusError, path)
     words = [(n, t) for n, t in tokens if isinstance(t["id"], int)]
     for place, (n, token) in enumerate(words, 1):
         if token["id"] != place:
-            raise CorpusError(
-                path, n, f"Word {token['id']} stands where word {place} should be.", "1, 2, 3 and so on."
-            )
+            raise wrong(n, f"Word {token['id']} stands where word {place} should be.", "1, 2, 3 and so on.")
     spaces = ["SpaceAfter=No" not in t["misc"].split("|") for _, t in words]
     for n, token in tokens:
         if isinstance(token["id"], tuple) and token["id"][1] == "-":
             first, _, last = token["id"]
             if not 1 <= first <= last <= len(words):
-                raise CorpusError(
-                    path, n, f"Multiword token {first}-{last} of {len(words)} words.", "a range of words."
-                )
+                raise wrong(n, f"Multiword token {first}-{last} of {len(words)} words.", "a range of words.")
             spaces[first - 1 : last] = [False] * (last - first) + ["SpaceAfter=No" not in token["misc"].split("|")]
     governors, relations = _tree(path, words)
-    column = lambda key: tuple(t[key] for _, t in words)  # noqa: E731
-    sentence = Sentence(
-        identity,
-        column("form"),
-        column("lemma"),
-        column("upos"),
-        column("xpos"),
-        column("feats"),
-        governors,
-        relations,
-        tuple(spaces),
-    )
+    columns = (tuple(t[key] for _, t in words) for key in ("form", "lemma", "upos", "xpos", "feats"))
+    sentence = Sentence(identity, *columns, governors, relations, tuple(spaces))
     entity = (next((m[7:] for m in t["misc"].split("|") if m.startswith("Entity=")), "") for _, t in words)
     return sentence, [(n, mark) for (n, _), mark in zip(words, entity, strict=True)]
 
 
 def _tree(path: Path, words: Sequence) -> tuple[tuple[int, ...], tuple[str, ...]]:
     """Governors and relations; empty when the file has no trees (every HEAD is ``_``)."""
+    wrong = partial(CorpusError, path)
     if all(token["head"] == "_" for _, token in words):
         return (), ()
     governors = []
     for n, token in words:
         head = int(token["head"]) if re.fullmatch(r"[0-9]{1,9}", token["head"]) else -1
         if not 0 <= head <= len(words):
-            raise CorpusError(path, n, f"The head of word {token['id']} is {token['head']}.", f"0 to {len(words)}.")
+            raise wrong(n, f"The head of word {token['id']} is {token['head']}.", f"0 to {len(words)}.")
         governors.append(head - 1)
     roots = [words[i][0] for i, g in enumerate(governors) if g < 0]
     if len(roots) != 1:
         found = f"{len(roots)} roots (lines {', '.join(map(str, roots))})." if roots else "The sentence has no root."
-        raise CorpusError(path, roots[1] if roots else words[0][0], found, "one word with head 0.")
+        raise wrong(roots[1] if roots else words[0][0], found, "one word with head 0.")
     for start in range(len(governors)):
         if depth(governors, start) is None:
-            raise CorpusError(
-                path, words[start][0], f"Word {start + 1} is part of, or hangs from, a cycle.", "a tree."
-            )
+            raise wrong(words[start][0], f"Word {start + 1} is part of, or hangs from, a cycle.", "a tree.")
     return tuple(governors), tuple(token["deprel"] for _, token in words)
 
 

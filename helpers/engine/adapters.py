@@ -242,11 +242,6 @@ def folder_of(model: str, task: str) -> Path:
     return places.adapters() / f"{Path(model).name.replace('/', '--')}-{task}"
 
 
-def shipped() -> dict[str, Path]:
-    """The adapters that travel with the book, ``<model>-<task>`` and where each lies."""
-    return {file.parent.name: file.parent for file in sorted(places.adapters().glob("*/adapter.json"))}
-
-
 def find(model: str, task: str) -> Path | None:
     """The folder of an adapter: that of model and task, or ``task`` itself when it is a folder that holds one."""
     folder = Path(task) if (Path(task) / "adapter.json").is_file() else folder_of(model, task)

@@ -149,7 +149,7 @@ GOOD = conllu(
         ("(1-person-1)", "1)", 5, "'1' is closed but was not opened"),
         ("(1-person-1)", "(1-person-1))", 5, "is no bracket"),
         ("(1-person-1)", "(1[1/2]-person-1)", 5, "has gaps"),
-        ("# sent_id = d-2", "# sent_id = d-1", 8, "sentence id 'd-1' is that of line"),
+        ("# sent_id = d-2", "# sent_id = d-1", 8, "sentence id 'd-1' was there before (line"),
         ("2\tran", "3\tran", 6, "Word 3 stands where word 2 should be"),
         ("2\tran", "2-9\tran\t_\t_\t_\t_\t_\t_\t_\t_\n2\tran", 6, "Multiword token 2-9"),
         ("1\tShe\tshe", "1\t\tshe", 5, "an empty one"),
@@ -173,7 +173,7 @@ def test_longer_cycles_second_documents_and_nothing(tmp_path):
     with pytest.raises(CorpusError, match=r"line 1: Word 1 is part of, or hangs from, a cycle"):
         treebanks.read(file)
     file.write_text(GOOD + GOOD.replace("d-1", "d-8").replace("d-2", "d-9"))
-    with pytest.raises(CorpusError, match=r"line 13: The document id 'd' is that of line 1"):
+    with pytest.raises(CorpusError, match=r"line 13: The document id 'd' was there before \(line 1\)"):
         treebanks.read(file)
     for content in ("", "\n \n", "# newdoc id = d\n"):
         file.write_text(content)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from conftest import SMALL, small_model
+from conftest import SMALL, shipped, small_model
 from safetensors.torch import load_file, save_file
 from transformers import (
     AutoConfig,
@@ -281,7 +281,7 @@ def test_an_adapter_is_found_by_model_and_task(folder, tmp_path, monkeypatch):
     monkeypatch.setenv("BOOK_ADAPTERS", str(tmp_path / "adapters"))
     shipped_as(trained(encoders.load(str(folder), device="cpu"), "qa"), tmp_path / "adapters" / "mine-qa")
     assert encoders.load(str(folder), task="qa", device="cpu").task == "qa"
-    assert list(adapters.shipped()) == ["mine-qa"]
+    assert list(shipped()) == ["mine-qa"]
 
 
 def test_loading_needs_no_peft(folder, tmp_path, monkeypatch):
@@ -360,12 +360,12 @@ def test_damaged_adapters_are_refused(folder, tmp_path):
 # ---------------------------------------------------------------------------------------- the shipped ones
 
 
-SHIPPED = sorted(adapters.shipped())
+SHIPPED = sorted(shipped())
 
 
 @pytest.mark.parametrize("name", SHIPPED)
 def test_a_shipped_adapter_is_small_and_says_what_it_is(name):
-    where = adapters.shipped()[name]
+    where = shipped()[name]
     card = json.loads((where / "adapter.json").read_text("utf-8"))
     assert f"{card['model']}-{card['task']}" == name
     assert sorted(f.name for f in where.iterdir()) == ["README.md", "adapter.json", "adapter.safetensors"]
@@ -380,7 +380,7 @@ def test_a_shipped_adapter_is_small_and_says_what_it_is(name):
 
 @pytest.mark.parametrize("name", SHIPPED)
 def test_floors_are_reached_or_the_card_says_what_was_tried(name):
-    card = json.loads((adapters.shipped()[name] / "adapter.json").read_text("utf-8"))
+    card = json.loads((shipped()[name] / "adapter.json").read_text("utf-8"))
     floors = [(row["scores"][k][0], floor) for row in card["scores"] for k, floor in row["floors"].items()]
     assert floors
     assert all(value >= floor for value, floor in floors) or card.get("notes")
@@ -389,7 +389,7 @@ def test_floors_are_reached_or_the_card_says_what_was_tried(name):
 @pytest.mark.parametrize("name", SHIPPED)
 def test_a_shipped_adapter_scores_what_its_card_says(name):
     """On a fixed sample of the book tier, drawn anew; within what a sample of that size may differ."""
-    card = json.loads((adapters.shipped()[name] / "adapter.json").read_text("utf-8"))
+    card = json.loads((shipped()[name] / "adapter.json").read_text("utf-8"))
     row = next(r for r in card["scores"] if r["corpus"] == "encyclopedia" and r["task"] == card["task"])
     encoder = encoders.load(card["model"], task=card["task"], device="cpu")
     size = {"mlm": 24, "qa": 60}.get(card["task"], 100)
@@ -409,4 +409,4 @@ def test_the_page_has_every_card_and_names_what_is_missing():
             or f"`minilm` yet: {task}" in page
             or f", {task}" in page.split("None for")[1].split(".")[0]
         )
-    assert all(path.is_relative_to(places.book_data()) for path in adapters.shipped().values())
+    assert all(path.is_relative_to(places.book_data()) for path in shipped().values())

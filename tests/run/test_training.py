@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 import torch
 from click.testing import CliRunner
-from conftest import small_model
+from conftest import shipped, small_model
 from safetensors.torch import load_file
 
 from helpers import corpora, places
 from helpers.__main__ import main
-from helpers.engine import adapters, encoders, inputs, tasks
+from helpers.engine import encoders, inputs, tasks
 from helpers.engine.adapters import AdapterError
 from helpers.run import cards, training
 
@@ -450,4 +450,4 @@ def test_errors_in_words(tmp_path, monkeypatch, model):
     assert run(main, ["train", "qa", "--model", "nothing/here"]).exit_code == 1
     result = run(main, ["train", "qa", "--score", "--to", str(tmp_path / "none")])
     assert result.exit_code == 1 and "adapter.json" in result.output
-    assert adapters.shipped() == {}
+    assert shipped() == {}
