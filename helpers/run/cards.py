@@ -10,6 +10,7 @@ from helpers import corpora, places
 from helpers.engine import adapters, encoders, tasks
 from helpers.engine.encoders import Encoder
 from helpers.engine.estimates import StreamingMean
+from helpers.record.results import Table
 from helpers.run.course import RECIPES, Evaluation
 
 NAMES = {
@@ -52,12 +53,7 @@ def index(folder: Path) -> str:
     """All cards of the adapters in a folder as one page, and which tasks ``minilm`` has none for yet."""
     cards = [read(file.parent) for file in sorted(folder.glob("*/adapter.json"))]
     scored = [card for card in cards if card["scores"]]
-    lines = [
-        "# The adapters",
-        "",
-        "| adapter | trained on | quoted score | on the book's own texts |",
-        "| --- | --- | --- | --- |",
-    ]
+    rows = []
     for card in scored:
         there = [row for row in card["scores"] if row["task"] == card["task"] and not row.get("missing")]
         cells = [
@@ -65,7 +61,9 @@ def index(folder: Path) -> str:
             _quoted(there, lambda row: row["corpus"] == BOOK_TIER),
         ]
         trained = ", ".join(name for name, _ in card["data"]["train"])
-        lines.append(f"| {card['model']}-{card['task']} | {trained} | {cells[0]} | {cells[1]} |")
+        rows.append([f"{card['model']}-{card['task']}", trained, *cells])
+    table = Table(["adapter", "trained on", "quoted score", "on the book's own texts"], rows)
+    lines = ["# The adapters", "", str(table)]
     without = [
         t for t in adapters.LABELS if t != "rte" and ("minilm", t) not in {(c["model"], c["task"]) for c in scored}
     ]
@@ -91,12 +89,8 @@ def _quoted(rows: Sequence[Mapping[str, Any]], wanted: Callable[[Mapping[str, An
 
 
 def _scored(encoder: Encoder, task: str, wanted: Evaluation, progress: bool) -> dict[str, Any]:
-    row: dict[str, Any] = {
-        "task": wanted.task or task,
-        "corpus": wanted.corpus,
-        "split": wanted.split,
-        "floors": dict(wanted.floors),
-    }
+    row: dict[str, Any] = {"task": wanted.task or task, "corpus": wanted.corpus, "split": wanted.split}
+    row["floors"] = dict(wanted.floors)
     try:
         given = tasks.examples(row["task"], wanted.corpus, wanted.split, limit=wanted.limit)
     except corpora.CorpusError:
@@ -119,9 +113,8 @@ def summary(folder: Path) -> list[str]:
     card = read(folder)
     found = []
     for row in card["scores"]:
-        where = f"{row['corpus']} {row['split'] or ''}".strip() + (
-            f" as {row['task']}" if row["task"] != card["task"] else ""
-        )
+        where = f"{row['corpus']} {row['split'] or ''}".strip()
+        where += f" as {row['task']}" if row["task"] != card["task"] else ""
         if row.get("missing"):
             found.append(f"{where}: not on this machine, not scored")
         for name, (value, low, high) in row.get("scores", {}).items():
@@ -184,26 +177,21 @@ def _scores(card: Mapping[str, Any]) -> list[str]:
     """The table of scores, beside majorities and floors."""
     if not card["scores"]:
         return ["Not scored yet."]
-    lines = [
-        "In single precision, with 95 % bootstrap intervals over documents. A floor is what the book asks for.",
-        "",
-        "| set | examples | score | value | majority | floor |",
-        "| --- | --- | --- | --- | --- | --- |",
-    ]
+    rows = []
     for row in card["scores"]:
         where = row["corpus"] + (f" ({row['split']})" if row["split"] else " (the book's own)")
         where += f", as {row['task']}" if row["task"] != card["task"] else ""
         if row.get("missing"):
-            lines.append(f"| {where} | not here when scored | | | | |")
+            rows.append([where, "not here when scored", *[""] * 4])
             continue
         for name, (value, low, high) in row["scores"].items():
             floor = row["floors"].get(name)
             kept = "" if floor is None else f"{floor:.2f}: {'reached' if value >= floor else 'missed'}"
             chance = f"{row['majority']:.3f}" if name == "accuracy" and "majority" in row else ""
-            lines.append(
-                f"| {where} | {row['examples']:,} | {name} | {value:.3f} [{low:.3f}, {high:.3f}] | {chance} | {kept} |"
-            )
-    return lines
+            shown = f"{value:.3f} [{low:.3f}, {high:.3f}]"
+            rows.append([where, f"{row['examples']:,}", name, shown, chance, kept])
+    said = "In single precision, with 95 % bootstrap intervals over documents. A floor is what the book asks for."
+    return [said, "", str(Table(["set", "examples", "score", "value", "majority", "floor"], rows))]
 
 
 def _table(rows: Sequence[Mapping[str, float | int]], names: Mapping[str, str]) -> list[str]:
@@ -211,5 +199,4 @@ def _table(rows: Sequence[Mapping[str, float | int]], names: Mapping[str, str]) 
         return ["No score yet."]
     columns = list(rows[0])
     head = [names.get(c, c.replace("dev_", "development ")) for c in columns]
-    body = ["| " + " | ".join(f"{row[c]:g}" for c in columns) + " |" for row in rows]
-    return ["| " + " | ".join(head) + " |", "|" + " --- |" * len(columns), *body]
+    return [str(Table(head, [[f"{row[c]:g}" for c in columns] for row in rows]))]

@@ -33,6 +33,8 @@ from helpers.run.course import RECIPES, Course, Settings, parts
 
 LOG_EVERY = 10  # steps
 KEEP_EVERY = 50  # steps between checkpoints
+PROGRESS = ("step", "seconds", "best_step", "curve", "recent", "corners")
+"""Of a run, what a checkpoint keeps beside the weights, the optimiser's moments and the best score."""
 
 
 def native_precision(device: torch.device) -> str:
@@ -142,13 +144,10 @@ class Run:
     corners: list[list[float]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        decay = [p for p in self.student.weights.values() if p.dim() > 1]
-        other = [p for p in self.student.weights.values() if p.dim() <= 1]
-        groups = [
-            {"params": decay, "weight_decay": self.settings.weight_decay},
-            {"params": other, "weight_decay": 0.0},
-        ]
-        self.optimizer = torch.optim.AdamW(groups, lr=self.settings.rate)
+        weights = self.student.weights.values()
+        decay, other = [p for p in weights if p.dim() > 1], [p for p in weights if p.dim() <= 1]
+        kinds = {"params": decay, "weight_decay": self.settings.weight_decay}, {"params": other, "weight_decay": 0.0}
+        self.optimizer = torch.optim.AdamW(kinds, lr=self.settings.rate)
         s, warmup = self.settings, max(1, min(self.settings.warmup, self.settings.steps - 1))
         self.corners = [[-1, 0.0], [warmup - 1, s.rate], [warmup, s.rate], [s.steps, 0.0]]
 
@@ -209,17 +208,9 @@ class Run:
                 moments |= {f"{k}.{name}": state[k].detach().cpu().contiguous() for k in ("exp_avg", "exp_avg_sq")}
         if moments:
             save_file(moments, unfinished / "optimizer.safetensors")
-        state = {
-            "task": self.task,
-            "settings": asdict(self.settings),
-            "step": self.step,
-            "seconds": self.seconds,
-            "best": self.best if self.best_step >= 0 else None,
-            "best_step": self.best_step,
-            "curve": self.curve,
-            "recent": self.recent,
-            "corners": self.corners,
-        }
+        best = self.best if self.best_step >= 0 else None
+        state = {"task": self.task, "settings": asdict(self.settings), "best": best}
+        state |= {name: getattr(self, name) for name in PROGRESS}
         (unfinished / "state.json").write_text(json.dumps(state), "utf-8")
         for file in unfinished.iterdir():
             with file.open("rb") as stream:
@@ -255,9 +246,8 @@ class Run:
                 "ones to go on, or --fresh to begin anew."
             )
         self.student.load(load_file(found[-1] / "weights.safetensors"))
-        self.step, self.seconds, self.curve = state["step"], state["seconds"], state["curve"]
-        self.best_step, self.recent = state["best_step"], state["recent"]
-        self.corners = state["corners"]
+        for name in PROGRESS:
+            setattr(self, name, state[name])
         if self.settings.steps != self.corners[-1][0] and self.step < self.settings.steps:
             now = [self.step, self.rate(self.step)]
             self.corners = [*[c for c in self.corners if c[0] < self.step], now, [self.settings.steps, 0.0]]
