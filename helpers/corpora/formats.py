@@ -1,6 +1,6 @@
 """Each corpus format read into records: running text, questions, sentence pairs, keyphrases, word vectors.
 
-Whatever is wrong with a file is reported as a :class:`CorpusError` that names the file, the line, what was found and what was
+Whatever is wrong with a file is reported as a :class:`~helpers.corpora.sources.CorpusError` that names the file, the line, what was found and what was
 expected, and nothing is half-loaded. Trees and coreference are read in :mod:`helpers.corpora.treebanks`.
 """
 

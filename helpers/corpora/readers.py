@@ -2,7 +2,7 @@
 
 :func:`read` gives running text, :func:`documents` trees and coreference, :func:`questions`, :func:`pairs`,
 :func:`keyphrases` and :func:`vectors` what their names say; each takes a corpus by name (the catalogue is in
-:mod:`helpers.corpora.sources`) or by path. Whatever is wrong with a file is reported as a :class:`CorpusError` that names
+:mod:`helpers.corpora.sources`) or by path. Whatever is wrong with a file is reported as a :class:`~helpers.corpora.sources.CorpusError` that names
 the file, the line, what was found and what was expected, and nothing is half-loaded.
 """
 

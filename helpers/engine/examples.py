@@ -51,7 +51,7 @@ def examples(
     For ``rte`` a three-class corpus is read with neutral and contradiction as ``not_entailment``.
 
     Raises:
-        helpers.corpora.readers.CorpusError: when the corpus is not here or is malformed.
+        helpers.corpora.sources.CorpusError: when the corpus is not here or is malformed.
     """
     if task not in LABELS:
         raise AdapterError(f"There is no task {task!r}. The tasks are {', '.join(LABELS)}.")

@@ -9,7 +9,7 @@
 
 Scores are per example and in the order of the examples, so that what a changed model does can be compared
 pair by pair with what it did before. :func:`score` runs ordinary forward passes; an
-:func:`helpers.engine.attention.tap` around it ablates heads. For gradients there are :func:`batches` and :func:`losses`, and
+:func:`helpers.engine.attention.tap` around it ablates heads. For gradients there are :func:`helpers.engine.inputs.batches` and :func:`losses`, and
 for long measurements :func:`each`.
 """
 
@@ -114,7 +114,7 @@ def each(
         what: for the progress bar.
         keep: a folder for finished batches, if the environment names none.
 
-    Other arguments as in :func:`batches`.
+    Other arguments as in :func:`helpers.engine.inputs.batches`.
     """
     cut = list(batches(encoder, examples, batch_size=batch_size, max_length=max_length, seed=seed))
     found = shards.each(encoder, _on_its_device, cut, function, *given, what=what, total=len(cut), keep=keep)

@@ -104,7 +104,7 @@ def parts(task: str, recipe: Recipe, seed: int) -> Parts:
     corpus's own part.
 
     Raises:
-        helpers.corpora.readers.CorpusError: when a corpus is not here.
+        helpers.corpora.sources.CorpusError: when a corpus is not here.
     """
     read = [tasks.examples(task, name, split) for name, split in recipe.train]
     random = np.random.default_rng([seed, 1])

@@ -395,7 +395,7 @@ def train(
         The adapter's folder and whether the run has come to its end.
 
     Raises:
-        AdapterError, helpers.corpora.readers.CorpusError, helpers.engine.encoders.EncoderError: each says what to do.
+        AdapterError, helpers.corpora.sources.CorpusError, helpers.engine.encoders.EncoderError: each says what to do.
     """
     if task not in RECIPES:
         raise AdapterError(f"There is no task {task!r}. The tasks are {', '.join(RECIPES)}.")
