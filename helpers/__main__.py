@@ -6,43 +6,28 @@ import os
 import platform
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from unittest.mock import patch
 
 import click
 import yaml
 
 from helpers import places
+from helpers.engine import TASKS
 
 BUILD = places.ROOT / "_build"
 
 
-@contextmanager
-def plainly() -> Iterator[None]:
-    """Errors that the book foresees end in their message, not in a traceback."""
-    from helpers.corpora.readers import CorpusError
-    from helpers.corpora.sources import FetchError
-    from helpers.engine.adapters import AdapterError
-    from helpers.engine.encoders import EncoderError
-    from helpers.engine.shards import ShardError
-    from helpers.record.results import ResultError
-    from helpers.run.notebooks import NotebookError
+class Plainly(click.Group):
+    """Commands whose foreseen errors end in their message, not in a traceback."""
 
-    try:
-        yield
-    except (
-        AdapterError,
-        EncoderError,
-        CorpusError,
-        FetchError,
-        NotebookError,
-        ResultError,
-        ShardError,
-        FileNotFoundError,
-    ) as error:
-        raise click.ClickException(str(error)) from None
+    def invoke(self, ctx: click.Context) -> object:
+        try:
+            return super().invoke(ctx)
+        except (places.BookError, FileNotFoundError) as error:
+            raise click.ClickException(str(error)) from None
 
 
 def since(start: float) -> str:
@@ -51,12 +36,43 @@ def since(start: float) -> str:
     return f"{seconds // 60} min {seconds % 60} s" if seconds >= 60 else f"{seconds} s"
 
 
+def results_of(record: bool) -> Path:
+    """Where a run keeps its numbers: with the book, or beside the executed notebooks."""
+    return places.book_data() / "results" if record else BUILD / "runs" / "results"
+
+
+def resolved(model: str) -> str:
+    """A model's name; of a folder, its path from anywhere."""
+    return str(Path(model).resolve()) if Path(model).is_dir() else model
+
+
+def _named(ctx: click.Context, parameter: click.Parameter, folder: str | None) -> None:
+    if folder:
+        os.environ["BOOK_DATA"] = str(Path(folder).resolve())
+
+
+DATA = click.option(
+    "--data",
+    type=click.Path(exists=True, file_okay=False),
+    help="Folder of real corpora (or BOOK_DATA).",
+    expose_value=False,
+    callback=_named,
+)
+TO = functools.partial(click.option, "--to", type=click.Path(file_okay=False, path_type=Path))
+PROFILE = functools.partial(
+    click.option, "--profile", type=click.Choice(["smoke", "book", "full"]), show_default=True
+)
+MODEL = functools.partial(click.option, "--model")
+FROM_1 = click.IntRange(1)
+ABOVE_0 = click.FloatRange(0, min_open=True)
+
+
 def spread(command: Callable[..., None]) -> Callable[..., None]:
     """The options --workers and --dask, which a chapter's passes find in the environment (:mod:`helpers.engine.shards`)."""
 
     @click.option(
         "--workers",
-        type=click.IntRange(1),
+        type=FROM_1,
         help="Processes that share the parts of a corpus pass (default 1; at most one for each core).",
     )
     @click.option(
@@ -69,20 +85,13 @@ def spread(command: Callable[..., None]) -> Callable[..., None]:
         if workers and dask:
             raise click.UsageError("Give --workers for processes on this machine, or --dask for a cluster, not both.")
         wanted = {"BOOK_WORKERS": str(workers) if workers else None, "BOOK_DASK": dask}
-        before = {name: os.environ.get(name) for name in wanted}
-        os.environ.update({name: value for name, value in wanted.items() if value})
-        try:
+        with patch.dict(os.environ, {name: value for name, value in wanted.items() if value}):
             command(**others)
-        finally:
-            for name, value in before.items():
-                os.environ.pop(name, None)
-                if value is not None:
-                    os.environ[name] = value
 
     return with_options
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=Plainly, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="attention-heads-book")
 def main() -> None:
     """What do the attention heads of a BERT-like encoder look at, and which of them matter?"""
@@ -111,79 +120,58 @@ def fetch(names: tuple[str, ...]) -> None:
     vectors). From official addresses, in pinned versions. What is there is kept; after a broken connection the same
     command goes on where it stopped.
     """
-    from helpers.corpora import sources
+    from helpers.corpora import fetching
     from helpers.engine import encoders
 
-    known = [*encoders.KNOWN, *sources.RECIPES]
+    known = [*encoders.KNOWN, *fetching.RECIPES]
     for name in names:
         if name not in known:
             close = difflib.get_close_matches(name, known, 1)
             hint = f" Did you mean {close[0]!r}?" if close else ""
             raise click.ClickException(f"There is no recipe to fetch {name!r}.{hint} Known: {', '.join(known)}.")
-    with plainly():
-        for name in names:
-            if name in encoders.KNOWN:
-                click.echo(f"{name} is in {encoders.fetch(name)}")
-            else:
-                for file in sources.fetch(name):
-                    click.echo(f"{name}: {file}")
+    for name in names:
+        if name in encoders.KNOWN:
+            click.echo(f"{name} is in {encoders.fetch(name)}")
+        else:
+            for file in fetching.fetch(name):
+                click.echo(f"{name}: {file}")
 
 
 @main.command()
-@click.option("--data", type=click.Path(exists=True, file_okay=False), help="Folder of real corpora (or BOOK_DATA).")
+@DATA
 @click.option("--quick", is_flag=True, help="Do not read the files to count what is in them.")
-def corpora(data: str | None, quick: bool) -> None:
+def corpora(quick: bool) -> None:
     """List every corpus that chapters know by name: where it was found, how much it is, its licence."""
     from helpers import corpora as readers
     from helpers.corpora import sources
 
-    if data:
-        os.environ["BOOK_DATA"] = str(Path(data).resolve())
-    with plainly():
-        click.echo(f"Looked in: {', '.join(map(str, sources.folders()))}")
-        for found in readers.overview(counted=not quick):
-            entry = found.entry
-            click.echo(f"\n{entry.name} ({entry.kind}; {entry.licence})")
-            for split in entry.files:
-                where = found.paths.get(split)
-                how = f"python -m helpers fetch {entry.name}" if entry.name in sources.RECIPES else "--data DIR"
-                click.echo(f"  {split:10} {where or f'not here; {how}'}")
-                if count := found.counts.get(split):
-                    click.echo(f"  {'':10} {count}")
+    click.echo(f"Looked in: {', '.join(map(str, sources.folders()))}")
+    for found in readers.overview(counted=not quick):
+        entry = found.entry
+        click.echo(f"\n{entry.name} ({entry.kind}; {entry.licence})")
+        for split in entry.files:
+            where = found.paths.get(split)
+            how = f"python -m helpers fetch {entry.name}" if entry.name in sources.RECIPES else "--data DIR"
+            click.echo(f"  {split:10} {where or f'not here; {how}'}")
+            if count := found.counts.get(split):
+                click.echo(f"  {'':10} {count}")
 
 
 @main.command()
-@click.argument("task", type=click.Choice(["mlm", "qa", "paraphrase", "entailment", "rte", "keywords"]))
-@click.option(
-    "--model", default="minilm", show_default=True, help="The encoder to adapt: a short name, a folder, a hub id."
-)
-@click.option("--data", type=click.Path(exists=True, file_okay=False), help="Folder of real corpora (or BOOK_DATA).")
-@click.option(
-    "--to",
-    type=click.Path(file_okay=False, path_type=Path),
-    help="Folder of the adapter (default: data/adapters/MODEL-TASK).",
-)
-@click.option(
-    "--minutes", type=click.FloatRange(0, min_open=True), help="Stop after so many; the same command goes on."
-)
-@click.option("--steps", type=click.IntRange(1), help="Length of the schedule (default: the task's own).")
-@click.option("--batch-size", type=click.IntRange(1), help="Inputs a step (default: the task's own).")
-@click.option(
-    "--rate", type=click.FloatRange(0, min_open=True), help="Highest learning rate (default: the task's own)."
-)
+@click.argument("task", type=click.Choice(TASKS))
+@MODEL(default="minilm", show_default=True, help="The encoder to adapt: a short name, a folder, a hub id.")
+@DATA
+@TO(help="Folder of the adapter (default: data/adapters/MODEL-TASK).")
+@click.option("--minutes", type=ABOVE_0, help="Stop after so many; the same command goes on.")
+@click.option("--steps", type=FROM_1, help="Length of the schedule (default: the task's own).")
+@click.option("--batch-size", type=FROM_1, help="Inputs a step (default: the task's own).")
+@click.option("--rate", type=ABOVE_0, help="Highest learning rate (default: the task's own).")
 @click.option("--precision", type=click.Choice(["bf16", "fp32"]), help="Default: bf16 where the processor has it.")
 @click.option("--seed", type=click.IntRange(0), help="Of everything random (default: 0).")
 @click.option("--fresh", is_flag=True, help="Begin anew: forget an earlier run and replace an adapter that is there.")
 @click.option("--score", is_flag=True, help="Train nothing; only score the adapter that is there and write its card.")
 def train(
-    task: str,
-    model: str,
-    data: str | None,
-    to: Path | None,
-    minutes: float | None,
-    fresh: bool,
-    score: bool,
-    **changes: object,
+    task: str, model: str, to: Path | None, minutes: float | None, fresh: bool, score: bool, **changes: object
 ) -> None:
     """Train an adapter (LoRA and a head) that lets an encoder do TASK.
 
@@ -193,48 +181,36 @@ def train(
     weights. Afterwards encoders.load(MODEL, task=TASK) has the adapter in it.
     """
     from helpers.engine import adapters
-    from helpers.run import training
+    from helpers.run import cards, training
 
     start = time.perf_counter()
-    if data:
-        os.environ["BOOK_DATA"] = str(Path(data).resolve())
-    with plainly():
-        if score:
-            folder, ended = to or adapters.folder_of(model, task), True
-            training.finish(folder, model)
-        else:
-            folder, ended = training.train(task, model, to=to, minutes=minutes, fresh=fresh, **changes)
-        for line in training.summary(folder):
-            click.echo(line)
+    if score:
+        folder, ended = to or adapters.folder_of(model, task), True
+        cards.finish(folder, model)
+    else:
+        folder, ended = training.train(task, model, to=to, minutes=minutes, fresh=fresh, **changes)
+    for line in cards.summary(folder):
+        click.echo(line)
     click.echo(f"{folder}: {since(start)}" + ("" if ended else "; not at its end yet, the same command goes on"))
 
 
 @main.command()
 @click.argument("chapter")
-@click.option("--model", help="Model to measure (default: that of the profile, minilm).")
-@click.option(
-    "--profile",
-    type=click.Choice(["smoke", "book", "full"]),
-    default="book",
-    show_default=True,
-    help="smoke: seconds; book: what the pages show; full: real corpora.",
-)
+@MODEL(help="Model to measure (default: that of the profile, minilm).")
+@PROFILE(default="book", help="smoke: seconds; book: what the pages show; full: real corpora.")
 @click.option("-p", "given", nargs=2, multiple=True, metavar="NAME VALUE", help="Set any parameter of the chapter.")
-@click.option("--data", type=click.Path(exists=True, file_okay=False), help="Folder of real corpora (or BOOK_DATA).")
-@click.option("--to", type=click.Path(file_okay=False), help="Folder for the executed notebooks.")
+@DATA
+@TO(help="Folder for the executed notebooks.")
 @click.option("--record", is_flag=True, help="Keep the numbers in data/results instead of _build/runs/results.")
 @click.option("--force", is_flag=True, help="Execute even if nothing has changed.")
-@click.option(
-    "--at-a-time", type=click.IntRange(1), help="Chapters executed together (default: one for each core, at most 4)."
-)
+@click.option("--at-a-time", type=FROM_1, help="Chapters executed together (default: one for each core, at most 4).")
 @spread
 def run(
     chapter: str,
     model: str | None,
     profile: str,
     given: tuple[tuple[str, str], ...],
-    data: str | None,
-    to: str | None,
+    to: Path | None,
     record: bool,
     force: bool,
     at_a_time: int | None,
@@ -249,35 +225,29 @@ def run(
     from helpers.run import notebooks
 
     start = time.perf_counter()
-    if data:
-        os.environ["BOOK_DATA"] = str(Path(data).resolve())
     values = {name: yaml.safe_load(value) for name, value in given}
     if model:
-        values["model"] = str(Path(model).resolve()) if Path(model).is_dir() else model
-    with plainly():
-        names = notebooks.chapters() if chapter == "all" else [notebooks.find(chapter)]
-        label = Path(values.get("model", "minilm")).name
-        folder = Path(to) if to else BUILD / "runs" / profile / label
-        results = places.book_data() / "results" if record else BUILD / "runs" / "results"
-        if chapter == "all" and model:
-            encoders.load(values["model"])  # a model that cannot be loaded is one message, not one for each chapter
-        done = notebooks.run(
-            names,
-            folder,
-            profile=profile,
-            results=results,
-            given=values,
-            at_a_time=at_a_time,
-            force=force,
-            keep_going=chapter == "all",
-        )
+        values["model"] = resolved(model)
+    names = notebooks.chapters() if chapter == "all" else [notebooks.find(chapter)]
+    label = Path(values.get("model", "minilm")).name
+    folder = to or BUILD / "runs" / profile / label
+    results = results_of(record)
+    if chapter == "all" and model:
+        encoders.load(values["model"])  # a model that cannot be loaded is one message, not one for each chapter
+    done = notebooks.run(
+        names,
+        folder,
+        profile=profile,
+        results=results,
+        given=values,
+        at_a_time=at_a_time,
+        force=force,
+        keep_going=chapter == "all",
+    )
     for one in done:
         state = one.problem or f"{'executed' if one.executed else 'up to date'}, {one.seconds:.0f} s"
-        click.echo(
-            f"{one.chapter} {'FAILED' if one.failed else 'skipped'}: {state}"
-            if one.problem
-            else f"{one.file}  ({state})"
-        )
+        ended = f"{one.chapter} {'FAILED' if one.failed else 'skipped'}: {state}"
+        click.echo(ended if one.problem else f"{one.file}  ({state})")
     if chapter == "all":
         from helpers.run import report
 
@@ -296,24 +266,16 @@ def run(
     show_default=True,
     help="Chapters (numbers or names), with spaces between them.",
 )
-@click.option(
-    "--profile",
-    type=click.Choice(["smoke", "book", "full"]),
-    default="full",
-    show_default=True,
-    help="full: real corpora; the others to try it out.",
-)
-@click.option("--data", type=click.Path(exists=True, file_okay=False), help="Folder of real corpora (or BOOK_DATA).")
-@click.option(
-    "--to", type=click.Path(file_okay=False), help="Folder for the executed notebooks (default: _build/runs/PROFILE)."
-)
+@PROFILE(default="full", help="full: real corpora; the others to try it out.")
+@DATA
+@TO(help="Folder for the executed notebooks (default: _build/runs/PROFILE).")
 @click.option(
     "--record/--no-record",
     default=False,
     help="Keep the numbers in data/results, or (default) in _build/runs/results.",
 )
 @spread
-def full(models: str, wanted: str, profile: str, data: str | None, to: str | None, record: bool) -> None:
+def full(models: str, wanted: str, profile: str, to: Path | None, record: bool) -> None:
     """Run every chapter on real corpora for the models named, one after another, with an estimate of the time left.
 
     The same command goes on where an interrupted run stopped, even a killed one: finished chapters are kept while nothing
@@ -323,14 +285,9 @@ def full(models: str, wanted: str, profile: str, data: str | None, to: str | Non
     from helpers.run import long_runs, notebooks
 
     start = time.perf_counter()
-    if data:
-        os.environ["BOOK_DATA"] = str(Path(data).resolve())
-    with plainly():
-        names = notebooks.chapters() if wanted == "all" else [notebooks.find(name) for name in wanted.split()]
-        chosen = [str(Path(name).resolve()) if Path(name).is_dir() else name for name in models.split()]
-        results = places.book_data() / "results" if record else BUILD / "runs" / "results"
-        folder = Path(to) if to else BUILD / "runs" / profile
-        done = long_runs.run(chosen, folder, results=results, names=names, profile=profile)
+    names = notebooks.chapters() if wanted == "all" else [notebooks.find(name) for name in wanted.split()]
+    results, folder = results_of(record), to or BUILD / "runs" / profile
+    done = long_runs.run([*map(resolved, models.split())], folder, results=results, names=names, profile=profile)
     click.echo(long_runs.table(done))
     click.echo(f"Notebooks: {folder}. Numbers: {results}. {since(start)} in all.")
     if failed := list(long_runs.failures(done)):
@@ -346,15 +303,14 @@ def book(stored: bool, output: str) -> None:
 
     start = time.perf_counter()
     folder = BUILD / ("site" if stored else "book")
-    with plainly():
-        pages.stage(folder)
-        if stored:
-            pages.stage_stored(folder)
-        else:
-            results = folder / "data" / "results"
-            done = notebooks.run(notebooks.chapters(), folder / "notebooks", profile="book", results=results)
-            click.echo(f"Executed {sum(r.executed for r in done)} of {len(done)} chapters in {since(start)}.")
-        index = pages.build(folder, Path(output))
+    pages.stage(folder)
+    if stored:
+        pages.stage_stored(folder)
+    else:
+        results = folder / "data" / "results"
+        done = notebooks.run(notebooks.chapters(), folder / "notebooks", profile="book", results=results)
+        click.echo(f"Executed {sum(r.executed for r in done)} of {len(done)} chapters in {since(start)}.")
+    index = pages.build(folder, Path(output))
     click.echo(f"Open {index}  ({since(start)})")
 
 
@@ -364,15 +320,10 @@ def refresh(force: bool) -> None:
     """Refresh the outputs kept in git (notebooks/ and data/results/), with profile book."""
     from helpers.run import notebooks, pages
 
-    with plainly():
-        done = notebooks.run(
-            notebooks.chapters(),
-            notebooks.FOLDER,
-            profile="book",
-            results=places.book_data() / "results",
-            force=force,
-        )
-        (places.ROOT / "book" / "_static" / "cover.png").write_bytes(pages.cover())
+    done = notebooks.run(
+        notebooks.chapters(), notebooks.FOLDER, profile="book", results=places.book_data() / "results", force=force
+    )
+    (places.ROOT / "book" / "_static" / "cover.png").write_bytes(pages.cover())
     for one in done:
         click.echo(f"{one.chapter}: {'executed' if one.executed else 'up to date'} in {one.seconds:.0f} s")
 
@@ -387,14 +338,13 @@ def new(name: str, question: str) -> None:
     """
     from helpers.run import new as skeleton
 
-    with plainly():
-        for file in skeleton.new(name, question):
-            click.echo(file.relative_to(places.ROOT))
+    for file in skeleton.new(name, question):
+        click.echo(file.relative_to(places.ROOT))
 
 
 @main.command()
 @click.argument("chapter", required=False)
-@click.option("--model", help="Show the runs of this model only.")
+@MODEL(help="Show the runs of this model only.")
 def scoreboard(chapter: str | None, model: str | None) -> None:
     """Print what the papers report beside what was recorded here, and whether it holds.
 
@@ -404,14 +354,13 @@ def scoreboard(chapter: str | None, model: str | None) -> None:
     from helpers import chapters
 
     os.environ.setdefault("BOOK_RESULTS", str(BUILD / "runs" / "results"))
-    with plainly():
-        click.echo(chapters.scoreboard().as_text(model, chapter))
+    click.echo(chapters.scoreboard().as_text(model, chapter))
 
 
 @main.command()
 @click.argument("what", type=click.Choice(["tap", "divergence", "passes", "sweep", "pruning"]))
-@click.option("--model", default="minilm", show_default=True)
-@click.option("--rounds", type=click.IntRange(1), help="Default: each benchmark's own.")
+@MODEL(default="minilm", show_default=True)
+@click.option("--rounds", type=FROM_1, help="Default: each benchmark's own.")
 @click.option(
     "--record", is_flag=True, help="Keep the figures for the pages that quote them (passes, sweep, pruning)."
 )
@@ -430,16 +379,12 @@ def bench(what: str, model: str, rounds: int | None, record: bool, machine: str 
         raise click.UsageError("Only passes, sweep and pruning can be recorded.")
     if record and what == "passes" and not machine:
         raise click.UsageError("Say with --machine, in words, what machine this is.")
-    with plainly():
-        found = getattr(benchmarks, what)(model, **({} if rounds is None else {"rounds": rounds}))
-        click.echo(benchmarks.as_text(found))
-        if record:
-            kept = (
-                benchmarks.keep_passes(found, machine)
-                if what == "passes"
-                else benchmarks.record(found, names[what], model)
-            )
-            click.echo(f"Kept in {kept}")
+    found = getattr(benchmarks, what)(model, **({} if rounds is None else {"rounds": rounds}))
+    click.echo(benchmarks.as_text(found))
+    if record:
+        passes = what == "passes"
+        kept = benchmarks.keep_passes(found, machine) if passes else benchmarks.record(found, names[what], model)
+        click.echo(f"Kept in {kept}")
 
 
 @main.command()
@@ -447,7 +392,7 @@ def doctor() -> None:
     """Show versions, cores, memory, device, what is cached and what can be reached."""
     import torch
 
-    from helpers.engine import encoders
+    from helpers.engine import encoders, models
 
     click.echo(f"python        {platform.python_version()} ({sys.executable})")
     for name in ("torch", "transformers", "numpy", "scikit-learn", "matplotlib", "jupyter-book", "papermill"):
@@ -465,9 +410,8 @@ def doctor() -> None:
     for name, folder in encoders.available().items():
         click.echo(f"{name:13} {folder or 'not here yet: ' + encoders.KNOWN[name].how}")
     click.echo(f"{'cache':13} {places.cache()}")
-    with plainly():
-        click.echo(f"{'real corpora':13} {places.full_data() or 'none: set BOOK_DATA or pass --data'}")
-    click.echo(f"{'hub':13} {encoders.hub_state()}")
+    click.echo(f"{'real corpora':13} {places.full_data() or 'none: set BOOK_DATA or pass --data'}")
+    click.echo(f"{'hub':13} {models.hub_state()}")
 
 
 if __name__ == "__main__":

@@ -11,8 +11,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-import pooch
-
 ROOT = Path(__file__).resolve().parent.parent
 """The checkout: the folder that holds ``helpers/``, ``data/``, ``notebooks/``, ``book/``."""
 
@@ -43,7 +41,11 @@ def full_data() -> Path | None:
 
 def cache() -> Path:
     """Folder for fetched models and corpora (``BOOK_CACHE``, else the system's user cache)."""
-    return Path(os.environ.get("BOOK_CACHE") or pooch.os_cache("attention-heads-book"))
+    if named := os.environ.get("BOOK_CACHE"):
+        return Path(named)
+    import pooch
+
+    return pooch.os_cache("attention-heads-book")
 
 
 def results() -> Path:

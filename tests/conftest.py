@@ -98,6 +98,11 @@ def minilm() -> encoders.Encoder:
     return encoders.load("minilm", device="cpu")
 
 
+def shipped() -> dict[str, Path]:
+    """The adapters in the folder of adapters, ``<model>-<task>`` and where each lies."""
+    return {file.parent.name: file.parent for file in sorted(places.adapters().glob("*/adapter.json"))}
+
+
 # The smallest configurations of each family: 3 layers, 4 heads, 32 numbers a token. Vocabulary as minilm's,
 # so that its tokenizer serves them all.
 SMALL = {

@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import pairwise
 
-from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS as STOP_WORDS
-
 OUTSIDE, BEGIN, INSIDE = range(3)
 """What a word is for a tagger: part of no keyphrase, the first word of one, another word of it."""
 
@@ -41,7 +39,9 @@ class Spelled:
     @cached_property
     def content(self) -> tuple[bool, ...]:
         """For each word whether it may be part of a candidate: no stop word, no number, more than one letter."""
-        return tuple(w not in STOP_WORDS and len(w) > 1 and not w.isdecimal() for w in self.words)
+        from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS  # takes longer to import than all else here
+
+        return tuple(w not in ENGLISH_STOP_WORDS and len(w) > 1 and not w.isdecimal() for w in self.words)
 
 
 @lru_cache(maxsize=8192)

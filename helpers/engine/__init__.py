@@ -1,1 +1,4 @@
 """The way into a forward pass: models, text to batches, taps, tasks, means with intervals, work in parts."""
+
+TASKS = ("mlm", "qa", "paraphrase", "entailment", "rte", "keywords")
+"""What a head may be for; :data:`helpers.engine.adapters.LABELS` has its classes."""

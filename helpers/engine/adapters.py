@@ -7,7 +7,6 @@ as before, that the tap can observe and edit. Readers come here through ``encode
 adapters are made by :mod:`helpers.run.training`.
 """
 
-import hashlib
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,7 +63,7 @@ FROM_FOLDER = {
 """How every checkpoint is read: no network, no pickle, no code of others."""
 
 
-class AdapterError(ValueError):
+class AdapterError(places.BookError, ValueError):
     """An adapter is missing or does not fit; the message says why and what to do next."""
 
 
@@ -243,11 +242,6 @@ def folder_of(model: str, task: str) -> Path:
     return places.adapters() / f"{Path(model).name.replace('/', '--')}-{task}"
 
 
-def shipped() -> dict[str, Path]:
-    """The adapters that travel with the book, ``<model>-<task>`` and where each lies."""
-    return {file.parent.name: file.parent for file in sorted(places.adapters().glob("*/adapter.json"))}
-
-
 def find(model: str, task: str) -> Path | None:
     """The folder of an adapter: that of model and task, or ``task`` itself when it is a folder that holds one."""
     folder = Path(task) if (Path(task) / "adapter.json").is_file() else folder_of(model, task)
@@ -280,7 +274,7 @@ def read(folder: Path) -> Adapter:
             f"{folder / 'adapter.json'} is not an adapter of format {FORMAT} "
             f"({'without ' + ', '.join(missing) if missing else 'another format or task'})."
         )
-    return Adapter(folder, card, tensors, hashlib.sha256(weights.read_bytes()).hexdigest())
+    return Adapter(folder, card, tensors, places.sha256(weights))
 
 
 def apply(adapter: Adapter, model: PreTrainedModel, *, name: str, sha256: str) -> Head:

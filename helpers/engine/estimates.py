@@ -20,6 +20,8 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import NDArray
 
+from helpers.corpora.records import sample as sample  # one sampler, of records and of what is measured on them
+
 REPLICATES = 500
 
 Numbers = NDArray[np.float64] | np.float64
@@ -110,13 +112,6 @@ def over(
     sums = StreamingMean(values.shape[1:], seed=seed)
     sums.add(range(len(values)) if documents is None else documents, np.where(known, values, 0), known.astype(float))
     return sums.estimate()
-
-
-def sample(items: Sequence[Any], limit: int | None, *, seed: int = 0) -> list[Any]:
-    """So many items drawn without replacement, in their order; all if there are no more or no limit is given."""
-    if limit is None or limit >= len(items):
-        return list(items)
-    return [items[i] for i in sorted(np.random.default_rng(seed).choice(len(items), limit, replace=False).tolist())]
 
 
 def ratio(sums: Float[np.ndarray, "sentence 2"], *, replicates: int = REPLICATES, seed: int = 0) -> Estimate:

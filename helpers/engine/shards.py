@@ -20,14 +20,13 @@ import hashlib
 import json
 import os
 import pickle
-import tempfile
 import threading
 import uuid
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from pathlib import Path
@@ -46,7 +45,7 @@ PATIENCE = "20s"  # for a scheduler to answer
 DEATHS = 3  # workers that may die one after another, with nothing finished in between
 
 
-class ShardError(RuntimeError):
+class ShardError(places.BookError, RuntimeError):
     """The workers cannot do the work; the message says why and what to do next."""
 
 
@@ -215,7 +214,7 @@ class _Job:
         if self.plan.keep is None:
             return result
         file = self.plan.keep / f"{self.keys.pop(number)}.part"
-        with whole(file) as scratch:
+        with places.whole(file) as scratch:
             joblib.dump(result, scratch, compress=1)
         return _Kept(file)
 
@@ -301,22 +300,6 @@ class _Kept:
     path: Path
 
 
-@contextmanager
-def whole(file: Path) -> Iterator[Path]:
-    """A file to write beside ``file``, which becomes ``file`` in one step when all is written."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=file.parent, suffix=".tmp")
-    os.close(handle)
-    try:
-        yield Path(name)
-        with Path(name).open("rb") as written:
-            os.fsync(written.fileno())
-        Path(name).replace(file)
-    finally:
-        with suppress(FileNotFoundError):
-            Path(name).unlink()
-
-
 PROGRESS = "progress.json"
 
 
@@ -332,8 +315,8 @@ class _Progress:
     def step(self) -> None:
         self.done += 1
         if self.folder is not None:
-            with whole(self.folder / PROGRESS) as scratch:
-                scratch.write_text(json.dumps({"what": self.what, "done": self.done, "total": self.total}))
+            state = {"what": self.what, "done": self.done, "total": self.total}
+            places.write(self.folder / PROGRESS, json.dumps(state))
 
 
 # ---------------------------------------------------------------------------------------- in a worker

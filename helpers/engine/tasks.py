@@ -9,13 +9,12 @@
 
 Scores are per example and in the order of the examples, so that what a changed model does can be compared
 pair by pair with what it did before. :func:`score` runs ordinary forward passes; an
-:func:`helpers.engine.attention.tap` around it ablates heads. For gradients there are :func:`batches` and :func:`losses`, and
+:func:`helpers.engine.attention.tap` around it ablates heads. For gradients there are :func:`helpers.engine.inputs.batches` and :func:`losses`, and
 for long measurements :func:`each`.
 """
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,51 +22,18 @@ import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
-from torchmetrics.functional.text import squad
 from tqdm import tqdm
 
-from helpers import corpora
 from helpers.corpora import phrases
-from helpers.engine import encoders, shards, tokens
+from helpers.engine import TASKS, encoders, shards
 from helpers.engine.adapters import LABELS, AdapterError
 from helpers.engine.encoders import Encoder
-from helpers.engine.tokens import Batch
+from helpers.engine.examples import Example
+from helpers.engine.examples import examples as examples
+from helpers.engine.examples import majority as majority
+from helpers.engine.inputs import IGNORED, Asked, batches, classes
 
-IGNORED = -100
-"""The target of a position that is not asked about."""
-MASKED, SHOWN_AS_MASK, SHOWN_AS_ANOTHER = 0.15, 0.8, 0.1  # BERT's rule, Devlin et al. 2019, section 3.1
 LONGEST_ANSWER = 30  # tokens
-STRIDE = 64  # tokens that two consecutive windows of a long context share
-MAX_LENGTH = {"mlm": 256, "qa": 384, "paraphrase": 256, "entailment": 256, "rte": 384, "keywords": 384}
-"""Tokens of an input when scoring, special ones included."""
-
-
-@dataclass(frozen=True)
-class Example:
-    """One thing to get right.
-
-    Attributes:
-        task: a key of :data:`helpers.engine.adapters.LABELS`.
-        id: of the question, pair or segment.
-        document: number of the article or source it is from, the unit that intervals resample.
-        texts: two paragraphs (mlm), question and context (qa), title and text (keywords), or the two sentences of a pair.
-        label: the class (pairs only).
-        answers: of the question (qa only).
-        keyphrases: of the text (keywords only).
-    """
-
-    task: str
-    id: str
-    document: int
-    texts: tuple[str, str]
-    label: str = ""
-    answers: tuple[corpora.Answer, ...] = ()
-    keyphrases: tuple[str, ...] = ()
-
-    @property
-    def spelled(self) -> phrases.Spelled:
-        """Title and text as words and marks."""
-        return phrases.spell("\n".join(self.texts))
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +63,7 @@ class Scores:
         return float(np.average(self.values[name or next(iter(self.values))], weights=self.weights))
 
 
-# ---------------------------------------------------------------------------------------- models and examples
+# ---------------------------------------------------------------------------------------- models
 
 
 def loaded(model: str, wanted: Iterable[str], *, least: int = 0) -> tuple[dict[str, Encoder], list[str]]:
@@ -115,7 +81,7 @@ def loaded(model: str, wanted: Iterable[str], *, least: int = 0) -> tuple[dict[s
         except AdapterError as error:
             missing[task] = str(error)
     if len(found) < least:
-        reason = next(iter(missing.values()), f"Name some of {', '.join(MAX_LENGTH)}.")
+        reason = next(iter(missing.values()), f"Name some of {', '.join(TASKS)}.")
         named = ", ".join([*found, *missing]) or "the tasks named, and none is"
         raise AdapterError(f"This chapter needs a head for at least {least} of {named}. {reason}")
     return found, [f"{task}: left out. {error}" for task, error in missing.items()]
@@ -128,158 +94,6 @@ def _headed(model: str, task: str) -> Encoder:
         if task != "rte":
             raise
         return encoders.load(model, task="entailment")
-
-
-def examples(
-    task: str, corpus: str, split: str | None = None, *, limit: int | None = None, seed: int = 0
-) -> list[Example]:
-    """Read a corpus as examples of a task.
-
-    Args:
-        task: a key of :data:`helpers.engine.adapters.LABELS`.
-        corpus: a name of the catalogue or a path; for pairs of the book tier ``encyclopedia`` is enough.
-        limit: draw this many at random; all when there are no more.
-
-    For ``rte`` a three-class corpus is read with neutral and contradiction as ``not_entailment``.
-
-    Raises:
-        helpers.corpora.readers.CorpusError: when the corpus is not here or is malformed.
-    """
-    if task not in LABELS:
-        raise AdapterError(f"There is no task {task!r}. The tasks are {', '.join(LABELS)}.")
-    found = {"mlm": _segments, "qa": _questions, "keywords": _keyed}.get(task, _pairs)(task, corpus, split)
-    if limit is None or limit >= len(found):
-        return found
-    chosen = np.random.default_rng(seed).choice(len(found), size=limit, replace=False)
-    return [found[i] for i in sorted(chosen)]
-
-
-def _segments(task: str, corpus: str, split: str | None) -> list[Example]:
-    found = corpora.segments(corpora.read(corpus, split))
-    return [Example(task, str(n), s.document, s.texts) for n, s in enumerate(found)]
-
-
-def _questions(task: str, corpus: str, split: str | None) -> list[Example]:
-    found = corpora.questions(corpus, split)
-    number = {d: n for n, d in enumerate(dict.fromkeys(q.document for q in found))}
-    return [Example(task, q.id, number[q.document], (q.question, q.context), answers=q.answers) for q in found]
-
-
-def _keyed(task: str, corpus: str, split: str | None) -> list[Example]:
-    found = corpora.keyphrases(corpus, split)
-    return [Example(task, k.id, n, (k.title, k.text), keyphrases=k.keyphrases) for n, k in enumerate(found)]
-
-
-def _pairs(task: str, corpus: str, split: str | None) -> list[Example]:
-    kind = {"paraphrase": "mrpc", "entailment": "nli"}.get(task, task)
-    if corpus == "encyclopedia":
-        path = corpora.locate(f"encyclopedia-{'paraphrase' if task == 'paraphrase' else 'entailment'}", "pairs")
-        found = corpora.read_pairs(path, kind)
-    elif task == "paraphrase":
-        found = corpora.pairs(corpus, split, task=kind)
-    else:
-        known = corpora.sources.entry(corpus, "pairs")
-        found = corpora.pairs(corpus, split, task=known.task if known else kind)
-    labels = [p.label for p in found]
-    if task == "rte":
-        labels = ["not_entailment" if label in ("neutral", "contradiction") else label for label in labels]
-    if wrong := set(labels) - set(LABELS[task]):
-        raise corpora.CorpusError(
-            corpus,
-            None,
-            f"The labels are {', '.join(sorted(map(str, wrong)))}.",
-            f"for the task {task!r}, {', '.join(LABELS[task])}.",
-        )
-    articles: dict[str, int] = {}
-    return [
-        Example(
-            task,
-            p.id,
-            articles.setdefault(p.id.rsplit("-", 1)[0] if corpus == "encyclopedia" else str(n), len(articles)),
-            (p.first, p.second),
-            str(label),
-        )
-        for n, (p, label) in enumerate(zip(found, labels, strict=True))
-    ]
-
-
-# ---------------------------------------------------------------------------------------- inputs
-
-
-@dataclass(frozen=True, eq=False)
-class Asked(tokens.OfTensors):
-    """A batch with what is right for it.
-
-    Attributes:
-        task: of the examples, a key of :data:`helpers.engine.adapters.LABELS`.
-        batch: the inputs. ``batch.index`` numbers the rows' *inputs*; ``example`` says whose they are.
-        targets: mlm: [batch, length], the token that was there, :data:`IGNORED` where nothing is asked; qa:
-            [batch, 2], first and last token of the answer, :data:`IGNORED` in a window without it; keywords: [batch,
-            length], the class of each word at its first piece, :data:`IGNORED` elsewhere; pairs: [batch].
-        example: for each row, the number of its example.
-        spans: for qa, where each token of the context lies in it, in characters: one array [token, 2] a row.
-    """
-
-    task: str
-    batch: Batch
-    targets: Tensor
-    example: tuple[int, ...]
-    spans: tuple[Int[np.ndarray, "_ 2"], ...] = ()
-
-
-@dataclass(frozen=True)
-class Window:
-    """A question with a stretch of its context; ``start`` is where the stretch begins, in characters."""
-
-    example: int
-    texts: tuple[str, str]
-    start: int
-    answer: tuple[int, int] | None  # in the stretch, in characters
-
-
-def batches(
-    encoder: Encoder,
-    examples: Sequence[Example],
-    *,
-    batch_size: int = 16,
-    max_length: int | None = None,
-    seed: int = 0,
-    first: int = 0,
-) -> Iterator[Asked]:
-    """Batches of inputs of like length, with their targets.
-
-    Long contexts of questions are cut into overlapping windows, a row each; other long inputs are cut short.
-
-    Args:
-        seed: which tokens are masked (mlm); an example's masks depend on the seed and its number only.
-        first: number of the first example, when they are a part of many (not for qa).
-    """
-    if not examples:
-        raise tokens.NoWords("There is no example to score.")
-    task = examples[0].task
-    longest = min(max_length or MAX_LENGTH[task], encoder.max_length)
-    if task == "qa":
-        rows = [w for n, e in enumerate(examples) for w in windows(encoder, e, n, longest)]
-        order = sorted(range(len(rows)), key=lambda i: -len(rows[i].texts[1]))
-        for start in range(0, len(order), batch_size):
-            yield asked_questions(encoder, [rows[i] for i in order[start : start + batch_size]])
-        return
-    source = tokens.Batches(
-        encoder,
-        [texts_of(encoder, e) for e in examples],
-        batch_size=batch_size,
-        max_length=longest,
-        overlong="truncate",
-        first=first,
-    )
-    for batch in source:
-        if task == "mlm":
-            yield masked(encoder, batch, [(seed, n) for n in batch.index])
-        elif task == "keywords":
-            yield tagged(batch, examples)
-        else:
-            targets = classes([examples[n - first] for n in batch.index]).to(encoder.device)
-            yield Asked(task, batch, targets, batch.index)
 
 
 def each(
@@ -300,7 +114,7 @@ def each(
         what: for the progress bar.
         keep: a folder for finished batches, if the environment names none.
 
-    Other arguments as in :func:`batches`.
+    Other arguments as in :func:`helpers.engine.inputs.batches`.
     """
     cut = list(batches(encoder, examples, batch_size=batch_size, max_length=max_length, seed=seed))
     found = shards.each(encoder, _on_its_device, cut, function, *given, what=what, total=len(cut), keep=keep)
@@ -309,140 +123,6 @@ def each(
 
 def _on_its_device(encoder: Encoder, asked: Asked, function: Callable[..., Any], *given: Any) -> Any:
     return function(encoder, asked.to(encoder.device), *given)
-
-
-def texts_of(encoder: Encoder, example: Example) -> tuple[str, str] | list[str]:
-    """What the encoder is given: two texts, or for keywords the words and marks of title and text.
-
-    WikiText's ``<unk>`` is the tokenizer's unknown token, which is never asked about.
-    """
-    if example.task == "keywords":
-        return list(example.spelled.units)
-    first, second = (t.replace("<unk>", str(encoder.tokenizer.unk_token)) for t in example.texts)
-    return (first, second) if example.task == "mlm" else example.texts
-
-
-def classes(given: Sequence[Example]) -> Int[Tensor, "batch"]:
-    """The pairs' classes as numbers, in the order of :data:`helpers.engine.adapters.LABELS`."""
-    return torch.tensor([LABELS[e.task].index(e.label) for e in given])
-
-
-def first_pieces(batch: Batch) -> Bool[Tensor, "batch length"]:
-    """True at the first piece of each word or mark of the given texts."""
-    before = torch.nn.functional.pad(batch.unit, (1, 0), value=-1)[:, :-1]
-    return (batch.text >= 0) & (batch.unit != before)
-
-
-def tagged(batch: Batch, examples: Sequence[Example]) -> Asked:
-    """The class of each word of each row (:func:`helpers.corpora.phrases.tags`), at its first piece.
-
-    Args:
-        examples: those that ``batch.index`` numbers.
-    """
-    targets = torch.full_like(batch.ids, IGNORED)
-    for row, first in enumerate(first_pieces(batch)):
-        example = examples[batch.index[row]]
-        wanted = torch.full((len(example.spelled.units),), IGNORED)
-        wanted[list(example.spelled.places)] = torch.tensor(phrases.tags(example.spelled, example.keyphrases))
-        targets[row, first] = wanted[: int(first.sum())].to(targets)
-    return Asked("keywords", batch, targets, batch.index)
-
-
-def masked(encoder: Encoder, batch: Batch, keys: Sequence[tuple[int, ...]], share: float = MASKED) -> Asked:
-    """Hide tokens after BERT's rule: of 15 % of them, 80 % become the mask, 10 % another word, 10 % stay.
-
-    Args:
-        keys: seeds, one a row.
-        share: how many of the row's words and pieces are hidden, rounded, at least 1.
-    """
-    ids, targets = batch.ids.clone(), torch.full_like(batch.ids, IGNORED)
-    unknown, mask = encoder.tokenizer.unk_token_id, encoder.tokenizer.mask_token_id
-    if mask is None:
-        raise AdapterError(f"The tokenizer of {encoder.name!r} has no mask token, so no words can be hidden.")
-    special = set(encoder.tokenizer.all_special_ids)
-    words = np.array([i for i in range(len(encoder.tokenizer)) if i not in special])
-    candidates = (batch.mask & ~batch.special & (batch.ids != (-1 if unknown is None else unknown))).cpu().numpy()
-    for row, key in enumerate(keys):
-        random = np.random.default_rng(list(key))
-        places = candidates[row].nonzero()[0]
-        if not len(places):
-            continue
-        chosen = random.permutation(places)[: max(1, round(share * len(places)))]
-        targets[row, chosen] = batch.ids[row, chosen]
-        fate = random.random(len(chosen))
-        others = words[random.integers(len(words), size=len(chosen))]
-        ids[row, chosen[fate < SHOWN_AS_MASK]] = mask
-        swap = (fate >= SHOWN_AS_MASK) & (fate < SHOWN_AS_MASK + SHOWN_AS_ANOTHER)
-        ids[row, chosen[swap]] = torch.from_numpy(others[swap]).to(ids)
-    return Asked("mlm", replace(batch, ids=ids), targets, batch.index)
-
-
-def windows(encoder: Encoder, example: Example, number: int, max_length: int) -> list[Window]:
-    """The question with overlapping stretches of its context, each of at most ``max_length`` tokens.
-
-    Stretches begin and end between words, and share :data:`STRIDE` tokens or a little more.
-    """
-    question, context = example.texts
-    room = room_for_context(encoder, question, max_length)
-    spans, words = tokens_of(encoder, context)
-    starts = [n for n in range(len(words)) if n == 0 or words[n] != words[n - 1]]
-    found, begin = [], 0
-    while True:
-        end = len(words) if begin + room >= len(words) else max(s for s in starts if s <= begin + room)
-        found.append(window(example, number, int(spans[begin, 0]), int(spans[end - 1, 1])))
-        if end == len(words):
-            return found
-        begin = max(s for s in starts if s <= max(end - min(STRIDE, room // 2), begin + 1))
-
-
-def room_for_context(encoder: Encoder, question: str, max_length: int) -> int:
-    """Tokens left for the context, with a margin of two for tokenizers that cut a text's first word in another way."""
-    taken = len(encoder.tokenizer(question, add_special_tokens=False, verbose=False)["input_ids"])
-    room = max_length - taken - encoder.tokenizer.num_special_tokens_to_add(pair=True) - 2
-    if room < 16:
-        raise tokens.TooLong(f"The question {question[:60]!r} leaves no room for its context in {max_length} tokens.")
-    return room
-
-
-def tokens_of(encoder: Encoder, text: str) -> tuple[Int[np.ndarray, "token 2"], list[int]]:
-    """Where the text's tokens lie in it, in characters, and which word each is a piece of."""
-    encoding = encoder.tokenizer(text, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
-    return np.array(encoding["offset_mapping"]).reshape(-1, 2), list(encoding.word_ids(0))
-
-
-def window(example: Example, number: int, begin: int, end: int) -> Window:
-    """The stretch of the context from character ``begin`` to ``end``, with the answer if it is there."""
-    answer = usual_answer(example)
-    inside = answer is not None and begin <= answer.start and answer.start + len(answer.text) <= end
-    span = (answer.start - begin, answer.start - begin + len(answer.text)) if answer and inside else None
-    return Window(number, (example.texts[0], example.texts[1][begin:end]), begin, span)
-
-
-def usual_answer(example: Example) -> corpora.Answer | None:
-    """The answer that most annotators gave, the first of those where several are."""
-    counted = Counter(a.text for a in example.answers)
-    return max(example.answers, key=lambda a: counted[a.text]) if example.answers else None
-
-
-def asked_questions(encoder: Encoder, rows: Sequence[Window]) -> Asked:
-    """One batch of windows."""
-    batch = tokens.encode(encoder, [row.texts for row in rows], max_length=encoder.max_length)
-    spans, targets = [], torch.full((len(rows), 2), IGNORED)
-    for n, row in enumerate(rows):
-        here, _ = tokens_of(encoder, row.texts[1])
-        at = (batch.text[n] == 1).nonzero().flatten().tolist()
-        if len(at) != len(here):
-            raise AdapterError(
-                f"The tokenizer of {encoder.name!r} cuts a context in another way beside a question "
-                "than alone, so answers cannot be read from its tokens."
-            )
-        spans.append(here + row.start)
-        if row.answer is not None:
-            first = int(np.searchsorted(here[:, 1], row.answer[0], side="right"))
-            last = int(np.searchsorted(here[:, 0], row.answer[1], side="left")) - 1
-            if first <= last:
-                targets[n] = torch.tensor([at[first], at[last]])
-    return Asked("qa", batch, targets.to(encoder.device), tuple(r.example for r in rows), tuple(spans))
 
 
 # ---------------------------------------------------------------------------------------- answers and losses
@@ -631,11 +311,10 @@ def best_span(logits: Float[np.ndarray, "token 2"]) -> tuple[float, int, int]:
 
 def em_and_f1(prediction: str, answers: Sequence[str]) -> tuple[float, float]:
     """SQuAD's two scores of one answer, from 0 to 1: the best over the answers that annotators gave."""
-    given: list[dict[str, Any]] = [{"prediction_text": prediction, "id": "0"}]
-    right: list[dict[str, Any]] = [
-        {"answers": {"text": list(answers), "answer_start": [0] * len(answers)}, "id": "0"}
-    ]
-    found = squad(given, right)
+    from torchmetrics.functional.text import squad  # imports much that nothing else needs
+
+    right = {"answers": {"text": list(answers), "answer_start": [0] * len(answers)}, "id": "0"}
+    found = squad([{"prediction_text": prediction, "id": "0"}], [right])
     return float(found["exact_match"]) / 100, float(found["f1"]) / 100
 
 
@@ -648,18 +327,3 @@ def _scores(
     ones = np.ones(len(examples)) if weights is None else weights
     documents = np.array([e.document for e in examples])
     return Scores(examples[0].task, values, ones, documents, tuple(predictions))
-
-
-def majority(examples: Sequence[Example]) -> float:
-    """Accuracy of always giving the most frequent class (pairs), or the most frequent token of the text (mlm): the simple baseline.
-
-    For mlm it is the share of the most frequent lower-case word; for qa and keywords there is none and the answer is NaN.
-    """
-    task = examples[0].task
-    if task in ("qa", "keywords"):
-        return float("nan")
-    if task == "mlm":
-        counted = Counter(w.lower() for e in examples for w in e.texts[0].split())
-    else:
-        counted = Counter(e.label for e in examples)
-    return counted.most_common(1)[0][1] / counted.total()

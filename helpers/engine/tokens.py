@@ -19,17 +19,18 @@ from torch import Tensor
 
 from helpers.corpora.readers import sentences
 from helpers.engine.encoders import Encoder
+from helpers.places import BookError
 
 Text = str | list[str]
 Input = Text | tuple[Text, Text]
 WINDOW = 6  # batches that are sorted by length together: enough to save most padding, little to hold
 
 
-class TooLong(ValueError):
+class TooLong(BookError, ValueError):
     """An input has more tokens than the model, or the caller, allows."""
 
 
-class NoWords(ValueError):
+class NoWords(BookError, ValueError):
     """An input that cannot be encoded: empty, or with an empty word."""
 
 
@@ -371,6 +372,8 @@ def _collate(encoder: Encoder, rows: Sequence[_Row]) -> Batch:
     ids = pad((r.encoding.ids for r in rows), encoder.special.pad_id)
     mask = pad(([1] * len(r.encoding.ids) for r in rows), 0, torch.bool)
     special = pad((r.encoding.special_tokens_mask for r in rows), 0, torch.bool)
+    marks = {name: pad((r.marks[name] for r in rows), -1) for name in ("text", "unit", "sentence")}
+    marks |= {name: pad((r.marks[name] for r in rows), 0, torch.bool) for name in ("punctuation", "stop")}
     uses_types = "token_type_ids" in encoder.tokenizer.model_input_names
     return Batch(
         ids=ids,
@@ -379,11 +382,7 @@ def _collate(encoder: Encoder, rows: Sequence[_Row]) -> Batch:
         special=special,
         cls=special & (ids == encoder.special.cls_id),
         sep=special & (ids == encoder.special.sep_id),
-        punctuation=pad((r.marks["punctuation"] for r in rows), 0, torch.bool),
-        stop=pad((r.marks["stop"] for r in rows), 0, torch.bool),
-        text=pad((r.marks["text"] for r in rows), -1),
-        unit=pad((r.marks["unit"] for r in rows), -1),
-        sentence=pad((r.marks["sentence"] for r in rows), -1),
+        **marks,
         index=tuple(r.number for r in rows),
         tokens=tuple(tuple(r.encoding.tokens) for r in rows),
         words=tuple(r.words for r in rows),

@@ -2,9 +2,7 @@
 
 import json
 import math
-import os
 import platform
-import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -25,7 +23,7 @@ DIGITS = 6  # decimals kept: float32 models do not carry more
 VERSIONS = ("torch", "transformers", "numpy", "scikit-learn")
 
 
-class ResultError(ValueError):
+class ResultError(places.BookError, ValueError):
     """A result cannot be recorded, or has not been recorded."""
 
 
@@ -72,13 +70,7 @@ def record(
     file = path(chapter, model=encoder.name, profile=profile)
     if file.exists() and _without_date(json.loads(file.read_text("utf-8"))) == _without_date(content):
         return file
-    file.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile("w", dir=file.parent, suffix=".tmp", delete=False, encoding="utf-8") as scratch:
-        scratch.write(_as_json(content) + "\n")
-        scratch.flush()
-        os.fsync(scratch.fileno())
-    Path(scratch.name).chmod(0o644)
-    Path(scratch.name).replace(file)
+    places.write(file, _as_json(content) + "\n")
     return file
 
 

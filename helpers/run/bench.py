@@ -68,9 +68,7 @@ def tap(model: str = "minilm", *, rounds: int = 30, rows: int = 16, length: int 
     def observed() -> None:
         attention.sweep(encoder, [batch], accumulator)
 
-    for run in (bare, observed):
-        run()
-    times = [(_timed(bare), _timed(observed)) for _ in tqdm(range(rounds), desc="rounds", leave=False)]
+    times = _interleaved(rounds, bare, observed)
     return TapBenchmark(
         model=model,
         batch=f"{rows} x {length} tokens",
@@ -82,10 +80,15 @@ def tap(model: str = "minilm", *, rounds: int = 30, rows: int = 16, length: int 
     )
 
 
-def _timed(run) -> float:
-    start = time.perf_counter()
-    run()
-    return time.perf_counter() - start
+def _interleaved(rounds: int, *runs: Callable[[], object]) -> list[tuple[float, ...]]:
+    """Seconds of each run in each round; a first round warms up."""
+
+    def timed(run: Callable[[], object]) -> float:
+        start = time.perf_counter()
+        run()
+        return time.perf_counter() - start
+
+    return [tuple(map(timed, runs)) for _ in tqdm(range(1 + rounds), desc="rounds", leave=False)][1:]
 
 
 def _segments(count: int) -> list[corpora.Segment]:
@@ -152,10 +155,7 @@ def divergence(
     if tuple(maps.shape) != (heads, length, length):
         raise ValueError(f"The benchmark needs {heads} maps of {length} tokens, got {tuple(maps.shape)}.")
     weights = maps.numpy()
-    runs = (lambda: loop(weights)), (lambda: divergence_map.divergences(maps))
-    for run in runs:
-        run()
-    times = [tuple(map(_timed, runs)) for _ in tqdm(range(rounds), desc="rounds", leave=False)]
+    times = _interleaved(rounds, lambda: loop(weights), lambda: divergence_map.divergences(maps))
     return DivergenceBenchmark(
         model=model,
         maps=f"{heads} maps of {length} tokens",
@@ -265,9 +265,8 @@ def keep_passes(result: PassesBenchmark, machine: str, *, root: Path = places.RO
     kept = json.loads(file.read_text("utf-8")) if file.exists() else {"models": {}}
     kept |= {"machine": machine, "segment": 128}
     kept["models"][result.model] = {k: v for k, v in asdict(result).items() if k != "model"}
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps(kept, indent=1, sort_keys=True) + "\n", "utf-8")
-    file.with_suffix(".md").write_text(card(kept), "utf-8")
+    places.write(file, json.dumps(kept, indent=1, sort_keys=True) + "\n")
+    places.write(file.with_suffix(".md"), card(kept))
     return file
 
 
@@ -446,9 +445,8 @@ def as_text(result: TapBenchmark | DivergenceBenchmark | PassesBenchmark | Sweep
     fields = asdict(result)
     memory, variants = fields.pop("peak_mib", {}), fields.pop("variants", {})
     for name, rates in fields.pop("rates", {}).items():
-        fields[name] = (
-            f"{statistics.median(rates):,.0f} tokens a second (rounds: {', '.join(f'{r:,.0f}' for r in rates)})"
-        )
+        rounds = ", ".join(f"{r:,.0f}" for r in rates)
+        fields[name] = f"{statistics.median(rates):,.0f} tokens a second (rounds: {rounds})"
     lines = [
         f"{name:17} {value:.3f}" if isinstance(value, float) else f"{name:17} {value}"
         for name, value in fields.items()

@@ -15,9 +15,13 @@ from pathlib import Path
 from typing import Any
 
 import nbformat
+from markdown_it import MarkdownIt
+from mdit_py_plugins.dollarmath import dollarmath_plugin
 from PIL import Image
 
 import helpers
+from helpers import places
+from helpers.record.results import Table
 from helpers.run.notebooks import Run
 
 FIRST = "14_your_own_model"
@@ -64,10 +68,7 @@ def write(done: Sequence[Run], target: Path, *, results: Path, profile: str, lar
     page = next((p for p in pages if len(p.encode()) <= largest), None)
     if page is None:
         page = _page(chapters, done, origins, str(model), profile, None)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    scratch = target.with_suffix(".tmp")
-    scratch.write_text(page, "utf-8")
-    scratch.replace(target)
+    places.write(target, page)
     return target
 
 
@@ -296,37 +297,29 @@ def _smaller(png: str, colours: int | None, size: float) -> str:
     return min(text, "".join(png.split()), key=len)
 
 
-# ---------------------------------------------------------------------------------------- Markdown, as far as needed
+# ---------------------------------------------------------------------------------------- Markdown
+
+MARKDOWN = MarkdownIt("commonmark", {"html": False}).enable("table").use(dollarmath_plugin)
 
 
 def _table_html(markdown: str) -> str:
-    head, _, *rows = [_cells(line) for line in markdown.strip().split("\n")]
-    return _table(head, rows)
-
-
-def _cells(line: str) -> list[str]:
-    """The cells of a row; ``\\|`` is a bar, not a border."""
-    return [cell.strip().replace("\\|", "|") for cell in re.split(r"(?<!\\)\|", line.strip())[1:-1]]
+    return f'<div class="table">{MARKDOWN.render(_without_roles(markdown, {}))}</div>'
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    def row(tag: str, cells: Sequence[str]) -> str:
-        return "<tr>" + "".join(f"<{tag}>{_inline(cell, {})}</{tag}>" for cell in cells) + "</tr>"
-
-    body = "".join(row("td", cells) for cells in rows)
-    return f'<div class="table"><table><thead>{row("th", head)}</thead><tbody>{body}</tbody></table></div>'
+    return _table_html(Table(head, [[" ".join(cell.split()) for cell in row] for row in rows])._repr_markdown_())
 
 
 def _inline(text: str, numbers: dict[str, str]) -> str:
-    """The few marks that captions, titles and cells carry, as HTML."""
+    """A caption, a title or a heading as HTML."""
+    return MARKDOWN.renderInline(_without_roles(text, numbers))
+
+
+def _without_roles(text: str, numbers: dict[str, str]) -> str:
+    """What the book's own marks stand for: the number of a figure, a name and a year, else the text they mark."""
     text = re.sub(r"\{numref\}`([^`]*)`", lambda m: f"Figure {numbers.get(m[1], '(not here)')}" if m[1] else "", text)
     text = re.sub(r"\{cite(?::\w+)?\}`([^`]*)`", lambda m: ", ".join(map(_cited, m[1].split(","))), text)
-    text = re.sub(r"\{\w+\}`([^`<]*?)\s*(?:<[^`]*>)?`", r"\1", text)
-    text = escape(text)
-    text = re.sub(r"`([^`]+)`", r"<code>\1</code>", text)
-    text = re.sub(r"\$([^$]+)\$", r"<i>\1</i>", text)
-    text = re.sub(r"\*\*([^*]+)\*\*", r"<b>\1</b>", text)
-    return re.sub(r"(?<![\w*])\*([^*\s][^*]*)\*(?![\w*])", r"<i>\1</i>", text)
+    return re.sub(r"\{\w+\}`([^`<]*?)\s*(?:<[^`]*>)?`", r"\1", text)
 
 
 def _cited(key: str) -> str:
@@ -345,7 +338,7 @@ figcaption { font-size: .85em; color: #333; margin-top: .3em; }
 th, td { text-align: left; padding: .2em .7em .2em 0; border-bottom: 1px solid #ccc; vertical-align: top; overflow-wrap: anywhere; }
 th { border-bottom: 1.5px solid #444; } tr { break-inside: avoid; } thead { display: table-header-group; }
 pre { font-size: .75em; background: #f4f4f4; padding: .5em .8em; white-space: pre-wrap; overflow-wrap: anywhere; }
-code { font-size: .95em; } .note, .lead { color: #444; } dl.facts { display: grid; grid-template-columns: 12em 1fr; font-size: .85em; }
+code { font-size: .95em; } .math { font-style: italic; } .note, .lead { color: #444; } dl.facts { display: grid; grid-template-columns: 12em 1fr; font-size: .85em; }
 dt { font-weight: bold; } dd { margin: 0; overflow-wrap: anywhere; } footer { margin-top: 3em; font-size: .8em; color: #555; }
 @media print {
   body { margin: 0; padding: 0; max-width: none; font-size: 9pt; } section { break-before: page; }

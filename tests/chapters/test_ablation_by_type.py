@@ -14,7 +14,7 @@ from helpers.chapters.ablation_by_type import figures, findings
 from helpers.chapters.ablation_by_type import measures as ablate
 from helpers.chapters.ablation_by_type.measures import ACTIONS, ROWS, TABLE2, TABLE3, TYPES, Ablation
 from helpers.chapters.distance_features import measures as distance_features
-from helpers.corpora.readers import Answer
+from helpers.corpora import Answer
 from helpers.engine import adapters, attention, tasks, tokens
 from helpers.engine.encoders import EncoderError
 from helpers.engine.estimates import Estimate

@@ -20,7 +20,7 @@ from scipy import stats
 from helpers.chapters.head_importance import figures, findings
 from helpers.chapters.head_importance import measures as head_importance
 from helpers.chapters.head_importance.measures import PruneError, Scored
-from helpers.corpora.readers import Answer
+from helpers.corpora import Answer
 from helpers.engine import adapters, attention, shards, tasks
 from helpers.engine.adapters import AdapterError
 from helpers.engine.encoders import EncoderError

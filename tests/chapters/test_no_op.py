@@ -14,7 +14,7 @@ from helpers.chapters.no_op import figures, findings
 from helpers.chapters.no_op import measures as no_op
 from helpers.chapters.no_op.measures import GROUPS, KINDS, PLACES, Removal
 from helpers.corpora.treebanks import Sentence
-from helpers.engine import attention, tasks, tokens
+from helpers.engine import attention, inputs, tokens
 from helpers.engine.adapters import AdapterError
 from helpers.engine.encoders import EncoderError
 from helpers.engine.estimates import Estimate
@@ -44,7 +44,7 @@ def ask(encoder, segments=SEGMENTS, numbers=None, seed=0):
     """One batch with hidden words, in the order given; ``numbers`` are those of the segments in their corpus."""
     batch = tokens.encode(encoder, [s.texts for s in segments])
     numbers = tuple(range(len(segments)) if numbers is None else numbers)
-    return tasks.masked(encoder, dataclasses.replace(batch, index=numbers), [(seed, n) for n in numbers])
+    return inputs.masked(encoder, dataclasses.replace(batch, index=numbers), [(seed, n) for n in numbers])
 
 
 def batch_of(encoder, segments=SEGMENTS):

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GroupKFold, cross_val_score
+from validators import check_encyclopedia
 
 from helpers import corpora, places
 from helpers.corpora import treebanks
@@ -31,7 +32,7 @@ def written(folder: Path, *lines: object, name: str = "articles.jsonl") -> Path:
 
 def test_the_encyclopedia_is_in_order():
     corpus = corpora.read("encyclopedia")
-    assert corpora.check_encyclopedia(corpus) == []
+    assert check_encyclopedia(corpus) == []
     assert len(corpus.articles) >= 40
     assert len({a.topic for a in corpus.articles}) >= 20
     assert len({a.id for a in corpus.articles}) == len({a.title for a in corpus.articles}) == len(corpus.articles)
@@ -90,7 +91,7 @@ def test_the_prose_has_the_variety_that_later_chapters_need():
 def test_the_validator_finds(change, finding):
     article = corpora.Article(**{**ARTICLE, **change} | {"paragraphs": tuple((ARTICLE | change)["paragraphs"])})
     corpus = corpora.Corpus("x", "0" * 64, "CC0", (article,))
-    assert any(finding in problem for problem in corpora.check_encyclopedia(corpus))
+    assert any(finding in problem for problem in check_encyclopedia(corpus))
 
 
 def test_the_validator_finds_near_duplicates():
@@ -100,7 +101,7 @@ def test_the_validator_finds_near_duplicates():
     articles = tuple(
         corpora.Article(i, i, "t", (s, other.replace("cells", i), s[::-1])) for i, s in (("a", first), ("b", second))
     )
-    problems = corpora.check_encyclopedia(corpora.Corpus("x", "0", "CC0", articles))
+    problems = check_encyclopedia(corpora.Corpus("x", "0", "CC0", articles))
     assert any("is close to" in p and "queen" in p for p in problems)
 
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import io
+import re
 import tarfile
 import threading
 import zipfile
@@ -12,8 +13,8 @@ import numpy as np
 import pytest
 
 from helpers import corpora, places
-from helpers.corpora import sources
-from helpers.corpora.sources import Download, FetchError
+from helpers.corpora import fetching, sources
+from helpers.corpora.fetching import Download, FetchError
 
 
 class Server(ThreadingHTTPServer):
@@ -70,7 +71,7 @@ SHA = hashlib.sha256(CONTENT).hexdigest()
 
 
 def recipe(monkeypatch, *downloads: Download) -> None:
-    monkeypatch.setitem(sources.RECIPES, "mine", downloads)
+    monkeypatch.setitem(fetching.RECIPES, "mine", downloads)
 
 
 def left_over(tmp_path: Path) -> list[str]:
@@ -81,26 +82,26 @@ def left_over(tmp_path: Path) -> list[str]:
 def test_a_cut_connection_is_taken_up_again(server, monkeypatch, tmp_path, ranges):
     server.files["f.bin"], server.cuts, server.ranges = CONTENT, [300_000, 0, 500_000], ranges
     recipe(monkeypatch, Download(server.url("f.bin"), SHA, "x/f.bin"))
-    (file,) = sources.fetch("mine", progress=False)
+    (file,) = fetching.fetch("mine", progress=False)
     assert file.read_bytes() == CONTENT and left_over(tmp_path) == ["f.bin"]
     starts = [int(r.strip("bytes=-")) if r else 0 for _, r in server.asked]
-    assert starts[0] == 0 and 300_000 - sources.CHUNK < starts[1] <= 300_000, "what is there is not asked for again"
+    assert starts[0] == 0 and 300_000 - fetching.CHUNK < starts[1] <= 300_000, "what is there is not asked for again"
     if ranges:
-        assert 800_000 - 2 * sources.CHUNK < starts[-1] <= 800_000
+        assert 800_000 - 2 * fetching.CHUNK < starts[-1] <= 800_000
     asked = len(server.asked)
-    assert sources.fetch("mine", progress=False) == [file] and len(server.asked) == asked, "nothing to do"
+    assert fetching.fetch("mine", progress=False) == [file] and len(server.asked) == asked, "nothing to do"
 
 
 def test_an_interrupted_fetch_goes_on_in_the_next_call(server, monkeypatch, tmp_path):
-    server.files["f.bin"], server.cuts = CONTENT, [100_000] * sources.ATTEMPTS
+    server.files["f.bin"], server.cuts = CONTENT, [100_000] * fetching.ATTEMPTS
     recipe(monkeypatch, Download(server.url("f.bin"), SHA, "x/f.bin"))
     with pytest.raises(FetchError, match=r"could not be fetched.*\n.*same command to go on"):
-        sources.fetch("mine", progress=False)
+        fetching.fetch("mine", progress=False)
     assert left_over(tmp_path) == ["f.bin.part"]
-    (file,) = sources.fetch("mine", progress=False)
+    (file,) = fetching.fetch("mine", progress=False)
     start = int(server.asked[-1][1].strip("bytes=-"))
     assert file.read_bytes() == CONTENT
-    assert (100_000 - sources.CHUNK) * sources.ATTEMPTS < start <= 100_000 * sources.ATTEMPTS
+    assert (100_000 - fetching.CHUNK) * fetching.ATTEMPTS < start <= 100_000 * fetching.ATTEMPTS
 
 
 def test_a_break_after_the_last_byte_needs_no_new_one(server, monkeypatch, tmp_path):
@@ -109,7 +110,7 @@ def test_a_break_after_the_last_byte_needs_no_new_one(server, monkeypatch, tmp_p
     part = tmp_path / "cache" / "corpora" / "x" / "f.bin.part"
     part.parent.mkdir(parents=True)
     part.write_bytes(CONTENT)
-    (file,) = sources.fetch("mine", progress=False)
+    (file,) = fetching.fetch("mine", progress=False)
     assert file.read_bytes() == CONTENT
 
 
@@ -117,19 +118,19 @@ def test_a_wrong_file_is_not_kept(server, monkeypatch, tmp_path):
     server.files["f.bin"] = b"something else"
     recipe(monkeypatch, Download(server.url("f.bin"), SHA, "x/f.bin"))
     with pytest.raises(FetchError, match=f"not the expected file.*\n  expected sha256 {SHA}\n  found    sha256 "):
-        sources.fetch("mine", progress=False)
+        fetching.fetch("mine", progress=False)
     assert left_over(tmp_path) == []
 
 
 def test_a_missing_file_and_no_server(server, monkeypatch, tmp_path):
     recipe(monkeypatch, Download(server.url("nowhere"), SHA, "x/f.bin"))
     with pytest.raises(FetchError, match=r"nowhere answers 404 Not Found.*--data"):
-        sources.fetch("mine", progress=False)
+        fetching.fetch("mine", progress=False)
     recipe(monkeypatch, Download("http://127.0.0.1:9/f.bin", SHA, "x/f.bin"))
     with pytest.raises(FetchError, match="could not be fetched"):
-        sources.fetch("mine", progress=False)
+        fetching.fetch("mine", progress=False)
     with pytest.raises(FetchError, match="no recipe for 'nobody'"):
-        sources.fetch("nobody")
+        fetching.fetch("nobody")
     assert left_over(tmp_path) == []
 
 
@@ -159,24 +160,25 @@ def test_only_the_wanted_members_are_taken(server, monkeypatch, tmp_path, pack):
         monkeypatch,
         Download(server.url("a.bin"), hashlib.sha256(archive).hexdigest(), members={"RTE/train.tsv": "x/train.tsv"}),
     )
-    (file,) = sources.fetch("mine", progress=False)
+    (file,) = fetching.fetch("mine", progress=False)
     assert file.read_bytes() == b"rows" and left_over(tmp_path) == ["train.tsv"] and not (tmp_path / "evil").exists()
     recipe(monkeypatch, Download(server.url("a.bin"), None, members={"RTE/dev.tsv": "x/dev.tsv"}))
     with pytest.raises(FetchError, match=r"has no RTE/dev\.tsv"):
-        sources.fetch("mine", progress=False)
+        fetching.fetch("mine", progress=False)
 
 
 def test_members_and_treebanks_without_a_digest_of_the_file_are_checked(server, monkeypatch, tmp_path):
     server.files["inspec.tar.gz"] = tarred({"x/Training.zip": b"tampered"})
-    recipe(monkeypatch, Download(server.url("inspec.tar.gz"), None, members={"Training.zip": "k/Training.zip"}))
+    given = {"members": {"Training.zip": "k/Training.zip"}, "digests": {"Training.zip": "0" * 64}}
+    recipe(monkeypatch, Download(server.url("inspec.tar.gz"), **given))
     with pytest.raises(FetchError, match=r"Training\.zip in .* is not the expected file"):
-        sources.fetch("mine", progress=False)
+        fetching.fetch("mine", progress=False)
     server.files["t.conllu"] = b"# sent_id = 1\n# sent_id = 2\n"
     recipe(monkeypatch, Download(server.url("t.conllu"), None, "t.conllu", sentences=3))
     with pytest.raises(FetchError, match="has 2 sentences, not 3"):
-        sources.fetch("mine", progress=False)
+        fetching.fetch("mine", progress=False)
     recipe(monkeypatch, Download(server.url("t.conllu"), None, "t.conllu", sentences=2))
-    assert sources.fetch("mine", progress=False)[0].exists()
+    assert fetching.fetch("mine", progress=False)[0].exists()
 
 
 def test_mrpc_is_split_as_glue_splits_it(server, monkeypatch):
@@ -192,8 +194,8 @@ def test_mrpc_is_split_as_glue_splits_it(server, monkeypatch):
         server.files[name] = text.encode()
         digest = hashlib.sha256(text.encode()).hexdigest()
         downloads.append(Download(server.url(name), digest, f"glue/mrpc/{name}"))
-    monkeypatch.setitem(sources.RECIPES, "mrpc", tuple(downloads))
-    sources.fetch("mrpc", progress=False)
+    monkeypatch.setitem(fetching.RECIPES, "mrpc", tuple(downloads))
+    fetching.fetch("mrpc", progress=False)
     assert [p.first for p in corpora.pairs("mrpc", "dev")] == ["One 1.", "One 4."]
     assert [p.label for p in corpora.pairs("mrpc", "train")] == ["not_paraphrase"] * 2 + ["paraphrase"] * 2
     assert [p.first for p in corpora.pairs("mrpc", "train")] == ["One 0.", "One 2.", "One 3.", "One 5."]
@@ -201,14 +203,16 @@ def test_mrpc_is_split_as_glue_splits_it(server, monkeypatch):
 
 def test_every_recipe_is_pinned_and_leads_to_the_catalogue():
     everywhere = {path for e in sources.CATALOGUE for paths in e.files.values() for path in paths}
-    for name, downloads in sources.RECIPES.items():
+    for name, downloads in fetching.RECIPES.items():
         assert any(e.name == name for e in sources.CATALOGUE)
         for d in downloads:
             targets = set(d.members.values()) or {d.to}
-            assert d.url.startswith("https://") and (name == "mrpc" or targets <= everywhere), name
-            members = {Path(m).name for m in d.members}
-            assert len(d.sha256 or "") == 64 or d.sentences or members <= set(sources.MEMBER_SHA256)
-    assert set(sources.RECIPES) >= {
+            fixed = d.url.startswith("https://") or re.fullmatch(r"pypi:[a-z0-9-]+==[0-9.]+", d.url)
+            assert fixed and (name in ("mrpc", "glove") or targets <= everywhere), name
+            digests = [d.sha256 or "", *d.digests.values()]
+            assert d.sentences or (len(d.sha256 or "") == 64 or set(d.digests) == set(d.members)), name
+            assert all(re.fullmatch("[0-9a-f]{64}|", digest) for digest in digests)
+    assert set(fetching.RECIPES) >= {
         "gum",
         "ewt",
         "squad",

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from conftest import SMALL, small_model
+from conftest import SMALL, shipped, small_model
 from safetensors.torch import load_file, save_file
 from transformers import (
     AutoConfig,
@@ -19,7 +19,7 @@ from transformers import (
 from helpers import places
 from helpers.engine import adapters, attention, encoders, tasks, tokens
 from helpers.engine.adapters import AdapterError
-from helpers.run import training
+from helpers.run import cards, training
 
 SETTINGS = training.Settings(steps=4, batch_size=4, max_length=48, evaluate_every=2, rank=4, alpha=8)
 PAIRS = [
@@ -281,7 +281,7 @@ def test_an_adapter_is_found_by_model_and_task(folder, tmp_path, monkeypatch):
     monkeypatch.setenv("BOOK_ADAPTERS", str(tmp_path / "adapters"))
     shipped_as(trained(encoders.load(str(folder), device="cpu"), "qa"), tmp_path / "adapters" / "mine-qa")
     assert encoders.load(str(folder), task="qa", device="cpu").task == "qa"
-    assert list(adapters.shipped()) == ["mine-qa"]
+    assert list(shipped()) == ["mine-qa"]
 
 
 def test_loading_needs_no_peft(folder, tmp_path, monkeypatch):
@@ -360,18 +360,18 @@ def test_damaged_adapters_are_refused(folder, tmp_path):
 # ---------------------------------------------------------------------------------------- the shipped ones
 
 
-SHIPPED = sorted(adapters.shipped())
+SHIPPED = sorted(shipped())
 
 
 @pytest.mark.parametrize("name", SHIPPED)
 def test_a_shipped_adapter_is_small_and_says_what_it_is(name):
-    where = adapters.shipped()[name]
+    where = shipped()[name]
     card = json.loads((where / "adapter.json").read_text("utf-8"))
     assert f"{card['model']}-{card['task']}" == name
     assert sorted(f.name for f in where.iterdir()) == ["README.md", "adapter.json", "adapter.safetensors"]
     assert 0.5e6 < (where / "adapter.safetensors").stat().st_size < 3.5e6
     assert all(t.dtype == torch.float16 for t in load_file(where / "adapter.safetensors").values())
-    assert (where / "README.md").read_text("utf-8") == training.as_markdown(card)
+    assert (where / "README.md").read_text("utf-8") == cards.as_markdown(card)
     assert card["curve"] and card["scores"] and not any(row.get("missing") for row in card["scores"])
     best = max(card["curve"], key=lambda row: row[next(k for k in row if k.startswith("dev_"))])
     assert best["step"] == card["step"], "what is shipped is the best on the development part"
@@ -380,7 +380,7 @@ def test_a_shipped_adapter_is_small_and_says_what_it_is(name):
 
 @pytest.mark.parametrize("name", SHIPPED)
 def test_floors_are_reached_or_the_card_says_what_was_tried(name):
-    card = json.loads((adapters.shipped()[name] / "adapter.json").read_text("utf-8"))
+    card = json.loads((shipped()[name] / "adapter.json").read_text("utf-8"))
     floors = [(row["scores"][k][0], floor) for row in card["scores"] for k, floor in row["floors"].items()]
     assert floors
     assert all(value >= floor for value, floor in floors) or card.get("notes")
@@ -389,7 +389,7 @@ def test_floors_are_reached_or_the_card_says_what_was_tried(name):
 @pytest.mark.parametrize("name", SHIPPED)
 def test_a_shipped_adapter_scores_what_its_card_says(name):
     """On a fixed sample of the book tier, drawn anew; within what a sample of that size may differ."""
-    card = json.loads((adapters.shipped()[name] / "adapter.json").read_text("utf-8"))
+    card = json.loads((shipped()[name] / "adapter.json").read_text("utf-8"))
     row = next(r for r in card["scores"] if r["corpus"] == "encyclopedia" and r["task"] == card["task"])
     encoder = encoders.load(card["model"], task=card["task"], device="cpu")
     size = {"mlm": 24, "qa": 60}.get(card["task"], 100)
@@ -402,11 +402,11 @@ def test_a_shipped_adapter_scores_what_its_card_says(name):
 
 def test_the_page_has_every_card_and_names_what_is_missing():
     page = (places.adapters() / "README.md").read_text("utf-8")
-    assert page == training.index(places.adapters())
+    assert page == cards.index(places.adapters())
     for task in ("mlm", "qa", "paraphrase", "entailment"):
         assert (
             f"## minilm-{task}" in page
             or f"`minilm` yet: {task}" in page
             or f", {task}" in page.split("None for")[1].split(".")[0]
         )
-    assert all(path.is_relative_to(places.book_data()) for path in adapters.shipped().values())
+    assert all(path.is_relative_to(places.book_data()) for path in shipped().values())

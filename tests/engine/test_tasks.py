@@ -16,7 +16,7 @@ from torch import nn
 
 from helpers import corpora
 from helpers.corpora import phrases
-from helpers.engine import adapters, attention, tasks
+from helpers.engine import adapters, attention, inputs, tasks
 from helpers.engine.adapters import AdapterError
 from helpers.engine.tasks import IGNORED, Example
 
@@ -169,7 +169,7 @@ def test_unknown_words_are_never_asked_about(small_encoder):
 
 @pytest.mark.parametrize("max_length", [40, 64])
 def test_windows_cover_the_context_and_overlap(minilm, max_length):
-    found = tasks.windows(minilm, QUESTIONS[1], 7, max_length)
+    found = inputs.windows(minilm, QUESTIONS[1], 7, max_length)
     assert len(found) > 3 and all(w.example == 7 for w in found)
     assert found[0].start == 0 and found[-1].start + len(found[-1].texts[1]) == len(LONG)
     for before, after in itertools.pairwise(found):
@@ -184,10 +184,10 @@ def test_windows_cover_the_context_and_overlap(minilm, max_length):
 
 
 def test_a_short_context_is_one_window(minilm):
-    (only,) = tasks.windows(minilm, QUESTIONS[0], 0, 64)
+    (only,) = inputs.windows(minilm, QUESTIONS[0], 0, 64)
     assert only.texts == QUESTIONS[0].texts and only.answer == (0, 5)
     with pytest.raises(Exception, match="leaves no room"):
-        tasks.windows(minilm, QUESTIONS[0], 0, 12)
+        inputs.windows(minilm, QUESTIONS[0], 0, 12)
 
 
 def test_targets_are_the_answers_tokens(minilm):
@@ -197,7 +197,7 @@ def test_targets_are_the_answers_tokens(minilm):
             if first == IGNORED:
                 continue
             pieces = asked.batch.ids[row, first : last + 1]
-            wanted = tasks.usual_answer(QUESTIONS[number]).text
+            wanted = inputs.usual_answer(QUESTIONS[number]).text
             assert minilm.tokenizer.decode(pieces) == wanted.lower()
             spans = asked.spans[row]
             offset = int((asked.batch.text[row] == 1).nonzero()[0])
@@ -212,7 +212,7 @@ def test_every_answer_of_the_book_tier_has_its_tokens(minilm):
             offset = int((asked.batch.text[row] == 1).nonzero()[0])
             spans, context = asked.spans[row], given[number].texts[1]
             assert (
-                context[spans[first - offset, 0] : spans[last - offset, 1]] == tasks.usual_answer(given[number]).text
+                context[spans[first - offset, 0] : spans[last - offset, 1]] == inputs.usual_answer(given[number]).text
             )
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_rgba
 
-from helpers.corpora.readers import Answer, Question
+from helpers.corpora import Answer, Question
 from helpers.corpora.treebanks import Document, Mention, Sentence
 from helpers.engine.estimates import Estimate
 from helpers.figures.grids import grid, head_grids, relation_maps, thumbnails, type_grids

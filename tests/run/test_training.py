@@ -14,14 +14,14 @@ import numpy as np
 import pytest
 import torch
 from click.testing import CliRunner
-from conftest import small_model
+from conftest import shipped, small_model
 from safetensors.torch import load_file
 
 from helpers import corpora, places
 from helpers.__main__ import main
-from helpers.engine import adapters, encoders, tasks
+from helpers.engine import encoders, inputs, tasks
 from helpers.engine.adapters import AdapterError
-from helpers.run import training
+from helpers.run import cards, training
 
 SETTINGS = training.Settings(
     steps=11, batch_size=4, max_length=48, evaluate_every=4, rank=4, alpha=8, rate=3e-3, warmup=3
@@ -124,7 +124,7 @@ def test_windows_in_training_always_hold_the_answer(minilm):
             begins.add((example.id, int(spans[0, 0])))
             assert (
                 example.texts[1][spans[first - offset, 0] : spans[last - offset, 1]]
-                == tasks.usual_answer(example).text
+                == inputs.usual_answer(example).text
             )
     assert len({i for i, _ in begins}) < len(begins), "another stretch each time"
 
@@ -328,14 +328,9 @@ def test_a_loss_that_is_no_number(small_encoder, tmp_path):
 @pytest.mark.parametrize("task", list(training.RECIPES))
 def test_train_score_and_load(data, model, tmp_path, monkeypatch, task):
     monkeypatch.setenv("BOOK_ADAPTERS", str(tmp_path / "adapters"))
-    monkeypatch.setattr(
-        training,
-        "RECIPES",
-        {
-            name: replace(r, dev=8, evaluations=tuple(replace(e, limit=12) for e in r.evaluations))
-            for name, r in training.RECIPES.items()
-        },
-    )
+    recipe = training.RECIPES[task]
+    few = tuple(replace(e, limit=12) for e in recipe.evaluations)
+    monkeypatch.setitem(training.RECIPES, task, replace(recipe, dev=8, evaluations=few))
     changes = {"steps": 2, "batch_size": 3, "rank": 2, "evaluate_every": 1, "max_length": 48}
     folder, ended = training.train(task, model, device="cpu", progress=False, work=tmp_path / "work", **changes)
     assert ended and folder == tmp_path / "adapters" / f"mine-{task}"
@@ -404,7 +399,7 @@ def test_the_card_says_what_was_missed():
             {"task": "qa", "corpus": "squad", "split": "dev", "floors": {}, "missing": True},
         ],
     }
-    text = training.as_markdown(card)
+    text = cards.as_markdown(card)
     for part in (
         "then through 0.0005 at step 4, 0 at step 9",
         "0.60: missed",
@@ -455,4 +450,4 @@ def test_errors_in_words(tmp_path, monkeypatch, model):
     assert run(main, ["train", "qa", "--model", "nothing/here"]).exit_code == 1
     result = run(main, ["train", "qa", "--score", "--to", str(tmp_path / "none")])
     assert result.exit_code == 1 and "adapter.json" in result.output
-    assert adapters.shipped() == {}
+    assert shipped() == {}

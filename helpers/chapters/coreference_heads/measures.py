@@ -68,7 +68,7 @@ class Placed:
 
     Attributes:
         start, end, head: first word, the one after the last, head word.
-        chain, kind: as in :class:`helpers.corpora.treebanks.Mention`.
+        chain, kind: as in :class:`helpers.corpora.records.Mention`.
         text, word: all its words, and its head word.
         agreement: number, gender and person; empty where unknown.
     """

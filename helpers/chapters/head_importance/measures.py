@@ -53,7 +53,7 @@ class Job:
 
     Attributes:
         encoder: loaded with the examples' task, or with ``entailment`` for examples of ``rte``.
-        examples: see :func:`helpers.engine.tasks.examples`.
+        examples: see :func:`helpers.engine.examples.examples`.
         seed: of the hidden words (mlm).
         batch_size: inputs in a batch.
         rows: inputs, times sets of heads, that go through the upper layers together: bounds the memory.

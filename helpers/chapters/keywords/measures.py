@@ -18,7 +18,7 @@ from torch import Tensor
 from tqdm import tqdm
 
 from helpers.corpora import phrases, sources
-from helpers.engine import attention, shards, tasks
+from helpers.engine import attention, inputs, shards, tasks
 from helpers.engine.encoders import Encoder
 from helpers.engine.estimates import Estimate, Numbers, StreamingMean
 from helpers.engine.tasks import Example
@@ -74,7 +74,7 @@ def shortened(encoder: Encoder, examples: Sequence[Example], max_length: int) ->
 
 def _cut(encoder: Encoder, example: Example, room: int) -> Example:
     units, spans = example.spelled.units, example.spelled.spans
-    offsets, _ = tasks.tokens_of(encoder, " ".join(units))
+    offsets, _ = inputs.tokens_of(encoder, " ".join(units))
     if len(offsets) <= room:
         return example
     ends = np.cumsum([len(unit) + 1 for unit in units]) - 1  # in the joined text

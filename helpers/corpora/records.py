@@ -1,0 +1,210 @@
+"""What corpora are made of: small frozen records of running text, trees, coreference, questions, pairs, keyphrases, vectors.
+
+Words are counted from 0. A word's *governor* is the word it depends on (the "head" of the dependency
+literature, a term this book keeps for attention heads); the root's governor is -1.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+
+@dataclass(frozen=True)
+class Article:
+    """A document of running text: consecutive paragraphs on one subject."""
+
+    id: str
+    title: str
+    topic: str
+    paragraphs: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Articles and where they came from; ``sha256`` is of the file."""
+
+    name: str
+    sha256: str
+    licence: str
+    articles: tuple[Article, ...]
+
+
+@dataclass(frozen=True)
+class Segment:
+    """Two consecutive paragraphs, the unit of BERT's pre-training: ``[CLS] first [SEP] second [SEP]``.
+
+    ``document`` is the number of the article in its corpus: the unit that intervals resample.
+    """
+
+    first: str
+    second: str
+    document: int
+    title: str
+
+    @property
+    def texts(self) -> tuple[str, str]:
+        """The pair as an input for :class:`helpers.engine.tokens.Batches`."""
+        return self.first, self.second
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A span of a question's context: ``context[start : start + len(text)] == text``."""
+
+    text: str
+    start: int
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question on a paragraph, with one or several answers in it; ``document`` is the article's title."""
+
+    id: str
+    document: str
+    context: str
+    question: str
+    answers: tuple[Answer, ...]
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two sentences and how they are related: a class, or for STS-B a similarity from 0 to 5."""
+
+    id: str
+    first: str
+    second: str
+    label: str | float
+
+
+@dataclass(frozen=True)
+class KeyedText:
+    """A text and its keyphrases."""
+
+    id: str
+    title: str
+    text: str
+    keyphrases: tuple[str, ...]
+
+    def verbatim(self) -> tuple[str, ...]:
+        """The keyphrases that occur in title or text word for word, capitals aside."""
+        text = " ".join(f"{self.title} {self.text}".lower().split())
+        return tuple(k for k in self.keyphrases if k.lower() in text)
+
+
+@dataclass(frozen=True, eq=False)
+class Vectors:
+    """Word vectors that do not depend on context.
+
+    Attributes:
+        index: lower-case word -> row.
+        matrix: [word, dimension], float32.
+    """
+
+    index: dict[str, int]
+    matrix: Float[np.ndarray, "word dimension"]
+
+    def __call__(self, words: Sequence[str]) -> Float[np.ndarray, "word dimension"]:
+        """A row for each word, zeros for those that are not in the vocabulary."""
+        rows = [self.index.get(w.lower(), -1) for w in words]
+        return np.where(np.array(rows)[:, None] >= 0, self.matrix[rows], np.float32(0))
+
+
+PRONOUN, PROPER, NOMINAL = "pronoun", "proper", "nominal"
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """A sentence of words. All tuples have one item a word; those a format does not have are empty.
+
+    Attributes:
+        id: unique in its document.
+        words: surface forms; a multiword token such as *don't* counts as its words *do* and *n't*.
+        lemmas, upos, xpos, feats: lemma, universal and language-specific part of speech, features as written.
+        governors: index of the word's governor in this sentence, -1 at the root.
+        relations: dependency relation to the governor.
+        spaces: whether white space follows the word.
+    """
+
+    id: str
+    words: tuple[str, ...]
+    lemmas: tuple[str, ...] = ()
+    upos: tuple[str, ...] = ()
+    xpos: tuple[str, ...] = ()
+    feats: tuple[str, ...] = ()
+    governors: tuple[int, ...] = ()
+    relations: tuple[str, ...] = ()
+    spaces: tuple[bool, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """The sentence as it is written."""
+        spaces = self.spaces or (True,) * len(self.words)
+        return "".join(w + " " * s for w, s in zip(self.words, spaces, strict=True)).rstrip()
+
+
+@dataclass(frozen=True, order=True)
+class Mention:
+    """A stretch of words of one sentence that refers to something.
+
+    Attributes:
+        sentence: index of the sentence in its document.
+        start, end: first word, and the one after the last.
+        chain: what it refers to; mentions of one document with the same chain corefer.
+        head: index of the word of the mention on which the others depend (a *head word*).
+        kind: ``pronoun``, ``proper`` or ``nominal``, by the head word's tag.
+        type: entity type, where the format has one.
+    """
+
+    sentence: int
+    start: int
+    end: int
+    chain: str
+    head: int
+    kind: str
+    type: str = ""
+
+
+@dataclass(frozen=True)
+class Document:
+    """Sentences in order, and all their mentions, in order; also those that corefer with no other."""
+
+    id: str
+    sentences: tuple[Sentence, ...]
+    mentions: tuple[Mention, ...] = ()
+
+    @cached_property
+    def chains(self) -> dict[str, tuple[Mention, ...]]:
+        """Coreference chains: the mentions of everything that is mentioned at least twice."""
+        found: dict[str, list[Mention]] = {}
+        for mention in self.mentions:
+            found.setdefault(mention.chain, []).append(mention)
+        return {chain: tuple(m) for chain, m in found.items() if len(m) > 1}
+
+    @property
+    def text(self) -> str:
+        """Sentences joined by blanks."""
+        return " ".join(s.text for s in self.sentences)
+
+    def surface(self, mention: Mention) -> str:
+        """The words of a mention."""
+        return " ".join(self.sentences[mention.sentence].words[mention.start : mention.end])
+
+
+def depth(governors: Sequence[int], word: int) -> int | None:
+    """Arcs between a word and the root; None when a cycle is in the way."""
+    for depth in range(len(governors) + 1):
+        if governors[word] < 0:
+            return depth
+        word = governors[word]
+    return None
+
+
+def sample(items: Sequence[Any], limit: int | None, *, seed: int = 0) -> list[Any]:
+    """So many items drawn without replacement, in their order; all if there are no more or no limit is given."""
+    if limit is None or limit >= len(items):
+        return list(items)
+    return [items[i] for i in sorted(np.random.default_rng(seed).choice(len(items), limit, replace=False).tolist())]

@@ -1,0 +1,123 @@
+"""Corpora read as examples of a task: what is given to a model with a head, and what is right."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from helpers import corpora
+from helpers.corpora import phrases
+from helpers.engine.adapters import LABELS, AdapterError
+from helpers.engine.estimates import sample
+
+
+@dataclass(frozen=True)
+class Example:
+    """One thing to get right.
+
+    Attributes:
+        task: a key of :data:`helpers.engine.adapters.LABELS`.
+        id: of the question, pair or segment.
+        document: number of the article or source it is from, the unit that intervals resample.
+        texts: two paragraphs (mlm), question and context (qa), title and text (keywords), or the two sentences of a pair.
+        label: the class (pairs only).
+        answers: of the question (qa only).
+        keyphrases: of the text (keywords only).
+    """
+
+    task: str
+    id: str
+    document: int
+    texts: tuple[str, str]
+    label: str = ""
+    answers: tuple[corpora.Answer, ...] = ()
+    keyphrases: tuple[str, ...] = ()
+
+    @property
+    def spelled(self) -> phrases.Spelled:
+        """Title and text as words and marks."""
+        return phrases.spell("\n".join(self.texts))
+
+
+def examples(
+    task: str, corpus: str, split: str | None = None, *, limit: int | None = None, seed: int = 0
+) -> list[Example]:
+    """Read a corpus as examples of a task.
+
+    Args:
+        task: a key of :data:`helpers.engine.adapters.LABELS`.
+        corpus: a name of the catalogue or a path; for pairs of the book tier ``encyclopedia`` is enough.
+        limit: draw this many at random; all when there are no more.
+
+    For ``rte`` a three-class corpus is read with neutral and contradiction as ``not_entailment``.
+
+    Raises:
+        helpers.corpora.sources.CorpusError: when the corpus is not here or is malformed.
+    """
+    if task not in LABELS:
+        raise AdapterError(f"There is no task {task!r}. The tasks are {', '.join(LABELS)}.")
+    found = {"mlm": _segments, "qa": _questions, "keywords": _keyed}.get(task, _pairs)(task, corpus, split)
+    return sample(found, limit, seed=seed)
+
+
+def _segments(task: str, corpus: str, split: str | None) -> list[Example]:
+    found = corpora.segments(corpora.read(corpus, split))
+    return [Example(task, str(n), s.document, s.texts) for n, s in enumerate(found)]
+
+
+def _questions(task: str, corpus: str, split: str | None) -> list[Example]:
+    found = corpora.questions(corpus, split)
+    number = {d: n for n, d in enumerate(dict.fromkeys(q.document for q in found))}
+    return [Example(task, q.id, number[q.document], (q.question, q.context), answers=q.answers) for q in found]
+
+
+def _keyed(task: str, corpus: str, split: str | None) -> list[Example]:
+    found = corpora.keyphrases(corpus, split)
+    return [Example(task, k.id, n, (k.title, k.text), keyphrases=k.keyphrases) for n, k in enumerate(found)]
+
+
+def _pairs(task: str, corpus: str, split: str | None) -> list[Example]:
+    kind = {"paraphrase": "mrpc", "entailment": "nli"}.get(task, task)
+    if corpus == "encyclopedia":
+        path = corpora.locate(f"encyclopedia-{'paraphrase' if task == 'paraphrase' else 'entailment'}", "pairs")
+        found = corpora.read_pairs(path, kind)
+    elif task == "paraphrase":
+        found = corpora.pairs(corpus, split, task=kind)
+    else:
+        known = corpora.sources.entry(corpus, "pairs")
+        found = corpora.pairs(corpus, split, task=known.task if known else kind)
+    labels = [p.label for p in found]
+    if task == "rte":
+        labels = ["not_entailment" if label in ("neutral", "contradiction") else label for label in labels]
+    if wrong := set(labels) - set(LABELS[task]):
+        raise corpora.CorpusError(
+            corpus,
+            None,
+            f"The labels are {', '.join(sorted(map(str, wrong)))}.",
+            f"for the task {task!r}, {', '.join(LABELS[task])}.",
+        )
+    articles: dict[str, int] = {}
+    return [
+        Example(
+            task,
+            p.id,
+            articles.setdefault(p.id.rsplit("-", 1)[0] if corpus == "encyclopedia" else str(n), len(articles)),
+            (p.first, p.second),
+            str(label),
+        )
+        for n, (p, label) in enumerate(zip(found, labels, strict=True))
+    ]
+
+
+def majority(examples: Sequence[Example]) -> float:
+    """Accuracy of always giving the most frequent class (pairs), or the most frequent token of the text (mlm): the simple baseline.
+
+    For mlm it is the share of the most frequent lower-case word; for qa and keywords there is none and the answer is NaN.
+    """
+    task = examples[0].task
+    if task in ("qa", "keywords"):
+        return float("nan")
+    if task == "mlm":
+        counted = Counter(w.lower() for e in examples for w in e.texts[0].split())
+    else:
+        counted = Counter(e.label for e in examples)
+    return counted.most_common(1)[0][1] / counted.total()

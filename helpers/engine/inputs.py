@@ -1,0 +1,235 @@
+"""Examples of tasks as batches with their targets: masked words, windows on long contexts, tagged words, pairs."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Int
+from torch import Tensor
+
+from helpers import corpora
+from helpers.corpora import phrases
+from helpers.engine import tokens
+from helpers.engine.adapters import LABELS, AdapterError
+from helpers.engine.encoders import Encoder
+from helpers.engine.examples import Example
+from helpers.engine.tokens import Batch
+
+IGNORED = -100
+"""The target of a position that is not asked about."""
+MASKED, SHOWN_AS_MASK, SHOWN_AS_ANOTHER = 0.15, 0.8, 0.1  # BERT's rule, Devlin et al. 2019, section 3.1
+STRIDE = 64  # tokens that two consecutive windows of a long context share
+MAX_LENGTH = {"mlm": 256, "qa": 384, "paraphrase": 256, "entailment": 256, "rte": 384, "keywords": 384}
+"""Tokens of an input when scoring, special ones included."""
+
+
+@dataclass(frozen=True, eq=False)
+class Asked(tokens.OfTensors):
+    """A batch with what is right for it.
+
+    Attributes:
+        task: of the examples, a key of :data:`helpers.engine.adapters.LABELS`.
+        batch: the inputs. ``batch.index`` numbers the rows' *inputs*; ``example`` says whose they are.
+        targets: mlm: [batch, length], the token that was there, :data:`IGNORED` where nothing is asked; qa:
+            [batch, 2], first and last token of the answer, :data:`IGNORED` in a window without it; keywords: [batch,
+            length], the class of each word at its first piece, :data:`IGNORED` elsewhere; pairs: [batch].
+        example: for each row, the number of its example.
+        spans: for qa, where each token of the context lies in it, in characters: one array [token, 2] a row.
+    """
+
+    task: str
+    batch: Batch
+    targets: Tensor
+    example: tuple[int, ...]
+    spans: tuple[Int[np.ndarray, "_ 2"], ...] = ()
+
+
+@dataclass(frozen=True)
+class Window:
+    """A question with a stretch of its context; ``start`` is where the stretch begins, in characters."""
+
+    example: int
+    texts: tuple[str, str]
+    start: int
+    answer: tuple[int, int] | None  # in the stretch, in characters
+
+
+def batches(
+    encoder: Encoder,
+    examples: Sequence[Example],
+    *,
+    batch_size: int = 16,
+    max_length: int | None = None,
+    seed: int = 0,
+    first: int = 0,
+) -> Iterator[Asked]:
+    """Batches of inputs of like length, with their targets.
+
+    Long contexts of questions are cut into overlapping windows, a row each; other long inputs are cut short.
+
+    Args:
+        seed: which tokens are masked (mlm); an example's masks depend on the seed and its number only.
+        first: number of the first example, when they are a part of many (not for qa).
+    """
+    if not examples:
+        raise tokens.NoWords("There is no example to score.")
+    task = examples[0].task
+    longest = min(max_length or MAX_LENGTH[task], encoder.max_length)
+    if task == "qa":
+        rows = [w for n, e in enumerate(examples) for w in windows(encoder, e, n, longest)]
+        order = sorted(range(len(rows)), key=lambda i: -len(rows[i].texts[1]))
+        for start in range(0, len(order), batch_size):
+            yield asked_questions(encoder, [rows[i] for i in order[start : start + batch_size]])
+        return
+    source = tokens.Batches(
+        encoder,
+        [texts_of(encoder, e) for e in examples],
+        batch_size=batch_size,
+        max_length=longest,
+        overlong="truncate",
+        first=first,
+    )
+    for batch in source:
+        if task == "mlm":
+            yield masked(encoder, batch, [(seed, n) for n in batch.index])
+        elif task == "keywords":
+            yield tagged(batch, examples)
+        else:
+            targets = classes([examples[n - first] for n in batch.index]).to(encoder.device)
+            yield Asked(task, batch, targets, batch.index)
+
+
+def texts_of(encoder: Encoder, example: Example) -> tuple[str, str] | list[str]:
+    """What the encoder is given: two texts, or for keywords the words and marks of title and text.
+
+    WikiText's ``<unk>`` is the tokenizer's unknown token, which is never asked about.
+    """
+    if example.task == "keywords":
+        return list(example.spelled.units)
+    first, second = (t.replace("<unk>", str(encoder.tokenizer.unk_token)) for t in example.texts)
+    return (first, second) if example.task == "mlm" else example.texts
+
+
+def classes(given: Sequence[Example]) -> Int[Tensor, "batch"]:
+    """The pairs' classes as numbers, in the order of :data:`helpers.engine.adapters.LABELS`."""
+    return torch.tensor([LABELS[e.task].index(e.label) for e in given])
+
+
+def first_pieces(batch: Batch) -> Bool[Tensor, "batch length"]:
+    """True at the first piece of each word or mark of the given texts."""
+    before = torch.nn.functional.pad(batch.unit, (1, 0), value=-1)[:, :-1]
+    return (batch.text >= 0) & (batch.unit != before)
+
+
+def tagged(batch: Batch, examples: Sequence[Example]) -> Asked:
+    """The class of each word of each row (:func:`helpers.corpora.phrases.tags`), at its first piece.
+
+    Args:
+        examples: those that ``batch.index`` numbers.
+    """
+    targets = torch.full_like(batch.ids, IGNORED)
+    for row, first in enumerate(first_pieces(batch)):
+        example = examples[batch.index[row]]
+        wanted = torch.full((len(example.spelled.units),), IGNORED)
+        wanted[list(example.spelled.places)] = torch.tensor(phrases.tags(example.spelled, example.keyphrases))
+        targets[row, first] = wanted[: int(first.sum())].to(targets)
+    return Asked("keywords", batch, targets, batch.index)
+
+
+def masked(encoder: Encoder, batch: Batch, keys: Sequence[tuple[int, ...]], share: float = MASKED) -> Asked:
+    """Hide tokens after BERT's rule: of 15 % of them, 80 % become the mask, 10 % another word, 10 % stay.
+
+    Args:
+        keys: seeds, one a row.
+        share: how many of the row's words and pieces are hidden, rounded, at least 1.
+    """
+    ids, targets = batch.ids.clone(), torch.full_like(batch.ids, IGNORED)
+    unknown, mask = encoder.tokenizer.unk_token_id, encoder.tokenizer.mask_token_id
+    if mask is None:
+        raise AdapterError(f"The tokenizer of {encoder.name!r} has no mask token, so no words can be hidden.")
+    special = set(encoder.tokenizer.all_special_ids)
+    words = np.array([i for i in range(len(encoder.tokenizer)) if i not in special])
+    candidates = (batch.mask & ~batch.special & (batch.ids != (-1 if unknown is None else unknown))).cpu().numpy()
+    for row, key in enumerate(keys):
+        random = np.random.default_rng(list(key))
+        places = candidates[row].nonzero()[0]
+        if not len(places):
+            continue
+        chosen = random.permutation(places)[: max(1, round(share * len(places)))]
+        targets[row, chosen] = batch.ids[row, chosen]
+        fate = random.random(len(chosen))
+        others = words[random.integers(len(words), size=len(chosen))]
+        ids[row, chosen[fate < SHOWN_AS_MASK]] = mask
+        swap = (fate >= SHOWN_AS_MASK) & (fate < SHOWN_AS_MASK + SHOWN_AS_ANOTHER)
+        ids[row, chosen[swap]] = torch.from_numpy(others[swap]).to(ids)
+    return Asked("mlm", replace(batch, ids=ids), targets, batch.index)
+
+
+def windows(encoder: Encoder, example: Example, number: int, max_length: int) -> list[Window]:
+    """The question with overlapping stretches of its context, each of at most ``max_length`` tokens.
+
+    Stretches begin and end between words, and share :data:`STRIDE` tokens or a little more.
+    """
+    question, context = example.texts
+    room = room_for_context(encoder, question, max_length)
+    spans, words = tokens_of(encoder, context)
+    starts = [n for n in range(len(words)) if n == 0 or words[n] != words[n - 1]]
+    found, begin = [], 0
+    while True:
+        end = len(words) if begin + room >= len(words) else max(s for s in starts if s <= begin + room)
+        found.append(window(example, number, int(spans[begin, 0]), int(spans[end - 1, 1])))
+        if end == len(words):
+            return found
+        begin = max(s for s in starts if s <= max(end - min(STRIDE, room // 2), begin + 1))
+
+
+def room_for_context(encoder: Encoder, question: str, max_length: int) -> int:
+    """Tokens left for the context, with a margin of two for tokenizers that cut a text's first word in another way."""
+    taken = len(encoder.tokenizer(question, add_special_tokens=False, verbose=False)["input_ids"])
+    room = max_length - taken - encoder.tokenizer.num_special_tokens_to_add(pair=True) - 2
+    if room < 16:
+        raise tokens.TooLong(f"The question {question[:60]!r} leaves no room for its context in {max_length} tokens.")
+    return room
+
+
+def tokens_of(encoder: Encoder, text: str) -> tuple[Int[np.ndarray, "token 2"], list[int]]:
+    """Where the text's tokens lie in it, in characters, and which word each is a piece of."""
+    encoding = encoder.tokenizer(text, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
+    return np.array(encoding["offset_mapping"]).reshape(-1, 2), list(encoding.word_ids(0))
+
+
+def window(example: Example, number: int, begin: int, end: int) -> Window:
+    """The stretch of the context from character ``begin`` to ``end``, with the answer if it is there."""
+    answer = usual_answer(example)
+    inside = answer is not None and begin <= answer.start and answer.start + len(answer.text) <= end
+    span = (answer.start - begin, answer.start - begin + len(answer.text)) if answer and inside else None
+    return Window(number, (example.texts[0], example.texts[1][begin:end]), begin, span)
+
+
+def usual_answer(example: Example) -> corpora.Answer | None:
+    """The answer that most annotators gave, the first of those where several are."""
+    counted = Counter(a.text for a in example.answers)
+    return max(example.answers, key=lambda a: counted[a.text]) if example.answers else None
+
+
+def asked_questions(encoder: Encoder, rows: Sequence[Window]) -> Asked:
+    """One batch of windows."""
+    batch = tokens.encode(encoder, [row.texts for row in rows], max_length=encoder.max_length)
+    spans, targets = [], torch.full((len(rows), 2), IGNORED)
+    for n, row in enumerate(rows):
+        here, _ = tokens_of(encoder, row.texts[1])
+        at = (batch.text[n] == 1).nonzero().flatten().tolist()
+        if len(at) != len(here):
+            raise AdapterError(
+                f"The tokenizer of {encoder.name!r} cuts a context in another way beside a question "
+                "than alone, so answers cannot be read from its tokens."
+            )
+        spans.append(here + row.start)
+        if row.answer is not None:
+            first = int(np.searchsorted(here[:, 1], row.answer[0], side="right"))
+            last = int(np.searchsorted(here[:, 0], row.answer[1], side="left")) - 1
+            if first <= last:
+                targets[n] = torch.tensor([at[first], at[last]])
+    return Asked("qa", batch, targets.to(encoder.device), tuple(r.example for r in rows), tuple(spans))

