@@ -13,6 +13,7 @@ import tempfile
 import threading
 from collections.abc import Mapping
 from importlib.metadata import EntryPoint
+from importlib.util import find_spec
 from multiprocessing import context, forkserver, get_context, parent_process
 from pathlib import Path
 from typing import Any
@@ -21,24 +22,33 @@ from jupyter_client.manager import AsyncKernelManager
 from jupyter_client.provisioning import KernelProvisionerFactory, LocalProvisioner
 
 LOADED = (
+    "helpers",  # keeps a warning of tqdm's quiet; none of its modules, which may change while the server runs
+    "conllu",
     "ipykernel.kernelapp",
+    "jaxtyping",
+    "joblib",
     "matplotlib.backends.backend_agg",
     "matplotlib.figure",
     "matplotlib.font_manager",
+    "peft",
+    "pooch",
+    "pyarrow.parquet",
+    "requests",
     "scipy.stats",
+    "sklearn.cluster",
+    "sklearn.decomposition",
     "sklearn.linear_model",
+    "sklearn.manifold",
     "sklearn.pipeline",
     "torch",
+    "torchmetrics",
     "transformers",
     "transformers.models.auto.modeling_auto",
     "transformers.models.bert.modeling_bert",
-    "peft",
-    "cloudpickle",
-    "conllu",
-    "joblib",
-    "pooch",
 )
-"""What kernels find imported: libraries that most chapters need. Not pyplot, which looks for a kernel when it is imported."""
+"""What kernels find imported: libraries that most chapters need."""
+
+INLINE = "module://matplotlib_inline.backend_inline"
 
 
 class Kernel(AsyncKernelManager):
@@ -51,6 +61,11 @@ class Kernel(AsyncKernelManager):
             self.transport = "ipc"
             self.connection_file = str(Path(self._folder.name) / "k.json")
 
+    async def interrupt_kernel(self) -> None:
+        """Nothing: a shutdown interrupts first, and a kernel that has done its work leaves that to its workers to complain of."""
+
+    _async_interrupt_kernel = interrupt_kernel
+
     def cleanup_resources(self, restart: bool = False) -> Any:
         done = super().cleanup_resources(restart)
         if not restart and os.name == "posix":
@@ -62,9 +77,15 @@ def warm_up() -> None:
     """Let this process start its kernels as forks from now on, where that is safe: on Linux."""
     if sys.platform != "linux" or _Forked.server is not None:
         return
-    _Forked.server = get_context("forkserver")
-    _Forked.server.set_forkserver_preload(list(LOADED))
-    forkserver.ensure_running()
+    before = os.environ.get("MPLBACKEND")
+    os.environ["MPLBACKEND"] = INLINE  # a kernel's; matplotlib reads it when it is imported
+    try:
+        _Forked.server = get_context("forkserver")
+        _Forked.server.set_forkserver_preload(list(LOADED))
+        forkserver.ensure_running()
+    finally:
+        os.environ.pop("MPLBACKEND")
+        os.environ.update({} if before is None else {"MPLBACKEND": before})
     factory = KernelProvisionerFactory.instance()
     factory.provisioners["forked"] = EntryPoint("forked", f"{__name__}:_Provisioner", factory.GROUP_NAME)
     factory.default_provisioner_name = "forked"
@@ -116,11 +137,11 @@ def _serve(arguments: list[str], folder: str, environment: dict[str, str]) -> No
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(folder)
-    sys.argv = ["ipykernel_launcher", *arguments]
+    sys.argv = [find_spec("ipykernel_launcher").origin, *arguments]
     from ipykernel.kernelapp import IPKernelApp
 
     try:
-        IPKernelApp.launch_instance(arguments)
+        IPKernelApp.launch_instance([*arguments, "--IPKernelApp.parent_handle=1"])  # it is watched over here
     finally:
         atexit._run_exitfuncs()  # multiprocessing leaves without
 
