@@ -1,6 +1,7 @@
 """Shared by all tests: no network, shapes checked at run time, results never in the tracked files."""
 
 import os
+import pickle
 import random
 import sys
 from pathlib import Path
@@ -30,6 +31,7 @@ _modules = [
 if not any(name in sys.modules for name in _modules):
     install_import_hook(_modules, "beartype.beartype")
 
+import cloudpickle  # noqa: E402
 import numpy as np  # noqa: E402
 import pytest  # noqa: E402
 import torch  # noqa: E402
@@ -37,7 +39,7 @@ from hypothesis import HealthCheck, settings  # noqa: E402
 from transformers import AutoConfig, AutoModel  # noqa: E402
 
 from helpers import places  # noqa: E402
-from helpers.engine import encoders  # noqa: E402
+from helpers.engine import encoders, shards  # noqa: E402
 
 
 def pytest_xdist_auto_num_workers():
@@ -81,6 +83,28 @@ def pytest_runtest_setup(item):
 @pytest.fixture(autouse=True)
 def _results_elsewhere(tmp_path, monkeypatch):
     monkeypatch.setenv("BOOK_RESULTS", str(tmp_path / "results"))
+
+
+@pytest.fixture
+def by_mail(monkeypatch):
+    """Tasks, parts and results are packed as for another process and measured here, without waiting for processes to start.
+
+    That real processes open such packets alike, ``engine/test_shards.py`` and ``run/test_chapter_in_parts.py`` show.
+    """
+    sent = []
+
+    def through(thing):
+        return pickle.loads(cloudpickle.dumps(thing))
+
+    def by_mail(job, task):
+        for packet in job.waiting():
+            sent.append(packet)
+            yield through(through(task)(*through(packet)))
+
+    monkeypatch.setattr(shards._Job, "in_processes", by_mail)
+    monkeypatch.setattr(shards.joblib, "cpu_count", lambda: 2)
+    monkeypatch.delenv("BOOK_SHARDS", raising=False)
+    return sent
 
 
 @pytest.fixture

@@ -1,7 +1,10 @@
-"""Checks for the exercises: each says what is right, or what is wrong and where to look."""
+"""Exercises: cases to try an answer on, the right answer, and typical mistakes with what to say to each."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from copy import deepcopy
 from dataclasses import dataclass
+from functools import partial
+from inspect import isfunction
 
 import numpy as np
 
@@ -21,50 +24,143 @@ class Verdict:
         return f"{'solved' if self.solved else 'open'}: {self.exercise}: {self.message}"
 
 
-class _Wrong(Exception):
-    """An answer that is not right yet."""
+class Exercise:
+    """An exercise is a subclass that holds functions; what they say to the reader is their docstring.
+
+    The subclass's own docstring is said when all results are right.
+
+    - ``cases``: arguments that the reader's function is called with, a tuple for each call.
+    - ``right(*case)``: the right result; a tuple of arrays stands for several results, a set for pairs in any order.
+      Its docstring is said of a wrong result that no mistake explains.
+    - ``view(result, *case)``: what is compared of a result, where several are right; else the result itself.
+    - ``untouched``: whether the function must not change the arrays that it is given.
+    - Every other function is a mistake, ``mistake(*case)``: a typical wrong answer. Its docstring is said when the
+      reader's result is what the mistake gives, or has the sign by which the mistake is known (``known_by``). The
+      first mistake that explains the first wrong result is named.
+
+    Docstrings may show the arguments (``{0}``, ``{1}``, …), ``{got}`` and ``{wanted}``.
+    """
+
+    cases: tuple[tuple, ...]
+    right: Callable
+    untouched = False
+
+    def view(result: object, *case: object) -> object:
+        return result
 
 
-_CHECKS: dict[str, Callable[[Callable], str]] = {}
+def known_by(sign: Callable[..., bool], over_all: bool = False) -> Callable[[Callable], Callable]:
+    """Mark a mistake as known by ``sign(result, *case)``, or, when each result is right, by ``sign(results)``."""
+
+    def mark(mistake: Callable) -> Callable:
+        mistake.sign, mistake.over_all = sign, over_all
+        return mistake
+
+    return mark
 
 
-def check(exercise: str, answer: Callable) -> Verdict:
+def exercises(names: Mapping[str, object]) -> dict[str, type[Exercise]]:
+    """The exercises among a module's names."""
+    return {k: v for k, v in names.items() if isinstance(v, type) and issubclass(v, Exercise) and v is not Exercise}
+
+
+def mistakes(exercise: type[Exercise]) -> list[Callable]:
+    """An exercise's mistakes, in the order in which they are tried."""
+    return [f for name, f in vars(exercise).items() if isfunction(f) and name not in ("right", "view")]
+
+
+def checker(names: Mapping[str, object]) -> Callable[[str, Callable], Verdict]:
+    """The function ``check(exercise, answer)`` of a chapter, from its module's names."""
+    return partial(check, names)
+
+
+def said(source: Callable | type[Exercise]) -> str:
+    """What an exercise, its right answer or a mistake says to the reader, on one line."""
+    return " ".join(source.__doc__.split())
+
+
+def check(names: Mapping[str, object], name: str, answer: Callable) -> Verdict:
     """Try an answer on cases it has not seen.
 
     Args:
-        exercise: its name, as printed in the chapter.
+        names: those of the chapter's module of exercises.
+        name: the exercise's, as printed in the chapter.
         answer: the reader's function.
+
+    Raises:
+        ValueError: there is no such exercise.
     """
-    if exercise not in _CHECKS:
-        raise ValueError(f"There is no exercise {exercise!r}. There are: {', '.join(_CHECKS)}.")
+    if (exercise := exercises(names).get(name)) is None:
+        raise ValueError(f"There is no exercise {name!r}. There are: {', '.join(exercises(names))}.")
     try:
-        return Verdict(exercise, True, _CHECKS[exercise](answer))
+        with np.errstate(all="ignore"):
+            complaint = _complaint(exercise, answer)
     except NotImplementedError:
-        return Verdict(
-            exercise, False, "not solved yet. Replace the `raise` with your own lines and run the cell again."
-        )
-    except _Wrong as wrong:
-        return Verdict(exercise, False, str(wrong))
+        complaint = "not solved yet. Replace the `raise` with your own lines and run the cell again."
     except Exception as error:  # a reader's code may fail in any way; say how instead of stopping the page
-        return Verdict(exercise, False, f"your function raised {type(error).__name__}: {error}")
+        complaint = f"your function raised {type(error).__name__}: {error}"
+    return Verdict(name, complaint is None, complaint or said(exercise))
 
 
-def _exercise(test: Callable[[Callable], str]) -> Callable[[Callable], str]:
-    _CHECKS[test.__name__] = test
-    return test
-
-
-def _close(got: object, wanted: np.ndarray | float, complaint: str) -> None:
-    if got is None:
-        raise _Wrong("your function returns None; does it end in `return`?")
-    got = np.asarray(got, dtype=np.float64)
-    if got.shape != np.shape(wanted):
-        raise _Wrong(f"the result has shape {got.shape}, wanted is {np.shape(wanted)}.")
-    if not np.allclose(got, wanted, atol=1e-6):
-        raise _Wrong(complaint)
-
-
-def _maps(size: int, seed: int) -> np.ndarray:
+def maps(size: int, seed: int) -> np.ndarray:
+    """Weights [query, key] whose rows sum to 1, others for each seed."""
     scores = np.random.default_rng(seed).normal(size=(size, size)) * 2
     weights = np.exp(scores - scores.max(-1, keepdims=True))
     return weights / weights.sum(-1, keepdims=True)
+
+
+def _complaint(exercise: type[Exercise], answer: Callable) -> str | None:
+    results = []
+    for case in exercise.cases:
+        given = deepcopy(case)
+        got, wanted = answer(*given), exercise.right(*deepcopy(case))
+        if got is None:
+            return "your function returns None; does it end in `return`?"
+        if exercise.untouched and not all(map(_unchanged, case, given)):
+            return "it changes the array it was given; work on a copy."
+        results.append(_like(wanted, got))
+        if not _same(exercise, results[-1], wanted, case):
+            return _why(exercise, results[-1], wanted, case)
+    over_all = (mistake for mistake in mistakes(exercise) if getattr(mistake, "over_all", False))
+    return next((said(mistake) for mistake in over_all if mistake.sign(results)), None)
+
+
+def _why(exercise: type[Exercise], got: object, wanted: object, case: tuple) -> str:
+    fits = _shape(got) == _shape(wanted)
+    seen = {"got": exercise.view(got, *case), "wanted": exercise.view(wanted, *case)} if fits else {}
+    for mistake in mistakes(exercise):
+        if not hasattr(mistake, "sign"):
+            found = _same(exercise, got, mistake(*deepcopy(case)), case)
+        else:
+            found = fits and not mistake.over_all and mistake.sign(got, *case)
+        if found:
+            return said(mistake).format(*case, **seen)
+    if fits:
+        return said(exercise.right).format(*case, **seen)
+    return f"the result has shape {_shape(got)}, wanted is {_shape(wanted)}."
+
+
+def _same(exercise: type[Exercise], one: object, other: object, case: tuple) -> bool:
+    return _shape(one) == _shape(other) and _equal(exercise.view(one, *case), exercise.view(other, *case))
+
+
+def _like(wanted: object, got: object) -> object:
+    if isinstance(wanted, set):
+        return set(map(tuple, np.asarray([*got]).tolist()))
+    kind = {tuple: tuple, np.ndarray: np.asarray}.get(type(wanted))
+    return kind(got) if kind else got
+
+
+def _shape(result: object) -> tuple:
+    return tuple(map(np.shape, result)) if isinstance(result, tuple) else np.shape(result)
+
+
+def _equal(one: object, other: object) -> bool:
+    if isinstance(one, tuple):
+        return all(map(_equal, one, other))
+    numbers = all(np.asarray(result).dtype.kind in "biuf" for result in (one, other))
+    return np.allclose(one, other, atol=1e-6, equal_nan=True) if numbers else np.array_equal(one, other)
+
+
+def _unchanged(before: object, after: object) -> bool:
+    return not isinstance(before, np.ndarray) or np.array_equal(before, after)

@@ -16,7 +16,7 @@ from scipy.special import rel_entr
 from sklearn.manifold import MDS
 
 from helpers import corpora
-from helpers.chapters.divergence_map import exercises, figures, findings
+from helpers.chapters.divergence_map import figures, findings
 from helpers.chapters.divergence_map import measures as divergence_map
 from helpers.chapters.divergence_map.measures import KINDS, LARGEST, Divergences
 from helpers.corpora.readers import Segment
@@ -491,43 +491,6 @@ def test_what_is_recorded_can_be_read_beside_the_paper():
     assert "p = 0.00" in fresh[0][2] and fresh[2][2].startswith("2; ")
     del plain["closeness"]["behaviour"]
     assert findings.table("clark2019", {"ours": {"model": plain}}).rows[1][2] == "not recorded"
-
-
-# ------------------------------------------------------------------ exercises
-
-
-WRONG = [
-    ("row_divergence", lambda p, q: -((p + q) / 2 * np.log((p + q) / 2)).sum() + (p * np.log(p)).sum(), "NaN"),
-    ("row_divergence", lambda p, q: float(jensenshannon(p, q, 2) ** 2), "bits"),
-    ("row_divergence", lambda p, q: 2 * float(jensenshannon(p, q) ** 2), "twice too large"),
-    ("row_divergence", lambda p, q: float(np.abs(p - q).sum() / 2 * np.log(2)), "H((p + q) / 2)"),
-    ("classical_scaling", lambda d: None, "returns None"),
-    ("classical_scaling", lambda d: divergence_map.classical(d, 3), "shape"),
-    ("classical_scaling", lambda d: np.linalg.qr(divergence_map.classical(d))[0], "eigenvalue"),
-    ("classical_scaling", lambda d: divergence_map.classical(np.sqrt(d)), "square the distances"),
-    ("permutation_p", lambda m, y, o: permutation(m, y, o)[0] / len(o), "add 1 above and below"),
-    ("permutation_p", lambda m, y, o: 1 - permutation(m, y, o)[0] / len(o), "smaller one"),
-]
-
-
-def permutation(matrix, labels, orders):
-    def within(given):
-        return matrix[np.triu(given[:, None] == given, 1)].mean()
-
-    return sum(within(labels[order]) <= within(labels) + 1e-12 for order in orders), len(orders)
-
-
-@pytest.mark.parametrize(("name", "answer", "says"), WRONG)
-def test_wrong_answers_are_told_why(name, answer, says):
-    with np.errstate(all="ignore"):
-        verdict = exercises.check(name, answer)
-    assert not verdict.solved and says in verdict.message, verdict.message
-
-
-def test_right_answers_are_accepted():
-    assert exercises.check("row_divergence", lambda p, q: float(divergence_map.divergence(p, q))).solved
-    assert exercises.check("classical_scaling", divergence_map.classical).solved
-    assert exercises.check("permutation_p", lambda *a: (1 + permutation(*a)[0]) / (1 + permutation(*a)[1])).solved
 
 
 # ------------------------------------------------------------------ what the chapter says

@@ -257,9 +257,7 @@ def test_a_killed_sweep_goes_on_where_it_stopped(tmp_path, monkeypatch):
     same(resumed.layers, at_once.layers, rtol=1e-6, atol=1e-7)
 
 
-def test_two_processes_give_the_same_numbers(headed, monkeypatch):
-    monkeypatch.setattr(joblib, "cpu_count", lambda: 2)
-    monkeypatch.delenv("BOOK_SHARDS", raising=False)
+def test_work_sent_to_processes_gives_the_same_numbers(headed, monkeypatch, by_mail):
     with shards.one_thread():
         job = job_of(headed(), batch_size=2)
         order = {"first": [head_importance.ascending(np.arange(12.0).reshape(3, 4))]}
@@ -273,6 +271,7 @@ def test_two_processes_give_the_same_numbers(headed, monkeypatch):
         monkeypatch.setenv("BOOK_WORKERS", "2")
         for one, other in zip(here, numbers(), strict=True):
             assert np.array_equal(one, other)
+        assert by_mail
 
 
 def test_batches_are_kept_under_names_made_of_all_they_depend_on(headed, monkeypatch, tmp_path):

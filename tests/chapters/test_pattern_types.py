@@ -12,7 +12,7 @@ from matplotlib.colors import to_rgba
 from sklearn.metrics import accuracy_score, confusion_matrix, f1_score
 
 from helpers import places
-from helpers.chapters.pattern_types import exercises, figures, findings
+from helpers.chapters.pattern_types import figures, findings
 from helpers.chapters.pattern_types import measures as pattern_types
 from helpers.chapters.pattern_types.measures import FEATURES, TYPES, Accumulator, Cell, Examples, Item, PatternTypes
 from helpers.corpora.sources import CorpusError
@@ -352,36 +352,7 @@ def test_agreement_is_counted_where_two_annotators_looked():
     assert both["maps"] == 3 and both["agreement"] == pytest.approx(2 / 3) and both["kappa"] == pytest.approx(0.4)
 
 
-# ------------------------------------------------------------------ exercises and the paper
-
-
-def entropy(names, log=np.log):
-    shares = np.unique(names, return_counts=True)[1] / len(names)
-    return -(shares * log(shares)).sum()
-
-
-WRONG = [
-    ("sink_mass", lambda w: w.mean(1).max(), "1/n for every row"),
-    ("sink_mass", lambda w: w.max(), "one dark cell makes no column"),
-    ("sink_mass", lambda w: w.mean(0).min(), "largest mean over the rows"),
-    ("type_entropy", lambda names: entropy(names, np.log2), "in nats"),
-    ("type_entropy", lambda names: 0.0, "minus the sum of p ln p"),
-    ("macro_f1", lambda table: np.trace(table) / table.sum(), "that is the accuracy"),
-    ("macro_f1", lambda t: (2 * np.diag(t) / np.maximum(t.sum(0) + t.sum(1), 1)).mean(), "left out of the mean"),
-    ("macro_f1", lambda table: 0.5, "2 · hits"),
-]
-
-
-@pytest.mark.parametrize(("name", "answer", "says"), WRONG)
-def test_wrong_answers_are_told_why(name, answer, says):
-    verdict = exercises.check(name, answer)
-    assert not verdict.solved and says in verdict.message, verdict.message
-
-
-def test_right_answers_are_accepted():
-    assert exercises.check("sink_mass", lambda w: w.mean(0).max()).solved
-    assert exercises.check("type_entropy", entropy).solved
-    assert exercises.check("macro_f1", lambda table: pattern_types.macro(pattern_types.f1(table * 1.0))).solved
+# ------------------------------------------------------------------ the paper
 
 
 def test_numbers_beside_the_paper_add_up():

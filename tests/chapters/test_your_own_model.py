@@ -17,7 +17,7 @@ from helpers.chapters.dependency_heads import measures as dependency_heads
 from helpers.chapters.distance_features import measures as distance_features
 from helpers.chapters.divergence_map import measures as divergence_map
 from helpers.chapters.surface_patterns import measures as surface_patterns
-from helpers.chapters.your_own_model import exercises, figures
+from helpers.chapters.your_own_model import figures
 from helpers.chapters.your_own_model import measures as your_own_model
 from helpers.chapters.your_own_model.measures import PLACES
 from helpers.engine import attention, encoders, tokens
@@ -173,29 +173,6 @@ def test_the_second_model_goes_by_the_first():
     again = your_own_model.load("@random", beside="minilm@random")
     assert again.name == control.name and again.sha256 != control.sha256, "another draw"
     assert your_own_model.short_name("/some/where/model") == "model"
-
-
-def test_the_exercises():
-    right = {
-        "even_multiple": lambda inputs: sum(w[:, k].sum() for w, k in inputs) / sum(k.sum() for _, k in inputs),
-        "paired_gap": lambda one, other: np.percentile(one - other, (2.5, 97.5)),
-        "least_certain": lambda numbers: max(numbers, key=lambda n: numbers[n][2] - numbers[n][1]),
-    }
-    wrong = {
-        "even_multiple": (
-            lambda inputs: sum(w[:, k].sum() for w, k in inputs) / sum(len(k) for _, k in inputs),
-            "divide it by",
-        ),
-        "paired_gap": (
-            lambda a, b: np.percentile(a, (2.5, 97.5)) - np.percentile(b, (2.5, 97.5)),
-            "replicate by replicate",
-        ),
-        "least_certain": (lambda numbers: max(numbers, key=lambda n: numbers[n][0]), "widest interval"),
-    }
-    for name, answer in right.items():
-        assert exercises.check(name, answer).solved, exercises.check(name, answer).message
-        bad, says = wrong[name]
-        assert says in exercises.check(name, bad).message
 
 
 # ------------------------------------------------------------------ a model the book has never seen

@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -34,6 +35,11 @@ def test_every_page_is_there(site):
         assert len(text) > 5_000 and "<h1>" in text, page
 
 
+@cache
+def anchors(file):
+    return set(re.findall(r'\bid="([^"]+)"', file.read_text("utf-8")))
+
+
 def test_links_lead_somewhere(site):
     broken = []
     for page in PAGES:
@@ -47,7 +53,7 @@ def test_links_lead_somewhere(site):
             target = (file.parent / unquote(path.split("?")[0])).resolve() if path else file
             if not target.exists():
                 broken.append(f"{page}: {address}")
-            elif anchor and target.suffix == ".html" and f'id="{anchor}"' not in target.read_text("utf-8"):
+            elif anchor and target.suffix == ".html" and anchor not in anchors(target):
                 broken.append(f"{page}: no anchor {address}")
     assert not broken, broken[:10]
 
@@ -79,12 +85,16 @@ def test_the_data_pages_show_what_code_drew(site):
 
 
 def test_a_missing_page_fails_the_build(tmp_path):
-    notebooks.stage(tmp_path / "source")
-    (tmp_path / "source" / "book" / "_toc.yml").write_text(
-        "format: jb-book\nroot: book/intro\nchapters:\n- file: book/nowhere\n"
-    )
-    with pytest.raises(notebooks.NotebookError):
-        notebooks.build(tmp_path / "source", tmp_path / "out")
+    source = tmp_path / "source"
+    for name, text in {
+        "_config.yml": "title: Toy\nonly_build_toc_files: true\n",
+        "book/_toc.yml": "format: jb-book\nroot: book/page\nchapters:\n- file: book/nowhere\n",
+        "book/page.md": "# A page\n\nNothing else is wrong with this book.\n",
+    }.items():
+        (source / name).parent.mkdir(parents=True, exist_ok=True)
+        (source / name).write_text(text)
+    with pytest.raises(notebooks.NotebookError, match="nonexisting document 'book/nowhere'"):
+        notebooks.build(source, tmp_path / "out")
 
 
 # ------------------------------------------------------------------ in a browser

@@ -1,70 +1,72 @@
-"""Checks for the exercises of chapter 04."""
-
-from collections.abc import Callable
+"""The exercises of chapter 04."""
 
 import numpy as np
 
-from helpers.chapters.checks import _close, _exercise, _maps, _Wrong
+from helpers.chapters.checks import Exercise, checker, known_by, maps
 
 
-@_exercise
-def pool_words(answer: Callable) -> str:
-    """Chapter 04: token-level attention as word-level attention."""
-    for seed, words in enumerate(([0, 1, 1, 2], [0, 0, 1, 2, 2, 2], [0, 1, 2])):
-        weights = _maps(len(words), seed)
-        size = max(words) + 1
-        wanted = np.zeros((size, size))
-        for i, row in enumerate(words):
-            for j, column in enumerate(words):
-                wanted[row, column] += weights[i, j] / words.count(row)
-        got = answer(weights, words)
-        if got is not None and np.shape(got) == wanted.shape and not np.allclose(np.asarray(got).sum(-1), 1):
-            raise _Wrong(
-                "the rows do not sum to 1: take the sum over the attended pieces, but the mean over the attending ones."
-            )
-        _close(got, wanted, "the rows sum to 1, but the weights differ; is it the mean over a word's own pieces?")
-    return "right: attention to a word is a sum, attention from it a mean, and rows still sum to 1."
+def _sentences(seed: int) -> list[list[int]]:
+    """Governors of the words of six sentences; a root has -1."""
+    rng, sentences = np.random.default_rng(seed), []
+    for n in rng.integers(2, 8, 6):
+        governors = [int(rng.choice(np.delete(np.arange(n), word))) for word in range(n)]
+        governors[rng.integers(n)] = -1
+        sentences.append(governors)
+    return sentences
 
 
-@_exercise
-def offset_accuracy(answer: Callable) -> str:
-    """Chapter 04: how often the governor stands at a fixed distance."""
-    rng = np.random.default_rng(0)
-    for offset in (1, -2, 3):
-        sentences = []
-        for _ in range(6):
-            n = int(rng.integers(2, 8))
-            root = int(rng.integers(0, n))
-            sentences.append(
-                [-1 if w == root else int(rng.choice([g for g in range(n) if g != w])) for w in range(n)]
-            )
-        asked = [(w, g) for s in sentences for w, g in enumerate(s) if g >= 0]
-        got = answer(sentences, offset)
-        if got is not None and np.isclose(
-            got, np.mean([w + offset == g for s in sentences for w, g in enumerate(s)])
-        ):
-            raise _Wrong("the root has no governor (-1): leave it out of the count.")
-        _close(
-            got,
-            float(np.mean([w + offset == g for w, g in asked])),
-            f"for offset {offset} it should be the share of words w with governor w + offset.",
-        )
-    return "right, roots left out."
+def _member(words: list[int]) -> np.ndarray:
+    """Whether a piece is of a word, as [word, token] of 0 and 1."""
+    return np.equal.outer(np.arange(max(words) + 1), words) * 1.0
 
 
-@_exercise
-def held_out(answer: Callable) -> str:
-    """Chapter 04: choose on one part, score on the other."""
-    for seed in range(4):
-        rng = np.random.default_rng(seed)
-        dev, test = rng.random((6, 12)), rng.random((6, 12))
-        layer, head = np.unravel_index(dev.argmax(), dev.shape)
-        got = answer(dev, test)
-        if got is not None and np.isclose(got, test.max()):
-            raise _Wrong("that is the best test accuracy: the head was chosen on the data that scores it.")
-        if got is not None and np.isclose(got, dev.max()):
-            raise _Wrong("that is the accuracy on the part on which the head was chosen.")
-        _close(
-            got, float(test[layer, head]), "take the head that is best in `dev` and return its accuracy in `test`."
-        )
-    return "right: chosen on one part, scored on the other."
+class pool_words(Exercise):
+    """right: attention to a word is a sum, attention from it a mean, and rows still sum to 1."""
+
+    cases = tuple(
+        (maps(len(words), seed), words) for seed, words in enumerate(([0, 1, 1, 2], [0, 0, 1, 2, 2, 2], [0, 1, 2]))
+    )
+
+    def right(weights, words):
+        """the rows sum to 1, but the weights differ; is it the mean over a word's own pieces?"""
+        return _member(words) @ weights @ _member(words).T / _member(words).sum(-1, keepdims=True)
+
+    @known_by(lambda got, *_: not np.allclose(got.sum(-1), 1))
+    def sums_only(weights, words):
+        """the rows do not sum to 1: take the sum over the attended pieces, but the mean over the attending ones."""
+        return _member(words) @ weights @ _member(words).T
+
+
+class offset_accuracy(Exercise):
+    """right, roots left out."""
+
+    cases = tuple((_sentences(seed), offset) for seed, offset in enumerate((1, -2, 3)))
+
+    def right(sentences, offset):
+        """for offset {1} it should be the share of words w with governor w + offset."""
+        return np.mean([w + offset == g for s in sentences for w, g in enumerate(s) if g >= 0])
+
+    def roots_too(sentences, offset):
+        """the root has no governor (-1): leave it out of the count."""
+        return np.mean([w + offset == g for s in sentences for w, g in enumerate(s)])
+
+
+class held_out(Exercise):
+    """right: chosen on one part, scored on the other."""
+
+    cases = tuple(tuple(np.random.default_rng(seed).random((2, 6, 12))) for seed in range(4))
+
+    def right(dev, test):
+        """take the head that is best in `dev` and return its accuracy in `test`."""
+        return test.flat[dev.argmax()]
+
+    def best_in_test(dev, test):
+        """that is the best test accuracy: the head was chosen on the data that scores it."""
+        return test.max()
+
+    def best_in_dev(dev, test):
+        """that is the accuracy on the part on which the head was chosen."""
+        return dev.max()
+
+
+check = checker(globals())

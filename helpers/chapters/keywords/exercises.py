@@ -1,68 +1,68 @@
-"""Checks for the exercises of chapter 13."""
-
-from collections.abc import Callable
+"""The exercises of chapter 13."""
 
 import numpy as np
 
-from helpers.chapters.checks import _close, _exercise, _maps, _Wrong
+from helpers.chapters.checks import Exercise, checker, maps
 
 
 def _with_special(seed: int) -> tuple[np.ndarray, np.ndarray]:
     """A map of eight tokens, of which the first, the last and one between are special and get much."""
-    weights = _maps(8, seed)
-    special = np.zeros(8, bool)
-    special[[0, 3 + seed % 3, 7]] = True
+    weights, special = maps(8, seed), np.isin(np.arange(8), (0, 3 + seed % 3, 7))
     weights[:, special] += 0.4
     return weights / weights.sum(-1, keepdims=True), special
 
 
-@_exercise
-def attention_received(answer: Callable) -> str:
-    """Chapter 13: column sums over the rows of ordinary tokens."""
-    for seed in range(4):
-        weights, special = _with_special(seed)
-        got = answer(weights, special)
-        if got is not None and np.shape(got) == (8,):
-            if np.allclose(got, weights.sum(0)):
-                raise _Wrong("special tokens attend in your sum; leave their rows out.")
-            if np.allclose(got, weights[:, ~special].sum(1)):
-                raise _Wrong(
-                    "you summed over a row, which is what a token gives; what it receives stands in its column."
-                )
-        _close(got, weights[~special].sum(0), "it should be the column sums over the rows of ordinary tokens.")
-    return "right: columns receive, and special tokens are not asked."
+class attention_received(Exercise):
+    """right: columns receive, and special tokens are not asked."""
+
+    cases = tuple(_with_special(seed) for seed in range(4))
+
+    def right(weights, special):
+        """it should be the column sums over the rows of ordinary tokens."""
+        return weights[~special].sum(0)
+
+    def special_attend(weights, special):
+        """special tokens attend in your sum; leave their rows out."""
+        return weights.sum(0)
+
+    def given(weights, special):
+        """you summed over a row, which is what a token gives; what it receives stands in its column."""
+        return weights[:, ~special].sum(1)
 
 
-@_exercise
-def received_without_special(answer: Callable) -> str:
-    """Chapter 13: the same once rows are rescaled over ordinary tokens."""
-    for seed in range(4):
-        weights, special = _with_special(seed)
-        kept = weights[~special][:, ~special]
-        got = answer(weights, special)
-        if got is not None and np.shape(got) == (5,) and np.allclose(got, kept.sum(0)):
-            raise _Wrong("the rows do not sum to 1 any more; divide each by what is left of it.")
-        _close(
-            got,
-            (kept / kept.sum(-1, keepdims=True)).sum(0),
-            "cut rows and columns of special tokens, rescale each row, then sum the columns.",
-        )
-    return "right: now every document hands out as much as it has ordinary tokens."
+class received_without_special(Exercise):
+    """right: now every document hands out as much as it has ordinary tokens."""
+
+    cases = tuple(_with_special(seed) for seed in range(4))
+
+    def right(weights, special):
+        """cut rows and columns of special tokens, rescale each row, then sum the columns."""
+        return (weights / weights[:, ~special].sum(-1, keepdims=True))[~special][:, ~special].sum(0)
+
+    def not_rescaled(weights, special):
+        """the rows do not sum to 1 any more; divide each by what is left of it."""
+        return weights[~special][:, ~special].sum(0)
 
 
-@_exercise
-def average_precision(answer: Callable) -> str:
-    """Chapter 13: mean precision at the ranks of the key words."""
-    for seed in range(5):
-        rng = np.random.default_rng(seed)
-        scores, key = rng.permutation(12) / 12, np.arange(12) % 4 == seed % 4
+class average_precision(Exercise):
+    """right: 1 when all key words come first."""
+
+    cases = tuple(
+        (np.random.default_rng(seed).permutation(12) / 12, np.arange(12) % 4 == seed % 4) for seed in range(5)
+    )
+
+    def right(scores, key):
+        """it should be the mean, over key words, of hits so far / words so far."""
         hits = key[np.argsort(-scores)]
-        wanted = float((hits.cumsum() / np.arange(1, 13))[hits].mean())
-        got = answer(scores, key)
-        rising = key[np.argsort(scores)]
-        if got is not None and np.isclose(got, (rising.cumsum() / np.arange(1, 13))[rising].mean()):
-            raise _Wrong("you ranked from the lowest score; the highest comes first.")
-        if got is not None and np.isclose(got, (hits.cumsum() / np.arange(1, 13)).mean()):
-            raise _Wrong("that is the mean over all ranks; only the ranks of key words count.")
-        _close(got, wanted, "it should be the mean, over key words, of hits so far / words so far.")
-    return "right: 1 when all key words come first."
+        return (hits.cumsum() / np.arange(1, 13))[hits].mean()
+
+    def lowest_first(scores, key):
+        """you ranked from the lowest score; the highest comes first."""
+        return average_precision.right(-scores, key)
+
+    def at_all_ranks(scores, key):
+        """that is the mean over all ranks; only the ranks of key words count."""
+        return (key[np.argsort(-scores)].cumsum() / np.arange(1, 13)).mean()
+
+
+check = checker(globals())

@@ -1,60 +1,75 @@
-"""Checks for the exercises of chapter 09."""
-
-from collections.abc import Callable
+"""The exercises of chapter 09."""
 
 import numpy as np
+from scipy.special import entr
 
-from helpers.chapters.checks import _close, _exercise, _maps, _Wrong
-
-
-@_exercise
-def sink_mass(answer: Callable) -> str:
-    """Chapter 09: the largest mean weight of a column."""
-    for seed in range(4):
-        weights = _maps(6, seed)
-        weights[:, seed] += 0.5
-        weights /= weights.sum(-1, keepdims=True)
-        got = answer(weights)
-        if got is not None and np.isclose(got, weights.mean(1).max()):
-            raise _Wrong("that is the mean of a row, which is 1/n for every row; columns are the attended tokens.")
-        if got is not None and np.isclose(got, weights.max()):
-            raise _Wrong("one dark cell makes no column; take the mean over the attending tokens first.")
-        _close(got, float(weights.mean(0).max()), "it should be the largest mean over the rows, column by column.")
-    return "right: the column that all rows share wins, wherever it stands."
+from helpers.chapters.checks import Exercise, checker, maps
 
 
-@_exercise
-def type_entropy(answer: Callable) -> str:
-    """Chapter 09: the entropy of a head's types, given as a list of names."""
-    for names in (["a", "b"] * 3, ["a", "a", "a", "b"], ["c"] * 5, ["a", "b", "c", "d", "e"]):
-        shares = np.array([names.count(name) for name in sorted(set(names))]) / len(names)
-        wanted = float(-(shares * np.log(shares)).sum())
-        got = answer(names)
-        if got is not None and wanted and np.isclose(got, wanted / np.log(2)):
-            raise _Wrong("that is in bits; this book counts in nats, with the natural logarithm.")
-        _close(
-            got, wanted, f"for {names} it should be {wanted:.3f}: minus the sum of p ln p over the names that occur."
-        )
-    return "right: 0 for a head that never changes, ln 5 for one that shows all five types alike."
+def _with_sink(seed: int) -> np.ndarray:
+    weights = maps(6, seed)
+    weights[:, seed] += 0.5
+    return weights / weights.sum(-1, keepdims=True)
 
 
-@_exercise
-def macro_f1(answer: Callable) -> str:
-    """Chapter 09: macro-F1 from a confusion table."""
-    for seed in range(4):
-        table = np.random.default_rng(seed).integers(0, 9, (4, 4)) + np.diag([9, 1, 4, 2])
-        if seed:
-            table[seed] = 0  # a type that nothing is labelled with
-        kept = table.sum(1) > 0
-        per_type = 2 * np.diag(table) / np.maximum(table.sum(0) + table.sum(1), 1)
-        got = answer(table)
-        if got is not None and np.isclose(got, np.trace(table) / table.sum()):
-            raise _Wrong("that is the accuracy; F1 is computed for each type, and then averaged.")
-        if seed and got is not None and np.isclose(got, per_type.mean()):
-            raise _Wrong("a type without any labelled map (a row of zeros) should be left out of the mean.")
-        _close(
-            got,
-            float(per_type[kept].mean()),
-            "F1 of a type is 2 · hits / (labelled so + given so); average it over the rows that are not empty.",
-        )
-    return "right, also where a type never occurs."
+def _confusions(seed: int) -> np.ndarray:
+    """A table in which one type is never the label, but for seed 0."""
+    table = np.random.default_rng(seed).integers(0, 9, (4, 4)) + np.diag([9, 1, 4, 2])
+    return table * (np.arange(4) != (seed or 4))[:, None]
+
+
+def _f1(table: np.ndarray) -> np.ndarray:
+    return 2 * np.diag(table) / np.maximum(table.sum(0) + table.sum(1), 1)
+
+
+class sink_mass(Exercise):
+    """right: the column that all rows share wins, wherever it stands."""
+
+    cases = tuple((_with_sink(seed),) for seed in range(4))
+
+    def right(weights):
+        """it should be the largest mean over the rows, column by column."""
+        return weights.mean(0).max()
+
+    def of_rows(weights):
+        """that is the mean of a row, which is 1/n for every row; columns are the attended tokens."""
+        return weights.mean(1).max()
+
+    def one_cell(weights):
+        """one dark cell makes no column; take the mean over the attending tokens first."""
+        return weights.max()
+
+
+class type_entropy(Exercise):
+    """right: 0 for a head that never changes, ln 5 for one that shows all five types alike."""
+
+    cases = ((["a", "b"] * 3,), (["a", "a", "a", "b"],), (["c"] * 5,), (["a", "b", "c", "d", "e"],))
+
+    def right(names):
+        """for {0} it should be {wanted:.3f}: minus the sum of p ln p over the names that occur."""
+        return entr(np.unique(names, return_counts=True)[1] / len(names)).sum()
+
+    def in_bits(names):
+        """that is in bits; this book counts in nats, with the natural logarithm."""
+        return type_entropy.right(names) / np.log(2)
+
+
+class macro_f1(Exercise):
+    """right, also where a type never occurs."""
+
+    cases = tuple((_confusions(seed),) for seed in range(4))
+
+    def right(table):
+        """F1 of a type is 2 · hits / (labelled so + given so); average it over the rows that are not empty."""
+        return _f1(table)[table.sum(1) > 0].mean()
+
+    def accuracy(table):
+        """that is the accuracy; F1 is computed for each type, and then averaged."""
+        return np.trace(table) / table.sum()
+
+    def empty_too(table):
+        """a type without any labelled map (a row of zeros) should be left out of the mean."""
+        return _f1(table).mean()
+
+
+check = checker(globals())

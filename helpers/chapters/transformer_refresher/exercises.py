@@ -1,56 +1,58 @@
-"""Checks for the exercises of chapter 01."""
-
-from collections.abc import Callable
+"""The exercises of chapter 01."""
 
 import numpy as np
+from scipy import special
 
-from helpers.chapters.checks import _close, _exercise, _maps, _Wrong
+from helpers.chapters.checks import Exercise, checker, known_by, maps
 
 
-@_exercise
-def softmax(answer: Callable) -> str:
-    """Chapter 01: rows of scores as weights, without overflow."""
-    scores = np.array([[0.0, 1.0, 2.0], [3.0, 3.0, 3.0]])
-    weights = np.exp(scores)
-    _close(
-        answer(scores),
-        weights / weights.sum(-1, keepdims=True),
-        "rows should be exp(score) divided by their own sum; check the axis.",
+class softmax(Exercise):
+    """right, also for scores of 1,000."""
+
+    cases = ((np.array([[0.0, 1.0, 2.0], [3.0, 3.0, 3.0]]),), (np.array([[1000.0, 1000.0]]),))
+
+    def right(scores):
+        """rows should be exp(score) divided by their own sum; check the axis."""
+        return special.softmax(scores, axis=-1)
+
+    def overflowing(scores):
+        """it overflows for large scores; subtract each row's maximum first."""
+        return np.exp(scores) / np.exp(scores).sum(-1, keepdims=True)
+
+
+class strongest(Exercise):
+    """right for 25 rows."""
+
+    cases = tuple(
+        (maps(5, seed), ["[CLS]", "a", "b", "c", "[SEP]"], query) for seed in range(5) for query in range(5)
     )
-    large = np.array([[1000.0, 1000.0]])
-    _close(answer(large), np.array([[0.5, 0.5]]), "it overflows for large scores; subtract each row's maximum first.")
-    return "right, also for scores of 1,000."
+
+    def right(weights, names, query):
+        """for token {2} it says {got!r}, not {wanted!r}. Rows are attending tokens, columns attended ones."""
+        return names[1 + weights[query, 1:-1].argmax()]
+
+    def special_too(weights, names, query):
+        """for token {2} it says {got!r}, not {wanted!r}. It is a special token: leave those out."""
+        return names[weights[query].argmax()]
 
 
-@_exercise
-def strongest(answer: Callable) -> str:
-    """Chapter 01: the most-attended word of a row."""
-    tokens = ["[CLS]", "a", "b", "c", "[SEP]"]
-    for seed in range(5):
-        weights = _maps(5, seed)
-        ordinary = [1, 2, 3]
-        for query in range(5):
-            wanted = tokens[ordinary[int(weights[query, ordinary].argmax())]]
-            got = answer(weights, tokens, query)
-            if got != wanted:
-                hint = " It is a special token: leave those out." if got in ("[CLS]", "[SEP]") else ""
-                hint = hint or (" Rows are attending tokens, columns attended ones." if seed else "")
-                raise _Wrong(f"for {tokens[query]!r} it says {got!r}, not {wanted!r}.{hint}")
-    return "right for 25 rows."
+class causal_attention(Exercise):
+    """right: the first token can only see itself, and every row sums to 1."""
+
+    cases = tuple((maps(4, seed),) for seed in range(3))
+
+    def right(weights):
+        """the weights that remain should keep their proportions."""
+        return np.tril(weights) / np.tril(weights).sum(-1, keepdims=True)
+
+    @known_by(lambda got, _: np.triu(got, 1).any())
+    def all_seen(weights):
+        """some token still sees a later one; `np.tril` keeps the lower triangle."""
+        return weights
+
+    def not_rescaled(weights):
+        """the rows do not sum to 1 any more; divide each by its sum."""
+        return np.tril(weights)
 
 
-@_exercise
-def causal_attention(answer: Callable) -> str:
-    """Chapter 01: an encoder's weights under a causal mask."""
-    for seed in range(3):
-        weights = _maps(4, seed)
-        wanted = np.tril(weights)
-        wanted /= wanted.sum(-1, keepdims=True)
-        got = answer(weights)
-        if got is not None and np.shape(got) == (4, 4):
-            if np.any(np.triu(np.asarray(got), 1) != 0):
-                raise _Wrong("some token still sees a later one; `np.tril` keeps the lower triangle.")
-            if not np.allclose(np.asarray(got).sum(-1), 1):
-                raise _Wrong("the rows do not sum to 1 any more; divide each by its sum.")
-        _close(got, wanted, "the weights that remain should keep their proportions.")
-    return "right: the first token can only see itself, and every row sums to 1."
+check = checker(globals())
