@@ -11,7 +11,7 @@ import torch
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.spatial import procrustes
-from scipy.spatial.distance import jensenshannon, pdist, squareform
+from scipy.spatial.distance import pdist, squareform
 from scipy.special import rel_entr
 from sklearn.manifold import MDS
 
