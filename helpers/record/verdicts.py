@@ -323,7 +323,8 @@ class Judged:
     @property
     def shown(self) -> str:
         """Our value in words, for the chapter's own table."""
-        return "not recorded" if self.part is None else self.finding.shown(self.part)
+        found = None if self.part is None else _taken(self.finding.shown, self.part)
+        return "not recorded" if found is None else found
 
 
 def judge(findings: Iterable[Finding], values: Mapping[str, Any]) -> list[Judged]:

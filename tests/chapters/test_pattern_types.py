@@ -368,6 +368,10 @@ def test_numbers_beside_the_paper_add_up():
         "heterogeneous or block": "40.0% of maps; 50.0% of heads",
         "what the darkest column of vertical maps belongs to": "[CLS] 50%, [SEP] 25%, punctuation 25%",
     }
+    none = Estimate(place * np.nan, place, place, np.stack([place] * 3))
+    found = PatternTypes({"text": heads}, none, {"text": 1})
+    rows = findings.table("kovaleva2019", {"a network without vertical maps": found.as_dict()}).rows
+    assert rows[-1][2] == "not recorded"
 
 
 # ------------------------------------------------------------------ what the chapter says
