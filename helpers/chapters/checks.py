@@ -25,28 +25,38 @@ class Verdict:
 
 
 class Exercise:
-    """An exercise is a subclass that holds functions; what they say to the reader is their docstring.
+    """An exercise is a subclass that holds functions and what they say to the reader (:func:`says`).
 
-    The subclass's own docstring is said when all results are right.
-
+    - ``solved``: said when all results are right.
     - ``cases``: arguments that the reader's function is called with, a tuple for each call.
     - ``right(*case)``: the right result; a tuple of arrays stands for several results, a set for pairs in any order.
-      Its docstring is said of a wrong result that no mistake explains.
+      It says what is said of a wrong result that no mistake explains.
     - ``view(result, *case)``: what is compared of a result, where several are right; else the result itself.
     - ``untouched``: whether the function must not change the arrays that it is given.
-    - Every other function is a mistake, ``mistake(*case)``: a typical wrong answer. Its docstring is said when the
-      reader's result is what the mistake gives, or has the sign by which the mistake is known (``known_by``). The
-      first mistake that explains the first wrong result is named.
+    - Every other function is a mistake, ``mistake(*case)``: a typical wrong answer, and what is said when the reader's
+      result is what the mistake gives, or has the sign by which the mistake is known (``known_by``). The first mistake
+      that explains the first wrong result is named.
 
-    Docstrings may show the arguments (``{0}``, ``{1}``, …), ``{got}`` and ``{wanted}``.
+    What is said may show the arguments (``{0}``, ``{1}``, …), ``{got}`` and ``{wanted}``.
     """
 
+    solved: str
     cases: tuple[tuple, ...]
     right: Callable
     untouched = False
 
     def view(result: object, *case: object) -> object:
         return result
+
+
+def says(message: str) -> Callable[[Callable], Callable]:
+    """What a right answer or a mistake says to the reader."""
+
+    def mark(function: Callable) -> Callable:
+        function.message = message
+        return function
+
+    return mark
 
 
 def known_by(sign: Callable[..., bool], over_all: bool = False) -> Callable[[Callable], Callable]:
@@ -74,11 +84,6 @@ def checker(names: Mapping[str, object]) -> Callable[[str, Callable], Verdict]:
     return partial(check, names)
 
 
-def said(source: Callable | type[Exercise]) -> str:
-    """What an exercise, its right answer or a mistake says to the reader, on one line."""
-    return " ".join(source.__doc__.split())
-
-
 def check(names: Mapping[str, object], name: str, answer: Callable) -> Verdict:
     """Try an answer on cases it has not seen.
 
@@ -99,7 +104,7 @@ def check(names: Mapping[str, object], name: str, answer: Callable) -> Verdict:
         complaint = "not solved yet. Replace the `raise` with your own lines and run the cell again."
     except Exception as error:  # a reader's code may fail in any way; say how instead of stopping the page
         complaint = f"your function raised {type(error).__name__}: {error}"
-    return Verdict(name, complaint is None, complaint or said(exercise))
+    return Verdict(name, complaint is None, complaint or exercise.solved)
 
 
 def maps(size: int, seed: int) -> np.ndarray:
@@ -122,7 +127,7 @@ def _complaint(exercise: type[Exercise], answer: Callable) -> str | None:
         if not _same(exercise, results[-1], wanted, case):
             return _why(exercise, results[-1], wanted, case)
     over_all = (mistake for mistake in mistakes(exercise) if getattr(mistake, "over_all", False))
-    return next((said(mistake) for mistake in over_all if mistake.sign(results)), None)
+    return next((mistake.message for mistake in over_all if mistake.sign(results)), None)
 
 
 def _why(exercise: type[Exercise], got: object, wanted: object, case: tuple) -> str:
@@ -134,9 +139,9 @@ def _why(exercise: type[Exercise], got: object, wanted: object, case: tuple) -> 
         else:
             found = fits and not mistake.over_all and mistake.sign(got, *case)
         if found:
-            return said(mistake).format(*case, **seen)
+            return mistake.message.format(*case, **seen)
     if fits:
-        return said(exercise.right).format(*case, **seen)
+        return exercise.right.message.format(*case, **seen)
     return f"the result has shape {_shape(got)}, wanted is {_shape(wanted)}."
 
 

@@ -24,9 +24,9 @@ def verdict(name, answer):
     return EXERCISES[name][0].check(name, answer)
 
 
-def pattern(source):
-    """What a docstring says, with anything in place of an argument, a result or what is wanted."""
-    return re.sub(r"\\{.*?\\}", ".*", re.escape(checks.said(source)))
+def pattern(message):
+    """A message, with anything in place of an argument, a result or what is wanted."""
+    return re.sub(r"\\{.*?\\}", ".*", re.escape(message))
 
 
 def test_every_folder_has_its_exercises_under_names_of_their_own():
@@ -38,13 +38,13 @@ def test_every_folder_has_its_exercises_under_names_of_their_own():
 def test_the_right_answer_is_right(name):
     module, exercise = EXERCISES[name]
     found = module.check(name, exercise.right)
-    assert found.solved and re.fullmatch(pattern(exercise), found.message)
+    assert found.solved and re.fullmatch(pattern(exercise.solved), found.message)
 
 
 @pytest.mark.parametrize(("name", "mistake"), MISTAKES)
 def test_every_mistake_is_told_so(name, mistake):
     found = verdict(name, mistake)
-    assert not found.solved and re.fullmatch(pattern(mistake), found.message), found.message
+    assert not found.solved and re.fullmatch(pattern(mistake.message), found.message), found.message
     for case in EXERCISES[name][1].cases:
         with np.errstate(all="ignore"):
             mistake(*case)  # it is compared with a result at any of them
@@ -52,7 +52,7 @@ def test_every_mistake_is_told_so(name, mistake):
 
 def test_no_two_mistakes_of_an_exercise_say_the_same():
     for name, (_, exercise) in EXERCISES.items():
-        said = [checks.said(source) for source in (exercise, exercise.right, *checks.mistakes(exercise))]
+        said = [exercise.solved, *(one.message for one in (exercise.right, *checks.mistakes(exercise)))]
         assert len(set(said)) == len(said), name
 
 
