@@ -174,20 +174,15 @@ class StreamingMean:
         )
 
     def absorb(self, other: "StreamingMean") -> None:
-        """Add another's sums to these; see :meth:`merge`."""
-        self._check(other)
+        """Add another's sums to these; both must have the same shape and seed and cover different data."""
+        if (self.numerator.shape, self.seed) != (other.numerator.shape, other.seed):
+            raise ValueError("Only measurements of the same shape, replicates and seed can be merged.")
         self.numerator += other.numerator
         self.denominator += other.denominator
 
-    def _check(self, other: "StreamingMean") -> None:
-        if (self.numerator.shape, self.seed) != (other.numerator.shape, other.seed):
-            raise ValueError("Only measurements of the same shape, replicates and seed can be merged.")
-
     def merge(self, other: "StreamingMean") -> "StreamingMean":
-        """The sums of both; they must have the same shape and seed and cover different data."""
-        self._check(other)
-        merged = self.empty()
-        merged.absorb(self)
+        """The sums of both, see :meth:`absorb`."""
+        merged = copy.deepcopy(self)
         merged.absorb(other)
         return merged
 
