@@ -133,6 +133,12 @@ def _check_all_seen(stream: _Stream) -> None:
         )
 
 
+def pass_by(encoder: Encoder) -> None:
+    """Count a layer that stands aside in this pass (:mod:`helpers.engine.layers`) as seen."""
+    if (stream := _STREAMS.get(id(encoder.model.config))) is not None:
+        stream.layer += 1
+
+
 # ------------------------------------------------------------------ route 1: the attention interface
 
 

@@ -17,10 +17,8 @@ from tqdm import tqdm
 from transformers import BertConfig, BertModel
 
 from helpers import corpora, places
-from helpers.chapters.distance_features import measures as distance_features
+from helpers.chapters import distance_features, head_importance, no_op
 from helpers.chapters.divergence_map import measures as divergence_map
-from helpers.chapters.head_importance import measures as head_importance
-from helpers.chapters.no_op import measures as no_op
 from helpers.chapters.surface_patterns import measures as surface_patterns
 from helpers.engine import adapters, attention, encoders, shards, tokens
 from helpers.engine.encoders import Encoder
@@ -318,7 +316,7 @@ class SweepBenchmark:
 
     Attributes:
         naive_s: median processor time of one forward pass for each head and each layer, seconds.
-        shared_s: the same numbers from :class:`helpers.chapters.head_importance.measures.Sweep`.
+        shared_s: the same numbers from :class:`helpers.chapters.head_importance.sweep.Sweep`.
         ratio: median over rounds of naive / shared, each round running both.
         largest_difference: between the two, in the loss, over all heads and examples.
     """

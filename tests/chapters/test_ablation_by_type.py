@@ -9,10 +9,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helpers.chapters.ablation_by_type import figures, findings
-from helpers.chapters.ablation_by_type import measures as ablate
-from helpers.chapters.ablation_by_type.measures import ACTIONS, ROWS, TABLE2, TABLE3, TYPES, Ablation
-from helpers.chapters.distance_features import measures as distance_features
+from helpers.chapters import ablation_by_type as ablate
+from helpers.chapters import distance_features
+from helpers.chapters.ablation_by_type import ACTIONS, ROWS, TABLE2, TABLE3, TYPES, Ablation, figures, findings
 from helpers.corpora import Answer
 from helpers.engine import adapters, attention, tasks, tokens
 from helpers.engine.encoders import EncoderError
@@ -313,24 +312,9 @@ def test_questions_turn():
     assert np.allclose(scores.turned("2").value, [(v[1] < v[0]).mean(), (v[1] == v[0]).mean(), (v[1] > v[0]).mean()])
 
 
-def test_scores_merge():
-    scores = invented()
-    cut = [
-        dataclasses.replace(
-            scores,
-            values=scores.values[:, part],
-            documents=scores.documents[part],
-            predictions=tuple(p[part] for p in scores.predictions),
-        )
-        for part in (slice(0, 9), slice(9, None))
-    ]
-    merged = cut[0].merge(cut[1])
-    assert np.array_equal(merged.values, scores.values)
-    assert np.allclose(merged.means.replicates, scores.means.replicates)
-    with pytest.raises(ValueError, match="same ablations"):
-        scores.merge(invented(keys=("1", "3")))
+def test_an_unknown_ablation_is_named():
     with pytest.raises(KeyError, match="no ablation '9'; there are 1, 2"):
-        scores.at("9")
+        invented().at("9")
 
 
 def test_weights_against_a_loop(answerer):
@@ -350,8 +334,6 @@ def test_weights_against_a_loop(answerer):
     shares = found.shares(NAMES)
     assert all(share.sum() == pytest.approx(1, abs=1e-5) for share in shares.values())
     assert np.allclose(shares["diagonal"], (sums[0, 1] + sums[2, 2]) / rows / 2, atol=1e-5)
-    halves = [ablate.weigh(encoder, part) for part in (QUESTIONS[:1], QUESTIONS[1:])]
-    assert np.allclose(halves[0].merge(halves[1]).sums, found.sums, atol=1e-4)
 
 
 def test_scores_stand_beside_one_another():

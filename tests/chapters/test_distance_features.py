@@ -8,16 +8,17 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from matplotlib.colors import to_rgba
+from sklearn.cluster import KMeans
 
 from helpers import corpora
-from helpers.chapters.distance_features import figures
-from helpers.chapters.distance_features import measures as distance
-from helpers.chapters.distance_features.measures import (
+from helpers.chapters import distance_features as distance
+from helpers.chapters.distance_features import (
     FEATURES,
     PAD,
     TYPES,
     Accumulator,
     DistanceFeatures,
+    figures,
     random_halves,
 )
 from helpers.engine import attention, encoders, tokens
@@ -147,20 +148,18 @@ def test_batches_and_merging_do_not_matter(small_encoder):
             assert np.allclose(getattr(whole.all, name), getattr(other.all, name), atol=1e-6), name
         assert np.allclose(whole.halves, other.halves, atol=1e-6)
     halves = random_halves(6, draws=6)
-    parts = []
-    for rows in ([0, 3, 4], [1, 2, 5]):
-        part = Accumulator(encoder, documents, halves)
+    joined = Accumulator(encoder, documents, halves)
+    for rows in (range(4), range(4, 6)):
+        part = joined.part(rows)
         for row in rows:
             batch = tokens.encode(encoder, [INPUTS[row]])
             object.__setattr__(batch, "index", (row,))
             attention.sweep(encoder, [batch], part)
-        parts.append(part)
-    merged = parts[0].merge(parts[1]).result()
-    assert np.allclose(merged.halves, whole.halves, atol=1e-6) and merged.tokens == whole.tokens
-    assert np.allclose(merged.all.replicates, whole.all.replicates, atol=1e-6)
-    assert np.allclose(merged.even, whole.even)
-    with pytest.raises(ValueError, match="same inputs"):
-        parts[0].merge(Accumulator(encoder, documents, random_halves(6, draws=6, seed=1)))
+        joined.absorb(part)
+    found = joined.result()
+    assert np.allclose(found.halves, whole.halves, atol=1e-6) and found.tokens == whole.tokens
+    assert np.allclose(found.all.replicates, whole.all.replicates, atol=1e-6)
+    assert np.allclose(found.even, whole.even)
     with pytest.raises(ValueError, match="at least two"):
         Accumulator(encoder, documents, halves).result()
 
@@ -182,12 +181,6 @@ def test_cuts_are_counted_and_several_encoders_are_measured(small_encoder):
         assert one.truncated == sum(len(tokens.encode(encoders["a"], [i]).tokens[0]) > 12 for i in INPUTS) > 0
         assert one.tokens <= 12 * len(INPUTS)
         assert np.allclose(one.all.value.sum(-1), 1, atol=1e-6)
-
-
-def test_a_sample_keeps_the_order():
-    assert distance.sample(range(5), 9) == [0, 1, 2, 3, 4]
-    drawn = distance.sample(range(100), 10, seed=1)
-    assert len(set(drawn)) == 10 and drawn == sorted(drawn) == distance.sample(range(100), 10, seed=1)
 
 
 # ------------------------------------------------------------------ groups, names
@@ -276,6 +269,30 @@ def test_heads_that_keep_their_company_keep_their_type():
         distance.retyped({"other": features[:3]}, reference)
 
 
+@settings(max_examples=15, deadline=None)
+@given(st.integers(0, 9_999), st.integers(2, 6), st.sampled_from([1, 3, 10]))
+def test_k_means_of_many_samples_is_scikit_learns_of_each(seed, k, starts):
+    rng = np.random.default_rng(seed)
+    samples = rng.dirichlet(np.full(21, rng.uniform(0.2, 2)), size=(5, int(rng.integers(k + 2, 60))))
+    found = distance.k_means(samples, k, seed=seed, starts=starts)
+    for sample, labels, centroids in zip(samples, found.labels, found.centroids, strict=True):
+        wanted = KMeans(k, n_init=starts, random_state=seed).fit(sample)
+        assert distance.agreement(labels, wanted.labels_) == 1
+        order = [labels[wanted.labels_ == group][0] for group in range(k)]
+        assert np.allclose(centroids[order], wanted.cluster_centers_, atol=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore:Number of distinct clusters")
+def test_k_means_of_heads_that_are_all_alike():
+    heads = np.repeat(np.eye(3, 21), 4, axis=0)
+    found = distance.k_means(heads, 3, starts=10)
+    assert len(set(found.labels.tolist())) == 3 and np.allclose(found.centroids[found.labels], heads)
+    alike = distance.k_means(np.stack([np.ones((6, 21)), np.eye(6, 21)]), 4, starts=3)
+    assert (
+        np.isfinite(alike.centroids).all() and not alike.labels[0].any() and len(set(alike.labels[1].tolist())) == 4
+    )
+
+
 def test_too_few_heads_for_groups():
     with pytest.raises(encoders.EncoderError, match="more heads than groups"):
         distance.k_means(np.zeros((4, 21)), 4)
@@ -346,8 +363,8 @@ def test_refits_keep_the_references_numbers():
     features, _, _ = planted()
     points = distance.points(features)
     reference = np.array([3, 1, 0, 2])[distance.k_means(points).labels]
-    found = distance.refits([points, *distance.half_heads(points, draws=3)], points, reference)
-    assert np.array_equal(found[0], reference) and found.shape == (4, 24)
+    found = distance.refits(distance.half_heads(points, draws=3), points, reference)
+    assert np.array_equal(distance.refits(points[None], points, reference)[0], reference) and found.shape == (3, 24)
 
 
 def test_everything_recorded_is_plain(tmp_path, small_encoder):

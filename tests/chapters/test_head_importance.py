@@ -17,9 +17,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from helpers.chapters.head_importance import figures, findings
-from helpers.chapters.head_importance import measures as head_importance
-from helpers.chapters.head_importance.measures import PruneError, Scored
+from helpers.chapters import head_importance
+from helpers.chapters.head_importance import PruneError, Scored, figures, findings, sweep
 from helpers.corpora import Answer
 from helpers.engine import adapters, attention, shards, tasks
 from helpers.engine.adapters import AdapterError
@@ -246,9 +245,9 @@ def test_a_killed_sweep_goes_on_where_it_stopped(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["", str(folder)])
     exec(KILLED, scope)
     computed = []
-    measure = head_importance._remove_each
+    measure = sweep._remove_each
     watched = functools.wraps(measure)(lambda *given: computed.append(1) or measure(*given))
-    monkeypatch.setattr(head_importance, "_remove_each", watched)
+    monkeypatch.setattr(sweep, "_remove_each", watched)
     resumed = head_importance.remove_each(scope["job"])
     assert len(computed) == 40 - len(files)
     assert {f: f.stat().st_mtime_ns for f in files} == files, "finished batches stay untouched"

@@ -10,9 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from helpers.chapters.no_op import figures, findings
-from helpers.chapters.no_op import measures as no_op
-from helpers.chapters.no_op.measures import GROUPS, KINDS, PLACES, Removal
+from helpers.chapters import no_op
+from helpers.chapters.no_op import GROUPS, KINDS, PLACES, Removal, figures, findings
 from helpers.corpora.treebanks import Sentence
 from helpers.engine import attention, inputs, tokens
 from helpers.engine.adapters import AdapterError
@@ -215,7 +214,8 @@ def test_gradient_sums_add_up(guesser):
     whole.add(ask(encoder))
     for part, rows in zip(parts, ([0, 2], [1, 3]), strict=True):
         part.add(ask(encoder, [SEGMENTS[r] for r in rows], rows))
-    merged, whole = parts[0].merge(parts[1]).result(), whole.result()
+    parts[0].absorb(parts[1])
+    merged, whole = parts[0].result(), whole.result()
     for name in ("gradient", "moved", "share", "predicted", "loss"):
         np.testing.assert_allclose(getattr(merged, name).value, getattr(whole, name).value, rtol=1e-4, atol=1e-8)
         np.testing.assert_allclose(getattr(merged, name).low, getattr(whole, name).low, rtol=1e-4, atol=1e-8)
@@ -331,7 +331,8 @@ def test_norm_sums_add_up(small_encoder):
     for part, rows in zip(parts, ([0, 2], [1, 3]), strict=True):
         some = dataclasses.replace(batch_of(encoder, [SEGMENTS[r] for r in rows]), index=tuple(rows))
         attention.sweep(encoder, [some], part)
-    merged, whole = parts[0].merge(parts[1]).result(), whole.result()
+    parts[0].absorb(parts[1])
+    merged, whole = parts[0].result(), whole.result()
     for name in ("share", "weighted", "joint", "norm"):
         np.testing.assert_allclose(getattr(merged, name).value, getattr(whole, name).value, rtol=1e-4)
     assert merged.segments == 4
@@ -409,7 +410,8 @@ def test_duty_sums_add_up(small_encoder):
         batch = tokens.encode(encoder, [list(TREES[r].words) for r in rows])
         attention.sweep(encoder, [dataclasses.replace(batch, index=tuple(rows))], sums)
         found.append(sums)
-    merged, whole = found[1].merge(found[2]).result()["det"], found[0].result()["det"]
+    found[1].absorb(found[2])
+    merged, whole = found[1].result()["det"], found[0].result()["det"]
     np.testing.assert_allclose(merged.share.value, whole.share.value, atol=1e-5)
     assert merged.count.tolist() == whole.count.tolist() and len(GROUPS) == 5 and len(PLACES) == 5
 

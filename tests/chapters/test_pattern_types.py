@@ -12,9 +12,18 @@ from matplotlib.colors import to_rgba
 from sklearn.metrics import accuracy_score, confusion_matrix, f1_score
 
 from helpers import places
-from helpers.chapters.pattern_types import figures, findings
-from helpers.chapters.pattern_types import measures as pattern_types
-from helpers.chapters.pattern_types.measures import FEATURES, TYPES, Accumulator, Cell, Examples, Item, PatternTypes
+from helpers.chapters import pattern_types
+from helpers.chapters.pattern_types import (
+    FEATURES,
+    TYPES,
+    Accumulator,
+    Cell,
+    Examples,
+    Item,
+    PatternTypes,
+    figures,
+    findings,
+)
 from helpers.corpora.sources import CorpusError
 from helpers.engine import attention, tokens
 from helpers.engine.estimates import Estimate
@@ -253,8 +262,9 @@ def test_batch_size_does_not_matter_and_parts_can_be_merged(small_encoder, artif
         return counter
 
     whole, other = count(every, 2).result(), count(every, 9).result()
-    merged = count(every[:5], 3).merge(count(every[5:], 3)).result()
-    for one in (other, merged):
+    joined = count(every[:5], 3)
+    joined.absorb(count(every[5:], 3))
+    for one in (other, joined.result()):
         np.testing.assert_allclose(one.heads.value, whole.heads.value, atol=1e-12)
         np.testing.assert_allclose(one.heads.replicates, whole.heads.replicates, atol=1e-9)
         np.testing.assert_allclose(one.targets.value, whole.targets.value, atol=1e-12)

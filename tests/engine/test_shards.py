@@ -16,7 +16,7 @@ import pytest
 import torch
 
 from helpers import places
-from helpers.chapters.distance_features import measures as distance_features
+from helpers.chapters import distance_features
 from helpers.chapters.surface_patterns import measures as surface_patterns
 from helpers.engine import attention, encoders, shards
 from helpers.engine.tokens import Batches, NoWords

@@ -4,4 +4,5 @@ chance.
 After {cite:t}`guan2020`, section 5.
 """
 
+from helpers.chapters.ablation_by_type.edits import *
 from helpers.chapters.ablation_by_type.measures import *

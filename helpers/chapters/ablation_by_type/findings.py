@@ -4,7 +4,8 @@ from collections.abc import Callable, Mapping
 from operator import itemgetter
 from typing import Any
 
-from helpers.chapters.ablation_by_type.measures import ROWS, percent, spread
+from helpers.chapters.ablation_by_type.edits import ROWS
+from helpers.chapters.ablation_by_type.measures import percent, spread
 from helpers.record import results
 from helpers.record.results import Table
 from helpers.record.verdicts import Cited, Finding, Judged, judge, ordered

@@ -5,290 +5,39 @@ Four editors over the tap (all weights to 0, all to 1/n, those inside sentences 
 the same rows for types dealt anew to the heads of each layer.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor
 
+from helpers.chapters.ablation_by_type.edits import (
+    ROWS,
+    SINGLE,
+    TABLE3,
+    TYPES,
+    VARIANTS,
+    Ablation,
+    ablation,
+    deal,
+    editor,
+    relations,
+)
 from helpers.engine import attention, tasks
 from helpers.engine.encoders import Encoder
-from helpers.engine.estimates import Estimate, StreamingMean
+from helpers.engine.estimates import Estimate, over
+from helpers.engine.layers import FirstPass
 from helpers.engine.tasks import Asked, Example
 from helpers.engine.tokens import Batch
-
-TYPES = ("dense", "diagonal", "dense_vertical", "vertical")
-"""The four types of chapter 08."""
-
-ACTIONS = ("keep", "prune", "substitute", "no_intra", "no_inter")
-"""What can be done to a head: nothing; all weights to 0; all to 1/n; those inside, or those between, sentences to 0."""
 
 SCORES = ("f1", "em")
 
 Span = tuple[int, float, int, int]
 """An answer: number of the example, sum of two logits, where it begins and ends in the context, in characters."""
-
-
-# ---------------------------------------------------------------------------------------- the tables' rows
-
-
-@dataclass(frozen=True)
-class Row:
-    """A row of one of the paper's tables.
-
-    Attributes:
-        id: the paper's number.
-        part: ``prune``, ``substitute``, ``one type``, ``all but diagonal`` or ``all but dense_vertical``.
-        actions: type -> what is done to its heads, from :data:`ACTIONS`; a type that is not named is kept.
-    """
-
-    id: int
-    part: str
-    actions: Mapping[str, str]
-
-    @property
-    def label(self) -> str:
-        """What is done, in a few words."""
-        done = set(self.actions.values())
-        kept = [name for name in TYPES if name not in self.actions]
-        whom = ", ".join(map(spoken, self.actions)) if len(self.actions) < 3 else f"all but {spoken(kept[0])}"
-        return f"{whom}: {ACTION_LABELS[done.pop()]}"
-
-    @property
-    def shade(self) -> str:
-        """The type whose colour the row has: the one that is left alone, if only one is, else the first that is edited."""
-        kept = [name for name in TYPES if name not in self.actions]
-        return kept[0] if len(kept) == 1 else next(iter(self.actions))
-
-
-ACTION_LABELS = {
-    "keep": "as it is",
-    "prune": "pruned",
-    "substitute": "1/n",
-    "no_intra": "no intra",
-    "no_inter": "no inter",
-}
-
-
-def spoken(name: str) -> str:
-    """The name of a type as it is written in text."""
-    return name.replace("_", " & ")
-
-
-def _all_but(kept: str, action: str) -> dict[str, str]:
-    return {name: action for name in TYPES if name != kept}
-
-
-TABLE2 = (
-    Row(2, "prune", {"dense": "prune"}),
-    Row(3, "prune", {"diagonal": "prune"}),
-    Row(4, "prune", {"dense_vertical": "prune"}),
-    Row(5, "prune", {"vertical": "prune"}),
-    Row(6, "prune", {"dense": "prune", "vertical": "prune"}),
-    Row(7, "prune", {"dense_vertical": "prune", "vertical": "prune"}),
-    Row(8, "substitute", {"dense": "substitute"}),
-    Row(9, "substitute", {"diagonal": "substitute"}),
-    Row(10, "substitute", {"dense_vertical": "substitute"}),
-    Row(11, "substitute", {"vertical": "substitute"}),
-)
-TABLE3 = (
-    Row(12, "one type", {"diagonal": "no_intra"}),
-    Row(13, "one type", {"diagonal": "no_inter"}),
-    Row(14, "one type", {"dense_vertical": "no_intra"}),
-    Row(15, "one type", {"dense_vertical": "no_inter"}),
-    Row(16, "all but diagonal", _all_but("diagonal", "no_intra")),
-    Row(17, "all but diagonal", _all_but("diagonal", "no_inter")),
-    Row(18, "all but dense_vertical", _all_but("dense_vertical", "no_intra")),
-    Row(19, "all but dense_vertical", _all_but("dense_vertical", "no_inter")),
-)
-ROWS = {row.id: row for row in (*TABLE2, *TABLE3)}
-"""Rows 2 to 19 of the paper; row 1 is the model as it is."""
-
-
-# ---------------------------------------------------------------------------------------- the editors
-
-
-@dataclass(frozen=True, eq=False)
-class Ablation:
-    """What is done to each head of an encoder.
-
-    Attributes:
-        actions: [layer, head], from :data:`ACTIONS`.
-        span: what counts as a sentence: ``sentence``, or ``text`` for the whole question and the whole passage.
-        special: special tokens belong to no sentence and weights from and to them are ``kept``; or each stands
-            ``apart`` as a sentence of its own, so that its weight on itself is intra and all others are inter.
-        renormalise: divide rows that have lost weights inside or between sentences by their sum.
-    """
-
-    actions: np.ndarray
-    span: str = "sentence"
-    special: str = "kept"
-    renormalise: bool = False
-
-    def __post_init__(self) -> None:
-        if unknown := set(np.unique(self.actions)) - set(ACTIONS):
-            raise ValueError(
-                f"Unknown actions {', '.join(sorted(map(str, unknown)))}; there are {', '.join(ACTIONS)}."
-            )
-        if self.span not in ("sentence", "text"):
-            raise ValueError(f"span={self.span!r}: say 'sentence' or 'text'.")
-        if self.special not in ("kept", "apart"):
-            raise ValueError(f"special={self.special!r}: say 'kept' or 'apart'.")
-
-    @property
-    def size(self) -> int:
-        """Number of heads that are edited."""
-        return int((self.actions != "keep").sum())
-
-
-def ablation(names: np.ndarray, actions: Mapping[str, str], **options: Any) -> Ablation:
-    """The same action for all heads of a type.
-
-    Args:
-        names: [layer, head], the type of each head.
-        actions: type -> action; types that are not named are kept.
-        options: see :class:`Ablation`.
-
-    Raises:
-        ValueError: for a type that is none of the four, or an unknown action.
-    """
-    if unknown := set(actions) - set(TYPES):
-        raise ValueError(f"Unknown types {', '.join(sorted(unknown))}; there are {', '.join(TYPES)}.")
-    done = np.full(np.shape(names), "keep", dtype=object)
-    for name, action in actions.items():
-        done[np.asarray(names) == name] = action
-    return Ablation(done.astype(str), **options)
-
-
-def substituted(
-    probabilities: Float[Tensor, "batch head query key"], mask: Bool[Tensor, "batch key"]
-) -> Float[Tensor, "batch head query key"]:
-    """The same weight, 1/n, for each of an input's n real tokens, special ones included; 0 for padding."""
-    even = mask.to(probabilities.dtype) / mask.sum(-1, keepdim=True)
-    return even[:, None, None].expand_as(probabilities)
-
-
-def relations(
-    batch: Batch, *, span: str = "sentence", special: str = "kept"
-) -> tuple[Bool[Tensor, "batch query key"], Bool[Tensor, "batch query key"]]:
-    """Which pairs of tokens stand in one sentence (intra) and which in two (inter).
-
-    With ``special="kept"`` a pair with a special token is neither; with ``apart`` each special token is a sentence of its
-    own. Pairs with padding are neither.
-    """
-    place = batch.sentence if span == "sentence" else batch.text
-    real = batch.mask & ~batch.special
-    if special == "apart":
-        numbers = torch.arange(2, 2 + batch.mask.shape[1], device=place.device)
-        place, real = torch.where(batch.special, -numbers, place), batch.mask
-    both = real[:, :, None] & real[:, None, :]
-    same = place[:, :, None] == place[:, None, :]
-    return both & same, both & ~same
-
-
-def without(
-    probabilities: Float[Tensor, "batch head query key"],
-    pairs: Bool[Tensor, "batch query key"],
-    renormalise: bool = False,
-) -> Float[Tensor, "batch head query key"]:
-    """Attention with the weights of some pairs of tokens set to 0; a row that keeps nothing stays 0."""
-    left = probabilities.masked_fill(pairs[:, None], 0.0)
-    if not renormalise:
-        return left
-    return left / left.sum(-1, keepdim=True).clamp_min(torch.finfo(left.dtype).tiny)
-
-
-def editor(ablation: Ablation, batch: Batch) -> attention.Editor:
-    """The ablation as an editor for one batch: each head of a layer is changed as ``ablation.actions`` says."""
-    intra, inter = relations(batch, span=ablation.span, special=ablation.special)
-    change: dict[str, Callable[[Tensor], Tensor]] = {
-        "prune": torch.zeros_like,
-        "substitute": lambda p: substituted(p, batch.mask),
-        "no_intra": lambda p: without(p, intra, ablation.renormalise),
-        "no_inter": lambda p: without(p, inter, ablation.renormalise),
-    }
-
-    def edit(layer: int, probabilities: Tensor) -> Tensor:
-        actions = set(ablation.actions[layer]) - {"keep"}
-        edited = probabilities.clone() if actions else probabilities
-        for action in actions:
-            heads = np.flatnonzero(ablation.actions[layer] == action)
-            edited[:, heads] = change[action](probabilities[:, heads])
-        return edited
-
-    return edit
-
-
-# ---------------------------------------------------------------------------------------- what to compare
-
-
-def deal(names: np.ndarray, draw: int, *, seed: int = 0) -> np.ndarray:
-    """The types dealt anew to the heads of each layer: (layer, head).
-
-    As many heads of each type in each layer as before, so a row of the tables edits as many heads in the same layers.
-    Where a layer has one type only, nothing changes.
-    """
-    rng = np.random.default_rng([seed, draw])
-    return np.stack([rng.permutation(layer) for layer in np.asarray(names)])
-
-
-def table(names: np.ndarray, rows: Iterable[int] = tuple(ROWS), **options: Any) -> dict[str, Ablation]:
-    """Rows of the paper's tables, ``"2"`` to ``"19"``. Options as in :class:`Ablation`."""
-    return {str(n): ablation(names, ROWS[n].actions, **options) for n in rows}
-
-
-def controls(names: np.ndarray, draws: int, *, seed: int = 0) -> dict[str, Ablation]:
-    """All rows for each of several deals (:func:`deal`): ``"2 dealt 0"``, …"""
-    dealt = {draw: table(deal(names, draw, seed=seed)) for draw in range(draws)}
-    return {f"{row} dealt {draw}": one for draw, rows in dealt.items() for row, one in rows.items()}
-
-
-VARIANTS: dict[str, dict[str, Any]] = {
-    "renormalised": {"renormalise": True},
-    "apart": {"special": "apart"},
-    "text": {"span": "text"},
-}
-"""Other readings of "removing attention inside, or between, sentences"."""
-
-
-def variants(names: np.ndarray) -> dict[str, Ablation]:
-    """The rows of Table 3 under each of :data:`VARIANTS`: ``"12 renormalised"``, …"""
-    rows = [row.id for row in TABLE3]
-    readings = {name: table(names, rows, **options) for name, options in VARIANTS.items()}
-    return {f"{row} {name}": one for name, found in readings.items() for row, one in found.items()}
-
-
-SINGLE = (2, 3, 4, 5, 12, 13, 14, 15)
-"""Rows that edit one type only, but for substitution."""
-
-
-def retyped(names: np.ndarray) -> dict[str, Ablation]:
-    """The rows of :data:`SINGLE` under other types of the same heads: ``"2 tuned"``, …"""
-    return {f"{row} tuned": one for row, one in table(names, SINGLE).items()}
-
-
-def floors(shape: tuple[int, int]) -> dict[str, Ablation]:
-    """Every head pruned (no token sees another), and every head even: ``"all prune"`` and ``"all substitute"``."""
-    return {f"all {action}": Ablation(np.full(shape, action)) for action in ("prune", "substitute")}
-
-
-def ladder(shape: tuple[int, int], sizes: Sequence[int], draws: int, *, seed: int = 0) -> dict[str, Ablation]:
-    """Random heads from anywhere pruned, more and more of them in one random order: ``"any 12 0"`` (12 heads, draw 0)."""
-    found = {}
-    for draw in range(draws):
-        order = np.random.default_rng([seed, draw]).permutation(shape[0] * shape[1])
-        for size in sizes:
-            actions = np.full(shape[0] * shape[1], "keep", dtype=object)
-            actions[order[:size]] = "prune"
-            found[f"any {size} {draw}"] = Ablation(actions.reshape(shape).astype(str))
-    return found
-
-
-# ---------------------------------------------------------------------------------------- scores
 
 
 BASE = "1"
@@ -322,10 +71,7 @@ class Scores:
     @cached_property
     def means(self) -> Estimate:
         """Mean scores over questions, (ablation, score), with a bootstrap over documents; replicates are shared."""
-        sums = StreamingMean(self.values.shape[::2], denominators=(1, 1), seed=self.seed)
-        per_question = self.values.transpose(1, 0, 2)
-        sums.add(self.documents.tolist(), per_question, np.ones((len(per_question), 1, 1)))
-        return _with_data(sums.estimate())
+        return _with_data(over(self.values.transpose(1, 0, 2), self.documents.tolist(), seed=self.seed))
 
     def mean(self, keys: str | Sequence[str], score: str = "f1") -> Estimate:
         """Mean score under an ablation, or on average under several."""
@@ -339,20 +85,7 @@ class Scores:
         """Share of questions whose F1 falls, stays and rises, (3,)."""
         difference = self.values[self.at(key), :, 0] - self.values[self.at(BASE), :, 0]
         kinds = np.stack([difference < 0, difference == 0, difference > 0], axis=-1).astype(np.float64)
-        sums = StreamingMean((3,), denominators=(1,), seed=self.seed)
-        sums.add(self.documents.tolist(), kinds, np.ones((len(kinds), 1)))
-        return _with_data(sums.estimate())
-
-    def merge(self, other: "Scores") -> "Scores":
-        """Both sets of questions; the ablations must be the same."""
-        if (self.keys, self.seed) != (other.keys, other.seed):
-            raise ValueError("Only scores under the same ablations, with the same seed, can be merged.")
-        return replace(
-            self,
-            values=np.concatenate([self.values, other.values], axis=1),
-            documents=np.concatenate([self.documents, other.documents]),
-            predictions=tuple((*a, *b) for a, b in zip(self.predictions, other.predictions, strict=True)),
-        )
+        return _with_data(over(kinds, self.documents.tolist(), seed=self.seed))
 
     def take(self, questions: Sequence[int]) -> "Scores":
         """Some of the questions, by number."""
@@ -382,8 +115,7 @@ class Scores:
 
     def _average(self, keys: str | Sequence[str], score: int) -> Estimate:
         places = [self.at(key) for key in ([keys] if isinstance(keys, str) else keys)]
-        means = self.means
-        return Estimate.of(means.value[places, score].mean(0), means.replicates[:, places, score].mean(-1))
+        return self.means[places, score].mean()
 
 
 def _with_data(estimate: Estimate) -> Estimate:
@@ -436,11 +168,12 @@ def measure(
 
 
 def _answers(encoder: Encoder, asked: Asked, tried: Sequence[Ablation | None]) -> list[list[Span]]:
-    """The answers of one batch under each ablation; None: the model as it is."""
-    found = []
+    """The answers of one batch under each ablation; None, the first: the model as it is, whose lower layers the others share."""
+    found, first = [], FirstPass(encoder)
     for one in tried:
         edit = None if one is None else editor(one, asked.batch)
-        with torch.inference_mode(), attention.tap(encoder, edit=edit):
+        shared = first.kept() if one is None else first.above(one.lowest)
+        with torch.inference_mode(), attention.tap(encoder, edit=edit), shared:
             found.append(spans(encoder.logits(asked.batch), asked))
     return found
 
@@ -491,12 +224,6 @@ class Weights:
             self._member = torch.stack([special, intra, inter]).to(probabilities.dtype)
             self.rows += int(ordinary.sum())
         self.sums[layer] += torch.einsum("bhij,pbij->hp", probabilities, self._member).double().cpu().numpy()
-
-    def merge(self, other: "Weights") -> "Weights":
-        """Sums over both."""
-        merged = object.__new__(Weights)
-        merged.sums, merged.rows = self.sums + other.sums, self.rows + other.rows
-        return merged
 
     def shares(self, names: np.ndarray) -> dict[str, Float[np.ndarray, "place"]]:
         """Means over the heads of each type that there is."""
@@ -592,10 +319,9 @@ def _control(scores: Scores, names: np.ndarray, row: int, draws: int, seed: int)
 
 
 def percent(record: Estimate | Mapping[str, Any], spec: str = ".0f") -> str:
-    """A share with its interval in per cent, or a change in percentage points: ``62 [58, 66]``."""
+    """A share in per cent, or a change in percentage points, whose interval has signs as well: ``+3 [-1, +6]``."""
     one = Estimate.from_record(record)
-    value, low, high = (f"{100 * x:{spec}}" for x in (one.value, one.low, one.high))
-    return f"{value} [{low}, {high}]"
+    return format(Estimate(100 * one.value, 100 * one.low, 100 * one.high, one.replicates), spec)
 
 
 def spread(values: Sequence[float]) -> str:

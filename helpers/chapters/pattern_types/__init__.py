@@ -3,4 +3,5 @@
 After {cite:t}`kovaleva2019`.
 """
 
+from helpers.chapters.pattern_types.classifiers import *
 from helpers.chapters.pattern_types.measures import *

@@ -15,12 +15,12 @@ from jaxtyping import Float
 from tqdm import tqdm
 
 from helpers import corpora
+from helpers.chapters import distance_features
 from helpers.chapters.coreference_heads import measures as coreference_heads
 from helpers.chapters.coreference_heads.measures import KINDS
 from helpers.chapters.dependency_heads import measures as dependency_heads
 from helpers.chapters.dependency_heads.measures import DIRECTIONS
-from helpers.chapters.distance_features import measures as distance_features
-from helpers.chapters.distance_features.measures import TYPES, DistanceFeatures
+from helpers.chapters.distance_features import TYPES, DistanceFeatures
 from helpers.chapters.divergence_map import measures as divergence_map
 from helpers.chapters.divergence_map.measures import Closeness, Divergences
 from helpers.chapters.surface_patterns import measures as surface_patterns

@@ -1,0 +1,434 @@
+"""Heads in groups by their distance features: k-means, names for the groups, and whether the groups are there at all."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float, Int
+from scipy.optimize import linear_sum_assignment
+from sklearn.cluster import KMeans
+from sklearn.manifold import TSNE
+from sklearn.metrics import adjusted_rand_score, silhouette_score
+from sklearn.mixture import GaussianMixture
+
+from helpers.chapters.distance_features.measures import FEATURES, SPECIAL, DistanceFeatures, points, random_halves
+from helpers.engine.encoders import Encoder, EncoderError
+from helpers.engine.estimates import Estimate
+
+TYPES = ("dense", "diagonal", "dense_vertical", "vertical")
+"""Guan et al.'s four types."""
+
+MASSES = ("near", "far", "special")
+
+
+def masses(features: Float[np.ndarray, "*heads feature"]) -> Float[np.ndarray, "*heads 3"]:
+    """The 21 numbers as three that sum to 1: near (self and window 1), far (windows 2 to 16), the special kinds."""
+    near, far, special = np.split(features, (2, SPECIAL), axis=-1)
+    return np.stack([near.sum(-1), far.sum(-1), special.sum(-1)], axis=-1)
+
+
+@dataclass(frozen=True, eq=False)
+class Clustering:
+    """Heads in groups.
+
+    Attributes:
+        labels: [*sample, point], the group of each head, layer by layer.
+        centroids: [*sample, group, feature], mean of each group.
+    """
+
+    labels: Int[np.ndarray, "*sample point"]
+    centroids: Float[np.ndarray, "*sample group feature"]
+
+
+STARTS, REFIT_STARTS = 100, 10
+"""Random starts of k-means, of which the best counts: for a result, and for one of many refits."""
+
+AT_ONCE = 20_000  # starts × heads that go on side by side, so that they stay in the processor's cache
+MOST_STEPS, TOLERANCE = 300, 1e-4  # scikit-learn's: steps, and when the means stand still, as a share of the variance
+
+LEAST_HEADS = 2 * (len(TYPES) + 1)
+"""Heads that the chapter needs: half of them are put into groups, and must be more than the groups."""
+
+
+def refuse_small(encoder: Encoder) -> None:
+    """Make sure that half of the heads can be put into as many groups as there are types.
+
+    Raises:
+        EncoderError: for fewer than :data:`LEAST_HEADS` heads.
+    """
+    if (count := encoder.layers * encoder.heads) < LEAST_HEADS:
+        raise EncoderError(
+            f"{encoder.name!r} has {count} heads in all. This chapter puts heads, and halves of them, into {len(TYPES)} groups, "
+            f"for which it needs a model with at least {LEAST_HEADS} heads; chapter 14 names each head of yours by rule."
+        )
+
+
+def k_means(
+    points: Float[np.ndarray, "*sample point feature"], k: int = 4, *, seed: int = 0, starts: int = STARTS
+) -> Clustering:
+    """The grouping with the smallest squared distances to the group means, over many random starts.
+
+    For one sample of heads, or for each of many samples of equally many. All starts go on side by side, from the draws and by the
+    rules of scikit-learn's ``KMeans(k, n_init=starts, random_state=seed)``, which finds the same groups, one start at a time.
+
+    Raises:
+        EncoderError: when there are no more heads than groups.
+    """
+    *samples, count, width = points.shape
+    if count <= k:
+        raise EncoderError(f"{count} heads cannot be put into {k} groups; there must be more heads than groups.")
+    each = max(1, AT_ONCE // (starts * count))
+    flat = points.reshape(-1, count, width)
+    parts = [_lloyd(flat[first : first + each], k, seed, starts) for first in range(0, len(flat), each)]
+    labels, centroids = map(np.concatenate, zip(*parts, strict=True))
+    return Clustering(labels.reshape(*samples, count), centroids.reshape(*samples, k, width))
+
+
+def _lloyd(
+    points: Float[np.ndarray, "sample point feature"], k: int, seed: int, starts: int
+) -> tuple[Int[np.ndarray, "sample point"], Float[np.ndarray, "sample group feature"]]:
+    """Labels and centroids of each sample's best start: nearest mean, new means, until nothing moves."""
+    middle = points.mean(1, keepdims=True)
+    x, samples = points - middle, np.arange(len(points))
+    still = TOLERANCE * x.var(1).mean(-1)[:, None]
+    means, labels = _seeds(x, k, seed, starts), None
+    moving, empty = np.ones(means.shape[:2], bool), np.zeros(len(x), bool)
+    for _ in range(MOST_STEPS):
+        nearest = _gaps(x, means).argmin(2)
+        member = nearest[:, :, None] == np.arange(k)[:, None]  # [sample, start, group, point]
+        sizes = member.sum(-1)[..., None]
+        sums = member.reshape(len(x), -1, x.shape[1]).astype(float) @ x
+        moved = np.where(moving[..., None, None], sums.reshape(means.shape) / np.maximum(sizes, 1), means)
+        empty |= (moving & (sizes == 0).any((2, 3))).any(1)
+        moving &= ((moved - means) ** 2).sum((2, 3)) > still
+        moving &= True if labels is None else (nearest != labels).any(-1)
+        means, labels = moved, nearest
+        if not moving.any():
+            break
+    gaps = _gaps(x, means)
+    best = gaps.min(2).sum(-1).argmin(-1)
+    found, centroids = gaps.argmin(2)[samples, best], means[samples, best] + middle
+    for n in np.flatnonzero(
+        empty
+    ):  # a start left a group without heads, as among equal heads: the library's rule for that
+        fitted = KMeans(k, n_init=starts, random_state=seed).fit(points[n])
+        found[n], centroids[n] = fitted.labels_, fitted.cluster_centers_
+    return found, centroids
+
+
+def _gaps(
+    x: Float[np.ndarray, "sample point feature"], means: Float[np.ndarray, "sample start group feature"]
+) -> Float[np.ndarray, "sample start group point"]:
+    """Squared distances from the means, each less what is the same for all means: the point's own square."""
+    flat = means.reshape(len(x), -1, x.shape[-1])
+    found = (flat**2).sum(-1, keepdims=True) - 2 * flat @ x.transpose(0, 2, 1)
+    return found.reshape(*means.shape[:3], x.shape[1])
+
+
+def _seeds(
+    x: Float[np.ndarray, "sample point feature"], k: int, seed: int, starts: int
+) -> Float[np.ndarray, "sample start group feature"]:
+    """First means by k-means++ (Arthur & Vassilvitskii 2007): far points are likely, and the best of a few draws counts."""
+    count, tries = x.shape[1], 2 + int(np.log(k))
+    random = np.random.RandomState(seed).random_sample((starts, 1 + (k - 1) * tries))
+    squares = ((x[:, :, None] - x[:, None]) ** 2).sum(-1)
+    samples, even = np.arange(len(x))[:, None], np.full(count, 1 / count).cumsum()
+    first = np.searchsorted(even / even[-1], random[:, 0], side="right")
+    chosen = [np.broadcast_to(first, (len(x), starts))]
+    left = squares[samples, chosen[0]]  # [sample, start, point], squared distance from the nearest mean so far
+    for drawn in np.split(random[:, 1:], k - 1, axis=1):
+        wanted = drawn * left.sum(-1, keepdims=True)
+        tried = (left.cumsum(-1)[:, :, None] < wanted[..., None]).sum(-1).clip(max=count - 1)  # [sample, start, try]
+        after = np.minimum(left[:, :, None], squares[samples[..., None], tried])
+        best = after.sum(-1).argmin(-1)[..., None]
+        chosen.append(np.take_along_axis(tried, best, -1)[..., 0])
+        left = np.take_along_axis(after, best[..., None], 2)[:, :, 0]
+    return x[samples[..., None], np.stack(chosen, -1)]
+
+
+def mixture(points: Float[np.ndarray, "point feature"], k: int = 4, *, seed: int = 0) -> Clustering:
+    """A mixture of Gaussians with a variance of its own for each group and feature; each head to its likeliest group."""
+    fitted = GaussianMixture(k, covariance_type="diag", n_init=REFIT_STARTS, random_state=seed).fit(points)
+    return Clustering(fitted.predict(points).astype(np.int64), fitted.means_.astype(np.float64))
+
+
+def agreement(a: Int[np.ndarray, "point"], b: Int[np.ndarray, "point"]) -> float:
+    """Adjusted Rand index of two groupings: 1 when they are the same, 0 on average for unrelated ones."""
+    return float(adjusted_rand_score(a, b))
+
+
+def mixture_agreement(
+    points: Float[np.ndarray, "point feature"], k: int, *, controls: int = 10, seed: int = 0
+) -> dict[str, Estimate | float]:
+    """Agreement of k-means with a Gaussian mixture for our heads and for invented ones, and with k-means of four groups.
+
+    Returns:
+        ``mixture``; ``control``, the mean over sets of invented heads (:func:`structureless`) with the interval in which
+        95 % of them lie; ``four``.
+    """
+
+    def both(heads: Float[np.ndarray, "point feature"]) -> float:
+        return agreement(k_means(heads, k, seed=seed).labels, mixture(heads, k, seed=seed).labels)
+
+    chance = np.array([both(structureless(points, seed=seed + 1 + number)) for number in range(controls)])
+    four = agreement(k_means(points, k, seed=seed).labels, k_means(points, len(TYPES), seed=seed).labels)
+    return {"mixture": both(points), "control": Estimate.of(np.float64(chance.mean()), chance), "four": four}
+
+
+def silhouette(points: Float[np.ndarray, "point feature"], labels: Int[np.ndarray, "point"]) -> float:
+    """Mean silhouette of the heads (Rousseeuw 1987), from -1 to 1."""
+    return float(silhouette_score(points, labels))
+
+
+def matched(labels: Int[np.ndarray, "point"], reference: Int[np.ndarray, "point"]) -> Int[np.ndarray, "point"]:
+    """The same groups, renumbered so that as many heads as possible have the number they have in ``reference``.
+
+    The pairing is found by the Hungarian method on the table of shared heads.
+    """
+    size = int(max(labels.max(), reference.max())) + 1
+    shared = np.zeros((size, size), np.int64)
+    np.add.at(shared, (labels, reference), 1)
+    return linear_sum_assignment(-shared)[1][labels]
+
+
+# ---------------------------------------------------------------------------------------- naming
+
+
+def prototypes(even: Float[np.ndarray, "feature"]) -> Float[np.ndarray, "type mass"]:
+    """The three masses of a pure head of each of :data:`TYPES`.
+
+    Dense: those of even attention; diagonal: all near; vertical: all on the special kinds; dense and vertical: half-way
+    between the two.
+
+    Args:
+        even: what even attention gives each feature on the same texts (``DistanceFeatures.even``).
+    """
+    dense, near, special = masses(even), np.array([1.0, 0, 0]), np.array([0, 0, 1.0])
+    return np.stack([dense, near, (dense + special) / 2, special])
+
+
+def distances(
+    features: Float[np.ndarray, "*heads feature"], even: Float[np.ndarray, "feature"]
+) -> Float[np.ndarray, "*heads type"]:
+    """Squared distance, in the three masses, to the prototype of each type."""
+    return ((masses(features)[..., None, :] - prototypes(even)) ** 2).sum(-1)
+
+
+def name_groups(
+    centroids: Float[np.ndarray, "group feature"], even: Float[np.ndarray, "feature"]
+) -> Int[np.ndarray, "group"]:
+    """The type of each of four groups, as its number: one each, with the smallest sum of squared distances."""
+    return linear_sum_assignment(distances(centroids, even))[1]
+
+
+@dataclass(frozen=True, eq=False)
+class Types:
+    """A name for every head.
+
+    Attributes:
+        names: [layer, head], from :data:`TYPES`.
+        centroids: [type, feature], in the order of :data:`TYPES`.
+        fits: type -> whether the prototype of its name is also the one nearest to its centroid. Where it is not,
+            the name was left over: the model has no such group.
+    """
+
+    names: np.ndarray
+    centroids: Float[np.ndarray, "type feature"]
+    fits: dict[str, bool]
+
+    @property
+    def shares(self) -> Float[np.ndarray, "type"]:
+        """Share of heads of each type."""
+        return np.array([(self.names == name).mean() for name in TYPES])
+
+    @property
+    def labels(self) -> Int[np.ndarray, "point"]:
+        """Names as numbers, in the order of :data:`TYPES`, layer by layer."""
+        return _numbers(self.names)
+
+    def of(self, name: str) -> list[tuple[int, int]]:
+        """The heads of a type, (layer, head) from 0."""
+        return [(int(layer), int(head)) for layer, head in np.argwhere(self.names == name)]
+
+
+def types(
+    features: Float[np.ndarray, "layer head feature"],
+    even: Float[np.ndarray, "feature"],
+    *,
+    seed: int = 0,
+    starts: int = STARTS,
+) -> Types:
+    """K-means with four groups, each named after a prototype of its own."""
+    found = k_means(points(features), len(TYPES), seed=seed, starts=starts)
+    named = name_groups(found.centroids, even)
+    centroids = found.centroids[named.argsort()]
+    nearest = distances(centroids, even).argmin(-1)
+    names = np.array(TYPES)[named[found.labels]].reshape(features.shape[:2])
+    return Types(names, centroids, {name: bool(nearest[i] == i) for i, name in enumerate(TYPES)})
+
+
+def by_rule(features: Float[np.ndarray, "layer head feature"], even: Float[np.ndarray, "feature"]) -> np.ndarray:
+    """Each head named after the prototype nearest to it, with no clustering: the simple baseline, (layer, head)."""
+    return np.array(TYPES)[distances(features, even).argmin(-1)]
+
+
+def type_shares(found: DistanceFeatures, *, seed: int = 0) -> Estimate:
+    """Share of heads of each type, (type,), clustered and named anew in every replicate of the bootstrap over documents."""
+    drawn = k_means(points(found.all.replicates), len(TYPES), seed=seed, starts=REFIT_STARTS)
+    named = [name_groups(c, found.even)[labels] for labels, c in zip(drawn.labels, drawn.centroids, strict=True)]
+    shares = [np.bincount(labels, minlength=len(TYPES)) / len(labels) for labels in named]
+    return Estimate.of(types(found.all.value, found.even, seed=seed).shares, np.stack(shares))
+
+
+def retyped(
+    measured: Mapping[str, Float[np.ndarray, "layer head feature"]], reference: Types, *, seed: int = 0
+) -> dict[str, np.ndarray]:
+    """The same heads clustered anew on each of several measurements: name -> type of each head, (layer, head).
+
+    Groups are matched to those of the reference by the heads they share (:func:`matched`) and take over their names, so
+    that what differs is the company a head keeps.
+
+    Args:
+        measured: features on other texts, or of other encoders of the same shape, such as task-tuned ones.
+
+    Raises:
+        ValueError: for features of another number of layers or heads.
+    """
+    for name, one in measured.items():
+        if one.shape[:2] != reference.names.shape:
+            raise ValueError(
+                f"{name!r} has {one.shape[:2]} layers and heads, the reference {reference.names.shape}; only encoders "
+                "of one shape have heads that correspond."
+            )
+    labels = k_means(points(np.stack(list(measured.values()))), len(TYPES), seed=seed).labels
+    renumbered = [np.array(TYPES)[matched(one, reference.labels)] for one in labels]
+    return {name: one.reshape(reference.names.shape) for name, one in zip(measured, renumbered, strict=True)}
+
+
+def examples(
+    features: Float[np.ndarray, "layer head feature"], types: Types, count: int = 2
+) -> dict[str, list[tuple[int, int]]]:
+    """For each type the heads nearest to its centroid, nearest first."""
+    return {
+        name: sorted(types.of(name), key=lambda head: float(((features[head] - centroid) ** 2).sum()))[:count]
+        for name, centroid in zip(TYPES, types.centroids, strict=True)
+    }
+
+
+def embedding(points: Float[np.ndarray, "point feature"], *, seed: int = 0) -> Float[np.ndarray, "point 2"]:
+    """Heads in the plane by t-SNE (van der Maaten & Hinton 2008): neighbours stay neighbours, distances mean little."""
+    perplexity = min(15.0, (len(points) - 1) / 3)
+    return TSNE(2, perplexity=perplexity, init="pca", method="exact", random_state=seed).fit_transform(points)
+
+
+# ---------------------------------------------------------------------------------------- stability
+
+
+REFITS = 10
+
+
+def refits(
+    samples: Float[np.ndarray, "draw _ feature"],
+    whole: Float[np.ndarray, "point feature"],
+    reference: Int[np.ndarray, "point"],
+    *,
+    seed: int = 0,
+) -> Int[np.ndarray, "draw point"]:
+    """K-means fitted on each sample and asked for the group of every head.
+
+    Args:
+        whole: the heads that are grouped.
+        reference: their groups in a fit on all of them; says how many groups there are and how they are numbered.
+    """
+    means = k_means(samples, int(reference.max()) + 1, seed=seed, starts=REFIT_STARTS).centroids
+    return np.stack([matched(labels, reference) for labels in _gaps(whole[None], means[None]).argmin(2)[0]])
+
+
+def half_heads(
+    points: Float[np.ndarray, "point feature"], *, draws: int = 50, seed: int = 0
+) -> Float[np.ndarray, "draw _ feature"]:
+    """Random halves of the heads themselves, to fit on."""
+    return np.stack([points[half] for half in random_halves(len(points), draws=draws, seed=seed)])
+
+
+def stability(labels: Int[np.ndarray, "draw point"], *, groups: int = 200, seed: int = 0) -> Estimate:
+    """Share of heads on which ten refits agree: its mean over sets of ten drawn from all refits, and where 95 % of them lie."""
+    rng = np.random.default_rng(seed)
+    drawn = [labels[rng.choice(len(labels), min(REFITS, len(labels)), replace=False)] for _ in range(groups)]
+    shares = np.array([(ten == ten[0]).all(0).mean() for ten in drawn])
+    return Estimate.of(np.float64(shares.mean()), shares)
+
+
+def structureless(points: Float[np.ndarray, "point feature"], *, seed: int = 0) -> Float[np.ndarray, "point feature"]:
+    """As many invented heads from one Gaussian with the mean and covariance of the given ones: spread, but no groups."""
+    rng = np.random.default_rng(seed)
+    return rng.multivariate_normal(points.mean(0), np.cov(points.T), size=len(points), method="eigh")
+
+
+def robustness(found: DistanceFeatures, k: int = 4, *, controls: int = 10, seed: int = 0) -> dict[str, Estimate]:
+    """How good and how stable k groups are, beside the same for invented heads without groups.
+
+    Returns:
+        ``silhouette`` (interval over documents); ``inputs`` and ``heads``, the :func:`stability` when each refit sees a
+        random half of the inputs, or of the heads; and each with ``_control``, the mean over invented heads
+        (:func:`structureless`), with the interval in which 95 % of them lie.
+    """
+    real, halves = found.points, points(found.halves)
+    noise = halves[:REFITS] - real  # what a half of the inputs changes; invented heads are given the same
+    labels = k_means(real, k, seed=seed).labels
+    few = points(found.all.replicates[:50])
+    scores = map(silhouette, few, k_means(few, k, seed=seed, starts=REFIT_STARTS).labels)
+    controls = [_control(structureless(real, seed=seed + 1 + n), noise, k, seed) for n in range(controls)]
+    mean = np.mean(controls, axis=0)
+    return {
+        "silhouette": Estimate.of(np.float64(silhouette(real, labels)), np.array(list(scores))),
+        "inputs": stability(refits(halves, real, labels, seed=seed), seed=seed),
+        "heads": stability(
+            refits(half_heads(real, draws=len(halves), seed=seed), real, labels, seed=seed), seed=seed
+        ),
+    } | {
+        f"{name}_control": Estimate.of(mean[i], np.array(controls)[:, i])
+        for i, name in enumerate(("silhouette", "inputs", "heads"))
+    }
+
+
+def _control(
+    invented: Float[np.ndarray, "point feature"], noise: Float[np.ndarray, "draw point feature"], k: int, seed: int
+) -> list[float]:
+    """Silhouette and both stabilities (ten refits each) of one set of invented heads."""
+    labels = k_means(invented, k, seed=seed, starts=REFIT_STARTS).labels
+    parts = invented + noise, half_heads(invented, draws=REFITS, seed=seed)
+    agreed = [stability(refits(part, invented, labels, seed=seed), groups=1) for part in parts]
+    return [silhouette(invented, labels), *(float(a.value) for a in agreed)]
+
+
+# ---------------------------------------------------------------------------------------- recording
+
+
+def as_dict(found: DistanceFeatures, types: Types, *, seed: int = 0) -> dict[str, Any]:
+    """The features and types of an encoder's heads, for recording: names of types as text, (layer, head)."""
+    rule = by_rule(found.all.value, found.even)
+    return {
+        "feature_names": FEATURES,
+        "features": found.all,
+        "even": found.even,
+        "types": types.names,
+        "fits": types.fits,
+        "centroids": dict(zip(TYPES, types.centroids, strict=True)),
+        "masses": dict(zip(TYPES, masses(types.centroids), strict=True)),
+        "shares": by_type(type_shares(found, seed=seed)),
+        "rule": {"types": rule, "agreement": agreement(_numbers(rule), types.labels)},
+        "inputs": found.inputs,
+        "tokens": found.tokens,
+        "truncated": found.truncated,
+    }
+
+
+def by_type(shares: Estimate) -> dict[str, Estimate]:
+    """Shares (type,) as type -> share."""
+    return {name: shares[i] for i, name in enumerate(TYPES)}
+
+
+def _numbers(names: np.ndarray) -> Int[np.ndarray, "point"]:
+    return np.array([TYPES.index(name) for name in names.ravel()])

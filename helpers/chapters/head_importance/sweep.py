@@ -1,0 +1,156 @@
+"""Switching heads off: each head alone, each layer, with what these have in common computed once."""
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, fields
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from helpers.chapters.head_importance.jobs import Heads, Job, Scored, combine, outcomes
+from helpers.engine import attention, tokens
+from helpers.engine.encoders import Encoder, EncoderError
+from helpers.engine.layers import layers, standing_aside
+from helpers.engine.tasks import Asked
+
+
+def switched_off(encoder: Encoder, asked: Asked, heads: Heads) -> Float[np.ndarray, "row 5"]:
+    """Outcomes of one batch with some heads at zero: an ordinary forward pass under an editor."""
+    with torch.inference_mode(), attention.tap(encoder, edit=attention.zero(heads)):
+        return outcomes(encoder, encoder.model(**asked.batch.inputs).last_hidden_state, asked)
+
+
+def variants(layer: int, heads: int) -> list[list[tuple[int, int]]]:
+    """What is switched off in one layer: each head alone, and at last all of them."""
+    return [*([(layer, head)] for head in range(heads)), [(layer, head) for head in range(heads)]]
+
+
+class Sweep:
+    """All removals from one batch, layer by layer, sharing what they have in common.
+
+    A first pass keeps what enters each layer and the contributions of its heads. To switch off head h of layer ℓ its
+    contribution o_h W_O is taken from the sum z that the layer's attention adds, and only what lies above is
+    computed, for several heads at a time as one large batch; the layers below stand aside. The model's own
+    forward pass is used throughout, so whatever a family does before, between and after its layers stays as it is.
+    """
+
+    def __init__(self, encoder: Encoder, asked: Asked, *, rows: int = 64) -> None:
+        self.encoder, self.asked = encoder, asked
+        self.at_once = max(1, rows // len(asked.example))
+        self.layers, self.projections = layers(encoder), attention.output_projections(encoder)
+        self.calls: list[tuple[tuple, dict]] = []
+        with torch.inference_mode(), ExitStack() as hooks:
+            for layer in self.layers:
+                keep = layer.register_forward_pre_hook(lambda _, a, k: self.calls.append((a, k)), with_kwargs=True)
+                hooks.callback(keep.remove)
+            hidden = encoder.model(**asked.batch.inputs).last_hidden_state
+            self.whole = outcomes(encoder, hidden, asked)
+
+    def layer(self, layer: int) -> Float[np.ndarray, "variant row 5"]:
+        """Outcomes with each of :func:`variants` switched off."""
+        tried = np.zeros((self.encoder.heads + 1, self.encoder.heads))
+        tried[:-1], tried[-1] = np.eye(self.encoder.heads), 1  # variant × head: 1 is off
+        parts = np.split(tried, range(self.at_once, len(tried), self.at_once))
+        return np.concatenate([self._run(layer, torch.from_numpy(part).float()) for part in parts])
+
+    @torch.inference_mode()
+    def _run(self, layer: int, off: Float[Tensor, "variant head"]) -> Float[np.ndarray, "variant row 5"]:
+        many = repeated(self.asked, len(off))
+
+        def without(module: nn.Linear, inputs: tuple[Tensor], z: Tensor) -> Float[Tensor, "variant row token width"]:
+            return z - contributions(inputs[0], module.weight, off.to(z))
+
+        args, kwargs = self.calls[layer]
+        hook = self.projections[layer].register_forward_hook(without)
+        try:
+            made = self.layers[layer](*args, **kwargs)
+        finally:
+            hook.remove()
+        made = (made[0].flatten(0, 1), *made[1:]) if isinstance(made, tuple) else made.flatten(0, 1)
+        with standing_aside(self.encoder, self.layers[: layer + 1], made):
+            hidden = self.encoder.model(**many.batch.inputs).last_hidden_state
+        return outcomes(self.encoder, hidden, many).reshape(len(off), len(self.asked.example), 5)
+
+
+def contributions(
+    joined: Float[Tensor, "row token features"],
+    weight: Float[Tensor, "width features"],
+    off: Float[Tensor, "variant head"],
+) -> Float[Tensor, "variant row token width"]:
+    """Σ_h o_h W_O over the heads that are off, for each variant; each head goes through the output map once.
+
+    Args:
+        joined: the outputs o of all heads, side by side.
+        weight: of the output map.
+        off: 1 where a head is off.
+    """
+    heads = off.shape[1]
+    shares = weight.view(len(weight), heads, -1).permute(1, 2, 0)  # [head, d, width]
+    each = joined.unflatten(-1, (heads, -1)).flatten(0, 1).transpose(0, 1)  # [head, row × token, d]
+    found = (off @ (each @ shares).flatten(1)).view(len(off), *joined.shape[:2], len(weight))
+    return found
+
+
+def sharing(encoder: Encoder) -> str:
+    """Why this model's heads have to be switched off in one whole pass each; empty where the fast sweep works."""
+    try:
+        layers(encoder)
+    except EncoderError as error:
+        return f"{error} Each head takes a whole forward pass; the numbers are the same."
+    return ""
+
+
+def repeated(asked: Asked, times: int) -> Asked:
+    """The same inputs several times over, as one batch."""
+    batch = asked.batch
+    changed = {f.name: getattr(batch, f.name) for f in fields(batch)}
+    changed = {k: v.repeat(times, 1) if isinstance(v, Tensor) else v for k, v in changed.items()}
+    changed |= {k: getattr(batch, k) * times for k in ("index", "tokens", "words")}
+    targets = asked.targets.repeat(times, *(1,) * (asked.targets.dim() - 1))
+    return Asked(asked.task, tokens.Batch(**changed), targets, asked.example * times, asked.spans * times)
+
+
+@dataclass(frozen=True, eq=False)
+class Removals:
+    """What every example's outcome is with each head, and each layer, switched off.
+
+    Attributes:
+        whole: the untouched model, (example,).
+        heads: (layer, head, example).
+        layers: all heads of a layer at once, (layer, example).
+    """
+
+    whole: Scored
+    heads: Scored
+    layers: Scored
+
+    def on(self, chosen: Sequence[int]) -> "Removals":
+        """The same for some of the examples."""
+        return Removals(self.whole.on(chosen), self.heads.on(chosen), self.layers.on(chosen))
+
+
+def remove_each(task: Job, *, fast: bool = True) -> Removals:
+    """Switch off each head alone, then all heads of each layer, and score every example each time.
+
+    Args:
+        fast: share what removals from a layer have in common, where the family allows it (:func:`sharing`).
+    """
+    rows = task.rows if fast and not sharing(task.encoder) else None
+    found = [(asked.example, *one) for asked, one in task.each(_remove_each, rows, doing="each head")]
+    whole = combine(task, [(numbers, plain) for numbers, plain, _ in found])
+    both = combine(task, [(numbers, removed) for numbers, _, removed in found])
+    return Removals(whole, both[:, :-1], both[:, -1])
+
+
+def _remove_each(
+    encoder: Encoder, asked: Asked, rows: int | None
+) -> tuple[Float[np.ndarray, "row 5"], Float[np.ndarray, "layer variant row 5"]]:
+    """Outcomes of one batch with the whole model and with each of :func:`variants`; ``rows`` as in :class:`Sweep`, if that works."""
+    layers = range(encoder.layers)
+    if rows is not None:
+        shared = Sweep(encoder, asked, rows=rows)
+        return shared.whole, np.stack([shared.layer(n) for n in layers])
+    each = [[switched_off(encoder, asked, heads) for heads in variants(n, encoder.heads)] for n in layers]
+    return switched_off(encoder, asked, ()), np.array(each)

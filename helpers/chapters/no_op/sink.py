@@ -1,0 +1,290 @@
+"""Removing the sink: what becomes of the loss when the weights to special tokens are taken away, beside as much from others."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int
+from numpy.typing import NDArray
+from torch import Tensor
+
+from helpers.chapters.no_op.measures import (
+    KINDS,
+    Norms,
+    Sensitivity,
+    ask,
+    norms_as_dict,
+    numpy_of,
+    predicted_by_layer,
+)
+from helpers.engine import attention, tasks
+from helpers.engine.encoders import Encoder
+from helpers.engine.estimates import Additive, Estimate, StreamingMean, stack
+from helpers.engine.layers import FirstPass
+from helpers.engine.tasks import Asked, Example
+from helpers.engine.tokens import Batch
+
+
+@dataclass(frozen=True)
+class Removal:
+    """What is taken out of the attention.
+
+    Attributes:
+        what: ``special`` ([CLS] and [SEP]), ``cls``, ``sep``; ``random``: as much as the row gives to special tokens,
+            but from others, or all that these have; ``matched``: from special tokens, just as much as ``random`` takes.
+        layer: where, from 0; None: in every layer.
+        renormalise: divide the rest of each row by its sum, so that it sums to 1 again.
+        draw: which random order of the tokens.
+    """
+
+    what: str
+    layer: int | None
+    renormalise: bool
+    draw: int = 0
+
+
+def removals(layers: int, *, draws: int = 2) -> tuple[Removal, ...]:
+    """The chapter's: special tokens, and random others, in each layer and in all, with and without renormalising."""
+    whats = [("special", 0), ("matched", 0), *(("random", draw) for draw in range(draws))]
+    places = [*range(layers), None]
+    found = [Removal(what, layer, r, draw) for r in (False, True) for layer in places for what, draw in whats]
+    return (*found, *(Removal(what, None, r) for r in (False, True) for what in ("cls", "sep")))
+
+
+def without(
+    probabilities: Float[Tensor, "batch head query key"], keys: Bool[Tensor, "batch key"]
+) -> Float[Tensor, "batch head query key"]:
+    """Attention with the weights to some tokens set to 0."""
+    return probabilities.masked_fill(keys[:, None, None], 0.0)
+
+
+def thinned(
+    probabilities: Float[Tensor, "batch head query key"],
+    keys: Bool[Tensor, "batch key"],
+    order: Int[Tensor, "batch key"],
+) -> Float[Tensor, "batch head query key"]:
+    """Attention from which each row loses as much weight as it gives to ``keys``, but from other tokens.
+
+    They are emptied one after another in the order given, the last one in part; a row that gives more than half of its
+    weight to ``keys`` has less than that to lose and loses all of it.
+    """
+    order = order[:, None, None].expand_as(probabilities)
+    budget = (probabilities * keys[:, None, None]).sum(-1, keepdim=True)
+    weights = without(probabilities, keys).gather(-1, order)
+    taken = (budget - (weights.cumsum(-1) - weights)).clamp_min(0).minimum(weights)
+    return probabilities - torch.zeros_like(taken).scatter(-1, order, taken)
+
+
+def matched(
+    probabilities: Float[Tensor, "batch head query key"], keys: Bool[Tensor, "batch key"]
+) -> Float[Tensor, "batch head query key"]:
+    """Attention from which ``keys`` lose as much of each row as :func:`thinned` takes from the others, in proportion."""
+    budget = (probabilities * keys[:, None, None]).sum(-1, keepdim=True)
+    others = without(probabilities, keys).sum(-1, keepdim=True)
+    part = budget.minimum(others) / budget.clamp_min(torch.finfo(budget.dtype).tiny)
+    return probabilities * (1 - part * keys[:, None, None])
+
+
+def renormalised(probabilities: Float[Tensor, "batch head query key"]) -> Float[Tensor, "batch head query key"]:
+    """Rows divided by their sum; a row of zeros stays one."""
+    sums = probabilities.sum(-1, keepdim=True)
+    return probabilities / sums.clamp_min(torch.finfo(probabilities.dtype).tiny)
+
+
+def editor(removal: Removal, batch: Batch, *, seed: int = 0) -> attention.Editor:
+    """The removal as an editor for this batch.
+
+    Args:
+        seed: of the random orders; a segment's order depends on it, on ``removal.draw`` and on the segment's number.
+    """
+    keys = {"cls": batch.cls, "sep": batch.sep}.get(removal.what, batch.cls | batch.sep)
+    order = _orders(batch, [seed, removal.draw]) if removal.what == "random" else None
+
+    def edit(layer: int, probabilities: Tensor) -> Tensor:
+        if removal.layer not in (None, layer):
+            return probabilities
+        if order is not None:
+            left = thinned(probabilities, keys, order)
+        else:
+            left = (matched if removal.what == "matched" else without)(probabilities, keys)
+        return renormalised(left) if removal.renormalise else left
+
+    return edit
+
+
+def _orders(batch: Batch, seed: Sequence[int]) -> Int[Tensor, "batch key"]:
+    """A random order of each input's real tokens, then its padding."""
+    orders = torch.arange(batch.ids.shape[1]).repeat(len(batch.index), 1)
+    for row, (number, length) in enumerate(zip(batch.index, batch.lengths.tolist(), strict=True)):
+        orders[row, :length] = torch.from_numpy(np.random.default_rng([*seed, number]).permutation(length))
+    return orders.to(batch.ids.device)
+
+
+@dataclass(frozen=True)
+class Removed:
+    """How the loss changes when attention is taken away.
+
+    Attributes:
+        removals: what was tried.
+        change: (removal,), mean over segments of the loss with minus the loss without the removal, in nats.
+        loss: of the untouched model.
+        mass: (layer, 2), mean share of attention that goes to special tokens, and that the others can give up for it.
+        segments: how many were measured.
+    """
+
+    removals: tuple[Removal, ...]
+    change: Estimate
+    loss: Estimate
+    mass: Estimate
+    segments: int
+
+    def by_layer(self, what: str, renormalise: bool) -> Estimate:
+        """The change for a removal in each layer, and last in all of them, (layer + 1,); mean over random draws."""
+        layers = [*sorted({r.layer for r in self.removals if r.layer is not None}), None]
+        return stack([self.at(what, layer, renormalise) for layer in layers])
+
+    def at(self, what: str, layer: int | None, renormalise: bool) -> Estimate:
+        """The change for one removal; mean over random draws."""
+        here = self._places(what, layer, renormalise)
+        return self.change[here].mean()
+
+    def draws(self, layer: int | None, renormalise: bool) -> NDArray[np.float64]:
+        """The change for each random draw."""
+        return self.change.value[self._places("random", layer, renormalise)]
+
+    def _places(self, *wanted: object) -> list[int]:
+        return [n for n, r in enumerate(self.removals) if (r.what, r.layer, r.renormalise) == wanted]
+
+
+def remove(
+    encoder: Encoder, examples: Sequence[Example], *, draws: int = 2, seed: int = 0, batch_size: int = 16
+) -> Removed:
+    """Take attention away and measure what it does to the loss on hidden words, segment by segment.
+
+    Args:
+        encoder, examples: as in :func:`sensitivity`.
+        draws: random orders in which other tokens lose the same weight.
+        seed: of the hidden words (the same as in :func:`sensitivity`), the orders and the bootstrap over documents.
+    """
+    sums = RemovalSums(encoder, [e.document for e in examples], removals(encoder.layers, draws=draws), seed=seed)
+    ask(encoder, examples, sums, seed=seed, batch_size=batch_size, doing=f"{len(sums.tried)} removals")
+    return Removed(sums.tried, sums.change.estimate(), sums.plain.estimate(), sums.mass.estimate(), len(examples))
+
+
+class RemovalSums(Additive):
+    """Sums of what removals do to the loss.
+
+    Args:
+        documents: for each input, the number of its document (the unit of the bootstrap).
+        tried: the removals.
+        seed: of the bootstrap and of the random orders.
+    """
+
+    ADDED = ("change", "plain", "mass")
+    PER_INPUT = ("documents",)
+
+    def __init__(self, encoder: Encoder, documents: Sequence[int], tried: tuple[Removal, ...], *, seed: int) -> None:
+        self.encoder, self.documents, self.tried, self.seed = encoder, documents, tried, seed
+        self.change, self.plain = (
+            StreamingMean(shape, denominators=(1,) * len(shape), seed=seed) for shape in ((len(tried),), ())
+        )
+        self.mass = StreamingMean((encoder.layers, 2), denominators=(encoder.layers, 1), seed=seed)
+
+    def add(self, asked: Asked) -> None:
+        """Measure a batch's loss as it is and under every removal."""
+        numbers, ones = [self.documents[i] for i in asked.example], np.ones(len(asked.example))
+
+        def look(layer: int, p: Tensor, _: object) -> None:
+            self.mass.add(numbers, *_mass(p, asked.batch), at=(layer,))
+
+        with torch.inference_mode():
+            first, after = FirstPass(self.encoder), []
+            with attention.tap(self.encoder, observe=look), first.kept():
+                before = tasks.losses(self.encoder, asked)
+            for removal in self.tried:
+                edit = editor(removal, asked.batch, seed=self.seed)
+                with attention.tap(self.encoder, edit=edit), first.above(removal.layer or 0):
+                    after.append(tasks.losses(self.encoder, asked))
+        self.plain.add(numbers, numpy_of(before), ones)
+        self.change.add(numbers, numpy_of(torch.stack(after, -1) - before[:, None]), ones[:, None])
+
+
+def _mass(probabilities: Tensor, batch: Batch) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Weight of each row on special tokens, and what others can give up for it: sums over rows and heads, and counts."""
+    to_special = (probabilities * (batch.cls | batch.sep)[:, None, None]).sum(-1)  # [batch, head, query]
+    both = torch.stack([to_special, to_special.minimum(1 - to_special)], dim=-1)
+    sums = (both * batch.mask[:, None, :, None]).sum((1, 2))
+    return numpy_of(sums), numpy_of(batch.lengths * probabilities.shape[1])[:, None]
+
+
+def removed_as_dict(removed: Removed) -> dict[str, Any]:
+    """Changes of the loss by layer (the last entry: all layers at once)."""
+    found: dict[str, Any] = {"segments": removed.segments, "loss": removed.loss, "mass": removed.mass}
+    for renormalise in (False, True):
+        special, matched, other = (removed.by_layer(w, renormalise) for w in ("special", "matched", "random"))
+        found["renormalised" if renormalise else "as_left"] = {
+            "special": special,
+            "matched": matched,
+            "random": other,
+            "difference": matched - other,
+            "draws": [removed.draws(layer, renormalise) for layer in (*range(len(special.value) - 1), None)],
+            "cls_everywhere": removed.at("cls", None, renormalise),
+            "sep_everywhere": removed.at("sep", None, renormalise),
+        }
+    return found
+
+
+def as_dict(sensed: Sensitivity, weighed: Norms, removed: Removed) -> dict[str, Any]:
+    """Numbers for :func:`helpers.record.results.record`, by layer; head by head where the figures show heads."""
+    return {
+        "kinds": list(KINDS),
+        "segments": sensed.segments,
+        "hidden_tokens": sensed.tokens,
+        "loss": sensed.loss,
+        "gradient": sensed.gradient.mean(-2),
+        "moved": sensed.moved.mean(-2),
+        "gradient_ratio": sensed.ratio(),
+        "moved_ratio": sensed.ratio("moved"),
+        "predicted": predicted_by_layer(sensed),
+        "norms": norms_as_dict(weighed),
+        "removed": removed_as_dict(removed),
+    }
+
+
+LAYER_COLUMNS = (
+    "model",
+    "layer",
+    "to [CLS]",
+    "attention × length",
+    "length, × others",
+    "gradient, × others",
+    "loss without special tokens",
+    "renormalised",
+    "without others",
+    "renormalised ",
+)
+
+
+def layer_row(values: Mapping[str, Any], layer: int, model: str) -> list[object]:
+    """A layer of a recorded :func:`as_dict` as a row of the table with :data:`LAYER_COLUMNS`."""
+
+    def number(record: Mapping[str, Any], *at: int, spec: str) -> str:
+        return f"{Estimate.from_record(record)[at]:{spec}}" if at else ""
+
+    norms, removed = values["norms"], values["removed"]
+    changes = [
+        number(removed[how][what], layer, spec="+.3f")
+        for what in ("special", "random")
+        for how in ("as_left", "renormalised")
+    ]
+    return [
+        model,
+        layer + 1,
+        number(norms["share"], layer, 0, spec=".0%"),
+        number(norms["weighted_share"], layer, 0, spec=".1%"),
+        number(norms["norm_ratio"], layer, 0, spec=".3f"),
+        number(values["gradient_ratio"], layer, 0, spec=".3f"),
+        *changes,
+    ]
