@@ -249,6 +249,7 @@ def test_batch_size_does_not_matter(answerer):
     assert one.predictions == two.predictions and np.array_equal(one.values, two.values)
 
 
+@pytest.mark.slow
 def test_two_processes_give_the_same_answers(answerer, monkeypatch):
     monkeypatch.setattr(joblib, "cpu_count", lambda: 2)
     monkeypatch.delenv("BOOK_SHARDS", raising=False)

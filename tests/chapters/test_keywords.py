@@ -312,6 +312,7 @@ def test_one_head_removed_is_one_head_removed(tagger):
     assert losses == sorted(losses) and len(set(order)) == 12
 
 
+@pytest.mark.slow
 def test_two_processes_remove_the_same_heads(tagger, monkeypatch):
     monkeypatch.setattr(joblib, "cpu_count", lambda: 2)
     monkeypatch.delenv("BOOK_SHARDS", raising=False)
