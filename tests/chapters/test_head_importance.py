@@ -228,6 +228,7 @@ head_importance.remove_each(job)
 """
 
 
+@pytest.mark.slow
 def test_a_killed_sweep_goes_on_where_it_stopped(tmp_path, monkeypatch):
     """SIGKILL while the eighth part is written: the finished are whole and not computed again, the numbers those of one run."""
     folder = tmp_path / "kept"
@@ -542,12 +543,14 @@ def test_what_cannot_be_pruned_says_so(headed):
 # ------------------------------------------------------------------ benchmarks
 
 
+@pytest.mark.slow
 def test_the_sweep_benchmark_compares_equal_numbers():
     found = bench.sweep(rounds=1, rows=1, length=16, width=48)
     assert found.ratio == found.naive_s / found.shared_s and found.largest_difference < 1e-5
     assert found.model.startswith("12 layers x 12 heads") and "ratio" in bench.as_text(found)
 
 
+@pytest.mark.slow
 def test_the_pruning_benchmark_removes_what_it_says():
     found = bench.pruning(rounds=1, rows=2, length=16)
     whole = found.variants["none"]

@@ -89,6 +89,7 @@ INPUTS = st.lists(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=20, deadline=None)
 @given(inputs=INPUTS, seed=st.integers(0, 1000))
 def test_every_statistic_against_loops(minilm, inputs, seed):

@@ -124,6 +124,7 @@ def test_a_card_survives_being_recorded(measured, tmp_path, monkeypatch):
     assert words["model"].startswith("small-distilbert: DistilBertModel, 3 × 4 heads")
 
 
+@pytest.mark.slow
 def test_gaps_are_paired_where_they_can_be(measured, small_encoder, texts):
     _, card = measured
     one = your_own_model.as_dict(card)

@@ -572,6 +572,7 @@ def mutations(draw, content: bytes) -> bytes:
     return content
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SEEDS)
 def test_damaged_files_end_in_a_result_or_a_clear_error(tmp_path_factory, name):
     """160 mutations of each of 16 formats (and the archive below): over 2,500 files."""

@@ -72,6 +72,7 @@ def documents(draw):
     return sentences, mentions
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(given_=documents())
 def test_three_formats_of_one_document_read_alike(tmp_path_factory, given_):

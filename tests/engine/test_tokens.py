@@ -74,6 +74,7 @@ INPUTS = st.lists(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(inputs=INPUTS, batch_size=st.integers(1, 6))
 def test_rows_do_not_depend_on_their_batch(minilm, inputs, batch_size):

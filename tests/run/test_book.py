@@ -28,6 +28,7 @@ def site(tmp_path_factory) -> Path:
     return notebooks.build(folder / "source", folder / "out").parent
 
 
+@pytest.mark.slow
 def test_every_page_is_there(site):
     assert (site / "index.html").is_file()
     for page in PAGES:
@@ -40,6 +41,7 @@ def anchors(file):
     return set(re.findall(r'\bid="([^"]+)"', file.read_text("utf-8")))
 
 
+@pytest.mark.slow
 def test_links_lead_somewhere(site):
     broken = []
     for page in PAGES:
@@ -58,6 +60,7 @@ def test_links_lead_somewhere(site):
     assert not broken, broken[:10]
 
 
+@pytest.mark.slow
 def test_figures_tables_and_numbers_made_it_into_the_pages(site):
     for chapter in notebooks.chapters():
         text = (site / "notebooks" / f"{chapter}.html").read_text("utf-8")
@@ -71,6 +74,7 @@ def test_figures_tables_and_numbers_made_it_into_the_pages(site):
     assert patterns.count("<table") >= 4
 
 
+@pytest.mark.slow
 def test_the_data_pages_show_what_code_drew(site):
     wanted = {
         "treebank": ("data:image/svg+xml", 'class="mention"', "acl:relcl"),
@@ -84,6 +88,7 @@ def test_the_data_pages_show_what_code_drew(site):
         assert '<figure class="drawing">' in text and [m for m in marks if m not in text] == []
 
 
+@pytest.mark.slow
 def test_a_missing_page_fails_the_build(tmp_path):
     source = tmp_path / "source"
     for name, text in {
@@ -210,6 +215,6 @@ def test_the_readme_names_every_chapter_and_command():
     for chapter in notebooks.chapters():
         assert f"notebooks/{chapter}.ipynb" in readme
     help_text = subprocess.run(["make", "help"], cwd=places.ROOT, capture_output=True, text=True, check=True).stdout
-    for target in ("book", "site", "test", "lab", "notebooks", "lock", "clean"):
+    for target in ("book", "site", "test", "check", "test-random", "lab", "notebooks", "lock", "clean"):
         assert f"make {target}" in help_text
     assert "make book" in readme and "make test" in readme
