@@ -12,6 +12,7 @@ import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,7 @@ def digest(chapter: str, notebook: nbformat.NotebookNode, values: Mapping[str, A
     return hashlib.sha256(json.dumps(seen, sort_keys=True).encode()).hexdigest()
 
 
+@lru_cache(maxsize=1024)
 def _said(cell: str) -> list[Any]:
     """A cell's code; what it ends in decides whether its value is shown."""
     last = code.tree_of(cell).body[-1:]

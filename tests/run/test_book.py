@@ -2,7 +2,6 @@
 
 import html
 import re
-import shutil
 import subprocess
 import sys
 from functools import cache
@@ -13,19 +12,18 @@ import pytest
 from browser import CHROMIUM, browser
 
 from helpers import places
-from helpers.run import notebooks
+from helpers.run import notebooks, pages
 
-PAGES = notebooks.pages_of(places.ROOT / "book" / "_toc.yml")
+PAGES = pages.pages_of(places.ROOT / "book" / "_toc.yml")
 
 
 @pytest.fixture(scope="session")
 def site(tmp_path_factory) -> Path:
     """The pages, built from the stored outputs with warnings as errors."""
     folder = tmp_path_factory.mktemp("book")
-    notebooks.stage(folder / "source")
-    for chapter in notebooks.chapters():
-        shutil.copyfile(notebooks.FOLDER / f"{chapter}.ipynb", folder / "source" / "notebooks" / f"{chapter}.ipynb")
-    return notebooks.build(folder / "source", folder / "out").parent
+    pages.stage(folder / "source")
+    pages.stage_stored(folder / "source")
+    return pages.build(folder / "source", folder / "out").parent
 
 
 @pytest.mark.slow
@@ -99,7 +97,31 @@ def test_a_missing_page_fails_the_build(tmp_path):
         (source / name).parent.mkdir(parents=True, exist_ok=True)
         (source / name).write_text(text)
     with pytest.raises(notebooks.NotebookError, match="nonexisting document 'book/nowhere'"):
-        notebooks.build(source, tmp_path / "out")
+        pages.build(source, tmp_path / "out")
+
+
+def test_pages_are_built_again_only_when_something_has_changed(tmp_path, monkeypatch):
+    built = []
+
+    def sphinx(command, **_):
+        built.append(command)
+        for page in ("index", "book/intro"):
+            file = tmp_path / "out" / "_build" / "html" / f"{page}.html"
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text("page")
+        return subprocess.CompletedProcess(command, 0, "", "")
+
+    monkeypatch.setattr(pages.subprocess, "run", sphinx)
+    pages.stage(tmp_path / "source")
+    (tmp_path / "source" / "book" / "_toc.yml").write_text("format: jb-book\nroot: book/intro\n")
+    index = pages.build(tmp_path / "source", tmp_path / "out")
+    assert pages.build(tmp_path / "source", tmp_path / "out") == index and len(built) == 1
+    index.unlink()
+    pages.build(tmp_path / "source", tmp_path / "out")
+    assert len(built) == 2, "a page is missing"
+    (tmp_path / "source" / "book" / "intro.md").write_text("# New")
+    pages.build(tmp_path / "source", tmp_path / "out")
+    assert len(built) == 3, "a page has changed"
 
 
 # ------------------------------------------------------------------ in a browser

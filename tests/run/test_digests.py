@@ -2,6 +2,9 @@
 
 import ast
 import shutil
+import subprocess
+import sys
+from pathlib import Path
 
 import nbformat
 import pytest
@@ -10,13 +13,14 @@ from helpers import places
 from helpers.engine import code
 from helpers.run import digests, notebooks
 
-PLACES = ("helpers", "data", "notebooks", "book/profiles", "requirements.lock")
+PLACES = ("helpers", "requirements.lock")
 
 
 @pytest.fixture(scope="module")
 def house(tmp_path_factory):
-    """A copy of this repository: the package, the data, the notebooks' cells."""
+    """A copy of this repository, without data, which is looked at elsewhere."""
     root = tmp_path_factory.mktemp("house")
+    (root / "data").mkdir()
     for place in PLACES:
         source, target = places.ROOT / place, root / place
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -29,28 +33,26 @@ def house(tmp_path_factory):
 
 @pytest.fixture
 def stale(house, monkeypatch):
-    """Function: a file with another text -> the chapters whose outputs are then stale."""
+    """Function of {file: its new text, made of the old one}: the chapters whose outputs are then stale."""
     monkeypatch.setattr(places, "ROOT", house)
     read = {c: nbformat.read(notebooks.FOLDER / f"{c}.ipynb", as_version=4) for c in notebooks.chapters()}
 
     def now():
-        return {name: digests.digest(name, notebook, {"profile": "book"}) for name, notebook in read.items()}
+        return {name[:2]: digests.digest(name, notebook, {"profile": "book"}) for name, notebook in read.items()}
 
     before = now()
 
-    def after(**changes):
-        """``helpers__places="…"``: a new text, or a function of the old one."""
-        files = {house / name: change for name, change in changes["files"].items()}
-        kept = {file: file.read_bytes() for file in files}
+    def after(changes):
+        kept = {house / name: (house / name).read_text("utf-8") for name in changes}
         try:
-            for file, change in files.items():
-                file.write_text(change(file.read_text("utf-8")), "utf-8")
-            return {name[:2] for name, found in now().items() if found != before[name]}
+            for name, change in changes.items():
+                (house / name).write_text(change(kept[house / name]), "utf-8")
+            return {name for name, found in now().items() if found != before[name]}
         finally:
             for file, old in kept.items():
-                file.write_bytes(old)
+                file.write_text(old, "utf-8")
 
-    return lambda **files: after(files=files) if "files" not in files else after(**files)
+    return after
 
 
 ALL = {chapter[:2] for chapter in notebooks.chapters()}
@@ -70,7 +72,7 @@ def noted(text):
 
 
 def test_no_comment_and_no_docstring_makes_outputs_stale(house, stale):
-    assert stale(files=dict.fromkeys(modules(house), noted)) == set()
+    assert stale(dict.fromkeys(modules(house), noted)) == set()
 
 
 def test_a_printed_function_makes_the_chapter_that_prints_it_stale(house, stale):
@@ -83,8 +85,8 @@ def test_a_printed_function_makes_the_chapter_that_prints_it_stale(house, stale)
         return text[:end] + "\n    # A comment that readers see." + text[end:]
 
     file = "helpers/chapters/no_op/measures.py"
-    assert stale(files={file: told}) == set()
-    assert stale(files={file: inside}) == {"03"}
+    assert stale({file: told}) == set()
+    assert stale({file: inside}) == {"03"}
 
 
 def test_a_chapters_own_figures_and_exercises_concern_nobody_else(house, stale):
@@ -92,8 +94,58 @@ def test_a_chapters_own_figures_and_exercises_concern_nobody_else(house, stale):
         for part in ("figures", "exercises"):
             file = f"helpers/chapters/{chapter[3:]}/{part}.py"
             if (house / file).exists():
-                assert stale(files={file: "{}\nchanged = 1\n".format}) == {chapter[:2]}, file
+                assert stale({file: "{}\nchanged = 1\n".format}) == {chapter[:2]}, file
 
 
 def test_the_tap_concerns_all(stale):
-    assert stale(files={"helpers/engine/attention.py": "{}\nchanged = 1\n".format}) == ALL
+    assert stale({"helpers/engine/attention.py": "{}\nchanged = 1\n".format}) == ALL
+
+
+def test_a_look_that_is_no_code_concerns_all(stale):
+    assert stale({"helpers/figures/book.mplstyle": "{}\nlines.linewidth: 9\n".format}) == ALL
+
+
+def test_every_file_beside_code_is_known_to_be_read(house, monkeypatch):
+    """Otherwise nobody would notice that it has changed."""
+    monkeypatch.setattr(places, "ROOT", house)
+    everything = [".".join(Path(m).with_suffix("").parts).removesuffix(".__init__") for m in modules(house)]
+    there = {f for f in (house / "helpers").rglob("*") if f.is_file()}
+    assert there == set(code.used(everything))
+
+
+def test_only_pins_of_libraries_that_compute_or_draw_count(stale):
+    def without(name):
+        return lambda lock: "\n".join(line for line in lock.split("\n") if not line.startswith(f"{name}=="))
+
+    for name in ("torch", "transformers", "numpy", "scikit-learn", "matplotlib"):
+        assert stale({"requirements.lock": without(name)}) == ALL, name
+    for name in ("Sphinx", "papermill", "pytest", "torchmetrics", "matplotlib-inline"):
+        assert stale({"requirements.lock": without(name)}) == set(), name
+
+
+def test_modules_are_found_as_python_finds_them(house):
+    """The files followed are those that an interpreter loads, and no more than stand behind its imports."""
+    wanted = "helpers.chapters.no_op.figures"
+    script = (
+        f"import sys, {wanted}; print(*(m.__file__ for n, m in sys.modules.items() if n.split('.')[0] == 'helpers'))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], cwd=places.ROOT, capture_output=True, text=True, check=True)
+    loaded = {Path(name) for name in done.stdout.split()}
+    assert loaded <= set(code.used([wanted]))
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("x = 1", "x  =  (1)  # one", True),
+        ("def f():\n    'told'\n    return 1", "def f():\n    return 1", True),
+        ("x = 1\n'about x'", "x = 1", True),
+        ("x = 'a' 'b'", "x = 'ab'", True),
+        ("x = None", "x = 0", False),
+        ("x = 1", "x = 1.0", False),
+        ("f(a=1)", "f(b=1)", False),
+        ("x = {**a}", "x = {None: a}", False),
+    ],
+)
+def test_equal_code(one, other, same):
+    assert (code.code_of(one).said == code.code_of(other).said) == same

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from helpers import places
-from helpers.run import notebooks
+from helpers.run import notebooks, pages
 
 CHAPTERS = notebooks.chapters()
 
@@ -89,7 +89,7 @@ def test_the_book_profile_is_the_notebooks_default(chapter):
 
 
 def test_the_cover_is_the_stored_figure():
-    assert (places.ROOT / "book" / "_static" / "cover.png").read_bytes() == notebooks.cover()
+    assert (places.ROOT / "book" / "_static" / "cover.png").read_bytes() == pages.cover()
 
 
 def test_profiles_name_only_what_exists():
@@ -159,7 +159,7 @@ def tiny(tmp_path, monkeypatch):
         "data/corpus.txt": "text",
         "data/README.md": "card",
         "data/papers.yml": CLAIMS,
-        "requirements.lock": "a==1\n",
+        "requirements.lock": "a==1\ntorch==2\n",
         "data/results/book/minilm/other.json": "{}",
         "data/results/book/minilm/tiny.json": "{}",
         "data/results/book/minilm/unread.json": "{}",
@@ -182,7 +182,6 @@ def tiny(tmp_path, monkeypatch):
     )
     monkeypatch.setattr(places, "ROOT", tmp_path)
     monkeypatch.setattr(notebooks, "FOLDER", tmp_path / "notebooks")
-    monkeypatch.setattr(notebooks, "LOCK", tmp_path / "requirements.lock")
     monkeypatch.setattr(notebooks, "PROFILE_FOLDER", tmp_path / "book" / "profiles")
     return tmp_path
 
@@ -194,7 +193,6 @@ CHANGES = {
     "helpers/unused.py": False,
     "data/corpus.txt": True,
     "data/README.md": False,
-    "requirements.lock": True,
     "data/results/book/minilm/other.json": True,
     "data/results/book/minilm/unread.json": False,
     "data/results/book/minilm/tiny.json": False,  # what this very run writes
@@ -205,8 +203,38 @@ CHANGES = {
 def test_what_counts_as_changed(tiny, file, matters):
     values = notebooks.parameters("01_tiny", "book")
     before = notebooks.digest("01_tiny", values)
-    (tiny / file).write_text("changed = 2\n")
+    (tiny / file).write_text("import changed\n")
     assert (notebooks.digest("01_tiny", values) != before) == matters
+
+
+LOCKS = {"a==2\ntorch==2\n": False, "torch==2\n": False, "a==1\ntorch==3\n": True, "a==1\n": True}
+
+
+@pytest.mark.parametrize(("lock", "matters"), LOCKS.items())
+def test_which_pinned_versions_count(tiny, lock, matters):
+    before = notebooks.digest("01_tiny", {})
+    (tiny / "requirements.lock").write_text(lock)
+    assert (notebooks.digest("01_tiny", {}) != before) == matters
+
+
+CELLS = {
+    "n = (3)  # a comment\nprofile = 'book'": False,
+    "n = 3;profile = 'book'": False,
+    "n = 3\nprofile = 'book';": True,  # an end that hides the value of a last expression
+    "n = 4\nprofile = 'book'": True,
+    "n = 3\nprofile = 'book'\n'a text at the end is shown'": True,
+    "n = 3\nprofile = 'book'\n%time n": True,
+}
+
+
+@pytest.mark.parametrize(("cell", "matters"), CELLS.items())
+def test_what_counts_as_changed_in_a_cell(tiny, cell, matters):
+    before = notebooks.digest("01_tiny", {})
+    source = tiny / "notebooks" / "01_tiny.ipynb"
+    notebook = nbformat.read(source, as_version=4)
+    notebook.cells[1].source = cell
+    nbformat.write(notebook, source)
+    assert (notebooks.digest("01_tiny", {}) != before) == matters
 
 
 @pytest.mark.parametrize("named", ["mine.txt", "models/mine", "models/mine@random", "{root}/models/mine"])
@@ -309,11 +337,11 @@ def test_chapters_go_by_number_or_name():
 
 
 def test_the_table_of_contents_names_every_page():
-    pages = notebooks.pages_of(places.ROOT / "book" / "_toc.yml")
-    assert len(pages) == len(set(pages))
-    assert {f"notebooks/{c}" for c in CHAPTERS} <= set(pages)
+    named = pages.pages_of(places.ROOT / "book" / "_toc.yml")
+    assert len(named) == len(set(named))
+    assert {f"notebooks/{c}" for c in CHAPTERS} <= set(named)
     assert {f"book/{f.stem}" for f in (places.ROOT / "book").glob("*.md")} == {
-        p for p in pages if p.startswith("book/")
+        p for p in named if p.startswith("book/")
     }
 
 

@@ -1,0 +1,54 @@
+"""Stored figures: small, as sharp, the same bytes for the same picture, and not visibly other."""
+
+import io
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from helpers.run import images
+
+
+def png(pixels, **settings):
+    with io.BytesIO() as target:
+        Image.fromarray(pixels).save(target, "PNG", **settings)
+        return target.getvalue()
+
+
+def pixels(picture):
+    return np.asarray(Image.open(io.BytesIO(picture)).convert("RGB")).astype(int)
+
+
+@pytest.fixture
+def smooth():
+    """Several colour maps side by side: more colours than a palette has."""
+    x, y = np.meshgrid(np.linspace(0, 255, 300), np.linspace(0, 255, 200))
+    return np.stack([x, y, (x + y) / 2], axis=-1).astype(np.uint8)
+
+
+def test_few_colours_are_kept_exactly_and_metadata_goes():
+    drawn = np.full((80, 90, 3), 255, np.uint8)
+    drawn[10:30, 5:60] = (0, 114, 178)
+    whole = png(drawn)
+    assert (pixels(images.lean(whole)) == drawn).all() and len(images.lean(whole)) <= len(whole)
+    opaque = np.concatenate([drawn, np.full((80, 90, 1), 255, np.uint8)], axis=-1)
+    assert images.lean(png(opaque)) == images.lean(whole) == images.lean(png(drawn, dpi=(144, 144), compress_level=1))
+
+
+def test_many_colours_stay_near(smooth):
+    small = images.lean(png(smooth))
+    off = np.abs(pixels(small) - smooth)
+    assert pixels(small).shape == smooth.shape and Image.open(io.BytesIO(small)).mode == "P"
+    assert off.max() <= 40 and off.mean() < 10, "a whole cube of colours, which no figure has"
+    assert images.lean(small) == small, "once is enough"
+
+
+def test_what_is_transparent_is_left_alone(smooth):
+    clear = np.concatenate([smooth, np.full((200, 300, 1), 128, np.uint8)], axis=-1)
+    assert images.lean(png(clear)) == png(clear)
+
+
+def test_a_picture_over_the_limit_gets_fewer_colours(smooth, monkeypatch):
+    monkeypatch.setattr(images, "LIMIT", len(images.lean(png(smooth))) - 1)
+    fewer = images.lean(png(smooth))
+    assert len(np.unique(pixels(fewer).reshape(-1, 3), axis=0)) <= images.PALETTES[1]

@@ -1,0 +1,81 @@
+"""Kernels: a fork of a server that has the libraries loaded is a kernel like any other."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import nbformat
+import psutil
+import pytest
+
+from helpers import places
+
+CELLS = [
+    "import matplotlib.pyplot as plt, os, sys\nplt.plot([1, 2])",
+    "plt.plot([2, 1]);",
+    "import torch\nprint(torch.get_num_threads(), os.environ['OMP_NUM_THREADS'], os.getcwd(), sys.argv[0], __name__)",
+    "from joblib import Parallel, delayed\nParallel(2)(delayed(abs)(n) for n in (-1, -2))",
+    "1 / 0",
+]
+SCRIPT = """
+import os, sys, nbformat
+from nbclient import NotebookClient
+from helpers.run import kernels
+
+if __name__ == "__main__":
+    kernels.LOADED = ("helpers", "torch", "matplotlib.figure", "ipykernel.kernelapp")
+    if sys.argv[1] == "warm":
+        kernels.warm_up()
+    notebook = nbformat.read(sys.argv[2], as_version=4)
+    NotebookClient(notebook, kernel_manager_class=kernels.Kernel, kernel_name="python3", allow_errors=True).execute()
+    nbformat.write(notebook, sys.argv[3])
+"""
+
+linux = pytest.mark.skipif(sys.platform != "linux", reason="kernels are forks on Linux only")
+
+
+def start(tmp_path, way, cells):
+    source = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(c, id=f"c{i}") for i, c in enumerate(cells)])
+    nbformat.write(source, tmp_path / "source.ipynb")
+    (tmp_path / "run.py").write_text(SCRIPT)
+    command = [sys.executable, str(tmp_path / "run.py"), way, str(tmp_path / "source.ipynb"), str(tmp_path / way)]
+    env = {**os.environ, "OMP_NUM_THREADS": "1", "JUPYTER_PREFER_ENV_PATH": "1", "PYTHONPATH": str(places.ROOT)}
+    env.pop("MPLBACKEND", None)
+    return subprocess.Popen(command, cwd=places.ROOT, env=env, start_new_session=True)
+
+
+@linux
+@pytest.mark.notebooks
+def test_a_fork_does_what_a_started_kernel_does(tmp_path):
+    runs = [start(tmp_path, way, CELLS) for way in ("warm", "cold")]
+    assert [run.wait() for run in runs] == [0, 0]
+    outputs = []
+    for way in ("warm", "cold"):
+        cells = nbformat.read(tmp_path / way, as_version=4).cells
+        for output in (output for cell in cells for output in cell.outputs):
+            output.pop("traceback", None)
+            output.get("data", {}).pop("text/plain", None)  # holds an address
+        outputs.append([cell.outputs for cell in cells])
+    assert outputs[0] == outputs[1]
+    assert "image/png" in outputs[0][0][1].data and "image/png" in outputs[0][1][0].data
+    assert outputs[0][-1][0].ename == "ZeroDivisionError"
+
+
+@linux
+@pytest.mark.notebooks
+def test_a_kernel_ends_with_the_process_that_wanted_it(tmp_path):
+    """kill -9 of the runner: neither the kernel nor the server stays."""
+    mark = tmp_path / "pid"
+    run = start(
+        tmp_path, "warm", [f"import os, time; open({str(mark)!r}, 'w').write(str(os.getpid()))", "time.sleep(600)"]
+    )
+    while not (mark.exists() and mark.read_text()):
+        assert run.poll() is None
+        time.sleep(0.05)
+    kernel = psutil.Process(int(mark.read_text()))
+    server = kernel.parent()
+    os.kill(run.pid, signal.SIGKILL)
+    run.wait()
+    assert psutil.wait_procs([kernel, server])[1] == []
