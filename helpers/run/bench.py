@@ -17,8 +17,8 @@ from tqdm import tqdm
 from transformers import BertConfig, BertModel
 
 from helpers import corpora, places
+from helpers.chapters import divergence_map
 from helpers.chapters.distance_features import measures as distance_features
-from helpers.chapters.divergence_map import measures as divergence_map
 from helpers.chapters.head_importance import measures as head_importance
 from helpers.chapters.no_op import measures as no_op
 from helpers.chapters.surface_patterns import measures as surface_patterns

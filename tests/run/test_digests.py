@@ -2,8 +2,6 @@
 
 import ast
 import shutil
-import subprocess
-from pathlib import Path
 
 import nbformat
 import pytest
