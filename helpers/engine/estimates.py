@@ -240,6 +240,49 @@ class Additive:
         return state | {"encoder": None} if "encoder" in state else state
 
 
+class InRows(Additive):
+    """An accumulator that keeps a row, or several, of each input instead of sums; a part holds the rows of its own inputs.
+
+    Attributes:
+        starts: place of each input's first row, and the end of the last.
+        first: number of the first input that has rows here.
+
+    Class attributes:
+        ROWS: names of the arrays, each with the axis that counts rows.
+    """
+
+    ROWS: ClassVar[tuple[tuple[str, int], ...]] = ()
+    starts: NDArray[np.int64]
+    first: int = 0
+
+    def rows(self, number: int) -> slice:
+        """Where the rows of an input are."""
+        return slice(*self.starts[number - self.first : number - self.first + 2])
+
+    def _range(self, inputs: range, axis: int, ndim: int) -> tuple[slice, ...]:
+        at = [slice(None)] * ndim
+        at[axis] = slice(self.starts[inputs.start - self.first], self.starts[inputs.stop - self.first])
+        return tuple(at)
+
+    def part(self, inputs: range) -> "InRows":
+        """An empty accumulator with rows for some of the inputs."""
+        made = super().part(inputs)
+        for name, axis in self.ROWS:
+            array = getattr(self, name)
+            setattr(made, name, array[self._range(inputs, axis, array.ndim)].copy())
+        made.starts = self.starts[inputs.start : inputs.stop + 1] - self.starts[inputs.start]
+        made.first = inputs.start
+        return made
+
+    def absorb(self, part: "InRows") -> None:
+        """Put the rows of a part in their place, and add its sums."""
+        super().absorb(part)
+        inputs = range(part.first, part.first + len(part.starts) - 1)
+        for name, axis in self.ROWS:
+            array = getattr(self, name)
+            array[self._range(inputs, axis, array.ndim)] = getattr(part, name)
+
+
 def _empty(sums: Any) -> Any:
     """The same shape of sums, at nothing."""
     if isinstance(sums, StreamingMean):

@@ -5,10 +5,12 @@ An input is a text (``str``), a text already split into words (``list`` of ``str
 """
 
 import unicodedata
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from itertools import islice
+from operator import itemgetter
 from typing import Any, Literal, TypeVar
 
 import numpy as np
@@ -356,10 +358,7 @@ class _Row:
 
 
 def _span_of(spot: int, spans: list[tuple[int, int]]) -> int:
-    for number, (_, end) in enumerate(spans):
-        if spot < end:
-            return number
-    return len(spans) - 1
+    return min(bisect_right(spans, spot, key=itemgetter(1)), len(spans) - 1)
 
 
 def _collate(encoder: Encoder, rows: Sequence[_Row]) -> Batch:

@@ -17,8 +17,7 @@ from tqdm import tqdm
 from transformers import BertConfig, BertModel
 
 from helpers import corpora, places
-from helpers.chapters import distance_features, head_importance, no_op
-from helpers.chapters.divergence_map import measures as divergence_map
+from helpers.chapters import distance_features, divergence_map, head_importance, no_op
 from helpers.chapters.surface_patterns import measures as surface_patterns
 from helpers.engine import adapters, attention, encoders, shards, tokens
 from helpers.engine.encoders import Encoder

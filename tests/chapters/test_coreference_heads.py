@@ -6,18 +6,8 @@ import numpy as np
 import pytest
 
 from helpers import corpora
-from helpers.chapters.coreference_heads import findings
-from helpers.chapters.coreference_heads import measures as coreference_heads
-from helpers.chapters.coreference_heads.measures import (
-    BASELINES,
-    GROUPS,
-    KINDS,
-    PLACES,
-    READINGS,
-    Choices,
-    Passage,
-    Placed,
-)
+from helpers.chapters import coreference_heads
+from helpers.chapters.coreference_heads import BASELINES, GROUPS, KINDS, PLACES, READINGS, Choices, Passage, Placed
 from helpers.corpora.treebanks import NOMINAL, PRONOUN, PROPER, Document, Mention, Sentence
 from helpers.engine import attention, tokens
 from helpers.record import results

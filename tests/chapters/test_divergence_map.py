@@ -16,9 +16,8 @@ from scipy.special import rel_entr
 from sklearn.manifold import MDS
 
 from helpers import corpora
-from helpers.chapters.divergence_map import figures, findings
-from helpers.chapters.divergence_map import measures as divergence_map
-from helpers.chapters.divergence_map.measures import KINDS, LARGEST, Divergences
+from helpers.chapters import divergence_map
+from helpers.chapters.divergence_map import KINDS, LARGEST, Divergences, figures, findings
 from helpers.corpora.readers import Segment
 from helpers.engine import attention, encoders, tokens
 from helpers.engine.estimates import Estimate
@@ -138,7 +137,7 @@ def test_each_pair_takes_one_logarithm_a_place(monkeypatch):
     mixtures, taken, chunks = divergence_map.mixtures, [], []
     counting = SimpleNamespace(**vars(np) | {"log2": lambda y, out: taken.append(y.size) or np.log2(y, out=out)})
     monkeypatch.setattr(
-        divergence_map, "mixtures", lambda maps, _: chunks.append(maps.size) or mixtures(maps, counting)
+        divergence_map.measures, "mixtures", lambda maps, _: chunks.append(maps.size) or mixtures(maps, counting)
     )
     maps = softmax_maps(6, 100, 128)
     divergence_map.divergences(maps)
@@ -189,18 +188,23 @@ def test_segments_are_cut_to_128_tokens(minilm):
     assert found.tokens.tolist() == [128] and found.truncated == 1
 
 
-def test_shards_merge_to_the_whole(small_encoder):
+def test_parts_make_the_whole(small_encoder):
     encoder = small_encoder("bert")
     documents = [s.document for s in SEGMENTS]
     batches = list(tokens.Batches(encoder, [s.texts for s in SEGMENTS], batch_size=2))
-    whole, one, other = (divergence_map.Accumulator(encoder, documents) for _ in range(3))
+    whole, merged = (divergence_map.Accumulator(encoder, documents) for _ in range(2))
     attention.sweep(encoder, batches, whole)
-    attention.sweep(encoder, batches[:1], one)
-    attention.sweep(encoder, batches[1:], other)
-    merged = one.merge(other).result()
-    assert np.array_equal(merged.sums, whole.result().sums) and np.array_equal(merged.tokens, whole.result().tokens)
-    with pytest.raises(ValueError, match="different ones"):
-        whole.merge(other)
+    for inputs in (range(2, len(SEGMENTS)), range(2)):
+        part = merged.part(inputs)
+        part.attach(encoder)
+        texts = [SEGMENTS[n].texts for n in inputs]
+        attention.sweep(encoder, list(tokens.Batches(encoder, texts, batch_size=2, first=inputs.start)), part)
+        assert not merged.tokens[inputs.start] and np.array_equal(
+            part.documents, documents[inputs.start : inputs.stop]
+        )
+        merged.absorb(part)
+    np.testing.assert_allclose(merged.result().sums, whole.result().sums, rtol=1e-4, atol=1e-5)
+    assert np.array_equal(merged.tokens, whole.tokens)
     with pytest.raises(ValueError, match="No segment was measured"):
         divergence_map.Accumulator(encoder, documents).result()
 

@@ -11,9 +11,8 @@ from hypothesis.extra.numpy import arrays
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import average_precision_score
 
-from helpers.chapters.keywords import figures
-from helpers.chapters.keywords import measures as keywords
-from helpers.chapters.keywords.measures import Received, Words
+from helpers.chapters import keywords
+from helpers.chapters.keywords import Received, Words, figures
 from helpers.corpora import phrases
 from helpers.engine import adapters, attention, shards, tasks, tokens
 from helpers.engine.estimates import Estimate
@@ -117,14 +116,26 @@ def test_batches_padding_and_parts_of_the_work_do_not_matter(encoder, found):
     one = keywords.measure(encoder, EXAMPLES, batch_size=1)
     np.testing.assert_allclose(one.values, found.values, rtol=1e-3, atol=1e-5)
     np.testing.assert_allclose(one.to_special(), found.to_special(), rtol=1e-4)
-    halves = [Received(encoder, found.words) for _ in range(2)]
-    for n, batch in enumerate(tokens.Batches(encoder, [list(e.spelled.units) for e in EXAMPLES], batch_size=2)):
-        attention.sweep(encoder, [batch], halves[n % 2])
-    merged = halves[0].merge(halves[1])
-    np.testing.assert_allclose(merged.values, found.values, rtol=1e-3, atol=1e-5)
-    np.testing.assert_array_equal(merged.pieces, found.pieces)
-    with pytest.raises(ValueError, match="same words"):
-        found.merge(Received(encoder, Words.of(EXAMPLES)))
+    whole = Received(encoder, found.words)
+    for first, last in ((2, 4), (0, 2)):
+        part = whole.part(range(first, last))
+        units = [list(e.spelled.units) for e in EXAMPLES[first:last]]
+        attention.sweep(encoder, list(tokens.Batches(encoder, units, first=first)), part)
+        whole.absorb(part)
+    np.testing.assert_allclose(whole.values, found.values, rtol=1e-3, atol=1e-5)
+    np.testing.assert_allclose(whole.to_special(), found.to_special(), rtol=1e-4)
+    np.testing.assert_array_equal(whole.pieces, found.pieces)
+
+
+def test_work_sent_to_processes_receives_the_same(encoder, monkeypatch, by_mail):
+    monkeypatch.setenv("BOOK_SHARD_BATCHES", "1")
+    many = EXAMPLES * 2  # a part is a window of six batches: there are two
+    here = keywords.measure(encoder, many, batch_size=1)
+    monkeypatch.setenv("BOOK_WORKERS", "2")
+    there = keywords.measure(encoder, many, batch_size=1)
+    assert len(by_mail) == 2 and here.attending == there.attending
+    for name in ("values", "pieces", "special"):
+        assert getattr(here, name).any() and np.array_equal(getattr(here, name), getattr(there, name)), name
 
 
 def test_even_attention_gives_every_word_almost_one(encoder):

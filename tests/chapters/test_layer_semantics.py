@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from helpers import corpora
-from helpers.chapters.layer_semantics import figures
-from helpers.chapters.layer_semantics import measures as semantics
-from helpers.chapters.layer_semantics.measures import OTHER, SAME, TASKS, Outcome, Probes
+from helpers.chapters import layer_semantics as semantics
+from helpers.chapters.layer_semantics import OTHER, SAME, TASKS, Outcome, Probes, figures
+from helpers.chapters.layer_semantics import states as on_disk
 from helpers.engine import tokens
 from helpers.engine.estimates import Estimate
 from helpers.record import results
@@ -138,8 +138,8 @@ def test_the_file_is_used_again_but_never_half_of_it(minilm, found, tmp_path, mo
     first = semantics.stream(minilm, some, folder=tmp_path)
     whole, values = first.file.read_bytes(), np.array(first.values)
     written = []
-    write = semantics._write
-    monkeypatch.setattr(semantics, "_write", lambda *a: (written.append(a[3]), write(*a)))
+    write = on_disk._write
+    monkeypatch.setattr(on_disk, "_write", lambda *a: (written.append(a[3]), write(*a)))
     semantics.stream(minilm, some, folder=tmp_path)
     assert not written, "it is there and whole"
     for broken in (whole[: len(whole) // 2], whole[:3], b""):
@@ -148,7 +148,7 @@ def test_the_file_is_used_again_but_never_half_of_it(minilm, found, tmp_path, mo
         again = semantics.stream(minilm, some, folder=tmp_path)
         assert written.pop() == first.file and first.file.read_bytes() == whole
         assert np.array_equal(again.values, values)
-    (tmp_path / (first.file.stem + "x.unfinished")).write_bytes(whole)
+    (tmp_path / (first.file.stem + "x.tmp")).write_bytes(whole)
     first.file.unlink()
     semantics.stream(minilm, some, folder=tmp_path)
     assert written, "what another run has not finished does not count"

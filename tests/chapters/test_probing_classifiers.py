@@ -9,9 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from helpers import corpora
-from helpers.chapters.probing_classifiers import figures
-from helpers.chapters.probing_classifiers import measures as probing_classifiers
-from helpers.chapters.probing_classifiers.measures import AttentionProbe, DistanceProbe, Pairs, StructuralProbe
+from helpers.chapters import probing_classifiers
+from helpers.chapters.probing_classifiers import AttentionProbe, DistanceProbe, Pairs, StructuralProbe, figures
 from helpers.corpora.readers import Vectors
 from helpers.corpora.treebanks import Document, Sentence
 from helpers.engine import attention

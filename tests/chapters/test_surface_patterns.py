@@ -149,7 +149,9 @@ def test_merged_shards_equal_one_pass(small_encoder):
         return accumulator
 
     whole = pass_over(sample).result()
-    merged = pass_over(sample[:3]).merge(pass_over(sample[3:])).result()
+    merged = pass_over(sample[:3])
+    merged.absorb(pass_over(sample[3:]))
+    merged = merged.result()
     np.testing.assert_allclose(merged.all.value, whole.all.value, atol=1e-6)
     np.testing.assert_allclose(merged.all.high, whole.all.high, atol=1e-6)
     np.testing.assert_allclose(merged.halves[1].value, whole.halves[1].value, atol=1e-6)

@@ -12,10 +12,9 @@ from conftest import small_model
 from matplotlib.colors import to_rgba
 
 from helpers import corpora
-from helpers.chapters import distance_features
+from helpers.chapters import distance_features, divergence_map
 from helpers.chapters.coreference_heads import measures as coreference_heads
 from helpers.chapters.dependency_heads import measures as dependency_heads
-from helpers.chapters.divergence_map import measures as divergence_map
 from helpers.chapters.surface_patterns import measures as surface_patterns
 from helpers.chapters.your_own_model import figures
 from helpers.chapters.your_own_model import measures as your_own_model

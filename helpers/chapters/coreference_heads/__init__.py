@@ -4,3 +4,4 @@ After {cite:t}`clark2019`, section 4.3.
 """
 
 from helpers.chapters.coreference_heads.measures import *
+from helpers.chapters.coreference_heads.mentions import *

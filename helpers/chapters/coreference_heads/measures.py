@@ -7,7 +7,6 @@ the head word of an earlier mention, and that is right if the two corefer. After
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,12 +16,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 from tqdm import tqdm
 
-from helpers import corpora
-from helpers.corpora import sources
-from helpers.corpora.treebanks import NOMINAL, PRONOUN, PROPER, Document, Mention, Sentence
+from helpers.chapters.coreference_heads.mentions import Passage, Placed, passages
+from helpers.corpora.treebanks import NOMINAL, PRONOUN, PROPER, Document
 from helpers.engine import attention
 from helpers.engine.encoders import Encoder
-from helpers.engine.estimates import Additive, Estimate, StreamingMean
+from helpers.engine.estimates import Estimate, InRows, over
 from helpers.engine.tokens import Batch, Batches, to_words
 
 KINDS = ("all", PRONOUN, PROPER, NOMINAL)
@@ -40,150 +38,6 @@ same chain, of other mentions; any other word."""
 
 FEWEST = 30
 """Kinds with fewer mentions in the test part are marked: one mention more or less moves them by three points."""
-
-
-# ---------------------------------------------------------------------------------------- passages
-
-
-def parts(treebank: str, choose_on: Sequence[str]) -> tuple[tuple[Document, ...], tuple[Document, ...]]:
-    """The documents to choose heads on, and those to score them on.
-
-    Args:
-        treebank: a name of the catalogue: its parts ``choose_on``, and its part ``test``. Or a path, which has no parts:
-            then every other document.
-    """
-    if sources.entry(treebank, "treebank") is None:
-        found = corpora.documents(treebank)
-        return found[1::2], found[::2]
-    if "test" in choose_on:
-        raise ValueError("The part 'test' is for scoring: choose heads on 'train', 'dev' or both.")
-    return tuple(d for part in choose_on for d in corpora.documents(treebank, part)), corpora.documents(
-        treebank, "test"
-    )
-
-
-@dataclass(frozen=True)
-class Placed:
-    """A mention in a passage: words counted from the passage's first; texts in lower case.
-
-    Attributes:
-        start, end, head: first word, the one after the last, head word.
-        chain, kind: as in :class:`helpers.corpora.records.Mention`.
-        text, word: all its words, and its head word.
-        agreement: number, gender and person; empty where unknown.
-    """
-
-    start: int
-    end: int
-    head: int
-    chain: str
-    kind: str
-    text: str
-    word: str
-    agreement: tuple[str, str, str]
-
-
-@dataclass(frozen=True, eq=False)
-class Passage:
-    """The beginning of a document, as far as it fits the model, and the mentions that lie wholly in it.
-
-    Mentions are in the order of their head words. Chains of one mention in the whole document are left out;
-    a mention whose partners all lie behind the cut stays, as something to choose.
-
-    Attributes:
-        document: number of the document: the unit that intervals resample.
-        name: its id.
-    """
-
-    document: int
-    name: str
-    words: tuple[str, ...]
-    mentions: tuple[Placed, ...]
-
-    @cached_property
-    def heads(self) -> Int[np.ndarray, "mention"]:
-        """Place of each mention's head word."""
-        return np.array([m.head for m in self.mentions], np.int64)
-
-    @cached_property
-    def earlier(self) -> Bool[np.ndarray, "mention candidate"]:
-        """Whether the candidate's head word stands before the mention's."""
-        return self.heads[None, :] < self.heads[:, None]
-
-    @cached_property
-    def antecedent(self) -> Bool[np.ndarray, "mention candidate"]:
-        """Whether the candidate is an earlier mention of the same chain."""
-        return self.earlier & self.compare(lambda a, b: a.chain == b.chain)
-
-    def compare(self, test) -> Bool[np.ndarray, "mention candidate"]:
-        """``test(mention, candidate)`` for all pairs."""
-        table = [[bool(test(a, b)) for b in self.mentions] for a in self.mentions]
-        return np.array(table, bool).reshape(len(table), len(table))
-
-    def at_heads(self, pairs: Bool[np.ndarray, "mention candidate"]) -> Bool[np.ndarray, "mention word"]:
-        """The same table with the candidates' head words as columns, of all words."""
-        table = np.zeros((len(self.mentions), len(self.words)), bool)
-        rows, columns = pairs.nonzero()
-        table[rows, self.heads[columns]] = True
-        return table
-
-    @cached_property
-    def candidates(self) -> dict[str, Bool[np.ndarray, "mention word"]]:
-        """For each of :data:`READINGS` the words among which the head word of each mention chooses; never itself."""
-        other = self.heads[:, None] != np.arange(len(self.words))
-        mentions = self.at_heads(np.ones_like(self.earlier)) & other
-        return {"earlier": self.at_heads(self.earlier), "mentions": mentions, "words": other}
-
-
-def passages(encoder: Encoder, documents: Sequence[Document], *, max_length: int = 128) -> tuple[Passage, ...]:
-    """Cut every document after the last word that fits whole into ``max_length`` tokens, [CLS] and [SEP] included.
-
-    Raises:
-        ValueError: if no document has a mention with an antecedent before the cut.
-    """
-    found = tuple(_passage(encoder, number, d, max_length) for number, d in enumerate(documents))
-    if not any(p.antecedent.any() for p in found):
-        raise ValueError(f"No mention of these documents has an antecedent within {max_length} tokens.")
-    return found
-
-
-def _passage(encoder: Encoder, number: int, document: Document, max_length: int) -> Passage:
-    words = [w for s in document.sentences for w in s.words]
-    length = _whole_words(encoder, words, max_length)
-    starts = np.cumsum([0, *(len(s.words) for s in document.sentences)]).tolist()
-    placed = [
-        _placed(document.sentences[m.sentence], m, starts[m.sentence])
-        for chain in document.chains.values()
-        for m in chain
-    ]
-    inside = sorted((p for p in placed if p.end <= length), key=lambda p: (p.head, p.start, -p.end))
-    return Passage(number, document.id, tuple(words[:length]), tuple(inside))
-
-
-def _placed(sentence: Sentence, mention: Mention, start: int) -> Placed:
-    words = [w.lower() for w in sentence.words[mention.start : mention.end]]
-    return Placed(
-        start + mention.start,
-        start + mention.end,
-        start + mention.head,
-        mention.chain,
-        mention.kind,
-        " ".join(words),
-        sentence.words[mention.head].lower(),
-        agreement(sentence, mention),
-    )
-
-
-def _whole_words(encoder: Encoder, words: Sequence[str], max_length: int) -> int:
-    """How many words fit, none of them cut in the middle."""
-    words = words[:max_length]  # a word has at least one token
-    encoding = encoder.tokenizer(" ".join(words), return_offsets_mapping=True, verbose=False).encodings[0]
-    if len(encoding.ids) <= max_length:
-        return len(words)
-    ends = [end for (_, end), side in zip(encoding.offsets, encoding.sequence_ids, strict=True) if side is not None]
-    kept = len(ends) - (len(encoding.ids) - max_length)
-    last = np.cumsum([len(w) + 1 for w in words]) - 1
-    return int((last <= ends[kept - 1]).sum())
 
 
 # ---------------------------------------------------------------------------------------- one pass over the passages
@@ -216,47 +70,28 @@ def predict(
     kept = passages(encoder, documents, max_length=max_length)
     starts = np.cumsum([0, *(len(p.mentions) for p in kept)])
     shape = encoder.layers, encoder.heads, int(starts[-1])
-    choices = Choices(
-        kept, np.full((len(READINGS), *shape), -1, np.int16), np.zeros((*shape, len(PLACES)), np.float32)
-    )
+    word, share = np.full((len(READINGS), *shape), -1, np.int16), np.zeros((*shape, len(PLACES)), np.float32)
     batches = Batches(encoder, [list(p.words) for p in kept], batch_size=batch_size, max_length=max_length)
-    attention.sweep(encoder, tqdm(batches, desc=f"{encoder.name}: {len(kept)} documents"), _Chooser(choices, starts))
-    return choices
+    chooser = _Chooser(kept, word, share, starts)
+    attention.sweep(encoder, tqdm(batches, desc=f"{encoder.name}: {len(kept)} documents"), chooser)
+    return Choices(kept, word, share)
 
 
 @dataclass(eq=False)
-class _Chooser(Additive):
-    """An observer that keeps what each head chose.
+class _Chooser(InRows):
+    """An observer that keeps what each head chose, see :class:`Choices`."""
 
-    Attributes:
-        choices: of the passages from number ``first`` on.
-        starts: place of each passage's first mention in ``choices``, and the end of the last.
-    """
-
-    choices: Choices
+    PER_INPUT = ("passages",)
+    ROWS = (("word", 3), ("share", 2))
+    passages: Sequence[Passage] | Mapping[int, Passage]
+    word: Int[np.ndarray, "reading layer head mention"]
+    share: Float[np.ndarray, "layer head mention place"]
     starts: NDArray[np.int64]
-    first: int = 0
-
-    def part(self, inputs: range) -> "_Chooser":
-        """An empty one for some of the passages."""
-        starts = self.starts[inputs.start : inputs.stop + 1] - self.starts[inputs.start]
-        mine = self.choices.passages[inputs.start : inputs.stop]
-        word = np.full_like(self.choices.word[..., : starts[-1]], -1)
-        share = np.zeros_like(self.choices.share[:, :, : starts[-1]])
-        return _Chooser(Choices(mine, word, share), starts, inputs.start)
-
-    def absorb(self, part: "_Chooser") -> None:
-        """Put the choices of a part in their place."""
-        low = self.starts[part.first]
-        here = slice(low, low + part.starts[-1])
-        self.choices.word[..., here] = part.choices.word
-        self.choices.share[:, :, here] = part.choices.share
 
     def __call__(self, batch: Batch, layer: int, probabilities: Tensor, values: Tensor | None) -> None:
         by_word = to_words(probabilities, batch)
         for row, number in enumerate(batch.index):
-            own = number - self.first
-            passage, here = self.choices.passages[own], slice(self.starts[own], self.starts[own + 1])
+            passage, here = self.passages[number], self.rows(number)
             if not passage.mentions:
                 continue
             units = torch.nonzero(batch.is_word[row])[:, 0]  # where the passage's words are among the special tokens
@@ -265,8 +100,8 @@ class _Chooser(Additive):
             weights = by_word[row][:, units[torch.from_numpy(passage.heads).to(units.device)]]
             for reading, name in enumerate(READINGS):
                 candidate = torch.from_numpy(passage.candidates[name]).to(weights.device)
-                self.choices.word[reading, layer, :, here] = choose(weights[:, :, units], candidate).cpu().numpy()
-            self.choices.share[layer, :, here] = _shares(weights.cpu().numpy(), _places(passage, batch, row))
+                self.word[reading, layer, :, here] = choose(weights[:, :, units], candidate).cpu().numpy()
+            self.share[layer, :, here] = _shares(weights.cpu().numpy(), _places(passage, batch, row))
 
 
 def choose(
@@ -313,51 +148,6 @@ def mention_map(encoder: Encoder, passage: Passage, head: tuple[int, int]) -> Fl
 
 
 # ---------------------------------------------------------------------------------------- rules to compare with
-
-
-def _words(listed: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
-    return {word: tuple(known.split("-")) for known, words in listed.items() for word in words.split()}
-
-
-_PRONOUNS = _words(
-    {
-        "Sing--1": "i me my mine myself",
-        "Plur--1": "we us our ours ourselves",
-        "--2": "you your yours",
-        "Sing--2": "yourself",
-        "Plur--2": "yourselves",
-        "Sing-Masc-3": "he him his himself",
-        "Sing-Fem-3": "she her hers herself",
-        "Sing-Neut-3": "it its itself",
-        "Plur--3": "they them their theirs themselves these those",
-        "Sing--3": "this that",
-    }
-)
-_NOUNS = _words(
-    {
-        "-Masc-3": "man boy father dad son brother uncle nephew husband grandfather king prince duke lord sir mr mr. monk",
-        "-Fem-3": "woman girl mother mom daughter sister aunt niece wife grandmother queen duchess lady mrs mrs. ms ms. nun",
-    }
-)
-_PLURAL_TAGS, _SINGULAR_TAGS = {"NNS", "NNPS"}, {"NN", "NNP"}
-
-
-def agreement(sentence: Sentence, mention: Mention) -> tuple[str, str, str]:
-    """Number (Sing, Plur), gender (Masc, Fem, Neut) and person (1, 2, 3) of a mention; empty where unknown.
-
-    From the features of its head word; where they say nothing, from its tag and from short word lists (pronouns, nouns for
-    men and women). Coordinated heads are plural. Whatever is not a pronoun is in the third person.
-    """
-    feats = sentence.feats[mention.head] if sentence.feats else "_"
-    given = dict(f.split("=", 1) for f in feats.split("|") if "=" in f)
-    word, tag = sentence.words[mention.head].lower(), sentence.xpos[mention.head] if sentence.xpos else ""
-    number, gender, person = (_PRONOUNS if mention.kind == PRONOUN else _NOUNS).get(word, ("", "", "3"))
-    tagged = "Plur" if tag in _PLURAL_TAGS else "Sing" if tag in _SINGULAR_TAGS else ""
-    number = given.get("Number") or number or tagged
-    inside = range(mention.start, mention.end) if sentence.governors else ()
-    if any(sentence.governors[w] == mention.head and sentence.relations[w] == "conj" for w in inside):
-        number = "Plur"
-    return number, given.get("Gender") or gender, given.get("Person") or person
 
 
 def agree(a: Placed, b: Placed) -> bool:
@@ -428,18 +218,13 @@ class Scores:
 
     def best(self, group: str) -> tuple[int, int]:
         """Layer and head with the most right answers; the first of equals."""
-        layer, head = np.unravel_index(self.accuracy(group).argmax(), self.hits.shape[:2])
-        return int(layer), int(head)
+        return divmod(int(self.accuracy(group).argmax()), self.hits.shape[1])
 
     def estimate(self, group: str, system: str | tuple[int, int], *, seed: int = 0) -> Estimate:
         """Accuracy of a rule (by name) or a head (layer, head), with an interval over documents; NaN without mentions."""
         answers = self.rules[system] if isinstance(system, str) else self.hits[system]
         asked = self.member[GROUPS.index(group)]
-        numbers, place = np.unique(self.document, return_inverse=True)
-        sums = (np.bincount(place, asked * w, len(numbers)) for w in (answers, np.ones(len(asked))))
-        mean = StreamingMean((), seed=seed)
-        mean.add(numbers.tolist(), *sums)
-        return mean.estimate()
+        return over(np.where(asked, answers, np.nan), self.document.tolist(), seed=seed)
 
 
 def score(choices: Choices, *, reading: str = "earlier") -> Scores:
@@ -550,12 +335,11 @@ def attended(choices: Choices, head: tuple[int, int], *, seed: int = 0) -> dict[
     pronoun = np.array([m.kind == PRONOUN for p in choices.passages for m in p.mentions], bool)
     document = np.repeat([p.document for p in choices.passages], [len(p.mentions) for p in choices.passages])
     share = choices.share[head].astype(np.float64)
-    found = {}
-    for name, wanted in (("with antecedent", asked), ("of these, no pronouns", asked & ~pronoun), ("first", ~asked)):
-        mean = StreamingMean((len(PLACES),), denominators=(1,), seed=seed)
-        mean.add(document.tolist(), share * wanted[:, None], wanted[:, None].astype(np.float64))
-        found[name] = mean.estimate()
-    return found
+    wanted = {"with antecedent": asked, "of these, no pronouns": asked & ~pronoun, "first": ~asked}
+    return {
+        name: over(np.where(kept[:, None], share, np.nan), document.tolist(), seed=seed)
+        for name, kept in wanted.items()
+    }
 
 
 # ---------------------------------------------------------------------------------------- examples
@@ -608,7 +392,7 @@ def as_dict(rows: Sequence[Row], test: Scores) -> dict[str, Any]:
                 "head": r.head[1],
                 "chosen": r.chosen,
                 "held_out": r.held_out,
-                "same_data": {"layer": r.same_data[0][0], "head": r.same_data[0][1], "value": r.same_data[1]},
+                "same_data": dict(zip(("layer", "head", "value"), (*r.same_data[0], r.same_data[1]), strict=True)),
                 "rules": r.rules,
                 "gains": r.gains,
             }

@@ -21,30 +21,15 @@ from helpers.corpora import treebanks
 from helpers.corpora.treebanks import Document, Sentence
 from helpers.engine import attention
 from helpers.engine.encoders import Encoder
-from helpers.engine.estimates import Additive, Estimate, ratio
+from helpers.engine.estimates import Estimate, InRows, ratio
 from helpers.engine.tokens import Batch, Batches, fits, to_words
 
 DIRECTIONS = ("dependent to governor", "governor to dependent")
 """Which word attends. Either way the head is asked for a word's governor: by the strongest weight *from* the word,
 or by the word that attends most strongly *to* it."""
 
-TABLE_1 = (
-    "all",
-    "prep",
-    "pobj",
-    "det",
-    "nn",
-    "nsubj",
-    "amod",
-    "dobj",
-    "advmod",
-    "aux",
-    "poss",
-    "auxpass",
-    "ccomp",
-    "mark",
-    "prt",
-)
+TABLE_1 = ("all", "prep", "pobj", "det", "nn", "nsubj", "amod", "dobj")
+TABLE_1 += ("advmod", "aux", "poss", "auxpass", "ccomp", "mark", "prt")
 """The rows of Clark et al.'s Table 1."""
 
 OFFSETS = tuple(o for o in range(-10, 11) if o)
@@ -104,27 +89,12 @@ def predict(encoder: Encoder, documents: Sequence[Document], *, batch_size: int 
 
 
 @dataclass(eq=False)
-class _Pointer(Additive):
-    """An observer that keeps, for every word, the word that each head points at.
+class _Pointer(InRows):
+    """An observer that keeps, for every word, the word that each head points at; -1 until it is known."""
 
-    Attributes:
-        found: answers of the sentences from number ``first`` on.
-        starts: place of each sentence's first word in ``found``, and the end of the last.
-    """
-
+    ROWS = (("found", 3),)
     found: Int[np.ndarray, "layer head direction word"]
     starts: NDArray[np.int64]
-    first: int = 0
-
-    def part(self, inputs: range) -> "_Pointer":
-        """An empty one for some of the sentences."""
-        starts = self.starts[inputs.start : inputs.stop + 1] - self.starts[inputs.start]
-        return _Pointer(np.full_like(self.found[..., : starts[-1]], -1), starts, inputs.start)
-
-    def absorb(self, part: "_Pointer") -> None:
-        """Put the answers of a part in their place."""
-        low = self.starts[part.first]
-        self.found[..., low : low + part.starts[-1]] = part.found
 
     def __call__(self, batch: Batch, layer: int, probabilities: Tensor, values: Tensor | None) -> None:
         if layer == 0:
@@ -133,8 +103,8 @@ class _Pointer(Additive):
             self._candidate = (words[:, :, None] & words[:, None, :] & others)[:, None]
         pointed = point(to_words(probabilities, batch), self._candidate).cpu().numpy()
         for row, number in enumerate(batch.index):
-            low, high = self.starts[number - self.first : number - self.first + 2]
-            self.found[layer, :, :, low:high] = pointed[row, :, :, 1 : 1 + high - low] - 1
+            here = self.rows(number)
+            self.found[layer, :, :, here] = pointed[row, :, :, 1 : 1 + here.stop - here.start] - 1
 
 
 def point(
@@ -177,14 +147,13 @@ class Scores:
 
     def accuracy(self, relation: str) -> Float[np.ndarray, "layer head direction"]:
         """Share of right answers of every head."""
-        return self.right[..., self.relations.index(relation)] / max(self.count[self.relations.index(relation)], 1)
+        at = self.relations.index(relation)
+        return self.right[..., at] / max(self.count[at], 1)
 
     def best(self, relation: str) -> tuple[int, int, int]:
         """Layer, head and direction with the most right answers."""
-        return tuple(
-            int(i)
-            for i in np.unravel_index(self.right[..., self.relations.index(relation)].argmax(), self.right.shape[:3])
-        )
+        right = self.right[..., self.relations.index(relation)]
+        return tuple(map(int, np.unravel_index(right.argmax(), right.shape)))
 
     def best_offset(self, relation: str) -> int:
         """The distance at which the governor most often lies; negative to the left."""
@@ -192,13 +161,14 @@ class Scores:
 
     def answers(self, relation: str, of: tuple[int, int, int] | int) -> Float[np.ndarray, "sentence 2"]:
         """Per sentence, the right answers of a head (layer, head, direction) or an offset, and the number asked."""
-        asked = (self.label >= 0) if relation == "all" else (self.label == self.relations.index(relation))
+        asked = self.asked(relation)
         hits = self.hits[1][OFFSETS.index(of)] if isinstance(of, int) else self.hits[0][of]
-        size = int(self.sentence.max()) + 1
-        return np.stack(
-            [np.bincount(self.sentence[asked], hits[asked], size), np.bincount(self.sentence[asked], minlength=size)],
-            1,
-        )
+        at, size = self.sentence[asked], int(self.sentence.max()) + 1
+        return np.stack([np.bincount(at, hits[asked], size), np.bincount(at, minlength=size)], 1)
+
+    def asked(self, relation: str) -> Bool[np.ndarray, "word"]:
+        """Which words have the relation."""
+        return (self.label >= 0) if relation == "all" else (self.label == self.relations.index(relation))
 
 
 def score(predictions: Predictions, *, stanford: bool = False, possessive: bool = True) -> Scores:
@@ -297,6 +267,12 @@ class Row:
         """Whether there are too few words for the numbers to be trusted."""
         return self.count < FEWEST
 
+    def as_dict(self) -> dict[str, Any]:
+        """The row for a record, the head by layer, number and direction."""
+        layer, head, direction = self.head
+        kept = {name: value for name, value in vars(self).items() if name != "relation"}
+        return kept | {"layer": layer, "head": head, "direction": DIRECTIONS[direction]}
+
 
 def table(dev: Scores, test: Scores, relations: Sequence[str] | None = None, *, seed: int = 0) -> list[Row]:
     """A row for each relation that occurs in both parts, in the order given (default: by frequency).
@@ -335,7 +311,7 @@ def _row(dev: Scores, test: Scores, relation: str, seed: int) -> Row:
 
 def gains(scores: Scores, relation: str, offset: int) -> Float[np.ndarray, "candidate sentence"]:
     """Per sentence with the relation: right answers of each head (layer, head, direction in one axis) minus those of an offset."""
-    asked = (scores.label >= 0) if relation == "all" else (scores.label == scores.relations.index(relation))
+    asked = scores.asked(relation)
     heads = scores.hits[0][..., asked].reshape(-1, asked.sum()).astype(np.float32)
     difference = heads - scores.hits[1][OFFSETS.index(offset)][asked]
     starts = np.flatnonzero(np.diff(scores.sentence[asked], prepend=-1))
@@ -400,23 +376,7 @@ def word_map(encoder: Encoder, sentence: Sentence, head: tuple[int, int, int]) -
 def as_dict(rows: Sequence[Row], test: Scores) -> dict[str, Any]:
     """Numbers for :func:`helpers.record.results.record`: the table, and every head's accuracy on the test part."""
     return {
-        "table": {
-            r.relation: {
-                "count": r.count,
-                "layer": r.head[0],
-                "head": r.head[1],
-                "direction": DIRECTIONS[r.head[2]],
-                "chosen": r.chosen,
-                "held_out": r.held_out,
-                "same_data": r.same_data,
-                "offset": r.offset,
-                "baseline": r.baseline,
-                "gain": r.gain,
-                "p": r.p,
-                "beaten_by": r.beaten_by,
-            }
-            for r in rows
-        },
+        "table": {r.relation: r.as_dict() for r in rows},
         "accuracy": {r.relation: test.accuracy(r.relation) for r in rows},
     }
 

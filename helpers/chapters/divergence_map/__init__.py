@@ -4,4 +4,6 @@ close.
 After {cite:t}`clark2019`, section 6.
 """
 
+from helpers.chapters.divergence_map.comparing import *
 from helpers.chapters.divergence_map.measures import *
+from helpers.chapters.divergence_map.scaling import *

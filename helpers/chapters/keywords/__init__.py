@@ -5,3 +5,5 @@ After {cite:t}`stefaniknd`.
 """
 
 from helpers.chapters.keywords.measures import *
+from helpers.chapters.keywords.predictors import *
+from helpers.chapters.keywords.tagger import *

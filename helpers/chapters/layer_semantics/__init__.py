@@ -5,3 +5,6 @@ After {cite:t}`tenney2019`.
 """
 
 from helpers.chapters.layer_semantics.measures import *
+from helpers.chapters.layer_semantics.probes import *
+from helpers.chapters.layer_semantics.states import *
+from helpers.chapters.layer_semantics.texts import *

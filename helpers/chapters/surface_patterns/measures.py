@@ -155,16 +155,6 @@ class Accumulator(Additive):
             if rows.any():
                 half.add(documents[rows].tolist(), sums[rows], queries.counts[rows, None], at=(layer,))
 
-    def merge(self, other: "Accumulator") -> "Accumulator":
-        """Sums over both; they must cover different segments."""
-        merged = object.__new__(Accumulator)
-        merged.documents = self.documents
-        merged.halves = tuple(a.merge(b) for a, b in zip(self.halves, other.halves, strict=True))
-        merged.background = self.background.merge(other.background)
-        merged.segments = self.segments + other.segments
-        merged.tokens = self.tokens + other.tokens
-        return merged
-
     def result(self) -> SurfacePatterns:
         even, odd = self.halves
         return SurfacePatterns(
@@ -287,12 +277,7 @@ def relative_entropy(patterns: SurfacePatterns, half: int | None = None) -> Esti
     if half is None:
         return patterns["entropy"] / Estimate.of(uniform.value, uniform.replicates[:, None, None])
     entropy = patterns.half(half, "entropy")
-    return Estimate.of(entropy.value / uniform.value, entropy.replicates / uniform.value)
-
-
-def by_layer(estimate: Estimate) -> Estimate:
-    """Mean over the heads of each layer, with its interval, (layer,)."""
-    return Estimate.of(estimate.value.mean(-1), estimate.replicates.mean(-1))
+    return entropy.map(lambda x: x / uniform.value)
 
 
 def examples(patterns: SurfacePatterns) -> dict[str, tuple[int, int]]:
@@ -318,9 +303,15 @@ def _largest(values: NDArray[np.float64]) -> tuple[int, int]:
     return int(layer), int(head)
 
 
-def over_heads(estimate: Estimate) -> Estimate:
-    """Mean over all heads, with its interval."""
-    return Estimate.of(estimate.value.mean((-2, -1)), estimate.replicates.mean((-2, -1)))
+BY_LAYER = {
+    "to_cls_by_layer": "cls",
+    "to_sep_by_layer": "sep",
+    "sep_from_sep_by_layer": "sep_from_sep",
+    "cls_from_cls_by_layer": "cls_from_cls",
+    "entropy_by_layer": "entropy",
+    "entropy_from_cls_by_layer": "entropy_from_cls",
+}
+"""Numbers of a summary that are means over the heads of each layer -> their statistic."""
 
 
 def summary(patterns: SurfacePatterns) -> dict[str, Any]:
@@ -331,22 +322,11 @@ def summary(patterns: SurfacePatterns) -> dict[str, Any]:
         "heads": patterns.all.value.shape[1],
         "segments": patterns.segments,
         "tokens": patterns.tokens,
-        "specialists": [
-            {"layer": s.layer, "head": s.head, "role": s.role, "chosen": s.chosen, "held_out": s.held_out}
-            for s in found
-        ],
-        "to_cls": over_heads(patterns["cls"]),
-        "to_sep": over_heads(patterns["sep"]),
-        "to_stop": over_heads(patterns["stop"]),
+        "specialists": [vars(s) for s in found],
+        **{f"to_{kind}": patterns[kind].mean((-2, -1)) for kind in ("cls", "sep", "stop")},
         "chance": {name: float(patterns[f"chance_{name}"].value) for name in ("cls", "sep", "stop")},
-        "to_cls_by_layer": by_layer(patterns["cls"]),
-        "to_sep_by_layer": by_layer(patterns["sep"]),
-        "sep_from_sep_by_layer": by_layer(patterns["sep_from_sep"]),
-        "cls_from_cls_by_layer": by_layer(patterns["cls_from_cls"]),
-        "entropy_by_layer": by_layer(patterns["entropy"]),
-        "entropy_from_cls_by_layer": by_layer(patterns["entropy_from_cls"]),
-        "uniform": float(patterns["uniform"].value),
-        "uniform_from_cls": float(patterns["uniform_from_cls"].value),
+        **{name: patterns[statistic].mean() for name, statistic in BY_LAYER.items()},
+        **{name: float(patterns[name].value) for name in ("uniform", "uniform_from_cls")},
         "largest_peak_of_broad": float(
             max((patterns["peak"].value[s.layer, s.head] for s in found if s.role == "broad"), default=0.0)
         ),

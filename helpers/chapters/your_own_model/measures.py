@@ -15,21 +15,19 @@ from jaxtyping import Float
 from tqdm import tqdm
 
 from helpers import corpora
-from helpers.chapters import distance_features
-from helpers.chapters.coreference_heads import measures as coreference_heads
-from helpers.chapters.coreference_heads.measures import KINDS
+from helpers.chapters import coreference_heads, distance_features, divergence_map
+from helpers.chapters.coreference_heads import KINDS
 from helpers.chapters.dependency_heads import measures as dependency_heads
-from helpers.chapters.dependency_heads.measures import DIRECTIONS
 from helpers.chapters.distance_features import TYPES, DistanceFeatures
-from helpers.chapters.divergence_map import measures as divergence_map
-from helpers.chapters.divergence_map.measures import Closeness, Divergences
+from helpers.chapters.divergence_map import Closeness, Divergences
 from helpers.chapters.surface_patterns import measures as surface_patterns
 from helpers.chapters.surface_patterns.measures import Specialist, SurfacePatterns
 from helpers.corpora.readers import Segment
 from helpers.corpora.treebanks import Document
 from helpers.engine import attention, encoders
 from helpers.engine.encoders import Encoder
-from helpers.engine.estimates import Estimate
+from helpers.engine.estimates import Estimate, percent, stack
+from helpers.engine.estimates import sample as drawn
 from helpers.engine.tokens import Batches
 
 MOST_TOKENS = 128  # as in chapters 02, 05, 07 and 08
@@ -98,9 +96,8 @@ def sample(
             f"The {len(found)} segments of {corpus!r} are not from articles with even and with odd numbers, one half to "
             "choose heads on and one to score them on. Give a text of several articles, or take more segments."
         )
-    most = 10**9 if documents is None else documents
     trees, chains = (
-        tuple(tuple(distance_features.sample(p, most, seed=seed)) for p in coreference_heads.parts(name, choose_on))
+        tuple(tuple(drawn(part, documents, seed=seed)) for part in coreference_heads.parts(name, choose_on))
         for name in (treebank, coreference)
     )
     return Sample(found, trees, chains)
@@ -147,14 +144,12 @@ class Card:
     @property
     def shares(self) -> Estimate:
         """Mean attention of each layer's heads to :data:`PLACES`, (layer, place); rows sum to 1."""
-        found = [self.patterns[name] for name in PLACES]
-        value = np.stack([e.value.mean(-1) for e in found], -1)
-        return Estimate.of(value, np.stack([e.replicates.mean(-1) for e in found], -1))
+        return stack([self.patterns[name].mean() for name in PLACES]).map(lambda x: np.swapaxes(x, -2, -1))
 
     @property
     def breadth(self) -> Estimate:
         """Mean entropy of all heads, as a share of that of even attention."""
-        return surface_patterns.over_heads(surface_patterns.relative_entropy(self.patterns))
+        return surface_patterns.relative_entropy(self.patterns).mean((-2, -1))
 
     def sink(self) -> tuple[str, Estimate] | None:
         """The special token that draws most, and how many times its even share; None if that is under three times."""
@@ -162,7 +157,7 @@ class Card:
         for kind in ("cls", "sep"):
             even = self.patterns[f"chance_{kind}"]
             if even.value > 0:  # a tokenizer may add no token in this role
-                found[kind] = surface_patterns.over_heads(self.patterns[kind]) / even
+                found[kind] = self.patterns[kind].mean((-2, -1)) / even
         best = max(found, key=lambda kind: float(found[kind].value), default=None)
         enough = best is not None and found[best].value >= surface_patterns.SINK_FACTOR
         return (best, found[best]) if enough else None
@@ -231,7 +226,7 @@ def typed(features: DistanceFeatures, *, seed: int = 0) -> tuple[np.ndarray, Est
         names = distance_features.by_rule(one, features.even)
         return np.array([(names == name).mean() for name in TYPES])
 
-    by_rule = Estimate.of(shares(features.all.value), np.stack([shares(one) for one in features.all.replicates]))
+    by_rule = Estimate.of(shares(features.all.value), np.stack(list(map(shares, features.all.replicates))))
     if len(features.points) > len(TYPES):
         found = distance_features.types(features.all.value, features.even, seed=seed)
         return found.names, distance_features.type_shares(features, seed=seed), by_rule, found.fits
@@ -278,27 +273,16 @@ def as_dict(card: Card) -> dict[str, Any]:
         "model": {
             "name": short_name(encoder.name),
             "family": type(encoder.model).__name__,
-            "layers": encoder.layers,
-            "heads": encoder.heads,
-            "parameters": encoder.parameters,
-            "max_length": encoder.max_length,
-            "sha256": encoder.sha256,
+            **{name: getattr(encoder, name) for name in ("layers", "heads", "parameters", "max_length", "sha256")},
         },
-        "units": {
-            "segments": patterns.segments,
-            "tokens": patterns.tokens,
-            "sentences": card.sentences,
-            "mentions": card.mentions,
-        },
-        "specialists": [
-            {"layer": s.layer, "head": s.head, "role": s.role, "chosen": s.chosen, "held_out": s.held_out}
-            for s in card.specialists
-        ],
+        "units": {name: getattr(patterns, name) for name in ("segments", "tokens")}
+        | {name: getattr(card, name) for name in ("sentences", "mentions")},
+        "specialists": [vars(s) for s in card.specialists],
         "shares": card.shares,
-        "to": {name: surface_patterns.over_heads(patterns[name]) for name in PLACES},
+        "to": {name: patterns[name].mean((-2, -1)) for name in PLACES},
         "chance": {name: float(patterns[f"chance_{name}"].value) for name in PLACES[:-1]},
         "sink": None if sink is None else {"kind": sink[0], "multiple": sink[1]},
-        "entropy": surface_patterns.by_layer(patterns["entropy"]),
+        "entropy": patterns["entropy"].mean(),
         "uniform": float(patterns["uniform"].value),
         "breadth": card.breadth,
         "types": card.types,
@@ -306,37 +290,19 @@ def as_dict(card: Card) -> dict[str, Any]:
         "rule_shares": {name: card.rule_shares[i] for i, name in enumerate(TYPES)},
         "fits": dict(card.fits),
         "relations": {
-            r.relation: {
-                "count": r.count,
-                "layer": r.head[0],
-                "head": r.head[1],
-                "direction": DIRECTIONS[r.head[2]],
-                "held_out": r.held_out,
-                "same_data": r.same_data,
-                "offset": r.offset,
-                "baseline": r.baseline,
-                "gain": r.gain,
-                "p": r.p,
-            }
+            r.relation: {k: v for k, v in r.as_dict().items() if k not in ("chosen", "beaten_by")}
             for r in card.relations
         },
         "coreference": {
-            r.group: {
-                "count": r.count,
-                "layer": r.head[0],
-                "head": r.head[1],
-                "held_out": r.held_out,
-                "same_data": r.same_data[1],
-                "nearest": r.rules["nearest"],
-                "rules": r.rules["rules"],
-                "gain": r.gains["rules"],
-            }
+            r.group: {"count": r.count, "layer": r.head[0], "head": r.head[1], "held_out": r.held_out}
+            | {"same_data": r.same_data[1], "gain": r.gains["rules"]}
+            | {name: r.rules[name] for name in ("nearest", "rules")}
             for r in card.coreference
         },
         "map": None if card.points is None else {"points": card.points, "stress": card.stress},
         "closeness": None
         if near is None
-        else {"ratio": near.ratio, "p": near.p, "nearest": near.nearest, "nearest_by_chance": near.nearest_by_chance},
+        else {name: getattr(near, name) for name in ("ratio", "p", "nearest", "nearest_by_chance")},
         "missing": dict(card.missing),
     }
 
@@ -402,64 +368,42 @@ def summary(card: Mapping[str, Any]) -> list[tuple[str, str]]:
     by_role: dict[str, list[str]] = {}
     for s in card["specialists"]:
         by_role.setdefault(s["role"], []).append(f"{s['layer'] + 1}-{s['head'] + 1}")
-    rows = [
-        (
-            "model",
-            f"{model['name']}: {model['family']}, {model['layers']} × {model['heads']} heads, "
-            f"{model['parameters'] / 1e6:.1f} M parameters, up to {model['max_length']} tokens",
+    rows = {
+        "model": f"{model['name']}: {model['family']}, {model['layers']} × {model['heads']} heads, "
+        f"{model['parameters'] / 1e6:.1f} M parameters, up to {model['max_length']} tokens",
+        "measured on": f"{units['segments']} segments ({units['tokens']:,} tokens), {units['sentences']} sentences, "
+        f"{units['mentions']} mentions",
+        "specialists": "; ".join(
+            [
+                f"{count} of {total} heads",
+                *(f"{role}: {_listed(names)}" for role, names in sorted(by_role.items(), key=lambda r: -len(r[1]))),
+            ]
         ),
-        (
-            "measured on",
-            f"{units['segments']} segments ({units['tokens']:,} tokens), {units['sentences']} sentences, "
-            f"{units['mentions']} mentions",
+        "sink": _sink(card),
+        "entropy": f"{_per_cent(card['breadth'])} of even attention's",
+        "types": "; ".join(
+            f"{name.replace('_', ' & ')} {_per_cent(share)}{'' if card['fits'][name] else ' (name does not fit)'}"
+            for name, share in card["type_shares"].items()
         ),
-        (
-            "specialists",
-            f"{count} of {total} heads"
-            + "".join(
-                f"; {role}: {_listed(names)}" for role, names in sorted(by_role.items(), key=lambda r: -len(r[1]))
-            ),
-        ),
-        ("sink", _sink(card)),
-        ("entropy", f"{_per_cent(card['breadth'])} of even attention's"),
-        (
-            "types",
-            "; ".join(
-                f"{name.replace('_', ' & ')} {_per_cent(share)}{'' if card['fits'][name] else ' (name does not fit)'}"
-                for name, share in card["type_shares"].items()
-            ),
-        ),
-    ]
+    }
     if "all" in card["relations"]:
         beaten = [n for n, r in card["relations"].items() if n != "all" and r["p"] < 0.05]
-        shown = len(card["relations"]) - 1
-        rows.append(
-            (
-                "relations",
-                f"a head beats the best fixed offset (p < 0.05) for {len(beaten)} of {shown}"
-                + (f": {', '.join(beaten)}" if beaten else ""),
-            )
+        rows["relations"] = (
+            f"a head beats the best fixed offset (p < 0.05) for {len(beaten)} of {len(card['relations']) - 1}"
+            + (f": {', '.join(beaten)}" if beaten else "")
         )
     if "all" in card["coreference"]:
         best = card["coreference"]["all"]
-        rows.append(
-            (
-                "coreference",
-                f"head {best['layer'] + 1}-{best['head'] + 1}: {_per_cent(best['held_out'])}; "
-                f"four-sieve rules: {_per_cent(best['rules'])}; nearest mention: {_per_cent(best['nearest'])}",
-            )
+        rows["coreference"] = (
+            f"head {best['layer'] + 1}-{best['head'] + 1}: {_per_cent(best['held_out'])}; "
+            f"four-sieve rules: {_per_cent(best['rules'])}; nearest mention: {_per_cent(best['nearest'])}"
         )
-    if card["closeness"]:
-        near = card["closeness"]
-        rows.append(
-            (
-                "heads of one layer",
-                f"{_times(near['ratio'])} as far apart as heads of different layers (p = {near['p']:.4f}); "
-                f"the nearest head is of the same layer for {near['nearest']:.0%} (chance {near['nearest_by_chance']:.0%})",
-            )
+    if near := card["closeness"]:
+        rows["heads of one layer"] = (
+            f"{_times(near['ratio'])} as far apart as heads of different layers (p = {near['p']:.4f}); "
+            f"the nearest head is of the same layer for {near['nearest']:.0%} (chance {near['nearest_by_chance']:.0%})"
         )
-    rows += [(f"no {part}", reason) for part, reason in card["missing"].items()]
-    return rows
+    return [*rows.items(), *((f"no {part}", reason) for part, reason in card["missing"].items())]
 
 
 def _sink(card: Mapping[str, Any]) -> str:
@@ -474,10 +418,8 @@ def _listed(names: Sequence[str], most: int = 6) -> str:
 
 
 def _per_cent(record: Estimate | Mapping[str, Any]) -> str:
-    e = Estimate.from_record(record)
-    return f"{100 * e.value:.1f} [{100 * e.low:.1f}, {100 * e.high:.1f}] %"
+    return f"{percent(record, '.1f')} %"
 
 
 def _times(record: Estimate | Mapping[str, Any]) -> str:
-    e = Estimate.from_record(record)
-    return f"{e.value:.2f} [{e.low:.2f}, {e.high:.2f}] times"
+    return f"{Estimate.from_record(record):.2f} times"

@@ -1,0 +1,312 @@
+"""Predictors of key words: each head's attention, all heads' together, rules without a network; and lists of phrases."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Bool, Float
+from sklearn.linear_model import LogisticRegression
+from threadpoolctl import threadpool_limits
+from tqdm import tqdm
+
+from helpers.chapters.keywords.measures import STATISTICS, Received, Words
+from helpers.corpora import phrases
+from helpers.engine.estimates import Estimate, Numbers, StreamingMean, over
+
+Head = tuple[int, int]
+
+
+def average_precision(scores: Float[np.ndarray, "word *rest"], key: Bool[np.ndarray, "word"]) -> Numbers:
+    """Average precision of ranking one document's words by score: the mean, over key words, of the precision at their rank.
+
+    Words with equal scores share the last rank of their group. Chance is about the share of key words.
+    """
+    order = np.argsort(-scores, axis=0, kind="stable")
+    ranked = np.take_along_axis(scores, order, 0)
+    hit, places = key[order], np.arange(len(key)).reshape(-1, *[1] * (scores.ndim - 1))
+    last = np.concatenate([ranked[1:] != ranked[:-1], np.ones_like(ranked[:1], bool)])
+    end = np.minimum.accumulate(np.where(last, places, len(key))[::-1], 0)[::-1]
+    precision = np.take_along_axis(hit.cumsum(0) / (places + 1), end, 0)
+    return (precision * hit).sum(0) / key.sum()
+
+
+def precisions(
+    words: Words, scores: Float[np.ndarray, "word *rest"], *, among: str = "words", seed: int = 0
+) -> Estimate:
+    """Mean average precision over documents; those without a key word are left out.
+
+    Args:
+        among: ``words``, or ``content`` to rank only words that are no stop words and no numbers.
+    """
+    counted = words.content if among == "content" else np.ones_like(words.key)
+    each = np.full((len(words.examples), *scores.shape[1:]), np.nan)
+    for number, here in enumerate(words):
+        kept = counted[here]
+        if words.key[here][kept].any():
+            each[number] = average_precision(scores[here][kept], words.key[here][kept])
+    return over(each, seed=seed)
+
+
+@dataclass(frozen=True, eq=False)
+class Predictor:
+    """A logistic regression on standardised features: probability that a word is key.
+
+    Attributes:
+        mean, deviation: [feature], of the words it was fitted on.
+        weights: [feature], per standard deviation; ``bias`` comes on top.
+    """
+
+    mean: Float[np.ndarray, "feature"]
+    deviation: Float[np.ndarray, "feature"]
+    weights: Float[np.ndarray, "feature"]
+    bias: float
+
+    def __call__(self, features: Float[np.ndarray, "word feature"]) -> Float[np.ndarray, "word"]:
+        """The probability for each word."""
+        return 1 / (1 + np.exp(-((features - self.mean) / self.deviation @ self.weights + self.bias)))
+
+
+def fit(
+    features: Float[np.ndarray, "word feature"], key: Bool[np.ndarray, "word"], *, strength: float = 1.0
+) -> Predictor:
+    """Fit a logistic regression with an L2 penalty (C = ``strength``) on standardised features."""
+    features = np.asarray(features, np.float64)
+    mean, deviation = features.mean(0), features.std(0)
+    deviation = np.where(deviation > 1e-12, deviation, 1.0)
+    with threadpool_limits(1):
+        model = LogisticRegression(C=strength, max_iter=500, tol=1e-4).fit((features - mean) / deviation, key)
+    return Predictor(mean, deviation, model.coef_[0].astype(np.float64), float(model.intercept_[0]))
+
+
+def cross_entropy(
+    chances: Float[np.ndarray, "word *rest"], key: Bool[np.ndarray, "word"]
+) -> Float[np.ndarray, "word *rest"]:
+    """Of each word, in nats."""
+    right = np.where(key.reshape(-1, *[1] * (chances.ndim - 1)), chances, 1 - chances)
+    return -np.log(np.maximum(right, 1e-12))
+
+
+def in_order(values: Float[np.ndarray, "layer head"]) -> list[Head]:
+    """All heads, from the least value."""
+    return [divmod(int(n), values.shape[1]) for n in np.argsort(values, axis=None, kind="stable")]
+
+
+@dataclass(frozen=True, eq=False)
+class HeadPredictors:
+    """A predictor for each head, of the mean and the greatest attention received.
+
+    Attributes:
+        weights: [layer, head, statistic], per standard deviation.
+        fitted: [layer, head], cross-entropy on the documents fitted on, nats a word; the heads are ranked by it.
+        entropy: (layer, head), cross-entropy on the documents scored on.
+        precision, content: (layer, head), average precision there, among all words and among content words.
+        chances: [word, layer, head], probabilities there.
+        constant: cross-entropy of giving every word the share of key words of the documents fitted on.
+    """
+
+    weights: Float[np.ndarray, "layer head statistic"]
+    fitted: Float[np.ndarray, "layer head"]
+    entropy: Estimate
+    precision: Estimate
+    content: Estimate
+    chances: Float[np.ndarray, "word layer head"]
+    constant: Estimate
+
+    @property
+    def best(self) -> Head:
+        """The head with the lowest cross-entropy on the documents fitted on."""
+        return self.ranking()[0]
+
+    def ranking(self) -> list[Head]:
+        """All heads, from the lowest cross-entropy on the documents fitted on."""
+        return in_order(self.fitted)
+
+
+def head_predictors(fitted_on: Received, scored_on: Received, *, seed: int = 0) -> HeadPredictors:
+    """Fit each head's two statistics on some documents and score them on others."""
+    layers, heads = fitted_on.values.shape[1:3]
+    weights, fitted = np.zeros((layers, heads, len(STATISTICS))), np.zeros((layers, heads))
+    chances = np.zeros((len(scored_on.words.key), layers, heads))
+    for layer, head in tqdm(list(np.ndindex(layers, heads)), desc="predictors"):
+        predictor = fit(fitted_on.values[:, layer, head], fitted_on.words.key)
+        weights[layer, head] = predictor.weights
+        own = cross_entropy(predictor(fitted_on.values[:, layer, head]), fitted_on.words.key)
+        fitted[layer, head] = own.mean()
+        chances[:, layer, head] = predictor(scored_on.values[:, layer, head])
+    words = scored_on.words
+    constant = np.full(len(words.key), fitted_on.words.key.mean())
+    return HeadPredictors(
+        weights,
+        fitted,
+        entropy(words, chances, seed=seed),
+        precisions(words, chances, seed=seed),
+        precisions(words, chances, among="content", seed=seed),
+        chances,
+        entropy(words, constant, seed=seed),
+    )
+
+
+def entropy(words: Words, chances: Float[np.ndarray, "word *rest"], *, seed: int = 0) -> Estimate:
+    """Cross-entropy in nats, mean over all words, with a bootstrap over documents."""
+    each = cross_entropy(chances, words.key)
+    sums = StreamingMean(chances.shape[1:], denominators=(1,) * (chances.ndim - 1), seed=seed)
+    totals = np.add.reduceat(each, words.starts[:-1], axis=0)
+    sizes = np.diff(words.starts).astype(np.float64).reshape(-1, *[1] * (chances.ndim - 1))
+    sums.add(range(len(totals)), totals, sizes)
+    return sums.estimate()
+
+
+def inverse_frequencies(words: Words) -> Callable[[Words], Float[np.ndarray, "word"]]:
+    """ln((1 + N) / (1 + n)) of each word, for N documents of which n hold it: learned here, applied to any documents."""
+    counted: dict[str, int] = {}
+    for example in words.examples:
+        for word in set(example.spelled.words):
+            counted[word] = counted.get(word, 0) + 1
+    total = 1 + len(words.examples)
+
+    def apply(other: Words) -> Float[np.ndarray, "word"]:
+        return np.array([np.log(total / (1 + counted.get(w, 0))) for e in other.examples for w in e.spelled.words])
+
+    return apply
+
+
+def counts(words: Words) -> Float[np.ndarray, "word"]:
+    """How often each word occurs in its document."""
+    found = []
+    for example in words.examples:
+        here = example.spelled.words
+        found += [here.count(word) for word in here]
+    return np.array(found, np.float64)
+
+
+# ---------------------------------------------------------------------------------------- lists of phrases
+
+
+@dataclass(frozen=True, eq=False)
+class Listing:
+    """How good the first phrases of a ranking are.
+
+    Attributes:
+        present: number of phrases -> F1 against the keyphrases that stand in the document, mean over documents.
+        all: the same against all keyphrases.
+    """
+
+    present: dict[int, Estimate]
+    all: dict[int, Estimate]
+
+
+def listing(
+    words: Words, scores: Float[np.ndarray, "word"], sizes: Sequence[int] = (5, 10), *, seed: int = 0
+) -> Listing:
+    """F1 of the first 5 and of the first 10 candidate phrases, ranked by :func:`helpers.corpora.phrases.ranked`."""
+    found = [phrases.ranked(e.spelled, scores[h].tolist()) for e, h in zip(words.examples, words, strict=True)]
+
+    def score(right: Sequence[set[str]], size: int) -> Estimate:
+        return over(np.array([phrases.f1(f[:size], r) for f, r in zip(found, right, strict=True)]), seed=seed)
+
+    gold = {"present": words.present(), "all": words.everything()}
+    return Listing(*({k: score(right, k) for k in sizes} for right in gold.values()))
+
+
+@dataclass(frozen=True, eq=False)
+class Method:
+    """A way to tell key words.
+
+    Attributes:
+        words: [word], score of each word.
+        ranking: [word], what candidate phrases are ranked by (:func:`helpers.corpora.phrases.ranked`).
+        probability: whether ``words`` are probabilities.
+    """
+
+    words: Float[np.ndarray, "word"]
+    ranking: Float[np.ndarray, "word"]
+    probability: bool = False
+
+    def scores(self, words: Words, *, seed: int = 0) -> dict[str, Estimate]:
+        """Average precision (``precision``; ``content``: among content words), ``entropy`` where words have
+        probabilities, and F1 of the first 5 and 10 phrases (``f1_5``, ``f1_10``; ``all_5``, ``all_10``).
+        """
+        listed = listing(words, self.ranking, seed=seed)
+        found = {
+            "precision": precisions(words, self.words, seed=seed),
+            "content": precisions(words, self.words, among="content", seed=seed),
+        }
+        if self.probability:
+            found["entropy"] = entropy(words, self.words, seed=seed)
+        found |= {f"f1_{k}": e for k, e in listed.present.items()}
+        return found | {f"all_{k}": e for k, e in listed.all.items()}
+
+
+def all_heads(found: Received) -> Float[np.ndarray, "word feature"]:
+    """Both statistics of every head side by side."""
+    return found.values.reshape(len(found.values), -1).astype(np.float64)
+
+
+def plain_features(words: Words, idf: Float[np.ndarray, "word"]) -> Float[np.ndarray, "word 4"]:
+    """What needs no network: rarity, number of occurrences (logarithm), place in the document, content word or not."""
+    return np.stack([idf, np.log(counts(words)), words.rank(), words.content.astype(np.float64)], axis=-1)
+
+
+def methods(
+    fitted_on: Received,
+    scored_on: Received,
+    heads: HeadPredictors,
+    random: tuple[Received, Received] | None = None,
+    tagger: Float[np.ndarray, "word"] | None = None,
+) -> tuple[dict[str, Method], Predictor]:
+    """Baselines without a network, the best head, all heads, controls, and the tagger if there is one.
+
+    Args:
+        heads: predictors of single heads, scored on the words of ``scored_on``.
+        random: the random network on the same two sets of documents.
+        tagger: the tagger's probabilities.
+
+    Returns:
+        the methods by name, and the predictor that reads all heads.
+    """
+    words, key = scored_on.words, fitted_on.words.key
+    idf = inverse_frequencies(fitted_on.words)
+    own, other = idf(fitted_on.words), idf(words)
+
+    def learned(seen: np.ndarray, asked: np.ndarray) -> tuple[Method, Predictor]:
+        predictor = fit(seen, key)
+        chances = predictor(asked)
+        return Method(chances, chances, True), predictor
+
+    plain = [plain_features(fitted_on.words, own), plain_features(words, other)]
+    every = [all_heads(fitted_on), all_heads(scored_on)]
+    chances = heads.chances[:, *heads.best]
+    together, predictor = learned(*every)
+    found = {
+        "first phrases": Method(-words.rank(), np.zeros(len(words.key))),
+        "long and frequent": Method(words.content.astype(np.float64), np.ones(len(words.key))),
+        "tf-idf": Method(counts(words) * other, other),
+        "tf-idf and place, learned": learned(*plain)[0],
+        "best head": Method(chances, chances, True),
+        "all heads": together,
+    }
+    if random is not None:
+        found["all heads, random network"] = learned(*map(all_heads, random))[0]
+    both = [np.concatenate(pair, axis=-1) for pair in zip(every, plain, strict=True)]
+    found["all heads, tf-idf and place"] = learned(*both)[0]
+    if tagger is not None:
+        found["tagger"] = Method(tagger, tagger, True)
+    return found, predictor
+
+
+def coverage(words: Words) -> dict[str, float | int]:
+    """What can be found at all: key phrases in the text, those among the candidates, and words that are key."""
+    present, everything = words.present(), words.everything()
+    zeros = [[0.0] * len(e.spelled.words) for e in words.examples]
+    offered = [set(phrases.ranked(e.spelled, z)) for e, z in zip(words.examples, zeros, strict=True)]
+    shared = sum(len(o & p) for o, p in zip(offered, present, strict=True))
+    return {
+        "documents": len(words.examples),
+        "words": len(words.key),
+        "phrases": sum(map(len, everything)) / len(everything),
+        "present": sum(map(len, present)) / sum(map(len, everything)),
+        "candidates": sum(map(len, offered)) / len(offered),
+        "reachable": shared / sum(map(len, present)),
+        "key_words": float(words.key.mean()),
+        "key_words_of_content": float(words.key[words.content].mean()),
+    }

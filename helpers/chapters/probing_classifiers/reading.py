@@ -1,0 +1,327 @@
+"""What the probes of chapter 06 read of a treebank, and what they are asked."""
+
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from tqdm import tqdm
+
+from helpers.corpora.readers import Vectors
+from helpers.corpora.treebanks import Document, Sentence
+from helpers.engine import attention, shards
+from helpers.engine.encoders import Encoder
+from helpers.engine.tokens import Batch, encode, fits, to_words, word_states
+
+TASKS = ("governor", "control", "next word")
+"""What a parser can be trained to point at: the governor, the control task's word, or the word to the right."""
+
+ROOT = 0
+"""The candidate that is no word: chosen for the word on which all others depend. Word ``w`` is candidate ``w + 1``."""
+
+PAIRS = 6000
+"""Pairs of words, padding included, that a block holds at most (unless one sentence has more)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Some sentences of like length, padded, with all that a probe may read or is asked.
+
+    Units are [CLS], [SEP], then the words: the two special tokens come first, so that word ``w`` is unit ``w + 2`` in
+    every sentence. Heads of all layers are numbered through, layer by layer.
+
+    Attributes:
+        numbers: [sentence], which sentence of the part each is.
+        maps: word-level attention from one unit to another, half precision; 0 at padding.
+        vectors: word vectors of the units; zeros for special tokens and unknown words.
+        present: true at words, false at padding.
+        targets: task -> candidate to point at (0: ROOT, w + 1: word w), -1 at padding.
+        states: hidden states of the words in every layer, embeddings first, half precision; None if they were not asked for.
+        distances: task -> number of edges between two words in the tree; only with states.
+        scored: true at words that are not punctuation.
+    """
+
+    numbers: Int[np.ndarray, "sentence"]
+    maps: Float[Tensor, "sentence unit unit head"]
+    vectors: Float[Tensor, "sentence unit dimension"]
+    present: Bool[Tensor, "sentence word"]
+    scored: Bool[Tensor, "sentence word"]
+    targets: Mapping[str, Int[Tensor, "sentence word"]]
+    states: Float[Tensor, "layer sentence word width"] | None
+    distances: Mapping[str, Float[Tensor, "sentence word word"]]
+
+    @cached_property
+    def candidates(self) -> Bool[Tensor, "sentence candidate"]:
+        """ROOT and the words, as [sentence, 1 + word]."""
+        return nn.functional.pad(self.present, (1, 0), value=True)
+
+    def rows(self, keep: NDArray[np.bool_]) -> "Block":
+        """The block with some of its sentences."""
+        at = torch.from_numpy(np.flatnonzero(keep))
+        kept = {name: getattr(self, name)[at] for name in ("maps", "vectors", "present", "scored")}
+        kept |= {name: {k: v[at] for k, v in getattr(self, name).items()} for name in ("targets", "distances")}
+        return replace(
+            self, numbers=self.numbers[keep], states=None if self.states is None else self.states[:, at], **kept
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """A part of a treebank as the probes read it.
+
+    Attributes:
+        sentences: in their order; all ``[word]`` arrays below hold their words one after another.
+        blocks: the same sentences by length.
+        shape: layers and heads of the encoder.
+    """
+
+    sentences: tuple[Sentence, ...]
+    blocks: tuple[Block, ...]
+    shape: tuple[int, int]
+
+    @cached_property
+    def starts(self) -> NDArray[np.int64]:
+        """Place of each sentence's first word; the number of words at the end."""
+        return np.concatenate(([0], np.cumsum([len(s.words) for s in self.sentences])))
+
+    @cached_property
+    def sentence(self) -> NDArray[np.int64]:
+        """[word], index of the word's sentence."""
+        return np.repeat(np.arange(len(self.sentences)), np.diff(self.starts))
+
+    @cached_property
+    def relation(self) -> np.ndarray:
+        """[word], name of the relation to the governor."""
+        return np.array([r for s in self.sentences for r in s.relations])
+
+    @cached_property
+    def scored(self) -> NDArray[np.bool_]:
+        """[word], false at punctuation."""
+        return self.flat(lambda block: block.scored).astype(bool)
+
+    @cached_property
+    def places(self) -> tuple[NDArray[np.int64], ...]:
+        """For each block [sentence, word], the place of each of its words among all; padding's is that of no word."""
+        return tuple(
+            np.where(b.present, self.starts[b.numbers][:, None] + np.arange(b.present.shape[1]), self.starts[-1])
+            for b in self.blocks
+        )
+
+    @cached_property
+    def targets(self) -> dict[str, NDArray[np.int64]]:
+        """Task -> [word], the candidate that it asks for."""
+        return {task: self.flat(lambda block, task=task: block.targets[task]) for task in TASKS}
+
+    def target(self, task: str) -> NDArray[np.int64]:
+        """[word], the candidate that the task asks for."""
+        return self.targets[task]
+
+    def flat(self, of: Callable[[Block], Tensor]) -> NDArray[np.int64]:
+        """[word], from a function that gives [sentence, word] for a block."""
+        found = np.zeros(self.starts[-1] + 1, np.int64)
+        for block, place in zip(self.blocks, self.places, strict=True):
+            found[place] = of(block).cpu().numpy()
+        return found[:-1]
+
+    def first(self, count: int) -> "Part":
+        """The part with its first sentences only."""
+        blocks = (b.rows(b.numbers < count) for b in self.blocks if (b.numbers < count).any())
+        return Part(self.sentences[:count], tuple(blocks), self.shape)
+
+    def without_states(self) -> "Part":
+        """The part without hidden states, which take the most memory."""
+        return replace(self, blocks=tuple(replace(b, states=None) for b in self.blocks))
+
+
+def choose(
+    encoder: Encoder, documents: Sequence[Document], limit: int | None = None, *, seed: int = 0
+) -> list[Sentence]:
+    """Sentences with trees that fit the model, in random order, at most ``limit``.
+
+    Raises:
+        ValueError: if there are none.
+    """
+    found = [s for d in documents for s in d.sentences if s.governors]
+    order = np.random.default_rng(seed).permutation(len(found))
+    chosen = []
+    for number in order:
+        if fits(encoder, found[number].words):
+            chosen.append(found[number])
+        if len(chosen) == limit:
+            break
+    if not chosen:
+        raise ValueError("No sentence of these documents has a tree and fits the model.")
+    return chosen
+
+
+def read(
+    encoder: Encoder,
+    sentences: Sequence[Sentence],
+    vectors: Vectors,
+    *,
+    states: bool = False,
+    pairs: int = PAIRS,
+    seed: int = 0,
+) -> Part:
+    """Run the sentences through the encoder and keep what the probes need, in half precision.
+
+    Args:
+        states: whether to keep the words' hidden states, too.
+        pairs: pairs of units in a block, see :data:`PAIRS`; the memory of one step of training goes with it.
+        seed: of the control task.
+    """
+    order = sorted(range(len(sentences)), key=lambda n: -len(sentences[n].words))
+    parts = []
+    while order:
+        count = max(1, pairs // (len(sentences[order[0]].words) + 2) ** 2)
+        parts.append(order[:count])
+        order = order[count:]
+    words = ([list(sentences[n].words) for n in part] for part in parts)
+    what, blocks = f"{encoder.name}: sentences", []
+    seen = shards.each(encoder, _seen, words, states, what=what, total=len(parts))
+    for part, found in zip(parts, tqdm(seen, desc=what, total=len(parts)), strict=True):
+        blocks.append(_block(np.array(part), [sentences[n] for n in part], *found, vectors, seed))
+    return Part(tuple(sentences), tuple(blocks), (encoder.layers, encoder.heads))
+
+
+def _seen(
+    encoder: Encoder, inputs: list[list[str]], states: bool
+) -> tuple[Float[Tensor, "sentence unit unit head"], Float[Tensor, "layer sentence word width"] | None]:
+    """Maps and, if asked for, hidden states of some sentences, see :class:`Block`."""
+    batch = encode(encoder, inputs)
+    gather = _special_first(batch)
+    size, units = gather.shape
+    maps = torch.zeros(size, units, units, encoder.layers * encoder.heads, dtype=torch.float16)
+
+    def keep(layer: int, probabilities: Tensor, _: Tensor | None) -> None:
+        words = to_words(probabilities, batch)
+        words = words.gather(2, gather[:, None, :, None].expand(-1, encoder.heads, -1, units))
+        words = words.gather(3, gather[:, None, None, :].expand(-1, encoder.heads, units, -1))
+        maps[..., layer * encoder.heads : (layer + 1) * encoder.heads] = words.permute(0, 2, 3, 1).half().cpu()
+
+    with torch.inference_mode(), attention.tap(encoder, observe=keep):
+        output = encoder.model(**batch.inputs, output_hidden_states=states)
+    if not states:
+        return maps, None
+    layers = [
+        word_states(layer, batch).gather(1, gather[:, 2:, None].expand(-1, -1, layer.shape[-1]))
+        for layer in output.hidden_states
+    ]
+    return maps, torch.stack(layers).half().cpu()
+
+
+def _block(
+    numbers: NDArray[np.int64],
+    sentences: Sequence[Sentence],
+    maps: Tensor,
+    hidden: Tensor | None,
+    vectors: Vectors,
+    seed: int,
+) -> Block:
+    size, units = maps.shape[:2]
+    longest = units - 2
+    table = np.zeros((size, units, vectors.matrix.shape[1]), np.float32)
+    for row, sentence in enumerate(sentences):
+        table[row, 2 : 2 + len(sentence.words)] = vectors(sentence.words)
+    scored = [scored_words(s) for s in sentences]
+    targets = {task: _padded([target(s, task, seed) for s in sentences], longest, -1) for task in TASKS}
+    return Block(
+        numbers,
+        maps,
+        torch.from_numpy(table),
+        _padded([[1] * len(s) for s in scored], longest, 0).bool(),
+        _padded(scored, longest, 0).bool(),
+        targets,
+        hidden,
+        {} if hidden is None else _distances(sentences, longest, seed),
+    )
+
+
+def _distances(
+    sentences: Sequence[Sentence], length: int, seed: int
+) -> dict[str, Float[Tensor, "sentence word word"]]:
+    trees = {"governor": [s.governors for s in sentences], "control": [control_tree(s, seed) for s in sentences]}
+    return {
+        task: torch.from_numpy(_square([tree_distances(g) for g in found], length)) for task, found in trees.items()
+    }
+
+
+def _special_first(batch: Batch) -> Int[Tensor, "sentence unit"]:
+    """For each sentence its units in the order [CLS], [SEP], words, padding."""
+    size, units = batch.is_word.shape
+    lengths = torch.tensor([len(w) for w in batch.words], device=batch.ids.device)
+    place = torch.arange(units, device=batch.ids.device).expand(size, -1)
+    # Words after the two special units, padding last; a stable sort keeps the order within each kind
+    rank = torch.where(batch.is_word, 1, torch.where(place < lengths[:, None], 0, 2))
+    return rank.sort(dim=1, stable=True).indices
+
+
+def _padded(rows: Sequence[Sequence[int]], length: int, fill: int) -> Int[Tensor, "sentence word"]:
+    return torch.tensor([[*map(int, row), *[fill] * (length - len(row))] for row in rows])
+
+
+def _square(tables: Sequence[NDArray[np.float32]], length: int) -> Float[np.ndarray, "sentence word word"]:
+    return np.stack([np.pad(t, (0, length - len(t))) for t in tables])
+
+
+def scored_words(sentence: Sentence) -> list[bool]:
+    """Which words count: all but punctuation."""
+    return [r != "punct" and u != "PUNCT" for r, u in zip(sentence.relations, sentence.upos, strict=True)]
+
+
+# ---------------------------------------------------------------------------------------- tasks
+
+
+@lru_cache(maxsize=100_000)
+def drawn(kind: str, choices: int, seed: int) -> int:
+    """A number below ``choices`` that looks random and is always the same for a kind of word, upper case ignored."""
+    return int(np.random.default_rng([seed, zlib.crc32(kind.lower().encode())]).integers(choices))
+
+
+def target(sentence: Sentence, task: str, seed: int = 0) -> list[int]:
+    """The candidate that each word should point at (0: ROOT, w + 1: word w).
+
+    In the control task each kind of word always points at itself, at the first or at the last word of its sentence, as drawn
+    once for all (Hewitt & Liang 2019, section 2.2).
+
+    Raises:
+        ValueError: for an unknown task.
+    """
+    count = len(sentence.words)
+    if task == "governor":
+        return [g + 1 for g in sentence.governors]
+    if task == "control":
+        return [(w + 1, 1, count)[drawn(word, 3, seed)] for w, word in enumerate(sentence.words)]
+    if task == "next word":
+        return [*range(2, count + 1), ROOT]
+    raise ValueError(f"Unknown task {task!r}; there are {', '.join(TASKS)}.")
+
+
+def control_tree(sentence: Sentence, seed: int = 0) -> list[int]:
+    """A tree without syntax: each kind of word always hangs on the first or on the last word, which are joined.
+
+    Punctuation does not count as first or last. Governors, -1 at the root.
+    """
+    words = np.flatnonzero(scored_words(sentence))
+    first, last = (int(words[0]), int(words[-1])) if len(words) else (0, 0)
+    tree = [(first, last)[drawn(word, 2, seed)] for word in sentence.words]
+    tree[last] = first
+    tree[first] = -1
+    return tree
+
+
+def tree_distances(governors: Sequence[int]) -> Float[np.ndarray, "word word"]:
+    """Number of edges between two words of a tree."""
+    above = np.eye(len(governors), dtype=np.float32)  # above[w, a]: a is w or lies on the way from w to the root
+    for word in range(len(governors)):
+        place = governors[word]
+        while place >= 0:
+            above[word, place] = 1
+            place = governors[place]
+    depth = above.sum(-1)
+    return depth[:, None] + depth[None] - 2 * above @ above.T
