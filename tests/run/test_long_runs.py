@@ -31,7 +31,8 @@ def four(tmp_path, monkeypatch):
         (tmp_path / folder).mkdir(parents=True)
     for name in ("__init__", "adapters"):
         (tmp_path / "helpers" / f"{name}.py").write_text("")
-    (tmp_path / "requirements.lock").write_text("")
+    for name in ("requirements.lock", "data/papers.yml"):
+        (tmp_path / name).write_text("")
     for profile in notebooks.PROFILES:
         (tmp_path / "book" / "profiles" / f"{profile}.yml").write_text(yaml.safe_dump({"all": {"profile": profile}}))
     kernel = {"kernelspec": {"name": "python3", "display_name": "x", "language": "python"}}
@@ -68,7 +69,6 @@ def in_this_process(monkeypatch, four):
     monkeypatch.setattr(long_runs, "ProcessPoolExecutor", Here)
     monkeypatch.setattr(places, "ROOT", four)
     monkeypatch.setattr(notebooks, "FOLDER", four / "notebooks")
-    monkeypatch.setattr(notebooks, "LOCK", four / "requirements.lock")
     monkeypatch.setattr(notebooks, "PROFILE_FOLDER", four / "book" / "profiles")
     ran = []
 
