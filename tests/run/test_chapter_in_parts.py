@@ -1,6 +1,7 @@
 """A chapter's cells in one process, in two, and on a Dask cluster, with a worker killed on the way: the same numbers."""
 
 import json
+import multiprocessing
 import os
 import signal
 import threading
@@ -100,12 +101,17 @@ def test_in_two_processes_one_of_which_is_killed(tmp_path, monkeypatch, in_one_p
 
 
 def test_on_a_dask_cluster_one_of_whose_workers_is_killed(tmp_path, monkeypatch, in_one_process):
+    import dask
     from distributed import LocalCluster
+    from distributed.utils import get_mp_context
 
     where = {"n_workers": 2, "threads_per_worker": 1, "host": "127.0.0.1", "dashboard_address": None}
-    with LocalCluster(**where, silence_logs=50) as cluster:
-        monkeypatch.setenv("BOOK_DASK", cluster.scheduler_address)
-        pids = [worker.pid for worker in cluster.workers.values()]
-        with one_killed(tmp_path, lambda: pids) as killed:
-            assert numbers(tmp_path, monkeypatch) == in_one_process
+    with dask.config.set({"distributed.worker.multiprocessing-method": "forkserver"}):
+        get_mp_context()  # names its own modules to import before forking, so ours come after
+        multiprocessing.set_forkserver_preload(["distributed", "helpers.chapters.surface_patterns.measures"])
+        with LocalCluster(**where, silence_logs=50) as cluster:
+            monkeypatch.setenv("BOOK_DASK", cluster.scheduler_address)
+            pids = [worker.pid for worker in cluster.workers.values()]
+            with one_killed(tmp_path, lambda: pids) as killed:
+                assert numbers(tmp_path, monkeypatch) == in_one_process
     assert killed and killed[0] < PARTS, "a worker was killed on the way"
