@@ -10,8 +10,10 @@ import html
 import json
 import re
 import shutil
+from functools import cache
 from pathlib import Path
 
+import pybtex.plugin
 from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
 
@@ -78,6 +80,9 @@ def finish(app: Sphinx, exception: Exception | None) -> None:
         elsewhere += [f"{page.relative_to(output)}: {tag}" for tag in found]
     if elsewhere:
         raise ExtensionError("Pages load files from elsewhere:\n" + "\n".join(elsewhere))
+
+
+pybtex.plugin.entry_points = cache(pybtex.plugin.entry_points)  # else each citation lists all installed packages again
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

@@ -73,7 +73,7 @@ class Code:
     shown: dict[str, str]
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=4096)  # more than all modules and cells together
 def code_of(source: str, package: str = "") -> Code:
     """The code of a source; ``package`` is what its relative imports begin from."""
     tree, lines = tree_of(source), source.split("\n")
