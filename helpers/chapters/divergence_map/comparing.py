@@ -123,10 +123,10 @@ class Apart:
     def relative(self, overall: float) -> tuple[Estimate, NDArray, Estimate, NDArray]:
         """``mean``, ``null``, ``each`` and ``null_each`` as multiples of the mean divergence of all pairs."""
 
-        def share(e: Estimate) -> Estimate:
-            return Estimate(e.value / overall, e.low / overall, e.high / overall, e.replicates / overall)
+        def share(values: Any) -> Any:
+            return values / overall
 
-        return share(self.mean), self.null / overall, share(self.each), self.null_each / overall
+        return self.mean.map(share), share(self.null), self.each.map(share), share(self.null_each)
 
 
 def layers_apart(found: Divergences, *, permutations: int = 1999, seed: int = 0) -> Apart:

@@ -1,7 +1,7 @@
 """What the probes of chapter 12 are asked: runs of sentences that the encoder reads together, and the targets in them."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
 
@@ -13,6 +13,9 @@ from helpers.engine.tokens import encode
 
 TASKS = ("part of speech", "dependency", "entity", "coreference")
 """In the order of the paper's pipeline."""
+
+COUNTED = ("start", "end", "head")
+"""What a mention counts in words."""
 
 SAME, OTHER = "same", "other"
 """The labels of coreference: two mentions refer to the same thing, or to different ones."""
@@ -98,15 +101,7 @@ def _context(number: int, document: Document, run: Sequence[int]) -> Context:
     sentences = tuple(document.sentences[place] for place in run)
     first = dict(zip(run, np.cumsum([0, *(len(s.words) for s in sentences)]).tolist(), strict=False))
     mentions = (
-        Mention(
-            run.index(m.sentence),
-            m.start + first[m.sentence],
-            m.end + first[m.sentence],
-            m.chain,
-            m.head + first[m.sentence],
-            m.kind,
-            m.type,
-        )
+        replace(m, sentence=run.index(m.sentence), **{at: getattr(m, at) + first[m.sentence] for at in COUNTED})
         for m in document.mentions
         if m.sentence in first
     )
