@@ -72,7 +72,7 @@ def in_this_process(monkeypatch, four):
     monkeypatch.setattr(notebooks, "PROFILE_FOLDER", four / "book" / "profiles")
     ran = []
 
-    def papermill(chapter, target, changed):
+    def papermill(chapter, changed):
         """Run the cells without a kernel."""
         ran.append((chapter, changed.get("model", "minilm")))
         source = nbformat.read(notebooks.FOLDER / f"{chapter}.ipynb", as_version=4)
