@@ -17,7 +17,7 @@ from helpers.run.long_runs import Durations, Outcome
 
 HEAD = "# Title?"
 CELLS = {
-    "01_good": "from helpers import adapters\nprint(model)",
+    "01_good": "from helpers.engine import adapters\nprint(model)",
     "02_bad": "1 / 0",
     "03_task": "from helpers.engine.adapters import AdapterError\nif model == 'other':\n    raise AdapterError('no head for qa')",
     "04_says": "raise SystemExit('This chapter needs a model that answers.')",
@@ -27,9 +27,9 @@ CELLS = {
 @pytest.fixture
 def four(tmp_path, monkeypatch):
     """A repository with four small chapters."""
-    for folder in ("helpers", "data/results", "notebooks", "book/profiles"):
+    for folder in ("helpers/engine", "data/results", "notebooks", "book/profiles"):
         (tmp_path / folder).mkdir(parents=True)
-    for name in ("__init__", "adapters"):
+    for name in ("__init__", "engine/__init__", "engine/adapters"):
         (tmp_path / "helpers" / f"{name}.py").write_text("")
     for name in ("requirements.lock", "data/papers.yml"):
         (tmp_path / name).write_text("")
