@@ -230,7 +230,7 @@ def score(
     check(encoder, task)
     found = batches(encoder, examples, batch_size=batch_size, max_length=max_length, seed=seed)
     rounds = tqdm(found, desc=f"scoring {task}", unit=" batches", leave=False, disable=not progress)
-    count: Callable[..., Scores] = {"mlm": _score_masked, "qa": _score_spans, "keywords": _score_tags}.get(
+    count: Callable[..., Scores] = {"mlm": _score_masked, "qa": _score_spans, "keywords": score_tags}.get(
         task, _score_classes
     )
     return count(encoder, examples, rounds)
@@ -282,7 +282,8 @@ def _score_spans(encoder: Encoder, examples: Sequence[Example], rounds: Iterable
     return _scores(examples, {"f1": f1, "em": em}, predictions)
 
 
-def _score_tags(encoder: Encoder, examples: Sequence[Example], rounds: Iterable) -> Scores:
+def score_tags(encoder: Encoder, examples: Sequence[Example], rounds: Iterable) -> Scores:
+    """Scores of the examples that are in some batches of keywords; 0 for the others."""
     f1, f1_all, loss = (np.zeros(len(examples)) for _ in range(3))
     predictions = [""] * len(examples)
     for asked in rounds:

@@ -7,7 +7,17 @@ import pytest
 
 from helpers import corpora
 from helpers.chapters import coreference_heads
-from helpers.chapters.coreference_heads import BASELINES, GROUPS, KINDS, PLACES, READINGS, Choices, Passage, Placed
+from helpers.chapters.coreference_heads import (
+    BASELINES,
+    GROUPS,
+    KINDS,
+    PLACES,
+    READINGS,
+    Choices,
+    Passage,
+    Placed,
+    findings,
+)
 from helpers.corpora.treebanks import NOMINAL, PRONOUN, PROPER, Document, Mention, Sentence
 from helpers.engine import attention, tokens
 from helpers.record import results

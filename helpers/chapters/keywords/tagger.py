@@ -1,7 +1,8 @@
 """A tagger of keyphrases, and what it loses when its heads are removed."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,8 @@ from helpers.corpora import phrases
 from helpers.engine import attention, shards, tasks
 from helpers.engine.encoders import Encoder
 from helpers.engine.estimates import Estimate, over
-from helpers.engine.inputs import IGNORED, Asked
+from helpers.engine.inputs import IGNORED, Asked, batches
+from helpers.engine.layers import FirstPass
 from helpers.engine.tasks import Example
 
 
@@ -71,21 +73,44 @@ class RemoveOne:
 def remove_one(tagger: Encoder, examples: Sequence[Example], *, seed: int = 0) -> RemoveOne:
     """Remove each head in turn."""
     sets = [(), *([head] for head in np.ndindex(tagger.layers, tagger.heads))]
-    whole, *each = _each_set(tagger, examples, sets, "removing each head")
+    whole, *each = _each_set(tagger, examples, sets)
     each = np.stack(each).reshape(tagger.layers, tagger.heads, *whole.shape)
     return RemoveOne(whole, each, over(np.moveaxis(each - whole, 2, 0), seed=seed))
 
 
+TOGETHER = 24
+"""Sets of heads that share a first pass over a batch, and are measured in one part of the work."""
+
+
 def _each_set(
-    tagger: Encoder, examples: Sequence[Example], sets: Sequence[Sequence[Head]], what: str
-) -> Iterator[Float[np.ndarray, "document 3"]]:
+    tagger: Encoder, examples: Sequence[Example], sets: Sequence[Sequence[Head]]
+) -> Float[np.ndarray, "set document 3"]:
     """:func:`tagging` without each set of heads, measured wherever :mod:`helpers.engine.shards` is told to."""
-    found = shards.each(tagger, _without, sets, examples, what=what, total=len(sets))
-    return iter(tqdm(found, desc=what, total=len(sets)))
+    found = np.zeros((len(sets), len(examples), len(SCORES)))
+    groups = [range(low, min(low + TOGETHER, len(sets))) for low in range(0, len(sets), TOGETHER)]
+    cut = list(product(batches(tagger, examples, max_length=tagger.max_length), groups))
+    parts = ((asked, [sets[n] for n in group]) for asked, group in cut)
+    what = f"{len(sets)} sets of heads"
+    scores = shards.each(tagger, _without, parts, examples, what=what, total=len(cut))
+    for (asked, group), values in zip(cut, tqdm(scores, desc=what, total=len(cut)), strict=True):
+        found[np.ix_(group, asked.example)] = values
+    return found
 
 
-def _without(tagger: Encoder, heads: Sequence[Head], examples: Sequence[Example]) -> Float[np.ndarray, "document 3"]:
-    return tagging(tagger, examples, heads)
+@torch.no_grad()
+def _without(
+    tagger: Encoder, part: tuple[Asked, Sequence[Sequence[Head]]], examples: Sequence[Example]
+) -> Float[np.ndarray, "set row 3"]:
+    """Scores of one batch without each set of heads; what lies below a set's lowest layer is computed once for all."""
+    asked, first, found = part[0].to(tagger.device), FirstPass(tagger), []
+    with attention.tap(tagger), first.kept():
+        tagger.model(**asked.batch.inputs)
+    for heads in part[1]:
+        lowest = min((layer for layer, _ in heads), default=tagger.layers - 1)
+        with attention.tap(tagger, edit=attention.zero(heads)), first.above(lowest):
+            values = tasks.score_tags(tagger, examples, [asked]).values
+        found.append(np.stack([values[name][list(asked.example)] for name in SCORES], axis=-1))
+    return np.stack(found)
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,7 +156,7 @@ def remove_in_order(
     """
     sets = {name: [frozenset(order[:count]) for count in counts] for name, order in orders.items()}
     distinct = list(dict.fromkeys(s for found in sets.values() for s in found))
-    scored = _each_set(tagger, examples, list(map(sorted, distinct)), "removing heads")
+    scored = _each_set(tagger, examples, list(map(sorted, distinct)))
     known = dict(zip(distinct, scored, strict=True))
     return {
         name: Curve.of(counts, np.stack([known[chosen] for chosen in found]), seed=seed)
