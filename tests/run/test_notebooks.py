@@ -63,8 +63,8 @@ def test_a_chapter_is_built_like_a_chapter(chapter):
     for figure in figures:
         assert len(figure["figure"]["caption"]) > 30 and figure["figure"]["name"].startswith("fig-")
         assert len(figure["image"]["alt"]) > 40, "alt text"
-    module = places.ROOT / "helpers" / f"{chapter[3:]}.py"
-    assert module.exists() and (places.ROOT / "tests" / f"test_{chapter[3:]}.py").exists()
+    assert (places.ROOT / "helpers" / "chapters" / chapter[3:] / "measures.py").exists()
+    assert (places.ROOT / "tests" / "chapters" / f"test_{chapter[3:]}.py").exists()
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS)
