@@ -112,7 +112,7 @@ def test_every_file_beside_code_is_known_to_be_read(house, monkeypatch):
     everything = [".".join(Path(m).with_suffix("").parts).removesuffix(".__init__") for m in modules(house)]
     outside = house / "helpers" / "run" / "skeleton"  # what a new chapter begins with
     there = {f for f in (house / "helpers").rglob("*") if f.is_file() and outside not in f.parents}
-    assert there == set(code.used(everything)) - {f for f in outside.rglob("*")}
+    assert there == set(code.used(everything)) - set(outside.rglob("*"))
 
 
 def test_only_pins_of_libraries_that_compute_or_draw_count(stale):
