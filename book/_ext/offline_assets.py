@@ -82,7 +82,8 @@ def finish(app: Sphinx, exception: Exception | None) -> None:
         raise ExtensionError("Pages load files from elsewhere:\n" + "\n".join(elsewhere))
 
 
-pybtex.plugin.entry_points = cache(pybtex.plugin.entry_points)  # else each citation lists all installed packages again
+# else each citation lists all installed packages again
+pybtex.plugin.entry_points = cache(pybtex.plugin.entry_points)
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

@@ -15,7 +15,8 @@ def lean(png: bytes) -> bytes:
     """A PNG with a palette and without metadata, of the same size in pixels.
 
     A picture of a few colours keeps them exactly. Of one with more the palette covers the range of its colours evenly and
-    nothing is dithered: no pixel moves by more than about 6 % of full scale in a channel, the mean pixel by less than 1 %.
+    nothing is dithered: in the book's figures a channel moves by 1 % of full scale in the mean at most, by 7 % anywhere (with
+    the coarsest palette 12 %).
     What has a palette already, or anything transparent, is left alone.
     """
     picture = Image.open(io.BytesIO(png))

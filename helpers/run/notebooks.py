@@ -33,6 +33,7 @@ PROFILES = ("smoke", "book", "full")
 PROFILE_FOLDER = places.ROOT / "book" / "profiles"
 MOST_AT_ONCE = 4
 MEMORY = 2 << 30  # bytes that a chapter may need
+CONTAINER_LIMIT = Path("/sys/fs/cgroup/memory.max")
 
 
 class NotebookError(places.BookError):
@@ -295,7 +296,7 @@ def at_once(jobs: int) -> int:
     """How many chapters run together: no more than cores, than fit into the memory that is free, than there are."""
     free = psutil.virtual_memory().available
     with suppress(OSError, ValueError):  # not in a container, or "max": no limit
-        free = min(free, int(Path("/sys/fs/cgroup/memory.max").read_text()))
+        free = min(free, int(CONTAINER_LIMIT.read_text()))
     return max(1, min(joblib.cpu_count(), free // MEMORY, jobs, MOST_AT_ONCE))
 
 

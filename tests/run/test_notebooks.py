@@ -4,6 +4,7 @@ import ast
 import json
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import nbformat
 import pytest
@@ -11,6 +12,7 @@ import yaml
 
 from helpers import places
 from helpers.run import notebooks, pages
+from helpers.run.durations import DURATIONS, Durations
 
 CHAPTERS = notebooks.chapters()
 
@@ -63,8 +65,8 @@ def test_a_chapter_is_built_like_a_chapter(chapter):
     for figure in figures:
         assert len(figure["figure"]["caption"]) > 30 and figure["figure"]["name"].startswith("fig-")
         assert len(figure["image"]["alt"]) > 40, "alt text"
-    module = places.ROOT / "helpers" / f"{chapter[3:]}.py"
-    assert module.exists() and (places.ROOT / "tests" / f"test_{chapter[3:]}.py").exists()
+    assert (places.ROOT / "helpers" / "chapters" / chapter[3:] / "measures.py").exists()
+    assert (places.ROOT / "tests" / "chapters" / f"test_{chapter[3:]}.py").exists()
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS)
@@ -328,6 +330,39 @@ def test_stale_missing_and_broken_outputs_are_found(tiny):
     for part in ("writes to stderr", "ends in E: v", "no figure", "empty output", "was not executed"):
         assert part in found
     assert "stale" not in found
+
+
+def test_the_longest_chapters_begin_first(tmp_path):
+    jobs = {chapter: {"model": "minilm"} for chapter in CHAPTERS}
+    assert set(json.loads((notebooks.FOLDER / DURATIONS).read_text("utf-8"))) == set(CHAPTERS)
+    stored = notebooks._longest_first(CHAPTERS, tmp_path, jobs)
+    assert sorted(stored) == CHAPTERS and stored != CHAPTERS
+    Durations(tmp_path / DURATIONS).record(("minilm", CHAPTERS[2]), 9)
+    Durations(tmp_path / DURATIONS).record(("minilm", CHAPTERS[1]), 1)
+    assert notebooks._longest_first(CHAPTERS[1:3], tmp_path, jobs) == [CHAPTERS[2], CHAPTERS[1]], (
+        "this folder's own run"
+    )
+
+
+@pytest.mark.parametrize(
+    ("cores", "gibibytes", "jobs", "wanted"),
+    [(8, 64, 14, 4), (2, 64, 14, 2), (8, 5, 14, 2), (8, 1, 14, 1), (8, 64, 3, 3), (2, 64, 0, 1)],
+)
+def test_chapters_at_once_follow_cores_and_memory(monkeypatch, cores, gibibytes, jobs, wanted):
+    monkeypatch.setattr(notebooks.joblib, "cpu_count", lambda: cores)
+    monkeypatch.setattr(notebooks.psutil, "virtual_memory", lambda: SimpleNamespace(available=gibibytes << 30))
+    monkeypatch.setattr(notebooks, "CONTAINER_LIMIT", Path("nowhere"))
+    assert notebooks.at_once(jobs) == wanted
+
+
+def test_a_container_may_have_less_memory(tmp_path, monkeypatch):
+    monkeypatch.setattr(notebooks.joblib, "cpu_count", lambda: 8)
+    monkeypatch.setattr(notebooks.psutil, "virtual_memory", lambda: SimpleNamespace(available=64 << 30))
+    limit = tmp_path / "memory.max"
+    monkeypatch.setattr(notebooks, "CONTAINER_LIMIT", limit)
+    for text, wanted in {str(5 << 30): 2, "max": 4}.items():
+        limit.write_text(text)
+        assert notebooks.at_once(14) == wanted
 
 
 def test_chapters_go_by_number_or_name():
