@@ -48,7 +48,8 @@ LOADED = (
 )
 """What kernels find imported: libraries that most chapters need."""
 
-INLINE = "module://matplotlib_inline.backend_inline"
+AT_IMPORT = {"MPLBACKEND": "module://matplotlib_inline.backend_inline", "TQDM_DISABLE": "1"}
+"""Settings of a kernel that matplotlib and tqdm read when they are imported."""
 
 
 class Kernel(AsyncKernelManager):
@@ -77,15 +78,16 @@ def warm_up() -> None:
     """Let this process start its kernels as forks from now on, where that is safe: on Linux."""
     if sys.platform != "linux" or _Forked.server is not None:
         return
-    before = os.environ.get("MPLBACKEND")
-    os.environ["MPLBACKEND"] = INLINE  # a kernel's; matplotlib reads it when it is imported
+    before = {name: os.environ.get(name) for name in AT_IMPORT}
+    os.environ.update(AT_IMPORT)
     try:
         _Forked.server = get_context("forkserver")
         _Forked.server.set_forkserver_preload(list(LOADED))
         forkserver.ensure_running()
     finally:
-        os.environ.pop("MPLBACKEND")
-        os.environ.update({} if before is None else {"MPLBACKEND": before})
+        for name, value in before.items():
+            os.environ.pop(name)
+            os.environ.update({} if value is None else {name: value})
     factory = KernelProvisionerFactory.instance()
     factory.provisioners["forked"] = EntryPoint("forked", f"{__name__}:_Provisioner", factory.GROUP_NAME)
     factory.default_provisioner_name = "forked"

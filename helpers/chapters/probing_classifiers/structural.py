@@ -52,7 +52,7 @@ def state_scale(part: Part, layer: int) -> Float[np.ndarray, "width"]:
 
 
 def structural_loss(probe: nn.Module, block: Block, task: str) -> Tensor:
-    """|tree distance − squared distance|, averaged over the pairs of a sentence and summed over sentences."""
+    """The size of tree distance − squared distance, averaged over the pairs of a sentence and summed over sentences."""
     pairs = (block.present[:, :, None] & block.present[:, None]).float()
     gap = (block.distances[task] - probe(block)).abs() * pairs
     return (gap.sum((1, 2)) / pairs.sum((1, 2))).sum()
