@@ -33,8 +33,8 @@ class Clustering:
     """Heads in groups.
 
     Attributes:
-        labels: [*sample, point], the group of each head, layer by layer.
-        centroids: [*sample, group, feature], mean of each group.
+        labels: ``[*sample, point]``, the group of each head, layer by layer.
+        centroids: ``[*sample, group, feature]``, mean of each group.
     """
 
     labels: Int[np.ndarray, "*sample point"]
