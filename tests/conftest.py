@@ -81,6 +81,14 @@ def pytest_runtest_setup(item):
 
 
 @pytest.fixture(autouse=True)
+def _figures_are_closed():
+    """pyplot keeps every figure until it is closed, and warns of the twenty-first."""
+    yield
+    if pyplot := sys.modules.get("matplotlib.pyplot"):
+        pyplot.close("all")
+
+
+@pytest.fixture(autouse=True)
 def _results_elsewhere(tmp_path, monkeypatch):
     monkeypatch.setenv("BOOK_RESULTS", str(tmp_path / "results"))
 

@@ -52,7 +52,7 @@ def grid(
     values = np.asarray(values)
     layers, heads = values.shape
     if values.dtype.kind in "fiub":
-        low, high = scale or (0, np.nanmax(values))
+        low, high = scale or (0, np.nanmax(values, initial=0))
         options = {"cmap": "RdBu_r" if low < 0 else "Blues", "vmin": low, "vmax": high}
         shown = np.asarray(values, np.float64)
     else:

@@ -36,7 +36,7 @@ CLAIM = f"""
 """
 FINDING = """Finding(
         claim="clark2019 first_token", text="In some head more than half of all attention goes to the first token", rule="above", than="paper",
-        ours=lambda v: v["largest"],
+        value=lambda v: v["largest"],
     ),"""
 
 
@@ -108,7 +108,7 @@ def test_a_new_chapter_is_its_own_files_and_one_line(tree):
     pages = tree / "out" / "_build" / "html"
     page = (pages / "notebooks" / f"15_{NAME}.html").read_text("utf-8")
     assert QUESTION in page and "<figure" in page and "not solved yet" in page
-    assert f"notebooks/15_{NAME}.html" in (pages / "index.html").read_text("utf-8")
+    assert f"notebooks/15_{NAME}.html" in (pages / "book" / "intro.html").read_text("utf-8")
     assert re.search(
         rf"\| \[15\]\(notebooks/15_{NAME}\.ipynb\) \| {re.escape(QUESTION)} \|",
         (tree / "README.md").read_text("utf-8"),

@@ -33,12 +33,12 @@ class Clustering:
     """Heads in groups.
 
     Attributes:
-        labels: ``[*sample, point]``, the group of each head, layer by layer.
-        centroids: ``[*sample, group, feature]``, mean of each group.
+        labels: [..., point], the group of each head, layer by layer.
+        centroids: [..., group, feature], mean of each group.
     """
 
-    labels: Int[np.ndarray, "*sample point"]
-    centroids: Float[np.ndarray, "*sample group feature"]
+    labels: Int[np.ndarray, "... point"]
+    centroids: Float[np.ndarray, "... group feature"]
 
 
 STARTS, REFIT_STARTS = 100, 10
