@@ -217,7 +217,7 @@ def test_a_new_model_goes_through_all_chapters_and_into_a_report(tmp_path, minil
     for run in runs:
         assert (f'id="chapter-{int(run.chapter[:2])}"' in page) == (run.chapter not in REFUSED)
     assert page.index("The card.") < page.index("03_no_op") < page.index('id="chapter-1"')
-    assert "No tagger for" in page
+    assert f"No tagger for {str(folder)!r}" in unescape(page)
     assert encoders.load(str(folder)).sha256 in page and "<script" not in page
 
 
