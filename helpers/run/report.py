@@ -230,7 +230,8 @@ def _problems_html(problems: Sequence[Run]) -> str:
     if not problems:
         return ""
     rows = ((run.chapter, "failed" if run.failed else "skipped", run.problem) for run in problems)
-    cells = ("".join(f"<td>{escape(cell, quote=False)}</td>" for cell in row) for row in rows)  # what an error says is no Markdown
+    # What an error says is no Markdown
+    cells = ("".join(f"<td>{escape(cell, quote=False)}</td>" for cell in row) for row in rows)
     body = "".join(f"<tr>{row}</tr>" for row in cells)
     return f"<h2>Chapters that are not here</h2><table><tr><th>chapter</th><th></th><th>why</th></tr>{body}</table>"
 
