@@ -23,10 +23,10 @@ if not hasattr(sitecustomize, "NetworkBlocked"):  # the interpreter came with on
 sys.path.remove(OFFLINE)
 
 _house = Path(__file__).parent.parent
-_modules = [
+_modules = [  # those that state shapes
     ".".join(file.relative_to(_house).with_suffix("").parts)
     for file in (_house / "helpers").rglob("*.py")
-    if not file.stem.startswith("__")
+    if "jaxtyping" in file.read_text("utf-8")
 ]
 if not any(name in sys.modules for name in _modules):
     install_import_hook(_modules, "beartype.beartype")
@@ -34,12 +34,11 @@ if not any(name in sys.modules for name in _modules):
 import cloudpickle  # noqa: E402
 import numpy as np  # noqa: E402
 import pytest  # noqa: E402
-import torch  # noqa: E402
 from hypothesis import HealthCheck, settings  # noqa: E402
-from transformers import AutoConfig, AutoModel  # noqa: E402
 
 from helpers import places  # noqa: E402
-from helpers.engine import encoders, shards  # noqa: E402
+
+# What takes seconds to import is imported where it is used: the process that hands out the tests needs none of it.
 
 
 def pytest_xdist_auto_num_workers():
@@ -59,22 +58,27 @@ def pytest_configure(config):
 
 
 def pytest_collection_modifyitems(config, items):
-    """Files that execute notebooks go first: with the longest one at the end, all processes but one would wait for it.
+    """Files that take long go first: with the longest one at the end, all processes but one would wait for it.
 
     With ``--hypothesis-seed`` the files, and the tests in each, come in an order drawn from the seed: none may depend on another.
     """
-    first = {item.path for item in items if item.get_closest_marker("notebooks")}
+    first, second = (
+        {item.path for item in items if any(map(item.get_closest_marker, kinds))}
+        for kinds in (("notebooks",), ("browser", "slow"))
+    )
     place = {item.path: n for n, item in enumerate(items)}
     if (seed := config.getoption("--hypothesis-seed")) is not None:
         draw = random.Random(seed)
         draw.shuffle(items)
         place = {path: draw.random() for path in place}
-    items.sort(key=lambda item: (item.path not in first, place[item.path]))
+    items.sort(key=lambda item: (item.path not in first, item.path not in second, place[item.path]))
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item):
     """Whatever ran before, a test and its fixtures draw the same weights; with ``--hypothesis-seed`` those of the seed."""
+    import torch
+
     seed = int(item.config.getoption("--hypothesis-seed") or 0)
     for start in (random.seed, np.random.seed, torch.manual_seed):
         start(seed)
@@ -99,6 +103,8 @@ def by_mail(monkeypatch):
 
     That real processes open such packets alike, ``engine/test_shards.py`` and ``run/test_chapter_in_parts.py`` show.
     """
+    from helpers.engine import shards
+
     sent = []
 
     def through(thing):
@@ -126,7 +132,9 @@ def real_data(monkeypatch) -> Path:
 
 
 @pytest.fixture(scope="session")
-def minilm() -> encoders.Encoder:
+def minilm():
+    from helpers.engine import encoders
+
     return encoders.load("minilm", device="cpu")
 
 
@@ -162,6 +170,9 @@ FAMILIES = {
 
 def small_model(family: str, **changes: object):
     """A tiny randomly initialised model of a family, in eval mode."""
+    import torch
+    from transformers import AutoConfig, AutoModel
+
     settings = SMALL | FAMILIES.get(family, {}) | changes
     if family == "distilbert":
         for name in ("hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size"):
@@ -179,6 +190,8 @@ def small_model(family: str, **changes: object):
 @pytest.fixture(scope="session")
 def small_encoder(minilm):
     """Factory: a tiny encoder of a family, with minilm's tokenizer."""
+
+    from helpers.engine import encoders
 
     def make(family: str = "bert", **changes: object) -> encoders.Encoder:
         return encoders.wrap(small_model(family, **changes), minilm.tokenizer, name=f"small-{family}", device="cpu")

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
 
+import matplotlib
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
@@ -72,11 +73,13 @@ CENTRED = {"ha": "center", "va": "center"}
 def use_style() -> None:
     """Switch to the book's style; every chapter calls it once."""
     plt.style.use(str(files("helpers.figures") / "book.mplstyle"))
-    try:
-        from matplotlib_inline.backend_inline import set_matplotlib_formats
-    except ImportError:
+    if "inline" not in (backend := matplotlib.get_backend()):
         return
+    from matplotlib_inline.backend_inline import set_matplotlib_formats
+
     set_matplotlib_formats("retina", metadata={"Software": None})
+    plt.switch_backend(backend)  # pyplot installs its hook here, otherwise with the first figure
+    plt.uninstall_repl_displayhook()  # it would draw every figure once more than is shown, for windows that there are none of
 
 
 def head_name(layer: int, head: int) -> str:

@@ -224,7 +224,9 @@ def test_a_killed_run_goes_on_where_it_stopped(encoder, tmp_path, flag, monkeypa
     expected = measured(encoder)
     kept = tmp_path / "parts"
     code = (
-        f"import sys; sys.path[:0] = {[str(f) for f in Path(__file__).parents[:2]]!r}; import conftest, test_shards; from pathlib import Path\n"
+        # The package first: then no types are checked, which takes longer than all the rest
+        f"import sys, helpers.places; sys.path[:0] = {[str(f) for f in Path(__file__).parents[:2]]!r}\n"
+        "import conftest, test_shards; from pathlib import Path\n"
         "from transformers import AutoTokenizer; from helpers.engine import encoders, adapters\n"
         "tokenizer = AutoTokenizer.from_pretrained(encoders.KNOWN['minilm'].folder())\n"
         "small = encoders.wrap(conftest.small_model('bert'), tokenizer, name='small-bert', device='cpu')\n"

@@ -1,11 +1,18 @@
-"""The built pages: structure, links, and every page in a browser with the network blocked."""
+"""The built pages, with one chapter more than the book has: what it costs, structure, links, every page in a browser.
+
+The book with the chapter that a test adds is built once; all tests look at that.
+"""
 
 import html
+import json
+import os
 import re
+import shutil
 import subprocess
 import sys
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 from urllib.parse import unquote
 
 import pytest
@@ -15,15 +22,123 @@ from helpers import places
 from helpers.run import notebooks, pages
 
 PAGES = pages.pages_of(places.ROOT / "book" / "_toc.yml")
+COPIED = (
+    "helpers",
+    "notebooks",
+    "book",
+    "data",
+    "tests",
+    "_config.yml",
+    "README.md",
+    "requirements.lock",
+    "pyproject.toml",
+)
+NAME, QUESTION = "first_tokens", "Does every head look at the beginning?"
+CLAIM = f"""
+    first_token:
+      value: 50
+      unit: "%"
+      bound: lower
+      what: A claim for a chapter that a test adds.
+      model: BERT-base
+      where: section 0
+      data: n/a
+      chapter: {NAME}
+"""
+FINDING = """Finding(
+        claim="clark2019 first_token", text="In some head more than half of all attention goes to the first token", rule="above", than="paper",
+        value=lambda v: v["largest"],
+    ),"""
 
 
 @pytest.fixture(scope="session")
-def site(tmp_path_factory) -> Path:
+def tree(tmp_path_factory):
+    """A copy of the checkout."""
+    folder = tmp_path_factory.mktemp("checkout")
+    for name in COPIED:
+        source = places.ROOT / name
+        ignored = shutil.ignore_patterns("__pycache__", ".ipynb_checkpoints")
+        shutil.copytree(source, folder / name, ignore=ignored) if source.is_dir() else shutil.copy(
+            source, folder / name
+        )
+    return folder
+
+
+def helpers(tree, *arguments):
+    """Run ``python -m helpers`` on the copy, and return what it prints."""
+    return python(tree, "-m", "helpers", *arguments)
+
+
+def python(tree, *arguments):
+    path = os.pathsep.join([str(tree), os.environ.get("PYTHONPATH", "")])
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("BOOK_")} | {"PYTHONPATH": path}
+    done = subprocess.run(
+        [sys.executable, *arguments], cwd=tree, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def digests(tree):
+    code = "import json; from helpers.run import notebooks as n; print(json.dumps({c: n.digest(c, n.parameters(c, 'book')) for c in n.chapters()}))"
+    return json.loads(python(tree, "-c", code))
+
+
+def contents(tree):
+    return {f: f.read_bytes() for f in tree.rglob("*") if f.is_file() and f.suffix != ".pyc"}
+
+
+@pytest.fixture(scope="session")
+def grown(tree):
+    """What happened when the copy got a chapter more: files and digests before and after, what the command said."""
+    files, before = contents(tree), digests(tree)
+    told = helpers(tree, "new", NAME, "--question", QUESTION).split("\n")
+    changed = {f.relative_to(tree).as_posix() for f, now in contents(tree).items() if files.get(f) != now}
+    for file, old, new in (
+        ("data/papers.yml", "  claims:\n", "  claims:" + CLAIM),
+        (
+            f"helpers/chapters/{NAME}/findings.py",
+            "FINDINGS: tuple[Finding, ...] = ()",
+            f"FINDINGS = (\n    {FINDING}\n)",
+        ),
+    ):
+        text = (tree / file).read_text("utf-8")
+        assert old in text
+        (tree / file).write_text(text.replace(old, new, 1), "utf-8")
+    helpers(tree, "run", NAME, "--profile", "smoke", "--to", "notebooks", "--record")
+    return SimpleNamespace(told=set(filter(None, told)), changed=changed, before=before, after=digests(tree))
+
+
+@pytest.fixture(scope="session")
+def site(tree, grown) -> Path:
     """The pages, built from the stored outputs with warnings as errors."""
-    folder = tmp_path_factory.mktemp("book")
-    pages.stage(folder / "source")
-    pages.stage_stored(folder / "source")
-    return pages.build(folder / "source", folder / "out").parent
+    helpers(tree, "book", "--stored", "--output", "out")
+    return tree / "out" / "_build" / "html"
+
+
+@pytest.mark.slow
+@pytest.mark.notebooks
+def test_a_new_chapter_is_its_own_files_and_one_line(tree, grown):
+    own = {
+        f"helpers/chapters/{NAME}/{part}.py" for part in ("__init__", "measures", "figures", "exercises", "findings")
+    }
+    own |= {f"notebooks/15_{NAME}.ipynb", f"tests/chapters/test_{NAME}.py"}
+    assert grown.changed == own | {"book/_toc.yml", "README.md"} == grown.told
+    assert set(grown.after) - set(grown.before) == {f"15_{NAME}"}
+    assert {c: grown.after[c] for c in grown.before} == grown.before, "no other chapter is stale"
+    python(tree, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"tests/chapters/test_{NAME}.py")
+
+
+@pytest.mark.slow
+def test_a_new_chapter_is_on_every_page_that_lists_chapters(tree, site):
+    page = (site / "notebooks" / f"15_{NAME}.html").read_text("utf-8")
+    assert QUESTION in page and "<figure" in page and "not solved yet" in page
+    assert f"notebooks/15_{NAME}.html" in (site / "book" / "intro.html").read_text("utf-8")
+    row = rf"\| \[15\]\(notebooks/15_{NAME}\.ipynb\) \| {re.escape(QUESTION)} \|"
+    assert re.search(row, (tree / "README.md").read_text("utf-8"))
+    assert f"helpers.chapters.{NAME}.measures.measure" in (site / "book" / "helpers.html").read_text("utf-8")
+    board = (site / "book" / "scoreboard.html").read_text("utf-8")
+    assert "In some head more than half of all attention goes to the first token" in board
 
 
 @pytest.mark.slow
@@ -138,7 +253,7 @@ def page():
 
 @needs_chromium
 @pytest.mark.browser
-@pytest.mark.parametrize("name", ["index", "search", "genindex", *PAGES])
+@pytest.mark.parametrize("name", ["index", "search", "genindex", *PAGES, f"notebooks/15_{NAME}"])
 def test_pages_open_without_a_network(site, page, name):
     page.open(site / f"{name}.html")
     assert page.problems == []

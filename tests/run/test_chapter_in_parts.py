@@ -16,7 +16,7 @@ import pytest
 from helpers.run import notebooks
 
 CHAPTER, RECORD = "02_surface_patterns", "surface_patterns.json"
-PARTS = 6
+PARTS = 4
 pytestmark = pytest.mark.slow
 
 
