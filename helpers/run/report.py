@@ -11,12 +11,10 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import nbformat
-from jinja2 import Template
 from markdown_it import MarkdownIt
 from markupsafe import Markup
 from mdit_py_plugins.dollarmath import dollarmath_plugin
@@ -25,6 +23,7 @@ from PIL import Image
 import helpers
 from helpers import places
 from helpers.run.notebooks import Run
+from helpers.run.templates import template
 
 FIRST = 14
 """Number of the chapter whose first figure is the card that opens the report."""
@@ -68,12 +67,7 @@ def write(done: Sequence[Run], target: Path, *, results: Path, profile: str, lar
     model = str(next((c.model for c in chapters if c.model), "minilm"))
     numbers = _figure_numbers(chapters)
     own = [block for c in chapters if c.number == FIRST for block in c.blocks]
-    page = Template(
-        files("helpers.run").joinpath("report.html.j2").read_text("utf-8"),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    page = template("report.html", escaped=True)
     for how in STEPS:
         text = page.render(
             name=Path(model).name,
