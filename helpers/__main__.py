@@ -379,28 +379,26 @@ def bench(what: str, model: str, rounds: int | None, record: bool, machine: str 
 @main.command()
 def doctor() -> None:
     """Show versions, cores, memory, device, what is cached and what can be reached."""
+    import psutil
     import torch
 
     from helpers.engine import encoders, models
 
-    click.echo(f"python        {platform.python_version()} ({sys.executable})")
+    facts = {"python": f"{platform.python_version()} ({sys.executable})"}
     for name in ("torch", "transformers", "numpy", "scikit-learn", "matplotlib", "jupyter-book", "papermill"):
         try:
-            found = version(name)
+            facts[name] = version(name)
         except PackageNotFoundError:
-            found = "MISSING: run 'make book' or pip install -e ."
-        click.echo(f"{name:13} {found}")
-    pages, size = (os.sysconf(k) for k in ("SC_PHYS_PAGES", "SC_PAGE_SIZE")) if hasattr(os, "sysconf") else (0, 0)
-    click.echo(
-        f"{'machine':13} {os.cpu_count()} cores, {pages * size / 2**30:.0f} GiB of memory, {platform.platform()}"
-    )
-    device = encoders.best_device()
-    click.echo(f"{'device':13} {device}, {torch.get_num_threads()} threads")
-    for name, folder in encoders.available().items():
-        click.echo(f"{name:13} {folder or 'not here yet: ' + encoders.KNOWN[name].how}")
-    click.echo(f"{'cache':13} {places.cache()}")
-    click.echo(f"{'real corpora':13} {places.full_data() or 'none: set BOOK_DATA or pass --data'}")
-    click.echo(f"{'hub':13} {models.hub_state()}")
+            facts[name] = "MISSING: run 'make book' or pip install -e ."
+    memory = psutil.virtual_memory().total / 2**30
+    facts["machine"] = f"{os.cpu_count()} cores, {memory:.0f} GiB of memory, {platform.platform()}"
+    facts["device"] = f"{encoders.best_device()}, {torch.get_num_threads()} threads"
+    facts |= {n: folder or f"not here yet: {encoders.KNOWN[n].how}" for n, folder in encoders.available().items()}
+    facts["cache"] = places.cache()
+    facts["real corpora"] = places.full_data() or "none: set BOOK_DATA or pass --data"
+    for name, fact in facts.items():
+        click.echo(f"{name:13} {fact}")
+    click.echo(f"{'hub':13} {models.hub_state()}")  # takes a while where it cannot be reached
 
 
 if __name__ == "__main__":

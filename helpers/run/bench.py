@@ -27,6 +27,7 @@ from helpers.chapters.surface_patterns import measures as surface_patterns
 from helpers.engine import adapters, attention, encoders, shards, tokens
 from helpers.engine.tasks import Example
 from helpers.record import results
+from helpers.run.templates import template
 
 Found = dict[str, Any]
 """What a benchmark has found: ``model`` and other words that say what was timed, and numbers."""
@@ -211,7 +212,6 @@ def passes(model: str = "minilm", *, rounds: int = 3, rows: int = 16) -> Found:
 
 
 COSTS = Path("data") / "results" / "costs.json"
-MANY = 10**9  # tokens of the run whose length is worked out
 
 
 def keep_passes(result: Found, machine: str, *, root: Path = places.ROOT) -> Path:
@@ -233,42 +233,14 @@ def card(kept: Mapping[str, Any]) -> str:
     """The measured figures as a page: tokens a second, and what a thousand million tokens take."""
     models = kept["models"]
     names = sorted(models, key=lambda name: models[name]["layers"])
-    rounds = {len(rates) for found in models.values() for rates in found["rates"].values()}
-    lines = [
-        f"Measured with `python -m helpers bench passes` on {kept['machine']}, in segments of {kept['segment']} tokens, one thread; "
-        f"median of {min(rounds)} rounds. A pass includes reading the text into tokens and the forward pass.",
-        "",
-        "| pass | "
-        + " | ".join(
-            f"{n}, {models[n]['layers']} × {models[n]['heads']} heads: tokens a second | {n}: 10⁹ tokens take"
-            for n in names
-        )
-        + " |",
-        "| --- | " + " | ".join(["---: | ---:"] * len(names)) + " |",
-    ]
-    for what, named in PASSES.items():
-        cells = []
-        for name in names:
-            rate = statistics.median(models[name]["rates"][what])
-            cells.append(f"{rate:,.0f} | {MANY / rate / 86400:,.1f} core-days")
-        lines.append(f"| {named} | " + " | ".join(cells) + " |")
-    spread = max((max(r) - min(r)) / statistics.median(r) for f in models.values() for r in f["rates"].values())
-    lines += ["", f"The rounds of a pass differ by {spread:.0%} of their median at most."]
-    if len(names) > 1:
-        small, large = models[names[0]], models[names[-1]]
-        heads = large["layers"] * large["heads"] / (small["layers"] * small["heads"])
-        extra = {what: _beyond(large, what) / _beyond(small, what) for what in ("surface_patterns", "divergence_map")}
-        lines.append(
-            f"{names[-1]} has {heads:.0f} times as many heads as {names[0]}; what observing adds to its forward pass is "
-            f"{extra['surface_patterns']:.1f} times as much in chapter 02 and {extra['divergence_map']:.1f} times in chapter 07."
-        )
-    return "\n".join(lines) + "\n"
-
-
-def _beyond(found: Mapping[str, Any], what: str) -> float:
-    """Seconds a token that a pass takes beyond the forward pass."""
-    with_it, without = (statistics.median(found["rates"][name]) for name in (what, "forward"))
-    return 1 / with_it - 1 / without
+    rates = {n: {what: statistics.median(r) for what, r in models[n]["rates"].items()} for n in names}
+    beyond = {
+        n: {what: 1 / rate - 1 / found["forward"] for what, rate in found.items()} for n, found in rates.items()
+    }
+    rounds = [r for found in models.values() for r in found["rates"].values()]
+    spread = max((max(r) - min(r)) / statistics.median(r) for r in rounds)
+    shown = {"kept": kept, "names": names, "passes": PASSES, "rates": rates, "beyond": beyond, "spread": spread}
+    return template("costs.md").render(shown, rounds=min(map(len, rounds)))
 
 
 def sweep(model: str = "minilm", *, rounds: int = 3, rows: int = 4, length: int = 64, width: int = 384) -> Found:
