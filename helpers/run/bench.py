@@ -240,7 +240,7 @@ def card(kept: Mapping[str, Any]) -> str:
     rounds = [r for found in models.values() for r in found["rates"].values()]
     spread = max((max(r) - min(r)) / statistics.median(r) for r in rounds)
     shown = {"kept": kept, "names": names, "passes": PASSES, "rates": rates, "beyond": beyond, "spread": spread}
-    return template("costs.md").render(shown, rounds=min(map(len, rounds)))
+    return template("costs.md.j2").render(shown, rounds=min(map(len, rounds)))
 
 
 def sweep(model: str = "minilm", *, rounds: int = 3, rows: int = 4, length: int = 64, width: int = 384) -> Found:

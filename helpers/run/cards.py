@@ -126,7 +126,7 @@ def as_markdown(card: Mapping[str, Any]) -> str:
     head = ["training loss (nats)" if c == "loss" else c.replace("dev_", "development ") for c in columns]
     curve = str(Table(head, [[f"{row[c]:g}" for c in columns] for row in card["curve"]])) if columns else ""
     scores = str(_scores(card)) if card["scores"] else ""
-    return template("card.md").render(card=card, name=NAMES[card["task"]], curve=curve, scores=scores)
+    return template("card.md.j2").render(card=card, name=NAMES[card["task"]], curve=curve, scores=scores)
 
 
 def _scores(card: Mapping[str, Any]) -> Table:

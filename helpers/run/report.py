@@ -67,7 +67,7 @@ def write(done: Sequence[Run], target: Path, *, results: Path, profile: str, lar
     model = str(next((c.model for c in chapters if c.model), "minilm"))
     numbers = _figure_numbers(chapters)
     own = [block for c in chapters if c.number == FIRST for block in c.blocks]
-    page = template("report.html", escaped=True)
+    page = template("report.html.j2", escaped=True)
     for how in STEPS:
         text = page.render(
             name=Path(model).name,
