@@ -16,6 +16,7 @@ import yaml
 
 from helpers import places
 from helpers.engine import TASKS
+from helpers.run import durations
 
 BUILD = places.ROOT / "_build"
 
@@ -32,8 +33,7 @@ class Plainly(click.Group):
 
 def since(start: float) -> str:
     """Time passed, for people."""
-    seconds = round(time.perf_counter() - start)
-    return f"{seconds // 60} min {seconds % 60} s" if seconds >= 60 else f"{seconds} s"
+    return durations.in_words(time.perf_counter() - start)
 
 
 def results_of(record: bool) -> Path:
@@ -212,8 +212,7 @@ def run(
     given: tuple[tuple[str, str], ...],
     to: Path | None,
     record: bool,
-    force: bool,
-    at_a_time: int | None,
+    **options: object,
 ) -> None:
     """Execute CHAPTER (a number, a name, or 'all') with a model and a profile of your choice.
 
@@ -228,27 +227,17 @@ def run(
     values = {name: yaml.safe_load(value) for name, value in given}
     if model:
         values["model"] = resolved(model)
-    names = notebooks.chapters() if chapter == "all" else [notebooks.find(chapter)]
-    label = Path(values.get("model", "minilm")).name
-    folder = to or BUILD / "runs" / profile / label
-    results = results_of(record)
-    if chapter == "all" and model:
+    whole, results = chapter == "all", results_of(record)
+    names = notebooks.chapters() if whole else [notebooks.find(chapter)]
+    folder = to or BUILD / "runs" / profile / Path(values.get("model", "minilm")).name
+    if whole and model:
         encoders.load(values["model"])  # a model that cannot be loaded is one message, not one for each chapter
-    done = notebooks.run(
-        names,
-        folder,
-        profile=profile,
-        results=results,
-        given=values,
-        at_a_time=at_a_time,
-        force=force,
-        keep_going=chapter == "all",
-    )
+    done = notebooks.run(names, folder, profile=profile, results=results, given=values, keep_going=whole, **options)
     for one in done:
-        state = one.problem or f"{'executed' if one.executed else 'up to date'}, {one.seconds:.0f} s"
-        ended = f"{one.chapter} {'FAILED' if one.failed else 'skipped'}: {state}"
+        state = f"{'executed' if one.executed else 'up to date'}, {one.seconds:.0f} s"
+        ended = f"{one.chapter} {'FAILED' if one.failed else 'skipped'}: {one.problem}"
         click.echo(ended if one.problem else f"{one.file}  ({state})")
-    if chapter == "all":
+    if whole:
         from helpers.run import report
 
         click.echo(f"Report: {report.write(done, folder / 'report.html', results=results, profile=profile)}")
@@ -290,8 +279,8 @@ def full(models: str, wanted: str, profile: str, to: Path | None, record: bool) 
     done = long_runs.run([*map(resolved, models.split())], folder, results=results, names=names, profile=profile)
     click.echo(long_runs.table(done))
     click.echo(f"Notebooks: {folder}. Numbers: {results}. {since(start)} in all.")
-    if failed := list(long_runs.failures(done)):
-        raise click.ClickException(f"{len(failed)} of {len(done)} failed; the same command tries them again.")
+    if failed := sum(one.failed for one in done):
+        raise click.ClickException(f"{failed} of {len(done)} failed; the same command tries them again.")
 
 
 @main.command()
@@ -390,28 +379,26 @@ def bench(what: str, model: str, rounds: int | None, record: bool, machine: str 
 @main.command()
 def doctor() -> None:
     """Show versions, cores, memory, device, what is cached and what can be reached."""
+    import psutil
     import torch
 
     from helpers.engine import encoders, models
 
-    click.echo(f"python        {platform.python_version()} ({sys.executable})")
+    facts = {"python": f"{platform.python_version()} ({sys.executable})"}
     for name in ("torch", "transformers", "numpy", "scikit-learn", "matplotlib", "jupyter-book", "papermill"):
         try:
-            found = version(name)
+            facts[name] = version(name)
         except PackageNotFoundError:
-            found = "MISSING: run 'make book' or pip install -e ."
-        click.echo(f"{name:13} {found}")
-    pages, size = (os.sysconf(k) for k in ("SC_PHYS_PAGES", "SC_PAGE_SIZE")) if hasattr(os, "sysconf") else (0, 0)
-    click.echo(
-        f"{'machine':13} {os.cpu_count()} cores, {pages * size / 2**30:.0f} GiB of memory, {platform.platform()}"
-    )
-    device = encoders.best_device()
-    click.echo(f"{'device':13} {device}, {torch.get_num_threads()} threads")
-    for name, folder in encoders.available().items():
-        click.echo(f"{name:13} {folder or 'not here yet: ' + encoders.KNOWN[name].how}")
-    click.echo(f"{'cache':13} {places.cache()}")
-    click.echo(f"{'real corpora':13} {places.full_data() or 'none: set BOOK_DATA or pass --data'}")
-    click.echo(f"{'hub':13} {models.hub_state()}")
+            facts[name] = "MISSING: run 'make book' or pip install -e ."
+    memory = psutil.virtual_memory().total / 2**30
+    facts["machine"] = f"{os.cpu_count()} cores, {memory:.0f} GiB of memory, {platform.platform()}"
+    facts["device"] = f"{encoders.best_device()}, {torch.get_num_threads()} threads"
+    facts |= {n: folder or f"not here yet: {encoders.KNOWN[n].how}" for n, folder in encoders.available().items()}
+    facts["cache"] = places.cache()
+    facts["real corpora"] = places.full_data() or "none: set BOOK_DATA or pass --data"
+    for name, fact in facts.items():
+        click.echo(f"{name:13} {fact}")
+    click.echo(f"{'hub':13} {models.hub_state()}")  # takes a while where it cannot be reached
 
 
 if __name__ == "__main__":

@@ -37,27 +37,19 @@ def mentions_of(
                     opened.setdefault(fields[0], []).append((word, fields, line))
                 if bracket["one"] or bracket["close"]:
                     if not opened.get(fields[0]):
-                        raise wrong(
-                            line,
-                            f"Mention {fields[0]!r} is closed but was not opened in this sentence.",
-                            "balanced brackets.",
-                        )
+                        said = f"Mention {fields[0]!r} is closed but was not opened in this sentence."
+                        raise wrong(line, said, "balanced brackets.")
                     start, given, _ = opened[fields[0]].pop()
-                    kind = dict(zip(layout, given, strict=False)).get("etype", "")
-                    found.append(_mention(sentence, number, start, word + 1, fields[0], kind))
+                    span = start, word + 1
+                    head, kind = head_word(sentence, *span), dict(zip(layout, given, strict=False)).get("etype", "")
+                    found.append(Mention(number, *span, fields[0], head, _kind(sentence, *span, head), kind))
             if end != len(mark):
                 raise wrong(line, f"{mark[end:]!r} is no bracket.", "(3 or 3) or (3), side by side.")
         for chain, left in opened.items():
             if left:
-                raise wrong(
-                    left[-1][2], f"Mention {chain!r} is opened but not closed in its sentence.", "balanced brackets."
-                )
+                said = f"Mention {chain!r} is opened but not closed in its sentence."
+                raise wrong(left[-1][2], said, "balanced brackets.")
     return tuple(sorted(found, key=lambda m: (m.sentence, m.start, -m.end)))
-
-
-def _mention(sentence: Sentence, number: int, start: int, end: int, chain: str, kind: str) -> Mention:
-    head = head_word(sentence, start, end)
-    return Mention(number, start, end, chain, head, _kind(sentence, start, end, head), kind)
 
 
 def head_word(sentence: Sentence, start: int, end: int) -> int:
@@ -152,11 +144,8 @@ def read_conll(path: Path | str, trees: Mapping[str, Document] | None = None) ->
         else:
             rows.append((number, line))
     if name is not None or not documents:
-        raise wrong(
-            first or None,
-            "The document has no end." if name else "There is no document.",
-            "'#end document' as last line.",
-        )
+        said = "The document has no end." if name else "There is no document."
+        raise wrong(first or None, said, "'#end document' as last line.")
     return _distinct(path, documents)
 
 

@@ -28,10 +28,8 @@ ARTICLE_FIELDS = {"id": str, "title": str, "topic": str, "paragraphs": list}
 def read_encyclopedia(path: Path) -> Corpus:
     """Read articles from JSON lines: ``{"id", "title", "topic", "paragraphs": [str, ...]}``."""
     raw = read_bytes(path)
-    articles = tuple(
-        Article(r["id"], r["title"], r["topic"], tuple(r["paragraphs"]))
-        for r in _json_lines(path, raw, ARTICLE_FIELDS)
-    )
+    rows = _json_lines(path, raw, ARTICLE_FIELDS)
+    articles = tuple(Article(**row | {"paragraphs": tuple(row["paragraphs"])}) for row in rows)
     return Corpus("encyclopedia", hashlib.sha256(raw).hexdigest(), "CC0 1.0", articles)
 
 
@@ -43,12 +41,9 @@ def _json_lines(path: Path, raw: bytes, fields: dict[str, type]) -> list[dict]:
         if not line.strip():
             continue
         record = _json(path, number, line)
-        if not isinstance(record, dict) or set(record) != set(fields):
-            raise wrong(
-                number,
-                f"The fields are {sorted(record) if isinstance(record, dict) else type(record).__name__}.",
-                f"{sorted(fields)}.",
-            )
+        found = sorted(record) if isinstance(record, dict) else type(record).__name__
+        if found != sorted(fields):
+            raise wrong(number, f"The fields are {found}.", f"{sorted(fields)}.")
         for name, kind in fields.items():
             value = record[name]
             if not isinstance(value, kind) or not value:
@@ -101,9 +96,8 @@ def read_plain_text(path: Path, *, name: str | None = None, licence: str = "unkn
         if paragraphs
     )
     if not kept:
-        raise CorpusError(
-            path, None, "The file has no paragraph of ten words or more.", "plain text, one paragraph a line."
-        )
+        said = "The file has no paragraph of ten words or more."
+        raise CorpusError(path, None, said, "plain text, one paragraph a line.")
     return Corpus(name or path.stem, hashlib.sha256(raw).hexdigest(), licence, kept)
 
 
@@ -144,17 +138,14 @@ def read_squad(path: Path) -> tuple[Question, ...]:
     found, seen = [], {}
     try:
         for article in data["data"]:
+            title = str(article.get("title", ""))
             for paragraph in article["paragraphs"]:
                 context = _string(paragraph["context"])
                 for asked in paragraph["qas"]:
                     identity = _string(asked["id"])
                     once(path, None, "id", identity, seen)
                     answers = tuple(_answer(path, identity, context, a) for a in asked["answers"])
-                    found.append(
-                        Question(
-                            identity, str(article.get("title", "")), context, _string(asked["question"]), answers
-                        )
-                    )
+                    found.append(Question(identity, title, context, _string(asked["question"]), answers))
     except (KeyError, TypeError, AttributeError) as error:
         last = f", after question {found[-1].id!r}" if found else ""
         raise wrong(
@@ -170,12 +161,8 @@ def read_squad(path: Path) -> tuple[Question, ...]:
 def _answer(path: Path, identity: str, context: str, given: dict) -> Answer:
     text, start = _string(given["text"]), given["answer_start"]
     if not isinstance(start, int) or start < 0 or context[start : start + len(text)] != text:
-        raise CorpusError(
-            path,
-            None,
-            f"Question {identity!r}: the answer {text[:60]!r} is not in the context at {start!r}.",
-            "answer_start in characters, counted from 0.",
-        )
+        said = f"Question {identity!r}: the answer {text[:60]!r} is not in the context at {start!r}."
+        raise CorpusError(path, None, said, "answer_start in characters, counted from 0.")
     return Answer(text, start)
 
 
@@ -244,11 +231,9 @@ def _pair_rows(path: Path, task: str) -> list[tuple[int, str, str, str, str]]:
     if path.suffix == ".csv":
         return _asked(path, raw)
     rows = _rows(path, "\n".join(lines(path, raw)), "\t")
-    number, header = rows[0]
+    (number, header), spare = rows[0], 0
     if task == "stsb" and "score" not in header:
         number, header, rows, spare = 0, list(_STSB_TEST), [(0, []), *rows], 2
-    else:
-        spare = 0
     label = (*_LABEL.get(task, ("gold_label", "label")),)
     places = [next((header.index(n) for n in names if n in header), None) for names in (_FIRST, _SECOND, label)]
     if None in places:
@@ -271,10 +256,9 @@ def _parallel(path: Path, raw: bytes) -> list[tuple[int, str, str, str, str]]:
     """SNLI as ``s1``, ``s2`` and ``labels``, line by line."""
     files = [path, *(path.with_name(path.name.replace("s1", other, 1)) for other in ("s2", "labels"))]
     columns = [lines(f, _unzipped(f, raw if f == path else read_bytes(f))) for f in files]
-    if len({len(c) for c in columns}) > 1:
-        raise CorpusError(
-            path, None, f"The three files have {', '.join(str(len(c)) for c in columns)} lines.", "as many in each."
-        )
+    if len(set(counts := [len(c) for c in columns])) > 1:
+        said = f"The three files have {', '.join(map(str, counts))} lines."
+        raise CorpusError(path, None, said, "as many in each.")
     return [(n, str(n), *row) for n, row in enumerate(zip(*columns, strict=True), 1)]
 
 
@@ -344,11 +328,8 @@ def read_inspec(path: Path) -> tuple[KeyedText, ...]:
             for name in archive.namelist():
                 if name.startswith("/") or ".." in PurePosixPath(name.replace("\\", "/")).parts:
                     raise wrong(None, f"The member {name!r} lies outside the archive's folder.", "plain names.")
-            members = {
-                n: decoded(Path(f"{path}/{n}"), archive.read(n))
-                for n in archive.namelist()
-                if n.endswith((".abstr", ".uncontr"))
-            }
+            wanted = [n for n in archive.namelist() if n.endswith((".abstr", ".uncontr"))]
+            members = {n: decoded(Path(f"{path}/{n}"), archive.read(n)) for n in wanted}
     except CorpusError:
         raise
     except Exception as error:  # zipfile and zlib raise a dozen kinds on damaged archives
@@ -360,9 +341,8 @@ def read_inspec(path: Path) -> tuple[KeyedText, ...]:
         keys = (" ".join(k.split()) for k in members.get(f"{identity}.uncontr", "").split(";"))
         kept = tuple(k for k in keys if k)
         if not title.strip() or not kept:
-            raise CorpusError(
-                f"{path}/{name}", None, "Title or keyphrases are missing.", f"{name} and {identity}.uncontr."
-            )
+            wanted = f"{name} and {identity}.uncontr."
+            raise CorpusError(f"{path}/{name}", None, "Title or keyphrases are missing.", wanted)
         found.append(KeyedText(identity, " ".join(title.split()), " ".join(" ".join(text).split()), kept))
     if not found:
         raise wrong(None, "The archive has no .abstr member.", "an Inspec archive.")
@@ -410,12 +390,8 @@ def _rows(path: Path, text: str, delimiter: str, *, quoted: bool = False) -> lis
     """Rows of a table, each with the number of its (last) line; empty lines are passed over."""
     wrong = partial(CorpusError, path)
     csv.field_size_limit(sys.maxsize)
-    reader = csv.reader(
-        io.StringIO(text, newline=""),
-        delimiter=delimiter,
-        quoting=csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE,
-        strict=quoted,
-    )
+    quoting = csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, quoting=quoting, strict=quoted)
     try:
         rows = [(reader.line_num, row) for row in reader if row]
     except csv.Error as error:

@@ -70,10 +70,8 @@ def locate(spelled: Spelled, phrases: Iterable[str]) -> dict[str, list[int]]:
     for phrase in dict.fromkeys(filter(None, map(normal, phrases))):
         wanted = tuple(phrase.split())
         size = len(wanted)
-        starts = [
-            n for n, word in enumerate(spelled.words) if word == wanted[0] and spelled.words[n : n + size] == wanted
-        ]
-        if starts:
+        places = (n for n, word in enumerate(spelled.words) if word == wanted[0])
+        if starts := [n for n in places if spelled.words[n : n + size] == wanted]:
             found[phrase] = starts
     return found
 

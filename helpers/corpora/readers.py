@@ -8,6 +8,7 @@ the file, the line, what was found and what was expected, and nothing is half-lo
 
 import hashlib
 import re
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -73,9 +74,8 @@ def pairs(name: str, split: str | None = None, *, task: str | None = None) -> tu
     known = sources.entry(name, "pairs")
     if known is None and task is None:
         locate(name, "pairs", split)
-        raise CorpusError(
-            name, None, "A path does not say what the labels mean.", f"task= one of {', '.join(TASKS)}."
-        )
+        wanted = f"task= one of {', '.join(TASKS)}."
+        raise CorpusError(name, None, "A path does not say what the labels mean.", wanted)
     return read_pairs(locate(name, "pairs", split), task or known.task)
 
 
@@ -159,47 +159,35 @@ def overview(*, counted: bool = True) -> list[Found]:
     return found
 
 
-def _numbers(*counted: tuple[int, str]) -> str:
-    return ", ".join(f"{n:,} {what}" for n, what in counted)
-
-
 def _text_counts(name: str, split: str) -> str:
     articles = read(name, split).articles
-    words = sum(len(p.split()) for a in articles for p in a.paragraphs)
-    return _numbers(
-        (len(articles), "articles"), (sum(len(a.paragraphs) for a in articles), "paragraphs"), (words, "words")
-    )
+    paragraphs = [p for a in articles for p in a.paragraphs]
+    return f"{len(articles):,} articles, {len(paragraphs):,} paragraphs, {sum(len(p.split()) for p in paragraphs):,} words"
 
 
 def _treebank_counts(name: str, split: str) -> str:
     found = documents(name, split)
-    return _numbers(
-        (len(found), "documents"),
-        (sum(len(d.sentences) for d in found), "sentences"),
-        (sum(len(s.words) for d in found for s in d.sentences), "words"),
-        (sum(len(m) for d in found for m in d.chains.values()), "mentions"),
-        (sum(len(d.chains) for d in found), "chains"),
-    )
+    trees = [s for d in found for s in d.sentences]
+    chains = [c for d in found for c in d.chains.values()]
+    size = f"{len(found):,} documents, {len(trees):,} sentences, {sum(len(s.words) for s in trees):,} words"
+    return f"{size}, {sum(map(len, chains)):,} mentions, {len(chains):,} chains"
 
 
 def _question_counts(name: str, split: str) -> str:
     found = questions(name, split)
-    return _numbers((len({q.context for q in found}), "paragraphs"), (len(found), "questions"))
+    return f"{len({q.context for q in found}):,} paragraphs, {len(found):,} questions"
 
 
 def _pair_counts(name: str, split: str) -> str:
-    labels = [p.label for p in pairs(name, split) if isinstance(p.label, str)]
-    shares = "".join(f", {labels.count(n):,} {n}" for n in dict.fromkeys(sorted(labels)))
-    return f"{len(pairs(name, split)):,} pairs{shares}"
+    found = pairs(name, split)
+    labels = Counter(p.label for p in found if isinstance(p.label, str))
+    return f"{len(found):,} pairs" + "".join(f", {count:,} {label}" for label, count in sorted(labels.items()))
 
 
 def _keyphrase_counts(name: str, split: str) -> str:
     found = keyphrases(name, split)
-    return _numbers(
-        (len(found), "texts"),
-        (sum(len(k.keyphrases) for k in found), "keyphrases"),
-        (sum(len(k.verbatim()) for k in found), "of them verbatim"),
-    )
+    every, verbatim = sum(len(k.keyphrases) for k in found), sum(len(k.verbatim()) for k in found)
+    return f"{len(found):,} texts, {every:,} keyphrases, {verbatim:,} of them verbatim"
 
 
 COUNTS: dict[str, Callable[[str, str], str]] = {
@@ -208,6 +196,6 @@ COUNTS: dict[str, Callable[[str, str], str]] = {
     "questions": _question_counts,
     "pairs": _pair_counts,
     "keyphrases": _keyphrase_counts,
-    "vectors": lambda name, split: _numbers((len(vectors(name).index), "words")),
+    "vectors": lambda name, split: f"{len(vectors(name).index):,} words",
 }
 """How to say, for each kind, how much there is."""

@@ -145,6 +145,10 @@ class Sentence:
         spaces = self.spaces or (True,) * len(self.words)
         return "".join(w + " " * s for w, s in zip(self.words, spaces, strict=True)).rstrip()
 
+    def dependents(self, word: int) -> list[int]:
+        """The words that a word governs."""
+        return [w for w, governor in enumerate(self.governors) if governor == word]
+
 
 @dataclass(frozen=True, order=True)
 class Mention:

@@ -7,6 +7,7 @@ A corpus is a few files under a folder. The book's own lie in ``data/``; the rea
 import importlib.util
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import yaml
@@ -81,28 +82,21 @@ def locate(name: str, kind: str, split: str | None = None) -> Path:
     Raises:
         CorpusError: for an unknown name or split, or a corpus that is not on this machine; says what to do.
     """
-    known = entry(name, kind)
+    known, wrong = entry(name, kind), partial(CorpusError, name, None)
     if known is None:
         if Path(name).exists():
             return Path(name)
         names = ", ".join(sorted({e.name for e in CATALOGUE if e.kind == kind}))
-        raise CorpusError(
-            name,
-            None,
-            f"There is no such file, and no such corpus of kind {kind!r}.",
-            f"one of {names}; or a file's path.",
+        raise wrong(
+            f"There is no such file, and no such corpus of kind {kind!r}.", f"one of {names}; or a file's path."
         )
     split = split or next((s for s in ("test", "dev") if s in known.files), next(iter(known.files)))
     if split not in known.files:
-        raise CorpusError(name, None, f"There is no split {split!r}.", f"one of {', '.join(known.files)}.")
+        raise wrong(f"There is no split {split!r}.", f"one of {', '.join(known.files)}.")
     if (path := find(known, split)) is None:
         how = f"'python -m helpers fetch {name}', or " if name in RECIPES else ""
-        raise CorpusError(
-            name,
-            None,
-            f"{known.files[split][0]} is in none of: {', '.join(map(str, folders()))}.",
-            f"{how}--data DIR (or BOOK_DATA) naming a folder that holds it.",
-        )
+        where = f"{known.files[split][0]} is in none of: {', '.join(map(str, folders()))}."
+        raise wrong(where, f"{how}--data DIR (or BOOK_DATA) naming a folder that holds it.")
     return path
 
 
@@ -138,12 +132,8 @@ def decoded(path: Path, raw: bytes) -> str:
         return raw.decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError as error:
         line = raw[: error.start].count(b"\n") + 1
-        raise CorpusError(
-            path,
-            line,
-            f"Byte {raw[error.start]:#04x} is not UTF-8.",
-            "UTF-8 text; convert the file with 'iconv -f latin1 -t utf-8' (or from what it is).",
-        ) from None
+        wanted = "UTF-8 text; convert the file with 'iconv -f latin1 -t utf-8' (or from what it is)."
+        raise CorpusError(path, line, f"Byte {raw[error.start]:#04x} is not UTF-8.", wanted) from None
 
 
 def lines(path: Path, raw: bytes | None = None) -> list[str]:
@@ -158,10 +148,6 @@ def lines(path: Path, raw: bytes | None = None) -> list[str]:
     found = text.split("\n")
     for number, line in enumerate(found, 1):
         if len(line) > LONGEST_LINE:
-            raise CorpusError(
-                path,
-                number,
-                f"The line has {len(line):,} characters.",
-                f"at most {LONGEST_LINE:,}; is this the right kind of file?",
-            )
+            wanted = f"at most {LONGEST_LINE:,}; is this the right kind of file?"
+            raise CorpusError(path, number, f"The line has {len(line):,} characters.", wanted)
     return found[:-1] if found[-1] == "" else found

@@ -90,11 +90,8 @@ def _sentence_block(path: Path, number: int, block: list[str]):
     for n, line in numbered:
         columns = line.split("\t")
         if len(columns) != COLUMNS or not all(c.strip() for c in columns) or "  " in line:
-            raise wrong(
-                n,
-                f"{len(columns)} tab-separated columns, or an empty one, or two blanks in a row.",
-                "ten columns with single tabs between, and '_' for nothing.",
-            )
+            said = f"{len(columns)} tab-separated columns, or an empty one, or two blanks in a row."
+            raise wrong(n, said, "ten columns with single tabs between, and '_' for nothing.")
         if not _ID.fullmatch(columns[0]):
             raise wrong(n, f"The word's id is {columns[0]!r}.", "1, 2, 3; 4-5 for a multiword token; 5.1.")
     try:
@@ -174,11 +171,7 @@ def stanford(sentence: Sentence) -> Sentence:
     governors, relations = list(sentence.governors), [RENAMED.get(r, r) for r in sentence.relations]
     first: dict[int, int] = {}
     for noun in range(len(governors)):
-        cases = [
-            w
-            for w, (g, r) in enumerate(zip(sentence.governors, sentence.relations, strict=True))
-            if g == noun and r == "case"
-        ]
+        cases = [w for w in sentence.dependents(noun) if sentence.relations[w] == "case"]
         for word in [w for w in cases if sentence.upos[w] == "PART"]:
             relations[word] = "possessive"
         prepositions = [w for w in cases if sentence.upos[w] != "PART"]
@@ -204,11 +197,5 @@ def possessive(sentence: Sentence, word: int) -> int | None:
     Clark et al. (2019, section 4.2) count a head as right on ``poss`` also when this mark, and not the possessor
     itself, picks the right governor.
     """
-    return next(
-        (
-            w
-            for w, (g, r) in enumerate(zip(sentence.governors, sentence.relations, strict=True))
-            if g == word and r in ("case", "possessive") and sentence.upos[w] == "PART"
-        ),
-        None,
-    )
+    marks = (w for w in sentence.dependents(word) if sentence.relations[w] in ("case", "possessive"))
+    return next((w for w in marks if sentence.upos[w] == "PART"), None)

@@ -43,15 +43,8 @@ HUB_HEADS = {
     "qa": AutoModelForQuestionAnswering,
     "keywords": AutoModelForTokenClassification,
 }
-SYNONYMS = {
-    "equivalent": "paraphrase",
-    "not_equivalent": "not_paraphrase",
-    "o": "outside",
-    "b": "begin",
-    "i": "inside",
-    "b-key": "begin",
-    "i-key": "inside",
-}
+SYNONYMS = {"equivalent": "paraphrase", "not_equivalent": "not_paraphrase"}
+SYNONYMS |= {"o": "outside", "b": "begin", "i": "inside"}
 FORMAT = 1
 FROM_FOLDER = {
     "attn_implementation": "eager",
@@ -204,9 +197,7 @@ class _StandIn(nn.Module):
     def forward(self, *_: object, **__: object) -> ModelOutput:
         if self.pooler is None:
             return BaseModelOutput(last_hidden_state=self.hidden)
-        pooled = (
-            self.pooler(self.hidden) if self.activation is None else self.activation(self.pooler(self.hidden[:, 0]))
-        )
+        pooled = self.activation(self.pooler(self.hidden[:, 0])) if self.activation else self.pooler(self.hidden)
         return BaseModelOutputWithPooling(last_hidden_state=self.hidden, pooler_output=pooled)
 
 
@@ -324,9 +315,8 @@ def load_with_head(folder: Path, task: str, *, name: str) -> tuple[PreTrainedMod
         AdapterError: when the checkpoint has no such head, or one for other classes.
     """
     kind = HUB_HEADS.get(task, AutoModelForSequenceClassification)
-    advice = (
-        f"Train an adapter: python -m helpers train {task} --model {name}; or name a checkpoint that has the head."
-    )
+    train = f"python -m helpers train {task} --model {name}"
+    advice = f"Train an adapter: {train}; or name a checkpoint that has the head."
     try:
         model, report = kind.from_pretrained(folder, **FROM_FOLDER, output_loading_info=True)
     except ValueError as error:
@@ -343,7 +333,7 @@ def _labels(model: PreTrainedModel, task: str, name: str) -> tuple[str, ...]:
     named = [str(model.config.id2label[i]).lower().replace(" ", "_") for i in range(model.config.num_labels)]
     if len(named) == len(LABELS[task]) and all(n == f"label_{i}" for i, n in enumerate(named)):
         return LABELS[task]
-    labels = tuple(SYNONYMS.get(n, n) for n in named)
+    labels = tuple(SYNONYMS.get(n.removesuffix("-key"), n) for n in named)
     if sorted(labels) != sorted(LABELS[task]):
         raise AdapterError(
             f"The classes of {name!r} are {', '.join(named)}; {task!r} needs {', '.join(LABELS[task])}."

@@ -17,7 +17,7 @@ layers alive at once; the tap stands for both.
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import torch
 from jaxtyping import Float
@@ -47,17 +47,11 @@ class TapError(EncoderError):
 
 
 @dataclass(eq=False)
-class _Tap:
-    observe: Observer | None
-    edit: Editor | None
-
-
-@dataclass(eq=False)
 class _Stream:
     """The taps now open on one model, the outermost first, and the layer its forward pass has reached."""
 
     encoder: Encoder
-    taps: list[_Tap] = field(default_factory=list)
+    taps: list[tuple[Observer | None, Editor | None]]
     layer: int = 0
     values: Tensor | None = None
 
@@ -69,11 +63,11 @@ class _Stream:
                 f"{self.encoder.name!r}, layer {self.layer + 1}: expected attention of {self.encoder.heads} heads "
                 f"over [query, key], got {tuple(probabilities.shape)}; this family cannot be tapped."
             )
-        for tap in self.taps:
-            if tap.observe is not None:
-                tap.observe(self.layer, probabilities, values)
-            if tap.edit is not None:
-                probabilities = self._checked(tap.edit(self.layer, probabilities), probabilities)
+        for observe, edit in self.taps:
+            if observe is not None:
+                observe(self.layer, probabilities, values)
+            if edit is not None:
+                probabilities = self._checked(edit(self.layer, probabilities), probabilities)
         self.layer += 1
         return probabilities
 
@@ -102,7 +96,7 @@ def tap(encoder: Encoder, observe: Observer | None = None, edit: Editor | None =
     """
     key = id(encoder.model.config)
     stream = _STREAMS.get(key)
-    mine = _Tap(observe, edit)
+    mine = (observe, edit)
     if stream is not None:
         stream.taps.append(mine)
         try:

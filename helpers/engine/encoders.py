@@ -191,7 +191,7 @@ def wrap(
         special=_special_tokens(name, tokenizer),
         sha256=sha256 or _digest_of_tensors(model),
         route=route,
-        head=head.to(model.device) if head is not None else None,
+        head=head and head.to(model.device),
     )
 
 
@@ -211,11 +211,8 @@ def _refuse_decoders(name: str, config: transformers.PretrainedConfig) -> None:
 
 def attention_modules(model: PreTrainedModel) -> list[nn.Module]:
     """Self-attention modules that apply an ``nn.Dropout`` to their probabilities, in layer order."""
-    return [
-        m
-        for m in model.modules()
-        if "SelfAttention" in type(m).__name__ and isinstance(getattr(m, "dropout", None), nn.Dropout)
-    ]
+    named = (m for m in model.modules() if "SelfAttention" in type(m).__name__)
+    return [m for m in named if isinstance(getattr(m, "dropout", None), nn.Dropout)]
 
 
 def _route(model: PreTrainedModel) -> Literal["interface", "dropout"] | None:
@@ -248,13 +245,7 @@ def _special_tokens(name: str, tokenizer: PreTrainedTokenizerBase) -> SpecialTok
     if cls is None or sep is None:
         raise NotAnEncoder(f"The tokenizer of {name!r} has no tokens in the roles of [CLS] and [SEP].")
     pad = tokenizer.pad_token_id
-    return SpecialTokens(
-        cls=cls,
-        sep=sep,
-        cls_id=tokenizer.convert_tokens_to_ids(cls),
-        sep_id=tokenizer.convert_tokens_to_ids(sep),
-        pad_id=0 if pad is None else pad,
-    )
+    return SpecialTokens(cls, sep, *tokenizer.convert_tokens_to_ids([cls, sep]), 0 if pad is None else pad)
 
 
 def _digest_of_tensors(model: PreTrainedModel) -> str:

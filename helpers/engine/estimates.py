@@ -166,25 +166,16 @@ class StreamingMean:
 
     def empty(self) -> "StreamingMean":
         """One of the same shape and seed that has seen nothing."""
-        return StreamingMean(
-            self.numerator.shape[1:],
-            denominators=self.denominator.shape[1:],
-            replicates=len(self.numerator) - 1,
-            seed=self.seed,
-        )
+        made = copy.copy(self)
+        made.numerator, made.denominator = np.zeros_like(self.numerator), np.zeros_like(self.denominator)
+        return made
 
     def absorb(self, other: "StreamingMean") -> None:
         """Add another's sums to these; both must have the same shape and seed and cover different data."""
         if (self.numerator.shape, self.seed) != (other.numerator.shape, other.seed):
-            raise ValueError("Only measurements of the same shape, replicates and seed can be merged.")
+            raise ValueError("Only measurements of the same shape, replicates and seed can be added up.")
         self.numerator += other.numerator
         self.denominator += other.denominator
-
-    def merge(self, other: "StreamingMean") -> "StreamingMean":
-        """The sums of both, see :meth:`absorb`."""
-        merged = copy.deepcopy(self)
-        merged.absorb(other)
-        return merged
 
     def estimate(self) -> Estimate:
         """Value and interval of every ratio; NaN where the denominator is 0."""

@@ -80,8 +80,6 @@ def _pairs(task: str, corpus: str, split: str | None) -> list[Example]:
     if corpus == "encyclopedia":
         path = corpora.locate(f"encyclopedia-{'paraphrase' if task == 'paraphrase' else 'entailment'}", "pairs")
         found = corpora.read_pairs(path, kind)
-    elif task == "paraphrase":
-        found = corpora.pairs(corpus, split, task=kind)
     else:
         known = corpora.sources.entry(corpus, "pairs")
         found = corpora.pairs(corpus, split, task=known.task if known else kind)
@@ -89,22 +87,13 @@ def _pairs(task: str, corpus: str, split: str | None) -> list[Example]:
     if task == "rte":
         labels = ["not_entailment" if label in ("neutral", "contradiction") else label for label in labels]
     if wrong := set(labels) - set(LABELS[task]):
-        raise corpora.CorpusError(
-            corpus,
-            None,
-            f"The labels are {', '.join(sorted(map(str, wrong)))}.",
-            f"for the task {task!r}, {', '.join(LABELS[task])}.",
-        )
-    articles: dict[str, int] = {}
+        said = f"The labels are {', '.join(sorted(map(str, wrong)))}."
+        raise corpora.CorpusError(corpus, None, said, f"for the task {task!r}, {', '.join(LABELS[task])}.")
+    articles = [p.id.rsplit("-", 1)[0] for p in found] if corpus == "encyclopedia" else range(len(found))
+    number = {article: n for n, article in enumerate(dict.fromkeys(articles))}
     return [
-        Example(
-            task,
-            p.id,
-            articles.setdefault(p.id.rsplit("-", 1)[0] if corpus == "encyclopedia" else str(n), len(articles)),
-            (p.first, p.second),
-            str(label),
-        )
-        for n, (p, label) in enumerate(zip(found, labels, strict=True))
+        Example(task, p.id, number[article], (p.first, p.second), str(label))
+        for p, label, article in zip(found, labels, articles, strict=True)
     ]
 
 

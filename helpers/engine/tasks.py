@@ -185,20 +185,17 @@ def cross_entropy(logits: Tensor, asked: Asked) -> Float[Tensor, "batch"]:
     if asked.task == "qa":
         outside = asked.batch.text != 1
         logits = logits.masked_fill(outside[..., None], float("-inf"))
-        per = torch.nn.functional.cross_entropy(logits, asked.targets, reduction="none")
-        return per.mean(-1)
-    return torch.nn.functional.cross_entropy(logits, asked.targets, reduction="none")
+    per = torch.nn.functional.cross_entropy(logits, asked.targets, reduction="none")
+    return per.mean(-1) if asked.task == "qa" else per
 
 
 def masked_losses(
     encoder: Encoder, hidden: Float[Tensor, "batch length width"], asked: Asked
 ) -> tuple[Float[Tensor, "batch"], Bool[Tensor, "hidden"]]:
     """Loss of each row and, for each hidden token, whether it was restored; only hidden positions meet the vocabulary."""
-    there = asked.targets != IGNORED
-    assert encoder.head is not None
-    logits = (
-        encoder.head(hidden, asked.batch)[there] if encoder.head.whole else encoder.head(hidden[there], asked.batch)
-    )
+    there, head = asked.targets != IGNORED, encoder.head
+    assert head is not None
+    logits = head(hidden, asked.batch)[there] if head.whole else head(hidden[there], asked.batch)
     per = torch.nn.functional.cross_entropy(logits, asked.targets[there], reduction="none")
     row = there.nonzero()[:, 0]
     total = torch.zeros(len(there), dtype=per.dtype, device=per.device).index_add(0, row, per)
@@ -230,10 +227,8 @@ def score(
     check(encoder, task)
     found = batches(encoder, examples, batch_size=batch_size, max_length=max_length, seed=seed)
     rounds = tqdm(found, desc=f"scoring {task}", unit=" batches", leave=False, disable=not progress)
-    count: Callable[..., Scores] = {"mlm": _score_masked, "qa": _score_spans, "keywords": score_tags}.get(
-        task, _score_classes
-    )
-    return count(encoder, examples, rounds)
+    own: dict[str, Callable[..., Scores]] = {"mlm": _score_masked, "qa": _score_spans, "keywords": score_tags}
+    return own.get(task, _score_classes)(encoder, examples, rounds)
 
 
 def _score_masked(encoder: Encoder, examples: Sequence[Example], rounds: Iterable) -> Scores:
@@ -246,12 +241,8 @@ def _score_masked(encoder: Encoder, examples: Sequence[Example], rounds: Iterabl
         np.add.at(right, example[row], restored.cpu().numpy())
         np.add.at(hidden_tokens, example[row], 1)
         loss[example] = per_row.cpu().numpy()
-    return _scores(
-        examples,
-        {"accuracy": right / np.maximum(hidden_tokens, 1), "loss": loss},
-        [""] * len(examples),
-        hidden_tokens,
-    )
+    values = {"accuracy": right / np.maximum(hidden_tokens, 1), "loss": loss}
+    return _scores(examples, values, [""] * len(examples), hidden_tokens)
 
 
 def _score_classes(encoder: Encoder, examples: Sequence[Example], rounds: Iterable) -> Scores:

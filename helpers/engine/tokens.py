@@ -7,7 +7,7 @@ An input is a text (``str``), a text already split into words (``list`` of ``str
 import unicodedata
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from functools import cached_property
 from itertools import islice
 from operator import itemgetter
@@ -116,6 +116,7 @@ class Batch(OfTensors):
         return words
 
 
+@dataclass(eq=False, repr=False)
 class Batches:
     """An iterable of :class:`Batch`, inputs of like length together, made as they are needed.
 
@@ -134,29 +135,24 @@ class Batches:
         truncated: how many inputs of the current pass have been cut so far.
     """
 
-    def __init__(
-        self,
-        encoder: Encoder,
-        inputs: Iterable,
-        *,
-        batch_size: int = 16,
-        max_length: int | None = None,
-        overlong: str = "refuse",
-        first: int = 0,
-    ) -> None:
-        if overlong not in ("refuse", "truncate"):
-            raise ValueError(f"overlong={overlong!r}: say 'refuse' or 'truncate'.")
-        if batch_size < 1:
-            raise ValueError(f"batch_size={batch_size}: a batch has at least one row.")
-        if max_length is not None and not 4 <= max_length <= encoder.max_length:
-            raise ValueError(f"max_length={max_length}: {encoder.name!r} takes 4 to {encoder.max_length} tokens.")
-        self.encoder = encoder
-        self.inputs = inputs
-        self.batch_size = batch_size
-        self.max_length = max_length or encoder.max_length
-        self.overlong = overlong
-        self.first = first
-        self.truncated = 0
+    encoder: Encoder
+    inputs: Iterable
+    _: KW_ONLY
+    batch_size: int = 16
+    max_length: int | None = None
+    overlong: str = "refuse"
+    first: int = 0
+    truncated: int = field(default=0, init=False)
+
+    def __post_init__(self) -> None:
+        most = self.encoder.max_length
+        if self.overlong not in ("refuse", "truncate"):
+            raise ValueError(f"overlong={self.overlong!r}: say 'refuse' or 'truncate'.")
+        if self.batch_size < 1:
+            raise ValueError(f"batch_size={self.batch_size}: a batch has at least one row.")
+        if self.max_length is not None and not 4 <= self.max_length <= most:
+            raise ValueError(f"max_length={self.max_length}: {self.encoder.name!r} takes 4 to {most} tokens.")
+        self.max_length = self.max_length or most
 
     def __iter__(self) -> Iterator[Batch]:
         self.truncated = 0
@@ -177,9 +173,10 @@ class Batches:
         Parts are made as they are needed and know nothing of the encoder, so that they can travel.
         """
         size = self.batch_size * WINDOW * -(-batches // WINDOW)
+        settings = {name: getattr(self, name) for name in ("batch_size", "max_length", "overlong")}
         source, first = iter(self.inputs), self.first
         while inputs := list(islice(source, size)):
-            yield Shard(first, inputs, self.batch_size, self.max_length, self.overlong)
+            yield Shard(first, inputs, settings)
             first += len(inputs)
 
     def _encode(self, number: int, given: object) -> "_Row":
@@ -203,17 +200,11 @@ class Batches:
 
 @dataclass(frozen=True, eq=False)
 class Shard:
-    """Some consecutive inputs of a :class:`Batches`, with its settings.
-
-    Attributes:
-        first: number of the first of them.
-    """
+    """Some consecutive inputs of a :class:`Batches`, with its settings; ``first`` is the number of the first of them."""
 
     first: int
     inputs: list
-    batch_size: int
-    max_length: int
-    overlong: str
+    settings: dict[str, Any]
 
     @property
     def numbers(self) -> range:
@@ -222,8 +213,7 @@ class Shard:
 
     def batches(self, encoder: Encoder) -> Batches:
         """The inputs in batches."""
-        settings = {"batch_size": self.batch_size, "max_length": self.max_length, "overlong": self.overlong}
-        return Batches(encoder, self.inputs, first=self.first, **settings)  # type: ignore[arg-type]
+        return Batches(encoder, self.inputs, first=self.first, **self.settings)
 
 
 def encode(encoder: Encoder, inputs: Sequence, **options: object) -> Batch:

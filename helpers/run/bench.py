@@ -1,12 +1,17 @@
-"""Benchmarks whose numbers the book quotes: ``python -m helpers bench tap``, ``… divergence``, ``… passes``, ``… sweep``, ``… pruning``."""
+"""Benchmarks whose numbers the book quotes: ``python -m helpers bench tap``, ``… divergence``, ``… passes``, ``… sweep``, ``… pruning``.
+
+Each gives its numbers by name, and says what they are of; :func:`as_text` shows any of them. Times are medians over rounds that run
+everything compared once.
+"""
 
 import json
 import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,33 +25,22 @@ from helpers import corpora, places
 from helpers.chapters import distance_features, divergence_map, head_importance, no_op
 from helpers.chapters.surface_patterns import measures as surface_patterns
 from helpers.engine import adapters, attention, encoders, shards, tokens
-from helpers.engine.encoders import Encoder
 from helpers.engine.tasks import Example
 from helpers.record import results
+from helpers.run.templates import template
+
+Found = dict[str, Any]
+"""What a benchmark has found: ``model`` and other words that say what was timed, and numbers."""
 
 
-@dataclass(frozen=True)
-class TapBenchmark:
-    """What observing costs.
+def tap(model: str = "minilm", *, rounds: int = 30, rows: int = 16, length: int = 128) -> Found:
+    """Time the tap with chapter 02's accumulator against the bare eager forward pass, interleaved.
 
-    Attributes:
-        forward_ms: median time of one eager forward pass with nothing observed, milliseconds.
-        observed_ms: the same pass with all statistics of chapter 02 computed inside.
-        ratio: median over rounds of observed / forward, each round running both.
-        peak_mib: peak resident memory (MiB) of a process that measures this many segments.
+    Returns:
+        ``forward_ms``, one eager forward pass with nothing observed, and ``observed_ms``, the same with all statistics of
+        chapter 02 computed inside; ``ratio`` of the second to the first; ``peak_mib``, peak resident memory (MiB) of a
+        process that measures so many segments.
     """
-
-    model: str
-    batch: str
-    threads: int
-    forward_ms: float
-    observed_ms: float
-    ratio: float
-    peak_mib: dict[int, float]
-
-
-def tap(model: str = "minilm", *, rounds: int = 30, rows: int = 16, length: int = 128) -> TapBenchmark:
-    """Time the tap with chapter 02's accumulator against the bare eager forward pass, interleaved."""
     encoder = encoders.load(model)
     segments = _segments(rows)
     batches = tokens.Batches(
@@ -56,47 +50,50 @@ def tap(model: str = "minilm", *, rounds: int = 30, rows: int = 16, length: int 
     if tuple(batch.ids.shape) != (rows, length):
         raise ValueError(f"The benchmark needs {rows} x {length} tokens, got {tuple(batch.ids.shape)}.")
 
+    @torch.inference_mode()
     def bare() -> None:
-        with torch.inference_mode():
-            encoder.model(**batch.inputs)
+        encoder.model(**batch.inputs)
 
     accumulator = surface_patterns.Accumulator(encoder, [s.document for s in segments])
 
     def observed() -> None:
         attention.sweep(encoder, [batch], accumulator)
 
-    times = _interleaved(rounds, bare, observed)
-    return TapBenchmark(
-        model=model,
-        batch=f"{rows} x {length} tokens",
-        threads=torch.get_num_threads(),
-        forward_ms=1e3 * statistics.median(t for t, _ in times),
-        observed_ms=1e3 * statistics.median(t for _, t in times),
-        ratio=statistics.median(o / f for f, o in times),
-        peak_mib={n: _peak_mib(model, n) for n in tqdm((100, 1000), desc="memory", leave=False)},
-    )
+    return {
+        "model": model,
+        "batch": f"{rows} x {length} tokens",
+        "threads": torch.get_num_threads(),
+        **_compared(_interleaved(rounds, observed, bare), "observed_ms", "forward_ms"),
+        "peak_mib": {n: _peak_mib(model, n) for n in tqdm((100, 1000), desc="memory", leave=False)},
+    }
 
 
-def _interleaved(rounds: int, *runs: Callable[[], object]) -> list[tuple[float, ...]]:
-    """Seconds of each run in each round; a first round warms up."""
+def _interleaved(
+    rounds: int, *runs: Callable[[], object], clock: Callable[[], float] = time.perf_counter
+) -> list[list[float]]:
+    """Seconds of each run in each round, a list for each run; a round before the first warms up."""
 
     def timed(run: Callable[[], object]) -> float:
-        start = time.perf_counter()
+        start = clock()
         run()
-        return time.perf_counter() - start
+        return clock() - start
 
-    return [tuple(map(timed, runs)) for _ in tqdm(range(1 + rounds), desc="rounds", leave=False)][1:]
+    found = [[timed(run) for run in runs] for _ in tqdm(range(1 + rounds), desc="rounds", leave=False)]
+    return [list(times) for times in zip(*found[1:], strict=True)]
+
+
+def _compared(times: Sequence[Sequence[float]], *names: str) -> dict[str, float]:
+    """Medians of two runs under their names, in the unit that these end in, and of the first by the second, round by round."""
+    medians = {n: statistics.median(t) * (1e3 if n.endswith("_ms") else 1) for n, t in zip(names, times, strict=True)}
+    return medians | {"ratio": statistics.median(slow / fast for slow, fast in zip(*times, strict=True))}
 
 
 def _segments(count: int) -> list[corpora.Segment]:
     """The encyclopedia's segments, over and over, each time as other documents."""
     found = corpora.segments(corpora.read("encyclopedia"))
     documents = 1 + max(s.document for s in found)
-    return [
-        corpora.Segment(s.first, s.second, s.document + round_ * documents, s.title)
-        for round_ in range(-(-count // len(found)))
-        for s in found
-    ][:count]
+    rounds = range(-(-count // len(found)))
+    return [replace(s, document=s.document + n * documents) for n in rounds for s in found][:count]
 
 
 def _peak_mib(model: str, count: int) -> float:
@@ -120,30 +117,14 @@ def measure(model: str, count: int) -> None:
     print(json.dumps(peak / (1024 if sys.platform != "darwin" else 1024**2)))
 
 
-@dataclass(frozen=True)
-class DivergenceBenchmark:
-    """What comparing all pairs of heads costs.
-
-    Attributes:
-        loop_ms: median time of :func:`loop`, milliseconds.
-        ours_ms: the same of :func:`helpers.chapters.divergence_map.measures.divergences`, on the same maps.
-        ratio: median over rounds of loop / ours, each round running both.
-    """
-
-    model: str
-    maps: str
-    threads: int
-    loop_ms: float
-    ours_ms: float
-    ratio: float
-
-
-def divergence(
-    model: str = "minilm", *, rounds: int = 30, heads: int = 144, length: int = 128
-) -> DivergenceBenchmark:
+def divergence(model: str = "minilm", *, rounds: int = 30, heads: int = 144, length: int = 128) -> Found:
     """Time all divergences of 144 maps of 128 tokens against the obvious NumPy loop, interleaved.
 
     A model with fewer heads shows its maps of several segments.
+
+    Returns:
+        ``loop_ms`` of :func:`loop` and ``ours_ms`` of :func:`helpers.chapters.divergence_map.measures.divergences` on the
+        same maps; ``ratio`` of the first to the second.
     """
     encoder = encoders.load(model, device="cpu")
     segments = _segments(-(-heads // (encoder.layers * encoder.heads)))
@@ -153,14 +134,12 @@ def divergence(
         raise ValueError(f"The benchmark needs {heads} maps of {length} tokens, got {tuple(maps.shape)}.")
     weights = maps.numpy()
     times = _interleaved(rounds, lambda: loop(weights), lambda: divergence_map.divergences(maps))
-    return DivergenceBenchmark(
-        model=model,
-        maps=f"{heads} maps of {length} tokens",
-        threads=torch.get_num_threads(),
-        loop_ms=1e3 * statistics.median(t for t, _ in times),
-        ours_ms=1e3 * statistics.median(t for _, t in times),
-        ratio=statistics.median(slow / fast for slow, fast in times),
-    )
+    return {
+        "model": model,
+        "maps": f"{heads} maps of {length} tokens",
+        "threads": torch.get_num_threads(),
+        **_compared(times, "loop_ms", "ours_ms"),
+    }
 
 
 def loop(maps: Float[np.ndarray, "head query key"]) -> Float[np.ndarray, "head head"]:
@@ -181,22 +160,6 @@ def loop(maps: Float[np.ndarray, "head query key"]) -> Float[np.ndarray, "head h
 # ---------------------------------------------------------------------------------------- passes over a corpus
 
 
-@dataclass(frozen=True)
-class PassesBenchmark:
-    """How many tokens a second one thread measures, in segments of 128.
-
-    Attributes:
-        layers, heads, parameters: of the model.
-        rates: pass -> tokens a second, one for each round.
-    """
-
-    model: str
-    layers: int
-    heads: int
-    parameters: int
-    rates: dict[str, list[float]]
-
-
 PASSES: dict[str, str] = {
     "forward": "forward pass, nothing observed",
     "surface_patterns": "chapter 02, all statistics",
@@ -207,52 +170,51 @@ PASSES: dict[str, str] = {
 """What is timed, and its name on the page about long runs."""
 
 
-def passes(model: str = "minilm", *, rounds: int = 3, rows: int = 16) -> PassesBenchmark:
-    """Time the passes of some chapters on one thread, in rounds that run each of them once.
+def passes(model: str = "minilm", *, rounds: int = 3, rows: int = 16) -> Found:
+    """Time the passes of some chapters on one thread, in segments of 128 tokens.
 
     Processor time is taken, not time by the clock: for one thread they are the same on a machine that has nothing else to
     do, and on a busy one only the first can be measured.
+
+    Returns:
+        ``layers``, ``heads`` and ``parameters`` of the model; ``rates``: pass -> tokens a second, one for each round.
     """
     encoder = encoders.load(model, device="cpu")
     segments = _segments(rows)
     documents = [s.document for s in segments]
     halves = distance_features.random_halves(rows)
+    batches = tokens.Batches(encoder, [s.texts for s in segments], batch_size=4, max_length=128, overlong="truncate")
     observers: dict[str, Callable[[], Any]] = {
-        "forward": lambda: None,
         "surface_patterns": lambda: surface_patterns.Accumulator(encoder, documents),
         "no_op": lambda: no_op.NormSums(encoder, documents),
         "distance_features": lambda: distance_features.Accumulator(encoder, documents, halves),
         "divergence_map": lambda: divergence_map.Accumulator(encoder, documents),
     }
-    rates: dict[str, list[float]] = {name: [] for name in PASSES}
-    with shards.one_thread():
-        for name in PASSES:  # what is slow only once is not counted
-            _rate(encoder, [s.texts for s in segments[:4]], observers[name]())
-        for _ in tqdm(range(rounds), desc=f"{model}: rounds", leave=False):
-            for name in PASSES:
-                rates[name].append(round(_rate(encoder, [s.texts for s in segments], observers[name]()), 1))
-    return PassesBenchmark(model, encoder.layers, encoder.heads, encoder.parameters, rates)
 
-
-def _rate(encoder: Encoder, texts: list, observer: Any) -> float:
-    """Tokens a second of processor time."""
-    batches = tokens.Batches(encoder, texts, batch_size=4, max_length=128, overlong="truncate")
-    count = 128 * len(texts)
-    start = time.process_time()
-    if observer is None:
-        for batch in batches:
-            with torch.inference_mode():
+    @torch.inference_mode()
+    def run(name: str) -> None:
+        if name in observers:
+            attention.sweep(encoder, batches, observers[name]())
+        else:
+            for batch in batches:
                 encoder.model(**batch.inputs)
-    else:
-        attention.sweep(encoder, batches, observer)
-    return count / (time.process_time() - start)
+
+    with shards.one_thread():
+        times = _interleaved(rounds, *(partial(run, name) for name in PASSES), clock=time.process_time)
+    rates = {n: [round(128 * rows / t, 1) for t in seconds] for n, seconds in zip(PASSES, times, strict=True)}
+    return {
+        "model": model,
+        "layers": encoder.layers,
+        "heads": encoder.heads,
+        "parameters": encoder.parameters,
+        "rates": rates,
+    }
 
 
 COSTS = Path("data") / "results" / "costs.json"
-MANY = 10**9  # tokens of the run whose length is worked out
 
 
-def keep_passes(result: PassesBenchmark, machine: str, *, root: Path = places.ROOT) -> Path:
+def keep_passes(result: Found, machine: str, *, root: Path = places.ROOT) -> Path:
     """Keep what was measured, and renew the card that the page about long runs includes.
 
     Args:
@@ -261,7 +223,7 @@ def keep_passes(result: PassesBenchmark, machine: str, *, root: Path = places.RO
     file = root / COSTS
     kept = json.loads(file.read_text("utf-8")) if file.exists() else {"models": {}}
     kept |= {"machine": machine, "segment": 128}
-    kept["models"][result.model] = {k: v for k, v in asdict(result).items() if k != "model"}
+    kept["models"][result["model"]] = {k: v for k, v in result.items() if k != "model"}
     places.write(file, json.dumps(kept, indent=1, sort_keys=True) + "\n")
     places.write(file.with_suffix(".md"), card(kept))
     return file
@@ -271,72 +233,26 @@ def card(kept: Mapping[str, Any]) -> str:
     """The measured figures as a page: tokens a second, and what a thousand million tokens take."""
     models = kept["models"]
     names = sorted(models, key=lambda name: models[name]["layers"])
-    rounds = {len(rates) for found in models.values() for rates in found["rates"].values()}
-    lines = [
-        f"Measured with `python -m helpers bench passes` on {kept['machine']}, in segments of {kept['segment']} tokens, one thread; "
-        f"median of {min(rounds)} rounds. A pass includes reading the text into tokens and the forward pass.",
-        "",
-        "| pass | "
-        + " | ".join(
-            f"{n}, {models[n]['layers']} × {models[n]['heads']} heads: tokens a second | {n}: 10⁹ tokens take"
-            for n in names
-        )
-        + " |",
-        "| --- | " + " | ".join(["---: | ---:"] * len(names)) + " |",
-    ]
-    for what, named in PASSES.items():
-        cells = []
-        for name in names:
-            rate = statistics.median(models[name]["rates"][what])
-            cells.append(f"{rate:,.0f} | {MANY / rate / 86400:,.1f} core-days")
-        lines.append(f"| {named} | " + " | ".join(cells) + " |")
-    spread = max((max(r) - min(r)) / statistics.median(r) for f in models.values() for r in f["rates"].values())
-    lines += ["", f"The rounds of a pass differ by {spread:.0%} of their median at most."]
-    if len(names) > 1:
-        small, large = models[names[0]], models[names[-1]]
-        heads = large["layers"] * large["heads"] / (small["layers"] * small["heads"])
-        extra = {what: _beyond(large, what) / _beyond(small, what) for what in ("surface_patterns", "divergence_map")}
-        lines.append(
-            f"{names[-1]} has {heads:.0f} times as many heads as {names[0]}; what observing adds to its forward pass is "
-            f"{extra['surface_patterns']:.1f} times as much in chapter 02 and {extra['divergence_map']:.1f} times in chapter 07."
-        )
-    return "\n".join(lines) + "\n"
+    rates = {n: {what: statistics.median(r) for what, r in models[n]["rates"].items()} for n in names}
+    beyond = {
+        n: {what: 1 / rate - 1 / found["forward"] for what, rate in found.items()} for n, found in rates.items()
+    }
+    rounds = [r for found in models.values() for r in found["rates"].values()]
+    spread = max((max(r) - min(r)) / statistics.median(r) for r in rounds)
+    shown = {"kept": kept, "names": names, "passes": PASSES, "rates": rates, "beyond": beyond, "spread": spread}
+    return template("costs.md.j2").render(shown, rounds=min(map(len, rounds)))
 
 
-def _beyond(found: Mapping[str, Any], what: str) -> float:
-    """Seconds a token that a pass takes beyond the forward pass."""
-    with_it, without = (statistics.median(found["rates"][name]) for name in (what, "forward"))
-    return 1 / with_it - 1 / without
-
-
-@dataclass(frozen=True)
-class SweepBenchmark:
-    """What switching off every head of a 12 x 12 model costs, with and without sharing.
-
-    Attributes:
-        naive_s: median processor time of one forward pass for each head and each layer, seconds.
-        shared_s: the same numbers from :class:`helpers.chapters.head_importance.sweep.Sweep`.
-        ratio: median over rounds of naive / shared, each round running both.
-        largest_difference: between the two, in the loss, over all heads and examples.
-    """
-
-    model: str
-    batch: str
-    threads: int
-    rounds: int
-    naive_s: float
-    shared_s: float
-    ratio: float
-    largest_difference: float
-
-
-def sweep(
-    model: str = "minilm", *, rounds: int = 3, rows: int = 4, length: int = 64, width: int = 384
-) -> SweepBenchmark:
-    """Time all removals from a random network of 12 layers × 12 heads both ways, interleaved, on one thread.
+def sweep(model: str = "minilm", *, rounds: int = 3, rows: int = 4, length: int = 64, width: int = 384) -> Found:
+    """Time all removals from a random network of 12 layers × 12 heads both ways, interleaved, on one thread (processor time).
 
     Args:
         model: whose tokenizer is used.
+
+    Returns:
+        ``naive_s``, one forward pass for each head and each layer, and ``shared_s``, the same numbers from
+        :class:`helpers.chapters.head_importance.sweep.Sweep`; ``ratio`` of the first to the second;
+        ``largest_difference`` between the two, in the loss, over all heads and examples.
     """
     torch.manual_seed(0)
     network = BertModel(BertConfig(hidden_size=width, intermediate_size=4 * width), add_pooling_layer=False)
@@ -346,39 +262,19 @@ def sweep(
     job = head_importance.Job(encoder, examples, batch_size=rows, max_length=length)
     found: dict[bool, head_importance.Removals] = {}
 
-    def run(fast: bool) -> float:
-        start = time.process_time()
+    def run(fast: bool) -> None:
         found[fast] = head_importance.remove_each(job, fast=fast)
-        return time.process_time() - start
 
     with shards.one_thread():
-        times = [(run(False), run(True)) for _ in tqdm(range(rounds), desc="rounds", leave=False)]
-    return SweepBenchmark(
-        model=f"{encoder.layers} layers x {encoder.heads} heads, width {width}, random weights",
-        batch=f"{rows} x {length} tokens",
-        threads=1,
-        rounds=rounds,
-        naive_s=statistics.median(n for n, _ in times),
-        shared_s=statistics.median(s for _, s in times),
-        ratio=statistics.median(n / s for n, s in times),
-        largest_difference=float(np.abs(found[True].heads.loss - found[False].heads.loss).max()),
-    )
-
-
-@dataclass(frozen=True)
-class PruningBenchmark:
-    """Parameters and latency of an encoder whose heads are gone.
-
-    Attributes:
-        variants: name -> share of heads removed, parameters (all, layers, attention), and median milliseconds of a forward
-            pass of one input and of a batch, with the first and third quartile.
-    """
-
-    model: str
-    threads: int
-    rounds: int
-    inputs: dict[str, str]
-    variants: dict[str, dict[str, float | list[float]]]
+        times = _interleaved(rounds, partial(run, False), partial(run, True), clock=time.process_time)
+    return {
+        "model": f"{encoder.layers} layers x {encoder.heads} heads, width {width}, random weights",
+        "batch": f"{rows} x {length} tokens",
+        "threads": 1,
+        "rounds": rounds,
+        **_compared(times, "naive_s", "shared_s"),
+        "largest_difference": float(np.abs(found[True].heads.loss - found[False].heads.loss).max()),
+    }
 
 
 def taken(layers: int, heads: int) -> dict[str, list[tuple[int, int]]]:
@@ -395,51 +291,48 @@ def taken(layers: int, heads: int) -> dict[str, list[tuple[int, int]]]:
     return found
 
 
-def pruning(model: str = "minilm", *, rounds: int = 9, rows: int = 16, length: int = 128) -> PruningBenchmark:
-    """Time forward passes of models whose heads are really gone, interleaved, on one thread (processor time)."""
+def pruning(model: str = "minilm", *, rounds: int = 9, rows: int = 16, length: int = 128) -> Found:
+    """Time forward passes of models whose heads are really gone, interleaved, on one thread (processor time).
+
+    Returns:
+        ``inputs``, the shapes of what is timed, and ``variants``: name -> share of heads removed, parameters (all, layers,
+        attention), and median milliseconds of a forward pass of one input and of a batch, with the first and third quartile.
+    """
     encoder = encoders.load(model, device="cpu")
-    pruned = {n: head_importance.prune(encoder, heads) for n, heads in taken(encoder.layers, encoder.heads).items()}
+    removed = taken(encoder.layers, encoder.heads)
+    pruned = {name: head_importance.prune(encoder, heads) for name, heads in removed.items()}
     texts = [s.texts for s in _segments(rows)]
-    settings = {"max_length": length, "overlong": "truncate"}
-    batches = {
-        "one": tokens.encode(encoder, texts[:1], **settings),
-        "batch": tokens.encode(encoder, texts, **settings),
+    shown = {"one": texts[:1], "batch": texts}
+    batches = {n: tokens.encode(encoder, t, max_length=length, overlong="truncate") for n, t in shown.items()}
+    variants = {
+        name: {"removed": len(heads) / (encoder.layers * encoder.heads)} | head_importance.sizes(pruned[name])
+        for name, heads in removed.items()
     }
 
-    def run(one: encoders.Encoder, batch: tokens.Batch) -> float:
-        start = time.process_time()
-        with torch.inference_mode():
-            one.model(**batch.inputs)
-        return 1e3 * (time.process_time() - start)
+    @torch.inference_mode()
+    def run(name: str, size: str) -> None:
+        pruned[name].model(**batches[size].inputs)
 
-    times: dict[tuple[str, str], list[float]] = {(n, size): [] for n in pruned for size in batches}
+    timed = [(name, size) for name in pruned for size in batches]
     with shards.one_thread():
-        for _ in tqdm(range(1 + rounds), desc="rounds", leave=False):
-            for name, size in times:
-                times[name, size].append(run(pruned[name], batches[size]))
-    every = encoder.layers * encoder.heads
-    variants: dict[str, dict[str, float | list[float]]] = {}
-    for name, heads in taken(encoder.layers, encoder.heads).items():
-        variants[name] = {"removed": len(heads) / every} | head_importance.sizes(pruned[name])
-        for size in batches:
-            low, middle, high = np.percentile(times[name, size][1:], (25, 50, 75))  # the first round warms up
-            variants[name] |= {f"{size}_ms": float(middle), f"{size}_quartiles_ms": [float(low), float(high)]}
+        times = _interleaved(rounds, *(partial(run, *what) for what in timed), clock=time.process_time)
+    for (name, size), seconds in zip(timed, times, strict=True):
+        low, middle, high = (1e3 * np.percentile(seconds, (25, 50, 75))).tolist()
+        variants[name] |= {f"{size}_ms": middle, f"{size}_quartiles_ms": [low, high]}
     shapes = {size: f"{b.ids.shape[0]} x {b.ids.shape[1]} tokens" for size, b in batches.items()}
-    return PruningBenchmark(model, 1, rounds, shapes, variants)
+    return {"model": model, "threads": 1, "rounds": rounds, "inputs": shapes, "variants": variants}
 
 
-def record(result: PruningBenchmark | SweepBenchmark, name: str, model: str) -> Path:
+def record(result: Found, name: str, model: str) -> Path:
     """Keep a benchmark's numbers where chapters can read them: ``results.runs(name, profile="bench")``."""
-    values = {k: v for k, v in asdict(result).items() if k != "model"}
+    values, parameters = {k: v for k, v in result.items() if k != "model"}, {"what": result["model"]}
     encoder = encoders.load(model, device="cpu")
-    return results.record(
-        name, values, encoder=encoder, corpus=None, profile="bench", parameters={"what": result.model}
-    )
+    return results.record(name, values, encoder=encoder, corpus=None, profile="bench", parameters=parameters)
 
 
-def as_text(result: TapBenchmark | DivergenceBenchmark | PassesBenchmark | SweepBenchmark | PruningBenchmark) -> str:
+def as_text(result: Found) -> str:
     """The benchmark as lines to read."""
-    fields = asdict(result)
+    fields = dict(result)
     memory, variants = fields.pop("peak_mib", {}), fields.pop("variants", {})
     for name, rates in fields.pop("rates", {}).items():
         rounds = ", ".join(f"{r:,.0f}" for r in rates)

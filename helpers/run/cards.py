@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from helpers.engine.encoders import Encoder
 from helpers.engine.estimates import StreamingMean
 from helpers.record.results import Table
 from helpers.run.course import RECIPES, Evaluation
+from helpers.run.templates import template
 
 NAMES = {
     "mlm": "masked words",
@@ -56,18 +57,15 @@ def index(folder: Path) -> str:
     rows = []
     for card in scored:
         there = [row for row in card["scores"] if row["task"] == card["task"] and not row.get("missing")]
-        cells = [
-            _quoted(there, lambda row: bool(row["floors"])),
-            _quoted(there, lambda row: row["corpus"] == BOOK_TIER),
-        ]
+        quoted = [row for row in there if row["floors"]], [row for row in there if row["corpus"] == BOOK_TIER]
         trained = ", ".join(name for name, _ in card["data"]["train"])
-        rows.append([f"{card['model']}-{card['task']}", trained, *cells])
+        rows.append(
+            [f"{card['model']}-{card['task']}", trained, *(_quoted(rows[0]) if rows else "" for rows in quoted)]
+        )
     table = Table(["adapter", "trained on", "quoted score", "on the book's own texts"], rows)
     lines = ["# The adapters", "", str(table)]
-    without = [
-        t for t in adapters.LABELS if t != "rte" and ("minilm", t) not in {(c["model"], c["task"]) for c in scored}
-    ]
-    if without:
+    there = {c["task"] for c in scored if c["model"] == "minilm"} | {"rte"}  # entailment's serves for it
+    if without := [task for task in adapters.LABELS if task not in there]:
         lines += [
             "",
             f"None for `minilm` yet: {', '.join(without)}. Train it with `python -m helpers train TASK`, or load a "
@@ -79,13 +77,14 @@ def index(folder: Path) -> str:
     return "\n".join([*lines, ""])
 
 
-def _quoted(rows: Sequence[Mapping[str, Any]], wanted: Callable[[Mapping[str, Any]], bool]) -> str:
-    """The scores of the first row that is wanted, but the loss."""
-    row = next((r for r in rows if wanted(r)), None)
-    if row is None:
-        return ""
+def _quoted(row: Mapping[str, Any]) -> str:
+    """The scores of a row, but the loss."""
     values = ", ".join(f"{name} {found[0]:.3f}" for name, found in row["scores"].items() if name != "loss")
-    return f"{row['corpus']} {row['split'] or ''}".strip() + f": {values}"
+    return f"{_set(row)}: {values}"
+
+
+def _set(row: Mapping[str, Any]) -> str:
+    return f"{row['corpus']} {row['split'] or ''}".strip()
 
 
 def _scored(encoder: Encoder, task: str, wanted: Evaluation, progress: bool) -> dict[str, Any]:
@@ -100,11 +99,10 @@ def _scored(encoder: Encoder, task: str, wanted: Evaluation, progress: bool) -> 
     if not math.isnan(chance := tasks.majority(given)):
         row["majority"] = round(chance, 4)
     for name in scores.values:
-        mean = StreamingMean((1,))
-        values = scores.values[name] * scores.weights
-        mean.add(scores.documents.tolist(), values[:, None], scores.weights[:, None])
-        estimate = mean.estimate()
-        row["scores"][name] = [round(float(v[0]), 4) for v in (estimate.value, estimate.low, estimate.high)]
+        mean = StreamingMean(())
+        mean.add(scores.documents.tolist(), scores.values[name] * scores.weights, scores.weights)
+        found = mean.estimate()
+        row["scores"][name] = [round(float(end), 4) for end in (found.value, found.low, found.high)]
     return row
 
 
@@ -113,8 +111,7 @@ def summary(folder: Path) -> list[str]:
     card = read(folder)
     found = []
     for row in card["scores"]:
-        where = f"{row['corpus']} {row['split'] or ''}".strip()
-        where += f" as {row['task']}" if row["task"] != card["task"] else ""
+        where = _set(row) + (f" as {row['task']}" if row["task"] != card["task"] else "")
         if row.get("missing"):
             found.append(f"{where}: not on this machine, not scored")
         for name, (value, low, high) in row.get("scores", {}).items():
@@ -125,58 +122,15 @@ def summary(folder: Path) -> list[str]:
 
 def as_markdown(card: Mapping[str, Any]) -> str:
     """The card for people: what it is, how it was made, what it scores."""
-    s, data = card["settings"], card["data"]
-    epochs = card["step"] / card["steps_an_epoch"]
-    trained = ", ".join(f"{name} ({split})" for name, split in data["train"])
-    corners = card["corners"]
-    hidden = f"{s['hidden']:.0%} of the tokens hidden; " if card["task"] == "mlm" else ""
-    falling = (
-        "falling to 0 at the last step"
-        if len(corners) == 4
-        else "then through " + ", ".join(f"{rate:.2g} at step {step:g}" for step, rate in corners[3:])
-    )
-    lines = [
-        f"# {card['model']}-{card['task']}: {NAMES[card['task']]}",
-        "",
-        f"A task adapter for `{card['model']}`: low-rank changes of every linear map of its layers (LoRA, rank {card['rank']}, scale "
-        f"{card['scale']:g}) and a head (`helpers.engine.adapters.{card['head']}`). It loads with "
-        f'`encoders.load("{card["model"]}", task="{card["task"]}")`, which adds the changes to the weights with sha256 '
-        f"`{card['model_sha256'][:16]}…`. Made with `python -m helpers train {card['task']}`.",
-        "",
-        "## Training",
-        "",
-        f"Data: {trained}; {data['train_examples']:,} examples, and {data['dev_examples']} more held out as the development part. "
-        "The book's own corpora were not trained on and nothing was chosen by the sets below.",
-        "",
-        f"Stopped at the best development score: step {card['step']:,} of {s['steps']:,} ({epochs:.1f} passes over the data, "
-        f"{card['minutes']:g} minutes until then), batches of {s['batch_size']}, inputs of up to {s['max_length']} tokens, AdamW with "
-        f"learning rate {s['rate']:g} after {s['warmup']} steps of warm-up, {falling}; "
-        f"{'with' if s['dropout'] else 'without'} the encoder's dropout; {hidden}{s['precision']}; seed {s['seed']}.",
-        "",
-        *_table(card["curve"], {"loss": "training loss (nats)"}),
-        "",
-        "## Scores",
-        "",
-    ]
-    versions = ", ".join(f"{n} {v}" for n, v in card["versions"].items())
-    notes = [f"\n{note}" for note in card.get("notes", [])]
-    return "\n".join(
-        [
-            *lines,
-            *_scores(card),
-            *notes,
-            "",
-            f"Made with {versions}. The texts it was trained on are under their own licences "
-            "(`python -m helpers corpora`); none of them is in this folder.",
-            "",
-        ]
-    )
+    columns = list(card["curve"][0]) if card["curve"] else []
+    head = ["training loss (nats)" if c == "loss" else c.replace("dev_", "development ") for c in columns]
+    curve = str(Table(head, [[f"{row[c]:g}" for c in columns] for row in card["curve"]])) if columns else ""
+    scores = str(_scores(card)) if card["scores"] else ""
+    return template("card.md.j2").render(card=card, name=NAMES[card["task"]], curve=curve, scores=scores)
 
 
-def _scores(card: Mapping[str, Any]) -> list[str]:
-    """The table of scores, beside majorities and floors."""
-    if not card["scores"]:
-        return ["Not scored yet."]
+def _scores(card: Mapping[str, Any]) -> Table:
+    """The scores beside majorities and floors."""
     rows = []
     for row in card["scores"]:
         where = row["corpus"] + (f" ({row['split']})" if row["split"] else " (the book's own)")
@@ -190,13 +144,4 @@ def _scores(card: Mapping[str, Any]) -> list[str]:
             chance = f"{row['majority']:.3f}" if name == "accuracy" and "majority" in row else ""
             shown = f"{value:.3f} [{low:.3f}, {high:.3f}]"
             rows.append([where, f"{row['examples']:,}", name, shown, chance, kept])
-    said = "In single precision, with 95 % bootstrap intervals over documents. A floor is what the book asks for."
-    return [said, "", str(Table(["set", "examples", "score", "value", "majority", "floor"], rows))]
-
-
-def _table(rows: Sequence[Mapping[str, float | int]], names: Mapping[str, str]) -> list[str]:
-    if not rows:
-        return ["No score yet."]
-    columns = list(rows[0])
-    head = [names.get(c, c.replace("dev_", "development ")) for c in columns]
-    return [str(Table(head, [[f"{row[c]:g}" for c in columns] for row in rows]))]
+    return Table(["set", "examples", "score", "value", "majority", "floor"], rows)

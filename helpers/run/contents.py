@@ -31,12 +31,10 @@ def purpose(chapter: str) -> tuple[str, str]:
         NotebookError: when the docstring has another form.
     """
     file = places.ROOT / "helpers" / "chapters" / chapter[3:] / "__init__.py"
-    text = " ".join((ast.get_docstring(ast.parse(file.read_text("utf-8"))) or "").split())
-    found = re.fullmatch(r"You (.+)\. After (.+)\.", text)
+    found = re.fullmatch(r"You (.+)\. After (.+)\.", " ".join(_docstring(file).split()))
     if not found:
-        raise notebooks.NotebookError(
-            f"{file}: its docstring should read 'You (do what).', a blank line, 'After (whom).'"
-        )
+        wanted = "'You (do what).', a blank line, 'After (whom).'"
+        raise notebooks.NotebookError(f"{file}: its docstring should read {wanted}")
     return found[1], found[2]
 
 
@@ -63,26 +61,17 @@ def renew_readme() -> None:
 
 def package() -> str:
     """The reference of the package: a section for each room, a part for each of its modules."""
-    return "\n\n".join(
-        f"## {room}\n\n{_summary(_house() / room / '__init__.py')}\n\n{_parts(room)}" for room in ROOMS
-    )
+    house, sections = places.ROOT / "helpers", []
+    for room in ROOMS:
+        sections.append(f"## {room}\n\n{_docstring(house / room / '__init__.py').strip()}")
+        for file in sorted(f for f in (house / room).rglob("*.py") if f.stem != "__init__"):
+            name = ".".join(file.relative_to(house).with_suffix("").parts)
+            sections.append(f"### {name}\n\n```{{eval-rst}}\n.. automodule:: helpers.{name}\n   :members:\n```")
+    return "\n\n".join(sections)
 
 
-def _house() -> Path:
-    return places.ROOT / "helpers"
-
-
-def _parts(room: str) -> str:
-    files = sorted(f for f in (_house() / room).rglob("*.py") if f.stem != "__init__")
-    return "\n\n".join(_part(".".join(f.relative_to(_house()).with_suffix("").parts)) for f in files)
-
-
-def _part(name: str) -> str:
-    return f"### {name}\n\n```{{eval-rst}}\n.. automodule:: helpers.{name}\n   :members:\n```"
-
-
-def _summary(file: Path) -> str:
-    return (ast.get_docstring(ast.parse(file.read_text("utf-8"))) or "").strip()
+def _docstring(file: Path) -> str:
+    return ast.get_docstring(ast.parse(file.read_text("utf-8"))) or ""
 
 
 GENERATED = {"chapters": chapters, "package": package}

@@ -6,7 +6,6 @@ that the cells read, files that parameters name, and the pinned versions of the 
 Comments, docstrings, layout and prose are no part of it; the lines of a function that the chapter prints are.
 """
 
-import functools
 import hashlib
 import json
 import os
@@ -48,10 +47,8 @@ def _said(cell: str) -> list[Any]:
     """A cell's code; what it ends in decides whether its value is shown."""
     last = code.tree_of(cell).body[-1:]
     text = [one.value.value for one in last if code.is_text(one)]
-    silent = [
-        cell.split("\n")[one.end_lineno - 1].encode()[one.end_col_offset :].lstrip()[:1] == b";" for one in last
-    ]
-    return [code.code_of(cell).said, text, silent]
+    rest = [cell.split("\n")[one.end_lineno - 1].encode()[one.end_col_offset :].lstrip() for one in last]
+    return [code.code_of(cell).said, text, [after[:1] == b";" for after in rest]]
 
 
 def _shown(cell: str, used: Iterable[Path]) -> list[str]:
@@ -80,7 +77,7 @@ def _claims(chapter: str, cells: str) -> list[Any]:
     ]
 
 
-@functools.lru_cache(maxsize=2)
+@lru_cache(maxsize=2)
 def _papers(text: str) -> dict[str, Any]:
     return yaml.safe_load(text) or {}
 
@@ -92,11 +89,8 @@ def _data_files(chapter: str, cells: str, values: Mapping[str, Any]) -> list[Pat
     data = places.book_data()
     stored = data / "results"
     apart = {stored} if re.search(r"\btask\s*=", cells) else {stored, data / "adapters"}
-    files = [
-        f
-        for f in data.rglob("*")
-        if f.is_file() and not apart & set(f.parents) and f.suffix != ".md" and f.name != "papers.yml"
-    ]
+    found = (f for f in data.rglob("*") if f.is_file() and apart.isdisjoint(f.parents))
+    files = [f for f in found if f.suffix != ".md" and f.name != "papers.yml"]
     for name in set(re.findall(r"""results\.(?:recorded|runs)\(\s*["'](\w+)["']""", cells)):
         for file in stored.rglob(f"{name}.json"):
             written_by_this_run = name == chapter[3:] and file.relative_to(stored).parts[0] == values.get("profile")

@@ -14,6 +14,16 @@ def label(model: str) -> str:
     return Path(model).name if Path(model).is_dir() else model.replace("/", "--")
 
 
+def in_words(seconds: float | int) -> str:
+    """A length of time for people."""
+    if seconds == float("inf"):
+        return "unknown time"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes >= 60:
+        return f"{minutes // 60} h {minutes % 60} min"
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
+
+
 class Durations:
     """How long chapters took in earlier runs, kept beside the executed notebooks; all of a list, or nothing, is known."""
 

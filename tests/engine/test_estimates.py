@@ -31,7 +31,10 @@ def test_order_and_batches_do_not_matter(rows, documents, size, seed):
     parts = [
         streamed(numbers, numerators, denominators, part, size) for part in (np.arange(half), np.arange(half, rows))
     ]
-    np.testing.assert_allclose(parts[0].merge(parts[1]).estimate().high, one.estimate().high)
+    both = parts[0].empty()
+    for part in parts:
+        both.absorb(part)
+    np.testing.assert_allclose(both.estimate().high, one.estimate().high)
 
 
 def test_replicates_count_whole_documents():
@@ -76,11 +79,11 @@ def test_shared_denominators():
     assert mean.estimate().value.tolist() == [[0.25] * 3] * 2
 
 
-def test_only_like_measurements_merge():
+def test_only_like_measurements_add_up():
     with pytest.raises(ValueError, match="same shape"):
-        StreamingMean((2,)).merge(StreamingMean((3,)))
+        StreamingMean((2,)).absorb(StreamingMean((3,)))
     with pytest.raises(ValueError, match="seed"):
-        StreamingMean((2,)).merge(StreamingMean((2,), seed=1))
+        StreamingMean((2,)).absorb(StreamingMean((2,), seed=1))
 
 
 def test_indexing_and_format():

@@ -213,7 +213,9 @@ def test_keys_change_with_everything_that_matters(encoder, small_encoder, tmp_pa
     assert new(encoder, part) and not new(encoder, (next(inputs.shards(6)), [sums.part(range(6))]))
     seeded = surface_patterns.Accumulator(encoder, DOCUMENTS[:6], replicates=3, seed=1)
     assert new(encoder, (part[0], [seeded.part(range(6))])), "the observer's seed"
-    assert new(encoder, (replace(part[0], max_length=9), part[1])), "the batches' settings"
+    assert new(encoder, (replace(part[0], settings=part[0].settings | {"max_length": 9}), part[1])), (
+        "the batches' settings"
+    )
     monkeypatch.setattr(shards, "code_digest", lambda: "another version")
     assert new(encoder), "the sources of the package"
 

@@ -25,7 +25,7 @@ from nbclient import NotebookClient
 from helpers.run import kernels
 
 if __name__ == "__main__":
-    kernels.LOADED = ("helpers", "torch", "matplotlib.figure", "ipykernel.kernelapp")
+    kernels.LOADED = ["helpers", "torch", "matplotlib.figure", "ipykernel.kernelapp"]
     if sys.argv[1] == "warm":
         kernels.warm_up()
     notebook = nbformat.read(sys.argv[2], as_version=4)

@@ -3,6 +3,7 @@
 import json
 import re
 from functools import partial
+from pathlib import Path
 
 import nbformat
 import pytest
@@ -13,7 +14,8 @@ from tqdm import tqdm
 from helpers import places
 from helpers.__main__ import main
 from helpers.run import bench, long_runs, notebooks
-from helpers.run.long_runs import Durations, Outcome
+from helpers.run.durations import Durations, in_words
+from helpers.run.notebooks import Run
 
 HEAD = "# Title?"
 CELLS = {
@@ -153,8 +155,8 @@ def test_time_left(tmp_path):
     assert again.of(("mpnet", "02_x")) == again.of(job) == 100, "another model's time, if there is no own"
     assert again.of(("minilm", "04_z")) == 200, "else that of other chapters"
     assert again.left(job, 40, 0.9) == 60 and again.left(job, 400, None) == 0
-    assert long_runs.in_words(59.6) == "1 min 0 s" and long_runs.in_words(7300) == "2 h 1 min"
-    assert long_runs.in_words(float("inf")) == "unknown time"
+    assert in_words(59.6) == "1 min 0 s" and in_words(7300) == "2 h 1 min"
+    assert in_words(float("inf")) == "unknown time"
 
 
 def test_progress_is_read_from_beside_the_parts(tmp_path):
@@ -164,7 +166,8 @@ def test_progress_is_read_from_beside_the_parts(tmp_path):
 
 
 def test_the_table_has_a_line_for_each():
-    text = long_runs.table([Outcome("02_x", "org/model", "failed", 3, "why"), Outcome("02_x", "m", "kept", 0)])
+    failed = Run("02_x", Path(), False, 3.0, "why\nand where", failed=True, model="org/model")
+    text = long_runs.table([failed, Run("02_x", Path(), False, 0.0, model="m")])
     assert [line.split() for line in text.split("\n")] == [
         ["02_x", "org--model", "failed", "3", "s", "why"],
         ["02_x", "m", "kept", "0", "s"],

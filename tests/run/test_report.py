@@ -85,7 +85,9 @@ def test_the_page_is_whole_and_needs_nothing_else(chapter, tmp_path):
     assert f"<b>Figure 4.1.</b> Heads of <code>[CLS]</code> &amp; {k}, as in Figure 4.1; Clark 2019." in page
     assert "<td>x | y</td>\n<td>&lt;0.05</td>" in page and "one &lt;line&gt;" in page
     assert "alert" not in page and "1 interactive view in" in page
-    assert "<td>skipped</td><td>it has no head for 'mlm' &amp; more</td>" in page and "<td>failed</td>" in page
+    assert (
+        "<td>skipped</td><td>it has no head for &#39;mlm&#39; &amp; more</td>" in page and "<td>failed</td>" in page
+    )
     for outside in ("<script", "http:", "https:", 'src="/', "@import", "url("):
         assert outside not in page
     assert "@media print" in page and "size: A4" in page and "break-before: page" in page
@@ -107,17 +109,19 @@ def test_figures_shrink_until_the_page_fits(chapter, tmp_path):
     assert fewer < whole and "data:image/png" in (tmp_path / "r.html").read_text()
     assert size(fewer // 2) <= whole and size(100) > 100
     assert "left out for its size" in (tmp_path / "r.html").read_text()
-    small = report._smaller(picture(), 32, 0.5)
+    small = report._smaller((32, 0.5), picture())
     assert Image.open(io.BytesIO(base64.b64decode(small))).size == (40, 30)
 
 
-def test_provenance_comes_from_the_records():
+def test_provenance_comes_from_the_records(tmp_path):
     found = report.provenance(places.book_data() / "results", "book", "minilm")
     assert {"surface_patterns", "dependency_heads"} <= {name for name, _ in found}
-    page = report._provenance_html(found)
+    said = {"profile": "book", "results": places.book_data() / "results"}
+    page = report.write([], tmp_path / "r.html", **said).read_text("utf-8")
     for part in (found[0][1]["model"]["sha256"], "transformers", "encyclopedia", found[0][1]["date"]):
         assert part in page
-    assert "No chapter recorded" in report._provenance_html([])
+    page = report.write([], tmp_path / "r.html", **said | {"results": tmp_path}).read_text("utf-8")
+    assert "No chapter recorded" in page
 
 
 def test_a_report_of_the_book_itself_is_small_enough(tmp_path):

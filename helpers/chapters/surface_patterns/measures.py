@@ -156,10 +156,12 @@ class Accumulator(Additive):
                 half.add(documents[rows].tolist(), sums[rows], queries.counts[rows, None], at=(layer,))
 
     def result(self) -> SurfacePatterns:
-        even, odd = self.halves
+        both = self.halves[0].empty()
+        for half in self.halves:
+            both.absorb(half)
         return SurfacePatterns(
-            all=even.merge(odd).estimate(),
-            halves=(even.estimate(), odd.estimate()),
+            all=both.estimate(),
+            halves=tuple(half.estimate() for half in self.halves),
             background=self.background.estimate(),
             segments=self.segments,
             tokens=self.tokens,
