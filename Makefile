@@ -6,6 +6,8 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 PYTEST := $(BIN)/python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
 SHELL  := /bin/bash
+# Compiling every module again in each of a hundred processes would take minutes
+unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
 .PHONY: help book site test check test-random lint lab notebooks full lock clean
 
