@@ -111,8 +111,8 @@ class Scoreboard:
 
     Args:
         modules: name of a notebook, ``04_dependency_heads`` -> its chapter's ``findings`` module, in the order of the book.
-            A module has ``FINDINGS``, ``findings(values)`` and ``NOT_MEASURED`` (name in :data:`REASONS` -> claims); it may
-            have ``TITLE`` and ``INTRO``, the heading and the first words of its part of the page.
+            A module has ``FINDINGS``, ``findings(values)`` and ``NOT_MEASURED`` (name in :data:`REASONS` -> claims, as
+            ``clark2019 layers, heads_total``); it may have ``TITLE`` and ``INTRO``, the heading and the first words of its part of the page.
     """
 
     def __init__(self, modules: Mapping[str, ModuleType]) -> None:
@@ -131,7 +131,7 @@ class Scoreboard:
         if chapter is not None and chapter not in self.modules:
             raise ResultError(f"There is no chapter {chapter!r} with findings; there are {', '.join(self.modules)}.")
         named = self.modules if chapter is None else [chapter]
-        return [one for name in named for one in self.modules[name].FINDINGS if one.rule is not None]
+        return [one for name in named for one in self.modules[name].FINDINGS if one.claim.rule is not None]
 
     def not_measured(self) -> dict[str, list[tuple[str, str]]]:
         """Reason -> (paper, claim) of every claim that has no number of ours beside it.
@@ -144,7 +144,8 @@ class Scoreboard:
             for reason, claims in module.NOT_MEASURED.items():
                 if reason not in listed:
                     raise ResultError(f"{chapter}: there is no reason {reason!r}; there are {', '.join(REASONS)}.")
-                listed[reason] += [tuple(claim.split(maxsplit=1)) for claim in claims]
+                for key, names in (claim.split(maxsplit=1) for claim in claims):
+                    listed[reason] += [(key, name) for name in names.split(", ")]
         return listed
 
     def lines(self, chapter: str, model: str | None = None) -> list[Line]:
@@ -157,7 +158,7 @@ class Scoreboard:
         return [
             line(finding, {run: found[n] for run, found in judged.items()})
             for n, finding in enumerate(module.FINDINGS)
-            if finding.rule is not None
+            if finding.claim.rule is not None
         ]
 
     # ------------------------------------------------------------------------------------ tables
@@ -198,7 +199,7 @@ class Scoreboard:
 
     def rules(self) -> Table:
         """The rules, each with the number of findings it judges."""
-        used = Counter(finding.rule for finding in self.findings())
+        used = Counter(finding.claim.rule for finding in self.findings())
         return Table(
             ["rule", "what it asks", "findings"], [[n, rule.__doc__, used[n]] for n, rule in RULES.items() if used[n]]
         )
@@ -223,9 +224,13 @@ class Scoreboard:
         stored = records(chapter)
         found = self._lines(chapter, stored)
         parts = [f"Chapter {linked(chapter)}. " + (_told(stored) or "Nothing is recorded yet.")]
-        for key, model in dict.fromkeys((one.finding.paper, one.finding.source["model"]) for one in found):
-            rows = [one for one in found if (one.finding.paper, one.finding.source["model"]) == (key, model)]
-            data = "; ".join(dict.fromkeys(one.finding.source["data"] for one in rows))
+        for key, model in dict.fromkeys(
+            (one.finding.claim.paper, one.finding.claim.source["model"]) for one in found
+        ):
+            rows = [
+                one for one in found if (one.finding.claim.paper, one.finding.claim.source["model"]) == (key, model)
+            ]
+            data = "; ".join(dict.fromkeys(one.finding.claim.source["data"] for one in rows))
             shown = table(rows)._repr_markdown_()
             shown = shown.replace(RANDOM, f"\N{ZERO WIDTH SPACE}{RANDOM}")  # where a heading may break
             parts += [f"{{cite:t}}`{key}`: {model}. Their data: {data}.", shown]
@@ -327,7 +332,7 @@ def table(found: Sequence[Line]) -> Table:
         [
             line.finding.text,
             line.verdict + f"{FIRM}{ALSO_RANDOM}" * line.also_random,
-            line.finding.theirs,
+            line.finding.claim.theirs,
             *(line.cells[run].text if run in line.cells else "" for run in runs),
         ]
         for line in found
