@@ -17,13 +17,12 @@ from jaxtyping import Float, Int
 from numpy.typing import NDArray
 from scipy.spatial.distance import squareform
 from torch import Tensor
-from tqdm import tqdm
 
 from helpers.corpora.readers import Segment
 from helpers.engine import attention
 from helpers.engine.encoders import Encoder, EncoderError
 from helpers.engine.estimates import REPLICATES, Estimate, InRows, Numbers
-from helpers.engine.tokens import Batch, Batches
+from helpers.engine.tokens import Batch
 
 MOST_TOKENS = 128  # Clark et al. 2019, section 3
 LARGEST = float(np.log(2))  # nats, or one bit: the divergence of two distributions that share no token
@@ -172,11 +171,9 @@ class Divergences:
 
 def measure(encoder: Encoder, segments: Sequence[Segment], *, batch_size: int = 4) -> Divergences:
     """Divergences of all pairs of heads over segments of at most 128 tokens, in one pass, with a progress bar."""
-    texts, most = [s.texts for s in segments], min(MOST_TOKENS, encoder.max_length)
-    batches = Batches(encoder, texts, batch_size=batch_size, max_length=most, overlong="truncate")
     accumulator = Accumulator(encoder, [s.document for s in segments])
-    attention.sweep(encoder, tqdm(batches, desc=f"{encoder.name}: {len(segments)} segments"), accumulator)
-    return accumulator.result(truncated=batches.truncated)
+    told = {"what": f"{len(segments)} segments", "most": MOST_TOKENS, "batch_size": batch_size}
+    return accumulator.result(truncated=attention.measure(encoder, [s.texts for s in segments], accumulator, **told))
 
 
 class Accumulator(InRows):
