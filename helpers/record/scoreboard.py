@@ -8,7 +8,7 @@ whenever the page is built.
 import shutil
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -73,23 +73,16 @@ class Line:
 
 def records(chapter: str, model: str | None = None) -> dict[Run, dict[str, Any]]:
     """Every record of a chapter, of all models or of one: book first, then full."""
-    found = {
-        Run(profile, name): record
-        for profile in PROFILES
-        for name, record in results.runs(chapter[3:], profile=profile).items()
-    }
-    return {run: record for run, record in found.items() if model in (None, run.model)}
+    found = {profile: results.runs(chapter[3:], profile=profile) for profile in PROFILES}
+    named = ((Run(profile, name), record) for profile, runs in found.items() for name, record in runs.items())
+    return {run: record for run, record in named if model in (None, run.model)}
 
 
 def line(finding: Finding, judged: Mapping[Run, Judged]) -> Line:
     """A finding's verdict over models, from what each run's record says."""
     cells = {run: one.ours for run, one in judged.items()}
     deciding = decisive([run for run, cell in cells.items() if cell.verdict not in (ABSENT, MISSING)] or cells)
-    controls = {
-        Run(run.profile, run.model, random=True): judged[run].random
-        for run in deciding
-        if judged[run].random is not None
-    }
+    controls = {replace(run, random=True): cell for run in deciding if (cell := judged[run].random) is not None}
     verdict = overall(cells[run].verdict for run in deciding)
     untrained = verdict != FAILS and any(cell.verdict == HOLDS for cell in controls.values())
     return Line(finding, {**cells, **controls}, verdict, untrained)
@@ -97,10 +90,8 @@ def line(finding: Finding, judged: Mapping[Run, Judged]) -> Line:
 
 def decisive(runs: Iterable[Run]) -> list[Run]:
     """The run that counts for each model: on real corpora if there is one, else on the book's own."""
-    best: dict[str, Run] = {}
-    for run in sorted(runs, key=lambda run: PROFILES.index(run.profile)):
-        best[run.model] = run
-    return list(best.values())
+    ordered = sorted(runs, key=lambda run: PROFILES.index(run.profile))
+    return list({run.model: run for run in ordered}.values())
 
 
 # ---------------------------------------------------------------------------------------- all chapters
@@ -174,11 +165,8 @@ class Scoreboard:
             for run, cell in found.cells.items():
                 counts.setdefault(run, Counter())[cell.verdict] += 1
         order = sorted(counts, key=lambda run: (run.random, PROFILES.index(run.profile), run.model))
-        judged = (HOLDS, PART, FAILS)
-        return Table(
-            ["run", *(f"{MARKS[v]} {v}" for v in judged)],
-            [[run.label, *(counts[run][v] for v in judged)] for run in order],
-        )
+        rows = [[run.label, *(counts[run][v] for v in (HOLDS, PART, FAILS))] for run in order]
+        return Table(["run", *(f"{MARKS[v]} {v}" for v in (HOLDS, PART, FAILS))], rows)
 
     def summary(self, model: str | None = None, *, plain: bool = False) -> Table:
         """Findings by chapter and verdict, with a line for all.
@@ -200,21 +188,15 @@ class Scoreboard:
     def rules(self) -> Table:
         """The rules, each with the number of findings it judges."""
         used = Counter(finding.claim.rule for finding in self.findings())
-        return Table(
-            ["rule", "what it asks", "findings"], [[n, rule.__doc__, used[n]] for n, rule in RULES.items() if used[n]]
-        )
+        rows = [[name, rule.__doc__, used[name]] for name, rule in RULES.items() if used[name]]
+        return Table(["rule", "what it asks", "findings"], rows)
 
     def reasons(self) -> Table:
         """Why claims have no number of ours beside them: reason, how many, which."""
-        rows = [
-            [
-                REASONS[reason],
-                len(claims),
-                "; ".join(f"{{cite:t}}`{key}`: {_names(claims, key)}" for key in dict(claims)),
-            ]
-            for reason, claims in self.not_measured().items()
-            if claims
-        ]
+        rows = []
+        for reason, claims in self.not_measured().items():
+            which = (f"{{cite:t}}`{key}`: {_names(claims, key)}" for key in dict(claims))
+            rows += [[REASONS[reason], len(claims), "; ".join(which)]] if claims else []
         return Table(["reason", "claims", "which"], rows)
 
     # ------------------------------------------------------------------------------------ the page
@@ -243,21 +225,16 @@ class Scoreboard:
     def _section(self, chapter: str) -> str:
         module = self.modules[chapter]
         title = getattr(module, "TITLE", titled(chapter))
-        told = [
-            getattr(module, "INTRO", ""),
-            "::::{container} scoreboard findings",
-            self.chapter_text(chapter),
-            "::::",
-        ]
+        container = "::::{container} scoreboard findings"
+        told = [getattr(module, "INTRO", ""), container, self.chapter_text(chapter), "::::"]
         return f"({label(chapter)})=\n## Chapter {int(chapter[:2])}: {title}\n\n" + "\n\n".join(filter(None, told))
 
     def sources(self) -> list[Path]:
         """Every file that the page is made from."""
         roots = dict.fromkeys((places.results(), places.book_data() / "results"))
         names = {chapter[3:] for chapter in self.modules}
-        stored = [
-            f for root in roots for profile in PROFILES for f in (root / profile).glob("*/*.json") if f.stem in names
-        ]
+        found = (f for root in roots for profile in PROFILES for f in (root / profile).glob("*/*.json"))
+        stored = [file for file in found if file.stem in names]
         written = [Path(module.__file__) for module in self.modules.values()]
         return [*written, toc(), places.book_data() / "papers.yml", *sorted(stored)]
 
@@ -284,11 +261,8 @@ class Scoreboard:
             )
         width = width or shutil.get_terminal_size((160, 24)).columns
         parts = [f"{c}\n{_wrapped(table(self.lines(c, model)), width)}" for c in wanted]
-        parts.append(
-            "  ".join(
-                [*(f"{MARKS[v]} {v}" for v in (HOLDS, PART, FAILS)), f"{ALSO_RANDOM} for a random network as well"]
-            )
-        )
+        marks = (f"{MARKS[v]} {v}" for v in (HOLDS, PART, FAILS))
+        parts.append("  ".join([*marks, f"{ALSO_RANDOM} for a random network as well"]))
         if chapter is None:
             parts.append(_wrapped(self.summary(model, plain=True), width))
         return "\n\n".join(parts)

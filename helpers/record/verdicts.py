@@ -4,7 +4,7 @@ A chapter's ``findings.py`` lists its :class:`Finding` objects and hands on ``fi
 record. The chapter's own table (:func:`beside`), the scoreboard and the tests all read that.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from operator import getitem
@@ -75,28 +75,15 @@ def ordered(numbers: Mapping[str, float], spec: str) -> Number:
     return Number(sum(pairs) / len(pairs), words=", ".join(f"{name} {n:{spec}}" for name, n in numbers.items()))
 
 
-@dataclass(frozen=True)
-class Record(Mapping[str, Any]):
+def opened(found: Any) -> Any:
     """Recorded values as findings read them: what was recorded of an estimate is an :class:`Estimate` again."""
-
-    plain: Mapping[str, Any]
-
-    def __getitem__(self, key: str) -> Any:
-        return _opened(self.plain[key])
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.plain)
-
-    def __len__(self) -> int:
-        return len(self.plain)
-
-
-def _opened(found: Any) -> Any:
     if isinstance(found, list):
-        return [_opened(item) for item in found]
+        return [opened(item) for item in found]
     if not isinstance(found, Mapping):
         return found
-    return Estimate.from_record(found) if set(found) == {"value", "low", "high"} else Record(found)
+    if set(found) == {"value", "low", "high"}:
+        return Estimate.from_record(found)
+    return {str(key): opened(item) for key, item in found.items()}
 
 
 # ---------------------------------------------------------------------------------------- rules
@@ -276,7 +263,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Ours:
-    """How to take our number for a claim out of a record (:class:`Record`).
+    """How to take our number for a claim out of a record (:func:`opened`).
 
     Attributes:
         value: from the part of the record that is read to our number (what :meth:`Number.of` takes); None as long as the
@@ -349,11 +336,11 @@ class Judged:
 
 def judge(findings: Iterable[Finding], values: Mapping[str, Any]) -> list[Judged]:
     """What a record's values say about each finding."""
-    record = Record(values)
+    record = opened(values)
     return [_judged(finding, record) for finding in findings]
 
 
-def _judged(finding: Finding, record: Record) -> Judged:
+def _judged(finding: Finding, record: Mapping[str, Any]) -> Judged:
     claim, ours = finding.claim, finding.ours
     part = taken(ours.of, record)
     if claim.rule is None:

@@ -43,10 +43,10 @@ from helpers.record.verdicts import (
     Finding,
     Number,
     Ours,
-    Record,
     Row,
     beside,
     judge,
+    opened,
     ordered,
     overall,
     taken,
@@ -182,7 +182,7 @@ def first(module, claim):
 def of(module, claim, values):
     """What a chapter's finding takes out of a record."""
     found = first(module, claim)
-    return taken(found.value, taken(found.of, Record(values)))
+    return taken(found.value, taken(found.of, opened(values)))
 
 
 @pytest.mark.parametrize(
@@ -190,25 +190,25 @@ def of(module, claim, values):
     [
         (lambda: 0.25, Number(0.25)),
         (lambda: None, None),
-        (lambda: Record({"fits": True})["fits"], Number(1, words="yes")),
-        (lambda: Record({"x": estimate(0.5, 0.4, 0.6)})["x"], Number(0.5, 0.4, 0.6)),
-        (lambda: Record({"x": BY_LAYER})["x"][1], Number(0.5, 0.4, 0.6)),
-        (lambda: Record({"x": [{"y": HEADS}]})["x"][0]["y"][2, 0], Number(0.6, 0, 1)),
+        (lambda: opened({"fits": True})["fits"], Number(1, words="yes")),
+        (lambda: opened({"x": estimate(0.5, 0.4, 0.6)})["x"], Number(0.5, 0.4, 0.6)),
+        (lambda: opened({"x": BY_LAYER})["x"][1], Number(0.5, 0.4, 0.6)),
+        (lambda: opened({"x": [{"y": HEADS}]})["x"][0]["y"][2, 0], Number(0.6, 0, 1)),
         (lambda: surface_patterns.largest(Estimate.from_record(BY_LAYER)), Number(0.5, 0.4, 0.6)),
         (lambda: surface_patterns.count("next")(SURFACE["summary"]), Number(1)),
         (lambda: surface_patterns.count("cls", "sep")(SURFACE["summary"]), Number(2)),
-        (lambda: surface_patterns.depth("previous")(Record(SURFACE)), Number(0.625, words="1, 2, 3, 3 of 3")),
-        (lambda: surface_patterns.depth("next")(Record(SURFACE)), None),
-        (lambda: surface_patterns.peaks(Record(SURFACE)), Number(2 / 3, words="[CLS] 2, [SEP] 3, full stops 3")),
+        (lambda: surface_patterns.depth("previous")(opened(SURFACE)), Number(0.625, words="1, 2, 3, 3 of 3")),
+        (lambda: surface_patterns.depth("next")(opened(SURFACE)), None),
+        (lambda: surface_patterns.peaks(opened(SURFACE)), Number(2 / 3, words="[CLS] 2, [SEP] 3, full stops 3")),
         (
             lambda: surface_patterns.close(
-                Record({"entropy_by_layer": BY_LAYER, "entropy_from_cls_by_layer": BY_LAYER})
+                opened({"entropy_by_layer": BY_LAYER, "entropy_from_cls_by_layer": BY_LAYER})
             ),
             Number(1),
         ),
         (
             lambda: surface_patterns.close(
-                Record(
+                opened(
                     {"entropy_by_layer": {**BY_LAYER, "value": [0.1, 0.46, 9]}, "entropy_from_cls_by_layer": LATER}
                 )
             ),
@@ -216,23 +216,23 @@ def of(module, claim, values):
         ),
         (
             lambda: surface_patterns.close(
-                Record({"entropy_by_layer": {**LATER, "value": [0.2, 0.11, 9]}, "entropy_from_cls_by_layer": LATER})
+                opened({"entropy_by_layer": {**LATER, "value": [0.2, 0.11, 9]}, "entropy_from_cls_by_layer": LATER})
             ),
             Number(1),
         ),
         (lambda: no_op.deep({"gradient_ratio": Estimate.from_record(HEADS)}), Number(0, words="0 of 2")),
         (
-            lambda: no_op.deep(Record({"gradient_ratio": {**HEADS, "value": [[9, 0.1], [9, 0.4], [9, 0.8]]}})),
+            lambda: no_op.deep(opened({"gradient_ratio": {**HEADS, "value": [[9, 0.1], [9, 0.4], [9, 0.8]]}})),
             Number(0.5, words="1 of 2"),
         ),
-        (lambda: no_op.at_peak("y")(Record({"share": HEADS, "y": HEADS})), Number(0.9, 0, 1)),
+        (lambda: no_op.at_peak("y")(opened({"share": HEADS, "y": HEADS})), Number(0.9, 0, 1)),
         (
             lambda: no_op.at_peak("y")(
-                Record({"share": {**HEADS, "value": [[0.1, 0.1], [0.2, 0.3], [0.2, 0.1]]}, "y": HEADS})
+                opened({"share": {**HEADS, "value": [[0.1, 0.1], [0.2, 0.3], [0.2, 0.1]]}, "y": HEADS})
             ),
             Number(0.7, 0, 1),
         ),
-        (lambda: distance_features.clearest(Record({"k": GROUPS})), Number(3)),
+        (lambda: distance_features.clearest(opened({"k": GROUPS})), Number(3)),
         (
             lambda: distance_features.depths({"fits": {"vertical": True}, "types": DEPTHS}),
             Number(1, words="dense 1.7, dense & vertical 2.0, vertical 3.0"),
@@ -278,14 +278,14 @@ def test_what_is_taken_from_a_record(taken, number):
 
 
 def test_a_list_is_not_a_number():
-    for wrong in ([1.0], Record(SURFACE), Estimate.from_record(BY_LAYER), "many"):
+    for wrong in ([1.0], opened(SURFACE), Estimate.from_record(BY_LAYER), "many"):
         with pytest.raises(results.ResultError, match="take one of it"):
             Number.of(wrong)
 
 
 def test_a_record_is_read_as_it_was_recorded():
     values = {"found": Estimate.from_record(BY_LAYER), 3: {"name": "x"}, "list": [Estimate.from_record(LATER)]}
-    for record in (Record(results.plain(values)), Record(json.loads(json.dumps(results.plain(values))))):
+    for record in (opened(results.plain(values)), opened(json.loads(json.dumps(results.plain(values))))):
         assert record["found"].value.tolist() == BY_LAYER["value"] and record["found"][1].low == 0.4
         assert record["3"]["name"] == "x" and record["list"][0].high.tolist() == LATER["high"]
         assert list(record) == ["found", "3", "list"] and len(record) == 3
@@ -410,7 +410,7 @@ def test_every_way_to_a_number_finds_one():
         values = json.loads(file.read_text("utf-8"))["values"]
         if "fits" in values:
             values["fits"]["vertical"] = True  # else nothing is asked of these heads
-        stored.setdefault(file.stem, []).append(Record(values))
+        stored.setdefault(file.stem, []).append(opened(values))
     seen = 0
     for chapter, module in BOARD.modules.items():
         records = stored.get(chapter[3:], [])

@@ -8,7 +8,7 @@ from helpers.chapters.dependency_heads.measures import FEWEST, TABLE_1
 from helpers.figures.look import head_name
 from helpers.record import results
 from helpers.record.results import Table
-from helpers.record.verdicts import Cited, Claim, Finding, Ours, Record, judge
+from helpers.record.verdicts import Cited, Claim, Finding, Ours, judge, opened
 
 TITLE = "one head as a parser"
 INTRO = (
@@ -69,7 +69,7 @@ def table(model: str, values: Mapping[str, Any]) -> Table:
     """The paper's Table 1 beside one model's fresh or recorded values: the best head of each relation, the best offset."""
     theirs = {row["relation"].lower(): row for row in results.paper("clark2019", "table1")["rows"]}
     rows = []
-    for relation, ours in Record(results.plain(values))["stanford"]["table"].items():
+    for relation, ours in opened(results.plain(values))["stanford"]["table"].items():
         paper = theirs[relation]
         rows.append(
             [

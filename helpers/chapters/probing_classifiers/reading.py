@@ -65,9 +65,8 @@ class Block:
         at = torch.from_numpy(np.flatnonzero(keep))
         kept = {name: getattr(self, name)[at] for name in ("maps", "vectors", "present", "scored")}
         kept |= {name: {k: v[at] for k, v in getattr(self, name).items()} for name in ("targets", "distances")}
-        return replace(
-            self, numbers=self.numbers[keep], states=None if self.states is None else self.states[:, at], **kept
-        )
+        states = None if self.states is None else self.states[:, at]
+        return replace(self, numbers=self.numbers[keep], states=states, **kept)
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,10 +115,6 @@ class Part:
     def targets(self) -> dict[str, NDArray[np.int64]]:
         """Task -> [word], the candidate that it asks for."""
         return {task: self.flat(lambda block, task=task: block.targets[task]) for task in TASKS}
-
-    def target(self, task: str) -> NDArray[np.int64]:
-        """[word], the candidate that the task asks for."""
-        return self.targets[task]
 
     def flat(self, of: Callable[[Block], Tensor]) -> NDArray[np.int64]:
         """[word], from a function that gives [sentence, word] for a block."""
@@ -230,25 +225,18 @@ def _block(
         table[row, 2 : 2 + len(sentence.words)] = vectors(sentence.words)
     scored = [scored_words(s) for s in sentences]
     targets = {task: _padded([target(s, task, seed) for s in sentences], longest, -1) for task in TASKS}
-    return Block(
-        numbers,
-        maps,
-        torch.from_numpy(table),
-        _padded([[1] * len(s) for s in scored], longest, 0).bool(),
-        _padded(scored, longest, 0).bool(),
-        targets,
-        hidden,
-        {} if hidden is None else _distances(sentences, longest, seed),
-    )
+    words = (_padded(marks, longest, 0).bool() for marks in ([[1] * len(s) for s in scored], scored))
+    distances = {} if hidden is None else _distances(sentences, longest, seed)
+    return Block(numbers, maps, torch.from_numpy(table), *words, targets, hidden, distances)
 
 
 def _distances(
     sentences: Sequence[Sentence], length: int, seed: int
 ) -> dict[str, Float[Tensor, "sentence word word"]]:
     trees = {"governor": [s.governors for s in sentences], "control": [control_tree(s, seed) for s in sentences]}
-    return {
-        task: torch.from_numpy(_square([tree_distances(g) for g in found], length)) for task, found in trees.items()
-    }
+    apart = {task: map(tree_distances, found) for task, found in trees.items()}
+    padded = {task: [np.pad(one, (0, length - len(one))) for one in found] for task, found in apart.items()}
+    return {task: torch.from_numpy(np.stack(found)) for task, found in padded.items()}
 
 
 def _special_first(batch: Batch) -> Int[Tensor, "sentence unit"]:
@@ -263,10 +251,6 @@ def _special_first(batch: Batch) -> Int[Tensor, "sentence unit"]:
 
 def _padded(rows: Sequence[Sequence[int]], length: int, fill: int) -> Int[Tensor, "sentence word"]:
     return torch.tensor([[*map(int, row), *[fill] * (length - len(row))] for row in rows])
-
-
-def _square(tables: Sequence[NDArray[np.float32]], length: int) -> Float[np.ndarray, "sentence word word"]:
-    return np.stack([np.pad(t, (0, length - len(t))) for t in tables])
 
 
 def scored_words(sentence: Sentence) -> list[bool]:

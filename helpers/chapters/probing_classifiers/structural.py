@@ -96,6 +96,5 @@ def train_structural(
         found, edges = undirected(probe, dev, task).sum(0)
         return found / max(edges, 1)
 
-    return train(
-        StructuralProbe(layer, state_scale(part, layer), rank), part, score, structural_loss, task=task, **options
-    )
+    probe = StructuralProbe(layer, state_scale(part, layer), rank)
+    return train(probe, part, score, structural_loss, task=task, **options)
