@@ -97,17 +97,17 @@ def decisive(runs: Iterable[Run]) -> list[Run]:
 # ---------------------------------------------------------------------------------------- all chapters
 
 
+@dataclass(frozen=True)
 class Scoreboard:
     """The findings of several chapters, judged on all that is recorded.
 
-    Args:
+    Attributes:
         modules: name of a notebook, ``04_dependency_heads`` -> its chapter's ``findings`` module, in the order of the book.
             A module has ``FINDINGS``, ``findings(values)`` and ``NOT_MEASURED`` (name in :data:`REASONS` -> claims, as
             ``clark2019 layers, heads_total``); it may have ``TITLE`` and ``INTRO``, the heading and the first words of its part of the page.
     """
 
-    def __init__(self, modules: Mapping[str, ModuleType]) -> None:
-        self.modules = dict(modules)
+    modules: Mapping[str, ModuleType]
 
     def chapters(self) -> list[str]:
         """Chapters with findings in order, as names of notebooks."""
@@ -146,11 +146,9 @@ class Scoreboard:
     def _lines(self, chapter: str, stored: Mapping[Run, Mapping[str, Any]]) -> list[Line]:
         module = self.modules[chapter]
         judged = {run: module.findings(record["values"]) for run, record in stored.items()}
-        return [
-            line(finding, {run: found[n] for run, found in judged.items()})
-            for n, finding in enumerate(module.FINDINGS)
-            if finding.claim.rule is not None
-        ]
+        by_finding = [{run: found[n] for run, found in judged.items()} for n in range(len(module.FINDINGS))]
+        both = zip(module.FINDINGS, by_finding, strict=True)
+        return [line(finding, ours) for finding, ours in both if finding.claim.rule is not None]
 
     # ------------------------------------------------------------------------------------ tables
 
@@ -293,24 +291,14 @@ def linked(chapter: str) -> str:
     return f"{{doc}}`{chapter[:2]} <../notebooks/{chapter}>`" if there else chapter[:2]
 
 
-def columns(found: Sequence[Line]) -> list[Run]:
-    """Runs that have a number in one of the lines: ours first, then the controls."""
-    runs = dict.fromkeys(run for line in found for run in line.cells)
-    return sorted(runs, key=lambda run: run.random)
-
-
 def table(found: Sequence[Line]) -> Table:
-    """Lines as a table: finding, verdict, the paper's number, ours of every run."""
-    runs = columns(found)
-    rows = [
-        [
-            line.finding.text,
-            line.verdict + f"{FIRM}{ALSO_RANDOM}" * line.also_random,
-            line.finding.claim.theirs,
-            *(line.cells[run].text if run in line.cells else "" for run in runs),
-        ]
-        for line in found
-    ]
+    """Lines as a table: finding, verdict, the paper's number, ours of every run, the controls last."""
+    runs = sorted(dict.fromkeys(run for line in found for run in line.cells), key=lambda run: run.random)
+    rows = []
+    for line in found:
+        verdict = line.verdict + f"{FIRM}{ALSO_RANDOM}" * line.also_random
+        ours = (line.cells[run].text if run in line.cells else "" for run in runs)
+        rows.append([line.finding.text, verdict, line.finding.claim.theirs, *ours])
     return Table(["finding", "verdict", "paper", *(run.label for run in runs)], rows)
 
 

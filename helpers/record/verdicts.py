@@ -318,12 +318,12 @@ class Judged:
     """A finding and what one record says about it.
 
     Attributes:
-        ours, random: our cell, and that of the untrained network if the finding has one; None without a rule.
+        ours, random: our cell, and that of the untrained network if the finding has one.
         part: what the finding reads of the record; None if the record has no such part.
     """
 
     finding: Finding
-    ours: Cell | None
+    ours: Cell
     random: Cell | None
     part: Any = field(repr=False)
 
@@ -343,8 +343,6 @@ def judge(findings: Iterable[Finding], values: Mapping[str, Any]) -> list[Judged
 def _judged(finding: Finding, record: Mapping[str, Any]) -> Judged:
     claim, ours = finding.claim, finding.ours
     part = taken(ours.of, record)
-    if claim.rule is None:
-        return Judged(finding, None, None, part)
     control = None if ours.random is None else _cell(claim, ours, taken(ours.random, record))
     return Judged(finding, _cell(claim, ours, part), control, part)
 

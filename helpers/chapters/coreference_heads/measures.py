@@ -57,6 +57,11 @@ class Choices:
     word: Int[np.ndarray, "reading layer head mention"]
     share: Float[np.ndarray, "layer head mention place"]
 
+    @property
+    def document(self) -> NDArray[np.int64]:
+        """[mention], number of its document."""
+        return np.repeat([p.document for p in self.passages], [len(p.mentions) for p in self.passages])
+
 
 def predict(
     encoder: Encoder, documents: Sequence[Document], *, max_length: int = 128, batch_size: int = 16
@@ -235,14 +240,12 @@ def score(choices: Choices, *, reading: str = "earlier") -> Scores:
     row = np.arange(len(gold))
     rules = {name: np.concatenate([_chosen_words(p, sieves) for p in kept]) for name, sieves in BASELINES.items()}
     rules = {name: gold[row, word].astype(np.float64) for name, word in rules.items()}
-    choices_there = np.concatenate([p.candidates["earlier"].sum(-1) for p in kept])
-    return Scores(
-        reading,
+    rules["random"] = gold.sum(-1) / np.maximum([n for p in kept for n in p.candidates["earlier"].sum(-1)], 1)
+    hits, member = (
         gold[row, choices.word[READINGS.index(reading)]],
-        rules | {"random": gold.sum(-1) / np.maximum(choices_there, 1)},
         np.concatenate([_groups(p) for p in kept], axis=1),
-        np.repeat([p.document for p in kept], [len(p.mentions) for p in kept]),
     )
+    return Scores(reading, hits, rules, member, choices.document)
 
 
 def _chosen_words(passage: Passage, sieves: Sequence[str]) -> Int[np.ndarray, "mention"]:
@@ -326,11 +329,10 @@ def attended(choices: Choices, head: tuple[int, int], *, seed: int = 0) -> dict[
     """
     asked = np.concatenate([p.antecedent.any(-1) for p in choices.passages])
     pronoun = np.array([m.kind == PRONOUN for p in choices.passages for m in p.mentions], bool)
-    document = np.repeat([p.document for p in choices.passages], [len(p.mentions) for p in choices.passages])
     share = choices.share[head].astype(np.float64)
     wanted = {"with antecedent": asked, "of these, no pronouns": asked & ~pronoun, "first": ~asked}
     masked = {name: np.where(kept[:, None], share, np.nan) for name, kept in wanted.items()}
-    return {name: over(values, document.tolist(), seed=seed) for name, values in masked.items()}
+    return {name: over(values, choices.document.tolist(), seed=seed) for name, values in masked.items()}
 
 
 # ---------------------------------------------------------------------------------------- examples

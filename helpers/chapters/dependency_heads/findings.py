@@ -70,15 +70,8 @@ def table(model: str, values: Mapping[str, Any]) -> Table:
     theirs = {row["relation"].lower(): row for row in results.paper("clark2019", "table1")["rows"]}
     rows = []
     for relation, ours in opened(results.plain(values))["stanford"]["table"].items():
-        paper = theirs[relation]
-        rows.append(
-            [
-                relation + " (few)" * (ours["count"] < FEWEST),
-                f"{paper['accuracy']} % ({paper['head']})",
-                f"{paper['baseline']} % ({paper['offset']:+d})",
-                f"{ours['held_out']:.1%}",
-                head_name(ours["layer"], ours["head"]),
-                f"{ours['baseline'].value:.1%} ({ours['offset']:+d})",
-            ]
-        )
+        paper, name = theirs[relation], relation + " (few)" * (ours["count"] < FEWEST)
+        published = [f"{paper['accuracy']} % ({paper['head']})", f"{paper['baseline']} % ({paper['offset']:+d})"]
+        best = [f"{ours['held_out']:.1%}", head_name(ours["layer"], ours["head"])]
+        rows.append([name, *published, *best, f"{ours['baseline'].value:.1%} ({ours['offset']:+d})"])
     return Table(["relation", "BERT-base, WSJ", "their offset", model, "head", "our offset"], rows)

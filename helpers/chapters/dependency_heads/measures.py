@@ -282,13 +282,8 @@ def _row(dev: Scores, test: Scores, relation: str, seed: int) -> Row:
     baseline = ratio(test.answers(relation, offset), seed=seed)
     p = beats_baseline(test, relation, offset, seed=seed)
     chosen, same_data = float(dev.accuracy(relation)[head]), float(test.accuracy(relation).max())
-    count, gain, chance, beaten_by = (
-        _count(test, relation),
-        held_out - baseline,
-        float(p[head]),
-        int((p < 0.05).sum()),
-    )
-    return Row(relation, count, head, chosen, held_out, same_data, offset, baseline, gain, chance, beaten_by)
+    count, gain, beaten_by = _count(test, relation), held_out - baseline, int((p < 0.05).sum())
+    return Row(relation, count, head, chosen, held_out, same_data, offset, baseline, gain, float(p[head]), beaten_by)
 
 
 def gains(scores: Scores, relation: str, offset: int) -> Float[np.ndarray, "candidate sentence"]:

@@ -8,7 +8,7 @@ from helpers.engine.estimates import Estimate
 from helpers.figures.look import head_name
 from helpers.record import results
 from helpers.record.results import Table
-from helpers.record.verdicts import Claim, Finding, Ours, judge
+from helpers.record.verdicts import Claim, Finding, Ours, judge, taken
 
 TITLE = "attention and keywords"
 INTRO = "Numbers from a lecture, on a data set that it does not name."
@@ -39,12 +39,8 @@ findings = partial(judge, FINDINGS)
 
 def cell(values: Mapping[str, Any], *path: str) -> str:
     """An estimate of a run at a path; runs of networks without a tagger have none of it."""
-    found: Any = values
-    for step in path:
-        if step not in found:
-            return "no tagger"
-        found = found[step]
-    return f"{Estimate.from_record(found):.3f}"
+    found = taken(".".join(path), values)
+    return "no tagger" if found is None else f"{Estimate.from_record(found):.3f}"
 
 
 def tagger(runs: Mapping[str, Mapping[str, Any]]) -> Table:

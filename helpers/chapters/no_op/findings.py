@@ -8,7 +8,8 @@ import numpy as np
 
 from helpers.engine.estimates import Estimate
 from helpers.figures.look import head_name
-from helpers.record.verdicts import Claim, Finding, Number, Ours, Row, beside, judge
+from helpers.record.results import Table
+from helpers.record.verdicts import Claim, Finding, Number, Ours, Row, beside, judge, opened
 
 TITLE = "attention that does nothing"
 INTRO = (
@@ -100,3 +101,25 @@ findings = partial(judge, FINDINGS)
 """The chapter's findings on what it records: ``findings(values)``."""
 table = partial(beside, findings)
 """Paper beside book: ``table(paper, {heading: values})``, see :func:`helpers.record.verdicts.beside`."""
+
+
+def by_layer(runs: Mapping[str, Mapping[str, Any]]) -> Table:
+    """The layers of several runs' recorded values, one under another."""
+    columns: dict[str, tuple[Estimate, str]] = {}
+    rows = []
+    for model, values in runs.items():
+        found = opened(values)
+        norms, left, summed = found["norms"], found["removed"]["as_left"], found["removed"]["renormalised"]
+        columns = {
+            "to [CLS]": (norms["share"][:, CLS], ".0%"),
+            "attention × length": (norms["weighted_share"][:, CLS], ".1%"),
+            "length, × others": (norms["norm_ratio"][:, CLS], ".3f"),
+            "gradient, × others": (found["gradient_ratio"][:, CLS], ".3f"),
+            "loss without special tokens": (left["special"], "+.3f"),
+            "renormalised": (summed["special"], "+.3f"),
+            "without others": (left["random"], "+.3f"),
+            "renormalised ": (summed["random"], "+.3f"),
+        }
+        layers = range(len(found["gradient_ratio"].value))
+        rows += [[model, n + 1, *(f"{one[n]:{spec}}" for one, spec in columns.values())] for n in layers]
+    return Table(["model", "layer", *columns], rows)

@@ -1,6 +1,6 @@
 """Removing the sink: what becomes of the loss when the weights to special tokens are taken away, beside as much from others."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -249,35 +249,3 @@ def as_dict(sensed: Sensitivity, weighed: Norms, removed: Removed) -> dict[str, 
         "norms": norms_as_dict(weighed),
         "removed": removed_as_dict(removed),
     }
-
-
-LAYER_COLUMNS = (
-    "model",
-    "layer",
-    "to [CLS]",
-    "attention × length",
-    "length, × others",
-    "gradient, × others",
-    "loss without special tokens",
-    "renormalised",
-    "without others",
-    "renormalised ",
-)
-
-
-def layer_row(values: Mapping[str, Any], layer: int, model: str) -> list[object]:
-    """A layer of a recorded :func:`as_dict` as a row of the table with :data:`LAYER_COLUMNS`."""
-
-    def number(record: Mapping[str, Any], *at: int, spec: str) -> str:
-        return f"{Estimate.from_record(record)[at]:{spec}}"
-
-    norms, changes = values["norms"], (values["removed"][how] for how in ("as_left", "renormalised"))
-    return [
-        model,
-        layer + 1,
-        number(norms["share"], layer, 0, spec=".0%"),
-        number(norms["weighted_share"], layer, 0, spec=".1%"),
-        number(norms["norm_ratio"], layer, 0, spec=".3f"),
-        number(values["gradient_ratio"], layer, 0, spec=".3f"),
-        *(number(found[what], layer, spec="+.3f") for found in changes for what in ("special", "random")),
-    ]

@@ -4,6 +4,7 @@ import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
+from itertools import islice
 
 import numpy as np
 import torch
@@ -60,6 +61,17 @@ class Block:
         """ROOT and the words, as [sentence, 1 + word]."""
         return nn.functional.pad(self.present, (1, 0), value=True)
 
+    @property
+    def hidden(self) -> Float[Tensor, "layer sentence word width"]:
+        """The hidden states.
+
+        Raises:
+            ValueError: if the block was read without them.
+        """
+        if self.states is None:
+            raise ValueError("These sentences were read without hidden states; call read(..., states=True).")
+        return self.states
+
     def rows(self, keep: NDArray[np.bool_]) -> "Block":
         """The block with some of its sentences."""
         at = torch.from_numpy(np.flatnonzero(keep))
@@ -106,10 +118,8 @@ class Part:
     @cached_property
     def places(self) -> tuple[NDArray[np.int64], ...]:
         """For each block [sentence, word], the place of each of its words among all; padding's is that of no word."""
-        return tuple(
-            np.where(b.present, self.starts[b.numbers][:, None] + np.arange(b.present.shape[1]), self.starts[-1])
-            for b in self.blocks
-        )
+        blocks = ((b.present, self.starts[b.numbers][:, None] + np.arange(b.present.shape[1])) for b in self.blocks)
+        return tuple(np.where(present, place, self.starts[-1]) for present, place in blocks)
 
     @cached_property
     def targets(self) -> dict[str, NDArray[np.int64]]:
@@ -143,12 +153,7 @@ def choose(
     """
     found = [s for d in documents for s in d.sentences if s.governors]
     order = np.random.default_rng(seed).permutation(len(found))
-    chosen = []
-    for number in order:
-        if fits(encoder, found[number].words):
-            chosen.append(found[number])
-        if len(chosen) == limit:
-            break
+    chosen = list(islice((found[n] for n in order if fits(encoder, found[n].words)), limit))
     if not chosen:
         raise ValueError("No sentence of these documents has a tree and fits the model.")
     return chosen
@@ -203,11 +208,9 @@ def _seen(
         output = encoder.model(**batch.inputs, output_hidden_states=states)
     if not states:
         return maps, None
-    layers = [
-        word_states(layer, batch).gather(1, gather[:, 2:, None].expand(-1, -1, layer.shape[-1]))
-        for layer in output.hidden_states
-    ]
-    return maps, torch.stack(layers).half().cpu()
+    places, layers = gather[:, 2:, None], (word_states(layer, batch) for layer in output.hidden_states)
+    ordered = [states.gather(1, places.expand(-1, -1, states.shape[-1])) for states in layers]
+    return maps, torch.stack(ordered).half().cpu()
 
 
 def _block(

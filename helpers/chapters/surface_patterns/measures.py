@@ -136,13 +136,8 @@ class Accumulator(Additive):
         both = self.halves[0].empty()
         for half in self.halves:
             both.absorb(half)
-        return SurfacePatterns(
-            all=both.estimate(),
-            halves=tuple(half.estimate() for half in self.halves),
-            background=self.background.estimate(),
-            segments=self.segments,
-            tokens=self.tokens,
-        )
+        halves = tuple(half.estimate() for half in self.halves)
+        return SurfacePatterns(both.estimate(), halves, self.background.estimate(), self.segments, self.tokens)
 
 
 @dataclass(frozen=True, eq=False)
