@@ -21,7 +21,7 @@ SMALL = 0.5
 START = 0.333
 """The depth, as a share of all layers, from which the paper calls them small."""
 CLS, SEP = 0, 1
-norms = partial(Ours, of="norms", random="random")
+of_norms = partial(Ours, of="norms", random="random")
 
 
 def deep(values: Any) -> Number:
@@ -82,7 +82,7 @@ FINDINGS = (
     Finding(
         Claim("kobayashi2020 special_token_value_norm", "below", 0.5, unit="ratio"),
         "Where [CLS] or [SEP] draws most attention, what it hands on is less than half as long as what other tokens do (length, as a multiple)",
-        norms(at_peak("norm_ratio")),
+        of_norms(at_peak("norm_ratio")),
         Row(
             "length of [CLS] and of [SEP], as a multiple of that of other tokens, in the layer with most attention to [CLS]",
             _lengths,
@@ -91,7 +91,7 @@ FINDINGS = (
     Finding(
         Claim("kobayashi2020 special_token_weighted_output", "below", 10, unit="%"),
         "There, it has less than 10 % of attention times length",
-        norms(at_peak("weighted_share")),
+        of_norms(at_peak("weighted_share")),
         Row("share of [CLS] there: of attention, and of attention × length", _shares),
     ),
 )

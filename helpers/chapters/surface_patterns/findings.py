@@ -16,7 +16,7 @@ INTRO = (
     "Simple statistics of where heads look, on segments of two paragraphs. In BERT the token that takes surplus attention is `[SEP]`; "
     "these rows ask for `[SEP]` where the paper does, even if another token plays its part in our models."
 )
-summary = partial(Ours, of="summary", random="control")
+of_summary = partial(Ours, of="summary", random="control")
 
 
 def count(*roles: str) -> Callable[[Any], int]:
@@ -93,7 +93,7 @@ FINDINGS = (
         Finding(
             Claim("clark2019 figure1_example_heads", "at least", 1, Cited({"behaviour": behaviour}, "head"), "count"),
             f"There are heads of this kind: {what}",
-            summary(count(role)),
+            of_summary(count(role)),
         )
         for behaviour, role, what in (
             ("attends broadly", "broad", "broad"),
@@ -109,7 +109,7 @@ FINDINGS = (
             Finding(
                 Claim(f"clark2019 heads_over_half_{place}", "at least", 1),
                 f"Some heads give more than half of their attention to the {place} token",
-                summary(count(place)),
+                of_summary(count(place)),
                 Row(f"heads with over 50 % on the {place} token", named(place)),
             ),
             Finding(
@@ -132,13 +132,13 @@ FINDINGS = (
     Finding(
         Claim("clark2019 sep_share_middle_layers", "above", "paper"),
         "In some layer more than half of all attention goes to [SEP] (share in the layer with most)",
-        summary(lambda s: largest(s["to_sep_by_layer"])),
+        of_summary(lambda s: largest(s["to_sep_by_layer"])),
         Row("attention to all [SEP], the layer with most", lambda s: _most(s["to_sep_by_layer"])),
     ),
     Finding(
         Claim("clark2019 sep_to_sep", "above", "paper"),
         "In some layer more than 90 % of the attention from [SEP] goes to [SEP] (share in the layer with most)",
-        summary(lambda s: largest(s["sep_from_sep_by_layer"])),
+        of_summary(lambda s: largest(s["sep_from_sep_by_layer"])),
         Row(
             "attention to all [SEP] from [SEP] itself, the layer with most",
             lambda s: _most(s["sep_from_sep_by_layer"]),
@@ -153,25 +153,25 @@ FINDINGS = (
     Finding(
         Claim("clark2019 special_token_share_of_head", "at least", 1, unit="count"),
         "Some heads give more than half of their attention to [CLS], to [SEP], or to full stops and commas (how many)",
-        summary(count("cls", "sep", "stop")),
+        of_summary(count("cls", "sep", "stop")),
     ),
     Finding(
         Claim(
             "clark2019 cls_entropy_last_layer", "above", lambda s: s["entropy_from_cls_by_layer"].value[:-1].mean()
         ),
         "Attention from [CLS] is broader in the last layer than in the others on average (entropy there)",
-        summary(lambda s: s["entropy_from_cls_by_layer"][-1]),
+        of_summary(lambda s: s["entropy_from_cls_by_layer"][-1]),
         Row("entropy from [CLS] in the last layer (nats)", _last),
     ),
     Finding(
         Claim("clark2019 cls_entropy_other_layers", "above", 50, unit="%"),
         "In more than half of the other layers, entropy from [CLS] is within 10 % of that from all tokens (share of layers)",
-        summary(close),
+        of_summary(close),
     ),
     Finding(
         Claim("clark2019 broad_head_max_share", "below", "paper"),
         "Broad heads give no token more than 10 %, on average (the largest of them)",
-        summary("largest_peak_of_broad"),
+        of_summary("largest_peak_of_broad"),
     ),
 )
 NOT_MEASURED = {
