@@ -29,7 +29,7 @@ from transformers.masking_utils import eager_mask
 from helpers.engine import shards
 from helpers.engine.encoders import Encoder, EncoderError, attention_modules
 from helpers.engine.estimates import Additive
-from helpers.engine.tokens import Batch, Batches, Shard
+from helpers.engine.tokens import Batch, Batches, Input, Shard
 
 Observer = Callable[[int, Tensor, Tensor | None], None]
 """``observe(layer, probabilities, values)``: layer from 0, probabilities [batch, head, query, key], values
@@ -212,6 +212,29 @@ def sweep(encoder: Encoder, batches: Iterable[Batch], *observers: BatchObserver,
         _sweep_in_parts(encoder, batches, source, observers)
     else:
         _show(encoder, batches, observers, edit)
+
+
+def measure(
+    encoder: Encoder,
+    inputs: Sequence[Input],
+    *observers: BatchObserver,
+    what: str,
+    most: int | None = None,
+    batch_size: int = 16,
+) -> int:
+    """One pass of observers over inputs, with a progress bar (:func:`sweep`).
+
+    Args:
+        what: the inputs in words, for the bar: "12 segments".
+        most: tokens to cut an input to, or to the model's limit if that is less (default: longer ones are refused).
+
+    Returns:
+        how many inputs were cut.
+    """
+    cut = {"max_length": min(most, encoder.max_length), "overlong": "truncate"} if most else {}
+    batches = Batches(encoder, inputs, batch_size=batch_size, **cut)
+    sweep(encoder, tqdm(batches, desc=f"{encoder.name}: {what}"), *observers)
+    return batches.truncated
 
 
 def _show(

@@ -8,7 +8,7 @@ whenever the page is built.
 import shutil
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -73,23 +73,16 @@ class Line:
 
 def records(chapter: str, model: str | None = None) -> dict[Run, dict[str, Any]]:
     """Every record of a chapter, of all models or of one: book first, then full."""
-    found = {
-        Run(profile, name): record
-        for profile in PROFILES
-        for name, record in results.runs(chapter[3:], profile=profile).items()
-    }
-    return {run: record for run, record in found.items() if model in (None, run.model)}
+    found = {profile: results.runs(chapter[3:], profile=profile) for profile in PROFILES}
+    named = ((Run(profile, name), record) for profile, runs in found.items() for name, record in runs.items())
+    return {run: record for run, record in named if model in (None, run.model)}
 
 
 def line(finding: Finding, judged: Mapping[Run, Judged]) -> Line:
     """A finding's verdict over models, from what each run's record says."""
     cells = {run: one.ours for run, one in judged.items()}
     deciding = decisive([run for run, cell in cells.items() if cell.verdict not in (ABSENT, MISSING)] or cells)
-    controls = {
-        Run(run.profile, run.model, random=True): judged[run].random
-        for run in deciding
-        if judged[run].random is not None
-    }
+    controls = {replace(run, random=True): cell for run in deciding if (cell := judged[run].random) is not None}
     verdict = overall(cells[run].verdict for run in deciding)
     untrained = verdict != FAILS and any(cell.verdict == HOLDS for cell in controls.values())
     return Line(finding, {**cells, **controls}, verdict, untrained)
@@ -97,26 +90,24 @@ def line(finding: Finding, judged: Mapping[Run, Judged]) -> Line:
 
 def decisive(runs: Iterable[Run]) -> list[Run]:
     """The run that counts for each model: on real corpora if there is one, else on the book's own."""
-    best: dict[str, Run] = {}
-    for run in sorted(runs, key=lambda run: PROFILES.index(run.profile)):
-        best[run.model] = run
-    return list(best.values())
+    ordered = sorted(runs, key=lambda run: PROFILES.index(run.profile))
+    return list({run.model: run for run in ordered}.values())
 
 
 # ---------------------------------------------------------------------------------------- all chapters
 
 
+@dataclass(frozen=True)
 class Scoreboard:
     """The findings of several chapters, judged on all that is recorded.
 
-    Args:
+    Attributes:
         modules: name of a notebook, ``04_dependency_heads`` -> its chapter's ``findings`` module, in the order of the book.
-            A module has ``FINDINGS``, ``findings(values)`` and ``NOT_MEASURED`` (name in :data:`REASONS` -> claims); it may
-            have ``TITLE`` and ``INTRO``, the heading and the first words of its part of the page.
+            A module has ``FINDINGS``, ``findings(values)`` and ``NOT_MEASURED`` (name in :data:`REASONS` -> claims, as
+            ``clark2019 layers, heads_total``); it may have ``TITLE`` and ``INTRO``, the heading and the first words of its part of the page.
     """
 
-    def __init__(self, modules: Mapping[str, ModuleType]) -> None:
-        self.modules = dict(modules)
+    modules: Mapping[str, ModuleType]
 
     def chapters(self) -> list[str]:
         """Chapters with findings in order, as names of notebooks."""
@@ -131,7 +122,7 @@ class Scoreboard:
         if chapter is not None and chapter not in self.modules:
             raise ResultError(f"There is no chapter {chapter!r} with findings; there are {', '.join(self.modules)}.")
         named = self.modules if chapter is None else [chapter]
-        return [one for name in named for one in self.modules[name].FINDINGS if one.rule is not None]
+        return [one for name in named for one in self.modules[name].FINDINGS if one.claim.rule is not None]
 
     def not_measured(self) -> dict[str, list[tuple[str, str]]]:
         """Reason -> (paper, claim) of every claim that has no number of ours beside it.
@@ -144,7 +135,8 @@ class Scoreboard:
             for reason, claims in module.NOT_MEASURED.items():
                 if reason not in listed:
                     raise ResultError(f"{chapter}: there is no reason {reason!r}; there are {', '.join(REASONS)}.")
-                listed[reason] += [tuple(claim.split(maxsplit=1)) for claim in claims]
+                for key, names in (claim.split(maxsplit=1) for claim in claims):
+                    listed[reason] += [(key, name) for name in names.split(", ")]
         return listed
 
     def lines(self, chapter: str, model: str | None = None) -> list[Line]:
@@ -154,11 +146,9 @@ class Scoreboard:
     def _lines(self, chapter: str, stored: Mapping[Run, Mapping[str, Any]]) -> list[Line]:
         module = self.modules[chapter]
         judged = {run: module.findings(record["values"]) for run, record in stored.items()}
-        return [
-            line(finding, {run: found[n] for run, found in judged.items()})
-            for n, finding in enumerate(module.FINDINGS)
-            if finding.rule is not None
-        ]
+        by_finding = [{run: found[n] for run, found in judged.items()} for n in range(len(module.FINDINGS))]
+        both = zip(module.FINDINGS, by_finding, strict=True)
+        return [line(finding, ours) for finding, ours in both if finding.claim.rule is not None]
 
     # ------------------------------------------------------------------------------------ tables
 
@@ -173,11 +163,8 @@ class Scoreboard:
             for run, cell in found.cells.items():
                 counts.setdefault(run, Counter())[cell.verdict] += 1
         order = sorted(counts, key=lambda run: (run.random, PROFILES.index(run.profile), run.model))
-        judged = (HOLDS, PART, FAILS)
-        return Table(
-            ["run", *(f"{MARKS[v]} {v}" for v in judged)],
-            [[run.label, *(counts[run][v] for v in judged)] for run in order],
-        )
+        rows = [[run.label, *(counts[run][v] for v in (HOLDS, PART, FAILS))] for run in order]
+        return Table(["run", *(f"{MARKS[v]} {v}" for v in (HOLDS, PART, FAILS))], rows)
 
     def summary(self, model: str | None = None, *, plain: bool = False) -> Table:
         """Findings by chapter and verdict, with a line for all.
@@ -198,22 +185,16 @@ class Scoreboard:
 
     def rules(self) -> Table:
         """The rules, each with the number of findings it judges."""
-        used = Counter(finding.rule for finding in self.findings())
-        return Table(
-            ["rule", "what it asks", "findings"], [[n, rule.__doc__, used[n]] for n, rule in RULES.items() if used[n]]
-        )
+        used = Counter(finding.claim.rule for finding in self.findings())
+        rows = [[name, rule.__doc__, used[name]] for name, rule in RULES.items() if used[name]]
+        return Table(["rule", "what it asks", "findings"], rows)
 
     def reasons(self) -> Table:
         """Why claims have no number of ours beside them: reason, how many, which."""
-        rows = [
-            [
-                REASONS[reason],
-                len(claims),
-                "; ".join(f"{{cite:t}}`{key}`: {_names(claims, key)}" for key in dict(claims)),
-            ]
-            for reason, claims in self.not_measured().items()
-            if claims
-        ]
+        rows = []
+        for reason, claims in self.not_measured().items():
+            which = (f"{{cite:t}}`{key}`: {_names(claims, key)}" for key in dict(claims))
+            rows += [[REASONS[reason], len(claims), "; ".join(which)]] if claims else []
         return Table(["reason", "claims", "which"], rows)
 
     # ------------------------------------------------------------------------------------ the page
@@ -223,9 +204,13 @@ class Scoreboard:
         stored = records(chapter)
         found = self._lines(chapter, stored)
         parts = [f"Chapter {linked(chapter)}. " + (_told(stored) or "Nothing is recorded yet.")]
-        for key, model in dict.fromkeys((one.finding.paper, one.finding.source["model"]) for one in found):
-            rows = [one for one in found if (one.finding.paper, one.finding.source["model"]) == (key, model)]
-            data = "; ".join(dict.fromkeys(one.finding.source["data"] for one in rows))
+        for key, model in dict.fromkeys(
+            (one.finding.claim.paper, one.finding.claim.source["model"]) for one in found
+        ):
+            rows = [
+                one for one in found if (one.finding.claim.paper, one.finding.claim.source["model"]) == (key, model)
+            ]
+            data = "; ".join(dict.fromkeys(one.finding.claim.source["data"] for one in rows))
             shown = table(rows)._repr_markdown_()
             shown = shown.replace(RANDOM, f"\N{ZERO WIDTH SPACE}{RANDOM}")  # where a heading may break
             parts += [f"{{cite:t}}`{key}`: {model}. Their data: {data}.", shown]
@@ -238,21 +223,16 @@ class Scoreboard:
     def _section(self, chapter: str) -> str:
         module = self.modules[chapter]
         title = getattr(module, "TITLE", titled(chapter))
-        told = [
-            getattr(module, "INTRO", ""),
-            "::::{container} scoreboard findings",
-            self.chapter_text(chapter),
-            "::::",
-        ]
+        container = "::::{container} scoreboard findings"
+        told = [getattr(module, "INTRO", ""), container, self.chapter_text(chapter), "::::"]
         return f"({label(chapter)})=\n## Chapter {int(chapter[:2])}: {title}\n\n" + "\n\n".join(filter(None, told))
 
     def sources(self) -> list[Path]:
         """Every file that the page is made from."""
         roots = dict.fromkeys((places.results(), places.book_data() / "results"))
         names = {chapter[3:] for chapter in self.modules}
-        stored = [
-            f for root in roots for profile in PROFILES for f in (root / profile).glob("*/*.json") if f.stem in names
-        ]
+        found = (f for root in roots for profile in PROFILES for f in (root / profile).glob("*/*.json"))
+        stored = [file for file in found if file.stem in names]
         written = [Path(module.__file__) for module in self.modules.values()]
         return [*written, toc(), places.book_data() / "papers.yml", *sorted(stored)]
 
@@ -279,11 +259,8 @@ class Scoreboard:
             )
         width = width or shutil.get_terminal_size((160, 24)).columns
         parts = [f"{c}\n{_wrapped(table(self.lines(c, model)), width)}" for c in wanted]
-        parts.append(
-            "  ".join(
-                [*(f"{MARKS[v]} {v}" for v in (HOLDS, PART, FAILS)), f"{ALSO_RANDOM} for a random network as well"]
-            )
-        )
+        marks = (f"{MARKS[v]} {v}" for v in (HOLDS, PART, FAILS))
+        parts.append("  ".join([*marks, f"{ALSO_RANDOM} for a random network as well"]))
         if chapter is None:
             parts.append(_wrapped(self.summary(model, plain=True), width))
         return "\n\n".join(parts)
@@ -314,24 +291,14 @@ def linked(chapter: str) -> str:
     return f"{{doc}}`{chapter[:2]} <../notebooks/{chapter}>`" if there else chapter[:2]
 
 
-def columns(found: Sequence[Line]) -> list[Run]:
-    """Runs that have a number in one of the lines: ours first, then the controls."""
-    runs = dict.fromkeys(run for line in found for run in line.cells)
-    return sorted(runs, key=lambda run: run.random)
-
-
 def table(found: Sequence[Line]) -> Table:
-    """Lines as a table: finding, verdict, the paper's number, ours of every run."""
-    runs = columns(found)
-    rows = [
-        [
-            line.finding.text,
-            line.verdict + f"{FIRM}{ALSO_RANDOM}" * line.also_random,
-            line.finding.theirs,
-            *(line.cells[run].text if run in line.cells else "" for run in runs),
-        ]
-        for line in found
-    ]
+    """Lines as a table: finding, verdict, the paper's number, ours of every run, the controls last."""
+    runs = sorted(dict.fromkeys(run for line in found for run in line.cells), key=lambda run: run.random)
+    rows = []
+    for line in found:
+        verdict = line.verdict + f"{FIRM}{ALSO_RANDOM}" * line.also_random
+        ours = (line.cells[run].text if run in line.cells else "" for run in runs)
+        rows.append([line.finding.text, verdict, line.finding.claim.theirs, *ours])
     return Table(["finding", "verdict", "paper", *(run.label for run in runs)], rows)
 
 

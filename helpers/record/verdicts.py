@@ -4,8 +4,10 @@ A chapter's ``findings.py`` lists its :class:`Finding` objects and hands on ``fi
 record. The chapter's own table (:func:`beside`), the scoreboard and the tests all read that.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
+from operator import getitem
 from typing import Any
 
 from helpers.engine.estimates import Estimate
@@ -73,28 +75,15 @@ def ordered(numbers: Mapping[str, float], spec: str) -> Number:
     return Number(sum(pairs) / len(pairs), words=", ".join(f"{name} {n:{spec}}" for name, n in numbers.items()))
 
 
-@dataclass(frozen=True)
-class Record(Mapping[str, Any]):
+def opened(found: Any) -> Any:
     """Recorded values as findings read them: what was recorded of an estimate is an :class:`Estimate` again."""
-
-    plain: Mapping[str, Any]
-
-    def __getitem__(self, key: str) -> Any:
-        return _opened(self.plain[key])
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.plain)
-
-    def __len__(self) -> int:
-        return len(self.plain)
-
-
-def _opened(found: Any) -> Any:
     if isinstance(found, list):
-        return [_opened(item) for item in found]
+        return [opened(item) for item in found]
     if not isinstance(found, Mapping):
         return found
-    return Estimate.from_record(found) if set(found) == {"value", "low", "high"} else Record(found)
+    if set(found) == {"value", "low", "high"}:
+        return Estimate.from_record(found)
+    return {str(key): opened(item) for key, item in found.items()}
 
 
 # ---------------------------------------------------------------------------------------- rules
@@ -150,14 +139,7 @@ def shown(found: Number, bound: int | float) -> str:
 
 
 RULES: dict[str, Callable[[Number, float], str]] = {
-    "above": above,
-    "below": below,
-    "about": about,
-    "at least": at_least,
-    "equal": equal,
-    "every": every,
-    "passed": passed,
-    "shown": shown,
+    rule.__name__.replace("_", " "): rule for rule in (above, below, about, at_least, equal, every, passed, shown)
 }
 LEVEL = 0.05
 """Where a chapter records a p-value of a test of its own, "holds" also needs one below this."""
@@ -190,79 +172,60 @@ class Cited:
     note: Sequence[str] = ()
 
 
-def _whole(values: Any) -> Any:
-    return values
-
-
-Take = Callable[[Any], Any]
-UNITS = {
-    "%": (100, 1),
-    "UAS": (100, 1),
-    "points": (100, 1),
-    "heads": (1, 0),
-    "count": (1, 0),
-    "nats": (1, 2),
-    "layers": (1, 2),
-}
+UNITS = dict.fromkeys(("%", "UAS", "points"), (100, 1)) | dict.fromkeys(("heads", "count"), (1, 0))
+UNITS |= dict.fromkeys(("nats", "layers"), (1, 2))
 """Unit -> factor that turns a recorded number into it, decimals shown. Others: 1, and 3."""
 
+Take = str | Callable[[Any], Any]
+"""How to get at something: keys with dots between them, such as ``"summary.layers"``, or a function."""
 
-@dataclass(frozen=True, kw_only=True)
-class Finding:
-    """A claim of a paper, how to take our number for it out of a record, and the rule.
+
+def taken(take: Take, values: Any) -> Any:
+    """What a take gives of a record or of a part of one; None if the key or the place that it asks for is not there."""
+    try:
+        if callable(take):
+            return take(values)
+        return reduce(getitem, take.split("."), values) if take else values
+    except (KeyError, IndexError):
+        return None
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A claim of a paper, and what our number for it is held against.
 
     Attributes:
-        claim: paper and claim of ``data/papers.yml``: ``clark2019 table1``.
-        text: what has to be true of our models.
+        name: paper and claim of ``data/papers.yml``: ``clark2019 table1``.
         rule, than: name in :data:`RULES`, and what our number is held against: a number in the unit shown, ``"paper"`` (the
-            paper's number), another claim that is a number, or a function of ``of``'s part. A finding without a rule
-            stands in the chapter's own table only.
+            paper's number), another claim that is a number, or a function of the part of the record that is read. A claim
+            without a rule stands in the chapter's own table only.
         cited: for claims with rows, which of their numbers.
         unit: of what is shown, where it is not the claim's; "count" for whole numbers. Shares of ours are shown in per
             cent where it is "%", "UAS" or "points".
-        of, random: from a record's values (:class:`Record`) to the part that the others read, and to the same part for the untrained network;
-            without ``random`` there is no control.
-        value: from the part to our number (what :meth:`Number.of` takes); None as long as the chapter is being written. A
-            KeyError or an IndexError means that this run has no such number, and so does None.
-        against, difference: to what the number is compared with, and to the paired difference; where none is recorded, the
-            interval is the widest that the two allow.
-        test, p: to what is judged in the number's place, and to a p-value.
-        label, shown: the finding's row in the chapter's own table: what is compared, and from the part to our value in
-            words. Without them it stands on the scoreboard only.
 
     Raises:
-        ResultError: for an unknown rule; :attr:`theirs` and :attr:`bound` also for an unknown claim or row.
+        ResultError: for an unknown rule; :attr:`theirs` and :meth:`bound` also for an unknown claim or row.
     """
 
-    claim: str
-    text: str = ""
+    name: str
     rule: str | None = None
-    than: int | float | str | Take = 0.0
+    than: int | float | str | Callable[[Any], Any] = 0.0
     cited: Cited | None = None
     unit: str | None = None
-    of: Take = _whole
-    random: Take | None = None
-    value: Take | None = None
-    against: Take | None = None
-    difference: Take | None = None
-    test: Take | None = None
-    p: Take | None = None
-    label: str | None = None
-    shown: Callable[[Any], str] | None = None
 
     def __post_init__(self) -> None:
         if self.rule is not None and self.rule not in RULES:
-            raise ResultError(f"{self.claim}: there is no rule {self.rule!r}; there are {', '.join(RULES)}.")
+            raise ResultError(f"{self.name}: there is no rule {self.rule!r}; there are {', '.join(RULES)}.")
 
     @property
     def paper(self) -> str:
         """The paper's key."""
-        return self.claim.split()[0]
+        return self.name.split()[0]
 
     @property
     def source(self) -> Mapping[str, Any]:
         """The claim in ``data/papers.yml``."""
-        return results.paper(*self.claim.split())
+        return results.paper(*self.name.split())
 
     @property
     def theirs(self) -> str:
@@ -280,7 +243,7 @@ class Finding:
         rows = [row for row in self.source["rows"] if all(row[k] == v for k, v in cited.row.items())]
         if len(rows) != 1 or cited.field not in rows[0]:
             raise ResultError(
-                f"{self.claim}: the paper has {len(rows)} rows with {dict(cited.row)} and a field {cited.field!r}."
+                f"{self.name}: the paper has {len(rows)} rows with {dict(cited.row)} and a field {cited.field!r}."
             )
         return rows[0][cited.field]
 
@@ -299,6 +262,50 @@ class Finding:
 
 
 @dataclass(frozen=True)
+class Ours:
+    """How to take our number for a claim out of a record (:func:`opened`).
+
+    Attributes:
+        value: from the part of the record that is read to our number (what :meth:`Number.of` takes); None as long as the
+            chapter is being written. Where a run has no such number, it is absent.
+        of, random: from the record to that part (by default all of it), and to the same part for the untrained network;
+            without ``random`` there is no control.
+        against, difference: to what the number is compared with, and to the paired difference; where none is recorded, the
+            interval is the widest that the two allow.
+        test, p: to what is judged in the number's place, and to a p-value.
+    """
+
+    value: Take | None = None
+    of: Take = ""
+    random: Take | None = None
+    against: Take | None = None
+    difference: Take | None = None
+    test: Take | None = None
+    p: Take | None = None
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of the chapter's own table: what is compared, and from the part that is read to our value in words."""
+
+    label: str
+    shown: Take
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A claim of a paper, what has to be true of our models for it, our number, and its row in the chapter's own table.
+
+    Without a row it stands on the scoreboard only.
+    """
+
+    claim: Claim
+    text: str = ""
+    ours: Ours = Ours()
+    row: Row | None = None
+
+
+@dataclass(frozen=True)
 class Cell:
     """One run's number for a finding, as text, and its verdict."""
 
@@ -311,65 +318,57 @@ class Judged:
     """A finding and what one record says about it.
 
     Attributes:
-        ours, random: our cell, and that of the untrained network if the finding has one; None without a rule.
+        ours, random: our cell, and that of the untrained network if the finding has one.
         part: what the finding reads of the record; None if the record has no such part.
     """
 
     finding: Finding
-    ours: Cell | None
+    ours: Cell
     random: Cell | None
     part: Any = field(repr=False)
 
     @property
     def shown(self) -> str:
         """Our value in words, for the chapter's own table."""
-        found = None if self.part is None else _taken(self.finding.shown, self.part)
-        return "not recorded" if found is None else found
+        found = None if self.part is None else taken(self.finding.row.shown, self.part)
+        return "not recorded" if found is None else str(found)
 
 
 def judge(findings: Iterable[Finding], values: Mapping[str, Any]) -> list[Judged]:
     """What a record's values say about each finding."""
-    record = Record(values)
+    record = opened(values)
     return [_judged(finding, record) for finding in findings]
 
 
-def _judged(finding: Finding, record: Record) -> Judged:
-    part = _taken(finding.of, record)
-    if finding.rule is None:
-        return Judged(finding, None, None, part)
-    control = None if finding.random is None else _cell(finding, _taken(finding.random, record))
-    return Judged(finding, _cell(finding, part), control, part)
+def _judged(finding: Finding, record: Mapping[str, Any]) -> Judged:
+    claim, ours = finding.claim, finding.ours
+    part = taken(ours.of, record)
+    control = None if ours.random is None else _cell(claim, ours, taken(ours.random, record))
+    return Judged(finding, _cell(claim, ours, part), control, part)
 
 
-def _taken(take: Take, values: Any) -> Any:
-    try:
-        return take(values)
-    except (KeyError, IndexError):
-        return None
-
-
-def _cell(finding: Finding, part: Any) -> Cell:
-    factor, digits = finding.measure
+def _cell(claim: Claim, ours: Ours, part: Any) -> Cell:
+    factor, digits = claim.measure
 
     def number(take: Take) -> Number | None:
-        found = None if part is None else Number.of(_taken(take, part))
+        found = None if part is None else Number.of(taken(take, part))
         return None if found is None else found.times(factor)
 
-    if finding.value is None:
+    if ours.value is None:
         return Cell("–", MISSING)
-    if (found := number(finding.value)) is None:
+    if (found := number(ours.value)) is None:
         return Cell("–", ABSENT)
     text = f"{found:.{digits}f}"
-    if finding.against is not None:
-        if (other := number(finding.against)) is None:
+    if ours.against is not None:
+        if (other := number(ours.against)) is None:
             return Cell("–", ABSENT)
         text = f"{found.value:.{digits}f}{FIRM}vs{FIRM}{other.value:.{digits}f}, "
-        found = (finding.difference and number(finding.difference)) or found.minus(other)
+        found = (ours.difference and number(ours.difference)) or found.minus(other)
         text += f"{found:+.{digits}f}"
-    if finding.test is not None:
-        found = Number.of(finding.test(part))
-    verdict = RULES[finding.rule](found, finding.bound(part))
-    if verdict == HOLDS and finding.p is not None and finding.p(part) >= LEVEL:
+    if ours.test is not None:
+        found = Number.of(taken(ours.test, part))
+    verdict = RULES[claim.rule](found, claim.bound(part))
+    if verdict == HOLDS and ours.p is not None and taken(ours.p, part) >= LEVEL:
         verdict = PART
     return Cell(f"{text}{FIRM}{MARKS[verdict]}".strip(), verdict)
 
@@ -388,10 +387,10 @@ def beside(
     rows = [
         [first.finding, [first, *rest]]
         for first, *rest in zip(*found.values(), strict=True)
-        if first.finding.paper == paper and first.finding.label is not None
+        if first.finding.claim.paper == paper and first.finding.row is not None
     ]
-    models = sorted({finding.source["model"] for finding, _ in rows})
+    models = sorted({finding.claim.source["model"] for finding, _ in rows})
     return Table(
         ["", f"{paper[:-4].capitalize()} et al. {paper[-4:]}: {', '.join(models)}", *columns],
-        [[finding.label, finding.theirs, *(one.shown for one in cells)] for finding, cells in rows],
+        [[finding.row.label, finding.claim.theirs, *(one.shown for one in cells)] for finding, cells in rows],
     )

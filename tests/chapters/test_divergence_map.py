@@ -692,9 +692,9 @@ def test_map_quality_shows_pairs_starts_and_draws():
     points = np.array([[0.0, 0], [3, 0], [0, 4]])
     distances = np.linalg.norm(points[:, None] - points, axis=-1)
     halves = np.array([[0.1, 0.2], [0.01, 0.02]])
-    shepard, starts, resampled = figures.map_quality(
-        distances, points, (np.array([0.2, 0.3]), np.array([0.0, 0.5])), [1, 5], halves, 0.9
-    ).axes
+    drawn = divergence_map.Map(points, 0.2, np.array([0.2, 0.3]), np.array([0.0, 0.5]), np.ones(2))
+    stable = divergence_map.Stability((1, 5), halves, halves, np.array([0.8, 1.0]))
+    shepard, starts, resampled = figures.map_quality(distances, drawn, stable).axes
     assert sorted(shepard.lines[0].get_ydata()) == sorted(shepard.lines[0].get_xdata()) == [3, 4, 5]
     assert [line.get_xydata().tolist() for line in starts.lines] == [[[0.3, 0.5]], [[0.2, 0.0]]]
     drawn = {line.get_label(): list(line.get_ydata()) for line in resampled.lines}

@@ -650,8 +650,9 @@ def test_the_rows_beside_the_papers():
         table = findings.table(key, {"ours": values})
         assert len(table.rows) == 2 and all(map(all, table.rows))
     assert findings.table("clark2019", {"ours": values}).rows[1][2].startswith("3-1; ")
-    row = no_op.layer_row(values, 2, "minilm")
-    assert len(row) == len(no_op.LAYER_COLUMNS) and row[:2] == ["minilm", 3]
+    table = findings.by_layer({"minilm": values})
+    row = table.rows[2]
+    assert len(table.rows) == len(values["gradient_ratio"]["value"]) and row[:2] == ["minilm", "3"]
     assert row[2].startswith(f"{values['norms']['share']['value'][2][0]:.0%}")
 
 

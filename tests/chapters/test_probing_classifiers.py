@@ -106,11 +106,11 @@ def test_blocks_do_not_matter(small_encoder, part):
 
 def test_words_come_in_the_order_of_the_sentences(part):
     governors = [g + 1 for s in SENTENCES for g in s.governors]
-    assert part.target("governor").tolist() == governors
+    assert part.targets["governor"].tolist() == governors
     assert part.relation.tolist() == [r for s in SENTENCES for r in s.relations]
     assert part.sentence.tolist() == [n for n, s in enumerate(SENTENCES) for _ in s.words]
     few = part.first(7).without_states()
-    assert few.target("governor").tolist() == governors[: few.starts[-1]] and len(few.sentences) == 7
+    assert few.targets["governor"].tolist() == governors[: few.starts[-1]] and len(few.sentences) == 7
     assert all(b.states is None for b in few.blocks)
     probe = random_probe(12, 5)
     assert np.array_equal(
@@ -273,12 +273,12 @@ def test_answers_are_what_loops_count(part):
                     wanted[n] += (pointed[place] == g + 1, 1)
                 place += 1
         assert np.array_equal(probing_classifiers.answers(pointed, part, relation=relation), wanted)
-    right = probing_classifiers.answers(part.target("control"), part, "control")
+    right = probing_classifiers.answers(part.targets["control"], part, "control")
     assert np.array_equal(right[:, 0], right[:, 1])
 
 
 def test_right_branching_points_to_the_next_word(part):
-    next_word = part.target("next word")
+    next_word = part.targets["next word"]
     found = probing_classifiers.right_branching(part)
     inside = next_word != 0
     assert np.array_equal(found[inside], next_word[inside])

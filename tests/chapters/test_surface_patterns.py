@@ -95,7 +95,7 @@ INPUTS = st.lists(
 def test_every_statistic_against_loops(minilm, inputs, seed):
     batch = tokens.encode(minilm, inputs)
     maps = random_maps(batch, minilm.layers, minilm.heads, seed)[:, :, :]
-    accumulator = surface_patterns.Accumulator(minilm, list(range(len(inputs))), replicates=4)
+    accumulator = surface_patterns.Accumulator(minilm, list(range(len(inputs))))
     for layer in range(minilm.layers):
         accumulator(batch, layer, maps[layer], None)
     patterns = accumulator.result()
@@ -175,7 +175,7 @@ def test_even_attention_has_all_of_the_even_entropy_whatever_the_lengths(small_e
 def planted(minilm):
     """Patterns of maps that are exactly a previous-token head (1-1), a next-token head (2-3), a [CLS] head (3-2), and even."""
     sample = segments(6)
-    accumulator = surface_patterns.Accumulator(minilm, [s.document for s in sample], replicates=20)
+    accumulator = surface_patterns.Accumulator(minilm, [s.document for s in sample])
     for batch in tokens.Batches(minilm, [s.texts for s in sample], batch_size=4):
         rows, length = batch.ids.shape
         real = batch.mask.float()

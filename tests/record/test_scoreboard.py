@@ -39,13 +39,17 @@ from helpers.record.verdicts import (
     VERDICTS,
     Cell,
     Cited,
+    Claim,
     Finding,
     Number,
-    Record,
+    Ours,
+    Row,
     beside,
     judge,
+    opened,
     ordered,
     overall,
+    taken,
 )
 from helpers.run import notebooks
 
@@ -103,7 +107,7 @@ def test_every_rule_says_what_it_asks_and_is_tested():
     assert {case[0] for case in tested} == set(RULES)
     assert all(rule.__doc__ and rule.__doc__.endswith(".") for rule in RULES.values())
     shown = BOARD.rules()._repr_markdown_()
-    assert all(f"| {finding.rule} |" in shown for finding in BOARD.findings())
+    assert all(f"| {finding.claim.rule} |" in shown for finding in BOARD.findings())
 
 
 @pytest.mark.parametrize(
@@ -131,7 +135,7 @@ def test_the_run_on_real_corpora_counts():
 
 
 def test_where_the_run_on_real_corpora_has_no_number_the_other_counts():
-    one = Finding(claim=CLAIM, rule="above", unit="%", value=lambda v: v["x"], random=lambda v: {"x": v["y"]})
+    one = Finding(Claim(CLAIM, "above", unit="%"), ours=Ours("x", random=lambda v: {"x": v["y"]}))
 
     def line(stored):
         return scoreboard.line(one, {run: judge([one], values)[0] for run, values in stored.items()})
@@ -172,13 +176,13 @@ ROWS = {"2": 0.5, "3": 0.25, "4": 0.3}
 
 
 def first(module, claim):
-    return next(one for one in module.FINDINGS if one.claim == claim and one.value is not None)
+    return next(one for one in module.FINDINGS if one.claim.name == claim and one.ours.value is not None).ours
 
 
 def of(module, claim, values):
     """What a chapter's finding takes out of a record."""
     found = first(module, claim)
-    return found.value(found.of(Record(values)))
+    return taken(found.value, taken(found.of, opened(values)))
 
 
 @pytest.mark.parametrize(
@@ -186,25 +190,25 @@ def of(module, claim, values):
     [
         (lambda: 0.25, Number(0.25)),
         (lambda: None, None),
-        (lambda: Record({"fits": True})["fits"], Number(1, words="yes")),
-        (lambda: Record({"x": estimate(0.5, 0.4, 0.6)})["x"], Number(0.5, 0.4, 0.6)),
-        (lambda: Record({"x": BY_LAYER})["x"][1], Number(0.5, 0.4, 0.6)),
-        (lambda: Record({"x": [{"y": HEADS}]})["x"][0]["y"][2, 0], Number(0.6, 0, 1)),
+        (lambda: opened({"fits": True})["fits"], Number(1, words="yes")),
+        (lambda: opened({"x": estimate(0.5, 0.4, 0.6)})["x"], Number(0.5, 0.4, 0.6)),
+        (lambda: opened({"x": BY_LAYER})["x"][1], Number(0.5, 0.4, 0.6)),
+        (lambda: opened({"x": [{"y": HEADS}]})["x"][0]["y"][2, 0], Number(0.6, 0, 1)),
         (lambda: surface_patterns.largest(Estimate.from_record(BY_LAYER)), Number(0.5, 0.4, 0.6)),
         (lambda: surface_patterns.count("next")(SURFACE["summary"]), Number(1)),
         (lambda: surface_patterns.count("cls", "sep")(SURFACE["summary"]), Number(2)),
-        (lambda: surface_patterns.depth("previous")(Record(SURFACE)), Number(0.625, words="1, 2, 3, 3 of 3")),
-        (lambda: surface_patterns.depth("next")(Record(SURFACE)), None),
-        (lambda: surface_patterns.peaks(Record(SURFACE)), Number(2 / 3, words="[CLS] 2, [SEP] 3, full stops 3")),
+        (lambda: surface_patterns.depth("previous")(opened(SURFACE)), Number(0.625, words="1, 2, 3, 3 of 3")),
+        (lambda: surface_patterns.depth("next")(opened(SURFACE)), None),
+        (lambda: surface_patterns.peaks(opened(SURFACE)), Number(2 / 3, words="[CLS] 2, [SEP] 3, full stops 3")),
         (
             lambda: surface_patterns.close(
-                Record({"entropy_by_layer": BY_LAYER, "entropy_from_cls_by_layer": BY_LAYER})
+                opened({"entropy_by_layer": BY_LAYER, "entropy_from_cls_by_layer": BY_LAYER})
             ),
             Number(1),
         ),
         (
             lambda: surface_patterns.close(
-                Record(
+                opened(
                     {"entropy_by_layer": {**BY_LAYER, "value": [0.1, 0.46, 9]}, "entropy_from_cls_by_layer": LATER}
                 )
             ),
@@ -212,23 +216,23 @@ def of(module, claim, values):
         ),
         (
             lambda: surface_patterns.close(
-                Record({"entropy_by_layer": {**LATER, "value": [0.2, 0.11, 9]}, "entropy_from_cls_by_layer": LATER})
+                opened({"entropy_by_layer": {**LATER, "value": [0.2, 0.11, 9]}, "entropy_from_cls_by_layer": LATER})
             ),
             Number(1),
         ),
         (lambda: no_op.deep({"gradient_ratio": Estimate.from_record(HEADS)}), Number(0, words="0 of 2")),
         (
-            lambda: no_op.deep(Record({"gradient_ratio": {**HEADS, "value": [[9, 0.1], [9, 0.4], [9, 0.8]]}})),
+            lambda: no_op.deep(opened({"gradient_ratio": {**HEADS, "value": [[9, 0.1], [9, 0.4], [9, 0.8]]}})),
             Number(0.5, words="1 of 2"),
         ),
-        (lambda: no_op.at_peak("y")(Record({"share": HEADS, "y": HEADS})), Number(0.9, 0, 1)),
+        (lambda: no_op.at_peak("y")(opened({"share": HEADS, "y": HEADS})), Number(0.9, 0, 1)),
         (
             lambda: no_op.at_peak("y")(
-                Record({"share": {**HEADS, "value": [[0.1, 0.1], [0.2, 0.3], [0.2, 0.1]]}, "y": HEADS})
+                opened({"share": {**HEADS, "value": [[0.1, 0.1], [0.2, 0.3], [0.2, 0.1]]}, "y": HEADS})
             ),
             Number(0.7, 0, 1),
         ),
-        (lambda: distance_features.clearest(Record({"k": GROUPS})), Number(3)),
+        (lambda: distance_features.clearest(opened({"k": GROUPS})), Number(3)),
         (
             lambda: distance_features.depths({"fits": {"vertical": True}, "types": DEPTHS}),
             Number(1, words="dense 1.7, dense & vertical 2.0, vertical 3.0"),
@@ -274,14 +278,14 @@ def test_what_is_taken_from_a_record(taken, number):
 
 
 def test_a_list_is_not_a_number():
-    for wrong in ([1.0], Record(SURFACE), Estimate.from_record(BY_LAYER), "many"):
+    for wrong in ([1.0], opened(SURFACE), Estimate.from_record(BY_LAYER), "many"):
         with pytest.raises(results.ResultError, match="take one of it"):
             Number.of(wrong)
 
 
 def test_a_record_is_read_as_it_was_recorded():
     values = {"found": Estimate.from_record(BY_LAYER), 3: {"name": "x"}, "list": [Estimate.from_record(LATER)]}
-    for record in (Record(results.plain(values)), Record(json.loads(json.dumps(results.plain(values))))):
+    for record in (opened(results.plain(values)), opened(json.loads(json.dumps(results.plain(values))))):
         assert record["found"].value.tolist() == BY_LAYER["value"] and record["found"][1].low == 0.4
         assert record["3"]["name"] == "x" and record["list"][0].high.tolist() == LATER["high"]
         assert list(record) == ["found", "3", "list"] and len(record) == 3
@@ -307,9 +311,9 @@ def test_judging():
     }
     take = {name: itemgetter(name) for name in (*values, "nothing")}
 
-    def judged(found=values, rule="above", **given):
-        given = {"value": take["head"]} | given
-        return judge([Finding(claim=CLAIM, rule=rule, unit="%", **given)], found)[0]
+    def judged(found=values, rule="above", than=0, **given):
+        one = Finding(Claim(CLAIM, rule, than, unit="%"), ours=Ours(**{"value": "head"} | given))
+        return judge([one], found)[0]
 
     pair = {"against": take["offset"], "random": take["control"]}
     against = pair | {"difference": take["gain"], "p": take["p"]}
@@ -335,9 +339,9 @@ def test_judging():
 
 
 def test_a_chapters_table_and_the_scoreboard_read_the_same_findings():
-    one = Finding(claim="clark2019 layers", rule="above", value=lambda v: v["n"])
-    row = Finding(claim="clark2019 heads_total", label="heads", of=itemgetter("n"), shown=lambda n: f"{n} heads")
-    other = Finding(claim="tenney2019 task_order", label="order", shown=lambda v: "")
+    one = Finding(Claim("clark2019 layers", "above"), ours=Ours("n"))
+    row = Finding(Claim("clark2019 heads_total"), ours=Ours(of="n"), row=Row("heads", lambda n: f"{n} heads"))
+    other = Finding(Claim("tenney2019 task_order"), row=Row("order", lambda v: ""))
     found = beside(lambda v: judge((one, row, other), v), "clark2019", {"a": {"n": np.int64(3)}, "b": {}})
     assert found.columns == ["", "Clark et al. 2019: BERT-base", "a", "b"]
     assert found.rows == [["heads", "144 (section 1, section 2)", "3 heads", "not recorded"]]
@@ -353,7 +357,7 @@ def claims():
 
 
 def test_every_claim_is_mapped_or_listed_with_a_reason():
-    mapped = {tuple(f.claim.split()) for f in BOARD.findings()}
+    mapped = {tuple(f.claim.name.split()) for f in BOARD.findings()}
     listed = [(key, name.partition(":")[0]) for found in BOARD.not_measured().values() for key, name in found]
     assert mapped | set(listed) == set(claims())
     whole = [(key, name) for found in BOARD.not_measured().values() for key, name in found if ":" not in name]
@@ -363,8 +367,9 @@ def test_every_claim_is_mapped_or_listed_with_a_reason():
 def test_every_row_of_the_papers_tables_is_used():
     used = {}
     for one in BOARD.findings():
-        for cited in (one.cited, one.cited and one.cited.against):
-            used.setdefault(tuple(one.claim.split()), []).extend([cited.row] if cited else [])
+        claim = one.claim
+        for cited in (claim.cited, claim.cited and claim.cited.against):
+            used.setdefault(tuple(claim.name.split()), []).extend([cited.row] if cited else [])
     left_out = {name.partition(": ")[2] for found in BOARD.not_measured().values() for _, name in found}
     for claim, rows in used.items():
         for row in claims()[claim].get("rows", ()):
@@ -379,9 +384,12 @@ def test_findings_stand_in_the_chapter_of_their_claim():
     for chapter, module in BOARD.modules.items():
         rows = (*module.FINDINGS, *getattr(module, "OF_A_TASK", ()))
         for one in rows:
-            assert one.source["chapter"] == chapter[3:], one.claim
-            assert one.rule is None or (one.text and one.value), f"{one.claim} has a rule and nothing to judge"
-            assert (one.label is None) == (one.shown is None) and (one.rule or one.label), one.claim
+            claim = one.claim
+            assert claim.source["chapter"] == chapter[3:], claim.name
+            assert claim.rule is None or (one.text and one.ours.value), (
+                f"{claim.name} has a rule and nothing to judge"
+            )
+            assert claim.rule or one.row, claim.name
     claimed = {claim["chapter"] for claim in claims().values()}
     assert [c for c in notebooks.chapters() if c[3:] in claimed] == list(BOARD.modules)
 
@@ -402,27 +410,23 @@ def test_every_way_to_a_number_finds_one():
         values = json.loads(file.read_text("utf-8"))["values"]
         if "fits" in values:
             values["fits"]["vertical"] = True  # else nothing is asked of these heads
-        stored.setdefault(file.stem, []).append(Record(values))
+        stored.setdefault(file.stem, []).append(opened(values))
     seen = 0
     for chapter, module in BOARD.modules.items():
         records = stored.get(chapter[3:], [])
         for one in module.FINDINGS if records else ():
-            for of in filter(None, (one.of, one.random)):
-                parts = [part for values in records if (part := or_none(of, values)) is not None]
+            for of in (one.ours.of, one.ours.random):
+                if of is None:
+                    continue
+                parts = [part for values in records if (part := taken(of, values)) is not None]
                 whole = any(part is values for part, values in zip(parts, records, strict=False))
-                for take in filter(None, (one.value, one.against, one.difference, one.test, one.p, one.shown)):
-                    there = [or_none(take, part) is not None for part in parts]
-                    assert any(there), (one.claim, one.text)
-                    assert all(there) or whole or one.claim in NOT_IN_EVERY_RUN, (one.claim, one.text)
+                ours, shown = one.ours, one.row and one.row.shown
+                for take in filter(None, (ours.value, ours.against, ours.difference, ours.test, ours.p, shown)):
+                    there = [taken(take, part) is not None for part in parts]
+                    assert any(there), one
+                    assert all(there) or one.claim.name in NOT_IN_EVERY_RUN or whole, one
                     seen += len(there)
     assert seen > 500
-
-
-def or_none(take, values):
-    try:
-        return take(values)
-    except (KeyError, IndexError):
-        return None
 
 
 def chapter(rows, not_measured):
@@ -434,13 +438,13 @@ def chapter(rows, not_measured):
 
 def test_mistakes_are_named():
     with pytest.raises(results.ResultError, match="clark2019 table1: there is no rule 'nonsense'"):
-        Finding(claim="clark2019 table1", rule="nonsense")
+        Claim("clark2019 table1", "nonsense")
     with pytest.raises(results.ResultError, match="clark2019 table1: the paper has 0 rows with"):
-        _ = Finding(claim="clark2019 table1", cited=Cited({"relation": "none"}, "accuracy")).theirs
+        _ = Claim("clark2019 table1", cited=Cited({"relation": "none"}, "accuracy")).theirs
     with pytest.raises(results.ResultError, match="a field 'score'"):
-        _ = Finding(claim="clark2019 table1", cited=Cited({"relation": "prep"}, "score")).theirs
+        _ = Claim("clark2019 table1", cited=Cited({"relation": "prep"}, "score")).theirs
     with pytest.raises(results.ResultError, match="No claim 'table9'"):
-        _ = Finding(claim="clark2019 table9").theirs
+        _ = Claim("clark2019 table9").theirs
     with pytest.raises(results.ResultError, match="no chapter '99_x'"):
         BOARD.findings("99_x")
     wrong = chapter((), {"laziness": ("clark2019 table1",)})
@@ -521,7 +525,7 @@ def test_the_page_has_a_part_for_every_chapter_with_findings():
 
 
 def test_a_new_chapter_appears_without_editing_the_page():
-    one = Finding(claim=CLAIM, text="Heads are numerous", rule="at least", than=1, value=lambda v: v["heads"])
+    one = Finding(Claim(CLAIM, "at least", 1), "Heads are numerous", Ours("heads"))
     there = {"07_divergence_map": BOARD.modules["07_divergence_map"]}
     before = scoreboard.Scoreboard(there).sections()
     board = scoreboard.Scoreboard(there | {"99_new_heads": chapter((one,), {})})

@@ -46,8 +46,9 @@ CLAIM = f"""
       chapter: {NAME}
 """
 FINDING = """Finding(
-        claim="clark2019 first_token", text="In some head more than half of all attention goes to the first token", rule="above", than="paper",
-        value=lambda v: v["largest"],
+        Claim("clark2019 first_token", "above", "paper"),
+        "In some head more than half of all attention goes to the first token",
+        Ours("largest"),
     ),"""
 
 

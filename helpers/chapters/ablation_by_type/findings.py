@@ -1,14 +1,14 @@
 """Chapter 10: what the paper reports of a network without a type of head, and our numbers for it."""
 
 from collections.abc import Callable, Mapping
-from operator import itemgetter
+from functools import partial
 from typing import Any
 
 from helpers.chapters.ablation_by_type.edits import ROWS
 from helpers.chapters.ablation_by_type.measures import percent, spread
 from helpers.record import results
 from helpers.record.results import Table
-from helpers.record.verdicts import Cited, Finding, Judged, judge, ordered
+from helpers.record.verdicts import Cited, Claim, Finding, Number, Ours, Take, judge, ordered
 
 TITLE = "without a type of head"
 INTRO = (
@@ -28,130 +28,95 @@ def _fitting(values: Any) -> Any:
     return values if values["fits"]["vertical"] else None
 
 
-def _of(row: int, name: str = "f1_change") -> Callable[[Any], Any]:
-    return lambda v: v["rows"][str(row)][name]
+def _left(row: int) -> Callable[[Any], float]:
+    """F1 of a row as a share of that of the model as it is."""
+    return lambda v: float(v["rows"][str(row)]["f1"].value / v["f1"].value)
 
 
-def _cost(row: int) -> dict[str, Callable[[Any], Any]]:
-    return {"value": _of(row, "f1"), "against": itemgetter("f1"), "difference": _of(row)}
+def _cost(row: int, of: Take) -> Ours:
+    return Ours(f"rows.{row}.f1", of, against="f1", difference=f"rows.{row}.f1_change")
+
+
+def _order(values: Any) -> Number:
+    rows = {"diagonal": "3", "dense & vertical": "4", "dense": "2"}
+    return ordered({name: float(values["rows"][row]["f1"].value) for name, row in rows.items()}, ".2f")
 
 
 FINDINGS = (
     *(
         Finding(
-            claim="guan2020 table2",
-            text=f"{what} leaves less than a quarter of F1 (row {row} of the paper)",
-            cited=_cited(row),
-            rule="below",
-            than=25,
-            value=lambda v, row=row: float(v["rows"][str(row)]["f1"].value / v["f1"].value),
+            Claim("guan2020 table2", "below", 25, _cited(row)),
+            f"{what} leaves less than a quarter of F1 (row {row} of the paper)",
+            Ours(_left(row)),
         )
         for row, what in ((3, "Pruning diagonal heads"), (9, "Even attention in diagonal heads"))
     ),
     *(
         Finding(
-            claim="guan2020 table2",
-            text=f"{what} costs less than {most} points of F1 (row {row} of the paper)",
-            cited=_cited(row),
-            rule="above",
-            than=-most,
-            of=part,
-            **_cost(row),
+            Claim("guan2020 table2", "above", -most, _cited(row)),
+            f"{what} costs less than {most} points of F1 (row {row} of the paper)",
+            _cost(row, part),
         )
         for row, what, most, part in (
-            (2, "Pruning dense heads", 5, lambda v: v),
-            (8, "Even attention in dense heads", 10, lambda v: v),
+            (2, "Pruning dense heads", 5, ""),
+            (8, "Even attention in dense heads", 10, ""),
             (5, "Pruning vertical heads", 5, _fitting),
         )
     ),
     *(
         Finding(
-            claim="guan2020 table2",
-            text=f"{what} costs F1 (row 4 of the paper)",
-            cited=_cited(4),
-            rule="below",
-            of=part,
-            value=_of(4),
+            Claim("guan2020 table2", "below", cited=_cited(4)),
+            f"{what} costs F1 (row 4 of the paper)",
+            Ours("rows.4.f1_change", part),
         )
         for what, part in (
-            ("Pruning dense & vertical heads", lambda v: v),
-            ("With types found in the tuned model, pruning dense & vertical heads", itemgetter("tuned")),
+            ("Pruning dense & vertical heads", ""),
+            ("With types found in the tuned model, pruning dense & vertical heads", "tuned"),
         )
     ),
     Finding(
-        claim="guan2020 table2",
-        text="With types found in the tuned model, pruning dense heads costs less than 5 points of F1 (row 2 of the paper)",
-        cited=_cited(2),
-        rule="above",
-        than=-5,
-        of=itemgetter("tuned"),
-        value=_of(2),
+        Claim("guan2020 table2", "above", -5, _cited(2)),
+        "With types found in the tuned model, pruning dense heads costs less than 5 points of F1 (row 2 of the paper)",
+        Ours("rows.2.f1_change", "tuned"),
     ),
     *(
         Finding(
-            claim="guan2020 table2",
-            text=f"Even attention in {what} heads costs more than {least} points of F1 (row {row} of the paper)",
-            cited=_cited(row),
-            rule="below",
-            than=-least,
-            of=part,
-            **_cost(row),
+            Claim("guan2020 table2", "below", -least, _cited(row)),
+            f"Even attention in {what} heads costs more than {least} points of F1 (row {row} of the paper)",
+            _cost(row, part),
         )
-        for row, what, least, part in ((10, "dense & vertical", 30, lambda v: v), (11, "vertical", 20, _fitting))
+        for row, what, least, part in ((10, "dense & vertical", 30, ""), (11, "vertical", 20, _fitting))
     ),
     Finding(
-        claim="guan2020 table2",
-        text="F1 is higher without dense and vertical heads than without dense & vertical and vertical ones (rows 6 and 7 of the paper)",
-        cited=_cited(6, 7),
-        rule="above",
-        of=_fitting,
-        value=_of(6),
-        against=_of(7),
+        Claim("guan2020 table2", "above", cited=_cited(6, 7)),
+        "F1 is higher without dense and vertical heads than without dense & vertical and vertical ones (rows 6 and 7 of the paper)",
+        Ours("rows.6.f1_change", _fitting, against="rows.7.f1_change"),
     ),
     Finding(
-        claim="guan2020 table2",
-        text="Pruning costs most F1 for diagonal heads, then dense & vertical, and least for dense heads (F1 left)",
-        cited=_cited(3, 2),
-        rule="every",
-        value=lambda v: ordered(
-            {
-                name: float(v["rows"][row]["f1"].value)
-                for name, row in (("diagonal", "3"), ("dense & vertical", "4"), ("dense", "2"))
-            },
-            ".2f",
-        ),
+        Claim("guan2020 table2", "every", cited=_cited(3, 2)),
+        "Pruning costs most F1 for diagonal heads, then dense & vertical, and least for dense heads (F1 left)",
+        Ours(_order),
     ),
     Finding(
-        claim="guan2020 prune_vertical_loss",
-        text="Pruning vertical heads costs less than 1.5 points of exact match",
-        rule="above",
-        than=-1.5,
-        of=_fitting,
-        value=_of(5, "em_change"),
+        Claim("guan2020 prune_vertical_loss", "above", -1.5),
+        "Pruning vertical heads costs less than 1.5 points of exact match",
+        Ours("rows.5.em_change", _fitting),
     ),
     Finding(
-        claim="guan2020 substitute_dense_loss",
-        text="Even attention in dense heads costs less than 10 points of exact match",
-        rule="above",
-        than=-10,
-        value=_of(8, "em_change"),
+        Claim("guan2020 substitute_dense_loss", "above", -10),
+        "Even attention in dense heads costs less than 10 points of exact match",
+        Ours("rows.8.em_change"),
     ),
     Finding(
-        claim="guan2020 substitute_vertical_accuracy",
-        text="Even attention in vertical heads leaves more than 50 % exact matches",
-        rule="above",
-        than="paper",
-        of=_fitting,
-        value=_of(11, "em"),
+        Claim("guan2020 substitute_vertical_accuracy", "above", "paper"),
+        "Even attention in vertical heads leaves more than 50 % exact matches",
+        Ours("rows.11.em", _fitting),
     ),
     *(
         Finding(
-            claim="guan2020 table3",
-            text=f"{what}: F1 is lower without attention {less} sentences than without attention {more} them (rows {low} and {high} of the paper)",
-            cited=_cited(low, high),
-            rule="below",
-            value=_of(low),
-            against=_of(high),
+            Claim("guan2020 table3", "below", cited=_cited(low, high)),
+            f"{what}: F1 is lower without attention {less} sentences than without attention {more} them (rows {low} and {high} of the paper)",
+            Ours(f"rows.{low}.f1_change", against=f"rows.{high}.f1_change"),
         )
         for low, high, what, less, more in (
             (12, 13, "Diagonal heads", "inside", "between"),
@@ -163,17 +128,12 @@ FINDINGS = (
 )
 NOT_MEASURED = {
     "same": (
-        "guan2020 diagonal_intra_removed_accuracy_text",
-        "guan2020 only_diagonal_intra_accuracy",
-        "guan2020 only_dense_vertical_inter_accuracy",
-        "guan2020 local_and_global_types",
+        "guan2020 diagonal_intra_removed_accuracy_text, only_diagonal_intra_accuracy, only_dense_vertical_inter_accuracy, local_and_global_types",
     )
 }
 
-
-def findings(values: Mapping[str, Any]) -> list[Judged]:
-    """The chapter's findings on what it records."""
-    return judge(FINDINGS, values)
+findings = partial(judge, FINDINGS)
+"""The chapter's findings on what it records: ``findings(values)``."""
 
 
 COLUMNS = ("heads", "F1", "EM", "change of F1", "dealt anew", "beyond")

@@ -7,20 +7,21 @@ from matplotlib.figure import Figure
 from helpers.figures.look import COLOURS, HEAD_COLOURS, titled
 from helpers.figures.words import flow
 
+WIDTH = 84  # characters in a line
+
 
 def mention_links(
-    panels: Mapping[str, tuple[Sequence[str], Mapping[int, str], Sequence[tuple[int, int, bool]]]], *, width: int = 84
+    panels: Mapping[str, tuple[Sequence[str], Mapping[int, str], Sequence[tuple[int, int, bool]]]],
 ) -> Figure:
     """Texts with the head words of their mentions boxed, one colour a chain, and arrows from mentions to chosen antecedents.
 
     Args:
         panels: title -> (words, word -> its chain, arrows). An arrow is (from, to, right), in words; it is solid and green
             when right, dashed and orange when wrong.
-        width: characters in a line.
     """
-    placed = {title: flow(words, width) for title, (words, _, _) in panels.items()}
+    placed = {title: flow(words, WIDTH) for title, (words, _, _) in panels.items()}
     heights = [1.2 + spots[-1][1] for spots in placed.values()]
-    size = (0.075 * (width + 5), 0.46 * sum(heights) / len(heights))
+    size = (0.075 * (WIDTH + 5), 0.46 * sum(heights) / len(heights))
     figure, axes = titled(panels, size, columns=1, height_ratios=heights)
     for ax, (title, (words, chains, arrows)) in zip(axes.flat, panels.items(), strict=True):
         spots, names = placed[title], list(dict.fromkeys(chains.values()))
@@ -39,6 +40,6 @@ def mention_links(
                 "linewidth": 1.3,
             }
             ax.annotate("", (to_x, to_y), (x, y), arrowprops=arrow | {"shrinkA": 1, "shrinkB": 1})
-        ax.set(xlim=(-1, width + 4), ylim=(spots[-1][1] + 0.6, -0.9))
+        ax.set(xlim=(-1, WIDTH + 4), ylim=(spots[-1][1] + 0.6, -0.9))
         ax.axis("off")
     return figure

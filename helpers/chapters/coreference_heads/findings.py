@@ -1,14 +1,14 @@
 """Chapter 05: what the papers report of a head that resolves coreference, and our numbers for it."""
 
-from collections.abc import Callable, Mapping
-from operator import itemgetter
+from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from helpers.chapters.coreference_heads.measures import FEWEST, KINDS
 from helpers.engine.estimates import percent
 from helpers.record import results
 from helpers.record.results import Table
-from helpers.record.verdicts import Cited, Finding, Judged, judge
+from helpers.record.verdicts import Cited, Claim, Finding, Ours, judge
 
 TITLE = "one head that resolves coreference"
 INTRO = (
@@ -25,16 +25,12 @@ RIVALS = (
 MENTIONS = dict(zip(KINDS, ("All mentions", "Pronouns", "Names", "Other nouns"), strict=True))
 
 
-def _earlier(kind: str) -> dict[str, Callable[[Any], Any]]:
-    return {"of": lambda v: v["one_head"]["earlier"]["table"][kind], "random": lambda v: v["random"]["table"][kind]}
+def _earlier(kind: str) -> dict[str, str]:
+    return {"of": f"one_head.earlier.table.{kind}", "random": f"random.table.{kind}"}
 
 
-def _against(rival: str) -> dict[str, Callable[[Any], Any]]:
-    return {
-        "value": itemgetter("held_out"),
-        "against": lambda row: row["rules"][rival],
-        "difference": lambda row: row["gains"][rival],
-    }
+def _over(rival: str, **of: str) -> Ours:
+    return Ours("held_out", against=f"rules.{rival}", difference=f"gains.{rival}", **of)
 
 
 def _cited(system: str, kind: str) -> Cited:
@@ -44,48 +40,35 @@ def _cited(system: str, kind: str) -> Cited:
 FINDINGS = (
     *(
         Finding(
-            claim="clark2019 table2",
-            text=f"{what}: one head, choosing among earlier mentions, {does}",
-            cited=_cited(system, kind),
-            rule="above",
-            than=bound,
-            **_earlier(kind),
-            **_against(rival),
+            Claim("clark2019 table2", "above", bound, _cited(system, kind)),
+            f"{what}: one head, choosing among earlier mentions, {does}",
+            _over(rival, **_earlier(kind)),
         )
         for system, rival, bound, does in RIVALS
         for kind, what in MENTIONS.items()
     ),
     Finding(
-        claim="clark2019 coref_gain_over_string_match",
-        text="One head, choosing among earlier mentions, beats head match by more than 10 points, all mentions together",
-        rule="above",
-        than="paper",
-        **_earlier("all"),
-        value=lambda row: row["gains"]["head match"],
+        Claim("clark2019 coref_gain_over_string_match", "above", "paper"),
+        "One head, choosing among earlier mentions, beats head match by more than 10 points, all mentions together",
+        Ours("gains.head match", **_earlier("all")),
     ),
     *(
         Finding(
-            claim="clark2019 table2",
-            text=f"All mentions: one head, choosing among all other words, {does}",
-            cited=_cited(system, "all"),
-            rule="above",
-            than=bound,
-            of=lambda v: v["one_head"]["words"]["table"]["all"],
-            **_against(rival),
+            Claim("clark2019 table2", "above", bound, _cited(system, "all")),
+            f"All mentions: one head, choosing among all other words, {does}",
+            _over(rival, of="one_head.words.table.all"),
         )
         for system, rival, bound, does in RIVALS
     ),
 )
 NOT_MEASURED = {
     "elsewhere": ("clark2019 table2: Neural coref",),
-    "same": ("clark2019 coref_head_accuracy", "simon2021 coref_head_accuracy", "simon2021 coref_nearest_baseline"),
+    "same": ("clark2019 coref_head_accuracy", "simon2021 coref_head_accuracy, coref_nearest_baseline"),
     "setup": ("clark2019 coref_max_tokens",),
 }
 
-
-def findings(values: Mapping[str, Any]) -> list[Judged]:
-    """The chapter's findings on what it records."""
-    return judge(FINDINGS, values)
+findings = partial(judge, FINDINGS)
+"""The chapter's findings on what it records: ``findings(values)``."""
 
 
 def cell(found: Mapping[str, Any], kind: str = "all", rival: str | None = None) -> str:

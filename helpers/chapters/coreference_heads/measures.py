@@ -57,6 +57,11 @@ class Choices:
     word: Int[np.ndarray, "reading layer head mention"]
     share: Float[np.ndarray, "layer head mention place"]
 
+    @property
+    def document(self) -> NDArray[np.int64]:
+        """[mention], number of its document."""
+        return np.repeat([p.document for p in self.passages], [len(p.mentions) for p in self.passages])
+
 
 def predict(
     encoder: Encoder, documents: Sequence[Document], *, max_length: int = 128, batch_size: int = 16
@@ -101,7 +106,8 @@ class _Chooser(InRows):
             for reading, name in enumerate(READINGS):
                 candidate = torch.from_numpy(passage.candidates[name]).to(weights.device)
                 self.word[reading, layer, :, here] = choose(weights[:, :, units], candidate).cpu().numpy()
-            self.share[layer, :, here] = _shares(weights.cpu().numpy(), _places(passage, batch, row))
+            member = (_places(passage, batch, row)[:, :, None] == np.arange(len(PLACES))).astype(np.float32)
+            self.share[layer, :, here] = np.einsum("hmu,mup->hmp", weights.cpu().numpy(), member)
 
 
 def choose(
@@ -130,13 +136,6 @@ def _places(passage: Passage, batch: Batch, row: int) -> Int[np.ndarray, "mentio
     words[np.arange(len(words)), passage.heads] = PLACES.index("self")
     table[:, units] = words
     return table
-
-
-def _shares(
-    weights: Float[np.ndarray, "head mention unit"], places: Int[np.ndarray, "mention unit"]
-) -> Float[np.ndarray, "head mention place"]:
-    member = places[:, :, None] == np.arange(len(PLACES))
-    return np.einsum("hmu,mup->hmp", weights, member.astype(weights.dtype))
 
 
 def mention_map(encoder: Encoder, passage: Passage, head: tuple[int, int]) -> Float[np.ndarray, "mention candidate"]:
@@ -241,14 +240,12 @@ def score(choices: Choices, *, reading: str = "earlier") -> Scores:
     row = np.arange(len(gold))
     rules = {name: np.concatenate([_chosen_words(p, sieves) for p in kept]) for name, sieves in BASELINES.items()}
     rules = {name: gold[row, word].astype(np.float64) for name, word in rules.items()}
-    choices_there = np.concatenate([p.candidates["earlier"].sum(-1) for p in kept])
-    return Scores(
-        reading,
+    rules["random"] = gold.sum(-1) / np.maximum([n for p in kept for n in p.candidates["earlier"].sum(-1)], 1)
+    hits, member = (
         gold[row, choices.word[READINGS.index(reading)]],
-        rules | {"random": gold.sum(-1) / np.maximum(choices_there, 1)},
         np.concatenate([_groups(p) for p in kept], axis=1),
-        np.repeat([p.document for p in kept], [len(p.mentions) for p in kept]),
     )
+    return Scores(reading, hits, rules, member, choices.document)
 
 
 def _chosen_words(passage: Passage, sieves: Sequence[str]) -> Int[np.ndarray, "mention"]:
@@ -296,6 +293,13 @@ class Row:
         """Whether there are too few mentions for the numbers to be trusted."""
         return self.count < FEWEST
 
+    def as_dict(self) -> dict[str, Any]:
+        """The row for a record, heads by layer and number."""
+        (layer, head), ((best_layer, best), value) = self.head, self.same_data
+        found = {"count": self.count, "layer": layer, "head": head, "chosen": self.chosen, "held_out": self.held_out}
+        same_data = {"layer": best_layer, "head": best, "value": value}
+        return found | {"same_data": same_data, "rules": self.rules, "gains": self.gains}
+
 
 def table(dev: Scores, test: Scores, *, head: tuple[int, int] | None = None, seed: int = 0) -> list[Row]:
     """A row for each group that occurs in both parts.
@@ -309,19 +313,11 @@ def table(dev: Scores, test: Scores, *, head: tuple[int, int] | None = None, see
 
 
 def _row(dev: Scores, test: Scores, group: str, head: tuple[int, int], seed: int) -> Row:
-    held_out = test.estimate(group, head, seed=seed)
+    held_out, best = test.estimate(group, head, seed=seed), test.best(group)
+    chosen, same_data = float(dev.accuracy(group)[head]), (best, float(test.accuracy(group)[best]))
     rules = {name: test.estimate(group, name, seed=seed) for name in test.rules}
-    best = test.best(group)
-    return Row(
-        group,
-        test.count(group),
-        head,
-        float(dev.accuracy(group)[head]),
-        held_out,
-        (best, float(test.accuracy(group)[best])),
-        rules,
-        {name: held_out - rule for name, rule in rules.items()},
-    )
+    gains = {name: held_out - rule for name, rule in rules.items()}
+    return Row(group, test.count(group), head, chosen, held_out, same_data, rules, gains)
 
 
 def attended(choices: Choices, head: tuple[int, int], *, seed: int = 0) -> dict[str, Estimate]:
@@ -333,13 +329,10 @@ def attended(choices: Choices, head: tuple[int, int], *, seed: int = 0) -> dict[
     """
     asked = np.concatenate([p.antecedent.any(-1) for p in choices.passages])
     pronoun = np.array([m.kind == PRONOUN for p in choices.passages for m in p.mentions], bool)
-    document = np.repeat([p.document for p in choices.passages], [len(p.mentions) for p in choices.passages])
     share = choices.share[head].astype(np.float64)
     wanted = {"with antecedent": asked, "of these, no pronouns": asked & ~pronoun, "first": ~asked}
-    return {
-        name: over(np.where(kept[:, None], share, np.nan), document.tolist(), seed=seed)
-        for name, kept in wanted.items()
-    }
+    masked = {name: np.where(kept[:, None], share, np.nan) for name, kept in wanted.items()}
+    return {name: over(values, choices.document.tolist(), seed=seed) for name, values in masked.items()}
 
 
 # ---------------------------------------------------------------------------------------- examples
@@ -385,18 +378,6 @@ def as_dict(rows: Sequence[Row], test: Scores) -> dict[str, Any]:
     """Numbers for :func:`helpers.record.results.record`: the table, and every head's accuracy on the test part."""
     return {
         "reading": test.reading,
-        "table": {
-            r.group: {
-                "count": r.count,
-                "layer": r.head[0],
-                "head": r.head[1],
-                "chosen": r.chosen,
-                "held_out": r.held_out,
-                "same_data": dict(zip(("layer", "head", "value"), (*r.same_data[0], r.same_data[1]), strict=True)),
-                "rules": r.rules,
-                "gains": r.gains,
-            }
-            for r in rows
-        },
+        "table": {r.group: r.as_dict() for r in rows},
         "accuracy": {r.group: test.accuracy(r.group) for r in rows},
     }

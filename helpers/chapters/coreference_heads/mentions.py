@@ -129,16 +129,9 @@ def _passage(encoder: Encoder, number: int, document: Document, max_length: int)
 
 def _placed(sentence: Sentence, mention: Mention, start: int) -> Placed:
     words = [w.lower() for w in sentence.words[mention.start : mention.end]]
-    return Placed(
-        start + mention.start,
-        start + mention.end,
-        start + mention.head,
-        mention.chain,
-        mention.kind,
-        " ".join(words),
-        sentence.words[mention.head].lower(),
-        agreement(sentence, mention),
-    )
+    places = (start + at for at in (mention.start, mention.end, mention.head))
+    known = (mention.chain, mention.kind, " ".join(words), sentence.words[mention.head].lower())
+    return Placed(*places, *known, agreement(sentence, mention))
 
 
 def _whole_words(encoder: Encoder, words: Sequence[str], max_length: int) -> int:

@@ -1,28 +1,25 @@
 """Chapter 04: what the papers report of single heads as parsers, and our numbers for it."""
 
 from collections.abc import Mapping
-from operator import itemgetter
+from functools import partial
 from typing import Any
 
 from helpers.chapters.dependency_heads.measures import FEWEST, TABLE_1
 from helpers.figures.look import head_name
 from helpers.record import results
 from helpers.record.results import Table
-from helpers.record.verdicts import Cited, Finding, Judged, Record, judge
+from helpers.record.verdicts import Cited, Claim, Finding, Ours, judge, opened
 
 TITLE = "one head as a parser"
 INTRO = (
     "Table 1 of the paper, row by row: accuracy of the best head against that of the best fixed offset. "
     "The paper chose and scored its heads on the same data, we on different parts."
 )
-LEAD = {"value": itemgetter("held_out"), "against": itemgetter("baseline"), "difference": itemgetter("gain")}
+lead = partial(Ours, "held_out", against="baseline", difference="gain")
 
 
-def _both(relation: str) -> dict[str, Any]:
-    return {
-        "of": lambda v: v["stanford"]["table"][relation],
-        "random": lambda v: v["random_stanford"]["table"][relation],
-    }
+def _both(relation: str) -> dict[str, str]:
+    return {"of": f"stanford.table.{relation}", "random": f"random_stanford.table.{relation}"}
 
 
 def _cited(relation: str) -> Cited:
@@ -33,32 +30,22 @@ def _cited(relation: str) -> Cited:
 FINDINGS = (
     *(
         Finding(
-            claim="clark2019 table1",
-            text=f"{relation}: the best head beats the best fixed offset",
-            cited=_cited(relation),
-            rule="above",
-            **_both(relation),
-            **LEAD,
+            Claim("clark2019 table1", "above", cited=_cited(relation)),
+            f"{relation}: the best head beats the best fixed offset",
+            lead(**_both(relation)),
         )
         for relation in TABLE_1[1:]
     ),
     Finding(
-        claim="clark2019 table1",
-        text="All relations together: no head does well, the best leads the best fixed offset by less than 10 points",
-        cited=_cited("All"),
-        rule="below",
-        than=10,
-        of=lambda v: v["stanford"]["table"]["all"],
-        **LEAD,
+        Claim("clark2019 table1", "below", 10, _cited("All")),
+        "All relations together: no head does well, the best leads the best fixed offset by less than 10 points",
+        lead(of="stanford.table.all"),
     ),
     *(
         Finding(
-            claim="clark2019 specialist_accuracy",
-            text=f"One head is right in more than 75 % of {what}",
-            rule="above",
-            than="paper",
-            **_both(relation),
-            value=itemgetter("held_out"),
+            Claim("clark2019 specialist_accuracy", "above", "paper"),
+            f"One head is right in more than 75 % of {what}",
+            Ours("held_out", **_both(relation)),
         )
         for what, relation in (
             ("direct objects", "dobj"),
@@ -69,31 +56,22 @@ FINDINGS = (
     ),
 )
 NOT_MEASURED = {
-    "same": ("clark2019 best_single_head_uas", "clark2019 right_branching_uas", "clark2019 figure5"),
+    "same": ("clark2019 best_single_head_uas, right_branching_uas, figure5",),
     "background": ("clark2019 split_words",),
     "undefined": ("koreanslides2022 strong_relations",),
 }
 
-
-def findings(values: Mapping[str, Any]) -> list[Judged]:
-    """The chapter's findings on what it records."""
-    return judge(FINDINGS, values)
+findings = partial(judge, FINDINGS)
+"""The chapter's findings on what it records: ``findings(values)``."""
 
 
 def table(model: str, values: Mapping[str, Any]) -> Table:
     """The paper's Table 1 beside one model's fresh or recorded values: the best head of each relation, the best offset."""
     theirs = {row["relation"].lower(): row for row in results.paper("clark2019", "table1")["rows"]}
     rows = []
-    for relation, ours in Record(results.plain(values))["stanford"]["table"].items():
-        paper = theirs[relation]
-        rows.append(
-            [
-                relation + " (few)" * (ours["count"] < FEWEST),
-                f"{paper['accuracy']} % ({paper['head']})",
-                f"{paper['baseline']} % ({paper['offset']:+d})",
-                f"{ours['held_out']:.1%}",
-                head_name(ours["layer"], ours["head"]),
-                f"{ours['baseline'].value:.1%} ({ours['offset']:+d})",
-            ]
-        )
+    for relation, ours in opened(results.plain(values))["stanford"]["table"].items():
+        paper, name = theirs[relation], relation + " (few)" * (ours["count"] < FEWEST)
+        published = [f"{paper['accuracy']} % ({paper['head']})", f"{paper['baseline']} % ({paper['offset']:+d})"]
+        best = [f"{ours['held_out']:.1%}", head_name(ours["layer"], ours["head"])]
+        rows.append([name, *published, *best, f"{ours['baseline'].value:.1%} ({ours['offset']:+d})"])
     return Table(["relation", "BERT-base, WSJ", "their offset", model, "head", "our offset"], rows)

@@ -15,7 +15,6 @@ import torch
 from jaxtyping import Bool, Float, Int
 from numpy.typing import NDArray
 from torch import Tensor
-from tqdm import tqdm
 
 from helpers.corpora import treebanks
 from helpers.corpora.treebanks import Document, Sentence
@@ -81,10 +80,8 @@ def predict(encoder: Encoder, documents: Sequence[Document], *, batch_size: int 
         raise ValueError("No sentence of these documents has a tree and fits the model.")
     starts = np.concatenate(([0], np.cumsum([len(s.words) for s in sentences])))
     found = np.full((encoder.layers, encoder.heads, 2, starts[-1]), -1, np.int16)
-    batches = Batches(encoder, [list(s.words) for s in sentences], batch_size=batch_size)
-    attention.sweep(
-        encoder, tqdm(batches, desc=f"{encoder.name}: {len(sentences)} sentences"), _Pointer(found, starts)
-    )
+    words, pointer = [list(s.words) for s in sentences], _Pointer(found, starts)
+    attention.measure(encoder, words, pointer, what=f"{len(words)} sentences", batch_size=batch_size)
     return Predictions(tuple(sentences), found)
 
 
@@ -182,13 +179,10 @@ def score(predictions: Predictions, *, stanford: bool = False, possessive: bool 
     trees = [treebanks.stanford(s) if stanford else s for s in predictions.sentences]
     owner = "poss" if stanford else "nmod:poss"
     governors = np.concatenate([s.governors for s in trees])
-    names = [r for s in trees for r in s.relations]
-    tags = [u for s in trees for u in s.upos]
-    scored = np.array(
-        [g >= 0 and r != "punct" and u != "PUNCT" for g, r, u in zip(governors, names, tags, strict=True)]
-    )
-    relations = ("all", *sorted({r for r, keep in zip(names, scored, strict=True) if keep}))
-    label = np.array([relations.index(r) if keep else -1 for r, keep in zip(names, scored, strict=True)])
+    words = [word for s in trees for word in zip(s.governors, s.relations, s.upos, strict=True)]
+    names = [r if g >= 0 and r != "punct" and u != "PUNCT" else None for g, r, u in words]
+    relations = ("all", *sorted({*names} - {None}))
+    label = np.array([-1 if name is None else relations.index(name) for name in names])
     heads = predictions.governors == governors
     offsets = np.stack([governors - predictions.position == o for o in OFFSETS])
     if possessive:
@@ -196,15 +190,8 @@ def score(predictions: Predictions, *, stanford: bool = False, possessive: bool 
         heads[..., owners] |= predictions.governors[..., marks] == governors[owners]
         distance = governors[owners] - predictions.position[marks]
         offsets[:, owners] |= np.stack([distance == o for o in OFFSETS])
-    return Scores(
-        relations,
-        _by_relation(heads, label, len(relations)),
-        _by_relation(offsets, label, len(relations)),
-        _by_relation(np.ones_like(governors), label, len(relations)),
-        (heads, offsets),
-        label,
-        predictions.sentence,
-    )
+    sums = (_by_relation(hits, label, len(relations)) for hits in (heads, offsets, np.ones_like(governors)))
+    return Scores(relations, *sums, (heads, offsets), label, predictions.sentence)
 
 
 def _possessives(predictions: Predictions, trees: Sequence[Sentence], owner: str) -> tuple[list[int], list[int]]:
@@ -294,19 +281,9 @@ def _row(dev: Scores, test: Scores, relation: str, seed: int) -> Row:
     held_out = ratio(test.answers(relation, head), seed=seed)
     baseline = ratio(test.answers(relation, offset), seed=seed)
     p = beats_baseline(test, relation, offset, seed=seed)
-    return Row(
-        relation,
-        _count(test, relation),
-        head,
-        float(dev.accuracy(relation)[head]),
-        held_out,
-        float(test.accuracy(relation).max()),
-        offset,
-        baseline,
-        held_out - baseline,
-        float(p[head]),
-        int((p < 0.05).sum()),
-    )
+    chosen, same_data = float(dev.accuracy(relation)[head]), float(test.accuracy(relation).max())
+    count, gain, beaten_by = _count(test, relation), held_out - baseline, int((p < 0.05).sum())
+    return Row(relation, count, head, chosen, held_out, same_data, offset, baseline, gain, float(p[head]), beaten_by)
 
 
 def gains(scores: Scores, relation: str, offset: int) -> Float[np.ndarray, "candidate sentence"]:
@@ -337,6 +314,9 @@ def beats_baseline(
 # ---------------------------------------------------------------------------------------- examples
 
 
+LONGEST = 12
+
+
 @dataclass(frozen=True)
 class Example:
     """A sentence in which a head's answers for one relation are all right, or one is wrong."""
@@ -347,20 +327,14 @@ class Example:
 
 
 def examples(
-    predictions: Predictions,
-    scores: Scores,
-    relation: str,
-    head: tuple[int, int, int],
-    *,
-    right: bool,
-    longest: int = 12,
+    predictions: Predictions, scores: Scores, relation: str, head: tuple[int, int, int], *, right: bool
 ) -> Iterator[Example]:
-    """Sentences of at most ``longest`` words with the relation, in the corpus's order, all right or not all right."""
+    """Sentences of at most :data:`LONGEST` words with the relation, in the corpus's order, all right or not all right."""
     hits = scores.hits[0][head]
     for number, sentence in enumerate(predictions.sentences):
         here = np.flatnonzero(scores.sentence == number)
         asked = here[scores.label[here] == scores.relations.index(relation)]
-        if len(asked) and len(sentence.words) <= longest and bool(hits[asked].all()) == right:
+        if len(asked) and len(sentence.words) <= LONGEST and bool(hits[asked].all()) == right:
             yield Example(sentence, tuple(int(w) for w in asked - here[0]), tuple(bool(h) for h in hits[asked]))
 
 

@@ -1,7 +1,7 @@
 """Chapter 08: what the paper reports of types of heads by distance, and our numbers for it."""
 
-from collections.abc import Callable, Mapping
-from operator import itemgetter
+from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ from helpers.engine.estimates import percent
 from helpers.figures.look import LABELS
 from helpers.record import results
 from helpers.record.results import Table
-from helpers.record.verdicts import Cited, Finding, Judged, Number, judge, ordered
+from helpers.record.verdicts import Cited, Claim, Finding, Number, Ours, judge, ordered
 
 TITLE = "types of heads"
 INTRO = (
@@ -24,14 +24,16 @@ def clearest(values: Any) -> int:
     return int(max(values["k"], key=lambda k: values["k"][k]["silhouette"].value))
 
 
-def _fit(name: str) -> dict[str, Callable[[Any], Any]]:
+def _fit(name: str) -> Ours:
     """A type's share and whether its group fits the name; for the random network the second stands for the first."""
-    return {
-        "of": lambda v: {"share": v["shares"][name], "fits": v["fits"][name]},
-        "random": lambda v: {"share": v["random"]["fits"][name], "fits": v["random"]["fits"][name]},
-        "value": itemgetter("share"),
-        "test": itemgetter("fits"),
-    }
+
+    def own(values: Any) -> dict[str, Any]:
+        return {"share": values["shares"][name], "fits": values["fits"][name]}
+
+    def random(values: Any) -> dict[str, Any]:
+        return dict.fromkeys(("share", "fits"), values["random"]["fits"][name])
+
+    return Ours("share", own, random, test="fits")
 
 
 def depths(values: Any) -> Number | None:
@@ -47,67 +49,51 @@ def depths(values: Any) -> Number | None:
 
 FINDINGS = (
     Finding(
-        claim="guan2020 clusters",
-        text="Four groups describe the heads best (number of groups with the largest silhouette)",
-        rule="equal",
-        than="paper",
-        unit="count",
-        value=clearest,
+        Claim("guan2020 clusters", "equal", "paper", unit="count"),
+        "Four groups describe the heads best (number of groups with the largest silhouette)",
+        Ours(clearest),
     ),
     *(
         Finding(
-            claim="guan2020 clusters_alternative",
-            text=f"{k} groups are stable as well: over 95 % of heads keep their group on half of the inputs",
-            rule="above",
-            than="guan2020 stability_summary",
-            unit="%",
-            value=lambda v, k=k: v["k"][k]["inputs"],
+            Claim("guan2020 clusters_alternative", "above", "guan2020 stability_summary", unit="%"),
+            f"{k} groups are stable as well: over 95 % of heads keep their group on half of the inputs",
+            Ours(f"k.{k}.inputs"),
         )
-        for k in ("3", "5")
+        for k in (3, 5)
     ),
     Finding(
-        claim="guan2020 gaussian_mixture",
-        text="A Gaussian mixture finds similar groups (adjusted Rand index with k-means over 0.8)",
-        rule="above",
-        than=0.8,
-        value=lambda v: v["mixture"]["4"]["mixture"],
+        Claim("guan2020 gaussian_mixture", "above", 0.8),
+        "A Gaussian mixture finds similar groups (adjusted Rand index with k-means over 0.8)",
+        Ours("mixture.4.mixture"),
     ),
     *(
         Finding(
-            claim="guan2020 type_shares",
-            text=f"One of four groups is {name}: its mean has the marks of the name (share of heads)",
-            cited=Cited({"type": name}, "share"),
-            rule="passed",
-            **_fit(name.replace("&", "_")),
+            Claim("guan2020 type_shares", "passed", cited=Cited({"type": name}, "share")),
+            f"One of four groups is {name}: its mean has the marks of the name (share of heads)",
+            _fit(name.replace("&", "_")),
         )
         for name in ("dense", "diagonal", "dense&vertical", "vertical")
     ),
     Finding(
-        claim="guan2020 type_shares",
-        text="Dense heads come first, then dense & vertical, then vertical (mean layer)",
-        cited=Cited({"type": "dense"}, "layers", against=Cited({"type": "vertical"}, "layers")),
-        rule="every",
-        unit="count",
-        value=depths,
+        Claim(
+            "guan2020 type_shares",
+            "every",
+            cited=Cited({"type": "dense"}, "layers", against=Cited({"type": "vertical"}, "layers")),
+            unit="count",
+        ),
+        "Dense heads come first, then dense & vertical, then vertical (mean layer)",
+        Ours(depths),
     ),
     Finding(
-        claim="guan2020 table1",
-        text="On plain text, over 95 % of heads keep their type on half of the inputs",
-        cited=Cited({"task": "Pre-train"}, "stability"),
-        rule="above",
-        than="guan2020 stability_summary",
-        of=lambda v: v["stability"]["plain text"],
-        random=lambda v: v["stability"]["random"],
-        value=itemgetter("inputs"),
+        Claim("guan2020 table1", "above", "guan2020 stability_summary", Cited({"task": "Pre-train"}, "stability")),
+        "On plain text, over 95 % of heads keep their type on half of the inputs",
+        Ours("inputs", "stability.plain text", "stability.random"),
     ),
     *(
         Finding(
-            claim="guan2020 table1",
-            text=f"On {texts}, over {bound} % of heads keep their type on half of the inputs",
-            cited=Cited({"task": task}, "stability"),
-            rule="above",
-            than=bound,
-            value=lambda v, ours=ours: v["stability"][ours]["inputs"],
+            Claim("guan2020 table1", "above", bound, Cited({"task": task}, "stability")),
+            f"On {texts}, over {bound} % of heads keep their type on half of the inputs",
+            Ours(f"stability.{ours}.inputs"),
         )
         for task, texts, ours, bound in (
             ("SQuAD", "questions with their paragraphs", "questions", 95),
@@ -117,27 +103,13 @@ FINDINGS = (
     ),
 )
 NOT_MEASURED = {
-    "setup": (
-        "guan2020 heads_total",
-        "guan2020 layers",
-        "guan2020 heads_per_layer",
-        "guan2020 samples",
-        "guan2020 stability_refits",
-        "guan2020 stability_train_share",
-    ),
-    "definition": (
-        "guan2020 feature_dimensions",
-        "guan2020 windows",
-        "guan2020 special_tokens",
-        "guan2020 feature_sum",
-    ),
+    "setup": ("guan2020 heads_total, layers, heads_per_layer, samples, stability_refits, stability_train_share",),
+    "definition": ("guan2020 feature_dimensions, windows, special_tokens, feature_sum",),
     "same": ("guan2020 stability_summary",),
 }
 
-
-def findings(values: Mapping[str, Any]) -> list[Judged]:
-    """The chapter's findings on what it records."""
-    return judge(FINDINGS, values)
+findings = partial(judge, FINDINGS)
+"""The chapter's findings on what it records: ``findings(values)``."""
 
 
 def shares(runs: Mapping[str, Mapping[str, Any]]) -> Table:

@@ -7,7 +7,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
+from scipy.spatial.distance import pdist, squareform
 
+from helpers.chapters.divergence_map.scaling import Map, Stability
 from helpers.engine.estimates import Estimate
 from helpers.figures.look import (
     COLOURS,
@@ -181,39 +183,30 @@ def head_tree(
     return figure
 
 
-def map_quality(
-    distances: NDArray,
-    points: NDArray,
-    starts: tuple[NDArray, NDArray],
-    sizes: Sequence[int],
-    halves: NDArray,
-    shuffled: float,
-) -> Figure:
+def map_quality(distances: NDArray, drawn: Map, stable: Stability) -> Figure:
     """How far to trust a map: its distances against the true ones, other starts, and other documents.
 
     Args:
-        distances: [head, head], in nats; ``points``: [head, 2], the map.
-        starts: stress of the map from each start, and its disparity from the best; the classical start first.
-        sizes: documents in each of two disjoint sets; ``halves``: [size, draw], disparity of their maps.
-        shuffled: disparity when the heads of one map are shuffled.
+        distances: [head, head], in nats.
     """
+    sizes = stable.documents
     figure, (shepard, other, resampled) = panels(3, width=3.25, height=3.3)
-    pairs = np.triu_indices(len(distances), 1)
-    shown = np.linalg.norm(points[:, None] - points, axis=-1)[pairs]
-    shepard.plot(distances[pairs], shown, ".", markersize=2, color=COLOURS["cls"], alpha=0.35)
-    most = 1.05 * max(distances.max(), shown.max())
+    true = squareform(distances, checks=False)
+    shown = pdist(drawn.points)
+    shepard.plot(true, shown, ".", markersize=2, color=COLOURS["cls"], alpha=0.35)
+    most = 1.05 * max(true.max(), shown.max())
     shepard.plot([0, most], [0, most], color=INK, linewidth=0.9, linestyle="--")
     shepard.set(title="two dimensions", xlim=(0, most), ylim=(0, most))
     shepard.set(xlabel="divergence (nats)", ylabel="distance on the map (nats)")
-    reached, disparities = starts
-    other.plot(reached[1:], disparities[1:], "o", color=COLOURS["other"], markersize=5, label="random start")
-    other.plot(reached[0], disparities[0], "D", color=COLOURS["first"], label="classical start")
+    other.plot(
+        drawn.starts[1:], drawn.disparities[1:], "o", color=COLOURS["other"], markersize=5, label="random start"
+    )
+    other.plot(drawn.starts[0], drawn.disparities[0], "D", color=COLOURS["first"], label="classical start")
     other.set(xlabel="stress", ylabel="disparity from the best map", title="other starts", ylim=(-0.03, 1))
     other.legend(loc="upper right", fontsize=8)
-    for draw in halves.T:
-        resampled.plot(sizes, draw, "o", color=COLOURS["stop"], markersize=3.5, alpha=0.5)
-    resampled.plot(sizes, np.median(halves, axis=1), color=COLOURS["stop"], label="median of draws")
-    resampled.axhline(shuffled, **REFERENCE | {"linewidth": 1.4}, label="heads shuffled")
+    resampled.plot(sizes, stable.disparity, "o", color=COLOURS["stop"], markersize=3.5, alpha=0.5)
+    resampled.plot(sizes, np.median(stable.disparity, axis=1), color=COLOURS["stop"], label="median of draws")
+    resampled.axhline(stable.shuffled.mean(), **REFERENCE | {"linewidth": 1.4}, label="heads shuffled")
     resampled.set(title="other documents", xlabel="documents in each set", ylabel="disparity of the two maps")
     resampled.set(xscale="log", yscale="log")
     resampled.set_xticks(sizes, [str(size) for size in sizes])

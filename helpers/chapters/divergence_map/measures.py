@@ -17,13 +17,12 @@ from jaxtyping import Float, Int
 from numpy.typing import NDArray
 from scipy.spatial.distance import squareform
 from torch import Tensor
-from tqdm import tqdm
 
 from helpers.corpora.readers import Segment
 from helpers.engine import attention
 from helpers.engine.encoders import Encoder, EncoderError
 from helpers.engine.estimates import REPLICATES, Estimate, InRows, Numbers
-from helpers.engine.tokens import Batch, Batches
+from helpers.engine.tokens import Batch
 
 MOST_TOKENS = 128  # Clark et al. 2019, section 3
 LARGEST = float(np.log(2))  # nats, or one bit: the divergence of two distributions that share no token
@@ -152,10 +151,10 @@ class Divergences:
         """Layer and head, from 0, of head number ``head``."""
         return divmod(int(head), self.heads)
 
-    def replicates(self, replicates: int = REPLICATES, seed: int = 0) -> Float[np.ndarray, "replicate segment"]:
+    def replicates(self, seed: int = 0) -> Float[np.ndarray, "replicate segment"]:
         """How often each bootstrap replicate counts each segment: Poisson(1), alike for segments of one document."""
         numbers, document = np.unique(self.documents, return_inverse=True)
-        return np.random.default_rng(seed).poisson(1.0, (replicates, len(numbers)))[:, document].astype(np.float64)
+        return np.random.default_rng(seed).poisson(1.0, (REPLICATES, len(numbers)))[:, document].astype(np.float64)
 
     def estimate(self, weights: Float[np.ndarray, "pair *some"], *, seed: int = 0) -> Estimate:
         """A weighted sum of the mean divergences with its interval over documents.
@@ -164,7 +163,7 @@ class Divergences:
             weights: [pair] or [pair, statistic], such as 1 / (number of pairs) at pairs of one layer.
         """
         each = self.sums.astype(np.float64) @ weights
-        drawn = self.replicates(seed=seed)
+        drawn = self.replicates(seed)
         with np.errstate(invalid="ignore"):  # a replicate of few documents may count none of them
             replicates = ((drawn @ each).T / (drawn @ self.tokens)).T
         return Estimate.of(each.sum(0) / self.tokens.sum(), replicates)
@@ -172,11 +171,9 @@ class Divergences:
 
 def measure(encoder: Encoder, segments: Sequence[Segment], *, batch_size: int = 4) -> Divergences:
     """Divergences of all pairs of heads over segments of at most 128 tokens, in one pass, with a progress bar."""
-    texts, most = [s.texts for s in segments], min(MOST_TOKENS, encoder.max_length)
-    batches = Batches(encoder, texts, batch_size=batch_size, max_length=most, overlong="truncate")
     accumulator = Accumulator(encoder, [s.document for s in segments])
-    attention.sweep(encoder, tqdm(batches, desc=f"{encoder.name}: {len(segments)} segments"), accumulator)
-    return accumulator.result(truncated=batches.truncated)
+    told = {"what": f"{len(segments)} segments", "most": MOST_TOKENS, "batch_size": batch_size}
+    return accumulator.result(truncated=attention.measure(encoder, [s.texts for s in segments], accumulator, **told))
 
 
 class Accumulator(InRows):

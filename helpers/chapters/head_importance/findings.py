@@ -1,76 +1,56 @@
 """Chapter 11: what the papers report of models without a single head, and our numbers for it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
-from operator import itemgetter
 from typing import Any
 
 from helpers.chapters.head_importance.measures import best_and_worst, share_helped
-from helpers.record.verdicts import Finding, Judged, beside, judge
+from helpers.record.verdicts import Claim, Finding, Ours, Row, Take, beside, judge
 
 TITLE = "without a single head"
 INTRO = "How many single heads can be missed, and whether some are better missed."
 TASKS = {"paraphrase": "paraphrase", "entailment": "entailment", "qa": "questions", "mlm": "hidden words"}
 
 
-def _count(task: str, name: str) -> Callable[[Any], Any]:
-    return lambda v: v["tasks"][task]["cost"][name]["heads"]["count"]
+def _significant(count: Any) -> int:
+    return count["helps_significantly"] + count["hurts_significantly"]
 
 
 FINDINGS = (
     *(
         Finding(
-            claim="kovaleva2019 random_head_removal_helps",
-            text=f"Removing a single head helps more often than it hurts, on {what} (heads that help vs heads that hurt)",
-            rule="above",
-            unit="count",
-            of=_count(task, "score"),
-            value=itemgetter("helps"),
-            against=itemgetter("hurts"),
+            Claim("kovaleva2019 random_head_removal_helps", "above", unit="count"),
+            f"Removing a single head helps more often than it hurts, on {what} (heads that help vs heads that hurt)",
+            Ours("helps", f"tasks.{task}.cost.score.heads.count", against="hurts"),
         )
         for task, what in (("paraphrase", "paraphrases"), ("rte", "RTE, answered by the head for entailment"))
     ),
     *(
         Finding(
-            claim="michel2019 table1_significant",
-            text=f"Few single heads matter on {what}: removing one changes the loss significantly for fewer than one in ten (share of heads)",
-            rule="below",
-            than=10,
-            unit="%",
-            of=_count(task, "loss"),
-            value=lambda count: (count["helps_significantly"] + count["hurts_significantly"]) / count["heads"],
+            Claim("michel2019 table1_significant", "below", 10, unit="%"),
+            f"Few single heads matter on {what}: removing one changes the loss significantly for fewer than one in ten (share of heads)",
+            Ours(lambda count: _significant(count) / count["heads"], f"tasks.{task}.cost.loss.heads.count"),
         )
         for task, what in TASKS.items()
     ),
     *(
         Finding(
-            claim="michel2019 table1_significant_better",
-            text=f"Some heads hurt on {what}: the loss is significantly lower without them (how many)",
-            rule="at least",
-            than=1,
-            unit="count",
-            of=_count(task, "loss"),
-            value=itemgetter("helps_significantly"),
+            Claim("michel2019 table1_significant_better", "at least", 1, unit="count"),
+            f"Some heads hurt on {what}: the loss is significantly lower without them (how many)",
+            Ours("helps_significantly", f"tasks.{task}.cost.loss.heads.count"),
         )
         for task, what in TASKS.items()
     ),
 )
 NOT_MEASURED = {
     "same": ("kovaleva2019 random_head_removal",),
-    "elsewhere": (
-        "michel2019 table1",
-        "michel2019 base_bleu",
-        "michel2019 table1_worst_head",
-        "michel2019 table1_best_removal",
-    ),
-    "setup": ("michel2019 table1_significance_level", "michel2019 table1_heads", "michel2019 bert_evaluation_sets"),
-    "definition": ("michel2019 importance_score", "michel2019 pruning_orders"),
+    "elsewhere": ("michel2019 table1, base_bleu, table1_worst_head, table1_best_removal",),
+    "setup": ("michel2019 table1_significance_level, table1_heads, bert_evaluation_sets",),
+    "definition": ("michel2019 importance_score, pruning_orders",),
 }
 
-
-def findings(values: Mapping[str, Any]) -> list[Judged]:
-    """The chapter's findings on what it records."""
-    return judge(FINDINGS, values)
+findings = partial(judge, FINDINGS)
+"""The chapter's findings on what it records: ``findings(values)``."""
 
 
 # ---------------------------------------------------------------------------------------- the chapter's tables, a task a column
@@ -84,45 +64,29 @@ def _change(which: str) -> Callable[[Any], str]:
     return shown
 
 
-def _score(values: Any) -> Any:
-    return values["cost"]["score"]["heads"]["count"]
+COUNT = "cost.score.heads.count"
 
 
 def _helped(values: Any) -> str:
-    count = _score(values)
+    count = values["cost"]["score"]["heads"]["count"]
     return f"{values['task']}: {share_helped(values):.0%} help, {count['hurts'] / count['heads']:.0%} hurt"
 
 
+def _row(claim: str, label: str, shown: Take, of: str = "") -> Finding:
+    return Finding(Claim(claim), ours=Ours(of=of), row=Row(label, shown))
+
+
 OF_A_TASK = (
-    Finding(
-        claim="michel2019 base_bleu",
-        label="score of the whole model",
-        shown=lambda v: f"{100 * v['score'].value:.1f}",
-    ),
-    Finding(claim="michel2019 table1_heads", label="heads tested", of=_score, shown=lambda c: str(c["heads"])),
-    Finding(
-        claim="michel2019 table1_significant",
-        label="removals that change the score significantly",
-        of=_score,
-        shown=lambda c: str(c["helps_significantly"] + c["hurts_significantly"]),
-    ),
-    Finding(
-        claim="michel2019 table1_significant_better",
-        label="of these, for the better",
-        of=_score,
-        shown=lambda c: str(c["helps_significantly"]),
-    ),
-    Finding(claim="michel2019 table1_worst_head", label="the removal that costs most", shown=_change("down")),
-    Finding(claim="michel2019 table1_best_removal", label="the removal that gains most", shown=_change("up")),
-    Finding(claim="kovaleva2019 random_head_removal_helps", label="removals of one head that help", shown=_helped),
+    _row("michel2019 base_bleu", "score of the whole model", lambda v: f"{100 * v['score'].value:.1f}"),
+    _row("michel2019 table1_heads", "heads tested", "heads", COUNT),
+    _row("michel2019 table1_significant", "removals that change the score significantly", _significant, COUNT),
+    _row("michel2019 table1_significant_better", "of these, for the better", "helps_significantly", COUNT),
+    _row("michel2019 table1_worst_head", "the removal that costs most", _change("down")),
+    _row("michel2019 table1_best_removal", "the removal that gains most", _change("up")),
+    _row("kovaleva2019 random_head_removal_helps", "removals of one head that help", _helped),
 )
 """Rows of the chapter's tables, which have a column for each task and not for each record."""
-
-
-def of_a_task(values: Mapping[str, Any]) -> list[Judged]:
-    """The rows for what the chapter records of one task; Kovaleva's also reads ``task``, its name."""
-    return judge(OF_A_TASK, values)
-
-
+of_a_task = partial(judge, OF_A_TASK)
+"""The rows for what the chapter records of one task; Kovaleva's also reads ``task``, its name."""
 table = partial(beside, of_a_task)
 """Paper beside book: ``table(paper, {heading: values of a task})``, see :func:`helpers.record.verdicts.beside`."""

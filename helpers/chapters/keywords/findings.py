@@ -1,32 +1,30 @@
 """Chapter 13: what a lecture reports of attention and keywords, and our numbers for it."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from helpers.engine.estimates import Estimate
 from helpers.figures.look import head_name
 from helpers.record import results
 from helpers.record.results import Table
-from helpers.record.verdicts import Finding, Judged, judge
+from helpers.record.verdicts import Claim, Finding, Ours, judge, taken
 
 TITLE = "attention and keywords"
 INTRO = "Numbers from a lecture, on a data set that it does not name."
 FINDINGS = (
     Finding(
-        claim="stefaniknd tagger_f1",
-        text="F1 of a tagger of keywords, on another data set",
-        rule="shown",
-        value=lambda v: v["tagger"]["f1"],
+        Claim("stefaniknd tagger_f1", "shown"), "F1 of a tagger of keywords, on another data set", Ours("tagger.f1")
     ),
     Finding(
-        claim="stefaniknd tagger_f1_pruned",
-        text="Without a sixth or a fifth of its heads, those that its loss misses least one by one, the tagger loses less than 0.02 of F1",
-        rule="above",
-        than=-0.02,
-        of=lambda v: v["curves"]["least missed first"],
-        value=lambda curve: curve["scores"][1, 0],
-        against=lambda curve: curve["scores"][0, 0],
-        difference=lambda curve: curve["change"][1, 0],
+        Claim("stefaniknd tagger_f1_pruned", "above", -0.02),
+        "Without a sixth or a fifth of its heads, those that its loss misses least one by one, the tagger loses less than 0.02 of F1",
+        Ours(
+            lambda curve: curve["scores"][1, 0],
+            "curves.least missed first",
+            against=lambda curve: curve["scores"][0, 0],
+            difference=lambda curve: curve["change"][1, 0],
+        ),
     ),
 )
 NOT_MEASURED = {
@@ -35,20 +33,14 @@ NOT_MEASURED = {
     "definition": ("stefaniknd mean_relative_attention",),
 }
 
-
-def findings(values: Mapping[str, Any]) -> list[Judged]:
-    """The chapter's findings on what it records."""
-    return judge(FINDINGS, values)
+findings = partial(judge, FINDINGS)
+"""The chapter's findings on what it records: ``findings(values)``."""
 
 
 def cell(values: Mapping[str, Any], *path: str) -> str:
     """An estimate of a run at a path; runs of networks without a tagger have none of it."""
-    found: Any = values
-    for step in path:
-        if step not in found:
-            return "no tagger"
-        found = found[step]
-    return f"{Estimate.from_record(found):.3f}"
+    found = taken(".".join(path), values)
+    return "no tagger" if found is None else f"{Estimate.from_record(found):.3f}"
 
 
 def tagger(runs: Mapping[str, Mapping[str, Any]]) -> Table:

@@ -1,7 +1,7 @@
 """Chapter 12: what the papers report of the order of tasks over layers, and our numbers for it."""
 
 from collections.abc import Callable, Mapping
-from operator import itemgetter
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -9,7 +9,7 @@ import numpy as np
 from helpers.engine.estimates import Estimate
 from helpers.record import results
 from helpers.record.results import Table
-from helpers.record.verdicts import Finding, Judged, judge
+from helpers.record.verdicts import Claim, Finding, Ours, judge
 
 TITLE = "what is where in depth"
 INTRO = "Order and spread of tasks over layers. The papers print figures, the lecture that we read them in puts them in words."
@@ -30,11 +30,9 @@ def concentration(task: str) -> Callable[[Any], float]:
 FINDINGS = (
     *(
         Finding(
-            claim="tenney2019 task_order",
-            text=f"Order of tasks: {late} in later layers than {early} (expected layer)",
-            rule="above",
-            unit="layers",
-            value=lambda v, step=f"{early} to {late}": v["between"][step]["expected"],
+            Claim("tenney2019 task_order", "above", unit="layers"),
+            f"Order of tasks: {late} in later layers than {early} (expected layer)",
+            Ours(f"between.{early} to {late}.expected"),
         )
         for early, late in (
             ("part of speech", "dependency"),
@@ -43,35 +41,26 @@ FINDINGS = (
         )
     ),
     Finding(
-        claim="tenney2019 entity_types",
-        text="Expected layer of entity types",
-        rule="shown",
-        unit="layers",
-        value=lambda v: v["tasks"]["entity"]["expected"],
+        Claim("tenney2019 entity_types", "shown", unit="layers"),
+        "Expected layer of entity types",
+        Ours("tasks.entity.expected"),
     ),
     *(
         Finding(
-            claim="tenney2019 localizability",
-            text=f"Spread of tasks: {early} is concentrated on fewer layers than {late} (divergence of the mixing weights from even ones, nats)",
-            rule="above",
-            unit="nats",
-            of=itemgetter("tasks"),
-            random=itemgetter("random"),
-            value=concentration(early),
-            against=concentration(late),
+            Claim("tenney2019 localizability", "above", unit="nats"),
+            f"Spread of tasks: {early} is concentrated on fewer layers than {late} (divergence of the mixing weights from even ones, nats)",
+            Ours(concentration(early), "tasks", "random", against=concentration(late)),
         )
         for early, late in (("part of speech", "entity"), ("dependency", "coreference"))
     ),
 )
 NOT_MEASURED = {
-    "setup": ("tenney2019 models", "tenney2019 case_words"),
-    "definition": ("tenney2019 scalar_mixing", "tenney2019 differential_score"),
+    "setup": ("tenney2019 models, case_words",),
+    "definition": ("tenney2019 scalar_mixing, differential_score",),
 }
 
-
-def findings(values: Mapping[str, Any]) -> list[Judged]:
-    """The chapter's findings on what it records."""
-    return judge(FINDINGS, values)
+findings = partial(judge, FINDINGS)
+"""The chapter's findings on what it records: ``findings(values)``."""
 
 
 def _order(values: Mapping[str, Any], key: str) -> str:

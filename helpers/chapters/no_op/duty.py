@@ -9,14 +9,13 @@ import torch
 from jaxtyping import Float
 from numpy.typing import NDArray
 from torch import Tensor
-from tqdm import tqdm
 
 from helpers.chapters.no_op.measures import numpy_of
 from helpers.corpora.treebanks import Sentence
 from helpers.engine import attention
 from helpers.engine.encoders import Encoder
-from helpers.engine.estimates import REPLICATES, Additive, Estimate, StreamingMean, stack
-from helpers.engine.tokens import Batch, Batches, to_words
+from helpers.engine.estimates import Additive, Estimate, StreamingMean, stack
+from helpers.engine.tokens import Batch, to_words
 
 GROUPS = ("on duty", "other nouns", "no nouns", "punctuation", "off duty")
 """Kinds of attending word: those that the head's function concerns; nouns and pronouns that it does not; words of other
@@ -65,18 +64,12 @@ class DutySums(Additive):
     PER_INPUT = ("sentences",)
 
     def __init__(
-        self,
-        encoder: Encoder,
-        sentences: Sequence[Sentence],
-        functions: Mapping[str, int],
-        *,
-        replicates: int = REPLICATES,
-        seed: int = 0,
+        self, encoder: Encoder, sentences: Sequence[Sentence], functions: Mapping[str, int], *, seed: int = 0
     ) -> None:
-        self.encoder, self.sentences, self.functions, self.seed = encoder, sentences, functions, seed
+        self.sentences, self.functions = sentences, functions
         kept = (len(functions), len(GROUPS), len(PLACES))
         shape, denominators = (encoder.layers, encoder.heads, *kept), (encoder.layers, 1, *kept[:-1], 1)
-        self.sums = StreamingMean(shape, denominators=denominators, replicates=replicates, seed=seed)
+        self.sums = StreamingMean(shape, denominators=denominators, seed=seed)
 
     def __call__(self, batch: Batch, layer: int, probabilities: Tensor, values: Tensor | None) -> None:
         words = to_words(probabilities, batch)
@@ -96,10 +89,8 @@ class DutySums(Additive):
     def _marks(self, batch: Batch, words: Tensor) -> tuple[Tensor, Tensor]:
         """Each word's group, [batch, function, group, unit], and its governor, [batch, unit, unit]."""
         size, _, units, _ = words.shape
-        groups, governors = (
-            words.new_zeros(size, len(self.functions), len(GROUPS), units),
-            words.new_zeros(size, units, units),
-        )
+        groups = words.new_zeros(size, len(self.functions), len(GROUPS), units)
+        governors = words.new_zeros(size, units, units)
         for row, number in enumerate(batch.index):
             tree = self.sentences[number]
             links = [(w, g, r) for w, (g, r) in enumerate(zip(tree.governors, tree.relations, strict=True)) if g >= 0]
@@ -141,8 +132,8 @@ def duties(
         functions: relation -> direction, see :class:`DutySums`.
     """
     sums = DutySums(encoder, sentences, functions, seed=seed)
-    batches = Batches(encoder, [list(s.words) for s in sentences], batch_size=batch_size)
-    attention.sweep(encoder, tqdm(batches, desc=f"{encoder.name}: {len(sentences)} sentences"), sums)
+    words = [list(s.words) for s in sentences]
+    attention.measure(encoder, words, sums, what=f"{len(words)} sentences", batch_size=batch_size)
     return sums.result()
 
 

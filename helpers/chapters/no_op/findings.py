@@ -2,14 +2,14 @@
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from operator import itemgetter
 from typing import Any
 
 import numpy as np
 
 from helpers.engine.estimates import Estimate
 from helpers.figures.look import head_name
-from helpers.record.verdicts import Finding, Judged, Number, beside, judge
+from helpers.record.results import Table
+from helpers.record.verdicts import Claim, Finding, Number, Ours, Row, beside, judge, opened
 
 TITLE = "attention that does nothing"
 INTRO = (
@@ -21,7 +21,7 @@ SMALL = 0.5
 START = 0.333
 """The depth, as a share of all layers, from which the paper calls them small."""
 CLS, SEP = 0, 1
-NORMS = {"of": itemgetter("norms"), "random": itemgetter("random")}
+of_norms = partial(Ours, of="norms", random="random")
 
 
 def deep(values: Any) -> Number:
@@ -36,6 +36,14 @@ def _small(values: Any) -> str:
     high = values["gradient_ratio"].high
     layers = {name: np.flatnonzero(high[:, n] < SMALL) + 1 for n, name in enumerate(("[CLS]", "[SEP]"))}
     return "; ".join(f"{name}: {', '.join(map(str, found)) or 'none'}" for name, found in layers.items())
+
+
+def _no_nouns(head: Any) -> Estimate:
+    return head["sink"][2]
+
+
+def _objects(head: Any) -> str:
+    return f"{head_name(head['layer'], head['head'])}; {head['sink'][0]:.0%}, {head['sink'][2]:.0%}"
 
 
 def at_peak(name: str) -> Callable[[Any], Estimate]:
@@ -55,64 +63,63 @@ def _shares(norms: Any) -> str:
 
 FINDINGS = (
     Finding(
-        claim="clark2019 gradient_small_from_layer",
-        text="From that depth on, the loss reacts less than half as much to attention to [SEP] as to other tokens (in how many of the layers)",
-        rule="every",
-        value=deep,
-        label="layers with less than half the gradient of other tokens",
-        shown=_small,
+        Claim("clark2019 gradient_small_from_layer", "every"),
+        "From that depth on, the loss reacts less than half as much to attention to [SEP] as to other tokens (in how many of the layers)",
+        Ours(deep),
+        Row("layers with less than half the gradient of other tokens", _small),
     ),
     Finding(
-        claim="clark2019 no_op_example_head",
-        text="The head of direct objects gives [CLS] and [SEP] more from words that are no nouns than from objects",
-        rule="above",
-        unit="%",
-        of=lambda v: v["duty"]["obj"],
-        value=lambda head: head["sink"][2],
-        against=lambda head: head["sink"][0],
-        difference=lambda head: head["retreat"]["no nouns"],
-        label="head of direct objects; to [CLS] and [SEP] from objects, from words that are no nouns",
-        shown=lambda head: f"{head_name(head['layer'], head['head'])}; {head['sink'][0]:.0%}, {head['sink'][2]:.0%}",
+        Claim("clark2019 no_op_example_head", "above", unit="%"),
+        "The head of direct objects gives [CLS] and [SEP] more from words that are no nouns than from objects",
+        Ours(_no_nouns, "duty.obj", against=lambda head: head["sink"][0], difference="retreat.no nouns"),
+        Row("head of direct objects; to [CLS] and [SEP] from objects, from words that are no nouns", _objects),
     ),
     Finding(
-        claim="clark2019 no_op_example_head",
-        text="Words that are no nouns give [CLS] and [SEP] most of their attention in that head, more than half",
-        rule="above",
-        than=50,
-        unit="%",
-        of=lambda v: v["duty"]["obj"],
-        value=lambda head: head["sink"][2],
+        Claim("clark2019 no_op_example_head", "above", 50, unit="%"),
+        "Words that are no nouns give [CLS] and [SEP] most of their attention in that head, more than half",
+        Ours(_no_nouns, "duty.obj"),
     ),
     Finding(
-        claim="kobayashi2020 special_token_value_norm",
-        text="Where [CLS] or [SEP] draws most attention, what it hands on is less than half as long as what other tokens do (length, as a multiple)",
-        rule="below",
-        than=0.5,
-        unit="ratio",
-        **NORMS,
-        value=at_peak("norm_ratio"),
-        label="length of [CLS] and of [SEP], as a multiple of that of other tokens, in the layer with most attention to [CLS]",
-        shown=_lengths,
+        Claim("kobayashi2020 special_token_value_norm", "below", 0.5, unit="ratio"),
+        "Where [CLS] or [SEP] draws most attention, what it hands on is less than half as long as what other tokens do (length, as a multiple)",
+        of_norms(at_peak("norm_ratio")),
+        Row(
+            "length of [CLS] and of [SEP], as a multiple of that of other tokens, in the layer with most attention to [CLS]",
+            _lengths,
+        ),
     ),
     Finding(
-        claim="kobayashi2020 special_token_weighted_output",
-        text="There, it has less than 10 % of attention times length",
-        rule="below",
-        than=10,
-        unit="%",
-        **NORMS,
-        value=at_peak("weighted_share"),
-        label="share of [CLS] there: of attention, and of attention × length",
-        shown=_shares,
+        Claim("kobayashi2020 special_token_weighted_output", "below", 10, unit="%"),
+        "There, it has less than 10 % of attention times length",
+        of_norms(at_peak("weighted_share")),
+        Row("share of [CLS] there: of attention, and of attention × length", _shares),
     ),
 )
 NOT_MEASURED: Mapping[str, tuple[str, ...]] = {}
 
-
-def findings(values: Mapping[str, Any]) -> list[Judged]:
-    """The chapter's findings on what it records."""
-    return judge(FINDINGS, values)
-
-
+findings = partial(judge, FINDINGS)
+"""The chapter's findings on what it records: ``findings(values)``."""
 table = partial(beside, findings)
 """Paper beside book: ``table(paper, {heading: values})``, see :func:`helpers.record.verdicts.beside`."""
+
+
+def by_layer(runs: Mapping[str, Mapping[str, Any]]) -> Table:
+    """The layers of several runs' recorded values, one under another."""
+    columns: dict[str, tuple[Estimate, str]] = {}
+    rows = []
+    for model, values in runs.items():
+        found = opened(values)
+        norms, left, summed = found["norms"], found["removed"]["as_left"], found["removed"]["renormalised"]
+        columns = {
+            "to [CLS]": (norms["share"][:, CLS], ".0%"),
+            "attention × length": (norms["weighted_share"][:, CLS], ".1%"),
+            "length, × others": (norms["norm_ratio"][:, CLS], ".3f"),
+            "gradient, × others": (found["gradient_ratio"][:, CLS], ".3f"),
+            "loss without special tokens": (left["special"], "+.3f"),
+            "renormalised": (summed["special"], "+.3f"),
+            "without others": (left["random"], "+.3f"),
+            "renormalised ": (summed["random"], "+.3f"),
+        }
+        layers = range(len(found["gradient_ratio"].value))
+        rows += [[model, n + 1, *(f"{one[n]:{spec}}" for one, spec in columns.values())] for n in layers]
+    return Table(["model", "layer", *columns], rows)

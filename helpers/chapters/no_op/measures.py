@@ -18,9 +18,9 @@ from tqdm import tqdm
 
 from helpers.engine import adapters, attention, shards, tasks
 from helpers.engine.encoders import Encoder, EncoderError
-from helpers.engine.estimates import REPLICATES, Additive, Estimate, StreamingMean
+from helpers.engine.estimates import Additive, Estimate, StreamingMean
 from helpers.engine.tasks import IGNORED, Asked, Example
-from helpers.engine.tokens import WINDOW, Batch, Batches
+from helpers.engine.tokens import WINDOW, Batch
 
 KINDS = ("cls", "sep", "stop", "other")
 """Kinds of attended token: [CLS], [SEP], full stops and commas, everything else."""
@@ -142,13 +142,12 @@ class GradientSums(Additive):
     ADDED = ("sizes", "share", "predicted", "loss", "segments", "tokens")
     PER_INPUT = ("documents",)
 
-    def __init__(self, encoder: Encoder, documents: Sequence[int], *, replicates: int = REPLICATES, seed: int = 0):
-        self.encoder, self.documents, self.seed = encoder, documents, seed
-        shape, how = (encoder.layers, encoder.heads, len(KINDS)), {"replicates": replicates, "seed": seed}
-        self.sizes = StreamingMean((*shape, 2), denominators=(encoder.layers, 1, len(KINDS), 1), **how)
-        self.share = StreamingMean(shape, denominators=(encoder.layers, 1, 1), **how)
-        self.predicted = StreamingMean(shape, denominators=(encoder.layers, 1, 1), **how)
-        self.loss = StreamingMean((), **how)
+    def __init__(self, encoder: Encoder, documents: Sequence[int], *, seed: int = 0) -> None:
+        self.encoder, self.documents = encoder, documents
+        layers, shape = encoder.layers, (encoder.layers, encoder.heads, len(KINDS))
+        self.sizes = StreamingMean((*shape, 2), denominators=(layers, 1, len(KINDS), 1), seed=seed)
+        self.share, self.predicted = (StreamingMean(shape, denominators=(layers, 1, 1), seed=seed) for _ in range(2))
+        self.loss = StreamingMean((), seed=seed)
         self.segments = self.tokens = 0
 
     def add(self, asked: Asked) -> None:
@@ -168,8 +167,8 @@ class GradientSums(Additive):
             "share": real @ probabilities,
             "predicted": -(real @ (probabilities * gradient)),
         }
-        sums = {name: (column @ member)[:, :, 0].double().cpu().numpy() for name, column in columns.items()}
-        queries, keys = (t.double().cpu().numpy() for t in (self._real.sum(-1), self._kinds.sum(-2)))
+        sums = {name: numpy_of((column @ member)[:, :, 0]) for name, column in columns.items()}
+        queries, keys = numpy_of(self._real.sum(-1)), numpy_of(self._kinds.sum(-2))
         numbers, ones = self._numbers, np.ones((len(queries), 1, 1))
         both = np.stack([sums["gradient"], sums["moved"]], axis=-1)
         self.sizes.add(numbers, both, (queries[:, None] * keys)[:, None, :, None], at=(layer,))
@@ -177,16 +176,8 @@ class GradientSums(Additive):
         self.predicted.add(numbers, sums["predicted"], ones, at=(layer,))
 
     def result(self) -> Sensitivity:
-        sizes = self.sizes.estimate()
-        return Sensitivity(
-            sizes[..., 0],
-            sizes[..., 1],
-            self.share.estimate(),
-            self.predicted.estimate(),
-            self.loss.estimate(),
-            self.segments,
-            self.tokens,
-        )
+        sizes, *others = (sums.estimate() for sums in (self.sizes, self.share, self.predicted, self.loss))
+        return Sensitivity(sizes[..., 0], sizes[..., 1], *others, self.segments, self.tokens)
 
 
 def sensitivity(encoder: Encoder, examples: Sequence[Example], *, seed: int = 0, batch_size: int = 16) -> Sensitivity:
@@ -264,12 +255,12 @@ class NormSums(Additive):
     ADDED = ("rows", "norm", "segments")
     PER_INPUT = ("documents",)
 
-    def __init__(self, encoder: Encoder, documents: Sequence[int], *, replicates: int = REPLICATES, seed: int = 0):
-        self.encoder, self.documents, self.seed = encoder, documents, seed
+    def __init__(self, encoder: Encoder, documents: Sequence[int], *, seed: int = 0) -> None:
+        self.documents = documents
         self.attach(encoder)
-        shape, how = (encoder.layers, encoder.heads, len(KINDS)), {"replicates": replicates, "seed": seed}
-        self.rows = StreamingMean((*shape, 3), denominators=(encoder.layers, 1, 1, 1), **how)
-        self.norm = StreamingMean(shape, denominators=(encoder.layers, 1, len(KINDS)), **how)
+        layers, shape = encoder.layers, (encoder.layers, encoder.heads, len(KINDS))
+        self.rows = StreamingMean((*shape, 3), denominators=(layers, 1, 1, 1), seed=seed)
+        self.norm = StreamingMean(shape, denominators=(layers, 1, len(KINDS)), seed=seed)
         self.segments = 0
 
     def attach(self, encoder: Encoder) -> None:
@@ -300,7 +291,7 @@ class NormSums(Additive):
 
     def result(self) -> Norms:
         rows = self.rows.estimate()
-        return Norms(rows[..., 0], rows[..., 1], rows[..., 2], self.norm.estimate(), self.segments)
+        return Norms(*(rows[..., n] for n in range(3)), self.norm.estimate(), self.segments)
 
 
 def weigh(encoder: Encoder, examples: Sequence[Example], *, seed: int = 0, batch_size: int = 16) -> Norms:
@@ -309,9 +300,8 @@ def weigh(encoder: Encoder, examples: Sequence[Example], *, seed: int = 0, batch
     No word is hidden here, and any encoder will do, with or without a head.
     """
     sums = NormSums(encoder, [e.document for e in examples], seed=seed)
-    texts, longest = [e.texts for e in examples], min(MOST_TOKENS, encoder.max_length)
-    batches = Batches(encoder, texts, batch_size=batch_size, max_length=longest, overlong="truncate")
-    attention.sweep(encoder, tqdm(batches, desc=f"{encoder.name}: norms, {len(texts)} segments"), sums)
+    told = {"what": f"norms, {len(examples)} segments", "most": MOST_TOKENS, "batch_size": batch_size}
+    attention.measure(encoder, [e.texts for e in examples], sums, **told)
     return sums.result()
 
 

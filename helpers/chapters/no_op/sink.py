@@ -1,6 +1,6 @@
 """Removing the sink: what becomes of the loss when the weights to special tokens are taken away, beside as much from others."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -147,8 +147,7 @@ class Removed:
 
     def at(self, what: str, layer: int | None, renormalise: bool) -> Estimate:
         """The change for one removal; mean over random draws."""
-        here = self._places(what, layer, renormalise)
-        return self.change[here].mean()
+        return self.change[self._places(what, layer, renormalise)].mean()
 
     def draws(self, layer: int | None, renormalise: bool) -> NDArray[np.float64]:
         """The change for each random draw."""
@@ -187,9 +186,8 @@ class RemovalSums(Additive):
 
     def __init__(self, encoder: Encoder, documents: Sequence[int], tried: tuple[Removal, ...], *, seed: int) -> None:
         self.encoder, self.documents, self.tried, self.seed = encoder, documents, tried, seed
-        self.change, self.plain = (
-            StreamingMean(shape, denominators=(1,) * len(shape), seed=seed) for shape in ((len(tried),), ())
-        )
+        self.change = StreamingMean((len(tried),), denominators=(1,), seed=seed)
+        self.plain = StreamingMean((), seed=seed)
         self.mass = StreamingMean((encoder.layers, 2), denominators=(encoder.layers, 1), seed=seed)
 
     def add(self, asked: Asked) -> None:
@@ -251,40 +249,3 @@ def as_dict(sensed: Sensitivity, weighed: Norms, removed: Removed) -> dict[str, 
         "norms": norms_as_dict(weighed),
         "removed": removed_as_dict(removed),
     }
-
-
-LAYER_COLUMNS = (
-    "model",
-    "layer",
-    "to [CLS]",
-    "attention × length",
-    "length, × others",
-    "gradient, × others",
-    "loss without special tokens",
-    "renormalised",
-    "without others",
-    "renormalised ",
-)
-
-
-def layer_row(values: Mapping[str, Any], layer: int, model: str) -> list[object]:
-    """A layer of a recorded :func:`as_dict` as a row of the table with :data:`LAYER_COLUMNS`."""
-
-    def number(record: Mapping[str, Any], *at: int, spec: str) -> str:
-        return f"{Estimate.from_record(record)[at]:{spec}}" if at else ""
-
-    norms, removed = values["norms"], values["removed"]
-    changes = [
-        number(removed[how][what], layer, spec="+.3f")
-        for what in ("special", "random")
-        for how in ("as_left", "renormalised")
-    ]
-    return [
-        model,
-        layer + 1,
-        number(norms["share"], layer, 0, spec=".0%"),
-        number(norms["weighted_share"], layer, 0, spec=".1%"),
-        number(norms["norm_ratio"], layer, 0, spec=".3f"),
-        number(values["gradient_ratio"], layer, 0, spec=".3f"),
-        *changes,
-    ]

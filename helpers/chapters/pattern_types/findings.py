@@ -1,13 +1,13 @@
 """Chapter 09: what the papers report of types of attention map, and our numbers for it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from helpers.chapters.pattern_types.measures import TYPES
-from helpers.record.verdicts import Finding, Judged, beside, judge
+from helpers.record.verdicts import Claim, Finding, Ours, Row, beside, judge
 
 TITLE = "types of maps"
 INTRO = "Shares of five types of attention map, read by us in a secondary source, which gives them in words."
@@ -35,51 +35,33 @@ def _targets(values: Any) -> str:
 
 FINDINGS = (
     Finding(
-        claim="kovaleva2019 pattern_types",
-        text="All five kinds of map occur (kinds with at least 1 % of the maps)",
-        rule="equal",
-        than="kovaleva2019 n_pattern_types",
-        unit="count",
-        random=lambda v: v["random"],
-        value=lambda v: float((v["all"].value > 0.01).sum()),
-        label="types with at least 1 % of all maps",
-        shown=_seen,
+        Claim("kovaleva2019 pattern_types", "equal", "kovaleva2019 n_pattern_types", unit="count"),
+        "All five kinds of map occur (kinds with at least 1 % of the maps)",
+        Ours(lambda v: float((v["all"].value > 0.01).sum()), random="random"),
+        Row("types with at least 1 % of all maps", _seen),
     ),
-    Finding(claim="kovaleva2019 vertical_share", label="vertical", shown=_both("vertical")),
+    Finding(Claim("kovaleva2019 vertical_share"), row=Row("vertical", _both("vertical"))),
     Finding(
-        claim="kovaleva2019 heterogeneous_plus_block_share",
-        text="About half of the heads are heterogeneous or block, by their most frequent type",
-        rule="about",
-        than="paper",
-        value=typical("heterogeneous", "block"),
-        label="heterogeneous or block",
-        shown=_both("heterogeneous", "block"),
+        Claim("kovaleva2019 heterogeneous_plus_block_share", "about", "paper"),
+        "About half of the heads are heterogeneous or block, by their most frequent type",
+        Ours(typical("heterogeneous", "block")),
+        Row("heterogeneous or block", _both("heterogeneous", "block")),
     ),
     Finding(
-        claim="kovaleva2019 vertical_share",
-        text="About a third of the heads are vertical, by their most frequent type",
-        rule="about",
-        than="paper",
-        value=typical("vertical"),
+        Claim("kovaleva2019 vertical_share", "about", "paper"),
+        "About a third of the heads are vertical, by their most frequent type",
+        Ours(typical("vertical")),
     ),
     Finding(
-        claim="kovaleva2019 vertical_targets",
-        text="Fewer than half of the vertical maps look at a token other than [CLS], [SEP] and punctuation (share)",
-        rule="below",
-        than=50,
-        unit="%",
-        value=lambda v: v["targets"]["other"],
-        label="what the darkest column of vertical maps belongs to",
-        shown=_targets,
+        Claim("kovaleva2019 vertical_targets", "below", 50, unit="%"),
+        "Fewer than half of the vertical maps look at a token other than [CLS], [SEP] and punctuation (share)",
+        Ours("targets.other"),
+        Row("what the darkest column of vertical maps belongs to", _targets),
     ),
 )
 NOT_MEASURED = {"same": ("kovaleva2019 n_pattern_types",)}
 
-
-def findings(values: Mapping[str, Any]) -> list[Judged]:
-    """The chapter's findings on what it records."""
-    return judge(FINDINGS, values)
-
-
+findings = partial(judge, FINDINGS)
+"""The chapter's findings on what it records: ``findings(values)``."""
 table = partial(beside, findings)
 """Paper beside book: ``table(paper, {heading: values})``, see :func:`helpers.record.verdicts.beside`."""

@@ -10,7 +10,7 @@ from helpers.figures.look import COLOURS
 from helpers.figures.words import heatmap
 
 
-def governor_map(probabilities: ArrayLike, words: Sequence[str], right: Sequence[int], *, title: str = "") -> Figure:
+def governor_map(probabilities: ArrayLike, words: Sequence[str], right: Sequence[int]) -> Figure:
     """How likely each candidate is to be each word's governor: words down the side, ROOT and the words along the top.
 
     Args:
@@ -18,7 +18,7 @@ def governor_map(probabilities: ArrayLike, words: Sequence[str], right: Sequence
         right: each word's right candidate, which gets a frame.
     """
     keys = ["ROOT", *words]
-    figure = heatmap(probabilities, words, keys, title=title, most=1, ylabel="dependent", bar="probability")
+    figure = heatmap(probabilities, words, keys, most=1, ylabel="dependent", bar="probability")
     for word, candidate in enumerate(right):
         style = {"fill": False, "edgecolor": COLOURS["first"], "linewidth": 1.6}
         figure.axes[0].add_patch(plt.Rectangle((candidate - 0.5, word - 0.5), 1, 1, **style))

@@ -1,13 +1,13 @@
 """Chapter 06: what the papers report of probes on the attention of all heads, and our numbers for it."""
 
-from collections.abc import Callable, Mapping
-from operator import itemgetter
+from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from helpers.engine.estimates import percent
 from helpers.record import results
 from helpers.record.results import Table
-from helpers.record.verdicts import Cited, Finding, Judged, judge
+from helpers.record.verdicts import Cited, Claim, Finding, Ours, judge
 
 TITLE = "all heads at once"
 INTRO = "Table 3 of the paper: probes that read the attention of all heads, with and without word vectors."
@@ -24,27 +24,24 @@ PROBES = {
 QUESTIONS = ("edge", "edge, equally far", "which relation")
 
 
-def _score(probe: str) -> Callable[[Any], Any]:
-    return lambda outcomes: outcomes[probe]["score"]
-
-
 def _random(values: Any) -> dict[str, Any]:
     """The outcomes with those of the random network in the place of the trained one's."""
     outcomes = values["outcomes"]
     return {**outcomes, **{name: outcomes[f"{name}, @random"] for name in ("attention", "attention and words")}}
 
 
+def _cited(probe: str, rival: str) -> Cited:
+    return Cited({"model": PROBES[probe]}, "score", against=Cited({"model": PROBES[rival]}, "score"))
+
+
 FINDINGS = (
     *(
         Finding(
-            claim="clark2019 table3",
-            text=text,
-            cited=Cited({"model": PROBES[probe]}, "score", against=Cited({"model": PROBES[rival]}, "score")),
-            rule="above",
-            of=itemgetter("outcomes"),
-            random=None if rival.endswith("@random") else _random,
-            value=_score(probe),
-            against=_score(rival),
+            Claim("clark2019 table3", "above", cited=_cited(probe, rival)),
+            text,
+            Ours(
+                f"{probe}.score", "outcomes", None if rival.endswith("@random") else _random, against=f"{rival}.score"
+            ),
         )
         for text, probe, rival in (
             ("The attention of all heads beats right-branching", "attention", "right-branching"),
@@ -59,35 +56,25 @@ FINDINGS = (
         )
     ),
     Finding(
-        claim="clark2019 table3",
-        text="The structural probe, UUAS, which reads hidden states of one layer",
-        cited=Cited({"model": "Structural probe"}, "score"),
-        rule="shown",
-        of=itemgetter("outcomes"),
-        value=_score("structural probe"),
+        Claim("clark2019 table3", "shown", cited=Cited({"model": "Structural probe"}, "score")),
+        "The structural probe, UUAS, which reads hidden states of one layer",
+        Ours("outcomes.structural probe.score"),
     ),
     Finding(
-        claim="clark2019 determiner_head",
-        text="For determiners the probe gives the largest weight to the head that is best at them alone (rank of its weight)",
-        rule="shown",
-        unit="count",
-        value=lambda v: v["determiner"]["rank"],
+        Claim("clark2019 determiner_head", "shown", unit="count"),
+        "For determiners the probe gives the largest weight to the head that is best at them alone (rank of its weight)",
+        Ours("determiner.rank"),
     ),
     Finding(
-        claim="coenen2019 edge_accuracy",
-        text="The attention of all heads tells whether two words share an edge, better than their distance does",
-        rule="above",
-        of=itemgetter("edges"),
-        value=_score("edge, attention"),
-        against=_score("edge, distance"),
+        Claim("coenen2019 edge_accuracy", "above"),
+        "The attention of all heads tells whether two words share an edge, better than their distance does",
+        Ours("edge, attention.score", "edges", against="edge, distance.score"),
     ),
 )
 NOT_MEASURED = {"same": ("clark2019 attn_glove_uas",), "setup": ("coenen2019 attention_vector_length",)}
 
-
-def findings(values: Mapping[str, Any]) -> list[Judged]:
-    """The chapter's findings on what it records."""
-    return judge(FINDINGS, values)
+findings = partial(judge, FINDINGS)
+"""The chapter's findings on what it records: ``findings(values)``."""
 
 
 def table(runs: Mapping[str, Mapping[str, Any]]) -> Table:

@@ -84,14 +84,9 @@ def _outcome(probes: Sequence[nn.Module], right: Sequence[Float[np.ndarray, "sen
 def layer_scores(parts: Parts, *, seed: int = 0, **options: Any) -> Estimate:
     """UUAS on the development part of a structural probe of every layer, embeddings first."""
     train_part, dev, _ = parts
-    layers = len(train_part.blocks[0].states) if train_part.blocks[0].states is not None else 0
-    if not layers:
-        raise ValueError("These sentences were read without hidden states; call read(..., states=True).")
-    scores = [
-        ratio(undirected(train_structural(train_part, dev, layer, seed=seed, **options), dev), seed=seed)
-        for layer in range(layers)
-    ]
-    return stack(scores)
+    layers = range(len(train_part.blocks[0].hidden))
+    probes = (train_structural(train_part, dev, layer, seed=seed, **options) for layer in layers)
+    return stack([ratio(undirected(probe, dev), seed=seed) for probe in probes])
 
 
 def pair_outcome(train: Pairs, test: Pairs, *, of: str = "attention", seed: int = 0) -> Outcome:

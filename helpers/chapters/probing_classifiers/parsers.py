@@ -138,12 +138,11 @@ def masked(probe: nn.Module, block: Block) -> Float[Tensor, "sentence word candi
 
 def parser_loss(probe: nn.Module, block: Block, task: str) -> Tensor:
     """Cross-entropy of the right candidates, in nats, summed over the words."""
-    scores = masked(probe, block)
-    return nn.functional.cross_entropy(
-        scores.flatten(0, 1), block.targets[task].flatten(), ignore_index=-1, reduction="sum"
-    )
+    scores, right = masked(probe, block).flatten(0, 1), block.targets[task].flatten()
+    return nn.functional.cross_entropy(scores, right, ignore_index=-1, reduction="sum")
 
 
+@shards.one_thread()
 def train(
     probe: nn.Module,
     part: Part,
@@ -169,21 +168,7 @@ def train(
     Returns:
         the same probe, as it was when its score was best.
     """
-    with shards.one_thread():
-        return _fit(probe, part, score, loss, task, epochs, rate or probe.rate, cuts, np.random.default_rng(seed))
-
-
-def _fit(
-    probe: nn.Module,
-    part: Part,
-    score: Callable[[nn.Module], float],
-    loss: Callable[[nn.Module, Block, str], Tensor],
-    task: str,
-    epochs: int,
-    rate: float,
-    cuts: int,
-    order: np.random.Generator,
-) -> nn.Module:
+    rate, order = rate or probe.rate, np.random.default_rng(seed)
     optimiser = torch.optim.Adam(probe.parameters(), lr=rate)
     best, kept = -np.inf, copy.deepcopy(probe.state_dict())
     for _ in range(epochs):
@@ -243,9 +228,8 @@ def answers(
         relation: ask only words with this relation.
     """
     asked = part.scored if relation is None else part.scored & (part.relation == relation)
-    right = asked & (pointed == part.target(task))
-    size = len(part.sentences)
-    return np.stack([np.bincount(part.sentence, hits, size) for hits in (right, asked)], 1)
+    right = asked & (pointed == part.targets[task])
+    return np.stack([np.bincount(part.sentence, hits, len(part.sentences)) for hits in (right, asked)], 1)
 
 
 def right_branching(part: Part) -> NDArray[np.int64]:
@@ -266,13 +250,13 @@ def single_heads(part: Part) -> Int[np.ndarray, "direction head word"]:
         allowed = (block.present[:, None] & block.present[:, :, None] & ~torch.eye(size, dtype=torch.bool))[:, None]
         maps = maps.masked_fill(~allowed, -1.0)
         pointed = torch.stack([maps.argmax(-1), maps.argmax(-2)]).numpy() + 1  # (2, B, K, N)
-        for row, number in enumerate(block.numbers):
-            low, high = part.starts[number], part.starts[number + 1]
+        for row, (low, high) in enumerate(
+            zip(part.starts[block.numbers], part.starts[block.numbers + 1], strict=True)
+        ):
             found[:, :, low:high] = pointed[:, row, :, : high - low]
     return found
 
 
 def head_accuracy(pointed: Int[np.ndarray, "direction head word"], part: Part) -> Float[np.ndarray, "direction head"]:
     """Share of words, punctuation left out, whose governor a head names."""
-    scored = part.scored
-    return (pointed[..., scored] == part.target("governor")[scored]).mean(-1)
+    return (pointed == part.targets["governor"])[..., part.scored].mean(-1)

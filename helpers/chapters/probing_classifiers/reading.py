@@ -4,6 +4,7 @@ import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
+from itertools import islice
 
 import numpy as np
 import torch
@@ -60,14 +61,24 @@ class Block:
         """ROOT and the words, as [sentence, 1 + word]."""
         return nn.functional.pad(self.present, (1, 0), value=True)
 
+    @property
+    def hidden(self) -> Float[Tensor, "layer sentence word width"]:
+        """The hidden states.
+
+        Raises:
+            ValueError: if the block was read without them.
+        """
+        if self.states is None:
+            raise ValueError("These sentences were read without hidden states; call read(..., states=True).")
+        return self.states
+
     def rows(self, keep: NDArray[np.bool_]) -> "Block":
         """The block with some of its sentences."""
         at = torch.from_numpy(np.flatnonzero(keep))
         kept = {name: getattr(self, name)[at] for name in ("maps", "vectors", "present", "scored")}
         kept |= {name: {k: v[at] for k, v in getattr(self, name).items()} for name in ("targets", "distances")}
-        return replace(
-            self, numbers=self.numbers[keep], states=None if self.states is None else self.states[:, at], **kept
-        )
+        states = None if self.states is None else self.states[:, at]
+        return replace(self, numbers=self.numbers[keep], states=states, **kept)
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,19 +118,13 @@ class Part:
     @cached_property
     def places(self) -> tuple[NDArray[np.int64], ...]:
         """For each block [sentence, word], the place of each of its words among all; padding's is that of no word."""
-        return tuple(
-            np.where(b.present, self.starts[b.numbers][:, None] + np.arange(b.present.shape[1]), self.starts[-1])
-            for b in self.blocks
-        )
+        blocks = ((b.present, self.starts[b.numbers][:, None] + np.arange(b.present.shape[1])) for b in self.blocks)
+        return tuple(np.where(present, place, self.starts[-1]) for present, place in blocks)
 
     @cached_property
     def targets(self) -> dict[str, NDArray[np.int64]]:
         """Task -> [word], the candidate that it asks for."""
         return {task: self.flat(lambda block, task=task: block.targets[task]) for task in TASKS}
-
-    def target(self, task: str) -> NDArray[np.int64]:
-        """[word], the candidate that the task asks for."""
-        return self.targets[task]
 
     def flat(self, of: Callable[[Block], Tensor]) -> NDArray[np.int64]:
         """[word], from a function that gives [sentence, word] for a block."""
@@ -148,12 +153,7 @@ def choose(
     """
     found = [s for d in documents for s in d.sentences if s.governors]
     order = np.random.default_rng(seed).permutation(len(found))
-    chosen = []
-    for number in order:
-        if fits(encoder, found[number].words):
-            chosen.append(found[number])
-        if len(chosen) == limit:
-            break
+    chosen = list(islice((found[n] for n in order if fits(encoder, found[n].words)), limit))
     if not chosen:
         raise ValueError("No sentence of these documents has a tree and fits the model.")
     return chosen
@@ -208,11 +208,9 @@ def _seen(
         output = encoder.model(**batch.inputs, output_hidden_states=states)
     if not states:
         return maps, None
-    layers = [
-        word_states(layer, batch).gather(1, gather[:, 2:, None].expand(-1, -1, layer.shape[-1]))
-        for layer in output.hidden_states
-    ]
-    return maps, torch.stack(layers).half().cpu()
+    places, layers = gather[:, 2:, None], (word_states(layer, batch) for layer in output.hidden_states)
+    ordered = [states.gather(1, places.expand(-1, -1, states.shape[-1])) for states in layers]
+    return maps, torch.stack(ordered).half().cpu()
 
 
 def _block(
@@ -230,25 +228,18 @@ def _block(
         table[row, 2 : 2 + len(sentence.words)] = vectors(sentence.words)
     scored = [scored_words(s) for s in sentences]
     targets = {task: _padded([target(s, task, seed) for s in sentences], longest, -1) for task in TASKS}
-    return Block(
-        numbers,
-        maps,
-        torch.from_numpy(table),
-        _padded([[1] * len(s) for s in scored], longest, 0).bool(),
-        _padded(scored, longest, 0).bool(),
-        targets,
-        hidden,
-        {} if hidden is None else _distances(sentences, longest, seed),
-    )
+    words = (_padded(marks, longest, 0).bool() for marks in ([[1] * len(s) for s in scored], scored))
+    distances = {} if hidden is None else _distances(sentences, longest, seed)
+    return Block(numbers, maps, torch.from_numpy(table), *words, targets, hidden, distances)
 
 
 def _distances(
     sentences: Sequence[Sentence], length: int, seed: int
 ) -> dict[str, Float[Tensor, "sentence word word"]]:
     trees = {"governor": [s.governors for s in sentences], "control": [control_tree(s, seed) for s in sentences]}
-    return {
-        task: torch.from_numpy(_square([tree_distances(g) for g in found], length)) for task, found in trees.items()
-    }
+    apart = {task: map(tree_distances, found) for task, found in trees.items()}
+    padded = {task: [np.pad(one, (0, length - len(one))) for one in found] for task, found in apart.items()}
+    return {task: torch.from_numpy(np.stack(found)) for task, found in padded.items()}
 
 
 def _special_first(batch: Batch) -> Int[Tensor, "sentence unit"]:
@@ -263,10 +254,6 @@ def _special_first(batch: Batch) -> Int[Tensor, "sentence unit"]:
 
 def _padded(rows: Sequence[Sequence[int]], length: int, fill: int) -> Int[Tensor, "sentence word"]:
     return torch.tensor([[*map(int, row), *[fill] * (length - len(row))] for row in rows])
-
-
-def _square(tables: Sequence[NDArray[np.float32]], length: int) -> Float[np.ndarray, "sentence word word"]:
-    return np.stack([np.pad(t, (0, length - len(t))) for t in tables])
 
 
 def scored_words(sentence: Sentence) -> list[bool]:

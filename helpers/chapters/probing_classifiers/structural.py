@@ -20,15 +20,14 @@ class StructuralProbe(nn.Module):
         layer: which hidden states to read; 0 stands for the embeddings.
         scale: [width], standard deviation of each dimension, divided out before B.
         rank: columns of B.
-        seed: of the first weights.
     """
 
     rate = 0.002
 
-    def __init__(self, layer: int, scale: Float[np.ndarray, "width"], rank: int = 64, *, seed: int = 0) -> None:
+    def __init__(self, layer: int, scale: Float[np.ndarray, "width"], rank: int = 64) -> None:
         super().__init__()
         self.layer = layer
-        generator = torch.Generator().manual_seed(seed)
+        generator = torch.Generator().manual_seed(0)
         self.register_buffer("scale", torch.tensor(scale, dtype=torch.float32))
         self.map = nn.Parameter(torch.randn(len(scale), rank, generator=generator) / (len(scale) * rank) ** 0.5)
 
@@ -38,16 +37,14 @@ class StructuralProbe(nn.Module):
         Raises:
             ValueError: if the block was read without hidden states.
         """
-        if block.states is None:
-            raise ValueError("These sentences were read without hidden states; call read(..., states=True).")
-        mapped = (block.states[self.layer].float() / self.scale) @ self.map  # (B, N, rank)
+        mapped = (block.hidden[self.layer].float() / self.scale) @ self.map  # (B, N, rank)
         length = (mapped**2).sum(-1)
         return (length[:, :, None] + length[:, None] - 2 * mapped @ mapped.transpose(1, 2)).clamp_min(0)
 
 
 def state_scale(part: Part, layer: int) -> Float[np.ndarray, "width"]:
     """Standard deviation of each dimension of a layer's hidden states over all words."""
-    words = torch.cat([b.states[layer][b.present] for b in part.blocks]).float()
+    words = torch.cat([b.hidden[layer][b.present] for b in part.blocks]).float()
     return words.std(0).double().numpy().clip(min=1e-6)
 
 
@@ -96,6 +93,5 @@ def train_structural(
         found, edges = undirected(probe, dev, task).sum(0)
         return found / max(edges, 1)
 
-    return train(
-        StructuralProbe(layer, state_scale(part, layer), rank), part, score, structural_loss, task=task, **options
-    )
+    probe = StructuralProbe(layer, state_scale(part, layer), rank)
+    return train(probe, part, score, structural_loss, task=task, **options)

@@ -1,8 +1,7 @@
 """Chapter 02: what the papers report of position, special tokens and entropy, and our numbers for it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
-from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -10,14 +9,14 @@ import numpy as np
 from helpers.chapters.surface_patterns.measures import sink_of
 from helpers.engine.estimates import Estimate
 from helpers.figures.look import head_name
-from helpers.record.verdicts import Cited, Finding, Judged, Number, beside, judge, ordered
+from helpers.record.verdicts import Cited, Claim, Finding, Number, Ours, Row, beside, judge, ordered
 
 TITLE = "position, special tokens, entropy"
 INTRO = (
     "Simple statistics of where heads look, on segments of two paragraphs. In BERT the token that takes surplus attention is `[SEP]`; "
     "these rows ask for `[SEP]` where the paper does, even if another token plays its part in our models."
 )
-SUMMARY = {"of": itemgetter("summary"), "random": itemgetter("control")}
+of_summary = partial(Ours, of="summary", random="control")
 
 
 def count(*roles: str) -> Callable[[Any], int]:
@@ -81,6 +80,10 @@ def _sink(summary: Any) -> str:
     return f"[{kind.upper()}], {summary[f'to_{kind}']:.1%}, {multiple:.0f} times its even share"
 
 
+def _last(summary: Any) -> str:
+    return f"{summary['entropy_from_cls_by_layer'][-1]:.2f}; even: {summary['uniform_from_cls']:.2f}"
+
+
 def _peak(summary: Any) -> str:
     return f"{summary['largest_peak_of_broad']:.1%}" if summary["largest_peak_of_broad"] else "no broad head"
 
@@ -88,14 +91,9 @@ def _peak(summary: Any) -> str:
 FINDINGS = (
     *(
         Finding(
-            claim="clark2019 figure1_example_heads",
-            text=f"There are heads of this kind: {what}",
-            cited=Cited({"behaviour": behaviour}, "head"),
-            rule="at least",
-            than=1,
-            unit="count",
-            **SUMMARY,
-            value=count(role),
+            Claim("clark2019 figure1_example_heads", "at least", 1, Cited({"behaviour": behaviour}, "head"), "count"),
+            f"There are heads of this kind: {what}",
+            of_summary(count(role)),
         )
         for behaviour, role, what in (
             ("attends broadly", "broad", "broad"),
@@ -104,135 +102,85 @@ FINDINGS = (
             ("periods", "stop", "most attention to full stops and commas"),
         )
     ),
-    Finding(
-        claim="clark2019 heads_over_half_previous",
-        text="Some heads give more than half of their attention to the previous token",
-        rule="at least",
-        than=1,
-        **SUMMARY,
-        value=count("previous"),
-        label="heads with over 50 % on the previous token",
-        shown=named("previous"),
+    *(
+        finding
+        for place in ("previous", "next")
+        for finding in (
+            Finding(
+                Claim(f"clark2019 heads_over_half_{place}", "at least", 1),
+                f"Some heads give more than half of their attention to the {place} token",
+                of_summary(count(place)),
+                Row(f"heads with over 50 % on the {place} token", named(place)),
+            ),
+            Finding(
+                Claim(f"clark2019 layers_over_half_{place}", "below", 0.5),
+                "Where there are such heads, they stand in the earlier half of the layers, on average",
+                Ours(depth(place)),
+            ),
+        )
     ),
     Finding(
-        claim="clark2019 layers_over_half_previous",
-        text="Where there are such heads, they stand in the earlier half of the layers, on average",
-        rule="below",
-        than=0.5,
-        value=depth("previous"),
+        Claim("clark2019 self_attention", "above", 50, unit="%"),
+        "More than half of the heads give less than 10 % of their attention to the token itself (share of heads)",
+        Ours(lambda v: (v["patterns"]["self"].value < 0.1).mean()),
     ),
     Finding(
-        claim="clark2019 heads_over_half_next",
-        text="Some heads give more than half of their attention to the next token",
-        rule="at least",
-        than=1,
-        **SUMMARY,
-        value=count("next"),
-        label="heads with over 50 % on the next token",
-        shown=named("next"),
+        Claim("clark2019 broad_head_max_share"),
+        ours=Ours(of="summary"),
+        row=Row("largest weight in a row of a broad head, mean", _peak),
     ),
     Finding(
-        claim="clark2019 layers_over_half_next",
-        text="Where there are such heads, they stand in the earlier half of the layers, on average",
-        rule="below",
-        than=0.5,
-        value=depth("next"),
+        Claim("clark2019 sep_share_middle_layers", "above", "paper"),
+        "In some layer more than half of all attention goes to [SEP] (share in the layer with most)",
+        of_summary(lambda s: largest(s["to_sep_by_layer"])),
+        Row("attention to all [SEP], the layer with most", lambda s: _most(s["to_sep_by_layer"])),
     ),
     Finding(
-        claim="clark2019 self_attention",
-        text="More than half of the heads give less than 10 % of their attention to the token itself (share of heads)",
-        rule="above",
-        than=50,
-        unit="%",
-        value=lambda v: (v["patterns"]["self"].value < 0.1).mean(),
+        Claim("clark2019 sep_to_sep", "above", "paper"),
+        "In some layer more than 90 % of the attention from [SEP] goes to [SEP] (share in the layer with most)",
+        of_summary(lambda s: largest(s["sep_from_sep_by_layer"])),
+        Row(
+            "attention to all [SEP] from [SEP] itself, the layer with most",
+            lambda s: _most(s["sep_from_sep_by_layer"]),
+        ),
     ),
     Finding(
-        claim="clark2019 broad_head_max_share",
-        of=itemgetter("summary"),
-        label="largest weight in a row of a broad head, mean",
-        shown=_peak,
+        Claim("clark2019 special_token_order", "every"),
+        "Attention to [CLS] is highest in an earlier layer than to [SEP], and to [SEP] in an earlier one than to full stops and commas",
+        Ours(peaks),
+        Row("the sink, and its share of all attention", lambda v: _sink(v["summary"])),
     ),
     Finding(
-        claim="clark2019 sep_share_middle_layers",
-        text="In some layer more than half of all attention goes to [SEP] (share in the layer with most)",
-        rule="above",
-        than="paper",
-        **SUMMARY,
-        value=lambda s: largest(s["to_sep_by_layer"]),
-        label="attention to all [SEP], the layer with most",
-        shown=lambda s: _most(s["to_sep_by_layer"]),
+        Claim("clark2019 special_token_share_of_head", "at least", 1, unit="count"),
+        "Some heads give more than half of their attention to [CLS], to [SEP], or to full stops and commas (how many)",
+        of_summary(count("cls", "sep", "stop")),
     ),
     Finding(
-        claim="clark2019 sep_to_sep",
-        text="In some layer more than 90 % of the attention from [SEP] goes to [SEP] (share in the layer with most)",
-        rule="above",
-        than="paper",
-        **SUMMARY,
-        value=lambda s: largest(s["sep_from_sep_by_layer"]),
-        label="attention to all [SEP] from [SEP] itself, the layer with most",
-        shown=lambda s: _most(s["sep_from_sep_by_layer"]),
+        Claim(
+            "clark2019 cls_entropy_last_layer", "above", lambda s: s["entropy_from_cls_by_layer"].value[:-1].mean()
+        ),
+        "Attention from [CLS] is broader in the last layer than in the others on average (entropy there)",
+        of_summary(lambda s: s["entropy_from_cls_by_layer"][-1]),
+        Row("entropy from [CLS] in the last layer (nats)", _last),
     ),
     Finding(
-        claim="clark2019 special_token_order",
-        text="Attention to [CLS] is highest in an earlier layer than to [SEP], and to [SEP] in an earlier one than to full stops and commas",
-        rule="every",
-        value=peaks,
-        label="the sink, and its share of all attention",
-        shown=lambda v: _sink(v["summary"]),
+        Claim("clark2019 cls_entropy_other_layers", "above", 50, unit="%"),
+        "In more than half of the other layers, entropy from [CLS] is within 10 % of that from all tokens (share of layers)",
+        of_summary(close),
     ),
     Finding(
-        claim="clark2019 special_token_share_of_head",
-        text="Some heads give more than half of their attention to [CLS], to [SEP], or to full stops and commas (how many)",
-        rule="at least",
-        than=1,
-        unit="count",
-        **SUMMARY,
-        value=count("cls", "sep", "stop"),
-    ),
-    Finding(
-        claim="clark2019 cls_entropy_last_layer",
-        text="Attention from [CLS] is broader in the last layer than in the others on average (entropy there)",
-        rule="above",
-        than=lambda s: s["entropy_from_cls_by_layer"].value[:-1].mean(),
-        **SUMMARY,
-        value=lambda s: s["entropy_from_cls_by_layer"][-1],
-        label="entropy from [CLS] in the last layer (nats)",
-        shown=lambda s: f"{s['entropy_from_cls_by_layer'][-1]:.2f}; even: {s['uniform_from_cls']:.2f}",
-    ),
-    Finding(
-        claim="clark2019 cls_entropy_other_layers",
-        text="In more than half of the other layers, entropy from [CLS] is within 10 % of that from all tokens (share of layers)",
-        rule="above",
-        than=50,
-        unit="%",
-        **SUMMARY,
-        value=close,
-    ),
-    Finding(
-        claim="clark2019 broad_head_max_share",
-        text="Broad heads give no token more than 10 %, on average (the largest of them)",
-        rule="below",
-        than="paper",
-        **SUMMARY,
-        value=itemgetter("largest_peak_of_broad"),
+        Claim("clark2019 broad_head_max_share", "below", "paper"),
+        "Broad heads give no token more than 10 %, on average (the largest of them)",
+        of_summary("largest_peak_of_broad"),
     ),
 )
 NOT_MEASURED = {
-    "setup": (
-        "clark2019 segments",
-        "clark2019 max_tokens",
-        "clark2019 input_format",
-        "clark2019 relative_position_threshold",
-    ),
+    "setup": ("clark2019 segments, max_tokens, input_format, relative_position_threshold",),
     "definition": ("clark2019 sep_uniform_baseline",),
     "elsewhere": ("clark2019 uncased_model",),
 }
 
-
-def findings(values: Mapping[str, Any]) -> list[Judged]:
-    """The chapter's findings on what it records."""
-    return judge(FINDINGS, values)
-
-
+findings = partial(judge, FINDINGS)
+"""The chapter's findings on what it records: ``findings(values)``."""
 table = partial(beside, findings)
 """Paper beside book: ``table(paper, {heading: values})``, see :func:`helpers.record.verdicts.beside`."""

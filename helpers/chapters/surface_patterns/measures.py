@@ -13,39 +13,25 @@ import torch
 from jaxtyping import Float
 from numpy.typing import NDArray
 from torch import Tensor
-from tqdm import tqdm
 
 from helpers.corpora.readers import Segment, sentences
 from helpers.engine import attention
 from helpers.engine.encoders import Encoder
-from helpers.engine.estimates import REPLICATES, Additive, Estimate, StreamingMean
-from helpers.engine.tokens import Batch, Batches
+from helpers.engine.estimates import Additive, Estimate, StreamingMean
+from helpers.engine.tokens import Batch
 
-STATISTICS = (
-    "previous",  # attention to the previous token, the same token, the next token
-    "self",
-    "next",
-    "cls",  # attention to [CLS], to all [SEP], to all full stops and commas, to everything else
-    "sep",
-    "stop",
-    "other",
-    "sep_from_sep",  # attention to all [SEP] when the attending token is [SEP], when it is another
-    "sep_from_other",
-    "cls_from_cls",  # attention to [CLS] when the attending token is [CLS]
-    "entropy",  # nats; over all attending tokens, and of [CLS] only
-    "entropy_from_cls",
-    "peak",  # the largest weight in a row
-)
-"""Every statistic is a mean over the attending (query) tokens of all segments, special tokens included."""
+STATISTICS = ("previous", "self", "next", "cls", "sep", "stop", "other", "sep_from_sep", "sep_from_other")
+STATISTICS += ("cls_from_cls", "entropy", "entropy_from_cls", "peak")
+"""Every statistic is a mean over the attending (query) tokens of all segments, special tokens included.
 
-BACKGROUND = (
-    "uniform",  # ln(tokens): the entropy of a head that looks everywhere alike
-    "uniform_from_cls",
-    "chance_cls",  # what that head would give to [CLS], [SEP], full stops and commas
-    "chance_sep",
-    "chance_stop",
-)
-"""What the same means would be for a head without preferences; one number each, the same for all heads."""
+Attention to the previous token, the same token, the next token; to [CLS], to all [SEP], to all full stops and commas, to
+everything else; to all [SEP] when the attending token is [SEP], when it is another; to [CLS] when it is [CLS]. Entropy in
+nats, over all attending tokens, and of [CLS] only. The largest weight in a row.
+"""
+
+BACKGROUND = ("uniform", "uniform_from_cls", "chance_cls", "chance_sep", "chance_stop")
+"""What the same means would be for a head without preferences, that looks everywhere alike: its entropy, ln(tokens), over all
+attending tokens and from [CLS] only, and what it would give to [CLS], [SEP], full stops and commas. One number each."""
 
 SPECIALIST_SHARE = 0.5  # Clark et al. 2019, section 3.1: "more than half of its attention"
 BROAD_SHARE = 0.9  # of the uniform entropy
@@ -105,16 +91,10 @@ def measure(encoder: Encoder, segments: Sequence[Segment], *, seed: int = 0, bat
     Args:
         seed: of the bootstrap over documents.
     """
-    batches = Batches(
-        encoder,
-        [s.texts for s in segments],
-        batch_size=batch_size,
-        max_length=min(MOST_TOKENS, encoder.max_length),
-        overlong="truncate",
-    )
     accumulator = Accumulator(encoder, [s.document for s in segments], seed=seed)
-    attention.sweep(encoder, tqdm(batches, desc=f"{encoder.name}: {len(segments)} segments"), accumulator)
-    return replace(accumulator.result(), truncated=batches.truncated)
+    told = {"what": f"{len(segments)} segments", "most": MOST_TOKENS, "batch_size": batch_size}
+    truncated = attention.measure(encoder, [s.texts for s in segments], accumulator, **told)
+    return replace(accumulator.result(), truncated=truncated)
 
 
 class Accumulator(Additive):
@@ -127,14 +107,11 @@ class Accumulator(Additive):
     ADDED = ("halves", "background", "segments", "tokens")
     PER_INPUT = ("documents",)
 
-    def __init__(
-        self, encoder: Encoder, documents: list[int], *, replicates: int = REPLICATES, seed: int = 0
-    ) -> None:
+    def __init__(self, encoder: Encoder, documents: list[int], *, seed: int = 0) -> None:
         self.documents = documents
         shape, counts = (encoder.layers, encoder.heads, len(STATISTICS)), (encoder.layers, 1, len(STATISTICS))
-        how = {"replicates": replicates, "seed": seed}
-        self.halves = tuple(StreamingMean(shape, denominators=counts, **how) for _ in range(2))
-        self.background = StreamingMean((len(BACKGROUND),), **how)
+        self.halves = tuple(StreamingMean(shape, denominators=counts, seed=seed) for _ in range(2))
+        self.background = StreamingMean((len(BACKGROUND),), seed=seed)
         self.segments = self.tokens = 0
 
     def __call__(self, batch: Batch, layer: int, probabilities: Tensor, values: Tensor | None) -> None:
@@ -159,13 +136,8 @@ class Accumulator(Additive):
         both = self.halves[0].empty()
         for half in self.halves:
             both.absorb(half)
-        return SurfacePatterns(
-            all=both.estimate(),
-            halves=tuple(half.estimate() for half in self.halves),
-            background=self.background.estimate(),
-            segments=self.segments,
-            tokens=self.tokens,
-        )
+        halves = tuple(half.estimate() for half in self.halves)
+        return SurfacePatterns(both.estimate(), halves, self.background.estimate(), self.segments, self.tokens)
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,14 +159,8 @@ class _Queries:
         kinds = torch.stack([batch.cls, batch.sep, batch.stop], dim=-1).float()
         weights = torch.stack([batch.mask, batch.sep, batch.mask & ~batch.sep, batch.cls], dim=1).float()
         real, sep, other, from_cls = weights.sum(-1).double().cpu().numpy().T
-        counted = {
-            "previous": real - 1,
-            "next": real - 1,
-            "sep_from_sep": sep,
-            "sep_from_other": other,
-            "cls_from_cls": from_cls,
-            "entropy_from_cls": from_cls,
-        }
+        counted = {"previous": real - 1, "next": real - 1, "sep_from_sep": sep, "sep_from_other": other}
+        counted |= {"cls_from_cls": from_cls, "entropy_from_cls": from_cls}
         counts = np.stack([counted.get(name, real) for name in STATISTICS], axis=-1)
         return cls(kinds, weights, counts)
 
@@ -220,29 +186,15 @@ def _sums(
         (probabilities.diagonal(offset, -2, -1) * real[..., abs(offset) :]).sum(-1) for offset in (-1, 0, 1)
     )
     to_kind = probabilities @ kinds[:, None].to(probabilities.dtype)
-    entropy = -torch.linalg.vecdot(
-        probabilities, probabilities.clamp_min(torch.finfo(probabilities.dtype).tiny).log_()
-    )
+    tiny = torch.finfo(probabilities.dtype).tiny
+    entropy = -torch.linalg.vecdot(probabilities, probabilities.clamp_min(tiny).log_())
     per_query = torch.cat([to_kind, entropy[..., None], probabilities.amax(-1, keepdim=True)], dim=-1)
     # [batch, head, 4 kinds of query, 5 measures]
     from_all, sep, other, from_cls = (weights[:, None].to(per_query.dtype) @ per_query).unbind(-2)
     to_cls, to_sep, to_stop, total_entropy, peak = from_all.unbind(-1)
-    sums = {
-        "previous": previous,
-        "self": same,
-        "next": following,
-        "cls": to_cls,
-        "sep": to_sep,
-        "stop": to_stop,
-        "other": real.sum(-1) - to_cls - to_sep - to_stop,
-        "sep_from_sep": sep[..., 1],
-        "sep_from_other": other[..., 1],
-        "cls_from_cls": from_cls[..., 0],
-        "entropy": total_entropy,
-        "entropy_from_cls": from_cls[..., 3],
-        "peak": peak,
-    }
-    return torch.stack([sums[name] for name in STATISTICS], dim=-1)
+    rest = real.sum(-1) - to_cls - to_sep - to_stop
+    sums = [previous, same, following, to_cls, to_sep, to_stop, rest, sep[..., 1], other[..., 1], from_cls[..., 0]]
+    return torch.stack([*sums, total_entropy, from_cls[..., 3], peak], dim=-1)  # in the order of STATISTICS
 
 
 def specialists(patterns: SurfacePatterns) -> list[Specialist]:
@@ -291,7 +243,8 @@ def examples(patterns: SurfacePatterns) -> dict[str, tuple[int, int]]:
     position = max(("next", "previous"), key=lambda name: patterns[name].value.max())
     sink = max(("cls", "sep"), key=lambda name: patterns[name].value.mean() / patterns[f"chance_{name}"].value)
     statistics = {"broad": "entropy", position: position, sink: sink, "stop": "stop"}
-    return {role: _largest(patterns[name].value) for role, name in statistics.items()}
+    heads = patterns.all.value.shape[1]
+    return {role: divmod(int(patterns[name].value.argmax()), heads) for role, name in statistics.items()}
 
 
 def short_sentence(segments: Sequence[Segment], *, words: int = 14) -> str:
@@ -300,20 +253,7 @@ def short_sentence(segments: Sequence[Segment], *, words: int = 14) -> str:
     return min((f for f in found if "," in f), key=lambda f: abs(len(f.split()) - words), default=segments[0].first)
 
 
-def _largest(values: NDArray[np.float64]) -> tuple[int, int]:
-    layer, head = np.unravel_index(int(values.argmax()), values.shape)
-    return int(layer), int(head)
-
-
-BY_LAYER = {
-    "to_cls_by_layer": "cls",
-    "to_sep_by_layer": "sep",
-    "sep_from_sep_by_layer": "sep_from_sep",
-    "cls_from_cls_by_layer": "cls_from_cls",
-    "entropy_by_layer": "entropy",
-    "entropy_from_cls_by_layer": "entropy_from_cls",
-}
-"""Numbers of a summary that are means over the heads of each layer -> their statistic."""
+BY_LAYER = ("sep_from_sep", "cls_from_cls", "entropy", "entropy_from_cls")
 
 
 def summary(patterns: SurfacePatterns) -> dict[str, Any]:
@@ -327,7 +267,8 @@ def summary(patterns: SurfacePatterns) -> dict[str, Any]:
         "specialists": [vars(s) for s in found],
         **{f"to_{kind}": patterns[kind].mean((-2, -1)) for kind in ("cls", "sep", "stop")},
         "chance": {name: float(patterns[f"chance_{name}"].value) for name in ("cls", "sep", "stop")},
-        **{name: patterns[statistic].mean() for name, statistic in BY_LAYER.items()},
+        **{f"to_{kind}_by_layer": patterns[kind].mean() for kind in ("cls", "sep")},
+        **{f"{name}_by_layer": patterns[name].mean() for name in BY_LAYER},
         **{name: float(patterns[name].value) for name in ("uniform", "uniform_from_cls")},
         "largest_peak_of_broad": float(
             max((patterns["peak"].value[s.layer, s.head] for s in found if s.role == "broad"), default=0.0)
@@ -345,10 +286,8 @@ def sink_of(summary: Mapping[str, Any]) -> tuple[str, float] | None:
         ``("cls" or "sep", multiple)`` from a fresh or recorded :func:`summary`; None if neither gets three times
         its even share. Some models have several tokens in the role of ``[SEP]``, hence the multiple.
     """
-    gain = {
-        kind: float(Estimate.from_record(summary[f"to_{kind}"]).value) / summary["chance"][kind]
-        for kind in ("cls", "sep")
-    }
+    chance = {kind: summary["chance"][kind] for kind in ("cls", "sep")}
+    gain = {kind: float(Estimate.from_record(summary[f"to_{kind}"]).value) / even for kind, even in chance.items()}
     best = max(gain, key=gain.__getitem__)
     return (best, gain[best]) if gain[best] >= SINK_FACTOR else None
 

@@ -24,21 +24,13 @@ def all_heads(maps: ArrayLike, *, title: str = "") -> Figure:
     return figure
 
 
-def input_diagram(batch: Batch, row: int = 0) -> Figure:
-    """How an input is put together: token, number in the vocabulary, text it belongs to, position.
-
-    Args:
-        row: which input of the batch.
-    """
-    length = int(batch.lengths[row])
-    types = batch.types[row, :length].tolist() if batch.types is not None else ["-"] * length
-    lines = {
-        "token": batch.tokens[row],
-        "vocabulary id": batch.ids[row, :length].tolist(),
-        "text (type)": types,
-        "position": range(length),
-    }
-    shades = [COLOURS[("other", "second", "first")[text + 1]] for text in batch.text[row, :length].tolist()]
+def input_diagram(batch: Batch) -> Figure:
+    """How the first input of a batch is put together: token, number in the vocabulary, text it belongs to, position."""
+    length = int(batch.lengths[0])
+    types = batch.types[0, :length].tolist() if batch.types is not None else ["-"] * length
+    ids = batch.ids[0, :length].tolist()
+    lines = {"token": batch.tokens[0], "vocabulary id": ids, "text (type)": types, "position": range(length)}
+    shades = [COLOURS[("other", "second", "first")[text + 1]] for text in batch.text[0, :length].tolist()]
     figure, ax = plt.subplots(figsize=(min(9.5, 1.1 + 0.46 * length), 1.9))
     for y, (label, cells) in enumerate(lines.items()):
         for x, (cell, shade) in enumerate(zip(cells, shades, strict=True)):

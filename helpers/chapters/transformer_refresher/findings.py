@@ -1,21 +1,17 @@
 """Chapter 01: the size of the papers' model beside that of the encoder at hand."""
 
-from collections.abc import Mapping
 from functools import partial
-from typing import Any
 
-from helpers.record.verdicts import Finding, Judged, beside, judge
+from helpers.record.verdicts import Claim, Finding, Row, beside, judge
 
 FINDINGS = (
-    Finding(claim="clark2019 layers", label="layers", shown=lambda v: str(v["layers"])),
-    Finding(claim="clark2019 heads_per_layer", label="heads in each layer", shown=lambda v: str(v["heads"])),
-    Finding(claim="clark2019 heads_total", label="heads in all", shown=lambda v: str(v["layers"] * v["heads"])),
+    Finding(Claim("clark2019 layers"), row=Row("layers", "layers")),
+    Finding(Claim("clark2019 heads_per_layer"), row=Row("heads in each layer", "heads")),
+    Finding(Claim("clark2019 heads_total"), row=Row("heads in all", lambda v: v["layers"] * v["heads"])),
 )
 NOT_MEASURED = {
     "setup": (
-        "clark2019 heads_total",
-        "clark2019 layers",
-        "clark2019 heads_per_layer",
+        "clark2019 heads_total, layers, heads_per_layer",
         "simon2021 bert_base_heads",
         "koreanslides2022 configuration",
     ),
@@ -23,11 +19,7 @@ NOT_MEASURED = {
     "definition": ("simon2021 squashing_function",),
 }
 
-
-def findings(values: Mapping[str, Any]) -> list[Judged]:
-    """The chapter's findings on an encoder's ``layers`` and ``heads``."""
-    return judge(FINDINGS, values)
-
-
+findings = partial(judge, FINDINGS)
+"""The chapter's findings on what it records: ``findings(values)``."""
 table = partial(beside, findings)
 """Paper beside book: ``table(paper, {heading: values})``, see :func:`helpers.record.verdicts.beside`."""
