@@ -15,6 +15,8 @@ from helpers.figures.look import (
     COLOURS,
     TYPE_NAMES,
     Number,
+    Size,
+    Style,
     ink_on,
     on_layers,
     outer_labels,
@@ -29,11 +31,11 @@ def grid(
     ax: Axes,
     values: ArrayLike,
     *,
-    scale: tuple[Number, Number] | None = None,
-    colours: Mapping[str, object] = COLOURS,
+    scale: Size | None = None,
+    colours: Style = COLOURS,
     words: Mapping[tuple[int, int], str] | None = None,
     marked: ArrayLike | None = None,
-    mark: Mapping[str, object] = DOT,
+    mark: Style = DOT,
     every: tuple[int, int] = (1, 1),
     apart: bool = False,
     **text: object,
@@ -77,11 +79,11 @@ def head_grids(
     bars: str | Mapping[str, str],
     columns: int = 2,
     signed: bool | Sequence[str] = False,
-    one_scale: bool | tuple[Number, Number] = False,
+    one_scale: bool | Size = False,
     percentile: Number = 100,
     marked: Mapping[str, ArrayLike] | None = None,
-    mark: Mapping[str, object] = DOT,
-    each: tuple[Number, Number] | None = None,
+    mark: Style = DOT,
+    each: Size | None = None,
     every: tuple[int, int] = (1, 2),
 ) -> Figure:
     """Layer × head grids of numbers side by side, each with its own scale unless one is asked for.
@@ -163,9 +165,7 @@ def type_grids(grids: Mapping[str, ArrayLike], *, columns: int = 3) -> Figure:
     return figure
 
 
-def thumbnails(
-    shape: tuple[int, int], size: tuple[Number, Number], draw: Callable[[Axes, int, int], object]
-) -> Figure:
+def thumbnails(shape: tuple[int, int], size: Size, draw: Callable[[Axes, int, int], object]) -> Figure:
     """A small picture of every head: a row for each layer, a column for each head.
 
     Args:

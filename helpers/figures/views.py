@@ -17,7 +17,7 @@ from helpers.figures.look import HEAD_COLOURS
 
 
 def attention_view(
-    maps: ArrayLike, tokens: Sequence[str], *, layer: int = 0, heads: Sequence[int] | None = None, label: str = ""
+    maps: ArrayLike, tokens: Sequence[str], *, layer: int = 0, heads: Sequence[int] | None = None
 ) -> HTML:
     """The book's own interactive view: choose layers and heads, point at a token.
 
@@ -27,7 +27,6 @@ def attention_view(
     Args:
         maps: [layer, head, query, key], at most 40 tokens.
         layer, heads: what is shown at first (from 0; default: all heads).
-        label: what a screen reader says of the picture.
     """
     maps = np.asarray(maps)
     layers, count, length, _ = maps.shape
@@ -43,7 +42,7 @@ def attention_view(
         "layer": layer,
         "on": list(range(count)) if heads is None else list(heads),
         "colours": list(HEAD_COLOURS),
-        "label": label or f"Attention of {count} heads in {layers} layers over {length} tokens",
+        "label": f"Attention of {count} heads in {layers} layers over {length} tokens",
         "weights": base64.b64encode(weights.tobytes()).decode(),
     }
     script = (files("helpers.figures") / "attention_view.js").read_text("utf-8")
