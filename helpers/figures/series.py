@@ -10,21 +10,11 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike
 
 from helpers.engine.estimates import Estimate
-from helpers.figures.look import (
-    CENTRED,
-    COLOURS,
-    INK,
-    LABELS,
-    MARKERS,
-    Number,
-    Style,
-    in_rows,
-    ink_on,
-    legend_beside,
-    on_layers,
-)
+from helpers.figures.look import COLOURS, INK, LABELS, MARKERS, Number, in_rows, ink_on, legend_beside, on_layers
 
 Places = ArrayLike | Sequence[Number] | Number
+Parts = Mapping[str, Mapping[str, object]]
+"""Places on an axis; labels of the parts of a bar, with the style of each."""
 
 
 def intervals(
@@ -34,7 +24,7 @@ def intervals(
     *,
     across: bool = False,
     scale: Number = 1,
-    bar: Style | None = None,
+    bar: Mapping[str, object] | None = None,
     **point: object,
 ) -> None:
     """A point and the bar of its interval for each value, upright at places on x, or across in rows.
@@ -68,7 +58,7 @@ def references(
 def stacked(
     ax: Axes,
     rows: ArrayLike,
-    parts: Mapping[str, Style],
+    parts: Parts,
     *,
     upright: bool = False,
     least: Number = np.inf,
@@ -97,11 +87,13 @@ def stacked(
                 face = look.get("color") or look["facecolor"]
                 box = {"facecolor": face, "edgecolor": "none", "pad": 1.2} if "hatch" in look else None
                 text = number.format(long)
-                ax.text(left + long / 2, place, text, **CENTRED, fontsize=8, color=ink_on(face), bbox=box)
+                ax.text(
+                    left + long / 2, place, text, ha="center", va="center", fontsize=8, color=ink_on(face), bbox=box
+                )
     ax.grid(visible=False)
 
 
-def named(parts: Iterable[str]) -> dict[str, Style]:
+def named(parts: Iterable[str]) -> Parts:
     """Parts for :func:`stacked` by their names in ``look``."""
     return {LABELS[name]: {"color": COLOURS[name]} for name in parts}
 
@@ -180,17 +172,11 @@ def where_to(rows: Mapping[str, Estimate], places: Sequence[str]) -> Figure:
         rows: label -> shares of the places, which sum to 1; numbers of 3 % and more are written out.
     """
     parts = {PLACE_LABELS[place]: {"color": PLACE_COLOURS[place]} for place in places}
-    return share_bars({label: shares.value for label, shares in rows.items()}, parts, least=0.03, row=0.5)
+    bars = {label: shares.value for label, shares in rows.items()}
+    return share_bars(bars, parts, xlabel="share of attention", least=0.03, row=0.5)
 
 
-def share_bars(
-    rows: Mapping[str, ArrayLike],
-    parts: Mapping[str, Style],
-    *,
-    xlabel: str = "share of attention",
-    least: Number = 0.04,
-    row: Number = 0.4,
-) -> Figure:
+def share_bars(rows: Mapping[str, ArrayLike], parts: Parts, *, xlabel: str, least: Number, row: Number) -> Figure:
     """A stacked bar for each row.
 
     Args:

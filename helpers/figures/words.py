@@ -113,15 +113,8 @@ def lines(
     """
     for query, key in np.argwhere(np.asarray(weights) >= least).tolist():
         own = query in chosen
-        ax.plot(
-            [0, 1],
-            [query, key],
-            color=chosen.get(query, colour),
-            alpha=float(min(1, faint + weights[query, key])),
-            linewidth=widths[own],
-            solid_capstyle="round",
-            zorder=1 + own,
-        )
+        look = {"alpha": float(min(1, faint + weights[query, key])), "linewidth": widths[own], "zorder": 1 + own}
+        ax.plot([0, 1], [query, key], color=chosen.get(query, colour), solid_capstyle="round", **look)
     for position, token in enumerate(tokens):
         style = {"color": chosen[position]} | text if position in chosen else {"color": INK}
         ax.text(-0.05, position, token, ha="right", va="center", fontsize=8, **style)
