@@ -25,7 +25,7 @@ class Verdict:
 
 
 class Exercise:
-    """An exercise is a subclass that holds functions and what they say to the reader (:func:`says`).
+    """An exercise is a subclass that holds functions; the docstring of each is what it says to the reader.
 
     - ``solved``: said when all results are right.
     - ``cases``: arguments that the reader's function is called with, a tuple for each call.
@@ -37,7 +37,7 @@ class Exercise:
       result is what the mistake gives, or has the sign by which the mistake is known (``known_by``). The first mistake
       that explains the first wrong result is named.
 
-    What is said may show the arguments (``{0}``, ``{1}``, …), ``{got}`` and ``{wanted}``.
+    What it says may show the arguments (``{0}``, ``{1}``, …), ``{got}`` and ``{wanted}``.
     """
 
     solved: str
@@ -47,16 +47,6 @@ class Exercise:
 
     def view(result: object, *case: object) -> object:
         return result
-
-
-def says(message: str) -> Callable[[Callable], Callable]:
-    """What a right answer or a mistake says to the reader."""
-
-    def mark(function: Callable) -> Callable:
-        function.message = message
-        return function
-
-    return mark
 
 
 def known_by(sign: Callable[..., bool], over_all: bool = False) -> Callable[[Callable], Callable]:
@@ -127,7 +117,7 @@ def _complaint(exercise: type[Exercise], answer: Callable) -> str | None:
         if not _same(exercise, results[-1], wanted, case):
             return _why(exercise, results[-1], wanted, case)
     over_all = (mistake for mistake in mistakes(exercise) if getattr(mistake, "over_all", False))
-    return next((mistake.message for mistake in over_all if mistake.sign(results)), None)
+    return next((mistake.__doc__ for mistake in over_all if mistake.sign(results)), None)
 
 
 def _why(exercise: type[Exercise], got: object, wanted: object, case: tuple) -> str:
@@ -139,9 +129,9 @@ def _why(exercise: type[Exercise], got: object, wanted: object, case: tuple) -> 
         else:
             found = fits and not mistake.over_all and mistake.sign(got, *case)
         if found:
-            return mistake.message.format(*case, **seen)
+            return mistake.__doc__.format(*case, **seen)
     if fits:
-        return exercise.right.message.format(*case, **seen)
+        return exercise.right.__doc__.format(*case, **seen)
     return f"the result has shape {_shape(got)}, wanted is {_shape(wanted)}."
 
 

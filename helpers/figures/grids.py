@@ -10,17 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 from numpy.typing import ArrayLike
 
-from helpers.figures.look import (
-    CENTRED,
-    COLOURS,
-    TYPE_NAMES,
-    Number,
-    ink_on,
-    on_layers,
-    outer_labels,
-    squares,
-    titled,
-)
+from helpers.figures.look import COLOURS, TYPE_NAMES, Number, ink_on, on_layers, outer_labels, squares, titled
 
 DOT = {"marker": "o", "color": "black", "markerfacecolor": "white", "markersize": 4.5}
 
@@ -62,7 +52,9 @@ def grid(
         ax.plot(*(np.argwhere(marked).T + 1), linestyle="", **mark)
     for where, word in (words or {}).items():
         colour = ink_on(image.to_rgba(shown[where]) if shown.ndim == 2 else shown[where])
-        ax.text(where[0] + 1, where[1] + 1, word, color=colour, **CENTRED | {"fontsize": 8} | text)
+        ax.text(
+            where[0] + 1, where[1] + 1, word, color=colour, **{"ha": "center", "va": "center", "fontsize": 8} | text
+        )
     if apart:
         ax.vlines(np.arange(layers + 1) + 0.5, 0.5, heads + 0.5, color="white", linewidth=2)
         ax.hlines(np.arange(heads + 1) + 0.5, 0.5, layers + 0.5, color="white", linewidth=2)
@@ -124,17 +116,11 @@ def relation_maps(accuracy: Mapping[str, ArrayLike], baselines: Mapping[str, flo
         baselines: relation -> accuracy of the best offset, shown in the title; heads above it get a dot.
     """
     layers, heads = np.shape(next(iter(accuracy.values())))
-    titles = {relation: f"{relation} ({baseline:.2f})" for relation, baseline in baselines.items()}
-    return head_grids(
-        {titles[relation]: values for relation, values in accuracy.items()},
-        bars="accuracy",
-        columns=columns,
-        one_scale=(0, 1),
-        marked={titles[relation]: np.asarray(values) > baselines[relation] for relation, values in accuracy.items()},
-        mark={"marker": ".", "color": COLOURS["first"], "markersize": 4},
-        each=(1.95 + 0.6 / columns, 1.0 + 0.115 * heads),
-        every=few_ticks(layers, heads),
-    )
+    grids = {f"{name} ({baselines[name]:.2f})": np.asarray(values) for name, values in accuracy.items()}
+    above = {title: grids[title] > baselines[name] for title, name in zip(grids, accuracy, strict=True)}
+    dot = {"marker": ".", "color": COLOURS["first"], "markersize": 4}
+    how = {"each": (1.95 + 0.6 / columns, 1.0 + 0.115 * heads), "every": few_ticks(layers, heads), "mark": dot}
+    return head_grids(grids, bars="accuracy", one_scale=(0, 1), marked=above, columns=columns, **how)
 
 
 def few_ticks(layers: int, heads: int) -> tuple[int, int]:

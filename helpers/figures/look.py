@@ -14,6 +14,8 @@ from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
 Number = float | int
+Size = tuple[Number, Number]
+Style = Mapping[str, object]
 
 # Okabe and Ito's colours, which colour-blind readers can tell apart; one meaning each in the whole book
 STYLES = {
@@ -98,26 +100,20 @@ def ink_on(colour: object) -> str:
     return "white" if 1 - opacity + opacity * np.dot(rgb, (0.299, 0.587, 0.114)) < 0.5 else INK
 
 
-def panels(columns: int, *, rows: int = 1, width: Number = 3.8, height: Number = 3.3) -> tuple[Figure, NDArray]:
+def panels(columns: int, *, width: Number = 3.8, height: Number = 3.3) -> tuple[Figure, NDArray]:
     """An empty figure of panels side by side, as an array of axes."""
-    figure, axes = plt.subplots(rows, columns, figsize=(width * columns, height * rows), squeeze=False)
-    return figure, axes if rows > 1 else axes[0]
+    figure, axes = plt.subplots(1, columns, figsize=(width * columns, height), squeeze=False)
+    return figure, axes[0]
 
 
 def titled(
-    titles: Iterable[str],
-    each: tuple[Number, Number],
-    *,
-    columns: int | None = None,
-    margin: tuple[Number, Number] = (0, 0),
-    size: Number = 9,
-    **options: object,
+    titles: Iterable[str], each: Size, *, columns: int = 0, margin: Size = (0, 0), size: Number = 9, **options: object
 ) -> tuple[Figure, NDArray]:
     """A panel for each title, row by row; what is left of the last row stays empty.
 
     Args:
         each, margin: width and height of a panel, and of what is around all of them, in inches.
-        columns: at most so many in a row (default: all).
+        columns: at most so many in a row (0: all).
         size: of the titles.
         options: of ``plt.subplots``.
 

@@ -10,21 +10,11 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike
 
 from helpers.engine.estimates import Estimate
-from helpers.figures.look import (
-    CENTRED,
-    COLOURS,
-    INK,
-    LABELS,
-    MARKERS,
-    REFERENCE,
-    Number,
-    in_rows,
-    ink_on,
-    legend_beside,
-    on_layers,
-)
+from helpers.figures.look import COLOURS, INK, LABELS, MARKERS, Number, in_rows, ink_on, legend_beside, on_layers
 
 Places = ArrayLike | Sequence[Number] | Number
+Parts = Mapping[str, Mapping[str, object]]
+"""Places on an axis; labels of the parts of a bar, with the style of each."""
 
 
 def intervals(
@@ -34,7 +24,6 @@ def intervals(
     *,
     across: bool = False,
     scale: Number = 1,
-    marker: str = "o",
     bar: Mapping[str, object] | None = None,
     **point: object,
 ) -> None:
@@ -49,7 +38,7 @@ def intervals(
     look = {"color": point.get("color"), "linewidth": 2.2, "alpha": 0.5} | (bar or {})
     (ax.hlines if across else ax.vlines)(at, scale * estimate.low, scale * estimate.high, **look)
     value = scale * estimate.value
-    ax.plot(*((value, at) if across else (at, value)), marker=marker, **{"linestyle": ""} | point)
+    ax.plot(*((value, at) if across else (at, value)), **{"marker": "o", "linestyle": ""} | point)
 
 
 def band(ax: Axes, x: Places, estimate: Estimate, *, colour: object, alpha: Number = 0.18, **line: object) -> None:
@@ -69,10 +58,10 @@ def references(
 def stacked(
     ax: Axes,
     rows: ArrayLike,
-    parts: Mapping[str, Mapping[str, object]],
+    parts: Parts,
     *,
     upright: bool = False,
-    least: Number | None = None,
+    least: Number = np.inf,
     number: str = "{:.0%}",
     **style: object,
 ) -> None:
@@ -94,15 +83,17 @@ def stacked(
         there = sizes > 0 if (sizes > 0).any() else [0]  # what is nothing would still have an edge
         (ax.bar if upright else ax.barh)(places[there], sizes[there], size, start[there], **look)
         for place, long, left in zip(places, sizes, start, strict=True):
-            if least is not None and long >= least:
+            if long >= least:
                 face = look.get("color") or look["facecolor"]
                 box = {"facecolor": face, "edgecolor": "none", "pad": 1.2} if "hatch" in look else None
                 text = number.format(long)
-                ax.text(left + long / 2, place, text, **CENTRED, fontsize=8, color=ink_on(face), bbox=box)
+                ax.text(
+                    left + long / 2, place, text, ha="center", va="center", fontsize=8, color=ink_on(face), bbox=box
+                )
     ax.grid(visible=False)
 
 
-def named(parts: Iterable[str]) -> dict[str, dict[str, object]]:
+def named(parts: Iterable[str]) -> Parts:
     """Parts for :func:`stacked` by their names in ``look``."""
     return {LABELS[name]: {"color": COLOURS[name]} for name in parts}
 
@@ -142,15 +133,12 @@ def against_baseline(
     values: Mapping[str, Sequence[Estimate | float]],
     *,
     xlabel: str = "accuracy",
-    colours: Mapping[str, str] | None = None,
-    chance: float | None = None,
     ax: Axes | None = None,
 ) -> Figure:
     """One row a name, from top to bottom, with a point for each series and a bar for its interval.
 
     Args:
         values: series -> one value for each name; an :class:`Estimate` shows its interval, NaN nothing.
-        chance: where to draw a vertical line.
     """
     ax = ax or plt.subplots(figsize=(6.6, 0.6 + 0.3 * len(names)))[1]
     looks = [
@@ -160,16 +148,13 @@ def against_baseline(
         {"color": COLOURS["other"], "marker": "D"},
     ]
     for number, (series, points) in enumerate(values.items()):
-        look = looks[number % len(looks)]
-        look = look | {"color": (colours or {}).get(series, look["color"]), "linestyle": ""}
+        look = looks[number % len(looks)] | {"linestyle": ""}
         for row, point in enumerate(points):
             label = series if row == 0 else None
             if isinstance(point, Estimate):
                 intervals(ax, row, point, across=True, label=label, **look)
             else:
                 ax.plot(point, row, label=label, **look)
-    if chance is not None:
-        ax.axvline(chance, **REFERENCE)
     in_rows(ax, names)
     ax.set(xlim=(0, 1), xlabel=xlabel)
     legend_beside(ax)
@@ -187,17 +172,11 @@ def where_to(rows: Mapping[str, Estimate], places: Sequence[str]) -> Figure:
         rows: label -> shares of the places, which sum to 1; numbers of 3 % and more are written out.
     """
     parts = {PLACE_LABELS[place]: {"color": PLACE_COLOURS[place]} for place in places}
-    return share_bars({label: shares.value for label, shares in rows.items()}, parts, least=0.03, row=0.5)
+    bars = {label: shares.value for label, shares in rows.items()}
+    return share_bars(bars, parts, xlabel="share of attention", least=0.03, row=0.5)
 
 
-def share_bars(
-    rows: Mapping[str, ArrayLike],
-    parts: Mapping[str, Mapping[str, object]],
-    *,
-    xlabel: str = "share of attention",
-    least: Number = 0.04,
-    row: Number = 0.4,
-) -> Figure:
+def share_bars(rows: Mapping[str, ArrayLike], parts: Parts, *, xlabel: str, least: Number, row: Number) -> Figure:
     """A stacked bar for each row.
 
     Args:
@@ -215,14 +194,12 @@ def share_bars(
 
 
 def curves(
-    x: Sequence[float | int],
+    x: Sequence[Number],
     series: Mapping[str, Estimate],
     *,
-    xlabel: str,
-    ylabel: str,
     lines: Mapping[str, Number] | None = None,
     logarithmic: bool = False,
-    limits: tuple[Number, Number] = (0, 1),
+    **labels: str,
 ) -> Figure:
     """A line with its interval as a band for each series, over one axis.
 
@@ -230,6 +207,7 @@ def curves(
         series: name -> estimate [x].
         lines: name -> value of horizontal reference lines.
         logarithmic: whether x doubles from step to step.
+        labels: ``xlabel`` and ``ylabel``.
     """
     figure, ax = plt.subplots(figsize=(6.4, 3.6))
     looks = zip(("cls", "first", "stop", "previous"), "os^v", strict=True)
@@ -240,7 +218,7 @@ def curves(
         ax.set_xscale("log", base=2)
         ax.minorticks_off()
     ax.set_xticks(x, [f"{value:,g}" for value in x])
-    ax.set(xlabel=xlabel, ylabel=ylabel, ylim=limits)
+    ax.set(ylim=(0, 1), **labels)
     legend_beside(ax)
     return figure
 

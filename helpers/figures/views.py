@@ -17,7 +17,7 @@ from helpers.figures.look import HEAD_COLOURS
 
 
 def attention_view(
-    maps: ArrayLike, tokens: Sequence[str], *, layer: int = 0, heads: Sequence[int] | None = None, label: str = ""
+    maps: ArrayLike, tokens: Sequence[str], *, layer: int = 0, heads: Sequence[int] | None = None
 ) -> HTML:
     """The book's own interactive view: choose layers and heads, point at a token.
 
@@ -27,7 +27,6 @@ def attention_view(
     Args:
         maps: [layer, head, query, key], at most 40 tokens.
         layer, heads: what is shown at first (from 0; default: all heads).
-        label: what a screen reader says of the picture.
     """
     maps = np.asarray(maps)
     layers, count, length, _ = maps.shape
@@ -36,16 +35,10 @@ def attention_view(
             f"The view takes up to 40 tokens with their maps, not {length} positions and {len(tokens)} tokens."
         )
     weights = np.round(255 * maps.clip(0, 1)).astype(np.uint8)
-    data = {
-        "tokens": list(tokens),
-        "layers": layers,
-        "heads": count,
-        "layer": layer,
-        "on": list(range(count)) if heads is None else list(heads),
-        "colours": list(HEAD_COLOURS),
-        "label": label or f"Attention of {count} heads in {layers} layers over {length} tokens",
-        "weights": base64.b64encode(weights.tobytes()).decode(),
-    }
+    data = {"tokens": list(tokens), "layers": layers, "heads": count, "layer": layer}
+    data |= {"on": list(range(count) if heads is None else heads), "colours": list(HEAD_COLOURS)}
+    data["label"] = f"Attention of {count} heads in {layers} layers over {length} tokens"
+    data["weights"] = base64.b64encode(weights.tobytes()).decode()
     script = (files("helpers.figures") / "attention_view.js").read_text("utf-8")
     body = json.dumps(data).replace("</", "<\\/")
     return HTML(
@@ -70,13 +63,8 @@ def bertviz(
     """
     maps = np.asarray(maps)
     thousandths = np.round(1000 * maps).astype("<u2")
-    data = {
-        "view": view,
-        "tokens": list(tokens),
-        "second": second,
-        "shape": list(maps.shape),
-        "thousandths": base64.b64encode(thousandths.tobytes()).decode(),
-    }
+    data = {"view": view, "tokens": list(tokens), "second": second, "shape": list(maps.shape)}
+    data["thousandths"] = base64.b64encode(thousandths.tobytes()).decode()
     sources = vendored()
     libraries = "".join(f"<script>{sources[name].read_text('utf-8')}</script>" for name in FRAME_LIBRARIES)
     return HTML(

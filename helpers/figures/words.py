@@ -12,20 +12,20 @@ from numpy.typing import ArrayLike, NDArray
 
 from helpers.corpora.readers import Question
 from helpers.corpora.treebanks import Document, Sentence
-from helpers.figures.look import CENTRED, COLOURS, HEAD_COLOURS, INK, Number, ink_on, titled
+from helpers.figures.look import CENTRED, COLOURS, HEAD_COLOURS, INK, Number, Size, ink_on, titled
 
 
 def token_axes(
     ax: Axes,
     tokens: Sequence[str],
-    keys: Sequence[str] | None = None,
+    keys: Sequence[str] = (),
     *,
     size: Number = 8,
     rotation: int = 60,
     top: bool = True,
 ) -> None:
     """The axes of a map: attending tokens down the side, attended tokens (``keys``, if they are others) along the top."""
-    keys = tokens if keys is None else keys
+    keys = keys or tokens
     ends = {"ha": "left", "rotation_mode": "anchor"} if rotation < 90 else {}
     ax.set_xticks(range(len(keys)), keys, rotation=rotation, fontsize=size, **ends)
     ax.set_yticks(range(len(tokens)), tokens, fontsize=size)
@@ -37,7 +37,7 @@ def token_axes(
 def heatmap(
     matrix: ArrayLike,
     tokens: Sequence[str],
-    keys: Sequence[str] | None = None,
+    keys: Sequence[str] = (),
     *,
     title: str = "",
     ax: Axes | None = None,
@@ -76,23 +76,15 @@ def number_cells(ax: Axes, numbers: ArrayLike, number: str, **text: object) -> N
             ax.text(column, row, number.format(value), color=colour, **CENTRED, **text)
 
 
-def line_diagrams(
-    panels: Mapping[str, NDArray],
-    tokens: Sequence[str],
-    *,
-    colour: str = COLOURS["cls"],
-    highlight: Mapping[str, Sequence[int]] | None = None,
-) -> Figure:
+def line_diagrams(panels: Mapping[str, NDArray], tokens: Sequence[str]) -> Figure:
     """Attention as lines from the attending tokens (left) to the attended tokens (right), darker for larger weights.
 
     Args:
         panels: title -> map [query, key].
-        highlight: title -> queries whose lines are drawn in the second colour.
     """
     figure, axes = titled(panels, (2.7, 0.5 + 0.178 * len(tokens)), size=10.5)
-    for ax, (title, weights) in zip(axes.flat, panels.items(), strict=True):
-        chosen = dict.fromkeys((highlight or {}).get(title, ()), COLOURS["first"])
-        lines(ax, weights, tokens, chosen, colour=colour)
+    for ax, weights in zip(axes.flat, panels.values(), strict=True):
+        lines(ax, weights, tokens, {}, colour=COLOURS["cls"])
         ax.set_ylim(len(tokens) - 0.4, -0.6)
     return figure
 
@@ -105,7 +97,7 @@ def lines(
     *,
     colour: str,
     least: Number = 0.02,
-    widths: tuple[Number, Number] = (1.6, 1.6),
+    widths: Size = (1.6, 1.6),
     faint: Number = 0,
     **text: object,
 ) -> None:
@@ -121,15 +113,8 @@ def lines(
     """
     for query, key in np.argwhere(np.asarray(weights) >= least).tolist():
         own = query in chosen
-        ax.plot(
-            [0, 1],
-            [query, key],
-            color=chosen.get(query, colour),
-            alpha=float(min(1, faint + weights[query, key])),
-            linewidth=widths[own],
-            solid_capstyle="round",
-            zorder=1 + own,
-        )
+        look = {"alpha": float(min(1, faint + weights[query, key])), "linewidth": widths[own], "zorder": 1 + own}
+        ax.plot([0, 1], [query, key], color=chosen.get(query, colour), solid_capstyle="round", **look)
     for position, token in enumerate(tokens):
         style = {"color": chosen[position]} | text if position in chosen else {"color": INK}
         ax.text(-0.05, position, token, ha="right", va="center", fontsize=8, **style)

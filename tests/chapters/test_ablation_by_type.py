@@ -553,9 +553,7 @@ def test_edited_maps_share_a_scale():
 
 def test_ablation_rows_show_the_type_and_each_draw():
     rows = {"a": (one_estimate(-0.3), -0.25, [-0.1, -0.2]), "b": (one_estimate(0.1), 0.1, [])}
-    axes = figures.ablation_rows(
-        {"x": rows, "y": rows}, {"a": "#112233", "b": "#445566"}, xlabel="points", cuts=[1]
-    ).axes
+    axes = figures.ablation_rows({"x": rows, "y": rows}, {"a": "#112233", "b": "#445566"}, cuts=[1]).axes
     assert [ax.get_title() for ax in axes] == ["x", "y"] and [t.get_text() for t in axes[0].get_yticklabels()] == [
         "a",
         "b",
@@ -572,7 +570,7 @@ def test_ablation_rows_show_the_type_and_each_draw():
 
 def test_heads_and_loss_start_at_nothing():
     points = {"dense": (29, one_estimate(-0.3), [-0.4, -0.2])}
-    ax = figures.heads_and_loss([12, 36], [[-0.1, -0.2], [-0.5, -0.6]], points, ylabel="y", floor=-0.9).axes[0]
+    ax = figures.heads_and_loss([12, 36], [[-0.1, -0.2], [-0.5, -0.6]], points, floor=-0.9).axes[0]
     assert ax.lines[0].get_xydata().tolist() == [[0, 0], [12, -10], [36, -50]]
     dots = {tuple(line.get_xydata()[0]) for line in ax.lines if len(line.get_xydata()) == 1}
     assert dots == {(29, -30)} and ax.get_xlabel() == "heads pruned"
@@ -582,12 +580,7 @@ def test_heads_and_loss_start_at_nothing():
 def test_stacked_bars_fill_the_whole():
     for figure, parts in (
         (figures.turned_bars({"a": [0.2, 0.5, 0.3], "b": [0.0, 1.0, 0.0]}, cuts=[1]), 3),
-        (
-            figures.attention_by_place(
-                {"dense": [0.2, 0.3, 0.5], "all": [0.1, 0.6, 0.3]}, ("special", "intra", "inter")
-            ),
-            3,
-        ),
+        (figures.attention_by_place({"dense": [0.2, 0.3, 0.5], "all": [0.1, 0.6, 0.3]}), 3),
     ):
         ax = figure.axes[0]
         ends = {(round(p.get_x(), 6), round(p.get_x() + p.get_width(), 6), p.get_y()) for p in ax.patches}
@@ -601,7 +594,7 @@ def test_stacked_bars_fill_the_whole():
 def test_readings_have_a_marker_each():
     names = list(figures.READING_STYLES)
     rows = {"12": {name: one_estimate(-0.1 * n) for n, name in enumerate(names)}}
-    figure = figures.readings(rows, xlabel="x")
+    figure = figures.readings(rows, cuts=[])
     drawn = [
         line.get_xdata()[0]
         for line in figure.axes[0].lines

@@ -44,7 +44,7 @@ def test_the_right_answer_is_right(name):
 @pytest.mark.parametrize(("name", "mistake"), MISTAKES)
 def test_every_mistake_is_told_so(name, mistake):
     found = verdict(name, mistake)
-    assert not found.solved and re.fullmatch(pattern(mistake.message), found.message), found.message
+    assert not found.solved and re.fullmatch(pattern(mistake.__doc__), found.message), found.message
     for case in EXERCISES[name][1].cases:
         with np.errstate(all="ignore"):
             mistake(*case)  # it is compared with a result at any of them
@@ -52,7 +52,7 @@ def test_every_mistake_is_told_so(name, mistake):
 
 def test_no_two_mistakes_of_an_exercise_say_the_same():
     for name, (_, exercise) in EXERCISES.items():
-        said = [exercise.solved, *(one.message for one in (exercise.right, *checks.mistakes(exercise)))]
+        said = [exercise.solved, *(one.__doc__ for one in (exercise.right, *checks.mistakes(exercise)))]
         assert len(set(said)) == len(said), name
 
 

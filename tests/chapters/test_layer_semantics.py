@@ -28,13 +28,22 @@ def found(minilm, documents):
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("states")
+def cache(tmp_path_factory):
+    """A cache of the module's own."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("BOOK_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+@pytest.fixture
+def empty_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("BOOK_CACHE", str(tmp_path))
+    return tmp_path / "states"
 
 
 @pytest.fixture(scope="module")
-def states(minilm, found, folder):
-    return semantics.stream(minilm, found, folder=folder)
+def states(minilm, found, cache):
+    return semantics.stream(minilm, found)
 
 
 def part(states, found, task, limit=40):
@@ -116,10 +125,10 @@ def test_what_a_corpus_must_have(minilm, documents, found):
 
 
 @pytest.mark.parametrize("family", ["bert", "roberta", "mpnet", "modernbert"])
-def test_streamed_states_are_the_models_own(small_encoder, documents, tmp_path, family):
+def test_streamed_states_are_the_models_own(small_encoder, documents, empty_cache, family):
     encoder = small_encoder(family)
     some = semantics.contexts(encoder, documents[:3], limit=60)
-    kept = semantics.stream(encoder, some, batch_size=3, folder=tmp_path)
+    kept = semantics.stream(encoder, some, batch_size=3)
     assert kept.values.shape == (kept.start[-1][-1], encoder.layers + 1, 32) and kept.values.dtype == np.float16
     for context, start in zip(some, kept.start, strict=True):
         batch = tokens.encode(encoder, [list(context.words)])  # alone: no padding
@@ -133,30 +142,30 @@ def test_streamed_states_are_the_models_own(small_encoder, documents, tmp_path, 
         assert len(start) == len(context.words) + 1
 
 
-def test_the_file_is_used_again_but_never_half_of_it(minilm, found, tmp_path, monkeypatch):
+def test_the_file_is_used_again_but_never_half_of_it(minilm, found, empty_cache, monkeypatch):
     some = found[:2]
-    first = semantics.stream(minilm, some, folder=tmp_path)
+    first = semantics.stream(minilm, some)
     whole, values = first.file.read_bytes(), np.array(first.values)
     written = []
     write = on_disk._write
     monkeypatch.setattr(on_disk, "_write", lambda *a: (written.append(a[3]), write(*a)))
-    semantics.stream(minilm, some, folder=tmp_path)
+    semantics.stream(minilm, some)
     assert not written, "it is there and whole"
     for broken in (whole[: len(whole) // 2], whole[:3], b""):
         first.file.unlink()  # a file that is mapped must not shrink
         first.file.write_bytes(broken)
-        again = semantics.stream(minilm, some, folder=tmp_path)
+        again = semantics.stream(minilm, some)
         assert written.pop() == first.file and first.file.read_bytes() == whole
         assert np.array_equal(again.values, values)
-    (tmp_path / (first.file.stem + "x.tmp")).write_bytes(whole)
+    (empty_cache / (first.file.stem + "x.tmp")).write_bytes(whole)
     first.file.unlink()
-    semantics.stream(minilm, some, folder=tmp_path)
+    semantics.stream(minilm, some)
     assert written, "what another run has not finished does not count"
-    other = semantics.stream(minilm, found[:1], folder=tmp_path)
+    other = semantics.stream(minilm, found[:1])
     assert other.file != first.file
 
 
-def test_a_run_that_fails_leaves_nothing(minilm, found, tmp_path, monkeypatch):
+def test_a_run_that_fails_leaves_nothing(minilm, found, empty_cache, monkeypatch):
     calls = []
 
     def stop(*args, **kwargs):
@@ -168,8 +177,8 @@ def test_a_run_that_fails_leaves_nothing(minilm, found, tmp_path, monkeypatch):
     forward = minilm.model.forward
     monkeypatch.setattr(minilm.model, "forward", stop)
     with pytest.raises(KeyboardInterrupt):
-        semantics.stream(minilm, found[:4], batch_size=2, folder=tmp_path)
-    assert len(calls) == 2 and list(tmp_path.iterdir()) == []
+        semantics.stream(minilm, found[:4], batch_size=2)
+    assert len(calls) == 2 and list(empty_cache.iterdir()) == []
 
 
 # ------------------------------------------------------------------ probes
@@ -405,13 +414,13 @@ def test_sentences_are_chosen_by_the_rule(minilm, found):
 # ------------------------------------------------------------------ the whole way
 
 
-def test_measuring_a_task_from_start_to_end(minilm, documents, folder):
+def test_measuring_a_task_from_start_to_end(minilm, documents, empty_cache):
     parts = {
         "train": semantics.contexts(minilm, documents[:4]),
         "dev": semantics.contexts(minilm, documents[4:5]),
         "test": semantics.contexts(minilm, documents[5:]),
     }
-    ready = semantics.prepare(minilm, parts, "dependency", limits=(80, 20, 30), folder=folder)
+    ready = semantics.prepare(minilm, parts, "dependency", limits=(80, 20, 30))
     o = semantics.measure(ready, "dependency", seeds=(0, 1), steps=10, batch=16, every=5, size=8)
     assert o.sizes == (80, 20, 30) and o.hits.shape == (2, 7, 30) and o.weights.shape == (2, 7)
     assert np.allclose(o.weights.sum(-1), 1) and np.allclose(o.probabilities.sum(-1), 1, atol=1e-5)
@@ -584,7 +593,7 @@ def test_cases_show_the_right_label_and_one_rival():
 
 
 def test_label_changes_are_sorted_by_the_change():
-    ax = figures.label_changes({"det": (0.9, 0.9, 5), "obj": (0.2, 0.8, 7)}, xlabel="x", names=("a", "b")).axes[0]
+    ax = figures.label_changes({"det": (0.9, 0.9, 5), "obj": (0.2, 0.8, 7)}, names=("a", "b")).axes[0]
     assert [t.get_text() for t in ax.get_yticklabels()] == ["det (5)", "obj (7)"]
     assert ax.collections[0].get_offsets().tolist() == [[0.9, 0], [0.2, 1]]
     assert ax.collections[1].get_offsets().tolist() == [[0.9, 0], [0.8, 1]]

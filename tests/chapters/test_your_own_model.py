@@ -47,35 +47,43 @@ def test_a_sample_is_the_same_for_all_and_has_two_halves(texts, tmp_path):
 def test_the_card_has_the_chapters_own_numbers(measured, texts):
     encoder, card = measured
     patterns = surface_patterns.measure(encoder, texts.segments, batch_size=3)
-    assert np.allclose(card.patterns.all.value, patterns.all.value, equal_nan=True)
-    assert np.allclose(card.patterns.halves[1].value, patterns.halves[1].value, equal_nan=True)
-    assert len(card.specialists) == len(surface_patterns.specialists(patterns))
+    own = your_own_model.sweep(encoder, texts.segments)[0]
+    assert np.allclose(own.all.value, patterns.all.value, equal_nan=True)
+    assert np.allclose(own.halves[1].value, patterns.halves[1].value, equal_nan=True)
+    assert np.allclose(card["entropy"].value, patterns["entropy"].mean().value)
+    names = [(s["layer"], s["head"], s["role"]) for s in card["specialists"]]
+    assert names == [(s.layer, s.head, s.role) for s in surface_patterns.specialists(patterns)]
     plain, documents = [s.texts for s in texts.segments], [s.document for s in texts.segments]
     features = distance_features.measure(encoder, plain, documents=documents, draws=2)
-    assert (card.types == distance_features.types(features.all.value, features.even).names).all()
+    assert (card["types"] == distance_features.types(features.all.value, features.even).names).all()
     rule = distance_features.by_rule(features.all.value, features.even)
-    assert np.allclose(card.rule_shares.value, [(rule == name).mean() for name in distance_features.TYPES])
+    assert all(np.isclose(card["rule_shares"][n].value, (rule == n).mean()) for n in distance_features.TYPES)
     divergences = divergence_map.measure(encoder, texts.segments)
-    assert np.allclose(card.divergences.mean(), divergences.mean(), atol=1e-6)
-    assert np.allclose(
-        card.closeness.within.value, divergence_map.closeness(divergences, divergences.layer).within.value
+    near = divergence_map.closeness(divergences, divergences.layer)
+    assert np.isclose(card["closeness"]["ratio"].value, near.ratio.value) and card["closeness"]["p"] == near.p
+    points = card["map"]["points"]
+    shown = np.linalg.norm(points[:, None] - points, axis=-1)
+    assert np.isclose(
+        card["map"]["stress"], np.sqrt(((shown - divergences.mean()) ** 2).sum() / (shown**2).sum()), atol=1e-5
     )
-    shown = np.linalg.norm(card.points[:, None] - card.points, axis=-1)
-    assert np.isclose(card.stress, np.sqrt(((shown - divergences.mean()) ** 2).sum() / (shown**2).sum()), atol=1e-5)
 
 
 def test_heads_on_the_card_are_chosen_on_one_part_and_scored_on_the_other(measured, texts):
     encoder, card = measured
     dev, test = (dependency_heads.score(dependency_heads.predict(encoder, part)) for part in texts.trees)
-    assert card.relations[0].relation == "all" and len(card.relations) <= 1 + your_own_model.RELATIONS
-    for row in card.relations:
-        assert row.head == dev.best(row.relation)
-        assert np.isclose(row.held_out.value, test.accuracy(row.relation)[row.head])
-        assert not row.few
-    counts = [r.count for r in card.relations[1:]]
+    rows = card["relations"]
+    assert next(iter(rows)) == "all" and len(rows) <= 1 + your_own_model.RELATIONS
+    few = {row.relation for row in dependency_heads.table(dev, test) if row.few}
+    for relation, row in rows.items():
+        head = row["layer"], row["head"], dependency_heads.DIRECTIONS.index(row["direction"])
+        assert head == dev.best(relation)
+        assert np.isclose(row["held_out"].value, test.accuracy(relation)[head])
+        assert relation not in few
+    counts = [row["count"] for row in rows.values()][1:]
     assert counts == sorted(counts, reverse=True)
     made = [coreference_heads.score(coreference_heads.predict(encoder, part)) for part in texts.chains]
-    assert card.coreference[0].head == made[0].best("all") and card.mentions == made[1].count("all")
+    best = card["coreference"]["all"]
+    assert (best["layer"], best["head"]) == made[0].best("all") and card["units"]["mentions"] == made[1].count("all")
 
 
 def test_shares_and_the_sink_are_what_loops_count(measured, texts):
@@ -90,18 +98,17 @@ def test_shares_and_the_sink_are_what_loops_count(measured, texts):
             even[n] += kind.sum()
         sums[:, 3] += maps[:, :, ~np.logical_or.reduce(kinds)].sum((1, 2))
         rows += maps.shape[1]
-    assert np.allclose(card.shares.value, sums / rows, atol=1e-5) and np.allclose(card.shares.value.sum(-1), 1)
+    assert np.allclose(card["shares"].value, sums / rows, atol=1e-5) and np.allclose(card["shares"].value.sum(-1), 1)
     multiples = sums[:, :2].mean(0) / even[:2]
-    if card.sink() is None:
+    if card["sink"] is None:
         assert multiples.max() < surface_patterns.SINK_FACTOR
     else:
-        kind, multiple = card.sink()
+        kind, multiple = card["sink"].values()
         assert kind == ("cls", "sep")[multiples.argmax()] and np.isclose(multiple.value, multiples.max(), rtol=1e-4)
 
 
 def test_a_card_survives_being_recorded(measured, tmp_path, monkeypatch):
-    encoder, card = measured
-    values = your_own_model.as_dict(card)
+    encoder, values = measured
     monkeypatch.setenv("BOOK_RESULTS", str(tmp_path))
     source = corpora.provenance("encyclopedia", "text")
     file = results.record(
@@ -120,13 +127,10 @@ def test_a_card_survives_being_recorded(measured, tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_gaps_are_paired_where_they_can_be(measured, small_encoder, texts):
-    _, card = measured
-    one = your_own_model.as_dict(card)
+    _, one = measured
     same = {line.measure: line for line in your_own_model.compare(one, one)}
     assert all(line.gap.value == 0 == line.gap.high for line in same.values())
-    other = your_own_model.as_dict(
-        your_own_model.card(small_encoder("bert", num_hidden_layers=1, num_attention_heads=2), texts)
-    )
+    other = your_own_model.card(small_encoder("bert", num_hidden_layers=1, num_attention_heads=2), texts)
     lines = {line.measure: line for line in your_own_model.compare(one, other)}
     gap = lines["attention to [CLS]"].gap
     assert np.allclose(gap.replicates, one["to"]["cls"].replicates - other["to"]["cls"].replicates, equal_nan=True)
@@ -151,7 +155,7 @@ def test_gaps_are_paired_where_they_can_be(measured, small_encoder, texts):
 )
 def test_odd_models_have_a_card_too(small_encoder, texts, family, changes, without):
     encoder = small_encoder(family, **changes)
-    values = your_own_model.as_dict(your_own_model.card(encoder, texts))
+    values = your_own_model.card(encoder, texts)
     assert set(values["missing"]) == without
     assert np.shape(values["types"]) == (encoder.layers, encoder.heads)
     assert values["shares"].value.shape == (encoder.layers, len(PLACES))
@@ -285,7 +289,7 @@ SOME_TYPES = np.array([["dense", "diagonal", "vertical"], ["dense", "dense_verti
 
 
 def a_card(layers=2, heads=3, **changes):
-    """Invented values of a card, as ``your_own_model.as_dict`` makes them."""
+    """Invented values of a card, as ``your_own_model.card`` makes them."""
     row = {
         "count": 40,
         "layer": 1,

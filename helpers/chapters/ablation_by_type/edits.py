@@ -12,6 +12,9 @@ from torch import Tensor
 from helpers.engine import attention
 from helpers.engine.tokens import Batch
 
+Maps = Float[Tensor, "batch head query key"]
+Pairs = Bool[Tensor, "batch query key"]
+
 TYPES = ("dense", "diagonal", "dense_vertical", "vertical")
 """The four types of chapter 08."""
 
@@ -50,13 +53,7 @@ class Row:
         return kept[0] if len(kept) == 1 else next(iter(self.actions))
 
 
-ACTION_LABELS = {
-    "keep": "as it is",
-    "prune": "pruned",
-    "substitute": "1/n",
-    "no_intra": "no intra",
-    "no_inter": "no inter",
-}
+ACTION_LABELS = dict(zip(ACTIONS, ("as it is", "pruned", "1/n", "no intra", "no inter"), strict=True))
 
 
 def spoken(name: str) -> str:
@@ -115,10 +112,8 @@ class Ablation:
     renormalise: bool = False
 
     def __post_init__(self) -> None:
-        if unknown := set(np.unique(self.actions)) - set(ACTIONS):
-            raise ValueError(
-                f"Unknown actions {', '.join(sorted(map(str, unknown)))}; there are {', '.join(ACTIONS)}."
-            )
+        if unknown := set(self.actions.flat) - set(ACTIONS):
+            raise ValueError(f"Unknown actions {', '.join(sorted(unknown))}; there are {', '.join(ACTIONS)}.")
         if self.span not in ("sentence", "text"):
             raise ValueError(f"span={self.span!r}: say 'sentence' or 'text'.")
         if self.special not in ("kept", "apart"):
@@ -149,23 +144,17 @@ def ablation(names: np.ndarray, actions: Mapping[str, str], **options: Any) -> A
     """
     if unknown := set(actions) - set(TYPES):
         raise ValueError(f"Unknown types {', '.join(sorted(unknown))}; there are {', '.join(TYPES)}.")
-    done = np.full(np.shape(names), "keep", dtype=object)
-    for name, action in actions.items():
-        done[np.asarray(names) == name] = action
-    return Ablation(done.astype(str), **options)
+    done = np.vectorize(lambda name: actions.get(name, "keep"), otypes=[str])(names)
+    return Ablation(done, **options)
 
 
-def substituted(
-    probabilities: Float[Tensor, "batch head query key"], mask: Bool[Tensor, "batch key"]
-) -> Float[Tensor, "batch head query key"]:
+def substituted(probabilities: Maps, mask: Bool[Tensor, "batch key"]) -> Maps:
     """The same weight, 1/n, for each of an input's n real tokens, special ones included; 0 for padding."""
     even = mask.to(probabilities.dtype) / mask.sum(-1, keepdim=True)
     return even[:, None, None].expand_as(probabilities)
 
 
-def relations(
-    batch: Batch, *, span: str = "sentence", special: str = "kept"
-) -> tuple[Bool[Tensor, "batch query key"], Bool[Tensor, "batch query key"]]:
+def relations(batch: Batch, *, span: str = "sentence", special: str = "kept") -> tuple[Pairs, Pairs]:
     """Which pairs of tokens stand in one sentence (intra) and which in two (inter).
 
     With ``special="kept"`` a pair with a special token is neither; with ``apart`` each special token is a sentence of its
@@ -181,11 +170,7 @@ def relations(
     return both & same, both & ~same
 
 
-def without(
-    probabilities: Float[Tensor, "batch head query key"],
-    pairs: Bool[Tensor, "batch query key"],
-    renormalise: bool = False,
-) -> Float[Tensor, "batch head query key"]:
+def without(probabilities: Maps, pairs: Pairs, renormalise: bool = False) -> Maps:
     """Attention with the weights of some pairs of tokens set to 0; a row that keeps nothing stays 0."""
     left = probabilities.masked_fill(pairs[:, None], 0.0)
     if not renormalise:
@@ -238,11 +223,7 @@ def controls(names: np.ndarray, draws: int, *, seed: int = 0) -> dict[str, Ablat
     return {f"{row} dealt {draw}": one for draw, rows in dealt.items() for row, one in rows.items()}
 
 
-VARIANTS: dict[str, dict[str, Any]] = {
-    "renormalised": {"renormalise": True},
-    "apart": {"special": "apart"},
-    "text": {"span": "text"},
-}
+VARIANTS = {"renormalised": {"renormalise": True}, "apart": {"special": "apart"}, "text": {"span": "text"}}
 """Other readings of "removing attention inside, or between, sentences"."""
 
 
@@ -271,9 +252,6 @@ def ladder(shape: tuple[int, int], sizes: Sequence[int], draws: int, *, seed: in
     """Random heads from anywhere pruned, more and more of them in one random order: ``"any 12 0"`` (12 heads, draw 0)."""
     found = {}
     for draw in range(draws):
-        order = np.random.default_rng([seed, draw]).permutation(shape[0] * shape[1])
-        for size in sizes:
-            actions = np.full(shape[0] * shape[1], "keep", dtype=object)
-            actions[order[:size]] = "prune"
-            found[f"any {size} {draw}"] = Ablation(actions.reshape(shape).astype(str))
+        rank = np.random.default_rng([seed, draw]).permutation(shape[0] * shape[1]).argsort().reshape(shape)
+        found |= {f"any {size} {draw}": Ablation(np.where(rank < size, "prune", "keep")) for size in sizes}
     return found

@@ -10,20 +10,11 @@ from matplotlib.lines import Line2D
 from numpy.typing import ArrayLike
 
 from helpers.engine.estimates import Estimate
-from helpers.figures.look import (
-    COLOURS,
-    LABELS,
-    MARKERS,
-    REFERENCE,
-    Number,
-    in_rows,
-    legend_below,
-    legend_beside,
-    titled,
-)
+from helpers.figures.look import COLOURS, LABELS, MARKERS, REFERENCE, in_rows, legend_below, legend_beside, titled
 from helpers.figures.series import intervals, named, references, stacked
 from helpers.figures.words import token_axes
 
+CHANGE = "change of F1 (points)"
 CONTROL = {"color": COLOURS["random"], "marker": "D", "linestyle": "", "markerfacecolor": "none", "markersize": 4.5}
 
 
@@ -52,9 +43,7 @@ def edited_maps(maps: Mapping[str, ArrayLike], tokens: Sequence[str], borders: S
 def ablation_rows(
     panels: Mapping[str, Mapping[str, tuple[Estimate, float, ArrayLike]]],
     colours: Mapping[str, str],
-    *,
-    xlabel: str,
-    cuts: Sequence[int] = (),
+    cuts: Sequence[int],
 ) -> Figure:
     """Rows of a table as points with intervals, and the draws of their control as open diamonds; a panel for each run.
 
@@ -76,7 +65,7 @@ def ablation_rows(
             intervals(ax, place, one, across=True, scale=100, color=colours[name], bar=bar, zorder=3)
             ax.plot(100 * same, place, "o", color=colours[name], markerfacecolor="white", zorder=2)
         ax.axvline(0, **REFERENCE)
-        ax.set_xlabel(xlabel, fontsize=9)
+        ax.set_xlabel(CHANGE, fontsize=9)
         _rows(ax, names, cuts, size=8.5)
     grey = {"marker": "o", "color": "#666666"}
     handles = [
@@ -89,12 +78,7 @@ def ablation_rows(
 
 
 def heads_and_loss(
-    sizes: Sequence[int],
-    ladder: ArrayLike,
-    points: Mapping[str, tuple[int, Estimate, ArrayLike]],
-    *,
-    ylabel: str,
-    floor: float | None = None,
+    sizes: Sequence[int], ladder: ArrayLike, points: Mapping[str, tuple[int, Estimate, ArrayLike]], floor: float
 ) -> Figure:
     """Change against the number of heads pruned: grey lines for random heads from anywhere, a point for each type.
 
@@ -112,10 +96,9 @@ def heads_and_loss(
         ax.plot(np.full(len(draws), heads + 0.7), draws, **CONTROL, zorder=2)
         look = {"color": COLOURS[name], "marker": MARKERS[name], "markeredgecolor": "#333333", "markersize": 8}
         intervals(ax, heads, change, scale=100, bar={"linewidth": 2.4}, label=LABELS[name], zorder=3, **look)
-    if floor is not None:
-        references(ax, {"every head pruned": 100 * floor}, linewidth=1)
+    references(ax, {"every head pruned": 100 * floor}, linewidth=1)
     ax.plot([], [], **CONTROL, label="same number in each layer")
-    ax.set(xlabel="heads pruned", ylabel=ylabel)
+    ax.set(xlabel="heads pruned", ylabel=CHANGE)
     legend_beside(ax, fontsize=8)
     return figure
 
@@ -123,7 +106,7 @@ def heads_and_loss(
 TURNS = {"answered worse": COLOURS["sep"], "as before": "#e3e3e3", "answered better": COLOURS["cls"]}
 
 
-def turned_bars(rows: Mapping[str, ArrayLike], *, cuts: Sequence[int] = ()) -> Figure:
+def turned_bars(rows: Mapping[str, ArrayLike], cuts: Sequence[int]) -> Figure:
     """For each row the share of questions that are answered worse, as before, and better, as stacked bars.
 
     Args:
@@ -132,24 +115,23 @@ def turned_bars(rows: Mapping[str, ArrayLike], *, cuts: Sequence[int] = ()) -> F
     """
     parts = {label: {"color": colour} for label, colour in TURNS.items()}
     figure, ax = _shares(rows, parts, 0.24, "share of questions (%)")
-    _rows(ax, rows, cuts, size=8, colour="#888888")
+    _rows(ax, rows, cuts, size=8.0, colour="#888888")
     return figure
 
 
-def attention_by_place(shares: Mapping[str, ArrayLike], places: Sequence[str]) -> Figure:
+def attention_by_place(shares: Mapping[str, ArrayLike]) -> Figure:
     """For each type, how its attention is shared out among places, as a stacked bar.
 
     Args:
-        shares: type -> [place], fractions that sum to 1.
-        places: names of ``look``.
+        shares: type -> [place], fractions that sum to 1: special tokens, the same sentence, other sentences.
     """
-    figure, ax = _shares(shares, named(places), 0.34, "share of attention (%)")
+    figure, ax = _shares(shares, named(("special", "intra", "inter")), 0.34, "share of attention (%)")
     _rows(ax, [LABELS.get(name, name) for name in shares])
     return figure
 
 
 def _shares(
-    rows: Mapping[str, ArrayLike], parts: Mapping[str, Mapping[str, str]], height: Number, xlabel: str
+    rows: Mapping[str, ArrayLike], parts: Mapping[str, Mapping[str, str]], height: float, xlabel: str
 ) -> tuple[Figure, Axes]:
     figure, ax = plt.subplots(figsize=(7.2, 0.9 + height * len(rows)))
     stacked(ax, [100 * np.asarray(v) for v in rows.values()], parts, least=4, number="{:.0f}", size=0.72)
@@ -159,7 +141,7 @@ def _shares(
 
 
 def _rows(
-    ax: Axes, names: Iterable[str], cuts: Sequence[int] = (), *, size: Number | None = None, colour: str = "#bbbbbb"
+    ax: Axes, names: Iterable[str], cuts: Sequence[int] = (), *, size: float | None = None, colour: str = "#bbbbbb"
 ) -> None:
     """Names of rows, and thin lines above some."""
     in_rows(ax, names, size=size, margin=0.6)
@@ -176,7 +158,7 @@ READING_STYLES = {
 }
 
 
-def readings(rows: Mapping[str, Mapping[str, Estimate]], *, xlabel: str, cuts: Sequence[int] = ()) -> Figure:
+def readings(rows: Mapping[str, Mapping[str, Estimate]], cuts: Sequence[int]) -> Figure:
     """Each row under several readings of "sentence" and "removing": a marker with interval for each.
 
     Args:
@@ -192,6 +174,6 @@ def readings(rows: Mapping[str, Mapping[str, Estimate]], *, xlabel: str, cuts: S
             intervals(ax, y, one, across=True, scale=100, marker=marker, color=colour, markersize=5.5, label=label)
     ax.axvline(0, **REFERENCE)
     _rows(ax, rows, cuts, size=8.5)
-    ax.set_xlabel(xlabel)
+    ax.set_xlabel(CHANGE)
     legend_below(ax, ncols=4)
     return figure

@@ -71,11 +71,12 @@ class Scores:
     @cached_property
     def means(self) -> Estimate:
         """Mean scores over questions, (ablation, score), with a bootstrap over documents; replicates are shared."""
-        return _with_data(over(self.values.transpose(1, 0, 2), self.documents.tolist(), seed=self.seed))
+        return over(self.values.transpose(1, 0, 2), self.documents.tolist(), seed=self.seed)
 
     def mean(self, keys: str | Sequence[str], score: str = "f1") -> Estimate:
         """Mean score under an ablation, or on average under several."""
-        return self._average(keys, SCORES.index(score))
+        places = [self.at(key) for key in ([keys] if isinstance(keys, str) else keys)]
+        return self.means[places, SCORES.index(score)].mean()
 
     def change(self, keys: str | Sequence[str], score: str = "f1", *, to: str | Sequence[str] = BASE) -> Estimate:
         """What an ablation (or several, on average) changes, on the same questions; compared with the model as it is, or with others."""
@@ -85,7 +86,7 @@ class Scores:
         """Share of questions whose F1 falls, stays and rises, (3,)."""
         difference = self.values[self.at(key), :, 0] - self.values[self.at(BASE), :, 0]
         kinds = np.stack([difference < 0, difference == 0, difference > 0], axis=-1).astype(np.float64)
-        return _with_data(over(kinds, self.documents.tolist(), seed=self.seed))
+        return over(kinds, self.documents.tolist(), seed=self.seed)
 
     def take(self, questions: Sequence[int]) -> "Scores":
         """Some of the questions, by number."""
@@ -113,16 +114,6 @@ class Scores:
             predictions=(*self.predictions, *(other.predictions[n] for n in new)),
         )
 
-    def _average(self, keys: str | Sequence[str], score: int) -> Estimate:
-        places = [self.at(key) for key in ([keys] if isinstance(keys, str) else keys)]
-        return self.means[places, score].mean()
-
-
-def _with_data(estimate: Estimate) -> Estimate:
-    """Without the replicates that happened to draw no document."""
-    drawn = np.isfinite(estimate.replicates).all(tuple(range(1, estimate.replicates.ndim)))
-    return Estimate.of(estimate.value, estimate.replicates[drawn])
-
 
 def draw(examples: Sequence[Example], limit: int, *, seed: int = 0) -> list[Example]:
     """Examples in a random order that depends on the seed only, cut off at ``limit``: a smaller sample begins a larger one."""
@@ -136,7 +127,6 @@ def measure(
     ablations: Mapping[str, Ablation],
     *,
     batch_size: int = 1,
-    max_length: int | None = None,
     seed: int = 0,
 ) -> Scores:
     """Answer every question with the model as it is and under each ablation, with a progress bar.
@@ -156,8 +146,7 @@ def measure(
     answers = [[""] * len(examples) for _ in keys]
     tried = [None, *ablations.values()]
     what = f"{len(examples)} questions, {len(ablations)} ablations"
-    cut = {"batch_size": batch_size, "max_length": max_length}
-    for _, found in tasks.each(encoder, examples, _answers, tried, what=what, **cut):
+    for _, found in tasks.each(encoder, examples, _answers, tried, what=what, batch_size=batch_size):
         for number, rows in enumerate(found):
             for example, value, begin, end in rows:
                 if value > best[number, example]:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from helpers.chapters.checks import Exercise, checker, maps, says
+from helpers.chapters.checks import Exercise, checker, maps
 
 WORDS = ["she", "otter", "it", "shell", "king"]
 
@@ -28,16 +28,16 @@ class antecedent_accuracy(Exercise):
 
     cases = tuple((maps(len(chains), seed), chains) for seed, chains in enumerate(map(_chains, range(6))))
 
-    @says("count the mentions with an antecedent whose most attended earlier mention has their chain.")
     def right(weights, chains):
+        """count the mentions with an antecedent whose most attended earlier mention has their chain."""
         return np.mean(_hits(np.tril(weights, -1), chains))
 
-    @says("it also chooses later mentions; an antecedent comes before: look at weights[i, :i] only.")
     def later_too(weights, chains):
+        """it also chooses later mentions; an antecedent comes before: look at weights[i, :i] only."""
         return np.mean(_hits(weights - np.eye(len(chains)), chains))
 
-    @says("mentions without an antecedent are counted as wrong; leave them out.")
     def all_mentions(weights, chains):
+        """mentions without an antecedent are counted as wrong; leave them out."""
         return sum(_hits(np.tril(weights, -1), chains)) / len(chains)
 
 
@@ -46,12 +46,12 @@ class nearest_match(Exercise):
 
     cases = tuple((words, i) for words in map(_words, range(6)) for i in range(1, len(words)))
 
-    @says("for {0} and mention {1} it says {got}, not {wanted}.")
     def right(words, i):
+        """for {0} and mention {1} it says {got}, not {wanted}."""
         return max((j for j in range(i) if words[j] == words[i]), default=i - 1)
 
-    @says("for {0} and mention {1} it says {got}: that one matches, but {wanted} is nearer.")
     def first_match(words, i):
+        """for {0} and mention {1} it says {got}: that one matches, but {wanted} is nearer."""
         return words.index(words[i]) if words[i] in words[:i] else i - 1
 
 
@@ -60,12 +60,12 @@ class chance_of_antecedent(Exercise):
 
     cases = tuple((_chains(seed),) for seed in range(10, 16))
 
-    @says("average, over mentions with an antecedent, the number of antecedents over that of earlier mentions.")
     def right(chains):
+        """average, over mentions with an antecedent, the number of antecedents over that of earlier mentions."""
         return np.mean([chains[:i].count(c) / i for i, c in enumerate(chains) if c in chains[:i]])
 
-    @says("any antecedent counts as right, not only one of them: how many are there before mention i?")
     def one_antecedent(chains):
+        """any antecedent counts as right, not only one of them: how many are there before mention i?"""
         return np.mean([1 / i for i, c in enumerate(chains) if c in chains[:i]])
 
 

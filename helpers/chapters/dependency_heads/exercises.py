@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from helpers.chapters.checks import Exercise, checker, known_by, maps, says
+from helpers.chapters.checks import Exercise, checker, known_by, maps
 
 
 def _sentences(seed: int) -> list[list[int]]:
@@ -27,13 +27,13 @@ class pool_words(Exercise):
         (maps(len(words), seed), words) for seed, words in enumerate(([0, 1, 1, 2], [0, 0, 1, 2, 2, 2], [0, 1, 2]))
     )
 
-    @says("the rows sum to 1, but the weights differ; is it the mean over a word's own pieces?")
     def right(weights, words):
+        """the rows sum to 1, but the weights differ; is it the mean over a word's own pieces?"""
         return _member(words) @ weights @ _member(words).T / _member(words).sum(-1, keepdims=True)
 
-    @says("the rows do not sum to 1: take the sum over the attended pieces, but the mean over the attending ones.")
     @known_by(lambda got, *_: not np.allclose(got.sum(-1), 1))
     def sums_only(weights, words):
+        """the rows do not sum to 1: take the sum over the attended pieces, but the mean over the attending ones."""
         return _member(words) @ weights @ _member(words).T
 
 
@@ -42,12 +42,12 @@ class offset_accuracy(Exercise):
 
     cases = tuple((_sentences(seed), offset) for seed, offset in enumerate((1, -2, 3)))
 
-    @says("for offset {1} it should be the share of words w with governor w + offset.")
     def right(sentences, offset):
+        """for offset {1} it should be the share of words w with governor w + offset."""
         return np.mean([w + offset == g for s in sentences for w, g in enumerate(s) if g >= 0])
 
-    @says("the root has no governor (-1): leave it out of the count.")
     def roots_too(sentences, offset):
+        """the root has no governor (-1): leave it out of the count."""
         return np.mean([w + offset == g for s in sentences for w, g in enumerate(s)])
 
 
@@ -56,16 +56,16 @@ class held_out(Exercise):
 
     cases = tuple(tuple(np.random.default_rng(seed).random((2, 6, 12))) for seed in range(4))
 
-    @says("take the head that is best in `dev` and return its accuracy in `test`.")
     def right(dev, test):
+        """take the head that is best in `dev` and return its accuracy in `test`."""
         return test.flat[dev.argmax()]
 
-    @says("that is the best test accuracy: the head was chosen on the data that scores it.")
     def best_in_test(dev, test):
+        """that is the best test accuracy: the head was chosen on the data that scores it."""
         return test.max()
 
-    @says("that is the accuracy on the part on which the head was chosen.")
     def best_in_dev(dev, test):
+        """that is the accuracy on the part on which the head was chosen."""
         return dev.max()
 
 

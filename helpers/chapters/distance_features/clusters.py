@@ -16,6 +16,12 @@ from helpers.chapters.distance_features.measures import FEATURES, SPECIAL, Dista
 from helpers.engine.encoders import Encoder, EncoderError
 from helpers.engine.estimates import Estimate
 
+Features = Float[np.ndarray, "feature"]
+Points = Float[np.ndarray, "point feature"]
+Grid = Float[np.ndarray, "layer head feature"]
+Labels = Int[np.ndarray, "point"]
+"""The numbers of one head, of all heads in a row, of all heads by layer; and the group of each head in a row."""
+
 TYPES = ("dense", "diagonal", "dense_vertical", "vertical")
 """Guan et al.'s four types."""
 
@@ -147,20 +153,18 @@ def _seeds(
     return x[samples[..., None], np.stack(chosen, -1)]
 
 
-def mixture(points: Float[np.ndarray, "point feature"], k: int = 4, *, seed: int = 0) -> Clustering:
+def mixture(points: Points, k: int = 4, *, seed: int = 0) -> Clustering:
     """A mixture of Gaussians with a variance of its own for each group and feature; each head to its likeliest group."""
     fitted = GaussianMixture(k, covariance_type="diag", n_init=REFIT_STARTS, random_state=seed).fit(points)
     return Clustering(fitted.predict(points).astype(np.int64), fitted.means_.astype(np.float64))
 
 
-def agreement(a: Int[np.ndarray, "point"], b: Int[np.ndarray, "point"]) -> float:
+def agreement(a: Labels, b: Labels) -> float:
     """Adjusted Rand index of two groupings: 1 when they are the same, 0 on average for unrelated ones."""
     return float(adjusted_rand_score(a, b))
 
 
-def mixture_agreement(
-    points: Float[np.ndarray, "point feature"], k: int, *, controls: int = 10, seed: int = 0
-) -> dict[str, Estimate | float]:
+def mixture_agreement(points: Points, k: int, *, seed: int = 0) -> dict[str, Estimate | float]:
     """Agreement of k-means with a Gaussian mixture for our heads and for invented ones, and with k-means of four groups.
 
     Returns:
@@ -168,20 +172,20 @@ def mixture_agreement(
         95 % of them lie; ``four``.
     """
 
-    def both(heads: Float[np.ndarray, "point feature"]) -> float:
+    def both(heads: Points) -> float:
         return agreement(k_means(heads, k, seed=seed).labels, mixture(heads, k, seed=seed).labels)
 
-    chance = np.array([both(structureless(points, seed=seed + 1 + number)) for number in range(controls)])
+    chance = np.array([both(structureless(points, seed=seed + 1 + number)) for number in range(CONTROLS)])
     four = agreement(k_means(points, k, seed=seed).labels, k_means(points, len(TYPES), seed=seed).labels)
     return {"mixture": both(points), "control": Estimate.of(np.float64(chance.mean()), chance), "four": four}
 
 
-def silhouette(points: Float[np.ndarray, "point feature"], labels: Int[np.ndarray, "point"]) -> float:
+def silhouette(points: Points, labels: Labels) -> float:
     """Mean silhouette of the heads (Rousseeuw 1987), from -1 to 1."""
     return float(silhouette_score(points, labels))
 
 
-def matched(labels: Int[np.ndarray, "point"], reference: Int[np.ndarray, "point"]) -> Int[np.ndarray, "point"]:
+def matched(labels: Labels, reference: Labels) -> Labels:
     """The same groups, renumbered so that as many heads as possible have the number they have in ``reference``.
 
     The pairing is found by the Hungarian method on the table of shared heads.
@@ -195,7 +199,7 @@ def matched(labels: Int[np.ndarray, "point"], reference: Int[np.ndarray, "point"
 # ---------------------------------------------------------------------------------------- naming
 
 
-def prototypes(even: Float[np.ndarray, "feature"]) -> Float[np.ndarray, "type mass"]:
+def prototypes(even: Features) -> Float[np.ndarray, "type mass"]:
     """The three masses of a pure head of each of :data:`TYPES`.
 
     Dense: those of even attention; diagonal: all near; vertical: all on the special kinds; dense and vertical: half-way
@@ -208,16 +212,12 @@ def prototypes(even: Float[np.ndarray, "feature"]) -> Float[np.ndarray, "type ma
     return np.stack([dense, near, (dense + special) / 2, special])
 
 
-def distances(
-    features: Float[np.ndarray, "*heads feature"], even: Float[np.ndarray, "feature"]
-) -> Float[np.ndarray, "*heads type"]:
+def distances(features: Float[np.ndarray, "*heads feature"], even: Features) -> Float[np.ndarray, "*heads type"]:
     """Squared distance, in the three masses, to the prototype of each type."""
     return ((masses(features)[..., None, :] - prototypes(even)) ** 2).sum(-1)
 
 
-def name_groups(
-    centroids: Float[np.ndarray, "group feature"], even: Float[np.ndarray, "feature"]
-) -> Int[np.ndarray, "group"]:
+def name_groups(centroids: Float[np.ndarray, "group feature"], even: Features) -> Int[np.ndarray, "group"]:
     """The type of each of four groups, as its number: one each, with the smallest sum of squared distances."""
     return linear_sum_assignment(distances(centroids, even))[1]
 
@@ -243,7 +243,7 @@ class Types:
         return np.array([(self.names == name).mean() for name in TYPES])
 
     @property
-    def labels(self) -> Int[np.ndarray, "point"]:
+    def labels(self) -> Labels:
         """Names as numbers, in the order of :data:`TYPES`, layer by layer."""
         return _numbers(self.names)
 
@@ -252,15 +252,9 @@ class Types:
         return [(int(layer), int(head)) for layer, head in np.argwhere(self.names == name)]
 
 
-def types(
-    features: Float[np.ndarray, "layer head feature"],
-    even: Float[np.ndarray, "feature"],
-    *,
-    seed: int = 0,
-    starts: int = STARTS,
-) -> Types:
+def types(features: Grid, even: Features, *, seed: int = 0) -> Types:
     """K-means with four groups, each named after a prototype of its own."""
-    found = k_means(points(features), len(TYPES), seed=seed, starts=starts)
+    found = k_means(points(features), len(TYPES), seed=seed)
     named = name_groups(found.centroids, even)
     centroids = found.centroids[named.argsort()]
     nearest = distances(centroids, even).argmin(-1)
@@ -268,8 +262,8 @@ def types(
     return Types(names, centroids, {name: bool(nearest[i] == i) for i, name in enumerate(TYPES)})
 
 
-def by_rule(features: Float[np.ndarray, "layer head feature"], even: Float[np.ndarray, "feature"]) -> np.ndarray:
-    """Each head named after the prototype nearest to it, with no clustering: the simple baseline, (layer, head)."""
+def by_rule(features: Float[np.ndarray, "*heads feature"], even: Features) -> np.ndarray:
+    """Each head named after the prototype nearest to it, with no clustering: the simple baseline, (*heads)."""
     return np.array(TYPES)[distances(features, even).argmin(-1)]
 
 
@@ -281,9 +275,7 @@ def type_shares(found: DistanceFeatures, *, seed: int = 0) -> Estimate:
     return Estimate.of(types(found.all.value, found.even, seed=seed).shares, np.stack(shares))
 
 
-def retyped(
-    measured: Mapping[str, Float[np.ndarray, "layer head feature"]], reference: Types, *, seed: int = 0
-) -> dict[str, np.ndarray]:
+def retyped(measured: Mapping[str, Grid], reference: Types, *, seed: int = 0) -> dict[str, np.ndarray]:
     """The same heads clustered anew on each of several measurements: name -> type of each head, (layer, head).
 
     Groups are matched to those of the reference by the heads they share (:func:`matched`) and take over their names, so
@@ -306,9 +298,7 @@ def retyped(
     return {name: one.reshape(reference.names.shape) for name, one in zip(measured, renumbered, strict=True)}
 
 
-def examples(
-    features: Float[np.ndarray, "layer head feature"], types: Types, count: int = 2
-) -> dict[str, list[tuple[int, int]]]:
+def examples(features: Grid, types: Types, count: int = 2) -> dict[str, list[tuple[int, int]]]:
     """For each type the heads nearest to its centroid, nearest first."""
     return {
         name: sorted(types.of(name), key=lambda head: float(((features[head] - centroid) ** 2).sum()))[:count]
@@ -316,7 +306,7 @@ def examples(
     }
 
 
-def embedding(points: Float[np.ndarray, "point feature"], *, seed: int = 0) -> Float[np.ndarray, "point 2"]:
+def embedding(points: Points, *, seed: int = 0) -> Float[np.ndarray, "point 2"]:
     """Heads in the plane by t-SNE (van der Maaten & Hinton 2008): neighbours stay neighbours, distances mean little."""
     perplexity = min(15.0, (len(points) - 1) / 3)
     return TSNE(2, perplexity=perplexity, init="pca", method="exact", random_state=seed).fit_transform(points)
@@ -325,15 +315,12 @@ def embedding(points: Float[np.ndarray, "point feature"], *, seed: int = 0) -> F
 # ---------------------------------------------------------------------------------------- stability
 
 
-REFITS = 10
+REFITS, CONTROLS = 10, 10
+"""Refits that have to agree on a head, and sets of invented heads that ours are compared with."""
 
 
 def refits(
-    samples: Float[np.ndarray, "draw _ feature"],
-    whole: Float[np.ndarray, "point feature"],
-    reference: Int[np.ndarray, "point"],
-    *,
-    seed: int = 0,
+    samples: Float[np.ndarray, "draw _ feature"], whole: Points, reference: Labels, *, seed: int = 0
 ) -> Int[np.ndarray, "draw point"]:
     """K-means fitted on each sample and asked for the group of every head.
 
@@ -345,9 +332,7 @@ def refits(
     return np.stack([matched(labels, reference) for labels in _gaps(whole[None], means[None]).argmin(2)[0]])
 
 
-def half_heads(
-    points: Float[np.ndarray, "point feature"], *, draws: int = 50, seed: int = 0
-) -> Float[np.ndarray, "draw _ feature"]:
+def half_heads(points: Points, *, draws: int = 50, seed: int = 0) -> Float[np.ndarray, "draw _ feature"]:
     """Random halves of the heads themselves, to fit on."""
     return np.stack([points[half] for half in random_halves(len(points), draws=draws, seed=seed)])
 
@@ -360,13 +345,13 @@ def stability(labels: Int[np.ndarray, "draw point"], *, groups: int = 200, seed:
     return Estimate.of(np.float64(shares.mean()), shares)
 
 
-def structureless(points: Float[np.ndarray, "point feature"], *, seed: int = 0) -> Float[np.ndarray, "point feature"]:
+def structureless(points: Points, *, seed: int = 0) -> Points:
     """As many invented heads from one Gaussian with the mean and covariance of the given ones: spread, but no groups."""
     rng = np.random.default_rng(seed)
     return rng.multivariate_normal(points.mean(0), np.cov(points.T), size=len(points), method="eigh")
 
 
-def robustness(found: DistanceFeatures, k: int = 4, *, controls: int = 10, seed: int = 0) -> dict[str, Estimate]:
+def robustness(found: DistanceFeatures, k: int = 4, *, seed: int = 0) -> dict[str, Estimate]:
     """How good and how stable k groups are, beside the same for invented heads without groups.
 
     Returns:
@@ -379,23 +364,15 @@ def robustness(found: DistanceFeatures, k: int = 4, *, controls: int = 10, seed:
     labels = k_means(real, k, seed=seed).labels
     few = points(found.all.replicates[:50])
     scores = map(silhouette, few, k_means(few, k, seed=seed, starts=REFIT_STARTS).labels)
-    controls = [_control(structureless(real, seed=seed + 1 + n), noise, k, seed) for n in range(controls)]
-    mean = np.mean(controls, axis=0)
-    return {
-        "silhouette": Estimate.of(np.float64(silhouette(real, labels)), np.array(list(scores))),
-        "inputs": stability(refits(halves, real, labels, seed=seed), seed=seed),
-        "heads": stability(
-            refits(half_heads(real, draws=len(halves), seed=seed), real, labels, seed=seed), seed=seed
-        ),
-    } | {
-        f"{name}_control": Estimate.of(mean[i], np.array(controls)[:, i])
-        for i, name in enumerate(("silhouette", "inputs", "heads"))
-    }
+    controls = [_control(structureless(real, seed=seed + 1 + n), noise, k, seed) for n in range(CONTROLS)]
+    found = {"silhouette": Estimate.of(np.float64(silhouette(real, labels)), np.array(list(scores)))}
+    for name, samples in {"inputs": halves, "heads": half_heads(real, draws=len(halves), seed=seed)}.items():
+        found[name] = stability(refits(samples, real, labels, seed=seed), seed=seed)
+    invented = zip(found, np.mean(controls, axis=0), np.transpose(controls), strict=True)
+    return found | {f"{name}_control": Estimate.of(mean, each) for name, mean, each in invented}
 
 
-def _control(
-    invented: Float[np.ndarray, "point feature"], noise: Float[np.ndarray, "draw point feature"], k: int, seed: int
-) -> list[float]:
+def _control(invented: Points, noise: Float[np.ndarray, "draw point feature"], k: int, seed: int) -> list[float]:
     """Silhouette and both stabilities (ten refits each) of one set of invented heads."""
     labels = k_means(invented, k, seed=seed, starts=REFIT_STARTS).labels
     parts = invented + noise, half_heads(invented, draws=REFITS, seed=seed)
@@ -430,5 +407,5 @@ def by_type(shares: Estimate) -> dict[str, Estimate]:
     return {name: shares[i] for i, name in enumerate(TYPES)}
 
 
-def _numbers(names: np.ndarray) -> Int[np.ndarray, "point"]:
+def _numbers(names: np.ndarray) -> Labels:
     return np.array([TYPES.index(name) for name in names.ravel()])

@@ -4,7 +4,7 @@ from itertools import permutations
 
 import numpy as np
 
-from helpers.chapters.checks import Exercise, checker, known_by, says
+from helpers.chapters.checks import Exercise, checker, known_by
 
 PAIRS = ((0, 1), (1, 0), (0, -1), (-1, 0), (2, 7), (8, 2), (5, 5))
 
@@ -32,16 +32,16 @@ class window_of(Exercise):
 
     cases = tuple((i % n, j % n, n) for n in (128, 40, 17, 9) for i, j in (*PAIRS, (3, 3 + n // 2)))
 
-    @says("for tokens {0} and {1} of {2} it says {got}, not {wanted}.")
     def right(i, j, n):
+        """for tokens {0} and {1} of {2} it says {got}, not {wanted}."""
         return 0 if i == j else 1 + 16 * abs(i - j) // n
 
-    @says("windows are counted from 1; 0 is kept for the token itself.")
     def from_0(i, j, n):
+        """windows are counted from 1; 0 is kept for the token itself."""
         return 16 * abs(i - j) // n
 
-    @says("to the left it says something else than to the right; take the absolute distance.")
     def one_sided(i, j, n):
+        """to the left it says something else than to the right; take the absolute distance."""
         return 0 if i == j else 1 + abs(16 * (i - j) // n)
 
 
@@ -50,17 +50,17 @@ class renumbered(Exercise):
 
     cases = tuple(_labels(seed) for seed in range(8))
 
-    @says("{got} heads agree with the reference, but {wanted} could; try all 24 ways.")
     def right(labels, reference):
+        """{got} heads agree with the reference, but {wanted} could; try all 24 ways."""
         return max(
             (np.array(way)[labels] for way in permutations(range(4))), key=lambda way: (way == reference).sum()
         )
 
     view = _agreement
 
-    @says("it moves heads to other groups: each old number must become one new number, and no two the same.")
     @known_by(lambda got, *case: np.isnan(_agreement(got, *case)))
     def moved(labels, reference):
+        """it moves heads to other groups: each old number must become one new number, and no two the same."""
         return reference
 
 
@@ -69,12 +69,12 @@ class agreed_by_all(Exercise):
 
     cases = tuple((_refits(seed),) for seed in range(5))
 
-    @says("count the columns in which all rows are equal, and divide by their number; check the axis.")
     def right(labels):
+        """count the columns in which all rows are equal, and divide by their number; check the axis."""
         return (labels == labels[0]).all(0).mean()
 
-    @says("that is the mean agreement with the first refit; a head counts only if all ten agree on it.")
     def mean_agreement(labels):
+        """that is the mean agreement with the first refit; a head counts only if all ten agree on it."""
         return (labels == labels[0]).mean()
 
 

@@ -59,19 +59,15 @@ def feature_cells(cells: ArrayLike, tokens: Sequence[str], names: Sequence[str])
     return figure
 
 
-def feature_bars(
-    heads: Mapping[str, ArrayLike], names: Sequence[str], *, even: ArrayLike, colours: Mapping[str, str] | None = None
-) -> Figure:
+def feature_bars(heads: Mapping[str, ArrayLike], names: Sequence[str], *, even: ArrayLike) -> Figure:
     """The 21 numbers of a few heads, one panel each; a dash marks what even attention would give.
 
     Args:
         heads: title -> [feature].
-        colours: title -> colour of its title.
     """
     figure, axes = titled(heads, (7.4 / len(heads), 2.9))
-    for ax, (title, values) in zip(axes.flat, heads.items(), strict=True):
+    for ax, values in zip(axes.flat, heads.values(), strict=True):
         ax.bar(range(len(names)), values, color=[COLOURS.get(name, WINDOW_COLOUR) for name in names])
-        ax.title.set_color((colours or {}).get(title, INK))
         _feature_axis(ax, names, even)
     axes[0, 0].set_ylabel("share of attention")
     axes[0, -1].legend(fontsize=8)
@@ -150,17 +146,12 @@ def versus_control(
 
 
 def type_triangle(
-    masses: ArrayLike,
-    types: ArrayLike,
-    *,
-    corners: Sequence[str],
-    prototypes: Mapping[str, ArrayLike],
-    centroids: Mapping[str, ArrayLike],
+    masses: ArrayLike, types: ArrayLike, *, prototypes: Mapping[str, ArrayLike], centroids: Mapping[str, ArrayLike]
 ) -> Figure:
     """Heads in a triangle of three shares that sum to 1, with the mean of each group and the prototype of its name.
 
     Args:
-        masses: [head, 3]; ``corners`` names the three, bottom left, top, bottom right.
+        masses: [head, 3]: near, far and special, bottom left, top and bottom right.
         prototypes, centroids: type -> [3].
     """
     place = np.array([[0.0, 0.0], [0.5, np.sqrt(3) / 2], [1.0, 0.0]])
@@ -178,7 +169,7 @@ def type_triangle(
         ax.plot(*target, **star, markersize=17, color=COLOURS[name])
         ax.plot(*mean, **plus, markersize=13, markeredgewidth=2.6, color=INK)
         ax.plot(*mean, **plus, markersize=11, markeredgewidth=1.3, color=COLOURS[name])
-    for corner, (x, y), shift in zip(corners, place, (-0.045, 0.045, -0.045), strict=True):
+    for corner, (x, y), shift in zip(("near", "far", "special"), place, (-0.045, 0.045, -0.045), strict=True):
         ax.text(x, y + shift, f"all {corner}", **CENTRED, fontsize=9)
     extra = [
         Line2D([], [], **star, markersize=11, color="#cccccc", label="prototype"),
@@ -225,7 +216,7 @@ def type_examples(examples: Mapping[str, Mapping[str, ArrayLike]]) -> Figure:
     return figure
 
 
-def types_by_layer(types: ArrayLike, *, title: str = "") -> Figure:
+def types_by_layer(types: ArrayLike) -> Figure:
     """How many heads of each layer are of each type, as stacked bars; layer on x from 1.
 
     Args:
@@ -236,7 +227,7 @@ def types_by_layer(types: ArrayLike, *, title: str = "") -> Figure:
     counts = [[(layer == name).sum() for name in TYPE_NAMES] for layer in types]
     stacked(ax, counts, named(TYPE_NAMES), upright=True, size=0.8, edgecolor="white")
     ax.grid(axis="y")
-    on_layers(ax, len(types), ylabel="heads", ylim=(0, types.shape[1]), title=title)
+    on_layers(ax, len(types), ylabel="heads", ylim=(0, types.shape[1]))
     legend_beside(ax)
     return figure
 

@@ -6,9 +6,8 @@ numbers and the clusters named. After Guan et al. 2020, sections 3 and 4, with c
 finds where there is nothing to find.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import torch
@@ -125,17 +124,11 @@ class Accumulator(Additive):
     PER_INPUT = ("documents",)
 
     def __init__(
-        self,
-        encoder: Encoder,
-        documents: Sequence[int],
-        halves: Bool[np.ndarray, "draw input"],
-        *,
-        replicates: int = 200,
-        seed: int = 0,
+        self, encoder: Encoder, documents: Sequence[int], halves: Bool[np.ndarray, "draw input"], *, seed: int = 0
     ) -> None:
         shape = (encoder.layers, encoder.heads, len(FEATURES))
         self.documents, self.members, self.first = documents, halves, 0
-        self.all = StreamingMean(shape, denominators=(encoder.layers, 1, 1), replicates=replicates, seed=seed)
+        self.all = StreamingMean(shape, denominators=(encoder.layers, 1, 1), replicates=200, seed=seed)
         self.halves = np.zeros((len(halves), *shape))
         self.even = np.zeros(len(FEATURES))
         self.counts = np.zeros(len(halves))
@@ -207,10 +200,3 @@ def measure(
     batches = Batches(encoder, inputs, batch_size=batch_size, max_length=longest, overlong="truncate")
     attention.sweep(encoder, tqdm(batches, desc=f"{encoder.name}: {len(inputs)} inputs"), accumulator)
     return replace(accumulator.result(), truncated=batches.truncated)
-
-
-def measure_all(
-    encoders: Mapping[str, Encoder], inputs: Sequence[Input], **options: Any
-) -> dict[str, DistanceFeatures]:
-    """:func:`measure` for several encoders on the same inputs, such as one encoder and what it was tuned to."""
-    return {name: measure(encoder, inputs, **options) for name, encoder in encoders.items()}

@@ -4,7 +4,7 @@ import numpy as np
 from scipy.spatial.distance import pdist, squareform
 from scipy.special import entr
 
-from helpers.chapters.checks import Exercise, checker, maps, says
+from helpers.chapters.checks import Exercise, checker, maps
 
 
 def _distances(points: np.ndarray, *_: object) -> np.ndarray:
@@ -26,24 +26,20 @@ class row_divergence(Exercise):
         *((row, other) for p, q in (maps(6, seed)[:2] for seed in range(4)) for row, other in ((p, p), (p, q))),
     )
 
-    @says(
-        "it should be H((p + q) / 2) - H(p) / 2 - H(q) / 2: 0 for equal rows, and ln 2 = 0.693 nats for two rows that share no token."
-    )
     def right(p, q):
+        """it should be H((p + q) / 2) - H(p) / 2 - H(q) / 2: 0 for equal rows, and ln 2 = 0.693 nats for two rows that share no token."""
         return entr((p + q) / 2).sum() - (entr(p).sum() + entr(q).sum()) / 2
 
-    @says(
-        "it is NaN where a weight is 0: take 0 · ln 0 as 0, for instance with a logarithm of positive weights only."
-    )
     def undefined_at_0(p, q):
+        """it is NaN where a weight is 0: take 0 · ln 0 as 0, for instance with a logarithm of positive weights only."""
         return (p * np.log(2 * p / (p + q)) + q * np.log(2 * q / (p + q))).sum() / 2
 
-    @says("that is in bits; use the natural logarithm.")
     def in_bits(p, q):
+        """that is in bits; use the natural logarithm."""
         return row_divergence.right(p, q) / np.log(2)
 
-    @says("it is twice too large: the mixture is (p + q) / 2, and each entropy counts one half.")
     def twice(p, q):
+        """it is twice too large: the mixture is (p + q) / 2, and each entropy counts one half."""
         return 2 * row_divergence.right(p, q)
 
 
@@ -52,18 +48,16 @@ class classical_scaling(Exercise):
 
     cases = tuple((_distances(np.random.default_rng(seed).normal(size=(7, 2))),) for seed in range(4))
 
-    @says(
-        "the distances between your points are not those given. Did you square the distances, centre rows and columns, and take the two largest eigenvalues (`eigh` sorts from small to large)?"
-    )
     def right(distances):
+        """the distances between your points are not those given. Did you square the distances, centre rows and columns, and take the two largest eigenvalues (`eigh` sorts from small to large)?"""
         centre = np.eye(7) - 1 / 7
         values, vectors = np.linalg.eigh(centre @ (-(distances**2) / 2) @ centre)
         return vectors[:, -2:] * np.sqrt(values[-2:])
 
     view = _distances
 
-    @says("these are bare eigenvectors; multiply each by the square root of its eigenvalue.")
     def bare_vectors(distances):
+        """these are bare eigenvectors; multiply each by the square root of its eigenvalue."""
         points = classical_scaling.right(distances)
         return points / np.linalg.norm(points, axis=0)
 
@@ -73,17 +67,17 @@ class permutation_p(Exercise):
 
     cases = tuple(_groups(seed) for seed in range(4))
 
-    @says("p is (1 + number of orders whose mean within labels is at most the observed one) / (1 + orders).")
     def right(matrix, labels, orders):
+        """p is (1 + number of orders whose mean within labels is at most the observed one) / (1 + orders)."""
         means = [matrix[np.tril(np.equal.outer(y, y), -1)].mean() for y in (labels, *(labels[o] for o in orders))]
         return np.mean(means <= means[0] + 1e-12)  # the labels as they are count, too
 
-    @says("add 1 above and below: the labels as they are, are one of the possible orders, and p is never 0.")
     def never_counted(*case):
+        """add 1 above and below: the labels as they are, are one of the possible orders, and p is never 0."""
         return (50 * permutation_p.right(*case) - 1) / 49
 
-    @says("that is the share of orders with a larger mean; closer than chance means a smaller one.")
     def larger(*case):
+        """that is the share of orders with a larger mean; closer than chance means a smaller one."""
         return 1 - permutation_p.never_counted(*case)
 
 

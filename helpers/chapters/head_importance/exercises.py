@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from helpers.chapters.checks import Exercise, checker, says
+from helpers.chapters.checks import Exercise, checker
 
 
 def _batches(seed: int) -> list[np.ndarray]:
@@ -25,20 +25,20 @@ class gate_importance(Exercise):
 
     cases = tuple((_batches(seed),) for seed in range(4))
 
-    @says("multiply by the batch's size, take absolute values, average over all examples.")
     def right(batches):
+        """multiply by the batch's size, take absolute values, average over all examples."""
         return np.abs(_own(batches)).mean(0)
 
-    @says("each gradient is still divided by the size of its batch; multiply first.")
     def not_multiplied(batches):
+        """each gradient is still divided by the size of its batch; multiply first."""
         return np.abs(np.concatenate(batches)).mean(0)
 
-    @says("a small batch counts as much as a large one; average over examples, not over batches.")
     def batch_by_batch(batches):
+        """a small batch counts as much as a large one; average over examples, not over batches."""
         return np.mean([np.abs(len(b) * b).mean(0) for b in batches], axis=0)
 
-    @says("examples of opposite sign cancel; take the absolute value before the mean.")
     def size_after_mean(batches):
+        """examples of opposite sign cancel; take the absolute value before the mean."""
         return np.abs(_own(batches).mean(0))
 
 
@@ -47,12 +47,12 @@ class size_before_mean(Exercise):
 
     cases = tuple((np.random.default_rng(seed).normal(size=(9, 4)),) for seed in range(3))
 
-    @says("the first row is mean(|g|), the second |mean(g)|, both over examples.")
     def right(gradients):
+        """the first row is mean(|g|), the second |mean(g)|, both over examples."""
         return np.stack([np.abs(gradients).mean(0), np.abs(gradients.mean(0))])
 
-    @says("the two rows are exchanged: first the absolute value of each example, then that of the mean.")
     def exchanged(gradients):
+        """the two rows are exchanged: first the absolute value of each example, then that of the mean."""
         return size_before_mean.right(gradients)[::-1]
 
 
@@ -61,19 +61,17 @@ class cut_head(Exercise):
 
     cases = tuple(_layer(head) for head in (0, 2, 3))
 
-    @says(
-        "a map does not hold what is left; the three features of head {4}, counted from 0, should be gone, and no others."
-    )
     def right(query, key, value, output, head, heads):
+        """a map does not hold what is left; the three features of head {4}, counted from 0, should be gone, and no others."""
         gone = np.arange(len(query)).reshape(heads, -1)[head]
         return (*(np.delete(rows, gone, axis=0) for rows in (query, key, value)), np.delete(output, gone, axis=1))
 
-    @says("it returns three arrays instead of four.")
     def three_maps(*case):
+        """it returns three arrays instead of four."""
         return cut_head.right(*case)[:3]
 
-    @says("the maps are turned round; rows go from the first three maps, columns from the last.")
     def turned(*case):
+        """the maps are turned round; rows go from the first three maps, columns from the last."""
         return tuple(one.T for one in cut_head.right(*case))
 
 

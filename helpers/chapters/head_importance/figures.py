@@ -10,7 +10,7 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike, NDArray
 
 from helpers.engine.estimates import Estimate
-from helpers.figures.look import COLOURS, INK, REFERENCE, head_name, legend_beside, on_layers, titled
+from helpers.figures.look import COLOURS, INK, REFERENCE, Number, head_name, legend_beside, on_layers, titled
 from helpers.figures.series import intervals, references
 
 ORDER_STYLES = {
@@ -67,22 +67,19 @@ def layer_costs(costs: Mapping[str, Estimate], stands: Mapping[str, ArrayLike], 
     return figure
 
 
-def importance_and_cost(
-    series: Mapping[str, tuple[ArrayLike, ArrayLike]], *, names: int = 2, columns: int = 4
-) -> Figure:
-    """For each task a point for each head: its importance, and what its removal adds to the loss; the largest are named.
+def importance_and_cost(series: Mapping[str, tuple[ArrayLike, ArrayLike]]) -> Figure:
+    """For each task a point for each head: its importance, and what its removal adds to the loss; the two largest of each are named.
 
     Args:
         series: title -> ([layer, head] importance, [layer, head] added loss).
-        names: how many of the heads with the largest importance, and with the largest cost, are named.
     """
-    figure, axes = titled(series, (2.4, 2.7), columns=columns, margin=(0.3, 0))
+    figure, axes = titled(series, (2.4, 2.7), columns=4, margin=(0.3, 0))
     for ax, (value, cost) in zip(axes.flat, series.values(), strict=False):
         value, cost = np.asarray(value), np.asarray(cost)
         look = {"cmap": "viridis", "vmin": 1, "vmax": len(value), "s": 16, "linewidths": 0}
         points = ax.scatter(value.ravel(), cost.ravel(), c=np.indices(value.shape)[0].ravel() + 1, **look)
         ax.axhline(0, **ZERO)
-        largest = [np.argsort(-numbers, axis=None)[:names] for numbers in (value, cost)]
+        largest = [np.argsort(-numbers, axis=None)[:2] for numbers in (value, cost)]
         for layer, head in zip(*np.unravel_index(np.unique(largest), value.shape), strict=True):
             at = (value[layer, head], cost[layer, head])
             ax.annotate(head_name(int(layer), int(head)), at, (3, 3), textcoords="offset points", fontsize=7)
@@ -95,22 +92,21 @@ def importance_and_cost(
 
 
 def pruning_curves(
-    shares: Sequence[float | int],
-    curves: Mapping[str, Mapping[str, Mapping[str, object]]],
+    shares: Sequence[float],
+    curves: Mapping[str, Mapping[str, Mapping]],
     *,
-    ylabels: Mapping[str, str],
-    baselines: Mapping[str, float | None] | None = None,
-    columns: int = 2,
+    ylabel: str,
+    baselines: Mapping[str, Number | None] | None = None,
 ) -> Figure:
     """For each task what is left as heads are taken away in several orders.
 
     Args:
         shares: of heads taken away, [k].
         curves: task -> order (a key of :data:`ORDER_STYLES`) -> ``mean`` (estimate [k]), ``least`` and ``most`` [k].
-        ylabels: task -> what is measured.
+        ylabel: what is measured.
         baselines: task -> value of a dashed line: the majority class.
     """
-    figure, axes = titled(curves, (3.7, 2.7), columns=columns, margin=(0, 0.4))
+    figure, axes = titled(curves, (3.7, 2.7), columns=2, margin=(0, 0.4))
     x, entries = 100 * np.asarray(shares), {}
     for ax, (task, orders) in zip(axes.flat, curves.items(), strict=False):
         for name, found in orders.items():
@@ -122,7 +118,7 @@ def pruning_curves(
             ax.plot(x, mean.value, line, color=COLOURS[colour], marker=marker, markersize=4, label=label)
         if baselines and baselines.get(task) is not None:
             references(ax, {"majority class": baselines[task]}, linewidth=1)
-        ax.set(xlabel="heads taken away (%)", ylabel=ylabels[task])
+        ax.set(xlabel="heads taken away (%)", ylabel=ylabel)
         handles, labels = ax.get_legend_handles_labels()
         entries = dict(zip(labels, handles, strict=True)) | entries
     figure.legend(entries.values(), entries.keys(), loc="outside lower center", ncols=3, fontsize=8)

@@ -248,34 +248,16 @@ def p_values(cost: Estimate) -> Numbers:
     return np.minimum(1.0, 2 * (1 + smaller) / (1 + len(drawn)))
 
 
-def significant(p: Float[np.ndarray, "*shape"], level: float = LEVEL) -> Bool[np.ndarray, "*shape"]:
+def significant(p: Float[np.ndarray, "*shape"]) -> Bool[np.ndarray, "*shape"]:
     """Which p-values stand when all of them are tested together: false discovery rate (Benjamini & Hochberg 1995)."""
     flat = np.sort(p.ravel())
-    passed = np.flatnonzero(flat <= level * np.arange(1, flat.size + 1) / flat.size)
+    passed = np.flatnonzero(flat <= LEVEL * np.arange(1, flat.size + 1) / flat.size)
     return p <= (flat[passed[-1]] if passed.size else -1.0)
 
 
-@dataclass(frozen=True)
-class Count:
-    """How many removals help and hurt; ``none``: not a single outcome changes the mean."""
-
-    heads: int
-    helps: int
-    hurts: int
-    none: int
-    helps_significantly: int
-    hurts_significantly: int
-
-
-def count(cost: Estimate, stands: Bool[np.ndarray, "..."]) -> Count:
-    """Heads by the sign of what their removal costs; ``stands`` says for which it is significant."""
+def count(cost: Estimate, stands: Bool[np.ndarray, "..."]) -> dict[str, int]:
+    """How many removals help and hurt, and how many significantly (``stands``); ``none``: not a single outcome changes the mean."""
     helps, hurts = cost.value < -1e-12, cost.value > 1e-12
-    numbers = (
-        cost.value.size,
-        helps.sum(),
-        hurts.sum(),
-        (~helps & ~hurts).sum(),
-        (helps & stands).sum(),
-        (hurts & stands).sum(),
-    )
-    return Count(*map(int, numbers))
+    kinds = {"heads": helps | True, "helps": helps, "hurts": hurts, "none": ~helps & ~hurts}
+    kinds |= {"helps_significantly": helps & stands, "hurts_significantly": hurts & stands}
+    return {name: int(which.sum()) for name, which in kinds.items()}

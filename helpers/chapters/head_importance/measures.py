@@ -21,22 +21,15 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 from torch import Tensor
 
-from helpers.chapters.head_importance.jobs import (
-    Heads,
-    Job,
-    Scored,
-    combine,
-    count,
-    numpy_of,
-    p_values,
-    resampled,
-    significant,
-)
-from helpers.chapters.head_importance.sweep import Removals, switched_off
+from helpers.chapters.head_importance.jobs import Heads, Job, Scored, combine, numpy_of, resampled
+from helpers.chapters.head_importance.sweep import Removals, costs, switched_off
 from helpers.engine import attention, tasks
 from helpers.engine.encoders import Encoder
 from helpers.engine.estimates import Estimate, Numbers
 from helpers.engine.tasks import Asked
+
+Order = list[tuple[int, int]]
+"""Heads, (layer, head) from 0, in the order in which they go."""
 
 # ---------------------------------------------------------------------------------------- importance from gradients
 
@@ -103,20 +96,11 @@ def _gate_gradients(encoder: Encoder, asked: Asked) -> Float[np.ndarray, "row la
     return numpy_of(gate_gradients(encoder, asked)[0])
 
 
-def correlation(
-    x: Float[np.ndarray, "..."],
-    y: Float[np.ndarray, "..."],
-    *,
-    ranks: bool = True,
-    replicates: int = 2000,
-    seed: int = 0,
-) -> Estimate:
-    """Spearman's (``ranks``) or Pearson's correlation over heads, with a bootstrap over heads."""
-    x, y = np.ravel(x), np.ravel(y)
-    drawn = np.random.default_rng(seed).integers(len(x), size=(replicates, len(x)))
-    drawn = np.concatenate([np.arange(len(x))[None], drawn])
-    pairs = [v[drawn] for v in (x, y)]
-    a, b = (rankdata(v, axis=1) if ranks else v for v in pairs)
+def correlation(x: Float[np.ndarray, "..."], y: Float[np.ndarray, "..."], *, seed: int = 0) -> Estimate:
+    """Spearman's correlation over heads, with a bootstrap over heads."""
+    drawn = np.random.default_rng(seed).integers(np.size(x), size=(2000, np.size(x)))
+    drawn = np.concatenate([np.arange(np.size(x))[None], drawn])
+    a, b = (rankdata(np.ravel(v)[drawn], axis=1) for v in (x, y))
     a, b = (v - v.mean(1, keepdims=True) for v in (a, b))
     size = np.sqrt((a * a).sum(1) * (b * b).sum(1))
     found = np.divide((a * b).sum(1), size, out=np.full(len(size), np.nan), where=size > 1e-300)
@@ -126,14 +110,12 @@ def correlation(
 # ---------------------------------------------------------------------------------------- removing heads in an order
 
 
-def ascending(values: Float[np.ndarray, "layer head"]) -> list[tuple[int, int]]:
+def ascending(values: Float[np.ndarray, "layer head"]) -> Order:
     """Heads from the smallest value to the largest: the order in which they go."""
     return [tuple(map(int, np.unravel_index(n, values.shape))) for n in np.argsort(values, axis=None, kind="stable")]
 
 
-def orders(
-    found: Importance, removed: Removals, *, draws: int = 5, seed: int = 0
-) -> dict[str, list[list[tuple[int, int]]]]:
+def orders(found: Importance, removed: Removals, *, draws: int = 5, seed: int = 0) -> dict[str, list[Order]]:
     """Orders in which to remove heads, least important first: by I_h, by I_h with layers normalised, by what the removal
     of a head alone adds to the loss, or takes from the score (two oracles; equal scores in random order), and at random, ``draws`` times."""
     value = np.abs(found.gradients).mean(-1)
@@ -158,7 +140,7 @@ def steps(total: int, shares: Sequence[float | int]) -> list[int]:
     return sorted({round(share * total) for share in shares})
 
 
-def in_order(task: Job, given: Mapping[str, list[list[tuple[int, int]]]], counts: Sequence[int]) -> dict[str, Scored]:
+def in_order(task: Job, given: Mapping[str, list[Order]], counts: Sequence[int]) -> dict[str, Scored]:
     """Scores with the first k heads of each order switched off, (draw, k, example); equal sets are computed once."""
     sets = {name: [[frozenset(o[:k]) for k in counts] for o in every] for name, every in given.items()}
     distinct = sorted({s for every in sets.values() for o in every for s in o}, key=lambda s: (len(s), sorted(s)))
@@ -168,9 +150,7 @@ def in_order(task: Job, given: Mapping[str, list[list[tuple[int, int]]]], counts
     return {name: _stacked([_stacked([scored[s] for s in o]) for o in every]) for name, every in sets.items()}
 
 
-def _without(
-    encoder: Encoder, asked: Asked, sets: Sequence[Sequence[tuple[int, int]]]
-) -> Float[np.ndarray, "set row 5"]:
+def _without(encoder: Encoder, asked: Asked, sets: Sequence[Heads]) -> Float[np.ndarray, "set row 5"]:
     return np.stack([switched_off(encoder, asked, heads) for heads in sets])
 
 
@@ -195,17 +175,6 @@ def along(encoder: Encoder, asked: Asked, heads: Heads, gates: Iterable[float]) 
 # ---------------------------------------------------------------------------------------- recording
 
 NAMES = ("score", "loss")
-
-
-def costs(removed: Removals, name: str, *, seed: int = 0) -> dict[str, Any]:
-    """What switching off each head (layer, head), and each layer, costs: with intervals, p-values, what stands, and counts."""
-    found: dict[str, Any] = {}
-    for what in ("heads", "layers"):
-        cost = getattr(removed, what).cost(removed.whole, name, seed=seed)
-        p = np.asarray(p_values(cost))
-        stands = significant(p)
-        found[what] = {"cost": cost, "p": p, "significant": stands, "count": vars(count(cost, stands))}
-    return found
 
 
 def agreement(
@@ -234,12 +203,8 @@ def curve(scored: Scored, name: str, *, seed: int = 0) -> dict[str, Any]:
     """A curve of :func:`in_order`: mean over draws with its interval, (k,), and the smallest and largest draw."""
     per_draw = scored.mean(name)
     over = replace(scored, score=scored.score.mean(0), loss=scored.loss.mean(0))
-    return {
-        "mean": over.estimate(name, seed=seed),
-        "least": per_draw.min(0),
-        "most": per_draw.max(0),
-        "draws": len(per_draw),
-    }
+    ends = {"least": per_draw.min(0), "most": per_draw.max(0)}
+    return {"mean": over.estimate(name, seed=seed), **ends, "draws": len(per_draw)}
 
 
 def as_dict(
@@ -276,14 +241,14 @@ def as_dict(
     }
 
 
-def share_helped(values: Mapping[str, Any], name: str = "score") -> float:
-    """Share of heads whose removal helps, nominally."""
-    found = values["cost"][name]["heads"]["count"]
+def share_helped(values: Mapping[str, Any]) -> float:
+    """Share of heads whose removal helps the score, nominally."""
+    found = values["cost"]["score"]["heads"]["count"]
     return found["helps"] / found["heads"]
 
 
-def best_and_worst(values: Mapping[str, Any], name: str = "score") -> dict[str, tuple[int, int, float]]:
-    """The heads whose removal changes a score most, down and up: (layer, head, change)."""
-    cost = np.asarray(Estimate.from_record(values["cost"][name]["heads"]["cost"]).value)
+def best_and_worst(values: Mapping[str, Any]) -> dict[str, tuple[int, int, float]]:
+    """The heads whose removal changes the score most, down and up: (layer, head, change)."""
+    cost = np.asarray(Estimate.from_record(values["cost"]["score"]["heads"]["cost"]).value)
     where = {"down": cost.argmax(), "up": cost.argmin()}
     return {k: (*map(int, np.unravel_index(n, cost.shape)), -float(cost.ravel()[n])) for k, n in where.items()}

@@ -3,13 +3,14 @@
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from helpers.chapters.head_importance.jobs import Heads, Job, Scored, combine, outcomes
+from helpers.chapters.head_importance.jobs import Heads, Job, Scored, combine, count, outcomes, p_values, significant
 from helpers.engine import attention, tokens
 from helpers.engine.encoders import Encoder, EncoderError
 from helpers.engine.layers import layers, standing_aside
@@ -154,3 +155,14 @@ def _remove_each(
         return shared.whole, np.stack([shared.layer(n) for n in layers])
     each = [[switched_off(encoder, asked, heads) for heads in variants(n, encoder.heads)] for n in layers]
     return switched_off(encoder, asked, ()), np.array(each)
+
+
+def costs(removed: Removals, name: str, *, seed: int = 0) -> dict[str, Any]:
+    """What switching off each head (layer, head), and each layer, costs: with intervals, p-values, what stands, and counts."""
+    found: dict[str, Any] = {}
+    for what in ("heads", "layers"):
+        cost = getattr(removed, what).cost(removed.whole, name, seed=seed)
+        p = np.asarray(p_values(cost))
+        stands = significant(p)
+        found[what] = {"cost": cost, "p": p, "significant": stands, "count": count(cost, stands)}
+    return found

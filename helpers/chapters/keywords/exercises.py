@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from helpers.chapters.checks import Exercise, checker, maps, says
+from helpers.chapters.checks import Exercise, checker, maps
 
 
 def _with_special(seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -17,16 +17,16 @@ class attention_received(Exercise):
 
     cases = tuple(_with_special(seed) for seed in range(4))
 
-    @says("it should be the column sums over the rows of ordinary tokens.")
     def right(weights, special):
+        """it should be the column sums over the rows of ordinary tokens."""
         return weights[~special].sum(0)
 
-    @says("special tokens attend in your sum; leave their rows out.")
     def special_attend(weights, special):
+        """special tokens attend in your sum; leave their rows out."""
         return weights.sum(0)
 
-    @says("you summed over a row, which is what a token gives; what it receives stands in its column.")
     def given(weights, special):
+        """you summed over a row, which is what a token gives; what it receives stands in its column."""
         return weights[:, ~special].sum(1)
 
 
@@ -35,12 +35,12 @@ class received_without_special(Exercise):
 
     cases = tuple(_with_special(seed) for seed in range(4))
 
-    @says("cut rows and columns of special tokens, rescale each row, then sum the columns.")
     def right(weights, special):
+        """cut rows and columns of special tokens, rescale each row, then sum the columns."""
         return (weights / weights[:, ~special].sum(-1, keepdims=True))[~special][:, ~special].sum(0)
 
-    @says("the rows do not sum to 1 any more; divide each by what is left of it.")
     def not_rescaled(weights, special):
+        """the rows do not sum to 1 any more; divide each by what is left of it."""
         return weights[~special][:, ~special].sum(0)
 
 
@@ -51,17 +51,17 @@ class average_precision(Exercise):
         (np.random.default_rng(seed).permutation(12) / 12, np.arange(12) % 4 == seed % 4) for seed in range(5)
     )
 
-    @says("it should be the mean, over key words, of hits so far / words so far.")
     def right(scores, key):
+        """it should be the mean, over key words, of hits so far / words so far."""
         hits = key[np.argsort(-scores)]
         return (hits.cumsum() / np.arange(1, 13))[hits].mean()
 
-    @says("you ranked from the lowest score; the highest comes first.")
     def lowest_first(scores, key):
+        """you ranked from the lowest score; the highest comes first."""
         return average_precision.right(-scores, key)
 
-    @says("that is the mean over all ranks; only the ranks of key words count.")
     def at_all_ranks(scores, key):
+        """that is the mean over all ranks; only the ranks of key words count."""
         return (key[np.argsort(-scores)].cumsum() / np.arange(1, 13)).mean()
 
 

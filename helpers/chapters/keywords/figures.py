@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from helpers.engine.estimates import Estimate
 from helpers.figures.grids import head_grids
@@ -83,7 +83,7 @@ def signed_grids(
 
 
 def ranked_heads(
-    precision: Estimate, order: Sequence[tuple[int, int]], lines: Mapping[str, float], *, named: int = 8, ylabel: str
+    precision: Estimate, order: Sequence[tuple[int, int]], lines: Mapping[str, float], *, named: int = 8
 ) -> Figure:
     """A point and interval for each head in a given order, the first ones named, and horizontal lines for other methods.
 
@@ -104,26 +104,24 @@ def ranked_heads(
     for n, (label, at) in enumerate(lines.items()):
         dashes = ("-", "--", ":", "-.")[n % 4]
         ax.axhline(at, color=COLOURS[names[n % 5]], linestyle=dashes, linewidth=1.4, label=label)
-    ax.set(xlabel="head, from the lowest cross-entropy where it was fitted", ylabel=ylabel)
+    ax.set(xlabel="head, from the lowest cross-entropy where it was fitted", ylabel="average precision")
     ax.set(xlim=(0, len(order) + 1), ylim=(0, 1.06 * top))
     ax.grid(axis="x", visible=False)
     legend_beside(ax, fontsize=8)
     return figure
 
 
-def score_bars(
-    scores: Mapping[str, Mapping[str, Estimate]], *, xlabel: str, groups: Mapping[str, str] | None = None
-) -> Figure:
+def score_bars(scores: Mapping[str, Mapping[str, Estimate]], groups: Mapping[str, str]) -> Figure:
     """Horizontal bars with intervals: a row for each method, a bar for each kind of score.
 
     Args:
         scores: method -> kind -> estimate.
-        groups: method -> name of its colour in ``COLOURS`` (default: that of minilm).
+        groups: method -> name of its colour in ``COLOURS``.
     """
     kinds = list(next(iter(scores.values())))
     figure, ax = plt.subplots(figsize=(7.4, 0.9 + 0.42 * len(scores)))
     size, rows = 0.8 / len(kinds), np.arange(len(scores))
-    colours = [COLOURS[(groups or {}).get(method, "minilm")] for method in scores]
+    colours = [COLOURS[groups[method]] for method in scores]
     handles = squares(dict.fromkeys(kinds, COLOURS["self"]))
     for n, (kind, handle, alpha) in enumerate(zip(kinds, handles, np.linspace(1, 0.5, len(kinds)), strict=True)):
         y = rows + (n - (len(kinds) - 1) / 2) * size
@@ -135,7 +133,7 @@ def score_bars(
         ax.plot([low, high], [y, y], color=INK, linewidth=1.2)
         handle.set_alpha(alpha)
     in_rows(ax, scores)
-    ax.set_xlabel(xlabel)
+    ax.set_xlabel("F1 of phrases")
     ax.grid(axis="y", visible=False)
     legend_beside(ax, handles=handles)
     return figure
@@ -146,7 +144,7 @@ def removal_curves(
     counts: Sequence[int],
     *,
     ylabels: Mapping[str, str],
-    range_of: Mapping[str, NDArray] | None = None,
+    range_of: Mapping[str, ArrayLike],
 ) -> Figure:
     """What is left as heads are removed one after another, a line with its interval for each order.
 
@@ -161,7 +159,7 @@ def removal_curves(
         for (name, found), (colour, marker, line) in zip(series.items(), looks, strict=False):
             look = {"colour": COLOURS[colour], "marker": marker, "linestyle": line, "label": name}
             band(ax, counts, found, alpha=0.16, **look)
-        for edge in (range_of or {}).get(title, ()):
+        for edge in range_of[title]:
             ax.plot(counts, edge, ":", color=COLOURS["random"], linewidth=1)
         ax.axhline(float(next(iter(series.values())).value[0]), **REFERENCE)
         ax.set(xlabel="heads removed", ylabel=ylabels[title], xticks=counts)

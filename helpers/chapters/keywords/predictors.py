@@ -1,6 +1,7 @@
 """Predictors of key words: each head's attention, all heads' together, rules without a network; and lists of phrases."""
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,9 +15,12 @@ from helpers.corpora import phrases
 from helpers.engine.estimates import Estimate, Numbers, StreamingMean, over
 
 Head = tuple[int, int]
+Key = Bool[np.ndarray, "word"]
+OfWords = Float[np.ndarray, "word *rest"]
+"""A head; whether each word is key; one or more numbers of each word."""
 
 
-def average_precision(scores: Float[np.ndarray, "word *rest"], key: Bool[np.ndarray, "word"]) -> Numbers:
+def average_precision(scores: OfWords, key: Key) -> Numbers:
     """Average precision of ranking one document's words by score: the mean, over key words, of the precision at their rank.
 
     Words with equal scores share the last rank of their group. Chance is about the share of key words.
@@ -30,9 +34,7 @@ def average_precision(scores: Float[np.ndarray, "word *rest"], key: Bool[np.ndar
     return (precision * hit).sum(0) / key.sum()
 
 
-def precisions(
-    words: Words, scores: Float[np.ndarray, "word *rest"], *, among: str = "words", seed: int = 0
-) -> Estimate:
+def precisions(words: Words, scores: OfWords, *, among: str = "words", seed: int = 0) -> Estimate:
     """Mean average precision over documents; those without a key word are left out.
 
     Args:
@@ -66,21 +68,17 @@ class Predictor:
         return 1 / (1 + np.exp(-((features - self.mean) / self.deviation @ self.weights + self.bias)))
 
 
-def fit(
-    features: Float[np.ndarray, "word feature"], key: Bool[np.ndarray, "word"], *, strength: float = 1.0
-) -> Predictor:
-    """Fit a logistic regression with an L2 penalty (C = ``strength``) on standardised features."""
+def fit(features: Float[np.ndarray, "word feature"], key: Key) -> Predictor:
+    """Fit a logistic regression with an L2 penalty (C = 1) on standardised features."""
     features = np.asarray(features, np.float64)
     mean, deviation = features.mean(0), features.std(0)
     deviation = np.where(deviation > 1e-12, deviation, 1.0)
     with threadpool_limits(1):
-        model = LogisticRegression(C=strength, max_iter=500, tol=1e-4).fit((features - mean) / deviation, key)
+        model = LogisticRegression(C=1.0, max_iter=500, tol=1e-4).fit((features - mean) / deviation, key)
     return Predictor(mean, deviation, model.coef_[0].astype(np.float64), float(model.intercept_[0]))
 
 
-def cross_entropy(
-    chances: Float[np.ndarray, "word *rest"], key: Bool[np.ndarray, "word"]
-) -> Float[np.ndarray, "word *rest"]:
+def cross_entropy(chances: OfWords, key: Key) -> OfWords:
     """Of each word, in nats."""
     right = np.where(key.reshape(-1, *[1] * (chances.ndim - 1)), chances, 1 - chances)
     return -np.log(np.maximum(right, 1e-12))
@@ -128,25 +126,19 @@ def head_predictors(fitted_on: Received, scored_on: Received, *, seed: int = 0) 
     weights, fitted = np.zeros((layers, heads, len(STATISTICS))), np.zeros((layers, heads))
     chances = np.zeros((len(scored_on.words.key), layers, heads))
     for layer, head in tqdm(list(np.ndindex(layers, heads)), desc="predictors"):
-        predictor = fit(fitted_on.values[:, layer, head], fitted_on.words.key)
+        seen = fitted_on.values[:, layer, head]
+        predictor = fit(seen, fitted_on.words.key)
         weights[layer, head] = predictor.weights
-        own = cross_entropy(predictor(fitted_on.values[:, layer, head]), fitted_on.words.key)
-        fitted[layer, head] = own.mean()
+        fitted[layer, head] = cross_entropy(predictor(seen), fitted_on.words.key).mean()
         chances[:, layer, head] = predictor(scored_on.values[:, layer, head])
     words = scored_on.words
     constant = np.full(len(words.key), fitted_on.words.key.mean())
-    return HeadPredictors(
-        weights,
-        fitted,
-        entropy(words, chances, seed=seed),
-        precisions(words, chances, seed=seed),
-        precisions(words, chances, among="content", seed=seed),
-        chances,
-        entropy(words, constant, seed=seed),
-    )
+    own, simple = (entropy(words, given, seed=seed) for given in (chances, constant))
+    ranked = (precisions(words, chances, among=among, seed=seed) for among in ("words", "content"))
+    return HeadPredictors(weights, fitted, own, *ranked, chances, simple)
 
 
-def entropy(words: Words, chances: Float[np.ndarray, "word *rest"], *, seed: int = 0) -> Estimate:
+def entropy(words: Words, chances: OfWords, *, seed: int = 0) -> Estimate:
     """Cross-entropy in nats, mean over all words, with a bootstrap over documents."""
     each = cross_entropy(chances, words.key)
     sums = StreamingMean(chances.shape[1:], denominators=(1,) * (chances.ndim - 1), seed=seed)
@@ -158,54 +150,36 @@ def entropy(words: Words, chances: Float[np.ndarray, "word *rest"], *, seed: int
 
 def inverse_frequencies(words: Words) -> Callable[[Words], Float[np.ndarray, "word"]]:
     """ln((1 + N) / (1 + n)) of each word, for N documents of which n hold it: learned here, applied to any documents."""
-    counted: dict[str, int] = {}
-    for example in words.examples:
-        for word in set(example.spelled.words):
-            counted[word] = counted.get(word, 0) + 1
+    counted = Counter(word for example in words.examples for word in set(example.spelled.words))
     total = 1 + len(words.examples)
 
     def apply(other: Words) -> Float[np.ndarray, "word"]:
-        return np.array([np.log(total / (1 + counted.get(w, 0))) for e in other.examples for w in e.spelled.words])
+        return np.array([np.log(total / (1 + counted[w])) for e in other.examples for w in e.spelled.words])
 
     return apply
 
 
 def counts(words: Words) -> Float[np.ndarray, "word"]:
     """How often each word occurs in its document."""
-    found = []
-    for example in words.examples:
-        here = example.spelled.words
-        found += [here.count(word) for word in here]
-    return np.array(found, np.float64)
+    texts = (example.spelled.words for example in words.examples)
+    return np.array([text.count(word) for text in texts for word in text], np.float64)
 
 
 # ---------------------------------------------------------------------------------------- lists of phrases
 
 
-@dataclass(frozen=True, eq=False)
-class Listing:
-    """How good the first phrases of a ranking are.
+def listing(words: Words, scores: Float[np.ndarray, "word"], *, seed: int = 0) -> dict[str, Estimate]:
+    """F1 of the first 5 and 10 candidate phrases, ranked by :func:`helpers.corpora.phrases.ranked`, mean over documents.
 
-    Attributes:
-        present: number of phrases -> F1 against the keyphrases that stand in the document, mean over documents.
-        all: the same against all keyphrases.
+    Against the keyphrases that stand in the document (``f1_5``, ``f1_10``), and against all of them (``all_5``, ``all_10``).
     """
-
-    present: dict[int, Estimate]
-    all: dict[int, Estimate]
-
-
-def listing(
-    words: Words, scores: Float[np.ndarray, "word"], sizes: Sequence[int] = (5, 10), *, seed: int = 0
-) -> Listing:
-    """F1 of the first 5 and of the first 10 candidate phrases, ranked by :func:`helpers.corpora.phrases.ranked`."""
     found = [phrases.ranked(e.spelled, scores[h].tolist()) for e, h in zip(words.examples, words, strict=True)]
-
-    def score(right: Sequence[set[str]], size: int) -> Estimate:
-        return over(np.array([phrases.f1(f[:size], r) for f, r in zip(found, right, strict=True)]), seed=seed)
-
-    gold = {"present": words.present(), "all": words.everything()}
-    return Listing(*({k: score(right, k) for k in sizes} for right in gold.values()))
+    scored = {}
+    for kind, right in (("f1", words.present()), ("all", words.everything())):
+        for size in (5, 10):
+            each = [phrases.f1(f[:size], r) for f, r in zip(found, right, strict=True)]
+            scored[f"{kind}_{size}"] = over(np.array(each), seed=seed)
+    return scored
 
 
 @dataclass(frozen=True, eq=False)
@@ -224,17 +198,15 @@ class Method:
 
     def scores(self, words: Words, *, seed: int = 0) -> dict[str, Estimate]:
         """Average precision (``precision``; ``content``: among content words), ``entropy`` where words have
-        probabilities, and F1 of the first 5 and 10 phrases (``f1_5``, ``f1_10``; ``all_5``, ``all_10``).
+        probabilities, and F1 of the first phrases (:func:`listing`).
         """
-        listed = listing(words, self.ranking, seed=seed)
         found = {
             "precision": precisions(words, self.words, seed=seed),
             "content": precisions(words, self.words, among="content", seed=seed),
         }
         if self.probability:
             found["entropy"] = entropy(words, self.words, seed=seed)
-        found |= {f"f1_{k}": e for k, e in listed.present.items()}
-        return found | {f"all_{k}": e for k, e in listed.all.items()}
+        return found | listing(words, self.ranking, seed=seed)
 
 
 def all_heads(found: Received) -> Float[np.ndarray, "word feature"]:

@@ -20,6 +20,8 @@ from helpers.engine.inputs import IGNORED, Asked, batches
 from helpers.engine.layers import FirstPass
 from helpers.engine.tasks import Example
 
+Heads = Sequence[Head]
+
 
 def tagged_chances(tagger: Encoder, words: Words, *, batch_size: int = 16) -> Float[np.ndarray, "word"]:
     """The tagger's probability that a word is part of a keyphrase."""
@@ -42,9 +44,7 @@ SCORES = ("f1", "f1_all", "loss")
 """Scores of the tagger for each document, see :class:`helpers.engine.tasks.Scores`."""
 
 
-def tagging(
-    tagger: Encoder, examples: Sequence[Example], without: Sequence[Head] = ()
-) -> Float[np.ndarray, "document 3"]:
+def tagging(tagger: Encoder, examples: Sequence[Example], without: Heads = ()) -> Float[np.ndarray, "document 3"]:
     """The tagger's :data:`SCORES` of each document, with some heads' weights set to zero."""
     with attention.tap(tagger, edit=attention.zero(without)):
         scores = tasks.score(tagger, examples, max_length=tagger.max_length)
@@ -83,7 +83,7 @@ TOGETHER = 24
 
 
 def _each_set(
-    tagger: Encoder, examples: Sequence[Example], sets: Sequence[Sequence[Head]]
+    tagger: Encoder, examples: Sequence[Example], sets: Sequence[Heads]
 ) -> Float[np.ndarray, "set document 3"]:
     """:func:`tagging` without each set of heads, measured wherever :mod:`helpers.engine.shards` is told to."""
     found = np.zeros((len(sets), len(examples), len(SCORES)))
@@ -99,7 +99,7 @@ def _each_set(
 
 @torch.no_grad()
 def _without(
-    tagger: Encoder, part: tuple[Asked, Sequence[Sequence[Head]]], examples: Sequence[Example]
+    tagger: Encoder, part: tuple[Asked, Sequence[Heads]], examples: Sequence[Example]
 ) -> Float[np.ndarray, "set row 3"]:
     """Scores of one batch without each set of heads; what lies below a set's lowest layer is computed once for all."""
     asked, first, found = part[0].to(tagger.device), FirstPass(tagger), []
@@ -142,12 +142,7 @@ class Curve:
 
 
 def remove_in_order(
-    tagger: Encoder,
-    examples: Sequence[Example],
-    orders: Mapping[str, Sequence[Head]],
-    counts: Sequence[int],
-    *,
-    seed: int = 0,
+    tagger: Encoder, examples: Sequence[Example], orders: Mapping[str, Heads], counts: Sequence[int], *, seed: int = 0
 ) -> dict[str, Curve]:
     """Remove the first heads of each order; sets of heads that several orders share are scored once.
 

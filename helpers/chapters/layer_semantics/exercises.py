@@ -3,7 +3,7 @@
 import numpy as np
 from scipy import special
 
-from helpers.chapters.checks import Exercise, checker, says
+from helpers.chapters.checks import Exercise, checker
 
 
 def _states(seed: int) -> tuple[np.ndarray, np.ndarray, float, int]:
@@ -17,20 +17,20 @@ class expected_layer(Exercise):
 
     cases = tuple((np.sort(np.random.default_rng(seed).random(5 + seed)),) for seed in range(4))
 
-    @says("it should be the mean layer, weighted by the gains.")
     def right(scores):
+        """it should be the mean layer, weighted by the gains."""
         return np.average(np.arange(1, len(scores)), weights=np.diff(scores))
 
-    @says("that counts layers from 0; the first gain belongs to layer 1.")
     def from_0(scores):
+        """that counts layers from 0; the first gain belongs to layer 1."""
         return np.average(np.arange(len(scores) - 1), weights=np.diff(scores))
 
-    @says("the gains have to be divided by their sum, to be shares.")
     def not_divided(scores):
+        """the gains have to be divided by their sum, to be shares."""
         return np.diff(scores) @ np.arange(1, len(scores))
 
-    @says("that weights the layers by the scores; take what each layer adds to the one below.")
     def by_scores(scores):
+        """that weights the layers by the scores; take what each layer adds to the one below."""
         return np.average(np.arange(len(scores)), weights=scores)
 
 
@@ -39,20 +39,20 @@ class mixture(Exercise):
 
     cases = tuple(_states(seed) for seed in range(4))
 
-    @says("gamma times the weighted sum of the layers 0 to top, top included.")
     def right(states, a, gamma, top):
+        """gamma times the weighted sum of the layers 0 to top, top included."""
         return gamma * special.softmax(a[: top + 1]) @ states[: top + 1]
 
-    @says("the weights of the layers that are read do not sum to 1; cut before the softmax.")
     def cut_late(states, a, gamma, top):
+        """the weights of the layers that are read do not sum to 1; cut before the softmax."""
         return gamma * special.softmax(a)[: top + 1] @ states[: top + 1]
 
-    @says("gamma is missing.")
     def without_gamma(states, a, gamma, top):
+        """gamma is missing."""
         return special.softmax(a[: top + 1]) @ states[: top + 1]
 
-    @says("that is the uniform mixture; it does not depend on a.")
     def uniform(states, a, gamma, top):
+        """that is the uniform mixture; it does not depend on a."""
         return gamma * states[: top + 1].mean(0)
 
 
@@ -61,20 +61,20 @@ class letters(Exercise):
 
     cases = tuple((word,) for word in ("a", "Ada", "half-sisters", "1,500", ".", "unbelievable", "O'Brien"))
 
-    @says("for {0!r} it should be {wanted!r}, not {got!r}.")
     def right(word):
+        """for {0!r} it should be {wanted!r}, not {got!r}."""
         return str(min(letters.a_number(word), 10))
 
-    @says("labels are strings here; wrap the number in str().")
     def a_number(word):
+        """labels are strings here; wrap the number in str()."""
         return sum(map(str.isalpha, word))
 
-    @says("{0!r} has characters that are no letters; they do not count.")
     def characters(word):
+        """{0!r} has characters that are no letters; they do not count."""
         return str(min(len(word), 10))
 
-    @says("{0!r} has more than ten letters; the label is '10' from ten on.")
     def above_ten(word):
+        """{0!r} has more than ten letters; the label is '10' from ten on."""
         return str(letters.a_number(word))
 
 

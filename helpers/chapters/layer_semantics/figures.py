@@ -15,15 +15,12 @@ from helpers.figures.series import band, references
 WEIGHT_COLOUR, GAIN_COLOUR = COLOURS["diagonal"], "#7B3294"
 
 
-def layers_of_tasks(
-    rows: Mapping[str, tuple[Estimate, Estimate | None]], *, layers: int, notes: Mapping[str, str] | None = None
-) -> Figure:
+def layers_of_tasks(rows: Mapping[str, tuple[Estimate, Estimate | None]], *, layers: int) -> Figure:
     """Two bars for each task: centre of gravity of the mixing weights, and expected layer of the gains.
 
     Args:
         rows: task -> (centre of gravity, expected layer); None where the layers bring no certain gain.
         layers: of the encoder; the axis runs from 0, the embeddings, to it.
-        notes: task -> text beside its name.
     """
     figure, (ax,) = panels(1, width=7.2, height=0.62 * len(rows) + 1.3)
     looks = (
@@ -42,7 +39,7 @@ def layers_of_tasks(
             ax.plot([low, high], [y, y], color=INK, linewidth=1.3, solid_capstyle="butt")
             end = max(high, estimate.value) + 0.012 * layers
             ax.text(end, y, f"{estimate.value:.2f}", va="center", fontsize=8.5)
-    in_rows(ax, [f"{task}\n{(notes or {})[task]}" if task in (notes or {}) else task for task in rows], margin=0.55)
+    in_rows(ax, rows, margin=0.55)
     ax.set(xlabel="layer (0: embeddings)", xlim=(0, 1.08 * layers), xticks=range(layers + 1))
     ax.grid(axis="y", visible=False)
     ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
@@ -87,10 +84,7 @@ def weights_and_gains(rows: Mapping[str, tuple[ArrayLike, Estimate]]) -> Figure:
 
 
 def prefix_scores(
-    rows: Mapping[str, tuple[Estimate, Estimate, Mapping[str, float]]],
-    *,
-    names: tuple[str, str],
-    ylabel: str = "accuracy",
+    rows: Mapping[str, tuple[Estimate, Estimate, Mapping[str, float]]], *, names: tuple[str, str]
 ) -> Figure:
     """Scores of probes that read the layers 0 to l, over l, with intervals; a panel for each task.
 
@@ -98,7 +92,7 @@ def prefix_scores(
         rows: task -> (ours, the control's, baseline -> value as a line).
         names: of the two.
     """
-    figure, axes = _tasks(rows, (3.75, 2.6), "layers 0 to …", ylabel)
+    figure, axes = _tasks(rows, (3.75, 2.6), "layers 0 to …", "accuracy")
     looks = (("minilm", "-", "o"), ("random", "--", "s"))
     for ax, (*pair, lines) in zip(axes, rows.values(), strict=False):
         for estimate, name, (colour, line, marker) in zip(pair, names, looks, strict=True):
@@ -133,8 +127,8 @@ def cases_by_layer(cases: Sequence[Any], *, title: str = "") -> Figure:
     return figure
 
 
-def label_changes(rows: Mapping[str, tuple[float, float, int]], *, xlabel: str, names: tuple[str, str]) -> Figure:
-    """For each label two values joined by a line, say at layer 0 and at the top; sorted by the change.
+def label_changes(rows: Mapping[str, tuple[float, float, int]], *, names: tuple[str, str]) -> Figure:
+    """For each label two accuracies joined by a line, say at layer 0 and at the top; sorted by the change.
 
     Args:
         rows: label -> (first, second, number of targets).
@@ -148,7 +142,7 @@ def label_changes(rows: Mapping[str, tuple[float, float, int]], *, xlabel: str, 
     for name, values, colour, marker in zip(names, pairs, ("other", "minilm"), "so", strict=True):
         ax.scatter(values, y, color=COLOURS[colour], marker=marker, s=28, label=name, zorder=2)
     ax.set_yticks(y, [f"{label} ({rows[label][2]})" for label in order])
-    ax.set(xlabel=xlabel, xlim=(-0.02, 1.02))
+    ax.set(xlabel="accuracy", xlim=(-0.02, 1.02))
     ax.grid(axis="y", visible=False)
     ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
     return figure

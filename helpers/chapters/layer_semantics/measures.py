@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -144,26 +143,19 @@ def prepare(
     parts: Mapping[str, Sequence[Context]],
     task: str,
     *,
-    limits: Sequence[int | None] = (None, None, None),
+    limits: Sequence[int | None],
     seed: int = 0,
-    folder: Path | None = None,
 ) -> dict[str, Part]:
     """The targets of a task in the training, development and test part, with the encoder's states.
 
     Args:
         parts: ``train``, ``dev`` and ``test`` -> contexts.
         limits: most targets in each part; drawn at random, the same for every encoder.
-        folder: of the states, see :func:`stream`.
     """
-    drawn = {
-        n: targets(parts[n], task, limit=limit, seed=seed)
-        for n, limit in zip(("train", "dev", "test"), limits, strict=True)
-    }
+    sizes = zip(("train", "dev", "test"), limits, strict=True)
+    drawn = {name: targets(parts[name], task, limit=limit, seed=seed) for name, limit in sizes}
     labels = sorted({t.label for t in drawn["train"]})
-    return {
-        name: part(stream(encoder, parts[name], folder=folder), parts[name], chosen, labels)
-        for name, chosen in drawn.items()
-    }
+    return {name: part(stream(encoder, parts[name]), parts[name], chosen, labels) for name, chosen in drawn.items()}
 
 
 def measure(ready: Mapping[str, Part], task: str, *, seeds: Sequence[int] = (0, 1), **options: Any) -> Outcome:
@@ -178,18 +170,10 @@ def measure(ready: Mapping[str, Part], task: str, *, seeds: Sequence[int] = (0, 
     given = np.stack([answers(probes, test) for probes in trained])
     weights = np.stack([probes.weights()[-1].double().numpy() for probes in trained])
     gamma = np.array([float(probes.gamma[-1]) for probes in trained])
-    return Outcome(
-        task,
-        test.labels,
-        tuple(len(ready[n].targets) for n in ("train", "dev", "test")),
-        given.argmax(-1) == test.truth,
-        given.mean(0),
-        weights,
-        gamma,
-        test.truth,
-        test.document,
-        baselines(ready["train"].targets, test.targets),
-    )
+    sizes = tuple(len(ready[name].targets) for name in ("train", "dev", "test"))
+    right, simple = given.argmax(-1) == test.truth, baselines(ready["train"].targets, test.targets)
+    targets = test.truth, test.document, simple
+    return Outcome(task, test.labels, sizes, right, given.mean(0), weights, gamma, *targets)
 
 
 # ---------------------------------------------------------------------------------------- sentences layer by layer
@@ -223,9 +207,8 @@ def case(outcome: Outcome, found: Sequence[Context], chosen: Sequence[Target], n
     rival = np.where(np.arange(given.shape[1]) == truth, -1.0, given.mean(0)).argmax()
     right = given[:, truth] if truth >= 0 else np.zeros(len(given))
     words = " / ".join(" ".join(found[target.context].words[a:b]) for a, b in target.spans)
-    return Case(
-        outcome.task, words, target.label, outcome.labels[rival], right, given[:, rival], int(outcome.settled[number])
-    )
+    settled = int(outcome.settled[number])
+    return Case(outcome.task, words, target.label, outcome.labels[rival], right, given[:, rival], settled)
 
 
 def turned(
@@ -233,10 +216,9 @@ def turned(
     found: Sequence[Context],
     chosen: Mapping[str, Sequence[Target]],
     *,
-    tasks: Sequence[str] = TASKS[:2],
     most: int = 4,
 ) -> list[tuple[str, list[Case]]]:
-    """For each of ``tasks`` the sentence with the target whose right label rises most, and what else turns in it.
+    """For each of the first two tasks the sentence with the target whose right label rises most, and what else turns in it.
 
     A target turns if its right label loses to another with the embeddings alone and wins with all layers; it rises by the
     difference of the two probabilities. With the target that chose the sentence, which comes first, are shown the others
@@ -244,7 +226,7 @@ def turned(
     """
     shown: list[tuple[str, list[Case]]] = []
     taken: set[tuple[int, int]] = set()
-    for task in tasks:
+    for task in TASKS[:2]:
         for number in rises(outcomes[task]):
             place = _sentence(found, chosen[task][number])
             if place not in taken:

@@ -1,6 +1,7 @@
 """The probes of chapter 12: one for each prefix of layers, trained side by side."""
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -13,6 +14,9 @@ from helpers.engine import shards
 
 CHUNK = 256
 """Spans, or pairs, that are scored at once."""
+
+RATE, MIXING = 0.003, 0.03
+"""First learning rate of the classifier, and of a and gamma."""
 
 
 class Probes(nn.Module):
@@ -94,34 +98,21 @@ def pooled(
 
 
 def train(
-    train: Part,
-    dev: Part,
-    *,
-    steps: int = 300,
-    batch: int = 64,
-    rate: float = 0.003,
-    mixing: float = 0.03,
-    every: int = 30,
-    size: int = 48,
-    uniform: bool = False,
-    seed: int = 0,
+    train: Part, dev: Part, *, steps: int = 300, batch: int = 64, every: int = 30, seed: int = 0, **made: Any
 ) -> Probes:
     """Train the probes of all prefixes of layers at once with Adam; both rates fall to 0 along a line.
 
     Args:
         steps, batch: steps of training and targets in each; passes over the training part follow from them.
-        rate, mixing: first learning rate of the classifier, and of a and gamma.
         every: steps between looks at the development part; each probe ends as it was when its cross-entropy was least.
-        size, uniform, seed: see :class:`Probes`; the seed also orders the targets.
+        seed, made: see :class:`Probes`; the seed also orders the targets.
     """
-    width = train.states.values.shape[-1]
-    probes = Probes(
-        train.states.scale, width, len(train.labels), roles=len(train.low), size=size, uniform=uniform, seed=seed
-    )
+    shape = train.states.scale, train.states.values.shape[-1], len(train.labels)
+    probes = Probes(*shape, roles=len(train.low), seed=seed, **made)
     learned = {name: p for name, p in probes.named_parameters() if p.requires_grad}
     mix = [learned.pop(name) for name in ("a", "gamma") if name in learned]
     rest = list(learned.values())
-    flat = (rate, _as_one(rest)), (mixing, _as_one(mix))
+    flat = (RATE, _as_one(rest)), (MIXING, _as_one(mix))
     optimiser = torch.optim.Adam([{"params": [one]} for _, one in flat])
     best, kept = None, {}
     with shards.one_thread():
@@ -151,22 +142,18 @@ def _as_one(parameters: Sequence[nn.Parameter]) -> Tensor:
 def cross_entropy(probes: Probes, part: Part, chosen: NDArray[np.int64]) -> Float[Tensor, "probe target"]:
     """Of each probe's answer to the chosen targets, in nats; 0 where the right class is unknown."""
     truth = torch.from_numpy(part.truth[chosen]).expand(len(probes.gamma), -1)
-    return nn.functional.cross_entropy(
-        probes(part.inputs(chosen)).transpose(1, 2), truth, ignore_index=-1, reduction="none"
-    )
+    logits = probes(part.inputs(chosen)).transpose(1, 2)
+    return nn.functional.cross_entropy(logits, truth, ignore_index=-1, reduction="none")
 
 
 def _keep(
     probes: Probes, loss: Tensor, best: Tensor | None, kept: dict[str, Tensor]
 ) -> tuple[Tensor, dict[str, Tensor]]:
     """For each probe by itself the better of its present and its kept state."""
-    now = {name: value.clone() for name, value in probes.state_dict().items()}
     if best is None:
-        return loss, now
-    better = loss < best
-    learned = {name for name, _ in probes.named_parameters()}
-    for name in learned:
-        kept[name][better] = now[name][better]
+        return loss, {name: value.clone() for name, value in probes.state_dict().items()}
+    for name, value in probes.named_parameters():
+        kept[name][loss < best] = value.detach()[loss < best]
     return torch.minimum(loss, best), kept
 
 
@@ -179,9 +166,8 @@ def _batches(count: int, batch: int, steps: int, seed: int) -> Iterator[NDArray[
         queue = queue[batch:]
 
 
-def _chunks(count: int) -> Iterator[NDArray[np.int64]]:
-    for low in range(0, count, CHUNK):
-        yield np.arange(low, min(low + CHUNK, count))
+def _chunks(count: int) -> list[NDArray[np.int64]]:
+    return np.split(np.arange(count), range(CHUNK, count, CHUNK))
 
 
 def answers(probes: Probes, part: Part) -> Float[np.ndarray, "probe target label"]:

@@ -42,20 +42,17 @@ class States:
         return self.values[rows].astype(np.float64).std(0).__pow__(2).mean(-1) ** 0.5
 
 
-def stream(encoder: Encoder, found: Sequence[Context], *, batch_size: int = 8, folder: Path | None = None) -> States:
+def stream(encoder: Encoder, found: Sequence[Context], *, batch_size: int = 8) -> States:
     """Run contexts through the encoder once and keep all layers' states in a file; use the file if it is there.
 
-    The file is named after the weights and the words, and is there only when it is whole.
-
-    Args:
-        folder: default: ``states`` in the user's cache.
+    The file is in the user's cache, named after the weights and the words, and is there only when it is whole.
     """
     inputs = [list(c.words) for c in found]
     sizes = _tokens_of_words(encoder, inputs)
     ends = np.cumsum([sum(s) for s in sizes])
     start = tuple(np.cumsum([end - sum(s), *s]) for end, s in zip(ends, sizes, strict=True))
-    folder = folder or places.cache() / "states"
-    file = folder / f"{encoder.name.split('/')[-1]}-{_digest(encoder, inputs)}.npy"
+    digest = hashlib.sha256(json.dumps([encoder.sha256, "half", inputs]).encode()).hexdigest()[:24]
+    file = places.cache() / "states" / f"{encoder.name.split('/')[-1]}-{digest}.npy"
     values = _opened(file, int(ends[-1]))
     if values is None:
         _write(encoder, inputs, start, file, batch_size)
@@ -76,10 +73,6 @@ def _tokens_of_words(encoder: Encoder, inputs: Sequence[list[str]]) -> list[list
                     "have tokens; make contexts with layer_semantics.contexts, which leaves such words out."
                 )
     return sizes
-
-
-def _digest(encoder: Encoder, inputs: Sequence[list[str]]) -> str:
-    return hashlib.sha256(json.dumps([encoder.sha256, "half", list(inputs)]).encode()).hexdigest()[:24]
 
 
 def _opened(file: Path, rows: int) -> np.ndarray | None:
@@ -156,12 +149,6 @@ def part(states: States, found: Sequence[Context], chosen: Sequence[Target], lab
     """Make ready for a probe what :func:`targets` has chosen; ``labels`` are those of the training part."""
     place = {label: n for n, label in enumerate(labels)}
     spans = np.array([[(states.start[t.context][a], states.start[t.context][b]) for a, b in t.spans] for t in chosen])
-    return Part(
-        states,
-        tuple(chosen),
-        tuple(labels),
-        np.array([place.get(t.label, -1) for t in chosen]),
-        np.array([found[t.context].document for t in chosen]),
-        spans[..., 0].T,
-        spans[..., 1].T,
-    )
+    truth = np.array([place.get(t.label, -1) for t in chosen])
+    document = np.array([found[t.context].document for t in chosen])
+    return Part(states, tuple(chosen), tuple(labels), truth, document, spans[..., 0].T, spans[..., 1].T)

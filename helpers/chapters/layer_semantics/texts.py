@@ -67,20 +67,19 @@ def contexts(
     limit = min(limit, encoder.max_length)
     drawn = np.random.default_rng(seed).permutation(len(documents))[:most]
     found: list[Context] = []
-    for number, document in ((n, documents[n]) for n in sorted(drawn.tolist())):
-        run: list[int] = []
-        total = 0
-        for place, sentence in enumerate(document.sentences):
+    for number in sorted(drawn.tolist()):
+        runs: list[list[int]] = []
+        room = 0
+        for place, sentence in enumerate(documents[number].sentences):
             size = _tokens(encoder, sentence)
             if size is None or size > limit:
                 continue
-            if run and total + size - 2 > limit:
-                found.append(_context(number, document, run))
-                run, total = [], 0
-            total = total + size - 2 if run else size
-            run.append(place)
-        if run:
-            found.append(_context(number, document, run))
+            if not runs or size - 2 > room:
+                runs.append([])
+                room = limit - 2
+            runs[-1].append(place)
+            room -= size - 2
+        found += [_context(number, documents[number], run) for run in runs]
     if not found:
         raise ValueError(f"No sentence of these documents has a tree and at most {limit} tokens.")
     return found

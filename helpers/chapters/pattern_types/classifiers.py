@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import torch
 from jaxtyping import Float, Int
-from sklearn.base import BaseEstimator
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import cohen_kappa_score
@@ -28,6 +27,7 @@ from helpers.chapters.pattern_types.measures import (
     TYPES,
     VERTICAL,
     Cell,
+    Typed,
     features,
     items,
     map_of,
@@ -168,20 +168,8 @@ def prototypes(count: int = 2000, *, seed: int = 0) -> Examples:
 KINDS = ("forest", "logistic")
 
 
-@dataclass(frozen=True)
-class Classifier:
-    """From features to types; trained in seconds, so that nothing but its recipe has to be kept."""
-
-    kind: str
-    model: BaseEstimator
-
-    def __call__(self, features: Float[np.ndarray, "map feature"]) -> Int[np.ndarray, "map"]:
-        """Indices into :data:`TYPES`."""
-        return self.model.predict(features)
-
-
-def train(examples: Examples, kind: str = "forest", *, seed: int = 0) -> Classifier:
-    """Train a classifier on prototypes.
+def train(examples: Examples, kind: str = "forest", *, seed: int = 0) -> Typed:
+    """A classifier trained on prototypes, in seconds, so that nothing but its recipe has to be kept.
 
     Args:
         kind: ``forest`` (200 random trees) or ``logistic`` (regression on standardised features).
@@ -192,7 +180,7 @@ def train(examples: Examples, kind: str = "forest", *, seed: int = 0) -> Classif
         model = RandomForestClassifier(200, min_samples_leaf=3, random_state=seed)
     else:
         model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=2000))
-    return Classifier(kind, model.fit(examples.features, examples.types))
+    return model.fit(examples.features, examples.types).predict
 
 
 @dataclass(frozen=True)
@@ -260,12 +248,7 @@ class Score:
     def as_dict(self) -> dict[str, Any]:
         """The numbers to record; F1 by the name of the type."""
         by_name = {name: float(value) for name, value in zip(TYPES, self.f1, strict=True) if not np.isnan(value)}
-        return {
-            "macro_f1": self.macro_f1,
-            "accuracy": self.accuracy,
-            "f1": by_name,
-            "confusion": self.confusion.astype(int),
-        }
+        return vars(self) | {"f1": by_name, "confusion": self.confusion.astype(int)}
 
 
 def score(labels: Int[np.ndarray, "map"], predicted: Int[np.ndarray, "map"], *, seed: int = 0) -> Score:
@@ -283,12 +266,8 @@ def score(labels: Int[np.ndarray, "map"], predicted: Int[np.ndarray, "map"], *, 
     pairs = table.ravel() / table.sum()
     drawn = np.random.default_rng(seed).multinomial(len(labels), pairs, REPLICATES).reshape(-1, *table.shape)
     hits = np.trace(drawn, axis1=1, axis2=2) / len(labels)
-    return Score(
-        Estimate.of(macro(f1(table)), macro(f1(drawn.astype(np.float64)))),
-        Estimate.of(np.trace(table) / len(labels), hits),
-        f1(table),
-        table,
-    )
+    accuracy = Estimate.of(np.trace(table) / len(labels), hits)
+    return Score(Estimate.of(macro(f1(table)), macro(f1(drawn.astype(np.float64)))), accuracy, f1(table), table)
 
 
 # ---------------------------------------------------------------------------------------- labels

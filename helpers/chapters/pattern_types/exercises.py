@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.special import entr
 
-from helpers.chapters.checks import Exercise, checker, maps, says
+from helpers.chapters.checks import Exercise, checker, maps
 
 
 def _with_sink(seed: int) -> np.ndarray:
@@ -27,16 +27,16 @@ class sink_mass(Exercise):
 
     cases = tuple((_with_sink(seed),) for seed in range(4))
 
-    @says("it should be the largest mean over the rows, column by column.")
     def right(weights):
+        """it should be the largest mean over the rows, column by column."""
         return weights.mean(0).max()
 
-    @says("that is the mean of a row, which is 1/n for every row; columns are the attended tokens.")
     def of_rows(weights):
+        """that is the mean of a row, which is 1/n for every row; columns are the attended tokens."""
         return weights.mean(1).max()
 
-    @says("one dark cell makes no column; take the mean over the attending tokens first.")
     def one_cell(weights):
+        """one dark cell makes no column; take the mean over the attending tokens first."""
         return weights.max()
 
 
@@ -45,12 +45,12 @@ class type_entropy(Exercise):
 
     cases = ((["a", "b"] * 3,), (["a", "a", "a", "b"],), (["c"] * 5,), (["a", "b", "c", "d", "e"],))
 
-    @says("for {0} it should be {wanted:.3f}: minus the sum of p ln p over the names that occur.")
     def right(names):
+        """for {0} it should be {wanted:.3f}: minus the sum of p ln p over the names that occur."""
         return entr(np.unique(names, return_counts=True)[1] / len(names)).sum()
 
-    @says("that is in bits; this book counts in nats, with the natural logarithm.")
     def in_bits(names):
+        """that is in bits; this book counts in nats, with the natural logarithm."""
         return type_entropy.right(names) / np.log(2)
 
 
@@ -59,16 +59,16 @@ class macro_f1(Exercise):
 
     cases = tuple((_confusions(seed),) for seed in range(4))
 
-    @says("F1 of a type is 2 · hits / (labelled so + given so); average it over the rows that are not empty.")
     def right(table):
+        """F1 of a type is 2 · hits / (labelled so + given so); average it over the rows that are not empty."""
         return _f1(table)[table.sum(1) > 0].mean()
 
-    @says("that is the accuracy; F1 is computed for each type, and then averaged.")
     def accuracy(table):
+        """that is the accuracy; F1 is computed for each type, and then averaged."""
         return np.trace(table) / table.sum()
 
-    @says("a type without any labelled map (a row of zeros) should be left out of the mean.")
     def empty_too(table):
+        """a type without any labelled map (a row of zeros) should be left out of the mean."""
         return _f1(table).mean()
 
 

@@ -15,15 +15,13 @@ from helpers.figures.series import named, share_bars
 from helpers.figures.words import number_cells
 
 
-def marks(batch: Batch, row: int = 0) -> dict[int, str]:
-    """Where an input's special tokens and its full stops and commas are, as ticks for :func:`grey_maps`."""
-    kinds = {"C": batch.cls[row], "S": batch.sep[row], ".": batch.stop[row]}
+def marks(batch: Batch) -> dict[int, str]:
+    """Where the first input's special tokens and its full stops and commas are, as ticks for :func:`grey_maps`."""
+    kinds = {"C": batch.cls[0], "S": batch.sep[0], ".": batch.stop[0]}
     return {int(place): name for name, at in kinds.items() for place in at.nonzero()[:, 0].tolist()}
 
 
-def grey_maps(
-    panels: Mapping[str, tuple[NDArray, Mapping[int, str]]], *, columns: int = 5, size: float = 2.1
-) -> Figure:
+def grey_maps(panels: Mapping[str, tuple[NDArray, Mapping[int, str]]], *, columns: int = 5) -> Figure:
     """Maps in grey, each relative to its own darkest cells: black from the 99th percentile on, mid-tones a little darker.
 
     The labels of ``data/pattern_labels.csv`` were given to maps drawn like this.
@@ -31,7 +29,7 @@ def grey_maps(
     Args:
         panels: title -> (map, position -> tick label).
     """
-    figure, axes = titled(panels, (size, size + 0.35), columns=columns, size=8, layout="constrained")
+    figure, axes = titled(panels, (2.1, 2.45), columns=columns, size=8, layout="constrained")
     for ax, (weights, ticks) in zip(axes.flat, panels.values(), strict=False):
         shade = np.clip(weights / np.quantile(weights, 0.99), 0, 1) ** 0.7
         ax.imshow(shade, cmap="Greys", vmin=0, vmax=1, interpolation="nearest")
@@ -44,39 +42,34 @@ def grey_maps(
 
 
 def type_scatter(
-    points: Mapping[str, NDArray],
-    *,
-    xlabel: str,
-    ylabel: str,
-    thresholds: tuple[float, float] | None = None,
-    ax: Axes | None = None,
-    title: str = "",
+    points: Mapping[str, NDArray], *, thresholds: tuple[float, float], ax: Axes | None = None, **labels: str
 ) -> Figure:
     """Two numbers of every map, coloured by the type of the map.
 
     Args:
         points: type -> [map, 2].
         thresholds: where to draw a vertical and a horizontal line.
+        labels: ``xlabel``, ``ylabel`` and ``title``.
     """
     ax = ax or plt.subplots(figsize=(5.2, 3.9))[1]
     for (name, xy), marker in zip(points.items(), "osD^x", strict=False):
         edge = {"linewidths": 1.2} if marker == "x" else {"edgecolors": "white", "linewidths": 0.3}
         ax.scatter(*xy.T, s=24, marker=marker, color=COLOURS[name], alpha=0.8, label=LABELS[name], **edge)
-    if thresholds:
-        ax.axvline(thresholds[0], **REFERENCE | {"linestyle": "--"})
-        ax.axhline(thresholds[1], **REFERENCE | {"linestyle": "--"})
-    ax.set(xlabel=xlabel, ylabel=ylabel, title=title, xlim=(0, 1), ylim=(0, 1))
+    ax.axvline(thresholds[0], **REFERENCE | {"linestyle": "--"})
+    ax.axhline(thresholds[1], **REFERENCE | {"linestyle": "--"})
+    ax.set(xlim=(0, 1), ylim=(0, 1), **labels)
     return ax.figure
 
 
 def share_table(
-    table: ArrayLike, *, rows: Sequence[str], columns: Sequence[str], ylabel: str, xlabel: str, counts: bool = False
+    table: ArrayLike, *, rows: Sequence[str], columns: Sequence[str], counts: bool = False, **labels: str
 ) -> Figure:
     """A table as shades, each row relative to its own sum, with the numbers written out.
 
     Args:
         table: [row, column]; a row of NaN stays empty.
         counts: whether the numbers are counts; else they are shares and written in per cent.
+        labels: ``xlabel`` and ``ylabel``.
     """
     table = np.asarray(table, np.float64)
     total = table.sum(-1, keepdims=True)
@@ -85,19 +78,19 @@ def share_table(
     number_cells(ax, table, "{:.0f}" if counts else "{:.0%}", fontsize=9)
     ax.set_xticks(range(len(columns)), [c.replace(" + ", " +\n") for c in columns], fontsize=8)
     ax.set_yticks(range(len(rows)), rows, fontsize=8)
-    ax.set(xlabel=xlabel, ylabel=ylabel)
+    ax.set(**labels)
     ax.tick_params(length=0)
     ax.grid(visible=False)
     return figure
 
 
-def type_shares(rows: Mapping[str, ArrayLike], types: Sequence[str], *, xlabel: str = "share of maps") -> Figure:
+def type_shares(rows: Mapping[str, ArrayLike], types: Sequence[str]) -> Figure:
     """Stacked bars: which share of the maps is of which type; shares of 4 % and more are written out.
 
     Args:
         rows: label -> shares of the types, which sum to 1.
     """
-    return share_bars(rows, named(types), xlabel=xlabel)
+    return share_bars(rows, named(types), xlabel="share of maps", least=0.04, row=0.4)
 
 
 def types_and_changes(typical: NDArray, entropy: NDArray, types: Sequence[str]) -> Figure:

@@ -19,7 +19,7 @@ from tqdm import tqdm
 from helpers import corpora
 from helpers.engine import attention
 from helpers.engine.encoders import Encoder
-from helpers.engine.estimates import Additive, Estimate, StreamingMean, sample
+from helpers.engine.estimates import Additive, Estimate, StreamingMean, sample, stack
 from helpers.engine.tokens import Batch, Batches, Input, encode
 
 TYPES = ("vertical", "diagonal", "vertical_diagonal", "block", "heterogeneous")
@@ -274,8 +274,7 @@ class PatternTypes:
     @property
     def heads(self) -> Estimate:
         """Share of inputs on which each head shows each type, every task counting the same: (layer, head, type)."""
-        every = list(self.tasks.values())
-        return Estimate.of(np.mean([e.value for e in every], axis=0), np.mean([e.replicates for e in every], axis=0))
+        return stack(list(self.tasks.values())).mean(-4)
 
     @property
     def all(self) -> Estimate:
@@ -330,13 +329,8 @@ def measure(
         seed: of the bootstrap over documents.
     """
     every = [item for of_task in by_task.values() for item in of_task]
-    batches = Batches(
-        encoder,
-        [i.texts for i in every],
-        batch_size=batch_size,
-        max_length=min(MOST_TOKENS, encoder.max_length),
-        overlong="truncate",
-    )
+    texts, longest = [i.texts for i in every], min(MOST_TOKENS, encoder.max_length)
+    batches = Batches(encoder, texts, batch_size=batch_size, max_length=longest, overlong="truncate")
     counter = Accumulator(encoder, every, classifier, seed=seed)
     attention.sweep(encoder, tqdm(batches, desc=f"{encoder.name}: {len(every)} inputs"), counter)
     return counter.result(batches.truncated)
@@ -376,10 +370,7 @@ class Accumulator(Additive):
             self._count([self.items[i] for i in batch.index], types, np.stack(self._darkest).reshape(shape))
 
     def _count(
-        self,
-        rows: Sequence[Item],
-        types: Int[np.ndarray, "layer row head"],
-        darkest: Int[np.ndarray, "layer row head"],
+        self, rows: list[Item], types: Int[np.ndarray, "layer row head"], darkest: Int[np.ndarray, "layer row head"]
     ) -> None:
         shown = np.eye(len(TYPES))[types].swapaxes(0, 1)
         for task in dict.fromkeys(item.task for item in rows):

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from helpers.chapters.checks import Exercise, checker, maps, says
+from helpers.chapters.checks import Exercise, checker, maps
 
 GOVERNORS = [3, -1, 1, 1, 3]
 
@@ -17,12 +17,12 @@ class governor_scores(Exercise):
 
     cases = tuple(_probe(seed) for seed in range(3))
 
-    @says("it should be w_k * maps[k, i, j] + u_k * maps[k, j, i], summed over k, in row j, column i.")
     def right(maps, w, u):
+        """it should be w_k * maps[k, i, j] + u_k * maps[k, j, i], summed over k, in row j, column i."""
         return np.einsum("k,kij->ji", w, maps) + np.einsum("k,kji->ji", u, maps)
 
-    @says("the directions are mixed up: u goes with attention from the dependent, which is the row of the result.")
     def turned(*case):
+        """the directions are mixed up: u goes with attention from the dependent, which is the row of the result."""
         return governor_scores.right(*case).T
 
 
@@ -31,16 +31,16 @@ class edges_by_guessing(Exercise):
 
     cases = ((5,), (20,), (2,))
 
-    @says("a tree over {0} words has one edge less than that; how many pairs are there?")
     def right(words):
+        """a tree over {0} words has one edge less than that; how many pairs are there?"""
         return 1 - 2 / words
 
-    @says("it is one half only if the pairs are balanced; here all pairs of the sentence are asked.")
     def one_half(words):
+        """it is one half only if the pairs are balanced; here all pairs of the sentence are asked."""
         return 0.5
 
-    @says('that is the share of pairs with an edge; the guess is "no edge".')
     def with_an_edge(words):
+        """that is the share of pairs with an edge; the guess is "no edge"."""
         return 2 / words
 
 
@@ -53,12 +53,12 @@ class undirected_score(Exercise):
         (GOVERNORS, [(0, 1), (0, 2), (0, 4), (2, 3)]),
     )
 
-    @says("it is the share of the tree's edges that are among the predicted ones, in either direction.")
     def right(governors, predicted):
+        """it is the share of the tree's edges that are among the predicted ones, in either direction."""
         return sum((w, g) in predicted or (g, w) in predicted for w, g in enumerate(governors)) / 4
 
-    @says("a sentence of five words has four edges: the root (-1) has no governor.")
     def root_too(*case):
+        """a sentence of five words has four edges: the root (-1) has no governor."""
         return undirected_score.right(*case) * 4 / 5
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 from scipy import special
 
-from helpers.chapters.checks import Exercise, checker, known_by, maps, says
+from helpers.chapters.checks import Exercise, checker, known_by, maps
 
 
 class softmax(Exercise):
@@ -11,12 +11,12 @@ class softmax(Exercise):
 
     cases = ((np.array([[0.0, 1.0, 2.0], [3.0, 3.0, 3.0]]),), (np.array([[1000.0, 1000.0]]),))
 
-    @says("rows should be exp(score) divided by their own sum; check the axis.")
     def right(scores):
+        """rows should be exp(score) divided by their own sum; check the axis."""
         return special.softmax(scores, axis=-1)
 
-    @says("it overflows for large scores; subtract each row's maximum first.")
     def overflowing(scores):
+        """it overflows for large scores; subtract each row's maximum first."""
         return np.exp(scores) / np.exp(scores).sum(-1, keepdims=True)
 
 
@@ -27,12 +27,12 @@ class strongest(Exercise):
         (maps(5, seed), ["[CLS]", "a", "b", "c", "[SEP]"], query) for seed in range(5) for query in range(5)
     )
 
-    @says("for token {2} it says {got!r}, not {wanted!r}. Rows are attending tokens, columns attended ones.")
     def right(weights, names, query):
+        """for token {2} it says {got!r}, not {wanted!r}. Rows are attending tokens, columns attended ones."""
         return names[1 + weights[query, 1:-1].argmax()]
 
-    @says("for token {2} it says {got!r}, not {wanted!r}. It is a special token: leave those out.")
     def special_too(weights, names, query):
+        """for token {2} it says {got!r}, not {wanted!r}. It is a special token: leave those out."""
         return names[weights[query].argmax()]
 
 
@@ -41,17 +41,17 @@ class causal_attention(Exercise):
 
     cases = tuple((maps(4, seed),) for seed in range(3))
 
-    @says("the weights that remain should keep their proportions.")
     def right(weights):
+        """the weights that remain should keep their proportions."""
         return np.tril(weights) / np.tril(weights).sum(-1, keepdims=True)
 
-    @says("some token still sees a later one; `np.tril` keeps the lower triangle.")
     @known_by(lambda got, _: np.triu(got, 1).any())
     def all_seen(weights):
+        """some token still sees a later one; `np.tril` keeps the lower triangle."""
         return weights
 
-    @says("the rows do not sum to 1 any more; divide each by its sum.")
     def not_rescaled(weights):
+        """the rows do not sum to 1 any more; divide each by its sum."""
         return np.tril(weights)
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from helpers.chapters.checks import Exercise, checker, maps, says
+from helpers.chapters.checks import Exercise, checker, maps
 
 
 def _inputs(seed: int) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -33,16 +33,16 @@ class even_multiple(Exercise):
 
     cases = tuple((_inputs(seed),) for seed in range(4))
 
-    @says("it should be the mean share of a row, over the mean even share of a row.")
     def right(inputs):
+        """it should be the mean share of a row, over the mean even share of a row."""
         return sum(w[:, kind].sum() for w, kind in inputs) / sum(kind.sum() for _, kind in inputs)
 
-    @says("that is the share itself; divide it by what a head with equal weights would give.")
     def share(inputs):
+        """that is the share itself; divide it by what a head with equal weights would give."""
         return sum(w[:, kind].sum() for w, kind in inputs) / sum(len(w) for w, _ in inputs)
 
-    @says("that is a mean of multiples, input by input; sum over all rows first, then divide once.")
     def mean_of_multiples(inputs):
+        """that is a mean of multiples, input by input; sum over all rows first, then divide once."""
         return np.mean([w[:, kind].sum() / kind.sum() for w, kind in inputs])
 
 
@@ -51,16 +51,16 @@ class paired_gap(Exercise):
 
     cases = tuple(_replicates(seed) for seed in range(4))
 
-    @says("it should be the 2.5th and 97.5th percentile of one - other.")
     def right(one, other):
+        """it should be the 2.5th and 97.5th percentile of one - other."""
         return _ends(one - other)
 
-    @says("these are differences of ends; subtract replicate by replicate, then take percentiles.")
     def ends(one, other):
+        """these are differences of ends; subtract replicate by replicate, then take percentiles."""
         return _ends(one) - _ends(other)
 
-    @says("that treats the two as unrelated; the same texts were drawn for both, so subtract first.")
     def unrelated(one, other):
+        """that treats the two as unrelated; the same texts were drawn for both, so subtract first."""
         return _ends(one) - _ends(other)[::-1]
 
 
@@ -69,12 +69,12 @@ class least_certain(Exercise):
 
     cases = tuple((_numbers(seed),) for seed in range(4))
 
-    @says("it says {got!r}, but the interval of {wanted!r} is wider.")
     def right(numbers):
+        """it says {got!r}, but the interval of {wanted!r} is wider."""
         return max(numbers, key=lambda name: numbers[name][2] - numbers[name][1])
 
-    @says("that is the largest value; ask for the widest interval, high minus low.")
     def largest(numbers):
+        """that is the largest value; ask for the widest interval, high minus low."""
         return max(numbers, key=lambda name: numbers[name][0])
 
 

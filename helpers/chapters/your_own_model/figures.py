@@ -12,18 +12,7 @@ from matplotlib.figure import Figure
 
 from helpers.engine.estimates import Estimate
 from helpers.figures.grids import grid
-from helpers.figures.look import (
-    CENTRED,
-    COLOURS,
-    INK,
-    LABELS,
-    TYPE_NAMES,
-    head_name,
-    in_rows,
-    layer_colours,
-    on_layers,
-    squares,
-)
+from helpers.figures.look import COLOURS, INK, LABELS, head_name, in_rows, layer_colours, on_layers, squares
 from helpers.figures.series import against_baseline, intervals, stacked
 
 ROLE_MARKS = {"previous": "P", "self": "=", "next": "N", "cls": "C", "sep": "S", "stop": ".", "broad": "B"}
@@ -38,7 +27,7 @@ def model_card(values: Mapping[str, Any]) -> Figure:
     """Six panels on a sheet of A4's shape: types and specialists, where attention goes, entropy, relations, coreference, map.
 
     Args:
-        values: what ``your_own_model.as_dict`` makes, fresh or recorded.
+        values: what ``your_own_model.card`` makes, fresh or recorded.
     """
     rooms = [["grid", "shares", "entropy"], ["relations", "coreference", "map"]]
     figure, axes = plt.subplot_mosaic(rooms, figsize=(10.4, 7.35), height_ratios=(1.05, 1))
@@ -49,9 +38,9 @@ def model_card(values: Mapping[str, Any]) -> Figure:
     scored_rows(axes["relations"], values, "relations", "best head for each relation", "best fixed offset")
     scored_rows(axes["coreference"], values, "coreference", "coreference", "four-sieve rules")
     _map(axes["map"], values)
-    shares = {n: float(Estimate.from_record(values["type_shares"][n]).value) for n in TYPE_NAMES}
+    shares = {n: float(Estimate.from_record(values["type_shares"][n]).value) for n in fits}
     colours = _type_colours(fits)
-    handles = squares({f"{LABELS[n]} {shares[n]:.0%}{'' if fits[n] else '*'}": colours[n] for n in TYPE_NAMES})
+    handles = squares({f"{LABELS[n]} {shares[n]:.0%}{'' if fits[n] else '*'}": colours[n] for n in fits})
     _below(axes["grid"], handles=handles)
     roles = {s["role"] for s in values["specialists"]}
     letters = ", ".join(f"{mark} {LABELS[role]}" for role, mark in ROLE_MARKS.items() if role in roles)
@@ -79,7 +68,7 @@ def cards_beside(one: Mapping[str, Any], other: Mapping[str, Any]) -> Figure:
         type_grid(row[0], values, title=f"{values['model']['name']}: types")
         layer_shares(row[1], values, title="attention to", legend=values is one)
         _map(row[2], values)
-    names = [n for n in TYPE_NAMES if any((np.asarray(v["types"]) == n).any() for v in (one, other))]
+    names = [n for n in one["fits"] if any((np.asarray(v["types"]) == n).any() for v in (one, other))]
     figure.legend(handles=squares(names), loc="outside lower left", ncols=4, fontsize=8)
     return figure
 
@@ -107,7 +96,7 @@ def gaps(lines: Sequence[Any], *, names: tuple[str, str]) -> Figure:
 
 
 def _type_colours(fits: Mapping[str, bool]) -> dict[str, tuple]:
-    return {name: to_rgba(COLOURS[name], 1.0 if fits[name] else PALE) for name in TYPE_NAMES}
+    return {name: to_rgba(COLOURS[name], 1.0 if fits[name] else PALE) for name in fits}
 
 
 def type_grid(ax: Axes, values: Mapping[str, Any], *, title: str) -> None:
@@ -190,7 +179,7 @@ def _map(ax: Axes, values: Mapping[str, Any]) -> None:
     for layer, (own, colour) in enumerate(zip(points, layer_colours(len(points)), strict=True), 1):
         ax.scatter(*own.T, s=22, color=[colour], edgecolors="#555555", linewidths=0.4)
         box = {"boxstyle": "round,pad=0.12", "facecolor": "white", "edgecolor": colour, "alpha": 0.9}
-        ax.text(*own.mean(0), layer, **CENTRED, fontsize=8, weight="bold", bbox=box)
+        ax.text(*own.mean(0), layer, ha="center", va="center", fontsize=8, weight="bold", bbox=box)
     ax.set_title(f"map, by layer (stress {values['map']['stress']:.2f})")
     ax.set(xlabel="nats", ylabel="nats")
     ax.set_aspect("equal", adjustable="datalim")

@@ -19,9 +19,9 @@ from helpers.chapters import coreference_heads, distance_features, divergence_ma
 from helpers.chapters.coreference_heads import KINDS
 from helpers.chapters.dependency_heads import measures as dependency_heads
 from helpers.chapters.distance_features import TYPES, DistanceFeatures
-from helpers.chapters.divergence_map import Closeness, Divergences
+from helpers.chapters.divergence_map import Divergences
 from helpers.chapters.surface_patterns import measures as surface_patterns
-from helpers.chapters.surface_patterns.measures import Specialist, SurfacePatterns
+from helpers.chapters.surface_patterns.measures import SurfacePatterns
 from helpers.corpora.readers import Segment
 from helpers.corpora.treebanks import Document
 from helpers.engine import attention, encoders
@@ -106,105 +106,70 @@ def sample(
 # ---------------------------------------------------------------------------------------- the card
 
 
-@dataclass(frozen=True, eq=False)
-class Card:
-    """What the book has to say about an encoder, on one page.
-
-    Attributes:
-        encoder: the encoder.
-        patterns: chapter 02's statistics of all heads; ``specialists`` found in them by its rule.
-        types: chapter 08's type of each head, (layer, head); ``type_shares`` (type,) in the order of ``TYPES``; ``fits``,
-            whether a type's name fits its group. With too few heads to group, each head is named by rule alone.
-        rule_shares: shares of types by rule alone, (type,), which two models can be compared by: groups are relative to a
-            model's own heads.
-        relations, coreference: held-out tables of chapters 04 and 05; empty where nothing could be scored.
-        divergences, points, stress, closeness: chapter 07's divergences, its map (head, 2) and whether heads of one
-            layer are close; None where there are too few heads.
-        sentences, mentions: how many were scored.
-        missing: part of the card -> why it is empty.
-    """
-
-    encoder: Encoder
-    patterns: SurfacePatterns
-    specialists: tuple[Specialist, ...]
-    types: np.ndarray
-    type_shares: Estimate
-    rule_shares: Estimate
-    fits: Mapping[str, bool]
-    relations: tuple[dependency_heads.Row, ...]
-    coreference: tuple[coreference_heads.Row, ...]
-    divergences: Divergences | None
-    points: Float[np.ndarray, "head 2"] | None
-    stress: float | None
-    closeness: Closeness | None
-    sentences: int
-    mentions: int
-    missing: Mapping[str, str]
-
-    @property
-    def shares(self) -> Estimate:
-        """Mean attention of each layer's heads to :data:`PLACES`, (layer, place); rows sum to 1."""
-        return stack([self.patterns[name].mean() for name in PLACES]).map(lambda x: np.swapaxes(x, -2, -1))
-
-    @property
-    def breadth(self) -> Estimate:
-        """Mean entropy of all heads, as a share of that of even attention."""
-        return surface_patterns.relative_entropy(self.patterns).mean((-2, -1))
-
-    def sink(self) -> tuple[str, Estimate] | None:
-        """The special token that draws most, and how many times its even share; None if that is under three times."""
-        found = {}
-        for kind in ("cls", "sep"):
-            even = self.patterns[f"chance_{kind}"]
-            if even.value > 0:  # a tokenizer may add no token in this role
-                found[kind] = self.patterns[kind].mean((-2, -1)) / even
-        best = max(found, key=lambda kind: float(found[kind].value), default=None)
-        enough = best is not None and found[best].value >= surface_patterns.SINK_FACTOR
-        return (best, found[best]) if enough else None
-
-
-def card(encoder: Encoder, texts: Sample, *, seed: int = 0, batch_size: int = 8) -> Card:
-    """Measure an encoder: one pass over the plain text for three chapters at once, one over each treebank.
+def card(encoder: Encoder, texts: Sample, *, seed: int = 0) -> dict[str, Any]:
+    """What the book has to say about an encoder: one pass over the plain text for three chapters at once, one over each treebank.
 
     Args:
         seed: of bootstraps, permutations and clustering.
+
+    Returns:
+        All that is on a card, for recording, drawing and comparing; estimates keep their replicates until recorded.
+        Of chapter 02: ``specialists`` by its rule, ``shares`` (mean attention of each layer's heads to :data:`PLACES`, (layer,
+        place); rows sum to 1), ``to`` (of all heads), ``chance``, ``sink``, ``entropy``, ``uniform``, and ``breadth``, mean entropy of
+        all heads as a share of that of even attention. Of chapter 08: ``types`` (layer, head); ``type_shares``; ``fits``,
+        whether a type's name fits its group (with too few heads to group, each head is named by rule alone); and
+        ``rule_shares`` by rule alone, which two models can be compared by: groups are relative to a model's own heads.
+        Of chapters 04 and 05: ``relations`` and ``coreference``, held out; empty where nothing could be scored. Of chapter 07:
+        ``map`` and ``closeness``, None where there are too few heads. ``missing``: part of the card -> why it is empty.
     """
-    patterns, features, divergences = sweep(encoder, texts.segments, seed=seed, batch_size=batch_size)
+    patterns, features, divergences = sweep(encoder, texts.segments, seed=seed)
     types, shares, by_rule, fits = typed(features, seed=seed)
     missing: dict[str, str] = {}
     relations, sentences = _tried(missing, "relations", lambda: _relations(encoder, texts, seed))
     coreference, mentions = _tried(missing, "coreference", lambda: _coreference(encoder, texts, seed))
-    points = stress = closeness = None
+    near = divergences is not None and min(encoder.layers, encoder.heads) > 1
     if divergences is None:
         missing["map"] = f"{encoder.layers * encoder.heads} heads are too few for a map."
-    else:
-        matrix = divergences.mean()
-        points = divergence_map.scale(matrix, divergence_map.classical(matrix))
-        stress = divergence_map.stress(matrix, points)
-        if min(encoder.layers, encoder.heads) > 1:
-            closeness = divergence_map.closeness(divergences, divergences.layer, seed=seed)
-    return Card(
-        encoder,
-        patterns,
-        tuple(surface_patterns.specialists(patterns)),
-        types,
-        shares,
-        by_rule,
-        fits,
-        relations,
-        coreference,
-        divergences,
-        points,
-        stress,
-        closeness,
-        sentences,
-        mentions,
-        missing,
-    )
+    numbers = {name: getattr(encoder, name) for name in ("layers", "heads", "parameters", "max_length", "sha256")}
+    counts = {"segments": patterns.segments, "tokens": patterns.tokens, "sentences": sentences, "mentions": mentions}
+    return {
+        "model": {"name": short_name(encoder.name), "family": type(encoder.model).__name__, **numbers},
+        "units": counts,
+        "specialists": [vars(s) for s in surface_patterns.specialists(patterns)],
+        "shares": stack([patterns[name].mean() for name in PLACES]).map(lambda x: np.swapaxes(x, -2, -1)),
+        "to": {name: patterns[name].mean((-2, -1)) for name in PLACES},
+        "chance": {name: float(patterns[f"chance_{name}"].value) for name in PLACES[:-1]},
+        "sink": sink(patterns),
+        "entropy": patterns["entropy"].mean(),
+        "uniform": float(patterns["uniform"].value),
+        "breadth": surface_patterns.relative_entropy(patterns).mean((-2, -1)),
+        "types": types,
+        "type_shares": distance_features.by_type(shares),
+        "rule_shares": distance_features.by_type(by_rule),
+        "fits": fits,
+        "relations": relations,
+        "coreference": coreference,
+        "map": None if divergences is None else _map(divergences),
+        "closeness": _closeness(divergences, seed) if near else None,
+        "missing": missing,
+    }
+
+
+def sink(patterns: SurfacePatterns) -> dict[str, Any] | None:
+    """The special token that draws most, and how many times its even share; None if that is under three times."""
+    found = {}
+    for kind in ("cls", "sep"):
+        even = patterns[f"chance_{kind}"]
+        if even.value > 0:  # a tokenizer may add no token in this role
+            found[kind] = patterns[kind].mean((-2, -1)) / even
+    best = max(found, key=lambda kind: float(found[kind].value), default=None)
+    if best is None or found[best].value < surface_patterns.SINK_FACTOR:
+        return None
+    return {"kind": best, "multiple": found[best]}
 
 
 def sweep(
-    encoder: Encoder, segments: Sequence[Segment], *, seed: int = 0, batch_size: int = 8
+    encoder: Encoder, segments: Sequence[Segment], *, seed: int = 0
 ) -> tuple[SurfacePatterns, DistanceFeatures, Divergences | None]:
     """The statistics of chapters 02, 08 and 07 from a single pass: three observers of the same maps."""
     documents, texts = [s.document for s in segments], [s.texts for s in segments]
@@ -213,7 +178,7 @@ def sweep(
     distances = distance_features.Accumulator(encoder, documents, halves, seed=seed)
     pairs = divergence_map.Accumulator(encoder, documents) if encoder.layers * encoder.heads >= FEWEST_HEADS else None
     longest = min(MOST_TOKENS, encoder.max_length)
-    batches = Batches(encoder, texts, batch_size=batch_size, max_length=longest, overlong="truncate")
+    batches = Batches(encoder, texts, batch_size=8, max_length=longest, overlong="truncate")
     observers = [o for o in (surface, distances, pairs) if o is not None]
     attention.sweep(encoder, tqdm(batches, desc=f"{encoder.name}: {len(texts)} segments"), *observers)
     return surface.result(), distances.result(), None if pairs is None else pairs.result(truncated=batches.truncated)
@@ -222,11 +187,11 @@ def sweep(
 def typed(features: DistanceFeatures, *, seed: int = 0) -> tuple[np.ndarray, Estimate, Estimate, dict[str, bool]]:
     """The type of each head, (layer, head), the types' shares by groups and by rule alone, and whether the names fit."""
 
-    def shares(one: Float[np.ndarray, "layer head feature"]) -> Float[np.ndarray, "type"]:
-        names = distance_features.by_rule(one, features.even)
-        return np.array([(names == name).mean() for name in TYPES])
+    def shares(found: Float[np.ndarray, "*draws layer head feature"]) -> Float[np.ndarray, "*draws type"]:
+        names = distance_features.by_rule(found, features.even)
+        return np.stack([(names == name).mean((-2, -1)) for name in TYPES], -1)
 
-    by_rule = Estimate.of(shares(features.all.value), np.stack(list(map(shares, features.all.replicates))))
+    by_rule = features.all.map(shares)
     if len(features.points) > len(TYPES):
         found = distance_features.types(features.all.value, features.even, seed=seed)
         return found.names, distance_features.type_shares(features, seed=seed), by_rule, found.fits
@@ -234,77 +199,56 @@ def typed(features: DistanceFeatures, *, seed: int = 0) -> tuple[np.ndarray, Est
     return names, by_rule, by_rule, {name: bool((names == name).any()) for name in TYPES}
 
 
-def _tried(missing: dict[str, str], part: str, measure: Any) -> tuple[tuple, int]:
+def _tried(missing: dict[str, str], part: str, measure: Any) -> tuple[dict[str, Any], int]:
     """What ``measure`` finds, or nothing and the reason."""
     try:
         return measure()
     except ValueError as error:  # no sentence, or no chain, fits into the model's longest input
         missing[part] = str(error)
-        return (), 0
+        return {}, 0
 
 
-def _relations(encoder: Encoder, texts: Sample, seed: int) -> tuple[tuple[dependency_heads.Row, ...], int]:
+def _relations(encoder: Encoder, texts: Sample, seed: int) -> tuple[dict[str, Any], int]:
     dev, test = (dependency_heads.score(dependency_heads.predict(encoder, part)) for part in texts.trees)
     rows = dependency_heads.table(dev, test, seed=seed)
     named = [r for r in rows if r.relation != "all" and not r.few][:RELATIONS]
-    return (*(r for r in rows if r.relation == "all"), *named), int(test.sentence.max()) + 1
+    shown = [*(r for r in rows if r.relation == "all"), *named]
+    left_out = ("chosen", "beaten_by")
+    found = {r.relation: {k: v for k, v in r.as_dict().items() if k not in left_out} for r in shown}
+    return found, int(test.sentence.max()) + 1
 
 
-def _coreference(encoder: Encoder, texts: Sample, seed: int) -> tuple[tuple[coreference_heads.Row, ...], int]:
+def _coreference(encoder: Encoder, texts: Sample, seed: int) -> tuple[dict[str, Any], int]:
     longest = min(MOST_TOKENS, encoder.max_length)
     made = (coreference_heads.predict(encoder, part, max_length=longest) for part in texts.chains)
     dev, test = map(coreference_heads.score, made)
-    rows = tuple(r for r in coreference_heads.table(dev, test, seed=seed) if r.group in KINDS)
+    rows = [r for r in coreference_heads.table(dev, test, seed=seed) if r.group in KINDS]
     if not rows:
         raise ValueError(
             "No kind of mention has an antecedent both where heads are chosen and where they are scored."
         )
-    return rows, test.count("all")
-
-
-# ---------------------------------------------------------------------------------------- as numbers
-
-
-def as_dict(card: Card) -> dict[str, Any]:
-    """All that is on a card, for recording, drawing and comparing; estimates keep their replicates until recorded."""
-    encoder, patterns, sink = card.encoder, card.patterns, card.sink()
-    near = card.closeness
-    return {
-        "model": {
-            "name": short_name(encoder.name),
-            "family": type(encoder.model).__name__,
-            **{name: getattr(encoder, name) for name in ("layers", "heads", "parameters", "max_length", "sha256")},
-        },
-        "units": {name: getattr(patterns, name) for name in ("segments", "tokens")}
-        | {name: getattr(card, name) for name in ("sentences", "mentions")},
-        "specialists": [vars(s) for s in card.specialists],
-        "shares": card.shares,
-        "to": {name: patterns[name].mean((-2, -1)) for name in PLACES},
-        "chance": {name: float(patterns[f"chance_{name}"].value) for name in PLACES[:-1]},
-        "sink": None if sink is None else {"kind": sink[0], "multiple": sink[1]},
-        "entropy": patterns["entropy"].mean(),
-        "uniform": float(patterns["uniform"].value),
-        "breadth": card.breadth,
-        "types": card.types,
-        "type_shares": {name: card.type_shares[i] for i, name in enumerate(TYPES)},
-        "rule_shares": {name: card.rule_shares[i] for i, name in enumerate(TYPES)},
-        "fits": dict(card.fits),
-        "relations": {
-            r.relation: {k: v for k, v in r.as_dict().items() if k not in ("chosen", "beaten_by")}
-            for r in card.relations
-        },
-        "coreference": {
-            r.group: {"count": r.count, "layer": r.head[0], "head": r.head[1], "held_out": r.held_out}
-            | {"same_data": r.same_data[1], "gain": r.gains["rules"]}
-            | {name: r.rules[name] for name in ("nearest", "rules")}
-            for r in card.coreference
-        },
-        "map": None if card.points is None else {"points": card.points, "stress": card.stress},
-        "closeness": None
-        if near is None
-        else {name: getattr(near, name) for name in ("ratio", "p", "nearest", "nearest_by_chance")},
-        "missing": dict(card.missing),
+    found = {
+        r.group: {"count": r.count, "layer": r.head[0], "head": r.head[1], "held_out": r.held_out}
+        | {"same_data": r.same_data[1], "gain": r.gains["rules"]}
+        | {name: r.rules[name] for name in ("nearest", "rules")}
+        for r in rows
     }
+    return found, test.count("all")
+
+
+def _map(divergences: Divergences) -> dict[str, Any]:
+    """Heads in the plane, [head, 2], and how far their distances there are from their divergences."""
+    matrix = divergences.mean()
+    points = divergence_map.scale(matrix, divergence_map.classical(matrix))
+    return {"points": points, "stress": divergence_map.stress(matrix, points)}
+
+
+def _closeness(divergences: Divergences, seed: int) -> dict[str, Any]:
+    found = divergence_map.closeness(divergences, divergences.layer, seed=seed)
+    return {name: getattr(found, name) for name in ("ratio", "p", "nearest", "nearest_by_chance")}
+
+
+# ---------------------------------------------------------------------------------------- two cards
 
 
 @dataclass(frozen=True)
@@ -324,7 +268,7 @@ class Line:
 
 
 def compare(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[Line]:
-    """Two cards (:func:`as_dict`), number by number; layers and heads need not be as many.
+    """Two cards (:func:`card`), number by number; layers and heads need not be as many.
 
     A gap has an interval if both numbers were measured in this run on the same texts: recorded numbers have no
     replicates, and models with different longest inputs may have left out different sentences.
@@ -362,7 +306,7 @@ def _numbers(card: Mapping[str, Any]) -> dict[str, tuple[str, Estimate]]:
 
 
 def summary(card: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """A card (:func:`as_dict`, fresh or recorded) in words and numbers, one row a finding."""
+    """A card (:func:`card`, fresh or recorded) in words and numbers, one row a finding."""
     model, units = card["model"], card["units"]
     count, total = len(card["specialists"]), model["layers"] * model["heads"]
     by_role: dict[str, list[str]] = {}
