@@ -92,7 +92,7 @@ def importance_and_cost(series: Mapping[str, tuple[ArrayLike, ArrayLike]]) -> Fi
 
 
 def pruning_curves(
-    shares: Sequence[float],
+    shares: Sequence[Number],
     curves: Mapping[str, Mapping[str, Mapping]],
     *,
     ylabel: str,
