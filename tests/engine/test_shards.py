@@ -58,11 +58,9 @@ class Mortal(surface_patterns.Accumulator):
 
 def measured(encoder, flag=None):
     """A pass over the corpus in nine parts, with two of the chapters' observers."""
-    sums = Mortal(encoder, DOCUMENTS, replicates=20)
+    sums = Mortal(encoder, DOCUMENTS)
     sums.flag = flag
-    features = distance_features.Accumulator(
-        encoder, DOCUMENTS, distance_features.random_halves(54, draws=3), replicates=20
-    )
+    features = distance_features.Accumulator(encoder, DOCUMENTS, distance_features.random_halves(54, draws=3))
     batches = Batches(encoder, TEXTS, batch_size=1, max_length=12, overlong="truncate")
     attention.sweep(encoder, batches, sums, features)
     return sums, features, batches.truncated
@@ -112,7 +110,7 @@ def test_parts_add_up_to_the_whole(encoder, monkeypatch):
     assert (in_parts[0].segments, in_parts[2]) == (54, whole[2]) and whole[2] > 0
     for a, b in ((in_parts[0].halves[0], whole[0].halves[0]), (in_parts[1].all, whole[1].all)):
         np.testing.assert_allclose(a.numerator, b.numerator, atol=1e-9)
-    seen = surface_patterns.Accumulator(encoder, DOCUMENTS, replicates=20)
+    seen = surface_patterns.Accumulator(encoder, DOCUMENTS)
     observed = []
     attention.sweep(
         encoder,
@@ -208,10 +206,10 @@ def test_keys_change_with_everything_that_matters(encoder, small_encoder, tmp_pa
         other.model.get_parameter("encoder.layer.1.attention.output.dense.bias")[0] += 1e-3
     assert new(other), "one weight"
     inputs = Batches(encoder, TEXTS[:6], batch_size=1)
-    sums = surface_patterns.Accumulator(encoder, DOCUMENTS[:6], replicates=3)
+    sums = surface_patterns.Accumulator(encoder, DOCUMENTS[:6])
     part = next(inputs.shards(6)), [sums.part(range(6))]
     assert new(encoder, part) and not new(encoder, (next(inputs.shards(6)), [sums.part(range(6))]))
-    seeded = surface_patterns.Accumulator(encoder, DOCUMENTS[:6], replicates=3, seed=1)
+    seeded = surface_patterns.Accumulator(encoder, DOCUMENTS[:6], seed=1)
     assert new(encoder, (part[0], [seeded.part(range(6))])), "the observer's seed"
     assert new(encoder, (replace(part[0], settings=part[0].settings | {"max_length": 9}), part[1])), (
         "the batches' settings"
