@@ -17,16 +17,20 @@ same bit for bit, as long as each process computes with as many threads and the 
 """
 
 import hashlib
+import hmac
+import io
 import json
 import os
 import pickle
+import secrets
+import tempfile
 import threading
 import uuid
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from pathlib import Path
@@ -42,6 +46,7 @@ from helpers.engine.encoders import Encoder
 
 BATCHES = 24  # in a part of a corpus pass: some seconds of work on a processor
 PATIENCE = "20s"  # for a scheduler to answer
+SEAL = 32  # bytes of a signature
 DEATHS = 3  # workers that may die one after another, with nothing finished in between
 
 
@@ -171,7 +176,7 @@ class _Job:
         while self.progress.done in self.finished:
             found = self.finished.pop(self.progress.done)
             self.progress.step()
-            yield found if self.plan.keep is None else joblib.load(found)
+            yield found if self.plan.keep is None else opened(found)
 
     def waiting(self) -> Iterator[tuple[int, Any]]:
         """Parts to measure: those lost with a worker first, then the next that no earlier run has kept."""
@@ -199,8 +204,7 @@ class _Job:
         if self.plan.keep is None:
             return result
         file = self.plan.keep / f"{self.keys.pop(number)}.part"
-        with places.whole(file) as scratch:
-            joblib.dump(result, scratch, compress=1)
+        places.write(file, sealed(result))
         return file
 
     def completed(self) -> Iterator[tuple[int, Any]]:
@@ -269,6 +273,43 @@ class _Job:
                     ) from None
                 yield result
                 fill()
+
+
+def sealed(result: Any) -> bytes:
+    """A result as it is kept: pickled, and signed with this user's key, since reading a pickle runs what is in it."""
+    packed = io.BytesIO()
+    joblib.dump(result, packed, compress=1)
+    return hmac.digest(_key(), packed.getvalue(), "sha256") + packed.getvalue()
+
+
+def opened(file: Path) -> Any:
+    """The result in a file that :func:`sealed` made for this user.
+
+    Raises:
+        ShardError: when somebody else wrote it, or it was changed.
+    """
+    content = file.read_bytes()
+    seal, packed = content[:SEAL], content[SEAL:]
+    if not hmac.compare_digest(seal, hmac.digest(_key(), packed, "sha256")):
+        raise ShardError(
+            f"{file} was not written by this user's runs (its signature is another), and reading it could run anything. "
+            "Remove its folder; the parts are measured again."
+        )
+    return joblib.load(io.BytesIO(packed))
+
+
+def _key() -> bytes:
+    """The secret that this user's parts are signed with, made when it is first needed; nobody else may read it."""
+    file = places.cache() / "parts.key"
+    if not file.exists():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        handle, mine = tempfile.mkstemp(dir=file.parent)  # for this user alone
+        with os.fdopen(handle, "wb") as written:
+            written.write(secrets.token_bytes(SEAL))
+        with suppress(FileExistsError):
+            os.link(mine, file)  # whole at once; of several processes the first makes it
+        Path(mine).unlink()
+    return file.read_bytes()
 
 
 def _died(what: str, numbers: Iterable[int], why: str) -> str:

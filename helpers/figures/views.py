@@ -40,11 +40,15 @@ def attention_view(
     data["label"] = f"Attention of {count} heads in {layers} layers over {length} tokens"
     data["weights"] = base64.b64encode(weights.tobytes()).decode()
     script = (files("helpers.figures") / "attention_view.js").read_text("utf-8")
-    body = json.dumps(data).replace("</", "<\\/")
     return HTML(
         '<div class="attention-view" style="max-width:34em">'
-        f'<script type="application/json">{body}</script><script>{script}</script></div>'
+        f'<script type="application/json">{in_script(json.dumps(data))}</script><script>{script}</script></div>'
     )
+
+
+def in_script(code: str) -> str:
+    """JSON, whatever texts are in it, as it may stand in a script element: nothing in it can end the element or open a comment."""
+    return code.translate({ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"})
 
 
 def bertviz(
@@ -68,7 +72,7 @@ def bertviz(
     sources = vendored()
     libraries = "".join(f"<script>{sources[name].read_text('utf-8')}</script>" for name in FRAME_LIBRARIES)
     return HTML(
-        f'<div><iframe class="bertviz" title="bertviz {view}" style="width:100%;height:{height}px;border:1px solid #cccccc;'
+        f'<div><iframe class="bertviz" sandbox="allow-scripts" title="bertviz {view}" style="width:100%;height:{height}px;border:1px solid #cccccc;'
         f'background:white" data-bertviz="{html.escape(json.dumps(data))}" '
         f'srcdoc="{html.escape(bertviz_document(data, libraries))}"></iframe></div>'
     )
@@ -76,6 +80,7 @@ def bertviz(
 
 FRAME_LIBRARIES = ("d3.min.js", "jquery.min.js")
 _FRAME_DOCUMENT = re.compile(r' srcdoc="[^"]*"')
+_AS_OTHERS = {ord(sign): 0xE000 + ord(sign) for sign in "<>&"}  # of Unicode's private use
 _REQUIRE_FROM_CDN = re.compile(r'<script src="https://cdnjs[^"]*require[^"]*"></script>')
 _REQUIRE_SHIM = "window.require={config(){}};window.requirejs=(names,run)=>run(window.jQuery,window.d3);"
 
@@ -93,7 +98,10 @@ def bertviz_document(data: Mapping[str, object], libraries: str) -> str:
     raw = np.frombuffer(base64.b64decode(data["thousandths"]), dtype="<u2").reshape(data["shape"])
     attention = [torch.from_numpy(layer / 1000.0)[None] for layer in raw]
     draw = {"head_view": head_view, "model_view": model_view}[data["view"]]
-    page = draw(attention, data["tokens"], sentence_b_start=data["second"], html_action="return").data
+    # bertviz writes tokens into its script as they are: signs that could end it go through as others, and come back escaped
+    tokens = [token.translate(_AS_OTHERS) for token in data["tokens"]]
+    page = draw(attention, tokens, sentence_b_start=data["second"], html_action="return").data
+    page = re.sub(r"\\ue0([0-9a-f]{2})", r"\\u00\1", page)
     page = re.sub(r"bertviz-[0-9a-f]{32}", "bertviz-view", page)
     return (
         "<!doctype html><html><head><meta charset='utf-8'></head><body style='margin:4px;background:white'>"

@@ -3,9 +3,11 @@
 import json
 import math
 import platform
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
+from html import escape
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -209,10 +211,22 @@ class Table:
 
     def _repr_markdown_(self) -> str:
         lines = [self.columns, ["---"] * len(self.columns), *self.rows]
-        return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
+        return "\n".join("| " + " | ".join(_as_markdown(cell) for cell in line) + " |" for line in lines)
 
     def __repr__(self) -> str:
         return self._repr_markdown_()
+
+
+_CODE = re.compile(r"(?<![\\`])(`+)(?!`)(.+?)(?<!`)\1(?!`)")
+
+
+def _as_markdown(cell: str) -> str:
+    """Markdown in which no HTML is: a name, a token or a text of somebody's own is shown as it is typed, tags and all."""
+    shown, end = "", 0
+    for code in _CODE.finditer(cell):  # what is in code spans is no HTML anyway
+        shown += escape(cell[end : code.start()], quote=False) + code[0]
+        end = code.end()
+    return (shown + escape(cell[end:], quote=False)).replace("|", "\\|")
 
 
 def _cell(value: object, digits: int) -> str:

@@ -66,7 +66,8 @@ def package() -> str:
         sections.append(f"## {room}\n\n{_docstring(house / room / '__init__.py').strip()}")
         for file in sorted(f for f in (house / room).rglob("*.py") if f.stem != "__init__"):
             name = ".".join(file.relative_to(house).with_suffix("").parts)
-            sections.append(f"### {name}\n\n```{{eval-rst}}\n.. automodule:: helpers.{name}\n   :members:\n```")
+            members = "" if file.stem == "exercises" else "\n   :members:"  # what is in those are answers
+            sections.append(f"### {name}\n\n```{{eval-rst}}\n.. automodule:: helpers.{name}{members}\n```")
     return "\n\n".join(sections)
 
 

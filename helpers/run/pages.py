@@ -69,6 +69,9 @@ def build(folder: Path, output: Path) -> Path:
     variables = os.environ | {"BOOK_STAGE": str(folder), "BOOK_RESULTS": str(folder / "data" / "results")}
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=variables)
     if done.returncode:
+        shutil.rmtree(
+            output / "_build" / ".doctrees", ignore_errors=True
+        )  # or the next build would not read, and warn, again
         raise NotebookError(f"jupyter-book failed:\n{done.stdout[-4000:]}\n{done.stderr[-6000:]}")
     if missing := [str(page.relative_to(pages)) for page in wanted if not page.is_file()]:
         raise NotebookError(f"The build ended without these pages: {', '.join(missing)}.")

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 
-import joblib
 import numpy as np
 import pytest
 import torch
@@ -240,7 +239,7 @@ def test_a_killed_sweep_goes_on_where_it_stopped(tmp_path, monkeypatch):
     files = {f: f.stat().st_mtime_ns for f in folder.glob("*.part")}
     assert len(files) == 7 and list(folder.glob("*.tmp")), "it was killed on its way"
     for file in files:
-        whole, removed = joblib.load(file)
+        whole, removed = shards.opened(file)
         assert whole.shape == (1, 5) and removed.shape == (3, 5, 1, 5)
     scope: dict = {}
     monkeypatch.setattr(sys, "argv", ["", str(folder)])

@@ -159,6 +159,29 @@ def test_errors_of_the_measurement_and_of_its_parts_come_as_they_are(encoder, tm
         list(shards.each(encoder, double, [None]))
 
 
+def test_a_part_that_somebody_else_wrote_is_not_read(encoder, tmp_path, monkeypatch):
+    """Reading a pickle runs what is in it, so only what this user has signed is opened."""
+    monkeypatch.setenv("BOOK_SHARDS", str(tmp_path / "parts"))
+    monkeypatch.setenv("BOOK_CACHE", str(tmp_path / "mine"))
+
+    def doubled():
+        return list(shards.each(encoder, double, range(2), what="signed"))
+
+    assert doubled() == [0, 2] == doubled()
+    key = tmp_path / "mine" / "parts.key"
+    assert key.stat().st_mode & 0o077 == 0 and [f.name for f in key.parent.iterdir()] == ["parts.key"]
+    part = next((tmp_path / "parts").glob("*.part"))
+    kept = part.read_bytes()
+    for changed in (b"", kept[shards.SEAL :], bytes(shards.SEAL) + kept[shards.SEAL :], kept[:-1] + b"x"):
+        part.write_bytes(changed)
+        with pytest.raises(shards.ShardError, match=r"was not written by this user's runs .* Remove its folder"):
+            doubled()
+    part.write_bytes(kept)
+    monkeypatch.setenv("BOOK_CACHE", str(tmp_path / "another user's"))
+    with pytest.raises(shards.ShardError, match="was not written by this user"):
+        doubled()
+
+
 @pytest.mark.parametrize(
     ("name", "value", "says"),
     [

@@ -5,6 +5,9 @@ import re
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
 
 from helpers import corpora, places
 from helpers.engine import encoders
@@ -143,3 +146,14 @@ def test_tables():
     assert table._repr_markdown_() == "| a | b |\n| --- | --- |\n| 1 | 0.12 |\n| x\\|y | 2.00 |"
     with pytest.raises(results.ResultError, match="2 columns"):
         results.Table(["a", "b"], [[1]])
+
+
+MARKUP = ("<b>", "`", "``", "\\", "x", " ", "&lt;", "|")
+
+
+@given(st.lists(st.sampled_from(MARKUP), max_size=9).map("".join))
+def test_no_cell_of_a_table_is_html(text):
+    """Whatever stands in a cell, a reader of Markdown finds no HTML in it."""
+    markdown = MarkdownIt("commonmark", {"html": True}).enable("table")
+    shown = markdown.render(results.Table(["a", "b"], [[text, "y"]])._repr_markdown_())
+    assert "<b>" not in shown and shown.count("<td>") == 2

@@ -13,8 +13,9 @@ import sys
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
-from urllib.parse import unquote
+from urllib.parse import unquote, urlparse
 
+import nbformat
 import pytest
 from browser import CHROMIUM, browser
 
@@ -44,6 +45,19 @@ CLAIM = f"""
       where: section 0
       data: n/a
       chapter: {NAME}
+"""
+HOSTILE = (
+    "</script><script>parent.document.title = 'taken'</script>",
+    "<!--<script>",
+    "<img src=x onerror=\"parent.document.title='taken'\">",
+)
+SHOWN = f"""import numpy as np
+from helpers.figures.views import attention_view, bertviz
+from helpers.record.results import Table
+hostile = {HOSTILE!r}
+maps = np.full((2, 2, 3, 3), 1 / 3)
+display(attention_view(maps, hostile), bertviz("head_view", maps, hostile), Table(["token", hostile[0]], [[t, f"`{{t}}`"] for t in hostile]))
+print(*hostile)
 """
 FINDING = """Finding(
         Claim("clark2019 first_token", "above", "paper"),
@@ -95,6 +109,9 @@ def grown(tree):
     files, before = contents(tree), digests(tree)
     told = helpers(tree, "new", NAME, "--question", QUESTION).split("\n")
     changed = {f.relative_to(tree).as_posix() for f, now in contents(tree).items() if files.get(f) != now}
+    notebook = nbformat.read(tree / f"notebooks/15_{NAME}.ipynb", as_version=4)
+    notebook.cells.append(nbformat.v4.new_code_cell(SHOWN))
+    nbformat.write(notebook, tree / f"notebooks/15_{NAME}.ipynb")
     for file, old, new in (
         ("data/papers.yml", "  claims:\n", "  claims:" + CLAIM),
         (
@@ -203,17 +220,19 @@ def test_the_data_pages_show_what_code_drew(site):
 
 
 @pytest.mark.slow
-def test_a_missing_page_fails_the_build(tmp_path):
+def test_a_missing_page_and_an_unknown_name_fail_the_build(tmp_path):
     source = tmp_path / "source"
     for name, text in {
         "_config.yml": "title: Toy\nonly_build_toc_files: true\n",
         "book/_toc.yml": "format: jb-book\nroot: book/page\nchapters:\n- file: book/nowhere\n",
-        "book/page.md": "# A page\n\nNothing else is wrong with this book.\n",
+        "book/page.md": "# A page\n\n```{eval-rst}\n|nowhere| either\n```\n",
     }.items():
         (source / name).parent.mkdir(parents=True, exist_ok=True)
         (source / name).write_text(text)
-    with pytest.raises(notebooks.NotebookError, match="nonexisting document 'book/nowhere'"):
-        pages.build(source, tmp_path / "out")
+    for _ in range(2):  # not only the first time
+        with pytest.raises(notebooks.NotebookError, match="nonexisting document 'book/nowhere'") as error:
+            pages.build(source, tmp_path / "out")
+        assert 'Undefined substitution referenced: "nowhere"' in str(error.value)
 
 
 def test_pages_are_built_again_only_when_something_has_changed(tmp_path, monkeypatch):
@@ -300,11 +319,29 @@ def test_the_books_view_reacts(site, page):
 @pytest.mark.browser
 def test_bertviz_draws(site, page):
     page.open(site / "notebooks" / "01_transformer_refresher.html", settle=1.5)
-    drawn = page.evaluate(
-        "[...document.querySelectorAll('iframe.bertviz')].map((f) => f.contentDocument.querySelectorAll('svg line').length)"
-    )
-    assert len(drawn) == 2 and all(count > 200 for count in drawn), drawn
     assert page.problems == []
+    frames = page.evaluate("[...document.querySelectorAll('iframe.bertviz')].map((f) => [f.src, f.sandbox.value])")
+    assert len(frames) == 2 and all(rights == "allow-scripts" for _, rights in frames), "no reach into the page"
+    for address, _ in frames:
+        page.open(Path(unquote(urlparse(address).path)), settle=1.5)
+        assert page.evaluate("document.querySelectorAll('svg line').length") > 200
+        assert page.problems == []
+
+
+@needs_chromium
+@pytest.mark.browser
+def test_texts_that_are_code_are_shown_as_typed(site, page):
+    page.open(site / "notebooks" / f"15_{NAME}.html", settle=1.5)
+    assert page.problems == [] and page.evaluate("document.title") != "taken"
+    for where in (".attention-view svg", "table.table", ".output.stream", "article"):
+        shown = page.evaluate(f"[...document.querySelectorAll({where!r})].map((e) => e.textContent).join(' ')")
+        assert all(text in shown for text in HOSTILE), where
+    assert page.evaluate("document.querySelector('h2 ~ *, footer') !== null"), "nothing swallows the rest of the page"
+    (frame,) = page.evaluate("[...document.querySelectorAll('iframe.bertviz')].map((f) => f.src)")
+    page.open(Path(unquote(urlparse(frame).path)), settle=1.5)
+    assert page.problems == [] and page.evaluate("document.title") != "taken"
+    shown = page.evaluate("[...document.querySelectorAll('svg text')].map((e) => e.textContent)")
+    assert set(HOSTILE) <= set(shown)
 
 
 @needs_chromium

@@ -263,7 +263,7 @@ def types(features: Grid, even: Features, *, seed: int = 0) -> Types:
 
 
 def by_rule(features: Float[np.ndarray, "*heads feature"], even: Features) -> np.ndarray:
-    """Each head named after the prototype nearest to it, with no clustering: the simple baseline, (*heads)."""
+    """Each head named after the prototype nearest to it, with no clustering: the simple baseline, ``(*heads)``."""
     return np.array(TYPES)[distances(features, even).argmin(-1)]
 
 
