@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 PYTEST := $(BIN)/python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
 SHELL  := /bin/bash
-# Compiling every module again in each of a hundred processes would take minutes
+# Compiling all that is installed takes a minute, compiling what is used again in each of a hundred processes several: once, at first use
 unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
 .PHONY: help book site test check test-random lint lab notebooks full lock clean
@@ -74,6 +74,6 @@ $(READY): pyproject.toml requirements.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "This book needs Python 3.11 or newer; say make PYTHON=/path/to/python3.11")'
 	@echo "Making $(VENV) (about 2.5 GB; a few minutes the first time) ..."
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/pip install -qq --disable-pip-version-check --constraint requirements.lock --editable '.[test]' || { echo \
+	@$(BIN)/pip install -qq --no-compile --disable-pip-version-check --constraint requirements.lock --editable '.[test]' || { echo \
 	  "The libraries were not installed; pip says why above. With network, 3 GB of disk and Python 3.11 to 3.14 (make PYTHON=...), say make again."; exit 1; }
 	@touch $@
