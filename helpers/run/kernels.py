@@ -35,6 +35,14 @@ AT_IMPORT = {"MPLBACKEND": "module://matplotlib_inline.backend_inline", "TQDM_DI
 """Settings of a kernel that matplotlib and tqdm read when they are imported."""
 
 
+WATCHED = """
+import runpy
+from helpers.engine import orphans
+orphans.end_with({parent})
+runpy.run_module({module!r}, run_name="__main__", alter_sys=True)
+"""
+
+
 class Kernel(AsyncKernelManager):
     """A kernel that is reached through files of a folder of its own where the system has them, else through ports."""
 
@@ -44,6 +52,14 @@ class Kernel(AsyncKernelManager):
             self._folder = tempfile.TemporaryDirectory(prefix="kernel-")
             self.transport = "ipc"
             self.connection_file = str(Path(self._folder.name) / "k.json")
+
+    def format_kernel_cmd(self, extra_arguments: list[str] | None = None) -> list[str]:
+        """A kernel that is no fork ends with this process as well, even if that ends while the kernel is still starting."""
+        command = super().format_kernel_cmd(extra_arguments)
+        if _Forked.server is not None:
+            return command
+        at = command.index("-m")
+        return [*command[:at], "-c", WATCHED.format(parent=os.getpid(), module=command[at + 1]), *command[at + 2 :]]
 
     async def interrupt_kernel(self) -> None:
         """Nothing: a shutdown interrupts first, and a kernel that has done its work leaves that to its workers to complain of."""

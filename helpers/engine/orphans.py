@@ -1,0 +1,29 @@
+"""Processes that end when the one that wanted them is gone, even if that was killed and could not say so."""
+
+import os
+import signal
+import threading
+import time
+from functools import cache
+
+import psutil
+
+LOOK = 1.0
+"""Seconds between two looks."""
+
+
+@cache
+def end_with(parent: int) -> None:
+    """From now on, end this process at once when ``parent``, the process that started it, is gone.
+
+    With it ends its group, if it leads one, as kernels do.
+    """
+    threading.Thread(target=_watch, args=(parent,), daemon=True).start()
+
+
+def _watch(parent: int) -> None:
+    while os.getppid() == parent and psutil.pid_exists(parent):  # Windows keeps the number of a parent that is gone
+        time.sleep(LOOK)
+    if os.name == "posix" and os.getpgrp() == os.getpid():
+        os.killpg(0, signal.SIGKILL)
+    os._exit(1)
