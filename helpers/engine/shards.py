@@ -41,7 +41,7 @@ import joblib
 import torch
 
 from helpers import places
-from helpers.engine import code, encoders
+from helpers.engine import code, encoders, orphans
 from helpers.engine.encoders import Encoder
 
 BATCHES = 24  # in a part of a corpus pass: some seconds of work on a processor
@@ -234,12 +234,14 @@ class _Job:
             max_nbytes=None,
             return_as="generator_unordered",
             batch_size=1,
+            initializer=orphans.end_with,
+            initargs=(os.getpid(),),
         )
         yield from pool(joblib.delayed(task)(number, part) for number, part in self.waiting())
 
     def on_cluster(self, task: "_Task") -> Iterator[tuple[int, Any]]:
         """Dask's scheduler gives a dead worker's parts to another; one that kills several workers is an error."""
-        from distributed import Client, KilledWorker, as_completed
+        from distributed import Client
 
         try:
             client = Client(self.plan.dask, timeout=PATIENCE, set_as_default=False)
@@ -248,31 +250,53 @@ class _Job:
                 f"There is no Dask scheduler at {self.plan.dask!r} ({type(error).__name__}). Start one with 'dask scheduler', "
                 "workers with 'dask worker ADDRESS', and give the address that the scheduler prints."
             ) from None
-        with client:
-            source, flying, running = self.waiting(), {}, as_completed(loop=client.loop)
+        try:
+            yield from self.through(client, task)
+        finally:
+            with suppress(OSError, RuntimeError):  # nobody may be there to say goodbye to
+                client.close()
 
-            def fill() -> None:
-                most = 2 * max(4, sum(client.nthreads().values()))  # what waits lets an adaptive cluster grow
-                while len(flying) < most and (following := next(source, None)) is not None:
-                    name = f"{self.progress.what}-{following[0]}-{uuid.uuid4().hex}"
-                    future = client.submit(task, *following, key=name, pure=False)
-                    flying[future] = following[0]
-                    running.add(future)
+    def through(self, client: Any, task: "_Task") -> Iterator[tuple[int, Any]]:
+        """Hand parts to a cluster and take what it finishes, until all is done or its scheduler is gone."""
+        from distributed import KilledWorker, as_completed
 
+        source, flying, running = self.waiting(), {}, as_completed(loop=client.loop)
+
+        def fill() -> None:
+            most = 2 * max(4, sum(client.nthreads().values()))  # what waits lets an adaptive cluster grow
+            while len(flying) < most and (following := next(source, None)) is not None:
+                name = f"{self.progress.what}-{following[0]}-{uuid.uuid4().hex}"
+                future = client.submit(task, *following, key=name, pure=False)
+                flying[future] = following[0]
+                running.add(future)
+
+        with self.reached():
             fill()
-            for future in running:
-                number = flying.pop(future)
-                try:
-                    result = future.result()
-                except KilledWorker as error:
-                    raise ShardError(_died(self.progress.what, [number], str(error).split("\n")[0])) from None
-                except CancelledError as error:
-                    raise ShardError(
-                        f"The Dask scheduler at {self.plan.dask!r} went away ({error}). What is finished is kept; start a "
-                        "cluster and give the same command again."
-                    ) from None
-                yield result
+        for future in running:
+            number = flying.pop(future)
+            try:
+                result = future.result()
+            except KilledWorker as error:
+                raise ShardError(_died(self.progress.what, [number], str(error).split("\n")[0])) from None
+            except Exception:
+                if future.status == "error":  # what the part itself has raised
+                    raise
+                with self.reached():
+                    raise
+            yield result
+            with self.reached():
                 fill()
+
+    @contextmanager
+    def reached(self) -> Iterator[None]:
+        """Whatever goes wrong in here, the scheduler cannot be reached any more."""
+        try:
+            yield
+        except (OSError, RuntimeError, CancelledError) as error:
+            raise ShardError(
+                f"The Dask scheduler at {self.plan.dask!r} went away ({str(error) or type(error).__name__}). What is finished "
+                "is kept; start a cluster and give the same command again."
+            ) from None
 
 
 def sealed(result: Any) -> bytes:
