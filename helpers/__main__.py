@@ -1,6 +1,6 @@
 """The command line: ``python -m helpers --help``."""
 
-import difflib
+import errno
 import functools
 import os
 import platform
@@ -12,11 +12,10 @@ from pathlib import Path
 from unittest.mock import patch
 
 import click
-import yaml
 
 from helpers import places
-from helpers.engine import TASKS
-from helpers.run import durations
+from helpers.engine import TASKS, orphans
+from helpers.run import durations, failures, settings
 
 BUILD = places.ROOT / "_build"
 
@@ -27,8 +26,31 @@ class Plainly(click.Group):
     def invoke(self, ctx: click.Context) -> object:
         try:
             return super().invoke(ctx)
-        except (places.BookError, FileNotFoundError) as error:
+        except places.BookError as error:
             raise click.ClickException(str(error)) from None
+        except OSError as error:
+            if error.errno == errno.EPIPE:  # whoever read what is printed has seen enough
+                raise
+            raise click.ClickException(failures.sentence(error)) from None
+
+
+class OfChapter(click.Command):
+    """A command whose help shows the parameters of the chapter that is named beside --help."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if given := set(ctx.help_option_names) & set(args):
+            ctx.meta["named"] = self.make_parser(ctx).parse_args([a for a in args if a not in given])[0]
+        return super().parse_args(ctx, args)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        from helpers.run import notebooks
+
+        named = ctx.meta.get("named", {})
+        if (chapter := named.get("chapter")) in (None, "all"):
+            return
+        name, profile = notebooks.find(chapter), named.get("profile", "book")
+        with formatter.section(f"Parameters of {name} (-p NAME VALUE), with their values in profile {profile}"):
+            formatter.write_dl(notebooks.described(name, profile))
 
 
 def since(start: float) -> str:
@@ -41,9 +63,16 @@ def results_of(record: bool) -> Path:
     return places.book_data() / "results" if record else BUILD / "runs" / "results"
 
 
-def resolved(model: str) -> str:
-    """A model's name; of a folder, its path from anywhere."""
-    return str(Path(model).resolve()) if Path(model).is_dir() else model
+def resolved(given: str) -> str:
+    """A name as it is; of a file or folder, or several with commas between them, the path from anywhere: chapters run elsewhere."""
+    from helpers.corpora import sources
+
+    base = given.removesuffix("@random")
+    if not base or base in {known.name for known in sources.CATALOGUE}:
+        return given
+    if "," in base and not Path(base).exists():
+        return ",".join(map(resolved, given.split(",")))
+    return f"{Path(base).resolve()}{given.removeprefix(base)}" if Path(base).exists() else given
 
 
 def _named(ctx: click.Context, parameter: click.Parameter, folder: str | None) -> None:
@@ -95,6 +124,8 @@ def spread(command: Callable[..., None]) -> Callable[..., None]:
 @click.version_option(package_name="attention-heads-book")
 def main() -> None:
     """What do the attention heads of a BERT-like encoder look at, and which of them matter?"""
+    if parent := os.environ.pop("BOOK_PARENT", ""):  # make, which may be killed
+        orphans.end_with(int(parent))
 
 
 @main.command()
@@ -126,8 +157,7 @@ def fetch(names: tuple[str, ...]) -> None:
     known = [*encoders.KNOWN, *fetching.RECIPES]
     for name in names:
         if name not in known:
-            close = difflib.get_close_matches(name, known, 1)
-            hint = f" Did you mean {close[0]!r}?" if close else ""
+            hint = settings.meant(name, known)
             raise click.ClickException(f"There is no recipe to fetch {name!r}.{hint} Known: {', '.join(known)}.")
     for name in names:
         if name in encoders.KNOWN:
@@ -194,7 +224,7 @@ def train(
     click.echo(f"{folder}: {since(start)}" + ("" if ended else "; not at its end yet, the same command goes on"))
 
 
-@main.command()
+@main.command(cls=OfChapter)
 @click.argument("chapter")
 @MODEL(help="Model to measure (default: that of the profile, minilm).")
 @PROFILE(default="book", help="smoke: seconds; book: what the pages show; full: real corpora.")
@@ -218,17 +248,18 @@ def run(
 
     'all' runs the whole book and writes one HTML report of it, report.html, beside the executed notebooks. A chapter that
     needs a head which the model does not have is skipped, and the report says why. The same command goes on where an
-    interrupted run stopped.
+    interrupted run stopped. 'CHAPTER --help' shows the parameters of that chapter.
     """
     from helpers.engine import encoders
     from helpers.run import notebooks
 
     start = time.perf_counter()
-    values = {name: yaml.safe_load(value) for name, value in given}
-    if model:
-        values["model"] = resolved(model)
     whole, results = chapter == "all", results_of(record)
     names = notebooks.chapters() if whole else [notebooks.find(chapter)]
+    values = {name: notebooks.meant(names[0], name, value) for name, value in given}
+    values = {n: resolved(v) if isinstance(v, str) and n != "profile" else v for n, v in values.items()}
+    if model:
+        values["model"] = resolved(model)
     folder = to or BUILD / "runs" / profile / Path(values.get("model", "minilm")).name
     if whole and model:
         encoders.load(values["model"])  # a model that cannot be loaded is one message, not one for each chapter
@@ -271,12 +302,19 @@ def full(models: str, wanted: str, profile: str, to: Path | None, record: bool) 
     that they see has changed, and finished parts of the chapter that was under way. A chapter that a model cannot do is
     skipped, one that fails does not stop the others; the exit status is 1 if any failed.
     """
+    from helpers.engine import encoders
     from helpers.run import long_runs, notebooks
 
     start = time.perf_counter()
     names = notebooks.chapters() if wanted == "all" else [notebooks.find(name) for name in wanted.split()]
+    chosen = [*dict.fromkeys(map(resolved, models.split()))]
+    if not chosen or not names:
+        raise click.UsageError("Name at least one model with --models, and one chapter with --chapters.")
+    for model in chosen:
+        encoders.load(model)  # a model that cannot be loaded is known at once, not after hours
     results, folder = results_of(record), to or BUILD / "runs" / profile
-    done = long_runs.run([*map(resolved, models.split())], folder, results=results, names=names, profile=profile)
+    with places.alone(folder):
+        done = long_runs.run(chosen, folder, results=results, names=names, profile=profile)
     click.echo(long_runs.table(done))
     click.echo(f"Notebooks: {folder}. Numbers: {results}. {since(start)} in all.")
     if failed := sum(one.failed for one in done):
@@ -292,14 +330,15 @@ def book(stored: bool, output: str) -> None:
 
     start = time.perf_counter()
     folder = BUILD / ("site" if stored else "book")
-    pages.stage(folder)
-    if stored:
-        pages.stage_stored(folder)
-    else:
-        results = folder / "data" / "results"
-        done = notebooks.run(notebooks.chapters(), folder / "notebooks", profile="book", results=results)
-        click.echo(f"Executed {sum(r.executed for r in done)} of {len(done)} chapters in {since(start)}.")
-    index = pages.build(folder, Path(output))
+    with places.alone(BUILD):
+        pages.stage(folder)
+        if stored:
+            pages.stage_stored(folder)
+        else:
+            results = folder / "data" / "results"
+            done = notebooks.run(notebooks.chapters(), folder / "notebooks", profile="book", results=results)
+            click.echo(f"Executed {sum(r.executed for r in done)} of {len(done)} chapters in {since(start)}.")
+        index = pages.build(folder, Path(output))
     click.echo(f"Open {index}  ({since(start)})")
 
 
@@ -309,10 +348,10 @@ def refresh(force: bool) -> None:
     """Refresh the outputs kept in git (notebooks/ and data/results/), with profile book."""
     from helpers.run import notebooks, pages
 
-    done = notebooks.run(
-        notebooks.chapters(), notebooks.FOLDER, profile="book", results=places.book_data() / "results", force=force
-    )
-    (places.ROOT / "book" / "_static" / "cover.png").write_bytes(pages.cover())
+    results = places.book_data() / "results"
+    with places.alone(BUILD):
+        done = notebooks.run(notebooks.chapters(), notebooks.FOLDER, profile="book", results=results, force=force)
+        places.write(places.ROOT / "book" / "_static" / "cover.png", pages.cover())
     for one in done:
         click.echo(f"{one.chapter}: {'executed' if one.executed else 'up to date'} in {one.seconds:.0f} s")
 

@@ -15,6 +15,10 @@ ROOT = Path(__file__).resolve().parent.parent
 """The checkout: the folder that holds ``helpers/``, ``data/``, ``notebooks/``, ``book/``."""
 
 
+ROOM = 1 << 20
+"""Bytes that must fit into a folder before work for it begins."""
+
+
 class BookError(Exception):
     """An error that is an answer: it says what is wrong, where, and what to do next. The command line shows its message alone."""
 
@@ -40,8 +44,14 @@ def full_data() -> Path | None:
 
 
 def cache() -> Path:
-    """Folder for fetched models and corpora (``BOOK_CACHE``, else the system's user cache)."""
+    """Folder for fetched models and corpora (``BOOK_CACHE``, else the system's user cache).
+
+    Raises:
+        BookError: when ``BOOK_CACHE`` names something that is no folder.
+    """
     if named := os.environ.get("BOOK_CACHE"):
+        if Path(named).exists() and not Path(named).is_dir():
+            raise BookError(f"BOOK_CACHE names {named!r}, which is not a folder. Name one, or unset it.")
         return Path(named)
     import pooch
 
@@ -71,9 +81,51 @@ def whole(file: Path) -> Iterator[Path]:
         with scratch.open("rb") as written:
             os.fsync(written.fileno())
         scratch.replace(file)
+    except OSError as error:
+        error.filename = error.filename or str(file)  # a full disk does not say which
+        raise
     finally:
         with suppress(FileNotFoundError):
             scratch.unlink()
+
+
+def writable(*folders: Path) -> None:
+    """Make folders, and see that files fit into them, which is better known before hours of work than after.
+
+    Raises:
+        OSError: where not.
+    """
+    for folder in folders:
+        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            with tempfile.TemporaryFile(dir=folder) as scratch:
+                scratch.write(bytes(ROOM))
+        except OSError as error:
+            error.filename = str(folder)
+            raise
+
+
+@contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Be the only process that works in a folder; however the process ends, others may then.
+
+    Raises:
+        BookError: while another does.
+    """
+    from filelock import FileLock, Timeout
+
+    folder.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(folder / ".lock")
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        raise BookError(
+            f"Another command is at work in {folder}. Wait until it ends, or end it; then give this one again."
+        ) from None
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def write(file: Path, content: str | bytes) -> None:

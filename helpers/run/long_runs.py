@@ -8,8 +8,6 @@ now are kept (:func:`helpers.run.notebooks.execute`), and of the chapter that wa
 import json
 import os
 import shutil
-import signal
-import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, wait
@@ -20,8 +18,9 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from helpers.engine import shards
-from helpers.run import notebooks
+from helpers import places
+from helpers.engine import orphans, shards
+from helpers.run import failures, notebooks
 from helpers.run.durations import DURATIONS, Durations, in_words, label
 from helpers.run.notebooks import Run
 
@@ -39,9 +38,11 @@ def run(models: Sequence[str], folder: Path, *, results: Path, names: Sequence[s
         names: chapters.
 
     Raises:
-        helpers.run.notebooks.NotebookError: before anything is run, for a parameter that a chapter does not take.
+        NotebookError: before anything is run, for a parameter that a chapter does not take.
+        OSError: before anything is run, where folders cannot be written.
     """
-    jobs = [(model, name) for model in models for name in names]
+    jobs = [(model, name) for model in dict.fromkeys(models) for name in names]
+    places.writable(folder, results)
     values = {(model, name): notebooks.parameters(name, profile, {"model": model}) for model, name in jobs}
     durations, done = Durations(folder / DURATIONS), []
     with tqdm(total=len(jobs), desc=f"chapters ({profile})", unit="chapter", bar_format=BAR) as bar:
@@ -80,20 +81,15 @@ def _one(
                 continue
             try:
                 return replace(future.result(), model=model)
-            except (notebooks.NotebookError, BrokenProcessPool, OSError, RuntimeError) as error:
-                return Run.without_result(name, file, error, seconds=time.perf_counter() - start, model=model)
+            except (places.BookError, BrokenProcessPool, OSError, RuntimeError) as error:
+                failed = failures.of_process(name, error)
+                return Run.without_result(name, file, failed, seconds=time.perf_counter() - start, model=model)
 
 
 def _begin(parent: int, threads: int) -> None:
     """Share the cores, and end with the parent: a run that was killed must not go on beside the one that takes it up."""
+    orphans.end_with(parent)
     notebooks.share_cores(threads)
-
-    def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(REFRESH)
-        os.kill(os.getpid(), signal.SIGTERM)  # the kernel sees that this process is gone, and its workers follow
-
-    threading.Thread(target=watch, daemon=True).start()
 
 
 def table(done: Sequence[Run]) -> str:

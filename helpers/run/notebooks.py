@@ -7,10 +7,10 @@ it all is kept with the outputs, in ``metadata.book``.
 import ast
 import base64
 import os
-import re
 import time
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing import get_context
@@ -25,9 +25,11 @@ import yaml
 from tqdm import tqdm
 
 from helpers import places
+from helpers.engine import orphans
 from helpers.figures.views import without_frames
-from helpers.run import digests, images
+from helpers.run import digests, failures, images, settings
 from helpers.run.durations import DURATIONS, Durations
+from helpers.run.failures import NotebookError, Refused
 
 FOLDER = places.ROOT / "notebooks"
 PROFILES = ("smoke", "book", "full")
@@ -35,18 +37,6 @@ PROFILE_FOLDER = places.ROOT / "book" / "profiles"
 MOST_AT_ONCE = 4
 MEMORY = 2 << 30  # bytes that a chapter may need
 CONTAINER_LIMIT = Path("/sys/fs/cgroup/memory.max")
-
-
-class NotebookError(places.BookError):
-    """A chapter does not exist, does not take a parameter, or failed."""
-
-
-class Refused(NotebookError):
-    """A chapter that cannot be run with this model, and says why: the model has no head for its task, for example."""
-
-
-REFUSALS = ("AdapterError", "EncoderError", "NotAnEncoder", "TapError", "SystemExit")
-"""Errors with which helpers refuse a model; anything else that ends a chapter is a failure."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +79,8 @@ def find(name: str) -> str:
     """The chapter that a reader means by ``02``, ``surface_patterns`` or ``02_surface_patterns``."""
     matches = [c for c in chapters() if name in (c, c[:2], c[3:], str(int(c[:2])))]
     if not matches:
-        raise NotebookError(f"There is no chapter {name!r}. There are: {', '.join(chapters())}.")
+        hint = settings.meant(name, [*chapters(), *(c[3:] for c in chapters())])
+        raise NotebookError(f"There is no chapter {name!r}.{hint} There are: {', '.join(chapters())}.")
     return matches[0]
 
 
@@ -100,18 +91,42 @@ def parameters(chapter: str, profile: str, given: Mapping[str, Any] | None = Non
     """Parameters of a run: the profile's, as far as the notebook takes them, then those given.
 
     Raises:
-        NotebookError: for an unknown profile, or a given parameter that the notebook does not take.
+        NotebookError: for an unknown profile, a given parameter that the notebook does not take, or a value that is not of
+            its kind (:mod:`helpers.run.settings`).
     """
     if profile not in PROFILES:
         raise NotebookError(f"There is no profile {profile!r}. There are: {', '.join(PROFILES)}.")
-    settings = yaml.safe_load((PROFILE_FOLDER / f"{profile}.yml").read_text("utf-8"))
+    own = yaml.safe_load((PROFILE_FOLDER / f"{profile}.yml").read_text("utf-8"))
     taken = defaults(chapter)
-    chosen = {k: v for k, v in settings["all"].items() if k in taken}
-    for name, value in {**(settings.get(chapter) or {}), **(given or {})}.items():
-        if name not in taken:
-            raise NotebookError(f"{chapter} has no parameter {name!r}. It takes: {', '.join(taken)}.")
+    chosen = {k: v for k, v in own["all"].items() if k in taken}
+    for name, value in {**(own.get(chapter) or {}), **(given or {})}.items():
+        _takes(chapter, name, taken)
         chosen[name] = value
-    return taken | chosen
+    values = taken | chosen
+    if problem := settings.problem(chapter, values, taken):
+        raise NotebookError(problem)
+    if (named := values.get("profile", profile)) in PROFILES and named != profile:
+        raise NotebookError(
+            f"{chapter}: numbers of profile {profile} cannot be kept as those of {named}. Say --profile {named}."
+        )
+    return values
+
+
+def _takes(chapter: str, name: str, taken: Mapping[str, Any]) -> None:
+    if name not in taken:
+        hint = settings.meant(name, taken)
+        raise NotebookError(f"{chapter} has no parameter {name!r}.{hint} It takes: {', '.join(taken)}.")
+
+
+def meant(chapter: str, name: str, given: str) -> Any:
+    """The value of a parameter that a reader has written on the command line.
+
+    Raises:
+        NotebookError: for a parameter that the chapter does not take.
+    """
+    taken = defaults(chapter)
+    _takes(chapter, name, taken)
+    return settings.kind(chapter, name, taken[name]).read(given)
 
 
 def defaults(chapter: str) -> dict[str, Any]:
@@ -131,6 +146,11 @@ def _defaults(notebook: nbformat.NotebookNode, chapter: str) -> dict[str, Any]:
                 if isinstance(target, ast.Name)
             }
     raise NotebookError(f"{chapter} has no cell tagged 'parameters'.")
+
+
+def described(chapter: str, profile: str) -> list[tuple[str, str]]:
+    """The parameters of a chapter, for people: name, and kind with the value in a profile."""
+    return settings.described(chapter, parameters(chapter, profile), defaults(chapter))
 
 
 def digest(chapter: str, values: Mapping[str, Any]) -> str:
@@ -164,7 +184,7 @@ def execute(
         parts: folder in which finished parts of its passes are kept (:mod:`helpers.engine.shards`).
 
     Raises:
-        NotebookError: with the failing cell and its error.
+        NotebookError: with what ended it, or the failing cell and its traceback.
         Refused: when the chapter cannot be run with this model.
     """
     start = time.perf_counter()
@@ -194,6 +214,7 @@ def renewed(chapter: str, target: Path, values: Mapping[str, Any]) -> Run | None
 
 def _papermill(chapter: str, changed: Mapping[str, Any]) -> nbformat.NotebookNode:
     import papermill
+    from nbclient.exceptions import DeadKernelError
     from papermill.exceptions import PapermillExecutionError
 
     from helpers.run.kernels import Kernel
@@ -215,12 +236,9 @@ def _papermill(chapter: str, changed: Mapping[str, Any]) -> nbformat.NotebookNod
             extra_arguments=["--IPKernelApp.log_level=ERROR"],
         )
     except PapermillExecutionError as error:
-        if error.ename in REFUSALS:
-            raise Refused(" ".join(error.evalue.split())) from None
-        lines = [re.sub(r"\x1b\[[0-9;]*m", "", line) for line in error.traceback[-12:]]
-        raise NotebookError(
-            f"{chapter} failed in cell {error.exec_count} with {error.ename}: {error.evalue}\n" + "\n".join(lines)
-        ) from None
+        raise failures.of_cell(chapter, error.exec_count, error.ename, error.evalue, error.traceback) from None
+    except DeadKernelError:
+        raise NotebookError(f"{chapter}: its kernel {failures.ENDED}") from None
 
 
 @contextmanager
@@ -309,7 +327,8 @@ def at_once(jobs: int) -> int:
     return max(1, min(joblib.cpu_count(), free // MEMORY, jobs, MOST_AT_ONCE))
 
 
-def _begin(threads: int, warm: bool) -> None:
+def _begin(parent: int, threads: int, warm: bool) -> None:
+    orphans.end_with(parent)
     share_cores(threads)
     if warm:
         from helpers.run import kernels
@@ -339,15 +358,16 @@ def run(
     """
     names = list(names)
     jobs = {name: parameters(name, profile, given) for name in names}
+    places.writable(folder, results)
     targets = {name: folder / f"{name}.ipynb" for name in names}
     done = {} if force else {n: kept for n in names if (kept := renewed(n, targets[n], jobs[n]))}
     longest = _longest_first([name for name in names if name not in done], folder, jobs)
     spread = any(os.environ.get(name) for name in ("BOOK_WORKERS", "BOOK_DASK"))
     count = max(1, min(at_a_time or (1 if spread else at_once(len(longest))), len(longest)))
-    settings = (max(1, joblib.cpu_count() // count), len(longest) > count)
+    shared = (os.getpid(), max(1, joblib.cpu_count() // count), len(longest) > count)
     with (
         tqdm(total=len(jobs), initial=len(done), desc=f"chapters ({profile})", unit="chapter") as bar,
-        ProcessPoolExecutor(count, get_context("spawn"), initializer=_begin, initargs=settings) as pool,
+        ProcessPoolExecutor(count, get_context("spawn"), initializer=_begin, initargs=shared) as pool,
     ):
         futures = {pool.submit(execute, n, targets[n], jobs[n], results=results, force=force): n for n in longest}
         for future in as_completed(futures):
@@ -355,11 +375,12 @@ def run(
             try:
                 finished = future.result()
                 Durations(folder / DURATIONS).record((jobs[name].get("model", ""), name), finished.seconds)
-            except NotebookError as error:
+            except (places.BookError, OSError, BrokenProcessPool) as error:
+                failed = failures.of_process(name, error)
                 if not keep_going:
                     pool.shutdown(wait=False, cancel_futures=True)
-                    raise
-                finished = Run.without_result(name, targets[name], error, seconds=0.0)
+                    raise failed from None
+                finished = Run.without_result(name, targets[name], failed, seconds=0.0)
             done[name] = finished
             bar.update()
             bar.set_postfix_str(f"{name} {'skipped' if finished.problem else f'in {finished.seconds:.0f} s'}")
