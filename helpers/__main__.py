@@ -38,17 +38,19 @@ class OfChapter(click.Command):
     """A command whose help shows the parameters of the chapter that is named beside --help."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        if given := set(ctx.help_option_names) & set(args):
-            ctx.meta["named"] = self.make_parser(ctx).parse_args([a for a in args if a not in given])[0]
+        if set(args) & set(ctx.help_option_names):
+            beside = click.Context(self, ctx.parent, resilient_parsing=True)
+            super().parse_args(beside, [a for a in args if a not in ctx.help_option_names])
+            ctx.meta["named"] = beside.params
         return super().parse_args(ctx, args)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         from helpers.run import notebooks
 
-        named = ctx.meta.get("named", {})
-        if (chapter := named.get("chapter")) in (None, "all"):
+        named = ctx.meta["named"]
+        if (chapter := named["chapter"]) in (None, "all"):
             return
-        name, profile = notebooks.find(chapter), named.get("profile", "book")
+        name, profile = notebooks.find(chapter), named["profile"] or "book"
         with formatter.section(f"Parameters of {name} (-p NAME VALUE), with their values in profile {profile}"):
             formatter.write_dl(notebooks.described(name, profile))
 

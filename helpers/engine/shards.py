@@ -253,7 +253,7 @@ class _Job:
         try:
             yield from self.through(client, task)
         finally:
-            with suppress(OSError, RuntimeError):  # nobody may be there to say goodbye to
+            with suppress(OSError, RuntimeError, CancelledError):  # nobody may be there to say goodbye to
                 client.close()
 
     def through(self, client: Any, task: "_Task") -> Iterator[tuple[int, Any]]:

@@ -30,8 +30,18 @@ class ResultError(places.BookError, ValueError):
 
 
 def path(chapter: str, *, model: str, profile: str, root: Path | None = None) -> Path:
-    """Where a chapter's numbers lie: ``<results>/<profile>/<model>/<chapter>.json``."""
-    return (root or places.results()) / profile / model.replace("/", "--") / f"{chapter}.json"
+    """Where a chapter's numbers lie: ``<results>/<profile>/<model>/<chapter>.json``.
+
+    Raises:
+        ResultError: for a profile or a model whose name would lead out of the folder of results.
+    """
+    folders = profile, model.replace("/", "--")
+    for name in folders:
+        if name in ("", "..") or Path(name).name != name:
+            raise ResultError(
+                f"Numbers cannot be kept under the name {name!r}. Give one of letters, digits, - and _."
+            )
+    return (root or places.results()).joinpath(*folders, f"{chapter}.json")
 
 
 def record(

@@ -6,8 +6,10 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
+from concurrent.futures import CancelledError
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import joblib
@@ -305,6 +307,75 @@ def test_a_dask_cluster_one_of_whose_workers_is_killed(encoder, flag, monkeypatc
             monkeypatch.setenv("BOOK_DASK", cluster.scheduler_address)
             same(measured(encoder, flag), expected)
     assert not flag.exists(), "a worker was killed"
+
+
+class Cluster:
+    """What a job asks of Dask's client, whose scheduler is killed when it is asked for the ``last`` time."""
+
+    loop = None
+
+    def __init__(self, error, last):
+        self.error, self.last, self.closed = error, last, False
+
+    def nthreads(self):
+        self.last -= 1
+        if self.last < 0:
+            raise self.error
+        return {"worker": 1}
+
+    def submit(self, task, number, part, **_):
+        return Future("finished", lambda: task(number, part))
+
+    def close(self):
+        self.closed = True
+        raise self.error
+
+
+@pytest.mark.parametrize("last", [0, 1, 2])
+@pytest.mark.parametrize(
+    "error", [OSError("Timed out trying to connect"), RuntimeError("Client not running"), CancelledError()]
+)
+def test_a_scheduler_that_was_killed_is_said(encoder, monkeypatch, error, last):
+    import distributed
+
+    cluster = Cluster(error, last)
+    monkeypatch.setattr(distributed, "Client", lambda *_, **__: cluster)
+    monkeypatch.setattr(distributed, "as_completed", lambda loop: Queue())
+    monkeypatch.setenv("BOOK_DASK", "tcp://far:8786")
+    with pytest.raises(
+        shards.ShardError, match=r"The Dask scheduler at 'tcp://far:8786' went away .*same command again"
+    ):
+        list(shards.each(encoder, double, range(20), what="parts"))
+    assert cluster.closed
+
+
+@dataclass(eq=False)
+class Future:
+    status: str
+    result: Callable
+
+
+class Queue(list):
+    """Futures in the order in which they came."""
+
+    add = list.append
+
+
+def test_what_a_part_raises_on_a_cluster_comes_as_it_is(encoder, monkeypatch):
+    import distributed
+
+    def submit(self, *_, **__):
+        def result():
+            raise OSError("of the part")
+
+        return Future("error", result)
+
+    monkeypatch.setattr(Cluster, "submit", submit)
+    monkeypatch.setattr(distributed, "Client", lambda *_, **__: Cluster(OSError(), 9))
+    monkeypatch.setattr(distributed, "as_completed", lambda loop: Queue())
+    monkeypatch.setenv("BOOK_DASK", "tcp://far:8786")
+    with pytest.raises(OSError, match="of the part"):
+        list(shards.each(encoder, double, range(3), what="parts"))
 
 
 def test_workers_that_die_again_and_again_are_an_error(encoder, monkeypatch):

@@ -157,3 +157,10 @@ def test_no_cell_of_a_table_is_html(text):
     markdown = MarkdownIt("commonmark", {"html": True}).enable("table")
     shown = markdown.render(results.Table(["a", "b"], [[text, "y"]])._repr_markdown_())
     assert "<b>" not in shown and shown.count("<td>") == 2
+
+
+@pytest.mark.parametrize("name", ["../../escape", "..", ".", "", "a/b", "/tmp/x"])
+def test_no_name_leads_out_of_the_results(name):
+    with pytest.raises(results.ResultError, match="cannot be kept under the name"):
+        results.path("x", model="minilm", profile=name)
+    assert results.path("x", model="org/model", profile="book").parts[-3:] == ("book", "org--model", "x.json")

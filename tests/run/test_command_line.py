@@ -1,5 +1,6 @@
 """python -m helpers."""
 
+import re
 import subprocess
 import sys
 
@@ -7,7 +8,8 @@ import pytest
 from click.testing import CliRunner
 
 from helpers import places
-from helpers.__main__ import main
+from helpers.__main__ import main, resolved
+from helpers.run import notebooks
 
 
 def run(*arguments):
@@ -44,12 +46,59 @@ def test_models(monkeypatch, tmp_path):
     [
         (("fetch", "mpnt"), "Did you mean 'mpnet'"),
         (("run", "99"), "There are: 01_"),
+        (("run", "surface_paterns"), "There is no chapter 'surface_paterns'. Did you mean 'surface_patterns'?"),
         (("run", "02", "-p", "nonsense", "1"), "no parameter 'nonsense'"),
+        (("run", "02", "-p", "segmens", "1"), "Did you mean 'segments'?"),
+        (("run", "02", "-p", "segments", "[1,"), "segments must be a whole number from 1"),
+        (("run", "02", "-p", "profile", "../../escape"), "profile must be a name of letters, digits"),
+        (("run", "all", "-p", "segments", "5"), "01_transformer_refresher has no parameter 'segments'"),
+        (("run", "surface_paterns", "--help"), "Did you mean 'surface_patterns'?"),
+        (("full", "--chapters", "no-op"), "Did you mean 'no_op'?"),
     ],
 )
 def test_foreseen_errors_end_in_a_message(arguments, says):
     result = run(*arguments)
     assert result.exit_code == 1 and says in result.output and "Traceback" not in result.output
+
+
+@pytest.mark.parametrize("empty", [("--models", ""), ("--models", " "), ("--chapters", "")])
+def test_nothing_to_run_is_an_error(empty):
+    result = run("full", *empty)
+    assert result.exit_code == 2 and "Name at least one model" in result.output
+
+
+def test_help_shows_the_parameters_of_a_chapter():
+    text = run("run", "7", "--profile", "smoke", "--help").output
+    assert "Parameters of 07_divergence_map (-p NAME VALUE), with their values in profile smoke" in text
+    assert re.search(r"segments +a whole number from 1, or null for all \[24\]", text)
+    assert re.search(r"seed +a whole number from 0 to 4294967295 \[0\]", text)
+    assert "Parameters of 07" in run("run", "7", "-h").output
+    for arguments in (("--help",), ("all", "--help"), ("-h",)):
+        result = run("run", *arguments)
+        assert result.exit_code == 0 and "Parameters of" not in result.output
+
+
+def test_paths_are_meant_from_where_the_reader_stands(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "model").mkdir()
+    (tmp_path / "encyclopedia").mkdir()
+    for name in ("a.conllu", "b.conllu", "c,d.txt"):
+        (tmp_path / name).write_text("")
+    given = {
+        "model": "{}/model",
+        "model@random": "{}/model@random",
+        "a.conllu,b.conllu": "{0}/a.conllu,{0}/b.conllu",
+        "c,d.txt": "{}/c,d.txt",
+        "encyclopedia": "encyclopedia",  # the book's
+        "@random": "@random",
+        "minilm": "minilm",
+        "org/model": "org/model",
+    }
+    assert {name: resolved(name) for name in given} == {n: path.format(tmp_path) for n, path in given.items()}
+    seen = {}
+    monkeypatch.setattr(notebooks, "run", lambda *_, given, **__: seen.update(given) or [])
+    assert run("run", "04", "-p", "treebank", "a.conllu", "-p", "profile", "mine", "--to", "out").exit_code == 0
+    assert seen == {"treebank": f"{tmp_path}/a.conllu", "profile": "mine"}
 
 
 def test_corpora(monkeypatch, tmp_path):

@@ -63,19 +63,41 @@ def test_a_fork_does_what_a_started_kernel_does(tmp_path):
     assert outputs[0][-1][0].ename == "ZeroDivisionError"
 
 
+SLEEPING = """
+import os, time
+from joblib import Parallel, delayed
+def sleep(seconds):
+    open(f"{folder}/{{os.getpid()}}", "w").close()
+    time.sleep(seconds)
+open(f"{folder}/{{os.getpid()}}", "w").close()
+Parallel(2)(delayed(sleep)(600) for _ in range(2))
+"""
+
+
 @linux
 @pytest.mark.notebooks
-def test_a_kernel_ends_with_the_process_that_wanted_it(tmp_path):
-    """kill -9 of the runner: neither the kernel nor the server stays."""
-    mark = tmp_path / "pid"
-    run = start(
-        tmp_path, "warm", [f"import os, time; open({str(mark)!r}, 'w').write(str(os.getpid()))", "time.sleep(600)"]
-    )
-    while not (mark.exists() and mark.read_text()):
+@pytest.mark.parametrize("way", ["warm", "cold"])
+def test_a_kernel_ends_with_the_process_that_wanted_it(tmp_path, way):
+    """kill -9 of the runner: neither the kernel, nor its workers, nor the server stays."""
+    (marks := tmp_path / "pids").mkdir()
+    run = start(tmp_path, way, [SLEEPING.format(folder=marks)])
+    while len(list(marks.iterdir())) < 3:  # the kernel and its two workers
         assert run.poll() is None
         time.sleep(0.05)
-    kernel = psutil.Process(int(mark.read_text()))
-    server = kernel.parent()
+    family = psutil.Process(run.pid).children(recursive=True)
+    assert {int(file.name) for file in marks.iterdir()} <= {one.pid for one in family}
     os.kill(run.pid, signal.SIGKILL)
     run.wait()
-    assert psutil.wait_procs([kernel, server])[1] == []
+    assert psutil.wait_procs(family, timeout=60)[1] == []
+
+
+@linux
+@pytest.mark.notebooks
+def test_a_kernel_that_was_still_starting_ends_too(tmp_path):
+    run = start(tmp_path, "cold", ["import time; time.sleep(600)"])
+    while not (family := psutil.Process(run.pid).children()):
+        assert run.poll() is None
+        time.sleep(0.005)
+    os.kill(run.pid, signal.SIGKILL)
+    run.wait()
+    assert psutil.wait_procs(family, timeout=60)[1] == []
