@@ -4,6 +4,8 @@ OTHERS := 3.12 3.13 3.14
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
+# What make starts ends with make, even if that is killed
+HELPERS := BOOK_PARENT=$$PPID exec $(BIN)/python -m helpers
 PYTEST := $(BIN)/python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
 SHELL  := /bin/bash
 # Compiling all that is installed takes a minute, compiling what is used again in each of a hundred processes several: once, at first use
@@ -15,10 +17,10 @@ help: ## Show what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
 
 book: $(READY) ## Execute the chapters that changed and build the pages (first time: minutes)
-	@$(BIN)/python -m helpers book
+	@$(HELPERS) book
 
 site: $(READY) ## Build the pages from the outputs kept in git (seconds)
-	@$(BIN)/python -m helpers book --stored
+	@$(HELPERS) book --stored
 
 test: $(READY) lint ## Lint, unit tests, every chapter with small data, checks of the built pages
 	@$(PYTEST)
@@ -39,10 +41,10 @@ lab: $(READY) ## Open the chapters in JupyterLab
 	@$(BIN)/jupyter lab --notebook-dir=notebooks
 
 notebooks: $(READY) ## Refresh the outputs kept in git
-	@$(BIN)/python -m helpers notebooks
+	@$(HELPERS) notebooks
 
 full: $(READY) ## Run every chapter on real corpora; goes on where it stopped (MODELS="minilm mpnet" DATA=... WORKERS=2)
-	@$(BIN)/python -m helpers full --models "$(or $(MODELS),minilm)" $(if $(DATA),--data "$(DATA)") \
+	@$(HELPERS) full --models "$(or $(MODELS),minilm)" $(if $(DATA),--data "$(DATA)") \
 	  $(if $(WORKERS),--workers $(WORKERS)) $(if $(DASK),--dask "$(DASK)") $(if $(RECORD),--record)
 
 # pip decides for a Python that need not be here, 3.11 being its first release, 3.11.0; quiet but for errors
@@ -69,6 +71,30 @@ lock: ## Resolve the newest versions for the oldest Python claimed into requirem
 
 clean: ## Remove everything that was built, and the environment
 	rm -rf _build $(VENV) *.egg-info .pytest_cache .ruff_cache .hypothesis
+
+# The environment's scripts name the place where it was made; a checkout that was moved or copied is given its own
+MADE_IN := $(shell sed -nE 's/^command = .* -m venv (--[a-z-]+ )*//p' $(VENV)/pyvenv.cfg 2>/dev/null)
+define MOVED
+import os, pathlib, sys
+old, new = (os.path.dirname(place) + "/" for place in sys.argv[1:])
+for files in ("pyvenv.cfg", "bin/*", "share/jupyter/kernels/*/*.json", "lib/python*/site-packages/*editable*"):
+    for file in filter(os.path.isfile, pathlib.Path(sys.argv[2]).glob(files)):
+        said = file.read_bytes()
+        if not file.is_symlink() and b"\0" not in said and os.fsencode(old) in said:
+            file.write_bytes(said.replace(os.fsencode(old), os.fsencode(new)))
+print(f"This checkout was moved or copied here from {old}; the scripts in {sys.argv[2]} now say so too.")
+endef
+export MOVED
+
+.PHONY: moved
+moved:
+	@$(BIN)/python -c "$$MOVED" "$(MADE_IN)" "$(CURDIR)/$(VENV)"
+
+ifneq ($(MADE_IN),)
+ifneq ($(MADE_IN),$(CURDIR)/$(VENV))
+$(READY): | moved
+endif
+endif
 
 $(READY): pyproject.toml requirements.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "This book needs Python 3.11 or newer; say make PYTHON=/path/to/python3.11")'

@@ -1,5 +1,8 @@
 """The environment keeps what the repository says about Python and versions."""
 
+import shutil
+import subprocess
+import sys
 import tomllib
 from importlib import metadata
 
@@ -47,3 +50,41 @@ def test_the_lock_holds_what_pyproject_allows():
 def test_conda_and_binder_take_the_same(line):
     packages = yaml.safe_load((places.ROOT / "environment.yml").read_text("utf-8"))["dependencies"]
     assert f"python={oldest(PROJECT['requires-python'])}" in packages and line in packages[-1]["pip"]
+
+
+def test_a_checkout_that_was_moved_is_noticed_and_put_right(tmp_path):
+    """The scripts of .venv name the place where it was made: after mv they are not found, after cp -r they run the old checkout."""
+    for name in ("Makefile", "pyproject.toml", "requirements.lock"):
+        shutil.copy(places.ROOT / name, tmp_path)
+    venv = tmp_path / ".venv"
+    packages = venv / "lib" / "python3.11" / "site-packages"
+    packages.mkdir(parents=True)
+    (venv / "bin").mkdir()
+    (venv / "bin" / "python").symlink_to(sys.executable)
+    before = {
+        venv / "pyvenv.cfg": "home = /usr/bin\ncommand = /usr/bin/python3 -m venv --clear /old/place/.venv\n",
+        venv / "bin" / "jupyter": "#!/old/place/.venv/bin/python\nprint('/old/places')\n",
+        packages / "__editable___finder.py": "MAPPING = {'helpers': '/old/place/helpers'}\n",
+        packages / "other.py": "'/old/place/x'\n",
+    }
+    for file, text in before.items():
+        file.write_text(text)
+    (venv / ".ready").touch()  # younger than what it is made from: nothing is installed
+
+    def make():
+        return subprocess.run(
+            ["make", ".venv/.ready"], cwd=tmp_path, capture_output=True, text=True, check=True
+        ).stdout
+
+    assert f"moved or copied here from /old/place/; the scripts in {venv} now say so" in make()
+    for file, text in before.items():
+        assert file.read_text() == (text if file.name == "other.py" else text.replace("/old/place/", f"{tmp_path}/"))
+    assert "moved" not in make()
+
+
+def test_what_make_starts_ends_with_make():
+    text = (places.ROOT / "Makefile").read_text("utf-8")
+    for target in ("book", "site", "notebooks", "full"):
+        recipe = text.split(f"\n{target}: ")[1].split("\n")[1]
+        assert recipe.startswith("\t@$(HELPERS) "), target
+    assert "HELPERS := BOOK_PARENT=$$PPID exec " in text
