@@ -73,7 +73,7 @@ def resolved(given: str) -> str:
     if not base or base in {known.name for known in sources.CATALOGUE}:
         return given
     if "," in base and not Path(base).exists():
-        return ",".join(map(resolved, given.split(",")))
+        return ",".join(resolved(one.strip()) for one in given.split(","))
     return f"{Path(base).resolve()}{given.removeprefix(base)}" if Path(base).exists() else given
 
 

@@ -100,9 +100,7 @@ def _data_files(chapter: str, cells: str, values: Mapping[str, Any]) -> list[Pat
 
 
 def _own_files(value: Any) -> Iterator[Path]:
-    """Files that parameters name, one or several with commas between them: a text or a treebank of your own, and what is in a
-    folder, such as a model's.
-    """
+    """Files that parameters name: a text or a treebank of your own, and what is in a folder, such as a model's."""
     if isinstance(value, Mapping | list | tuple):
         for one in value.values() if isinstance(value, Mapping) else value:
             yield from _own_files(one)
@@ -110,9 +108,7 @@ def _own_files(value: Any) -> Iterator[Path]:
         return
     path = places.ROOT / value.removesuffix("@random")
     try:
-        if "," in value and not path.exists():
-            yield from _own_files(value.split(","))
-        elif path.is_file():
+        if path.is_file():
             yield path
         elif os.sep in value and path.is_dir():  # "book" is a profile, not the folder of that name
             yield from sorted(f for f in path.rglob("*") if f.is_file())

@@ -202,13 +202,10 @@ def test_what_counts_as_changed_in_a_cell(tiny, cell, matters):
     assert (notebooks.digest("01_tiny", {}) != before) == matters
 
 
-@pytest.mark.parametrize(
-    "named",
-    ["mine.txt", "{root}/other.txt,{root}/mine.txt", "models/mine", "models/mine@random", "{root}/models/mine"],
-)
+@pytest.mark.parametrize("named", ["mine.txt", "models/mine", "models/mine@random", "{root}/models/mine"])
 def test_own_files_count_as_changed(tiny, named):
     (tiny / "models" / "mine").mkdir(parents=True)
-    file = tiny / "mine.txt" if named.endswith(".txt") else tiny / "models" / "mine" / "model.safetensors"
+    file = tiny / "mine.txt" if named == "mine.txt" else tiny / "models" / "mine" / "model.safetensors"
     values = {"n": 3, "profile": "book", "given": [{"deep": named.format(root=tiny)}]}
     file.write_text("a")
     before = notebooks.digest("01_tiny", values)
