@@ -98,9 +98,10 @@ FROM_1 = click.IntRange(1)
 ABOVE_0 = click.FloatRange(0, min_open=True)
 
 
-def spread(command: Callable[..., None]) -> Callable[..., None]:
-    """The options --workers and --dask, which a chapter's passes find in the environment (:mod:`helpers.engine.shards`)."""
+def measuring(command: Callable[..., None]) -> Callable[..., None]:
+    """The options --device, --workers and --dask, which chapters find in the environment (:mod:`helpers.engine.shards`)."""
 
+    @click.option("--device", help="cpu, cuda, cuda:1, mps, ... (or BOOK_DEVICE; default: the best that there is).")
     @click.option(
         "--workers",
         type=FROM_1,
@@ -112,11 +113,15 @@ def spread(command: Callable[..., None]) -> Callable[..., None]:
         help="Dask scheduler whose workers measure the parts instead, such as tcp://node:8786.",
     )
     @functools.wraps(command)
-    def with_options(workers: int | None, dask: str | None, **others: object) -> None:
+    def with_options(device: str | None, workers: int | None, dask: str | None, **others: object) -> None:
         if workers and dask:
             raise click.UsageError("Give --workers for processes on this machine, or --dask for a cluster, not both.")
-        wanted = {"BOOK_WORKERS": str(workers) if workers else None, "BOOK_DASK": dask}
+        wanted = {"BOOK_DEVICE": device, "BOOK_WORKERS": str(workers) if workers else None, "BOOK_DASK": dask}
         with patch.dict(os.environ, {name: value for name, value in wanted.items() if value}):
+            if device:
+                from helpers.engine import encoders
+
+                encoders.best_device()
             command(**others)
 
     return with_options
@@ -236,7 +241,7 @@ def train(
 @click.option("--record", is_flag=True, help="Keep the numbers in data/results instead of _build/runs/results.")
 @click.option("--force", is_flag=True, help="Execute even if nothing has changed.")
 @click.option("--at-a-time", type=FROM_1, help="Chapters executed together (default: one for each core, at most 4).")
-@spread
+@measuring
 def run(
     chapter: str,
     model: str | None,
@@ -296,7 +301,7 @@ def run(
     default=False,
     help="Keep the numbers in data/results, or (default) in _build/runs/results.",
 )
-@spread
+@measuring
 def full(models: str, wanted: str, profile: str, to: Path | None, record: bool) -> None:
     """Run every chapter on real corpora for the models named, one after another, with an estimate of the time left.
 

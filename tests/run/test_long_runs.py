@@ -13,6 +13,7 @@ from tqdm import tqdm
 
 from helpers import places
 from helpers.__main__ import main
+from helpers.engine import encoders
 from helpers.run import bench, long_runs, notebooks
 from helpers.run.durations import Durations, in_words
 from helpers.run.notebooks import Run
@@ -92,6 +93,7 @@ def in_this_process(monkeypatch, four):
         return source
 
     monkeypatch.setattr(notebooks, "_papermill", papermill)
+    monkeypatch.setattr(encoders, "load", lambda name: None)
     return ran
 
 
@@ -125,18 +127,23 @@ def test_workers_and_dask_reach_the_chapters_and_nothing_else(monkeypatch, tmp_p
     def run(*_, **__):
         import os
 
-        seen.update({name: os.environ.get(name) for name in ("BOOK_WORKERS", "BOOK_DASK")})
+        seen.update({name: os.environ.get(name) for name in ("BOOK_WORKERS", "BOOK_DASK", "BOOK_DEVICE")})
         return []
 
-    for name in ("BOOK_WORKERS", "BOOK_DASK"):
+    for name in ("BOOK_WORKERS", "BOOK_DASK", "BOOK_DEVICE"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(notebooks, "run", run)
     monkeypatch.setattr(long_runs, "run", run)
-    for command in (["run", "02"], ["full"]):
+    monkeypatch.setattr(encoders, "load", lambda *_, **__: None)
+    for command in (["run", "02"], ["full", "--to", str(tmp_path)]):
         assert CliRunner().invoke(main, [*command, "--workers", "3"]).exit_code == 0
-        assert seen == {"BOOK_WORKERS": "3", "BOOK_DASK": None}
+        assert seen == {"BOOK_WORKERS": "3", "BOOK_DASK": None, "BOOK_DEVICE": None}
         assert CliRunner().invoke(main, [*command, "--dask", "tcp://here:1"]).exit_code == 0
-        assert seen == {"BOOK_WORKERS": None, "BOOK_DASK": "tcp://here:1"}
+        assert seen == {"BOOK_WORKERS": None, "BOOK_DASK": "tcp://here:1", "BOOK_DEVICE": None}
+        assert CliRunner().invoke(main, [*command, "--device", "cpu"]).exit_code == 0
+        assert seen["BOOK_DEVICE"] == "cpu"
+        wrong = CliRunner().invoke(main, [*command, "--device", "gpu"])
+        assert wrong.exit_code == 1 and "There is no device 'gpu' here" in wrong.output
         both = CliRunner().invoke(main, [*command, "--dask", "tcp://here:1", "--workers", "2"])
         assert both.exit_code == 2 and "not both" in both.output
     import os
