@@ -267,7 +267,7 @@ def run(
     values = {n: resolved(v) if isinstance(v, str) and n != "profile" else v for n, v in values.items()}
     if model:
         values["model"] = resolved(model)
-    folder = to or BUILD / "runs" / profile / Path(values.get("model", "minilm")).name
+    folder = to or BUILD / "runs" / profile / places.label(values.get("model", "minilm"))
     if whole and model:
         encoders.load(values["model"])  # a model that cannot be loaded is one message, not one for each chapter
     done = notebooks.run(names, folder, profile=profile, results=results, given=values, keep_going=whole, **options)

@@ -9,6 +9,7 @@ import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import lru_cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -66,6 +67,24 @@ def results() -> Path:
 def adapters() -> Path:
     """Folder of the task adapters (``BOOK_ADAPTERS``, else ``data/adapters``)."""
     return Path(os.environ.get("BOOK_ADAPTERS") or book_data() / "adapters")
+
+
+def label(model: str) -> str:
+    """What files and folders of a model are called: its name; of a folder of one's own, the folder's and the sha256 of its weights.
+
+    So models in folders of one name stay apart, and one that was moved stays the same.
+    """
+    base = model.removesuffix("@random")
+    if not (Path(base).is_absolute() and Path(base).is_dir()):
+        return model.replace("/", "--")
+    weights = sorted(Path(base).glob("model*.safetensors"))
+    state = _digest_of(tuple((file, file.stat().st_size, file.stat().st_mtime_ns) for file in weights))
+    return f"{Path(base).name}-{state[:8]}{model.removeprefix(base)}"
+
+
+@lru_cache(maxsize=64)
+def _digest_of(files: tuple[tuple[Path, int, int], ...]) -> str:
+    return sha256(*(file for file, *_ in files))
 
 
 @contextmanager

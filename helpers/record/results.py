@@ -30,12 +30,12 @@ class ResultError(places.BookError, ValueError):
 
 
 def path(chapter: str, *, model: str, profile: str, root: Path | None = None) -> Path:
-    """Where a chapter's numbers lie: ``<results>/<profile>/<model>/<chapter>.json``.
+    """Where a chapter's numbers lie: ``<results>/<profile>/<model>/<chapter>.json``, the model as :func:`helpers.places.label` has it.
 
     Raises:
         ResultError: for a profile or a model whose name would lead out of the folder of results.
     """
-    folders = profile, model.replace("/", "--")
+    folders = profile, places.label(model)
     for name in folders:
         if name in ("", "..") or Path(name).name != name:
             raise ResultError(
@@ -107,12 +107,18 @@ def recorded(chapter: str, *, model: str = "minilm", profile: str = "book") -> d
 
 
 def runs(chapter: str, *, profile: str) -> dict[str, dict[str, Any]]:
-    """Every recorded run of a chapter with a profile: model -> what :func:`recorded` gives, by name."""
-    roots = [places.results(), places.book_data() / "results"]
-    found = {
-        file.parent.name.replace("--", "/") for root in roots for file in (root / profile).glob(f"*/{chapter}.json")
-    }
-    return {model: recorded(chapter, model=model, profile=profile) for model in sorted(found)}
+    """Every recorded run of a chapter with a profile: name of the model -> what :func:`recorded` gives, by name."""
+    roots = [places.book_data() / "results", places.results()]
+    files = {file.parent.name: file for root in roots for file in (root / profile).glob(f"*/{chapter}.json")}
+    found = {folder: json.loads(file.read_text("utf-8")) for folder, file in files.items()}
+    named = {_model_of(folder, content): content for folder, content in found.items()}
+    return {model: named[model] for model in sorted(named)}
+
+
+def _model_of(folder: str, content: Mapping[str, Any]) -> str:
+    """The name of the model that a folder of results is of; a path, as long as the model is still there."""
+    name = content["provenance"]["model"]["name"]
+    return name if places.label(name) == folder else folder.replace("--", "/")
 
 
 def plain(value: Any, where: str = "values") -> Any:

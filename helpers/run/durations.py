@@ -9,11 +9,6 @@ from helpers import places
 DURATIONS = "durations.json"
 
 
-def label(model: str) -> str:
-    """Name of a model's folder."""
-    return Path(model).name if Path(model).is_dir() else model.replace("/", "--")
-
-
 def in_words(seconds: float | int) -> str:
     """A length of time for people."""
     if seconds == float("inf"):
@@ -37,7 +32,7 @@ class Durations:
     def record(self, job: tuple[str, str], seconds: float | int) -> None:
         """Remember how long a model took for a chapter."""
         model, name = job
-        self.seconds.setdefault(name, {})[label(model)] = round(seconds, 1)
+        self.seconds.setdefault(name, {})[places.label(model)] = round(seconds, 1)
         places.write(self.file, json.dumps(self.seconds, indent=1, sort_keys=True) + "\n")
 
     def of(self, job: tuple[str, str]) -> float | int:
@@ -47,8 +42,8 @@ class Durations:
         """
         model, name = job
         known = self.seconds.get(name, {})
-        if label(model) in known:
-            return known[label(model)]
+        if places.label(model) in known:
+            return known[places.label(model)]
         every = list(known.values()) or [s for models in self.seconds.values() for s in models.values()]
         return statistics.mean(every) if every else float("inf")
 

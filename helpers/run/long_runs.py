@@ -21,7 +21,7 @@ from tqdm import tqdm
 from helpers import places
 from helpers.engine import orphans, shards
 from helpers.run import failures, notebooks
-from helpers.run.durations import DURATIONS, Durations, in_words, label
+from helpers.run.durations import DURATIONS, Durations, in_words
 from helpers.run.notebooks import Run
 
 REFRESH = 1.0  # seconds between two looks at how far a chapter is
@@ -47,13 +47,13 @@ def run(models: Sequence[str], folder: Path, *, results: Path, names: Sequence[s
     durations, done = Durations(folder / DURATIONS), []
     with tqdm(total=len(jobs), desc=f"chapters ({profile})", unit="chapter", bar_format=BAR) as bar:
         for number, (model, name) in enumerate(jobs):
-            home = folder / label(model)
+            home = folder / places.label(model)
             kept = home / "parts" / name
 
             def show(start: float, kept: Path = kept, job: tuple[str, str] = (model, name), later: int = number + 1):
                 share, where = progress(kept)
                 left = durations.left(job, time.perf_counter() - start, share) + sum(map(durations.of, jobs[later:]))
-                bar.set_postfix_str(f"{job[1]} with {label(job[0])}{where}; {in_words(left)} left")
+                bar.set_postfix_str(f"{job[1]} with {places.label(job[0])}{where}; {in_words(left)} left")
 
             outcome = _one(name, model, home, values[model, name], results, kept, show)
             if outcome.executed:
@@ -94,9 +94,9 @@ def _begin(parent: int, threads: int) -> None:
 
 def table(done: Sequence[Run]) -> str:
     """What happened, one line a chapter and model."""
-    width = max((len(label(one.model)) for one in done), default=0)
+    width = max((len(places.label(one.model)) for one in done), default=0)
     lines = (
-        f"{one.chapter:26} {label(one.model):{width}}  {one.state:8} {in_words(one.seconds):>9}  {one.problem}"
+        f"{one.chapter:26} {places.label(one.model):{width}}  {one.state:8} {in_words(one.seconds):>9}  {one.problem}"
         for one in done
     )
     return "\n".join(line.split("\n")[0].rstrip() for line in lines)

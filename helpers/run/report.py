@@ -143,7 +143,7 @@ def _blocks(cell: nbformat.NotebookNode) -> Iterator[tuple[str, Any]]:
 
 def provenance(results: Path, profile: str, model: str) -> list[tuple[str, dict[str, Any]]]:
     """What each chapter recorded about its run: chapter -> provenance, in the order of their names."""
-    folder = results / profile / model.replace("/", "--")
+    folder = results / profile / places.label(model)
     return [(f.stem, json.loads(f.read_text("utf-8"))["provenance"]) for f in sorted(folder.glob("*.json"))]
 
 

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -164,3 +165,20 @@ def test_no_name_leads_out_of_the_results(name):
     with pytest.raises(results.ResultError, match="cannot be kept under the name"):
         results.path("x", model="minilm", profile=name)
     assert results.path("x", model="org/model", profile="book").parts[-3:] == ("book", "org--model", "x.json")
+
+
+def test_a_model_of_ones_own_is_filed_under_its_folder_and_its_weights(tmp_path, record, minilm):
+    homes = [tmp_path / "a" / "mine", tmp_path / "b" / "mine", tmp_path / "c" / "mine"]
+    for home, weights in zip(homes, ("one", "two", "one"), strict=True):
+        home.mkdir(parents=True)
+        (home / "model.safetensors").write_text(weights)
+    names = [places.label(str(home)) for home in homes]
+    assert names[0] == names[2] != names[1] and names[0].startswith("mine-") and len(names[0]) == 13
+    assert places.label(f"{homes[0]}@random") == f"{names[0]}@random"
+    assert places.label("org/model@random") == "org--model@random"
+    for number, home in enumerate(homes[:2]):
+        file = record({"x": number}, encoder=replace(minilm, name=str(home)))
+        assert file.parent.name == names[number]
+    runs = results.runs("surface_patterns", profile="smoke")
+    assert {name: run["values"]["x"] for name, run in runs.items()} == {str(homes[0]): 0, str(homes[1]): 1}
+    assert results.recorded("surface_patterns", model=str(homes[2]), profile="smoke")["values"] == {"x": 0}
