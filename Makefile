@@ -74,6 +74,7 @@ clean: ## Remove everything that was built, and the environment
 
 # The environment's scripts name the place where it was made; a checkout that was moved or copied is given its own
 MADE_IN := $(shell sed -nE 's/^command = .* -m venv (--[a-z-]+ )*//p' $(VENV)/pyvenv.cfg 2>/dev/null)
+LIES_IN := $(realpath $(VENV))
 define MOVED
 import os, pathlib, sys
 old, new = (os.path.dirname(place) + "/" for place in sys.argv[1:])
@@ -88,10 +89,10 @@ export MOVED
 
 .PHONY: moved
 moved:
-	@$(BIN)/python -c "$$MOVED" "$(MADE_IN)" "$(CURDIR)/$(VENV)"
+	@$(BIN)/python -c "$$MOVED" "$(MADE_IN)" "$(LIES_IN)"
 
 ifneq ($(MADE_IN),)
-ifneq ($(MADE_IN),$(CURDIR)/$(VENV))
+ifeq ($(filter $(LIES_IN),$(MADE_IN) $(realpath $(MADE_IN))),)
 $(READY): | moved
 endif
 endif

@@ -389,7 +389,7 @@ def scoreboard(chapter: str | None, model: str | None) -> None:
     from helpers import chapters
 
     os.environ.setdefault("BOOK_RESULTS", str(BUILD / "runs" / "results"))
-    click.echo(chapters.scoreboard().as_text(model, chapter))
+    click.echo(chapters.scoreboard().as_text(model and resolved(model), chapter))
 
 
 @main.command()

@@ -22,8 +22,11 @@ def end_with(parent: int) -> None:
 
 
 def _watch(parent: int) -> None:
-    while os.getppid() == parent and psutil.pid_exists(parent):  # Windows keeps the number of a parent that is gone
+    posix = (
+        os.name == "posix"
+    )  # elsewhere a launcher may stand between the two, and the number of a parent never changes
+    while os.getppid() == parent if posix else psutil.pid_exists(parent):
         time.sleep(LOOK)
-    if os.name == "posix" and os.getpgrp() == os.getpid():
+    if posix and os.getpgrp() == os.getpid():
         os.killpg(0, signal.SIGKILL)
     os._exit(1)

@@ -56,7 +56,7 @@ class Kernel(AsyncKernelManager):
     def format_kernel_cmd(self, extra_arguments: list[str] | None = None) -> list[str]:
         """A kernel that is no fork ends with this process as well, even if that ends while the kernel is still starting."""
         command = super().format_kernel_cmd(extra_arguments)
-        if _Forked.server is not None:
+        if _Forked.server is not None or "-m" not in command:
             return command
         at = command.index("-m")
         return [*command[:at], "-c", WATCHED.format(parent=os.getpid(), module=command[at + 1]), *command[at + 2 :]]

@@ -71,15 +71,22 @@ def test_a_checkout_that_was_moved_is_noticed_and_put_right(tmp_path):
         file.write_text(text)
     (venv / ".ready").touch()  # younger than what it is made from: nothing is installed
 
-    def make():
-        return subprocess.run(
-            ["make", ".venv/.ready"], cwd=tmp_path, capture_output=True, text=True, check=True
-        ).stdout
+    def make(folder=tmp_path, where="VENV=.venv"):
+        ready = f"{where.removeprefix('VENV=')}/.ready"
+        done = subprocess.run(["make", where, ready], cwd=folder, capture_output=True, text=True, check=True)
+        return done.stdout
 
     assert f"moved or copied here from /old/place/; the scripts in {venv} now say so" in make()
     for file, text in before.items():
         assert file.read_text() == (text if file.name == "other.py" else text.replace("/old/place/", f"{tmp_path}/"))
-    assert "moved" not in make()
+    assert "moved or copied" not in make()
+    (elsewhere := tmp_path / "elsewhere").mkdir()
+    for name in ("Makefile", "pyproject.toml", "requirements.lock"):
+        (elsewhere / name).symlink_to(tmp_path / name)
+    (elsewhere / ".venv").symlink_to(venv)
+    assert "moved or copied" not in make(elsewhere) + make(elsewhere, f"VENV={venv}"), (
+        "an environment that others share stays theirs"
+    )
 
 
 def test_what_make_starts_ends_with_make():
