@@ -42,6 +42,9 @@ orphans.end_with({parent})
 runpy.run_module({module!r}, run_name="__main__", alter_sys=True)
 """
 
+UNWATCHED = "--IPKernelApp.parent_handle=1"
+"""IPython's own watch is off: it would end the kernel without its workers."""
+
 
 class Kernel(AsyncKernelManager):
     """A kernel that is reached through files of a folder of its own where the system has them, else through ports."""
@@ -59,7 +62,8 @@ class Kernel(AsyncKernelManager):
         if _Forked.server is not None or "-m" not in command:
             return command
         at = command.index("-m")
-        return [*command[:at], "-c", WATCHED.format(parent=os.getpid(), module=command[at + 1]), *command[at + 2 :]]
+        watched = WATCHED.format(parent=os.getpid(), module=command[at + 1])
+        return [*command[:at], "-c", watched, *command[at + 2 :], UNWATCHED]
 
     async def interrupt_kernel(self) -> None:
         """Nothing: a shutdown interrupts first, and a kernel that has done its work leaves that to its workers to complain of."""
@@ -136,7 +140,7 @@ def _serve(arguments: list[str], folder: str, environment: dict[str, str]) -> No
     from ipykernel.kernelapp import IPKernelApp
 
     try:
-        IPKernelApp.launch_instance([*arguments, "--IPKernelApp.parent_handle=1"])  # it is watched over here
+        IPKernelApp.launch_instance([*arguments, UNWATCHED])
     finally:
         atexit._run_exitfuncs()  # multiprocessing leaves without
 
