@@ -257,7 +257,6 @@ def run(
     needs a head which the model does not have is skipped, and the report says why. The same command goes on where an
     interrupted run stopped. 'CHAPTER --help' shows the parameters of that chapter.
     """
-    from helpers.engine import encoders
     from helpers.run import notebooks
 
     start = time.perf_counter()
@@ -268,7 +267,10 @@ def run(
     if model:
         values["model"] = resolved(model)
     folder = to or BUILD / "runs" / profile / places.label(values.get("model", "minilm"))
+    places.cache(), places.full_data()  # named wrongly, they would be found out by a kernel
     if whole and model:
+        from helpers.engine import encoders
+
         encoders.load(values["model"])  # a model that cannot be loaded is one message, not one for each chapter
     done = notebooks.run(names, folder, profile=profile, results=results, given=values, keep_going=whole, **options)
     for one in done:
@@ -309,14 +311,17 @@ def full(models: str, wanted: str, profile: str, to: Path | None, record: bool) 
     that they see has changed, and finished parts of the chapter that was under way. A chapter that a model cannot do is
     skipped, one that fails does not stop the others; the exit status is 1 if any failed.
     """
-    from helpers.engine import encoders
-    from helpers.run import long_runs, notebooks
+    from helpers.run import notebooks
 
     start = time.perf_counter()
     names = notebooks.chapters() if wanted == "all" else [notebooks.find(name) for name in wanted.split()]
     chosen = [*dict.fromkeys(map(resolved, models.split()))]
     if not chosen or not names:
         raise click.UsageError("Name at least one model with --models, and one chapter with --chapters.")
+    places.cache(), places.full_data()
+    from helpers.engine import encoders
+    from helpers.run import long_runs
+
     for model in chosen:
         encoders.load(model)  # a model that cannot be loaded is known at once, not after hours
     results, folder = results_of(record), to or BUILD / "runs" / profile

@@ -96,7 +96,15 @@ def test_a_file_where_a_folder_is_needed(elsewhere, monkeypatch):
     result = run("run", "02", "--to", str(file / "to"))
     assert result.exit_code == 1 and "Not a directory. A folder is needed there" in result.output
     monkeypatch.setenv("BOOK_CACHE", str(file))
-    for command in (["models"], ["corpora", "--quick"], ["fetch", "mpnet"], ["doctor"]):
+    to = ["--to", str(elsewhere / "to")]
+    for command in (
+        ["models"],
+        ["corpora", "--quick"],
+        ["fetch", "mpnet"],
+        ["doctor"],
+        ["run", "02", *to],
+        ["full", *to],
+    ):
         result = run(*command)
         assert result.exit_code == 1 and f"BOOK_CACHE names {str(file)!r}, which is not a folder" in result.output
 
