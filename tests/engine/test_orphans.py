@@ -25,6 +25,7 @@ def started(*arguments):
     return subprocess.Popen([sys.executable, "-c", *arguments], stdout=subprocess.PIPE, text=True, env=environment)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="SIGKILL")
 @pytest.mark.parametrize("group", ["leads", "follows"])
 def test_kill_9_leaves_no_child(group):
