@@ -21,6 +21,11 @@ def end_with(parent: int) -> None:
     threading.Thread(target=_watch, args=(parent,), daemon=True).start()
 
 
+def beginning() -> str:
+    """What ``python -c`` may begin with, in any folder, to run no longer than this process."""
+    return f"import runpy; runpy.run_path({__file__!r})['end_with']({os.getpid()}); "
+
+
 def _watch(parent: int) -> None:
     posix = (
         os.name == "posix"

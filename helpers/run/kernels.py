@@ -22,6 +22,8 @@ from unittest.mock import patch
 from jupyter_client.manager import AsyncKernelManager
 from jupyter_client.provisioning import KernelProvisionerFactory, LocalProvisioner
 
+from helpers.engine import orphans
+
 LOADED = """
     helpers conllu ipykernel.kernelapp jaxtyping joblib matplotlib.backends.backend_agg matplotlib.figure
     matplotlib.font_manager peft pooch pyarrow.parquet requests scipy.stats sklearn.cluster
@@ -34,13 +36,6 @@ modules is here, for they may change while the server runs."""
 AT_IMPORT = {"MPLBACKEND": "module://matplotlib_inline.backend_inline", "TQDM_DISABLE": "1"}
 """Settings of a kernel that matplotlib and tqdm read when they are imported."""
 
-
-WATCHED = """
-import runpy
-from helpers.engine import orphans
-orphans.end_with({parent})
-runpy.run_module({module!r}, run_name="__main__", alter_sys=True)
-"""
 
 UNWATCHED = "--IPKernelApp.parent_handle=1"
 """IPython's own watch is off: it would end the kernel without its workers."""
@@ -62,8 +57,8 @@ class Kernel(AsyncKernelManager):
         if _Forked.server is not None or "-m" not in command:
             return command
         at = command.index("-m")
-        watched = WATCHED.format(parent=os.getpid(), module=command[at + 1])
-        return [*command[:at], "-c", watched, *command[at + 2 :], UNWATCHED]
+        begin = f"{orphans.beginning()}runpy.run_module({command[at + 1]!r}, run_name='__main__', alter_sys=True)"
+        return [*command[:at], "-c", begin, *command[at + 2 :], UNWATCHED]
 
     async def interrupt_kernel(self) -> None:
         """Nothing: a shutdown interrupts first, and a kernel that has done its work leaves that to its workers to complain of."""

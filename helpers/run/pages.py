@@ -12,6 +12,7 @@ from pathlib import Path
 import nbformat
 
 from helpers import places
+from helpers.engine import orphans
 from helpers.run import notebooks
 from helpers.run.notebooks import NotebookError
 
@@ -64,8 +65,8 @@ def build(folder: Path, output: Path) -> Path:
         return wanted[0]
     stamp.unlink(missing_ok=True)
     options = {"--path-output": output, "--toc": folder / "book" / "_toc.yml", "--config": folder / "_config.yml"}
-    begun = f"from helpers.engine import orphans; orphans.end_with({os.getpid()})"
-    command = [sys.executable, "-c", f"{begun}; from jupyter_book.cli.main import main; main()", "build", str(folder)]
+    begin = f"{orphans.beginning()}from jupyter_book.cli.main import main; main()"
+    command = [sys.executable, "-c", begin, "build", str(folder)]
     command += [*(str(part) for option in options.items() for part in option), "-W", "--keep-going", "--quiet"]
     variables = os.environ | {"BOOK_STAGE": str(folder), "BOOK_RESULTS": str(folder / "data" / "results")}
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=variables)

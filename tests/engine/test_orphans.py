@@ -14,7 +14,9 @@ from helpers.engine import orphans
 CHILD = "import time; from helpers.engine import orphans; orphans.end_with({}); print(1, flush=True); time.sleep(600)"
 PARENT = """
 import os, subprocess, sys
-child = subprocess.Popen([sys.executable, "-c", sys.argv[1].format(os.getpid())], start_new_session=sys.argv[2] == "leads")
+from helpers.engine import orphans
+child = [sys.executable, "-c", orphans.beginning() + "import time; print(1, flush=True); time.sleep(600)"]
+child = subprocess.Popen(child, start_new_session=sys.argv[1] == "leads", cwd="/")
 print(child.pid, flush=True)
 child.wait()
 """
@@ -29,7 +31,7 @@ def started(*arguments):
 @pytest.mark.skipif(os.name != "posix", reason="SIGKILL")
 @pytest.mark.parametrize("group", ["leads", "follows"])
 def test_kill_9_leaves_no_child(group):
-    with started(PARENT, CHILD, group) as parent:
+    with started(PARENT, group) as parent:
         child = psutil.Process(int(parent.stdout.readline()))
         assert parent.stdout.readline() == "1\n"
         parent.send_signal(signal.SIGKILL)
