@@ -37,7 +37,7 @@ def read(kind: Any, folder: Path, files: Sequence[Path]) -> tuple[PreTrainedMode
             are more than the configuration tells of. A pooler may be missing: no chapter uses it, and a head that
             does comes with its own. A head of any kind may be there.
     """
-    with readable(folder):
+    with readable(f"The model in {folder}"):
         model, report = kind.from_pretrained(folder, **FROM_FOLDER)
         wrong = _foreign(model, report, files)
     if wrong:

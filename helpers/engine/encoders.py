@@ -20,7 +20,7 @@ from typing import Literal
 import torch
 import transformers
 from torch import nn
-from transformers import AutoModel, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import AutoModel, PreTrainedModel, PreTrainedTokenizerBase
 from transformers.models.auto.modeling_auto import (
     MODEL_FOR_CAUSAL_LM_MAPPING,
     MODEL_FOR_MASKED_LM_MAPPING,
@@ -140,7 +140,7 @@ def load(name: str = "minilm", *, task: str | None = None, device: str = "auto",
     config = models.read_config(base, folder)
     _refuse_others(base, config)
     weights = models.weights_files(base, folder)
-    with models.readable(folder):
+    with models.readable(f"The model in {folder}"):
         digest = models.verified(weights[0], base) if base in KNOWN else places.sha256(*weights)
     head = None
     with _quiet(), _same_draws(0):  # a pooler that the weights lack is drawn, alike each time
@@ -148,8 +148,7 @@ def load(name: str = "minilm", *, task: str | None = None, device: str = "auto",
             model, head = adapters.load_with_head(folder, config, weights, task, name=name)
         else:
             model, _ = checkpoints.read(AutoModel, folder, weights)
-        with models.readable(f"The tokenizer in {folder}"):
-            tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+        tokenizer = models.read_tokenizer(base, folder)
     if adapter is not None:
         head = adapters.apply(adapters.read(adapter), model, name=name, sha256=digest)
     if base != name:

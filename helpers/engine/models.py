@@ -17,7 +17,7 @@ from pathlib import Path
 import transformers
 import yaml
 from tqdm import tqdm
-from transformers import CONFIG_MAPPING, AutoConfig
+from transformers import CONFIG_MAPPING, AutoConfig, AutoTokenizer, PreTrainedTokenizerBase
 
 from helpers import places
 from helpers.corpora import fetching
@@ -25,7 +25,9 @@ from helpers.corpora.fetching import Download
 
 FAMILIES: dict[str, dict] = yaml.safe_load(Path(__file__).with_name("families.yml").read_text("utf-8"))
 """The families that work, by their ``model_type``: a name for people, and how the smallest one, which the tests measure, is configured."""
-WORKING_FAMILIES = ", ".join(family["name"] for family in FAMILIES.values())
+NAMED = 10  # in a refusal; the pages name them all
+_names = [family["name"] for family in FAMILIES.values()]
+WORKING_FAMILIES = f"{', '.join(_names[:NAMED])} and {len(_names) - NAMED} more, which book/how_to_run.md names"
 HUB_ENDPOINT: str | None = None  # the hub's address; None is huggingface_hub's own setting
 HUB_TIMEOUT = 6.0  # seconds until an unreachable hub is reported
 HUB_FILES = ["*.json", "*.txt", "*.model", "model*.safetensors"]
@@ -246,6 +248,24 @@ def weights_files(name: str, folder: Path) -> list[Path]:
     if gone or not names:
         raise DamagedModel(f"{index} names parts that are not beside it: {', '.join(gone[:3])}. Get them again.")
     return [folder / part for part in names]
+
+
+def read_tokenizer(name: str, folder: Path) -> PreTrainedTokenizerBase:
+    """A model's tokenizer, from its folder.
+
+    Raises:
+        DamagedModel: when there is none, for which the library would make one up, or when it cannot be read.
+    """
+    if not any(file for kind in ("tokenizer.json", "vocab*", "*.model") for file in folder.glob(kind)):
+        raise DamagedModel(f"{name!r} has no tokenizer. {OWN_TOKENIZER}")
+    with readable(f"The tokenizer in {folder}"):
+        return AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+
+
+OWN_TOKENIZER = (
+    "Put the tokenizer.json that the model was trained with beside its weights "
+    "(AutoTokenizer.from_pretrained(...).save_pretrained(folder))."
+)
 
 
 def _how_to_convert(name: str) -> str:

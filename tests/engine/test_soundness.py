@@ -90,6 +90,12 @@ def pickled(folder: Path) -> None:
     torch.save({"weight": torch.zeros(2)}, folder / "model.safetensors")
 
 
+def settings_only(folder: Path) -> None:
+    """With a vocabulary of special tokens."""
+    (folder / "tokenizer.json").unlink()
+    (folder / "vocab.txt").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n")
+
+
 def without_frame(folder: Path) -> None:
     """A tokenizer of no particular class that puts nothing around a text."""
     tokenizer(lambda given: given.update(post_processor=None))(folder)
@@ -180,6 +186,7 @@ DAMAGE = {
         "not beside it",
     ),
     "tokenizer: none": (no_tokenizer, "has no tokenizer"),
+    "tokenizer: settings only": (settings_only, "The tokenizer of '.*' knows no word"),
     "tokenizer: cut": (cut("tokenizer.json", 0.5), "The tokenizer in .* cannot be used"),
     "tokenizer: empty": (write("tokenizer.json", ""), "The tokenizer in .* cannot be used"),
     "tokenizer: empty object": (write("tokenizer.json", "{}"), "The tokenizer in .* cannot be used"),
