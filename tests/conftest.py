@@ -161,6 +161,11 @@ SMALL = {
 _families = yaml.safe_load((places.ROOT / "helpers" / "engine" / "families.yml").read_text("utf-8"))
 FAMILIES = {family: given.get("small", {}) for family, given in _families.items()}
 """The families that are said to work, and how the smallest model of each differs from :data:`SMALL`."""
+USUAL = list(FAMILIES)[:10]
+EVERY = [family if family in USUAL else pytest.param(family, marks=pytest.mark.slow) for family in FAMILIES]
+"""All of them, for what takes long: quickly on the best known, and on the others in the slow tests."""
+WITH_VALUES = [family for family, given in _families.items() if given.get("values", True)]
+"""Those that show the vectors that attention weighs."""
 
 
 def small_model(family: str, **changes: object):

@@ -338,7 +338,7 @@ def _only(heads: Iterable[tuple[int, int]], change: Callable[[Tensor], Tensor]) 
 # ------------------------------------------------------------------ what follows the values
 
 OUTPUT_PROJECTION = re.compile(
-    r"(^|.*\.)(attention|attn|self_attn)\.(output\.dense|out_lin|dense|o|Wo|o_proj|out_proj)"
+    r"(?!.*bottleneck)(^|.*\.)(attention|attn|self_attn)\.(output\.dense|out_lin|dense|o|Wo|o_proj|out_proj)"
 )
 
 

@@ -257,9 +257,9 @@ def _max_length(model: PreTrainedModel) -> int:
     positions = getattr(model.config, "max_position_embeddings", None) or sys.maxsize
     for name, module in model.named_modules():
         # RoBERTa and MPNet count positions from padding_idx + 1
-        if name.endswith("position_embeddings") and isinstance(module, nn.Embedding):
-            reserved = 0 if module.padding_idx is None else module.padding_idx + 1
-            positions = min(positions, module.num_embeddings - reserved)
+        if name.endswith("position_embeddings") and isinstance(getattr(module, "weight", None), nn.Parameter):
+            padding = getattr(module, "padding_idx", None)
+            positions = min(positions, len(module.weight) - (0 if padding is None else padding + 1))
     return int(positions)
 
 

@@ -400,6 +400,9 @@ def _collate(encoder: Encoder, rows: Sequence[_Row]) -> Batch:
     marks = {name: pad((r.marks[name] for r in rows), -1) for name in ("text", "unit", "sentence")}
     marks |= {name: pad((r.marks[name] for r in rows), 0, torch.bool) for name in ("punctuation", "stop")}
     uses_types = "token_type_ids" in encoder.tokenizer.model_input_names
+    uses_types &= (
+        getattr(encoder.model.config, "type_vocab_size", 2) != 1
+    )  # with one row, the second text has no type of its own
     return Batch(
         ids=ids,
         mask=mask,
