@@ -154,9 +154,8 @@ def _attend(
     Where several query heads share a key head ("grouped queries"), each query head has a map of its own.
     """
     if terms := [name for name in FURTHER_TERMS if others.get(name) is not None]:
-        raise TapError(
-            f"{type(module).__name__} adds {', '.join(terms)} to its scores; this family cannot be tapped."
-        )
+        name = _STREAMS[id(module.config)].encoder.name
+        raise TapError(f"{name!r} adds {', '.join(terms)} to its scores, so its family cannot be tapped.")
     if (group := query.shape[1] // key.shape[1]) > 1:
         key, value = key.repeat_interleave(group, dim=1), value.repeat_interleave(group, dim=1)
     scores = query @ key.transpose(-2, -1) * (query.shape[-1] ** -0.5 if scaling is None else scaling)
