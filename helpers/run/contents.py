@@ -55,7 +55,8 @@ def families() -> str:
     from helpers.engine import models  # takes seconds, and most pages do not need it
 
     *most, last = (family["name"] for family in models.FAMILIES.values())
-    return f"{', '.join(most)} and {last}"
+    without = " and ".join(family["name"] for family in models.FAMILIES.values() if not family.get("values", True))
+    return f"{', '.join(most)} and {last} (of {without} the value vectors, which chapter 03 measures, cannot be seen)"
 
 
 README = {"chapters": questions, "families": families}
