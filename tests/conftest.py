@@ -34,6 +34,7 @@ if not any(name in sys.modules for name in _modules):
 import cloudpickle  # noqa: E402
 import numpy as np  # noqa: E402
 import pytest  # noqa: E402
+import yaml  # noqa: E402
 from hypothesis import HealthCheck, settings  # noqa: E402
 
 from helpers import places  # noqa: E402
@@ -146,8 +147,8 @@ def shipped() -> dict[str, Path]:
     return {file.parent.name: file.parent for file in sorted(places.adapters().glob("*/adapter.json"))}
 
 
-# The smallest configurations of each family: 3 layers, 4 heads, 32 numbers a token. Vocabulary as minilm's,
-# so that its tokenizer serves them all.
+# The smallest model of a family: 3 layers, 4 heads, 32 numbers a token. Vocabulary as minilm's, so that its tokenizer
+# serves them all.
 SMALL = {
     "vocab_size": 30522,
     "hidden_size": 32,
@@ -157,18 +158,14 @@ SMALL = {
     "max_position_embeddings": 64,
     "pad_token_id": 0,
 }
-FAMILIES = {
-    "bert": {},
-    "roberta": {"max_position_embeddings": 65},
-    "xlm-roberta": {"max_position_embeddings": 65},
-    "camembert": {"max_position_embeddings": 65},
-    "distilbert": {"dim": 32, "n_layers": 3, "n_heads": 4, "hidden_dim": 48},
-    "electra": {"embedding_size": 24},
-    "albert": {"embedding_size": 24, "num_hidden_groups": 1},
-    "mpnet": {"pad_token_id": 1, "max_position_embeddings": 66},
-    "deberta-v2": {"relative_attention": True, "pos_att_type": ["p2c", "c2p"], "position_biased_input": False},
-    "modernbert": {"global_attn_every_n_layers": 2, "local_attention": 8, "cls_token_id": 101, "sep_token_id": 102},
-}
+_families = yaml.safe_load((places.ROOT / "helpers" / "engine" / "families.yml").read_text("utf-8"))
+FAMILIES = {family: given.get("small", {}) for family, given in _families.items()}
+"""The families that are said to work, and how the smallest model of each differs from :data:`SMALL`."""
+USUAL = list(FAMILIES)[:10]
+EVERY = [family if family in USUAL else pytest.param(family, marks=pytest.mark.slow) for family in FAMILIES]
+"""All of them, for what takes long: quickly on the best known, and on the others in the slow tests."""
+WITH_VALUES = [family for family, given in _families.items() if given.get("values", True)]
+"""Those that show the vectors that attention weighs."""
 
 
 def small_model(family: str, **changes: object):

@@ -8,6 +8,7 @@ adapters are made by :mod:`helpers.run.training`.
 """
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -21,12 +22,14 @@ from transformers import (
     AutoModelForQuestionAnswering,
     AutoModelForSequenceClassification,
     AutoModelForTokenClassification,
+    PretrainedConfig,
     PreTrainedModel,
 )
 from transformers.modeling_outputs import BaseModelOutput, BaseModelOutputWithPooling
 from transformers.utils import ModelOutput
 
 from helpers import places
+from helpers.engine import checkpoints
 
 LABELS: dict[str, tuple[str, ...]] = {
     "mlm": (),
@@ -46,14 +49,6 @@ HUB_HEADS = {
 SYNONYMS = {"equivalent": "paraphrase", "not_equivalent": "not_paraphrase"}
 SYNONYMS |= {"o": "outside", "b": "begin", "i": "inside"}
 FORMAT = 1
-FROM_FOLDER = {
-    "attn_implementation": "eager",
-    "use_safetensors": True,
-    "local_files_only": True,
-    "trust_remote_code": False,
-    "dtype": torch.float32,
-}
-"""How every checkpoint is read: no network, no pickle, no code of others."""
 
 
 class AdapterError(places.BookError, ValueError):
@@ -308,20 +303,24 @@ def merge(model: nn.Module, tensors: dict[str, Tensor], scale: float) -> None:
 # ---------------------------------------------------------------------------------------- heads of checkpoints
 
 
-def load_with_head(folder: Path, task: str, *, name: str) -> tuple[PreTrainedModel, Head]:
+def load_with_head(
+    folder: Path, config: PretrainedConfig, files: Sequence[Path], task: str, *, name: str
+) -> tuple[PreTrainedModel, Head]:
     """A checkpoint's encoder and its own head for a task, from safetensors.
 
     Raises:
         AdapterError: when the checkpoint has no such head, or one for other classes.
+        DamagedModel: see :func:`helpers.engine.checkpoints.read`.
     """
     kind = HUB_HEADS.get(task, AutoModelForSequenceClassification)
     train = f"python -m helpers train {task} --model {name}"
     advice = f"Train an adapter: {train}; or name a checkpoint that has the head."
-    try:
-        model, report = kind.from_pretrained(folder, **FROM_FOLDER, output_loading_info=True)
-    except ValueError as error:
-        raise AdapterError(f"{name!r} can have no head for {task!r}: {str(error).splitlines()[0]} {advice}") from None
-    if missing := sorted(report["missing_keys"]):
+    if type(config) not in kind._model_mapping:
+        raise AdapterError(
+            f"{name!r} can have no head for {task!r}: its family, {config.model_type}, has none. {advice}"
+        )
+    model, missing = checkpoints.read(kind, folder, files)
+    if missing:
         raise AdapterError(f"{name!r} has no head for {task!r} (no {', '.join(missing[:3])}). {advice}")
     labels = LABELS[task] if task in ("mlm", "qa") else _labels(model, task, name)
     encoder = getattr(model, model.base_model_prefix)

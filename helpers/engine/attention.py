@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -39,6 +40,8 @@ Editor = Callable[[int, Tensor], Tensor]
 """``edit(layer, probabilities) -> probabilities``, same shape."""
 
 INTERFACE = "book-tap"
+FURTHER_TERMS = ("softcap", "s_aux", "sinks", "position_bias")
+"""What some families hand to their attention function beside the mask, and ours does not compute."""
 VALUE_PROJECTIONS = ("v", "value", "value_proj")
 
 
@@ -139,14 +142,22 @@ def pass_by(encoder: Encoder) -> None:
 def _attend(
     module: nn.Module,
     query: Float[Tensor, "batch head query dim"],
-    key: Float[Tensor, "batch head key dim"],
-    value: Float[Tensor, "batch head key dim"],
+    key: Float[Tensor, "batch group key dim"],
+    value: Float[Tensor, "batch group key dim"],
     attention_mask: Tensor | None,
     scaling: float | None = None,
     dropout: float = 0.0,
-    **_: object,
+    **others: object,
 ) -> tuple[Tensor, Tensor]:
-    """Eager attention, softmax(QKᵀ·scaling + mask)·V, with the taps between the softmax and V."""
+    """Eager attention, softmax(QKᵀ·scaling + mask)·V, with the taps between the softmax and V.
+
+    Where several query heads share a key head ("grouped queries"), each query head has a map of its own.
+    """
+    if terms := [name for name in FURTHER_TERMS if others.get(name) is not None]:
+        name = _STREAMS[id(module.config)].encoder.name
+        raise TapError(f"{name!r} adds {', '.join(terms)} to its scores, so its family cannot be tapped.")
+    if (group := query.shape[1] // key.shape[1]) > 1:
+        key, value = key.repeat_interleave(group, dim=1), value.repeat_interleave(group, dim=1)
     scores = query @ key.transpose(-2, -1) * (query.shape[-1] ** -0.5 if scaling is None else scaling)
     if attention_mask is not None:
         scores = scores + attention_mask
@@ -256,26 +267,29 @@ def _sweep_in_parts(encoder: Encoder, bar: object, batches: Batches, observers: 
     parts = ((s, [observer.part(s.numbers) for observer in observers]) for s in batches.shards(size))
     named = getattr(bar, "desc", None) or f"{encoder.name}: attention"  # a disabled bar has no description
     what = named.removesuffix(": ")
-    truncated = 0
-    for measured, cut, number in shards.each(encoder, _sweep_part, parts, what=what, total=total):
+    counted = np.zeros(3, dtype=int)
+    for measured, counts, number in shards.each(encoder, _sweep_part, parts, what=what, total=total):
         for observer, part in zip(observers, measured, strict=True):
             observer.absorb(part)
-        truncated += cut
+        counted += counts
         if isinstance(bar, tqdm):
             bar.update(number)
-    batches.truncated = truncated
     if isinstance(bar, tqdm):
         bar.close()
+    batches.counts = tuple(counted.tolist())
+    batches.say_unknown()
 
 
-def _sweep_part(encoder: Encoder, part: tuple[Shard, list[Additive]]) -> tuple[list[Additive], int, int]:
-    """What a part's observers have seen, how many inputs were cut, how many batches there were."""
+def _sweep_part(
+    encoder: Encoder, part: tuple[Shard, list[Additive]]
+) -> tuple[list[Additive], tuple[int, int, int], int]:
+    """What a part's observers have seen, what its inputs counted, how many batches there were."""
     shard, observers = part
     batches = shard.batches(encoder)
     for observer in observers:
         observer.attach(encoder)
     _show(encoder, batches, observers, None)
-    return observers, batches.truncated, len(batches)
+    return observers, batches.counts, len(batches)
 
 
 def maps(encoder: Encoder, batch: Batch) -> Float[Tensor, "layer batch head query key"]:
@@ -322,7 +336,9 @@ def _only(heads: Iterable[tuple[int, int]], change: Callable[[Tensor], Tensor]) 
 
 # ------------------------------------------------------------------ what follows the values
 
-OUTPUT_PROJECTION = re.compile(r"(^|.*\.)(attention|attn)\.(output\.dense|out_lin|dense|o|Wo)")
+OUTPUT_PROJECTION = re.compile(
+    r"(?!.*bottleneck)(^|.*\.)(attention|attn|self_attn)\.(output\.dense|out_lin|dense|o|Wo|o_proj|out_proj)"
+)
 
 
 def output_projections(encoder: Encoder) -> list[nn.Linear]:

@@ -21,11 +21,15 @@ from typing import Literal
 import torch
 import transformers
 from torch import nn
-from transformers import AutoModel, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
-from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING, MODEL_FOR_MASKED_LM_MAPPING
+from transformers import AutoModel, PreTrainedModel, PreTrainedTokenizerBase
+from transformers.models.auto.modeling_auto import (
+    MODEL_FOR_CAUSAL_LM_MAPPING,
+    MODEL_FOR_MASKED_LM_MAPPING,
+    MODEL_MAPPING,
+)
 
 from helpers import places
-from helpers.engine import adapters, models
+from helpers.engine import adapters, checkpoints, models
 from helpers.engine.adapters import Head, Inputs
 from helpers.engine.models import KNOWN, WORKING_FAMILIES, EncoderError, NotAnEncoder, UnknownModel, available, fetch  # noqa: F401 (what callers of load need besides)
 
@@ -125,7 +129,8 @@ def load(name: str = "minilm", *, task: str | None = None, device: str = "auto",
         seed: for ``@random`` only; the same seed gives the same weights.
 
     Raises:
-        UnknownModel, HubUnreachable, HashMismatch, UnsafeWeights, NotAnEncoder: see each.
+        UnknownModel, HubUnreachable, HashMismatch, UnsafeWeights, DamagedModel, NotAnEncoder: see each in
+            :mod:`helpers.engine.models`.
         helpers.engine.adapters.AdapterError: when there is neither an adapter nor a head for the task.
     """
     base = name.removesuffix("@random")
@@ -134,16 +139,17 @@ def load(name: str = "minilm", *, task: str | None = None, device: str = "auto",
     adapter = adapters.find(name, task) if task is not None else None
     folder = models.find(base)
     config = models.read_config(base, folder)
-    _refuse_decoders(base, config)
+    _refuse_others(base, config)
     weights = models.weights_files(base, folder)
-    digest = models.verified(weights[0], base) if base in KNOWN else places.sha256(*weights)
+    with models.readable(f"The model in {folder}"):
+        digest = models.verified(weights[0], base) if base in KNOWN else places.sha256(*weights)
     head = None
-    with _quiet():
+    with _quiet(), _same_draws(0):  # a pooler that the weights lack is drawn, alike each time
         if task is not None and adapter is None:
-            model, head = adapters.load_with_head(folder, task, name=name)
+            model, head = adapters.load_with_head(folder, config, weights, task, name=name)
         else:
-            model = AutoModel.from_pretrained(folder, **adapters.FROM_FOLDER)
-        tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+            model, _ = checkpoints.read(AutoModel, folder, weights)
+        tokenizer = models.read_tokenizer(base, folder)
     if adapter is not None:
         head = adapters.apply(adapters.read(adapter), model, name=name, sha256=digest)
     if base != name:
@@ -166,9 +172,12 @@ def wrap(
     """Make an :class:`Encoder` of a model and a fast tokenizer that are already in memory.
 
     Raises:
-        NotAnEncoder: for a decoder, a slow tokenizer, or attention that the tap cannot reach.
+        NotAnEncoder: for a decoder, a model of images, a slow tokenizer, or attention that the tap cannot reach.
+        DamagedModel: when model and tokenizer do not fit, or the weights are no numbers; see :mod:`helpers.engine.soundness`.
     """
-    _refuse_decoders(name, model.config)
+    from helpers.engine import soundness  # it looks through the tap, which is built on this module
+
+    _refuse_others(name, model.config)
     route = _route(model)
     if route is None:
         raise NotAnEncoder(
@@ -181,8 +190,10 @@ def wrap(
             f"{name!r} comes with a slow tokenizer; the book needs character offsets. Save a fast one "
             "(tokenizer.json) into its folder."
         )
+    soundness.weights(model, name)
+    soundness.vocabulary(tokenizer, model, name)
     model = model.to(best_device() if device == "auto" else device).eval().requires_grad_(False)
-    return Encoder(
+    encoder = Encoder(
         name=name,
         model=model,
         tokenizer=tokenizer,
@@ -194,13 +205,23 @@ def wrap(
         route=route,
         head=head and head.to(model.device),
     )
+    soundness.attention_of(encoder)
+    return encoder
 
 
 # ---------------------------------------------------------------------------------------- checking
 
 
-def _refuse_decoders(name: str, config: transformers.PretrainedConfig) -> None:
+def _refuse_others(name: str, config: transformers.PretrainedConfig) -> None:
+    """Refuse what its configuration shows to be no encoder of text, before any weights are read."""
     kind = type(config)
+    takes = (
+        getattr(MODEL_MAPPING[kind], "main_input_name", "input_ids") if kind in MODEL_MAPPING else "no known input"
+    )
+    if takes != "input_ids":
+        raise NotAnEncoder(
+            f"{name!r} ({config.model_type}) takes {takes}, not the tokens of a text. Families that work: {WORKING_FAMILIES}."
+        )
     causal = kind in MODEL_FOR_CAUSAL_LM_MAPPING and kind not in MODEL_FOR_MASKED_LM_MAPPING
     if config.is_encoder_decoder or causal or getattr(config, "is_decoder", False):
         what = "an encoder-decoder" if config.is_encoder_decoder else "a decoder (each token sees only its past)"
@@ -208,6 +229,9 @@ def _refuse_decoders(name: str, config: transformers.PretrainedConfig) -> None:
             f"{name!r} ({config.model_type}) is {what}; the book's measurements are defined for "
             f"bidirectional encoders. Families that work: {WORKING_FAMILIES}."
         )
+    for what, number in (("layers", "num_hidden_layers"), ("heads", "num_attention_heads")):
+        if not isinstance(found := getattr(config, number, None), int) or found < 1:
+            raise NotAnEncoder(f"{name!r} ({config.model_type}) has no {what}: its {number} is {found}.")
 
 
 def attention_modules(model: PreTrainedModel) -> list[nn.Module]:
@@ -250,9 +274,9 @@ def _max_length(model: PreTrainedModel) -> int:
     positions = getattr(model.config, "max_position_embeddings", None) or sys.maxsize
     for name, module in model.named_modules():
         # RoBERTa and MPNet count positions from padding_idx + 1
-        if name.endswith("position_embeddings") and isinstance(module, nn.Embedding):
-            reserved = 0 if module.padding_idx is None else module.padding_idx + 1
-            positions = min(positions, module.num_embeddings - reserved)
+        if name.endswith("position_embeddings") and isinstance(getattr(module, "weight", None), nn.Parameter):
+            padding = getattr(module, "padding_idx", None)
+            positions = min(positions, len(module.weight) - (0 if padding is None else padding + 1))
     return int(positions)
 
 
@@ -278,8 +302,7 @@ def _digest_of_tensors(model: PreTrainedModel) -> str:
 
 def _randomised(model: PreTrainedModel, seed: int) -> PreTrainedModel:
     """The same architecture, its word and absolute position embeddings kept, all else drawn anew."""
-    with torch.random.fork_rng(devices=[]), _quiet():
-        torch.manual_seed(seed)
+    with _same_draws(seed), _quiet():
         fresh = AutoModel.from_config(copy.deepcopy(model.config), attn_implementation="eager")
     old = dict(model.named_parameters())
     words = {id(model.get_input_embeddings().weight)}
@@ -288,6 +311,14 @@ def _randomised(model: PreTrainedModel, seed: int) -> PreTrainedModel:
             if id(old[name]) in words or name.endswith("position_embeddings.weight"):
                 weight.copy_(old[name])
     return fresh
+
+
+@contextmanager
+def _same_draws(seed: int) -> Iterator[None]:
+    """Draw by a seed, and leave the caller's generator as it was."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        yield
 
 
 @contextmanager

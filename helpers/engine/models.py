@@ -8,7 +8,8 @@ import json
 import shutil
 import tempfile
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,16 +17,17 @@ from pathlib import Path
 import transformers
 import yaml
 from tqdm import tqdm
-from transformers import AutoConfig
+from transformers import CONFIG_MAPPING, AutoConfig, AutoTokenizer, PreTrainedTokenizerBase
 
 from helpers import places
 from helpers.corpora import fetching
 from helpers.corpora.fetching import Download
 
-WORKING_FAMILIES = (
-    "BERT, RoBERTa, XLM-RoBERTa, CamemBERT, DistilBERT, ELECTRA, ALBERT, ModernBERT (through the attention "
-    "interface); MPNet, DeBERTa-v2/v3 (through their attention dropout)"
-)
+FAMILIES: dict[str, dict] = yaml.safe_load(Path(__file__).with_name("families.yml").read_text("utf-8"))
+"""The families that work, by their ``model_type``: a name for people, and how the smallest one, which the tests measure, is configured."""
+NAMED = 10  # in a refusal; the pages name them all
+_names = [family["name"] for family in FAMILIES.values()]
+WORKING_FAMILIES = f"{', '.join(_names[:NAMED])} and {len(_names) - NAMED} more, which book/how_to_run.md names"
 HUB_ENDPOINT: str | None = None  # the hub's address; None is huggingface_hub's own setting
 HUB_TIMEOUT = 6.0  # seconds until an unreachable hub is reported
 HUB_FILES = ["*.json", "*.txt", "*.model", "model*.safetensors"]
@@ -52,7 +54,34 @@ class UnsafeWeights(EncoderError):
 
 
 class NotAnEncoder(EncoderError):
-    """The model is no bidirectional encoder, or its self-attention cannot be reached."""
+    """The model is no bidirectional encoder of text, or its self-attention cannot be reached."""
+
+
+class DamagedModel(EncoderError):
+    """A model's files cannot be read, or do not belong together."""
+
+
+@contextmanager
+def readable(what: object) -> Iterator[None]:
+    """Say in one sentence what a library finds wrong with a file, whatever it raises.
+
+    Raises:
+        DamagedModel: for every error of a library inside the ``with`` block; those of the book pass.
+    """
+    try:
+        yield
+    except (places.BookError, KeyboardInterrupt, SystemExit, GeneratorExit):
+        raise
+    except BaseException as error:  # a panic in the tokenizers' compiled code is no Exception
+        raise DamagedModel(
+            f"{what} cannot be used ({in_a_line(error)}). Save the model anew with save_pretrained, or get its files again."
+        ) from None
+
+
+def in_a_line(error: BaseException, most: int = 240) -> str:
+    """What an error says, on one line and not too long."""
+    said = " ".join(str(error).split())
+    return f"{type(error).__name__}: {said[:most]}{'…' * (len(said) > most)}"
 
 
 @dataclass(frozen=True)
@@ -166,30 +195,77 @@ def read_config(name: str, folder: Path) -> transformers.PretrainedConfig:
 
     Raises:
         UnknownModel: when the folder has none.
-        NotAnEncoder: when this version of transformers cannot read it.
+        NotAnEncoder: when this version of transformers does not know the family.
+        DamagedModel: when it is damaged, or asks for other weights than those beside it.
     """
-    if not (folder / "config.json").is_file():
+    file = folder / "config.json"
+    if not file.is_file():
         raise UnknownModel(f"{folder} has no config.json, so it is not a model folder. {_what_exists(name)}")
-    try:
-        return AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
-    except (ValueError, OSError, KeyError, json.JSONDecodeError) as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+    with readable(file):
+        stated = json.loads(file.read_text("utf-8"))
+    family = stated.get("model_type") if isinstance(stated, dict) else None
+    if family is None:
+        raise DamagedModel(f"{file} states no model_type, so nobody can say what model it is. Save the model anew.")
+    if family not in CONFIG_MAPPING:
         raise NotAnEncoder(
-            f"transformers {transformers.__version__} cannot read {folder / 'config.json'}: {reason} "
+            f"transformers {transformers.__version__} cannot read {file}: it knows no family {family!r}. "
             f"Families that work: {WORKING_FAMILIES}."
-        ) from None
+        )
+    for key, what in ELSEWHERE.items():
+        if stated.get(key) is not None:
+            raise DamagedModel(f"{file} has {key!r}: {what}.")
+    if (folder / "adapter_config.json").exists():
+        raise DamagedModel(
+            f"{folder} holds an adapter beside the weights (adapter_config.json), which would change them unseen. "
+            "Merge it (merge_and_unload, in peft) and save the merged model."
+        )
+    with readable(file):
+        return AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+
+
+ELSEWHERE = {
+    "quantization_config": "the book measures in single precision; save the model without quantization",
+    "transformers_weights": "the book reads model.safetensors or its parts only; give the weights that name",
+}
+"""Keys of a configuration by which a library computes with other weights than the book reads."""
 
 
 def weights_files(name: str, folder: Path) -> list[Path]:
-    """The files of a model's weights, in order.
+    """The files that the weights are read from: ``model.safetensors``, or else the parts that its index names, in order.
 
     Raises:
-        UnsafeWeights: when none of them is in the safetensors format.
+        UnsafeWeights: when there is neither.
+        DamagedModel: when the index cannot be read, or names parts that are not there.
     """
-    files = sorted(folder.glob("model*.safetensors"))
-    if not files:
+    if (whole := folder / "model.safetensors").is_file():
+        return [whole]
+    index = folder / "model.safetensors.index.json"
+    if not index.is_file():
         raise UnsafeWeights(_how_to_convert(name))
-    return files
+    with readable(index):
+        names = sorted(set(json.loads(index.read_text("utf-8"))["weight_map"].values()))
+        gone = [part for part in names if Path(part).name != part or not (folder / part).is_file()]
+    if gone or not names:
+        raise DamagedModel(f"{index} names parts that are not beside it: {', '.join(gone[:3])}. Get them again.")
+    return [folder / part for part in names]
+
+
+def read_tokenizer(name: str, folder: Path) -> PreTrainedTokenizerBase:
+    """A model's tokenizer, from its folder.
+
+    Raises:
+        DamagedModel: when there is none, for which the library would make one up, or when it cannot be read.
+    """
+    if not any(file for kind in ("tokenizer.json", "vocab*", "*.model") for file in folder.glob(kind)):
+        raise DamagedModel(f"{name!r} has no tokenizer. {OWN_TOKENIZER}")
+    with readable(f"The tokenizer in {folder}"):
+        return AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+
+
+OWN_TOKENIZER = (
+    "Put the tokenizer.json that the model was trained with beside its weights "
+    "(AutoTokenizer.from_pretrained(...).save_pretrained(folder))."
+)
 
 
 def _how_to_convert(name: str) -> str:

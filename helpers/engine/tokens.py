@@ -5,6 +5,7 @@ An input is a text (``str``), a text already split into words (``list`` of ``str
 """
 
 import unicodedata
+import warnings
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, field, fields, replace
@@ -25,6 +26,8 @@ from helpers.places import BookError
 
 Text = str | list[str]
 Input = Text | tuple[Text, Text]
+UNKNOWN = 0.05
+"""A pass says so when more than this share of its tokens is unknown to the vocabulary."""
 WINDOW = 6  # batches that are sorted by length together: enough to save most padding, little to hold
 
 
@@ -34,6 +37,10 @@ class TooLong(BookError, ValueError):
 
 class NoWords(BookError, ValueError):
     """An input that cannot be encoded: empty, or with an empty word."""
+
+
+class UnknownWords(UserWarning):
+    """Much of a text is unknown to the vocabulary."""
 
 
 T = TypeVar("T")
@@ -130,9 +137,11 @@ class Batches:
         overlong: ``"refuse"`` raises :class:`TooLong` at the first longer input; ``"truncate"`` cuts it,
             a pair from its longer side first, and counts it in ``truncated``.
         first: number of the first input, when the inputs are a part of many (:meth:`shards`).
+        part: whether the inputs are a part of many; then :meth:`say_unknown` is the caller's.
 
     Attributes:
         truncated: how many inputs of the current pass have been cut so far.
+        pieces, unknown: how many tokens of text it has had so far, and how many that the vocabulary does not know.
     """
 
     encoder: Encoder
@@ -142,7 +151,10 @@ class Batches:
     max_length: int | None = None
     overlong: str = "refuse"
     first: int = 0
+    part: bool = False
     truncated: int = field(default=0, init=False)
+    pieces: int = field(default=0, init=False)
+    unknown: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
         most = self.encoder.max_length
@@ -155,13 +167,34 @@ class Batches:
         self.max_length = self.max_length or most
 
     def __iter__(self) -> Iterator[Batch]:
-        self.truncated = 0
+        self.counts = 0, 0, 0
         source = enumerate(self.inputs, self.first)
         while window := list(islice(source, self.batch_size * WINDOW)):
             rows = [self._encode(number, given) for number, given in window]
             rows.sort(key=lambda row: len(row.encoding.ids), reverse=True)
             for start in range(0, len(rows), self.batch_size):
                 yield _collate(self.encoder, rows[start : start + self.batch_size])
+        if not self.part:
+            self.say_unknown()
+
+    @property
+    def counts(self) -> tuple[int, int, int]:
+        """What the current pass has counted: ``truncated``, ``pieces``, ``unknown``."""
+        return self.truncated, self.pieces, self.unknown
+
+    @counts.setter
+    def counts(self, found: tuple[int, int, int]) -> None:
+        self.truncated, self.pieces, self.unknown = found
+
+    def say_unknown(self) -> None:
+        """Warn when more than :data:`UNKNOWN` of the tokens are unknown to the vocabulary: then a model reads little of a text."""
+        if self.unknown > UNKNOWN * self.pieces:
+            warnings.warn(
+                f"{self.unknown / self.pieces:.0%} of {self.pieces} tokens are unknown to the vocabulary of {self.encoder.name!r} "
+                f"({self.encoder.tokenizer.unk_token}; said above {UNKNOWN:.0%}): it reads little of this text. Is it for another language?",
+                UnknownWords,
+                stacklevel=2,
+            )
 
     def __len__(self) -> int:
         """Number of batches, when the inputs have a length."""
@@ -195,6 +228,9 @@ class Batches:
             cut = {"truncation": "longest_first", "max_length": self.max_length}
             encoding = self.encoder.tokenizer(*texts, **cut, **call).encodings[0]
             self.truncated += 1
+        words = [i for i, special in zip(encoding.ids, encoding.special_tokens_mask, strict=True) if not special]
+        self.pieces += len(words)
+        self.unknown += words.count(self.encoder.tokenizer.unk_token_id)
         return _Row(number, sides, encoding)
 
 
@@ -213,7 +249,7 @@ class Shard:
 
     def batches(self, encoder: Encoder) -> Batches:
         """The inputs in batches."""
-        return Batches(encoder, self.inputs, first=self.first, **self.settings)
+        return Batches(encoder, self.inputs, first=self.first, part=True, **self.settings)
 
 
 def encode(encoder: Encoder, inputs: Sequence, **options: object) -> Batch:
@@ -364,6 +400,9 @@ def _collate(encoder: Encoder, rows: Sequence[_Row]) -> Batch:
     marks = {name: pad((r.marks[name] for r in rows), -1) for name in ("text", "unit", "sentence")}
     marks |= {name: pad((r.marks[name] for r in rows), 0, torch.bool) for name in ("punctuation", "stop")}
     uses_types = "token_type_ids" in encoder.tokenizer.model_input_names
+    uses_types &= (
+        getattr(encoder.model.config, "type_vocab_size", 2) != 1
+    )  # with one row, the second text has no type of its own
     return Batch(
         ids=ids,
         mask=mask,

@@ -1,4 +1,4 @@
-"""What the pages list and nobody types: the tables of chapters, the reference of the package.
+"""What the pages list and nobody types: the tables of chapters, the families of encoders, the reference of the package.
 
 A chapter is what it is in three places: its notebook's title is the question, the docstring of its folder says what the
 reader will do and after which source, ``book/_toc.yml`` says where it stands. The rest follows from these.
@@ -50,13 +50,29 @@ def questions() -> str:
     return Table(["chapter", "question"], rows)._repr_markdown_()
 
 
-README = re.compile(r"(<!-- chapters -->\n).*?(<!-- /chapters -->)", re.DOTALL)
+def families() -> str:
+    """The families of encoders that work, as the tests measure them."""
+    from helpers.engine import models  # takes seconds, and most pages do not need it
+
+    *most, last = (family["name"] for family in models.FAMILIES.values())
+    without = " and ".join(family["name"] for family in models.FAMILIES.values() if not family.get("values", True))
+    return f"{', '.join(most)} and {last} (of {without} the value vectors, which chapter 03 measures, cannot be seen)"
+
+
+README = {"chapters": questions, "families": families}
+"""What stands in README.md between ``<!-- NAME -->`` and ``<!-- /NAME -->``."""
+
+
+def renewed(readme: str) -> str:
+    """The text of README.md with its lists made anew."""
+    lists = re.compile(r"(<!-- (\w+) -->\n).*?(<!-- /\2 -->)", re.DOTALL)
+    return lists.sub(lambda found: f"{found[1]}{README[found[2]]()}\n{found[3]}", readme)
 
 
 def renew_readme() -> None:
-    """Write the table of chapters into README.md."""
+    """Write the lists into README.md."""
     file = places.ROOT / "README.md"
-    places.write(file, README.sub(lambda found: f"{found[1]}{questions()}\n{found[2]}", file.read_text("utf-8")))
+    places.write(file, renewed(file.read_text("utf-8")))
 
 
 def package() -> str:
@@ -75,7 +91,7 @@ def _docstring(file: Path) -> str:
     return ast.get_docstring(ast.parse(file.read_text("utf-8"))) or ""
 
 
-GENERATED = {"chapters": chapters, "package": package}
+GENERATED = {"chapters": chapters, "families": families, "package": package}
 
 
 def filled(page: str) -> str:

@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 import torch
-from conftest import FAMILIES
+from conftest import USUAL, WITH_VALUES
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
@@ -100,7 +100,7 @@ def all_gradients(encoder, asked):
     return seen
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", USUAL)
 def test_gradients_are_the_slopes_of_the_loss(guesser, family):
     """Against a central difference: one weight a little up, a little down. (The softmax stays in single precision.)"""
     encoder = guesser(family)
@@ -233,7 +233,7 @@ def test_an_untrained_head_comes_from_its_seed(small_encoder):
 # ------------------------------------------------------------------ norms
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", WITH_VALUES)
 def test_output_projections_make_the_attentions_output(small_encoder, family):
     """The layer's heads, weighted by the observed probabilities and joined by the map found, are what the map gives."""
     encoder = small_encoder(family)

@@ -30,11 +30,11 @@ def test_one_head_by_hand_equals_the_models(small_encoder, family):
             assert torch.allclose(one.output, maps[layer][0, head] @ values[layer][0, head], atol=1e-5)
 
 
-@pytest.mark.parametrize("family", ["modernbert", "deberta-v2"])
+@pytest.mark.parametrize("family", ["modernbert", "deberta-v2", "roformer", "roberta-prelayernorm", "mobilebert"])
 def test_families_with_other_scores_are_refused(small_encoder, family):
     encoder = small_encoder(family)
     with pytest.raises(encoders.EncoderError, match="does not fit it"):
-        transformer_refresher.one_head(encoder, tokens.encode(encoder, [PAIR]), 0, 0)
+        transformer_refresher.one_head(encoder, tokens.encode(encoder, [PAIR]), 1, 0)
 
 
 def test_causal_attention():

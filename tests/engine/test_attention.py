@@ -4,7 +4,7 @@ import math
 
 import pytest
 import torch
-from conftest import FAMILIES, small_model
+from conftest import EVERY, FAMILIES, WITH_VALUES, small_model
 from torch import nn
 from transformers import BertConfig, BertModel, FunnelConfig, FunnelModel, NystromformerConfig, NystromformerModel
 
@@ -37,7 +37,7 @@ def test_the_tap_sees_what_the_library_reports(small_encoder, family):
     assert not torch.allclose(seen[0], seen[2], atol=1e-3), "layers must not be mixed up"
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", WITH_VALUES)
 def test_values_belong_to_the_heads(small_encoder, family):
     """Probabilities times the observed values are what the heads hand on."""
     encoder = small_encoder(family)
@@ -50,7 +50,7 @@ def test_values_belong_to_the_heads(small_encoder, family):
         assert torch.isfinite(probabilities @ values).all()
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", EVERY)
 def test_an_edit_changes_the_output_and_leaves_no_trace(small_encoder, family):
     encoder = small_encoder(family)
     batch = tokens.encode(encoder, TEXTS)
@@ -228,10 +228,72 @@ def test_attention_of_another_shape_is_refused_by_name(minilm):
         segment_means_seq_len=8,
         max_position_embeddings=64,
     )
-    encoder = encoders.wrap(NystromformerModel(config), minilm.tokenizer, name="mine")
-    batch = tokens.encode(encoder, ["one two three four five six"])
-    with pytest.raises(attention.TapError, match="'mine'"), attention.tap(encoder):
-        run(encoder, batch)
+    with pytest.raises(encoders.NotAnEncoder, match=r"'mine' \(NystromformerModel\) cannot read a short text"):
+        encoders.wrap(NystromformerModel(config), minilm.tokenizer, name="mine")
+
+
+REFUSED = {
+    "big_bird": ({}, "neither goes through"),
+    "canine": ({}, "neither goes through"),
+    "clip_text_model": ({}, "in every layer a token sees only its past"),
+    "convbert": ({"embedding_size": 24}, "expected attention of 4 heads"),
+    "dpr": ({}, "cannot read a short text"),
+    "flaubert": ({"emb_dim": 32, "n_layers": 3, "n_heads": 4}, "neither goes through"),
+    "fnet": ({}, "neither goes through"),
+    "layoutlm": ({}, "Only 0 of the 3 layers"),
+    "longformer": ({"attention_window": [8, 8, 8]}, "neither goes through"),
+    "mra": ({}, "Only 0 of the 3 layers"),
+    "openai_privacy_filter": (
+        {"num_local_experts": 2, "num_experts_per_tok": 1, "head_dim": 8},
+        "adds s_aux to its scores",
+    ),
+    "splinter": ({}, "Only 0 of the 3 layers"),
+    "vit": ({}, "takes pixel_values"),
+    "xlm": ({"emb_dim": 32, "n_layers": 3, "n_heads": 4}, "neither goes through"),
+    "xmod": ({"languages": ["en_XX"], "default_language": None}, "Input language unknown"),
+}
+
+
+@pytest.mark.parametrize("family", REFUSED)
+def test_a_family_that_cannot_be_measured_is_refused_when_it_is_wrapped(minilm, family):
+    changes, says = REFUSED[family]
+    with pytest.raises(encoders.NotAnEncoder, match=says) as caught:
+        encoders.wrap(small_model(family, **changes), minilm.tokenizer, name="mine", device="cpu")
+    assert "'mine'" in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_query_heads_that_share_keys_have_a_map_each(small_encoder):
+    """Grouped queries against a layer written by hand: query heads 0 and 1 see the keys of head 0, 2 and 3 those of head 1."""
+    encoder = small_encoder("eurobert")
+    batch = tokens.encode(encoder, TEXTS[:1])
+    seen, inputs, layer = [], [], encoder.model.layers[0].self_attn
+    hook = layer.register_forward_pre_hook(lambda _, a, k: inputs.append((a, k)), with_kwargs=True)
+    with torch.no_grad(), attention.tap(encoder, observe=lambda n, p, v: seen.append((p, v))):
+        encoder.model(**batch.inputs)
+        hook.remove()
+        ((_, given),) = inputs
+        x, (cos, sin) = given["hidden_states"], given["position_embeddings"]
+        q, k, v = (f(x)[0].unflatten(-1, (-1, 8)).transpose(0, 1) for f in (layer.q_proj, layer.k_proj, layer.v_proj))
+
+    def turned(a):
+        one, two = a.chunk(2, -1)
+        return a * cos[0] + torch.cat([-two, one], -1) * sin[0]
+
+    assert [len(a) for a in (q, k, v)] == [4, 2, 2]
+    for head in range(4):
+        expected = (turned(q[head]) @ turned(k[head // 2]).T / math.sqrt(8)).softmax(-1)
+        torch.testing.assert_close(seen[0][0][0, head], expected)
+        torch.testing.assert_close(seen[0][1][0, head], v[head // 2])
+
+
+@pytest.mark.parametrize("family", [f for f in FAMILIES if f not in ("bert", "distilbert")])
+def test_the_longest_input_fits(small_encoder, family):
+    """What is said of the longest input is true: where positions are counted from the padding's, for one."""
+    encoder = small_encoder(family)
+    batches = tokens.Batches(encoder, ["otter " * 80, "short"], overlong="truncate")
+    (batch,) = batches
+    assert batch.ids.shape[1] == encoder.max_length <= 66 and batches.truncated == 1
+    assert torch.isfinite(run(encoder, batch)).all()
 
 
 def test_attention_that_passes_by_unseen_is_an_error(small_encoder):

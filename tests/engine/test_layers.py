@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from conftest import FAMILIES
+from conftest import EVERY
 
 from helpers.engine import attention, tokens
 from helpers.engine.encoders import EncoderError
@@ -11,7 +11,7 @@ from helpers.engine.layers import FirstPass, layers
 TEXTS = ["The otter dives, fast.", ("It cracks an urchin.", "On a stone, they say, by the sea.")]
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", EVERY)
 def test_a_pass_above_a_layer_gives_what_a_whole_one_gives(small_encoder, family):
     encoder = small_encoder(family)
     batch, first = tokens.encode(encoder, TEXTS), FirstPass(encoder)

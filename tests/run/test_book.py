@@ -20,7 +20,7 @@ import pytest
 from browser import CHROMIUM, browser
 
 from helpers import places
-from helpers.run import notebooks, pages
+from helpers.run import contents, notebooks, pages
 
 PAGES = pages.pages_of(places.ROOT / "book" / "_toc.yml")
 COPIED = (
@@ -99,16 +99,16 @@ def digests(tree):
     return json.loads(python(tree, "-c", code))
 
 
-def contents(tree):
+def files_of(tree):
     return {f: f.read_bytes() for f in tree.rglob("*") if f.is_file() and f.suffix != ".pyc"}
 
 
 @pytest.fixture(scope="session")
 def grown(tree):
     """What happened when the copy got a chapter more: files and digests before and after, what the command said."""
-    files, before = contents(tree), digests(tree)
+    files, before = files_of(tree), digests(tree)
     told = helpers(tree, "new", NAME, "--question", QUESTION).split("\n")
-    changed = {f.relative_to(tree).as_posix() for f, now in contents(tree).items() if files.get(f) != now}
+    changed = {f.relative_to(tree).as_posix() for f, now in files_of(tree).items() if files.get(f) != now}
     notebook = nbformat.read(tree / f"notebooks/15_{NAME}.ipynb", as_version=4)
     notebook.cells.append(nbformat.v4.new_code_cell(SHOWN))
     nbformat.write(notebook, tree / f"notebooks/15_{NAME}.ipynb")
@@ -383,6 +383,14 @@ def test_pages_that_load_from_elsewhere_are_recognised():
         '<link rel="canonical" href="https://x/">',
     ):
         assert not pattern.search(good), good
+
+
+def test_the_lists_in_the_readme_are_made_from_what_there_is():
+    readme = (places.ROOT / "README.md").read_text("utf-8")
+    assert contents.renewed(readme) == readme
+    stale = readme.replace("ModernBERT", "AncientBERT").replace("notebooks/03_no_op", "notebooks/03_no")
+    assert stale != readme == contents.renewed(stale)
+    assert contents.families() in contents.filled((places.ROOT / "book" / "how_to_run.md").read_text("utf-8"))
 
 
 def test_the_readme_names_every_chapter_and_command():

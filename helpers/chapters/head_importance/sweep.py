@@ -97,10 +97,27 @@ def contributions(
 def sharing(encoder: Encoder) -> str:
     """Why this model's heads have to be switched off in one whole pass each; empty where the fast sweep works."""
     try:
-        layers(encoder)
+        _try(encoder, layers(encoder)[0])
     except EncoderError as error:
         return f"{error} Each head takes a whole forward pass; the numbers are the same."
     return ""
+
+
+def _try(encoder: Encoder, first: nn.Module) -> None:
+    """Whether a layer takes a batch of variants, [variant, row, token, width]: X-MOD's, for one, looks for its rows in front."""
+    calls: list[tuple[tuple, dict]] = []
+    keep = first.register_forward_pre_hook(lambda _, a, k: calls.append((a, k)), with_kwargs=True)
+    with torch.inference_mode():
+        encoder.model(**tokens.encode(encoder, ["A short one."]).inputs)
+        keep.remove()
+        args, kwargs = calls[0]
+        hook = attention.output_projections(encoder)[0].register_forward_hook(lambda _, __, z: z.expand(2, *z.shape))
+        try:
+            first(*args, **kwargs)
+        except Exception as error:  # whatever a family does with the first dimension
+            raise EncoderError(f"The layers of {encoder.name!r} take no batch of variants ({error}).") from None
+        finally:
+            hook.remove()
 
 
 def repeated(asked: Asked, times: int) -> Asked:

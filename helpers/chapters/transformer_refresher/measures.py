@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from helpers.engine import attention, tokens
 from helpers.engine.encoders import Encoder, EncoderError
 from helpers.engine.tokens import Batch
 
@@ -58,19 +59,37 @@ def one_head(encoder: Encoder, batch: Batch, layer: int, head: int) -> OneHead:
 
 
 def projections(encoder: Encoder, layer: int) -> tuple[nn.Linear, nn.Linear, nn.Linear]:
-    """The query, key and value projections of a layer (from 0), each for all heads at once."""
+    """The query, key and value projections of a layer (from 0), each for all heads at once.
+
+    Raises:
+        EncoderError: for families whose weights are not those of queries and keys alone.
+    """
     found = [
         tuple(getattr(module, name) for name in names)
         for module in encoder.model.modules()
         for names in PROJECTIONS
         if all(isinstance(getattr(module, name, None), nn.Linear) for name in names)
     ]
-    if not found:
+    if not found or not _explain(encoder, layer, *found[layer % len(found)][:2]):
         raise EncoderError(
             f"{type(encoder.model).__name__} does not compute its scores from queries and keys alone, so this "
             "chapter's worked example does not fit it; BERT, RoBERTa, ELECTRA, ALBERT, DistilBERT and MPNet do."
         )
     return found[layer % len(found)]  # ALBERT uses one set for all layers
+
+
+def _explain(encoder: Encoder, layer: int, query: nn.Linear, key: nn.Linear) -> bool:
+    """Whether the weights of a layer follow from these two projections of its input: rotated ones, say, do not."""
+    batch, maps = tokens.encode(encoder, ["A short one."]), []
+    with torch.inference_mode(), attention.tap(encoder, observe=lambda _, p, __: maps.append(p)):
+        x = encoder.model(**batch.inputs, output_hidden_states=True).hidden_states[layer]
+        if not x.shape[-1] == query.in_features == key.in_features:
+            return False
+        q, k = (p(x).view(*x.shape[:2], encoder.heads, -1).transpose(1, 2) for p in (query, key))
+        scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
+        if (bias := _position_bias(encoder, x)) is not None:
+            scores = scores + bias
+        return torch.allclose(scores.softmax(-1), maps[layer], atol=1e-4)
 
 
 def _position_bias(encoder: Encoder, hidden: Tensor) -> Tensor | None:

@@ -1,0 +1,105 @@
+"""What is checked once of every model that is loaded: that its weights are numbers, that its tokenizer fits, that the tap sees
+what it computes, and that each token sees the whole text. A chapter need not ask again.
+"""
+
+import torch
+from torch import Tensor
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from helpers import places
+from helpers.engine import attention, tokens
+from helpers.engine.encoders import Encoder
+from helpers.engine.models import OWN_TOKENIZER, DamagedModel, NotAnEncoder, in_a_line
+
+LEAST_TOKENS = 8
+"""An encoder that takes fewer tokens than this has no text to look at."""
+PROBE = [("Each token looks at every other one.", "So it does."), "A short one."]
+"""A pair, and a text that is padded beside it."""
+TOLERANCE = 1e-3
+
+
+def weights(model: PreTrainedModel, name: str) -> None:
+    """Refuse weights that are NaN or infinite.
+
+    Raises:
+        DamagedModel: naming the first of them.
+    """
+    for key, tensor in model.named_parameters():
+        if not tensor.sum().isfinite() and not tensor.isfinite().all():  # a sum is ten times faster, and may overflow
+            raise DamagedModel(f"{name!r} has weights that are NaN or infinite, in {key}. Get its files again.")
+
+
+def vocabulary(tokenizer: PreTrainedTokenizerBase, model: PreTrainedModel, name: str) -> None:
+    """Refuse a tokenizer that knows no words, or more than the model has embeddings for.
+
+    Raises:
+        DamagedModel: saying which.
+    """
+    known, embedded = tokenizer.get_vocab(), model.get_input_embeddings().weight.shape[0]
+    if len(known) <= len({*tokenizer.all_special_tokens}):
+        raise DamagedModel(f"The tokenizer of {name!r} knows no word. {OWN_TOKENIZER}")
+    if (most := max(known.values())) >= embedded:
+        raise DamagedModel(
+            f"The tokenizer of {name!r} has tokens up to number {most}, but the model has embeddings for {embedded} only. "
+            f"{OWN_TOKENIZER}"
+        )
+
+
+def attention_of(encoder: Encoder) -> None:
+    """Run a short text through the encoder twice, with and without the tap, and look whether all is as the book needs it.
+
+    Raises:
+        NotAnEncoder: when it takes too few tokens, its forward pass fails, the tap does not see all that is computed,
+            padding is seen, or a token does not see those after it.
+    """
+    if encoder.max_length < LEAST_TOKENS:
+        raise NotAnEncoder(
+            f"{encoder.name!r} takes {encoder.max_length} tokens, special ones included; an encoder of text takes {LEAST_TOKENS} or more."
+        )
+    try:
+        batch = tokens.encode(encoder, PROBE, overlong="truncate")
+        plain, tapped, maps = _twice(encoder, batch)
+    except places.BookError as error:
+        raise NotAnEncoder(str(error)) from None
+    except Exception as error:  # a model of another kind fails in any way
+        raise NotAnEncoder(
+            f"{encoder.name!r} ({type(encoder.model).__name__}) cannot read a short text ({in_a_line(error)})."
+        ) from None
+    if problem := _problem(encoder, batch, plain, tapped, maps):
+        raise NotAnEncoder(f"{encoder.name!r} ({type(encoder.model).__name__}): {problem}")
+
+
+def _twice(encoder: Encoder, batch: tokens.Batch) -> tuple[Tensor, Tensor, Tensor]:
+    """Last hidden states without the tap and with it, [batch, length, width], and maps, [layer, batch, head, query, key]."""
+    seen: list[Tensor] = []
+    with torch.inference_mode():
+        plain = encoder.model(**batch.inputs).last_hidden_state
+        with attention.tap(encoder, observe=lambda _, p, __: seen.append(p)):
+            tapped = encoder.model(**batch.inputs).last_hidden_state
+    return plain, tapped, torch.stack(seen)
+
+
+def _problem(encoder: Encoder, batch: tokens.Batch, plain: Tensor, tapped: Tensor, maps: Tensor) -> str:
+    """What is wrong, as a sentence; empty when nothing is."""
+    real = batch.mask[..., None]
+    rows = maps.masked_select(batch.mask[:, None, :, None].expand_as(maps)).view(-1, maps.shape[-1])
+    to_padding = maps.masked_select(real[:, None] & ~batch.mask[:, None, None, :]).sum()
+    later = (batch.mask[:, None, :] & real).triu(1)
+    ahead = (maps * later[:, None]).amax((1, 2, 3, 4))
+    if not plain.masked_select(real).isfinite().all():
+        return "what it computes of a short text is NaN or infinite. Get its files again."
+    if not (batch.cls.any(-1) & batch.sep.any(-1)).all():
+        return (
+            f"its tokenizer does not put {encoder.special.cls!r} and {encoder.special.sep!r} around a text, "
+            f"which chapters count on. {OWN_TOKENIZER}"
+        )
+    if ((plain - tapped) * real).abs().max() > TOLERANCE * max(1.0, float((plain * real).abs().max())):
+        return "its attention has terms that cannot be observed: the model computes something else while it is looked at."
+    if (rows.sum(-1) - 1).abs().max() > TOLERANCE or to_padding > TOLERANCE:
+        return "its attention is no share over the tokens of a text."
+    if blind := [layer + 1 for layer, most in enumerate(ahead.tolist()) if most == 0]:
+        return (
+            f"it is a decoder: in {'every layer' if len(blind) == encoder.layers else f'layer {blind[0]}'} a token sees only "
+            "its past, and the book's measurements are defined for bidirectional encoders."
+        )
+    return ""

@@ -1,0 +1,343 @@
+"""Folders that hold no sound model: each is refused in one sentence, when it is loaded."""
+
+import json
+import pickle
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+from conftest import small_model
+from safetensors.torch import load_file, save_file
+from transformers import (
+    AutoModelForMaskedLM,
+    BertForSequenceClassification,
+    BertTokenizer,
+    CLIPTextConfig,
+    CLIPTextModel,
+    ViTConfig,
+    ViTModel,
+)
+
+from helpers import places
+from helpers.engine import adapters, attention, encoders, models, tokens
+
+WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", ".", *"abcdefghijklmnopqrstuvwxyz"]
+WORDS += [f"##{letter}" for letter in "abcdefghijklmnopqrstuvwxyz"]
+TINY = {"vocab_size": len(WORDS), "num_hidden_layers": 2, "max_position_embeddings": 64}
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory) -> Path:
+    """A tiny BERT and a tokenizer that knows the letters, saved as a user would save them."""
+    folder = tmp_path_factory.mktemp("models") / "sound"
+    small_model("bert", **TINY).save_pretrained(folder)
+    BertTokenizer(vocab={word: number for number, word in enumerate(WORDS)}).save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture
+def folder(sound, tmp_path) -> Path:
+    """A copy of it, to be damaged."""
+    return Path(shutil.copytree(sound, tmp_path / "mine"))
+
+
+def configure(folder: Path, **changes: object) -> None:
+    file = folder / "config.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | changes))
+
+
+def reweigh(folder: Path, change) -> None:
+    """Change the weights by a function of their dictionary."""
+    file = folder / "model.safetensors"
+    weights = {name: tensor.clone() for name, tensor in load_file(file).items()}  # copies: the file is written anew
+    change(weights)
+    save_file(weights, file, metadata={"format": "pt"})
+
+
+def write(name: str, content: bytes | str):
+    def damage(folder: Path) -> None:
+        (folder / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+
+    return damage
+
+
+def cut(name: str, share: float):
+    return lambda folder: (folder / name).write_bytes(
+        (folder / name).read_bytes()[: int(share * (folder / name).stat().st_size)]
+    )
+
+
+def tokenizer(change):
+    def damage(folder: Path) -> None:
+        given = json.loads((folder / "tokenizer.json").read_text())
+        change(given)
+        (folder / "tokenizer.json").write_text(json.dumps(given))
+
+    return damage
+
+
+def index(content: str):
+    def damage(folder: Path) -> None:
+        (folder / "model.safetensors").rename(folder / "model-00001-of-00001.safetensors")
+        (folder / "model.safetensors.index.json").write_text(content)
+
+    return damage
+
+
+def pickled(folder: Path) -> None:
+    torch.save({"weight": torch.zeros(2)}, folder / "model.safetensors")
+
+
+def settings_only(folder: Path) -> None:
+    """With a vocabulary of special tokens."""
+    (folder / "tokenizer.json").unlink()
+    (folder / "vocab.txt").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n")
+
+
+def without_frame(folder: Path) -> None:
+    """A tokenizer of no particular class that puts nothing around a text."""
+    tokenizer(lambda given: given.update(post_processor=None))(folder)
+    file = folder / "tokenizer_config.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"tokenizer_class": "PreTrainedTokenizerFast"}))
+
+
+def no_tokenizer(folder: Path) -> None:
+    for file in folder.glob("*token*"):
+        file.unlink()
+
+
+def another(model):
+    """The files of another model, under the same tokenizer."""
+    return lambda folder: model().save_pretrained(folder)
+
+
+def fill(value: float):
+    return lambda weights: weights["encoder.layer.1.output.dense.bias"][:1].fill_(value)
+
+
+QUERY = "encoder.layer.1.attention.self.query.weight"
+SMALL_CLIP = {"vocab_size": 64, "hidden_size": 32, "intermediate_size": 48, "num_attention_heads": 4}
+SMALL_VIT = {"hidden_size": 32, "intermediate_size": 48, "num_attention_heads": 4, "image_size": 8, "patch_size": 4}
+
+DAMAGE = {
+    "config: cut": (cut("config.json", 0.5), r"config\.json cannot be used \(JSONDecodeError"),
+    "config: empty": (write("config.json", ""), r"config\.json cannot be used \(JSONDecodeError"),
+    "config: bytes": (write("config.json", b"\xff\xfe\x00"), r"config\.json cannot be used \(UnicodeDecodeError"),
+    "config: a list": (write("config.json", "[1]"), "states no model_type"),
+    "config: no family": (lambda f: configure(f, model_type=None), "states no model_type"),
+    "config: a word for a number": (lambda f: configure(f, num_attention_heads="four"), "config.json.*'four'"),
+    "config: heads that do not divide": (
+        lambda f: configure(f, num_attention_heads=5),
+        r"mine cannot be used \(ValueError",
+    ),
+    "config: no layers": (lambda f: configure(f, num_hidden_layers=0), "has no layers"),
+    "config: negative": (lambda f: configure(f, hidden_size=-32), "cannot be used"),
+    "config: an activation that there is not": (lambda f: configure(f, hidden_act="gellu"), "cannot be used.*gellu"),
+    "config: a short position table": (
+        lambda f: configure(f, max_position_embeddings=6),
+        r"position_embeddings\.weight \[64, 32\], not \[6, 32\]",
+    ),
+    "config: quantised": (lambda f: configure(f, quantization_config={"quant_method": "x"}), "without quantization"),
+    "config: other weights": (lambda f: configure(f, transformers_weights="x.safetensors"), "transformers_weights"),
+    "config: another family": (lambda f: configure(f, model_type="distilbert"), "not those of the DistilBertModel"),
+    "an adapter beside the weights": (write("adapter_config.json", "{}"), "merge_and_unload"),
+    "weights: cut": (cut("model.safetensors", 0.7), r"mine cannot be used \(SafetensorError"),
+    "weights: empty": (write("model.safetensors", ""), r"mine cannot be used \(SafetensorError"),
+    "weights: bytes": (write("model.safetensors", bytes(range(256)) * 40), "cannot be used"),
+    "weights: a pointer": (
+        write("model.safetensors", "version https://git-lfs.github.com/spec/v1\noid sha256:0\n"),
+        "cannot be used",
+    ),
+    "weights: a pickle": (pickled, r"mine cannot be used \(SafetensorError"),
+    "weights: one is missing": (lambda f: reweigh(f, lambda w: w.pop(QUERY)), f"without {QUERY}"),
+    "weights: one has another name": (
+        lambda f: reweigh(f, lambda w: w.update(foo=w.pop(QUERY))),
+        f"without {QUERY}; unknown foo",
+    ),
+    "weights: one too many": (lambda f: reweigh(f, lambda w: w.update(foo=torch.zeros(2))), "unknown foo"),
+    "weights: fewer layers": (
+        lambda f: configure(f, num_hidden_layers=3),
+        r"without encoder\.layer\.2\.\S+, .* and 13 more",
+    ),
+    "weights: more layers": (
+        lambda f: configure(f, num_hidden_layers=1),
+        r"unknown encoder\.layer\.1\..* and 13 more",
+    ),
+    "weights: another shape": (
+        lambda f: reweigh(f, lambda w: w.update({QUERY: torch.zeros(32, 8)})),
+        r"of another shape .*query\.weight \[32, 8\], not \[32, 32\]",
+    ),
+    "weights: NaN": (
+        lambda f: reweigh(f, fill(float("nan"))),
+        r"NaN or infinite, in encoder\.layer\.1\.output\.dense\.bias",
+    ),
+    "weights: infinite": (lambda f: reweigh(f, fill(float("inf"))), "NaN or infinite"),
+    "weights: none": (lambda f: (f / "model.safetensors").unlink(), "has no model.safetensors"),
+    "index: no JSON": (index("{"), r"index\.json cannot be used \(JSONDecodeError"),
+    "index: names nothing": (index("{}"), r"index\.json cannot be used \(KeyError"),
+    "index: a part is missing": (
+        index('{"metadata": {}, "weight_map": {"a": "model-00002.safetensors"}}'),
+        "names parts that are not beside it: model-00002",
+    ),
+    "index: a part elsewhere": (
+        index('{"metadata": {}, "weight_map": {"a": "../mine/model-00001-of-00001.safetensors"}}'),
+        "not beside it",
+    ),
+    "tokenizer: none": (no_tokenizer, "has no tokenizer"),
+    "tokenizer: settings only": (settings_only, "The tokenizer of '.*' knows no word"),
+    "tokenizer: cut": (cut("tokenizer.json", 0.5), "The tokenizer in .* cannot be used"),
+    "tokenizer: empty": (write("tokenizer.json", ""), "The tokenizer in .* cannot be used"),
+    "tokenizer: empty object": (write("tokenizer.json", "{}"), "The tokenizer in .* cannot be used"),
+    "tokenizer: settings cut": (cut("tokenizer_config.json", 0.5), "The tokenizer in .* cannot be used"),
+    "tokenizer: of no kind": (
+        tokenizer(lambda t: t["model"].update(type="Mystery")),
+        "The tokenizer in .* cannot be used",
+    ),
+    "tokenizer: words for numbers": (
+        tokenizer(lambda t: t["model"]["vocab"].update(a="b")),
+        "The tokenizer in .* cannot be used",
+    ),
+    "tokenizer: larger than the model": (
+        tokenizer(lambda t: t["model"]["vocab"].update(zebra=400)),
+        "up to number 400, but the model has embeddings for 58",
+    ),
+    "tokenizer: adds nothing": (without_frame, r"does not put '\[CLS\]' and '\[SEP\]'"),
+    "short texts only": (
+        another(lambda: small_model("bert", **TINY | {"max_position_embeddings": 7})),
+        "takes 7 tokens",
+    ),
+    "a decoder": (another(lambda: small_model("bert", **TINY, is_decoder=True)), "is a decoder"),
+    "a causal encoder of text": (
+        another(lambda: CLIPTextModel(CLIPTextConfig(**SMALL_CLIP, num_hidden_layers=2))),
+        "in every layer a token sees only its past",
+    ),
+    "a model of images": (
+        another(lambda: ViTModel(ViTConfig(**SMALL_VIT, num_hidden_layers=2))),
+        "takes pixel_values, not the tokens of a text",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", DAMAGE)
+def test_a_damaged_folder_is_refused_in_one_sentence(folder, kind):
+    damage, says = DAMAGE[kind]
+    damage(folder)
+    with pytest.raises(encoders.EncoderError) as caught:
+        encoders.load(str(folder), device="cpu")
+    message = str(caught.value)
+    assert re.search(says, message), message
+    assert caught.value.__suppress_context__ or caught.value.__context__ is None
+    if not isinstance(caught.value, models.UnsafeWeights):  # that one shows four lines of code
+        assert "\n" not in message and len(message) < 700
+
+
+def test_the_sound_folder_loads_and_twice_the_same(sound):
+    one, two = (encoders.load(str(sound), device="cpu") for _ in range(2))
+    assert (one.layers, one.heads, one.max_length) == (2, 4, 64)
+    assert one.sha256 == two.sha256 == places.sha256(sound / "model.safetensors")
+    assert all(torch.equal(a, b) for a, b in zip(one.model.parameters(), two.model.parameters(), strict=True))
+
+
+def test_a_checkpoint_with_a_head_and_without_a_pooler_loads_twice_the_same(folder):
+    AutoModelForMaskedLM.from_config(small_model("bert", **TINY).config).save_pretrained(folder)
+    torch.manual_seed(3)
+    expected = torch.rand(1)
+    torch.manual_seed(3)
+    one = encoders.load(str(folder), device="cpu")
+    assert torch.equal(torch.rand(1), expected), "the caller's generator is as it was"
+    two = encoders.load(str(folder), device="cpu")
+    assert all(torch.equal(a, b) for a, b in zip(one.model.parameters(), two.model.parameters(), strict=True))
+    reweigh(folder, lambda w: w.update({"bert.encoder.layer.7.output.dense.bias": torch.zeros(32)}))
+    with pytest.raises(models.DamagedModel, match=r"unknown bert\.encoder\.layer\.7\.output\.dense\.bias\. Save"):
+        encoders.load(str(folder), device="cpu")
+
+
+def test_with_a_task_the_encoders_weights_are_looked_at_too(folder):
+    config = small_model("bert", **TINY).config
+    BertForSequenceClassification(config).save_pretrained(folder)
+    assert encoders.load(str(folder), task="paraphrase", device="cpu").task == "paraphrase"
+    with pytest.raises(adapters.AdapterError, match=r"has no head for 'qa' \(no qa_outputs"):
+        encoders.load(str(folder), task="qa", device="cpu")
+    reweigh(folder, lambda w: w.pop(f"bert.{QUERY}"))
+    with pytest.raises(models.DamagedModel, match=f"without bert.{QUERY}"):
+        encoders.load(str(folder), task="paraphrase", device="cpu")
+
+
+def test_the_digest_is_that_of_the_files_that_are_read(folder):
+    digest = encoders.load(str(folder), device="cpu").sha256
+    shutil.copy(folder / "model.safetensors", folder / "model.old.safetensors")
+    assert encoders.load(str(folder), device="cpu").sha256 == digest
+    encoders.load(str(folder), device="cpu").model.save_pretrained(folder / "parts", max_shard_size="20KB")
+    for file in folder.glob("*token*"):
+        shutil.copy(file, folder / "parts")
+    parts = sorted((folder / "parts").glob("model-*.safetensors"))
+    cut_up = encoders.load(str(folder / "parts"), device="cpu")
+    assert len(parts) > 2 and cut_up.sha256 == places.sha256(*parts)
+    reference = load_file(folder / "model.safetensors")
+    assert all(torch.equal(reference[name], weight) for name, weight in cut_up.model.state_dict().items())
+
+
+def test_nothing_is_unpickled(folder):
+    class Bomb:
+        def __reduce__(self):
+            return (folder.joinpath("ran").write_text, ("x",))
+
+    (folder / "model.safetensors").write_bytes(pickle.dumps(Bomb()))
+    (folder / "pytorch_model.bin").write_bytes(pickle.dumps(Bomb()))
+    with pytest.raises(models.DamagedModel):
+        encoders.load(str(folder), device="cpu")
+    assert not (folder / "ran").exists()
+
+
+def test_what_cannot_be_opened_is_said(folder, monkeypatch):
+    def refuse(*_):
+        raise PermissionError(13, "Permission denied", "model.safetensors")
+
+    monkeypatch.setattr(places, "sha256", refuse)
+    with pytest.raises(models.DamagedModel, match=r"mine cannot be used \(PermissionError.*denied"):
+        encoders.load(str(folder), device="cpu")
+
+
+def test_a_panic_of_compiled_code_is_one_sentence_and_an_interruption_passes():
+    class Panic(BaseException):
+        pass
+
+    with (
+        pytest.raises(models.DamagedModel, match=r"^it cannot be used \(Panic: on two lines\)\. Save"),
+        models.readable("it"),
+    ):
+        raise Panic("on\n  two lines")
+    with pytest.raises(KeyboardInterrupt), models.readable("it"):
+        raise KeyboardInterrupt
+    with pytest.raises(encoders.UnknownModel, match=r"^mine$"), models.readable("it"):
+        raise encoders.UnknownModel("mine")
+
+
+@pytest.mark.parametrize("share", [0.0, 0.2])
+def test_a_text_unknown_to_the_vocabulary_is_said(sound, share, recwarn):
+    encoder = encoders.load(str(sound), device="cpu")
+    texts = ["a b c d ж" if n < share * 20 * 5 / 2 else "a b c d e" for n in range(20)]
+    batches = tokens.Batches(encoder, texts, batch_size=4)
+    assert len(list(batches)) == 5 and batches.counts == (0, 100, int(share * 50))
+    said = [str(w.message) for w in recwarn if w.category is tokens.UnknownWords]
+    assert len(said) == (share > 0)
+    if said:
+        assert re.match(r"10% of 100 tokens are unknown to the vocabulary of .*\[UNK\]; said above 5%", said[0])
+
+
+@pytest.mark.usefixtures("by_mail")
+def test_a_pass_in_parts_says_it_once(sound, monkeypatch):
+    from helpers.chapters import surface_patterns
+
+    encoder = encoders.load(str(sound), device="cpu")
+    texts = ["a b жж щ", "c d e f"] * 12
+    monkeypatch.setenv("BOOK_WORKERS", "2")
+    with pytest.warns(tokens.UnknownWords, match="25% of 96 tokens") as caught:
+        attention.sweep(
+            encoder,
+            tokens.Batches(encoder, texts, batch_size=1),
+            surface_patterns.Accumulator(encoder, list(range(24))),
+        )
+    assert len(caught) == 1
