@@ -14,7 +14,9 @@ from helpers.corpora.readers import (
     COUNTS,
     documents,
     keyphrases,
+    notes,
     overview,
+    own,
     pairs,
     provenance,
     questions,
@@ -24,4 +26,4 @@ from helpers.corpora.readers import (
     vectors,
 )
 from helpers.corpora.records import Answer, Article, Corpus, KeyedText, Pair, Question, Segment, Vectors, sample
-from helpers.corpora.sources import CorpusError, locate
+from helpers.corpora.sources import CorpusError, absolute, locate

@@ -25,12 +25,12 @@ from helpers.corpora.sources import CorpusError, decoded, lines, once, read_byte
 ARTICLE_FIELDS = {"id": str, "title": str, "topic": str, "paragraphs": list}
 
 
-def read_encyclopedia(path: Path) -> Corpus:
+def read_encyclopedia(path: Path, *, name: str | None = None, licence: str = "unknown") -> Corpus:
     """Read articles from JSON lines: ``{"id", "title", "topic", "paragraphs": [str, ...]}``."""
     raw = read_bytes(path)
     rows = _json_lines(path, raw, ARTICLE_FIELDS)
     articles = tuple(Article(**row | {"paragraphs": tuple(row["paragraphs"])}) for row in rows)
-    return Corpus("encyclopedia", hashlib.sha256(raw).hexdigest(), "CC0 1.0", articles)
+    return Corpus(name or path.stem, hashlib.sha256(raw).hexdigest(), licence, articles)
 
 
 def _json_lines(path: Path, raw: bytes, fields: dict[str, type]) -> list[dict]:
@@ -57,10 +57,18 @@ def _json_lines(path: Path, raw: bytes, fields: dict[str, type]) -> list[dict]:
 
 def _json(path: Path, number: int | None, text: str) -> object:
     try:
-        return json.loads(text)
+        found = json.loads(text)
     except (ValueError, RecursionError) as error:
         line = number or getattr(error, "lineno", None)
         raise CorpusError(path, line, f"This is not JSON ({error}).", "whole, valid JSON.") from None
+    if _LONE.search(text) and (lone := _SURROGATE.search(json.dumps(found, ensure_ascii=False))):
+        said = f"There is half a character, \\u{ord(lone[0]):04x}."
+        raise CorpusError(path, number, said, "a pair of surrogates, or the character itself in UTF-8.")
+    return found
+
+
+_LONE = re.compile(r"\\u[dD][89a-fA-F]")  # an escape that may be half a character
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 # ---------------------------------------------------------------------------------------- plain text

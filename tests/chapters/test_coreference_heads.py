@@ -381,8 +381,9 @@ def test_parts_never_overlap(tmp_path):
     with pytest.raises(ValueError, match="for scoring"):
         coreference_heads.parts("encyclopedia", ["dev", "test"])
     path = Path(corpora.locate("encyclopedia", "treebank", "dev"))
-    one, other = coreference_heads.parts(str(path), ["dev"])
-    assert len(one) == len(other) == 10 and not {d.id for d in one} & {d.id for d in other}
+    for chosen, count in ((["dev"], 4), (["train", "dev"], 16)):
+        one, other = coreference_heads.parts(str(path), chosen)
+        assert (len(one), len(other)) == (count, 4) and not {d.id for d in one} & {d.id for d in other}
 
 
 def test_examples_are_what_they_claim():

@@ -8,21 +8,16 @@ import numpy as np
 from jaxtyping import Bool, Int
 
 from helpers import corpora
-from helpers.corpora import sources
 from helpers.corpora.treebanks import PRONOUN, Document, Mention, Sentence
 from helpers.engine.encoders import Encoder
 
 
 def parts(treebank: str, choose_on: Sequence[str]) -> tuple[tuple[Document, ...], tuple[Document, ...]]:
-    """The documents to choose heads on, and those to score them on.
+    """The documents to choose heads on, its parts ``choose_on``, and those to score them on, its part ``test``.
 
     Args:
-        treebank: a name of the catalogue: its parts ``choose_on``, and its part ``test``. Or a path, which has no parts:
-            then every other document.
+        treebank: a name of the catalogue, or a path (:func:`helpers.corpora.documents`).
     """
-    if sources.entry(treebank, "treebank") is None:
-        found = corpora.documents(treebank)
-        return found[1::2], found[::2]
     if "test" in choose_on:
         raise ValueError("The part 'test' is for scoring: choose heads on 'train', 'dev' or both.")
     chosen_on = tuple(d for part in choose_on for d in corpora.documents(treebank, part))
