@@ -175,6 +175,22 @@ def test_what_does_not_fit_or_has_no_tree_is_left_out(small_encoder):
         dependency_heads.predict(encoder, [Document("d", (long, flat))])
 
 
+def test_a_treebank_without_the_usual_relations_is_read_all_the_same(documents):
+    """Of one's own: other names of relations, few words of each."""
+    dev, test = (dependency_heads.score(random_predictions(documents[part])) for part in (slice(4), slice(4, 8)))
+    sentences = [s for d in documents[4:] for s in d.sentences]
+    assert dependency_heads.followed(dev, sentences, "obj", "det") == ("obj", "det")
+    assert dependency_heads.followed(dev, sentences, "det", "dobj") == ("det",)
+    counts = dict(zip(dev.relations[1:], dev.count[1:], strict=True))
+    assert dependency_heads.followed(dev, sentences, "dobj") == (max(counts, key=counts.get),)
+    with pytest.raises(corpora.CorpusError, match="No relation occurs both"):
+        dependency_heads.followed(dev, [Sentence("s", ("a",), governors=(-1,), relations=("root",))], "obj")
+    rows = dependency_heads.table(dev, test)
+    assert all(r.few for r in rows[1:]) and dependency_heads.frequent(rows) == rows[1:]
+    labels, errors = dependency_heads.specialities(rows, test)
+    assert errors.shape == test.right.shape[:2] and set(labels.values()) <= {r.relation for r in rows[1:]}
+
+
 def test_word_level_attention_sums_to_one(minilm):
     batch = next(iter(Batches(minilm, [["Photosynthesis", "is", "unbelievable", "."]])))
     words = to_words(attention.maps(minilm, batch)[2], batch)

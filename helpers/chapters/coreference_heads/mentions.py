@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Bool, Int
 
 from helpers import corpora
+from helpers.corpora.sources import CorpusError
 from helpers.corpora.treebanks import PRONOUN, Document, Mention, Sentence
 from helpers.engine.encoders import Encoder
 
@@ -101,11 +102,14 @@ def passages(encoder: Encoder, documents: Sequence[Document], *, max_length: int
     """Cut every document after the last word that fits whole into ``max_length`` tokens, [CLS] and [SEP] included.
 
     Raises:
-        ValueError: if no document has a mention with an antecedent before the cut.
+        CorpusError: if no document has a mention with an antecedent before the cut.
     """
     found = tuple(_passage(encoder, number, d, max_length) for number, d in enumerate(documents))
     if not any(p.antecedent.any() for p in found):
-        raise ValueError(f"No mention of these documents has an antecedent within {max_length} tokens.")
+        said = f"No mention of these documents has an antecedent within {max_length} tokens."
+        raise CorpusError(
+            "The treebank", None, said, "more documents with coreference (Entity= in CoNLL-U, or CoNLL-2012)."
+        )
     return found
 
 
