@@ -194,7 +194,13 @@ TASKS: dict[str, tuple[str, ...]] = {
 """Labels of each task; STS-B has scores. ``nli`` reads the three-class column of the book's entailment pairs."""
 
 _FIRST, _SECOND = ("#1 String", "sentence1", "premise"), ("#2 String", "sentence2", "hypothesis")
-_LABEL = {"mrpc": ("Quality",), "stsb": ("score",), "nli": ("label3",)}
+_GOLD = ("gold_label", "label")
+_LABEL = {
+    "mrpc": ("Quality", "label"),
+    "stsb": ("score",),
+    "nli": ("label3", *_GOLD),
+    None: (*_GOLD, "Quality", "score"),
+}
 _ID = ("pairID", "index", "#1 ID")
 _STSB_TEST = ("genre", "file", "year", "id", "score", "sentence1", "sentence2")
 _ASKED = re.compile(
@@ -203,7 +209,7 @@ _ASKED = re.compile(
 )
 
 
-def read_pairs(path: Path, task: str) -> tuple[Pair, ...]:
+def read_pairs(path: Path, task: str | None) -> tuple[Pair, ...]:
     """Read a file of sentence pairs, as GLUE, SNLI and MRPC give them out.
 
     Tab-separated with a header (bare quotation marks are ordinary characters); STS-B's test file without; SNLI as three
@@ -211,13 +217,13 @@ def read_pairs(path: Path, task: str) -> tuple[Pair, ...]:
     a gold label (``-``) are left out, as is usual.
 
     Args:
-        task: a key of :data:`TASKS`: which labels to expect, and in which column.
+        task: a key of :data:`TASKS`: which labels to expect, and in which column. None: labels as they stand, or none at all.
 
     Raises:
         CorpusError: with the line, for a wrong number of columns, an empty sentence or an unknown label.
     """
     wrong = partial(CorpusError, path)
-    if task not in TASKS:
+    if task is not None and task not in TASKS:
         raise wrong(None, f"There is no task {task!r}.", f"one of {', '.join(TASKS)}.")
     path = Path(path)
     found = []
@@ -231,7 +237,7 @@ def read_pairs(path: Path, task: str) -> tuple[Pair, ...]:
     return tuple(found)
 
 
-def _pair_rows(path: Path, task: str) -> list[tuple[int, str, str, str, str]]:
+def _pair_rows(path: Path, task: str | None) -> list[tuple[int, str, str, str, str]]:
     wrong = partial(CorpusError, path)
     raw = read_bytes(path)
     if path.suffix == ".gz":
@@ -242,9 +248,9 @@ def _pair_rows(path: Path, task: str) -> list[tuple[int, str, str, str, str]]:
     (number, header), spare = rows[0], 0
     if task == "stsb" and "score" not in header:
         number, header, rows, spare = 0, list(_STSB_TEST), [(0, []), *rows], 2
-    label = (*_LABEL.get(task, ("gold_label", "label")),)
+    label = _LABEL.get(task, _GOLD)
     places = [next((header.index(n) for n in names if n in header), None) for names in (_FIRST, _SECOND, label)]
-    if None in places:
+    if None in (places if task else places[:2]):
         raise wrong(
             number or 1,
             f"The columns are {', '.join(header)[:200]}.",
@@ -256,7 +262,7 @@ def _pair_rows(path: Path, task: str) -> list[tuple[int, str, str, str, str]]:
         if not len(header) <= len(row) <= len(header) + spare:
             raise wrong(number, f"{len(row)} tab-separated columns.", f"{len(header)}, as in the header.")
         identity = row[key] if key is not None else str(number)
-        found.append((number, identity, *(row[p] for p in places)))
+        found.append((number, identity, *("" if p is None else row[p] for p in places)))
     return found
 
 
@@ -285,8 +291,10 @@ def _asked(path: Path, raw: bytes) -> list[tuple[int, str, str, str, str]]:
     return found
 
 
-def _label(path: Path, number: int, task: str, given: str) -> str | float:
+def _label(path: Path, number: int, task: str | None, given: str) -> str | float:
     wrong = partial(CorpusError, path)
+    if task is None:
+        return given
     if task == "stsb":
         try:
             score = float(given)

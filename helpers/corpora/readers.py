@@ -118,14 +118,18 @@ def questions(name: str, split: str | None = None) -> tuple[Question, ...]:
     return formats.read_squad(locate(name, "questions", split))
 
 
-def pairs(name: str, split: str | None = None, *, task: str | None = None) -> tuple[Pair, ...]:
-    """Read sentence pairs: a name of the catalogue, or a path together with its ``task`` (see :func:`read_pairs`)."""
+def pairs(name: str, split: str | None = None, *, task: str | None = None, labels: bool = True) -> tuple[Pair, ...]:
+    """Read sentence pairs: a name of the catalogue, or a path together with its ``task`` (see :func:`read_pairs`).
+
+    Args:
+        labels: whether they matter; where not, those of a path stay as they stand, and it needs no task.
+    """
     known = sources.entry(name, "pairs")
-    if known is None and task is None:
-        locate(name, "pairs", split)
+    path = locate(name, "pairs", split)
+    if known is None and task is None and labels:
         wanted = f"task= one of {', '.join(TASKS)}."
         raise CorpusError(name, None, "A path does not say what the labels mean.", wanted)
-    return read_pairs(locate(name, "pairs", split), task or known.task)
+    return read_pairs(path, task or (known.task if known else None))
 
 
 def keyphrases(name: str, split: str | None = None) -> tuple[KeyedText, ...]:

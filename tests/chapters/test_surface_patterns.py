@@ -362,7 +362,7 @@ def test_estimates_survive_recording():
 def test_a_long_sentence_is_cut_before_it_is_drawn(small_encoder, long):
     encoder = small_encoder("bert")
     batch, cut = surface_patterns.drawable(encoder, [Segment(long, long, 0, "t")])
-    shown = batch.tokens[0]
+    shown = list(batch.tokens[0])
     if long.startswith("Short"):
         assert shown == ["[CLS]", "short", ",", "it", "is", ".", "[SEP]"] and not cut
     else:
