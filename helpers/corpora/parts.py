@@ -161,13 +161,16 @@ def runs(count: int, shortest: int = 1, total: int | None = None) -> list[slice]
     return [slice(a, b) for a, b in zip(starts, [*starts[1:], count], strict=True)]
 
 
+_RUN = ", run "  # in the name of a run, before its number
+
+
 def sentence_runs(document: Document, total: int | None = None) -> list[Document]:
     """Runs of a document's sentences as documents; a chain goes on in each run by itself."""
     found = []
     for number, run in enumerate(runs(len(document.sentences), total=total), 1):
         inside = [m for m in document.mentions if run.start <= m.sentence < run.stop]
         mentions = tuple(replace(m, sentence=m.sentence - run.start) for m in inside)
-        found.append(Document(f"{document.id}, run {number}", document.sentences[run], mentions))
+        found.append(Document(f"{document.id}{_RUN}{number}", document.sentences[run], mentions))
     return found
 
 
@@ -182,7 +185,8 @@ def _said(name: str, found: Mapping[str, Sequence[Document]], how: str) -> Parte
 
 def _count(documents: Sequence[Document]) -> str:
     sentences = sum(len(d.sentences) for d in documents)
-    return f"{len(documents)} document{'s' * (len(documents) != 1)} ({sentences} sentences)"
+    unit = "run" if any(_RUN in d.id for d in documents) else "document"
+    return f"{len(documents)} {unit}{'s' * (len(documents) != 1)} ({sentences} sentences)"
 
 
 def untagged(documents: Sequence[Document]) -> str:

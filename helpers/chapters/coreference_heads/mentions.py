@@ -25,6 +25,19 @@ def parts(treebank: str, choose_on: Sequence[str]) -> tuple[tuple[Document, ...]
     return chosen_on, corpora.documents(treebank, "test")
 
 
+def refuse_unlinked(*documents: Sequence[Document]) -> None:
+    """Make sure that each part has a document with two mentions of one thing.
+
+    Raises:
+        CorpusError: for a part without any.
+    """
+    if not all(any(d.chains for d in part) for part in documents):
+        said = "No document has two mentions of one thing where heads are chosen, or where they are scored."
+        raise CorpusError(
+            "The treebank", None, said, "coreference: Entity= in CoNLL-U, or the last column of CoNLL-2012."
+        )
+
+
 @dataclass(frozen=True)
 class Placed:
     """A mention in a passage: words counted from the passage's first; texts in lower case.
