@@ -86,7 +86,7 @@ def random_predictions(documents, seed=1) -> Predictions:
 
 
 @pytest.mark.parametrize("stanford", [False, True])
-@pytest.mark.parametrize("possessive", [False, True])
+@pytest.mark.parametrize("possessive", [False, True, "instead"])
 def test_scores_are_what_loops_count(documents, stanford, possessive):
     predictions = random_predictions(documents)
     scores = dependency_heads.score(predictions, stanford=stanford, possessive=possessive)
@@ -103,10 +103,11 @@ def test_scores_are_what_loops_count(documents, stanford, possessive):
                 for key in np.ndindex(2, 3, 2):
                     hit = predictions.governors[(*key, start + word)] == governor
                     if mark is not None:
-                        hit = hit or predictions.governors[(*key, start + mark)] == governor
+                        hit = (hit and possessive is True) or predictions.governors[(*key, start + mark)] == governor
                     right[name, key] = right.get((name, key), 0) + int(hit)
                 for offset in OFFSETS:
-                    hit = word + offset == governor or (mark is not None and mark + offset == governor)
+                    asked = {mark} if mark is not None and possessive == "instead" else {word, mark} - {None}
+                    hit = any(w + offset == governor for w in asked)
                     by_offset[name, offset] = by_offset.get((name, offset), 0) + int(hit)
         start += len(sentence.words)
     assert set(scores.relations) == set(count)
@@ -118,6 +119,12 @@ def test_scores_are_what_loops_count(documents, stanford, possessive):
         assert right[name, best] == max(right[name, key] for key in np.ndindex(2, 3, 2))
         answers = scores.answers(name, best)
         assert answers.sum(0).tolist() == [right[name, best], count[name]]
+
+
+def test_there_are_three_ways_to_score_a_possessor(documents):
+    predictions = random_predictions(documents)
+    with pytest.raises(ValueError, match="True, False or 'instead'"):
+        dependency_heads.score(predictions, possessive="replace")
 
 
 def test_a_perfect_head_is_found_and_scores_one(documents):

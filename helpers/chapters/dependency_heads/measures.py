@@ -170,14 +170,20 @@ class Scores:
         return (self.label >= 0) if relation == "all" else (self.label == self.relations.index(relation))
 
 
-def score(predictions: Predictions, *, stanford: bool = False, possessive: bool = True) -> Scores:
+def score(predictions: Predictions, *, stanford: bool = False, possessive: bool | str = True) -> Scores:
     """Compare what the heads point at with the trees.
 
     Args:
         stanford: with Stanford-style relations (:func:`helpers.corpora.treebanks.stanford`) in place of those of UD.
-        possessive: count a possessor as right also when its *'s* points at the right governor (Clark et al.'s
-            convention; it can only help, and helps the offsets too).
+        possessive: count a possessor as right also when its *'s* points at the right governor, as Clark et al. (2019) say in
+            their section 4.2; it can only help, and helps the offsets too. ``"instead"``: only when the *'s* does, where there
+            is one, as in the code that they released. False: only when the possessor itself does.
+
+    Raises:
+        ValueError: for anything else as ``possessive``.
     """
+    if possessive not in (True, False, "instead"):
+        raise ValueError(f"possessive={possessive!r}: say True, False or 'instead'.")
     trees = [treebanks.stanford(s) if stanford else s for s in predictions.sentences]
     owner = "poss" if stanford else "nmod:poss"
     governors = np.concatenate([s.governors for s in trees])
@@ -189,6 +195,8 @@ def score(predictions: Predictions, *, stanford: bool = False, possessive: bool 
     offsets = np.stack([governors - predictions.position == o for o in OFFSETS])
     if possessive:
         owners, marks = _possessives(predictions, trees, owner)
+        if possessive == "instead":
+            heads[..., owners], offsets[:, owners] = False, False
         heads[..., owners] |= predictions.governors[..., marks] == governors[owners]
         distance = governors[owners] - predictions.position[marks]
         offsets[:, owners] |= np.stack([distance == o for o in OFFSETS])
