@@ -13,6 +13,7 @@ from helpers.corpora.formats import (
 from helpers.corpora.readers import (
     COUNTS,
     documents,
+    held_out,
     keyphrases,
     notes,
     overview,

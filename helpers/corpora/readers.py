@@ -73,6 +73,24 @@ def _documents(name: str, split: str | None) -> tuple[Document, ...]:
     return treebanks.read_conll(path, {d.id: d for d in treebanks.read(gum)} if gum else None)
 
 
+def held_out(
+    name: str, choose_on: Sequence[str], *, trees: bool = False
+) -> tuple[tuple[Document, ...], tuple[Document, ...]]:
+    """The documents of a treebank to choose heads on, its parts ``choose_on``, and those to score them on, its part ``test``.
+
+    Args:
+        trees: as in :func:`documents`.
+
+    Raises:
+        CorpusError: when ``test`` is among the parts to choose on, and as :func:`documents` does.
+    """
+    if "test" in choose_on:
+        said = "The part 'test' is for scoring, and heads are to be chosen on it."
+        raise CorpusError(name, None, said, "'train', 'dev' or both to choose on.")
+    chosen_on = tuple(d for part in choose_on for d in documents(name, part, trees=trees))
+    return chosen_on, documents(name, "test", trees=trees)
+
+
 def provenance(name: str, kind: str, *splits: str) -> Corpus:
     """Name, digest and licence of the files that a measurement read, for :func:`helpers.record.results.record`."""
     known = sources.entry(name, kind)

@@ -377,13 +377,13 @@ def test_documents_without_a_question_are_refused(small_encoder):
 
 
 def test_parts_never_overlap(tmp_path):
-    dev, test = coreference_heads.parts("encyclopedia", ["train", "dev"])
+    dev, test = corpora.held_out("encyclopedia", ["train", "dev"])
     assert (len(dev), len(test)) == (80, 20) and not {d.id for d in dev} & {d.id for d in test}
     with pytest.raises(ValueError, match="for scoring"):
-        coreference_heads.parts("encyclopedia", ["dev", "test"])
+        corpora.held_out("encyclopedia", ["dev", "test"])
     path = Path(corpora.locate("encyclopedia", "treebank", "dev"))
     for chosen, count in ((["dev"], 4), (["train", "dev"], 16)):
-        one, other = coreference_heads.parts(str(path), chosen)
+        one, other = corpora.held_out(str(path), chosen)
         assert (len(one), len(other)) == (count, 4) and not {d.id for d in one} & {d.id for d in other}
 
 

@@ -7,22 +7,9 @@ from functools import cached_property
 import numpy as np
 from jaxtyping import Bool, Int
 
-from helpers import corpora
 from helpers.corpora.sources import CorpusError
 from helpers.corpora.treebanks import PRONOUN, Document, Mention, Sentence
 from helpers.engine.encoders import Encoder
-
-
-def parts(treebank: str, choose_on: Sequence[str]) -> tuple[tuple[Document, ...], tuple[Document, ...]]:
-    """The documents to choose heads on, its parts ``choose_on``, and those to score them on, its part ``test``.
-
-    Args:
-        treebank: a name of the catalogue, or a path (:func:`helpers.corpora.documents`).
-    """
-    if "test" in choose_on:
-        raise ValueError("The part 'test' is for scoring: choose heads on 'train', 'dev' or both.")
-    chosen_on = tuple(d for part in choose_on for d in corpora.documents(treebank, part))
-    return chosen_on, corpora.documents(treebank, "test")
 
 
 def refuse_unlinked(*documents: Sequence[Document]) -> None:

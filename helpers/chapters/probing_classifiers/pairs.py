@@ -90,6 +90,12 @@ def relation_pairs(
     return _pairs(part, [(*p, r) for p, r in zip(places, names, strict=True) if r in wanted][:limit])
 
 
+def usual(part: Part, wanted: str) -> str:
+    """The relation that is wanted for an example, or the most frequent one where the part has none of it."""
+    relations = part.relation[part.scored]
+    return wanted if wanted in relations else str(Counter(relations.tolist()).most_common(1)[0][0])
+
+
 def _pairs(part: Part, chosen: Sequence[tuple[int, int, int, Any]]) -> Pairs:
     heads = part.shape[0] * part.shape[1]
     sentence = np.array([c[0] for c in chosen])

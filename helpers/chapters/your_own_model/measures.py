@@ -92,7 +92,7 @@ def sample(
     found = tuple(corpora.segments(corpora.read(corpus), limit=segments, seed=seed))
     surface_patterns.refuse_few(found)
     trees, chains = (
-        tuple(tuple(drawn(part, documents, seed=seed)) for part in coreference_heads.parts(name, choose_on))
+        tuple(tuple(drawn(part, documents, seed=seed)) for part in corpora.held_out(name, choose_on))
         for name in (treebank, coreference)
     )
     return Sample(found, trees, chains)
