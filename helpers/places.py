@@ -15,6 +15,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 """The checkout: the folder that holds ``helpers/``, ``data/``, ``notebooks/``, ``book/``."""
 
+OWN = "own"
+"""Folder of results that were measured on a reader's own corpora, in place of a profile's: never among the book's."""
+
 
 ROOM = 1 << 20
 """Bytes that must fit into a folder before work for it begins."""

@@ -13,8 +13,11 @@ from helpers.corpora.formats import (
 from helpers.corpora.readers import (
     COUNTS,
     documents,
+    held_out,
     keyphrases,
+    notes,
     overview,
+    own,
     pairs,
     provenance,
     questions,
@@ -24,4 +27,4 @@ from helpers.corpora.readers import (
     vectors,
 )
 from helpers.corpora.records import Answer, Article, Corpus, KeyedText, Pair, Question, Segment, Vectors, sample
-from helpers.corpora.sources import CorpusError, locate
+from helpers.corpora.sources import CorpusError, absolute, locate

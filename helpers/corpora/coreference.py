@@ -84,10 +84,17 @@ _PRONOUNS = frozenset(
 )
 
 
+def tags_of(sentence: Sentence, word: int) -> set[str]:
+    """The parts of speech that a word is tagged with; none where the columns are missing or say nothing."""
+    return {column[word] for column in (sentence.upos, sentence.xpos) if column} - _NO_TAG
+
+
+_NO_TAG = frozenset(("_", "-", "*"))
+
+
 def _kind(sentence: Sentence, start: int, end: int, head: int) -> str:
     """Pronoun, proper or nominal: by the head word's tag, or by its form where there are no tags."""
-    if sentence.upos or sentence.xpos:
-        tags = {s[head] for s in (sentence.upos, sentence.xpos) if s}
+    if tags := tags_of(sentence, head):
         if tags & {"PRON", "PRP", "PRP$", "WP", "WP$", "WDT"} or (tags & {"DT", "DET"} and end - start == 1):
             return PRONOUN
         return PROPER if tags & {"PROPN", "NNP", "NNPS"} else NOMINAL

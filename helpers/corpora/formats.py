@@ -25,12 +25,12 @@ from helpers.corpora.sources import CorpusError, decoded, lines, once, read_byte
 ARTICLE_FIELDS = {"id": str, "title": str, "topic": str, "paragraphs": list}
 
 
-def read_encyclopedia(path: Path) -> Corpus:
+def read_encyclopedia(path: Path, *, name: str | None = None, licence: str = "unknown") -> Corpus:
     """Read articles from JSON lines: ``{"id", "title", "topic", "paragraphs": [str, ...]}``."""
     raw = read_bytes(path)
     rows = _json_lines(path, raw, ARTICLE_FIELDS)
     articles = tuple(Article(**row | {"paragraphs": tuple(row["paragraphs"])}) for row in rows)
-    return Corpus("encyclopedia", hashlib.sha256(raw).hexdigest(), "CC0 1.0", articles)
+    return Corpus(name or path.stem, hashlib.sha256(raw).hexdigest(), licence, articles)
 
 
 def _json_lines(path: Path, raw: bytes, fields: dict[str, type]) -> list[dict]:
@@ -57,10 +57,18 @@ def _json_lines(path: Path, raw: bytes, fields: dict[str, type]) -> list[dict]:
 
 def _json(path: Path, number: int | None, text: str) -> object:
     try:
-        return json.loads(text)
+        found = json.loads(text)
     except (ValueError, RecursionError) as error:
         line = number or getattr(error, "lineno", None)
         raise CorpusError(path, line, f"This is not JSON ({error}).", "whole, valid JSON.") from None
+    if _LONE.search(text) and (lone := _SURROGATE.search(json.dumps(found, ensure_ascii=False))):
+        said = f"There is half a character, \\u{ord(lone[0]):04x}."
+        raise CorpusError(path, number, said, "a pair of surrogates, or the character itself in UTF-8.")
+    return found
+
+
+_LONE = re.compile(r"\\u[dD][89a-fA-F]")  # an escape that may be half a character
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 # ---------------------------------------------------------------------------------------- plain text
@@ -186,7 +194,13 @@ TASKS: dict[str, tuple[str, ...]] = {
 """Labels of each task; STS-B has scores. ``nli`` reads the three-class column of the book's entailment pairs."""
 
 _FIRST, _SECOND = ("#1 String", "sentence1", "premise"), ("#2 String", "sentence2", "hypothesis")
-_LABEL = {"mrpc": ("Quality",), "stsb": ("score",), "nli": ("label3",)}
+_GOLD = ("gold_label", "label")
+_LABEL = {
+    "mrpc": ("Quality", "label"),
+    "stsb": ("score",),
+    "nli": ("label3", *_GOLD),
+    None: (*_GOLD, "Quality", "score"),
+}
 _ID = ("pairID", "index", "#1 ID")
 _STSB_TEST = ("genre", "file", "year", "id", "score", "sentence1", "sentence2")
 _ASKED = re.compile(
@@ -195,7 +209,7 @@ _ASKED = re.compile(
 )
 
 
-def read_pairs(path: Path, task: str) -> tuple[Pair, ...]:
+def read_pairs(path: Path, task: str | None) -> tuple[Pair, ...]:
     """Read a file of sentence pairs, as GLUE, SNLI and MRPC give them out.
 
     Tab-separated with a header (bare quotation marks are ordinary characters); STS-B's test file without; SNLI as three
@@ -203,13 +217,13 @@ def read_pairs(path: Path, task: str) -> tuple[Pair, ...]:
     a gold label (``-``) are left out, as is usual.
 
     Args:
-        task: a key of :data:`TASKS`: which labels to expect, and in which column.
+        task: a key of :data:`TASKS`: which labels to expect, and in which column. None: labels as they stand, or none at all.
 
     Raises:
         CorpusError: with the line, for a wrong number of columns, an empty sentence or an unknown label.
     """
     wrong = partial(CorpusError, path)
-    if task not in TASKS:
+    if task is not None and task not in TASKS:
         raise wrong(None, f"There is no task {task!r}.", f"one of {', '.join(TASKS)}.")
     path = Path(path)
     found = []
@@ -223,7 +237,7 @@ def read_pairs(path: Path, task: str) -> tuple[Pair, ...]:
     return tuple(found)
 
 
-def _pair_rows(path: Path, task: str) -> list[tuple[int, str, str, str, str]]:
+def _pair_rows(path: Path, task: str | None) -> list[tuple[int, str, str, str, str]]:
     wrong = partial(CorpusError, path)
     raw = read_bytes(path)
     if path.suffix == ".gz":
@@ -234,9 +248,9 @@ def _pair_rows(path: Path, task: str) -> list[tuple[int, str, str, str, str]]:
     (number, header), spare = rows[0], 0
     if task == "stsb" and "score" not in header:
         number, header, rows, spare = 0, list(_STSB_TEST), [(0, []), *rows], 2
-    label = (*_LABEL.get(task, ("gold_label", "label")),)
+    label = _LABEL.get(task, _GOLD)
     places = [next((header.index(n) for n in names if n in header), None) for names in (_FIRST, _SECOND, label)]
-    if None in places:
+    if None in (places if task else places[:2]):
         raise wrong(
             number or 1,
             f"The columns are {', '.join(header)[:200]}.",
@@ -248,7 +262,7 @@ def _pair_rows(path: Path, task: str) -> list[tuple[int, str, str, str, str]]:
         if not len(header) <= len(row) <= len(header) + spare:
             raise wrong(number, f"{len(row)} tab-separated columns.", f"{len(header)}, as in the header.")
         identity = row[key] if key is not None else str(number)
-        found.append((number, identity, *(row[p] for p in places)))
+        found.append((number, identity, *("" if p is None else row[p] for p in places)))
     return found
 
 
@@ -277,8 +291,10 @@ def _asked(path: Path, raw: bytes) -> list[tuple[int, str, str, str, str]]:
     return found
 
 
-def _label(path: Path, number: int, task: str, given: str) -> str | float:
+def _label(path: Path, number: int, task: str | None, given: str) -> str | float:
     wrong = partial(CorpusError, path)
+    if task is None:
+        return given
     if task == "stsb":
         try:
             score = float(given)

@@ -6,18 +6,18 @@
 the file, the line, what was found and what was expected, and nothing is half-loaded.
 """
 
-import hashlib
 import re
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
-from helpers.corpora import formats, sources, treebanks
+from helpers.corpora import formats, parts, sources, treebanks
 from helpers.corpora.formats import TASKS, read_pairs
 from helpers.corpora.records import Corpus, Document, KeyedText, Pair, Question, Segment, Vectors, sample
-from helpers.corpora.sources import CorpusError, locate, read_bytes
+from helpers.corpora.sources import CorpusError, locate
 
 
 def read(name: str, split: str | None = None) -> Corpus:
@@ -29,22 +29,43 @@ def read(name: str, split: str | None = None) -> Corpus:
             article after another (WikiText layout).
         split: ``train``, ``dev`` or ``test`` (wikitext only; default: test).
     """
-    path = locate(name, "text", split)
-    if path.suffix == ".jsonl":
-        return formats.read_encyclopedia(path)
-    known = sources.entry(name, "text")
-    return formats.read_plain_text(path, name=name if known else None, licence=known.licence if known else "unknown")
+    path, known = locate(name, "text", split), sources.entry(name, "text")
+    reader = formats.read_encyclopedia if path.suffix == ".jsonl" else formats.read_plain_text
+    if known:
+        return reader(path, name=name, licence=known.licence)
+    found = replace(reader(path), own=True)
+    with suppress(CorpusError):  # too little for two halves, which not everybody needs
+        found = replace(found, parts=parts.halves(found)[1])
+    return found
 
 
-def documents(name: str, split: str | None = None) -> tuple[Document, ...]:
+def documents(name: str, split: str | None = None, *, trees: bool = False) -> tuple[Document, ...]:
     """Read sentences with trees, and coreference chains.
 
     Args:
         name: ``encyclopedia``, ``gum``, ``gum-ontonotes`` (the GUM documents with coreference after the OntoNotes
             guidelines; with GUM's trees when ``gum`` is there), ``ewt``, or the path of a ``.conllu`` file, of a
-            CoNLL-2012 file, or of a folder of such files.
-        split: ``train``, ``dev`` or ``test`` (default). Ignored for a path.
+            CoNLL-2012 file, of a folder of such files; or three paths with commas between.
+        split: ``train``, ``dev`` or ``test`` (default). The documents of a path are drawn into these parts
+            (:func:`helpers.corpora.parts.treebank`); without a split all of them are read.
+        trees: refuse documents without a single tree.
+
+    Raises:
+        CorpusError: for a file that is malformed, has no tree where ``trees`` are asked for, or is too little for three parts.
     """
+    found = _documents(name, split)
+    if trees and not any(s.governors for d in found for s in d.sentences):
+        said = f"No sentence of {f'the part {split!r}' if split else 'it'} has a tree (governors, the column HEAD)."
+        raise CorpusError(name, None, said, "a treebank in CoNLL-U; mentions alone are enough for chapter 05.")
+    return found
+
+
+def _documents(name: str, split: str | None) -> tuple[Document, ...]:
+    if sources.entry(name, "treebank") is None:
+        own = parts.treebank(name)
+        if split not in (None, *parts.PARTS):
+            raise CorpusError(name, None, f"There is no split {split!r}.", f"one of {', '.join(parts.PARTS)}.")
+        return own.all if split is None else getattr(own, split)
     path = locate(name, "treebank", split)
     if name != "gum-ontonotes":
         return treebanks.read(path)
@@ -52,16 +73,62 @@ def documents(name: str, split: str | None = None) -> tuple[Document, ...]:
     return treebanks.read_conll(path, {d.id: d for d in treebanks.read(gum)} if gum else None)
 
 
+def held_out(
+    name: str, choose_on: Sequence[str], *, trees: bool = False
+) -> tuple[tuple[Document, ...], tuple[Document, ...]]:
+    """The documents of a treebank to choose heads on, its parts ``choose_on``, and those to score them on, its part ``test``.
+
+    Args:
+        trees: as in :func:`documents`.
+
+    Raises:
+        CorpusError: when ``test`` is among the parts to choose on, and as :func:`documents` does.
+    """
+    if "test" in choose_on:
+        said = "The part 'test' is for scoring, and heads are to be chosen on it."
+        raise CorpusError(name, None, said, "'train', 'dev' or both to choose on.")
+    chosen_on = tuple(d for part in choose_on for d in documents(name, part, trees=trees))
+    return chosen_on, documents(name, "test", trees=trees)
+
+
 def provenance(name: str, kind: str, *splits: str) -> Corpus:
     """Name, digest and licence of the files that a measurement read, for :func:`helpers.record.results.record`."""
     known = sources.entry(name, kind)
-    digest = hashlib.sha256()
-    for split in splits or (None,):
-        path = locate(name, kind, split)
-        for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
-            if file.is_file():
-                digest.update(read_bytes(file))
-    return Corpus(Path(name).name, digest.hexdigest(), known.licence if known else "unknown", ())
+    if known:
+        paths = [locate(name, kind, split) for split in splits or (None,)]
+        return Corpus(Path(name).name, sources.digest(paths), known.licence, ())
+    if kind == "text":
+        return replace(read(name), articles=())
+    paths = sources.given(name) if kind == "treebank" else (locate(name, kind),)
+    how = parts.treebank(name).how if kind == "treebank" else ""
+    return Corpus(sources.label(name), sources.digest(paths), "unknown", (), own=True, parts=how)
+
+
+def own(**names: str | Sequence[str]) -> tuple[Corpus, ...]:
+    """Of the corpora that a chapter reads, those that are a reader's own: ``own(treebank=treebank, pairs=[one, other])``.
+
+    A record names them (:func:`helpers.record.results.record`), and is kept apart from the book's.
+    """
+    listed = [
+        (kind, name) for kind, given in names.items() for name in ([given] if isinstance(given, str) else given)
+    ]
+    known = {entry.name for entry in sources.CATALOGUE}
+    return tuple(provenance(name, kind) for kind, name in dict.fromkeys(listed) if name not in known)
+
+
+def notes(*given: str | Corpus) -> list[str]:
+    """What was done to a reader's own text, or treebanks (by name), so that a chapter can measure: a sentence for each, for printing.
+
+    Nothing for corpora of the catalogue.
+    """
+    found = []
+    for one in given:
+        if isinstance(one, Corpus):
+            found.append(parts.halves(one)[1])
+        elif sources.entry(one, "treebank") is None:
+            treebank = parts.treebank(one)
+            found += [treebank.how, parts.untagged(treebank.all)]
+    return [said for said in dict.fromkeys(found) if said]
 
 
 def questions(name: str, split: str | None = None) -> tuple[Question, ...]:
@@ -69,14 +136,18 @@ def questions(name: str, split: str | None = None) -> tuple[Question, ...]:
     return formats.read_squad(locate(name, "questions", split))
 
 
-def pairs(name: str, split: str | None = None, *, task: str | None = None) -> tuple[Pair, ...]:
-    """Read sentence pairs: a name of the catalogue, or a path together with its ``task`` (see :func:`read_pairs`)."""
+def pairs(name: str, split: str | None = None, *, task: str | None = None, labels: bool = True) -> tuple[Pair, ...]:
+    """Read sentence pairs: a name of the catalogue, or a path together with its ``task`` (see :func:`read_pairs`).
+
+    Args:
+        labels: whether they matter; where not, those of a path stay as they stand, and it needs no task.
+    """
     known = sources.entry(name, "pairs")
-    if known is None and task is None:
-        locate(name, "pairs", split)
+    path = locate(name, "pairs", split)
+    if known is None and task is None and labels:
         wanted = f"task= one of {', '.join(TASKS)}."
         raise CorpusError(name, None, "A path does not say what the labels mean.", wanted)
-    return read_pairs(locate(name, "pairs", split), task or known.task)
+    return read_pairs(path, task or (known.task if known else None))
 
 
 def keyphrases(name: str, split: str | None = None) -> tuple[KeyedText, ...]:
@@ -86,19 +157,20 @@ def keyphrases(name: str, split: str | None = None) -> tuple[KeyedText, ...]:
 
 
 def segments(corpus: Corpus, *, limit: int | None = None, seed: int = 0) -> list[Segment]:
-    """Every paragraph with the one that follows it in the same article.
+    """Every paragraph with the one that follows it in the same article, or run of paragraphs where there is one article only.
 
     Args:
         limit: draw this many at random, without replacement; all when there are no more.
         seed: of the draw.
+
+    Raises:
+        CorpusError: when there are too few paragraphs for two halves (:func:`helpers.corpora.parts.halves`).
     """
     found = [
         Segment(first, second, document, article.title)
-        for document, article in enumerate(corpus.articles)
+        for document, article in enumerate(parts.halves(corpus)[0].articles)
         for first, second in zip(article.paragraphs, article.paragraphs[1:], strict=False)
     ]
-    if not found:
-        raise CorpusError(corpus.name, None, "No article has two paragraphs.", "at least one that has.")
     return sample(found, limit, seed=seed)
 
 

@@ -25,12 +25,17 @@ class Article:
 
 @dataclass(frozen=True)
 class Corpus:
-    """Articles and where they came from; ``sha256`` is of the file."""
+    """Articles and where they came from; ``sha256`` is of the file.
+
+    ``own``: a reader's own, that the catalogue does not know; ``parts``: into which it was cut or drawn, and how, in words.
+    """
 
     name: str
     sha256: str
     licence: str
     articles: tuple[Article, ...]
+    own: bool = False
+    parts: str = ""
 
 
 @dataclass(frozen=True)

@@ -4,11 +4,14 @@ A corpus is a few files under a folder. The book's own lie in ``data/``; the rea
 ``--data`` or ``BOOK_DATA`` names, or in the user's cache, where ``python -m helpers fetch NAME`` puts them.
 """
 
+import hashlib
 import importlib.util
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -84,12 +87,7 @@ def locate(name: str, kind: str, split: str | None = None) -> Path:
     """
     known, wrong = entry(name, kind), partial(CorpusError, name, None)
     if known is None:
-        if Path(name).exists():
-            return Path(name)
-        names = ", ".join(sorted({e.name for e in CATALOGUE if e.kind == kind}))
-        raise wrong(
-            f"There is no such file, and no such corpus of kind {kind!r}.", f"one of {names}; or a file's path."
-        )
+        return _there(name, kind)
     split = split or next((s for s in ("test", "dev") if s in known.files), next(iter(known.files)))
     if split not in known.files:
         raise wrong(f"There is no split {split!r}.", f"one of {', '.join(known.files)}.")
@@ -98,6 +96,74 @@ def locate(name: str, kind: str, split: str | None = None) -> Path:
         where = f"{known.files[split][0]} is in none of: {', '.join(map(str, folders()))}."
         raise wrong(where, f"{how}--data DIR (or BOOK_DATA) naming a folder that holds it.")
     return path
+
+
+# ---------------------------------------------------------------------------------------- a reader's own
+
+
+def exists(path: Path | str) -> bool:
+    """Whether there is such a file or folder; a text that cannot be a name is none."""
+    with suppress(OSError, ValueError):  # too long, or with a null in it
+        return str(path) != "" and Path(path).exists()
+    return False
+
+
+def _there(name: str, kind: str) -> Path:
+    """The path, if there is something."""
+    if exists(name):
+        return Path(name)
+    names = ", ".join(sorted({e.name for e in CATALOGUE if e.kind == kind}))
+    said = f"There is no such file, and no such corpus of kind {kind!r}."
+    raise CorpusError(name, None, said, f"one of {names}; or a file's path.")
+
+
+def given(name: str) -> tuple[Path, ...]:
+    """The paths of a treebank of one's own: one, or three (train, dev, test) with commas between.
+
+    Raises:
+        CorpusError: when one of them is not there, or they are not one or three.
+    """
+    if "," not in name or exists(name):
+        return (_there(name, "treebank"),)
+    paths = tuple(_there(one.strip(), "treebank") for one in name.split(","))
+    if len(paths) != 3:
+        raise CorpusError(name, None, f"{len(paths)} paths with commas between.", "one, or three: train,dev,test.")
+    return paths
+
+
+def files(path: Path) -> list[Path]:
+    """A file, or every file in a folder and the folders in it."""
+    return sorted(f for f in path.rglob("*") if f.is_file()) if path.is_dir() else [path]
+
+
+def label(name: str) -> str:
+    """A corpus's name without the folders that it lies in."""
+    return ", ".join(Path(one.strip()).name for one in name.split(","))
+
+
+PARAMETERS = ("corpus", "treebank", "coreference", "questions", "paraphrases", "entailment", "keyphrases", "texts")
+"""Parameters of chapters that name corpora."""
+
+
+def absolute(values: Mapping[str, Any]) -> dict[str, Any]:
+    """A chapter's parameters with paths that hold from any folder: its kernel stands elsewhere than its reader.
+
+    In :data:`PARAMETERS` a text that names something here, or several with commas between, is changed, also inside lists and
+    mappings. Names of the catalogue, and what is not there, are handed on as they are.
+    """
+    return {name: _absolute(value) if name in PARAMETERS else value for name, value in values.items()}
+
+
+def _absolute(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _absolute(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_absolute(one) for one in value]
+    if not isinstance(value, str) or any(value == e.name for e in CATALOGUE):
+        return value
+    named = [value] if exists(value) else [one.strip() for one in value.split(",")]
+    paths = [one.replace("~", str(Path.home()), 1) if one.startswith("~/") else one for one in named]
+    return ",".join(str(Path(path).absolute()) for path in paths) if all(map(exists, paths)) else value
 
 
 # ---------------------------------------------------------------------------------------- reading files
@@ -124,6 +190,14 @@ def read_bytes(path: Path) -> bytes:
         raise CorpusError(path, None, "There is no such file.", "a corpus file.") from None
     except OSError as error:
         raise CorpusError(path, None, f"The file cannot be read ({error.strerror}).", "a readable file.") from None
+
+
+def digest(paths: Iterable[Path]) -> str:
+    """Checksum of files one after another; of folders, of every file in them."""
+    total = hashlib.sha256()
+    for file in (file for path in paths for file in files(path)):
+        total.update(read_bytes(file))
+    return total.hexdigest()
 
 
 def decoded(path: Path, raw: bytes) -> str:

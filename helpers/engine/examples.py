@@ -48,7 +48,7 @@ def examples(
         corpus: a name of the catalogue or a path; for pairs of the book tier ``encyclopedia`` is enough.
         limit: draw this many at random; all when there are no more.
 
-    For ``rte`` a three-class corpus is read with neutral and contradiction as ``not_entailment``.
+    Questions on a single article have its paragraphs for documents. For ``rte`` a three-class corpus is read with neutral and contradiction as ``not_entailment``.
 
     Raises:
         helpers.corpora.sources.CorpusError: when the corpus is not here or is malformed.
@@ -66,8 +66,14 @@ def _segments(task: str, corpus: str, split: str | None) -> list[Example]:
 
 def _questions(task: str, corpus: str, split: str | None) -> list[Example]:
     found = corpora.questions(corpus, split)
-    number = {d: n for n, d in enumerate(dict.fromkeys(q.document for q in found))}
-    return [Example(task, q.id, number[q.document], (q.question, q.context), answers=q.answers) for q in found]
+    documents = [q.document for q in found]
+    if len(set(documents)) < 2:  # of one's own, on one article: its paragraphs stand for articles
+        documents = [q.context for q in found]
+    number = {d: n for n, d in enumerate(dict.fromkeys(documents))}
+    return [
+        Example(task, q.id, number[d], (q.question, q.context), answers=q.answers)
+        for q, d in zip(found, documents, strict=True)
+    ]
 
 
 def _keyed(task: str, corpus: str, split: str | None) -> list[Example]:

@@ -52,6 +52,7 @@ def record(
     corpus: Corpus | None,
     profile: str,
     parameters: Mapping[str, Any],
+    own: Sequence[Corpus] = (),
 ) -> Path:
     """Write a chapter's numbers and where they come from; nothing half-written is ever left behind.
 
@@ -60,6 +61,8 @@ def record(
     Args:
         chapter: name of the chapter's module, such as ``surface_patterns``.
         values: numbers, strings, arrays, :class:`Estimate` objects, nested in dicts and lists.
+        own: the reader's own among all that was read (:func:`helpers.corpora.own`). With any, or with a ``corpus`` that is one,
+            the numbers are kept under :data:`helpers.places.OWN` and not under the profile.
 
     Raises:
         ResultError: for NaN, infinity, or a type that JSON cannot hold; the message names the place.
@@ -69,7 +72,8 @@ def record(
         "provenance": {
             "model": {"name": encoder.name, "class": type(encoder.model).__name__, "sha256": encoder.sha256},
             "head": None if encoder.head is None else {"task": encoder.task, "sha256": encoder.head.sha256},
-            "corpus": None if corpus is None else {"name": corpus.name, "sha256": corpus.sha256},
+            "corpus": None if corpus is None else _named(corpus),
+            **({"own": [_named(one) for one in own]} if own else {}),
             "profile": profile,
             "parameters": plain(dict(parameters), "parameters"),
             "device": encoder.device.type,
@@ -79,11 +83,17 @@ def record(
         },
         "values": plain(values),
     }
-    file = path(chapter, model=encoder.name, profile=profile)
+    apart = bool(own) or (corpus is not None and corpus.own)
+    file = path(chapter, model=encoder.name, profile=places.OWN if apart else profile)
     if file.exists() and _without_date(json.loads(file.read_text("utf-8"))) == _without_date(content):
         return file
     places.write(file, _as_json(content) + "\n")
     return file
+
+
+def _named(corpus: Corpus) -> dict[str, Any]:
+    found = {"name": corpus.name, "sha256": corpus.sha256}
+    return found | ({"own": True, "parts": corpus.parts} if corpus.own else {})
 
 
 def recorded(chapter: str, *, model: str = "minilm", profile: str = "book") -> dict[str, Any]:

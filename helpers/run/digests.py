@@ -19,6 +19,7 @@ import nbformat
 import yaml
 
 from helpers import places
+from helpers.corpora import sources
 from helpers.engine import code
 
 LIBRARIES = ("torch", "transformers", "numpy", "scikit-learn", "matplotlib")
@@ -93,8 +94,9 @@ def _data_files(chapter: str, cells: str, values: Mapping[str, Any]) -> list[Pat
     files = [f for f in found if f.suffix != ".md" and f.name != "papers.yml"]
     for name in set(re.findall(r"""results\.(?:recorded|runs)\(\s*["'](\w+)["']""", cells)):
         for file in stored.rglob(f"{name}.json"):
-            written_by_this_run = name == chapter[3:] and file.relative_to(stored).parts[0] == values.get("profile")
-            if not written_by_this_run:
+            profile = file.relative_to(stored).parts[0]
+            written_by_this_run = name == chapter[3:] and profile == values.get("profile")
+            if not written_by_this_run and profile != places.OWN:
                 files.append(file)
     return sorted(files)
 
@@ -106,11 +108,9 @@ def _own_files(value: Any) -> Iterator[Path]:
             yield from _own_files(one)
     if not isinstance(value, str) or not value:
         return
-    path = places.ROOT / value.removesuffix("@random")
-    try:
-        if path.is_file():
-            yield path
-        elif os.sep in value and path.is_dir():  # "book" is a profile, not the folder of that name
-            yield from sorted(f for f in path.rglob("*") if f.is_file())
-    except OSError:  # a text too long to be a name
-        return
+    names = [value] if "," not in value or sources.exists(places.ROOT / value) else value.split(",")
+    for name in names:  # several for the parts of a treebank
+        path = places.ROOT / name.strip().removesuffix("@random")
+        folder = os.sep in name  # "book" is a profile, not the folder of that name
+        if sources.exists(path) and (folder or path.is_file()):
+            yield from sources.files(path)

@@ -1,5 +1,6 @@
 """Chapter 05: heads read as resolvers, against plain loops on random maps, random mentions and random chains."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -376,13 +377,21 @@ def test_documents_without_a_question_are_refused(small_encoder):
 
 
 def test_parts_never_overlap(tmp_path):
-    dev, test = coreference_heads.parts("encyclopedia", ["train", "dev"])
+    dev, test = corpora.held_out("encyclopedia", ["train", "dev"])
     assert (len(dev), len(test)) == (80, 20) and not {d.id for d in dev} & {d.id for d in test}
     with pytest.raises(ValueError, match="for scoring"):
-        coreference_heads.parts("encyclopedia", ["dev", "test"])
+        corpora.held_out("encyclopedia", ["dev", "test"])
     path = Path(corpora.locate("encyclopedia", "treebank", "dev"))
-    one, other = coreference_heads.parts(str(path), ["dev"])
-    assert len(one) == len(other) == 10 and not {d.id for d in one} & {d.id for d in other}
+    for chosen, count in ((["dev"], 4), (["train", "dev"], 16)):
+        one, other = corpora.held_out(str(path), chosen)
+        assert (len(one), len(other)) == (count, 4) and not {d.id for d in one} & {d.id for d in other}
+
+
+def test_a_treebank_without_chains_is_refused_before_anything_is_measured(documents):
+    bare = [replace(d, mentions=()) for d in documents]
+    coreference_heads.refuse_unlinked(documents, documents)
+    with pytest.raises(corpora.CorpusError, match="No document has two mentions of one thing"):
+        coreference_heads.refuse_unlinked(documents, bare)
 
 
 def test_examples_are_what_they_claim():

@@ -86,7 +86,7 @@ def random_predictions(documents, seed=1) -> Predictions:
 
 
 @pytest.mark.parametrize("stanford", [False, True])
-@pytest.mark.parametrize("possessive", [False, True])
+@pytest.mark.parametrize("possessive", [False, True, "instead"])
 def test_scores_are_what_loops_count(documents, stanford, possessive):
     predictions = random_predictions(documents)
     scores = dependency_heads.score(predictions, stanford=stanford, possessive=possessive)
@@ -103,10 +103,11 @@ def test_scores_are_what_loops_count(documents, stanford, possessive):
                 for key in np.ndindex(2, 3, 2):
                     hit = predictions.governors[(*key, start + word)] == governor
                     if mark is not None:
-                        hit = hit or predictions.governors[(*key, start + mark)] == governor
+                        hit = (hit and possessive is True) or predictions.governors[(*key, start + mark)] == governor
                     right[name, key] = right.get((name, key), 0) + int(hit)
                 for offset in OFFSETS:
-                    hit = word + offset == governor or (mark is not None and mark + offset == governor)
+                    asked = {mark} if mark is not None and possessive == "instead" else {word, mark} - {None}
+                    hit = any(w + offset == governor for w in asked)
                     by_offset[name, offset] = by_offset.get((name, offset), 0) + int(hit)
         start += len(sentence.words)
     assert set(scores.relations) == set(count)
@@ -118,6 +119,12 @@ def test_scores_are_what_loops_count(documents, stanford, possessive):
         assert right[name, best] == max(right[name, key] for key in np.ndindex(2, 3, 2))
         answers = scores.answers(name, best)
         assert answers.sum(0).tolist() == [right[name, best], count[name]]
+
+
+def test_there_are_three_ways_to_score_a_possessor(documents):
+    predictions = random_predictions(documents)
+    with pytest.raises(ValueError, match="True, False or 'instead'"):
+        dependency_heads.score(predictions, possessive="replace")
 
 
 def test_a_perfect_head_is_found_and_scores_one(documents):
@@ -173,6 +180,22 @@ def test_what_does_not_fit_or_has_no_tree_is_left_out(small_encoder):
     assert found.sentences == (good,)
     with pytest.raises(ValueError, match="No sentence"):
         dependency_heads.predict(encoder, [Document("d", (long, flat))])
+
+
+def test_a_treebank_without_the_usual_relations_is_read_all_the_same(documents):
+    """Of one's own: other names of relations, few words of each."""
+    dev, test = (dependency_heads.score(random_predictions(documents[part])) for part in (slice(4), slice(4, 8)))
+    sentences = [s for d in documents[4:] for s in d.sentences]
+    assert dependency_heads.followed(dev, sentences, "obj", "det") == ("obj", "det")
+    assert dependency_heads.followed(dev, sentences, "det", "dobj") == ("det",)
+    counts = dict(zip(dev.relations[1:], dev.count[1:], strict=True))
+    assert dependency_heads.followed(dev, sentences, "dobj") == (max(counts, key=counts.get),)
+    with pytest.raises(corpora.CorpusError, match="No relation occurs both"):
+        dependency_heads.followed(dev, [Sentence("s", ("a",), governors=(-1,), relations=("root",))], "obj")
+    rows = dependency_heads.table(dev, test)
+    assert all(r.few for r in rows[1:]) and dependency_heads.frequent(rows) == rows[1:]
+    labels, errors = dependency_heads.specialities(rows, test)
+    assert errors.shape == test.right.shape[:2] and set(labels.values()) <= {r.relation for r in rows[1:]}
 
 
 def test_word_level_attention_sums_to_one(minilm):

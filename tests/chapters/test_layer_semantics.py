@@ -1,5 +1,6 @@
 """Chapter 12: streamed states against the model, probes against a plain loop, scores by hand, the chapter's claims."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -49,6 +50,46 @@ def states(minilm, found, cache):
 def part(states, found, task, limit=40):
     chosen = semantics.targets(found, task, limit=limit)
     return semantics.part(states, found, chosen, sorted({t.label for t in chosen}))
+
+
+# ------------------------------------------------------------------ treebanks of one's own
+
+
+def without(found, **changes):
+    """The same contexts without some annotation."""
+    return [
+        replace(
+            c,
+            **{k: v for k, v in changes.items() if k == "mentions"},
+            sentences=tuple(
+                replace(s, **{k: tuple("_" for _ in s.words) for k in changes if k != "mentions"})
+                for s in c.sentences
+            ),
+        )
+        for c in found
+    ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "left"),
+    [
+        ({}, TASKS),
+        ({"mentions": ()}, TASKS[:2]),
+        ({"upos": "_"}, TASKS[1:]),
+        ({"mentions": (), "upos": "_"}, ("dependency",)),
+    ],
+)
+def test_tasks_without_annotation_are_named_and_left_out(found, changes, left):
+    parts = {"train": found, "dev": found, "test": without(found, **changes)}
+    tasks, missing = semantics.possible(parts)
+    assert tasks == left and len(missing) == len(TASKS) - len(left)
+    for task, told in zip([t for t in TASKS if t not in left], missing, strict=True):
+        assert told.startswith(f"Without {task!r}: it needs ")
+
+
+def test_a_treebank_without_relations_is_refused(found):
+    with pytest.raises(corpora.CorpusError, match="names of relations"):
+        semantics.possible({"train": found, "dev": found, "test": without(found, relations="_")})
 
 
 # ------------------------------------------------------------------ contexts and targets

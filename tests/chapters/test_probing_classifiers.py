@@ -1,5 +1,6 @@
 """Chapter 06: probes of all heads together, against plain loops on random maps and random trees."""
 
+from collections import Counter
 from itertools import combinations, pairwise
 
 import numpy as np
@@ -440,6 +441,14 @@ def test_pairs_are_balanced(part, equally_far):
     assert 8 <= len(limited.label) < len(found.label)
     again = probing_classifiers.edge_pairs(part, equally_far=equally_far)
     assert np.array_equal(again.attention, found.attention), "same seed, same pairs"
+
+
+def test_few_words_of_each_relation_are_better_than_none(part):
+    every, few = (probing_classifiers.relation_pairs(part, fewest=n) for n in (1, 10_000))
+    assert len(every.label) and (few.label == every.label).all()
+    counts = Counter(part.relation[part.scored].tolist())
+    assert probing_classifiers.usual(part, "det") == "det" and "dt" not in counts
+    assert counts[probing_classifiers.usual(part, "dt")] == max(counts.values())
 
 
 def test_relation_pairs_hold_the_attention_of_both_directions(part):

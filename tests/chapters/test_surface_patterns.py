@@ -12,9 +12,11 @@ from matplotlib.colors import to_rgba
 from helpers.chapters.surface_patterns import figures, findings
 from helpers.chapters.surface_patterns import measures as surface_patterns
 from helpers.corpora.readers import Segment
+from helpers.corpora.sources import CorpusError
 from helpers.engine import attention, tokens
 from helpers.engine.estimates import Estimate
 from helpers.figures.look import COLOURS
+from helpers.figures.views import attention_view
 from helpers.record import results
 
 
@@ -351,6 +353,29 @@ def test_recorded_runs_are_whole(model, profile):
 def test_estimates_survive_recording():
     record = Estimate.from_record(summary()["entropy_by_layer"])
     assert (record.low <= record.value).all() and (record.value <= record.high).all()
+
+
+# ------------------------------------------------------------------ texts of one's own
+
+
+@pytest.mark.parametrize("long", ["word " * 300, "word, " * 300, "Short, it is. " + "Word " * 300])
+def test_a_long_sentence_is_cut_before_it_is_drawn(small_encoder, long):
+    encoder = small_encoder("bert")
+    batch, cut = surface_patterns.drawable(encoder, [Segment(long, long, 0, "t")])
+    shown = list(batch.tokens[0])
+    if long.startswith("Short"):
+        assert shown == ["[CLS]", "short", ",", "it", "is", ".", "[SEP]"] and not cut
+    else:
+        assert len(shown) == surface_patterns.MOST_DRAWN == 40 and shown[-1] == "[SEP]"
+        assert cut == "The first 40 tokens of a longer sentence are shown."
+    assert attention_view(attention.maps(encoder, batch)[:, 0], shown)
+
+
+def test_segments_of_one_half_are_refused_before_they_are_measured():
+    segments = [Segment("a", "b", number, "t") for number in (0, 2, 4)]
+    with pytest.raises(CorpusError, match=r"^3 segments: They are all from one half"):
+        surface_patterns.refuse_few(segments)
+    surface_patterns.refuse_few([*segments, Segment("a", "b", 1, "t")])
 
 
 # ------------------------------------------------------------------ figures

@@ -386,6 +386,18 @@ def test_pairs(tmp_path, task):
     assert corpora.read_pairs(file, task) == corpora.pairs(str(file), task=task) == (READ[task],)
 
 
+@pytest.mark.parametrize("label", ["\tlabel", "\tgold_label", "\tQuality", ""])
+def test_pairs_of_ones_own_need_no_task(tmp_path, label):
+    """Chapters 08 and 09 read two texts; what their label means is nobody's question there."""
+    file = tmp_path / "pairs.tsv"
+    file.write_text(f"sentence1\tsentence2{label}\nA.\tB.{chr(9) + 'mine' if label else ''}\n")
+    assert corpora.pairs(str(file), labels=False) == (corpora.Pair("2", "A.", "B.", "mine" if label else ""),)
+    with pytest.raises(
+        corpora.CorpusError, match="The label is 'mine'" if label == "\tlabel" else "The columns are|The label is"
+    ):
+        corpora.pairs(str(file), task="nli")
+
+
 @pytest.mark.parametrize(
     ("task", "old", "new", "says"),
     [

@@ -2,6 +2,7 @@
 
 import copy
 import itertools
+import json
 import re
 import string
 from collections import Counter
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from helpers import corpora
+from helpers.chapters import head_importance
 from helpers.corpora import phrases
 from helpers.engine import adapters, attention, inputs, tasks
 from helpers.engine.adapters import AdapterError
@@ -105,6 +107,24 @@ def test_rte_reads_three_classes_as_two(real_data):
         ("contradiction", "not_entailment"),
     }
     assert Counter(e.label for e in tasks.examples("rte", "rte", "dev")) == {"entailment": 146, "not_entailment": 131}
+
+
+@pytest.mark.parametrize(("titles", "documents"), [(1, [0, 0, 1]), (2, [0, 0, 1])])
+def test_questions_on_one_article_have_paragraphs_for_documents(tmp_path, titles, documents):
+    """Of one's own: heads are chosen on one half of the documents and measured on the other."""
+    asked = [("a", "A dog ran."), ("b", "A dog ran."), ("c", "A cat sat.")]
+    rows = [
+        {"context": c, "qas": [{"id": i, "question": "Who?", "answers": [{"text": "A", "answer_start": 0}]}]}
+        for i, c in asked
+    ]
+    data = [rows] if titles == 1 else [rows[:2], rows[2:]]
+    content = {"data": [{"title": str(n), "paragraphs": one} for n, one in enumerate(data)]}
+    (tmp_path / "q.json").write_text(json.dumps(content), "utf-8")
+    found = tasks.examples("qa", str(tmp_path / "q.json"))
+    assert [e.document for e in found] == documents
+    assert [len(half) for half in head_importance.halves(found)] in ([2, 1], [1, 2])
+    with pytest.raises(corpora.CorpusError, match=r"^2 examples: They are all from one document"):
+        head_importance.halves(found[:2])
 
 
 def test_wrong_examples(tmp_path):

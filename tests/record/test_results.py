@@ -13,7 +13,7 @@ from markdown_it import MarkdownIt
 from helpers import corpora, places
 from helpers.engine import encoders
 from helpers.engine.estimates import Estimate
-from helpers.record import results
+from helpers.record import results, scoreboard
 
 
 @pytest.fixture
@@ -79,6 +79,23 @@ def test_a_repeated_run_changes_nothing(record):
     record({"a": 2})
     assert json.loads(file.read_text())["provenance"]["date"] != "2001-01-01"
     assert [f.name for f in file.parent.iterdir()] == ["surface_patterns.json"]
+
+
+def test_a_readers_own_corpus_never_stands_under_a_profile(record, tmp_path):
+    """Neither alone nor beside one of the book's; the scoreboard reads profiles only."""
+    path = places.book_data() / "encyclopedia"
+    own = corpora.provenance(str(path / "treebank" / "dev.conllu"), "treebank")
+    files = [record({"a": 1}, corpus=own), record({"a": 2}, own=corpora.own(text=str(path / "articles.jsonl")))]
+    assert {file.relative_to(tmp_path / "results").parts[0] for file in files} == {"own"}
+    assert places.OWN not in scoreboard.PROFILES and "own" not in {
+        run.profile for run in scoreboard.records("02_surface_patterns")
+    }
+    assert results.runs("surface_patterns", profile="smoke") == {}
+    provenance = json.loads(files[1].read_text("utf-8"))["provenance"]
+    assert provenance["corpus"].keys() == {"name", "sha256"} and provenance["own"][0]["name"] == "articles"
+    record({"a": 1}, corpus=own)
+    corpus = json.loads(files[0].read_text("utf-8"))["provenance"]["corpus"]
+    assert corpus["own"] and corpus["parts"].startswith("dev.conllu: drawn by document, seed 0: train 12 documents")
 
 
 def test_missing_results_are_listed():

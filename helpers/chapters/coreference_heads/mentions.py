@@ -7,26 +7,22 @@ from functools import cached_property
 import numpy as np
 from jaxtyping import Bool, Int
 
-from helpers import corpora
-from helpers.corpora import sources
+from helpers.corpora.sources import CorpusError
 from helpers.corpora.treebanks import PRONOUN, Document, Mention, Sentence
 from helpers.engine.encoders import Encoder
 
 
-def parts(treebank: str, choose_on: Sequence[str]) -> tuple[tuple[Document, ...], tuple[Document, ...]]:
-    """The documents to choose heads on, and those to score them on.
+def refuse_unlinked(*documents: Sequence[Document]) -> None:
+    """Make sure that each part has a document with two mentions of one thing.
 
-    Args:
-        treebank: a name of the catalogue: its parts ``choose_on``, and its part ``test``. Or a path, which has no parts:
-            then every other document.
+    Raises:
+        CorpusError: for a part without any.
     """
-    if sources.entry(treebank, "treebank") is None:
-        found = corpora.documents(treebank)
-        return found[1::2], found[::2]
-    if "test" in choose_on:
-        raise ValueError("The part 'test' is for scoring: choose heads on 'train', 'dev' or both.")
-    chosen_on = tuple(d for part in choose_on for d in corpora.documents(treebank, part))
-    return chosen_on, corpora.documents(treebank, "test")
+    if not all(any(d.chains for d in part) for part in documents):
+        said = "No document has two mentions of one thing where heads are chosen, or where they are scored."
+        raise CorpusError(
+            "The treebank", None, said, "coreference: Entity= in CoNLL-U, or the last column of CoNLL-2012."
+        )
 
 
 @dataclass(frozen=True)
@@ -106,11 +102,14 @@ def passages(encoder: Encoder, documents: Sequence[Document], *, max_length: int
     """Cut every document after the last word that fits whole into ``max_length`` tokens, [CLS] and [SEP] included.
 
     Raises:
-        ValueError: if no document has a mention with an antecedent before the cut.
+        CorpusError: if no document has a mention with an antecedent before the cut.
     """
     found = tuple(_passage(encoder, number, d, max_length) for number, d in enumerate(documents))
     if not any(p.antecedent.any() for p in found):
-        raise ValueError(f"No mention of these documents has an antecedent within {max_length} tokens.")
+        said = f"No mention of these documents has an antecedent within {max_length} tokens."
+        raise CorpusError(
+            "The treebank", None, said, "more documents with coreference (Entity= in CoNLL-U, or CoNLL-2012)."
+        )
     return found
 
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from helpers.corpora import treebanks
+from helpers.corpora.sources import CorpusError
 from helpers.corpora.treebanks import Document, Sentence
 from helpers.engine import attention
 from helpers.engine.encoders import Encoder
@@ -77,7 +78,8 @@ def predict(encoder: Encoder, documents: Sequence[Document], *, batch_size: int 
     sentences = [s for d in documents for s in d.sentences if s.governors]
     sentences = [s for s in sentences if fits(encoder, s.words)]
     if not sentences:
-        raise ValueError("No sentence of these documents has a tree and fits the model.")
+        said, wanted = "No sentence has a tree and fits the model.", f"trees of at most {encoder.max_length} tokens."
+        raise CorpusError("The treebank", None, said, wanted)
     starts = np.concatenate(([0], np.cumsum([len(s.words) for s in sentences])))
     found = np.full((encoder.layers, encoder.heads, 2, starts[-1]), -1, np.int16)
     words, pointer = [list(s.words) for s in sentences], _Pointer(found, starts)
@@ -168,14 +170,20 @@ class Scores:
         return (self.label >= 0) if relation == "all" else (self.label == self.relations.index(relation))
 
 
-def score(predictions: Predictions, *, stanford: bool = False, possessive: bool = True) -> Scores:
+def score(predictions: Predictions, *, stanford: bool = False, possessive: bool | str = True) -> Scores:
     """Compare what the heads point at with the trees.
 
     Args:
         stanford: with Stanford-style relations (:func:`helpers.corpora.treebanks.stanford`) in place of those of UD.
-        possessive: count a possessor as right also when its *'s* points at the right governor (Clark et al.'s
-            convention; it can only help, and helps the offsets too).
+        possessive: count a possessor as right also when its *'s* points at the right governor, as Clark et al. (2019) say in
+            their section 4.2; it can only help, and helps the offsets too. ``"instead"``: only when the *'s* does, where there
+            is one, as in the code that they released. False: only when the possessor itself does.
+
+    Raises:
+        ValueError: for anything else as ``possessive``.
     """
+    if possessive not in (True, False, "instead"):
+        raise ValueError(f"possessive={possessive!r}: say True, False or 'instead'.")
     trees = [treebanks.stanford(s) if stanford else s for s in predictions.sentences]
     owner = "poss" if stanford else "nmod:poss"
     governors = np.concatenate([s.governors for s in trees])
@@ -187,6 +195,8 @@ def score(predictions: Predictions, *, stanford: bool = False, possessive: bool 
     offsets = np.stack([governors - predictions.position == o for o in OFFSETS])
     if possessive:
         owners, marks = _possessives(predictions, trees, owner)
+        if possessive == "instead":
+            heads[..., owners], offsets[:, owners] = False, False
         heads[..., owners] |= predictions.governors[..., marks] == governors[owners]
         distance = governors[owners] - predictions.position[marks]
         offsets[:, owners] |= np.stack([distance == o for o in OFFSETS])
@@ -270,6 +280,20 @@ def table(dev: Scores, test: Scores, relations: Sequence[str] | None = None, *, 
     both = [r for r in dev.relations if r in test.relations and min(_count(dev, r), _count(test, r)) > 0]
     relations = [r for r in relations if r in both] if relations else sorted(both, key=lambda r: -_count(test, r))
     return [_row(dev, test, relation, seed) for relation in relations]
+
+
+def followed(dev: Scores, test: Sequence[Sentence], *wanted: str) -> tuple[str, ...]:
+    """Those of the wanted relations that both parts have, for examples; where they have none of them the most frequent that both have.
+
+    Raises:
+        CorpusError: when the two parts have no relation in common.
+    """
+    there = {relation for s in test for relation in s.relations}
+    both = [r for r in sorted(dev.relations[1:], key=lambda r: -_count(dev, r)) if r in there]
+    if not both:
+        said = "No relation occurs both where heads are chosen and where they are scored."
+        raise CorpusError("The treebank", None, said, "more sentences with trees and with names of relations.")
+    return tuple(r for r in wanted if r in both) or (both[0],)
 
 
 def _count(scores: Scores, relation: str) -> int:
@@ -360,6 +384,12 @@ def per_head(scores: Scores, relations: Sequence[str]) -> dict[str, Float[np.nda
     return {relation: scores.accuracy(relation).max(-1) for relation in relations}
 
 
+def frequent(rows: Sequence[Row]) -> list[Row]:
+    """The rows of relations with enough words to be trusted, in their order; all relations where none has enough."""
+    relations = [r for r in rows if r.relation != "all"]
+    return [r for r in relations if not r.few] or relations
+
+
 CLEARLY = 2.0
 """Standard errors by which a head must exceed an offset to be shown as its relation's specialist."""
 
@@ -369,15 +399,14 @@ def specialities(
 ) -> tuple[dict[tuple[int, int], str], Float[np.ndarray, "layer head"]]:
     """The relation in which each head exceeds that relation's offset most clearly, and by how many standard errors.
 
-    Relations with few words are left out, and so are heads that exceed no offset by :data:`CLEARLY`.
+    Relations with few words are left out, unless all have few; and so are heads that exceed no offset by :data:`CLEARLY`.
     """
     shape = scores.right.shape
     ratios = {}
-    for row in rows:
-        if row.relation != "all" and not row.few:
-            found = gains(scores, row.relation, row.offset).astype(np.float64)
-            error = np.sqrt((found**2).sum(-1)).clip(min=1)
-            ratios[row.relation] = (found.sum(-1) / error).reshape(shape[:3]).max(-1)
+    for row in frequent(rows):
+        found = gains(scores, row.relation, row.offset).astype(np.float64)
+        error = np.sqrt((found**2).sum(-1)).clip(min=1)
+        ratios[row.relation] = (found.sum(-1) / error).reshape(shape[:3]).max(-1)
     names, stacked = list(ratios), np.stack(list(ratios.values()))
     best = stacked.max(0)
     labels = {(int(a), int(b)): names[stacked[:, a, b].argmax()] for a, b in np.argwhere(best >= CLEARLY)}

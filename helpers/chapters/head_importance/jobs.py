@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from helpers import places
+from helpers.corpora.sources import CorpusError
 from helpers.engine import tasks
 from helpers.engine.encoders import Encoder
 from helpers.engine.estimates import Estimate, Numbers
@@ -87,8 +88,17 @@ def job(encoder: Encoder, examples: Sequence[Example], *, keep: bool = False, **
 
 
 def halves(examples: Sequence[Example], *, seed: int = 0) -> tuple[list[int], list[int]]:
-    """Numbers of the examples in two halves of the documents, drawn at random: one to choose on, one to measure on."""
+    """Numbers of the examples in two halves of the documents, drawn at random: one to choose on, one to measure on.
+
+    Raises:
+        CorpusError: when they are from a single document.
+    """
     documents = np.array([e.document for e in examples])
+    if len(np.unique(documents)) < 2:
+        said = (
+            "They are all from one document: heads are chosen on one half of the documents and measured on the other."
+        )
+        raise CorpusError(f"{len(examples)} examples", None, said, "examples from two documents, better from ten.")
     order = np.random.default_rng(seed).permutation(np.unique(documents))
     first = np.isin(documents, order[: (len(order) + 1) // 2])
     return np.flatnonzero(first).tolist(), np.flatnonzero(~first).tolist()

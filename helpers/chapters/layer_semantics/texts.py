@@ -1,12 +1,13 @@
 """What the probes of chapter 12 are asked: runs of sentences that the encoder reads together, and the targets in them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
 
 import numpy as np
 
+from helpers.corpora.sources import CorpusError
 from helpers.corpora.treebanks import Document, Mention, Sentence
 from helpers.engine.encoders import Encoder
 from helpers.engine.tokens import encode
@@ -62,7 +63,7 @@ def contexts(
         seed: of the draw.
 
     Raises:
-        ValueError: if nothing is left.
+        CorpusError: if nothing is left.
     """
     limit = min(limit, encoder.max_length)
     drawn = np.random.default_rng(seed).permutation(len(documents))[:most]
@@ -81,7 +82,8 @@ def contexts(
             room -= size - 2
         found += [_context(number, documents[number], run) for run in runs]
     if not found:
-        raise ValueError(f"No sentence of these documents has a tree and at most {limit} tokens.")
+        said, wanted = f"No sentence has a tree and at most {limit} tokens.", "trees of sentences that fit the model."
+        raise CorpusError("The treebank", None, said, wanted)
     return found
 
 
@@ -145,16 +147,38 @@ def targets(found: Sequence[Context], task: str, *, limit: int | None = None, se
     return [every[i] for i in sorted(rng.choice(len(every), limit, replace=False))]
 
 
+def possible(parts: Mapping[str, Sequence[Context]]) -> tuple[tuple[str, ...], list[str]]:
+    """The tasks that each part of a treebank has targets for, and a sentence on each of the others.
+
+    Raises:
+        CorpusError: when ``dependency``, which the chapter looks at closely, is among the others.
+    """
+    tasks, missing = [], []
+    for task in TASKS:
+        try:
+            labels = [{t.label for t in targets(found, task)} for found in parts.values()]
+            tasks += [task] if len(labels[0]) > 1 else []
+        except ValueError:
+            labels = [set()]
+        if task not in tasks:
+            missing.append(f"Without {task!r}: {_NEEDS[task]}, in each of {', '.join(parts)}.")
+    if "dependency" not in tasks:
+        said = "There is no relation, or only one, in one of its parts."
+        raise CorpusError("The treebank", None, said, "trees with names of relations.")
+    return tuple(tasks), missing
+
+
 def _parts_of_speech(number: int, context: Context, _: np.random.Generator) -> Iterator[Target]:
     tags = [tag for s in context.sentences for tag in s.upos]
     for place, (word, tag) in enumerate(zip(context.words, tags, strict=True)):
-        yield Target(number, ((place, place + 1),), tag, word.lower())
+        if tag != "_":
+            yield Target(number, ((place, place + 1),), tag, word.lower())
 
 
 def _dependencies(number: int, context: Context, _: np.random.Generator) -> Iterator[Target]:
     for start, sentence in zip(context.first, context.sentences, strict=True):
         for place, (governor, relation) in enumerate(zip(sentence.governors, sentence.relations, strict=True)):
-            if governor >= 0 and relation != "punct":
+            if governor >= 0 and relation not in ("punct", "_"):
                 spans = ((start + place, start + place + 1), (start + governor, start + governor + 1))
                 yield Target(number, spans, relation.split(":")[0], sentence.words[place].lower())
 

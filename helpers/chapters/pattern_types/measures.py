@@ -74,7 +74,9 @@ def items(task: str, corpus: str, *, split: str | None = None, limit: int | None
         found = [((q.question, q.context), q.document) for q in corpora.questions(corpus, split)]
     elif task in TASKS:
         # The book's pairs are named after their article, "caroline-herschel-1"; other sets number them
-        found = [((p.first, p.second), p.id.rpartition("-")[0] or p.id) for p in corpora.pairs(corpus, split)]
+        found = [
+            ((p.first, p.second), p.id.rpartition("-")[0] or p.id) for p in corpora.pairs(corpus, split, labels=False)
+        ]
     else:
         raise ValueError(f"task={task!r}: say one of {', '.join(TASKS)}.")
     documents = {name: number for number, name in enumerate(dict.fromkeys(name for _, name in found))}

@@ -75,7 +75,7 @@ def relation_pairs(
     """Pairs of a dependent and its governor, in this order, with the name of their relation.
 
     Args:
-        relations: only these (default: those with at least ``fewest`` pairs).
+        relations: only these (default: those with at least ``fewest`` pairs; all where fewer than two have so many).
         limit: most pairs.
     """
     places = [
@@ -85,8 +85,15 @@ def relation_pairs(
         if keep and g >= 0
     ]
     names = [part.sentences[n].relations[w] for n, w, _ in places]
-    wanted = set(relations) if relations is not None else {r for r, c in Counter(names).items() if c >= fewest}
+    frequent = {r for r, c in Counter(names).items() if c >= fewest}
+    wanted = set(relations) if relations is not None else frequent if len(frequent) > 1 else set(names)
     return _pairs(part, [(*p, r) for p, r in zip(places, names, strict=True) if r in wanted][:limit])
+
+
+def usual(part: Part, wanted: str) -> str:
+    """The relation that is wanted for an example, or the most frequent one where the part has none of it."""
+    relations = part.relation[part.scored]
+    return wanted if wanted in relations else str(Counter(relations.tolist()).most_common(1)[0][0])
 
 
 def _pairs(part: Part, chosen: Sequence[tuple[int, int, int, Any]]) -> Pairs:

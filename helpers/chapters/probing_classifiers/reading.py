@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from tqdm import tqdm
 
 from helpers.corpora.readers import Vectors
+from helpers.corpora.sources import CorpusError
 from helpers.corpora.treebanks import Document, Sentence
 from helpers.engine import attention, shards
 from helpers.engine.encoders import Encoder
@@ -149,13 +150,14 @@ def choose(
     """Sentences with trees that fit the model, in random order, at most ``limit``.
 
     Raises:
-        ValueError: if there are none.
+        CorpusError: if there are none.
     """
     found = [s for d in documents for s in d.sentences if s.governors]
     order = np.random.default_rng(seed).permutation(len(found))
     chosen = list(islice((found[n] for n in order if fits(encoder, found[n].words)), limit))
     if not chosen:
-        raise ValueError("No sentence of these documents has a tree and fits the model.")
+        said, wanted = "No sentence has a tree and fits the model.", f"trees of at most {encoder.max_length} tokens."
+        raise CorpusError("The treebank", None, said, wanted)
     return chosen
 
 

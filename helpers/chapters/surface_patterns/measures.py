@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from helpers.corpora.readers import Segment, sentences
+from helpers.corpora.sources import CorpusError
 from helpers.engine import attention
 from helpers.engine.encoders import Encoder
 from helpers.engine.estimates import Additive, Estimate, StreamingMean
-from helpers.engine.tokens import Batch
+from helpers.engine.tokens import Batch, Batches
 
 STATISTICS = ("previous", "self", "next", "cls", "sep", "stop", "other", "sep_from_sep", "sep_from_other")
 STATISTICS += ("cls_from_cls", "entropy", "entropy_from_cls", "peak")
@@ -248,9 +249,31 @@ def examples(patterns: SurfacePatterns) -> dict[str, tuple[int, int]]:
 
 
 def short_sentence(segments: Sequence[Segment], *, words: int = 14) -> str:
-    """The first sentence of the segments with a comma and about this many words: one that fits a line diagram."""
-    found = (s.first[a:b].strip() for s in segments for a, b in sentences(s.first))
-    return min((f for f in found if "," in f), key=lambda f: abs(len(f.split()) - words), default=segments[0].first)
+    """The first sentence of the segments with a comma and about this many words, or without one where none has any."""
+    found = [s.first[a:b].strip() for s in segments for a, b in sentences(s.first)]
+    return min([f for f in found if "," in f] or found, key=lambda f: abs(len(f.split()) - words))
+
+
+MOST_DRAWN = 40  # tokens that a line diagram and the interactive view have room for
+
+
+def drawable(encoder: Encoder, segments: Sequence[Segment]) -> tuple[Batch, str]:
+    """A short sentence of the segments as a batch of one, cut where it is too long to be drawn, and a word on that."""
+    room = min(MOST_DRAWN, encoder.max_length)
+    batches = Batches(encoder, [short_sentence(segments)], max_length=room, overlong="truncate")
+    batch = next(iter(batches))
+    return batch, f"The first {room} tokens of a longer sentence are shown." if batches.truncated else ""
+
+
+def refuse_few(segments: Sequence[Segment]) -> None:
+    """Make sure that there are articles with even and with odd numbers: heads are chosen on the one half and scored on the other.
+
+    Raises:
+        CorpusError: when all are from one half.
+    """
+    if {s.document % 2 for s in segments} != {0, 1}:
+        said = "They are all from one half of the articles: heads are chosen on one and scored on the other."
+        raise CorpusError(f"{len(segments)} segments", None, said, "more segments, or a text of several articles.")
 
 
 BY_LAYER = ("sep_from_sep", "cls_from_cls", "entropy", "entropy_from_cls")

@@ -87,17 +87,12 @@ def sample(
         documents: at most so many of each part of a treebank (default: all).
 
     Raises:
-        ValueError: when the plain text is from fewer than two articles: heads are chosen on the one half of them and
-            scored on the other.
+        CorpusError: when a text or a treebank is too small to choose heads on one part of it and to score them on another.
     """
     found = tuple(corpora.segments(corpora.read(corpus), limit=segments, seed=seed))
-    if {s.document % 2 for s in found} != {0, 1}:
-        raise ValueError(
-            f"The {len(found)} segments of {corpus!r} are not from articles with even and with odd numbers, one half to "
-            "choose heads on and one to score them on. Give a text of several articles, or take more segments."
-        )
+    surface_patterns.refuse_few(found)
     trees, chains = (
-        tuple(tuple(drawn(part, documents, seed=seed)) for part in coreference_heads.parts(name, choose_on))
+        tuple(tuple(drawn(part, documents, seed=seed)) for part in corpora.held_out(name, choose_on))
         for name in (treebank, coreference)
     )
     return Sample(found, trees, chains)

@@ -1,0 +1,279 @@
+"""A reader's own corpora: no sentence is scored on that was learnt or chosen on, and what was done is said."""
+
+import json
+import shutil
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from helpers import corpora, places
+from helpers.corpora import parts, sources
+from helpers.corpora.records import Document, Mention, Sentence
+from helpers.corpora.sources import CorpusError
+
+TREEBANK = places.book_data() / "encyclopedia" / "treebank"
+
+
+def written(file, documents: dict[str, int] | int, *, tag="NOUN", tree=True, word="w") -> str:
+    """A treebank of so many sentences a document, or of so many without any document; its path."""
+    lines = []
+    for name, sentences in documents.items() if isinstance(documents, dict) else [(None, documents)]:
+        lines += [f"# newdoc id = {name}"] if name else []
+        for number in range(sentences):
+            for place in (1, 2):
+                head, relation = (("2", "nsubj"), ("0", "root"))[place - 1] if tree else ("_", "_")
+                form = f"{word}{name or ''}{number}-{place}"
+                lines.append("\t".join([str(place), form, form, tag, tag, "_", head, relation, "_", "_"]))
+            lines.append("")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("\n".join(lines) + "\n", "utf-8")
+    return str(file)
+
+
+def sentences_of(found) -> list[tuple[str, ...]]:
+    return [s.words for d in found for s in d.sentences]
+
+
+def apart(name: str) -> list[int]:
+    """How many sentences each part has, after making sure that no two parts share any, and that none is lost."""
+    found = [set(sentences_of(corpora.documents(name, part))) for part in parts.PARTS]
+    assert all(not one & other for one, other in combinations(found, 2)) and all(found)
+    assert set.union(*found) == set(sentences_of(corpora.documents(name)))
+    return [len(one) for one in found]
+
+
+# ------------------------------------------------------------------ a treebank
+
+
+def test_a_path_is_never_train_and_test_at_once(tmp_path):
+    name = written(tmp_path / "mine.conllu", {f"d{n}": 3 for n in range(20)})
+    assert apart(name) == [36, 12, 12]
+    of_train, of_test = ({d.id for d in corpora.documents(name, part)} for part in ("train", "test"))
+    assert len(of_train) == 12 and len(of_test) == 4 and not of_train & of_test, "documents stay whole"
+    again = written(tmp_path / "other.conllu", {f"d{n}": 3 for n in range(20)})
+    assert corpora.documents(again, "test") == corpora.documents(name, "test"), "the draw is seeded"
+    (note,) = corpora.notes(name)
+    assert note.startswith("mine.conllu: drawn by document, seed 0: train 12 documents (36 sentences); dev 4 ")
+    assert corpora.notes("encyclopedia", corpora.read("encyclopedia")) == []
+
+
+def test_a_file_without_documents_is_cut_into_runs(tmp_path):
+    name = written(tmp_path / "flat.conllu", 57)
+    assert sum(apart(name)) == 57
+    order = sentences_of(sorted(corpora.documents(name), key=lambda d: int(d.id.rpartition(" ")[2])))
+    assert order == sentences_of(corpora.documents(name)[:0]) + [(f"w{n}-1", f"w{n}-2") for n in range(57)]
+    for document in corpora.documents(name):
+        numbers = [int(words[0][1:].partition("-")[0]) for words in sentences_of([document])]
+        assert numbers == list(range(numbers[0], numbers[0] + len(numbers))) and len(numbers) >= 5, "neighbours"
+    assert "by runs of neighbouring sentences (fewer than 5 documents" in corpora.notes(name)[0]
+
+
+@pytest.mark.parametrize(("documents", "told"), [(19, "1 document (19"), ({"a": 9, "b": 9}, "2 documents (18")])
+def test_too_little_is_one_sentence(tmp_path, documents, told):
+    name = written(tmp_path / "small.conllu", documents)
+    with pytest.raises(CorpusError) as caught:
+        corpora.documents(name, "train")
+    assert told in str(caught.value) and "5 documents or 20 sentences at least" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_three_files_and_folders_keep_their_parts(tmp_path):
+    for part, count in zip(parts.PARTS, (6, 2, 3), strict=True):
+        documents = {f"{part}{n}": 2 for n in range(count)}
+        written(tmp_path / "ud" / f"xx_mine-ud-{part}.conllu", documents)
+        written(tmp_path / "folders" / {"dev": "development"}.get(part, part) / "a.conllu", documents)
+    three = ",".join(str(tmp_path / "ud" / f"xx_mine-ud-{part}.conllu") for part in parts.PARTS)
+    for name in (three, str(tmp_path / "ud"), str(tmp_path / "folders")):
+        assert apart(name) == [12, 4, 6] and "as the files are named" in corpora.notes(name)[0]
+        assert {d.id for d in corpora.documents(name, "dev")} == {"dev0", "dev1"}
+    (tmp_path / "ud" / "xx_mine-ud-dev.conllu").unlink()
+    assert apart(str(tmp_path / "ud")) == [8, 4, 6], "dev is drawn from train, test stays"
+    (tmp_path / "ud" / "xx_mine-ud-test.conllu").unlink()
+    assert sum(apart(str(tmp_path / "ud"))) == 12, "one part alone is drawn from as any folder"
+
+
+@pytest.mark.parametrize("how", ["twice", "copied", "two"])
+def test_one_document_in_two_parts_is_refused(tmp_path, how):
+    one, other = (written(tmp_path / f"{n}.conllu", {f"{n}{k}": 3 for k in range(5)}) for n in "ab")
+    copy = shutil.copy(one, tmp_path / "copy.conllu")
+    given = {"twice": f"{one},{other},{one}", "copied": f"{one},{other},{copy}", "two": f"{one},{other}"}[how]
+    says = {"two": "2 paths with commas between"}.get(how, "'a0' of test stands in train as well")
+    with pytest.raises(CorpusError, match=says):
+        corpora.documents(given, "test")
+    with pytest.raises(CorpusError, match="no such file"):
+        corpora.documents(f"{one},{other},{tmp_path}/nowhere.conllu", "test")
+
+
+def test_what_belongs_together_stays_together():
+    def document(name, words):
+        return Document(name, (Sentence("1", (words, "a")), Sentence("2", (words, "b"))))
+
+    conll = [document(f"d{n} part {p}", f"w{n}{p}") for n in range(10) for p in range(3)]
+    copies = [document(f"c{n}", f"w{n // 2}") for n in range(20)]
+    for documents, whole in ((conll, lambda d: d.id.split()[0]), (copies, lambda d: d.sentences[0].words)):
+        found, _ = parts._drawn(documents, {"dev": 0.2, "test": 0.2})
+        units = [{whole(d) for d in found[part]} for part in parts.PARTS]
+        assert [len(u) for u in units] == [6, 2, 2] and not any(a & b for a, b in combinations(units, 2))
+
+
+def test_mentions_move_with_their_sentences():
+    sentences = tuple(Sentence(str(n), ("a", "b")) for n in range(25))
+    mentions = tuple(Mention(n, 0, 1, str(n % 2), 0, "nominal") for n in range(25))
+    found = parts.sentence_runs(Document("d", sentences, mentions))
+    assert [s.id for d in found for s in d.sentences] == [str(n) for n in range(25)]
+    for document in found:
+        at = [document.sentences[m.sentence].id for m in document.mentions]
+        assert at == [s.id for s in document.sentences]
+
+
+@pytest.mark.parametrize("count", [1, 7, 20, 21, 99, 1000])
+def test_runs_cover_everything_once(count):
+    for shortest in (1, 2):
+        found = parts.runs(count, shortest)
+        assert [n for run in found for n in range(count)[run]] == list(range(count))
+        lengths = [run.stop - run.start for run in found]
+        assert max(lengths) < 2 * parts.LONGEST_RUN and (len(found) == 1 or min(lengths) >= shortest)
+
+
+def test_a_changed_file_is_read_again(tmp_path):
+    name = written(tmp_path / "mine.conllu", {f"d{n}": 2 for n in range(5)})
+    before = corpora.documents(name)
+    written(tmp_path / "mine.conllu", {f"d{n}": 3 for n in range(5)})
+    assert len(sentences_of(before)) == 10 and len(sentences_of(corpora.documents(name))) == 15
+
+
+def test_documents_of_one_name_in_two_files_are_told_apart(tmp_path):
+    for file in "abc":
+        written(tmp_path / f"{file}.conllu", {"1": 3, "2": 3}, word=file)
+    assert sum(apart(str(tmp_path))) == 18
+    assert {d.id for d in corpora.documents(str(tmp_path))} == {f"{f}: {n}" for f in "abc" for n in "12"}
+
+
+def test_a_treebank_without_trees_is_refused_where_they_are_needed(tmp_path):
+    name = written(tmp_path / "flat.conllu", {f"d{n}": 3 for n in range(5)}, tree=False)
+    assert len(corpora.documents(name, "test")) == 1
+    with pytest.raises(CorpusError, match=r"part 'test' has a tree .*enough for chapter 05"):
+        corpora.documents(name, "test", trees=True)
+
+
+# ------------------------------------------------------------------ kinds of mentions without tags
+
+
+def test_mentions_without_tags_have_kinds_by_form(tmp_path):
+    """The columns of many literary corpora: words and coreference, everything else an underscore."""
+    rows = ["#begin document (book); part 000"]
+    words = ["Then", "Emma", "saw", "her", "old", "friend", ",", "and", "she", "smiled"]
+    marks = {1: "(1)", 3: "(1)|(2", 5: "2)", 8: "(1)"}
+    for _ in range(20):
+        rows += [f"book\t0\t{n}\t{w}" + 7 * "\t_" + f"\t{marks.get(n, '_')}" for n, w in enumerate(words)] + [""]
+    file = tmp_path / "book_conll"
+    file.write_text("\n".join([*rows, "#end document", ""]), "utf-8")
+    found = corpora.documents(str(file))
+    kinds = {d.surface(m): m.kind for d in found for m in d.mentions}
+    assert kinds == {"Emma": "proper", "her": "pronoun", "her old friend": "nominal", "she": "pronoun"}
+    _, note = corpora.notes(str(file))
+    assert note.startswith("80 of 80 mentions have no part-of-speech tag: ")
+    assert corpora.notes(str(TREEBANK))[1:] == [], "those with tags need no guess"
+
+
+# ------------------------------------------------------------------ running text
+
+PARAGRAPH = "The otter dived number {} times and came up with a shell on its belly.\n"
+
+
+def text(file, *counts, titled=True) -> str:
+    lines = []
+    for number, count in enumerate(counts):
+        lines += [f" = Article {number} = \n"] if titled else []
+        lines += [PARAGRAPH.format(f"{number}.{k}") for k in range(count)]
+    file.write_text("".join(lines), "utf-8")
+    return str(file)
+
+
+@pytest.mark.parametrize("titled", [True, False])
+@pytest.mark.parametrize("count", [8, 9, 33, 300])
+def test_a_text_of_one_article_has_two_halves(tmp_path, count, titled):
+    corpus = corpora.read(text(tmp_path / "one.txt", count, titled=titled))
+    found = corpora.segments(corpus)
+    halves = [{p for s in found if s.document % 2 == n for p in s.texts} for n in (0, 1)]
+    assert len(halves[0] | halves[1]) == count and not halves[0] & halves[1], "no paragraph is in both"
+    assert len({s.document for s in found}) >= 4
+    (note,) = corpora.notes(corpus)
+    assert note == corpus.parts and f"one article, so {len({s.document for s in found})} runs of its {count}" in note
+
+
+def test_articles_of_one_paragraph_do_not_empty_a_half(tmp_path):
+    corpus = corpora.read(text(tmp_path / "some.txt", 3, 1, 3, 1, 2))
+    assert {s.document for s in corpora.segments(corpus)} == {0, 1, 2}
+    assert corpora.notes(corpus) == ["some: 2 articles of one paragraph are left out."]
+    whole = corpora.read(text(tmp_path / "whole.txt", 3, 3, 1))
+    assert {s.document for s in corpora.segments(whole)} == {0, 1} and corpora.notes(whole) == []
+
+
+@pytest.mark.parametrize(
+    ("counts", "found"), [((1, 1), "No article has two"), ((7,), "7 in all"), ((1, 2), "2 in all")]
+)
+def test_too_little_text_is_refused_at_once(tmp_path, counts, found):
+    with pytest.raises(CorpusError, match=rf"{found}.*text of several articles.*or one of 8 paragraphs"):
+        corpora.segments(corpora.read(text(tmp_path / "small.txt", *counts)))
+
+
+def test_a_lone_surrogate_is_one_sentence(tmp_path):
+    whole = {"id": "a", "title": "\N{OTTER}", "topic": "t", "paragraphs": ["One.", "Two."]}
+    file = tmp_path / "a.jsonl"
+    file.write_text(json.dumps(whole) + "\n", "utf-8")  # a pair of escapes is a character
+    assert corpora.read(str(file)).articles[0].title == "\N{OTTER}"
+    file.write_text(json.dumps(whole) + "\n" + json.dumps(whole | {"id": "b", "title": "\ud83e!"}), "utf-8")
+    with pytest.raises(CorpusError, match=r"a\.jsonl, line 2: There is half a character, \\ud83e"):
+        corpora.read(str(file))
+
+
+# ------------------------------------------------------------------ whose corpus it is
+
+
+def test_a_readers_own_is_named_as_such(tmp_path):
+    file = tmp_path / "mine.jsonl"
+    shutil.copy(places.book_data() / "encyclopedia" / "articles.jsonl", file)
+    own, known = corpora.read(str(file)), corpora.read("encyclopedia")
+    assert (own.name, own.licence, own.own, own.sha256) == ("mine", "unknown", True, known.sha256)
+    assert (known.name, known.licence, known.own) == ("encyclopedia", "CC0 1.0", False)
+    found = corpora.own(treebank=["encyclopedia", str(TREEBANK)], text=str(file), pairs="mrpc")
+    assert [(one.name, one.own) for one in found] == [("treebank", True), ("mine", True)]
+    assert found[0].parts == parts.treebank(str(TREEBANK)).how
+    three = ",".join(str(TREEBANK / f"{part}.conllu") for part in parts.PARTS)
+    one, other = (corpora.provenance(n, "treebank", *parts.PARTS) for n in (three, "encyclopedia"))
+    assert one.name == "train.conllu, dev.conllu, test.conllu" and one.sha256 == other.sha256
+
+
+def test_paths_hold_from_any_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("a.conllu", "b.conllu", "c.conllu", "encyclopedia", "book", "x,y.txt"):
+        (tmp_path / name).touch()
+    given = {"corpus": "x,y.txt", "treebank": "a.conllu, b.conllu,./c.conllu", "coreference": "a.conllu,nowhere"}
+    given |= {"texts": {"mlm": "a.conllu", "qa": "encyclopedia"}, "profile": "book", "questions": "", "limit": 3}
+    found = sources.absolute(given)
+    assert found["corpus"] == f"{tmp_path}/x,y.txt"
+    assert found["treebank"] == ",".join(f"{tmp_path}/{n}.conllu" for n in "abc")
+    assert found["texts"] == {"mlm": f"{tmp_path}/a.conllu", "qa": "encyclopedia"}, "a name of the catalogue is one"
+    assert {k: found[k] for k in ("coreference", "profile", "questions", "limit")} == {
+        k: given[k] for k in ("coreference", "profile", "questions", "limit")
+    }
+
+
+@pytest.mark.parametrize("name", ["", "x" * 5000, "a\0b", ",,"])
+def test_names_that_cannot_be_paths(name):
+    for kind in (corpora.read, corpora.documents, corpora.questions):
+        with pytest.raises(CorpusError, match="no such file"):
+            kind(name)
+    assert sources.absolute({"corpus": name}) == {"corpus": name}
+
+
+def test_a_draw_depends_on_the_number_of_documents_only():
+    documents = [Document(f"d{n}", (Sentence("1", (str(n), "x")),)) for n in range(10)]
+    found = parts._drawn(documents, {"dev": 0.2, "test": 0.2})[0]
+    renamed = parts._drawn(
+        [Document(f"e{n}", d.sentences) for n, d in enumerate(documents)], {"dev": 0.2, "test": 0.2}
+    )[0]
+    for part in parts.PARTS:
+        assert np.array_equal(*([int(d.id[1:]) for d in of[part]] for of in (found, renamed)))
