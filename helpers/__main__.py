@@ -257,6 +257,7 @@ def run(
     needs a head which the model does not have is skipped, and the report says why. The same command goes on where an
     interrupted run stopped. 'CHAPTER --help' shows the parameters of that chapter.
     """
+    from helpers import corpora
     from helpers.run import notebooks
 
     start = time.perf_counter()
@@ -264,6 +265,7 @@ def run(
     names = notebooks.chapters() if whole else [notebooks.find(chapter)]
     values = {name: notebooks.meant(names[0], name, value) for name, value in given}
     values = {n: resolved(v) if isinstance(v, str) and n != "profile" else v for n, v in values.items()}
+    values = corpora.absolute(values)  # also what stands in lists
     if model:
         values["model"] = resolved(model)
     folder = to or BUILD / "runs" / profile / places.label(values.get("model", "minilm"))
