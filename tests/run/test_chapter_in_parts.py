@@ -105,7 +105,7 @@ def test_on_a_dask_cluster_one_of_whose_workers_is_killed(tmp_path, monkeypatch,
     from distributed import LocalCluster
     from distributed.utils import get_mp_context
 
-    where = {"n_workers": 2, "threads_per_worker": 1, "host": "127.0.0.1", "dashboard_address": None}
+    where = {"n_workers": 2, "threads_per_worker": 1, "host": "127.0.0.1", "dashboard_address": "127.0.0.1:0"}
     with dask.config.set({"distributed.worker.multiprocessing-method": "forkserver"}):
         get_mp_context()  # names its own modules to import before forking, so ours come after
         multiprocessing.set_forkserver_preload(["distributed", "helpers.chapters.surface_patterns.measures"])
