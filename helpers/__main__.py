@@ -65,16 +65,17 @@ def results_of(record: bool) -> Path:
     return places.book_data() / "results" if record else BUILD / "runs" / "results"
 
 
-def resolved(given: str) -> str:
-    """A name as it is; of a file or folder, or several with commas between them, the path from anywhere: chapters run elsewhere."""
-    from helpers.corpora import sources
+def resolved(model: str) -> str:
+    """A model's name; of a folder, its path from anywhere, since chapters run elsewhere. A name that the book knows is never a folder's."""
+    from helpers import corpora
 
-    base = given.removesuffix("@random")
-    if not base or base in {known.name for known in sources.CATALOGUE}:
-        return given
-    if "," in base and not Path(base).exists():
-        return ",".join(resolved(one.strip()) for one in given.split(","))
-    return f"{Path(base).resolve()}{given.removeprefix(base)}" if Path(base).exists() else given
+    base = model.removesuffix("@random")
+    path = corpora.absolute({"corpus": base})["corpus"]
+    if path != base:
+        from helpers.engine.models import KNOWN
+
+        path = base if base in KNOWN else path
+    return path + model.removeprefix(base)
 
 
 def _named(ctx: click.Context, parameter: click.Parameter, folder: str | None) -> None:
@@ -264,8 +265,7 @@ def run(
     whole, results = chapter == "all", results_of(record)
     names = notebooks.chapters() if whole else [notebooks.find(chapter)]
     values = {name: notebooks.meant(names[0], name, value) for name, value in given}
-    values = {n: resolved(v) if isinstance(v, str) and n != "profile" else v for n, v in values.items()}
-    values = corpora.absolute(values)  # also what stands in lists
+    values = corpora.absolute(values) | {n: resolved(values[n]) for n in ("model", "other") if n in values}
     if model:
         values["model"] = resolved(model)
     folder = to or BUILD / "runs" / profile / places.label(values.get("model", "minilm"))

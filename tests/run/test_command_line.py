@@ -82,6 +82,7 @@ def test_paths_are_meant_from_where_the_reader_stands(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "model").mkdir()
     (tmp_path / "encyclopedia").mkdir()
+    (tmp_path / "minilm").mkdir()
     for name in ("a.conllu", "b.conllu", "c,d.txt"):
         (tmp_path / name).write_text("")
     given = {
@@ -91,7 +92,8 @@ def test_paths_are_meant_from_where_the_reader_stands(monkeypatch, tmp_path):
         "c,d.txt": "{}/c,d.txt",
         "encyclopedia": "encyclopedia",  # the book's
         "@random": "@random",
-        "minilm": "minilm",
+        "minilm": "minilm",  # the book's, too
+        "minilm@random": "minilm@random",
         "org/model": "org/model",
     }
     assert {name: resolved(name) for name in given} == {n: path.format(tmp_path) for n, path in given.items()}
