@@ -27,9 +27,8 @@ def beginning() -> str:
 
 
 def _watch(parent: int) -> None:
-    posix = (
-        os.name == "posix"
-    )  # elsewhere a launcher may stand between the two, and the number of a parent never changes
+    # Elsewhere a launcher may stand between the two, and the number of a parent never changes
+    posix = os.name == "posix"
     while os.getppid() == parent if posix else psutil.pid_exists(parent):
         time.sleep(LOOK)
     if posix and os.getpgrp() == os.getpid():
