@@ -34,6 +34,10 @@ FLAGS = [
 ]
 
 
+class NavigatedError(RuntimeError):
+    """The page that was asked has given way to another."""
+
+
 class Page:
     """One tab: opens files, runs JavaScript, remembers every failed request, console error and exception."""
 
@@ -53,7 +57,8 @@ class Page:
             message = json.loads(self._socket.recv())
             if message.get("id") == number:
                 if "error" in message:
-                    raise RuntimeError(f"{method}: {message['error']}")
+                    gone = message["error"]["message"] == "Inspected target navigated or closed"
+                    raise (NavigatedError if gone else RuntimeError)(f"{method}: {message['error']}")
                 return message["result"]
             self._note(message)
 
@@ -87,8 +92,12 @@ class Page:
         """Open a page, bring every lazy frame into view, wait until it has come to rest."""
         self.problems.clear()
         self.requests.clear()
+        self.evaluate("window.isLeft = true")  # what answers until the new page is there
         self.call("Page.navigate", url=file.resolve().as_uri())
-        self.wait("document.readyState === 'complete' && location.href.startsWith('file:')")
+        self.wait(
+            "!window.isLeft && document.readyState === 'complete' && location.href.startsWith('file:')"
+            " && !document.querySelector('meta[http-equiv=refresh i]')"  # index.html sends one on
+        )
         self.evaluate("document.querySelectorAll('iframe').forEach((f) => f.loading = 'eager')")
         self.wait(
             "!window.MathJax || !MathJax.startup || !MathJax.startup.promise || MathJax.startup.promise.then(() => true)"
@@ -97,11 +106,18 @@ class Page:
         self.evaluate("1")
 
     def wait(self, condition: str, seconds: float = 120) -> None:
+        """Until a condition holds, through changes of the page."""
         end = time.monotonic() + seconds
-        while not self.evaluate(condition):
+        while not self._holds(condition):
             if time.monotonic() > end:
                 raise TimeoutError(condition)
             time.sleep(0.05)
+
+    def _holds(self, condition: str) -> bool:
+        try:
+            return bool(self.evaluate(condition))
+        except NavigatedError:
+            return False
 
     def screenshot(self, file: Path, *, top: int = 0, height: int = 1000, width: int = 1280) -> None:
         """A PNG of the page from ``top`` down, ``height`` pixels."""
