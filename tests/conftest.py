@@ -90,10 +90,11 @@ def pytest_runtest_setup(item):
 
 @pytest.fixture(autouse=True)
 def _figures_are_closed():
-    """pyplot keeps every figure until it is closed, and warns of the twenty-first."""
+    """pyplot keeps every figure until it is closed, and warns of the twenty-first; a test that ran a chapter's cells leaves no style."""
     yield
     if pyplot := sys.modules.get("matplotlib.pyplot"):
         pyplot.close("all")
+        pyplot.rcdefaults()
 
 
 @pytest.fixture(autouse=True)
