@@ -14,7 +14,7 @@ from unittest.mock import patch
 import click
 
 from helpers import places
-from helpers.engine import TASKS, orphans
+from helpers.engine import DTYPES, TASKS, orphans
 from helpers.run import durations, failures, settings
 
 BUILD = places.ROOT / "_build"
@@ -100,9 +100,16 @@ ABOVE_0 = click.FloatRange(0, min_open=True)
 
 
 def measuring(command: Callable[..., None]) -> Callable[..., None]:
-    """The options --device, --workers and --dask, which chapters find in the environment (:mod:`helpers.engine.shards`)."""
+    """The options of what measures, which chapters find in the environment."""
 
     @click.option("--device", help="cpu, cuda, cuda:1, mps, ... (or BOOK_DEVICE; default: the best that there is).")
+    @click.option(
+        "--dtype", type=click.Choice(DTYPES), help="What the model computes in (or BOOK_DTYPE; default: float32)."
+    )
+    @click.option(
+        "--batch-size", type=FROM_1, help="Rows in a batch (or BOOK_BATCH_SIZE; default: each measurement's own)."
+    )
+    @click.option("--name", help="File the numbers of a model in a folder under this name instead of the folder's.")
     @click.option(
         "--workers",
         type=FROM_1,
@@ -114,10 +121,20 @@ def measuring(command: Callable[..., None]) -> Callable[..., None]:
         help="Dask scheduler whose workers measure the parts instead, such as tcp://node:8786.",
     )
     @functools.wraps(command)
-    def with_options(device: str | None, workers: int | None, dask: str | None, **others: object) -> None:
+    def with_options(
+        device: str | None,
+        dtype: str | None,
+        batch_size: int | None,
+        name: str | None,
+        workers: int | None,
+        dask: str | None,
+        **others: object,
+    ) -> None:
         if workers and dask:
             raise click.UsageError("Give --workers for processes on this machine, or --dask for a cluster, not both.")
-        wanted = {"BOOK_DEVICE": device, "BOOK_WORKERS": str(workers) if workers else None, "BOOK_DASK": dask}
+        wanted = {"BOOK_DEVICE": device, "BOOK_DTYPE": dtype, "BOOK_DASK": dask}
+        wanted |= {"BOOK_WORKERS": workers and str(workers), "BOOK_BATCH_SIZE": batch_size and str(batch_size)}
+        wanted |= {"BOOK_NAME": name and _filed_as(name, others.get("model") or others.get("models"))}
         with patch.dict(os.environ, {name: value for name, value in wanted.items() if value}):
             if device:
                 from helpers.engine import encoders
@@ -126,6 +143,16 @@ def measuring(command: Callable[..., None]) -> Callable[..., None]:
             command(**others)
 
     return with_options
+
+
+def _filed_as(name: str, model: object) -> str:
+    """What ``BOOK_NAME`` says when the model, one folder, is to be filed under a name."""
+    folder = resolved(str(model)).removesuffix("@random")
+    if not (Path(folder).is_absolute() and Path(folder).is_dir()):
+        raise click.UsageError("--name is for the one model that is named, when it is a folder; others have a name.")
+    if not settings.NAME.fits(name):
+        raise click.UsageError(f"--name {name!r}: give {settings.NAME.words}.")
+    return f"{name}={folder}"
 
 
 @click.group(cls=Plainly, context_settings={"help_option_names": ["-h", "--help"]})

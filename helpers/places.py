@@ -75,14 +75,16 @@ def adapters() -> Path:
 def label(model: str) -> str:
     """What files and folders of a model are called: its name; of a folder of one's own, the folder's and the sha256 of its weights.
 
-    So models in folders of one name stay apart, and one that was moved stays the same.
+    So models in folders of one name stay apart, and one that was moved stays the same. ``BOOK_NAME=NAME=FOLDER`` gives that
+    folder another name.
     """
     base = model.removesuffix("@random")
     if not (Path(base).is_absolute() and Path(base).is_dir()):
         return model.replace("/", "--")
     weights = sorted(Path(base).glob("model*.safetensors"))
     state = _digest_of(tuple((file, file.stat().st_size, file.stat().st_mtime_ns) for file in weights))
-    return f"{Path(base).name}-{state[:8]}{model.removeprefix(base)}"
+    name, _, named = os.environ.get("BOOK_NAME", "").partition("=")
+    return f"{name if named == base else Path(base).name}-{state[:8]}{model.removeprefix(base)}"
 
 
 @lru_cache(maxsize=64)

@@ -8,12 +8,14 @@ from collections.abc import Callable
 from itertools import pairwise
 
 import matplotlib as mpl
+import numpy as np
 from docutils import nodes
 from docutils.parsers.rst import Directive, directives
 from matplotlib.figure import Figure
 
 from helpers import chapters, corpora
 from helpers.corpora import sources, treebanks
+from helpers.engine import estimates
 from helpers.figures import look, series, words
 from helpers.record import scoreboard
 from helpers.record.verdicts import VERDICTS
@@ -120,6 +122,30 @@ def relations() -> str:
     return _table(("Relation", "Count", "Governor → dependent"), rows)
 
 
+def coverage() -> Figure:
+    """How often 95 % intervals over few documents hold the truth, with and without Student's factor."""
+    counts, random = (3, 5, 7, 10, 15, 20, 29, 30, 50, 100), np.random.default_rng(0)
+    held = [_held(random.beta(4, 4, (count, 2000)), truth=0.5) for count in counts]
+    figure, ax = mpl.pyplot.subplots(figsize=(6.4, 3.2))
+    styles = {"bootstrap alone": ("first", "--"), "as in this book": ("second", "-")}
+    for (label, (kind, dashes)), shares in zip(styles.items(), np.transpose(held), strict=True):
+        style = {"color": look.COLOURS[kind], "marker": look.MARKERS[kind], "linestyle": dashes}
+        ax.plot(counts, 100 * shares, label=label, **style)
+    ax.axhline(95, **look.REFERENCE)
+    ax.set(xscale="log", xticks=counts, xticklabels=["" if c == 29 else c for c in counts], ylim=(70, 100))
+    ax.minorticks_off()
+    ax.set(xlabel="documents", ylabel="intervals that hold\nthe truth (%)")
+    ax.legend(loc="lower right")
+    return figure
+
+
+def _held(shares: np.ndarray, truth: float) -> tuple[float, float]:
+    """Share of samples, one a column, whose interval holds the truth: of the bootstrap alone, and of the book."""
+    found = estimates.over(shares)
+    bare = estimates.Estimate.of(found.value, found.replicates)
+    return tuple(float(((e.low <= truth) & (truth <= e.high)).mean()) for e in (bare, found))
+
+
 def verdicts() -> Figure:
     """How many findings of the papers hold on our models, by chapter."""
     tally = chapters.scoreboard().tally()
@@ -134,6 +160,7 @@ def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
 
 
 DRAWINGS: dict[str, Callable[[], Figure | str]] = {
+    "coverage": coverage,
     "tree": tree,
     "stanford-tree": stanford_tree,
     "chains": chains,

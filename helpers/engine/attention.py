@@ -161,7 +161,7 @@ def _attend(
     scores = query @ key.transpose(-2, -1) * (query.shape[-1] ** -0.5 if scaling is None else scaling)
     if attention_mask is not None:
         scores = scores + attention_mask
-    probabilities = scores.softmax(-1, dtype=torch.float32).to(query.dtype)
+    probabilities = scores.softmax(-1, dtype=torch.promote_types(torch.float32, query.dtype)).to(query.dtype)
     probabilities = _STREAMS[id(module.config)].through(probabilities, value)
     probabilities = nn.functional.dropout(probabilities, p=dropout, training=module.training)
     return (probabilities @ value).transpose(1, 2).contiguous(), probabilities

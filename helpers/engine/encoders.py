@@ -29,7 +29,7 @@ from transformers.models.auto.modeling_auto import (
 )
 
 from helpers import places
-from helpers.engine import adapters, checkpoints, models
+from helpers.engine import DTYPES, adapters, checkpoints, models
 from helpers.engine.adapters import Head, Inputs
 from helpers.engine.models import KNOWN, WORKING_FAMILIES, EncoderError, NotAnEncoder, UnknownModel, available, fetch  # noqa: F401 (what callers of load need besides)
 
@@ -55,7 +55,7 @@ class Encoder:
 
     Attributes:
         name: the name given to :func:`load`.
-        model: the model without a task head, in eval mode, float32, eager attention; an adapter is merged into it.
+        model: the model without a task head, in eval mode, float32 or float64, eager attention; an adapter is merged into it.
         tokenizer: its fast tokenizer.
         layers, heads: their numbers (a head is shown as ``layer-head``, both from 1).
         max_length: most tokens an input may have, special tokens included.
@@ -101,6 +101,10 @@ class Encoder:
         return self.model.device
 
     @property
+    def dtype(self) -> torch.dtype:
+        return self.model.dtype
+
+    @property
     def parameters(self) -> int:
         """Number of weights."""
         return sum(p.numel() for p in self.model.parameters())
@@ -114,7 +118,9 @@ class Encoder:
         )
 
 
-def load(name: str = "minilm", *, task: str | None = None, device: str = "auto", seed: int = 0) -> Encoder:
+def load(
+    name: str = "minilm", *, task: str | None = None, device: str = "auto", dtype: str = "auto", seed: int = 0
+) -> Encoder:
     """Load an encoder, verified and ready to be tapped.
 
     Args:
@@ -126,6 +132,7 @@ def load(name: str = "minilm", *, task: str | None = None, device: str = "auto",
             in ``data/adapters`` is merged and its head goes with the encoder; a model without one must be a
             checkpoint that brings the head itself.
         device: ``auto`` (cuda, else mps, else cpu) or a torch device.
+        dtype: what it computes in: ``auto`` (what ``BOOK_DTYPE`` names, else float32), or one of :data:`DTYPES`.
         seed: for ``@random`` only; the same seed gives the same weights.
 
     Raises:
@@ -155,7 +162,7 @@ def load(name: str = "minilm", *, task: str | None = None, device: str = "auto",
     if base != name:
         model = _randomised(model, seed)
         digest = _digest_of_tensors(model)
-    encoder = wrap(model, tokenizer, name=name, sha256=digest, device=device, head=head)
+    encoder = wrap(model, tokenizer, name=name, sha256=digest, device=device, dtype=dtype, head=head)
     here = str(Path(base).resolve()) + name.removeprefix(base) if Path(base).is_dir() and base not in KNOWN else name
     return replace(encoder, source=(here, task, seed))
 
@@ -167,6 +174,7 @@ def wrap(
     name: str,
     sha256: str | None = None,
     device: str = "auto",
+    dtype: str = "auto",
     head: Head | None = None,
 ) -> Encoder:
     """Make an :class:`Encoder` of a model and a fast tokenizer that are already in memory.
@@ -192,7 +200,8 @@ def wrap(
         )
     soundness.weights(model, name)
     soundness.vocabulary(tokenizer, model, name)
-    model = model.to(best_device() if device == "auto" else device).eval().requires_grad_(False)
+    place = {"device": best_device() if device == "auto" else device, "dtype": precision(dtype)}
+    model = model.to(**place).eval().requires_grad_(False)
     encoder = Encoder(
         name=name,
         model=model,
@@ -203,7 +212,7 @@ def wrap(
         special=_special_tokens(name, tokenizer),
         sha256=sha256 or _digest_of_tensors(model),
         route=route,
-        head=head and head.to(model.device),
+        head=head and head.to(**place),
     )
     soundness.attention_of(encoder)
     return encoder
@@ -268,6 +277,19 @@ def best_device() -> torch.device:
     if torch.cuda.is_available():
         return torch.device("cuda")
     return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+
+
+def precision(dtype: str = "auto") -> torch.dtype:
+    """What ``auto`` means here: what ``BOOK_DTYPE`` names, else float32.
+
+    Raises:
+        EncoderError: for a type that is not one of :data:`DTYPES`.
+    """
+    named = (os.environ.get("BOOK_DTYPE") or "float32") if dtype == "auto" else dtype
+    if named not in DTYPES:
+        why = "shares of half precision are no measurements" if "16" in named else "there are no others"
+        raise EncoderError(f"Models compute in {' or '.join(DTYPES)} here, not in {named!r}: {why}.")
+    return getattr(torch, named)
 
 
 def _max_length(model: PreTrainedModel) -> int:

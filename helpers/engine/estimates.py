@@ -6,7 +6,8 @@ document would cost memory that grows with the corpus, so each document is inste
 in each of R replicate sums while the data stream by: the Poisson bootstrap (Chamandy et al. 2012, the
 streaming form of Efron & Tibshirani 1993). The counts depend on the seed and the document's number only:
 neither the order nor the batch size nor the number of workers changes a result, and two models measured on
-the same documents have replicates that can be subtracted pairwise.
+the same documents have replicates that can be subtracted pairwise. Where there are few documents, intervals are
+widened by Student's factor (:func:`widened`), so that they keep their promise.
 """
 
 import copy
@@ -19,10 +20,13 @@ from typing import Any, ClassVar
 import numpy as np
 from jaxtyping import Float
 from numpy.typing import NDArray
+from scipy import stats
 
 from helpers.corpora.records import sample as sample  # one sampler, of records and of what is measured on them
 
 REPLICATES = 500
+FEW = 30
+"""Documents below which an interval is widened: the bootstrap alone holds the truth too seldom there (:func:`widened`)."""
 
 Numbers = NDArray[np.float64] | np.float64
 """An array of any shape, down to a single number."""
@@ -35,21 +39,26 @@ class Estimate:
     Attributes:
         value, low, high: the estimate and the ends of its interval.
         replicates: [replicate, ...] bootstrap replicates, for intervals of differences.
+        units: how many documents (or what else was drawn) the interval comes from; None where it is not known.
     """
 
     value: Numbers
     low: Numbers
     high: Numbers
     replicates: NDArray[np.float64]
+    units: int | None = None
 
     @classmethod
-    def of(cls, value: Numbers, replicates: NDArray[np.float64]) -> "Estimate":
-        """The percentile interval of bootstrap replicates; those without data (NaN) are left out."""
+    def of(cls, value: Numbers, replicates: NDArray[np.float64], units: int | None = None) -> "Estimate":
+        """The percentile interval of bootstrap replicates, wider for few units; replicates without data (NaN) are left out."""
         percentile = np.nanpercentile if np.isnan(replicates).any() else np.percentile
         with warnings.catch_warnings():  # where nothing was measured, NaN is the answer and needs no warning
             warnings.simplefilter("ignore", RuntimeWarning)
             low, high = percentile(replicates, (2.5, 97.5), axis=0)
-        return cls(value, low, high, replicates)
+        wider = widened(units)
+        if wider != 1:
+            low, high = value - wider * (value - low), value + wider * (high - value)
+        return cls(value, low, high, replicates, units)
 
     @classmethod
     def from_record(cls, record: "Estimate | Mapping[str, Any]") -> "Estimate":
@@ -62,19 +71,19 @@ class Estimate:
     def __getitem__(self, where: object) -> "Estimate":
         """The estimate of one cell or slice: ``estimate[layer, head]``."""
         index = where if isinstance(where, tuple) else (where,)
-        return Estimate(self.value[index], self.low[index], self.high[index], self.replicates[:, *index])
+        return Estimate(self.value[index], self.low[index], self.high[index], self.replicates[:, *index], self.units)
 
     def __sub__(self, other: "Estimate") -> "Estimate":
         """Difference with a paired interval; both must come from the same documents and seed."""
-        return Estimate.of(self.value - other.value, self.replicates - other.replicates)
+        return Estimate.of(self.value - other.value, self.replicates - other.replicates, _fewer(self, other))
 
     def __truediv__(self, other: "Estimate") -> "Estimate":
         """Quotient with a paired interval; both must come from the same documents and seed."""
-        return Estimate.of(self.value / other.value, self.replicates / other.replicates)
+        return Estimate.of(self.value / other.value, self.replicates / other.replicates, _fewer(self, other))
 
     def map(self, function: Callable[[Numbers], Numbers]) -> "Estimate":
         """What a function of the last axes makes of the value and of every replicate, with the interval of that."""
-        return Estimate.of(function(self.value), function(self.replicates))
+        return Estimate.of(function(self.value), function(self.replicates), self.units)
 
     def mean(self, axis: int | tuple[int, ...] = -1) -> "Estimate":
         """The mean over axes, counted from the last: ``-1``, ``(-2, -1)``."""
@@ -85,12 +94,35 @@ class Estimate:
         return f"{self.value:{spec}} [{self.low:{spec}}, {self.high:{spec}}]"
 
 
+def widened(units: int | None) -> float:
+    """What the half-widths of a percentile interval are multiplied by, so that few documents do not promise too much.
+
+    A bootstrap over n units underestimates the variance by (n - 1) / n, and takes the normal quantile where Student's with
+    n - 1 degrees of freedom is due: with 5 documents, 95 % intervals hold the truth in 86 % of samples. The product of both
+    corrections is that of Hesterberg's expanded percentile interval (2015), applied to the ends. From :data:`FEW` units on it is 1:
+    the bootstrap keeps within two points of its promise.
+    """
+    if units is None or units >= FEW:
+        return 1.0
+    return (
+        float(np.sqrt(units / (units - 1)) * stats.t.ppf(0.975, units - 1) / stats.norm.ppf(0.975))
+        if units > 1
+        else 1.0
+    )
+
+
+def _fewer(*estimates: Estimate) -> int | None:
+    """The units of the estimate that has the fewest."""
+    return min((one.units for one in estimates if one.units is not None), default=None)
+
+
 def stack(estimates: Sequence[Estimate]) -> Estimate:
     """Estimates of one shape as one, with a new first axis; without replicates where their numbers differ."""
     value, low, high = (np.stack([getattr(one, end) for one in estimates]) for end in ("value", "low", "high"))
     if len({len(one.replicates) for one in estimates}) > 1:
-        return Estimate(value, low, high, np.empty((0, *value.shape)))
-    return Estimate(value, low, high, np.stack([one.replicates for one in estimates], axis=1))
+        return Estimate(value, low, high, np.empty((0, *value.shape)), _fewer(*estimates))
+    replicates = np.stack([one.replicates for one in estimates], axis=1)
+    return Estimate(value, low, high, replicates, _fewer(*estimates))
 
 
 def percent(estimate: Estimate | Mapping[str, Any], spec: str = ".0f") -> str:
@@ -110,7 +142,9 @@ def over(
     """
     known = np.isfinite(values)
     sums = StreamingMean(values.shape[1:], seed=seed)
-    sums.add(range(len(values)) if documents is None else documents, np.where(known, values, 0), known.astype(float))
+    numbers = np.asarray(range(len(values)) if documents is None else documents)
+    measured = known.reshape(len(values), -1).any(1)
+    sums.add(numbers[measured].tolist(), np.where(known, values, 0)[measured], known[measured].astype(float))
     return sums.estimate()
 
 
@@ -119,7 +153,8 @@ def ratio(sums: Float[np.ndarray, "sentence 2"], *, replicates: int = REPLICATES
     counts = np.random.default_rng(seed).poisson(1.0, (replicates, len(sums)))
     drawn = counts @ sums
     with np.errstate(invalid="ignore", divide="ignore"):
-        return Estimate.of(np.float64(sums[:, 0].sum() / sums[:, 1].sum()), drawn[:, 0] / drawn[:, 1])
+        value = np.float64(sums[:, 0].sum() / sums[:, 1].sum())
+        return Estimate.of(value, drawn[:, 0] / drawn[:, 1], int((sums[:, 1] > 0).sum()))
 
 
 class StreamingMean:
@@ -142,6 +177,7 @@ class StreamingMean:
         seed: int = 0,
     ) -> None:
         self.seed = seed
+        self.documents: set[int] = set()
         self.numerator = np.zeros((1 + replicates, *shape))  # row 0 counts every document once
         self.denominator = np.zeros((1 + replicates, *(denominators or shape)))
 
@@ -160,6 +196,7 @@ class StreamingMean:
             at: the part of the measurement to add to, such as ``(layer,)``.
         """
         replicates = len(self.numerator) - 1
+        self.documents.update(documents)
         counts = np.stack([_counts(self.seed, d, replicates) for d in documents], axis=1)
         self.numerator[:, *at] += np.tensordot(counts, np.asarray(numerators, np.float64), axes=1)
         self.denominator[:, *at] += np.tensordot(counts, np.asarray(denominators, np.float64), axes=1)
@@ -167,6 +204,7 @@ class StreamingMean:
     def empty(self) -> "StreamingMean":
         """One of the same shape and seed that has seen nothing."""
         made = copy.copy(self)
+        made.documents = set()
         made.numerator, made.denominator = np.zeros_like(self.numerator), np.zeros_like(self.denominator)
         return made
 
@@ -174,6 +212,7 @@ class StreamingMean:
         """Add another's sums to these; both must have the same shape and seed and cover different data."""
         if (self.numerator.shape, self.seed) != (other.numerator.shape, other.seed):
             raise ValueError("Only measurements of the same shape, replicates and seed can be added up.")
+        self.documents |= other.documents
         self.numerator += other.numerator
         self.denominator += other.denominator
 
@@ -181,7 +220,7 @@ class StreamingMean:
         """Value and interval of every ratio; NaN where the denominator is 0."""
         with np.errstate(invalid="ignore", divide="ignore"):
             ratios = self.numerator / self.denominator
-        return Estimate.of(ratios[0], ratios[1:])
+        return Estimate.of(ratios[0], ratios[1:], len(self.documents))
 
 
 @lru_cache(maxsize=512)

@@ -79,6 +79,7 @@ def batches(
     longest = min(max_length or MAX_LENGTH[task], encoder.max_length)
     if task == "qa":
         rows = [w for n, e in enumerate(examples) for w in windows(encoder, e, n, longest)]
+        batch_size = tokens.rows_of(batch_size)
         order = sorted(range(len(rows)), key=lambda i: -len(rows[i].texts[1]))
         for start in range(0, len(order), batch_size):
             yield asked_questions(encoder, [rows[i] for i in order[start : start + batch_size]])

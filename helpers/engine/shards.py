@@ -41,7 +41,7 @@ import joblib
 import torch
 
 from helpers import places
-from helpers.engine import code, encoders, orphans
+from helpers.engine import DTYPES, code, encoders, orphans
 from helpers.engine.encoders import Encoder
 
 BATCHES = 24  # in a part of a corpus pass: some seconds of work on a processor
@@ -374,20 +374,23 @@ class Portable:
         state: digest of weights, head and tokenizer, checked on arrival.
         source: what :func:`helpers.engine.encoders.load` was given.
         device: where it shall compute; ``auto`` if it was on this machine's best device.
+        dtype: what it shall compute in.
         pickled: the encoder itself, when loading does not give the same one, as after an edit of its weights.
     """
 
     state: str
     source: tuple[str, str | None, int] | None
     device: str
+    dtype: str
     pickled: bytes | None
 
     @classmethod
     def of(cls, encoder: Encoder, state: str) -> "Portable":
         device = "auto" if encoder.device == encoders.best_device() else str(encoder.device)
-        if encoder.source is not None and _loads_as(*encoder.source) == state:
-            return cls(state, encoder.source, device, None)
-        return cls(state, None, device, cloudpickle.dumps(encoder))
+        dtype = str(encoder.dtype).removeprefix("torch.")
+        if encoder.source is not None and dtype in DTYPES and _loads_as(*encoder.source, dtype) == state:
+            return cls(state, encoder.source, device, dtype, None)
+        return cls(state, None, device, dtype, cloudpickle.dumps(encoder))
 
     def encoder(self) -> Encoder:
         """The encoder, kept in this process for the next part."""
@@ -400,7 +403,7 @@ class Portable:
             found = replace(sent, model=sent.model.to(device), head=sent.head and sent.head.to(device))
         else:
             name, task, seed = self.source  # type: ignore[misc]
-            found = encoders.load(name, task=task, seed=seed, device=self.device)
+            found = encoders.load(name, task=task, seed=seed, device=self.device, dtype=self.dtype)
             if state_of(found) != self.state:
                 raise ShardError(
                     f"{name!r} has other weights on this worker than where the run was started. Give all machines the same "
@@ -465,6 +468,6 @@ def state_of(encoder: Encoder) -> str:
 
 
 @lru_cache(maxsize=4)
-def _loads_as(name: str, task: str | None, seed: int) -> str:
+def _loads_as(name: str, task: str | None, seed: int, dtype: str) -> str:
     """The state of what loading gives."""
-    return state_of(encoders.load(name, task=task, seed=seed, device="cpu"))
+    return state_of(encoders.load(name, task=task, seed=seed, device="cpu", dtype=dtype))

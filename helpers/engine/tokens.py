@@ -4,6 +4,7 @@ An input is a text (``str``), a text already split into words (``list`` of ``str
 (``tuple`` of two), which becomes ``[CLS] first [SEP] second [SEP]``.
 """
 
+import os
 import unicodedata
 import warnings
 from bisect import bisect_right
@@ -160,6 +161,7 @@ class Batches:
         most = self.encoder.max_length
         if self.overlong not in ("refuse", "truncate"):
             raise ValueError(f"overlong={self.overlong!r}: say 'refuse' or 'truncate'.")
+        self.batch_size = rows_of(self.batch_size)
         if self.batch_size < 1:
             raise ValueError(f"batch_size={self.batch_size}: a batch has at least one row.")
         if self.max_length is not None and not 4 <= self.max_length <= most:
@@ -232,6 +234,18 @@ class Batches:
         self.pieces += len(words)
         self.unknown += words.count(self.encoder.tokenizer.unk_token_id)
         return _Row(number, sides, encoding)
+
+
+def rows_of(batch_size: int) -> int:
+    """Rows in a batch: as many as ``BOOK_BATCH_SIZE`` says, else as many as whoever measures finds best.
+
+    Raises:
+        ValueError: when the variable is no number from 1.
+    """
+    named = os.environ.get("BOOK_BATCH_SIZE") or str(batch_size)
+    if not named.isdecimal() or int(named) < 1:
+        raise ValueError(f"BOOK_BATCH_SIZE={named!r}: a batch has at least one row.")
+    return int(named)
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,10 +7,12 @@ import matplotlib
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 from matplotlib.legend import Legend
 from matplotlib.lines import Line2D
+from matplotlib.ticker import LogLocator, NullFormatter
 from numpy.typing import NDArray
 
 Number = float | int
@@ -148,6 +150,14 @@ def on_layers(ax: Axes, layers: int, *, every: int = 1, **settings: object) -> N
     """Layers on x, from 1."""
     ax.set(xlabel="layer", xticks=range(1, layers + 1, every), **settings)
     ax.grid(axis="x", visible=False)
+
+
+def logarithmic(axis: Axis) -> None:
+    """A logarithmic scale with plain numbers: in this style a dollar sign is a dollar sign, and no number is set as mathematics."""
+    axis.axes.set(**{f"{axis.axis_name}scale": "log"})
+    axis.set_major_locator(LogLocator(subs=(1, 3)))
+    axis.set_major_formatter("{x:g}")
+    axis.set_minor_formatter(NullFormatter())
 
 
 def in_rows(ax: Axes, names: Iterable[str], *, size: Number | None = None, margin: float = 0.5) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 import yaml
 
 import helpers
@@ -77,6 +78,7 @@ def record(
             "profile": profile,
             "parameters": plain(dict(parameters), "parameters"),
             "device": encoder.device.type,
+            **({} if encoder.dtype == torch.float32 else {"dtype": str(encoder.dtype).removeprefix("torch.")}),
             "versions": {"book": helpers.__version__, "python": platform.python_version()}
             | {name: version(name) for name in VERSIONS},
             "date": datetime.now(UTC).date().isoformat(),

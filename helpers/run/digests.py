@@ -39,6 +39,7 @@ def digest(chapter: str, notebook: nbformat.NotebookNode, values: Mapping[str, A
         _claims(chapter, "\n".join(cells)),
         [places.sha256(file) for file in _own_files(values)],
         _pins(),
+        *filter(None, [os.environ.get("BOOK_DTYPE")]),
     ]
     return hashlib.sha256(json.dumps(seen, sort_keys=True).encode()).hexdigest()
 

@@ -98,6 +98,7 @@ def _is_plain_name(value: Any) -> bool:
 
 
 TEXT = Kind("a name or a path", _is_text, text=True)
+NAME = Kind("a name of letters, digits, - and _", _is_plain_name, text=True)
 SHARE = Kind("a number from 0 to 1", lambda value: type(value) in (int, float) and 0 <= value <= 1)
 SWITCH = Kind("true or false", lambda value: isinstance(value, bool))
 MANY = whole(1)
@@ -107,7 +108,7 @@ PARTS = list_of(LIMIT, exactly=3)
 
 KINDS: dict[str, Kind] = {
     "model": TEXT,
-    "profile": Kind("a name of letters, digits, - and _", _is_plain_name, text=True),
+    "profile": NAME,
     "seed": whole(0, SEEDS),
     "corpus": TEXT,
     "treebank": TEXT,

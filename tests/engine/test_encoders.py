@@ -15,7 +15,7 @@ from conftest import small_model
 from helpers import places
 from helpers.corpora import fetching
 from helpers.corpora.fetching import FetchError
-from helpers.engine import attention, encoders, models, tokens
+from helpers.engine import attention, encoders, models, shards, tokens
 
 
 @pytest.fixture
@@ -217,3 +217,19 @@ def test_the_device_may_be_named(monkeypatch):
         monkeypatch.setenv("BOOK_DEVICE", wrong)
         with pytest.raises(encoders.EncoderError, match=f"There is no device '{wrong}' here. Give one of cpu, cuda"):
             encoders.best_device()
+
+
+def test_what_a_model_computes_in_may_be_named(monkeypatch):
+    assert encoders.precision() == torch.float32
+    monkeypatch.setenv("BOOK_DTYPE", "float64")
+    double = encoders.load("minilm", task="qa", device="cpu")
+    assert double.dtype == torch.float64 == next(double.head.parameters()).dtype
+    single = encoders.load("minilm", task="qa", device="cpu", dtype="float32")
+    one, two = (attention.maps(e, tokens.encode(e, ["A cat sat on the mat."]))[3] for e in (single, double))
+    assert two.dtype == torch.float64 and 0 < (one - two).abs().max() < 1e-5
+    assert (two.sum(-1) - 1).abs().max() < 1e-14, "the softmax is as exact as the rest"
+    assert shards.Portable.of(double, shards.state_of(double)).dtype == "float64", "workers compute in it too"
+    for wrong, why in (("bfloat16", "half precision"), ("int8", "no others")):
+        monkeypatch.setenv("BOOK_DTYPE", wrong)
+        with pytest.raises(encoders.EncoderError, match=f"float32 or float64 here, not in '{wrong}'.*{why}"):
+            encoders.load("minilm", device="cpu")

@@ -61,6 +61,44 @@ def test_the_interval_covers_the_truth():
     assert 180 <= hits <= 198
 
 
+@pytest.mark.parametrize("documents", [3, 5, 10, 20, 29, 30, 100])
+def test_intervals_over_few_documents_keep_their_promise(documents):
+    """1,000 samples at once, a column each: as the bootstrap alone would do it, and widened."""
+    found = estimates.over(np.random.default_rng(documents).normal(3.0, 1.0, (documents, 1000)))
+    bare = Estimate.of(found.value, found.replicates)
+    alone, kept = (((e.low <= 3.0) & (e.high >= 3.0)).mean() for e in (bare, found))
+    assert 0.92 <= kept <= 0.985, "within what a fixed draw of the documents leaves"
+    assert kept == alone if documents >= estimates.FEW else kept > alone
+    assert documents != 5 or alone < 0.88, "the defect"
+
+
+def test_the_widening_is_students_factor_by_hand():
+    assert estimates.widened(5) == pytest.approx((5 / 4) ** 0.5 * 2.7764451 / 1.9599640)
+    assert [estimates.widened(units) for units in (None, 0, 1, 30, 1000)] == [1, 1, 1, 1, 1]
+    factors = [estimates.widened(units) for units in range(2, 31)]
+    assert sorted(factors, reverse=True) == factors
+
+
+def test_what_is_made_of_estimates_knows_the_fewest_documents():
+    rng = np.random.default_rng(3)
+    few, many = (estimates.over(rng.normal(5, 1, (units, 2))) for units in (8, 40))
+    assert (few.units, many.units) == (8, 40)
+    for made in (few - many, few / many, estimates.stack([many, few]), few[0], few.map(np.exp), few.mean()):
+        assert made.units == 8
+    assert (few - few).high.tolist() == [0, 0]
+    difference = few - many
+    plain = np.percentile(few.replicates - many.replicates, 97.5, axis=0) - difference.value
+    assert np.allclose(difference.high - difference.value, estimates.widened(8) * plain)
+    some = np.array([[1.0], [2.0], [np.nan], [np.nan]])
+    assert estimates.over(some).units == 2 and estimates.over(some, [7, 7, 8, 9]).units == 1
+    assert estimates.ratio(np.array([[1.0, 2.0], [0.0, 1.0], [0.0, 0.0]])).units == 2
+    whole, part = StreamingMean((1,)), StreamingMean((1,))
+    whole.add([1, 2], np.ones((2, 1)), np.ones((2, 1)))
+    part.add([2, 3], np.ones((2, 1)), np.ones((2, 1)))
+    whole.absorb(part)
+    assert whole.estimate().units == 3 and whole.empty().estimate().units == 0
+
+
 def test_differences_are_paired():
     rng = np.random.default_rng(2)
     base = rng.normal(size=(40, 1)) * 10

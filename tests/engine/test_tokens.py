@@ -190,3 +190,17 @@ def test_equal_batches_have_equal_pickles_and_arrive_as_they_were(minilm):
     assert all(torch.equal(there.inputs[name], one.inputs[name]) for name in one.inputs)
     moved = one.to("meta")
     assert moved.ids.device.type == "meta" and moved.words == one.words
+
+
+def test_the_size_of_batches_may_be_named(minilm, monkeypatch):
+    texts = ["one", "two words", "three words here", "four words are here", "five"]
+    plain = list(tokens.Batches(minilm, texts, batch_size=4))
+    monkeypatch.setenv("BOOK_BATCH_SIZE", "2")
+    named = tokens.Batches(minilm, texts, batch_size=4)
+    assert [len(b.index) for b in plain] == [4, 1] and [len(b.index) for b in named] == [2, 2, 1]
+    assert len(named) == 3 and sorted(n for b in named for n in b.index) == list(range(5))
+    assert len(tokens.encode(minilm, texts).index) == 5, "what is asked for as one batch stays one"
+    for wrong in ("0", "-1", "many", "1.5"):
+        monkeypatch.setenv("BOOK_BATCH_SIZE", wrong)
+        with pytest.raises(ValueError, match="a batch has at least one row"):
+            tokens.Batches(minilm, texts)

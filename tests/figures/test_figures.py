@@ -1,6 +1,7 @@
 """Figures and views: what they show, and that no third-party script is stored."""
 
 import base64
+import io
 import json
 import re
 
@@ -13,7 +14,18 @@ from helpers.corpora import Answer, Question
 from helpers.corpora.treebanks import Document, Mention, Sentence
 from helpers.engine.estimates import Estimate
 from helpers.figures.grids import grid, head_grids, relation_maps, thumbnails, type_grids
-from helpers.figures.look import COLOURS, HEAD_COLOURS, INK, TYPE_NAMES, head_name, ink_on, outer_labels, titled
+from helpers.figures.look import (
+    COLOURS,
+    HEAD_COLOURS,
+    INK,
+    TYPE_NAMES,
+    head_name,
+    ink_on,
+    logarithmic,
+    outer_labels,
+    titled,
+    use_style,
+)
 from helpers.figures.series import against_baseline, curves, heads_by_layer, intervals, stacked
 from helpers.figures.views import attention_view, bertviz, vendored, without_frames
 from helpers.figures.words import answers, coreference, dependency_tree, flow, heatmap, line_diagrams, lines
@@ -210,6 +222,28 @@ def test_head_grids_can_share_a_scale():
 
 
 VALUES = np.array([[0.0, 0.2, np.nan], [1.0, 0.4, 0.9]])  # 2 layers, 3 heads: swapped axes would not fit
+
+
+def test_tokens_are_drawn_as_they_are_typed():
+    typed = [r"$\frac{", "$x$", r"\$5", "a_b^c"]
+    with plt.rc_context({"svg.fonttype": "none"}):
+        use_style()
+        figure = heatmap(maps()[0, 0], typed)
+        figure.axes[0].set_title("$both$")
+        target = io.StringIO()
+        figure.savefig(target, format="svg")
+    shown = re.findall(r"<text[^>]*>([^<]*)</text>", target.getvalue())
+    assert all(shown.count(token) == 2 for token in typed) and "$both$" in shown
+
+
+@pytest.mark.parametrize("ends", [(0.0002, 30), (0.3, 4)])
+def test_logarithmic_scales_have_plain_numbers(ends):
+    use_style()
+    ax = plt.figure().add_subplot(ylim=ends)
+    logarithmic(ax.yaxis)
+    ax.figure.draw_without_rendering()
+    numbers = [float(label.get_text()) for label in ax.get_yticklabels()]
+    assert ax.get_yscale() == "log" and sum(ends[0] <= n <= ends[1] for n in numbers) in range(3, 13)
 
 
 def test_a_grid_has_layers_on_x_and_heads_downwards_from_one():

@@ -1,5 +1,7 @@
 """python -m helpers."""
 
+import hashlib
+import os
 import re
 import subprocess
 import sys
@@ -151,3 +153,43 @@ def test_run_with_parameters_of_ones_own(tmp_path):
     )
     assert done.returncode == 0, done.stderr[-2000:]
     assert "4 segments of 'mine'" in (tmp_path / "02_surface_patterns.ipynb").read_text("utf-8").replace("\\'", "'")
+
+
+def test_options_of_measuring_reach_the_chapters(monkeypatch, tmp_path):
+    seen = {}
+    monkeypatch.setattr(notebooks, "run", lambda *_, **__: seen.update(os.environ) or [])
+    folder = tmp_path / "checkpoint-900"
+    folder.mkdir()
+    (folder / "model.safetensors").write_bytes(b"weights")
+    options = ("--dtype", "float64", "--batch-size", "3", "--name", "tuned", "--device", "cpu")
+    done = run("run", "02", "--model", str(folder), *options)
+    assert done.exit_code == 0, done.output
+    assert {n: seen[f"BOOK_{n}"] for n in ("DTYPE", "BATCH_SIZE", "NAME", "DEVICE")} == {
+        "DTYPE": "float64",
+        "BATCH_SIZE": "3",
+        "NAME": f"tuned={folder}",
+        "DEVICE": "cpu",
+    }
+    assert "BOOK_NAME" not in os.environ
+    digest = hashlib.sha256(b"weights").hexdigest()[:8]
+    assert places.label(f"{folder}@random") == f"checkpoint-900-{digest}@random"
+    monkeypatch.setenv("BOOK_NAME", f"tuned={folder}")
+    assert places.label(f"{folder}@random") == f"tuned-{digest}@random"
+    other = tmp_path / "other"
+    other.mkdir()
+    assert places.label(str(other)).startswith("other-"), "the name is that of one folder"
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (("--name", "x"), "--name is for the one model that is named, when it is a folder"),
+        (("--model", "minilm", "--name", "x"), "--name is for the one model"),
+        (("--model", "HERE", "--name", "../x"), "give a name of letters, digits"),
+        (("--dtype", "bfloat16"), "is not one of 'float32', 'float64'"),
+        (("--batch-size", "0"), "0 is not in the range"),
+    ],
+)
+def test_options_that_cannot_be_are_refused(options, says, tmp_path):
+    done = run("run", "02", *(str(tmp_path) if o == "HERE" else o for o in options))
+    assert done.exit_code == 2 and says in done.output

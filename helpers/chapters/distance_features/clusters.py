@@ -272,7 +272,7 @@ def type_shares(found: DistanceFeatures, *, seed: int = 0) -> Estimate:
     drawn = k_means(points(found.all.replicates), len(TYPES), seed=seed, starts=REFIT_STARTS)
     named = [name_groups(c, found.even)[labels] for labels, c in zip(drawn.labels, drawn.centroids, strict=True)]
     shares = [np.bincount(labels, minlength=len(TYPES)) / len(labels) for labels in named]
-    return Estimate.of(types(found.all.value, found.even, seed=seed).shares, np.stack(shares))
+    return Estimate.of(types(found.all.value, found.even, seed=seed).shares, np.stack(shares), found.all.units)
 
 
 def retyped(measured: Mapping[str, Grid], reference: Types, *, seed: int = 0) -> dict[str, np.ndarray]:
@@ -365,7 +365,7 @@ def robustness(found: DistanceFeatures, k: int = 4, *, seed: int = 0) -> dict[st
     few = points(found.all.replicates[:50])
     scores = map(silhouette, few, k_means(few, k, seed=seed, starts=REFIT_STARTS).labels)
     controls = [_control(structureless(real, seed=seed + 1 + n), noise, k, seed) for n in range(CONTROLS)]
-    found = {"silhouette": Estimate.of(np.float64(silhouette(real, labels)), np.array(list(scores)))}
+    found = {"silhouette": Estimate.of(np.float64(silhouette(real, labels)), np.array(list(scores)), found.all.units)}
     for name, samples in {"inputs": halves, "heads": half_heads(real, draws=len(halves), seed=seed)}.items():
         found[name] = stability(refits(samples, real, labels, seed=seed), seed=seed)
     invented = zip(found, np.mean(controls, axis=0), np.transpose(controls), strict=True)

@@ -165,7 +165,7 @@ class Accumulator(Additive):
         means = self.halves / self.counts[:, None, None, None]
         estimate = self.all.estimate()
         drawn = np.isfinite(estimate.replicates).all((1, 2, 3))  # with few documents a replicate may hold none
-        found = Estimate.of(estimate.value, estimate.replicates[drawn])
+        found = Estimate.of(estimate.value, estimate.replicates[drawn], estimate.units)
         return DistanceFeatures(found, means, self.even / self.inputs, self.inputs, self.tokens)
 
 

@@ -20,6 +20,7 @@ from helpers.figures.look import (
     layer_colours,
     legend_below,
     legend_beside,
+    logarithmic,
     on_layers,
     panels,
     squares,
@@ -208,7 +209,8 @@ def map_quality(distances: NDArray, drawn: Map, stable: Stability) -> Figure:
     resampled.plot(sizes, np.median(stable.disparity, axis=1), color=COLOURS["stop"], label="median of draws")
     resampled.axhline(stable.shuffled.mean(), **REFERENCE | {"linewidth": 1.4}, label="heads shuffled")
     resampled.set(title="other documents", xlabel="documents in each set", ylabel="disparity of the two maps")
-    resampled.set(xscale="log", yscale="log")
+    for axis in (resampled.xaxis, resampled.yaxis):
+        logarithmic(axis)
     resampled.set_xticks(sizes, [str(size) for size in sizes])
     resampled.minorticks_off()
     resampled.legend(loc="lower left", fontsize=8)

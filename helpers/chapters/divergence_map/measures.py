@@ -166,7 +166,7 @@ class Divergences:
         drawn = self.replicates(seed)
         with np.errstate(invalid="ignore"):  # a replicate of few documents may count none of them
             replicates = ((drawn @ each).T / (drawn @ self.tokens)).T
-        return Estimate.of(each.sum(0) / self.tokens.sum(), replicates)
+        return Estimate.of(each.sum(0) / self.tokens.sum(), replicates, len(np.unique(self.documents)))
 
 
 def measure(encoder: Encoder, segments: Sequence[Segment], *, batch_size: int = 4) -> Divergences:

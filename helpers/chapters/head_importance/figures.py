@@ -14,8 +14,8 @@ from helpers.figures.look import COLOURS, INK, REFERENCE, Number, head_name, leg
 from helpers.figures.series import intervals, references
 
 ORDER_STYLES = {
-    "I_h": ("cls", "-", "o", "$I_h$"),
-    "I_h, layers normalised": ("broad", "--", "s", "$I_h$, layers normalised"),
+    "I_h": ("cls", "-", "o", "Iₕ"),
+    "I_h, layers normalised": ("broad", "--", "s", "Iₕ, layers normalised"),
     "oracle": ("stop", "-", "^", "oracle, by loss"),
     "oracle, score": ("sep", "-", "v", "oracle, by score"),
     "random": ("other", "-", "D", "random (mean; band: all draws)"),
@@ -83,7 +83,7 @@ def importance_and_cost(series: Mapping[str, tuple[ArrayLike, ArrayLike]]) -> Fi
         for layer, head in zip(*np.unravel_index(np.unique(largest), value.shape), strict=True):
             at = (value[layer, head], cost[layer, head])
             ax.annotate(head_name(int(layer), int(head)), at, (3, 3), textcoords="offset points", fontsize=7)
-        ax.set(xlabel="$I_h$ (nats)")
+        ax.set(xlabel="Iₕ (nats)")
         ax.xaxis.set_major_locator(MaxNLocator(3))
     for ax in axes[:, 0]:
         ax.set_ylabel("added loss when off (nats)")

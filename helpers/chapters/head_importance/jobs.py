@@ -248,7 +248,7 @@ def resampled(
         counts = random.multinomial(count, np.full(count, 1 / count), stop - start).astype(np.float64)
         drawn[start:stop] = counts @ sums / np.maximum(counts @ sizes, np.finfo(float).tiny)[:, None]
     shape = values.shape[:-1]
-    return Estimate.of((sums.sum(0) / sizes.sum()).reshape(shape), drawn.reshape(replicates, *shape))
+    return Estimate.of((sums.sum(0) / sizes.sum()).reshape(shape), drawn.reshape(replicates, *shape), int(count))
 
 
 def p_values(cost: Estimate) -> Numbers:

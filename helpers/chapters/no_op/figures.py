@@ -8,7 +8,17 @@ from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
 from helpers.engine.estimates import Estimate
-from helpers.figures.look import COLOURS, LABELS, MARKERS, REFERENCE, legend_below, legend_beside, on_layers, titled
+from helpers.figures.look import (
+    COLOURS,
+    LABELS,
+    MARKERS,
+    REFERENCE,
+    legend_below,
+    legend_beside,
+    logarithmic,
+    on_layers,
+    titled,
+)
 from helpers.figures.series import band, intervals
 from helpers.figures.words import token_axes
 
@@ -52,7 +62,8 @@ def multiples(series: Mapping[str, Estimate], kinds: Sequence[str], *, reference
             look = {"linestyle": line, "marker": MARKERS[kind], "markerfacecolor": face, "label": name}
             band(ax, x, shown, colour=colour, alpha=0.15, **look)
         ax.axhline(1, **REFERENCE)
-        on_layers(ax, len(x), yscale="log")
+        on_layers(ax, len(x))
+        logarithmic(ax.yaxis)
     axes[0, 0].set_ylabel(ylabel)
     axes[0, 0].annotate(reference, (x[-1], 1), (0, 4), textcoords="offset points", ha="right", fontsize=8)
     legend_beside(axes[0, -1], fontsize=8)
