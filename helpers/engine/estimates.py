@@ -195,6 +195,8 @@ class StreamingMean:
             numerators, denominators: [row, ...], each of its own shape, or of the part of it at ``at``.
             at: the part of the measurement to add to, such as ``(layer,)``.
         """
+        if not len(documents):
+            return
         replicates = len(self.numerator) - 1
         self.documents.update(documents)
         counts = np.stack([_counts(self.seed, d, replicates) for d in documents], axis=1)

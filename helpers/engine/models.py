@@ -27,7 +27,7 @@ FAMILIES: dict[str, dict] = yaml.safe_load(Path(__file__).with_name("families.ym
 """The families that work, by their ``model_type``: a name for people, and how the smallest one, which the tests measure, is configured."""
 NAMED = 10  # in a refusal; the pages name them all
 _names = [family["name"] for family in FAMILIES.values()]
-WORKING_FAMILIES = f"{', '.join(_names[:NAMED])} and {len(_names) - NAMED} more, which book/how_to_run.md names"
+WORKING_FAMILIES = f"{', '.join(_names[:NAMED])} and {len(_names) - NAMED} more, which book/bring_your_own.md names"
 HUB_ENDPOINT: str | None = None  # the hub's address; None is huggingface_hub's own setting
 HUB_TIMEOUT = 6.0  # seconds until an unreachable hub is reported
 HUB_FILES = ["*.json", "*.txt", "*.model", "model*.safetensors"]

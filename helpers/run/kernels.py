@@ -7,11 +7,14 @@ ordinary IPython kernel in every other respect, which begins with these librarie
 
 import atexit
 import os
+import shutil
 import signal
 import sys
 import tempfile
 import threading
 from collections.abc import Mapping
+from contextlib import suppress
+from functools import cache
 from importlib.metadata import EntryPoint
 from importlib.util import find_spec
 from multiprocessing import context, forkserver, get_context, parent_process
@@ -19,6 +22,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+import psutil
 from jupyter_client.manager import AsyncKernelManager
 from jupyter_client.provisioning import KernelProvisionerFactory, LocalProvisioner
 
@@ -41,13 +45,27 @@ UNWATCHED = "--IPKernelApp.parent_handle=1"
 """IPython's own watch is off: it would end the kernel without its workers."""
 
 
+FOLDER = "book-kernel-"
+
+
+@cache
+def _sweep() -> None:
+    """Remove the folders that killed processes of this user left behind."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{FOLDER}*-*"):
+        owner = folder.name.removeprefix(FOLDER).partition("-")[0]
+        with suppress(OSError):
+            if owner.isdecimal() and not psutil.pid_exists(int(owner)) and folder.stat().st_uid == os.getuid():
+                shutil.rmtree(folder, ignore_errors=True)
+
+
 class Kernel(AsyncKernelManager):
     """A kernel that is reached through files of a folder of its own where the system has them, else through ports."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         if os.name == "posix":
-            self._folder = tempfile.TemporaryDirectory(prefix="kernel-")
+            _sweep()
+            self._folder = tempfile.TemporaryDirectory(prefix=f"{FOLDER}{os.getpid()}-")
             self.transport = "ipc"
             self.connection_file = str(Path(self._folder.name) / "k.json")
 

@@ -19,6 +19,7 @@ from helpers.chapters.distance_features import (
     Accumulator,
     DistanceFeatures,
     figures,
+    measures,
     random_halves,
 )
 from helpers.engine import attention, encoders, tokens
@@ -603,3 +604,22 @@ def test_bars_of_types_add_up_to_the_heads_of_a_layer():
         "vertical": {1: 1, 2: 1},
     }
     assert list(ax.get_xticks()) == [1, 2]
+
+
+@pytest.mark.slow
+def test_which_window_a_border_belongs_to_hardly_matters(minilm, monkeypatch):
+    """Chapter 08: the nearer window instead of the farther one."""
+    inputs = [s.texts for s in corpora.segments(corpora.read("encyclopedia"), limit=60)]
+    ours = distance.measure(minilm, inputs, draws=2).all.value
+    lower = measures.cells
+
+    def upper(batch):
+        """16 d / n is whole at a border: there, and nowhere else, a window less, but never below the first."""
+        place = torch.arange(batch.mask.shape[1])
+        distance = (place[:, None] - place[None, :]).abs()[None]
+        found = lower(batch)
+        border = (16 * distance % batch.lengths[:, None, None] == 0) & (found > 1) & (found <= 16)
+        return found - border.long()
+
+    monkeypatch.setattr(measures, "cells", upper)
+    assert round(float(np.abs(distance.measure(minilm, inputs, draws=2).all.value - ours).max()), 2) == 0.03

@@ -699,3 +699,26 @@ def test_map_quality_shows_pairs_starts_and_draws():
     assert [line.get_xydata().tolist() for line in starts.lines] == [[[0.3, 0.5]], [[0.2, 0.0]]]
     drawn = {line.get_label(): list(line.get_ydata()) for line in resampled.lines}
     assert np.allclose(drawn["median of draws"], [0.15, 0.015]) and drawn["heads shuffled"] == [0.9, 0.9]
+
+
+@pytest.mark.slow
+def test_the_authors_smoothing_hardly_matters(minilm):
+    """Chapter 07: a thousandth of even weights in every row, by a slow reference."""
+    changed = 0
+    segments = corpora.segments(corpora.read("encyclopedia"), limit=2)
+    for segment in segments:
+        batch = tokens.encode(minilm, [segment.texts], max_length=128, overlong="truncate")
+        rows = attention.maps(minilm, batch)[:, 0].flatten(0, 1).double().numpy()
+        smoothed = 0.001 / rows.shape[-1] + 0.999 * rows
+        changed = changed + _all_pairs(rows) - _all_pairs(smoothed)
+    most = np.abs(changed / len(segments)).max()
+    assert 0.002 < most < 0.004
+
+
+def _all_pairs(rows):
+    """Mean divergence of each head's rows from those of each later head, [head, head]."""
+    found = np.zeros((len(rows), len(rows)))
+    for n, head in enumerate(rows):
+        middle = (head + rows[n:]) / 2
+        found[n, n:] = (rel_entr(head, middle) + rel_entr(rows[n:], middle)).sum(-1).mean(-1) / 2
+    return found

@@ -89,6 +89,8 @@ def test_what_is_made_of_estimates_knows_the_fewest_documents():
     difference = few - many
     plain = np.percentile(few.replicates - many.replicates, 97.5, axis=0) - difference.value
     assert np.allclose(difference.high - difference.value, estimates.widened(8) * plain)
+    nothing = estimates.over(np.full((3, 2), np.nan))
+    assert np.isnan(nothing.value).all() and nothing.units == 0
     some = np.array([[1.0], [2.0], [np.nan], [np.nan]])
     assert estimates.over(some).units == 2 and estimates.over(some, [7, 7, 8, 9]).units == 1
     assert estimates.ratio(np.array([[1.0, 2.0], [0.0, 1.0], [0.0, 0.0]])).units == 2

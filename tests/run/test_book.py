@@ -390,7 +390,7 @@ def test_the_lists_in_the_readme_are_made_from_what_there_is():
     assert contents.renewed(readme) == readme
     stale = readme.replace("ModernBERT", "AncientBERT").replace("notebooks/03_no_op", "notebooks/03_no")
     assert stale != readme == contents.renewed(stale)
-    assert contents.families() in contents.filled((places.ROOT / "book" / "how_to_run.md").read_text("utf-8"))
+    assert contents.families() in contents.filled((places.ROOT / "book" / "bring_your_own.md").read_text("utf-8"))
 
 
 def test_the_readme_names_every_chapter_and_command():

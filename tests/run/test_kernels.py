@@ -11,6 +11,7 @@ import psutil
 import pytest
 
 from helpers import places
+from helpers.run import kernels
 
 CELLS = [
     "import matplotlib.pyplot as plt, os, sys\nplt.plot([1, 2])",
@@ -101,3 +102,17 @@ def test_a_kernel_that_was_still_starting_ends_too(tmp_path):
     os.kill(run.pid, signal.SIGKILL)
     run.wait()
     assert psutil.wait_procs(family, timeout=60)[1] == []
+
+
+@pytest.mark.skipif(os.name != "posix", reason="kernels are reached through files on POSIX systems only")
+def test_what_killed_runs_leave_is_swept_away(tmp_path, monkeypatch):
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    monkeypatch.setattr(kernels.tempfile, "gettempdir", lambda: str(tmp_path))
+    left, kept = tmp_path / f"{kernels.FOLDER}{ended.pid}-abc", tmp_path / f"{kernels.FOLDER}{os.getpid()}-abc"
+    other = tmp_path / "book-kernel-notes"
+    for folder in (left, kept, other):
+        folder.mkdir()
+    (left / "k.json").write_text("{}")
+    kernels._sweep.__wrapped__()
+    assert not left.exists() and kept.exists() and other.exists()

@@ -7,9 +7,12 @@ import re
 import nbformat
 import numpy as np
 import pytest
+from browser import CHROMIUM, browser
 from PIL import Image
+from test_book import HOSTILE
 
 from helpers import places
+from helpers.record.results import Table
 from helpers.run import notebooks, report
 from helpers.run.notebooks import Run
 
@@ -94,6 +97,30 @@ def test_the_page_is_whole_and_needs_nothing_else(chapter, tmp_path):
     assert report.write([chapter], file, results=tmp_path, profile="smoke").read_text("utf-8") == report.write(
         [chapter], file, results=tmp_path, profile="smoke"
     ).read_text("utf-8"), "the same run, the same bytes"
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine")
+@pytest.mark.browser
+def test_nothing_in_a_report_runs(chapter, tmp_path):
+    """Hostile tokens, names of models, captions and messages are shown as they are typed."""
+    notebook = nbformat.read(chapter.file, as_version=4)
+    notebook.metadata.book.parameters["model"] = HOSTILE[0]
+    table = Table(["token", HOSTILE[0]], [[token, f"`{token}`"] for token in HOSTILE])
+    notebook.cells[3].metadata.mystnb.figure.caption = f"Of {HOSTILE[0]}."
+    printed_and_tabled = (
+        cell("print()", printed("\n".join(HOSTILE))),
+        cell("t", shown(text_markdown=table._repr_markdown_())),
+    )
+    notebook.cells[5:5] = printed_and_tabled
+    nbformat.write(notebook, chapter.file)
+    refused = Run("03_no_op", tmp_path / "03_no_op.ipynb", False, 0.0, " ".join(HOSTILE))
+    file = report.write([chapter, refused], tmp_path / "report.html", results=tmp_path, profile="smoke")
+    with browser() as page:
+        page.open(file)
+        assert page.problems == [] and page.evaluate("document.scripts.length") == 0
+        assert page.evaluate("document.title") != "taken"
+        text = page.evaluate("document.body.innerText")
+    assert all(text.count(" ".join(token.split())) >= 2 for token in HOSTILE), "shown as typed"
 
 
 def test_figures_shrink_until_the_page_fits(chapter, tmp_path):

@@ -325,13 +325,13 @@ def attended(choices: Choices, head: tuple[int, int], *, seed: int = 0) -> dict[
 
     Returns:
         ``with antecedent``, ``of these, no pronouns`` and ``first``: from mentions that have an antecedent in their
-        passage, from those among them that are no pronouns, and from mentions that have none.
+        passage, from those among them that are no pronouns, and from mentions that have none; what does not occur is left out.
     """
     asked = np.concatenate([p.antecedent.any(-1) for p in choices.passages])
     pronoun = np.array([m.kind == PRONOUN for p in choices.passages for m in p.mentions], bool)
     share = choices.share[head].astype(np.float64)
     wanted = {"with antecedent": asked, "of these, no pronouns": asked & ~pronoun, "first": ~asked}
-    masked = {name: np.where(kept[:, None], share, np.nan) for name, kept in wanted.items()}
+    masked = {name: np.where(kept[:, None], share, np.nan) for name, kept in wanted.items() if kept.any()}
     return {name: over(values, choices.document.tolist(), seed=seed) for name, values in masked.items()}
 
 
