@@ -13,7 +13,7 @@ widened by Student's factor (:func:`widened`), so that they keep their promise.
 import copy
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, ClassVar
 
@@ -67,6 +67,10 @@ class Estimate:
             return record
         value, low, high = (np.asarray(record[key], np.float64) for key in ("value", "low", "high"))
         return cls(value, low, high, np.empty((0, *value.shape)))
+
+    def within(self, low: float, high: float) -> "Estimate":
+        """The same with an interval that goes no farther than what is possible, 0 and 1 for a share."""
+        return replace(self, low=np.clip(self.low, low, high), high=np.clip(self.high, low, high))
 
     def __getitem__(self, where: object) -> "Estimate":
         """The estimate of one cell or slice: ``estimate[layer, head]``."""
@@ -135,7 +139,7 @@ def percent(estimate: Estimate | Mapping[str, Any], spec: str = ".0f") -> str:
 def over(
     values: Float[np.ndarray, "row *rest"], documents: Sequence[int] | None = None, *, seed: int = 0
 ) -> Estimate:
-    """Mean over rows with a bootstrap over documents; NaN marks a row without a value.
+    """Mean over rows with a bootstrap over documents; NaN marks a row without a value, and values from 0 to 1 are shares.
 
     Args:
         documents: number of the document of each row; by default each row is one.
@@ -145,16 +149,18 @@ def over(
     numbers = np.asarray(range(len(values)) if documents is None else documents)
     measured = known.reshape(len(values), -1).any(1)
     sums.add(numbers[measured].tolist(), np.where(known, values, 0)[measured], known[measured].astype(float))
-    return sums.estimate()
+    found = sums.estimate()
+    return found.within(0.0, 1.0) if ((values[known] >= 0) & (values[known] <= 1)).all() else found
 
 
 def ratio(sums: Float[np.ndarray, "sentence 2"], *, replicates: int = REPLICATES, seed: int = 0) -> Estimate:
-    """Sum of the first column over sum of the second, with a bootstrap over the rows (sentences)."""
+    """Sum of the first column over sum of the second, with a bootstrap over the rows (sentences); a share where none exceeds the other."""
     counts = np.random.default_rng(seed).poisson(1.0, (replicates, len(sums)))
     drawn = counts @ sums
     with np.errstate(invalid="ignore", divide="ignore"):
         value = np.float64(sums[:, 0].sum() / sums[:, 1].sum())
-        return Estimate.of(value, drawn[:, 0] / drawn[:, 1], int((sums[:, 1] > 0).sum()))
+        found = Estimate.of(value, drawn[:, 0] / drawn[:, 1], int((sums[:, 1] > 0).sum()))
+    return found.within(0.0, 1.0) if ((sums[:, 0] >= 0) & (sums[:, 0] <= sums[:, 1])).all() else found
 
 
 class StreamingMean:

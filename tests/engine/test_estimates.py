@@ -79,6 +79,15 @@ def test_the_widening_is_students_factor_by_hand():
     assert sorted(factors, reverse=True) == factors
 
 
+def test_intervals_of_shares_end_at_none_and_all():
+    hits = np.array([[1.0, 1.0], [0.0, 1.0], [1.0, 1.0]])
+    share = estimates.ratio(hits)
+    assert (share.low, share.high) == (0, 1) and estimates.over(hits[:, 0]).high == 1
+    assert estimates.over(100 * hits[:, 0]).high > 100, "of what is no share, nothing is known"
+    assert estimates.ratio(hits * [3, 1]).high > 3
+    assert estimates.over(hits[:, :1] - 0.5).low[0] < -0.5
+
+
 def test_what_is_made_of_estimates_knows_the_fewest_documents():
     rng = np.random.default_rng(3)
     few, many = (estimates.over(rng.normal(5, 1, (units, 2))) for units in (8, 40))
