@@ -81,7 +81,9 @@ def test_the_commands_do_what_the_page_says(tmp_path, monkeypatch):
     assert theirs == ["tuned"], "a model of one's own on the book's texts"
     for name in own:
         record = json.loads((results / "own" / "minilm" / f"{name}.json").read_text("utf-8"))
-        assert str(tmp_path) not in json.dumps(record), "files are recorded by name and sha256"
+        where = record["provenance"]
+        files = [*where.get("own", []), *filter(lambda c: c and c.get("own"), [where["corpus"]])]
+        assert files and all(len(f["sha256"]) == 64 and "/" not in f["name"] for f in files), "by name and sha256"
     assert "segments" in said["python -m helpers run 02 --help"]
     again = COMMANDS.index(next(c for c in COMMANDS if " run 13 " in c))
     _said(COMMANDS[again])
