@@ -29,13 +29,13 @@ from jupyter_client.provisioning import KernelProvisionerFactory, LocalProvision
 from helpers.engine import orphans
 
 LOADED = """
-    helpers conllu ipykernel.kernelapp jaxtyping joblib matplotlib.backends.backend_agg matplotlib.figure
+    helpers.run.tied conllu ipykernel.kernelapp jaxtyping joblib matplotlib.backends.backend_agg matplotlib.figure
     matplotlib.font_manager peft pooch pyarrow.parquet requests scipy.stats sklearn.cluster
     sklearn.decomposition sklearn.linear_model sklearn.manifold sklearn.pipeline torch torchmetrics
     transformers transformers.models.auto.modeling_auto transformers.models.bert.modeling_bert
 """.split()  # noqa: SIM905
 """What kernels find imported: libraries that most chapters need. ``helpers`` itself keeps a warning of tqdm's quiet; none of its
-modules is here, for they may change while the server runs."""
+modules but the first is here, for they may change while the server runs."""
 
 AT_IMPORT = {"MPLBACKEND": "module://matplotlib_inline.backend_inline", "TQDM_DISABLE": "1"}
 """Settings of a kernel that matplotlib and tqdm read when they are imported."""
@@ -144,6 +144,9 @@ class _Forked:
 
 def _serve(arguments: list[str], folder: str, environment: dict[str, str]) -> None:
     """Be a kernel, in a process of its own."""
+    from helpers.run import tied
+
+    tied.tie()
     os.setsid()  # as a kernel that is started: Ctrl-C is its parent's business
     threading.Thread(target=_end_with_parent, daemon=True).start()
     os.environ.clear()

@@ -104,6 +104,28 @@ def test_a_kernel_that_was_still_starting_ends_too(tmp_path):
     assert psutil.wait_procs(family, timeout=60)[1] == []
 
 
+@linux
+@pytest.mark.slow
+def test_a_server_that_is_still_importing_ends_too(tmp_path):
+    """In the middle of an import that never lets go of the interpreter."""
+    (tmp_path / "endless.py").write_text(
+        f"import os\nopen({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid()))\nsum(range(10**12))\n"
+    )
+    (tmp_path / "run.py").write_text(
+        "import time\nfrom helpers.run import kernels\n\nif __name__ == '__main__':\n"
+        "    kernels.LOADED = [kernels.LOADED[0], 'endless']\n    kernels.warm_up()\n    time.sleep(600)\n"
+    )
+    path = os.pathsep.join([str(places.ROOT), str(tmp_path)])
+    run = subprocess.Popen([sys.executable, str(tmp_path / "run.py")], env={**os.environ, "PYTHONPATH": path})
+    while not (file := tmp_path / "pid").exists() or not file.read_text():
+        assert run.poll() is None
+        time.sleep(0.05)
+    server = psutil.Process(int(file.read_text()))
+    os.kill(run.pid, signal.SIGKILL)
+    run.wait()
+    assert psutil.wait_procs([server], timeout=60)[1] == []
+
+
 @pytest.mark.skipif(os.name != "posix", reason="kernels are reached through files on POSIX systems only")
 def test_what_killed_runs_leave_is_swept_away(tmp_path, monkeypatch):
     ended = subprocess.Popen([sys.executable, "-c", ""])
