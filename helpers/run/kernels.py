@@ -27,6 +27,7 @@ from jupyter_client.manager import AsyncKernelManager
 from jupyter_client.provisioning import KernelProvisionerFactory, LocalProvisioner
 
 from helpers.engine import orphans
+from helpers.run import tied
 
 LOADED = """
     helpers.run.tied conllu ipykernel.kernelapp jaxtyping joblib matplotlib.backends.backend_agg matplotlib.figure
@@ -37,8 +38,8 @@ LOADED = """
 """What kernels find imported: libraries that most chapters need. ``helpers`` itself keeps a warning of tqdm's quiet; none of its
 modules but the first is here, for they may change while the server runs."""
 
-AT_IMPORT = {"MPLBACKEND": "module://matplotlib_inline.backend_inline", "TQDM_DISABLE": "1"}
-"""Settings of a kernel that matplotlib and tqdm read when they are imported."""
+AT_IMPORT = {"MPLBACKEND": "module://matplotlib_inline.backend_inline", "TQDM_DISABLE": "1", tied.AT_ONCE: "1"}
+"""Settings that matplotlib, tqdm and :mod:`helpers.run.tied` read when they are imported."""
 
 
 UNWATCHED = "--IPKernelApp.parent_handle=1"
@@ -144,8 +145,6 @@ class _Forked:
 
 def _serve(arguments: list[str], folder: str, environment: dict[str, str]) -> None:
     """Be a kernel, in a process of its own."""
-    from helpers.run import tied
-
     tied.tie()
     os.setsid()  # as a kernel that is started: Ctrl-C is its parent's business
     threading.Thread(target=_end_with_parent, daemon=True).start()
