@@ -1,0 +1,84 @@
+"""The control for everything that is read off a map of attention: the same scores in other places.
+
+A network with random weights attends nearly evenly, so much of what is said of trained heads is bound to be missing there,
+and what is found in it may be missing here for the same reason. Shuffled scores are as varied as the trained head's: in each
+map of each head the scores of all pairs of tokens are dealt anew among the pairs, and each row is made into weights again.
+Whatever survives that follows from how sharp a head is, not from where it looks. Where it is shown beside a model it is called
+``<model>@shuffled``.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from helpers.engine.attention import BatchObserver, Editor
+from helpers.engine.estimates import Additive
+from helpers.engine.tokens import Batch
+
+SHUFFLED = "@shuffled"
+
+
+def shuffled(
+    probabilities: Float[Tensor, "batch head query key"],
+    mask: Bool[Tensor, "batch length"],
+    seeds: Callable[[int, int], list[int]],
+) -> Float[Tensor, "batch head query key"]:
+    """Maps whose scores, among real tokens, are dealt anew among the map's pairs; rows sum to 1 again.
+
+    Scores are taken back from the weights as their logarithms less the mean of each row, which is all that a softmax knows of them.
+
+    Args:
+        mask: true at real tokens.
+        seeds: (row of the batch, head) -> what the permutation is drawn from.
+    """
+    made = torch.zeros_like(probabilities)
+    for row, real in enumerate(mask):
+        here = real.nonzero().flatten()
+        grid = (slice(None), here[:, None], here)
+        scores = probabilities[row][grid].clamp_min(torch.finfo(probabilities.dtype).tiny).log()
+        scores = (scores - scores.mean(-1, keepdim=True)).flatten(1)
+        orders = [np.random.default_rng(seeds(row, head)).permutation(scores.shape[1]) for head in range(len(scores))]
+        order = torch.from_numpy(np.stack(orders)).to(scores.device)
+        made[row][grid] = scores.gather(1, order).view(-1, len(here), len(here)).softmax(-1)
+    return made
+
+
+def shuffling(batch: Batch, seed: int = 0) -> Editor:
+    """Editor with which every head of the running model looks at its own shuffled scores.
+
+    Later layers compute their scores from what has become of the earlier ones. For one batch; the same input, layer, head and
+    seed are shuffled alike in every batch.
+    """
+    return lambda layer, probabilities: _of_batch(batch, layer, probabilities, seed)
+
+
+class Shuffled(Additive):
+    """An observer that sees every map shuffled, while the model goes on with its own: the control of what the observer measures.
+
+    The observer itself is left as it is, with its results on it::
+
+        trained, control = Observer(...), Observer(...)
+        attention.sweep(encoder, batches, trained, Shuffled(control))
+    """
+
+    def __init__(self, observer: BatchObserver, seed: int = 0) -> None:
+        self.observer, self.seed = observer, seed
+
+    def part(self, inputs: range) -> "Shuffled":
+        return Shuffled(self.observer.part(inputs), self.seed)
+
+    def attach(self, encoder: object) -> None:
+        self.observer.attach(encoder)
+
+    def absorb(self, part: "Shuffled") -> None:
+        self.observer.absorb(part.observer)
+
+    def __call__(self, batch: Batch, layer: int, probabilities: Tensor, values: Tensor | None) -> None:
+        self.observer(batch, layer, _of_batch(batch, layer, probabilities, self.seed), values)
+
+
+def _of_batch(batch: Batch, layer: int, probabilities: Tensor, seed: int) -> Tensor:
+    return shuffled(probabilities, batch.mask, lambda row, head: [seed, batch.index[row], layer, head])
