@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
 from helpers.engine.estimates import Estimate, stack
-from helpers.figures.look import COLOURS, REFERENCE, legend_below, legend_beside, logarithmic, on_layers, titled
+from helpers.figures.look import COLOURS, INK, REFERENCE, legend_below, legend_beside, logarithmic, on_layers, titled
 from helpers.figures.series import band, intervals
 from helpers.figures.words import token_axes
 
@@ -143,7 +143,7 @@ def retreats(
             colour, marker = RETREAT_STYLES[series]
             look = {"color": COLOURS[colour], "marker": marker, "linestyle": "", "label": series}
             places = [accuracy[relation] for relation in points]
-            if series == "its head":
+            if series == "its head" and points:
                 intervals(ax, places, stack(list(points.values())), **look)
             else:
                 values = [float(one.value) for one in points.values()]
