@@ -40,7 +40,7 @@ MODEL_LINES = (
     (COLOURS["minilm"], "-", "o"),
     (COLOURS["first"], "--", "s"),
     (COLOURS["random"], "-.", "D"),
-    (COLOURS["other"], ":", "x"),
+    (COLOURS["shuffled"], ":", "v"),
 )
 """Colour, dashes and marker of the model, the model with its adapter, and two controls."""
 MEASURE_LINES = ((COLOURS["broad"], "--", "o"), (COLOURS["cls"], "-", "s"), (INK, ":", "D"))
@@ -119,7 +119,7 @@ RETREAT_STYLES = {
     "its head": ("cls", "o"),
     "mean of all heads": ("self", "_"),
     "@random": ("random", "x"),
-    "@shuffled": ("other", "+"),
+    "@shuffled": ("shuffled", "+"),
 }
 """Colour and marker of a relation's head, of the rival and of the controls."""
 
