@@ -65,10 +65,11 @@ def over_layers(panels: Mapping[str, Mapping[str, Estimate]], *, ylabel: str, re
         on_layers(ax, len(x))
         if reference:
             ax.axhline(1, **REFERENCE)
-            ax.annotate(reference, (x[-1], 1), (0, 4), textcoords="offset points", ha="right", fontsize=8)
             logarithmic(ax.yaxis)
         else:
             ax.set_ylim(0, 1)
+    if reference:
+        axes[0, 0].annotate(reference, (x[-1], 1), (0, 4), textcoords="offset points", ha="right", fontsize=8)
     axes[0, 0].set_ylabel(ylabel)
     legend_beside(axes[0, -1], fontsize=8)
     return figure

@@ -240,14 +240,6 @@ class Norms:
     norm: Estimate
     segments: int
 
-    def weighted_share(self) -> Estimate:
-        """``weighted`` as a share of its sum over the kinds, (layer, head, kind)."""
-        return self.weighted.map(shares)
-
-    def joint_share(self) -> Estimate:
-        """``joint`` as a share of its sum over the kinds, (layer, head, kind)."""
-        return self.joint.map(shares)
-
     def ratio(self) -> Estimate:
         """Mean norm over a layer's heads for each kind, as a multiple of that of other tokens, (layer, kind)."""
         return self.norm.mean(-2).map(over_other)
