@@ -243,6 +243,14 @@ def test_the_chapters_claims():
     assert ud["case"]["held_out"]["low"] > ud["case"]["baseline"]["high"] and ud["case"]["p"] < 0.05
     assert all(not row["beaten_by"] for name, row in control.items() if row["count"] >= 30), "no random head does"
     assert ud["all"]["held_out"]["value"] < 0.5, "no head is a parser"
+    for name in ("random", "shuffled"):
+        assert values[name]["table"]["all"]["held_out"]["value"] < 0.08, "hardly more than a random guess, 5 %"
+    trades = values["trades"]
+    assert (trades["heads"], trades["held"]) == (18, 12), "three heads in four have none"
+    assert trades["counts"]["case"] == trades["held_counts"]["case"] == 7, "all that have it keep it"
+    for relation, chosen in (("advcl", 4), ("obj", 3)):
+        assert (trades["counts"][relation], trades["held_counts"][relation]) == (chosen, 1)
+    assert trades["held_counts"]["conj"] == 0
 
 
 def test_full_runs_on_gum():
@@ -253,6 +261,13 @@ def test_full_runs_on_gum():
         assert set(dependency_heads.TABLE_1) <= set(run["values"]["stanford"]["table"])
     minilm = runs["minilm"]["values"]["ud"]["table"]
     assert 0.73 < minilm["obj"]["held_out"]["value"] < 0.79 and 0.36 < minilm["obj"]["baseline"]["value"] < 0.4
+    paper = {row["relation"]: row for row in results.paper("clark2019", "table1")["rows"]}
+    for relation, ours, theirs in (("auxpass", 82.8, 40.5), ("mark", 50.3, 14.5)):
+        assert paper[relation]["baseline"] == theirs, "the offset, right about so many in the paper, and in GUM:"
+        for run in runs.values():
+            row = run["values"]["stanford"]["table"][relation]
+            assert 100 * row["baseline"]["value"] == pytest.approx(ours, abs=0.06)
+            assert row["gain"]["low"] > 0 and 100 * row["gain"]["value"] < paper[relation]["accuracy"] - theirs
 
 
 def test_accuracy_on_gum_dev_is_what_a_first_look_found(minilm, real_data):
