@@ -99,9 +99,9 @@ FINDINGS = (
         control=UNTRAINED,
     ),
     Finding(
-        Claim("kobayashi2020 special_token_weighted_output", "below", 0.5, unit="ratio"),
-        "There, its share of attention × length is less than half of its share of attention (one over the other)",
-        of_norms(at_peak("damped")),
+        Claim("kobayashi2020 special_token_weighted_output", "below", -10, unit="%"),
+        "There, its share of attention × length is over 10 points below its share of attention",
+        of_norms(at_peak("weighted_share"), against=at_peak("share")),
         Row("share of [CLS] there: of attention, and of attention × length", _shares),
         control=UNTRAINED,
     ),

@@ -323,11 +323,7 @@ def over_other(means: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def norms_as_dict(weighed: Norms) -> dict[str, Estimate]:
-    """Attention, weighted attention and norms by layer and kind.
-
-    ``kept``: by how much a kind's share of attention exceeds its share of the sums; ``damped``: its share of attention × length
-    over that of attention; both paired.
-    """
+    """Attention, weighted attention and norms by layer and kind; ``kept`` is a kind's share of attention less that of the sums, paired."""
     share, weighted, joint = (found.mean(-2) for found in (weighed.share, weighed.weighted, weighed.joint))
     return {
         "share": share,
@@ -336,7 +332,6 @@ def norms_as_dict(weighed: Norms) -> dict[str, Estimate]:
         "joint": joint,
         "joint_share": joint.map(shares),
         "kept": share - joint.map(shares),
-        "damped": weighted.map(shares) / share,
         "norm": weighed.norm.mean(-2),
         "norm_ratio": weighed.ratio(),
     }
