@@ -353,12 +353,59 @@ def test_no_groups_are_not_found_but_can_be_stable():
     assert found["silhouette"].value < found["silhouette_control"].high + 0.05
 
 
-def test_invented_heads_have_the_mean_and_spread_of_the_real_ones():
-    points = planted(200, noise=0.05)[0].reshape(-1, 21)
+def test_invented_heads_are_possible_and_have_the_mean_and_spread_of_the_real_ones():
+    rng = np.random.default_rng(0)
+    points = rng.dirichlet(rng.uniform(0.5, 5, 21), 3000)
+    points[:, 4] = 0  # a window that is empty in every input
     invented = distance.structureless(points, seed=1)
-    assert invented.shape == points.shape
-    assert np.allclose(invented.mean(0), points.mean(0), atol=0.05)
-    assert np.allclose(np.cov(invented.T), np.cov(points.T), atol=0.02)
+    assert invented.shape == points.shape and (invented >= 0).all() and np.allclose(invented.sum(1), 1)
+    assert (invented[:, 4] < 1e-3).all()
+
+    def ratios(x):
+        logs = np.log(x.clip(1e-6))
+        return logs - logs.mean(1, keepdims=True)
+
+    assert np.allclose(ratios(invented).mean(0), ratios(points).mean(0), atol=0.15)
+    assert np.allclose(np.cov(ratios(invented).T), np.cov(ratios(points).T), atol=0.35)
+    assert not np.array_equal(invented, distance.structureless(points, seed=2))
+
+
+def test_scales_weigh_the_features_as_they_say():
+    points = np.random.default_rng(0).dirichlet(np.arange(1, 22), 60)
+    weights = distance.variances(points)
+    assert all(one.sum() == pytest.approx(1) for one in weights.values())
+    assert np.allclose(weights["as they are"], points.var(0) / points.var(0).sum())
+    assert np.allclose(weights["standardised"], 1 / 21)
+    root = distance.SCALES["square roots"](points)
+    hellinger = np.sqrt(2 - 2 * np.sqrt(points[0] * points[1]).sum())
+    assert np.linalg.norm(root[0] - root[1]) == pytest.approx(hellinger)
+    found = as_measured(points.reshape(4, 15, 21), 0.0)
+    assert distance.two_largest(found).value == pytest.approx(np.sort(weights["as they are"])[-2:].sum())
+
+
+def test_the_gap_statistic_finds_planted_groups_and_none_where_there_are_none():
+    points = distance.points(planted(9)[0])
+    found = distance.by_scale(points, (2, 3, 4, 5, 6))
+    for name, one in found.items():
+        assert one["excess"][4].low > 0.1 and one["four"] == 1, name
+        assert one["silhouette"][4] == pytest.approx(one["control"][4].value + one["excess"][4].value), name
+    assert found["as they are"]["groups"] == 4 and found["as they are"]["mixture"] == 1
+    rng = np.random.default_rng(0)
+    crowd = rng.normal(size=(80, 5))
+    ours = np.array([((crowd - crowd.mean(0)) ** 2).sum(1).mean(), *(distance.inertia(crowd, k) for k in (2, 3, 4))])
+    assert ours[0] == pytest.approx(distance.inertia(crowd, 1)) and (np.diff(ours) < 0).all()
+    assert ours[2] == pytest.approx(KMeans(3, n_init=50, random_state=0).fit(crowd).inertia_ / 80, rel=1e-3)
+    others = np.stack([[distance.inertia(rng.normal(size=(80, 5)), k) for k in (1, 2, 3, 4)] for _ in range(10)])
+    assert distance.gap(ours, others) == 1
+
+
+def test_changes_are_shares_of_heads_with_paired_intervals():
+    features, _, names = planted(9)
+    one, other = as_measured(features, 0.002), as_measured(features[:, ::-1], 0.002)
+    reference = distance.k_means(one.points).labels
+    assert distance.changed(one, one, reference).high == 0
+    found = distance.changed(one, other, reference)
+    assert found.value == pytest.approx((names != names[:, ::-1]).mean()) and found.low <= found.value <= found.high
 
 
 def test_refits_keep_the_references_numbers():
