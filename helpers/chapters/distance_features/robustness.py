@@ -72,7 +72,7 @@ def two_largest(found: DistanceFeatures) -> Estimate:
 
 def inertia(
     points: Float[np.ndarray, "*sample point feature"], k: int, *, seed: int = 0
-) -> Float[np.ndarray, "*sample"]:
+) -> Float[np.ndarray, "*sample"] | np.float64:
     """Mean squared distance of a head from the mean of its group."""
     if k == 1:
         return points.var(-2).sum(-1)

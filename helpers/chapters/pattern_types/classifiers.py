@@ -271,8 +271,8 @@ def score(
     counts = np.random.default_rng(seed).multinomial(len(names), np.full(len(names), 1 / len(names)), REPLICATES)
     table, drawn = by_head.sum(0), np.tensordot(counts, by_head, axes=1)
     hits = np.trace(drawn, axis1=1, axis2=2) / drawn.sum((1, 2))
-    accuracy = Estimate.of(np.trace(table) / len(labels), hits, len(names)).within(0, 1)
-    macro_f1 = Estimate.of(macro(f1(table)), macro(f1(drawn)), len(names)).within(0, 1)
+    accuracy = Estimate.of(np.trace(table) / len(labels), hits, len(names)).within(0.0, 1.0)
+    macro_f1 = Estimate.of(macro(f1(table)), macro(f1(drawn)), len(names)).within(0.0, 1.0)
     return Score(macro_f1, accuracy, f1(table), table)
 
 

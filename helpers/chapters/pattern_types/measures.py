@@ -292,7 +292,7 @@ class PatternTypes:
     def first(self) -> Estimate:
         """Share of the heterogeneous maps that are of the first layer; NaN where there are none."""
 
-        def shares(x: Float[np.ndarray, "*draws layer head type"]) -> Float[np.ndarray, "*draws"]:
+        def shares(x: Float[np.ndarray, "*draws layer head type"]) -> Float[np.ndarray, "*draws"] | np.float64:
             by_layer = x[..., REST].sum(-1)
             with np.errstate(invalid="ignore", divide="ignore"):
                 return by_layer[..., 0] / by_layer.sum(-1)
