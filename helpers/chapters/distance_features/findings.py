@@ -191,5 +191,6 @@ def stability(runs: Mapping[str, Mapping[str, Any]]) -> Table:
         tuned = [percent(one[f"tuned: {task}"]["inputs"]) if f"tuned: {task}" in one else "–" for one in found]
         if set(tuned) != {"–"}:
             rows.append([f"tuned: {task}, plain text: half of the inputs", "", *tuned])
-    rows += [[label, "", *(percent(one["plain text"][key]) for one in found)] for key, label in REST.items()]
+    plain = [one["plain text"] for one in found]
+    rows += [[label, "", *(percent(p[key]) if key in p else "–" for p in plain)] for key, label in REST.items()]
     return Table(["refits see", "BERT-large", *runs], rows)

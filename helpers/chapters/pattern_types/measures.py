@@ -323,7 +323,7 @@ class PatternTypes:
             "tasks": {task: self.share(task) for task in self.tasks},
             "all": self.all,
             "column": self.column,
-            "first": self.first,
+            **({"first": self.first} if np.isfinite(self.first.value) else {}),  # none where no map is heterogeneous
             "layers": self.layers.value,
             "heads": self.heads.value,
             "typical": [[TYPES[t] for t in row] for row in self.typical],
