@@ -441,7 +441,8 @@ def test_findings_stand_in_the_chapter_of_their_claim():
             )
             assert claim.rule or one.row, claim.name
     claimed = {claim["chapter"] for claim in claims().values()}
-    assert [c for c in notebooks.chapters() if c[3:] in claimed] == list(BOARD.modules)
+    judging = [c for c, module in BOARD.modules.items() if module.FINDINGS or module.NOT_MEASURED]
+    assert [c for c in notebooks.chapters() if c[3:] in claimed] == judging
 
 
 NOT_IN_EVERY_RUN = {
