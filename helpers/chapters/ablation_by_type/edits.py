@@ -11,6 +11,7 @@ from torch import Tensor
 
 from helpers.engine import attention
 from helpers.engine.tokens import Batch
+from helpers.figures.look import LABELS
 
 Maps = Float[Tensor, "batch head query key"]
 Pairs = Bool[Tensor, "batch query key"]
@@ -38,13 +39,12 @@ class Row:
     part: str
     actions: Mapping[str, str]
 
-    @property
-    def label(self) -> str:
-        """What is done, in a few words."""
+    def label(self, called: Mapping[str, str] = LABELS) -> str:
+        """What is done, in a few words; ``called``: type -> what its group is called (:func:`helpers.figures.look.group_names`)."""
         done = set(self.actions.values())
         kept = [name for name in TYPES if name not in self.actions]
-        whom = ", ".join(map(spoken, self.actions)) if len(self.actions) < 3 else f"all but {spoken(kept[0])}"
-        return f"{whom}: {ACTION_LABELS[done.pop()]}"
+        whom = ", ".join(map(called.__getitem__, self.actions))
+        return f"{whom if len(self.actions) < 3 else f'all but {called[kept[0]]}'}: {ACTION_LABELS[done.pop()]}"
 
     @property
     def shade(self) -> str:
@@ -54,11 +54,6 @@ class Row:
 
 
 ACTION_LABELS = dict(zip(ACTIONS, ("as it is", "pruned", "1/n", "no intra", "no inter"), strict=True))
-
-
-def spoken(name: str) -> str:
-    """The name of a type as it is written in text."""
-    return name.replace("_", " & ")
 
 
 def _all_but(kept: str, action: str) -> dict[str, str]:

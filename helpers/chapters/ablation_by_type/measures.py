@@ -84,6 +84,10 @@ class Scores:
         """What an ablation (or several, on average) changes, on the same questions; compared with the model as it is, or with others."""
         return self.mean(keys, score) - self.mean(to, score)
 
+    def dealt(self, key: str) -> list[str]:
+        """The deals of an ablation."""
+        return [one for one in self.keys if one.startswith(f"{key} dealt ")]
+
     def turned(self, key: str) -> Estimate:
         """Share of questions whose F1 falls, stays and rises, (3,)."""
         difference = self.values[self.at(key), :, 0] - self.values[self.at(BASE), :, 0]
@@ -266,6 +270,7 @@ def as_dict(
         "counts": {name: int((names == name).sum()) for name in TYPES},
         **{score: scores.mean(BASE, score) for score in SCORES},
         "rows": {str(row): _row(scores, names, row) for row in ROWS},
+        "differences": differences(scores),
         "floors": {key: _plain(scores, key) for key in scores.keys if key.startswith("all ")},
         "ladder": {
             "sizes": list(sizes),
@@ -286,6 +291,7 @@ def as_dict(
             "documents": len(set(control.documents.tolist())),
             **{score: control.mean(BASE, score) for score in SCORES},
             "rows": {str(row): _control(control, names, row, seed) for row in ROWS},
+            "differences": differences(control, dealt=True),
             "core": {name: beside_deals(control, name) for name in core.sets},
         },
         "variants": {
@@ -299,6 +305,19 @@ def _plain(scores: Scores, key: str, to: str = "") -> dict[str, Any]:
     found = {score: scores.mean(key, score) for score in SCORES}
     found |= {f"{score}_change": scores.change(key, score) for score in SCORES}
     return found | ({"f1_beside": scores.change(key, to=to)} if to else {})
+
+
+PAIRS = ((12, 13), (15, 14), (17, 16), (18, 19), (6, 7))
+"""Rows that the paper compares with one another."""
+
+
+def differences(scores: Scores, *, dealt: bool = False) -> dict[str, Estimate]:
+    """F1 of the first row of each of :data:`PAIRS` minus that of the second, ``"12-13"``, …; with ``dealt`` of the means of their deals."""
+
+    def keys(row: int) -> list[str]:
+        return scores.dealt(str(row)) if dealt else [str(row)]
+
+    return {f"{one}-{two}": scores.change(keys(one), to=keys(two)) for one, two in PAIRS if keys(one) and keys(two)}
 
 
 def _row(scores: Scores, names: np.ndarray, row: int) -> dict[str, Any]:
@@ -327,7 +346,7 @@ def beside_deals(scores: Scores, key: str) -> dict[str, Any]:
     ``beyond`` is its change minus the mean of theirs; its interval is over questions. ``p`` is over deals: the share of
     them, the ablation itself counted as one, that change F1 by as much or by more in its direction from their mean.
     """
-    others = [one for one in scores.keys if one.startswith(f"{key} dealt ")]
+    others = scores.dealt(key)
     found: dict[str, Any] = {f"{score}_change": scores.change(key, score) for score in SCORES}
     for score in SCORES:
         found[f"{score}_dealt"] = [scores.change(other, score).value for other in others]
