@@ -17,6 +17,7 @@ from helpers.engine import adapters, attention, estimates, tasks, tokens
 from helpers.engine.encoders import EncoderError
 from helpers.engine.estimates import Estimate
 from helpers.engine.tasks import Example
+from helpers.figures.look import group_names
 from helpers.record import results
 
 CONTEXTS = (
@@ -89,9 +90,11 @@ def test_the_rows_are_the_papers():
 
 
 def test_labels_say_what_is_done():
-    assert ROWS[3].label == "diagonal: pruned" and ROWS[10].label == "dense & vertical: 1/n"
-    assert ROWS[7].label == "dense & vertical, vertical: pruned" and ROWS[17].label == "all but diagonal: no inter"
-    assert len({row.label for row in ROWS.values()}) == 18
+    assert ROWS[3].label() == "diagonal: pruned" and ROWS[10].label() == "dense & vertical: 1/n"
+    assert ROWS[7].label() == "dense & vertical, vertical: pruned" and ROWS[17].label() == "all but diagonal: no inter"
+    assert len({row.label() for row in ROWS.values()}) == 18
+    called = group_names({"dense": True, "diagonal": True, "dense_vertical": True, "vertical": False})
+    assert ROWS[5].label(called) == "group 4: pruned", "a group that fits no name is called by its number"
     assert (ROWS[7].shade, ROWS[12].shade, ROWS[17].shade) == ("dense_vertical", "diagonal", "diagonal")
 
 
@@ -348,54 +351,115 @@ def test_scores_stand_beside_one_another():
         scores.beside(more)
 
 
-def diagonal_of(values):
-    return values["control"]["rows"]["3"]
+def test_each_row_has_as_many_deals_as_asked_for():
+    plans = ablate.controls(NAMES, {3: 4, 5: 1}, seed=2)
+    assert list(plans) == ["3 dealt 0", "3 dealt 1", "3 dealt 2", "3 dealt 3", "5 dealt 0"]
+    for key, plan in plans.items():
+        row, draw = int(key.split()[0]), int(key.split()[-1])
+        wanted = ablate.ablation(ablate.deal(NAMES, draw, seed=2), ROWS[row].actions)
+        assert (plan.actions == wanted.actions).all()
+    named = ablate.controls(NAMES, {3: 1}, seed=2, label="tuned")
+    assert list(named) == ["3 tuned dealt 0"]
+
+
+def some_core():
+    again = NAMES.copy()
+    again[2, 1] = again[0, 2] = "vertical"
+    return ablate.Core.of(NAMES, again, "dense", "vertical")
+
+
+def test_the_core_is_in_both_types_and_the_sets_share_out_the_rest():
+    core = some_core()
+    assert np.argwhere(core.both).tolist() == [[2, 1]]
+    sets = core.sets
+    assert (sets["core"] ^ sets["alone"]).all() and not (sets["core"] & (sets["rest"] | sets["others"])).any()
+    assert (sets["core"] | sets["rest"]).sum() == (NAMES == "dense").sum()
+    for name, plan in core.plans().items():
+        assert ((plan.actions == "prune") == sets[name]).all() and set(plan.actions.flat) <= {"prune", "keep"}
+    for plan in core.controls(9).values():
+        assert ((plan.actions == "prune").sum(1) == core.both.sum(1)).all(), "as many heads in the same layers"
+    assert len({plan.actions.tobytes() for plan in core.controls(9).values()}) > 1
+
+
+@given(st.lists(st.integers(-9, 9), min_size=1, max_size=30), st.integers(-9, 9))
+@settings(max_examples=60, deadline=None)
+def test_by_chance_counts_deals_that_lie_as_far(dealt, own):
+    mean = sum(dealt) / len(dealt)
+    if own >= mean:
+        far = [one for one in dealt if one >= own]
+    else:
+        far = [one for one in dealt if one <= own]
+    assert ablate.by_chance(float(own), dealt) == pytest.approx((1 + len(far)) / (1 + len(dealt)))
+
+
+def test_what_is_beside_the_deals():
+    scores = invented(("1", "2", "2 dealt 0", "2 dealt 1", "12", "12 dealt 0", "13", "13 dealt 0"))
+    v = scores.values[..., 0]
+    found = ablate.beside_deals(scores, "2")
+    assert np.allclose(found["f1_dealt"], [(v[2] - v[0]).mean(), (v[3] - v[0]).mean()])
+    assert found["f1_beyond"].value == pytest.approx((v[1] - v[2:4].mean(0)).mean())
+    assert found["f1_p"] == ablate.by_chance(float(found["f1_change"].value), found["f1_dealt"])
+    assert set(ablate.beside_deals(scores, "1")) == {"f1_change", "em_change", "f1_dealt", "em_dealt"}
+    assert ablate.differences(scores)["12-13"].value == pytest.approx((v[4] - v[6]).mean())
+    assert ablate.differences(scores, dealt=True)["12-13"].value == pytest.approx((v[5] - v[7]).mean())
+
+
+def all_scores(encoder, again, sizes=(3, 6), draws=2):
+    plans = ablate.table(NAMES) | ablate.floors((3, 4)) | ablate.ladder((3, 4), sizes, 2) | ablate.retyped(again)
+    scores = ablate.measure(encoder, QUESTIONS, plans, batch_size=4)
+    core = ablate.Core.of(NAMES, again, ablate.costliest(scores), ablate.costliest(scores, "tuned"))
+    scores = scores.beside(ablate.measure(encoder, QUESTIONS, core.plans(), batch_size=4))
+    plans = ablate.controls(NAMES, dict.fromkeys(ROWS, draws)) | ablate.variants(NAMES) | core.controls(draws)
+    plans |= ablate.controls(again, dict.fromkeys(ablate.PRUNED.values(), draws), label="tuned")
+    control = scores.take(range(3)).beside(ablate.measure(encoder, QUESTIONS[:3], plans, batch_size=4))
+    return scores, core, control
 
 
 def test_the_record_holds_every_row(answerer):
-    encoder, draws, sizes = answerer(), 2, [3, 6]
-    rows = ablate.table(NAMES)
-    scores = ablate.measure(
-        encoder,
-        QUESTIONS,
-        rows | ablate.floors((3, 4)) | ablate.ladder((3, 4), sizes, 2) | ablate.retyped(NAMES[::-1]),
-        batch_size=4,
-    )
-    more = ablate.measure(
-        encoder, QUESTIONS[:3], ablate.controls(NAMES, draws) | ablate.variants(NAMES), batch_size=4
-    )
-    control = scores.take(range(3)).beside(more)
-    values = ablate.as_dict(scores, NAMES, control=control, draws=draws, sizes=sizes, ladders=2)
+    draws, again = 2, NAMES[::-1]
+    scores, core, control = all_scores(answerer(), again)
+    values = ablate.as_dict(scores, NAMES, core, control=control, sizes=[3, 6], ladders=2)
     assert list(values["rows"]) == list(values["control"]["rows"]) == [str(n) for n in range(2, 20)]
-    assert set(values["floors"]) == {"all prune", "all substitute"} and set(values["variants"]) == set(
-        ablate.VARIANTS
-    )
+    assert set(values["floors"]) == {"all prune", "all substitute"}
+    assert set(values["variants"]) == set(ablate.VARIANTS)
     assert values["counts"] == {"dense": 7, "diagonal": 2, "dense_vertical": 1, "vertical": 2}
     assert (values["questions"], values["control"]["questions"], values["rows"]["3"]["heads"]) == (4, 3, 2)
-    diagonal, f1 = (
-        values["control"]["rows"]["3"],
-        {key: control.values[control.at(key), :, 0].mean() for key in control.keys},
-    )
+    diagonal = values["control"]["rows"]["3"]
+    f1 = {key: control.values[control.at(key), :, 0].mean() for key in control.keys}
     assert np.allclose(diagonal["f1_dealt"], [f1[f"3 dealt {d}"] - f1["1"] for d in range(draws)])
-    assert diagonal["f1_beyond"].value == pytest.approx(f1["3"] - np.mean([f1[f"3 dealt {d}"] for d in range(draws)]))
     dealt = [ablate.deal(NAMES, d) == "diagonal" for d in range(draws)]
     assert diagonal["shared"] == pytest.approx(np.mean([(d & (NAMES == "diagonal")).sum() / 2 for d in dealt]))
     assert np.shape(values["ladder"]["f1_change"]) == (2, 2)
+    own = scores.values[:, :, 0].mean(1)
+    for pair, found in values["differences"].items():
+        one, two = pair.split("-")
+        assert found.value == pytest.approx(own[scores.at(one)] - own[scores.at(two)])
+        dealt = [np.mean([f1[f"{row} dealt {d}"] for d in range(draws)]) for row in (one, two)]
+        assert values["control"]["differences"][pair].value == pytest.approx(dealt[0] - dealt[1])
     assert list(values["tuned"]["rows"]) == [str(n) for n in ablate.SINGLE]
     assert {len(ROWS[n].actions) for n in ablate.SINGLE} == {1}
-    tuned = scores.values[:, :, 0].mean(1)
-    assert values["tuned"]["rows"]["3"]["f1_beside"].value == pytest.approx(
-        tuned[scores.at("3 tuned")] - tuned[scores.at("3")]
-    )
-    plain = results.plain(values)
+    beside = values["tuned"]["rows"]["3"]["f1_beside"]
+    assert beside.value == pytest.approx(own[scores.at("3 tuned")] - own[scores.at("3")])
+    assert list(values["tuned"]["control"]) == [str(row) for row in ablate.PRUNED.values()]
+    left = {name: own[scores.at(str(row))] for name, row in ablate.PRUNED.items()}
+    assert values["core"]["first"] == min(left, key=left.get) == core.first
+    assert values["core"]["heads"] == np.argwhere((NAMES == core.first) & (again == core.second)).tolist()
+    sets = values["core"]["rows"]
+    assert sets["core"]["heads"] + sets["rest"]["heads"] == (NAMES == core.first).sum()
+    for name in sets:
+        wanted = own[scores.at("core")] - own[scores.at(name)]
+        assert sets[name]["f1_beside"].value == pytest.approx(wanted)
+    plain = results.plain(values) | {"fits": dict.fromkeys(TYPES, True)}
     assert len(findings.cells(plain, 3)) == len(findings.COLUMNS) and findings.cells(plain, 3)[0] == 2
-    assert findings.cells(ablate.as_dict(scores, NAMES), 3)[-2:] == ["", ""]
     whole, part, deals = ablate.panel(plain, {"3": "three"})["three"]
-    assert whole.value == plain["rows"]["3"]["f1_change"]["value"] and deals == diagonal_of(plain)["f1_dealt"]
-    assert part == diagonal_of(plain)["f1_change"]["value"]
+    assert whole.value == plain["rows"]["3"]["f1_change"]["value"]
+    assert deals == plain["control"]["rows"]["3"]["f1_dealt"]
+    assert part == plain["control"]["rows"]["3"]["f1_change"]["value"]
+    assert len(ablate.panel(plain, {"core": "both", "rest": "first only"})["both"][2]) == draws
     lines = findings.table("table2", {"a": plain, "b": plain}).rows
     assert len(lines) == 20 and lines[2][:2] == ["3 diagonal: pruned", "a"] and lines[3][-1] == "7.5 / 4.6"
     assert {len(line) for line in lines} == {3 + len(findings.COLUMNS)}
+    assert all(judged.ours.text != "–" for judged in findings.findings(plain))
 
 
 def test_numbers_read_well():
@@ -570,11 +634,11 @@ def test_ablation_rows_show_the_type_and_each_draw():
 
 
 def test_heads_and_loss_start_at_nothing():
-    points = {"dense": (29, one_estimate(-0.3), [-0.4, -0.2])}
+    points = {"dense": (29, one_estimate(-0.3)), "some": (9, one_estimate(-0.5))}
     ax = figures.heads_and_loss([12, 36], [[-0.1, -0.2], [-0.5, -0.6]], points, floor=-0.9).axes[0]
     assert ax.lines[0].get_xydata().tolist() == [[0, 0], [12, -10], [36, -50]]
     dots = {tuple(line.get_xydata()[0]) for line in ax.lines if len(line.get_xydata()) == 1}
-    assert dots == {(29, -30)} and ax.get_xlabel() == "heads pruned"
+    assert dots == {(29, -30), (9, -50)} and ax.get_xlabel() == "heads pruned"
     assert "every head pruned" in [t.get_text() for t in ax.get_legend().get_texts()]
 
 
