@@ -91,7 +91,9 @@ def test_the_rows_are_the_papers():
 
 def test_labels_say_what_is_done():
     assert ROWS[3].label() == "diagonal: pruned" and ROWS[10].label() == "dense & vertical: 1/n"
-    assert ROWS[7].label() == "dense & vertical, vertical: pruned" and ROWS[17].label() == "all but diagonal: no inter"
+    assert (
+        ROWS[7].label() == "dense & vertical, vertical: pruned" and ROWS[17].label() == "all but diagonal: no inter"
+    )
     assert len({row.label() for row in ROWS.values()}) == 18
     called = group_names({"dense": True, "diagonal": True, "dense_vertical": True, "vertical": False})
     assert ROWS[5].label(called) == "group 4: pruned", "a group that fits no name is called by its number"
@@ -389,7 +391,7 @@ def test_by_chance_counts_deals_that_lie_as_far(dealt, own):
         far = [one for one in dealt if one >= own]
     else:
         far = [one for one in dealt if one <= own]
-    assert ablate.by_chance(float(own), dealt) == pytest.approx((1 + len(far)) / (1 + len(dealt)))
+    assert ablate.by_chance(float(own), list(map(float, dealt))) == pytest.approx((1 + len(far)) / (1 + len(dealt)))
 
 
 def test_what_is_beside_the_deals():
@@ -481,71 +483,85 @@ def change(values, row, where="rows"):
     )
 
 
-def test_claim_dense_and_vertical_heads_are_what_answers_depend_on():
+def estimate(found):
+    return Estimate.from_record(found)
+
+
+def test_claim_the_type_stands_out_but_some_deals_do_as_much_harm():
     values = spoken_of()
-    floor = Estimate.from_record(values["floors"]["all prune"]["f1"])
+    floor = estimate(values["floors"]["all prune"]["f1"])
     for row in (4, 10):
         others = [change(values, n).value for n in (2, 3, 5, 8, 9, 11)]
         assert change(values, row).value < min(others) - 0.15, "worse than every other single type"
-        assert Estimate.from_record(values["rows"][str(row)]["f1"]).low < floor.high
+        assert estimate(values["rows"][str(row)]["f1"]).low < floor.high
     control = values["control"]["rows"]["4"]
-    assert Estimate.from_record(control["f1_beyond"]).high < 0 and control["f1_change"]["value"] < min(
-        control["f1_dealt"]
-    )
+    assert len(control["f1_dealt"]) == 99 and estimate(control["f1_beyond"]).high < 0
+    assert min(control["f1_dealt"]) < control["f1_change"]["value"] and round(control["f1_p"], 2) == 0.07
+
+
+def test_claim_a_few_heads_decide_whatever_their_type_is_called():
+    values = spoken_of()
+    core, control = values["core"], values["control"]["core"]["core"]
+    assert (core["first"], core["second"]) == ("dense_vertical", "dense")
+    sizes = {name: row["heads"] for name, row in core["rows"].items()}
+    assert sizes == {"core": 9, "rest": 11, "others": 24, "alone": 63}
+    own, again = (np.array(types) for types in (values["types"], values["tuned"]["types"]))
+    both = np.argwhere((own == core["first"]) & (again == core["second"])).tolist()
+    assert core["heads"] == both and len(both) == 9
+    assert len(control["f1_dealt"]) == 99 and control["f1_p"] == 0.01
+    assert control["f1_change"]["value"] < min(control["f1_dealt"]), "no deal does as much harm"
+    for name in ("rest", "others"):
+        row = core["rows"][name]
+        assert row["f1_change"]["low"] < 0 < row["f1_change"]["high"], "hardly missed"
+        assert estimate(row["f1_beside"]).high < 0
+    floor = estimate(values["floors"]["all prune"]["f1"])
+    assert estimate(core["rows"]["alone"]["f1"]).low < floor.value, "the nine alone are not enough"
 
 
 def test_claim_they_carry_what_passes_between_sentences():
     values = spoken_of()
     assert change(values, 15).high < change(values, 14).low and change(values, 14).value > -0.15
     control = values["control"]["rows"]["15"]
-    assert Estimate.from_record(control["f1_beyond"]).high < 0 and control["f1_change"]["value"] < min(
-        control["f1_dealt"]
-    )
+    assert estimate(control["f1_beyond"]).high < 0 and round(control["f1_p"], 2) == 0.02
+    assert sum(one <= control["f1_change"]["value"] for one in control["f1_dealt"]) == 1
     assert abs(change(values, 15).value - change(values, 4).value) < 0.1
-    assert change(values, 17).high < change(values, 19).low
-    assert Estimate.from_record(values["control"]["rows"]["19"]["f1_beyond"]).low > 0
     for row in ("16", "17"):
-        beyond = Estimate.from_record(values["control"]["rows"][row]["f1_beyond"])
-        assert beyond.low <= 0 <= beyond.high and values["control"]["rows"][row]["shared"] > 0.9
-    assert Estimate.from_record(values["variants"]["text"]["15"]["f1_change"]).high < 0
-    for name in ablate.VARIANTS:
-        for row in ("15", "17"):
-            assert Estimate.from_record(values["variants"][name][row]["f1_change"]).value < -0.3
-        for row in ("13", "14"):
-            assert Estimate.from_record(values["variants"][name][row]["f1_change"]).value > -0.15
+        assert values["control"]["rows"][row]["shared"] > 0.9
+    for readings in values["variants"].values():
+        least = sorted(readings, key=lambda row, found=readings: found[row]["f1_change"]["value"])[:2]
+        assert set(least) == {"15", "17"} and abs(readings["13"]["f1_change"]["value"]) < 0.05
+    assert estimate(values["variants"]["text"]["15"]["f1_change"]).high < 0
 
 
 def test_claim_diagonal_heads_are_not_vital():
     values = spoken_of()
     assert values["counts"]["diagonal"] == 6 and change(values, 3).value > -0.3
     assert change(values, 12).value <= change(values, 13).value
-    diagonal = np.argwhere(np.array(values["types"]) == "diagonal")
-    assert set(diagonal[:, 0]) == {0, 1}, "layers 1 and 2"
+    assert len(values["control"]["rows"]["3"]["f1_dealt"]) < findings.TELLING
     paper = {row["id"]: row["f1"] for row in results.paper("guan2020", "table2")["rows"]}
     assert paper[1] - paper[3] > 80 and paper[1] - paper[4] < 8
 
 
-def test_claim_dense_heads_cost_little_and_vertical_ones_no_more_than_their_deals():
+def test_claim_dense_heads_cost_little():
     values = spoken_of()
-    for row in (2, 8):
-        assert change(values, row).low < 0 < change(values, row).high and change(values, row).value > -0.1
+    assert change(values, 2).low < 0 < change(values, 2).high and change(values, 2).value > -0.1
     assert 0.38 < values["counts"]["dense"] / 72 < 0.42
-    assert 0.6 < values["control"]["rows"]["2"]["shared"] < 0.7, "a deal returns two thirds of them"
-    beyond = Estimate.from_record(values["control"]["rows"]["5"]["f1_beyond"])
-    assert beyond.low < 0 < beyond.high
+    assert not values["fits"]["vertical"], "group 4 has no name"
 
 
 def test_claim_verdicts_change_with_the_types():
     values = spoken_of()
     own, tuned = np.array(values["types"]), np.array(values["tuned"]["types"])
     assert round(100 * values["tuned"]["changed"]) == 36 == round(100 * (own != tuned).mean())
-    assert ((own == "dense_vertical") & (tuned == "dense")).sum() == 9 and (tuned == "diagonal").sum() == 14
-    there = np.array(results.recorded("ablation_by_type", profile="full")["values"]["tuned"]["types"])
-    assert ((tuned == "diagonal") & (there == "vertical")).sum() == 13, "nearly the same heads under another name"
     rows = values["tuned"]["rows"]
-    assert change(values, 2, "tuned").high < 0 and change(values, 4, "tuned").high > 0
-    assert Estimate.from_record(rows["2"]["f1_beside"]).high < 0 < Estimate.from_record(rows["4"]["f1_beside"]).low
-    assert change(values, 3, "tuned").high < 0 and Estimate.from_record(rows["3"]["f1_beside"]).high < 0
+    assert change(values, 2, "tuned").high < 0 < change(values, 4, "tuned").high
+    assert estimate(rows["2"]["f1_beside"]).high < 0 < estimate(rows["4"]["f1_beside"]).low
+
+
+def test_claim_most_edits_help_some_questions():
+    rows = spoken_of()["rows"]
+    dense, both = ([round(100 * share) for share in rows[n]["turned"]["value"]] for n in ("2", "4"))
+    assert (dense[0], dense[2], both[0], both[2]) == (17, 20, 53, 3)
 
 
 def test_claim_prose_has_the_recorded_numbers():
@@ -557,14 +573,14 @@ def test_claim_prose_has_the_recorded_numbers():
 
     cells = nbformat.read(notebooks.FOLDER / "10_ablation_by_type.ipynb", as_version=4).cells
     prose = "\n".join(c.source for c in cells if c.cell_type == "markdown").replace("−", "-")
-    runs, known = (spoken_of(), results.recorded("ablation_by_type", profile="full")["values"]), set()
-    for found in (run["rows"] for values in runs for run in (values, values["control"], values["tuned"])):
+    values, known = spoken_of(), set()
+    for found in (run["rows"] for run in (values, values["control"], values["tuned"], values["core"])):
         for row in found.values():
             known |= {
                 ablate.percent(e, "+.0f") for key, e in row.items() if key.startswith("f1_") and isinstance(e, dict)
             }
     quoted = re.findall(r"[+-]\d+ \[[+-]\d+, [+-]\d+\]", prose)
-    assert len(quoted) > 15 and set(quoted) <= known, set(quoted) - known
+    assert len(quoted) > 10 and set(quoted) <= known, set(quoted) - known
 
 
 def test_claim_number_matters():
@@ -580,23 +596,17 @@ def test_claim_what_each_edit_removes():
     assert inter["dense_vertical"] > intra["dense_vertical"] and inter["dense"] > intra["dense"]
 
 
-def test_claims_about_the_full_run():
-    values = results.recorded("ablation_by_type", profile="full")["values"]
-    assert (values["questions"], values["documents"], values["control"]["questions"]) == (300, 48, 80)
-    assert ablate.percent(values["f1"]).startswith("66")
-    rows, dealt = values["rows"], values["control"]["rows"]
-    said = {
-        "-42 [-47, -37]": rows["4"]["f1_change"],
-        "-21 [-28, -14]": dealt["4"]["f1_beyond"],
-        "-29 [-35, -24]": rows["15"]["f1_change"],
-        "-9 [-13, -5]": rows["3"]["f1_change"],
-        "-7 [-13, -1]": dealt["3"]["f1_beyond"],
-        "-57 [-63, -51]": values["tuned"]["rows"]["2"]["f1_change"],
-        "+0 [-2, +2]": values["tuned"]["rows"]["4"]["f1_change"],
-    }
-    assert {text: ablate.percent(number, "+.0f") for text, number in said.items()} == {text: text for text in said}
-    vertical = dealt["5"]["f1_beyond"]
-    assert vertical["low"] < 0 < vertical["high"]
+def test_claims_hold_on_real_questions():
+    """What the chapter concludes, on XQuAD, where that run is recorded."""
+    try:
+        values = results.recorded("ablation_by_type", profile="full")["values"]
+    except results.ResultError:
+        pytest.skip("the run on real questions is not recorded")
+    assert values["questions"] >= 300 and len(values["control"]["rows"]["4"]["f1_dealt"]) == 99
+    core = values["core"]["rows"]
+    for name in ("rest", "others"):
+        assert estimate(core[name]["f1_beside"]).high < 0
+    assert values["control"]["core"]["core"]["f1_p"] < 0.05
 
 
 # ------------------------------------------------------------------ figures

@@ -315,7 +315,7 @@ def differences(scores: Scores, *, dealt: bool = False) -> dict[str, Estimate]:
     """F1 of the first row of each of :data:`PAIRS` minus that of the second, ``"12-13"``, …; with ``dealt`` of the means of their deals."""
 
     def keys(row: int) -> list[str]:
-        return scores.dealt(str(row)) if dealt else [str(row)]
+        return scores.dealt(str(row)) if dealt else [key for key in scores.keys if key == str(row)]
 
     return {f"{one}-{two}": scores.change(keys(one), to=keys(two)) for one, two in PAIRS if keys(one) and keys(two)}
 

@@ -308,6 +308,8 @@ def drawn(
         )
     shown |= {title: v for title, v in there.items() if title.split(" (")[0] not in here and solved(v)}
     if not shown:
-        lines.append("No task is solved, here or in a recorded run: what is drawn below is these texts, and shows noise.")
+        lines.append(
+            "No task is solved, here or in a recorded run: what is drawn below is these texts, and shows noise."
+        )
         shown = {f"{task} ({texts[task]})": values for task, values in here.items()}
     return shown, lines
