@@ -220,6 +220,8 @@ def test_a_name_that_was_left_over_is_marked():
     features[names == "diagonal"] = features[names == "dense"] * 0.97 + 0.03 / 21
     found = distance.types(features, even)
     assert found.fits["vertical"] and found.fits["dense_vertical"]
+    left = next(name for name, fits in found.fits.items() if not fits)
+    assert found.called[left] == f"group {1 + TYPES.index(left)}" and found.called["vertical"] == "vertical"
     assert sum(found.fits[name] for name in ("dense", "diagonal")) == 1
     assert set(distance.by_rule(features, even).ravel()) == {"dense", "dense_vertical", "vertical"}
 

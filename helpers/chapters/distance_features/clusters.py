@@ -15,6 +15,7 @@ from sklearn.mixture import GaussianMixture
 from helpers.chapters.distance_features.measures import FEATURES, SPECIAL, DistanceFeatures, points, random_halves
 from helpers.engine.encoders import Encoder, EncoderError
 from helpers.engine.estimates import Estimate
+from helpers.figures.look import group_names
 
 Features = Float[np.ndarray, "feature"]
 Points = Float[np.ndarray, "point feature"]
@@ -23,7 +24,7 @@ Labels = Int[np.ndarray, "point"]
 """The numbers of one head, of all heads in a row, of all heads by layer; and the group of each head in a row."""
 
 TYPES = ("dense", "diagonal", "dense_vertical", "vertical")
-"""Guan et al.'s four types."""
+"""Guan et al.'s four types. In arrays and records a group has the key of the type that it stands for, also where it is called otherwise."""
 
 MASSES = ("near", "far", "special")
 
@@ -224,18 +225,23 @@ def name_groups(centroids: Float[np.ndarray, "group feature"], even: Features) -
 
 @dataclass(frozen=True, eq=False)
 class Types:
-    """A name for every head.
+    """A group for every head; each group stands for one of the four types, and is called after it if it fits.
 
     Attributes:
-        names: [layer, head], from :data:`TYPES`.
+        names: [layer, head], from :data:`TYPES`: the type that the head's group stands for.
         centroids: [type, feature], in the order of :data:`TYPES`.
-        fits: type -> whether the prototype of its name is also the one nearest to its centroid. Where it is not,
-            the name was left over: the model has no such group.
+        fits: type -> whether its prototype is also the one nearest to its centroid. Where it is not, the type was left over:
+            the model has no such group, and the group is called by its number (``called``).
     """
 
     names: np.ndarray
     centroids: Float[np.ndarray, "type feature"]
     fits: dict[str, bool]
+
+    @property
+    def called(self) -> dict[str, str]:
+        """Type -> what the group that stands for it is called, in words."""
+        return group_names(self.fits)
 
     @property
     def shares(self) -> Float[np.ndarray, "type"]:
@@ -253,7 +259,7 @@ class Types:
 
 
 def types(features: Grid, even: Features, *, seed: int = 0) -> Types:
-    """K-means with four groups, each named after a prototype of its own."""
+    """K-means with four groups, each standing for a type of its own."""
     found = k_means(points(features), len(TYPES), seed=seed)
     named = name_groups(found.centroids, even)
     centroids = found.centroids[named.argsort()]
