@@ -19,7 +19,7 @@ from torch import Tensor
 from helpers.corpora import treebanks
 from helpers.corpora.sources import CorpusError
 from helpers.corpora.treebanks import Document, Sentence
-from helpers.engine import attention
+from helpers.engine import attention, controls
 from helpers.engine.encoders import Encoder
 from helpers.engine.estimates import Estimate, InRows, ratio
 from helpers.engine.tokens import Batch, Batches, fits, to_words
@@ -69,11 +69,16 @@ class Predictions:
         return np.arange(self.lengths.sum()) - np.repeat(np.cumsum(self.lengths) - self.lengths, self.lengths)
 
 
-def predict(encoder: Encoder, documents: Sequence[Document], *, batch_size: int = 32) -> Predictions:
+def predict(
+    encoder: Encoder, documents: Sequence[Document], *, shuffled: bool = False, batch_size: int = 32
+) -> Predictions:
     """Let every head of an encoder point, in both directions, in one pass with a progress bar.
 
     Attention is taken from words to words (:func:`helpers.engine.tokens.to_words`); [CLS], [SEP] and the word itself
     are left out of the choice. A sentence that is longer than the model allows is left out.
+
+    Args:
+        shuffled: of the control whose scores are dealt anew (:mod:`helpers.engine.controls`).
     """
     sentences = [s for d in documents for s in d.sentences if s.governors]
     sentences = [s for s in sentences if fits(encoder, s.words)]
@@ -83,7 +88,8 @@ def predict(encoder: Encoder, documents: Sequence[Document], *, batch_size: int 
     starts = np.concatenate(([0], np.cumsum([len(s.words) for s in sentences])))
     found = np.full((encoder.layers, encoder.heads, 2, starts[-1]), -1, np.int16)
     words, pointer = [list(s.words) for s in sentences], _Pointer(found, starts)
-    attention.measure(encoder, words, pointer, what=f"{len(words)} sentences", batch_size=batch_size)
+    observer = controls.Shuffled(pointer) if shuffled else pointer
+    attention.measure(encoder, words, observer, what=f"{len(words)} sentences", batch_size=batch_size)
     return Predictions(tuple(sentences), found)
 
 

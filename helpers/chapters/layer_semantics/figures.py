@@ -23,7 +23,9 @@ from helpers.figures.look import (
 from helpers.figures.series import band, intervals, references
 
 WEIGHT_COLOUR, GAIN_COLOUR = COLOURS["diagonal"], "#7B3294"
-NETWORKS = tuple({"color": COLOURS[name], "marker": MARKERS[name]} for name in ("minilm", "random", "shuffled"))
+NETWORKS = tuple(
+    {"color": COLOURS[name], "marker": MARKERS[name], "markersize": 5} for name in ("minilm", "random", "shuffled")
+)
 """Looks of the network that is measured, and of its controls."""
 
 
@@ -94,7 +96,7 @@ def weights_and_gains(rows: Mapping[str, tuple[ArrayLike, Estimate, ArrayLike]])
         ax.axhline(0, color=COLOURS["self"], linewidth=0.8)
         ax.set_xticks(layers)
         ax.set_ylim(*np.clip(ax.get_ylim(), -0.8, 1.3))
-    axes[0].legend(fontsize=8)
+    legend_below(axes[0], loc="outside upper center", ncols=3, fontsize=8.5)
     return figure
 
 

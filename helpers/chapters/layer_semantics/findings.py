@@ -65,18 +65,53 @@ NOT_MEASURED = {
     "definition": ("tenney2019 scalar_mixing, differential_score",),
 }
 
-OBJECTS = "relations.obj.gain"
+NOTHING = (Control("@random", "random"), Control("@shuffled", "shuffled"))
+GAINING = ("part of speech", "dependency", "entity")
+
+
+def least_certain(tasks: Mapping[str, Any]) -> Estimate:
+    """What the layers bring to the task for which it is least certain."""
+    return min((tasks[task]["gain"] for task in GAINING), key=lambda gain: gain.low)
+
+
+def most_certain(tasks: Mapping[str, Any]) -> Estimate:
+    """What the layers bring to the task for which it is most certain."""
+    return max((one["gain"] for one in tasks.values()), key=lambda gain: gain.low)
+
+
+def latest(tasks: Mapping[str, Any]) -> Estimate | None:
+    """The later expected layer of parts of speech and relations."""
+    known = [one for task in GAINING[:2] if (one := tasks[task]["expected"]) is not None]
+    return max(known, key=lambda layer: layer.high, default=None)
+
+
 HEADLINES = (
-    *(
-        Finding(
-            Claim("own", "above", unit="points"),
-            f"The layers help a probe to tell {what}, and those of a network that looks at random places do not.",
-            Ours(f"{task}.gain", "tasks"),
-            control=(Control("@random", "random"), Control("@shuffled", "shuffled")),
-        )
-        for task, what in (("part of speech", "parts of speech"), ("dependency", "relations between words"))
+    Finding(
+        Claim("own", "above", unit="points"),
+        "On parts of speech, relations and entity types the layers bring a probe something, and those of a network that is random, or looks at random places, bring nothing.",
+        Ours(least_certain, "tasks"),
+        control=tuple(Control(one.name, one.of, most_certain) for one in NOTHING),
+    ),
+    Finding(
+        Claim("own", "below", 3, unit="layers"),
+        "What the layers bring to parts of speech and relations they bring early: before layer 3 of 6, on average.",
+        Ours(latest, "tasks"),
+        control=NOTHING,
+    ),
+    Finding(
+        Claim("own", "above", 20, unit="points"),
+        "Objects are told by their sentence: with the layers a probe finds over 20 points more of them than with the embeddings alone.",
+        Ours("obj", "relation_gains.trained"),
+        control=tuple(Control(one.name, f"relation_gains.{one.of}") for one in NOTHING),
+    ),
+    Finding(
+        Claim("own", "above", unit="layers"),
+        "A network that looks at random places has coreference in later layers than relations, too, by its mixing weights.",
+        Ours("dependency to coreference.gravity", "order.shuffled"),
+        uncontrolled="It is a control of which this is claimed.",
     ),
 )
+"""The first sentences of the chapter's summary."""
 
 findings = partial(judge, FINDINGS)
 """The chapter's findings on what it records: ``findings(values)``."""
