@@ -616,44 +616,28 @@ def test_what_context_is_needed_for(recorded):
 
 def test_claims_about_the_runs_on_gum():
     runs = {m: results.recorded("layer_semantics", model=m, profile="full")["values"] for m in ("minilm", "mpnet")}
-    book = results.recorded("layer_semantics")["values"]
-    gaps = []
-    for values in (book, *runs.values()):
-        at = {task: v["gravity"]["value"] for task, v in values["tasks"].items()}
-        gaps.append(min(at["entity"], at["coreference"]) - max(at["part of speech"], at["dependency"]))
-        assert at["part of speech"] < at["dependency"] < at["coreference"], "the paper's order"
-    assert [round(gap, 1) for gap in gaps] == [0.6, 0.9, 1.7]
-    for values in runs.values():
-        at = {task: v["expected"]["value"] for task, v in values["tasks"].items()}
-        assert at["part of speech"] < at["dependency"] < at["coreference"], "the same by the gains"
-
-    def later(values, pair):
-        found = values["between"][pair]["expected"]
-        return [round(found[k], 2) for k in ("value", "low", "high")]
-
-    assert later(runs["mpnet"], "dependency to entity") == [0.88, 0.11, 1.53]
-    assert later(runs["minilm"], "dependency to entity") == [-0.17, -0.82, 0.29]
-    assert later(runs["minilm"], "part of speech to dependency") == [0.46, 0.13, 0.86]
-    assert (
-        later(runs["mpnet"], "dependency to coreference")[1]
-        > 0
-        > later(runs["minilm"], "dependency to coreference")[1]
-    )
-    assert later(book, "dependency to coreference") == [1.17, -2.51, 2.38]
-    for values in (book, runs["mpnet"]):
-        _, low, high = later(values, "part of speech to dependency")
-        assert low < 0 < high
-    for values in (book, *runs.values()):
-        _, low, high = later(values, "entity to coreference")
-        assert low < 0 < high
-    ends = {"minilm": (0.05, 0.14, 2.0), "mpnet": (0.07, 0.17, 2.6)}
+    spans = {"minilm": (0.05, 0.14), "mpnet": (0.07, 0.17)}
     for model, values in runs.items():
-        gains = [v["gain"]["value"] for v in values["tasks"].values()]
-        least, most, highest = ends[model]
-        assert (round(min(gains), 2), round(max(gains), 2)) == (least, most)
-        assert all(v["gain"]["low"] > 0 for v in values["tasks"].values())
-        assert all(v["expected"]["value"] <= highest for v in values["tasks"].values())
-        assert all(v["gain"]["low"] <= 0 for v in values["random"].values()), "no random network gains"
+        gains = [one["gain"]["value"] for one in values["tasks"].values()]
+        assert (round(min(gains), 2), round(max(gains), 2)) == spans[model]
+        assert all(one["gain"]["low"] > 0 for one in values["tasks"].values())
+        assert all(one["gain"]["low"] <= 0 for one in values["random"].values()), "no random network gains"
+        at = {task: one["gravity"]["value"] for task, one in values["tasks"].items()}
+        assert at["part of speech"] < at["dependency"] < at["coreference"], "the paper's order"
+    minilm, mpnet = (values["order"]["trained"] for values in runs.values())
+    pairs = ("part of speech to dependency", "part of speech to coreference", "dependency to coreference")
+    certain = [[pair for pair in pairs if order[pair]["expected"]["low"] > 0] for order in (minilm, mpnet)]
+    assert certain == [["part of speech to dependency"], ["dependency to coreference"]]
+    assert ends(minilm[pairs[0]]["expected"], 2) == [0.46, 0.13, 0.86]
+    assert ends(mpnet[pairs[2]]["expected"], 2) == [0.92, 0.18, 1.62]
+    late = [[round(order[pairs[2]][key]["value"], 1) for key in ("gravity", "random")] for order in (minilm, mpnet)]
+    assert late == [[0.9, 0.8], [1.7, 2.0]]
+    assert all(order[pairs[2]]["beyond"]["low"] < 0 for order in (minilm, mpnet)), (
+        "no more than in the random networks"
+    )
+    entity = [order["dependency to entity"]["beyond"] for order in (minilm, mpnet)]
+    assert [round(one["value"], 1) for one in entity] == [1.2, 1.7] and all(one["low"] > 0 for one in entity)
+    assert ends(minilm["dependency to entity"]["expected"], 2) == [-0.17, -0.82, 0.29]
 
 
 # ------------------------------------------------------------------ figures
@@ -687,7 +671,7 @@ def test_weights_and_gains_share_the_layers():
     assert [round(float(b.get_height()), 6) for b in filled] == [0.3, 0.4, 0.3]
     assert [round(float(b.get_height()), 6) for b in outlined] == [0.75, 0.25], "shares of the gain"
     assert [round(b.get_x() + b.get_width() / 2, 6) for b in outlined] == [1, 2]
-    assert [0.5, 0.3, 0.2] in [line.get_ydata().tolist() for line in ax.lines], "the random network's weights"
+    assert [0.5, 0.3, 0.2] in [list(line.get_ydata()) for line in ax.lines], "the random network's weights"
 
 
 @pytest.mark.filterwarnings("error")

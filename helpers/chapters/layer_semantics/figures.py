@@ -47,7 +47,7 @@ def layers_of_tasks(
             known = [(y, one) for y, one in enumerate(of.values()) if one is not None]
             ax.plot([], [], label=name, **look, linestyle="")
             for y, one in known:
-                clipped = one.within(0, layers)
+                clipped = one.within(0.0, float(layers))
                 intervals(ax, y + 0.22 * (number - (len(networks) - 1) / 2), clipped, across=True, **look)
             if number == 0:
                 for y in set(range(len(tasks))) - {y for y, _ in known}:
