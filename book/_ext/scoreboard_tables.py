@@ -14,6 +14,7 @@ PARTS: dict[str, Callable[[Scoreboard], str]] = {
     "summary": lambda board: board.summary()._repr_markdown_(),
     "runs": lambda board: board.by_run()._repr_markdown_(),
     "rules": lambda board: board.rules()._repr_markdown_(),
+    "headlines": lambda board: board.headlines()._repr_markdown_(),
     "reasons": lambda board: board.reasons()._repr_markdown_(),
     "chapters": Scoreboard.sections,
 }

@@ -78,8 +78,15 @@ class Estimate:
         return Estimate(self.value[index], self.low[index], self.high[index], self.replicates[:, *index], self.units)
 
     def __sub__(self, other: "Estimate") -> "Estimate":
-        """Difference with a paired interval; both must come from the same documents and seed."""
-        return Estimate.of(self.value - other.value, self.replicates - other.replicates, _fewer(self, other))
+        """Difference with a paired interval, of two shares from -1 to 1; both must come from the same documents and seed."""
+        found = Estimate.of(self.value - other.value, self.replicates - other.replicates, _fewer(self, other))
+        return found.within(-1.0, 1.0) if self.is_share and other.is_share else found
+
+    @property
+    def is_share(self) -> bool:
+        """Whether nothing of it is, or could by its replicates be, less than 0 or more than 1."""
+        parts = (part[np.isfinite(part)] for part in (np.asarray(self.value), self.replicates))
+        return all(((part >= 0) & (part <= 1)).all() for part in parts)
 
     def __truediv__(self, other: "Estimate") -> "Estimate":
         """Quotient with a paired interval; both must come from the same documents and seed."""

@@ -46,6 +46,7 @@ STYLES = {
     "minilm": ("#332288", "minilm", "o"),
     "mpnet": ("#882255", "mpnet", "s"),
     "random": ("#999933", "random", "D"),
+    "shuffled": ("#44AA99", "shuffled scores", "v"),
     "first": ("#D55E00", "first", "o"),
     "second": ("#0072B2", "second", "o"),
     # the four types of chapter 08: apart from one another in hue and in grey

@@ -226,7 +226,9 @@ def curves(
 # dark to light, so that the order can be read in grey; the last three have no colour because there is nothing to say
 VERDICT_STYLES = {
     "holds": {"facecolor": "#1B4965", "edgecolor": "#1B4965"},
-    "in part": {"facecolor": "#8FB8D0", "edgecolor": "#1B4965"},
+    "also the control": {"facecolor": "#4F86A6", "edgecolor": "#1B4965", "hatch": "..."},
+    "mixed": {"facecolor": "#8FB8D0", "edgecolor": "#1B4965"},
+    "undecided": {"facecolor": "#D5E3EC", "edgecolor": "#1B4965"},
     "fails": {"facecolor": "#F3E3C3", "edgecolor": "#8A6D2F", "hatch": "///"},
     "not comparable": {"facecolor": "white", "edgecolor": "#999999"},
     "no number": {"facecolor": "white", "edgecolor": "#999999", "linestyle": "--"},

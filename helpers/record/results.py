@@ -214,6 +214,7 @@ def paper_text(claim: Mapping[str, Any]) -> str:
         shown = ", ".join(f"{key}: {item}" for key, item in value.items())
     else:
         shown = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+    shown = re.sub(r"(?<![\w.])-(?=\d)", "−", shown)
     unit = {"%": " %"}.get(claim.get("unit"), "")
     return f"{BOUNDS.get(claim.get('bound'), '')}{shown}{unit} ({claim['where']})"
 

@@ -20,23 +20,20 @@ from helpers.record import results
 from helpers.record.results import ResultError, Table
 from helpers.record.verdicts import (
     ABSENT,
-    FAILS,
+    DECIDED,
     FIRM,
-    HOLDS,
-    MARKS,
     MISSING,
-    PART,
     RULES,
+    UNDECIDED,
     VERDICTS,
     Cell,
     Finding,
     Judged,
+    judge,
     overall,
 )
 
 PROFILES = ("book", "full")
-RANDOM = "@random"
-ALSO_RANDOM = "†"
 REASONS = {
     "setup": "the set-up of the paper's experiment (sizes, lengths, thresholds); ours stands in the parameters of each record",
     "background": "a fact about a model or a tokenizer, not about its attention",
@@ -50,25 +47,41 @@ REASONS = {
 
 @dataclass(frozen=True)
 class Run:
-    """Whose numbers: a profile, a model, and whether it is the model's random control, recorded with it."""
+    """Whose numbers: a profile, a model, and which of the model's controls (``@random``), recorded with it; none for the model itself."""
 
     profile: str
     model: str
-    random: bool = False
+    control: str = ""
 
     @property
     def label(self) -> str:
-        return f"{self.model}{RANDOM if self.random else ''}, {self.profile}"
+        return f"{self.model}{self.control}, {self.profile}"
 
 
 @dataclass(frozen=True)
 class Line:
-    """A finding with what was recorded for it; ``also_random``: whether it holds, at least in part, and for a random network as well."""
+    """A finding with what was recorded for it.
+
+    Attributes:
+        cells: ours, then those of the controls that are networks; what other controls say stands in our cell's text.
+        deciding: the verdict in the run that counts, for each model that has one.
+    """
 
     finding: Finding
     cells: Mapping[Run, Cell]
-    verdict: str
-    also_random: bool
+    deciding: Mapping[str, str]
+
+    @property
+    def verdict(self) -> str:
+        """Over all models."""
+        return overall(self.deciding.values())
+
+    @property
+    def told(self) -> str:
+        """The verdict, and how many of the models that have a number decide it."""
+        there = [verdict for verdict in self.deciding.values() if verdict not in (ABSENT, MISSING)]
+        decide = sum(verdict in DECIDED and verdict != UNDECIDED for verdict in there)
+        return f"{self.verdict}, {decide}{FIRM}of{FIRM}{len(there)}" if self.verdict in DECIDED else self.verdict
 
 
 def records(chapter: str, model: str | None = None) -> dict[Run, dict[str, Any]]:
@@ -80,12 +93,16 @@ def records(chapter: str, model: str | None = None) -> dict[Run, dict[str, Any]]
 
 def line(finding: Finding, judged: Mapping[Run, Judged]) -> Line:
     """A finding's verdict over models, from what each run's record says."""
-    cells = {run: one.ours for run, one in judged.items()}
+    cells, controls = {}, {}
+    for run, one in judged.items():
+        networks = {name: cell for name, cell in one.controls.items() if name.startswith("@")}
+        rivals = [f"{name}: {cell.text}" for name, cell in one.controls.items() if name not in networks]
+        cells[run] = replace(one.ours, text="; ".join([one.ours.text, *rivals]))
+        if one.ours.verdict not in (ABSENT, MISSING):
+            controls |= {replace(run, control=name): cell for name, cell in networks.items()}
     deciding = decisive([run for run, cell in cells.items() if cell.verdict not in (ABSENT, MISSING)] or cells)
-    controls = {replace(run, random=True): cell for run in deciding if (cell := judged[run].random) is not None}
-    verdict = overall(cells[run].verdict for run in deciding)
-    untrained = verdict != FAILS and any(cell.verdict == HOLDS for cell in controls.values())
-    return Line(finding, {**cells, **controls}, verdict, untrained)
+    shown = {run: cell for run, cell in controls.items() if replace(run, control="") in deciding}
+    return Line(finding, {**cells, **shown}, {run.model: cells[run].verdict for run in deciding})
 
 
 def decisive(runs: Iterable[Run]) -> list[Run]:
@@ -152,19 +169,36 @@ class Scoreboard:
 
     # ------------------------------------------------------------------------------------ tables
 
+    def headlines(self) -> Table:
+        """What the chapters claim themselves, with the numbers of the runs on the book's own texts, and the controls."""
+        rows = []
+        for chapter, module in self.modules.items():
+            for record in results.runs(chapter[3:], profile="book").values():
+                for one in judge(getattr(module, "HEADLINES", ()), record["values"]):
+                    against = [f"{name}: {cell.text}" for name, cell in one.controls.items()]
+                    rows.append(
+                        [
+                            linked(chapter),
+                            one.finding.text,
+                            one.ours.text,
+                            "; ".join(against) or one.finding.uncontrolled,
+                        ]
+                    )
+        return Table(["chapter", "headline", "ours", "control"], rows)
+
     def tally(self, model: str | None = None) -> dict[str, Counter[str]]:
         """Chapter -> verdict -> number of findings."""
         return {chapter: Counter(line.verdict for line in self.lines(chapter, model)) for chapter in self.chapters()}
 
     def by_run(self) -> Table:
-        """Findings by run and mark, controls included; a finding without a number in a run is left out there."""
+        """Findings by run and mark, control networks included; a finding without a number in a run is left out there."""
         counts: dict[Run, Counter[str]] = {}
         for found in (one for chapter in self.chapters() for one in self.lines(chapter)):
             for run, cell in found.cells.items():
                 counts.setdefault(run, Counter())[cell.verdict] += 1
-        order = sorted(counts, key=lambda run: (run.random, PROFILES.index(run.profile), run.model))
-        rows = [[run.label, *(counts[run][v] for v in (HOLDS, PART, FAILS))] for run in order]
-        return Table(["run", *(f"{MARKS[v]} {v}" for v in (HOLDS, PART, FAILS))], rows)
+        order = sorted(counts, key=lambda run: (run.control, PROFILES.index(run.profile), run.model))
+        rows = [[run.label, *(counts[run][v] for v in DECIDED)] for run in order]
+        return Table(["run", *(f"{mark} {v}" for v, mark in DECIDED.items())], rows)
 
     def summary(self, model: str | None = None, *, plain: bool = False) -> Table:
         """Findings by chapter and verdict, with a line for all.
@@ -212,7 +246,7 @@ class Scoreboard:
             ]
             data = "; ".join(dict.fromkeys(one.finding.claim.source["data"] for one in rows))
             shown = table(rows)._repr_markdown_()
-            shown = shown.replace(RANDOM, f"\N{ZERO WIDTH SPACE}{RANDOM}")  # where a heading may break
+            shown = shown.replace("@", "\N{ZERO WIDTH SPACE}@")  # where a heading may break
             parts += [f"{{cite:t}}`{key}`: {model}. Their data: {data}.", shown]
         return "\n\n".join(parts)
 
@@ -259,8 +293,7 @@ class Scoreboard:
             )
         width = width or shutil.get_terminal_size((160, 24)).columns
         parts = [f"{c}\n{_wrapped(table(self.lines(c, model)), width)}" for c in wanted]
-        marks = (f"{MARKS[v]} {v}" for v in (HOLDS, PART, FAILS))
-        parts.append("  ".join([*marks, f"{ALSO_RANDOM} for a random network as well"]))
+        parts.append("  ".join(f"{mark} {verdict}" for verdict, mark in DECIDED.items()))
         if chapter is None:
             parts.append(_wrapped(self.summary(model, plain=True), width))
         return "\n\n".join(parts)
@@ -293,13 +326,12 @@ def linked(chapter: str) -> str:
 
 def table(found: Sequence[Line]) -> Table:
     """Lines as a table: finding, verdict, the paper's number, ours of every run, the controls last."""
-    runs = sorted(dict.fromkeys(run for line in found for run in line.cells), key=lambda run: run.random)
+    runs = sorted(dict.fromkeys(run for line in found for run in line.cells), key=lambda run: run.control)
     rows = []
     for line in found:
-        verdict = line.verdict + f"{FIRM}{ALSO_RANDOM}" * line.also_random
         ours = (line.cells[run].text if run in line.cells else "" for run in runs)
-        rows.append([line.finding.text, verdict, line.finding.claim.theirs, *ours])
-    return Table(["finding", "verdict", "paper", *(run.label for run in runs)], rows)
+        rows.append([line.finding.text, line.told, line.finding.claim.theirs, *ours])
+    return Table(["finding", "verdict, models that decide", "paper", *(run.label for run in runs)], rows)
 
 
 def _names(claims: Iterable[tuple[str, str]], key: str) -> str:

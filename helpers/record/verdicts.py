@@ -14,11 +14,15 @@ from helpers.engine.estimates import Estimate
 from helpers.record import results
 from helpers.record.results import ResultError, Table
 
-HOLDS, PART, FAILS = "holds", "in part", "fails"
+HOLDS, ALSO, MIXED, UNDECIDED, FAILS = "holds", "also the control", "mixed", "undecided", "fails"
 APART, ABSENT, MISSING = "not comparable", "no number", "not recorded yet"
-VERDICTS = (HOLDS, PART, FAILS, APART, ABSENT, MISSING)
-MARKS = {HOLDS: "●", PART: "◐", FAILS: "○", APART: "", ABSENT: "", MISSING: ""}
+DECIDED = {HOLDS: "●", ALSO: "◎", MIXED: "◪", UNDECIDED: "◐", FAILS: "○"}
+"""Verdict of a comparison that could be made -> its mark."""
+MARKS = DECIDED | dict.fromkeys((APART, ABSENT, MISSING), "")
+VERDICTS = tuple(MARKS)
 FIRM = "\N{NO-BREAK SPACE}"
+OWN = "own"
+"""The name of a claim that is a chapter's own, and no paper's."""
 
 
 # ---------------------------------------------------------------------------------------- numbers
@@ -47,6 +51,11 @@ class Number:
         if isinstance(found, bool | int | float):
             return cls(float(found), words=("no", "yes")[found] if isinstance(found, bool) else None)
         raise ResultError(f"A number or an estimate was expected, not {str(found)[:80]!r}; take one of it.")
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The ends of the interval; of a number without one, the number itself."""
+        return (self.value if self.low is None else self.low, self.value if self.high is None else self.high)
 
     def times(self, factor: int | float) -> "Number":
         """In another unit."""
@@ -90,46 +99,42 @@ def opened(found: Any) -> Any:
 
 
 def above(found: Number, bound: int | float) -> str:
-    """Holds if the whole interval lies above the bound; in part if only the number itself does."""
-    if found.value <= bound:
-        return FAILS
-    return HOLDS if found.low is None or found.low > bound else PART
+    """Holds if the whole interval lies above the bound, fails if it lies below, undecided if the bound is inside."""
+    low, high = found.ends
+    return HOLDS if low > bound else FAILS if high < bound else UNDECIDED
 
 
 def below(found: Number, bound: int | float) -> str:
-    """Holds if the whole interval lies below the bound; in part if only the number itself does."""
-    if found.value >= bound:
-        return FAILS
-    return HOLDS if found.high is None or found.high < bound else PART
+    """Holds if the whole interval lies below the bound, fails if it lies above, undecided if the bound is inside."""
+    return {HOLDS: FAILS, FAILS: HOLDS}.get(above(found, bound), UNDECIDED)
 
 
 FACTOR = 1.25
 
 
 def about(found: Number, bound: int | float) -> str:
-    """Holds if the whole interval lies between four fifths and five quarters of the paper's number; in part if only the number itself does."""
-    ends = (end for end in (found.value, found.low, found.high) if end is not None)
-    inside = [bound / FACTOR <= end <= bound * FACTOR for end in ends]
-    return HOLDS if all(inside) else PART if inside[0] else FAILS
+    """Holds if the whole interval lies between four fifths and five quarters of the paper's number, fails if it lies outside, undecided if it lies across one of the two."""
+    (low, high), (least, most) = found.ends, sorted((bound / FACTOR, bound * FACTOR))
+    return HOLDS if least <= low and high <= most else FAILS if high < least or low > most else UNDECIDED
 
 
 def at_least(found: Number, bound: int | float) -> str:
-    """For counts, which have no interval: holds if the count reaches the bound."""
+    """For counts, which have no interval: holds if the count reaches the bound, and fails otherwise."""
     return HOLDS if found.value >= bound else FAILS
 
 
 def equal(found: Number, bound: int | float) -> str:
-    """Holds if the number is the same."""
+    """Holds if the number is the same, and fails otherwise."""
     return HOLDS if found.value == bound else FAILS
 
 
 def every(found: Number, bound: int | float) -> str:
-    """For several comparisons at once (pairs of an order, layers): holds if all come out as in the paper, in part if more than half do."""
-    return HOLDS if found.value == 1 else PART if found.value > 0.5 else FAILS
+    """For several comparisons at once (pairs of an order, layers): holds if all come out as in the paper, fails if none does, and is mixed otherwise."""
+    return HOLDS if found.value == 1 else FAILS if found.value == 0 else MIXED
 
 
 def passed(found: Number, bound: int | float) -> str:
-    """Holds if the chapter's own yes-or-no test was passed."""
+    """Holds if the chapter's own yes-or-no test was passed, and fails otherwise."""
     return HOLDS if found.value else FAILS
 
 
@@ -146,12 +151,13 @@ LEVEL = 0.05
 
 
 def overall(verdicts: Iterable[str]) -> str:
-    """Of several models: holds if it does for all of them, fails if it does for all, else in part."""
-    verdicts = set(verdicts)
-    judged = verdicts - {ABSENT, MISSING}
+    """Of several models: the verdict of those that decide it if they agree, mixed if they do not, undecided if none does."""
+    found = set(verdicts)
+    judged = found - {ABSENT, MISSING}
     if not judged:
-        return ABSENT if ABSENT in verdicts else MISSING
-    return judged.pop() if len(judged) == 1 else PART
+        return ABSENT if ABSENT in found else MISSING
+    deciding = judged - {UNDECIDED} or judged
+    return deciding.pop() if len(deciding) == 1 else MIXED
 
 
 # ---------------------------------------------------------------------------------------- findings
@@ -175,6 +181,8 @@ class Cited:
 UNITS = dict.fromkeys(("%", "UAS", "points"), (100, 1)) | dict.fromkeys(("heads", "count"), (1, 0))
 UNITS |= dict.fromkeys(("nats", "layers"), (1, 2))
 """Unit -> factor that turns a recorded number into it, decimals shown. Others: 1, and 3."""
+WRITTEN = {"%": " %", "UAS": " %"} | {unit: f" {unit}" for unit in ("points", "nats", "layers", "heads")}
+"""Unit -> how it is written after a number; differences of per cent are points."""
 
 Take = str | Callable[[Any], Any]
 """How to get at something: keys with dots between them, such as ``"summary.layers"``, or a function."""
@@ -195,7 +203,7 @@ class Claim:
     """A claim of a paper, and what our number for it is held against.
 
     Attributes:
-        name: paper and claim of ``data/papers.yml``: ``clark2019 table1``.
+        name: paper and claim of ``data/papers.yml``: ``clark2019 table1``; :data:`OWN` for a claim of the chapter's own.
         rule, than: name in :data:`RULES`, and what our number is held against: a number in the unit shown, ``"paper"`` (the
             paper's number), another claim that is a number, or a function of the part of the record that is read. A claim
             without a rule stands in the chapter's own table only.
@@ -224,13 +232,15 @@ class Claim:
 
     @property
     def source(self) -> Mapping[str, Any]:
-        """The claim in ``data/papers.yml``."""
-        return results.paper(*self.name.split())
+        """The claim in ``data/papers.yml``; of a claim of the chapter's own there is nothing."""
+        return {} if self.name == OWN else results.paper(*self.name.split())
 
     @property
     def theirs(self) -> str:
         """The paper's number in words, with the place it is from."""
         source, cited = self.source, self.cited
+        if self.name == OWN:
+            return ""
         if cited is None:
             return results.paper_text(source)
         numbers = [self._cell(one) for one in (cited, cited.against) if one is not None]
@@ -248,9 +258,14 @@ class Claim:
         return rows[0][cited.field]
 
     @property
+    def shown_in(self) -> str:
+        """The unit of what is shown."""
+        return self.source.get("unit", "") if self.unit is None else self.unit
+
+    @property
     def measure(self) -> tuple[int, int]:
         """The factor that turns a recorded number into the unit shown, and the decimals shown."""
-        return UNITS.get(self.source.get("unit", "") if self.unit is None else self.unit, (1, 3))
+        return UNITS.get(self.shown_in, (1, 3))
 
     def bound(self, part: Any) -> float:
         """What our number is held against, in the unit shown."""
@@ -268,8 +283,7 @@ class Ours:
     Attributes:
         value: from the part of the record that is read to our number (what :meth:`Number.of` takes); None as long as the
             chapter is being written. Where a run has no such number, it is absent.
-        of, random: from the record to that part (by default all of it), and to the same part for the untrained network;
-            without ``random`` there is no control.
+        of: from the record to that part (by default all of it).
         against, difference: to what the number is compared with, and to the paired difference; where none is recorded, the
             interval is the widest that the two allow.
         test, p: to what is judged in the number's place, and to a p-value.
@@ -277,11 +291,27 @@ class Ours:
 
     value: Take | None = None
     of: Take = ""
-    random: Take | None = None
     against: Take | None = None
     difference: Take | None = None
     test: Take | None = None
     p: Take | None = None
+
+
+@dataclass(frozen=True)
+class Control:
+    """What could have shown the same as our model: a network or maps without what was learned, the simplest rival, a constant answer.
+
+    Attributes:
+        name: as it is shown: ``@random``, ``@shuffled``, ``the next word``.
+        of: from the record to the part that stands in the place of :attr:`Ours.of`; what :class:`Ours` takes of the one is
+            taken of the other.
+        value: from that part to the control's number, where it is taken in another way than ours; it is then judged alone,
+            without what ours is compared with.
+    """
+
+    name: str
+    of: Take = ""
+    value: Take | None = None
 
 
 @dataclass(frozen=True)
@@ -294,15 +324,26 @@ class Row:
 
 @dataclass(frozen=True)
 class Finding:
-    """A claim of a paper, what has to be true of our models for it, our number, and its row in the chapter's own table.
+    """A claim of a paper or of a chapter, what has to be true of our models for it, and our number.
 
-    Without a row it stands on the scoreboard only.
+    Attributes:
+        text: what has to be true, as a sentence.
+        row: its row in the chapter's own table; without one it stands on the scoreboard only.
+        control: one or several, judged by the same rule. What holds of our model and of a control is no finding.
+        uncontrolled: where nothing could have shown the same, why.
     """
 
     claim: Claim
     text: str = ""
     ours: Ours = Ours()
     row: Row | None = None
+    control: Control | tuple[Control, ...] = ()
+    uncontrolled: str = ""
+
+    @property
+    def controls(self) -> tuple[Control, ...]:
+        """All of them."""
+        return (self.control,) if isinstance(self.control, Control) else self.control
 
 
 @dataclass(frozen=True)
@@ -318,13 +359,14 @@ class Judged:
     """A finding and what one record says about it.
 
     Attributes:
-        ours, random: our cell, and that of the untrained network if the finding has one.
+        ours: our cell.
+        controls: name -> the control's cell.
         part: what the finding reads of the record; None if the record has no such part.
     """
 
     finding: Finding
     ours: Cell
-    random: Cell | None
+    controls: Mapping[str, Cell]
     part: Any = field(repr=False)
 
     @property
@@ -343,34 +385,47 @@ def judge(findings: Iterable[Finding], values: Mapping[str, Any]) -> list[Judged
 def _judged(finding: Finding, record: Mapping[str, Any]) -> Judged:
     claim, ours = finding.claim, finding.ours
     part = taken(ours.of, record)
-    control = None if ours.random is None else _cell(claim, ours, taken(ours.random, record))
-    return Judged(finding, _cell(claim, ours, part), control, part)
+    controls = {}
+    for control in finding.controls:
+        read = ours if control.value is None else Ours(control.value)
+        controls[control.name] = _marked(*_compared(claim, read, taken(control.of, record)))
+    text, verdict = _compared(claim, ours, part)
+    if verdict == HOLDS and any(cell.verdict == HOLDS for cell in controls.values()):
+        verdict = ALSO
+    return Judged(finding, _marked(text, verdict), controls, part)
 
 
-def _cell(claim: Claim, ours: Ours, part: Any) -> Cell:
+def _marked(text: str, verdict: str) -> Cell:
+    return Cell(f"{text}{FIRM}{MARKS[verdict]}".strip(), verdict)
+
+
+def _compared(claim: Claim, ours: Ours, part: Any) -> tuple[str, str]:
+    """Our number in words, with its unit, and what the rule says of it."""
     factor, digits = claim.measure
+    unit = WRITTEN.get(claim.shown_in, "").replace(" ", FIRM)
 
     def number(take: Take) -> Number | None:
         found = None if part is None else Number.of(taken(take, part))
         return None if found is None else found.times(factor)
 
     if ours.value is None:
-        return Cell("–", MISSING)
+        return "–", MISSING
     if (found := number(ours.value)) is None:
-        return Cell("–", ABSENT)
-    text = f"{found:.{digits}f}"
+        return "–", ABSENT
+    text = f"{found:.{digits}f}" + (unit if found.words is None else "")
     if ours.against is not None:
         if (other := number(ours.against)) is None:
-            return Cell("–", ABSENT)
-        text = f"{found.value:.{digits}f}{FIRM}vs{FIRM}{other.value:.{digits}f}, "
+            return "–", ABSENT
+        both = (f"{Number(one.value):.{digits}f}" for one in (found, other))
+        text = f"{FIRM}vs{FIRM}".join(both) + f"{unit}, "
         found = (ours.difference and number(ours.difference)) or found.minus(other)
-        text += f"{found:+.{digits}f}"
-    if ours.test is not None:
-        found = Number.of(taken(ours.test, part))
+        text += f"{found:+.{digits}f}" + (f"{FIRM}points" if "%" in unit else unit)
+    if ours.test is not None and (found := Number.of(taken(ours.test, part))) is None:
+        return "–", ABSENT
     verdict = RULES[claim.rule](found, claim.bound(part))
     if verdict == HOLDS and ours.p is not None and taken(ours.p, part) >= LEVEL:
-        verdict = PART
-    return Cell(f"{text}{FIRM}{MARKS[verdict]}".strip(), verdict)
+        verdict = UNDECIDED
+    return text, verdict
 
 
 def beside(

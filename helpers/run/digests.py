@@ -84,6 +84,14 @@ def _papers(text: str) -> dict[str, Any]:
     return yaml.safe_load(text) or {}
 
 
+READS = re.compile(r"""results\.(?:recorded|runs)\(\s*["'](\w+)["']""")
+
+
+def reads(notebook: nbformat.NotebookNode) -> set[str]:
+    """The names of the records that a notebook's code reads."""
+    return {name for cell in notebook.cells if cell.cell_type == "code" for name in READS.findall(cell.source)}
+
+
 def _data_files(chapter: str, cells: str, values: Mapping[str, Any]) -> list[Path]:
     """All of ``data/`` but results, adapters and the papers' claims; the results that the code reads, ``results.recorded("name", …)``; and the
     adapters if it loads a model with ``task=``.
@@ -93,7 +101,7 @@ def _data_files(chapter: str, cells: str, values: Mapping[str, Any]) -> list[Pat
     apart = {stored} if re.search(r"\btask\s*=", cells) else {stored, data / "adapters"}
     found = (f for f in data.rglob("*") if f.is_file() and apart.isdisjoint(f.parents))
     files = [f for f in found if f.suffix != ".md" and f.name != "papers.yml"]
-    for name in set(re.findall(r"""results\.(?:recorded|runs)\(\s*["'](\w+)["']""", cells)):
+    for name in set(READS.findall(cells)):
         for file in stored.rglob(f"{name}.json"):
             profile = file.relative_to(stored).parts[0]
             written_by_this_run = name == chapter[3:] and profile == values.get("profile")

@@ -8,8 +8,8 @@ import ast
 import base64
 import os
 import time
-from collections.abc import Iterable, Mapping
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -360,8 +360,12 @@ def run(
     jobs = {name: parameters(name, profile, given) for name in names}
     places.writable(folder, results)
     targets = {name: folder / f"{name}.ipynb" for name in names}
-    done = {} if force else {n: kept for n in names if (kept := renewed(n, targets[n], jobs[n]))}
-    longest = _longest_first([name for name in names if name not in done], folder, jobs)
+    waits = {name: {n for n in names if n != name and n[3:] in digests.reads(_read(name))} for name in names}
+    done: dict[str, Run] = {}
+    for name in names if not force else ():  # who reads what is about to be written is looked at when it is there
+        if waits[name] <= done.keys() and (kept := renewed(name, targets[name], jobs[name])):
+            done[name] = kept
+    longest = _longest_first([name for name in names if name not in done], folder, jobs, waits)
     spread = any(os.environ.get(name) for name in ("BOOK_WORKERS", "BOOK_DASK"))
     count = max(1, min(at_a_time or (1 if spread else at_once(len(longest))), len(longest)))
     shared = (os.getpid(), max(1, joblib.cpu_count() // count), len(longest) > count)
@@ -369,12 +373,17 @@ def run(
         tqdm(total=len(jobs), initial=len(done), desc=f"chapters ({profile})", unit="chapter") as bar,
         ProcessPoolExecutor(count, get_context("spawn"), initializer=_begin, initargs=shared) as pool,
     ):
-        futures = {pool.submit(execute, n, targets[n], jobs[n], results=results, force=force): n for n in longest}
-        for future in as_completed(futures):
-            name = futures[future]
+        futures: dict[Future[Run], str] = {}
+        while longest or futures:
+            for name in [n for n in longest if not waits[n] & {*longest, *futures.values()}][: count - len(futures)]:
+                longest.remove(name)
+                futures[pool.submit(execute, name, targets[name], jobs[name], results=results, force=force)] = name
+            future = next(iter(wait(futures, return_when=FIRST_COMPLETED).done))
+            name = futures.pop(future)
             try:
                 finished = future.result()
-                Durations(folder / DURATIONS).record((jobs[name].get("model", ""), name), finished.seconds)
+                if finished.executed:
+                    Durations(folder / DURATIONS).record((jobs[name].get("model", ""), name), finished.seconds)
             except (places.BookError, OSError, BrokenProcessPool) as error:
                 failed = failures.of_process(name, error)
                 if not keep_going:
@@ -387,10 +396,14 @@ def run(
     return [done[name] for name in names]
 
 
-def _longest_first(names: Iterable[str], folder: Path, jobs: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """By what they took in the folder's last run, or else when the stored outputs were made: so that all end together."""
+def _longest_first(
+    names: Sequence[str], folder: Path, jobs: Mapping[str, Mapping[str, Any]], waits: Mapping[str, set[str]]
+) -> list[str]:
+    """By what they, and those that wait for their records, took in the folder's last run, or else when the stored outputs were made: so that all end together."""
     known = Durations(next((f for f in (folder / DURATIONS, FOLDER / DURATIONS) if f.exists()), folder / DURATIONS))
-    return sorted(names, key=lambda name: -known.of((jobs[name].get("model", ""), name)))
+    took = {name: known.of((jobs[name].get("model", ""), name)) for name in names}
+    after = {name: max((took[n] for n in names if name in waits[n]), default=0.0) for name in names}
+    return sorted(names, key=lambda name: -took[name] - after[name])
 
 
 # ---------------------------------------------------------------------------------------- stored outputs

@@ -186,3 +186,14 @@ def test_percent_reads_fresh_and_recorded_estimates():
     record = {"value": 0.783, "low": -0.01, "high": 0.851}
     assert estimates.percent(record) == "78 [-1, 85]" == estimates.percent(Estimate.from_record(record))
     assert estimates.percent(record, "+.1f") == "+78.3 [-1.0, 85.1]"
+
+
+def test_a_difference_of_shares_stays_possible():
+    documents = [0, 0, 1, 1, 2]
+    right, wrong = np.array([1.0, 1, 1, 0, 1]), np.array([0.0, 0, 0, 0, 1])
+    one, other = (estimates.over(values, documents) for values in (right, wrong))
+    difference = one - other
+    assert -1 <= difference.low < difference.value < difference.high <= 1
+    assert Estimate.of(difference.value, difference.replicates, 3).high > 1, "it would be wider than that"
+    longer = estimates.over(3 * right, documents) - estimates.over(wrong, documents)
+    assert longer.high > 1 and not estimates.over(3 * right, documents).is_share

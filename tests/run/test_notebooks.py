@@ -3,6 +3,8 @@
 import ast
 import json
 import shutil
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -11,7 +13,7 @@ import pytest
 import yaml
 
 from helpers import places
-from helpers.run import notebooks, pages
+from helpers.run import digests, notebooks, pages
 from helpers.run.durations import DURATIONS, Durations
 
 CHAPTERS = notebooks.chapters()
@@ -302,13 +304,51 @@ def test_stale_missing_and_broken_outputs_are_found(tiny):
 def test_the_longest_chapters_begin_first(tmp_path):
     jobs = {chapter: {"model": "minilm"} for chapter in CHAPTERS}
     assert set(json.loads((notebooks.FOLDER / DURATIONS).read_text("utf-8"))) == set(CHAPTERS)
-    stored = notebooks._longest_first(CHAPTERS, tmp_path, jobs)
+    alone = {chapter: set() for chapter in CHAPTERS}
+    stored = notebooks._longest_first(CHAPTERS, tmp_path, jobs, alone)
     assert sorted(stored) == CHAPTERS and stored != CHAPTERS
     Durations(tmp_path / DURATIONS).record(("minilm", CHAPTERS[2]), 9)
     Durations(tmp_path / DURATIONS).record(("minilm", CHAPTERS[1]), 1)
-    assert notebooks._longest_first(CHAPTERS[1:3], tmp_path, jobs) == [CHAPTERS[2], CHAPTERS[1]], (
-        "this folder's own run"
+    own = notebooks._longest_first(CHAPTERS[1:3], tmp_path, jobs, alone)
+    assert own == [CHAPTERS[2], CHAPTERS[1]], "this folder's own run"
+    Durations(tmp_path / DURATIONS).record(("minilm", CHAPTERS[3]), 8.5)
+    waited_for = notebooks._longest_first(CHAPTERS[1:4], tmp_path, jobs, alone | {CHAPTERS[3]: {CHAPTERS[1]}})
+    assert waited_for == [CHAPTERS[1], CHAPTERS[2], CHAPTERS[3]], "one that others wait for comes before them"
+
+
+def test_a_chapter_waits_for_those_whose_records_it_reads(tmp_path, monkeypatch):
+    assert {"surface_patterns", "dependency_heads", "coreference_heads"} <= digests.reads(
+        notebooks._read("07_divergence_map")
     )
+    names, log = ["01_a", "02_b", "03_c", "04_d"], []
+    told = {"02_b": {"a", "b"}, "04_d": {"b"}}
+    fresh = {"01_a", "02_b", "03_c"}  # as it is before the run
+
+    def execute(name, target, values, **_):
+        log.append((name, "begins"))
+        time.sleep(0.05)
+        log.append((name, "ends"))
+        return notebooks.Run(name, target, executed=True, seconds=1.0)
+
+    for name, stand_in in {
+        "parameters": lambda *_: {},
+        "_read": lambda name: name,
+        "renewed": lambda name, *_: (
+            notebooks.Run(name, tmp_path, executed=False, seconds=0.0) if name in fresh else None
+        ),
+        "execute": execute,
+        "_begin": lambda *_: None,
+        "get_context": lambda _: None,
+        "ProcessPoolExecutor": lambda count, *_, **__: ThreadPoolExecutor(count),
+    }.items():
+        monkeypatch.setattr(notebooks, name, stand_in)
+    monkeypatch.setattr(digests, "reads", lambda name: told.get(name, set()))
+    run = lambda: notebooks.run(names, tmp_path, profile="book", results=tmp_path, at_a_time=2)  # noqa: E731
+    assert [one.executed for one in run()] == [False, False, False, True]
+    fresh.remove("01_a")
+    log.clear()
+    assert [one.executed for one in run()] == [True, True, False, True]
+    assert log == [(name, what) for name in ("01_a", "02_b", "04_d") for what in ("begins", "ends")]
 
 
 @pytest.mark.parametrize(

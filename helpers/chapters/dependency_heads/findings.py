@@ -8,7 +8,7 @@ from helpers.chapters.dependency_heads.measures import FEWEST, TABLE_1
 from helpers.figures.look import head_name
 from helpers.record import results
 from helpers.record.results import Table
-from helpers.record.verdicts import Cited, Claim, Finding, Ours, judge, opened
+from helpers.record.verdicts import Cited, Claim, Control, Finding, Ours, judge, opened
 
 TITLE = "one head as a parser"
 INTRO = (
@@ -18,8 +18,12 @@ INTRO = (
 lead = partial(Ours, "held_out", against="baseline", difference="gain")
 
 
-def _both(relation: str) -> dict[str, str]:
-    return {"of": f"stanford.table.{relation}", "random": f"random_stanford.table.{relation}"}
+def _of(relation: str) -> str:
+    return f"stanford.table.{relation}"
+
+
+def _untrained(relation: str) -> Control:
+    return Control("@random", f"random_stanford.table.{relation}")
 
 
 def _cited(relation: str) -> Cited:
@@ -32,7 +36,8 @@ FINDINGS = (
         Finding(
             Claim("clark2019 table1", "above", cited=_cited(relation)),
             f"{relation}: the best head beats the best fixed offset",
-            lead(**_both(relation)),
+            lead(of=_of(relation)),
+            control=_untrained(relation),
         )
         for relation in TABLE_1[1:]
     ),
@@ -45,7 +50,8 @@ FINDINGS = (
         Finding(
             Claim("clark2019 specialist_accuracy", "above", "paper"),
             f"One head is right in more than 75 % of {what}",
-            Ours("held_out", **_both(relation)),
+            Ours("held_out", _of(relation)),
+            control=_untrained(relation),
         )
         for what, relation in (
             ("direct objects", "dobj"),

@@ -10,7 +10,7 @@ from helpers.engine.estimates import percent
 from helpers.figures.look import LABELS
 from helpers.record import results
 from helpers.record.results import Table
-from helpers.record.verdicts import Cited, Claim, Finding, Number, Ours, judge, ordered
+from helpers.record.verdicts import Cited, Claim, Control, Finding, Number, Ours, judge, ordered
 
 TITLE = "types of heads"
 INTRO = (
@@ -24,7 +24,7 @@ def clearest(values: Any) -> int:
     return int(max(values["k"], key=lambda k: values["k"][k]["silhouette"].value))
 
 
-def _fit(name: str) -> Ours:
+def _fit(name: str) -> dict[str, Any]:
     """A type's share and whether its group fits the name; for the random network the second stands for the first."""
 
     def own(values: Any) -> dict[str, Any]:
@@ -33,7 +33,7 @@ def _fit(name: str) -> Ours:
     def random(values: Any) -> dict[str, Any]:
         return dict.fromkeys(("share", "fits"), values["random"]["fits"][name])
 
-    return Ours("share", own, random, test="fits")
+    return {"ours": Ours("share", own, test="fits"), "control": Control("@random", random)}
 
 
 def depths(values: Any) -> Number | None:
@@ -70,7 +70,7 @@ FINDINGS = (
         Finding(
             Claim("guan2020 type_shares", "passed", cited=Cited({"type": name}, "share")),
             f"One of four groups is {name}: its mean has the marks of the name (share of heads)",
-            _fit(name.replace("&", "_")),
+            **_fit(name.replace("&", "_")),
         )
         for name in ("dense", "diagonal", "dense&vertical", "vertical")
     ),
@@ -87,7 +87,8 @@ FINDINGS = (
     Finding(
         Claim("guan2020 table1", "above", "guan2020 stability_summary", Cited({"task": "Pre-train"}, "stability")),
         "On plain text, over 95 % of heads keep their type on half of the inputs",
-        Ours("inputs", "stability.plain text", "stability.random"),
+        Ours("inputs", "stability.plain text"),
+        control=Control("@random", "stability.random"),
     ),
     *(
         Finding(

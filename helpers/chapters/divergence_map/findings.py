@@ -3,7 +3,7 @@
 from functools import partial
 from typing import Any
 
-from helpers.record.verdicts import Claim, Finding, Ours, Row, beside, judge
+from helpers.record.verdicts import Claim, Control, Finding, Ours, Row, beside, judge
 
 TITLE = "which heads are close"
 INTRO = "The paper shows a map and describes it in words; the chapter tests the words with ratios of divergences and permutations."
@@ -21,8 +21,9 @@ FINDINGS = (
     Finding(
         Claim("clark2019 same_layer_heads_close", "below", 1),
         "Heads of one layer are closer than heads of different layers (ratio of mean divergences below 1)",
-        Ours("ratio", "model.closeness.layer", "control.closeness.layer", p="p"),
+        Ours("ratio", "model.closeness.layer", p="p"),
         Row("heads of one layer against heads of different layers (nats)", _layers),
+        Control("@random", "control.closeness.layer"),
     ),
     Finding(
         Claim("clark2019 clear_clusters", "shown"),

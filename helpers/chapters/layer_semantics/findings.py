@@ -9,7 +9,7 @@ import numpy as np
 from helpers.engine.estimates import Estimate
 from helpers.record import results
 from helpers.record.results import Table
-from helpers.record.verdicts import Claim, Finding, Ours, judge
+from helpers.record.verdicts import Claim, Control, Finding, Ours, judge
 
 TITLE = "what is where in depth"
 INTRO = "Order and spread of tasks over layers. The papers print figures, the lecture that we read them in puts them in words."
@@ -49,7 +49,8 @@ FINDINGS = (
         Finding(
             Claim("tenney2019 localizability", "above", unit="nats"),
             f"Spread of tasks: {early} is concentrated on fewer layers than {late} (divergence of the mixing weights from even ones, nats)",
-            Ours(concentration(early), "tasks", "random", against=concentration(late)),
+            Ours(concentration(early), "tasks", against=concentration(late)),
+            control=Control("@random", "random"),
         )
         for early, late in (("part of speech", "entity"), ("dependency", "coreference"))
     ),

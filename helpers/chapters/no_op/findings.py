@@ -9,7 +9,7 @@ import numpy as np
 from helpers.engine.estimates import Estimate
 from helpers.figures.look import head_name
 from helpers.record.results import Table
-from helpers.record.verdicts import Claim, Finding, Number, Ours, Row, beside, judge, opened
+from helpers.record.verdicts import Claim, Control, Finding, Number, Ours, Row, beside, judge, opened
 
 TITLE = "attention that does nothing"
 INTRO = (
@@ -21,7 +21,8 @@ SMALL = 0.5
 START = 0.333
 """The depth, as a share of all layers, from which the paper calls them small."""
 CLS, SEP = 0, 1
-of_norms = partial(Ours, of="norms", random="random")
+of_norms = partial(Ours, of="norms")
+UNTRAINED = Control("@random", "random")
 
 
 def deep(values: Any) -> Number:
@@ -87,12 +88,14 @@ FINDINGS = (
             "length of [CLS] and of [SEP], as a multiple of that of other tokens, in the layer with most attention to [CLS]",
             _lengths,
         ),
+        control=UNTRAINED,
     ),
     Finding(
         Claim("kobayashi2020 special_token_weighted_output", "below", 10, unit="%"),
         "There, it has less than 10 % of attention times length",
         of_norms(at_peak("weighted_share")),
         Row("share of [CLS] there: of attention, and of attention × length", _shares),
+        control=UNTRAINED,
     ),
 )
 NOT_MEASURED: Mapping[str, tuple[str, ...]] = {}

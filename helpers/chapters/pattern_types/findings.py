@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from helpers.chapters.pattern_types.measures import TYPES
-from helpers.record.verdicts import Claim, Finding, Ours, Row, beside, judge
+from helpers.record.verdicts import Claim, Control, Finding, Ours, Row, beside, judge
 
 TITLE = "types of maps"
 INTRO = "Shares of five types of attention map, read by us in a secondary source, which gives them in words."
@@ -37,8 +37,9 @@ FINDINGS = (
     Finding(
         Claim("kovaleva2019 pattern_types", "equal", "kovaleva2019 n_pattern_types", unit="count"),
         "All five kinds of map occur (kinds with at least 1 % of the maps)",
-        Ours(lambda v: float((v["all"].value > 0.01).sum()), random="random"),
+        Ours(lambda v: float((v["all"].value > 0.01).sum())),
         Row("types with at least 1 % of all maps", _seen),
+        Control("@random", "random"),
     ),
     Finding(Claim("kovaleva2019 vertical_share"), row=Row("vertical", _both("vertical"))),
     Finding(

@@ -7,7 +7,7 @@ from typing import Any
 from helpers.engine.estimates import percent
 from helpers.record import results
 from helpers.record.results import Table
-from helpers.record.verdicts import Cited, Claim, Finding, Ours, judge
+from helpers.record.verdicts import Cited, Claim, Control, Finding, Ours, judge
 
 TITLE = "all heads at once"
 INTRO = "Table 3 of the paper: probes that read the attention of all heads, with and without word vectors."
@@ -39,9 +39,8 @@ FINDINGS = (
         Finding(
             Claim("clark2019 table3", "above", cited=_cited(probe, rival)),
             text,
-            Ours(
-                f"{probe}.score", "outcomes", None if rival.endswith("@random") else _random, against=f"{rival}.score"
-            ),
+            Ours(f"{probe}.score", "outcomes", against=f"{rival}.score"),
+            control=() if rival.endswith("@random") else Control("@random", _random),
         )
         for text, probe, rival in (
             ("The attention of all heads beats right-branching", "attention", "right-branching"),

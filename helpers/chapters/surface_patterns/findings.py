@@ -9,14 +9,15 @@ import numpy as np
 from helpers.chapters.surface_patterns.measures import sink_of
 from helpers.engine.estimates import Estimate
 from helpers.figures.look import head_name
-from helpers.record.verdicts import Cited, Claim, Finding, Number, Ours, Row, beside, judge, ordered
+from helpers.record.verdicts import Cited, Claim, Control, Finding, Number, Ours, Row, beside, judge, ordered
 
 TITLE = "position, special tokens, entropy"
 INTRO = (
     "Simple statistics of where heads look, on segments of two paragraphs. In BERT the token that takes surplus attention is `[SEP]`; "
     "these rows ask for `[SEP]` where the paper does, even if another token plays its part in our models."
 )
-of_summary = partial(Ours, of="summary", random="control")
+of_summary = partial(Ours, of="summary")
+UNTRAINED = Control("@random", "control")
 
 
 def count(*roles: str) -> Callable[[Any], int]:
@@ -94,6 +95,7 @@ FINDINGS = (
             Claim("clark2019 figure1_example_heads", "at least", 1, Cited({"behaviour": behaviour}, "head"), "count"),
             f"There are heads of this kind: {what}",
             of_summary(count(role)),
+            control=UNTRAINED,
         )
         for behaviour, role, what in (
             ("attends broadly", "broad", "broad"),
@@ -111,6 +113,7 @@ FINDINGS = (
                 f"Some heads give more than half of their attention to the {place} token",
                 of_summary(count(place)),
                 Row(f"heads with over 50 % on the {place} token", named(place)),
+                control=UNTRAINED,
             ),
             Finding(
                 Claim(f"clark2019 layers_over_half_{place}", "below", 0.5),
@@ -134,6 +137,7 @@ FINDINGS = (
         "In some layer more than half of all attention goes to [SEP] (share in the layer with most)",
         of_summary(lambda s: largest(s["to_sep_by_layer"])),
         Row("attention to all [SEP], the layer with most", lambda s: _most(s["to_sep_by_layer"])),
+        control=UNTRAINED,
     ),
     Finding(
         Claim("clark2019 sep_to_sep", "above", "paper"),
@@ -143,6 +147,7 @@ FINDINGS = (
             "attention to all [SEP] from [SEP] itself, the layer with most",
             lambda s: _most(s["sep_from_sep_by_layer"]),
         ),
+        control=UNTRAINED,
     ),
     Finding(
         Claim("clark2019 special_token_order", "every"),
@@ -154,6 +159,7 @@ FINDINGS = (
         Claim("clark2019 special_token_share_of_head", "at least", 1, unit="count"),
         "Some heads give more than half of their attention to [CLS], to [SEP], or to full stops and commas (how many)",
         of_summary(count("cls", "sep", "stop")),
+        control=UNTRAINED,
     ),
     Finding(
         Claim(
@@ -162,16 +168,19 @@ FINDINGS = (
         "Attention from [CLS] is broader in the last layer than in the others on average (entropy there)",
         of_summary(lambda s: s["entropy_from_cls_by_layer"][-1]),
         Row("entropy from [CLS] in the last layer (nats)", _last),
+        control=UNTRAINED,
     ),
     Finding(
         Claim("clark2019 cls_entropy_other_layers", "above", 50, unit="%"),
         "In more than half of the other layers, entropy from [CLS] is within 10 % of that from all tokens (share of layers)",
         of_summary(close),
+        control=UNTRAINED,
     ),
     Finding(
         Claim("clark2019 broad_head_max_share", "below", "paper"),
         "Broad heads give no token more than 10 %, on average (the largest of them)",
         of_summary("largest_peak_of_broad"),
+        control=UNTRAINED,
     ),
 )
 NOT_MEASURED = {

@@ -1,0 +1,55 @@
+"""What the chapters claim in their summaries survives its control: each point is a finding that holds on the book's texts, and no control shows it."""
+
+import re
+
+import nbformat
+import pytest
+
+from helpers import chapters
+from helpers.record import results
+from helpers.record.verdicts import HOLDS, OWN, judge
+from helpers.run import notebooks
+
+BOARD = chapters.scoreboard()
+APART = ("**How.**", "**Not shown.**")
+"""What a point of a summary may begin with that is no headline: a method, or what stays open."""
+UNMEASURED = {"01_transformer_refresher": "it computes one head by hand and records nothing"}
+
+
+def points(chapter: str) -> list[str]:
+    """The points of the notebook's summary."""
+    cells = nbformat.read(notebooks.FOLDER / f"{chapter}.ipynb", as_version=4).cells
+    text = next(cell.source for cell in cells if re.search("^## Summary", cell.source, re.M))
+    part = re.split(r"^## Summary$", text, flags=re.M)[1].split("**Further reading.**")[0]
+    return [" ".join(point.split()) for point in re.split(r"^- ", part, flags=re.M)[1:]]
+
+
+def headlines(chapter: str) -> tuple:
+    return getattr(BOARD.modules.get(chapter), "HEADLINES", ())
+
+
+@pytest.mark.parametrize("chapter", [c for c in notebooks.chapters() if c not in UNMEASURED])
+def test_every_point_of_a_summary_is_a_headline(chapter):
+    found, told = points(chapter), [one.text for one in headlines(chapter)]
+    assert 3 <= len(found) <= 7
+    for point in found:
+        first = any(point == text or point.startswith((f"{text} ", f"{text}\n")) for text in told)
+        assert first or point.startswith(APART), f"no headline of {chapter} is the first sentence of {point!r}"
+    for text in told:
+        assert any(point.startswith(text) for point in found), f"{text!r} is not in the summary of {chapter}"
+    assert told, "a chapter that measures claims something"
+
+
+@pytest.mark.parametrize("chapter", [c for c in BOARD.modules if headlines(c)])
+def test_every_headline_holds_and_no_control_shows_it(chapter):
+    values = results.runs(chapter[3:], profile="book")["minilm"]["values"]
+    for one, judged in zip(headlines(chapter), judge(headlines(chapter), values), strict=True):
+        assert one.claim.name == OWN and one.claim.rule not in (None, "shown"), one.text
+        assert judged.ours.verdict == HOLDS, (one.text, judged.ours, judged.controls)
+
+
+def test_every_finding_and_headline_names_a_control_or_why_there_is_none():
+    for chapter in BOARD.modules:
+        for one in (*BOARD.findings(chapter), *headlines(chapter)):
+            if one.claim.rule != "shown":
+                assert bool(one.controls) != bool(one.uncontrolled), f"{chapter}: {one.text}"
