@@ -141,9 +141,24 @@ def pair_outcome(
     return Outcome(score, share(classify(train, test, of=of, labels=random, seed=seed), test, seed=seed))
 
 
+CONTROLS = (", @random", ", @shuffled")
+"""How the name of an outcome ends that is a control's."""
+
+
 def as_dict(outcomes: Mapping[str, Outcome]) -> dict[str, Any]:
-    """Scores, controls and selectivities for :func:`helpers.record.results.record`."""
-    return {
-        name: {"score": o.score} | ({} if o.control is None else {"control": o.control, "selectivity": o.selectivity})
-        for name, o in outcomes.items()
-    }
+    """Scores, controls and selectivities for :func:`helpers.record.results.record`, and ``over``: the paired differences from all others.
+
+    A control's rivals are the same control's where it has them, and else ours.
+
+    Args:
+        outcomes: of the same test sentences, or pairs.
+    """
+    found = {}
+    for name, one in outcomes.items():
+        kind = next((k for k in CONTROLS if name.endswith(k)), "")
+        rivals = {n: outcomes.get(n + kind, o) for n, o in outcomes.items() if not n.endswith(CONTROLS)}
+        over = {rival: one.score - other.score for rival, other in rivals.items() if other is not one}
+        found[name] = {"score": one.score, "over": over}
+        if one.control is not None:
+            found[name] |= {"control": one.control, "selectivity": one.selectivity}
+    return found

@@ -137,7 +137,9 @@ class Part:
     def first(self, count: int) -> "Part":
         """The part with its first sentences only."""
         return replace(
-            self, sentences=self.sentences[:count], blocks=self._blocks(np.arange(len(self.sentences)) < count)
+            self,
+            sentences=self.sentences[:count],
+            blocks=self._blocks((np.arange(len(self.sentences)) < count).astype(int)),
         )
 
     def redrawn(self, seed: int) -> "Part":
@@ -145,7 +147,7 @@ class Part:
         counts = np.random.default_rng(seed).poisson(1.0, len(self.sentences))
         return replace(self, blocks=self._blocks(counts))
 
-    def _blocks(self, counts: NDArray) -> tuple[Block, ...]:
+    def _blocks(self, counts: Int[np.ndarray, "sentence"]) -> tuple[Block, ...]:
         """The blocks with each sentence as often as counted; blocks without any are left out."""
         places = (np.repeat(np.arange(len(b.numbers)), counts[b.numbers]) for b in self.blocks)
         return tuple(b.rows(at) for b, at in zip(self.blocks, places, strict=True) if len(at))
