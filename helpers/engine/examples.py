@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from helpers import corpora
 from helpers.corpora import phrases, sources
@@ -73,7 +74,7 @@ def _contexts(task: str, corpus: str, split: str | None) -> list[Example]:
     number = {d: n for n, d in enumerate(dict.fromkeys(d for d, _ in contexts))}
     return [
         Example(task, str(n), number[one[0]], (one[1], other[1]))
-        for n, (one, other) in enumerate(zip(contexts, contexts[1:], strict=False))
+        for n, (one, other) in enumerate(pairwise(contexts))
         if one[0] == other[0]
     ]
 
