@@ -168,6 +168,11 @@ def _letters(text: str) -> str:
     return "".join(filter(str.isalnum, text.lower()))
 
 
+def _stopped(text: str) -> str:
+    """With a full stop at the end, which one copy of MNLI's training part has lost."""
+    return text if text.rstrip()[-1:] in ".?!\"'" else f"{text.rstrip()}."
+
+
 @dataclass(frozen=True, eq=False)
 class Course:
     """Which inputs each step sees: a pure function of the settings and the step, so that a run can go on anywhere."""
