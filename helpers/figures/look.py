@@ -63,6 +63,7 @@ STYLES = {
 
 COLOURS, LABELS, MARKERS = ({name: style[n] for name, style in STYLES.items()} for n in range(3))
 TYPE_NAMES = ("dense", "diagonal", "dense_vertical", "vertical")
+"""Guan et al.'s four types of heads, in the order of every table and legend."""
 # tab10 repeats for heads 11 and 12; these twelve do not
 HEAD_COLOURS = (
     *("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"),
@@ -90,6 +91,15 @@ def use_style() -> None:
 def head_name(layer: int, head: int) -> str:
     """The field's name of a head, layer-head, both from 1: ``head_name(7, 9)`` is ``"8-10"``."""
     return f"{layer + 1}-{head + 1}"
+
+
+def group_names(fits: Mapping[str, bool]) -> dict[str, str]:
+    """What each of four groups of heads is called: the type that it stands for where it fits, else only "group" and its number.
+
+    Args:
+        fits: type -> whether the group that stands for it has the marks of its name (``distance_features.Types.fits``).
+    """
+    return {name: LABELS[name] if fits[name] else f"group {n}" for n, name in enumerate(TYPE_NAMES, 1)}
 
 
 def layer_colours(layers: int) -> list:

@@ -1,4 +1,4 @@
-"""Chapter 09: features and counts against plain loops, prototypes by their form, labels by what was drawn."""
+"""Chapter 09: features and counts against plain loops, synthetic maps by their form, labels by what was drawn."""
 
 import math
 from collections import Counter
@@ -123,18 +123,18 @@ def test_pure_maps_have_the_masses_one_expects():
     np.testing.assert_allclose(masses[:, 1], [3 / n, 1, (3 * n - 2) / n**2])
 
 
-# ------------------------------------------------------------------ prototypes and classifiers
+# ------------------------------------------------------------------ synthetic maps and classifiers
 
 
 @pytest.mark.parametrize("kind", TYPES)
-def test_prototypes_are_maps_and_reproducible(kind):
+def test_synthetic_maps_are_maps_and_reproducible(kind):
     texts = np.repeat([0, 1], [9, 21])
-    one, again = (pattern_types.prototype(kind, texts, np.random.default_rng(4)) for _ in range(2))
+    one, again = (pattern_types.synthetic_map(kind, texts, np.random.default_rng(4)) for _ in range(2))
     assert one.shape == (30, 30) and (one >= 0).all() and np.array_equal(one, again)
     np.testing.assert_allclose(one.sum(-1), 1)
 
 
-def test_parts_of_a_prototype_look_like_their_names():
+def test_parts_of_a_synthetic_map_look_like_their_names():
     texts, n = np.repeat([0, 1], [12, 18]), 30
     for seed in range(8):
         random = np.random.default_rng(seed)
@@ -147,27 +147,27 @@ def test_parts_of_a_prototype_look_like_their_names():
 
 
 @pytest.fixture(scope="module")
-def artificial() -> Examples:
-    return pattern_types.prototypes(600, seed=1)
+def synthetic() -> Examples:
+    return pattern_types.synthetic(600, seed=1)
 
 
-def test_there_are_as_many_prototypes_of_each_type(artificial):
-    assert len(artificial) == 600 and (np.bincount(artificial.types) == 120).all()
-    assert np.isfinite(artificial.features).all()
-    assert not np.array_equal(artificial.features, pattern_types.prototypes(600, seed=2).features)
+def test_there_are_as_many_synthetic_maps_of_each_type(synthetic):
+    assert len(synthetic) == 600 and (np.bincount(synthetic.types) == 120).all()
+    assert np.isfinite(synthetic.features).all()
+    assert not np.array_equal(synthetic.features, pattern_types.synthetic(600, seed=2).features)
 
 
 @pytest.mark.parametrize("kind", pattern_types.KINDS)
-def test_classifiers_tell_prototypes_apart_and_are_reproducible(artificial, kind):
-    unseen = pattern_types.prototypes(200, seed=7)
-    called = pattern_types.train(artificial, kind)(unseen.features)
+def test_classifiers_tell_synthetic_maps_apart_and_are_reproducible(synthetic, kind):
+    unseen = pattern_types.synthetic(200, seed=7)
+    called = pattern_types.train(synthetic, kind)(unseen.features)
     assert np.mean(called == unseen.types) > 0.85
-    assert np.array_equal(called, pattern_types.train(artificial, kind)(unseen.features))
+    assert np.array_equal(called, pattern_types.train(synthetic, kind)(unseen.features))
 
 
-def test_an_unknown_classifier_or_task_is_refused(artificial):
+def test_an_unknown_classifier_or_task_is_refused(synthetic):
     with pytest.raises(ValueError, match="say one of forest, logistic"):
-        pattern_types.train(artificial, "oracle")
+        pattern_types.train(synthetic, "oracle")
     with pytest.raises(ValueError, match="say one of text, paraphrase"):
         pattern_types.items("poetry", "encyclopedia")
 
@@ -192,7 +192,7 @@ def test_scores_are_what_scikit_learn_says():
     rng = np.random.default_rng(0)
     labels = rng.choice([0, 1, 2, 4], 90)
     called = np.where(rng.random(90) < 0.7, labels, rng.integers(0, 5, 90))
-    score = pattern_types.score(labels, called, seed=3)
+    score = pattern_types.score(labels, called, np.arange(90), seed=3)
     assert np.array_equal(score.confusion, confusion_matrix(labels, called, labels=range(5)))
     occur = [0, 1, 2, 4]
     assert score.macro_f1.value == pytest.approx(f1_score(labels, called, labels=occur, average="macro"))
@@ -205,9 +205,44 @@ def test_scores_are_what_scikit_learn_says():
     np.testing.assert_allclose([score.accuracy.low, score.accuracy.high], by_hand, atol=0.03)
 
 
+def test_scores_are_redrawn_by_head():
+    rng = np.random.default_rng(1)
+    heads = np.repeat(np.arange(40), 6)
+    right = np.repeat(rng.random(40) < 0.7, 6)  # a head is right on all of its maps, or on none
+    labels = rng.integers(0, 2, 240)
+    called = np.where(right, labels, 1 - labels)
+    by_head = pattern_types.score(labels, called, heads).accuracy
+    by_map = pattern_types.score(labels, called, np.arange(240)).accuracy
+    assert by_head.units == 40 and by_head.value == by_map.value
+    drawn = [right[::6][rng.integers(0, 40, 40)].mean() for _ in range(2000)]
+    np.testing.assert_allclose([by_head.low, by_head.high], np.percentile(drawn, (2.5, 97.5)), atol=0.03)
+    assert by_head.high - by_head.low > 2 * (by_map.high - by_map.low), "maps of a head are no independent witnesses"
+
+
+def test_other_maps_of_a_head_vote():
+    item = Item("text/0", "text", ("a", "b"), 0)
+
+    def label(layer, head, kind):
+        return pattern_types.Label("m", Cell(layer, head, item), "dev", kind, "")
+
+    known = [
+        label(0, 0, "diagonal"),
+        label(0, 0, "diagonal"),
+        label(0, 0, "block"),
+        label(0, 1, "block"),
+        label(1, 0, "vertical"),
+    ]
+    asked = [label(0, 0, "vertical"), label(0, 2, "vertical"), label(1, 0, "vertical"), label(2, 2, "vertical")]
+    names = [TYPES[k] if k >= 0 else None for k in pattern_types.by_others(asked, known, pattern_types.same_head)]
+    assert names == ["diagonal", None, "vertical", None]
+    names = [TYPES[k] if k >= 0 else None for k in pattern_types.by_others(asked, known, pattern_types.layer_mates)]
+    assert names == ["block", "diagonal", None, None], "of ties the first type"
+    assert pattern_types.heads_of(asked).tolist() == [0, 2, 1000, 2002]
+
+
 def test_there_must_be_something_to_judge_by(minilm):
     with pytest.raises(ValueError, match="no labelled maps"):
-        pattern_types.score(np.zeros(0, int), np.zeros(0, int))
+        pattern_types.score(*np.zeros((3, 0), int))
     with pytest.raises(ValueError, match="No map of 'minilm' is labelled"):
         pattern_types.labelled(minilm, [])
 
@@ -226,9 +261,9 @@ def small_items(count: int = 9) -> list[Item]:
 
 
 @pytest.mark.parametrize("family", ["bert", "roberta", "mpnet", "modernbert"])
-def test_counts_are_what_loops_find(small_encoder, artificial, family):
+def test_counts_are_what_loops_find(small_encoder, synthetic, family):
     encoder, every = small_encoder(family), small_items()
-    classifier = pattern_types.train(artificial, "logistic")
+    classifier = pattern_types.train(synthetic, "logistic")
     by_task = {task: [i for i in every if i.task == task] for task in ("text", "question")}
     found = pattern_types.measure(encoder, by_task, classifier, batch_size=4)
     seen = {task: np.zeros((encoder.layers, encoder.heads, 5)) for task in by_task}
@@ -252,9 +287,9 @@ def test_counts_are_what_loops_find(small_encoder, artificial, family):
     assert found.inputs == {"text": 5, "question": 4} and found.truncated == 0
 
 
-def test_batch_size_does_not_matter_and_parts_can_be_merged(small_encoder, artificial):
+def test_batch_size_does_not_matter_and_parts_can_be_merged(small_encoder, synthetic):
     encoder, every = small_encoder(), small_items()
-    classifier = pattern_types.train(artificial, "logistic")
+    classifier = pattern_types.train(synthetic, "logistic")
 
     def count(part, size):
         counter = Accumulator(encoder, part, classifier)

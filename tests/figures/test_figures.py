@@ -19,6 +19,7 @@ from helpers.figures.look import (
     HEAD_COLOURS,
     INK,
     TYPE_NAMES,
+    group_names,
     head_name,
     ink_on,
     logarithmic,
@@ -202,6 +203,14 @@ def test_the_four_types_differ_in_grey():
     shades = sorted(grey(COLOURS[name]) for name in TYPE_NAMES)
     assert min(np.diff(shades)) > 0.12
     assert len({COLOURS[name] for name in TYPE_NAMES} & set(HEAD_COLOURS)) == 0
+
+
+def test_a_group_that_fits_no_name_is_called_by_its_number():
+    fits = dict.fromkeys(TYPE_NAMES, True) | {"diagonal": False, "vertical": False}
+    called = group_names(fits)
+    assert list(called.values()) == ["dense", "group 2", "dense & vertical", "group 4"]
+    legend = type_grids({"one": SOME_TYPES}, called=called).legends[0]
+    assert [text.get_text() for text in legend.get_texts()] == list(called.values())
 
 
 def test_changed_types_get_a_cross():
