@@ -471,7 +471,7 @@ def test_the_darkest_cells_of_the_grids():
 def test_the_shuffled_control_chooses_among_the_same(minilm):
     documents = corpora.documents("encyclopedia", "dev")[:2]
     own, dealt = (coreference_heads.predict(minilm, documents, shuffled=s) for s in (False, True))
-    assert own.passages == dealt.passages and own.word.shape == dealt.word.shape
+    assert [p.words for p in own.passages] == [p.words for p in dealt.passages]
     chosen = own.word[0] >= 0
     assert np.array_equal(chosen, dealt.word[0] >= 0) and (own.word[0] != dealt.word[0])[chosen].mean() > 0.2
 

@@ -245,6 +245,13 @@ def test_tokens_are_drawn_as_they_are_typed():
     assert all(shown.count(token) == 2 for token in typed) and "$both$" in shown
 
 
+def test_shuffled_scores_look_the_same_in_every_comparison():
+    for before in ([], ["head", "offset"], ["head", "rules", "@random", "nearest"]):
+        ax = against_baseline(["a"], {name: [0.5] for name in (*before, "@shuffled, elsewhere")})
+        looks = [(line.get_color(), line.get_marker()) for line in ax.axes[0].lines]
+        assert looks[-1] == (COLOURS["shuffled"], "v") and len(set(looks)) == len(looks)
+
+
 def test_a_logarithmic_axis_begins_at_the_data():
     """An axis that began at or below 0 has no lower limit that a logarithm could draw; one that began above keeps its own."""
     small = Estimate(np.geomspace(1e-6, 1e-3, 10).reshape(2, 5), *np.zeros((2, 2, 5)), np.empty((0, 2, 5)))

@@ -70,19 +70,19 @@ FINDINGS = (
 )
 HEADLINES = (
     Finding(
-        Claim("own", "above", unit="points"),
+        Claim("own", "above", unit="%"),
         "Head 3-5 of `minilm` points from mentions to an antecedent, more often than the nearest mention is one.",
         _over("nearest", _earlier("all")),
         control=_untrained("all"),
     ),
     Finding(
-        Claim("own", "above", 20, unit="points"),
+        Claim("own", "above", 20, unit="%"),
         "It does not only match words: where no word of an antecedent recurs, the head is right over 20 points more often than a random mention.",
         _over("random", _earlier("new word")),
         control=_untrained("new word"),
     ),
     Finding(
-        Claim("own", "below", -20, unit="points"),
+        Claim("own", "below", -20, unit="%"),
         "Among all words instead of mentions the same head is over 20 points less often right than the rules.",
         _over("rules", "one_head.words.table.all"),
         uncontrolled="It is a limit of the finding; a control that is worse still would tell nothing.",

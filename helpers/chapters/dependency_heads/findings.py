@@ -69,12 +69,12 @@ FINDINGS = (
 )
 HEADLINES = (
     Finding(
-        Claim("own", "above", 25, unit="points"),
+        Claim("own", "above", 25, unit="%"),
         "Head 3-1 of `minilm` points from objects to their verbs, over 25 points more often than the best fixed offset.",
         **_own("obj"),
     ),
     Finding(
-        Claim("own", "above", 15, unit="points"),
+        Claim("own", "above", 15, unit="%"),
         "Head 3-9 points from prepositions to their nouns, over 15 points more often than the best fixed offset.",
         **_own("case"),
     ),
