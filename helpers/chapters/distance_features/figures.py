@@ -74,13 +74,32 @@ def feature_bars(heads: Mapping[str, ArrayLike], names: Sequence[str], *, even: 
     return figure
 
 
+def feature_variances(shares: Mapping[str, ArrayLike], names: Sequence[str]) -> Figure:
+    """How much each of the 21 numbers counts when heads are compared: its share of the variance over heads, one panel a scale.
+
+    Args:
+        shares: title -> [feature], which sum to 1.
+    """
+    figure, axes = titled(shares, (7.6 / len(shares), 2.7), size=9.5, sharey=True)
+    for ax, values in zip(axes.flat, shares.values(), strict=True):
+        ax.bar(range(len(names)), values, color=[COLOURS.get(name, WINDOW_COLOUR) for name in names])
+        _feature_ticks(ax, names)
+    axes[0, 0].set_ylabel("share of the variance")
+    return figure
+
+
 def _feature_axis(ax: Axes, names: Sequence[str], even: ArrayLike) -> None:
+    ax.plot(range(len(names)), even, "_", color=INK, markersize=5, label="even attention", zorder=4)
+    _feature_ticks(ax, names)
+    ax.set_ylim(0, 1)
+
+
+def _feature_ticks(ax: Axes, names: Sequence[str]) -> None:
     short = [LABELS[n] if n in ("cls", "sep") else n.removeprefix("window ") for n in names]
     shown = [i for i, name in enumerate(names) if not name.startswith("window") or int(short[i]) in (1, 4, 8, 12, 16)]
-    ax.plot(range(len(names)), even, "_", color=INK, markersize=5, label="even attention", zorder=4)
     ax.set_xticks(shown, [short[i] for i in shown], fontsize=7, rotation=90)
     ax.set_xlabel("window, or kind of token", fontsize=8)
-    ax.set(ylim=(0, 1), xlim=(-0.7, len(names) - 0.3))
+    ax.set_xlim(-0.7, len(names) - 0.3)
     ax.grid(axis="x", visible=False)
 
 
