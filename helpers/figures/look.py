@@ -164,8 +164,15 @@ def on_layers(ax: Axes, layers: int, *, every: int = 1, **settings: object) -> N
 
 
 def logarithmic(axis: Axis) -> None:
-    """A logarithmic scale with plain numbers: in this style a dollar sign is a dollar sign, and no number is set as mathematics."""
-    axis.axes.set(**{f"{axis.axis_name}scale": "log"})
+    """A logarithmic scale with plain numbers: in this style a dollar sign is a dollar sign, and no number is set as mathematics.
+
+    A lower limit that has no logarithm, as of an axis that began at 0, becomes one a little below the smallest of the data.
+    """
+    axes, name, direction = axis.axes, axis.axis_name, "xy".index(axis.axis_name)
+    axes.set(**{f"{name}scale": "log"})
+    if axis.get_view_interval()[0] <= 0:
+        least, most = axes.dataLim.minpos[direction], axes.dataLim.max[direction]
+        axes.set(**{f"{name}lim": (least * (least / most) ** 0.05, None)})
     axis.set_major_locator(LogLocator(subs=(1, 3)))
     axis.set_major_formatter("{x:g}")
     axis.set_minor_formatter(NullFormatter())

@@ -1,6 +1,7 @@
 """Chapter 07: divergences against scipy and slow loops, the map and the tests against known answers, claims against records."""
 
 import warnings
+from dataclasses import replace
 from itertools import combinations
 from types import SimpleNamespace
 
@@ -19,7 +20,7 @@ from helpers import corpora
 from helpers.chapters import divergence_map
 from helpers.chapters.divergence_map import KINDS, LARGEST, Divergences, figures, findings
 from helpers.corpora.readers import Segment
-from helpers.engine import attention, encoders, tokens
+from helpers.engine import attention, controls, encoders, tokens
 from helpers.engine.estimates import Estimate
 from helpers.figures.look import COLOURS
 from helpers.record import results
@@ -207,6 +208,44 @@ def test_parts_make_the_whole(small_encoder):
     assert np.array_equal(merged.tokens, whole.tokens)
     with pytest.raises(ValueError, match="No segment was measured"):
         divergence_map.Accumulator(encoder, documents).result()
+
+
+@pytest.mark.parametrize("family", ["bert", "mpnet"])
+def test_ordinary_tokens_alone_are_the_maps_without_special_ones(small_encoder, family):
+    encoder = small_encoder(family)
+    whole, found = divergence_map.measure_both(encoder, SEGMENTS, batch_size=3)
+    assert np.allclose(whole.sums, divergence_map.measure(encoder, SEGMENTS).sums, rtol=1e-4, atol=1e-5)
+    for number, segment in enumerate(SEGMENTS):
+        batch = tokens.encode(encoder, [segment.texts])
+        kept = np.flatnonzero(~batch.special[0].numpy())
+        maps = attention.maps(encoder, batch)[:, 0].flatten(0, 1).double().numpy()
+        rows = [[row[kept] / row[kept].sum() for row in head[kept]] for head in maps]
+        slow = [sum(map(relative_entropies, p, q)) for p, q in combinations(rows, 2)]
+        assert np.allclose(found.sums[number], slow, rtol=1e-3, atol=1e-4) and found.tokens[number] == len(kept)
+    some = found.some(slice(1, 3))
+    assert np.allclose(some.mean(), found.mean(slice(1, 3))) and some.documents.tolist() == found.documents[1:3].tolist()
+
+
+def test_a_row_that_looks_at_special_tokens_only_is_even(small_encoder):
+    encoder = small_encoder("bert")
+    batch = tokens.encode(encoder, ["One two three."])
+    maps = torch.zeros(1, encoder.heads, *[batch.ids.shape[1]] * 2)
+    maps[..., 0] = 1
+    accumulator = divergence_map.Accumulator(encoder, [0], ordinary=True)
+    for layer in range(encoder.layers):
+        accumulator(batch, layer, maps, None)
+    assert np.allclose(accumulator.result().sums, 0, atol=1e-6)
+
+
+def test_shuffled_maps_are_those_of_the_control(small_encoder):
+    encoder = small_encoder("bert")
+    found, _ = divergence_map.measure_both(encoder, SEGMENTS, shuffled=True)
+    for number, segment in enumerate(SEGMENTS):
+        batch = replace(tokens.encode(encoder, [segment.texts]), index=(number,))
+        deal = controls.shuffling(batch)
+        maps = torch.cat([deal(layer, m)[0] for layer, m in enumerate(attention.maps(encoder, batch))])
+        slow = divergence_map.divergences(maps)
+        assert np.allclose(found.sums[number], squareform(slow, checks=False), rtol=1e-3, atol=1e-4)
 
 
 def random_divergences(layers=3, heads=4, segments=30, shift=0.0, seed=0) -> Divergences:
@@ -449,6 +488,56 @@ def test_maps_of_more_documents_agree_better():
         divergence_map.stability(found, [2, 30])
 
 
+# ------------------------------------------------------------------ what heads have on their own
+
+
+def with_properties(shift, seed=0):
+    """Divergences made of one property of the heads, which goes with their layer, of closeness within layers, and of noise."""
+    found = random_divergences(layers=4, heads=6, seed=seed)
+    rng = np.random.default_rng(seed)
+    value = found.layer + rng.normal(size=len(found.layer))
+    one, other = np.triu_indices(len(value), 1)
+    pairs = 0.5 + 0.1 * np.abs(value[one] - value[other]) - shift * (found.layer[one] == found.layer[other])
+    pairs = pairs + rng.normal(0, 0.01, len(pairs))
+    noise = rng.normal(0, 0.002, found.sums.shape)
+    return replace(found, sums=((pairs + noise) * found.tokens[:, None]).astype(np.float32)), value
+
+
+@pytest.mark.parametrize("shift", [0.0, 0.05])
+def test_what_a_property_explains_is_that_of_a_least_squares_fit(shift):
+    found, value = with_properties(shift)
+    held = divergence_map.explained(found, {"x": value}, permutations=199)
+    pairs, (one, other) = squareform(found.mean()), np.triu_indices(len(value), 1)
+    same = found.layer[one] == found.layer[other]
+    columns = [
+        np.ones(len(pairs)),
+        value[one] + value[other],
+        abs(value[one] - value[other]),
+        value[one] * value[other],
+    ]
+    fit = np.linalg.lstsq(np.stack(columns, 1), pairs, rcond=None)
+    assert held.r2.value == pytest.approx(1 - fit[1][0] / ((pairs - pairs.mean()) ** 2).sum(), rel=1e-6)
+    assert np.allclose(held.predicted, np.stack(columns, 1) @ fit[0])
+    last = np.linalg.lstsq(np.stack([*columns, same], 1), pairs, rcond=None)[0][-1]
+    assert held.held.value == pytest.approx(last, rel=1e-6) and last == pytest.approx(-shift, abs=0.005)
+    assert -0.05 > held.gap.value == pytest.approx(pairs[same].mean() - pairs[~same].mean(), rel=1e-6)
+    assert held.left.value == pytest.approx(last / held.gap.value, rel=1e-6)
+    assert held.held.low <= last <= held.held.high and (held.p < 0.01 if shift else held.p > 0.01)
+    nothing = divergence_map.explained(found, {}, permutations=19)
+    assert nothing.held.value == pytest.approx(held.gap.value) and nothing.r2.value == pytest.approx(0, abs=1e-9)
+    constant = divergence_map.explained(found, {"x": value, "none": np.zeros(len(value))}, permutations=19)
+    assert constant.held.value == pytest.approx(held.held.value), "a property that no head has explains nothing"
+
+
+def test_beyond_a_control_is_a_paired_difference():
+    ours, control = random_divergences(shift=0.1), random_divergences(seed=1)
+    made = divergence_map.beyond(ours, control, lambda d: ((c := divergence_map.closeness(d, d.layer)).ratio, c.p))
+    ratios = [divergence_map.closeness(d, d.layer).ratio for d in (ours, control)]
+    wanted = ratios[0] - ratios[1]
+    assert (made["difference"].value, made["difference"].low) == (wanted.value, wanted.low)
+    assert made["ours"].value == ratios[0].value and made["control"].value == ratios[1].value and made["p"] < 0.05
+
+
 # ------------------------------------------------------------------ what the heads are known for
 
 
@@ -516,6 +605,27 @@ def test_heads_of_one_layer_are_closer_and_behaviour_explains_a_part(book):
     assert 0.2 < explained < 0.5, "a part, and the larger part is left"
     number = book["model"]["closeness"]["number"]
     assert number["p"] > 0.1 and 1 < number["ratio"]["value"] < 1.1
+
+
+def test_the_layer_and_the_behaviour_of_the_same_heads(book):
+    every, ordinary, dealt = (book[k]["closeness"] for k in ("model", "ordinary", "shuffled"))
+    assert [round(every[k]["ratio"]["value"], 2) for k in ("behaviour", "layer, these heads")] == [0.57, 0.71]
+    assert [round(ordinary[k]["ratio"]["value"], 2) for k in ("behaviour", "layer, these heads")] == [0.87, 0.83]
+    assert ordinary["behaviour"]["p"] > 0.05 > 0.01 > ordinary["layer, these heads"]["p"]
+    assert dealt["behaviour"]["ratio"]["value"] > 1 and round(dealt["layer"]["ratio"]["value"], 2) == 0.98
+
+
+def test_the_sink_and_breadth_explain_most_of_the_closeness(book):
+    held, dealt = book["held"]["model"], book["held"]["shuffled"]
+    assert round(held["r2"]["value"], 2) == 0.83 and round(held["left"]["value"], 2) == 0.37
+    assert [round(held[k]["value"], 3) for k in ("gap", "held")] == [-0.064, -0.024] and held["p"] < 0.001
+    assert 4 < held["held"]["value"] / dealt["held"]["value"] < 6, "five times that of the shuffled maps"
+    assert round(book["gaps"]["ordinary"]["value"], 3) == -0.040
+    assert round(book["ordinary"]["closeness"]["layer"]["ratio"]["value"], 2) == 0.88
+    for one in book["beyond"].values():
+        assert (
+            one["model"]["difference"]["high"] < 0 < one["random"]["difference"]["low"] and one["model"]["p"] < 0.05
+        )
 
 
 def test_the_control_has_no_such_order(book):
@@ -623,6 +733,16 @@ def test_two_rows_stand_beside_each_other_with_their_mixture():
     assert axes[1].lines[0].get_ydata().tolist() == [0.5, 0.5]
     assert [t.get_text() for t in axes[1].get_legend().get_texts()] == ["mixture", "1-1", "2-1"]
     assert [t.get_text() for t in axes[1].get_xticklabels()] == ["a", "b"]
+
+
+def test_predicted_pairs_show_both_kinds_and_all_models():
+    pairs, predicted, same = np.array([0.1, 0.3, 0.4]), np.array([0.2, 0.3, 0.3]), np.array([True, False, False])
+    gaps = {row: {"m": estimate(()), "@shuffled": estimate(()), "@random": estimate(())} for row in ("all", "held")}
+    left, right = figures.predicted_pairs(pairs, predicted, same, gaps).axes
+    shown = {c.get_label(): np.asarray(c.get_offsets()).tolist() for c in left.collections}
+    assert shown == {"different layers": [[0.3, 0.3], [0.3, 0.4]], "one layer": [[0.2, 0.1]]}
+    assert [t.get_text() for t in right.get_yticklabels()] == ["all", "held"]
+    assert [t.get_text() for t in right.get_legend().get_texts()] == ["m", "@shuffled", "@random"]
 
 
 def test_pair_matrices_part_the_layers():

@@ -11,12 +11,21 @@ from hypothesis import strategies as st
 
 from helpers import corpora
 from helpers.chapters import probing_classifiers
-from helpers.chapters.probing_classifiers import AttentionProbe, DistanceProbe, Pairs, StructuralProbe, figures
+from helpers.chapters.probing_classifiers import (
+    AttentionProbe,
+    DistanceProbe,
+    Outcome,
+    Pairs,
+    StructuralProbe,
+    figures,
+    findings,
+)
 from helpers.corpora.readers import Vectors
 from helpers.corpora.treebanks import Document, Sentence
-from helpers.engine import attention
-from helpers.engine.estimates import ratio
-from helpers.engine.tokens import encode
+from helpers.engine import attention, controls
+from helpers.engine.estimates import Estimate, ratio
+from helpers.engine.tokens import encode, to_words
+from helpers.figures.look import COLOURS
 from helpers.record import results
 
 RELATIONS = ("nsubj", "obj", "det", "case", "obl", "punct")
@@ -117,6 +126,33 @@ def test_words_come_in_the_order_of_the_sentences(part):
     assert np.array_equal(
         probing_classifiers.parse(probe, few), probing_classifiers.parse(probe, part)[: few.starts[-1]]
     )
+
+
+def test_sentences_drawn_anew_are_those_of_a_bootstrap(part):
+    drawn = part.redrawn(3)
+    counts = np.random.default_rng(3).poisson(1.0, len(SENTENCES))
+    numbers = Counter(int(n) for block in drawn.blocks for n in block.numbers)
+    assert [numbers[n] for n in range(len(SENTENCES))] == counts.tolist()
+    kept = {n: (block, row) for block, row, n in blocks_with_rows(part)}
+    for block, row, number in blocks_with_rows(drawn):
+        same, at = kept[number]
+        assert torch.equal(block.maps[row], same.maps[at]) and torch.equal(block.present[row], same.present[at])
+        assert all(torch.equal(block.targets[t][row], same.targets[t][at]) for t in block.targets)
+        assert torch.equal(block.states[:, row], same.states[:, at])
+
+
+def test_shuffled_maps_are_those_of_the_control(small_encoder):
+    encoder = small_encoder("bert")
+    found = probing_classifiers.read(encoder, SENTENCES[:5], GLOVE, shuffled=True, pairs=1)
+    for block, row, number in blocks_with_rows(found):
+        words, count = list(SENTENCES[number].words), len(SENTENCES[number].words)
+        batch = encode(encoder, [words])
+        deal, tokens = controls.shuffling(batch), attention.maps(encoder, batch)
+        maps = torch.cat([to_words(deal(layer, one), batch)[0] for layer, one in enumerate(tokens)])
+        order = [0, count + 1, *range(1, count + 1)]
+        wanted = maps[:, order][:, :, order].permute(1, 2, 0)
+        assert torch.allclose(block.maps[row].float(), wanted, atol=1e-3)
+        assert torch.allclose(block.maps[row].float().sum(1), torch.ones(count + 2, maps.shape[0]), atol=5e-3)
 
 
 def test_sentences_are_chosen_at_random_with_trees_and_if_they_fit(small_encoder):
@@ -418,6 +454,56 @@ def test_a_structural_probe_finds_a_tree_that_is_there(part):
     assert scores.value.shape == (4,) and scores.value.argmax() == 3
 
 
+def test_joining_neighbours_is_a_chain_through_the_words_that_count(part):
+    found = probing_classifiers.neighbours(part)
+    for sentence, (hits, edges) in zip(part.sentences, found, strict=True):
+        words = [w for w, keep in enumerate(probing_classifiers.scored_words(sentence)) if keep]
+        tree = [{w, sentence.governors[w]} for w in words if sentence.governors[w] in words]
+        assert edges == len(tree) and hits == sum({a, b} in tree for a, b in pairwise(words))
+    for block in part.blocks:  # the chain as a spanning tree
+        for row, number in enumerate(block.numbers):
+            words = np.flatnonzero(block.scored[row].numpy())
+            chain = np.abs(np.subtract.outer(np.arange(len(words)), np.arange(len(words)))).astype(float)
+            true = block.distances["governor"][row].numpy()[np.ix_(words, words)] == 1
+            assert probing_classifiers.edges_found(chain, true) == tuple(found[number])
+    score = probing_classifiers.neighbours_outcome(part).score
+    assert score.value == pytest.approx(found[:, 0].sum() / found[:, 1].sum())
+
+
+# ------------------------------------------------------------------ training again
+
+
+def test_refits_differ_by_seed_and_a_penalty_shrinks_weights(part):
+    scale, parts = np.ones(12), (part, part, part)
+    make = lambda: AttentionProbe(scale)  # noqa: E731
+    plain = probing_classifiers.refits(make, parts, range(2), redrawn=False, epochs=4)
+    drawn = probing_classifiers.refits(make, parts, range(2), redrawn=True, epochs=4)
+    assert plain.weights.shape == drawn.weights.shape == (2, 2, 12) and plain.scores.shape == (2,)
+    alone = probing_classifiers.parser_outcome(make, parts, control=False, epochs=4, seed=1)
+    assert plain.scores[1] == pytest.approx(float(alone.score.value))
+    assert np.array_equal(plain.weights[1], alone.probe.weights()) and not np.array_equal(*drawn.weights)
+    block, probe = part.blocks[0], random_probe(12, 0)
+    extra = probing_classifiers.penalised(probe, block, "governor") - probing_classifiers.parser_loss(
+        probe, block, "governor"
+    )
+    words = sum(len(SENTENCES[n].words) for n in block.numbers)
+    assert float(extra.detach()) == pytest.approx(0.01 * words * float((probe.bias.detach() ** 2).sum()), rel=1e-3)
+
+
+def test_outcomes_are_recorded_with_their_paired_differences():
+    rng = np.random.default_rng(0)
+    names = ("attention", "next", "attention, @random", "attention, @shuffled")
+    scores = {n: ratio(np.stack([rng.integers(0, 5, 40), np.full(40, 5)], 1).astype(float)) for n in names}
+    outcomes = {n: Outcome(one, scores["next"] if n == "attention" else None) for n, one in scores.items()}
+    found = probing_classifiers.as_dict(outcomes)
+    assert set(found["attention"]["over"]) == {"next"} and set(found["next"]["over"]) == {"attention"}
+    assert set(found["attention, @random"]["over"]) == {"next"}, "its own attention is no rival"
+    wanted = scores["attention, @random"] - scores["next"]
+    made = found["attention, @random"]["over"]["next"]
+    assert (made.value, made.low, made.high) == (wanted.value, wanted.low, wanted.high)
+    assert set(found["attention"]) == {"score", "over", "control", "selectivity"} and "control" not in found["next"]
+
+
 # ------------------------------------------------------------------ pairs
 
 
@@ -463,6 +549,8 @@ def test_relation_pairs_hold_the_attention_of_both_directions(part):
         (n, g - w, r) for n, w, g, r in wanted
     ]
     rows = {number: block.maps[row] for block, row, number in blocks_with_rows(part)}
+    words = [np.concatenate([GLOVE([SENTENCES[n].words[at]])[0] for at in (w, g)]) for n, w, g, _ in wanted]
+    assert np.allclose(found.words, words)
     for pair, (n, w, g, _) in enumerate(wanted):
         both = torch.cat([rows[n][w + 2, g + 2], rows[n][g + 2, w + 2]]).float().numpy()
         assert np.array_equal(found.attention[pair], both)
@@ -478,17 +566,27 @@ def synthetic(seed: int, count: int = 400) -> Pairs:
     weights = rng.normal(size=(count, 6)).astype(np.float32)
     weights[:, 2] += 3 * label
     kinds = tuple((f"w{a}", f"w{b}") for a, b in rng.integers(0, 300, (count, 2)))
-    return Pairs(weights, 1 + label + rng.integers(0, 2, count), label, np.arange(count) // 5, kinds)
+    words = rng.normal(size=(count, 4)).astype(np.float32)
+    words[:, 0] = (
+        np.where(label, 1, -1) * words[:, 2] + 0.3 * words[:, 0]
+    )  # no sum over the two words tells the label
+    return Pairs(weights, 1 + label + rng.integers(0, 2, count), words, label, np.arange(count) // 5, kinds)
 
 
 def test_classifiers_learn_what_is_there_and_nothing_else():
     train, test = synthetic(0), synthetic(1)
-    found = probing_classifiers.pair_outcome(train, test)
+    found = probing_classifiers.pair_outcome(train, test, control=True)
+    assert probing_classifiers.pair_outcome(train, test).control is None
     assert found.score.value > 0.85 and 0.4 < found.control.value < 0.6
     assert found.score.low < found.score.value < found.score.high
     assert 0.65 < probing_classifiers.classify(train, test, of="distance").mean() < 0.85
-    with pytest.raises(ValueError, match="say 'attention' or 'distance'"):
-        probing_classifiers.classify(train, test, of="words")
+    train, test = synthetic(0, 3000), synthetic(1, 3000)
+    shares = {of: probing_classifiers.classify(train, test, of=of).mean() for of in probing_classifiers.READERS}
+    assert shares["words"] > 0.75, "what the two words say together"
+    assert shares["words and distance"] > max(shares["words"], shares["distance"])
+    assert shares["attention, words and distance"] > max(shares["attention"], shares["words and distance"])
+    with pytest.raises(ValueError, match="say one of 'attention', 'distance'"):
+        probing_classifiers.classify(train, test, of="letters")
 
 
 def test_control_labels_go_by_the_two_words():
@@ -668,7 +766,38 @@ def test_claims_about_gum():
         assert score[ours] < paper[name] and 100 * large[ours]["value"] < paper[name]
 
 
+def test_tables_of_several_runs_leave_out_what_a_run_has_not(book):
+    full = {name: run["values"] for name, run in results.runs("probing_classifiers", profile="full").items()}
+    runs = {"book": book, **full}
+    edges, more = findings.edges(runs), findings.more(runs)
+    assert edges.rows[0][1] == "85.8" and [row[1] for row in edges.rows if row[1]] == ["85.8", "71.9"]
+    assert all(row[2] for row in edges.rows) and all(map(all, more.rows))
+
+
 # ------------------------------------------------------------------ figures
+
+
+def estimate(*shape):
+    value = np.random.default_rng(len(shape)).random(shape)
+    return Estimate(value, value - 0.1, value + 0.1, np.empty((0, *shape)))
+
+
+def test_readers_have_a_row_each_and_controls_their_own_colour():
+    asked = {"one": {"attention": estimate(), "attention, @random": estimate()}, "two": {"words": estimate()}}
+    first, second = figures.readers(asked, {"one": 0.5, "two": 0.2}).axes
+    assert [t.get_text() for t in first.get_yticklabels()] == ["attention", "attention, @random", "words"]
+    points = [line for line in second.lines if line.get_marker() not in ("None", "")]
+    assert [float(line.get_ydata()[0]) for line in points] == [2.0]
+    colours = [line.get_color() for line in first.lines if line.get_marker() not in ("None", "")]
+    assert colours == [COLOURS["first"], COLOURS["random"]] and second.lines[-1].get_xdata()[0] == 0.2
+
+
+def test_differences_are_in_points_beside_none():
+    gain = estimate(3)
+    ax = figures.differences(["a", "b", "c"], {"x − y": gain, "z − y": gain}).axes[0]
+    shown = [line for line in ax.lines if line.get_marker() in "os"]
+    assert all(np.allclose(line.get_xdata(), 100 * gain.value) for line in shown) and len(shown) == 2
+    assert [t.get_text() for t in ax.get_yticklabels()] == ["a", "b", "c"] and ax.lines[-1].get_xdata()[0] == 0
 
 
 def test_governor_map_frames_the_right_candidates():

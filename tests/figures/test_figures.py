@@ -245,6 +245,21 @@ def test_tokens_are_drawn_as_they_are_typed():
     assert all(shown.count(token) == 2 for token in typed) and "$both$" in shown
 
 
+def test_a_logarithmic_axis_begins_at_the_data():
+    """An axis that began at or below 0 has no lower limit that a logarithm could draw; one that began above keeps its own."""
+    small = Estimate(np.geomspace(1e-6, 1e-3, 10).reshape(2, 5), *np.zeros((2, 2, 5)), np.empty((0, 2, 5)))
+    ax = heads_by_layer({"cls": small}, ylabel="y").axes[0]
+    assert ax.get_ylim()[0] < 0
+    logarithmic(ax.yaxis)
+    low, high = ax.get_ylim()
+    assert 2e-7 < low < 1e-6 and 1e-3 < high < 2e-3, "the points fill the panel"
+    ax = plt.subplots()[1]
+    ax.plot([1, 2], [0.5, 3])
+    ax.set_ylim(0.1, 10)
+    logarithmic(ax.yaxis)
+    assert ax.get_ylim() == (0.1, 10)
+
+
 @pytest.mark.parametrize("ends", [(0.0002, 30), (0.3, 4)])
 def test_logarithmic_scales_have_plain_numbers(ends):
     use_style()

@@ -1,12 +1,13 @@
 """Whether heads with something in common lie closer together than chance would have it."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int
 from numpy.typing import NDArray
+from scipy.linalg import orth
 from scipy.spatial.distance import squareform
 from scipy.stats import rankdata
 
@@ -103,6 +104,85 @@ def _p(null: Float[np.ndarray, "permutation"], observed: float) -> float:
 
 
 @dataclass(frozen=True, eq=False)
+class Explained:
+    """How much of the divergences, and of the closeness within layers, goes with properties that each head has on its own.
+
+    Attributes:
+        r2: share of the variance of all pairs that the properties explain.
+        gap: pairs of one layer less pairs of different layers, mean divergence in nats.
+        held: the same gap between pairs whose heads have the same properties: what belonging to one layer adds in the regression.
+        left: ``held / gap``.
+        p: share of shuffles with so small a ``held``: what the properties leave is dealt anew to the heads.
+        predicted: [pair], what the properties alone predict, in nats.
+    """
+
+    r2: Estimate
+    gap: Estimate
+    held: Estimate
+    left: Estimate
+    p: float
+    predicted: Float[np.ndarray, "pair"]
+
+
+def explained(
+    found: Divergences,
+    properties: Mapping[str, Float[np.ndarray, "head"]],
+    *,
+    permutations: int = 1999,
+    seed: int = 0,
+) -> Explained:
+    """Regress the divergences of all pairs on properties of their two heads, with and without "both of one layer".
+
+    Each property x enters as x_k + x_l, |x_k − x_l| and x_k x_l. The intervals are over documents, with the properties as they are.
+    """
+    one, other = np.triu_indices(len(found.layer), 1)
+    same = (found.layer[one] == found.layer[other]).astype(np.float64)
+    columns = [np.ones_like(same)]
+    for value in properties.values():
+        columns += [value[one] + value[other], np.abs(value[one] - value[other]), value[one] * value[other]]
+    basis = orth(np.stack(columns, 1))
+
+    def residual(values: Float[np.ndarray, "*rows pair"]) -> Float[np.ndarray, "*rows pair"]:
+        return values - values @ basis @ basis.T
+
+    beyond = residual(same)
+    unlike = 1 - same
+    drawn = found.replicates(seed)
+    each = (drawn @ found.sums) / (drawn @ found.tokens)[:, None]
+    pairs = squareform(found.mean())
+    units = len(np.unique(found.documents))
+
+    def estimate(function: Any) -> Estimate:
+        return Estimate.of(function(pairs), function(each), units)
+
+    gap = estimate(lambda d: d @ (same / same.sum() - unlike / unlike.sum()))
+    held = estimate(lambda d: d @ (beyond / (beyond @ beyond)))
+    left = squareform(residual(pairs), checks=False)
+    orders = shuffles(np.zeros_like(found.layer), permutations, seed)
+    null = np.array([squareform(left[np.ix_(o, o)], checks=False) @ beyond for o in orders])
+    return Explained(
+        r2=estimate(lambda d: 1 - residual(d).var(-1) / d.var(-1)),
+        gap=gap,
+        held=held,
+        left=held / gap,
+        p=float((1 + (null <= pairs @ beyond).sum()) / (1 + len(null))),
+        predicted=pairs - residual(pairs),
+    )
+
+
+def beyond(
+    ours: Divergences, control: Divergences, of: Callable[[Divergences], tuple[Estimate, float]]
+) -> dict[str, Estimate | float]:
+    """A number of ours and of a control on the same segments, their paired difference, and the p-value of ours, for recording.
+
+    Args:
+        of: gives the number and its p-value.
+    """
+    (one, p), (other, _) = of(ours), of(control)
+    return {"ours": one, "control": other, "difference": one - other, "p": p}
+
+
+@dataclass(frozen=True, eq=False)
 class Apart:
     """Mean divergence of heads by how many layers lie between them.
 
@@ -165,7 +245,8 @@ def comparisons(found: Divergences, behaviour: Int[np.ndarray, "head"], *, seed:
     """The chapter's questions: same layer; same number in its layer; same behaviour; same layer, behaviour held.
 
     Two heads of one number are never of one layer, so numbers are shuffled within layers only. With behaviour held, layers
-    are shuffled among heads of like behaviour only. The last two are left out where no two heads share a behaviour, or all do.
+    are shuffled among heads of like behaviour only; and the layers of the heads with a behaviour alone are compared, too. These
+    three are left out where no two heads share a behaviour, or all do.
     """
     answers = {
         "layer": closeness(found, found.layer, seed=seed),
@@ -174,6 +255,9 @@ def comparisons(found: Divergences, behaviour: Int[np.ndarray, "head"], *, seed:
     known = behaviour[behaviour >= 0]
     if len(set(known.tolist())) > 1 and len(set(known.tolist())) < len(known):
         answers["behaviour"] = closeness(found, behaviour, seed=seed)
+        of_labelled = np.where(behaviour >= 0, found.layer, -1)
+        if len(set(of_labelled[behaviour >= 0].tolist())) > 1:
+            answers["layer, these heads"] = closeness(found, of_labelled, seed=seed)
         answers["layer, behaviour held"] = closeness(found, found.layer, among=behaviour, seed=seed)
     return answers
 

@@ -17,6 +17,7 @@ from helpers.figures.look import (
     LABELS,
     MARKERS,
     REFERENCE,
+    in_rows,
     layer_colours,
     legend_below,
     legend_beside,
@@ -145,6 +146,39 @@ def closeness_by_layer(series: Mapping[str, tuple[Estimate, NDArray, Estimate, N
     for ax in (left, right):
         ax.axhline(1, **REFERENCE | {"color": INK, "linewidth": 0.8})
     legend_below(left, ncols=4, fontsize=9)
+    return figure
+
+
+def predicted_pairs(
+    pairs: NDArray, predicted: NDArray, same: NDArray, gaps: Mapping[str, Mapping[str, Estimate]]
+) -> Figure:
+    """Divergences of all pairs against what the heads' own properties predict (left), and what belonging to one layer adds (right).
+
+    Args:
+        pairs, predicted: [pair], in nats.
+        same: [pair], true for two heads of one layer.
+        gaps: row -> model -> pairs of one layer less pairs of different layers, in nats. Colour and marker go by order: the
+            model, then its controls.
+    """
+    figure, (left, right) = panels(2, width=4.7, height=3.6)
+    kinds = (("different layers", ~same, "other", 0.25), ("one layer", same, "first", 0.7))
+    for label, those, colour, alpha in kinds:
+        style = {"s": 7, "linewidths": 0, "alpha": alpha, "color": COLOURS[colour]}
+        left.scatter(predicted[those], pairs[those], label=label, **style)
+    ends = [min(0.0, float(predicted.min())), 1.05 * float(max(pairs.max(), predicted.max()))]
+    left.plot(ends, ends, color=INK, linewidth=0.9, linestyle="--")
+    left.set(title="pairs of heads", xlabel="predicted divergence (nats)", ylabel="divergence (nats)")
+    left.legend(loc="lower right", fontsize=8, markerscale=2)
+    models = list(next(iter(gaps.values())))
+    for place, (model, look) in enumerate(zip(models, ("minilm", "shuffled", "random"), strict=False)):
+        at = np.arange(len(gaps)) + 0.18 * (place - (len(models) - 1) / 2)
+        for row, gap in zip(at, gaps.values(), strict=True):
+            style = {"color": COLOURS[look], "marker": MARKERS[look], "label": model if row == at[0] else None}
+            intervals(right, row, gap[model], across=True, bar={"alpha": 1}, **style)
+    in_rows(right, gaps)
+    right.axvline(0, **REFERENCE)
+    right.set(title="one layer, less different layers", xlabel="nats")
+    right.legend(loc="lower right", fontsize=8)
     return figure
 
 

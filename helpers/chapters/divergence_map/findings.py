@@ -3,7 +3,9 @@
 from functools import partial
 from typing import Any
 
-from helpers.record.verdicts import Claim, Control, Finding, Ours, Row, beside, judge
+import numpy as np
+
+from helpers.record.verdicts import OWN, Claim, Control, Finding, Ours, Row, beside, judge
 
 TITLE = "which heads are close"
 INTRO = "The paper shows a map and describes it in words; the chapter tests the words with ratios of divergences and permutations."
@@ -35,6 +37,39 @@ FINDINGS = (
         Claim("clark2019 map_dimensions"),
         ours=Ours(of="model.map"),
         row=Row("dimensions of the map; its stress", lambda m: f"{len(m['points'][0])}; {m['stress']:.2f}"),
+    ),
+)
+
+
+def _beyond(name: str) -> tuple[Ours, Control]:
+    """A number of the trained maps less that of shuffled ones, and the same of the random network."""
+    return Ours("ours", f"beyond.{name}.model", "control", "difference", p="p"), Control(
+        "@random", f"beyond.{name}.random"
+    )
+
+
+HEADLINES = (
+    *(
+        Finding(Claim(OWN, "below", unit=unit), text, ours, control=control)
+        for text, unit, (ours, control) in (
+            (
+                "Heads of one layer are closer than heads of different layers, and more so than heads of the same sharpness that look anywhere.",
+                "ratio",
+                _beyond("all"),
+            ),
+            (
+                "Heads of one layer that are equally broad and give `[CLS]` equally much are still closer than chance.",
+                "nats",
+                _beyond("held"),
+            ),
+            ("On ordinary tokens alone heads of one layer are closer, too.", "ratio", _beyond("ordinary")),
+        )
+    ),
+    Finding(
+        Claim(OWN, "below", 0.1, unit="disparity"),
+        "A map drawn from other articles is nearly the same map.",
+        Ours(lambda stable: float(np.median(stable["disparity"][-1])), "stability"),
+        control=Control("heads shuffled", "stability", lambda stable: float(np.mean(stable["shuffled"]))),
     ),
 )
 NOT_MEASURED = {"setup": ("clark2019 map_dimensions",)}

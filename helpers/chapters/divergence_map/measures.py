@@ -7,7 +7,7 @@ than chance would have it. After Clark et al. 2019, section 6.
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -20,6 +20,7 @@ from torch import Tensor
 
 from helpers.corpora.readers import Segment
 from helpers.engine import attention
+from helpers.engine.controls import Shuffled
 from helpers.engine.encoders import Encoder, EncoderError
 from helpers.engine.estimates import REPLICATES, Estimate, InRows, Numbers
 from helpers.engine.tokens import Batch
@@ -147,6 +148,11 @@ class Divergences:
         """Mean divergence of all pairs, per token."""
         return float(self.sums.mean(1, dtype=np.float64).sum() / self.tokens.sum())
 
+    def some(self, segments: slice) -> "Divergences":
+        """Of some of the segments only."""
+        kept = {name: getattr(self, name)[segments] for name in ("sums", "tokens", "documents")}
+        return replace(self, **kept)
+
     def name(self, head: int) -> tuple[int, int]:
         """Layer and head, from 0, of head number ``head``."""
         return divmod(int(head), self.heads)
@@ -169,11 +175,33 @@ class Divergences:
         return Estimate.of(each.sum(0) / self.tokens.sum(), replicates, len(np.unique(self.documents)))
 
 
-def measure(encoder: Encoder, segments: Sequence[Segment], *, batch_size: int = 4) -> Divergences:
-    """Divergences of all pairs of heads over segments of at most 128 tokens, in one pass, with a progress bar."""
-    accumulator = Accumulator(encoder, [s.document for s in segments])
+def measure(
+    encoder: Encoder, segments: Sequence[Segment], *, shuffled: bool = False, batch_size: int = 4
+) -> Divergences:
+    """Divergences of all pairs of heads over segments of at most 128 tokens, in one pass, with a progress bar.
+
+    Args:
+        shuffled: whether every map has its scores dealt anew (:mod:`helpers.engine.controls`).
+    """
+    return _measured(encoder, segments, (False,), shuffled, batch_size)[0]
+
+
+def measure_both(
+    encoder: Encoder, segments: Sequence[Segment], *, shuffled: bool = False, batch_size: int = 4
+) -> tuple[Divergences, Divergences]:
+    """:func:`measure`, and the same of ordinary tokens alone: special ones neither attend nor are attended to."""
+    whole, ordinary = _measured(encoder, segments, (False, True), shuffled, batch_size)
+    return whole, ordinary
+
+
+def _measured(
+    encoder: Encoder, segments: Sequence[Segment], kinds: Sequence[bool], shuffled: bool, batch_size: int
+) -> list[Divergences]:
+    found = [Accumulator(encoder, [s.document for s in segments], ordinary=kind) for kind in kinds]
+    seen = [Shuffled(one) for one in found] if shuffled else found
     told = {"what": f"{len(segments)} segments", "most": MOST_TOKENS, "batch_size": batch_size}
-    return accumulator.result(truncated=attention.measure(encoder, [s.texts for s in segments], accumulator, **told))
+    truncated = attention.measure(encoder, [s.texts for s in segments], *seen, **told)
+    return [one.result(truncated=truncated) for one in found]
 
 
 class Accumulator(InRows):
@@ -184,12 +212,14 @@ class Accumulator(InRows):
 
     Args:
         documents: for each segment, the number of its document.
+        ordinary: whether special tokens are left out: their rows and columns, after which each row is made to sum to 1 again. A
+            row with nothing left is even.
     """
 
     ROWS = (("sums", 0), ("tokens", 0), ("documents", 0))
 
-    def __init__(self, encoder: Encoder, documents: Sequence[int]) -> None:
-        self.encoder = encoder
+    def __init__(self, encoder: Encoder, documents: Sequence[int], *, ordinary: bool = False) -> None:
+        self.encoder, self.ordinary = encoder, ordinary
         count = encoder.layers * encoder.heads
         self.sums = np.zeros((len(documents), count * (count - 1) // 2), np.float32)
         self.tokens = np.zeros(len(documents), np.int64)
@@ -202,8 +232,12 @@ class Accumulator(InRows):
         self._maps.append(probabilities)
         if layer < self.encoder.layers - 1:
             return
-        for row, (number, real) in enumerate(zip(batch.index, batch.mask, strict=True)):
-            maps = torch.cat([layer_maps[row] for layer_maps in self._maps])[:, real][:, :, real]
+        kept = batch.mask & ~batch.special if self.ordinary else batch.mask
+        for row, (number, here) in enumerate(zip(batch.index, kept, strict=True)):
+            maps = torch.cat([layer_maps[row] for layer_maps in self._maps])[:, here][:, :, here]
+            if self.ordinary:
+                maps = maps.float() + TINY
+                maps = maps / maps.sum(-1, keepdim=True)
             self.sums[number - self.first] = squareform(divergences(maps), checks=False)
             self.tokens[number - self.first] = maps.shape[1]
         self._maps = []

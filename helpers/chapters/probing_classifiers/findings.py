@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from helpers.engine.estimates import percent
+from helpers.engine.estimates import Estimate, percent
 from helpers.record import results
 from helpers.record.results import Table
-from helpers.record.verdicts import Cited, Claim, Control, Finding, Ours, judge
+from helpers.record.verdicts import OWN, Cited, Claim, Control, Finding, Ours, judge
 
 TITLE = "all heads at once"
 INTRO = "Table 3 of the paper: probes that read the attention of all heads, with and without word vectors."
@@ -22,12 +22,24 @@ PROBES = {
 }
 """Our probes -> rows of the paper's Table 3."""
 QUESTIONS = ("edge", "edge, equally far", "which relation")
+READERS = ("attention", "distance", "words and distance", "attention, words and distance")
+"""Of :data:`helpers.chapters.probing_classifiers.pairs.READERS`, those that the chapter's table has."""
 
 
-def _random(values: Any) -> dict[str, Any]:
-    """The outcomes with those of the random network in the place of the trained one's."""
-    outcomes = values["outcomes"]
-    return {**outcomes, **{name: outcomes[f"{name}, @random"] for name in ("attention", "attention and words")}}
+def _control(kind: str, part: str) -> Control:
+    """A part of the record in which the outcomes that a control has stand in the place of ours."""
+
+    def read(values: Any) -> dict[str, Any]:
+        found = values[part]
+        if not any(name.endswith(kind) for name in found):
+            raise KeyError(kind)
+        return {name: found.get(f"{name}, {kind}", one) for name, one in found.items()}
+
+    return Control(kind, read)
+
+
+def _over(probe: str, rival: str, part: str = "outcomes") -> Ours:
+    return Ours(f"{probe}.score", part, f"{rival}.score", f"{probe}.over.{rival}")
 
 
 def _cited(probe: str, rival: str) -> Cited:
@@ -39,20 +51,21 @@ FINDINGS = (
         Finding(
             Claim("clark2019 table3", "above", cited=_cited(probe, rival)),
             text,
-            Ours(f"{probe}.score", "outcomes", against=f"{rival}.score"),
-            control=() if rival.endswith("@random") else Control("@random", _random),
+            _over(probe, rival),
+            control=_control("@random", "outcomes"),
         )
         for text, probe, rival in (
             ("The attention of all heads beats right-branching", "attention", "right-branching"),
             ("Attention alone beats distances and words", "attention", "distances and words"),
             ("Attention and words beat attention alone", "attention and words", "attention"),
             ("Attention and words beat distances and words", "attention and words", "distances and words"),
-            (
-                "Trained attention and words beat random attention and words",
-                "attention and words",
-                "attention and words, @random",
-            ),
         )
+    ),
+    Finding(
+        Claim("clark2019 table3", "above", cited=_cited("attention and words", "attention and words, @random")),
+        "Trained attention and words beat random attention and words",
+        Ours("attention and words.score", "outcomes", "attention and words, @random.score"),
+        uncontrolled="The random network is the control.",
     ),
     Finding(
         Claim("clark2019 table3", "shown", cited=Cited({"model": "Structural probe"}, "score")),
@@ -67,7 +80,44 @@ FINDINGS = (
     Finding(
         Claim("coenen2019 edge_accuracy", "above"),
         "The attention of all heads tells whether two words share an edge, better than their distance does",
-        Ours("edge, attention.score", "edges", against="edge, distance.score"),
+        Ours("edge, attention.score", "edges", "edge, distance.score", "edge, attention.over.distance"),
+        control=_control("@random", "edges"),
+    ),
+    Finding(
+        Claim("coenen2019 relation_accuracy", "above", 50),
+        "The attention of all heads tells the relation of two joined words, in more than half of the cases",
+        Ours("which relation, attention.score", "edges"),
+        control=_control("@random", "edges"),
+    ),
+)
+_BOTH = (_control("@random", "outcomes"), _control("@shuffled", "outcomes"))
+_ALL = "edge, equally far, attention, words and distance"
+HEADLINES = (
+    Finding(
+        Claim(OWN, "above", unit="points"),
+        "A weighted sum of all heads finds more governors than the best single head.",
+        _over("attention", "best single head"),
+        control=_BOTH,
+    ),
+    Finding(
+        Claim(OWN, "above", unit="points"),
+        "With the two words' vectors, attention finds more governors than words and distances do without it.",
+        _over("attention and words", "distances and words"),
+        control=_control("@random", "outcomes"),
+    ),
+    Finding(
+        Claim(OWN, "above", unit="points"),
+        "Attention holds arcs: among pairs of words that are equally far apart it adds to what the two words tell.",
+        Ours(
+            f"{_ALL}.score", "edges", "edge, equally far, words and distance.score", f"{_ALL}.over.words and distance"
+        ),
+        control=(_control("@random", "edges"), _control("@shuffled", "edges")),
+    ),
+    Finding(
+        Claim(OWN, "above", unit="points"),
+        "Hidden states of the best layer hold more of a tree than the rule that joins neighbours.",
+        _over("structural probe", "neighbours joined"),
+        control=_control("@random", "outcomes"),
     ),
 )
 NOT_MEASURED = {"same": ("clark2019 attn_glove_uas",), "setup": ("coenen2019 attention_vector_length",)}
@@ -88,12 +138,32 @@ def table(runs: Mapping[str, Mapping[str, Any]]) -> Table:
 
 
 def edges(runs: Mapping[str, Mapping[str, Any]]) -> Table:
-    """How well attention and distance tell edges and relations, beside the one number that Coenen et al. 2019 report."""
-    source = results.paper("coenen2019", "edge_accuracy")
+    """How well attention and its rivals tell edges and relations, beside the two numbers of Coenen et al. 2019; empty where a run has none."""
+    theirs = {"edge": "edge_accuracy", "which relation": "relation_accuracy"}
+    source = {question: results.paper("coenen2019", name) for question, name in theirs.items()}
     rows = []
     for question in QUESTIONS:
-        for of in ("attention", "distance"):
-            theirs = str(source["value"]) if (question, of) == ("edge", "attention") else ""
-            ours = [percent(values["edges"][f"{question}, {of}"]["score"], ".1f") for values in runs.values()]
-            rows.append([f"{question}: {of}", theirs, *ours])
-    return Table(["accuracy, %", f"Coenen et al. 2019: {source['model']}", *runs], rows)
+        for of in READERS:
+            paper = str(source[question]["value"]) if question in source and of == "attention" else ""
+            found = [values["edges"].get(f"{question}, {of}") for values in runs.values()]
+            rows.append(
+                [f"{question}: {of}", paper, *("" if o is None else percent(o["score"], ".1f") for o in found)]
+            )
+    return Table(["accuracy, %", f"Coenen et al. 2019: {source['edge']['model']}", *runs], rows)
+
+
+def more(runs: Mapping[str, Mapping[str, Any]]) -> Table:
+    """What else the chapter says of several runs: the order of words, the learning curve, control tasks, the determiner head."""
+    curve = [Estimate.from_record(values["curve"]["attention"]) for values in runs.values()]
+    rows = [
+        ["next word found by attention, %", *(percent(v["next_word"]["trained"], ".1f") for v in runs.values())],
+        ["the same, @random, %", *(percent(v["next_word"]["random"], ".1f") for v in runs.values())],
+        ["fewest sentences to train on", *(str(v["curve"]["sentences"][0]) for v in runs.values())],
+        ["attention with these, UAS, %", *(percent(one[0], ".1f") for one in curve)],
+        *(
+            [f"control task, {probe}, %", *(percent(v["outcomes"][probe]["control"], ".1f") for v in runs.values())]
+            for probe in ("attention and words", "distances and words")
+        ),
+        ["rank of the best determiner head", *(str(v["determiner"]["rank"]) for v in runs.values())],
+    ]
+    return Table(["", *runs], rows)

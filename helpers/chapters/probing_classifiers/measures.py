@@ -14,9 +14,9 @@ from jaxtyping import Float
 from torch import nn
 
 from helpers.chapters.probing_classifiers.pairs import Pairs, classify, control_labels, share
-from helpers.chapters.probing_classifiers.parsers import answers, parse, train_parser
+from helpers.chapters.probing_classifiers.parsers import AttentionProbe, answers, parse, train_parser
 from helpers.chapters.probing_classifiers.reading import Part
-from helpers.chapters.probing_classifiers.structural import train_structural, undirected
+from helpers.chapters.probing_classifiers.structural import neighbours, train_structural, undirected
 from helpers.engine.estimates import Estimate, ratio, stack
 
 
@@ -89,16 +89,76 @@ def layer_scores(parts: Parts, *, seed: int = 0, **options: Any) -> Estimate:
     return stack([ratio(undirected(probe, dev), seed=seed) for probe in probes])
 
 
-def pair_outcome(train: Pairs, test: Pairs, *, of: str = "attention", seed: int = 0) -> Outcome:
-    """Classify pairs by attention or distance, and with labels that are random but the same for the same two words."""
-    score = share(classify(train, test, of=of), test, seed=seed)
+def neighbours_outcome(part: Part, *, seed: int = 0) -> Outcome:
+    """UUAS of the rule that joins each word to the next, which reads nothing."""
+    return Outcome(ratio(neighbours(part), seed=seed))
+
+
+@dataclass(frozen=True, eq=False)
+class Refits:
+    """An attention-only probe trained again and again.
+
+    Attributes:
+        scores: [fit], UAS on the test part.
+        weights: [fit, 2, head], w and u of every head, see :meth:`AttentionProbe.weights`.
+    """
+
+    scores: Float[np.ndarray, "fit"]
+    weights: Float[np.ndarray, "fit 2 head"]
+
+
+def refits(
+    make: Callable[[], AttentionProbe], parts: Parts, seeds: Sequence[int], *, redrawn: bool, **options: Any
+) -> Refits:
+    """Train a probe once for each seed and score it on the test part.
+
+    Args:
+        make: gives a new probe each time.
+        redrawn: whether each fit has training sentences of its own, drawn anew with its seed (:meth:`Part.redrawn`).
+        options: of :func:`train`.
+    """
+    train_part, dev, test = parts
+    probes = [
+        train_parser(make(), train_part.redrawn(seed) if redrawn else train_part, dev, seed=seed, **options)
+        for seed in seeds
+    ]
+    scores = [float(np.divide(*answers(parse(probe, test), test).sum(0))) for probe in probes]
+    return Refits(np.array(scores), np.stack([probe.weights() for probe in probes]))
+
+
+def pair_outcome(
+    train: Pairs, test: Pairs, *, of: str = "attention", control: bool = False, seed: int = 0
+) -> Outcome:
+    """Classify pairs by what :func:`classify` reads of them.
+
+    Args:
+        control: whether to do it again with labels that are random but the same for the same two words.
+    """
+    score = share(classify(train, test, of=of, seed=seed), test, seed=seed)
+    if not control:
+        return Outcome(score)
     random = control_labels(train, seed), control_labels(test, seed)
-    return Outcome(score, share(classify(train, test, of=of, labels=random), test, seed=seed))
+    return Outcome(score, share(classify(train, test, of=of, labels=random, seed=seed), test, seed=seed))
+
+
+CONTROLS = (", @random", ", @shuffled")
+"""How the name of an outcome ends that is a control's."""
 
 
 def as_dict(outcomes: Mapping[str, Outcome]) -> dict[str, Any]:
-    """Scores, controls and selectivities for :func:`helpers.record.results.record`."""
-    return {
-        name: {"score": o.score} | ({} if o.control is None else {"control": o.control, "selectivity": o.selectivity})
-        for name, o in outcomes.items()
-    }
+    """Scores, controls and selectivities for :func:`helpers.record.results.record`, and ``over``: the paired differences from all others.
+
+    A control's rivals are the same control's where it has them, and else ours.
+
+    Args:
+        outcomes: of the same test sentences, or pairs.
+    """
+    found = {}
+    for name, one in outcomes.items():
+        kind = next((k for k in CONTROLS if name.endswith(k)), "")
+        rivals = {n: outcomes.get(n + kind, o) for n, o in outcomes.items() if not n.endswith(CONTROLS)}
+        over = {rival: one.score - other.score for rival, other in rivals.items() if other is not one}
+        found[name] = {"score": one.score, "over": over}
+        if one.control is not None:
+            found[name] |= {"control": one.control, "selectivity": one.selectivity}
+    return found

@@ -18,6 +18,10 @@ PASS_GAIN = 0.0005
 """A pass over the training part that brings less than this on the development part cuts the step."""
 
 
+RIDGE = 0.01
+"""L2 penalty of :func:`penalised`, in nats a word for a weight of 1."""
+
+
 class AttentionProbe(nn.Module):
     """Attention-only probe, or attention-and-words probe (Clark et al. 2019, section 5).
 
@@ -140,6 +144,11 @@ def parser_loss(probe: nn.Module, block: Block, task: str) -> Tensor:
     """Cross-entropy of the right candidates, in nats, summed over the words."""
     scores, right = masked(probe, block).flatten(0, 1), block.targets[task].flatten()
     return nn.functional.cross_entropy(scores, right, ignore_index=-1, reduction="sum")
+
+
+def penalised(probe: nn.Module, block: Block, task: str) -> Tensor:
+    """:func:`parser_loss` of an attention-only probe plus :data:`RIDGE` times its squared weights for each word."""
+    return parser_loss(probe, block, task) + RIDGE * block.present.sum() * (probe.bias**2).sum()
 
 
 @shards.one_thread()

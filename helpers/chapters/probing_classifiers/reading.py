@@ -16,7 +16,7 @@ from tqdm import tqdm
 from helpers.corpora.readers import Vectors
 from helpers.corpora.sources import CorpusError
 from helpers.corpora.treebanks import Document, Sentence
-from helpers.engine import attention, shards
+from helpers.engine import attention, controls, shards
 from helpers.engine.encoders import Encoder
 from helpers.engine.tokens import Batch, encode, fits, to_words, word_states
 
@@ -73,13 +73,13 @@ class Block:
             raise ValueError("These sentences were read without hidden states; call read(..., states=True).")
         return self.states
 
-    def rows(self, keep: NDArray[np.bool_]) -> "Block":
-        """The block with some of its sentences."""
-        at = torch.from_numpy(np.flatnonzero(keep))
+    def rows(self, places: Int[np.ndarray, "row"]) -> "Block":
+        """The block with the sentences at some of its places, which may occur more than once."""
+        at = torch.from_numpy(places)
         kept = {name: getattr(self, name)[at] for name in ("maps", "vectors", "present", "scored")}
         kept |= {name: {k: v[at] for k, v in getattr(self, name).items()} for name in ("targets", "distances")}
         states = None if self.states is None else self.states[:, at]
-        return replace(self, numbers=self.numbers[keep], states=states, **kept)
+        return replace(self, numbers=self.numbers[places], states=states, **kept)
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,8 +136,21 @@ class Part:
 
     def first(self, count: int) -> "Part":
         """The part with its first sentences only."""
-        blocks = (b.rows(b.numbers < count) for b in self.blocks if (b.numbers < count).any())
-        return Part(self.sentences[:count], tuple(blocks), self.shape)
+        return replace(
+            self,
+            sentences=self.sentences[:count],
+            blocks=self._blocks((np.arange(len(self.sentences)) < count).astype(int)),
+        )
+
+    def redrawn(self, seed: int) -> "Part":
+        """The part to train on with each sentence in it Poisson(1) times, as a replicate of the bootstrap has it."""
+        counts = np.random.default_rng(seed).poisson(1.0, len(self.sentences))
+        return replace(self, blocks=self._blocks(counts))
+
+    def _blocks(self, counts: Int[np.ndarray, "sentence"]) -> tuple[Block, ...]:
+        """The blocks with each sentence as often as counted; blocks without any are left out."""
+        places = (np.repeat(np.arange(len(b.numbers)), counts[b.numbers]) for b in self.blocks)
+        return tuple(b.rows(at) for b, at in zip(self.blocks, places, strict=True) if len(at))
 
     def without_states(self) -> "Part":
         """The part without hidden states, which take the most memory."""
@@ -167,6 +180,7 @@ def read(
     vectors: Vectors,
     *,
     states: bool = False,
+    shuffled: bool = False,
     pairs: int = PAIRS,
     seed: int = 0,
 ) -> Part:
@@ -174,8 +188,9 @@ def read(
 
     Args:
         states: whether to keep the words' hidden states, too.
+        shuffled: whether to keep each map with its scores dealt anew (:func:`helpers.engine.controls.shuffled`).
         pairs: pairs of units in a block, see :data:`PAIRS`; the memory of one step of training goes with it.
-        seed: of the control task.
+        seed: of the control task, and of the dealing.
     """
     order = sorted(range(len(sentences)), key=lambda n: -len(sentences[n].words))
     parts = []
@@ -185,14 +200,14 @@ def read(
         order = order[count:]
     words = ([list(sentences[n].words) for n in part] for part in parts)
     what, blocks = f"{encoder.name}: sentences", []
-    seen = shards.each(encoder, _seen, words, states, what=what, total=len(parts))
+    seen = shards.each(encoder, _seen, words, states, shuffled, seed, what=what, total=len(parts))
     for part, found in zip(parts, tqdm(seen, desc=what, total=len(parts)), strict=True):
         blocks.append(_block(np.array(part), [sentences[n] for n in part], *found, vectors, seed))
     return Part(tuple(sentences), tuple(blocks), (encoder.layers, encoder.heads))
 
 
 def _seen(
-    encoder: Encoder, inputs: list[list[str]], states: bool
+    encoder: Encoder, inputs: list[list[str]], states: bool, shuffled: bool, seed: int
 ) -> tuple[Float[Tensor, "sentence unit unit head"], Float[Tensor, "layer sentence word width"] | None]:
     """Maps and, if asked for, hidden states of some sentences, see :class:`Block`."""
     batch = encode(encoder, inputs)
@@ -200,7 +215,11 @@ def _seen(
     size, units = gather.shape
     maps = torch.zeros(size, units, units, encoder.layers * encoder.heads, dtype=torch.float16)
 
+    deal = controls.shuffling(batch, seed) if shuffled else None
+
     def keep(layer: int, probabilities: Tensor, _: Tensor | None) -> None:
+        if deal is not None:
+            probabilities = deal(layer, probabilities)
         words = to_words(probabilities, batch)
         words = words.gather(2, gather[:, None, :, None].expand(-1, encoder.heads, -1, units))
         words = words.gather(3, gather[:, None, None, :].expand(-1, encoder.heads, units, -1))

@@ -1,5 +1,6 @@
 """The structural probe: distances of hidden states as distances in the tree (Hewitt & Manning 2019)."""
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from scipy.sparse.csgraph import minimum_spanning_tree
 from torch import Tensor, nn
 
 from helpers.chapters.probing_classifiers.parsers import train
-from helpers.chapters.probing_classifiers.reading import Block, Part
+from helpers.chapters.probing_classifiers.reading import Block, Part, scored_words
 
 
 class StructuralProbe(nn.Module):
@@ -68,6 +69,16 @@ def undirected(probe: nn.Module, part: Part, task: str = "governor") -> Float[np
                 words = np.flatnonzero(block.scored[row].numpy())
                 here = np.ix_(words, words)
                 sums[number] = edges_found(predicted[row][here], true[row][here] == 1)
+    return sums
+
+
+def neighbours(part: Part) -> Float[np.ndarray, "sentence 2"]:
+    """Per sentence, the tree's edges between neighbours, and all its edges; punctuation is left out, as in :func:`undirected`."""
+    sums = np.zeros((len(part.sentences), 2))
+    for number, sentence in enumerate(part.sentences):
+        words = np.flatnonzero(scored_words(sentence)).tolist()
+        edges = {frozenset((w, g)) for w in words if (g := sentence.governors[w]) in words}
+        sums[number] = len(edges & set(map(frozenset, pairwise(words)))), len(edges)
     return sums
 
 
