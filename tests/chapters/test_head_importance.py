@@ -780,7 +780,8 @@ def test_claims_about_single_heads_and_layers(record):
     mlm = record["mlm"]
     assert head_importance.solved(mlm) and head_importance.solved(mlm, "held_out")
     assert count_of(mlm)["hurts"] == 58 and count_of(mlm)["hurts_significantly"] < 12, "few of these stand"
-    assert count_of(mlm, what="layers")["hurts_significantly"] == 6
+    low = np.array(mlm["cost"]["loss"]["layers"]["cost"]["low"])
+    assert (low > 0).sum() == 5, "most layers, with the whole interval"
     layers = value_of(mlm, "cost", "loss", "layers", "cost")
     assert layers.argmax() == 1 and layers[1] == pytest.approx(0.67, abs=0.005)
     assert layers[1] > 2 * np.sort(layers)[-2], "by far most"

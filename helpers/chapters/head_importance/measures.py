@@ -183,7 +183,7 @@ def above(task: Job, removed: Removals, bare: Scored, *, seed: int = 0) -> Estim
         return whole.estimate(seed=seed).map(lambda score: score - simple)
     labels, counts = np.unique([e.label for e in task.examples], return_counts=True)
     constant = np.array([float(e.label == labels[counts.argmax()]) for e in task.examples])
-    return replace(whole, score=whole.score - constant).estimate(seed=seed)
+    return replace(whole, score=constant).cost(whole, seed=seed)
 
 
 def extremes(removed: Removals, one: Sequence[int], two: Sequence[int], *, seed: int = 0) -> dict[str, Any]:
