@@ -387,10 +387,7 @@ def test_the_core_is_in_both_types_and_the_sets_share_out_the_rest():
 @settings(max_examples=60, deadline=None)
 def test_by_chance_counts_deals_that_lie_as_far(dealt, own):
     mean = sum(dealt) / len(dealt)
-    if own >= mean:
-        far = [one for one in dealt if one >= own]
-    else:
-        far = [one for one in dealt if one <= own]
+    far = [one for one in dealt if one >= own] if own >= mean else [one for one in dealt if one <= own]
     assert ablate.by_chance(float(own), list(map(float, dealt))) == pytest.approx((1 + len(far)) / (1 + len(dealt)))
 
 
@@ -445,9 +442,9 @@ def test_the_record_holds_every_row(answerer):
     assert list(values["tuned"]["control"]) == [str(row) for row in ablate.PRUNED.values()]
     left = {name: own[scores.at(str(row))] for name, row in ablate.PRUNED.items()}
     assert values["core"]["first"] == min(left, key=left.get) == core.first
-    assert values["core"]["heads"] == np.argwhere((NAMES == core.first) & (again == core.second)).tolist()
+    assert values["core"]["heads"] == np.argwhere((core.first == NAMES) & (again == core.second)).tolist()
     sets = values["core"]["rows"]
-    assert sets["core"]["heads"] + sets["rest"]["heads"] == (NAMES == core.first).sum()
+    assert sets["core"]["heads"] + sets["rest"]["heads"] == (core.first == NAMES).sum()
     for name in sets:
         wanted = own[scores.at("core")] - own[scores.at(name)]
         assert sets[name]["f1_beside"].value == pytest.approx(wanted)

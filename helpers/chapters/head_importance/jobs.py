@@ -164,8 +164,9 @@ class Scored:
         return np.average(getattr(self, name), axis=-1, weights=self._weights(name))
 
     def estimate(self, name: str = "score", *, seed: int = 0) -> Estimate:
-        """The mean with its interval, ``(*tried)``."""
-        return resampled(getattr(self, name), self._weights(name), self.documents, seed=seed)
+        """The mean with its interval, ``(*tried)``; that of a score stays between 0 and 1."""
+        found = resampled(getattr(self, name), self._weights(name), self.documents, seed=seed)
+        return found.within(0.0, 1.0) if name == "score" else found
 
     def cost(self, whole: "Scored", name: str = "score", *, seed: int = 0) -> Estimate:
         """What it costs, compared with ``whole`` example by example, ``(*tried)``: lost score, or added loss; negative is a gain."""

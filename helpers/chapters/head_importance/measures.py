@@ -183,7 +183,7 @@ def above(task: Job, removed: Removals, bare: Scored, *, seed: int = 0) -> Estim
         return whole.estimate(seed=seed).map(lambda score: score - simple)
     labels, counts = np.unique([e.label for e in task.examples], return_counts=True)
     constant = np.array([float(e.label == labels[counts.argmax()]) for e in task.examples])
-    return replace(whole, score=whole.score - constant).estimate(seed=seed)
+    return replace(whole, score=constant).cost(whole, seed=seed)
 
 
 def extremes(removed: Removals, one: Sequence[int], two: Sequence[int], *, seed: int = 0) -> dict[str, Any]:
@@ -299,12 +299,12 @@ def drawn(
         if solved(values) and solved(values, "held_out"):
             shown[f"{task} ({texts[task]})"] = values
             continue
-        more = Estimate.from_record(values["above"]["all"])
+        more, rest = (Estimate.from_record(values["above"][on]) for on in ("all", "held_out"))
         shown |= (other := {title: v for title, v in there.items() if title.split(" (")[0] == task and solved(v)})
         instead = f"drawn instead: {', '.join(other)}" if other else "nothing is drawn"
         lines.append(
             f"{task}: {values['examples']} examples of {texts[task]} do not show that the task is solved "
-            f"(score less the simplest answer: {more:+.2f}); {instead}."
+            f"(score less the simplest answer: {more:+.2f}, held out {rest:+.2f}); {instead}."
         )
     shown |= {title: v for title, v in there.items() if title.split(" (")[0] not in here and solved(v)}
     if not shown:
