@@ -82,9 +82,9 @@ findings = partial(judge, FINDINGS)
 
 
 def cell(values: Mapping[str, Any], *path: str) -> str:
-    """An estimate of a run at a path; runs of networks without a tagger have none of it."""
+    """An estimate of a run at a path; a network without a tagger, say, has none of it."""
     found = taken(".".join(path), values)
-    return "no tagger" if found is None else f"{Estimate.from_record(found):.3f}"
+    return "not measured" if found is None else f"{Estimate.from_record(found):.3f}"
 
 
 def tagger(runs: Mapping[str, Mapping[str, Any]]) -> Table:
