@@ -223,7 +223,9 @@ def test_ordinary_tokens_alone_are_the_maps_without_special_ones(small_encoder, 
         slow = [sum(map(relative_entropies, p, q)) for p, q in combinations(rows, 2)]
         assert np.allclose(found.sums[number], slow, rtol=1e-3, atol=1e-4) and found.tokens[number] == len(kept)
     some = found.some(slice(1, 3))
-    assert np.allclose(some.mean(), found.mean(slice(1, 3))) and some.documents.tolist() == found.documents[1:3].tolist()
+    assert (
+        np.allclose(some.mean(), found.mean(slice(1, 3))) and some.documents.tolist() == found.documents[1:3].tolist()
+    )
 
 
 def test_a_row_that_looks_at_special_tokens_only_is_even(small_encoder):

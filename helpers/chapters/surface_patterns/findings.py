@@ -145,7 +145,7 @@ FINDINGS = (
                 Claim(f"clark2019 layers_over_half_{place}", "below", 0.5),
                 "Where there are such heads, they stand in the earlier half of the layers, on average",
                 Ours(depth(place)),
-                control=WHOLE,
+                uncontrolled="The controls have no such heads, so there is no depth to compare.",
             ),
         )
     ),
