@@ -183,6 +183,13 @@ def test_cuts_are_counted(small_encoder):
         assert np.allclose(one.all.value.sum(-1), 1, atol=1e-6)
 
 
+def test_shuffled_maps_have_features_without_places(small_encoder):
+    encoder = small_encoder()
+    own, dealt = (distance.measure(encoder, INPUTS, draws=2, shuffled=shuffled) for shuffled in (False, True))
+    assert np.allclose(dealt.all.value.sum(-1), 1, atol=1e-6) and not np.allclose(own.all.value, dealt.all.value)
+    assert np.array_equal(own.even, dealt.even)
+
+
 # ------------------------------------------------------------------ groups, names
 
 

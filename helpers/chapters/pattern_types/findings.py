@@ -33,7 +33,7 @@ def _targets(values: Any) -> str:
     return ", ".join(f"{name} {values['targets'][key].value:.0%}" for name, key in names.items())
 
 
-RANDOM, SHUFFLED = Control("@random", "random"), Control("@shuffled", "shuffled")
+RANDOM, SHUFFLED = Control("@random", "controls.random"), Control("@shuffled", "controls.shuffled")
 
 FINDINGS = (
     Finding(
