@@ -13,7 +13,7 @@ from helpers.record.verdicts import OWN, Claim, Finding, Number, Ours, Row, Take
 TITLE = "without a single head"
 INTRO = (
     "How many single heads can be missed, and whether some are better missed. A head counts as missed if the score falls "
-    "without it at p < 0.01, each head by itself, as in the paper; one whose removal helps does not count as missed."
+    "without it significantly, each head tested by itself at the paper's level; one whose removal helps does not count."
 )
 TASKS = {
     "paraphrase": "paraphrase",
@@ -34,7 +34,7 @@ def _solved(task: str, path: str) -> Callable[[Any], Any]:
         if found["above"]["all"].low <= 0:
             return None
         for key in filter(None, path.split(".")):
-            found = found[key]
+            found = found and found[key]
         return found
 
     return part
