@@ -227,6 +227,13 @@ def test_claims_about_the_default_card(recorded):
         )
     best = card["coreference"]["all"]
     assert (best["layer"], best["head"]) == (2, 4) and round(100 * best["held_out"]["value"]) == 78
+    dealt = card["shuffled"]
+    assert dealt["to"]["cls"]["value"] < 0.01 and abs(dealt["breadth"]["value"] - card["breadth"]["value"]) < 0.02
+    for name, row in dealt["relations"].items():
+        assert row["gain"]["high"] < 0 and recorded["other"]["relations"][name]["gain"]["high"] < 0, (
+            "below the offset"
+        )
+    assert round(100 * dealt["coreference"]["all"]["held_out"]["value"]) == 47
     assert best["rules"]["value"] > best["held_out"]["value"]
     assert [name for name, fits in card["fits"].items() if not fits] == ["vertical"]
 
