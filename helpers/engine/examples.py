@@ -3,9 +3,10 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from helpers import corpora
-from helpers.corpora import phrases
+from helpers.corpora import phrases, sources
 from helpers.engine.adapters import LABELS, AdapterError
 from helpers.engine.estimates import sample
 
@@ -45,7 +46,8 @@ def examples(
 
     Args:
         task: a key of :data:`helpers.engine.adapters.LABELS`.
-        corpus: a name of the catalogue or a path; for pairs of the book tier ``encyclopedia`` is enough.
+        corpus: a name of the catalogue or a path; for pairs of the book tier ``encyclopedia`` is enough. For ``mlm`` the
+            contexts of questions are texts too.
         limit: draw this many at random; all when there are no more.
 
     Questions on a single article have its paragraphs for documents. For ``rte`` a three-class corpus is read with neutral and contradiction as ``not_entailment``.
@@ -60,8 +62,21 @@ def examples(
 
 
 def _segments(task: str, corpus: str, split: str | None) -> list[Example]:
+    if sources.entry(corpus, "questions") and not sources.entry(corpus, "text"):
+        return _contexts(task, corpus, split)
     found = corpora.segments(corpora.read(corpus, split))
     return [Example(task, str(n), s.document, s.texts) for n, s in enumerate(found)]
+
+
+def _contexts(task: str, corpus: str, split: str | None) -> list[Example]:
+    """Each context of questions with the one that follows it in the same article."""
+    contexts = list(dict.fromkeys((q.document, q.context) for q in corpora.questions(corpus, split)))
+    number = {d: n for n, d in enumerate(dict.fromkeys(d for d, _ in contexts))}
+    return [
+        Example(task, str(n), number[one[0]], (one[1], other[1]))
+        for n, (one, other) in enumerate(pairwise(contexts))
+        if one[0] == other[0]
+    ]
 
 
 def _questions(task: str, corpus: str, split: str | None) -> list[Example]:
@@ -87,7 +102,7 @@ def _pairs(task: str, corpus: str, split: str | None) -> list[Example]:
         path = corpora.locate(f"encyclopedia-{'paraphrase' if task == 'paraphrase' else 'entailment'}", "pairs")
         found = corpora.read_pairs(path, kind)
     else:
-        known = corpora.sources.entry(corpus, "pairs")
+        known = sources.entry(corpus, "pairs")
         found = corpora.pairs(corpus, split, task=known.task if known else kind)
     labels = [p.label for p in found]
     if task == "rte":

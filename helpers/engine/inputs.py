@@ -146,12 +146,13 @@ def masked(encoder: Encoder, batch: Batch, keys: Sequence[tuple[int, ...]], shar
         keys: seeds, one a row.
         share: how many of the row's words and pieces are hidden, rounded, at least 1.
     """
-    ids, targets = batch.ids.clone(), torch.full_like(batch.ids, IGNORED)
+    given = batch.ids.cpu().numpy()
+    ids, targets = given.copy(), np.full_like(given, IGNORED)
     unknown, mask = encoder.tokenizer.unk_token_id, encoder.tokenizer.mask_token_id
     if mask is None:
         raise AdapterError(f"The tokenizer of {encoder.name!r} has no mask token, so no words can be hidden.")
     special = set(encoder.tokenizer.all_special_ids)
-    words = np.array([i for i in range(len(encoder.tokenizer)) if i not in special])
+    words = np.setdiff1d(np.arange(len(encoder.tokenizer)), list(special))
     candidates = (batch.mask & ~batch.special & (batch.ids != (-1 if unknown is None else unknown))).cpu().numpy()
     for row, key in enumerate(keys):
         random = np.random.default_rng(list(key))
@@ -159,13 +160,14 @@ def masked(encoder: Encoder, batch: Batch, keys: Sequence[tuple[int, ...]], shar
         if not len(places):
             continue
         chosen = random.permutation(places)[: max(1, round(share * len(places)))]
-        targets[row, chosen] = batch.ids[row, chosen]
+        targets[row, chosen] = given[row, chosen]
         fate = random.random(len(chosen))
         others = words[random.integers(len(words), size=len(chosen))]
         ids[row, chosen[fate < SHOWN_AS_MASK]] = mask
         swap = (fate >= SHOWN_AS_MASK) & (fate < SHOWN_AS_MASK + SHOWN_AS_ANOTHER)
-        ids[row, chosen[swap]] = torch.from_numpy(others[swap]).to(ids)
-    return Asked("mlm", replace(batch, ids=ids), targets, batch.index)
+        ids[row, chosen[swap]] = others[swap]
+    hidden, wanted = (torch.from_numpy(part).to(batch.ids.device) for part in (ids, targets))
+    return Asked("mlm", replace(batch, ids=hidden), wanted, batch.index)
 
 
 def windows(encoder: Encoder, example: Example, number: int, max_length: int) -> list[Window]:
@@ -215,9 +217,10 @@ def usual_answer(example: Example) -> corpora.Answer | None:
     return max(example.answers, key=lambda a: counted[a.text]) if example.answers else None
 
 
-def asked_questions(encoder: Encoder, rows: Sequence[Window]) -> Asked:
-    """One batch of windows."""
-    batch = tokens.encode(encoder, [row.texts for row in rows], max_length=encoder.max_length)
+def asked_questions(encoder: Encoder, rows: Sequence[Window], *, bare: bool = False) -> Asked:
+    """One batch of windows; ``bare`` as :func:`helpers.engine.tokens.bare` makes it."""
+    make = tokens.bare if bare else tokens.encode
+    batch = make(encoder, [row.texts for row in rows], max_length=encoder.max_length)
     spans, targets = [], torch.full((len(rows), 2), IGNORED)
     for n, row in enumerate(rows):
         here, _ = tokens_of(encoder, row.texts[1])

@@ -159,33 +159,39 @@ def answers(encoder: Encoder, hidden: Tensor, asked: Asked) -> Float[Tensor, "ba
     return torch.stack([logits[..., column].logsumexp(-1) for column in columns], dim=-1)
 
 
-def losses(encoder: Encoder, asked: Asked) -> Float[Tensor, "batch"]:
+def losses(encoder: Encoder, asked: Asked, smoothing: float = 0.0) -> Float[Tensor, "batch"]:
     """Cross-entropy of each row, in nats, with gradients where the encoder's parameters or editors have them.
 
     mlm: mean over the hidden tokens; qa: mean of start and end, among the tokens of the context (0 in a window
     without the answer); keywords: mean over the words; pairs: of the class.
+
+    Args:
+        smoothing: share of a target that is spread over all classes (keywords and pairs, in training).
     """
-    return losses_of(encoder, encoder.model(**asked.batch.inputs).last_hidden_state, asked)
+    return losses_of(encoder, encoder.model(**asked.batch.inputs).last_hidden_state, asked, smoothing)
 
 
-def losses_of(encoder: Encoder, hidden: Float[Tensor, "batch length width"], asked: Asked) -> Float[Tensor, "batch"]:
+def losses_of(
+    encoder: Encoder, hidden: Float[Tensor, "batch length width"], asked: Asked, smoothing: float = 0.0
+) -> Float[Tensor, "batch"]:
     """The same, from the encoder's last layer."""
     check(encoder, asked.task)
     if asked.task == "mlm":
         return masked_losses(encoder, hidden, asked)[0]
-    return cross_entropy(answers(encoder, hidden, asked), asked)
+    return cross_entropy(answers(encoder, hidden, asked), asked, smoothing)
 
 
-def cross_entropy(logits: Tensor, asked: Asked) -> Float[Tensor, "batch"]:
+def cross_entropy(logits: Tensor, asked: Asked, smoothing: float = 0.0) -> Float[Tensor, "batch"]:
     """The same, from the logits (:func:`answers`)."""
+    how = {"reduction": "none", "label_smoothing": smoothing}
     if asked.task in ("mlm", "keywords"):
-        per = torch.nn.functional.cross_entropy(logits.flatten(0, 1), asked.targets.flatten(), reduction="none")
+        per = torch.nn.functional.cross_entropy(logits.flatten(0, 1), asked.targets.flatten(), **how)
         there = asked.targets != IGNORED
         return per.view_as(asked.targets).sum(-1) / there.sum(-1).clamp_min(1)
     if asked.task == "qa":
         outside = asked.batch.text != 1
         logits = logits.masked_fill(outside[..., None], float("-inf"))
-    per = torch.nn.functional.cross_entropy(logits, asked.targets, reduction="none")
+    per = torch.nn.functional.cross_entropy(logits, asked.targets, **how)
     return per.mean(-1) if asked.task == "qa" else per
 
 

@@ -274,6 +274,40 @@ def encode(encoder: Encoder, inputs: Sequence, **options: object) -> Batch:
     return _collate(encoder, [batches._encode(n, given) for n, given in enumerate(inputs)])
 
 
+def bare(encoder: Encoder, inputs: Sequence[tuple[str, str]], *, max_length: int) -> Batch:
+    """Pairs as one batch with all that a model and a head read, ten times faster: no tokens, words, sentences or marks.
+
+    ``ids``, ``mask``, ``types``, ``special``, ``cls``, ``sep`` and ``text`` are those of :func:`encode`, longer pairs cut; ``unit`` and
+    ``sentence`` are -1 and the marks false.
+    """
+    firsts, seconds = map(list, zip(*inputs, strict=True))
+    cut = {"truncation": "longest_first", "max_length": max_length, "padding": "longest", "padding_side": "right"}
+    found = encoder.tokenizer(firsts, seconds, **cut, verbose=False).encodings
+
+    def whole(rows: Iterable[Sequence[int]], dtype: torch.dtype = torch.long) -> Tensor:
+        return torch.from_numpy(np.array(list(rows), dtype=np.int64)).to(encoder.device, dtype)
+
+    ids, mask = whole(e.ids for e in found), whole((e.attention_mask for e in found), torch.bool)
+    text = whole([-1 if side is None else side for side in e.sequence_ids] for e in found)
+    special, nothing = mask & (text < 0), torch.full_like(ids, -1)
+    return Batch(
+        ids=ids,
+        mask=mask,
+        types=whole(e.type_ids for e in found) if _uses_types(encoder) else None,
+        special=special,
+        cls=special & (ids == encoder.special.cls_id),
+        sep=special & (ids == encoder.special.sep_id),
+        punctuation=torch.zeros_like(mask),
+        stop=torch.zeros_like(mask),
+        text=text,
+        unit=nothing,
+        sentence=nothing,
+        index=tuple(range(len(found))),
+        tokens=(),
+        words=(),
+    )
+
+
 # ---------------------------------------------------------------------------------------- words
 
 
@@ -413,14 +447,10 @@ def _collate(encoder: Encoder, rows: Sequence[_Row]) -> Batch:
     special = pad((r.encoding.special_tokens_mask for r in rows), 0, torch.bool)
     marks = {name: pad((r.marks[name] for r in rows), -1) for name in ("text", "unit", "sentence")}
     marks |= {name: pad((r.marks[name] for r in rows), 0, torch.bool) for name in ("punctuation", "stop")}
-    uses_types = "token_type_ids" in encoder.tokenizer.model_input_names
-    uses_types &= (
-        getattr(encoder.model.config, "type_vocab_size", 2) != 1
-    )  # with one row, the second text has no type of its own
     return Batch(
         ids=ids,
         mask=mask,
-        types=pad((r.encoding.type_ids for r in rows), 0) if uses_types else None,
+        types=pad((r.encoding.type_ids for r in rows), 0) if _uses_types(encoder) else None,
         special=special,
         cls=special & (ids == encoder.special.cls_id),
         sep=special & (ids == encoder.special.sep_id),
@@ -429,3 +459,9 @@ def _collate(encoder: Encoder, rows: Sequence[_Row]) -> Batch:
         tokens=tuple(tuple(r.encoding.tokens) for r in rows),
         words=tuple(r.words for r in rows),
     )
+
+
+def _uses_types(encoder: Encoder) -> bool:
+    """Whether the model is told which text a token is from; with one row of types the second has none of its own."""
+    told = "token_type_ids" in encoder.tokenizer.model_input_names
+    return told and getattr(encoder.model.config, "type_vocab_size", 2) != 1

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 from numpy.typing import ArrayLike
 
-from helpers.figures.look import COLOURS, TYPE_NAMES, Number, ink_on, on_layers, outer_labels, squares, titled
+from helpers.figures.look import COLOURS, LABELS, TYPE_NAMES, Number, ink_on, on_layers, outer_labels, squares, titled
 
 DOT = {"marker": "o", "color": "black", "markerfacecolor": "white", "markersize": 4.5}
 
@@ -128,11 +128,12 @@ def few_ticks(layers: int, heads: int) -> tuple[int, int]:
     return max(1, layers // 6), max(1, heads // 4)
 
 
-def type_grids(grids: Mapping[str, ArrayLike], *, columns: int = 3) -> Figure:
+def type_grids(grids: Mapping[str, ArrayLike], *, called: Mapping[str, str] = LABELS, columns: int = 3) -> Figure:
     """Grids coloured by type; a cross marks heads of another type than in the first grid.
 
     Args:
-        grids: title -> [layer, head], names of types; the first is what the others are compared with.
+        grids: title -> [layer, head], types; the first is what the others are compared with.
+        called: type -> what its group is called (:func:`helpers.figures.look.group_names`).
     """
     types = {title: np.asarray(names) for title, names in grids.items()}
     first = next(iter(types.values()))
@@ -145,7 +146,8 @@ def type_grids(grids: Mapping[str, ArrayLike], *, columns: int = 3) -> Figure:
         crosses = dict.fromkeys(changed[title], "×")
         grid(ax, names, words=crosses, every=few_ticks(layers, heads), fontsize=9, weight="bold")
     outer_labels(axes, "layer", "head")
-    figure.legend(handles=squares(TYPE_NAMES), loc="outside upper center", ncols=len(TYPE_NAMES), fontsize=8)
+    handles = squares({called[name]: COLOURS[name] for name in TYPE_NAMES})
+    figure.legend(handles=handles, loc="outside upper center", ncols=len(TYPE_NAMES), fontsize=8)
     return figure
 
 

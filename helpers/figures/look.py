@@ -63,6 +63,7 @@ STYLES = {
 
 COLOURS, LABELS, MARKERS = ({name: style[n] for name, style in STYLES.items()} for n in range(3))
 TYPE_NAMES = ("dense", "diagonal", "dense_vertical", "vertical")
+"""Guan et al.'s four types of heads, in the order of every table and legend."""
 # tab10 repeats for heads 11 and 12; these twelve do not
 HEAD_COLOURS = (
     *("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"),
@@ -90,6 +91,15 @@ def use_style() -> None:
 def head_name(layer: int, head: int) -> str:
     """The field's name of a head, layer-head, both from 1: ``head_name(7, 9)`` is ``"8-10"``."""
     return f"{layer + 1}-{head + 1}"
+
+
+def group_names(fits: Mapping[str, bool]) -> dict[str, str]:
+    """What each of four groups of heads is called: the type that it stands for where it fits, else only "group" and its number.
+
+    Args:
+        fits: type -> whether the group that stands for it has the marks of its name (``distance_features.Types.fits``).
+    """
+    return {name: LABELS[name] if fits[name] else f"group {n}" for n, name in enumerate(TYPE_NAMES, 1)}
 
 
 def layer_colours(layers: int) -> list:
@@ -154,8 +164,15 @@ def on_layers(ax: Axes, layers: int, *, every: int = 1, **settings: object) -> N
 
 
 def logarithmic(axis: Axis) -> None:
-    """A logarithmic scale with plain numbers: in this style a dollar sign is a dollar sign, and no number is set as mathematics."""
-    axis.axes.set(**{f"{axis.axis_name}scale": "log"})
+    """A logarithmic scale with plain numbers: in this style a dollar sign is a dollar sign, and no number is set as mathematics.
+
+    A lower limit that has no logarithm, as of an axis that began at 0, becomes one a little below the smallest of the data.
+    """
+    axes, name, direction = axis.axes, axis.axis_name, "xy".index(axis.axis_name)
+    axes.set(**{f"{name}scale": "log"})
+    if axis.get_view_interval()[0] <= 0:
+        least, most = axes.dataLim.minpos[direction], axes.dataLim.max[direction]
+        axes.set(**{f"{name}lim": (least * (least / most) ** 0.05, None)})
     axis.set_major_locator(LogLocator(subs=(1, 3)))
     axis.set_major_formatter("{x:g}")
     axis.set_minor_formatter(NullFormatter())

@@ -1,6 +1,7 @@
 """Rows with intervals, points and bands over layers, stacked shares."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import cycle
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -138,7 +139,8 @@ def against_baseline(
     """One row a name, from top to bottom, with a point for each series and a bar for its interval.
 
     Args:
-        values: series -> one value for each name; an :class:`Estimate` shows its interval, NaN nothing.
+        values: series -> one value for each name; an :class:`Estimate` shows its interval, NaN nothing. Four looks, and one that
+            is that of shuffled scores wherever a name begins with ``@shuffled``.
     """
     ax = ax or plt.subplots(figsize=(6.6, 0.6 + 0.3 * len(names)))[1]
     looks = [
@@ -147,8 +149,10 @@ def against_baseline(
         {"color": COLOURS["random"], "marker": "x", "markeredgewidth": 2},
         {"color": COLOURS["other"], "marker": "D"},
     ]
-    for number, (series, points) in enumerate(values.items()):
-        look = looks[number % len(looks)] | {"linestyle": ""}
+    dealt = {"color": COLOURS["shuffled"], "marker": MARKERS["shuffled"]}
+    others = cycle(looks)
+    for series, points in values.items():
+        look = (dealt if series.startswith("@shuffled") else next(others)) | {"linestyle": ""}
         for row, point in enumerate(points):
             label = series if row == 0 else None
             if isinstance(point, Estimate):

@@ -259,4 +259,5 @@ def _as_markdown(cell: str) -> str:
 
 
 def _cell(value: object, digits: int) -> str:
-    return f"{value:.{digits}f}" if isinstance(value, float | np.floating | Estimate) else str(value)
+    """A number that rounds to nothing has no sign."""
+    return f"{value:z.{digits}f}" if isinstance(value, float | np.floating | Estimate) else str(value)

@@ -43,6 +43,7 @@ def finish(folder: Path, model: str, *, device: str = "auto", progress: bool = T
     """
     card = read(folder)
     encoder = encoders.load(model, task=str(folder), device=device)
+    card |= {"reference": RECIPES[card["task"]].reference, "notes": list(RECIPES[card["task"]].notes)}
     card["scores"] = [_scored(encoder, card["task"], e, progress) for e in RECIPES[card["task"]].evaluations]
     write(folder, card)
     if folder.parent.resolve() == places.adapters().resolve():
@@ -89,7 +90,7 @@ def _set(row: Mapping[str, Any]) -> str:
 
 def _scored(encoder: Encoder, task: str, wanted: Evaluation, progress: bool) -> dict[str, Any]:
     row: dict[str, Any] = {"task": wanted.task or task, "corpus": wanted.corpus, "split": wanted.split}
-    row["floors"] = dict(wanted.floors)
+    row["floors"], row["reason"] = dict(wanted.floors), wanted.reason
     try:
         given = tasks.examples(row["task"], wanted.corpus, wanted.split, limit=wanted.limit)
     except corpora.CorpusError:
@@ -126,7 +127,9 @@ def as_markdown(card: Mapping[str, Any]) -> str:
     head = ["training loss (nats)" if c == "loss" else c.replace("dev_", "development ") for c in columns]
     curve = str(Table(head, [[f"{row[c]:g}" for c in columns] for row in card["curve"]])) if columns else ""
     scores = str(_scores(card)) if card["scores"] else ""
-    return template("card.md.j2").render(card=card, name=NAMES[card["task"]], curve=curve, scores=scores)
+    reasons = [f"{_set(row)}: {row['reason']}" for row in card["scores"] if row.get("reason")]
+    given = {"name": NAMES[card["task"]], "curve": curve, "scores": scores, "reasons": reasons}
+    return template("card.md.j2").render(card=card, **given)
 
 
 def _scores(card: Mapping[str, Any]) -> Table:

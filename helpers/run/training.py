@@ -2,8 +2,10 @@
 
 ``python -m helpers train qa`` calls :func:`train`. A run can be killed at any moment: the same command goes on from the
 last checkpoint and ends with the same weights, because everything random (order, masks, windows, dropout) is
-drawn from seeds made of the run's seed and the number of the step. Whenever the score on the development part improves, the
-adapter is written to its folder; :func:`finish` scores what lies there and writes its card.
+drawn from seeds made of the run's seed and the number of the step. Whenever the loss on the development part falls, the
+adapter is written to its folder; :func:`finish` scores what lies there and writes its card. The loss chooses because it moves
+with every answer: the best of many accuracies on a few hundred examples is often that of a state that is sure of its errors.
+A recipe may name another score (``choose``).
 """
 
 import json
@@ -26,15 +28,16 @@ from helpers import places
 from helpers.engine import adapters, encoders, inputs, tasks
 from helpers.engine.adapters import AdapterError, Head
 from helpers.engine.encoders import Encoder
+from helpers.engine.inputs import Asked
 from helpers.engine.tasks import Example
 from helpers.run import cards
 from helpers.run.cards import finish
-from helpers.run.course import RECIPES, Course, Settings, parts
+from helpers.run.course import RECIPES, WORKERS, Course, Settings, parts
 
 LOG_EVERY = 10  # steps
 KEEP_EVERY = 50  # steps between checkpoints
 PROGRESS = ("step", "seconds", "best_step", "curve", "recent", "corners")
-"""Of a run, what a checkpoint keeps beside the weights, the optimiser's moments and the best score."""
+"""Of a run, what a checkpoint keeps beside the weights, the optimiser's moments and the best value of what chooses."""
 
 
 def native_precision(device: torch.device) -> str:
@@ -134,7 +137,7 @@ class Run:
     out: Path
     step: int = 0
     seconds: float = 0.0
-    best: float = -math.inf
+    best: float = math.inf
     best_step: int = -1
     curve: list[dict[str, float | int]] = field(default_factory=list)
     recent: list[float] = field(default_factory=list)
@@ -155,8 +158,8 @@ class Run:
         steps, rates = zip(*self.corners, strict=True)
         return float(np.interp(step, steps, rates))
 
-    def advance(self) -> float:
-        """One step; its mean loss.
+    def advance(self, asked: Asked | None = None) -> float:
+        """One step, on the course's own batch or the same made ahead; its mean loss.
 
         Raises:
             AdapterError: when the loss is no number any more.
@@ -166,7 +169,8 @@ class Run:
             group["lr"] = self.rate(self.step)
         torch.manual_seed(self.settings.seed * 1_000_003 + self.step)  # dropout, whatever happened before
         with self._precision():
-            loss = tasks.losses(self.student.encoder, self.course.asked(self.step)).float().mean()
+            asked = (asked or self.course.asked(self.step)).to(self.student.encoder.device)
+            loss = tasks.losses(self.student.encoder, asked, self.settings.smoothing).float().mean()
         if not torch.isfinite(loss):
             raise AdapterError(
                 f"The loss is {loss.item()} at step {self.step + 1}. Train with a smaller --rate "
@@ -184,11 +188,23 @@ class Run:
         return torch.autocast(self.student.encoder.device.type, torch.bfloat16, enabled=mixed)
 
     def evaluate(self) -> dict[str, float]:
-        """Scores on the development part."""
+        """Scores on the development part, the loss (:func:`helpers.engine.tasks.losses`) among them."""
         self.student.train(False, False)
         with self._precision():
             scores = tasks.score(self.student.encoder, self.dev)
-        return {name: round(scores.mean(name), 4) for name in scores.values}
+            found = {name: scores.mean(name) for name in scores.values}
+            if "loss" not in found:
+                found["loss"] = self._loss()
+        return {name: round(value, 4) for name, value in found.items()}
+
+    @torch.no_grad()
+    def _loss(self) -> float:
+        """Mean loss over the windows of the development part that hold the answer."""
+        per: list[float] = []
+        for asked in inputs.batches(self.student.encoder, self.dev):
+            there = (asked.targets != inputs.IGNORED).all(-1)
+            per += tasks.losses(self.student.encoder, asked)[there].float().tolist()
+        return float(np.mean(per))
 
     # -- checkpoints
 
@@ -243,7 +259,7 @@ class Run:
         if self.settings.steps != self.corners[-1][0] and self.step < self.settings.steps:
             now = [self.step, self.rate(self.step)]
             self.corners = [*[c for c in self.corners if c[0] < self.step], now, [self.settings.steps, 0.0]]
-        self.best = -math.inf if state["best"] is None else state["best"]
+        self.best = math.inf if state["best"] is None else state["best"]
         if self.step:
             moments = load_file(found[-1] / "optimizer.safetensors")
             for name, weight in self.student.weights.items():
@@ -284,6 +300,7 @@ class Run:
                 "train": [list(t) for t in RECIPES[self.task].train],
                 "train_examples": len(self.course.examples),
                 "dev_examples": len(self.dev),
+                "start": RECIPES[self.task].start,
             },
             "corners": self.corners,
             "step": self.step,
@@ -299,7 +316,7 @@ class Run:
         cards.write(self.out, card)
 
     def go(self, *, minutes: float | None = None, after_step: Callable[[int], None] | None = None) -> bool:
-        """Train until the schedule ends, the development score stops rising, or the minutes are over.
+        """Train until the schedule ends, the development loss stops falling, or the minutes are over.
 
         Returns:
             Whether the run has come to its end (False: the minutes were over, and the same command goes on).
@@ -310,12 +327,14 @@ class Run:
         self.cut_log()
         started, before = time.monotonic(), self.seconds
         named = f"{label_of(self.student.encoder)}-{self.task}"
+        elsewhere = self.student.encoder.device != self.course.encoder.device
+        ahead = self.course.ahead(self.step, self.settings.steps, WORKERS if elsewhere else 0)
         with tqdm(total=self.settings.steps, initial=self.step, desc=named, unit="step") as bar:
             while self.step < self.settings.steps and not self.stalled():
-                self.recent = [*self.recent[-49:], self.advance()]
+                self.recent = [*self.recent[-49:], self.advance(next(ahead))]
                 self.seconds, loss = before + time.monotonic() - started, float(np.mean(self.recent))
                 bar.update()
-                best = f"{self.best:.3f}" if self.best_step >= 0 else "none yet"
+                best = f"{abs(self.best):.3f}" if self.best_step >= 0 else "none yet"
                 bar.set_postfix(loss=f"{loss:.3f}", dev=best, refresh=False)
                 if self.step % LOG_EVERY == 0:
                     now = {"rate": self.rate(self.step - 1), "seconds": round(self.seconds, 1)}
@@ -334,7 +353,7 @@ class Run:
         return True
 
     def stalled(self) -> bool:
-        """Whether the last scores on the development part were none of them the best."""
+        """Whether none of the last states was the best on the development part."""
         return sum(row["step"] > self.best_step for row in self.curve) >= self.settings.patience
 
     def _judge(self, loss: float) -> None:
@@ -342,7 +361,9 @@ class Run:
         row = {"step": self.step, "loss": round(loss, 4), **{f"dev_{k}": v for k, v in scores.items()}}
         self.curve.append(row)
         self.log(**row)
-        if (found := next(iter(scores.values()))) > self.best:
+        chooses = self.settings.choose
+        found = scores[chooses] if chooses == "loss" else -scores[chooses]
+        if found < self.best:
             self.best, self.best_step = found, self.step
             self.export()
 
@@ -396,9 +417,13 @@ def train(
             f"There is an adapter in {out} already. Name another folder with --to, or replace it with --fresh."
         )
     student = Student.of(encoder, task, settings)
-    if task == "mlm" and not any(work.glob("step-*")):
-        start_from_frequencies(student, found.train)
-    course = Course(student.encoder, found.train, settings)
+    if not any(work.glob("step-*")):
+        if task == "mlm":
+            start_from_frequencies(student, found.train)
+        if recipe.start:
+            start_from_adapter(student, model, recipe.start)
+    here = student.encoder.device.type == "cpu"
+    course = Course(student.encoder if here else encoders.load(model, device="cpu"), found.train, settings)
     run = Run(task, student, settings, course, found.dev, work, out)
     ended = run.go(minutes=minutes)
     if not (out / "adapter.json").exists():
@@ -409,6 +434,27 @@ def train(
     cards.write(out, cards.read(out) | {"curve": run.curve})  # also what came after the best step
     finish(out, model, device=device, progress=progress)
     return out, ended
+
+
+def start_from_adapter(student: Student, model: str, task: str) -> None:
+    """Take over what fits of a finished adapter: the low-rank changes, and the head's weights of the same shape.
+
+    Raises:
+        AdapterError: when there is none, or one of another scale.
+    """
+    folder = adapters.find(model, task)
+    if folder is None:
+        raise AdapterError(
+            f"The run begins with the adapter for {task!r}, which is not here. Make it first: "
+            f"python -m helpers train {task} --model {model}"
+        )
+    adapter = adapters.read(folder)
+    if adapter.card["scale"] != student.scale:
+        raise AdapterError(
+            f"The adapter in {folder} has the scale {adapter.card['scale']:g}, the run {student.scale:g}."
+        )
+    own = student.tensors()
+    student.load(own | {n: t for n, t in adapter.tensors.items() if n in own and t.shape == own[n].shape})
 
 
 @torch.no_grad()

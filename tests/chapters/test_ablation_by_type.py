@@ -17,6 +17,7 @@ from helpers.engine import adapters, attention, estimates, tasks, tokens
 from helpers.engine.encoders import EncoderError
 from helpers.engine.estimates import Estimate
 from helpers.engine.tasks import Example
+from helpers.figures.look import group_names
 from helpers.record import results
 
 CONTEXTS = (
@@ -89,9 +90,13 @@ def test_the_rows_are_the_papers():
 
 
 def test_labels_say_what_is_done():
-    assert ROWS[3].label == "diagonal: pruned" and ROWS[10].label == "dense & vertical: 1/n"
-    assert ROWS[7].label == "dense & vertical, vertical: pruned" and ROWS[17].label == "all but diagonal: no inter"
-    assert len({row.label for row in ROWS.values()}) == 18
+    assert ROWS[3].label() == "diagonal: pruned" and ROWS[10].label() == "dense & vertical: 1/n"
+    assert (
+        ROWS[7].label() == "dense & vertical, vertical: pruned" and ROWS[17].label() == "all but diagonal: no inter"
+    )
+    assert len({row.label() for row in ROWS.values()}) == 18
+    called = group_names({"dense": True, "diagonal": True, "dense_vertical": True, "vertical": False})
+    assert ROWS[5].label(called) == "group 4: pruned", "a group that fits no name is called by its number"
     assert (ROWS[7].shade, ROWS[12].shade, ROWS[17].shade) == ("dense_vertical", "diagonal", "diagonal")
 
 
@@ -348,54 +353,112 @@ def test_scores_stand_beside_one_another():
         scores.beside(more)
 
 
-def diagonal_of(values):
-    return values["control"]["rows"]["3"]
+def test_each_row_has_as_many_deals_as_asked_for():
+    plans = ablate.controls(NAMES, {3: 4, 5: 1}, seed=2)
+    assert list(plans) == ["3 dealt 0", "3 dealt 1", "3 dealt 2", "3 dealt 3", "5 dealt 0"]
+    for key, plan in plans.items():
+        row, draw = int(key.split()[0]), int(key.split()[-1])
+        wanted = ablate.ablation(ablate.deal(NAMES, draw, seed=2), ROWS[row].actions)
+        assert (plan.actions == wanted.actions).all()
+    named = ablate.controls(NAMES, {3: 1}, seed=2, label="tuned")
+    assert list(named) == ["3 tuned dealt 0"]
+
+
+def some_core():
+    again = NAMES.copy()
+    again[2, 1] = again[0, 2] = "vertical"
+    return ablate.Core.of(NAMES, again, "dense", "vertical")
+
+
+def test_the_core_is_in_both_types_and_the_sets_share_out_the_rest():
+    core = some_core()
+    assert np.argwhere(core.both).tolist() == [[2, 1]]
+    sets = core.sets
+    assert (sets["core"] ^ sets["alone"]).all() and not (sets["core"] & (sets["rest"] | sets["others"])).any()
+    assert (sets["core"] | sets["rest"]).sum() == (NAMES == "dense").sum()
+    for name, plan in core.plans().items():
+        assert ((plan.actions == "prune") == sets[name]).all() and set(plan.actions.flat) <= {"prune", "keep"}
+    for plan in core.controls(9).values():
+        assert ((plan.actions == "prune").sum(1) == core.both.sum(1)).all(), "as many heads in the same layers"
+    assert len({plan.actions.tobytes() for plan in core.controls(9).values()}) > 1
+
+
+@given(st.lists(st.integers(-9, 9), min_size=1, max_size=30), st.integers(-9, 9))
+@settings(max_examples=60, deadline=None)
+def test_by_chance_counts_deals_that_lie_as_far(dealt, own):
+    mean = sum(dealt) / len(dealt)
+    far = [one for one in dealt if one >= own] if own >= mean else [one for one in dealt if one <= own]
+    assert ablate.by_chance(float(own), list(map(float, dealt))) == pytest.approx((1 + len(far)) / (1 + len(dealt)))
+
+
+def test_what_is_beside_the_deals():
+    scores = invented(("1", "2", "2 dealt 0", "2 dealt 1", "12", "12 dealt 0", "13", "13 dealt 0"))
+    v = scores.values[..., 0]
+    found = ablate.beside_deals(scores, "2")
+    assert np.allclose(found["f1_dealt"], [(v[2] - v[0]).mean(), (v[3] - v[0]).mean()])
+    assert found["f1_beyond"].value == pytest.approx((v[1] - v[2:4].mean(0)).mean())
+    assert found["f1_p"] == ablate.by_chance(float(found["f1_change"].value), found["f1_dealt"])
+    assert set(ablate.beside_deals(scores, "1")) == {"f1_change", "em_change", "f1_dealt", "em_dealt"}
+    assert ablate.differences(scores)["12-13"].value == pytest.approx((v[4] - v[6]).mean())
+    assert ablate.differences(scores, dealt=True)["12-13"].value == pytest.approx((v[5] - v[7]).mean())
+
+
+def all_scores(encoder, again, sizes=(3, 6), draws=2):
+    plans = ablate.table(NAMES) | ablate.floors((3, 4)) | ablate.ladder((3, 4), sizes, 2) | ablate.retyped(again)
+    scores = ablate.measure(encoder, QUESTIONS, plans, batch_size=4)
+    core = ablate.Core.of(NAMES, again, ablate.costliest(scores), ablate.costliest(scores, "tuned"))
+    scores = scores.beside(ablate.measure(encoder, QUESTIONS, core.plans(), batch_size=4))
+    plans = ablate.controls(NAMES, dict.fromkeys(ROWS, draws)) | ablate.variants(NAMES) | core.controls(draws)
+    plans |= ablate.controls(again, dict.fromkeys(ablate.PRUNED.values(), draws), label="tuned")
+    control = scores.take(range(3)).beside(ablate.measure(encoder, QUESTIONS[:3], plans, batch_size=4))
+    return scores, core, control
 
 
 def test_the_record_holds_every_row(answerer):
-    encoder, draws, sizes = answerer(), 2, [3, 6]
-    rows = ablate.table(NAMES)
-    scores = ablate.measure(
-        encoder,
-        QUESTIONS,
-        rows | ablate.floors((3, 4)) | ablate.ladder((3, 4), sizes, 2) | ablate.retyped(NAMES[::-1]),
-        batch_size=4,
-    )
-    more = ablate.measure(
-        encoder, QUESTIONS[:3], ablate.controls(NAMES, draws) | ablate.variants(NAMES), batch_size=4
-    )
-    control = scores.take(range(3)).beside(more)
-    values = ablate.as_dict(scores, NAMES, control=control, draws=draws, sizes=sizes, ladders=2)
+    draws, again = 2, NAMES[::-1]
+    scores, core, control = all_scores(answerer(), again)
+    values = ablate.as_dict(scores, NAMES, core, control=control, sizes=[3, 6], ladders=2)
     assert list(values["rows"]) == list(values["control"]["rows"]) == [str(n) for n in range(2, 20)]
-    assert set(values["floors"]) == {"all prune", "all substitute"} and set(values["variants"]) == set(
-        ablate.VARIANTS
-    )
+    assert set(values["floors"]) == {"all prune", "all substitute"}
+    assert set(values["variants"]) == set(ablate.VARIANTS)
     assert values["counts"] == {"dense": 7, "diagonal": 2, "dense_vertical": 1, "vertical": 2}
     assert (values["questions"], values["control"]["questions"], values["rows"]["3"]["heads"]) == (4, 3, 2)
-    diagonal, f1 = (
-        values["control"]["rows"]["3"],
-        {key: control.values[control.at(key), :, 0].mean() for key in control.keys},
-    )
+    diagonal = values["control"]["rows"]["3"]
+    f1 = {key: control.values[control.at(key), :, 0].mean() for key in control.keys}
     assert np.allclose(diagonal["f1_dealt"], [f1[f"3 dealt {d}"] - f1["1"] for d in range(draws)])
-    assert diagonal["f1_beyond"].value == pytest.approx(f1["3"] - np.mean([f1[f"3 dealt {d}"] for d in range(draws)]))
     dealt = [ablate.deal(NAMES, d) == "diagonal" for d in range(draws)]
     assert diagonal["shared"] == pytest.approx(np.mean([(d & (NAMES == "diagonal")).sum() / 2 for d in dealt]))
     assert np.shape(values["ladder"]["f1_change"]) == (2, 2)
+    own = scores.values[:, :, 0].mean(1)
+    for pair, found in values["differences"].items():
+        one, two = pair.split("-")
+        assert found.value == pytest.approx(own[scores.at(one)] - own[scores.at(two)])
+        dealt = [np.mean([f1[f"{row} dealt {d}"] for d in range(draws)]) for row in (one, two)]
+        assert values["control"]["differences"][pair].value == pytest.approx(dealt[0] - dealt[1])
     assert list(values["tuned"]["rows"]) == [str(n) for n in ablate.SINGLE]
     assert {len(ROWS[n].actions) for n in ablate.SINGLE} == {1}
-    tuned = scores.values[:, :, 0].mean(1)
-    assert values["tuned"]["rows"]["3"]["f1_beside"].value == pytest.approx(
-        tuned[scores.at("3 tuned")] - tuned[scores.at("3")]
-    )
-    plain = results.plain(values)
+    beside = values["tuned"]["rows"]["3"]["f1_beside"]
+    assert beside.value == pytest.approx(own[scores.at("3 tuned")] - own[scores.at("3")])
+    assert list(values["tuned"]["control"]) == [str(row) for row in ablate.PRUNED.values()]
+    left = {name: own[scores.at(str(row))] for name, row in ablate.PRUNED.items()}
+    assert values["core"]["first"] == min(left, key=left.get) == core.first
+    assert values["core"]["heads"] == np.argwhere((core.first == NAMES) & (again == core.second)).tolist()
+    sets = values["core"]["rows"]
+    assert sets["core"]["heads"] + sets["rest"]["heads"] == (core.first == NAMES).sum()
+    for name in sets:
+        wanted = own[scores.at("core")] - own[scores.at(name)]
+        assert sets[name]["f1_beside"].value == pytest.approx(wanted)
+    plain = results.plain(values) | {"fits": dict.fromkeys(TYPES, True)}
     assert len(findings.cells(plain, 3)) == len(findings.COLUMNS) and findings.cells(plain, 3)[0] == 2
-    assert findings.cells(ablate.as_dict(scores, NAMES), 3)[-2:] == ["", ""]
     whole, part, deals = ablate.panel(plain, {"3": "three"})["three"]
-    assert whole.value == plain["rows"]["3"]["f1_change"]["value"] and deals == diagonal_of(plain)["f1_dealt"]
-    assert part == diagonal_of(plain)["f1_change"]["value"]
+    assert whole.value == plain["rows"]["3"]["f1_change"]["value"]
+    assert deals == plain["control"]["rows"]["3"]["f1_dealt"]
+    assert part == plain["control"]["rows"]["3"]["f1_change"]["value"]
+    assert len(ablate.panel(plain, {"core": "both", "rest": "first only"})["both"][2]) == draws
     lines = findings.table("table2", {"a": plain, "b": plain}).rows
     assert len(lines) == 20 and lines[2][:2] == ["3 diagonal: pruned", "a"] and lines[3][-1] == "7.5 / 4.6"
     assert {len(line) for line in lines} == {3 + len(findings.COLUMNS)}
+    assert all(judged.ours.text != "–" for judged in findings.findings(plain))
 
 
 def test_numbers_read_well():
@@ -417,71 +480,85 @@ def change(values, row, where="rows"):
     )
 
 
-def test_claim_dense_and_vertical_heads_are_what_answers_depend_on():
+def estimate(found):
+    return Estimate.from_record(found)
+
+
+def test_claim_the_type_stands_out_but_some_deals_do_as_much_harm():
     values = spoken_of()
-    floor = Estimate.from_record(values["floors"]["all prune"]["f1"])
+    floor = estimate(values["floors"]["all prune"]["f1"])
     for row in (4, 10):
         others = [change(values, n).value for n in (2, 3, 5, 8, 9, 11)]
         assert change(values, row).value < min(others) - 0.15, "worse than every other single type"
-        assert Estimate.from_record(values["rows"][str(row)]["f1"]).low < floor.high
+        assert estimate(values["rows"][str(row)]["f1"]).low < floor.high
     control = values["control"]["rows"]["4"]
-    assert Estimate.from_record(control["f1_beyond"]).high < 0 and control["f1_change"]["value"] < min(
-        control["f1_dealt"]
-    )
+    assert len(control["f1_dealt"]) == 99 and estimate(control["f1_beyond"]).high < 0
+    assert min(control["f1_dealt"]) < control["f1_change"]["value"] and round(control["f1_p"], 2) == 0.07
+
+
+def test_claim_a_few_heads_decide_whatever_their_type_is_called():
+    values = spoken_of()
+    core, control = values["core"], values["control"]["core"]["core"]
+    assert (core["first"], core["second"]) == ("dense_vertical", "dense")
+    sizes = {name: row["heads"] for name, row in core["rows"].items()}
+    assert sizes == {"core": 9, "rest": 11, "others": 24, "alone": 63}
+    own, again = (np.array(types) for types in (values["types"], values["tuned"]["types"]))
+    both = np.argwhere((own == core["first"]) & (again == core["second"])).tolist()
+    assert core["heads"] == both and len(both) == 9
+    assert len(control["f1_dealt"]) == 99 and control["f1_p"] == 0.01
+    assert control["f1_change"]["value"] < min(control["f1_dealt"]), "no deal does as much harm"
+    for name in ("rest", "others"):
+        row = core["rows"][name]
+        assert row["f1_change"]["low"] < 0 < row["f1_change"]["high"], "hardly missed"
+        assert estimate(row["f1_beside"]).high < 0
+    floor = estimate(values["floors"]["all prune"]["f1"])
+    assert estimate(core["rows"]["alone"]["f1"]).low < floor.value, "the nine alone are not enough"
 
 
 def test_claim_they_carry_what_passes_between_sentences():
     values = spoken_of()
     assert change(values, 15).high < change(values, 14).low and change(values, 14).value > -0.15
     control = values["control"]["rows"]["15"]
-    assert Estimate.from_record(control["f1_beyond"]).high < 0 and control["f1_change"]["value"] < min(
-        control["f1_dealt"]
-    )
+    assert estimate(control["f1_beyond"]).high < 0 and round(control["f1_p"], 2) == 0.02
+    assert sum(one <= control["f1_change"]["value"] for one in control["f1_dealt"]) == 1
     assert abs(change(values, 15).value - change(values, 4).value) < 0.1
-    assert change(values, 17).high < change(values, 19).low
-    assert Estimate.from_record(values["control"]["rows"]["19"]["f1_beyond"]).low > 0
     for row in ("16", "17"):
-        beyond = Estimate.from_record(values["control"]["rows"][row]["f1_beyond"])
-        assert beyond.low <= 0 <= beyond.high and values["control"]["rows"][row]["shared"] > 0.9
-    assert Estimate.from_record(values["variants"]["text"]["15"]["f1_change"]).high < 0
-    for name in ablate.VARIANTS:
-        for row in ("15", "17"):
-            assert Estimate.from_record(values["variants"][name][row]["f1_change"]).value < -0.3
-        for row in ("13", "14"):
-            assert Estimate.from_record(values["variants"][name][row]["f1_change"]).value > -0.15
+        assert values["control"]["rows"][row]["shared"] > 0.9
+    for readings in values["variants"].values():
+        least = sorted(readings, key=lambda row, found=readings: found[row]["f1_change"]["value"])[:2]
+        assert set(least) == {"15", "17"} and abs(readings["13"]["f1_change"]["value"]) < 0.05
+    assert estimate(values["variants"]["text"]["15"]["f1_change"]).high < 0
 
 
 def test_claim_diagonal_heads_are_not_vital():
     values = spoken_of()
     assert values["counts"]["diagonal"] == 6 and change(values, 3).value > -0.3
     assert change(values, 12).value <= change(values, 13).value
-    diagonal = np.argwhere(np.array(values["types"]) == "diagonal")
-    assert set(diagonal[:, 0]) == {0, 1}, "layers 1 and 2"
+    assert len(values["control"]["rows"]["3"]["f1_dealt"]) < findings.TELLING
     paper = {row["id"]: row["f1"] for row in results.paper("guan2020", "table2")["rows"]}
     assert paper[1] - paper[3] > 80 and paper[1] - paper[4] < 8
 
 
-def test_claim_dense_heads_cost_little_and_vertical_ones_no_more_than_their_deals():
+def test_claim_dense_heads_cost_little():
     values = spoken_of()
-    for row in (2, 8):
-        assert change(values, row).low < 0 < change(values, row).high and change(values, row).value > -0.1
+    assert change(values, 2).low < 0 < change(values, 2).high and change(values, 2).value > -0.1
     assert 0.38 < values["counts"]["dense"] / 72 < 0.42
-    assert 0.6 < values["control"]["rows"]["2"]["shared"] < 0.7, "a deal returns two thirds of them"
-    beyond = Estimate.from_record(values["control"]["rows"]["5"]["f1_beyond"])
-    assert beyond.low < 0 < beyond.high
+    assert not values["fits"]["vertical"], "group 4 has no name"
 
 
 def test_claim_verdicts_change_with_the_types():
     values = spoken_of()
     own, tuned = np.array(values["types"]), np.array(values["tuned"]["types"])
     assert round(100 * values["tuned"]["changed"]) == 36 == round(100 * (own != tuned).mean())
-    assert ((own == "dense_vertical") & (tuned == "dense")).sum() == 9 and (tuned == "diagonal").sum() == 14
-    there = np.array(results.recorded("ablation_by_type", profile="full")["values"]["tuned"]["types"])
-    assert ((tuned == "diagonal") & (there == "vertical")).sum() == 13, "nearly the same heads under another name"
     rows = values["tuned"]["rows"]
-    assert change(values, 2, "tuned").high < 0 and change(values, 4, "tuned").high > 0
-    assert Estimate.from_record(rows["2"]["f1_beside"]).high < 0 < Estimate.from_record(rows["4"]["f1_beside"]).low
-    assert change(values, 3, "tuned").high < 0 and Estimate.from_record(rows["3"]["f1_beside"]).high < 0
+    assert change(values, 2, "tuned").high < 0 < change(values, 4, "tuned").high
+    assert estimate(rows["2"]["f1_beside"]).high < 0 < estimate(rows["4"]["f1_beside"]).low
+
+
+def test_claim_most_edits_help_some_questions():
+    rows = spoken_of()["rows"]
+    dense, both = ([round(100 * share) for share in rows[n]["turned"]["value"]] for n in ("2", "4"))
+    assert (dense[0], dense[2], both[0], both[2]) == (17, 20, 53, 3)
 
 
 def test_claim_prose_has_the_recorded_numbers():
@@ -493,14 +570,14 @@ def test_claim_prose_has_the_recorded_numbers():
 
     cells = nbformat.read(notebooks.FOLDER / "10_ablation_by_type.ipynb", as_version=4).cells
     prose = "\n".join(c.source for c in cells if c.cell_type == "markdown").replace("−", "-")
-    runs, known = (spoken_of(), results.recorded("ablation_by_type", profile="full")["values"]), set()
-    for found in (run["rows"] for values in runs for run in (values, values["control"], values["tuned"])):
+    values, known = spoken_of(), set()
+    for found in (run["rows"] for run in (values, values["control"], values["tuned"], values["core"])):
         for row in found.values():
             known |= {
                 ablate.percent(e, "+.0f") for key, e in row.items() if key.startswith("f1_") and isinstance(e, dict)
             }
     quoted = re.findall(r"[+-]\d+ \[[+-]\d+, [+-]\d+\]", prose)
-    assert len(quoted) > 15 and set(quoted) <= known, set(quoted) - known
+    assert len(quoted) > 10 and set(quoted) <= known, set(quoted) - known
 
 
 def test_claim_number_matters():
@@ -516,23 +593,17 @@ def test_claim_what_each_edit_removes():
     assert inter["dense_vertical"] > intra["dense_vertical"] and inter["dense"] > intra["dense"]
 
 
-def test_claims_about_the_full_run():
-    values = results.recorded("ablation_by_type", profile="full")["values"]
-    assert (values["questions"], values["documents"], values["control"]["questions"]) == (300, 48, 80)
-    assert ablate.percent(values["f1"]).startswith("66")
-    rows, dealt = values["rows"], values["control"]["rows"]
-    said = {
-        "-42 [-47, -37]": rows["4"]["f1_change"],
-        "-21 [-28, -14]": dealt["4"]["f1_beyond"],
-        "-29 [-35, -24]": rows["15"]["f1_change"],
-        "-9 [-13, -5]": rows["3"]["f1_change"],
-        "-7 [-13, -1]": dealt["3"]["f1_beyond"],
-        "-57 [-63, -51]": values["tuned"]["rows"]["2"]["f1_change"],
-        "+0 [-2, +2]": values["tuned"]["rows"]["4"]["f1_change"],
-    }
-    assert {text: ablate.percent(number, "+.0f") for text, number in said.items()} == {text: text for text in said}
-    vertical = dealt["5"]["f1_beyond"]
-    assert vertical["low"] < 0 < vertical["high"]
+def test_claims_hold_on_real_questions():
+    """What the chapter concludes, on XQuAD, where that run is recorded."""
+    try:
+        values = results.recorded("ablation_by_type", profile="full")["values"]
+    except results.ResultError:
+        pytest.skip("the run on real questions is not recorded")
+    assert values["questions"] >= 300 and len(values["control"]["rows"]["4"]["f1_dealt"]) == 99
+    core = values["core"]["rows"]
+    for name in ("rest", "others"):
+        assert estimate(core[name]["f1_beside"]).high < 0
+    assert values["control"]["core"]["core"]["f1_p"] < 0.05
 
 
 # ------------------------------------------------------------------ figures
@@ -570,11 +641,11 @@ def test_ablation_rows_show_the_type_and_each_draw():
 
 
 def test_heads_and_loss_start_at_nothing():
-    points = {"dense": (29, one_estimate(-0.3), [-0.4, -0.2])}
+    points = {"dense": (29, one_estimate(-0.3)), "some": (9, one_estimate(-0.5))}
     ax = figures.heads_and_loss([12, 36], [[-0.1, -0.2], [-0.5, -0.6]], points, floor=-0.9).axes[0]
     assert ax.lines[0].get_xydata().tolist() == [[0, 0], [12, -10], [36, -50]]
     dots = {tuple(line.get_xydata()[0]) for line in ax.lines if len(line.get_xydata()) == 1}
-    assert dots == {(29, -30)} and ax.get_xlabel() == "heads pruned"
+    assert dots == {(29, -30), (9, -50)} and ax.get_xlabel() == "heads pruned"
     assert "every head pruned" in [t.get_text() for t in ax.get_legend().get_texts()]
 
 

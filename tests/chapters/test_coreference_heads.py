@@ -456,6 +456,26 @@ def test_the_random_network_is_a_random_mention(model, profile):
         assert row["chosen"] > row["held_out"]["value"] + 0.1, "what choosing on the same data is worth"
 
 
+def test_shuffled_scores_are_a_random_mention():
+    row = recorded()["shuffled"]["table"]["all"]
+    assert row["gains"]["random"]["low"] < 0 < row["gains"]["random"]["high"]
+    assert row["gains"]["rules"]["high"] < 0
+
+
+def test_the_darkest_cells_of_the_grids():
+    rows = recorded()["by_kind"]["table"]
+    darkest = {kind: (rows[kind]["layer"] + 1, rows[kind]["head"] + 1) for kind in KINDS}
+    assert darkest == {"all": (3, 5), "pronoun": (3, 5), "proper": (5, 6), "nominal": (3, 10)}
+
+
+def test_the_shuffled_control_chooses_among_the_same(minilm):
+    documents = corpora.documents("encyclopedia", "dev")[:2]
+    own, dealt = (coreference_heads.predict(minilm, documents, shuffled=s) for s in (False, True))
+    assert [p.words for p in own.passages] == [p.words for p in dealt.passages]
+    chosen = own.word[0] >= 0
+    assert np.array_equal(chosen, dealt.word[0] >= 0) and (own.word[0] != dealt.word[0])[chosen].mean() > 0.2
+
+
 def test_the_head_does_more_than_match_words():
     here = one("minilm", "book")
     assert here["repeated"]["rules"]["head match"]["value"] == 1 > 0.9 > here["repeated"]["held_out"]["value"]

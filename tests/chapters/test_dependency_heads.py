@@ -194,8 +194,37 @@ def test_a_treebank_without_the_usual_relations_is_read_all_the_same(documents):
         dependency_heads.followed(dev, [Sentence("s", ("a",), governors=(-1,), relations=("root",))], "obj")
     rows = dependency_heads.table(dev, test)
     assert all(r.few for r in rows[1:]) and dependency_heads.frequent(rows) == rows[1:]
-    labels, errors = dependency_heads.specialities(rows, test)
+    labels, errors = dependency_heads.specialities(rows, dev, test)
     assert errors.shape == test.right.shape[:2] and set(labels.values()) <= {r.relation for r in rows[1:]}
+
+
+def test_trades_are_chosen_on_one_part_and_counted_on_another(documents):
+    """Heads that are right on the one part about one relation, and on the other about none."""
+    parts = [random_predictions(documents[part]) for part in (slice(4), slice(4, 8))]
+    dev, test = map(dependency_heads.score, parts)
+    rows = [r for r in dependency_heads.table(dev, test) if r.relation in ("all", "det", "nsubj")]
+    trees = parts[0].sentences
+    right = np.concatenate([s.governors for s in trees])
+    det = np.concatenate([[r == "det" for r in s.relations] for s in trees])
+    parts[0].governors[1, 2, 1, det] = right[det]
+    dev = dependency_heads.score(parts[0])
+    labels, elsewhere = dependency_heads.specialities(rows, dev, test)
+    assert labels[1, 2] == "det" and elsewhere.shape == dev.right.shape[:2]
+    [row] = [r for r in rows if r.relation == "det"]
+    gain = [
+        sum(test.hits[0][1, 2, 1][w] - float(test.hits[1][OFFSETS.index(row.offset)][w]) for w in here)
+        for n in range(len(parts[1].sentences))
+        if len(here := np.flatnonzero(test.asked("det") & (test.sentence == n)))
+    ]
+    expected = sum(gain) / max(sum(g**2 for g in gain), 1) ** 0.5
+    assert elsewhere[1, 2] == pytest.approx(expected), "the direction that was best where it was chosen"
+    told = dependency_heads.trades({(0, 0): "a", (0, 1): "a", (1, 0): "b"}, np.array([[2.0, 1.9], [-1.0, 5.0]]))
+    assert told == {"heads": 3, "held": 1, "counts": {"a": 2, "b": 1}, "held_counts": {"a": 1, "b": 0}}
+
+
+def test_the_shuffled_control_points_elsewhere(minilm, documents):
+    own, dealt = (dependency_heads.predict(minilm, documents[:1], shuffled=s) for s in (False, True))
+    assert own.governors.shape == dealt.governors.shape and (own.governors != dealt.governors).mean() > 0.5
 
 
 def test_word_level_attention_sums_to_one(minilm):
@@ -214,6 +243,14 @@ def test_the_chapters_claims():
     assert ud["case"]["held_out"]["low"] > ud["case"]["baseline"]["high"] and ud["case"]["p"] < 0.05
     assert all(not row["beaten_by"] for name, row in control.items() if row["count"] >= 30), "no random head does"
     assert ud["all"]["held_out"]["value"] < 0.5, "no head is a parser"
+    for name in ("random", "shuffled"):
+        assert values[name]["table"]["all"]["held_out"]["value"] < 0.08, "hardly more than a random guess, 5 %"
+    trades = values["trades"]
+    assert (trades["heads"], trades["held"]) == (18, 12), "three heads in four have none"
+    assert trades["counts"]["case"] == trades["held_counts"]["case"] == 7, "all that have it keep it"
+    for relation, chosen in (("advcl", 4), ("obj", 3)):
+        assert (trades["counts"][relation], trades["held_counts"][relation]) == (chosen, 1)
+    assert trades["held_counts"]["conj"] == 0
 
 
 def test_full_runs_on_gum():
@@ -224,6 +261,13 @@ def test_full_runs_on_gum():
         assert set(dependency_heads.TABLE_1) <= set(run["values"]["stanford"]["table"])
     minilm = runs["minilm"]["values"]["ud"]["table"]
     assert 0.73 < minilm["obj"]["held_out"]["value"] < 0.79 and 0.36 < minilm["obj"]["baseline"]["value"] < 0.4
+    paper = {row["relation"]: row for row in results.paper("clark2019", "table1")["rows"]}
+    for relation, ours, theirs in (("auxpass", 82.8, 40.5), ("mark", 50.3, 14.5)):
+        assert paper[relation]["baseline"] == theirs, "the offset, right about so many in the paper, and in GUM:"
+        for run in runs.values():
+            row = run["values"]["stanford"]["table"][relation]
+            assert 100 * row["baseline"]["value"] == pytest.approx(ours, abs=0.06)
+            assert row["gain"]["low"] > 0 and 100 * row["gain"]["value"] < paper[relation]["accuracy"] - theirs
 
 
 def test_accuracy_on_gum_dev_is_what_a_first_look_found(minilm, real_data):

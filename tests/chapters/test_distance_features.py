@@ -25,7 +25,7 @@ from helpers.chapters.distance_features import (
 from helpers.engine import attention, encoders, tokens
 from helpers.engine.estimates import Estimate
 from helpers.engine.tokens import Batches
-from helpers.figures.look import COLOURS, TYPE_NAMES
+from helpers.figures.look import COLOURS, TYPE_NAMES, group_names
 from helpers.record import results
 
 INPUTS = [
@@ -220,6 +220,8 @@ def test_a_name_that_was_left_over_is_marked():
     features[names == "diagonal"] = features[names == "dense"] * 0.97 + 0.03 / 21
     found = distance.types(features, even)
     assert found.fits["vertical"] and found.fits["dense_vertical"]
+    left = next(name for name, fits in found.fits.items() if not fits)
+    assert found.called[left] == f"group {1 + TYPES.index(left)}" and found.called["vertical"] == "vertical"
     assert sum(found.fits[name] for name in ("dense", "diagonal")) == 1
     assert set(distance.by_rule(features, even).ravel()) == {"dense", "dense_vertical", "vertical"}
 
@@ -351,12 +353,64 @@ def test_no_groups_are_not_found_but_can_be_stable():
     assert found["silhouette"].value < found["silhouette_control"].high + 0.05
 
 
-def test_invented_heads_have_the_mean_and_spread_of_the_real_ones():
-    points = planted(200, noise=0.05)[0].reshape(-1, 21)
+def test_invented_heads_are_possible_and_have_the_mean_and_spread_of_the_real_ones():
+    rng = np.random.default_rng(0)
+    points = rng.dirichlet(rng.uniform(0.5, 5, 21), 3000)
+    points[:, 4] = 0  # a window that is empty in every input
     invented = distance.structureless(points, seed=1)
-    assert invented.shape == points.shape
-    assert np.allclose(invented.mean(0), points.mean(0), atol=0.05)
-    assert np.allclose(np.cov(invented.T), np.cov(points.T), atol=0.02)
+    assert invented.shape == points.shape and (invented >= 0).all() and np.allclose(invented.sum(1), 1)
+    assert (invented[:, 4] < 1e-3).all()
+
+    def ratios(x):
+        logs = np.log(x.clip(1e-6))
+        return logs - logs.mean(1, keepdims=True)
+
+    assert np.allclose(ratios(invented).mean(0), ratios(points).mean(0), atol=0.15)
+    assert np.allclose(np.cov(ratios(invented).T), np.cov(ratios(points).T), atol=0.35)
+    assert not np.array_equal(invented, distance.structureless(points, seed=2))
+
+
+def test_scales_weigh_the_features_as_they_say():
+    points = np.random.default_rng(0).dirichlet(np.arange(1, 22), 60)
+    weights = distance.variances(points)
+    assert all(one.sum() == pytest.approx(1) for one in weights.values())
+    assert np.allclose(weights["as they are"], points.var(0) / points.var(0).sum())
+    assert np.allclose(weights["standardised"], 1 / 21)
+    root = distance.SCALES["square roots"](points)
+    hellinger = np.sqrt(2 - 2 * np.sqrt(points[0] * points[1]).sum())
+    assert np.linalg.norm(root[0] - root[1]) == pytest.approx(hellinger)
+    found = as_measured(points.reshape(4, 15, 21), 0.0)
+    assert distance.two_largest(found).value == pytest.approx(np.sort(weights["as they are"])[-2:].sum())
+
+
+def test_the_gap_statistic_finds_planted_groups_and_none_where_there_are_none():
+    points = distance.points(planted(9)[0])
+    found = distance.by_scale(points, (2, 3, 4, 5, 6))
+    for name, one in found.items():
+        assert one["excess"][4].low > 0.1 and one["four"] == 1, name
+        assert one["silhouette"][4] == pytest.approx(one["control"][4].value + one["excess"][4].value), name
+    assert found["as they are"]["groups"] == 4 and found["as they are"]["mixture"] == 1
+    rng = np.random.default_rng(0)
+    crowd = rng.normal(size=(80, 5))
+    ours = np.array([((crowd - crowd.mean(0)) ** 2).sum(1).mean(), *(distance.inertia(crowd, k) for k in (2, 3, 4))])
+    assert ours[0] == pytest.approx(distance.inertia(crowd, 1)) and (np.diff(ours) < 0).all()
+    assert ours[2] == pytest.approx(KMeans(3, n_init=50, random_state=0).fit(crowd).inertia_ / 80, rel=0.02)
+    others = np.stack([[distance.inertia(rng.normal(size=(80, 5)), k) for k in (1, 2, 3, 4)] for _ in range(10)])
+    assert distance.gap(ours, others) == 1
+
+
+def test_changes_are_shares_of_heads_with_paired_intervals():
+    features, _, names = planted(9)
+    moved = features.copy()
+    moved[0, 0], moved[0, 1] = (
+        features[names != names[0, 0]][0],
+        features[names != names[0, 1]][0],
+    )  # two heads change their company
+    one, other = as_measured(features, 0.002), as_measured(moved, 0.002)
+    reference = distance.k_means(one.points).labels
+    assert distance.changed(one, one, reference).high == 0
+    found = distance.changed(one, other, reference)
+    assert found.value == found.low == found.high == pytest.approx(2 / 36)
 
 
 def test_refits_keep_the_references_numbers():
@@ -402,6 +456,8 @@ def test_the_names_and_where_they_sit(recorded):
     assert recorded["fits"] == {"dense": True, "diagonal": True, "dense_vertical": True, "vertical": False}
     near, _, special = recorded["masses"]["vertical"]
     assert round(near, 2) == 0.39 and round(special, 2) == 0.45
+    assert round(recorded["masses"]["dense_vertical"][2], 2) == 0.53, "more than group 4"
+    assert group_names(recorded["fits"])["vertical"] == "group 4"
     assert round(recorded["masses"]["diagonal"][0], 2) == 0.58
     table = distance.distances(np.array(recorded["centroids"]["vertical"]), np.array(recorded["even"]))
     assert TYPES[table.argmin()] == "dense_vertical"
@@ -419,29 +475,60 @@ def test_only_cls_is_far_above_its_even_share(recorded):
         assert middle[17] > 10 * even[17] and (np.abs(middle - even)[18:] < 0.04).all(), name
 
 
-def test_stability_does_not_tell_groups_from_none_but_the_silhouette_does(recorded):
+def test_four_groups_are_a_little_clearer_than_in_one_cloud_on_every_scale(recorded):
+    scales = recorded["scales"]
+    assert list(scales) == list(distance.SCALES)
+    assert [round(one["excess"]["4"]["value"], 2) for one in scales.values()] == [0.07, 0.07, 0.08]
+    plain = scales["as they are"]
+    for k in "23":
+        assert plain["excess"][k]["low"] < 0 < plain["excess"][k]["high"], "not clearer than the cloud"
+    for side in (plain["silhouette"], {k: one["value"] for k, one in plain["control"].items()}):
+        assert max(side, key=side.get) == "3", "three look best, here and there"
+    assert [one["groups"] for one in scales.values()] == [1, 3, 3]
+    assert round(scales["standardised"]["four"], 2) == 0.49
+    mixed = {name: (round(one["mixture"], 2), one["mixture_control"]["high"]) for name, one in scales.items()}
+    assert [value for value, _ in mixed.values()] == [0.47, 0.61, 0.67]
+    assert mixed["as they are"][1] == pytest.approx(0.475, abs=0.02), "at the edge"
+    assert mixed["square roots"][0] > mixed["square roots"][1]
+
+
+def test_two_numbers_are_nearly_all_that_k_means_sees(recorded):
+    weights = dict(zip(recorded["feature_names"], recorded["variances"]["as they are"], strict=True))
+    assert round(weights["window 1"] + weights["cls"], 2) == round(recorded["largest"]["value"], 2) == 0.87
+    assert round(recorded["shuffled"]["largest"]["value"], 2) == 0.22
+    roots = recorded["variances"]["square roots"]
+    assert sum(sorted(roots)[-2:]) < 0.5 and np.allclose(recorded["variances"]["standardised"], 1 / 21, atol=1e-5)
+
+
+def test_stability_does_not_tell_groups_from_none(recorded):
     for k in "2345":
         at = recorded["k"][k]
-        assert at["silhouette"]["low"] > at["silhouette_control"]["high"], k
         assert at["inputs"]["low"] <= at["inputs_control"]["high"], k
     four = recorded["k"]["4"]
-    assert 0.95 < four["inputs"]["value"] < 0.965 and four["inputs_control"]["high"] > 0.999
-    assert 0.85 < four["inputs_control"]["value"] < 0.92
-    assert (
-        four["heads"]["low"] < four["heads_control"]["value"]
-        and four["heads_control"]["high"] > four["heads"]["value"]
-    )
-    assert recorded["k"]["3"]["heads"]["value"] > four["heads"]["value"] + 0.15
-    best = max(recorded["k"], key=lambda k: recorded["k"][k]["silhouette"]["value"])
-    assert best == "3"
-    mixture = recorded["mixture"]["4"]
-    assert 0.4 < mixture["mixture"] < 0.55 and mixture["control"]["high"] < mixture["mixture"]
+    assert [f"{100 * four[name]['value']:.0f}" for name in ("inputs", "inputs_control")] == ["96", "96"]
+    assert round(four["heads"]["value"], 2) == 0.57 and four["heads"]["low"] < four["heads_control"]["high"]
 
 
-def test_types_change_with_length_not_with_the_task(recorded):
+def test_heads_invented_from_a_gaussian_would_be_impossible(recorded):
+    heads = distance.points(np.array(recorded["features"]["value"]))
+    rng = np.random.default_rng(0)
+    crowds = [rng.multivariate_normal(heads.mean(0), np.cov(heads.T), size=72, method="eigh") for _ in range(50)]
+    assert np.mean([(crowd < -1e-9).any(1).mean() for crowd in crowds]) == pytest.approx(0.5, abs=0.1), "about half"
+    assert (distance.structureless(heads) >= 0).all()
+
+
+def test_dense_is_what_heads_without_preferences_are(recorded):
+    assert recorded["shuffled"]["rule"]["dense"] == 1 and max(recorded["shuffled"]["spread"]) < 0.005
+    features = np.array(recorded["random"]["features"])
+    assert (distance.by_rule(features, np.array(recorded["even"])) == "dense").all()
+
+
+def test_groups_change_with_length_more_than_with_the_task(recorded):
     texts = recorded["texts"]
     assert texts["questions"]["changed"] < 0.08 and recorded["changed_in_half"] < 0.02
-    assert 0.43 < texts["cut short"]["changed"] < 0.49
+    change = {name: [round(100 * t["change"][end]) for end in ("value", "low", "high")] for name, t in texts.items()}
+    assert change["cut short"] == [46, 43, 47] and change["paraphrase"] == [49, 10, 49]
+    assert change["questions"][0] == 7 and change["entailment"][0] == 49
     tuned = {task: round(100 * texts[f"tuned: {task}"]["changed"]) for task in ("qa", "paraphrase", "entailment")}
     assert tuned == {"qa": 36, "paraphrase": 17, "entailment": 18}
     held = [recorded["stability"][f"tuned: {task}"]["inputs"]["value"] for task in tuned]
@@ -452,6 +539,7 @@ def test_types_change_with_length_not_with_the_task(recorded):
     assert (np.array(texts["paraphrase"]["types"]) != short).mean() < 0.1
     assert (np.array(texts["entailment"]["types"]) != short).mean() > 0.4
     assert (np.array(texts["entailment"]["types"]) == "diagonal").sum() == 25
+    assert not any(texts[name]["fits"]["diagonal"] for name in ("cut short", "paraphrase", "entailment"))
     assert 54 <= texts["cut short"]["tokens"] / texts["cut short"]["inputs"] <= 56
 
 
@@ -471,14 +559,16 @@ def test_the_papers_shares_leave_a_whole_number_of_diagonal_heads():
 def test_full_runs_on_wikitext():
     runs = results.runs("distance_features", profile="full")
     assert set(runs) >= {"minilm", "mpnet"}
-    for run in runs.values():
+    for model, run in runs.items():
         values = run["values"]
         assert run["provenance"]["corpus"]["name"] == "wikitext" and values["inputs"] == 1000
         assert set(values["texts"]) >= {"cut short", "questions", "paraphrase", "entailment"}
         assert np.allclose(np.array(values["features"]["value"]).sum(-1), 1, atol=2e-5)
         at = values["stability"]["plain text"]
-        assert at["silhouette"]["low"] > at["silhouette_control"]["high"]
-        assert at["inputs_control"]["high"] >= at["inputs"]["low"], "stability does not tell groups from none"
+        assert at["heads"]["low"] < at["heads_control"]["high"], "no more stable than heads without groups"
+        for name, one in values["scales"].items():
+            clear = one["excess"]["4"]["low"] > 0
+            assert clear == (model != "mpnet" or name != "square roots"), (model, name)
     minilm = runs["minilm"]["values"]
     assert [round(100 * minilm["texts"][t]["changed"]) for t in ("cut short", "paraphrase", "entailment")] == [
         25,
@@ -492,8 +582,6 @@ def test_full_runs_on_wikitext():
         < minilm["stability"]["plain text"]["inputs"]["value"]
     )
     assert minilm["fits"]["vertical"] is False and minilm["shares"]["diagonal"]["value"] < 0.11
-    at = minilm["stability"]["plain text"]
-    assert at["heads"]["low"] < at["heads_control"]["high"]
 
 
 def test_the_groups_of_mpnet():
@@ -506,7 +594,7 @@ def test_the_groups_of_mpnet():
     layers = set(np.argwhere(np.array(values["types"]) == "vertical")[:, 0].tolist())
     assert layers == set(range(5, 11)), "layers 6 to 11"
     at = values["stability"]["plain text"]
-    assert at["heads"]["low"] > at["heads_control"]["high"] and round(at["heads"]["value"], 2) == 0.74
+    assert round(at["heads"]["value"], 2) == 0.74 and round(at["heads_control"]["value"], 2) == 0.60
     changed = {name: values["texts"][name]["changed"] for name in values["texts"]}
     assert round(changed["cut short"], 2) == 0.30 and changed["cut short"] > max(
         changed["paraphrase"], changed["entailment"]
@@ -557,6 +645,27 @@ def test_feature_bars_and_boxes_show_the_numbers():
     medians = [line.get_ydata()[0] for line in axes[0].lines if len(set(line.get_ydata())) == 1]
     assert set(np.round(np.median(values, 0), 6)) <= set(np.round(medians, 6))
     assert [ax.get_title() for ax in axes][2] == "dense & vertical (5 heads)"
+
+
+def test_variances_are_bars_on_each_scale():
+    axes = figures.feature_variances(
+        {"one": [0.7, 0.2, 0.1], "two": [0.4, 0.3, 0.3]}, ("self", "window 1", "cls")
+    ).axes
+    assert [p.get_height() for p in axes[0].patches] == [0.7, 0.2, 0.1] and axes[1].get_title() == "two"
+    assert to_rgba(COLOURS["cls"]) == axes[0].patches[2].get_facecolor()
+
+
+def test_figures_call_a_group_by_what_it_is_called():
+    called = group_names(dict.fromkeys(TYPE_NAMES, True) | {"vertical": False})
+    values = dict.fromkeys(TYPE_NAMES, np.random.default_rng(0).random((5, 2)))
+    boxes = figures.feature_boxes(values, ("self", "cls"), called=called, even=[0.1, 0.2])
+    assert boxes.axes[3].get_title() == "group 4 (5 heads)"
+    shown = figures.type_examples({"vertical": {"1-3": np.eye(4)}}, called=called)
+    assert shown.axes[0].get_title() == "group 4\n1-3"
+    bars = figures.types_by_layer(SOME_TYPES, called=called).axes[0]
+    assert [bar.get_label() for bar in bars.containers][-1] == "group 4"
+    grid = figures.typed_heads(maps(), SOME_TYPES, called=called)
+    assert [t.get_text() for t in grid.legends[0].get_texts()] == list(called.values())
 
 
 def test_points_have_the_colour_of_their_type():

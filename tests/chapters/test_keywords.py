@@ -14,7 +14,7 @@ from sklearn.metrics import average_precision_score
 from helpers.chapters import keywords
 from helpers.chapters.keywords import Received, Words, figures
 from helpers.corpora import phrases
-from helpers.engine import adapters, attention, shards, tasks, tokens
+from helpers.engine import adapters, attention, controls, shards, tasks, tokens
 from helpers.engine.estimates import Estimate
 from helpers.engine.tasks import Example
 from helpers.record import results
@@ -125,6 +125,16 @@ def test_batches_padding_and_parts_of_the_work_do_not_matter(encoder, found):
     np.testing.assert_allclose(whole.values, found.values, rtol=1e-3, atol=1e-5)
     np.testing.assert_allclose(whole.to_special(), found.to_special(), rtol=1e-4)
     np.testing.assert_array_equal(whole.pieces, found.pieces)
+
+
+def test_shuffled_scores_beside_are_those_of_the_control(encoder, found):
+    own, dealt = keywords.with_shuffled(encoder, EXAMPLES, batch_size=3, seed=4)
+    np.testing.assert_allclose(own.values, found.values, rtol=1e-3, atol=1e-5)
+    alone = Received(encoder, found.words)
+    units = [list(e.spelled.units) for e in EXAMPLES]
+    attention.sweep(encoder, list(tokens.Batches(encoder, units)), controls.Shuffled(alone, 4))
+    np.testing.assert_allclose(dealt.values, alone.values, rtol=1e-3, atol=1e-5)
+    assert not np.allclose(dealt.values, own.values, atol=1e-3)
 
 
 def test_work_sent_to_processes_receives_the_same(encoder, monkeypatch, by_mail):
@@ -277,12 +287,12 @@ def test_lists_of_phrases_against_a_loop():
 def test_methods_use_what_they_say(encoder, found):
     heads = keywords.head_predictors(found, found)
     tagged = np.linspace(0.1, 0.9, len(found.words.key))
-    methods, together = keywords.methods(found, found, heads, (found, found), tagged)
+    methods, together = keywords.methods(found, found, heads, {"@random": (found, found)}, tagged)
     assert list(methods)[-1] == "tagger" and methods["tagger"].words is tagged
     assert together.weights.shape == (24,)
-    np.testing.assert_allclose(methods["all heads"].words, methods["all heads, random network"].words)
+    np.testing.assert_allclose(methods["all heads"].words, methods["all heads, @random"].words)
     without, _ = keywords.methods(found, found, heads)
-    assert not {"tagger", "all heads, random network"} & set(without)
+    assert not {"tagger", "all heads, @random"} & set(without)
     scores = methods["first phrases"].scores(found.words)
     assert "entropy" not in scores and scores["f1_5"].value == pytest.approx(
         keywords.listing(found.words, np.zeros(len(tagged)))["f1_5"].value
@@ -312,7 +322,7 @@ def test_tagged_chances_against_a_loop(tagger):
 def test_one_head_removed_is_one_head_removed(tagger):
     given = EXAMPLES[:2]
     removed = keywords.remove_one(tagger, given)
-    assert removed.each.shape == (3, 4, 2, 3)
+    assert removed.each.shape == (3, 4, 2, len(keywords.SCORES))
     with attention.tap(tagger, edit=attention.zero([(1, 2)])):
         scores = tasks.score(tagger, given)
     np.testing.assert_allclose(removed.each[1, 2, :, 2], scores.values["loss"], rtol=1e-5)
@@ -320,6 +330,22 @@ def test_one_head_removed_is_one_head_removed(tagger):
     order = removed.order()
     losses = [removed.change.value[head][2] for head in order]
     assert losses == sorted(losses) and len(set(order)) == 12
+    ranks = [(-removed.change.value[head][0], removed.change.value[head][2]) for head in removed.order("f1")]
+    assert ranks == sorted(ranks) and len(set(removed.order("f1"))) == 12
+
+
+def test_phrases_given_are_counted(tagger):
+    found = keywords.tagging(tagger, EXAMPLES, [(0, 1)])
+    with attention.tap(tagger, edit=attention.zero([(0, 1)])):
+        said = tasks.score(tagger, EXAMPLES).predictions
+    for row, answer, example in zip(found, said, EXAMPLES, strict=True):
+        given, right = set(answer.split("; ")) - {""}, set(phrases.locate(example.spelled, example.keyphrases))
+        assert row[3:].tolist() == [len(given), len(given & right), len(right)]
+        assert row[0] == pytest.approx(2 * row[4] / (row[3] + row[5]) if row[3] + row[5] else 1), "and give F1"
+    curve = keywords.Curve.of((0, 1), np.stack([found, found * [1, 1, 1, 0, 0, 1]]))
+    hits, given, right = found[:, 4].sum(), found[:, 3].sum(), found[:, 5].sum()
+    assert curve.precision.value == pytest.approx([hits / given if given else 0, 0]), "0 where none is given"
+    assert curve.recall.value == pytest.approx([hits / right, 0]) and curve.score("right").value[0] == right / 4
 
 
 def test_work_sent_to_processes_removes_the_same_heads(tagger, monkeypatch, by_mail):
@@ -334,8 +360,10 @@ def test_curves_begin_whole_and_end_with_all_heads_removed(tagger):
     given = EXAMPLES[:2]
     removed = keywords.remove_one(tagger, given)
     orders = keywords.orders(removed, random=2, seed=3)
-    assert list(orders) == ["least missed first", "most missed first", "random 1", "random 2"]
-    assert orders["most missed first"] == orders["least missed first"][::-1]
+    kinds = [f"{end} missed first, by {score}" for score in ("loss", "F1") for end in ("least", "most")]
+    assert list(orders) == [*kinds, "random 1", "random 2"]
+    for least, most in (kinds[:2], kinds[2:]):
+        assert orders[most] == orders[least][::-1]
     counts = keywords.steps(12, 4)
     assert counts == (0, 4, 8, 12)
     curves = keywords.remove_in_order(tagger, given, orders, counts)
@@ -346,7 +374,10 @@ def test_curves_begin_whole_and_end_with_all_heads_removed(tagger):
     mean = keywords.averaged({n: curves[n] for n in ("random 1", "random 2")})
     np.testing.assert_allclose(mean.each, (curves["random 1"].each + curves["random 2"].each) / 2)
     flat = replace(
-        mean, scores=replace(mean.scores, value=np.array([[0.2, 0, 0], [0.3, 0, 0], [0.3, 0, 0], [0.1, 0, 0]]))
+        mean,
+        scores=replace(
+            mean.scores, value=np.array([[0.2] + [0] * 5, [0.3] + [0] * 5, [0.3] + [0] * 5, [0.1] + [0] * 5])
+        ),
     )
     assert flat.most() == 8, "of equal numbers the one with more heads removed"
 
@@ -368,14 +399,23 @@ def test_claims_about_what_is_there_to_find(recorded):
     assert covered["documents"] == 50 and 0.6 < covered["reachable"] < 0.72, "about two thirds"
 
 
+def favouring(record, key):
+    """How many heads certainly give key words more, and how many less."""
+    found = Estimate.from_record(record[key])
+    return int((found.low > 0).sum()), int((found.high < 0).sum())
+
+
 def test_claims_about_relative_attention(recorded):
-    relative, content = (Estimate.from_record(recorded[name]) for name in ("relative", "content"))
-    assert (relative.low > 0).mean() > 0.6 and 0.5 < (content.low > 0).mean() < 0.62, "most heads; a little over half"
+    relative = Estimate.from_record(recorded["relative"])
+    assert favouring(recorded, "relative")[0] > 36 and favouring(recorded, "content")[0] == 41
     by_layer = relative.value.mean(1)
     assert by_layer.argmax() == len(by_layer) - 1 and by_layer[-1] > 1.5 * by_layer[:-1].max(), "the last layer most"
     summed, blank = (Estimate.from_record(recorded[name]) for name in ("relative_summed", "relative_random"))
     assert (summed.low > 0).all(), "summed over pieces, every head of the random network favours key words"
-    assert np.abs(blank.value).max() < summed.value.min()
+    assert np.abs(blank.value).max() < min(0.1, summed.value.min())
+    more, less = favouring(recorded, "relative_random")
+    assert more + less == 55 and abs(more - less) < 6, "as often below as above"
+    assert sum(favouring(recorded, "relative_shuffled")) == 3
 
 
 def test_claims_about_predictors(recorded):
@@ -385,7 +425,7 @@ def test_claims_about_predictors(recorded):
     assert best == tuple(recorded["heads"]["order"][0])
     assert precision.low[best] > value(recorded, "first phrases").high
     assert precision.value[best] > value(recorded, "tf-idf").value
-    gap = Estimate.from_record(recorded["gains"]["best head - tf-idf and place, learned"])
+    gap = Estimate.from_record(recorded["over_rules"]["best head"])
     assert gap.low < 0 < gap.high, "a single head does not beat the learned baseline"
     assert precision.value[best] > 4 * chance
     order = [precision.value[tuple(h)] for h in recorded["heads"]["order"]]
@@ -394,21 +434,29 @@ def test_claims_about_predictors(recorded):
     assert (weights[:, 0] > weights[:, 1]).sum() == 7, "in seven of ten heads the mean has more weight"
     assert Estimate.from_record(recorded["gains"]["all heads - best head"]).low > 0
     together, plain, blank = (
-        value(recorded, n) for n in ("all heads", "tf-idf and place, learned", "all heads, random network")
+        value(recorded, n) for n in ("all heads", "tf-idf and place, learned", "all heads, @random")
     )
-    assert together.low > plain.high and together.low > blank.high and abs(blank.value - plain.value) < 0.1
+    assert together.low > plain.high and together.low > blank.high and abs(blank.value - plain.value) < 0.02
+    over = {n: [round(e[k], 2) for k in ("value", "low", "high")] for n, e in recorded["over_rules"].items()}
+    assert over["all heads"] == [0.12, 0.08, 0.16] and over["all heads, @shuffled"] == [-0.15, -0.19, -0.11]
 
 
 def test_claims_about_the_tagger(recorded):
-    curves = {n: Estimate.from_record(c["scores"]).value for n, c in recorded["curves"].items()}
-    least, most, shuffled = (
-        curves[n][1:-1, 2].mean() for n in ("least missed first", "most missed first", "random order")
-    )
-    assert least < shuffled < most, "loss by order"
-    f1 = {n: curves[n][2:-1, 0] for n in ("least missed first", "most missed first", "random order")}
-    assert (f1["least missed first"] < np.minimum(f1["most missed first"], f1["random order"])).all(), (
-        "F1 does not follow"
-    )
+    curves = recorded["curves"]
+    assert {tuple(c["counts"]) for c in curves.values()} == {(0, 14, 29, 43, 58, 72)}
+    scores = {n: np.array(c["scores"]["value"]) for n, c in curves.items()}
+    silent, loud = (f"{end} missed first, by loss" for end in ("least", "most"))
+    loss = {n: s[1:-1, 2].mean() for n, s in scores.items()}
+    assert loss[silent] < loss["random order"] < loss[loud], "loss by order"
+    given = {n: np.round(s[:, 3], 1).tolist() for n, s in scores.items()}
+    assert (given[silent][0], given[silent][2], given[loud][2]) == (6.3, 2.9, 15.4)
+    assert round(given[silent][-1]) == 24
+    recall = np.round(curves[silent]["recall"]["value"], 2)
+    assert (recall[0], recall[2]) == (0.38, 0.13) and scores[silent][2, 0] < scores[silent][-1, 0]
+    assert curves[loud]["precision"]["value"][2] < 0.2, "few are right"
+    assert round(scores[loud][4, 0], 2) == 0.24, "without 58 heads"
+    kept = scores["least missed first, by F1"][2, 0], scores["random order"][2, 0]
+    assert np.round(kept, 2).tolist() == [0.30, 0.27]
     change = Estimate.from_record(recorded["removed"])
     assert not (change.low[..., 0] > 0).any() and not (change.high[..., 0] < 0).any(), "no head stands out in F1"
     assert ((change.low[..., 2] > 0).sum(), (change.high[..., 2] < 0).sum()) == (16, 5), "in the loss"
@@ -425,24 +473,19 @@ def test_claims_about_the_abstracts():
     assert found["coverage"]["documents"] == 300
     assert precision("all heads") == [0.67, 0.65, 0.68]
     assert precision("tf-idf and place, learned") == [0.52, 0.5, 0.54]
-    assert precision("all heads, random network")[0] == 0.48 and precision("tagger")[0] == 0.75
+    assert precision("all heads, @random")[0] == 0.48 and precision("tagger")[0] == 0.75
     gains = {name: [round(g[k], 3) for k in ("value", "low", "high")] for name, g in found["gains"].items()}
     assert gains["all heads, tf-idf and place - all heads"] == [0.006, 0.003, 0.009]
-    assert gains["best head - tf-idf and place, learned"] == [-0.038, -0.056, -0.020]
+    below = found["over_rules"]["best head"]
+    assert [round(below[k], 3) for k in ("value", "low", "high")] == [-0.038, -0.056, -0.020]
     weights = np.asarray(found["heads"]["weights"])[..., 0]
     ten = [tuple(head) for head in found["heads"]["order"][:10]]
     assert ten[0] == tuple(found["best"]) == (1, 6) and weights[1, 6] < 0
     assert sum(weights[head] < 0 for head in ten) == 4
-    least, most = (found["curves"][f"{name} missed first"] for name in ("least", "most"))
-    twelve, more = least["counts"].index(12), most["counts"].index(24)
+    least, most = (found["curves"][f"{name} missed first, by loss"] for name in ("least", "most"))
+    twelve, more = least["counts"].index(12), most["counts"].index(60)
     assert np.round(np.asarray(least["scores"]["value"])[[0, twelve], 0], 2).tolist() == [0.53, 0.26]
-    scores = np.round(np.asarray(most["scores"]["value"])[[0, more]], 2)
-    assert scores[:, 0].tolist() == [0.53, 0.54] and scores[:, 2].tolist() == [0.30, 0.41]
-    change = [round(most["change"][k][more][0], 2) for k in ("value", "low", "high")]
-    assert change == [0.01, -0.02, 0.03]
-    assert found["pruned"]["heads"] == 0
-    loss = {n: c["scores"]["value"][c["counts"].index(24)][2] for n, c in found["curves"].items()}
-    assert (round(loss["least missed first"], 2), round(loss["random order"], 2)) == (0.38, 0.33)
+    assert np.round(np.asarray(most["scores"]["value"])[[more, -1], 0], 2).tolist() == [0.45, 0.17]
     high, ranks = tuple(found["extremes"][0]), found["heads"]["precision"]["value"]
     assert high == ten[3] == (5, 10) and (round(ranks[5][10], 2), round(ranks[1][6], 2)) == (0.54, 0.48)
 
@@ -455,9 +498,9 @@ def test_claims_about_both_networks_on_the_abstracts():
     found = runs["mpnet"]
     precision = found["scores"]["all heads"]["precision"]
     assert [round(precision[k], 2) for k in ("value", "low", "high")] == [0.70, 0.68, 0.71]
-    assert round(found["scores"]["all heads, random network"]["precision"]["value"], 2) == 0.5
+    assert round(found["scores"]["all heads, @random"]["precision"]["value"], 2) == 0.5
     assert found["best"] == [2, 4] and found["heads"]["weights"][2][4][0] < 0
-    assert found["gains"]["best head - tf-idf and place, learned"]["high"] < 0 and "tagger" not in found
+    assert found["over_rules"]["best head"]["high"] < 0 and "tagger" not in found
     second = [found["heads"]["precision"][k][11][5] for k in ("value", "low", "high")]
     assert found["heads"]["order"][1] == [11, 5] and np.round(second, 2).tolist() == [0.61, 0.59, 0.63]
     assert second[1] > found["scores"]["tf-idf and place, learned"]["precision"]["high"]
@@ -494,6 +537,14 @@ def test_signed_grids_share_a_scale_around_zero():
         assert len(ax.lines[0].get_xdata()) == (values > 0).sum()
 
 
+def test_signed_grids_of_two_units_have_a_scale_each():
+    grids = {"F1": np.array([[0.1, -0.2]]), "loss": np.array([[3.0, 1.0]])}
+    figure = figures.signed_grids(grids, bar={"F1": "F1", "loss": "nats"})
+    shown = [ax for ax in figure.axes if ax.images]
+    assert [ax.images[0].get_clim() for ax in shown[:2]] == [(-0.2, 0.2), (-3.0, 3.0)]
+    assert {"F1", "nats"} <= {ax.get_ylabel() for ax in figure.axes}
+
+
 def test_ranked_heads_are_in_order_and_named():
     value = np.arange(6.0).reshape(2, 3) / 10
     estimate = Estimate(value, value - 0.05, value + 0.05, np.empty((0, 2, 3)))
@@ -517,10 +568,10 @@ def test_removal_curves_draw_orders_and_the_range_of_random_ones():
     line = Estimate(np.array([0.5, 0.4, 0.0]), np.array([0.4, 0.3, 0.0]), np.array([0.6, 0.5, 0.1]), np.empty((0, 3)))
     series = {"least": line, "most": line, "random": line}
     figure = figures.removal_curves(
-        {"F1": series, "loss": series},
+        {"F1": dict(zip(figures.ORDERS, series.values(), strict=False)), "loss": {"random order": line}},
         (0, 2, 4),
-        ylabels={"F1": "f", "loss": "l"},
         range_of={"F1": np.zeros((2, 3)), "loss": ()},
     )
-    assert [len(ax.lines) for ax in figure.axes] == [6, 4] and figure.axes[0].get_xlabel() == "heads removed"
+    assert [len(ax.lines) for ax in figure.axes] == [6, 2] and figure.axes[0].get_xlabel() == "heads removed"
     assert list(figure.axes[0].get_xticks()) == [0, 2, 4]
+    assert [ax.get_title() for ax in figure.axes] == ["F1", "loss"]

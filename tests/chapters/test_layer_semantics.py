@@ -8,12 +8,13 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 
 from helpers import corpora
 from helpers.chapters import layer_semantics as semantics
 from helpers.chapters.layer_semantics import OTHER, SAME, TASKS, Outcome, Probes, figures
 from helpers.chapters.layer_semantics import states as on_disk
-from helpers.engine import tokens
+from helpers.engine import attention, controls, tokens
 from helpers.engine.estimates import Estimate
 from helpers.record import results
 
@@ -181,6 +182,21 @@ def test_streamed_states_are_the_models_own(small_encoder, documents, empty_cach
         for word in range(len(context.words)):
             assert (units[start[word] - start[0] : start[word + 1] - start[0]] == word + 1).all()
         assert len(start) == len(context.words) + 1
+
+
+def test_shuffled_states_are_those_of_a_model_that_runs_on_shuffled_maps(small_encoder, documents, empty_cache):
+    encoder = small_encoder("bert")
+    some = semantics.contexts(encoder, documents[:1], limit=40)[:3]
+    own, dealt = (semantics.stream(encoder, some, shuffled=seed) for seed in (None, 5))
+    assert own.file != dealt.file != semantics.stream(encoder, some, shuffled=6).file
+    assert np.array_equal(own.values[:, 0], dealt.values[:, 0]), "the embeddings are as they were"
+    assert not np.allclose(own.values[:, 1:], dealt.values[:, 1:], atol=1e-3)
+    for number, (context, start) in enumerate(zip(some, dealt.start, strict=True)):
+        batch = replace(tokens.encode(encoder, [list(context.words)]), index=(number,))
+        with torch.inference_mode(), attention.tap(encoder, edit=controls.shuffling(batch, 5)):
+            layers = encoder.model(**batch.inputs, output_hidden_states=True).hidden_states
+        mine = torch.stack(layers, 2)[0][~batch.special[0]].numpy()
+        assert np.allclose(dealt.values[start[0] : start[-1]], mine, rtol=1e-3, atol=2e-3)
 
 
 def test_the_file_is_used_again_but_never_half_of_it(minilm, found, empty_cache, monkeypatch):
@@ -400,10 +416,45 @@ def test_scores_are_means_over_targets_and_seeds():
     assert np.isclose(sum(record["settled"]), 1) and (record["expected"] is None) == (o.gain.low <= 0)
     step = semantics.steps_between({"entity": o, "coreference": outcome(1, "coreference")})
     assert set(step) == {"entity to coreference"} and isinstance(step["entity to coreference"]["expected"], Estimate)
+    rise = o.gain_by_label(("b",))["b"]
+    assert (
+        np.isclose(rise.value, o.by_label()["b"][-1] - o.by_label()["b"][0]) and rise.low <= rise.value <= rise.high
+    )
     all_pairs = semantics.steps_between({task: outcome(n, task) for n, task in enumerate(TASKS)})
     assert len(all_pairs) == 6 and "part of speech to coreference" in all_pairs, (
         "also of tasks that are no neighbours"
     )
+
+
+def test_steps_by_the_mixing_weights_are_paired_over_seeds():
+    own, twin = ({task: outcome(n + more, task) for n, task in enumerate(TASKS[:2])} for more in (0, 7))
+    step = semantics.steps_between(own, twin)["part of speech to dependency"]
+    each = {
+        name: [sum(n * w for n, w in enumerate(row)) for row in of["dependency"].weights]
+        for name, of in (("own", own), ("twin", twin))
+    }
+    before = {
+        name: [sum(n * w for n, w in enumerate(row)) for row in of["part of speech"].weights]
+        for name, of in (("own", own), ("twin", twin))
+    }
+    moved = {name: np.subtract(each[name], before[name]) for name in each}
+    for key, values in (
+        ("gravity", moved["own"]),
+        ("random", moved["twin"]),
+        ("beyond", moved["own"] - moved["twin"]),
+    ):
+        low, high = stats.ttest_1samp(values, 0).confidence_interval(0.95)
+        assert np.allclose((step[key].value, step[key].low, step[key].high), (values.mean(), low, high))
+    even = [
+        [sum(w * np.log(w * 4) for w in row) for row in own[task].weights]
+        for task in ("part of speech", "dependency")
+    ]
+    assert np.isclose(step["spread"].value, np.mean(np.subtract(*even)))
+    assert np.isclose(semantics.concentration(np.array([[0.5, 0.5, 0.0, 0.0]]))[0], np.log(2))
+    assert semantics.concentration(np.full((2, 7), 1 / 7)) == pytest.approx(0)
+    alone = {task: replace(o, hits=o.hits[:1], weights=o.weights[:1], gamma=o.gamma[:1]) for task, o in own.items()}
+    assert semantics.steps_between(alone)["part of speech to dependency"]["gravity"] is None, "one seed, no interval"
+    assert alone["dependency"].gravity.low == alone["dependency"].gravity.high
 
 
 def test_settling_is_the_first_layer_without_a_later_mistake():
@@ -466,6 +517,18 @@ def test_measuring_a_task_from_start_to_end(minilm, documents, empty_cache):
     assert o.sizes == (80, 20, 30) and o.hits.shape == (2, 7, 30) and o.weights.shape == (2, 7)
     assert np.allclose(o.weights.sum(-1), 1) and np.allclose(o.probabilities.sum(-1), 1, atol=1e-5)
     assert set(o.labels) == {t.label for t in ready["train"].targets}
+    options = {"steps": 10, "batch": 16, "every": 5, "size": 8}
+    networks = [(minilm, None), (minilm, 3)]
+    both = semantics.explore(networks, parts, ["dependency"], limits=(80, 20, 30), seeds=(0, 1), **options)
+    dealt = semantics.prepare(minilm, parts, "dependency", limits=(80, 20, 30), shuffled=3)
+    control = semantics.measure(dealt, "dependency", seeds=(1,), **options)
+    joined = both["dependency"]
+    assert np.array_equal(joined.hits[0], o.hits[0]), "the first seed's probes read the network's own states"
+    assert np.array_equal(joined.hits[1], control.hits[0]), "the second's those of the shuffled one"
+    assert np.allclose(joined.weights, [o.weights[0], control.weights[0]]) and joined.sizes == o.sizes
+    assert np.allclose(
+        semantics.together([o, control]).probabilities, (2 * o.probabilities + control.probabilities) / 3
+    )
 
 
 def test_real_corpora_have_all_four_tasks(minilm, real_data):
@@ -493,37 +556,56 @@ def recorded():
     return results.recorded("layer_semantics")["values"]
 
 
-def test_syntax_is_done_by_layer_three_and_the_random_network_gains_nothing(recorded):
+def ends(record, digits=1):
+    return [round(record[key], digits) for key in ("value", "low", "high")]
+
+
+def test_the_layers_of_controls_bring_nothing_and_ours_bring_syntax_by_layer_three(recorded):
     for task, one in recorded["tasks"].items():
-        assert (recorded["random"][task]["gain"]["low"] <= 0) == (task != "coreference"), "nothing for certain"
-        assert one["gain"]["low"] > 0 and one["scores"]["value"][-1] > recorded["random"][task]["scores"]["value"][-1]
-    for task in TASKS[:2]:
+        for control in ("random", "shuffled"):
+            assert recorded[control][task]["gain"]["low"] <= 0, "nothing for certain"
+            assert one["scores"]["value"][-1] > recorded[control][task]["scores"]["value"][-1]
+    for task, first, gain, layer in (
+        ("part of speech", 0.91, [0.04, 0.03, 0.05], [1.8, 1.4, 2.1]),
+        ("dependency", 0.70, [0.12, 0.10, 0.14], [1.9, 1.7, 2.1]),
+    ):
         one = recorded["tasks"][task]
         scores = np.array(one["scores"]["value"])
-        assert np.abs(scores[3:] - scores[3]).max() < 0.006, "flat from layer 3 on"
+        assert round(scores[0], 2) == first and ends(one["gain"], 2) == gain and ends(one["expected"]) == layer
+        assert np.abs(scores[3:] - scores[3]).max() < 0.01, "nearly flat from layer 3 on"
         assert scores[0] > one["baselines"]["look-up"]["value"] + 0.1 > one["baselines"]["majority"]["value"]
-        assert (np.array(one["weights"])[:, 2:4].sum(1) > 0.6).all(), "localised at layers 2 and 3"
+        assert (np.array(one["weights"])[:, 2:4].sum(1) > 0.55).all(), "layers 2 and 3 are read most"
+    entity, coreference = (recorded["tasks"][task] for task in TASKS[2:])
+    assert ends(entity["gain"], 2) == [0.07, 0.03, 0.11] and abs(coreference["gain"]["low"]) < 0.01
+    assert (entity["sizes"][0], coreference["sizes"][0]) == (563, 1430)
 
 
-def test_which_part_of_the_papers_order_holds(recorded):
-    between = {name: one["expected"] for name, one in recorded["between"].items()}
-    assert between["part of speech to dependency"]["low"] < 0 < between["part of speech to dependency"]["high"]
-    assert between["dependency to entity"]["low"] > 0
-    at = {task: one["gravity"]["value"] for task, one in recorded["tasks"].items()}
-    assert max(at["part of speech"], at["dependency"]) < at["coreference"] < at["entity"]
-    coreference = recorded["tasks"]["coreference"]
-    assert abs(coreference["gravity"]["value"] - 3) < 0.3
-    assert between["entity to coreference"]["low"] < 0 < between["entity to coreference"]["high"]
-    assert coreference["expected"]["high"] - coreference["expected"]["low"] > 3, "too wide to place it"
-    assert max(np.mean(coreference["weights"], 0)) < 0.25
+def test_no_order_survives_its_controls(recorded):
+    order = recorded["order"]
+    for pair, step in order["trained"].items():
+        if "entity" not in pair:
+            found = step["expected"]
+            assert found is None or found["low"] < 0 < found["high"], "no two of the paper's tasks by the gains"
+    late = {name: of["dependency to coreference"] for name, of in order.items()}
+    assert round(late["trained"]["gravity"]["value"], 1) == 0.6 and late["trained"]["gravity"]["low"] < 0
+    assert ends(late["shuffled"]["gravity"]) == [1.2, 1.0, 1.3]
+    assert ends(late["trained"]["beyond"]) == [0.4, -0.4, 1.2]
+    entity = {name: round(of["dependency to entity"]["gravity"]["value"], 1) for name, of in order.items()}
+    assert (entity["trained"], entity["shuffled"]) == (1.3, 1.9)
+    for name in ("trained", "shuffled"):
+        assert late[name]["spread"]["low"] > 0, "relations lie on fewer layers"
+    for task in ("entity", "coreference"):
+        layer = recorded["tasks"][task]["expected"]
+        assert layer is None or layer["high"] - layer["low"] > 2.5, "too wide to place it"
 
 
 def test_what_context_is_needed_for(recorded):
     trained, random = recorded["similar"]
     assert trained[0] > 0.999 and trained[-1] < 0.65 and min(random) > 0.99
     relations = recorded["relations"]
+    assert [[round(n, 2) for n in relations[name][:2]] for name in ("obj", "nsubj")] == [[0.37, 0.7], [0.65, 0.87]]
     for name in ("obj", "nsubj"):
-        assert relations[name][1] > relations[name][0] + 0.15
+        assert relations[name][2] < relations[name][0], "the random network's layers do not help"
     for name in ("det", "case", "aux"):
         assert relations[name][0] > 0.9
     first, second = (case["targets"][0] for case in recorded["cases"])
@@ -534,44 +616,28 @@ def test_what_context_is_needed_for(recorded):
 
 def test_claims_about_the_runs_on_gum():
     runs = {m: results.recorded("layer_semantics", model=m, profile="full")["values"] for m in ("minilm", "mpnet")}
-    book = results.recorded("layer_semantics")["values"]
-    gaps = []
-    for values in (book, *runs.values()):
-        at = {task: v["gravity"]["value"] for task, v in values["tasks"].items()}
-        gaps.append(min(at["entity"], at["coreference"]) - max(at["part of speech"], at["dependency"]))
-        assert at["part of speech"] < at["dependency"] < at["coreference"], "the paper's order"
-    assert [round(gap, 1) for gap in gaps] == [0.6, 0.9, 1.7]
-    for values in runs.values():
-        at = {task: v["expected"]["value"] for task, v in values["tasks"].items()}
-        assert at["part of speech"] < at["dependency"] < at["coreference"], "the same by the gains"
-
-    def later(values, pair):
-        found = values["between"][pair]["expected"]
-        return [round(found[k], 2) for k in ("value", "low", "high")]
-
-    assert later(runs["mpnet"], "dependency to entity") == [0.88, 0.11, 1.53]
-    assert later(runs["minilm"], "dependency to entity") == [-0.17, -0.82, 0.29]
-    assert later(runs["minilm"], "part of speech to dependency") == [0.46, 0.13, 0.86]
-    assert (
-        later(runs["mpnet"], "dependency to coreference")[1]
-        > 0
-        > later(runs["minilm"], "dependency to coreference")[1]
-    )
-    assert later(book, "dependency to coreference") == [1.17, -2.51, 2.38]
-    for values in (book, runs["mpnet"]):
-        _, low, high = later(values, "part of speech to dependency")
-        assert low < 0 < high
-    for values in (book, *runs.values()):
-        _, low, high = later(values, "entity to coreference")
-        assert low < 0 < high
-    ends = {"minilm": (0.05, 0.14, 2.0), "mpnet": (0.07, 0.17, 2.6)}
+    spans = {"minilm": (0.05, 0.14), "mpnet": (0.07, 0.17)}
     for model, values in runs.items():
-        gains = [v["gain"]["value"] for v in values["tasks"].values()]
-        least, most, highest = ends[model]
-        assert (round(min(gains), 2), round(max(gains), 2)) == (least, most)
-        assert all(v["gain"]["low"] > 0 for v in values["tasks"].values())
-        assert all(v["expected"]["value"] <= highest for v in values["tasks"].values())
-        assert all(v["gain"]["low"] <= 0 for v in values["random"].values()), "no random network gains"
+        gains = [one["gain"]["value"] for one in values["tasks"].values()]
+        assert (round(min(gains), 2), round(max(gains), 2)) == spans[model]
+        assert all(one["gain"]["low"] > 0 for one in values["tasks"].values())
+        assert all(one["gain"]["low"] <= 0 for one in values["random"].values()), "no random network gains"
+        at = {task: one["gravity"]["value"] for task, one in values["tasks"].items()}
+        assert at["part of speech"] < at["dependency"] < at["coreference"], "the paper's order"
+    minilm, mpnet = (values["order"]["trained"] for values in runs.values())
+    pairs = ("part of speech to dependency", "part of speech to coreference", "dependency to coreference")
+    certain = [[pair for pair in pairs if order[pair]["expected"]["low"] > 0] for order in (minilm, mpnet)]
+    assert certain == [["part of speech to dependency"], ["dependency to coreference"]]
+    assert ends(minilm[pairs[0]]["expected"], 2) == [0.46, 0.13, 0.86]
+    assert ends(mpnet[pairs[2]]["expected"], 2) == [0.92, 0.18, 1.62]
+    late = [[round(order[pairs[2]][key]["value"], 1) for key in ("gravity", "random")] for order in (minilm, mpnet)]
+    assert late == [[0.9, 0.8], [1.7, 2.0]]
+    assert all(order[pairs[2]]["beyond"]["low"] < 0 for order in (minilm, mpnet)), (
+        "no more than in the random networks"
+    )
+    entity = [order["dependency to entity"]["beyond"] for order in (minilm, mpnet)]
+    assert [round(one["value"], 1) for one in entity] == [1.2, 1.7] and all(one["low"] > 0 for one in entity)
+    assert ends(minilm["dependency to entity"]["expected"], 2) == [-0.17, -0.82, 0.29]
 
 
 # ------------------------------------------------------------------ figures
@@ -582,30 +648,39 @@ def layer_estimate(*values):
     return Estimate(value, value - 0.1, value + 0.1, np.empty((0, *value.shape)))
 
 
-def test_layers_of_tasks_has_two_bars_a_task_or_says_why_not():
-    rows = {"tag": (layer_estimate(2.5)[0], layer_estimate(1.5)[0]), "coreference": (layer_estimate(3.0)[0], None)}
-    one, two, three = layer_estimate(2.5, 1.5, 3.0)[0], layer_estimate(2.5, 1.5, 3.0)[1], layer_estimate(3.0)[0]
-    rows = {"tag": (one, two), "coreference": (three, None)}
-    ax = figures.layers_of_tasks(rows, layers=6).axes[0]
-    widths = sorted(round(float(np.ravel(p.get_width())[0]), 3) for p in ax.patches)
-    assert widths[-3:] == [1.5, 2.5, 3.0] and "no certain gain" in [t.get_text() for t in ax.texts]
-    assert [t.get_text() for t in ax.get_yticklabels()] == list(rows) and ax.get_xlim()[0] == 0
+def test_layers_of_tasks_has_a_point_for_each_network_or_says_why_not():
+    one, two, three = (layer_estimate(2.5, 1.5, 3.0)[n] for n in range(3))
+    gravity = {"ours": {"tag": one, "coreference": three}, "@random": {"tag": two, "coreference": three}}
+    expected = {"ours": {"tag": two, "coreference": None}, "@random": {"tag": None, "coreference": None}}
+    measures = {"centre of gravity": gravity, "expected layer": expected}
+    left, right = figures.layers_of_tasks(measures, layers=6, even={"centre of gravity": 3}).axes
+    points = [[float(x) for x in line.get_xdata()] for line in left.lines if line.get_marker() in "oD"]
+    assert [p for p in points if p] == [[2.5], [3.0], [1.5], [3.0]]
+    assert 3 in [line.get_xdata()[0] for line in left.lines if line.get_marker() == "None"], "where even weights lie"
+    assert [t.get_text() for t in right.texts] == ["no certain gain"], (
+        "of ours; a control without a gain has no point"
+    )
+    assert [t.get_text() for t in left.get_yticklabels()] == ["tag", "coreference"]
 
 
 def test_weights_and_gains_share_the_layers():
     weights, gains = np.array([[0.2, 0.5, 0.3], [0.4, 0.3, 0.3]]), layer_estimate(0.03, 0.01)
-    ax = figures.weights_and_gains({"tag": (weights, gains), "entity": (weights, gains)}).axes[0]
+    blank = np.array([[0.5, 0.3, 0.2]])
+    ax = figures.weights_and_gains({"tag": (weights, gains, blank), "entity": (weights, gains, blank)}).axes[0]
     filled, outlined = ax.containers[:2]
     assert [round(float(b.get_height()), 6) for b in filled] == [0.3, 0.4, 0.3]
     assert [round(float(b.get_height()), 6) for b in outlined] == [0.75, 0.25], "shares of the gain"
     assert [round(b.get_x() + b.get_width() / 2, 6) for b in outlined] == [1, 2]
+    assert [0.5, 0.3, 0.2] in [list(line.get_ydata()) for line in ax.lines], "the random network's weights"
 
 
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("last", [0.0, -0.01])
 def test_a_model_without_a_gain_has_no_shares_of_it(last):
     """Layers of a small random network can add nothing."""
-    figure = figures.weights_and_gains({"tag": (np.full((1, 3), 1 / 3), layer_estimate(0.0, last))})
+    figure = figures.weights_and_gains(
+        {"tag": (np.full((1, 3), 1 / 3), layer_estimate(0.0, last), np.ones((1, 3)) / 3)}
+    )
     filled, outlined = figure.axes[0].containers[:2]
     assert all(np.isnan(b.get_height()) for b in outlined) and len(filled) == 3
     figure.canvas.draw()
@@ -613,7 +688,7 @@ def test_a_model_without_a_gain_has_no_shares_of_it(last):
 
 def test_prefix_scores_start_at_the_embeddings():
     ours, control = layer_estimate(0.7, 0.8, 0.9), layer_estimate(0.7, 0.7, 0.7)
-    figure = figures.prefix_scores({"tag": (ours, control, {"majority": 0.2})}, names=("ours", "random"))
+    figure = figures.prefix_scores({"tag": ({"ours": ours, "random": control}, {"majority": 0.2})})
     first, second, line = figure.axes[0].lines
     assert first.get_xydata().tolist() == [[n, v] for n, v in enumerate(ours.value)]
     assert second.get_ydata().tolist() == control.value.tolist() and line.get_ydata()[0] == 0.2
@@ -634,7 +709,8 @@ def test_cases_show_the_right_label_and_one_rival():
 
 
 def test_label_changes_are_sorted_by_the_change():
-    ax = figures.label_changes({"det": (0.9, 0.9, 5), "obj": (0.2, 0.8, 7)}, names=("a", "b")).axes[0]
+    ax = figures.label_changes({"det": (0.9, 0.9, 0.8, 5), "obj": (0.2, 0.8, 0.3, 7)}, names=("a", "b", "c")).axes[0]
     assert [t.get_text() for t in ax.get_yticklabels()] == ["det (5)", "obj (7)"]
     assert ax.collections[0].get_offsets().tolist() == [[0.9, 0], [0.2, 1]]
     assert ax.collections[1].get_offsets().tolist() == [[0.9, 0], [0.8, 1]]
+    assert ax.collections[2].get_offsets().tolist() == [[0.8, 0], [0.3, 1]]

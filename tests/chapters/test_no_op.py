@@ -19,6 +19,7 @@ from helpers.engine.encoders import EncoderError
 from helpers.engine.estimates import Estimate
 from helpers.engine.tasks import IGNORED, Asked, Example
 from helpers.record import results
+from helpers.record.verdicts import opened
 
 
 def seg(first, second, document, name):
@@ -319,7 +320,9 @@ def test_norm_statistics_are_what_loops_count(small_encoder, family):
     np.testing.assert_allclose(found.norm.value, norm / keys, rtol=1e-4, atol=1e-6)
     assert (found.joint.value <= found.weighted.value * (1 + 1e-4)).all()
     np.testing.assert_allclose(found.share.value.sum(-1), 1, atol=1e-5)
-    np.testing.assert_allclose(found.weighted_share().value.sum(-1), 1)
+    told = no_op.norms_as_dict(found)
+    by_layer = {n: x.mean(1) / x.mean(1).sum(-1, keepdims=True) for n, x in (("share", share), ("joint", joint))}
+    np.testing.assert_allclose(told["kept"].value, by_layer["share"] - by_layer["joint"], rtol=1e-3, atol=1e-5)
     assert (found.ratio().value[:, -1] == 1).all()
 
 
@@ -400,6 +403,40 @@ def test_duty_is_what_loops_count(small_encoder, family, direction):
     rest = found.share.value[:, :, 1, :2].sum(-1) / (1 - found.share.value[:, :, 1, 3])
     np.testing.assert_allclose(found.of_rest("other nouns").value, rest)
     np.testing.assert_allclose(found.retreat("other nouns").value, retreat, atol=1e-6)
+
+
+def test_a_retreat_is_held_against_that_of_all_heads(small_encoder):
+    """Against loops over heads and relations, on random maps."""
+    found = no_op.duties(small_encoder("bert"), TREES, {"nsubj": 0, "obj": 0})
+    heads = {"nsubj": (2, 1), "obj": (0, 3)}
+    expected = dict.fromkeys(no_op.of_working(found, heads), 0.0)
+    for relation, (layer, head) in heads.items():
+        share = found[relation].share.value
+        sink, partner = share[..., :2].sum(-1), share[..., PLACES.index("partner")]
+        rest = sink / (1 - partner)
+        on, no_nouns, off = (GROUPS.index(g) for g in ("on duty", "no nouns", "off duty"))
+        for name, grid in (
+            ("all", sink[..., off] - sink[..., on]),
+            ("of_rest", rest[..., off] - rest[..., on]),
+            ("no_nouns", rest[..., no_nouns] - rest[..., on]),
+        ):
+            every = [grid[at] for at in np.ndindex(grid.shape)]
+            expected[name] += grid[layer, head] / len(heads)
+            expected[f"{name}_beyond"] += (grid[layer, head] - sum(every) / len(every)) / len(heads)
+    for name, one in no_op.of_working(found, heads).items():
+        assert float(one.value) == pytest.approx(expected[name], abs=1e-9), name
+
+
+def test_the_shuffled_control_sees_other_maps_and_the_same_words(small_encoder):
+    encoder = small_encoder("bert")
+    plain, dealt = (no_op.duties(encoder, TREES, {"obj": 0}, shuffled=s)["obj"] for s in (False, True))
+    assert plain.count.tolist() == dealt.count.tolist()
+    filled = plain.count > 0
+    np.testing.assert_allclose(dealt.share.value[:, :, filled].sum(-1), 1, atol=1e-5)
+    assert not np.allclose(plain.share.value[:, :, filled], dealt.share.value[:, :, filled], atol=1e-4)
+    own, other = (no_op.weigh(encoder, SEGMENTS, shuffled=s) for s in (False, True))
+    np.testing.assert_allclose(own.norm.value, other.norm.value, rtol=1e-5)
+    assert not np.allclose(own.share.value, other.share.value, atol=1e-4)
 
 
 def test_duty_sums_add_up(small_encoder):
@@ -507,6 +544,9 @@ def test_removals_are_what_loops_do_whatever_the_batch_size(guesser, size):
         special = found.at("special", None, renormalise)
         assert special.value == found.by_layer("special", renormalise).value[-1]
         assert found.at("cls", None, renormalise).value != found.at("sep", None, renormalise).value
+    for what in ("special", "matched", "random"):
+        both = found.by_layer(what, True).value - found.by_layer(what, False).value
+        np.testing.assert_allclose(found.spent(what).value, both)
 
 
 def test_the_mass_is_that_of_the_rows(guesser):
@@ -550,83 +590,103 @@ def test_a_silent_sink_can_be_removed_without_loss(guesser):
 
 
 def recorded():
-    values = results.recorded("no_op")["values"]
-    return {k: Estimate.from_record(v) if isinstance(v, dict) and "low" in v else v for k, v in values.items()}
-
-
-def norms_of(record):
-    return {k: Estimate.from_record(v) for k, v in record.items()}
+    return opened(results.recorded("no_op")["values"])
 
 
 MIDDLE = slice(1, 5)  # layers 2 to 5, where [CLS] is the sink
+OTHER = KINDS.index("other")
 
 
-def test_the_gradient_on_the_sink_is_small_in_the_middle_layers():
+def test_the_adapter_makes_the_sink_larger():
     values = recorded()
-    ratio = values["gradient_ratio"]
-    assert (ratio.high[MIDDLE, 0] < 0.1).all() and (ratio.high[:, 0] < 0.5).all()
-    assert (ratio.low[:5, 1:3] > 0.6).all() and (ratio.high[5, 1:3] < 0.6).all(), (
-        "[SEP] and punctuation: the last layer"
-    )
-    moved = values["moved_ratio"]
-    assert (moved.low[:, 0] > ratio.high[:, 0]).all(), "moving weight there is not for nothing"
+    own, adapted = (values[name]["share"] for name in ("without_adapter", "norms"))
+    assert (np.abs(own.value[MIDDLE, 0] - 1 / 3) < 0.08).all(), "about a third"
+    assert (own.value[[0, 5], 0] < 0.15).all(), "little in the first and in the last"
+    assert (adapted.low[2:, 0] > own.high[2:, 0]).all(), "more from layer 3 on"
+    assert adapted.value[5, 0] > 2 * own.value[5, 0], "several times as much in the last"
+    for control in ("random", "shuffled"):
+        assert (values[control]["share"].high[:, 0] < 0.02).all(), "no sink"
 
 
-def test_the_sinks_vectors_are_short():
+def test_moves_react_less_to_the_sink_and_single_weights_far_less():
     values = recorded()
-    norms = norms_of(values["norms"])
-    assert (norms["share"].value[2:5, 0] > 0.4).all() and (norms["weighted_share"].high[:, 0] < 0.16).all()
-    assert (norms["share"].value[1:, 0] > 4 * norms["weighted_share"].value[1:, 0]).all(), "several times smaller"
-    assert norms["share"].value[:, 0].argmax() == 4 and 0.6 < norms["share"].value[4, 0] < 0.72
-    assert (norms["weighted_share"].value[:, KINDS.index("other")] > 0.7).all(), "most comes from ordinary tokens"
-    before = norms_of(values["without_adapter"])
-    assert (norms["share"].low[2:, 0] > before["share"].high[2:, 0]).all(), "the adapter's upper layers park more"
-    for found in (norms, before):
-        assert (found["norm_ratio"].high[1:, 0] < 1 / 6).all()
-    assert (
-        np.abs(np.log(values["gradient_ratio"].value[:, 0] / norms["norm_ratio"].value[:, 0])) < np.log(1.6)
-    ).all()
-    untrained = Estimate.from_record(values["untrained_head"]["gradient_ratio"])
-    assert (untrained.high[MIDDLE, 0] < 0.15).all(), "a head without skill shows it as well"
-    chance = norms_of(values["random"])
-    assert (chance["norm_ratio"].low > 0.85).all() and (chance["norm_ratio"].high < 1.2).all()
+    alone, move = values["gradient_ratio"], values["moved_ratio"]
+    assert (move.low[MIDDLE, 0] > 1 / 5).all() and (move.high[MIDDLE, 0] < 1 / 2).all(), "two to five times less"
+    assert (alone.high[MIDDLE, 0] < 0.1).all() and (alone.high[:, 0] < 0.5).all(), "more than ten times"
+    assert (move.low[:, 0] > alone.high[:, 0]).all(), "the plain gradient overstates"
+    for found in (alone, move):
+        assert (found.low[:5, 1:3] > 0.5).all() and (found.low[5, 1:3] > 0.4).all(), "[SEP], punctuation: within two"
+
+
+def test_the_small_gradient_is_the_short_vector():
+    values = recorded()
+    for gradients, lengths in ((values, "norms"), (values["untrained_head"], "without_adapter")):
+        apart = np.log(gradients["gradient_ratio"].value[:, 0] / values[lengths]["norm_ratio"].value[:, 0])
+        assert np.abs(apart).max() < np.log(1.7), "nearly the same story"
+    skilled, unskilled = (v["moved_ratio"].value[MIDDLE, 0] for v in (values, values["untrained_head"]))
+    assert np.abs(np.log(unskilled / skilled)).max() < np.log(2.5), "much the same without any skill"
+    for name in ("gradient_ratio", "moved_ratio"):
+        assert (np.abs(values["random_head"][name].value[:, 0] - 1) < 0.3).all(), "near 1"
+    assert (np.abs(values["random"]["norm_ratio"].value - 1) < 0.2).all()
+
+
+def test_the_sink_has_less_of_what_is_handed_on_than_of_the_attention():
+    values = recorded()
+    for name in ("norms", "without_adapter"):
+        norms = values[name]
+        share, joint, lengths = (norms[of].value[1:, 0] for of in ("share", "joint_share", "weighted_share"))
+        assert (share > 2 * joint).all() and (joint < 0.3).all(), "several times less, also added up first"
+        assert (lengths < joint).all(), "smaller still"
+        assert (norms["norm_ratio"].high[1:, 0] < 1 / 6).all()
+    sums, lengths = (values["norms"][of].value[5, 0] for of in ("joint_share", "weighted_share"))
+    assert 0.4 < lengths / sums < 0.7, "by up to a half, with the adapter"
+    assert (values["random"]["kept"].high[:, 0] < 0).all(), "the other way round without training"
+    assert (values["norms"]["joint_share"].value[:, OTHER] > 0.4).all(), "most comes from ordinary tokens"
 
 
 def test_the_object_head_turns_to_the_sink_off_duty():
     duty = recorded()["duty"]
     head = duty["obj"]
-    sink = Estimate.from_record(head["sink"])
+    sink = head["sink"]
     assert (head["layer"], head["head"]) == (2, 0)
     assert sink.high[0] < 0.3 and sink.low[1] > 0.4 and sink.low[2] > 0.42 and sink.low[3] > 0.6
-    share = Estimate.from_record(head["share"])
-    assert 0.28 < share.value[0, PLACES.index("partner")] < 0.36, "a third to the verb"
+    assert 0.28 < head["share"].value[0, PLACES.index("partner")] < 0.36, "a third to the verb"
     everyone = np.array(head["retreat_of_all_nouns"])
-    assert (everyone > head["retreat"]["other nouns"]["value"]).sum() <= 1
-    assert np.abs(recorded()["random_retreat"]).max() < 0.02
+    assert (everyone > head["retreat"]["other nouns"].value).sum() <= 1
+    controls = recorded()["control_retreats"]
+    assert np.abs(controls["@random"]).max() < 0.02 < np.abs(controls["@shuffled"]).max() < 0.15
+    assert head["off_duty"]["of_rest"].value < head["off_duty"]["all"].value / 2, "more than half was arithmetic"
 
 
-def test_heads_with_a_function_retreat_and_others_do_not():
-    duty = recorded()["duty"]
+def test_heads_with_a_function_retreat_more_than_all_heads_do():
+    values = recorded()
+    duty = values["duty"]
     working = {r for r, d in duty.items() if d["accuracy"] > 0.5}
-    assert working == {"aux", "case", "cc", "det", "obj"}
+    assert working == {"aux", "case", "cc", "det", "obj"} == set(values["working"]["relations"])
     for relation, found in duty.items():
-        retreat = found["retreat"]["off duty"]
+        retreat = found["off_duty"]["all"]
         if relation in working:
-            assert retreat["low"] > 0.1 and 0.16 < retreat["value"] < 0.36
+            assert retreat.low > 0.1 and 0.165 < retreat.value < 0.345, "by 17 to 34 points"
         else:
-            assert retreat["high"] < 0.1 and retreat["value"] < 0.03
-    rest = Estimate.from_record(duty["obj"]["of_rest"])
-    assert 0.02 < rest.value[4] - rest.value[0] < 0.1, "most of it is what the softmax does by itself"
-    rest = Estimate.from_record(duty["det"]["of_rest"])
-    assert rest.value[4] - rest.value[0] > 0.2
+            assert retreat.high < 0.1 and retreat.value < 0.03
+    strict = {r: duty[r]["beyond"]["no_nouns"] for r in working}
+    assert {r for r, one in strict.items() if one.low > 0.05} == {"obj", "det", "case"}
+    assert not any(strict[r].low > 0 for r in ("aux", "cc")), "no more than all heads, by the strict count"
+    assert duty["cc"]["beyond"]["all"].value < 0.05, "the dash is nearly as high"
+    for relation in ("case", "det"):
+        every, rest, no_nouns = (duty[relation]["off_duty"][way].value for way in ("all", "of_rest", "no_nouns"))
+        assert rest > 0.9 * every and no_nouns > every / 2
+    assert duty["aux"]["off_duty"]["no_nouns"].low < 0 < duty["aux"]["off_duty"]["no_nouns"].high
+    assert (duty["conj"]["layer"], duty["conj"]["head"]) == (2, 4), "3-5, the head of chapter 05"
+    coreference = results.recorded("coreference_heads")["values"]["one_head"]["earlier"]["table"]["all"]
+    assert (coreference["layer"], coreference["head"]) == (2, 4)
+    assert len({(d["layer"], d["head"]) for r, d in duty.items() if r in ("aux", "case", "det")}) == 1
 
 
 def test_the_sink_can_go_unless_the_rest_takes_its_place():
     removed = recorded()["removed"]
-    left, renormalised = (
-        {k: Estimate.from_record(v) for k, v in removed[how].items() if k != "draws"}
-        for how in ("as_left", "renormalised")
-    )
+    left, renormalised = removed["as_left"], removed["renormalised"]
+    assert (left["special"].low[:-1] < 0).all() and (left["special"].high[:-1] > 0).all(), "all include 0"
     assert np.abs(left["special"].value[:-1]).max() < 0.03, "single layers"
     predicted = recorded()["predicted"].value
     assert np.abs(left["special"].value[:-1] - predicted).max() < 0.02
@@ -640,7 +700,7 @@ def test_the_sink_can_go_unless_the_rest_takes_its_place():
             "as much of the sink costs less than as much of others"
         )
     assert renormalised["cls_everywhere"].value > 5 * np.abs(renormalised["sep_everywhere"].value)
-    mass = Estimate.from_record(removed["mass"])
+    mass = removed["mass"]
     assert (mass.value[:, 1] <= mass.value[:, 0]).all() and mass.value[4, 0] > 2 * mass.value[4, 1]
 
 
@@ -654,6 +714,9 @@ def test_the_rows_beside_the_papers():
     row = table.rows[2]
     assert len(table.rows) == len(values["gradient_ratio"]["value"]) and row[:2] == ["minilm", "3"]
     assert row[2].startswith(f"{values['norms']['share']['value'][2][0]:.0%}")
+    duties = findings.duties_of({"minilm": values}).rows
+    found = [values["duty"][row[1]]["accuracy"] for row in duties]
+    assert len(duties) == len(values["duty"]) and found == sorted(found, reverse=True)
 
 
 def test_full_runs():
@@ -689,14 +752,15 @@ def test_weights_and_gradient_share_their_tokens():
     ]
 
 
-def test_multiples_have_a_panel_for_each_kind_but_the_last():
-    given = {"gradient": estimate((3, 3)), "length": estimate((3, 3))}
-    axes = figures.multiples(given, ("cls", "sep", "other"), reference="as others", ylabel="y").axes
-    assert [ax.get_title() for ax in axes] == ["[CLS]", "[SEP]"] and axes[0].get_yscale() == "log"
-    for number, ax in enumerate(axes):
-        for line, name in zip(ax.lines, given, strict=False):
-            assert line.get_xydata().tolist() == [[n + 1, given[name].value[n, number]] for n in range(3)]
-    assert [t.get_text() for t in axes[-1].get_legend().get_texts()] == ["gradient", "length"]
+def test_lines_over_layers():
+    given = {"of attention": {"m": estimate((3,)), "@random": estimate((3,))}, "of sums": {"m": estimate((3,))}}
+    axes = figures.over_layers(given, ylabel="part").axes
+    assert [ax.get_title() for ax in axes] == list(given) and axes[0].get_ylim() == (0, 1)
+    for ax, shown in zip(axes, given.values(), strict=True):
+        for line, one in zip(ax.lines, shown.values(), strict=True):
+            assert line.get_xydata().tolist() == [[n + 1, one.value[n]] for n in range(3)]
+    multiples = figures.over_layers(given, ylabel="y", reference="as others").axes
+    assert multiples[0].get_yscale() == "log" and multiples[0].texts[0].get_text() == "as others"
 
 
 def test_loss_changes_keep_all_layers_at_once_apart():
@@ -710,9 +774,11 @@ def test_loss_changes_keep_all_layers_at_once_apart():
     assert axes[1].get_title() == "loss itself: 2.50" and list(axes[0].get_xticks()) == [1, 2, 3]
 
 
-def test_retreats_are_labelled_points():
-    one = Estimate(np.float64(0.2), np.float64(0.1), np.float64(0.3), np.zeros(2))
-    ax = figures.retreats({"obj": (0.7, one)}, xlabel="x", ylabel="y").axes[0]
+def test_retreats_are_labelled_points_beside_rival_and_controls():
+    one, all_heads = (Estimate(np.float64(v), np.float64(0.1), np.float64(0.3), np.zeros(2)) for v in (0.2, 0.15))
+    shown = {"t": {"its head": {"obj": one}, "mean of all heads": {"obj": all_heads}}}
+    ax = figures.retreats(shown, {"obj": 0.7}, xlabel="x", ylabel="y").axes[0]
     drawn = [line.get_xydata().tolist() for line in ax.lines]
-    assert [[0.7, 0.2]] in drawn and ax.texts[0].get_text() == "obj"
+    assert [[0.7, 0.2]] in drawn and [[0.7, 0.15]] in drawn and ax.texts[0].get_text() == "obj"
     assert np.allclose(ax.collections[0].get_segments(), [[[0.7, 0.1], [0.7, 0.3]]])
+    assert figures.retreats({"t": {"its head": {}}}, {}, xlabel="x", ylabel="y").axes, "nothing to draw"

@@ -275,6 +275,24 @@ def test_the_sink_is_cls_and_not_sep():
     assert 0.8 * found["chance"]["stop"] < found["to_stop"]["value"] < found["chance"]["stop"]
 
 
+def shuffled():
+    return results.recorded("surface_patterns", model="minilm", profile="book")["values"]["shuffled"]
+
+
+def test_shuffled_scores_are_as_broad_and_aim_at_nothing():
+    found, trained = shuffled(), summary()
+    assert surface_patterns.sink_of(found) is None
+    assert {s["role"] for s in found["specialists"]} == {"broad"}
+    assert 0.5 * len(heads(trained, "broad")) < len(found["specialists"]) <= len(heads(trained, "broad")) + 1, "most"
+    for kind in ("cls", "sep", "stop"):
+        assert found[f"to_{kind}"]["value"] == pytest.approx(found["chance"][kind], rel=0.05)
+    both = [np.array(one["entropy_by_layer"]["value"]) for one in (found, trained)]
+    assert np.abs(both[0] - both[1]).max() < 0.3, "nearly as broad in the same places"
+    assert found["entropy_from_cls_by_layer"]["value"][-1] > 0.7 * found["uniform"]
+    narrower = [np.array(one["cls_narrower_by_layer"]["value"]) for one in (trained, found)]
+    assert (narrower[0][1:5] > 1).all() and np.abs(narrower[1]).max() < 0.3
+
+
 def test_the_control_learned_nothing():
     found = control()
     assert surface_patterns.sink_of(found) is None
@@ -348,6 +366,16 @@ def test_recorded_runs_are_whole(model, profile):
         "clark2019", {"ours": record["values"], "random": {"summary": record["values"]["control"]}}
     )
     assert len(table.rows) == 7 and all(map(all, table.rows))
+
+
+def test_the_shuffled_control_is_measured_on_the_same_segments(minilm):
+    sample = segments(4)
+    trained, dealt = (surface_patterns.measure(minilm, sample, shuffled=s) for s in (False, True))
+    assert (trained.segments, trained.tokens) == (dealt.segments, dealt.tokens)
+    np.testing.assert_allclose(trained["uniform"].value, dealt["uniform"].value)
+    assert dealt["previous"].value.max() < 0.1 < 0.9 < trained["previous"].value.max()
+    apart = trained["entropy"].value.mean(-1) - trained["entropy_from_cls"].value.mean(-1)
+    np.testing.assert_allclose(surface_patterns.summary(trained)["cls_narrower_by_layer"].value, apart)
 
 
 def test_estimates_survive_recording():

@@ -15,7 +15,7 @@ from helpers.chapters.surface_patterns import measures as surface_patterns
 from helpers.chapters.your_own_model import figures
 from helpers.chapters.your_own_model import measures as your_own_model
 from helpers.chapters.your_own_model.measures import PLACES
-from helpers.engine import attention, tokens
+from helpers.engine import attention, controls, tokens
 from helpers.engine.estimates import Estimate
 from helpers.figures.look import COLOURS, TYPE_NAMES, head_name
 from helpers.record import results
@@ -84,6 +84,28 @@ def test_heads_on_the_card_are_chosen_on_one_part_and_scored_on_the_other(measur
     made = [coreference_heads.score(coreference_heads.predict(encoder, part)) for part in texts.chains]
     best = card["coreference"]["all"]
     assert (best["layer"], best["head"]) == made[0].best("all") and card["units"]["mentions"] == made[1].count("all")
+
+
+def test_the_control_on_a_card_is_that_of_the_chapters(measured, texts):
+    encoder, plain = measured
+    card = your_own_model.card(encoder, texts, shuffled=True)
+    assert plain["shuffled"] is None and np.allclose(card["entropy"].value, plain["entropy"].value)
+    dealt = card["shuffled"]
+    own = surface_patterns.Accumulator(encoder, [s.document for s in texts.segments])
+    batches = tokens.Batches(encoder, [s.texts for s in texts.segments], max_length=128, overlong="truncate")
+    attention.sweep(encoder, batches, controls.Shuffled(own))
+    assert np.allclose(dealt["entropy"].value, own.result()["entropy"].mean().value, rtol=1e-4)
+    dev, test = (dependency_heads.score(dependency_heads.predict(encoder, p, shuffled=True)) for p in texts.trees)
+    assert (
+        dealt["relations"].keys() == card["relations"].keys()
+        and dealt["coreference"].keys() == card["coreference"].keys()
+    )
+    for name, row in dealt["relations"].items():
+        assert np.isclose(row["held_out"].value, test.accuracy(name)[dev.best(name)])
+        assert np.isclose(row["gain"].value, row["held_out"].value - card["relations"][name]["baseline"].value)
+    lines = {line.measure: line for line in your_own_model.compare(card, dealt)}
+    assert lines["best head: all"].gap is not None, "paired on the same texts"
+    assert lines["entropy, of even attention's"].other.value == dealt["breadth"].value
 
 
 def test_shares_and_the_sink_are_what_loops_count(measured, texts):
@@ -330,10 +352,10 @@ def test_a_card_shows_types_specialists_shares_and_scores():
     grid = axes["types and specialists"]
     shown = grid.images[0].get_array()  # [head, layer]
     assert np.allclose(shown[1, 0], to_rgba(COLOURS["diagonal"]))
-    assert np.allclose(shown[2, 0], to_rgba(COLOURS["vertical"], 0.4)), "pale where the name does not fit"
+    assert np.allclose(shown[2, 0], to_rgba(COLOURS["vertical"]))
     assert [(t.get_text(), t.get_position()) for t in grid.texts] == [("C", (2, 3))]
     legend = [t.get_text() for t in grid.get_legend().get_texts()]
-    assert len(legend) == 4 and [text.endswith("*") for text in legend] == [False, False, False, True]
+    assert [text.rsplit(" ", 1)[0] for text in legend] == ["dense", "diagonal", "dense & vertical", "group 4"]
     bars = axes["where attention goes"].patches
     assert [p.get_height() for p in bars] == [0.25] * 8 and bars[2].get_y() == 0.25
     scores = axes["best head for each relation"]
@@ -341,6 +363,33 @@ def test_a_card_shows_types_specialists_shares_and_scores():
     assert scores.lines[1].get_xdata()[0] == estimate(()).value
     points = [c.get_offsets() for c in axes["map, by layer (stress 0.10)"].collections]
     assert np.array_equal(np.concatenate(points), np.arange(12.0).reshape(6, 2))
+
+
+def test_a_card_with_its_control_shows_it_beside_entropy_and_accuracies():
+    dealt = {"entropy": estimate((2,)), "relations": {"obj": {"held_out": estimate(())}}, "coreference": {}}
+    axes = {ax.get_title(): ax for ax in figures.model_card(a_card(shuffled=dealt)).axes}
+
+    def triangles(title):
+        return [line.get_xydata().tolist() for line in axes[title].lines if line.get_marker() == "v"]
+
+    value = float(estimate(()).value)
+    assert triangles("entropy") == [[[1, dealt["entropy"].value[0]], [2, dealt["entropy"].value[1]]]]
+    assert triangles("best head for each relation") == [[[value, 1]]] and triangles("coreference") == []
+    assert "shuffled scores" in [t.get_text() for t in axes["entropy"].get_legend().get_texts()]
+
+
+def test_the_footer_gives_each_sign_one_meaning():
+    roles = [{"layer": 0, "head": 0, "role": "stop"}, {"layer": 1, "head": 2, "role": "cls"}]
+    footer = figures.model_card(a_card(specialists=roles)).get_supxlabel()
+    assert footer.startswith("letters: C for [CLS]; • for . or ,; * better than the best fixed offset, p < 0.05\n")
+    row = a_card()["relations"]["all"] | {"p": 0.5}
+    assert "*" not in figures.model_card(a_card(relations={"all": row})).get_supxlabel()
+
+
+def test_groups_without_a_head_are_not_in_the_legend():
+    types = np.full((2, 3), "dense")
+    grid = {ax.get_title(): ax for ax in figures.model_card(a_card(types=types)).axes}["types and specialists"]
+    assert [t.get_text().split()[0] for t in grid.get_legend().get_texts()] == ["dense"]
 
 
 def test_a_card_says_what_it_lacks():

@@ -204,3 +204,13 @@ def test_the_size_of_batches_may_be_named(minilm, monkeypatch):
         monkeypatch.setenv("BOOK_BATCH_SIZE", wrong)
         with pytest.raises(ValueError, match="a batch has at least one row"):
             tokens.Batches(minilm, texts)
+
+
+def test_bare_batches_are_the_same_inputs(minilm):
+    given = [("The river rose.", "It fell again, slowly, in May."), ("One", "two " * 40)]
+    bare, whole = (
+        tokens.bare(minilm, given, max_length=24),
+        tokens.encode(minilm, given, max_length=24, overlong="truncate"),
+    )
+    for name in ("ids", "mask", "types", "special", "cls", "sep", "text"):
+        assert torch.equal(getattr(bare, name), getattr(whole, name)), name

@@ -19,6 +19,7 @@ from helpers.figures.look import (
     HEAD_COLOURS,
     INK,
     TYPE_NAMES,
+    group_names,
     head_name,
     ink_on,
     logarithmic,
@@ -204,6 +205,14 @@ def test_the_four_types_differ_in_grey():
     assert len({COLOURS[name] for name in TYPE_NAMES} & set(HEAD_COLOURS)) == 0
 
 
+def test_a_group_that_fits_no_name_is_called_by_its_number():
+    fits = dict.fromkeys(TYPE_NAMES, True) | {"diagonal": False, "vertical": False}
+    called = group_names(fits)
+    assert list(called.values()) == ["dense", "group 2", "dense & vertical", "group 4"]
+    legend = type_grids({"one": SOME_TYPES}, called=called).legends[0]
+    assert [text.get_text() for text in legend.get_texts()] == list(called.values())
+
+
 def test_changed_types_get_a_cross():
     other = SOME_TYPES.copy()
     other[0, 2] = "dense"
@@ -234,6 +243,28 @@ def test_tokens_are_drawn_as_they_are_typed():
         figure.savefig(target, format="svg")
     shown = re.findall(r"<text[^>]*>([^<]*)</text>", target.getvalue())
     assert all(shown.count(token) == 2 for token in typed) and "$both$" in shown
+
+
+def test_shuffled_scores_look_the_same_in_every_comparison():
+    for before in ([], ["head", "offset"], ["head", "rules", "@random", "nearest"]):
+        ax = against_baseline(["a"], {name: [0.5] for name in (*before, "@shuffled, elsewhere")})
+        looks = [(line.get_color(), line.get_marker()) for line in ax.axes[0].lines]
+        assert looks[-1] == (COLOURS["shuffled"], "v") and len(set(looks)) == len(looks)
+
+
+def test_a_logarithmic_axis_begins_at_the_data():
+    """An axis that began at or below 0 has no lower limit that a logarithm could draw; one that began above keeps its own."""
+    small = Estimate(np.geomspace(1e-6, 1e-3, 10).reshape(2, 5), *np.zeros((2, 2, 5)), np.empty((0, 2, 5)))
+    ax = heads_by_layer({"cls": small}, ylabel="y").axes[0]
+    assert ax.get_ylim()[0] < 0
+    logarithmic(ax.yaxis)
+    low, high = ax.get_ylim()
+    assert 2e-7 < low < 1e-6 and 1e-3 < high < 2e-3, "the points fill the panel"
+    ax = plt.subplots()[1]
+    ax.plot([1, 2], [0.5, 3])
+    ax.set_ylim(0.1, 10)
+    logarithmic(ax.yaxis)
+    assert ax.get_ylim() == (0.1, 10)
 
 
 @pytest.mark.parametrize("ends", [(0.0002, 30), (0.3, 4)])

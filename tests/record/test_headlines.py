@@ -21,7 +21,8 @@ def points(chapter: str) -> list[str]:
     cells = nbformat.read(notebooks.FOLDER / f"{chapter}.ipynb", as_version=4).cells
     text = next(cell.source for cell in cells if re.search("^## Summary", cell.source, re.M))
     part = re.split(r"^## Summary$", text, flags=re.M)[1].split("**Further reading.**")[0]
-    return [" ".join(point.split()) for point in re.split(r"^- ", part, flags=re.M)[1:]]
+    said = [" ".join(point.split()) for point in re.split(r"^- ", part, flags=re.M)[1:]]
+    return [point if point.startswith(APART) else re.sub(r"^\*\*(.+?)\*\*", r"\1", point) for point in said]
 
 
 def headlines(chapter: str) -> tuple:

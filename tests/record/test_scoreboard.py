@@ -1,7 +1,6 @@
 """The scoreboard: rules, what is taken from a record, what stands beside every claim, the page and the command."""
 
 import json
-import math
 import re
 import shutil
 from functools import cache
@@ -20,7 +19,6 @@ from helpers.__main__ import main
 from helpers.chapters.ablation_by_type import findings as ablation_by_type
 from helpers.chapters.distance_features import findings as distance_features
 from helpers.chapters.head_importance import findings as head_importance
-from helpers.chapters.layer_semantics import findings as layer_semantics
 from helpers.chapters.no_op import findings as no_op
 from helpers.chapters.pattern_types import findings as pattern_types
 from helpers.chapters.surface_patterns import findings as surface_patterns
@@ -309,11 +307,6 @@ def of(module, claim, values):
             ),
             Number(1 / 12),
         ),
-        (
-            lambda: layer_semantics.concentration("a")({"a": {"weights": [[0.5, 0.5, 0.0], [0.5, 0.5, 0.0]]}}),
-            Number(math.log(1.5)),
-        ),
-        (lambda: layer_semantics.concentration("a")({"a": {"weights": [[1, 0.5, 0.0], [0, 0.5, 1]]}}), Number(0)),
     ],
 )
 def test_what_is_taken_from_a_record(taken, number):

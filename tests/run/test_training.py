@@ -266,12 +266,53 @@ def test_it_stops_early_and_keeps_the_best(small_encoder, tmp_path, monkeypatch)
         tmp_path,
         replace(SETTINGS, steps=100, patience=3),
     )
-    scores = iter([0.5, 0.7, 0.6, 0.65, 0.7, 0.9])
+    losses, accuracies = iter([0.5, 0.3, 0.4, 0.35, 0.3, 0.1]), iter([0.1, 0.2, 0.9, 0.3, 0.4, 0.5])
     exported = []
-    monkeypatch.setattr(run, "evaluate", lambda: {"accuracy": next(scores), "loss": 0.1})
+    monkeypatch.setattr(run, "evaluate", lambda: {"accuracy": next(accuracies), "loss": next(losses)})
     monkeypatch.setattr(run, "export", lambda: exported.append(run.step))
     assert run.go() and run.step == 20
-    assert exported == [4, 8] and (run.best, run.best_step) == (0.7, 8), "an equal score is no better one"
+    assert exported == [4, 8] and (run.best, run.best_step) == (0.3, 8), "an equal loss is no lower one"
+
+
+def test_a_recipe_may_let_another_score_choose(small_encoder, tmp_path, monkeypatch):
+    settings = replace(SETTINGS, steps=12, choose="accuracy")
+    run = run_of(small_encoder("bert"), "paraphrase", examples_of("paraphrase"), tmp_path, settings)
+    losses, accuracies = iter([0.5, 0.3, 0.4]), iter([0.1, 0.9, 0.2])
+    exported = []
+    monkeypatch.setattr(run, "evaluate", lambda: {"accuracy": next(accuracies), "loss": next(losses)})
+    monkeypatch.setattr(run, "export", lambda: exported.append(run.step))
+    assert run.go() and exported == [4, 8]
+
+
+def test_every_task_but_keywords_is_chosen_by_loss():
+    assert {t for t, r in training.RECIPES.items() if r.settings.choose != "loss"} == {"keywords"}
+
+
+def test_the_loss_of_questions_is_that_of_windows_with_the_answer(small_encoder, tmp_path):
+    run = run_of(small_encoder("bert"), "qa", examples_of("qa"), tmp_path)
+    found, per = run.evaluate(), []
+    for asked in inputs.batches(run.student.encoder, run.dev, batch_size=1):
+        if (asked.targets != inputs.IGNORED).all():
+            per.append(tasks.losses(run.student.encoder, asked).item())
+    assert found["loss"] == pytest.approx(np.mean(per), abs=1e-4) and set(found) == {"f1", "em", "loss"}
+
+
+def test_blanked_tokens_are_those_of_the_texts(small_encoder):
+    encoder, given = small_encoder("bert"), examples_of("paraphrase")
+    plain = training.Course(encoder, given, SETTINGS).asked(0).batch
+    course = training.Course(encoder, given, replace(SETTINGS, blanked=0.5))
+    blanked = course.asked(0).batch
+    changed = plain.ids != blanked.ids
+    assert changed.any() and not changed[plain.text < 0].any()
+    assert (blanked.ids[changed] == encoder.tokenizer.mask_token_id).all()
+    assert torch.equal(blanked.ids, course.asked(0).batch.ids)
+
+
+def test_batches_made_ahead_are_the_same(small_encoder):
+    course = training.Course(small_encoder("bert"), examples_of("qa"), SETTINGS)
+    for step, asked in enumerate(course.ahead(0, 4, workers=2)):
+        own = course.asked(step)
+        assert torch.equal(asked.batch.ids, own.batch.ids) and torch.equal(asked.targets, own.targets)
 
 
 def test_it_learns(small_encoder, tmp_path):
@@ -332,7 +373,13 @@ def test_train_score_and_load(data, model, tmp_path, monkeypatch, task):
     recipe = training.RECIPES[task]
     few = tuple(replace(e, limit=12) for e in recipe.evaluations)
     monkeypatch.setitem(training.RECIPES, task, replace(recipe, dev=8, evaluations=few))
-    changes = {"steps": 2, "batch_size": 3, "rank": 2, "evaluate_every": 1, "max_length": 48}
+    changes = {"steps": 2, "batch_size": 3, "rank": 2, "alpha": 4, "evaluate_every": 1, "max_length": 48}
+    if start := recipe.start:
+        with pytest.raises(AdapterError, match=f"begins with the adapter for '{start}', which is not here"):
+            training.train(task, model, device="cpu", work=tmp_path / "none", **changes)
+        first = replace(training.RECIPES[start], dev=8, evaluations=())
+        monkeypatch.setitem(training.RECIPES, start, first)
+        training.train(start, model, device="cpu", progress=False, work=tmp_path / "first", **changes)
     folder, ended = training.train(task, model, device="cpu", progress=False, work=tmp_path / "work", **changes)
     assert ended and folder == tmp_path / "adapters" / f"mine-{task}"
     card = json.loads((folder / "adapter.json").read_text())

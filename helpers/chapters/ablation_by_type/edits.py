@@ -11,6 +11,7 @@ from torch import Tensor
 
 from helpers.engine import attention
 from helpers.engine.tokens import Batch
+from helpers.figures.look import LABELS
 
 Maps = Float[Tensor, "batch head query key"]
 Pairs = Bool[Tensor, "batch query key"]
@@ -38,13 +39,12 @@ class Row:
     part: str
     actions: Mapping[str, str]
 
-    @property
-    def label(self) -> str:
-        """What is done, in a few words."""
+    def label(self, called: Mapping[str, str] = LABELS) -> str:
+        """What is done, in a few words; ``called``: type -> what its group is called (:func:`helpers.figures.look.group_names`)."""
         done = set(self.actions.values())
         kept = [name for name in TYPES if name not in self.actions]
-        whom = ", ".join(map(spoken, self.actions)) if len(self.actions) < 3 else f"all but {spoken(kept[0])}"
-        return f"{whom}: {ACTION_LABELS[done.pop()]}"
+        whom = ", ".join(map(called.__getitem__, self.actions))
+        return f"{whom if len(self.actions) < 3 else f'all but {called[kept[0]]}'}: {ACTION_LABELS[done.pop()]}"
 
     @property
     def shade(self) -> str:
@@ -54,11 +54,6 @@ class Row:
 
 
 ACTION_LABELS = dict(zip(ACTIONS, ("as it is", "pruned", "1/n", "no intra", "no inter"), strict=True))
-
-
-def spoken(name: str) -> str:
-    """The name of a type as it is written in text."""
-    return name.replace("_", " & ")
 
 
 def _all_but(kept: str, action: str) -> dict[str, str]:
@@ -217,10 +212,20 @@ def table(names: np.ndarray, rows: Iterable[int] = tuple(ROWS), **options: Any) 
     return {str(n): ablation(names, ROWS[n].actions, **options) for n in rows}
 
 
-def controls(names: np.ndarray, draws: int, *, seed: int = 0) -> dict[str, Ablation]:
-    """All rows for each of several deals (:func:`deal`): ``"2 dealt 0"``, …"""
-    dealt = {draw: table(deal(names, draw, seed=seed)) for draw in range(draws)}
-    return {f"{row} dealt {draw}": one for draw, rows in dealt.items() for row, one in rows.items()}
+def controls(names: np.ndarray, draws: Mapping[int, int], *, seed: int = 0, label: str = "") -> dict[str, Ablation]:
+    """Rows of the tables for several deals (:func:`deal`): ``"4 dealt 0"``, …; every row sees the same deals.
+
+    Args:
+        draws: row -> number of deals.
+        label: what a row is called besides its number, such as ``tuned``: ``"4 tuned dealt 0"``.
+    """
+    dealt = [deal(names, draw, seed=seed) for draw in range(max(draws.values(), default=0))]
+    titles = {row: f"{row} {label}".strip() for row in draws}
+    return {
+        f"{titles[row]} dealt {draw}": ablation(dealt[draw], ROWS[row].actions)
+        for row, count in draws.items()
+        for draw in range(count)
+    }
 
 
 VARIANTS = {"renormalised": {"renormalise": True}, "apart": {"special": "apart"}, "text": {"span": "text"}}
@@ -243,6 +248,50 @@ def retyped(names: np.ndarray) -> dict[str, Ablation]:
     return {f"{row} tuned": one for row, one in table(names, SINGLE).items()}
 
 
+def prune(chosen: Bool[np.ndarray, "layer head"]) -> Ablation:
+    """The heads of a set pruned, whatever their types."""
+    return Ablation(np.where(chosen, "prune", "keep"))
+
+
+@dataclass(frozen=True, eq=False)
+class Core:
+    """The heads that are of one type in one sorting and of another type, or the same, in a second sorting.
+
+    Attributes:
+        first, second: the types, from :data:`TYPES`.
+        own, again: [layer, head], true at the heads of the first type in the first sorting, of the second in the second.
+    """
+
+    first: str
+    second: str
+    own: Bool[np.ndarray, "layer head"]
+    again: Bool[np.ndarray, "layer head"]
+
+    @classmethod
+    def of(cls, names: np.ndarray, again: np.ndarray, first: str, second: str) -> "Core":
+        """From the types of both sortings."""
+        return cls(first, second, names == first, again == second)
+
+    @property
+    def both(self) -> Bool[np.ndarray, "layer head"]:
+        """The heads themselves."""
+        return self.own & self.again
+
+    @property
+    def sets(self) -> dict[str, Bool[np.ndarray, "layer head"]]:
+        """What is pruned: ``core``, these heads; ``rest``, the others of the first sorting's type; ``others``, those of the second's; ``alone``, all but these."""
+        both = self.both
+        return {"core": both, "rest": self.own & ~both, "others": self.again & ~both, "alone": ~both}
+
+    def plans(self) -> dict[str, Ablation]:
+        """:attr:`sets`, each pruned."""
+        return {name: prune(chosen) for name, chosen in self.sets.items()}
+
+    def controls(self, draws: int, *, seed: int = 0) -> dict[str, Ablation]:
+        """As many heads of the same layers, dealt by chance: ``"core dealt 0"``, …"""
+        return {f"core dealt {draw}": prune(deal(self.both, draw, seed=seed)) for draw in range(draws)}
+
+
 def floors(shape: tuple[int, int]) -> dict[str, Ablation]:
     """Every head pruned (no token sees another), and every head even: ``"all prune"`` and ``"all substitute"``."""
     return {f"all {action}": Ablation(np.full(shape, action)) for action in ("prune", "substitute")}
@@ -253,5 +302,5 @@ def ladder(shape: tuple[int, int], sizes: Sequence[int], draws: int, *, seed: in
     found = {}
     for draw in range(draws):
         rank = np.random.default_rng([seed, draw]).permutation(shape[0] * shape[1]).argsort().reshape(shape)
-        found |= {f"any {size} {draw}": Ablation(np.where(rank < size, "prune", "keep")) for size in sizes}
+        found |= {f"any {size} {draw}": prune(rank < size) for size in sizes}
     return found

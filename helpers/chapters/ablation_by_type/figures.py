@@ -10,12 +10,24 @@ from matplotlib.lines import Line2D
 from numpy.typing import ArrayLike
 
 from helpers.engine.estimates import Estimate
-from helpers.figures.look import COLOURS, LABELS, MARKERS, REFERENCE, in_rows, legend_below, legend_beside, titled
+from helpers.figures.look import (
+    COLOURS,
+    INK,
+    LABELS,
+    MARKERS,
+    REFERENCE,
+    in_rows,
+    legend_below,
+    legend_beside,
+    titled,
+)
 from helpers.figures.series import intervals, named, references, stacked
 from helpers.figures.words import token_axes
 
 CHANGE = "change of F1 (points)"
 CONTROL = {"color": COLOURS["random"], "marker": "D", "linestyle": "", "markerfacecolor": "none", "markersize": 4.5}
+MANY = 20
+"""Draws that are drawn one by one; more of them are small and pale."""
 
 
 def edited_maps(maps: Mapping[str, ArrayLike], tokens: Sequence[str], borders: Sequence[int] = ()) -> Figure:
@@ -60,7 +72,8 @@ def ablation_rows(
         for place, name in enumerate(names):
             one, same, draws = shown[name]
             draws = np.atleast_1d(np.asarray(draws, np.float64))
-            ax.plot(100 * draws, np.full(len(draws), place), **CONTROL, markeredgewidth=0.9, zorder=2)
+            many = {"alpha": 0.3, "markersize": 3.5} if len(draws) > MANY else {}
+            ax.plot(100 * draws, np.full(len(draws), place), **CONTROL | many, markeredgewidth=0.9, zorder=2)
             bar = {"linewidth": 2.4, "alpha": 0.55}
             intervals(ax, place, one, across=True, scale=100, color=colours[name], bar=bar, zorder=3)
             ax.plot(100 * same, place, "o", color=colours[name], markerfacecolor="white", zorder=2)
@@ -69,35 +82,41 @@ def ablation_rows(
         _rows(ax, names, cuts, size=8.5)
     grey = {"marker": "o", "color": "#666666"}
     handles = [
-        Line2D([], [], **grey, linewidth=2.4, label="the type, with 95 % interval"),
+        Line2D([], [], **grey, linewidth=2.4, label="the heads named, with 95 % interval"),
         Line2D([], [], **grey, linestyle="", markerfacecolor="white", label="on the control's questions"),
-        Line2D([], [], **CONTROL, label="types dealt anew within each layer"),
+        Line2D([], [], **CONTROL, label="heads dealt anew within each layer"),
     ]
     figure.legend(handles=handles, loc="outside lower center", ncols=3, fontsize=8)
     return figure
 
 
 def heads_and_loss(
-    sizes: Sequence[int], ladder: ArrayLike, points: Mapping[str, tuple[int, Estimate, ArrayLike]], floor: float
+    sizes: Sequence[int],
+    ladder: ArrayLike,
+    points: Mapping[str, tuple[int, Estimate]],
+    floor: float,
+    *,
+    called: Mapping[str, str] = LABELS,
 ) -> Figure:
-    """Change against the number of heads pruned: grey lines for random heads from anywhere, a point for each type.
+    """Change against the number of heads pruned, all on the same questions: grey lines for random heads from anywhere, a point for each type or other set.
 
     Args:
         sizes, ladder: numbers of heads; [size, draw], fractions, shown as percentage points.
-        points: type -> (heads, change, [draw] of the control with the same heads in each layer).
+        points: type, or the name of another set -> (heads, change).
         floor: the change when every head is pruned.
+        called: type -> what its group is called.
     """
     figure, ax = plt.subplots(figsize=(7.2, 4.0))
     for number, line in enumerate(100 * np.asarray(ladder).T):
         label = None if number else "random heads from anywhere"
         ax.plot([0, *sizes], [0, *line], color=COLOURS["other"], linewidth=1.2, marker=".", zorder=1, label=label)
-    for name, (heads, change, draws) in points.items():
-        draws = 100 * np.atleast_1d(np.asarray(draws, np.float64))
-        ax.plot(np.full(len(draws), heads + 0.7), draws, **CONTROL, zorder=2)
-        look = {"color": COLOURS[name], "marker": MARKERS[name], "markeredgecolor": "#333333", "markersize": 8}
-        intervals(ax, heads, change, scale=100, bar={"linewidth": 2.4}, label=LABELS[name], zorder=3, **look)
+    others = iter("*PX")
+    for name, (heads, change) in points.items():
+        colour, marker = COLOURS.get(name, INK), MARKERS[name] if name in MARKERS else next(others)
+        look = {"color": colour, "marker": marker, "markeredgecolor": "#333333", "markersize": 8}
+        label = called.get(name, name)
+        intervals(ax, heads, change, scale=100, bar={"linewidth": 2.4}, label=label, zorder=3, **look)
     references(ax, {"every head pruned": 100 * floor}, linewidth=1)
-    ax.plot([], [], **CONTROL, label="same number in each layer")
     ax.set(xlabel="heads pruned", ylabel=CHANGE)
     legend_beside(ax, fontsize=8)
     return figure
@@ -119,14 +138,15 @@ def turned_bars(rows: Mapping[str, ArrayLike], cuts: Sequence[int]) -> Figure:
     return figure
 
 
-def attention_by_place(shares: Mapping[str, ArrayLike]) -> Figure:
+def attention_by_place(shares: Mapping[str, ArrayLike], *, called: Mapping[str, str] = LABELS) -> Figure:
     """For each type, how its attention is shared out among places, as a stacked bar.
 
     Args:
         shares: type -> [place], fractions that sum to 1: special tokens, the same sentence, other sentences.
+        called: type -> what its group is called.
     """
     figure, ax = _shares(shares, named(("special", "intra", "inter")), 0.34, "share of attention (%)")
-    _rows(ax, [LABELS.get(name, name) for name in shares])
+    _rows(ax, [called.get(name, name) for name in shares])
     return figure
 
 

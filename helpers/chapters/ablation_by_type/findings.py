@@ -6,9 +6,10 @@ from typing import Any
 
 from helpers.chapters.ablation_by_type.edits import ROWS
 from helpers.chapters.ablation_by_type.measures import percent, spread
+from helpers.figures.look import group_names
 from helpers.record import results
 from helpers.record.results import Table
-from helpers.record.verdicts import Cited, Claim, Finding, Number, Ours, Take, judge, ordered
+from helpers.record.verdicts import OWN, Cited, Claim, Control, Finding, Number, Ours, Take, judge, ordered
 
 TITLE = "without a type of head"
 INTRO = (
@@ -23,6 +24,14 @@ def _cited(row: int, rival: int = WHOLE) -> Cited:
     return Cited({"id": row}, "f1", against=Cited({"id": rival}, "f1"))
 
 
+DEALT = "heads dealt anew"
+
+
+def _dealt(row: int, score: str = "f1", of: str = "control.rows") -> Control:
+    """The mean change of a row's deals."""
+    return Control(DEALT, f"{of}.{row}", value=f"{score}_mean")
+
+
 def _fitting(values: Any) -> Any:
     """The record, if the group called vertical fits that name."""
     return values if values["fits"]["vertical"] else None
@@ -33,13 +42,26 @@ def _left(row: int) -> Callable[[Any], float]:
     return lambda v: float(v["rows"][str(row)]["f1"].value / v["f1"].value)
 
 
+def _left_of_deals(row: int) -> Control:
+    """What :func:`_left` takes of a row, of the mean of its deals."""
+    return Control(DEALT, "control", lambda v: float(1 + v["rows"][str(row)]["f1_mean"].value / v["f1"].value))
+
+
 def _cost(row: int, of: Take) -> Ours:
     return Ours(f"rows.{row}.f1", of, against="f1", difference=f"rows.{row}.f1_change")
 
 
+ORDER = {"diagonal": "3", "dense & vertical": "4", "dense": "2"}
+"""The paper's order of types, from the one whose pruning leaves least F1, with their rows."""
+
+
 def _order(values: Any) -> Number:
-    rows = {"diagonal": "3", "dense & vertical": "4", "dense": "2"}
-    return ordered({name: float(values["rows"][row]["f1"].value) for name, row in rows.items()}, ".2f")
+    return ordered({name: float(values["rows"][row]["f1"].value) for name, row in ORDER.items()}, ".2f")
+
+
+def _order_of_deals(control: Any) -> Number:
+    left = {name: control["f1"].value + control["rows"][row]["f1_mean"].value for name, row in ORDER.items()}
+    return ordered({name: float(one) for name, one in left.items()}, ".2f")
 
 
 FINDINGS = (
@@ -48,6 +70,7 @@ FINDINGS = (
             Claim("guan2020 table2", "below", 25, _cited(row)),
             f"{what} leaves less than a quarter of F1 (row {row} of the paper)",
             Ours(_left(row)),
+            control=_left_of_deals(row),
         )
         for row, what in ((3, "Pruning diagonal heads"), (9, "Even attention in diagonal heads"))
     ),
@@ -56,6 +79,7 @@ FINDINGS = (
             Claim("guan2020 table2", "above", -most, _cited(row)),
             f"{what} costs less than {most} points of F1 (row {row} of the paper)",
             _cost(row, part),
+            control=_dealt(row),
         )
         for row, what, most, part in (
             (2, "Pruning dense heads", 5, ""),
@@ -68,6 +92,7 @@ FINDINGS = (
             Claim("guan2020 table2", "below", cited=_cited(4)),
             f"{what} costs F1 (row 4 of the paper)",
             Ours("rows.4.f1_change", part),
+            control=_dealt(4, of="tuned.control" if part else "control.rows"),
         )
         for what, part in (
             ("Pruning dense & vertical heads", ""),
@@ -78,45 +103,53 @@ FINDINGS = (
         Claim("guan2020 table2", "above", -5, _cited(2)),
         "With types found in the tuned model, pruning dense heads costs less than 5 points of F1 (row 2 of the paper)",
         Ours("rows.2.f1_change", "tuned"),
+        control=_dealt(2, of="tuned.control"),
     ),
     *(
         Finding(
             Claim("guan2020 table2", "below", -least, _cited(row)),
             f"Even attention in {what} heads costs more than {least} points of F1 (row {row} of the paper)",
             _cost(row, part),
+            control=_dealt(row),
         )
         for row, what, least, part in ((10, "dense & vertical", 30, ""), (11, "vertical", 20, _fitting))
     ),
     Finding(
         Claim("guan2020 table2", "above", cited=_cited(6, 7)),
         "F1 is higher without dense and vertical heads than without dense & vertical and vertical ones (rows 6 and 7 of the paper)",
-        Ours("rows.6.f1_change", _fitting, against="rows.7.f1_change"),
+        Ours("rows.6.f1_change", _fitting, against="rows.7.f1_change", difference="differences.6-7"),
+        control=Control(DEALT, "control", value="differences.6-7"),
     ),
     Finding(
         Claim("guan2020 table2", "every", cited=_cited(3, 2)),
         "Pruning costs most F1 for diagonal heads, then dense & vertical, and least for dense heads (F1 left)",
         Ours(_order),
+        control=Control(DEALT, "control", value=_order_of_deals),
     ),
     Finding(
         Claim("guan2020 prune_vertical_loss", "above", -1.5),
         "Pruning vertical heads costs less than 1.5 points of exact match",
         Ours("rows.5.em_change", _fitting),
+        control=_dealt(5, "em"),
     ),
     Finding(
         Claim("guan2020 substitute_dense_loss", "above", -10),
         "Even attention in dense heads costs less than 10 points of exact match",
         Ours("rows.8.em_change"),
+        control=_dealt(8, "em"),
     ),
     Finding(
         Claim("guan2020 substitute_vertical_accuracy", "above", "paper"),
         "Even attention in vertical heads leaves more than 50 % exact matches",
         Ours("rows.11.em", _fitting),
+        control=Control(DEALT, "control", lambda v: float(v["em"].value + v["rows"]["11"]["em_mean"].value)),
     ),
     *(
         Finding(
             Claim("guan2020 table3", "below", cited=_cited(low, high)),
             f"{what}: F1 is lower without attention {less} sentences than without attention {more} them (rows {low} and {high} of the paper)",
-            Ours(f"rows.{low}.f1_change", against=f"rows.{high}.f1_change"),
+            Ours(f"rows.{low}.f1_change", against=f"rows.{high}.f1_change", difference=f"differences.{low}-{high}"),
+            control=Control(DEALT, "control", value=f"differences.{low}-{high}"),
         )
         for low, high, what, less, more in (
             (12, 13, "Diagonal heads", "inside", "between"),
@@ -126,6 +159,48 @@ FINDINGS = (
         )
     ),
 )
+AGAINST_DEALS = "the deals, heads of the same layers drawn by chance, are what it is compared with"
+
+
+def _beyond(of: str) -> Ours:
+    """What a set of heads changes more than its deals do."""
+    return Ours("f1_change", f"control.{of}", against="f1_mean", difference="f1_beyond", p="f1_p")
+
+
+def _core_beside(name: str) -> Ours:
+    """What pruning the core changes more than pruning another set does."""
+    change = f"{name}.f1_change"
+    return Ours("core.f1_change", "core.rows", against=change, difference=f"{name}.f1_beside")
+
+
+HEADLINES = (
+    Finding(
+        Claim(OWN, "below", unit="points"),
+        "Answers hang on a few heads: those that are in the costliest type before tuning and also after it.",
+        _beyond("core.core"),
+        uncontrolled=AGAINST_DEALS,
+    ),
+    Finding(
+        Claim(OWN, "below", unit="points"),
+        "Pruning them costs more than pruning all other heads of the type they come from.",
+        _core_beside("rest"),
+        uncontrolled="the other heads of the type, more of them, are the control",
+    ),
+    Finding(
+        Claim(OWN, "above", unit="points"),
+        "When types are found after tuning, pruning the dense & vertical heads costs less than it did.",
+        Ours("f1_beside", "tuned.rows.4"),
+        uncontrolled="two sortings of the same heads are compared on the same questions",
+    ),
+    Finding(
+        Claim(OWN, "below", unit="points"),
+        "Dense & vertical heads carry what passes between sentences: without those weights F1 falls farther than for deals.",
+        _beyond("rows.15"),
+        uncontrolled=AGAINST_DEALS,
+    ),
+)
+"""The chapter's own claims, first sentences of its summary."""
+
 NOT_MEASURED = {
     "same": (
         "guan2020 diagonal_intra_removed_accuracy_text, only_diagonal_intra_accuracy, only_dense_vertical_inter_accuracy, local_and_global_types",
@@ -136,17 +211,20 @@ findings = partial(judge, FINDINGS)
 """The chapter's findings on what it records: ``findings(values)``."""
 
 
-COLUMNS = ("heads", "F1", "EM", "change of F1", "dealt anew", "beyond")
+COLUMNS = ("heads", "F1", "EM", "change of F1", "deals: lowest to highest", "lead over the deals", "p")
 
 
 def cells(values: Mapping[str, Any], row: int) -> list[object]:
-    """A row of a fresh or recorded :func:`helpers.chapters.ablation_by_type.as_dict` under :data:`COLUMNS`; the last two are those of the control."""
-    one = values["rows"][str(row)]
+    """A row of a fresh or recorded :func:`helpers.chapters.ablation_by_type.as_dict` under :data:`COLUMNS`; the last three are those of the control."""
+    one, control = values["rows"][str(row)], values["control"]["rows"][str(row)]
     cells: list[object] = [one["heads"], percent(one["f1"]), percent(one["em"]), percent(one["f1_change"], "+.0f")]
-    if "control" not in values:
-        return [*cells, "", ""]
-    control = values["control"]["rows"][str(row)]
-    return [*cells, spread(control["f1_dealt"]), percent(control["f1_beyond"], "+.0f")]
+    dealt = f"{spread(control['f1_dealt'])} ({len(control['f1_dealt'])})"
+    p = f"{control['f1_p']:.2f}" if len(control["f1_dealt"]) >= TELLING else ""
+    return [*cells, dealt, percent(control["f1_beyond"], "+.0f"), p]
+
+
+TELLING = 19
+"""Deals from which on a p-value can be 0.05."""
 
 
 def table(claim: str, runs: Mapping[str, Mapping[str, Any]]) -> Table:
@@ -160,5 +238,6 @@ def table(claim: str, runs: Mapping[str, Mapping[str, Any]]) -> Table:
     for row in (row for row in results.paper("guan2020", claim)["rows"] if row["id"] in ROWS):
         theirs = f"{row['f1']:.1f} / {row['accuracy']:.1f}"
         for title, values in runs.items():
-            lines.append([f"{row['id']} {ROWS[row['id']].label}", title, *cells(values, row["id"]), theirs])
+            label = ROWS[row["id"]].label(group_names(values["fits"]))
+            lines.append([f"{row['id']} {label}", title, *cells(values, row["id"]), theirs])
     return Table(["row and edit", "run", *COLUMNS, "BERT-large, SQuAD: F1 / Acc."], lines)

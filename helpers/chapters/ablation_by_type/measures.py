@@ -18,10 +18,12 @@ from torch import Tensor
 from helpers.chapters.ablation_by_type.edits import (
     ROWS,
     SINGLE,
+    TABLE2,
     TABLE3,
     TYPES,
     VARIANTS,
     Ablation,
+    Core,
     ablation,
     deal,
     editor,
@@ -81,6 +83,10 @@ class Scores:
     def change(self, keys: str | Sequence[str], score: str = "f1", *, to: str | Sequence[str] = BASE) -> Estimate:
         """What an ablation (or several, on average) changes, on the same questions; compared with the model as it is, or with others."""
         return self.mean(keys, score) - self.mean(to, score)
+
+    def dealt(self, key: str) -> list[str]:
+        """The deals of an ablation."""
+        return [one for one in self.keys if one.startswith(f"{key} dealt ")]
 
     def turned(self, key: str) -> Estimate:
         """Share of questions whose F1 falls, stays and rises, (3,)."""
@@ -229,13 +235,22 @@ def weigh(encoder: Encoder, examples: Sequence[Example], *, batch_size: int = 1)
 
 # ---------------------------------------------------------------------------------------- recording
 
+PRUNED = {next(iter(row.actions)): row.id for row in TABLE2[:4]}
+"""Type -> the row in which it alone is pruned."""
+
+
+def costliest(scores: Scores, label: str = "") -> str:
+    """The type without which F1 is lowest; with ``label="tuned"`` of those of :func:`helpers.chapters.ablation_by_type.edits.retyped`."""
+    left = {name: scores.mean(f"{row} {label}".strip()).value for name, row in PRUNED.items()}
+    return min(left, key=left.__getitem__)
+
 
 def as_dict(
     scores: Scores,
     names: np.ndarray,
+    core: Core,
     *,
-    control: Scores | None = None,
-    draws: int = 0,
+    control: Scores,
     seed: int = 0,
     sizes: Sequence[int] = (),
     ladders: int = 0,
@@ -243,38 +258,46 @@ def as_dict(
     """Numbers for :func:`helpers.record.results.record`.
 
     Args:
-        scores: rows, :func:`floors`, :func:`ladder` and :func:`retyped`.
+        scores: rows, :func:`floors`, :func:`ladder`, :func:`retyped` and the plans of the core.
         names: the types.
-        control: rows, :func:`controls` and :func:`variants`, often on fewer questions.
-        draws, seed: of the controls.
+        control: these, :func:`controls` and :func:`variants`, often on fewer questions.
+        seed: of the deals.
         sizes, ladders: of :func:`ladder`.
     """
-    found = {
+    return {
         "questions": scores.values.shape[1],
         "documents": len(set(scores.documents.tolist())),
         "counts": {name: int((names == name).sum()) for name in TYPES},
         **{score: scores.mean(BASE, score) for score in SCORES},
         "rows": {str(row): _row(scores, names, row) for row in ROWS},
+        "differences": differences(scores),
         "floors": {key: _plain(scores, key) for key in scores.keys if key.startswith("all ")},
         "ladder": {
             "sizes": list(sizes),
             "f1_change": [[scores.change(f"any {n} {d}").value for d in range(ladders)] for n in sizes],
         },
-    }
-    if f"{SINGLE[0]} tuned" in scores.keys:
-        found["tuned"] = {"rows": {str(row): _plain(scores, f"{row} tuned", str(row)) for row in SINGLE}}
-    if control is not None:
-        found["control"] = {
+        "tuned": {
+            "rows": {str(row): _plain(scores, f"{row} tuned", str(row)) for row in SINGLE},
+            "control": {str(row): beside_deals(control, f"{row} tuned") for row in PRUNED.values()},
+        },
+        "core": {
+            "first": core.first,
+            "second": core.second,
+            "heads": np.argwhere(core.both).tolist(),
+            "rows": {name: _of_core(scores, core, name) for name in core.sets},
+        },
+        "control": {
             "questions": control.values.shape[1],
             "documents": len(set(control.documents.tolist())),
-            "draws": draws,
             **{score: control.mean(BASE, score) for score in SCORES},
-            "rows": {str(row): _control(control, names, row, draws, seed) for row in ROWS},
-        }
-        found["variants"] = {
+            "rows": {str(row): _control(control, names, row, seed) for row in ROWS},
+            "differences": differences(control, dealt=True),
+            "core": {name: beside_deals(control, name) for name in core.sets},
+        },
+        "variants": {
             name: {str(r.id): _plain(control, f"{r.id} {name}", str(r.id)) for r in TABLE3} for name in VARIANTS
-        }
-    return found
+        },
+    }
 
 
 def _plain(scores: Scores, key: str, to: str = "") -> dict[str, Any]:
@@ -284,27 +307,62 @@ def _plain(scores: Scores, key: str, to: str = "") -> dict[str, Any]:
     return found | ({"f1_beside": scores.change(key, to=to)} if to else {})
 
 
+PAIRS = ((12, 13), (15, 14), (17, 16), (18, 19), (6, 7))
+"""Rows that the paper compares with one another."""
+
+
+def differences(scores: Scores, *, dealt: bool = False) -> dict[str, Estimate]:
+    """F1 of the first row of each of :data:`PAIRS` minus that of the second, ``"12-13"``, …; with ``dealt`` of the means of their deals."""
+
+    def keys(row: int) -> list[str]:
+        return scores.dealt(str(row)) if dealt else [key for key in scores.keys if key == str(row)]
+
+    return {f"{one}-{two}": scores.change(keys(one), to=keys(two)) for one, two in PAIRS if keys(one) and keys(two)}
+
+
 def _row(scores: Scores, names: np.ndarray, row: int) -> dict[str, Any]:
     heads = ablation(names, ROWS[row].actions).size
     return {"heads": heads, **_plain(scores, str(row)), "turned": scores.turned(str(row))}
 
 
-def _control(scores: Scores, names: np.ndarray, row: int, draws: int, seed: int) -> dict[str, Any]:
-    """A row beside its control, on the same questions; ``beyond`` is the row minus the mean of its control.
+def _of_core(scores: Scores, core: Core, name: str) -> dict[str, Any]:
+    """A set of :attr:`Core.sets`; ``f1_beside`` is what pruning the core changes more than pruning this set does."""
+    beside = scores.change("core", to=name)
+    return {"heads": int(core.sets[name].sum()), **_plain(scores, name), "f1_beside": beside}
 
-    ``shared`` is the share of the row's heads that a deal leaves to it, on average.
-    """
-    own = ablation(names, ROWS[row].actions)
-    dealt = [ablation(deal(names, draw, seed=seed), ROWS[row].actions).actions for draw in range(draws)]
+
+def _control(scores: Scores, names: np.ndarray, row: int, seed: int) -> dict[str, Any]:
+    """:func:`beside_deals`, and the share of the row's heads that a deal leaves to it, on average: ``shared``."""
+    found, own = beside_deals(scores, str(row)), ablation(names, ROWS[row].actions)
+    draws = range(len(found["f1_dealt"]))
+    dealt = [ablation(deal(names, draw, seed=seed), ROWS[row].actions).actions for draw in draws]
     both = [((one != "keep") & (own.actions != "keep")).sum() for one in dealt]
-    others = [f"{row} dealt {draw}" for draw in range(draws)]
-    found: dict[str, Any] = {"shared": float(np.mean(both) / max(1, own.size))}
+    return {"shared": float(np.mean(both) / max(1, own.size)) if dealt else None, **found}
+
+
+def beside_deals(scores: Scores, key: str) -> dict[str, Any]:
+    """What an ablation changes beside its deals, on the same questions.
+
+    ``beyond`` is its change minus the mean of theirs; its interval is over questions. ``p`` is over deals: the share of
+    them, the ablation itself counted as one, that change F1 by as much or by more in its direction from their mean.
+    """
+    others = scores.dealt(key)
+    found: dict[str, Any] = {f"{score}_change": scores.change(key, score) for score in SCORES}
     for score in SCORES:
-        found[f"{score}_change"] = scores.change(str(row), score)
         found[f"{score}_dealt"] = [scores.change(other, score).value for other in others]
-        found[f"{score}_mean"] = scores.change(others, score)
-        found[f"{score}_beyond"] = scores.change(str(row), score, to=others)
+        if others:
+            found[f"{score}_mean"] = scores.change(others, score)
+            found[f"{score}_beyond"] = scores.change(key, score, to=others)
+    if others:
+        found["f1_p"] = by_chance(float(found["f1_change"].value), found["f1_dealt"])
     return found
+
+
+def by_chance(own: float, dealt: Sequence[float]) -> float:
+    """Share of deals, ours counted as one, that lie as far from the mean of the deals as ours, on the same side."""
+    values = np.append(dealt, own)
+    side = np.sign(own - np.mean(dealt)) or 1.0
+    return float((side * values >= side * own - 1e-12).mean())
 
 
 def percent(record: Estimate | Mapping[str, Any], spec: str = ".0f") -> str:
@@ -318,13 +376,17 @@ def spread(values: Sequence[float]) -> str:
     return f"{100 * min(values):+.0f} to {100 * max(values):+.0f}"
 
 
-def panel(values: Mapping[str, Any], titles: Mapping[str, str]) -> dict[str, tuple[Estimate, float, Sequence[float]]]:
+Shown = tuple[Estimate, float, Sequence[float]]
+
+
+def panel(values: Mapping[str, Any], titles: Mapping[str, str]) -> dict[str, Shown]:
     """Changes of F1 for :func:`helpers.chapters.ablation_by_type.figures.ablation_rows`: title -> (on all questions, on the control's, for each deal).
 
     Args:
-        titles: row, such as ``"3"`` -> its title.
+        titles: row, such as ``"3"``, or a set of the core, such as ``"rest"`` -> its title.
     """
-    ours, dealt = values["rows"], values["control"]["rows"]
+    ours = values["rows"] | values["core"]["rows"]
+    dealt = values["control"]["rows"] | values["control"]["core"]
     whole = {n: Estimate.from_record(ours[n]["f1_change"]) for n in titles}
     part = {n: float(Estimate.from_record(dealt[n]["f1_change"]).value) for n in titles}
     return {title: (whole[n], part[n], dealt[n]["f1_dealt"]) for n, title in titles.items()}

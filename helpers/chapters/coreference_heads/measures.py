@@ -18,7 +18,7 @@ from tqdm import tqdm
 
 from helpers.chapters.coreference_heads.mentions import Passage, Placed, passages
 from helpers.corpora.treebanks import NOMINAL, PRONOUN, PROPER, Document
-from helpers.engine import attention
+from helpers.engine import attention, controls
 from helpers.engine.encoders import Encoder
 from helpers.engine.estimates import Estimate, InRows, over
 from helpers.engine.tokens import Batch, Batches, to_words
@@ -64,12 +64,18 @@ class Choices:
 
 
 def predict(
-    encoder: Encoder, documents: Sequence[Document], *, max_length: int = 128, batch_size: int = 16
+    encoder: Encoder,
+    documents: Sequence[Document],
+    *,
+    max_length: int = 128,
+    shuffled: bool = False,
+    batch_size: int = 16,
 ) -> Choices:
     """Let every head choose for every mention, in one pass with a progress bar.
 
     Args:
         max_length: tokens kept of each document; 128 as in the paper's footnote 4, fewer if the encoder takes fewer.
+        shuffled: of the control whose scores are dealt anew (:mod:`helpers.engine.controls`).
     """
     max_length = min(max_length, encoder.max_length)
     kept = passages(encoder, documents, max_length=max_length)
@@ -78,7 +84,8 @@ def predict(
     word, share = np.full((len(READINGS), *shape), -1, np.int16), np.zeros((*shape, len(PLACES)), np.float32)
     batches = Batches(encoder, [list(p.words) for p in kept], batch_size=batch_size, max_length=max_length)
     chooser = _Chooser(kept, word, share, starts)
-    attention.sweep(encoder, tqdm(batches, desc=f"{encoder.name}: {len(kept)} documents"), chooser)
+    observer = controls.Shuffled(chooser) if shuffled else chooser
+    attention.sweep(encoder, tqdm(batches, desc=f"{encoder.name}: {len(kept)} documents"), observer)
     return Choices(kept, word, share)
 
 

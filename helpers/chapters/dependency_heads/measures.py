@@ -19,7 +19,7 @@ from torch import Tensor
 from helpers.corpora import treebanks
 from helpers.corpora.sources import CorpusError
 from helpers.corpora.treebanks import Document, Sentence
-from helpers.engine import attention
+from helpers.engine import attention, controls
 from helpers.engine.encoders import Encoder
 from helpers.engine.estimates import Estimate, InRows, ratio
 from helpers.engine.tokens import Batch, Batches, fits, to_words
@@ -69,11 +69,16 @@ class Predictions:
         return np.arange(self.lengths.sum()) - np.repeat(np.cumsum(self.lengths) - self.lengths, self.lengths)
 
 
-def predict(encoder: Encoder, documents: Sequence[Document], *, batch_size: int = 32) -> Predictions:
+def predict(
+    encoder: Encoder, documents: Sequence[Document], *, shuffled: bool = False, batch_size: int = 32
+) -> Predictions:
     """Let every head of an encoder point, in both directions, in one pass with a progress bar.
 
     Attention is taken from words to words (:func:`helpers.engine.tokens.to_words`); [CLS], [SEP] and the word itself
     are left out of the choice. A sentence that is longer than the model allows is left out.
+
+    Args:
+        shuffled: of the control whose scores are dealt anew (:mod:`helpers.engine.controls`).
     """
     sentences = [s for d in documents for s in d.sentences if s.governors]
     sentences = [s for s in sentences if fits(encoder, s.words)]
@@ -83,7 +88,8 @@ def predict(encoder: Encoder, documents: Sequence[Document], *, batch_size: int 
     starts = np.concatenate(([0], np.cumsum([len(s.words) for s in sentences])))
     found = np.full((encoder.layers, encoder.heads, 2, starts[-1]), -1, np.int16)
     words, pointer = [list(s.words) for s in sentences], _Pointer(found, starts)
-    attention.measure(encoder, words, pointer, what=f"{len(words)} sentences", batch_size=batch_size)
+    observer = controls.Shuffled(pointer) if shuffled else pointer
+    attention.measure(encoder, words, observer, what=f"{len(words)} sentences", batch_size=batch_size)
     return Predictions(tuple(sentences), found)
 
 
@@ -371,6 +377,18 @@ def word_map(encoder: Encoder, sentence: Sentence, head: tuple[int, int, int]) -
 # ---------------------------------------------------------------------------------------- recording
 
 
+def trades(labels: dict[tuple[int, int], str], elsewhere: Float[np.ndarray, "layer head"]) -> dict[str, Any]:
+    """What :func:`specialities` finds: how many heads have each trade, and how many still exceed its offset by :data:`CLEARLY` elsewhere."""
+    counts = {name: list(labels.values()).count(name) for name in dict.fromkeys(labels.values())}
+    held = [name for at, name in labels.items() if elsewhere[at] >= CLEARLY]
+    return {
+        "heads": len(labels),
+        "held": len(held),
+        "counts": counts,
+        "held_counts": {n: held.count(n) for n in counts},
+    }
+
+
 def as_dict(rows: Sequence[Row], test: Scores) -> dict[str, Any]:
     """Numbers for :func:`helpers.record.results.record`: the table, and every head's accuracy on the test part."""
     return {
@@ -395,19 +413,27 @@ CLEARLY = 2.0
 
 
 def specialities(
-    rows: Sequence[Row], scores: Scores
+    rows: Sequence[Row], dev: Scores, test: Scores
 ) -> tuple[dict[tuple[int, int], str], Float[np.ndarray, "layer head"]]:
-    """The relation in which each head exceeds that relation's offset most clearly, and by how many standard errors.
+    """The relation in which each head exceeds that relation's offset most clearly, and by how many standard errors it does elsewhere.
 
-    Relations with few words are left out, unless all have few; and so are heads that exceed no offset by :data:`CLEARLY`.
+    Labels, and the direction in which a head is read, are chosen on ``dev``, the standard errors are those of ``test``. Relations with
+    few words are left out, unless all have few; and so are heads that exceed no offset by :data:`CLEARLY` on ``dev``.
     """
-    shape = scores.right.shape
-    ratios = {}
-    for row in frequent(rows):
-        found = gains(scores, row.relation, row.offset).astype(np.float64)
-        error = np.sqrt((found**2).sum(-1)).clip(min=1)
-        ratios[row.relation] = (found.sum(-1) / error).reshape(shape[:3]).max(-1)
-    names, stacked = list(ratios), np.stack(list(ratios.values()))
-    best = stacked.max(0)
-    labels = {(int(a), int(b)): names[stacked[:, a, b].argmax()] for a, b in np.argwhere(best >= CLEARLY)}
-    return labels, best
+    there, here = (
+        np.stack([standard_errors(scores, row.relation, row.offset) for row in frequent(rows)])
+        for scores in (dev, test)
+    )
+    direction = there.argmax(-1)[..., None]
+    there, here = (np.take_along_axis(found, direction, -1)[..., 0] for found in (there, here))
+    best = there.argmax(0)[None]
+    names = [row.relation for row in frequent(rows)]
+    clear = np.argwhere(there.max(0) >= CLEARLY)
+    return {(int(a), int(b)): names[best[0, a, b]] for a, b in clear}, np.take_along_axis(here, best, 0)[0]
+
+
+def standard_errors(scores: Scores, relation: str, offset: int) -> Float[np.ndarray, "layer head direction"]:
+    """By how many standard errors over sentences each head exceeds an offset."""
+    found = gains(scores, relation, offset).astype(np.float64)
+    error = np.sqrt((found**2).sum(-1)).clip(min=1)
+    return (found.sum(-1) / error).reshape(scores.right.shape[:3])

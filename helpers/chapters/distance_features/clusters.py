@@ -1,4 +1,4 @@
-"""Heads in groups by their distance features: k-means, names for the groups, and whether the groups are there at all."""
+"""Heads in groups by their distance features: k-means, and what the groups are called."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,9 +12,10 @@ from sklearn.manifold import TSNE
 from sklearn.metrics import adjusted_rand_score, silhouette_score
 from sklearn.mixture import GaussianMixture
 
-from helpers.chapters.distance_features.measures import FEATURES, SPECIAL, DistanceFeatures, points, random_halves
+from helpers.chapters.distance_features.measures import FEATURES, SPECIAL, DistanceFeatures, points
 from helpers.engine.encoders import Encoder, EncoderError
 from helpers.engine.estimates import Estimate
+from helpers.figures.look import group_names
 
 Features = Float[np.ndarray, "feature"]
 Points = Float[np.ndarray, "point feature"]
@@ -23,7 +24,7 @@ Labels = Int[np.ndarray, "point"]
 """The numbers of one head, of all heads in a row, of all heads by layer; and the group of each head in a row."""
 
 TYPES = ("dense", "diagonal", "dense_vertical", "vertical")
-"""Guan et al.'s four types."""
+"""Guan et al.'s four types. In arrays and records a group has the key of the type that it stands for, also where it is called otherwise."""
 
 MASSES = ("near", "far", "special")
 
@@ -101,7 +102,7 @@ def _lloyd(
     means, labels = _seeds(x, k, seed, starts), None
     moving, empty = np.ones(means.shape[:2], bool), np.zeros(len(x), bool)
     for _ in range(MOST_STEPS):
-        nearest = _gaps(x, means).argmin(2)
+        nearest = squared_gaps(x, means).argmin(2)
         member = nearest[:, :, None] == np.arange(k)[:, None]  # [sample, start, group, point]
         sizes = member.sum(-1)[..., None]
         sums = member.reshape(len(x), -1, x.shape[1]).astype(float) @ x
@@ -112,7 +113,7 @@ def _lloyd(
         means, labels = moved, nearest
         if not moving.any():
             break
-    gaps = _gaps(x, means)
+    gaps = squared_gaps(x, means)
     best = gaps.min(2).sum(-1).argmin(-1)
     found, centroids = gaps.argmin(2)[samples, best], means[samples, best] + middle
     for n in np.flatnonzero(
@@ -123,7 +124,7 @@ def _lloyd(
     return found, centroids
 
 
-def _gaps(
+def squared_gaps(
     x: Float[np.ndarray, "sample point feature"], means: Float[np.ndarray, "sample start group feature"]
 ) -> Float[np.ndarray, "sample start group point"]:
     """Squared distances from the means, each less what is the same for all means: the point's own square."""
@@ -162,22 +163,6 @@ def mixture(points: Points, k: int = 4, *, seed: int = 0) -> Clustering:
 def agreement(a: Labels, b: Labels) -> float:
     """Adjusted Rand index of two groupings: 1 when they are the same, 0 on average for unrelated ones."""
     return float(adjusted_rand_score(a, b))
-
-
-def mixture_agreement(points: Points, k: int, *, seed: int = 0) -> dict[str, Estimate | float]:
-    """Agreement of k-means with a Gaussian mixture for our heads and for invented ones, and with k-means of four groups.
-
-    Returns:
-        ``mixture``; ``control``, the mean over sets of invented heads (:func:`structureless`) with the interval in which
-        95 % of them lie; ``four``.
-    """
-
-    def both(heads: Points) -> float:
-        return agreement(k_means(heads, k, seed=seed).labels, mixture(heads, k, seed=seed).labels)
-
-    chance = np.array([both(structureless(points, seed=seed + 1 + number)) for number in range(CONTROLS)])
-    four = agreement(k_means(points, k, seed=seed).labels, k_means(points, len(TYPES), seed=seed).labels)
-    return {"mixture": both(points), "control": Estimate.of(np.float64(chance.mean()), chance), "four": four}
 
 
 def silhouette(points: Points, labels: Labels) -> float:
@@ -224,18 +209,23 @@ def name_groups(centroids: Float[np.ndarray, "group feature"], even: Features) -
 
 @dataclass(frozen=True, eq=False)
 class Types:
-    """A name for every head.
+    """A group for every head; each group stands for one of the four types, and is called after it if it fits.
 
     Attributes:
-        names: [layer, head], from :data:`TYPES`.
+        names: [layer, head], from :data:`TYPES`: the type that the head's group stands for.
         centroids: [type, feature], in the order of :data:`TYPES`.
-        fits: type -> whether the prototype of its name is also the one nearest to its centroid. Where it is not,
-            the name was left over: the model has no such group.
+        fits: type -> whether its prototype is also the one nearest to its centroid. Where it is not, the type was left over:
+            the model has no such group, and the group is called by its number (``called``).
     """
 
     names: np.ndarray
     centroids: Float[np.ndarray, "type feature"]
     fits: dict[str, bool]
+
+    @property
+    def called(self) -> dict[str, str]:
+        """Type -> what the group that stands for it is called, in words."""
+        return group_names(self.fits)
 
     @property
     def shares(self) -> Float[np.ndarray, "type"]:
@@ -253,7 +243,7 @@ class Types:
 
 
 def types(features: Grid, even: Features, *, seed: int = 0) -> Types:
-    """K-means with four groups, each named after a prototype of its own."""
+    """K-means with four groups, each standing for a type of its own."""
     found = k_means(points(features), len(TYPES), seed=seed)
     named = name_groups(found.centroids, even)
     centroids = found.centroids[named.argsort()]
@@ -310,74 +300,6 @@ def embedding(points: Points, *, seed: int = 0) -> Float[np.ndarray, "point 2"]:
     """Heads in the plane by t-SNE (van der Maaten & Hinton 2008): neighbours stay neighbours, distances mean little."""
     perplexity = min(15.0, (len(points) - 1) / 3)
     return TSNE(2, perplexity=perplexity, init="pca", method="exact", random_state=seed).fit_transform(points)
-
-
-# ---------------------------------------------------------------------------------------- stability
-
-
-REFITS, CONTROLS = 10, 10
-"""Refits that have to agree on a head, and sets of invented heads that ours are compared with."""
-
-
-def refits(
-    samples: Float[np.ndarray, "draw _ feature"], whole: Points, reference: Labels, *, seed: int = 0
-) -> Int[np.ndarray, "draw point"]:
-    """K-means fitted on each sample and asked for the group of every head.
-
-    Args:
-        whole: the heads that are grouped.
-        reference: their groups in a fit on all of them; says how many groups there are and how they are numbered.
-    """
-    means = k_means(samples, int(reference.max()) + 1, seed=seed, starts=REFIT_STARTS).centroids
-    return np.stack([matched(labels, reference) for labels in _gaps(whole[None], means[None]).argmin(2)[0]])
-
-
-def half_heads(points: Points, *, draws: int = 50, seed: int = 0) -> Float[np.ndarray, "draw _ feature"]:
-    """Random halves of the heads themselves, to fit on."""
-    return np.stack([points[half] for half in random_halves(len(points), draws=draws, seed=seed)])
-
-
-def stability(labels: Int[np.ndarray, "draw point"], *, groups: int = 200, seed: int = 0) -> Estimate:
-    """Share of heads on which ten refits agree: its mean over sets of ten drawn from all refits, and where 95 % of them lie."""
-    rng = np.random.default_rng(seed)
-    drawn = [labels[rng.choice(len(labels), min(REFITS, len(labels)), replace=False)] for _ in range(groups)]
-    shares = np.array([(ten == ten[0]).all(0).mean() for ten in drawn])
-    return Estimate.of(np.float64(shares.mean()), shares)
-
-
-def structureless(points: Points, *, seed: int = 0) -> Points:
-    """As many invented heads from one Gaussian with the mean and covariance of the given ones: spread, but no groups."""
-    rng = np.random.default_rng(seed)
-    return rng.multivariate_normal(points.mean(0), np.cov(points.T), size=len(points), method="eigh")
-
-
-def robustness(found: DistanceFeatures, k: int = 4, *, seed: int = 0) -> dict[str, Estimate]:
-    """How good and how stable k groups are, beside the same for invented heads without groups.
-
-    Returns:
-        ``silhouette`` (interval over documents); ``inputs`` and ``heads``, the :func:`stability` when each refit sees a
-        random half of the inputs, or of the heads; and each with ``_control``, the mean over invented heads
-        (:func:`structureless`), with the interval in which 95 % of them lie.
-    """
-    real, halves = found.points, points(found.halves)
-    noise = halves[:REFITS] - real  # what a half of the inputs changes; invented heads are given the same
-    labels = k_means(real, k, seed=seed).labels
-    few = points(found.all.replicates[:50])
-    scores = map(silhouette, few, k_means(few, k, seed=seed, starts=REFIT_STARTS).labels)
-    controls = [_control(structureless(real, seed=seed + 1 + n), noise, k, seed) for n in range(CONTROLS)]
-    found = {"silhouette": Estimate.of(np.float64(silhouette(real, labels)), np.array(list(scores)), found.all.units)}
-    for name, samples in {"inputs": halves, "heads": half_heads(real, draws=len(halves), seed=seed)}.items():
-        found[name] = stability(refits(samples, real, labels, seed=seed), seed=seed)
-    invented = zip(found, np.mean(controls, axis=0), np.transpose(controls), strict=True)
-    return found | {f"{name}_control": Estimate.of(mean, each) for name, mean, each in invented}
-
-
-def _control(invented: Points, noise: Float[np.ndarray, "draw point feature"], k: int, seed: int) -> list[float]:
-    """Silhouette and both stabilities (ten refits each) of one set of invented heads."""
-    labels = k_means(invented, k, seed=seed, starts=REFIT_STARTS).labels
-    parts = invented + noise, half_heads(invented, draws=REFITS, seed=seed)
-    agreed = [stability(refits(part, invented, labels, seed=seed), groups=1) for part in parts]
-    return [silhouette(invented, labels), *(float(a.value) for a in agreed)]
 
 
 # ---------------------------------------------------------------------------------------- recording

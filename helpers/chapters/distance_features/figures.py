@@ -26,7 +26,7 @@ from helpers.figures.look import (
     squares,
     titled,
 )
-from helpers.figures.series import band, intervals, named, stacked
+from helpers.figures.series import band, intervals, stacked
 from helpers.figures.words import token_axes
 
 WINDOW_COLOUR = "#8794a5"
@@ -74,24 +74,46 @@ def feature_bars(heads: Mapping[str, ArrayLike], names: Sequence[str], *, even: 
     return figure
 
 
+def feature_variances(shares: Mapping[str, ArrayLike], names: Sequence[str]) -> Figure:
+    """How much each of the 21 numbers counts when heads are compared: its share of the variance over heads, one panel a scale.
+
+    Args:
+        shares: title -> [feature], which sum to 1.
+    """
+    figure, axes = titled(shares, (7.6 / len(shares), 2.7), size=9.5, sharey=True)
+    for ax, values in zip(axes.flat, shares.values(), strict=True):
+        ax.bar(range(len(names)), values, color=[COLOURS.get(name, WINDOW_COLOUR) for name in names])
+        _feature_ticks(ax, names)
+    axes[0, 0].set_ylabel("share of the variance")
+    return figure
+
+
 def _feature_axis(ax: Axes, names: Sequence[str], even: ArrayLike) -> None:
+    ax.plot(range(len(names)), even, "_", color=INK, markersize=5, label="even attention", zorder=4)
+    _feature_ticks(ax, names)
+    ax.set_ylim(0, 1)
+
+
+def _feature_ticks(ax: Axes, names: Sequence[str]) -> None:
     short = [LABELS[n] if n in ("cls", "sep") else n.removeprefix("window ") for n in names]
     shown = [i for i, name in enumerate(names) if not name.startswith("window") or int(short[i]) in (1, 4, 8, 12, 16)]
-    ax.plot(range(len(names)), even, "_", color=INK, markersize=5, label="even attention", zorder=4)
     ax.set_xticks(shown, [short[i] for i in shown], fontsize=7, rotation=90)
     ax.set_xlabel("window, or kind of token", fontsize=8)
-    ax.set(ylim=(0, 1), xlim=(-0.7, len(names) - 0.3))
+    ax.set_xlim(-0.7, len(names) - 0.3)
     ax.grid(axis="x", visible=False)
 
 
-def feature_boxes(groups: Mapping[str, ArrayLike], names: Sequence[str], *, even: ArrayLike) -> Figure:
-    """Box-plots of the 21 numbers over the heads of each type, one panel a type.
+def feature_boxes(
+    groups: Mapping[str, ArrayLike], names: Sequence[str], *, called: Mapping[str, str] = LABELS, even: ArrayLike
+) -> Figure:
+    """Box-plots of the 21 numbers over the heads of each group, one panel a group.
 
     Args:
         groups: type -> [head, feature].
+        called: type -> what its group is called, here and in the other figures (:func:`helpers.figures.look.group_names`).
         even: [feature], what even attention would give, as dashes.
     """
-    titles = [f"{LABELS[name]} ({len(values)} heads)" for name, values in groups.items()]
+    titles = [f"{called[name]} ({len(values)} heads)" for name, values in groups.items()]
     figure, axes = titled(titles, (3.75, 2.7), columns=2, size=9.5)
     fliers = {"markersize": 2, "markeredgecolor": "#777777"}
     look = {"widths": 0.7, "patch_artist": True, "medianprops": {"color": INK}, "flierprops": fliers}
@@ -104,25 +126,25 @@ def feature_boxes(groups: Mapping[str, ArrayLike], names: Sequence[str], *, even
     return figure
 
 
-def embeddings(views: Mapping[str, tuple[ArrayLike, ArrayLike]]) -> Figure:
-    """Heads as points in the plane, in the colour and marker of their type, side by side.
+def embeddings(views: Mapping[str, tuple[ArrayLike, ArrayLike]], *, called: Mapping[str, str] = LABELS) -> Figure:
+    """Heads as points in the plane, in the colour and marker of their group, side by side.
 
     Args:
         views: title -> (coordinates [head, 2], type of each head). Axes have no unit and are not drawn.
     """
     figure, axes = titled(views, (7.4 / len(views), 3.4), size=10.5)
     for ax, (places, types) in zip(axes.flat, views.values(), strict=True):
-        _points(ax, np.asarray(places), np.asarray(types))
+        _points(ax, np.asarray(places), np.asarray(types), called)
         ax.set(xticks=[], yticks=[])
         ax.grid(visible=False)
     legend_beside(axes[0, -1], fontsize=8)
     return figure
 
 
-def _points(ax: Axes, places: NDArray, types: NDArray) -> None:
+def _points(ax: Axes, places: NDArray, types: NDArray, called: Mapping[str, str]) -> None:
     for name in TYPE_NAMES:
         look = {"color": COLOURS[name], "marker": MARKERS[name], "edgecolor": "#444444", "linewidth": 0.4}
-        ax.scatter(*places[types == name].T, s=24, label=LABELS[name], **look)
+        ax.scatter(*places[types == name].T, s=24, label=called[name], **look)
 
 
 def versus_control(
@@ -146,9 +168,14 @@ def versus_control(
 
 
 def type_triangle(
-    masses: ArrayLike, types: ArrayLike, *, prototypes: Mapping[str, ArrayLike], centroids: Mapping[str, ArrayLike]
+    masses: ArrayLike,
+    types: ArrayLike,
+    *,
+    prototypes: Mapping[str, ArrayLike],
+    centroids: Mapping[str, ArrayLike],
+    called: Mapping[str, str] = LABELS,
 ) -> Figure:
-    """Heads in a triangle of three shares that sum to 1, with the mean of each group and the prototype of its name.
+    """Heads in a triangle of three shares that sum to 1, with the mean of each group and the prototype of the type it stands for.
 
     Args:
         masses: [head, 3]: near, far and special, bottom left, top and bottom right.
@@ -160,7 +187,7 @@ def type_triangle(
     for step in (0.25, 0.5, 0.75):
         for corner, others in zip(place, place[[[1, 2], [2, 0], [0, 1]]], strict=True):
             ax.plot(*(step * corner + (1 - step) * others).T, color="#e4e4e4", linewidth=0.7, zorder=0)
-    _points(ax, np.asarray(masses) @ place, np.asarray(types))
+    _points(ax, np.asarray(masses) @ place, np.asarray(types), called)
     star = {"marker": "*", "linestyle": "", "markeredgecolor": INK}
     plus = {"marker": "+", "linestyle": ""}
     for name in TYPE_NAMES:
@@ -172,7 +199,7 @@ def type_triangle(
     for corner, (x, y), shift in zip(("near", "far", "special"), place, (-0.045, 0.045, -0.045), strict=True):
         ax.text(x, y + shift, f"all {corner}", **CENTRED, fontsize=9)
     extra = [
-        Line2D([], [], **star, markersize=11, color="#cccccc", label="prototype"),
+        Line2D([], [], **star, markersize=11, color="#cccccc", label="prototype of a type"),
         Line2D([], [], **plus, markersize=9, markeredgewidth=2, color=INK, label="mean of the group"),
     ]
     handles = [*ax.get_legend_handles_labels()[0], *extra]
@@ -197,7 +224,7 @@ def _framed_map(ax: Axes, weights: NDArray, name: str, width: Number) -> None:
     ax.spines[:].set(visible=True, color=COLOURS[name], linewidth=width)
 
 
-def type_examples(examples: Mapping[str, Mapping[str, ArrayLike]]) -> Figure:
+def type_examples(examples: Mapping[str, Mapping[str, ArrayLike]], *, called: Mapping[str, str] = LABELS) -> Figure:
     """Maps of the heads that stand for each type: a column a type; each map on its own scale.
 
     Args:
@@ -208,7 +235,7 @@ def type_examples(examples: Mapping[str, Mapping[str, ArrayLike]]) -> Figure:
     for column, (name, maps) in zip(axes.T, examples.items(), strict=True):
         for row, (ax, (head, weights)) in enumerate(zip(column, maps.items(), strict=False)):
             _framed_map(ax, np.asarray(weights), name, 2.0)
-            title = head if row else f"{LABELS[name]}\n{head}"
+            title = head if row else f"{called[name]}\n{head}"
             ax.set_title(title, fontsize=9, loc="center", weight="normal")
         for ax in column[len(maps) :]:
             ax.axis("off")
@@ -216,7 +243,7 @@ def type_examples(examples: Mapping[str, Mapping[str, ArrayLike]]) -> Figure:
     return figure
 
 
-def types_by_layer(types: ArrayLike) -> Figure:
+def types_by_layer(types: ArrayLike, *, called: Mapping[str, str] = LABELS) -> Figure:
     """How many heads of each layer are of each type, as stacked bars; layer on x from 1.
 
     Args:
@@ -225,14 +252,21 @@ def types_by_layer(types: ArrayLike) -> Figure:
     types = np.asarray(types)
     figure, ax = plt.subplots(figsize=(6.8, 3.3))
     counts = [[(layer == name).sum() for name in TYPE_NAMES] for layer in types]
-    stacked(ax, counts, named(TYPE_NAMES), upright=True, size=0.8, edgecolor="white")
+    stacked(
+        ax,
+        counts,
+        {called[name]: {"color": COLOURS[name]} for name in TYPE_NAMES},
+        upright=True,
+        size=0.8,
+        edgecolor="white",
+    )
     ax.grid(axis="y")
     on_layers(ax, len(types), ylabel="heads", ylim=(0, types.shape[1]))
     legend_beside(ax)
     return figure
 
 
-def typed_heads(maps: ArrayLike, types: ArrayLike) -> Figure:
+def typed_heads(maps: ArrayLike, types: ArrayLike, *, called: Mapping[str, str] = LABELS) -> Figure:
     """Every head's map of one input, in the colour of its type: a row for each layer, a column for each head.
 
     Args:
@@ -243,5 +277,7 @@ def typed_heads(maps: ArrayLike, types: ArrayLike) -> Figure:
     size = (7.6, 7.0 * types.shape[0] / types.shape[1] + 0.7)
     figure = thumbnails(types.shape, size, lambda ax, *at: _framed_map(ax, maps[at], str(types[at]), 1.6))
     where = {"loc": "outside upper center", "ncols": len(TYPE_NAMES), "fontsize": 8}
-    figure.legend(handles=squares(TYPE_NAMES), **where, title="head", title_fontsize=9)
+    figure.legend(
+        handles=squares({called[name]: COLOURS[name] for name in TYPE_NAMES}), **where, title="head", title_fontsize=9
+    )
     return figure

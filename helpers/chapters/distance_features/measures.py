@@ -15,7 +15,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from tqdm import tqdm
 
-from helpers.engine import attention
+from helpers.engine import attention, controls
 from helpers.engine.encoders import Encoder
 from helpers.engine.estimates import Additive, Estimate, StreamingMean
 from helpers.engine.tokens import Batch, Batches, Input
@@ -182,6 +182,7 @@ def measure(
     documents: Sequence[int] | None = None,
     max_length: int = 128,
     draws: int = 50,
+    shuffled: bool = False,
     batch_size: int = 16,
     seed: int = 0,
 ) -> DistanceFeatures:
@@ -190,7 +191,8 @@ def measure(
     Args:
         documents: for each input the number of its document; default: each is one of its own.
         draws: number of random halves.
-        seed: of the halves and of the bootstrap.
+        shuffled: measure the control instead: every map with its scores dealt anew (:mod:`helpers.engine.controls`).
+        seed: of the halves, of the bootstrap and of the deals.
     """
     inputs = list(inputs)
     documents = list(range(len(inputs))) if documents is None else list(documents)
@@ -198,5 +200,6 @@ def measure(
     accumulator = Accumulator(encoder, documents, halves, seed=seed)
     longest = min(max_length, encoder.max_length)
     batches = Batches(encoder, inputs, batch_size=batch_size, max_length=longest, overlong="truncate")
-    attention.sweep(encoder, tqdm(batches, desc=f"{encoder.name}: {len(inputs)} inputs"), accumulator)
+    observer = controls.Shuffled(accumulator, seed) if shuffled else accumulator
+    attention.sweep(encoder, tqdm(batches, desc=f"{encoder.name}: {len(inputs)} inputs"), observer)
     return replace(accumulator.result(), truncated=batches.truncated)

@@ -92,7 +92,7 @@ def importance_and_cost(series: Mapping[str, tuple[ArrayLike, ArrayLike]]) -> Fi
 
 
 def pruning_curves(
-    shares: Sequence[Number],
+    shares: Mapping[str, Sequence[Number]],
     curves: Mapping[str, Mapping[str, Mapping]],
     *,
     ylabel: str,
@@ -101,14 +101,15 @@ def pruning_curves(
     """For each task what is left as heads are taken away in several orders.
 
     Args:
-        shares: of heads taken away, [k].
+        shares: task -> of heads taken away, [k].
         curves: task -> order (a key of :data:`ORDER_STYLES`) -> ``mean`` (estimate [k]), ``least`` and ``most`` [k].
         ylabel: what is measured.
         baselines: task -> value of a dashed line: the majority class.
     """
     figure, axes = titled(curves, (3.7, 2.7), columns=2, margin=(0, 0.4))
-    x, entries = 100 * np.asarray(shares), {}
+    entries = {}
     for ax, (task, orders) in zip(axes.flat, curves.items(), strict=False):
+        x = 100 * np.asarray(shares[task])
         for name, found in orders.items():
             colour, line, marker, label = ORDER_STYLES[name]
             mean = Estimate.from_record(found["mean"])

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float, Int
 from numpy.typing import NDArray
+from scipy.stats import norm
 from torch import Tensor
 
 from helpers import places
@@ -163,8 +164,9 @@ class Scored:
         return np.average(getattr(self, name), axis=-1, weights=self._weights(name))
 
     def estimate(self, name: str = "score", *, seed: int = 0) -> Estimate:
-        """The mean with its interval, ``(*tried)``."""
-        return resampled(getattr(self, name), self._weights(name), self.documents, seed=seed)
+        """The mean with its interval, ``(*tried)``; that of a score stays between 0 and 1."""
+        found = resampled(getattr(self, name), self._weights(name), self.documents, seed=seed)
+        return found.within(0.0, 1.0) if name == "score" else found
 
     def cost(self, whole: "Scored", name: str = "score", *, seed: int = 0) -> Estimate:
         """What it costs, compared with ``whole`` example by example, ``(*tried)``: lost score, or added loss; negative is a gain."""
@@ -235,11 +237,9 @@ def resampled(
     seed: int = 0,
 ) -> Estimate:
     """Weighted means over examples with a bootstrap over documents, all of them on the same draws, ``(*shape)``."""
-    _, which = np.unique(documents, return_inverse=True)
-    count = which.max() + 1
     flat = np.asarray(values, np.float64).reshape(-1, len(documents))
-    sums, sizes = np.zeros((count, len(flat))), np.bincount(which, weights, count)
-    np.add.at(sums, which, (flat * weights).T)
+    sums, sizes = per_document(flat * weights, documents), per_document(np.asarray(weights, np.float64), documents)
+    count = len(sizes)
     random = np.random.default_rng(seed)
     drawn = np.empty((replicates, len(flat)))
     for start in range(0, replicates, 1000):
@@ -249,6 +249,16 @@ def resampled(
         drawn[start:stop] = counts @ sums / np.maximum(counts @ sizes, np.finfo(float).tiny)[:, None]
     shape = values.shape[:-1]
     return Estimate.of((sums.sum(0) / sizes.sum()).reshape(shape), drawn.reshape(replicates, *shape), int(count))
+
+
+def per_document(
+    values: Float[np.ndarray, "*shape example"], documents: Int[np.ndarray, "example"]
+) -> Float[np.ndarray, "document *shape"]:
+    """Sums over the examples of each document."""
+    _, which = np.unique(documents, return_inverse=True)
+    sums = np.zeros((which.max() + 1, *values.shape[:-1]))
+    np.add.at(sums, which, np.moveaxis(values, -1, 0))
+    return sums
 
 
 def p_values(cost: Estimate) -> Numbers:
@@ -265,9 +275,36 @@ def significant(p: Float[np.ndarray, "*shape"]) -> Bool[np.ndarray, "*shape"]:
     return p <= (flat[passed[-1]] if passed.size else -1.0)
 
 
-def count(cost: Estimate, stands: Bool[np.ndarray, "..."]) -> dict[str, int]:
-    """How many removals help and hurt, and how many significantly (``stands``); ``none``: not a single outcome changes the mean."""
-    helps, hurts = cost.value < -1e-12, cost.value > 1e-12
+ALONE = 0.01
+"""The level at which Michel et al. 2019 test each head by itself."""
+
+
+def count(cost: Estimate, p: Float[np.ndarray, "..."]) -> dict[str, int]:
+    """How many removals help and hurt; how many significantly, all tested together (``significant``) and each ``alone``
+    at :data:`ALONE`; ``none``: not a single outcome changes the mean."""
+    helps, hurts, stands, alone = cost.value < -1e-12, cost.value > 1e-12, significant(p), p < ALONE
     kinds = {"heads": helps | True, "helps": helps, "hurts": hurts, "none": ~helps & ~hurts}
     kinds |= {"helps_significantly": helps & stands, "hurts_significantly": hurts & stands}
+    kinds |= {"helps_alone": helps & alone, "hurts_alone": hurts & alone}
     return {name: int(which.sum()) for name, which in kinds.items()}
+
+
+def balance(cost: Estimate) -> Estimate:
+    """Share of removals that help minus the share that hurt, with a bootstrap over documents."""
+    return cost.map(lambda c: (np.sign(-c) * (np.abs(c) > 1e-12)).mean((-2, -1)))
+
+
+SEEN = 0.8
+"""The power that :func:`visible` asks for."""
+
+
+def visible(cost: Estimate) -> dict[str, float]:
+    """The smallest cost of a head that this many examples show in four of five samples: tested ``alone`` at :data:`ALONE`, or
+    ``together``, where the first of all heads has to pass :data:`LEVEL` divided by their number.
+
+    From the standard error of the median head, of those whose removal changes anything.
+    """
+    errors = cost.replicates.std(0)
+    error = float(np.median(errors[errors > 0])) if (errors > 0).any() else 0.0
+    levels = {"alone": ALONE, "together": LEVEL / errors.size}
+    return {name: float(norm.ppf(1 - level / 2) + norm.ppf(SEEN)) * error for name, level in levels.items()}

@@ -18,7 +18,6 @@ import numpy as np
 import torch
 from jaxtyping import Float, Int
 from numpy.typing import NDArray
-from scipy.stats import rankdata
 from torch import Tensor
 
 from helpers.chapters.head_importance.jobs import Heads, Job, Scored, combine, numpy_of, resampled
@@ -96,17 +95,6 @@ def _gate_gradients(encoder: Encoder, asked: Asked) -> Float[np.ndarray, "row la
     return numpy_of(gate_gradients(encoder, asked)[0])
 
 
-def correlation(x: Float[np.ndarray, "..."], y: Float[np.ndarray, "..."], *, seed: int = 0) -> Estimate:
-    """Spearman's correlation over heads, with a bootstrap over heads."""
-    drawn = np.random.default_rng(seed).integers(np.size(x), size=(2000, np.size(x)))
-    drawn = np.concatenate([np.arange(np.size(x))[None], drawn])
-    a, b = (rankdata(np.ravel(v)[drawn], axis=1) for v in (x, y))
-    a, b = (v - v.mean(1, keepdims=True) for v in (a, b))
-    size = np.sqrt((a * a).sum(1) * (b * b).sum(1))
-    found = np.divide((a * b).sum(1), size, out=np.full(len(size), np.nan), where=size > 1e-300)
-    return Estimate.of(found[0], found[1:])
-
-
 # ---------------------------------------------------------------------------------------- removing heads in an order
 
 
@@ -177,26 +165,35 @@ def along(encoder: Encoder, asked: Asked, heads: Heads, gates: Iterable[float]) 
 NAMES = ("score", "loss")
 
 
-def agreement(
-    found: Importance, removed: Removals, one: Sequence[int], two: Sequence[int], *, seed: int = 0
-) -> dict[str, Estimate]:
-    """Rank correlations over heads between halves of the documents: of I_h, its normalised form and the first-order
-    estimate on one half with the added loss on the other; and of I_h, and of the added loss, with themselves."""
-    value = {
-        "importance": lambda part: np.abs(found.on(part).gradients).mean(-1),
-        "first_order": lambda part: -found.on(part).gradients.mean(-1),
-        "cost": lambda part: removed.on(part).heads.loss.mean(-1) - removed.on(part).whole.loss.mean(-1),
-    }
-    first, second = ({name: f(part) for name, f in value.items()} for part in (one, two))
-    pairs = {
-        "importance_cost": (first["importance"], second["cost"]),
-        "importance_size": (first["importance"], np.abs(second["cost"])),
-        "normalised_cost": (by_layer_norm(first["importance"]), second["cost"]),
-        "first_order_cost": (first["first_order"], second["cost"]),
-        "importance_twice": (first["importance"], second["importance"]),
-        "cost_twice": (first["cost"], second["cost"]),
-    }
-    return {name: correlation(x, y, seed=seed) for name, (x, y) in pairs.items()}
+def without(task: Job, heads: Heads) -> Scored:
+    """All examples with some heads switched off."""
+    return combine(
+        task, [(asked.example, one[0]) for asked, one in task.each(_without, [list(heads)], doing="some heads off")]
+    )
+
+
+def above(task: Job, removed: Removals, bare: Scored, *, seed: int = 0) -> Estimate:
+    """How far the score lies above the simplest answer, example by example: the most frequent class or word; for
+    questions, which have none, the model without any head (``bare``)."""
+    whole = removed.whole
+    if task.task == "qa":
+        return bare.cost(whole, seed=seed)
+    simple = tasks.majority(task.examples)
+    if task.task == "mlm":
+        return whole.estimate(seed=seed).map(lambda score: score - simple)
+    labels, counts = np.unique([e.label for e in task.examples], return_counts=True)
+    constant = np.array([float(e.label == labels[counts.argmax()]) for e in task.examples])
+    return replace(whole, score=constant).cost(whole, seed=seed)
+
+
+def extremes(removed: Removals, one: Sequence[int], two: Sequence[int], *, seed: int = 0) -> dict[str, Any]:
+    """The heads whose removal takes most from the score, and adds most, on one half of the documents; what it costs on the other."""
+    chosen, scored = removed.on(one), removed.on(two)
+    lost = chosen.whole.mean() - chosen.heads.mean()
+    cost = scored.heads.cost(scored.whole, seed=seed)
+    ends = {"worst": lost.argmax(), "best": lost.argmin()}
+    places = {name: np.unravel_index(n, lost.shape) for name, n in ends.items()}
+    return {name: {"head": list(map(int, at)), "cost": cost[at]} for name, at in places.items()}
 
 
 def curve(scored: Scored, name: str, *, seed: int = 0) -> dict[str, Any]:
@@ -207,6 +204,26 @@ def curve(scored: Scored, name: str, *, seed: int = 0) -> dict[str, Any]:
     return {"mean": over.estimate(name, seed=seed), **ends, "draws": len(per_draw)}
 
 
+def kept_more(scored: Scored, random: Scored, *, seed: int = 0) -> Estimate:
+    """How much more of the score an order keeps than random orders do on average, example by example, (k,)."""
+    mean = replace(random, score=random.score.mean(0), loss=random.loss.mean(0))
+    return mean.cost(replace(scored, score=scored.score.mean(0), loss=scored.loss.mean(0)), seed=seed)
+
+
+COMPACT = ("examples", "documents", "score", "majority", "bare", "above", "extremes", "agreement", "pruning")
+"""What :func:`compact` keeps as it is."""
+
+
+def compact(values: Mapping[str, Any]) -> dict[str, Any]:
+    """A task's numbers without its grids of heads."""
+
+    def shortened(cost: Mapping[str, Any] | None) -> Any:
+        heads = ("count", "balance", "visible")
+        return cost and {name: {"heads": {k: one["heads"][k] for k in heads}} for name, one in cost.items()}
+
+    return {name: values[name] for name in COMPACT} | {part: shortened(values[part]) for part in ("cost", "even")}
+
+
 def as_dict(
     task: Job,
     removed: Removals,
@@ -215,12 +232,22 @@ def as_dict(
     counts: Sequence[int],
     parts: tuple[Sequence[int], Sequence[int]],
     *,
+    bare: Scored,
+    even: Removals | None = None,
+    further: Mapping[str, Any] | None = None,
     seed: int = 0,
 ) -> dict[str, Any]:
-    """One task's numbers for :func:`helpers.record.results.record`."""
+    """One task's numbers for :func:`helpers.record.results.record`.
+
+    Args:
+        bare: the model without any head (:func:`without`).
+        even: removals by weights of 1/n, where they were measured.
+        further: more of them, such as ``agreement`` and ``calibrated``.
+    """
     encoder = task.encoder
     assert encoder.head is not None
-    simple = tasks.majority(task.examples)
+    simple, (_, two) = tasks.majority(task.examples), parts
+    held_out = above(task.on(two), removed.on(two), bare.on(two), seed=seed)
     return {
         "examples": len(task.examples),
         "documents": len(np.unique(task.documents)),
@@ -228,27 +255,61 @@ def as_dict(
         "score": removed.whole.estimate("score", seed=seed),
         "loss": removed.whole.estimate("loss", seed=seed),
         "majority": None if np.isnan(simple) else simple,
+        "bare": bare.estimate("score", seed=seed),
+        "above": {"all": above(task, removed, bare, seed=seed), "held_out": held_out},
         "cost": {name: costs(removed, name, seed=seed) for name in NAMES},
+        "even": None if even is None else {name: costs(even, name, seed=seed) for name in NAMES},
+        "extremes": extremes(removed, *parts, seed=seed),
         "importance": found.of(seed=seed),
         "normalised": found.of(normalised=True, seed=seed).value,
         "first_order": found.first_order(seed=seed).value,
-        "agreement": agreement(found, removed, *parts, seed=seed),
         "pruning": {
             "heads": list(counts),
-            "examples": len(parts[1]),
+            "examples": len(two),
             "curves": {n: {name: curve(c, name, seed=seed) for name in NAMES} for n, c in curves.items()},
+            "beside_random": {
+                n: kept_more(c, curves["random"], seed=seed) for n, c in curves.items() if n != "random"
+            },
         },
+        **(further or {}),
     }
 
 
-def share_helped(values: Mapping[str, Any]) -> float:
-    """Share of heads whose removal helps the score, nominally."""
-    found = values["cost"]["score"]["heads"]["count"]
-    return found["helps"] / found["heads"]
+def solved(values: Mapping[str, Any], on: str = "all") -> bool:
+    """Whether a record's score is above the simplest answer, with its whole interval; ``on`` all examples, or those ``held_out``."""
+    return bool(Estimate.from_record(values["above"][on]).low > 0)
 
 
-def best_and_worst(values: Mapping[str, Any]) -> dict[str, tuple[int, int, float]]:
-    """The heads whose removal changes the score most, down and up: (layer, head, change)."""
-    cost = np.asarray(Estimate.from_record(values["cost"]["score"]["heads"]["cost"]).value)
-    where = {"down": cost.argmax(), "up": cost.argmin()}
-    return {k: (*map(int, np.unravel_index(n, cost.shape)), -float(cost.ravel()[n])) for k, n in where.items()}
+def drawn(
+    here: Mapping[str, Mapping[str, Any]], there: Mapping[str, Mapping[str, Any]], texts: Mapping[str, str]
+) -> tuple[dict[str, Mapping[str, Any]], list[str]]:
+    """What is drawn of each task: the record of these texts where the task is solved on them, on all examples and on those
+    held out, else a recorded run on real texts where it is, else nothing. Where no task is, all of these texts, and a line says so.
+
+    Args:
+        here: task -> its record on these texts.
+        there: "task (texts)" -> a record on real texts.
+        texts: task -> what these texts are called.
+
+    Returns:
+        title -> record, and a line for each task that is not drawn on these texts.
+    """
+    shown, lines = {}, []
+    for task, values in here.items():
+        if solved(values) and solved(values, "held_out"):
+            shown[f"{task} ({texts[task]})"] = values
+            continue
+        more, rest = (Estimate.from_record(values["above"][on]) for on in ("all", "held_out"))
+        shown |= (other := {title: v for title, v in there.items() if title.split(" (")[0] == task and solved(v)})
+        instead = f"drawn instead: {', '.join(other)}" if other else "nothing is drawn"
+        lines.append(
+            f"{task}: {values['examples']} examples of {texts[task]} do not show that the task is solved "
+            f"(score less the simplest answer: {more:+.2f}, held out {rest:+.2f}); {instead}."
+        )
+    shown |= {title: v for title, v in there.items() if title.split(" (")[0] not in here and solved(v)}
+    if not shown:
+        lines.append(
+            "No task is solved, here or in a recorded run: what is drawn below is these texts, and shows noise."
+        )
+        shown = {f"{task} ({texts[task]})": values for task, values in here.items()}
+    return shown, lines

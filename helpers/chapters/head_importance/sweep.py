@@ -10,16 +10,28 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from helpers.chapters.head_importance.jobs import Heads, Job, Scored, combine, count, outcomes, p_values, significant
+from helpers.chapters.head_importance.jobs import (
+    Heads,
+    Job,
+    Scored,
+    balance,
+    combine,
+    count,
+    outcomes,
+    p_values,
+    significant,
+    visible,
+)
 from helpers.engine import attention, tokens
 from helpers.engine.encoders import Encoder, EncoderError
 from helpers.engine.layers import layers, standing_aside
 from helpers.engine.tasks import Asked
 
 
-def switched_off(encoder: Encoder, asked: Asked, heads: Heads) -> Float[np.ndarray, "row 5"]:
-    """Outcomes of one batch with some heads at zero: an ordinary forward pass under an editor."""
-    with torch.inference_mode(), attention.tap(encoder, edit=attention.zero(heads)):
+def switched_off(encoder: Encoder, asked: Asked, heads: Heads, *, even: bool = False) -> Float[np.ndarray, "row 5"]:
+    """Outcomes of one batch with the weights of some heads at zero, or all 1/n: an ordinary forward pass under an editor."""
+    edit = attention.uniform(heads, asked.batch.mask) if even else attention.zero(heads)
+    with torch.inference_mode(), attention.tap(encoder, edit=edit):
         return outcomes(encoder, encoder.model(**asked.batch.inputs).last_hidden_state, asked)
 
 
@@ -35,10 +47,16 @@ class Sweep:
     contribution o_h W_O is taken from the sum z that the layer's attention adds, and only what lies above is
     computed, for several heads at a time as one large batch; the layers below stand aside. The model's own
     forward pass is used throughout, so whatever a family does before, between and after its layers stays as it is.
+
+    Where a head's weights are made ``even`` instead, its contribution is exchanged for that of the mean of its values
+    over the input's tokens.
     """
 
-    def __init__(self, encoder: Encoder, asked: Asked, *, rows: int = 64) -> None:
+    def __init__(self, encoder: Encoder, asked: Asked, *, rows: int = 64, even: bool = False) -> None:
         self.encoder, self.asked = encoder, asked
+        self.instead: list[
+            Tensor
+        ] = []  # for each layer what the heads give when they are even, [row, token, features]
         self.at_once = max(1, rows // len(asked.example))
         self.layers, self.projections = layers(encoder), attention.output_projections(encoder)
         self.calls: list[tuple[tuple, dict]] = []
@@ -46,8 +64,18 @@ class Sweep:
             for layer in self.layers:
                 keep = layer.register_forward_pre_hook(lambda _, a, k: self.calls.append((a, k)), with_kwargs=True)
                 hooks.callback(keep.remove)
+            if even:
+                hooks.enter_context(attention.tap(encoder, observe=self._keep_means))
             hidden = encoder.model(**asked.batch.inputs).last_hidden_state
             self.whole = outcomes(encoder, hidden, asked)
+
+    def _keep_means(self, layer: int, probabilities: Tensor, values: Tensor | None) -> None:
+        """The mean value of each head over an input's real tokens, heads side by side."""
+        if values is None:
+            raise EncoderError(f"{self.encoder.name!r} does not show the values of its heads.")
+        mask = self.asked.batch.mask.to(values.dtype)
+        mean = torch.einsum("bn,bhnd->bhd", mask / mask.sum(-1, keepdim=True), values)
+        self.instead.append(mean.flatten(1)[:, None])
 
     def layer(self, layer: int) -> Float[np.ndarray, "variant row 5"]:
         """Outcomes with each of :func:`variants` switched off."""
@@ -61,7 +89,8 @@ class Sweep:
         many = repeated(self.asked, len(off))
 
         def without(module: nn.Linear, inputs: tuple[Tensor], z: Tensor) -> Float[Tensor, "variant row token width"]:
-            return z - contributions(inputs[0], module.weight, off.to(z))
+            gone = inputs[0] - self.instead[layer] if self.instead else inputs[0]
+            return z - contributions(gone, module.weight, off.to(z))
 
         args, kwargs = self.calls[layer]
         hook = self.projections[layer].register_forward_hook(without)
@@ -149,37 +178,40 @@ class Removals:
         return Removals(self.whole.on(chosen), self.heads.on(chosen), self.layers.on(chosen))
 
 
-def remove_each(task: Job, *, fast: bool = True) -> Removals:
+def remove_each(task: Job, *, even: bool = False, fast: bool = True) -> Removals:
     """Switch off each head alone, then all heads of each layer, and score every example each time.
 
     Args:
+        even: give the head's weights 1/n, as Kovaleva et al. 2019 do, in the place of 0.
         fast: share what removals from a layer have in common, where the family allows it (:func:`sharing`).
     """
     rows = task.rows if fast and not sharing(task.encoder) else None
-    found = [(asked.example, *one) for asked, one in task.each(_remove_each, rows, doing="each head")]
+    found = [(asked.example, *one) for asked, one in task.each(_remove_each, rows, even, doing="each head")]
     whole = combine(task, [(numbers, plain) for numbers, plain, _ in found])
     both = combine(task, [(numbers, removed) for numbers, _, removed in found])
     return Removals(whole, both[:, :-1], both[:, -1])
 
 
 def _remove_each(
-    encoder: Encoder, asked: Asked, rows: int | None
+    encoder: Encoder, asked: Asked, rows: int | None, even: bool
 ) -> tuple[Float[np.ndarray, "row 5"], Float[np.ndarray, "layer variant row 5"]]:
     """Outcomes of one batch with the whole model and with each of :func:`variants`; ``rows`` as in :class:`Sweep`, if that works."""
     layers = range(encoder.layers)
     if rows is not None:
-        shared = Sweep(encoder, asked, rows=rows)
+        shared = Sweep(encoder, asked, rows=rows, even=even)
         return shared.whole, np.stack([shared.layer(n) for n in layers])
-    each = [[switched_off(encoder, asked, heads) for heads in variants(n, encoder.heads)] for n in layers]
+    each = [[switched_off(encoder, asked, heads, even=even) for heads in variants(n, encoder.heads)] for n in layers]
     return switched_off(encoder, asked, ()), np.array(each)
 
 
 def costs(removed: Removals, name: str, *, seed: int = 0) -> dict[str, Any]:
-    """What switching off each head (layer, head), and each layer, costs: with intervals, p-values, what stands, and counts."""
+    """What switching off each head (layer, head), and each layer, costs: with intervals, p-values, what stands, and counts;
+    of heads also the ``balance`` of those that help and hurt, and the smallest cost that would be ``visible``."""
     found: dict[str, Any] = {}
     for what in ("heads", "layers"):
         cost = getattr(removed, what).cost(removed.whole, name, seed=seed)
         p = np.asarray(p_values(cost))
-        stands = significant(p)
-        found[what] = {"cost": cost, "p": p, "significant": stands, "count": count(cost, stands)}
+        found[what] = {"cost": cost, "p": p, "significant": significant(p), "count": count(cost, p)}
+        if what == "heads":
+            found[what] |= {"balance": balance(cost), "visible": visible(cost)}
     return found

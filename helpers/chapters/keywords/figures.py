@@ -64,21 +64,23 @@ def shaded_text(
 def signed_grids(
     grids: Mapping[str, ArrayLike],
     *,
-    bar: str,
+    bar: str | Mapping[str, str],
     certain: Mapping[str, ArrayLike] | None = None,
     percentile: float = 100,
 ) -> Figure:
-    """Layer × head grids of values of both signs, red above 0 and blue below, on one scale; layers on x.
+    """Layer × head grids of values of both signs, red above 0 and blue below; layers on x.
 
     Args:
         grids: title -> [layer, head].
+        bar: what the shade means; grids share a scale where it means the same in all, and have their own where it is title -> meaning.
         certain: title -> [layer, head], where to draw a dot: the interval leaves 0 out.
         percentile: of the absolute values, where the scale ends.
     """
     layers, heads = np.shape(next(iter(grids.values())))
-    how = {"signed": True, "one_scale": True, "percentile": percentile, "columns": len(grids), "every": (1, 1)}
+    shared = isinstance(bar, str)
+    how = {"signed": True, "one_scale": shared, "percentile": percentile, "columns": len(grids), "every": (1, 1)}
     dot = {"marker": ".", "color": INK, "markersize": 3.5}
-    each = (0.95 + 0.3 * layers + 1.1 / len(grids), 1 + 0.21 * heads)
+    each = (0.95 + 0.3 * layers + 1.1 / (len(grids) if shared else 1), 1 + 0.21 * heads)
     return head_grids(grids, bars=bar, marked=certain, mark=dot, each=each, **how)
 
 
@@ -139,29 +141,35 @@ def score_bars(scores: Mapping[str, Mapping[str, Estimate]], groups: Mapping[str
     return figure
 
 
+ORDERS = {
+    "least missed first, by loss": ("cls", "o", "-"),
+    "most missed first, by loss": ("first", "s", "-"),
+    "least missed first, by F1": ("cls", "^", "--"),
+    "most missed first, by F1": ("first", "v", "--"),
+    "random order": ("random", "D", "-."),
+}
+"""Colour, marker and line of each order in which heads are removed."""
+
+
 def removal_curves(
-    panels: Mapping[str, Mapping[str, Estimate]],
-    counts: Sequence[int],
-    *,
-    ylabels: Mapping[str, str],
-    range_of: Mapping[str, ArrayLike],
+    panels: Mapping[str, Mapping[str, Estimate]], counts: Sequence[int], *, range_of: Mapping[str, ArrayLike]
 ) -> Figure:
     """What is left as heads are removed one after another, a line with its interval for each order.
 
     Args:
-        panels: title -> order -> estimate [count].
-        ylabels: title -> what is measured.
-        range_of: title -> [2, count], lowest and highest of the random orders, drawn as dotted lines.
+        panels: what is measured -> order of :data:`ORDERS` -> estimate [count].
+        range_of: what is measured -> [2, count], lowest and highest of the random orders, drawn as dotted lines.
     """
-    figure, axes = titled(panels, (4.1, 3.5), size=10)
-    looks = (("cls", "o", "-"), ("first", "s", "-"), ("random", "D", "--"))
-    for ax, (title, series) in zip(axes.flat, panels.items(), strict=True):
-        for (name, found), (colour, marker, line) in zip(series.items(), looks, strict=False):
-            look = {"colour": COLOURS[colour], "marker": marker, "linestyle": line, "label": name}
-            band(ax, counts, found, alpha=0.16, **look)
+    figure, axes = titled(panels, (3.7, 3.0), columns=3, size=10)
+    for ax, (title, series) in zip(axes.flat, panels.items(), strict=False):
+        for name, found in series.items():
+            colour, marker, line = ORDERS[name]
+            look = {"colour": COLOURS[colour], "marker": marker, "linestyle": line, "label": name, "markersize": 4}
+            band(ax, counts, found, alpha=0.1, **look)
         for edge in range_of[title]:
             ax.plot(counts, edge, ":", color=COLOURS["random"], linewidth=1)
         ax.axhline(float(next(iter(series.values())).value[0]), **REFERENCE)
-        ax.set(xlabel="heads removed", ylabel=ylabels[title], xticks=counts)
+        ax.set(xlabel="heads removed", xticks=counts)
+        ax.tick_params(axis="x", labelsize=7.5)
     legend_below(axes[0, 0], ncols=3, fontsize=8.5)
     return figure

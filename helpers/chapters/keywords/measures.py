@@ -15,9 +15,9 @@ from torch import Tensor
 from tqdm import tqdm
 
 from helpers.corpora import phrases, sources
-from helpers.engine import attention, inputs, tasks
+from helpers.engine import attention, controls, inputs, tasks
 from helpers.engine.encoders import Encoder
-from helpers.engine.estimates import Estimate, InRows, over, sample
+from helpers.engine.estimates import Additive, Estimate, InRows, over, sample
 from helpers.engine.tasks import Example
 from helpers.engine.tokens import Batch, Batches
 
@@ -203,9 +203,23 @@ def _word_units(batch: Batch, row: int, example: Example) -> Int[np.ndarray, "wo
 def measure(encoder: Encoder, examples: Sequence[Example], *, batch_size: int = 16) -> Received:
     """Attention received by each word of documents that fit (:func:`shortened`), in one pass with a progress bar."""
     found = Received(encoder, Words.of(examples))
-    batches = Batches(encoder, [list(e.spelled.units) for e in examples], batch_size=batch_size)
-    attention.sweep(encoder, tqdm(batches, desc=f"{encoder.name}: {len(examples)} documents"), found)
+    _sweep(encoder, examples, batch_size, found)
     return found
+
+
+def with_shuffled(
+    encoder: Encoder, examples: Sequence[Example], *, batch_size: int = 16, seed: int = 0
+) -> tuple[Received, Received]:
+    """As :func:`measure`, and beside it what words receive of maps whose scores are dealt anew, in the same pass."""
+    words = Words.of(examples)
+    found, control = Received(encoder, words), Received(encoder, words)
+    _sweep(encoder, examples, batch_size, found, controls.Shuffled(control, seed))
+    return found, control
+
+
+def _sweep(encoder: Encoder, examples: Sequence[Example], batch_size: int, *observers: Additive) -> None:
+    batches = Batches(encoder, [list(e.spelled.units) for e in examples], batch_size=batch_size)
+    attention.sweep(encoder, tqdm(batches, desc=f"{encoder.name}: {len(examples)} documents"), *observers)
 
 
 def relative(found: Received, *, among: str = "words", summed: bool = False, seed: int = 0) -> Estimate:

@@ -1,7 +1,7 @@
 """Predictors of key words: each head's attention, all heads' together, rules without a network; and lists of phrases."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -223,14 +223,14 @@ def methods(
     fitted_on: Received,
     scored_on: Received,
     heads: HeadPredictors,
-    random: tuple[Received, Received] | None = None,
+    controls: Mapping[str, tuple[Received, Received]] | None = None,
     tagger: Float[np.ndarray, "word"] | None = None,
 ) -> tuple[dict[str, Method], Predictor]:
     """Baselines without a network, the best head, all heads, controls, and the tagger if there is one.
 
     Args:
         heads: predictors of single heads, scored on the words of ``scored_on``.
-        random: the random network on the same two sets of documents.
+        controls: name -> a control on the same two sets of documents.
         tagger: the tagger's probabilities.
 
     Returns:
@@ -257,8 +257,8 @@ def methods(
         "best head": Method(chances, chances, True),
         "all heads": together,
     }
-    if random is not None:
-        found["all heads, random network"] = learned(*map(all_heads, random))[0]
+    for name, pair in (controls or {}).items():
+        found[f"all heads, {name}"] = learned(*map(all_heads, pair))[0]
     both = [np.concatenate(pair, axis=-1) for pair in zip(every, plain, strict=True)]
     found["all heads, tf-idf and place"] = learned(*both)[0]
     if tagger is not None:

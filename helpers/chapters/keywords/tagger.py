@@ -40,15 +40,29 @@ def _chances(tagger: Encoder, asked: Asked) -> list[Float[np.ndarray, "word"]]:
     return [1 - row[here].numpy() for row, here in zip(outside, known, strict=True)]
 
 
-SCORES = ("f1", "f1_all", "loss")
-"""Scores of the tagger for each document, see :class:`helpers.engine.tasks.Scores`."""
+SCORES = ("f1", "f1_all", "loss", "given", "hits", "right")
+"""Scores of the tagger for each document: three of :class:`helpers.engine.tasks.Scores`, and how many phrases it gives, how many of
+them are right, and how many would be."""
 
 
-def tagging(tagger: Encoder, examples: Sequence[Example], without: Heads = ()) -> Float[np.ndarray, "document 3"]:
+def tagging(tagger: Encoder, examples: Sequence[Example], without: Heads = ()) -> Float[np.ndarray, "document score"]:
     """The tagger's :data:`SCORES` of each document, with some heads' weights set to zero."""
     with attention.tap(tagger, edit=attention.zero(without)):
         scores = tasks.score(tagger, examples, max_length=tagger.max_length)
-    return np.stack([scores.values[name] for name in SCORES], axis=-1)
+    return _values(scores, examples, range(len(examples)))
+
+
+def _values(
+    scores: tasks.Scores, examples: Sequence[Example], numbers: Sequence[int]
+) -> Float[np.ndarray, "document score"]:
+    """The :data:`SCORES` of the examples with some numbers."""
+    counts = []
+    for number in numbers:
+        said = set(filter(None, scores.predictions[number].split("; ")))
+        right = set(phrases.locate(examples[number].spelled, examples[number].keyphrases))
+        counts.append([len(said), len(said & right), len(right)])
+    own = np.stack([scores.values[name][list(numbers)] for name in SCORES[:3]], axis=-1)
+    return np.concatenate([own, counts], axis=-1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,18 +70,26 @@ class RemoveOne:
     """What the tagger loses or gains when one head is removed.
 
     Attributes:
-        whole: [document, 3], the scores of the whole tagger.
-        each: [layer, head, document, 3], without one head.
-        change: (layer, head, 3), mean change over documents.
+        whole: [document, score], the :data:`SCORES` of the whole tagger.
+        each: [layer, head, document, score], without one head.
+        change: (layer, head, score), mean change over documents.
     """
 
     whole: Float[np.ndarray, "document score"]
     each: Float[np.ndarray, "layer head document score"]
     change: Estimate
 
-    def order(self) -> list[Head]:
-        """All heads, from the one whose removal raises the loss least (or lowers it most) to the one that is missed most."""
-        return in_order(self.change.value[..., SCORES.index("loss")])
+    def order(self, by: str = "loss") -> list[Head]:
+        """All heads, from the one that is missed least to the one that is missed most.
+
+        Args:
+            by: ``loss``, which rises without a head that is missed, or ``f1``, which falls; heads that F1 misses alike are in
+                the order of the loss.
+        """
+        loss, f1 = (self.change.value[..., SCORES.index(name)] for name in ("loss", "f1"))
+        if by == "loss":
+            return in_order(loss)
+        return [divmod(int(n), loss.shape[1]) for n in np.lexsort((loss.ravel(), -f1.ravel()))]
 
 
 def remove_one(tagger: Encoder, examples: Sequence[Example], *, seed: int = 0) -> RemoveOne:
@@ -84,7 +106,7 @@ TOGETHER = 24
 
 def _each_set(
     tagger: Encoder, examples: Sequence[Example], sets: Sequence[Heads]
-) -> Float[np.ndarray, "set document 3"]:
+) -> Float[np.ndarray, "set document score"]:
     """:func:`tagging` without each set of heads, measured wherever :mod:`helpers.engine.shards` is told to."""
     found = np.zeros((len(sets), len(examples), len(SCORES)))
     groups = [range(low, min(low + TOGETHER, len(sets))) for low in range(0, len(sets), TOGETHER)]
@@ -100,7 +122,7 @@ def _each_set(
 @torch.no_grad()
 def _without(
     tagger: Encoder, part: tuple[Asked, Sequence[Heads]], examples: Sequence[Example]
-) -> Float[np.ndarray, "set row 3"]:
+) -> Float[np.ndarray, "set row score"]:
     """Scores of one batch without each set of heads; what lies below a set's lowest layer is computed once for all."""
     asked, first, found = part[0].to(tagger.device), FirstPass(tagger), []
     with attention.tap(tagger), first.kept():
@@ -108,8 +130,7 @@ def _without(
     for heads in part[1]:
         lowest = min((layer for layer, _ in heads), default=tagger.layers - 1)
         with attention.tap(tagger, edit=attention.zero(heads)), first.above(lowest):
-            values = tasks.score_tags(tagger, examples, [asked]).values
-        found.append(np.stack([values[name][list(asked.example)] for name in SCORES], axis=-1))
+            found.append(_values(tasks.score_tags(tagger, examples, [asked]), examples, asked.example))
     return np.stack(found)
 
 
@@ -119,9 +140,9 @@ class Curve:
 
     Attributes:
         counts: how many heads are removed.
-        each: [count, document, 3], scores.
-        scores: (count, 3), mean over documents.
-        change: (count, 3), mean change from the whole tagger.
+        each: [count, document, score], the :data:`SCORES`.
+        scores: (count, score), mean over documents.
+        change: (count, score), mean change from the whole tagger.
     """
 
     counts: tuple[int, ...]
@@ -135,10 +156,33 @@ class Curve:
         scores, change = (over(np.moveaxis(a, 1, 0), seed=seed) for a in (each, each - each[:1]))
         return cls(tuple(counts), each, scores, change)
 
+    def score(self, name: str) -> Estimate:
+        """(count), one of the :data:`SCORES`."""
+        return self.scores[:, SCORES.index(name)]
+
+    @property
+    def precision(self) -> Estimate:
+        """(count), share of the phrases given that are right, over all documents; 0 where none is given."""
+        return _share(self.score("hits"), self.score("given"))
+
+    @property
+    def recall(self) -> Estimate:
+        """(count), share of the right phrases that are given, over all documents."""
+        return _share(self.score("hits"), self.score("right"))
+
     def most(self, score: str = "f1") -> int:
         """The number of heads without which the mean score is highest; the larger number where it is the same."""
         values = self.scores.value[:, SCORES.index(score)]
         return self.counts[int(np.flatnonzero(values == values.max())[-1])]
+
+
+def _share(part: Estimate, whole: Estimate) -> Estimate:
+    """Quotient of two means over the same documents, paired; 0 where there is nothing to divide by."""
+    value, replicates = (
+        np.divide(a, b, out=np.zeros_like(b), where=b > 0)
+        for a, b in ((part.value, whole.value), (part.replicates, whole.replicates))
+    )
+    return Estimate.of(value, replicates, part.units).within(0.0, 1.0)
 
 
 def remove_in_order(
@@ -160,13 +204,17 @@ def remove_in_order(
 
 
 def orders(found: RemoveOne, *, random: int = 3, seed: int = 0) -> dict[str, list[Head]]:
-    """Least missed first, most missed first, and random orders."""
+    """Least missed first and most missed first, by the loss and by F1, and random orders."""
+    made = {}
+    for by, name in (("loss", "loss"), ("f1", "F1")):
+        worst = found.order(by)
+        made |= {f"least missed first, by {name}": worst, f"most missed first, by {name}": worst[::-1]}
     worst = found.order()
     shuffled = {
         f"random {n + 1}": [worst[i] for i in np.random.default_rng([seed, n]).permutation(len(worst))]
         for n in range(random)
     }
-    return {"least missed first": worst, "most missed first": worst[::-1]} | shuffled
+    return made | shuffled
 
 
 def averaged(curves: Mapping[str, Curve], *, seed: int = 0) -> Curve:
@@ -182,4 +230,5 @@ def steps(total: int, points: int) -> tuple[int, ...]:
 
 def as_record(curve: Curve) -> dict[str, Any]:
     """A curve for recording."""
-    return {"counts": curve.counts, "scores": curve.scores, "change": curve.change}
+    kept = ("counts", "scores", "change", "precision", "recall")
+    return {name: getattr(curve, name) for name in kept}

@@ -9,40 +9,55 @@ from matplotlib.figure import Figure
 from numpy.typing import ArrayLike, NDArray
 
 from helpers.engine.estimates import Estimate
-from helpers.figures.look import COLOURS, INK, Number, in_rows, legend_below, outer_labels, panels, titled
-from helpers.figures.series import band, references
+from helpers.figures.look import (
+    COLOURS,
+    MARKERS,
+    REFERENCE,
+    Number,
+    in_rows,
+    legend_below,
+    outer_labels,
+    panels,
+    titled,
+)
+from helpers.figures.series import band, intervals, references
 
 WEIGHT_COLOUR, GAIN_COLOUR = COLOURS["diagonal"], "#7B3294"
+NETWORKS = tuple(
+    {"color": COLOURS[name], "marker": MARKERS[name], "markersize": 5} for name in ("minilm", "random", "shuffled")
+)
+"""Looks of the network that is measured, and of its controls."""
 
 
-def layers_of_tasks(rows: Mapping[str, tuple[Estimate, Estimate | None]], *, layers: int) -> Figure:
-    """Two bars for each task: centre of gravity of the mixing weights, and expected layer of the gains.
+def layers_of_tasks(
+    measures: Mapping[str, Mapping[str, Mapping[str, Estimate | None]]], *, layers: int, even: Mapping[str, Number]
+) -> Figure:
+    """A panel for each measure, a row for each task, a point with its interval for each network.
 
     Args:
-        rows: task -> (centre of gravity, expected layer); None where the layers bring no certain gain.
+        measures: title -> network -> task -> layer; None where the layers bring no certain gain, and nothing is drawn. The first
+            network is ours, the others are controls.
         layers: of the encoder; the axis runs from 0, the embeddings, to it.
+        even: title -> where a measure lies that prefers no layer, drawn as a line.
     """
-    figure, (ax,) = panels(1, width=7.2, height=0.62 * len(rows) + 1.3)
-    looks = (
-        (-0.19, {"facecolor": WEIGHT_COLOUR, "edgecolor": WEIGHT_COLOUR}, "centre of gravity"),
-        (0.19, {"facecolor": "white", "edgecolor": GAIN_COLOUR}, "expected layer"),
-    )
-    for number, (shift, look, name) in enumerate(looks):
-        ax.barh(-9, 0, **look, linewidth=1.4, label=name)
-        for place, pair in enumerate(rows.values()):
-            estimate, y = pair[number], place + shift
-            if estimate is None:
-                ax.text(0.05, y, "no certain gain", va="center", fontsize=8, color=GAIN_COLOUR, style="italic")
-                continue
-            ax.barh(y, estimate.value, 0.34, **look, linewidth=1.4)
-            low, high = np.clip((estimate.low, estimate.high), 0, layers)
-            ax.plot([low, high], [y, y], color=INK, linewidth=1.3, solid_capstyle="butt")
-            end = max(high, estimate.value) + 0.012 * layers
-            ax.text(end, y, f"{estimate.value:.2f}", va="center", fontsize=8.5)
-    in_rows(ax, rows, margin=0.55)
-    ax.set(xlabel="layer (0: embeddings)", xlim=(0, 1.08 * layers), xticks=range(layers + 1))
-    ax.grid(axis="y", visible=False)
-    ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
+    tasks = list(next(iter(next(iter(measures.values())).values())))
+    figure, axes = titled(measures, (3.9, 0.5 * len(tasks) + 1.0), columns=len(measures), size=10)
+    for ax, (title, networks) in zip(axes.flat, measures.items(), strict=True):
+        for number, (look, (name, of)) in enumerate(zip(NETWORKS, networks.items(), strict=False)):
+            known = [(y, one) for y, one in enumerate(of.values()) if one is not None]
+            ax.plot([], [], label=name, **look, linestyle="")
+            for y, one in known:
+                clipped = one.within(0.0, float(layers))
+                intervals(ax, y + 0.22 * (number - (len(networks) - 1) / 2), clipped, across=True, **look)
+            if number == 0:
+                for y in set(range(len(tasks))) - {y for y, _ in known}:
+                    ax.text(0.1, y, "no certain gain", va="center", fontsize=8, style="italic", color=look["color"])
+        if title in even:
+            ax.axvline(even[title], **REFERENCE)
+        in_rows(ax, tasks, margin=0.55)
+        ax.set(xlabel="layer (0: embeddings)", xlim=(-0.1, layers + 0.1), xticks=range(layers + 1))
+        ax.grid(axis="y", visible=False)
+    legend_below(axes[0, 0], loc="outside upper center", ncols=3, fontsize=8.5)
     return figure
 
 
@@ -57,20 +72,22 @@ def _tasks(
     return figure, axes.ravel()
 
 
-def weights_and_gains(rows: Mapping[str, tuple[ArrayLike, Estimate]]) -> Figure:
+def weights_and_gains(rows: Mapping[str, tuple[ArrayLike, Estimate, ArrayLike]]) -> Figure:
     """For each task a panel with the mixing weights as filled bars and the gains of the layers as outlined ones.
 
     Args:
-        rows: task -> (weights [seed, layer], gains of the layers 1 to L). The bar of a weight is the mean over the seeds, dots
+        rows: task -> (weights [seed, layer], gains of the layers 1 to L, weights in the random network, drawn as diamonds). The bar of a weight is the mean over the seeds, dots
             are the seeds. Gains are divided by their sum, so that they add up to 1; negative ones hang down. Where the sum
             is not above 0 there is nothing to share, and no bar.
     """
     figure, axes = _tasks(rows, (3.75, 2.45), "layer (0: embeddings)", "weight, or share")
-    for ax, (weights, gains) in zip(axes, rows.values(), strict=False):
+    for ax, (weights, gains, random) in zip(axes, rows.values(), strict=False):
         weights = np.asarray(weights)
         layers = np.arange(weights.shape[1])
         ax.bar(layers, weights.mean(0), 0.8, color=WEIGHT_COLOUR, alpha=0.85, label="mixing weight")
         ax.plot(layers, weights.T, ".", color="#12304f", markersize=3.5)
+        blank = {"color": COLOURS["random"], "marker": MARKERS["random"], "markerfacecolor": "white"}
+        ax.plot(layers, np.mean(random, 0), linestyle="", **blank, label="mixing weight, random network")
         total = gains.value.sum()
         total = total if total > 0 else np.nan
         look = {"facecolor": "none", "edgecolor": GAIN_COLOUR, "linewidth": 1.5}
@@ -79,29 +96,25 @@ def weights_and_gains(rows: Mapping[str, tuple[ArrayLike, Estimate]]) -> Figure:
         ax.axhline(0, color=COLOURS["self"], linewidth=0.8)
         ax.set_xticks(layers)
         ax.set_ylim(*np.clip(ax.get_ylim(), -0.8, 1.3))
-    axes[0].legend(fontsize=8)
+    legend_below(axes[0], loc="outside upper center", ncols=3, fontsize=8.5)
     return figure
 
 
-def prefix_scores(
-    rows: Mapping[str, tuple[Estimate, Estimate, Mapping[str, float]]], *, names: tuple[str, str]
-) -> Figure:
+def prefix_scores(rows: Mapping[str, tuple[Mapping[str, Estimate], Mapping[str, Number]]]) -> Figure:
     """Scores of probes that read the layers 0 to l, over l, with intervals; a panel for each task.
 
     Args:
-        rows: task -> (ours, the control's, baseline -> value as a line).
-        names: of the two.
+        rows: task -> (network -> scores, ours first; baseline -> value as a line).
     """
     figure, axes = _tasks(rows, (3.75, 2.6), "layers 0 to …", "accuracy")
-    looks = (("minilm", "-", "o"), ("random", "--", "s"))
-    for ax, (*pair, lines) in zip(axes, rows.values(), strict=False):
-        for estimate, name, (colour, line, marker) in zip(pair, names, looks, strict=True):
-            look = {"colour": COLOURS[colour], "linestyle": line, "marker": marker, "markersize": 4}
-            band(ax, range(len(estimate.value)), estimate, label=name, **look)
+    for ax, (networks, lines) in zip(axes, rows.values(), strict=False):
+        for (name, estimate), look, line in zip(networks.items(), NETWORKS, ("-", "--", "-."), strict=False):
+            style = {"colour": look["color"], "linestyle": line, "marker": look["marker"], "markersize": 4}
+            band(ax, range(len(estimate.value)), estimate, label=name, **style)
         for (name, value), dashes in zip(lines.items(), (":", "-."), strict=False):
             references(ax, {name: value}, linestyle=dashes, linewidth=1.1)
-        ax.set_xticks(range(len(pair[0].value)))
-    legend_below(axes[0], loc="outside upper center", ncols=4, fontsize=8.5)
+        ax.set_xticks(range(len(estimate.value)))
+    legend_below(axes[0], loc="outside upper center", ncols=5, fontsize=8.5)
     return figure
 
 
@@ -127,22 +140,22 @@ def cases_by_layer(cases: Sequence[Any], *, title: str = "") -> Figure:
     return figure
 
 
-def label_changes(rows: Mapping[str, tuple[float, float, int]], *, names: tuple[str, str]) -> Figure:
-    """For each label two accuracies joined by a line, say at layer 0 and at the top; sorted by the change.
+def label_changes(rows: Mapping[str, tuple[Number, Number, Number, int]], *, names: tuple[str, str, str]) -> Figure:
+    """For each label two accuracies joined by a line, say at layer 0 and at the top, and a control's; sorted by the change.
 
     Args:
-        rows: label -> (first, second, number of targets).
-        names: of the two values.
+        rows: label -> (first, second, the control's second, number of targets).
+        names: of the three values.
     """
     order = sorted(rows, key=lambda label: rows[label][1] - rows[label][0])
-    pairs = np.array([rows[label][:2] for label in order]).T
+    values = np.array([rows[label][:3] for label in order]).T
     y = np.arange(len(order))
     figure, (ax,) = panels(1, width=6.6, height=0.24 * len(rows) + 1.1)
-    ax.plot(pairs, [y, y], color="#aaaaaa", linewidth=1.6, zorder=1)
-    for name, values, colour, marker in zip(names, pairs, ("other", "minilm"), "so", strict=True):
-        ax.scatter(values, y, color=COLOURS[colour], marker=marker, s=28, label=name, zorder=2)
-    ax.set_yticks(y, [f"{label} ({rows[label][2]})" for label in order])
+    ax.plot(values[:2], [y, y], color="#aaaaaa", linewidth=1.6, zorder=1)
+    for name, each, colour, marker in zip(names, values, ("other", "minilm", "random"), "sox", strict=True):
+        ax.scatter(each, y, color=COLOURS[colour], marker=marker, s=28, label=name, zorder=2)
+    ax.set_yticks(y, [f"{label} ({rows[label][3]})" for label in order])
     ax.set(xlabel="accuracy", xlim=(-0.02, 1.02))
     ax.grid(axis="y", visible=False)
-    ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
+    ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3)
     return figure

@@ -5,20 +5,24 @@ span, or a pair of spans. How its score grows with l, and how it mixes the layer
 needs available. Layer 0 is the output of the embeddings.
 """
 
+import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float
+from joblib import Parallel, delayed
 from numpy.typing import NDArray
+from scipy import stats
 
 from helpers.chapters.layer_semantics.probes import answers, train
 from helpers.chapters.layer_semantics.states import Part, part, stream
 from helpers.chapters.layer_semantics.texts import TASKS, Context, Target, targets
+from helpers.engine import shards
 from helpers.engine.encoders import Encoder
 from helpers.engine.estimates import Estimate, over
 
@@ -39,6 +43,22 @@ def expected_layer(scores: NDArray[np.float64]) -> NDArray[np.float64]:
 def centre_of_gravity(weights: NDArray[np.float64]) -> NDArray[np.float64]:
     """Mean layer under mixing weights [..., layer] of the layers 0 to L (Tenney et al. 2019, equation 2)."""
     return (np.asarray(weights, np.float64) * np.arange(np.shape(weights)[-1])).sum(-1)
+
+
+def concentration(weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Divergence of mixing weights [..., layer] from even ones, in nats: 0 if they are even (Tenney et al. 2019, section 4)."""
+    weights = np.asarray(weights, np.float64)
+    return (weights * np.log(np.where(weights > 0, weights * weights.shape[-1], 1.0))).sum(-1)
+
+
+def over_seeds(each: Float[np.ndarray, "seed"]) -> Estimate:
+    """Mean over seeds with Student's 95 % interval; of one seed both ends are the value.
+
+    It says how far training again, and in a control drawing another network, would move the number; texts stay the same.
+    """
+    each = np.asarray(each, np.float64)
+    half = stats.t.ppf(0.975, len(each) - 1) * each.std(ddof=1) / len(each) ** 0.5 if len(each) > 1 else 0.0
+    return Estimate(each.mean(), each.mean() - half, each.mean() + half, each[:, None][:, 0], len(each))
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,9 +118,8 @@ class Outcome:
 
     @cached_property
     def gravity(self) -> Estimate:
-        """Centre of gravity: mean over the seeds, and the range from the least to the greatest seed as interval."""
-        each = centre_of_gravity(self.weights)
-        return Estimate(np.float64(each.mean()), np.float64(each.min()), np.float64(each.max()), each[:, None][:, 0])
+        """Centre of gravity of the mixing weights, with an interval over seeds."""
+        return over_seeds(centre_of_gravity(self.weights))
 
     @cached_property
     def settled(self) -> NDArray[np.int64]:
@@ -116,6 +135,12 @@ class Outcome:
             for n, label in enumerate(self.labels)
             if (self.truth == n).sum() >= fewest
         }
+
+    def gain_by_label(self, labels: Sequence[str]) -> dict[str, Estimate]:
+        """What all layers bring on the test targets of each label, above the embeddings; paired over documents."""
+        rise = self.hits[:, -1].mean(0) - self.hits[:, 0].mean(0)
+        here = {label: self.truth == self.labels.index(label) for label in labels}
+        return {label: over(rise[own], self.document[own].tolist()) for label, own in here.items()}
 
 
 def baselines(train: Sequence[Target], test: Sequence[Target]) -> dict[str, Bool[np.ndarray, "target"]]:
@@ -145,17 +170,22 @@ def prepare(
     *,
     limits: Sequence[int | None],
     seed: int = 0,
+    shuffled: int | None = None,
 ) -> dict[str, Part]:
     """The targets of a task in the training, development and test part, with the encoder's states.
 
     Args:
         parts: ``train``, ``dev`` and ``test`` -> contexts.
         limits: most targets in each part; drawn at random, the same for every encoder.
+        shuffled: as for :func:`stream`.
     """
     sizes = zip(("train", "dev", "test"), limits, strict=True)
     drawn = {name: targets(parts[name], task, limit=limit, seed=seed) for name, limit in sizes}
     labels = sorted({t.label for t in drawn["train"]})
-    return {name: part(stream(encoder, parts[name]), parts[name], chosen, labels) for name, chosen in drawn.items()}
+    return {
+        name: part(stream(encoder, parts[name], shuffled=shuffled), parts[name], chosen, labels)
+        for name, chosen in drawn.items()
+    }
 
 
 def measure(ready: Mapping[str, Part], task: str, *, seeds: Sequence[int] = (0, 1), **options: Any) -> Outcome:
@@ -174,6 +204,54 @@ def measure(ready: Mapping[str, Part], task: str, *, seeds: Sequence[int] = (0, 
     right, simple = given.argmax(-1) == test.truth, baselines(ready["train"].targets, test.targets)
     targets = test.truth, test.document, simple
     return Outcome(task, test.labels, sizes, right, given.mean(0), weights, gamma, *targets)
+
+
+MOST_THREADS = 4
+"""Probes that are trained at a time."""
+
+Network = tuple[Encoder, int | None]
+"""An encoder, and the seed with which its scores are shuffled; None for those of its own."""
+
+
+def explore(
+    networks: Sequence[Network],
+    parts: Mapping[str, Sequence[Context]],
+    tasks: Sequence[str],
+    *,
+    limits: Sequence[int | None],
+    seeds: Sequence[int],
+    seed: int = 0,
+    **options: Any,
+) -> dict[str, Outcome]:
+    """The outcome of each task, with one network for each seed of the probes: a control is drawn as often as they are.
+
+    Args:
+        networks: what the probes of each seed read; the trained network again and again, or several draws of a control.
+        parts, limits, seed: as for :func:`prepare`.
+        options: of :func:`train`.
+    """
+    ready: dict[tuple[str, str, int | None], dict[str, Part]] = {}
+    for task in tasks:
+        for encoder, shuffled in networks:
+            if (key := (task, encoder.sha256, shuffled)) not in ready:
+                ready[key] = prepare(encoder, parts, task, limits=limits, seed=seed, shuffled=shuffled)
+    pairs = [
+        (task, encoder.sha256, shuffled, s)
+        for task in tasks
+        for (encoder, shuffled), s in zip(networks, seeds, strict=True)
+    ]
+    with shards.one_thread():
+        jobs = Parallel(min(MOST_THREADS, os.cpu_count() or 1), prefer="threads")
+        found = jobs(delayed(measure)(ready[task, *of], task, seeds=[s], **options) for task, *of, s in pairs)
+    return {task: together([o for o in found if o.task == task]) for task in tasks}
+
+
+def together(outcomes: Sequence[Outcome]) -> Outcome:
+    """Outcomes of one task on the same targets, of a seed or several each, as one."""
+    seeds = [len(o.gamma) for o in outcomes]
+    stacked = {name: np.concatenate([getattr(o, name) for o in outcomes]) for name in ("hits", "weights", "gamma")}
+    mean = np.average([o.probabilities for o in outcomes], axis=0, weights=seeds)
+    return replace(outcomes[0], probabilities=mean, **stacked)
 
 
 # ---------------------------------------------------------------------------------------- sentences layer by layer
@@ -274,11 +352,33 @@ def as_dict(outcomes: Mapping[str, Outcome]) -> dict[str, Any]:
     }
 
 
-def steps_between(outcomes: Mapping[str, Outcome]) -> dict[str, dict[str, Estimate | None]]:
-    """For any two tasks, by how many layers the second comes later: ``expected`` (paired over documents), None where the
-    layers bring nothing for certain to one of the two."""
+def steps_between(
+    outcomes: Mapping[str, Outcome], twin: Mapping[str, Outcome] | None = None
+) -> dict[str, dict[str, Estimate | None]]:
+    """For any two tasks, by how many layers the second comes later, by both measures.
+
+    Args:
+        twin: the same tasks in a network that learned nothing.
+
+    Returns:
+        ``"dependency to entity"`` -> ``expected``, paired over documents, None where the layers bring nothing for certain to one
+        of the two; ``gravity``, paired over seeds, and ``spread``, by how much the first task's mixing weights are
+        more concentrated (nats); with a twin ``random``, its own ``gravity``, and ``beyond``, the difference of the two, seed by
+        seed. A single seed has no interval, and None.
+    """
     known = {name: bool(outcome.gain.low > 0) for name, outcome in outcomes.items()}
-    return {
-        f"{a} to {b}": {"expected": outcomes[b].expected - outcomes[a].expected if known[a] and known[b] else None}
-        for a, b in combinations(outcomes, 2)
-    }
+
+    def apart(of: Mapping[str, Outcome], measure: Any, a: str, b: str) -> Float[np.ndarray, "seed"]:
+        return measure(of[b].weights) - measure(of[a].weights)
+
+    steps: dict[str, dict[str, Estimate | None]] = {}
+    for a, b in combinations(outcomes, 2):
+        own = apart(outcomes, centre_of_gravity, a, b)
+        seeds = {"gravity": own, "spread": -apart(outcomes, concentration, a, b)}
+        if twin is not None:
+            seeds["random"] = apart(twin, centre_of_gravity, a, b)
+            seeds["beyond"] = own - seeds["random"]
+        steps[f"{a} to {b}"] = {
+            "expected": outcomes[b].expected - outcomes[a].expected if known[a] and known[b] else None
+        } | {name: over_seeds(each) if len(each) > 1 else None for name, each in seeds.items()}
+    return steps

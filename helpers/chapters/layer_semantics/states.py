@@ -16,7 +16,7 @@ from tqdm import tqdm
 
 from helpers import places
 from helpers.chapters.layer_semantics.texts import Context, Target
-from helpers.engine import shards
+from helpers.engine import attention, controls, shards
 from helpers.engine.encoders import Encoder
 from helpers.engine.tokens import Batches, Shard
 
@@ -42,20 +42,25 @@ class States:
         return self.values[rows].astype(np.float64).std(0).__pow__(2).mean(-1) ** 0.5
 
 
-def stream(encoder: Encoder, found: Sequence[Context], *, batch_size: int = 8) -> States:
+def stream(encoder: Encoder, found: Sequence[Context], *, batch_size: int = 8, shuffled: int | None = None) -> States:
     """Run contexts through the encoder once and keep all layers' states in a file; use the file if it is there.
 
     The file is in the user's cache, named after the weights and the words, and is there only when it is whole.
+
+    Args:
+        shuffled: seed with which every head's scores are dealt anew (:func:`helpers.engine.controls.shuffling`); None leaves
+            the heads as they are.
     """
     inputs = [list(c.words) for c in found]
     sizes = _tokens_of_words(encoder, inputs)
     ends = np.cumsum([sum(s) for s in sizes])
     start = tuple(np.cumsum([end - sum(s), *s]) for end, s in zip(ends, sizes, strict=True))
-    digest = hashlib.sha256(json.dumps([encoder.sha256, "half", inputs]).encode()).hexdigest()[:24]
+    how = "half" if shuffled is None else f"half{controls.SHUFFLED} {shuffled}"
+    digest = hashlib.sha256(json.dumps([encoder.sha256, how, inputs]).encode()).hexdigest()[:24]
     file = places.cache() / "states" / f"{encoder.name.split('/')[-1]}-{digest}.npy"
     values = _opened(file, int(ends[-1]))
     if values is None:
-        _write(encoder, inputs, start, file, batch_size)
+        _write(encoder, inputs, start, file, batch_size, shuffled)
         values = np.load(file, mmap_mode="r")
     return States(values, start, file)
 
@@ -85,12 +90,17 @@ def _opened(file: Path, rows: int) -> np.ndarray | None:
 
 
 def _write(
-    encoder: Encoder, inputs: Sequence[list[str]], start: Sequence[NDArray[np.int64]], file: Path, batch_size: int
+    encoder: Encoder,
+    inputs: Sequence[list[str]],
+    start: Sequence[NDArray[np.int64]],
+    file: Path,
+    batch_size: int,
+    shuffled: int | None,
 ) -> None:
     parts, what = Batches(encoder, inputs, batch_size=batch_size).shards(1), f"{encoder.name}: contexts"
     with places.whole(file) as scratch, tqdm(total=len(inputs), desc=what) as progress:
         values = None
-        for found in shards.each(encoder, _states, parts, what=what):
+        for found in shards.each(encoder, _states, parts, shuffled, what=what):
             for number, states in found:
                 if values is None:
                     shape = (int(start[-1][-1]), *states.shape[1:])
@@ -101,11 +111,15 @@ def _write(
 
 
 @torch.inference_mode()
-def _states(encoder: Encoder, part: Shard) -> list[tuple[int, Float[np.ndarray, "token layer width"]]]:
+def _states(
+    encoder: Encoder, part: Shard, shuffled: int | None
+) -> list[tuple[int, Float[np.ndarray, "token layer width"]]]:
     """Numbers of a part's contexts, each with the states of its tokens."""
     found = []
     for batch in part.batches(encoder):
-        layers = torch.stack(encoder.model(**batch.inputs, output_hidden_states=True).hidden_states, 2)
+        edit = None if shuffled is None else controls.shuffling(batch, shuffled)
+        with attention.tap(encoder, edit=edit):
+            layers = torch.stack(encoder.model(**batch.inputs, output_hidden_states=True).hidden_states, 2)
         plain = batch.mask & ~batch.special
         found += [(n, layers[row][plain[row]].half().cpu().numpy()) for row, n in enumerate(batch.index)]
     return found

@@ -1,6 +1,6 @@
 """A head off duty: where it looks from words that its function does not concern."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,7 @@ from torch import Tensor
 
 from helpers.chapters.no_op.measures import numpy_of
 from helpers.corpora.treebanks import Sentence
-from helpers.engine import attention
+from helpers.engine import attention, controls
 from helpers.engine.encoders import Encoder
 from helpers.engine.estimates import Additive, Estimate, StreamingMean, stack
 from helpers.engine.tokens import Batch, to_words
@@ -51,6 +51,10 @@ class Duty:
     def retreat(self, group: str = "off duty") -> Estimate:
         """How much more a group of words attends to [CLS] and [SEP] than those on duty, (layer, head)."""
         return self.sink(group) - self.sink(GROUPS[0])
+
+    def retreat_of_rest(self, group: str = "off duty") -> Estimate:
+        """The same for :meth:`of_rest`: what remains when the partner's own share is left out, (layer, head)."""
+        return self.of_rest(group) - self.of_rest(GROUPS[0])
 
 
 class DutySums(Additive):
@@ -123,6 +127,7 @@ def duties(
     functions: Mapping[str, int],
     *,
     seed: int = 0,
+    shuffled: bool = False,
     batch_size: int = 32,
 ) -> dict[str, Duty]:
     """Where each group of words looks, for all heads and several relations in one pass, with intervals over sentences.
@@ -130,11 +135,44 @@ def duties(
     Args:
         sentences: with trees, each short enough for the model.
         functions: relation -> direction, see :class:`DutySums`.
+        shuffled: of the control whose scores are dealt anew (:mod:`helpers.engine.controls`).
     """
     sums = DutySums(encoder, sentences, functions, seed=seed)
     words = [list(s.words) for s in sentences]
-    attention.measure(encoder, words, sums, what=f"{len(words)} sentences", batch_size=batch_size)
+    observer = controls.Shuffled(sums, seed) if shuffled else sums
+    attention.measure(encoder, words, observer, what=f"{len(words)} sentences", batch_size=batch_size)
     return sums.result()
+
+
+def beyond(retreat: Estimate, layer: int, head: int) -> Estimate:
+    """How much more one head retreats than the mean of all heads, from the same words; paired.
+
+    Args:
+        retreat: (layer, head), as of :meth:`Duty.retreat`.
+    """
+    return retreat[layer, head] - retreat.mean((-2, -1))
+
+
+def of_working(found: Mapping[str, Duty], heads: Mapping[str, tuple[int, int]]) -> dict[str, Estimate]:
+    """Means over relations of how their heads, given as (layer, head), retreat off duty; ``…_beyond``: beyond the mean of all heads.
+
+    Returns:
+        ``all``: of all attention; ``of_rest``: of what does not go to the partner; ``no_nouns``: the same, from words that are no nouns.
+    """
+    means = {}
+    for name, take in RETREATS.items():
+        pairs = [(take(found[r]), at) for r, at in heads.items()]
+        means[name] = stack([retreat[at] for retreat, at in pairs])
+        means[f"{name}_beyond"] = stack([beyond(retreat, *at) for retreat, at in pairs])
+    return {name: estimates.mean() for name, estimates in means.items()}
+
+
+RETREATS: Mapping[str, Callable[[Duty], Estimate]] = {
+    "all": Duty.retreat,
+    "of_rest": Duty.retreat_of_rest,
+    "no_nouns": lambda found: found.retreat_of_rest("no nouns"),
+}
+"""How a retreat off duty is counted, each stricter than the one before: each from a :class:`Duty` to (layer, head)."""
 
 
 def duty_as_dict(found: Duty, layer: int, head: int) -> dict[str, Any]:
@@ -150,6 +188,8 @@ def duty_as_dict(found: Duty, layer: int, head: int) -> dict[str, Any]:
         "sink": stack([found.sink(g)[layer, head] for g in GROUPS]),
         "of_rest": stack([found.of_rest(g)[layer, head] for g in GROUPS]),
         "retreat": {g: found.retreat(g)[layer, head] for g in GROUPS[1:]},
+        "off_duty": {name: take(found)[layer, head] for name, take in RETREATS.items()},
+        "beyond": {name: beyond(take(found), layer, head) for name, take in RETREATS.items()},
         "rank": int((retreat.value > retreat.value[layer, head]).sum()) + 1,
         "retreat_of_all": retreat.value,
         "retreat_of_all_nouns": found.retreat("other nouns").value,

@@ -7,18 +7,8 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
-from helpers.engine.estimates import Estimate
-from helpers.figures.look import (
-    COLOURS,
-    LABELS,
-    MARKERS,
-    REFERENCE,
-    legend_below,
-    legend_beside,
-    logarithmic,
-    on_layers,
-    titled,
-)
+from helpers.engine.estimates import Estimate, stack
+from helpers.figures.look import COLOURS, INK, REFERENCE, legend_below, legend_beside, logarithmic, on_layers, titled
 from helpers.figures.series import band, intervals
 from helpers.figures.words import token_axes
 
@@ -46,26 +36,41 @@ def weights_and_gradient(
     return figure
 
 
-def multiples(series: Mapping[str, Estimate], kinds: Sequence[str], *, reference: str, ylabel: str) -> Figure:
-    """For each kind of token but the last a panel with a line for each series over the layers, on a logarithmic scale.
+MODEL_LINES = (
+    (COLOURS["minilm"], "-", "o"),
+    (COLOURS["first"], "--", "s"),
+    (COLOURS["random"], "-.", "D"),
+    (COLOURS["shuffled"], ":", "v"),
+)
+"""Colour, dashes and marker of the model, the model with its adapter, and two controls."""
+MEASURE_LINES = ((COLOURS["broad"], "--", "o"), (COLOURS["cls"], "-", "s"), (INK, ":", "D"))
+"""The same of the plain gradient, the gradient of a move, and the length."""
+
+
+def over_layers(panels: Mapping[str, Mapping[str, Estimate]], *, ylabel: str, reference: str = "") -> Figure:
+    """A line with its band over the layers for each series, in a panel for each measurement.
 
     Args:
-        series: name -> estimate (layer, kind), multiples of the last kind's value.
-        reference: what the line at 1 stands for.
+        panels: title -> (name -> estimate (layer,)), in the order of :data:`MODEL_LINES`, or of :data:`MEASURE_LINES` for multiples.
+        reference: for multiples, what the line at 1 stands for, and the scale is logarithmic; without it shares are drawn.
     """
-    figure, axes = titled([LABELS[kind] for kind in kinds[:-1]], (2.75, 3.1), size=10, sharey=True)
-    styles = (("-", 1.0, None), ("--", 0.85, "white"), ("-.", 0.6, "white"), (":", 0.85, "white"))
-    for number, (ax, kind) in enumerate(zip(axes.flat, kinds, strict=False)):
-        for (name, estimate), (line, opacity, face) in zip(series.items(), styles, strict=False):
-            x, shown = np.arange(1, len(estimate.value) + 1), estimate[:, number]
-            colour = (COLOURS[kind], opacity)
-            look = {"linestyle": line, "marker": MARKERS[kind], "markerfacecolor": face, "label": name}
-            band(ax, x, shown, colour=colour, alpha=0.15, **look)
-        ax.axhline(1, **REFERENCE)
+    styles = MEASURE_LINES if reference else MODEL_LINES
+    figure, axes = titled(panels, (2.75, 2.9), margin=(1.2, 0), size=10, sharey=True)
+    for ax, shown in zip(axes.flat, panels.values(), strict=True):
+        for (name, estimate), (colour, dashes, marker) in zip(shown.items(), styles, strict=False):
+            x = np.arange(1, len(estimate.value) + 1)
+            band(
+                ax, x, estimate, colour=colour, alpha=0.15, linestyle=dashes, marker=marker, markersize=4, label=name
+            )
         on_layers(ax, len(x))
-        logarithmic(ax.yaxis)
+        if reference:
+            ax.axhline(1, **REFERENCE)
+            logarithmic(ax.yaxis)
+        else:
+            ax.set_ylim(0, 1)
+    if reference:
+        axes[0, 0].annotate(reference, (x[-1], 1), (0, 4), textcoords="offset points", ha="right", fontsize=8)
     axes[0, 0].set_ylabel(ylabel)
-    axes[0, 0].annotate(reference, (x[-1], 1), (0, 4), textcoords="offset points", ha="right", fontsize=8)
     legend_beside(axes[0, -1], fontsize=8)
     return figure
 
@@ -111,18 +116,46 @@ def loss_changes(panels: Mapping[str, Mapping[str, Estimate]], *, loss: float) -
     return figure
 
 
-def retreats(points: Mapping[str, tuple[float, Estimate]], *, xlabel: str, ylabel: str) -> Figure:
-    """A labelled point with a vertical interval for each relation.
+RETREAT_STYLES = {
+    "its head": ("cls", "o"),
+    "mean of all heads": ("self", "_"),
+    "@random": ("random", "x"),
+    "@shuffled": ("shuffled", "+"),
+}
+"""Colour and marker of a relation's head, of the rival and of the controls."""
+
+
+def retreats(
+    panels: Mapping[str, Mapping[str, Mapping[str, Estimate]]],
+    accuracy: Mapping[str, float],
+    *,
+    xlabel: str,
+    ylabel: str,
+) -> Figure:
+    """For each relation its head with an interval, and without one what rival and controls show in its place.
 
     Args:
-        points: label -> (x, estimate).
+        panels: title -> (series of :data:`RETREAT_STYLES` -> (relation -> estimate)).
+        accuracy: relation -> its place on x.
     """
-    figure, ax = plt.subplots(figsize=(6.4, 3.8))
-    for label, (x, estimate) in points.items():
-        intervals(ax, x, estimate, color=COLOURS["cls"])
-        crowded = any(0 < other - x < 0.05 for other, _ in points.values())
-        place = {"xytext": (-6 if crowded else 6, 3), "ha": "right" if crowded else "left"}
-        ax.annotate(label, (x, float(estimate.value)), **place, textcoords="offset points", fontsize=8.5)
-    ax.axhline(0, **REFERENCE)
-    ax.set(xlabel=xlabel, ylabel=ylabel, xlim=(0, 1))
+    figure, axes = titled(panels, (3.9, 3.7), size=9.5, sharey=True)
+    for ax, shown in zip(axes.flat, panels.values(), strict=True):
+        for series, points in shown.items():
+            colour, marker = RETREAT_STYLES[series]
+            look = {"color": COLOURS[colour], "marker": marker, "linestyle": "", "label": series}
+            places = [accuracy[relation] for relation in points]
+            if series == "its head" and points:
+                intervals(ax, places, stack(list(points.values())), **look)
+            else:
+                values = [float(one.value) for one in points.values()]
+                ax.plot(places, values, **look, markersize=9 if marker == "_" else 6, markeredgewidth=1.8)
+        for relation, one in shown["its head"].items():
+            x = accuracy[relation]
+            crowded = any(0 < other - x < 0.05 for other in accuracy.values())
+            place = {"xytext": (-6 if crowded else 6, 3), "ha": "right" if crowded else "left"}
+            ax.annotate(relation, (x, float(one.value)), **place, textcoords="offset points", fontsize=8.5)
+        ax.axhline(0, **REFERENCE)
+        ax.set(xlabel=xlabel, xlim=(0, 1))
+    axes[0, 0].set_ylabel(ylabel)
+    legend_below(axes[0, 0], ncols=len(RETREAT_STYLES))
     return figure

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from helpers.chapters.no_op.measures import shares
 from helpers.engine.estimates import Estimate
 from helpers.figures.look import head_name
 from helpers.record.results import Table
@@ -21,8 +22,12 @@ SMALL = 0.5
 START = 0.333
 """The depth, as a share of all layers, from which the paper calls them small."""
 CLS, SEP = 0, 1
-of_norms = partial(Ours, of="norms")
+of_norms = partial(Ours, of="without_adapter")
+"""Of the model itself: the adapter for hidden words makes the sink larger, and the papers' models have none."""
 UNTRAINED = Control("@random", "random")
+DEALT = Control("@shuffled", "shuffled")
+NO_SKILL = (Control("head untrained", "untrained_head"), Control("@random", "random_head"))
+OFF_DUTY = (Control("@random", "duty_random.obj"), Control("@shuffled", "duty_shuffled.obj"))
 
 
 def deep(values: Any) -> Number:
@@ -68,17 +73,20 @@ FINDINGS = (
         "From that depth on, the loss reacts less than half as much to attention to [SEP] as to other tokens (in how many of the layers)",
         Ours(deep),
         Row("layers with less than half the gradient of other tokens", _small),
+        control=NO_SKILL,
     ),
     Finding(
         Claim("clark2019 no_op_example_head", "above", unit="%"),
         "The head of direct objects gives [CLS] and [SEP] more from words that are no nouns than from objects",
         Ours(_no_nouns, "duty.obj", against=lambda head: head["sink"][0], difference="retreat.no nouns"),
         Row("head of direct objects; to [CLS] and [SEP] from objects, from words that are no nouns", _objects),
+        control=OFF_DUTY,
     ),
     Finding(
         Claim("clark2019 no_op_example_head", "above", 50, unit="%"),
         "Words that are no nouns give [CLS] and [SEP] most of their attention in that head, more than half",
         Ours(_no_nouns, "duty.obj"),
+        control=OFF_DUTY,
     ),
     Finding(
         Claim("kobayashi2020 special_token_value_norm", "below", 0.5, unit="ratio"),
@@ -91,13 +99,46 @@ FINDINGS = (
         control=UNTRAINED,
     ),
     Finding(
-        Claim("kobayashi2020 special_token_weighted_output", "below", 10, unit="%"),
-        "There, it has less than 10 % of attention times length",
-        of_norms(at_peak("weighted_share")),
+        Claim("kobayashi2020 special_token_weighted_output", "below", -10, unit="%"),
+        "There, its share of attention × length is over 10 points below its share of attention",
+        of_norms(at_peak("weighted_share"), against=at_peak("share")),
         Row("share of [CLS] there: of attention, and of attention × length", _shares),
         control=UNTRAINED,
     ),
 )
+HEADLINES = (
+    Finding(
+        Claim("own", "above", 20, unit="points"),
+        "In `minilm` itself `[CLS]` draws over 20 points more of the attention than of what the heads hand on, where it draws most.",
+        of_norms(at_peak("kept")),
+        control=(UNTRAINED, DEALT),
+    ),
+    Finding(
+        Claim("own", "below", 0.25, unit="ratio"),
+        "The vectors behind that attention are short: in that layer less than a quarter as long as those of other tokens.",
+        of_norms(at_peak("norm_ratio")),
+        control=UNTRAINED,
+    ),
+    Finding(
+        Claim("own", "above", 2, unit="points"),
+        "Heads that find their relation more than half of the time turn to the sink off duty, over two points more than all heads do.",
+        Ours("no_nouns_beyond", "working.model"),
+        control=(Control("@random", "working.random"), Control("@shuffled", "working.shuffled")),
+    ),
+    Finding(
+        Claim("own", "below", unit="nats"),
+        "With nothing in its place, weight on the special tokens can be deleted at less cost than as much weight on others.",
+        Ours(lambda removed: removed["difference"][-1], "removed.as_left"),
+        uncontrolled="The other tokens are the control: the same weight of the same rows, in another place.",
+    ),
+    Finding(
+        Claim("own", "above", unit="nats"),
+        "Made to spend the sink's weight on other tokens, the model gets worse, more than when it moves as much weight among others.",
+        Ours(lambda removed: removed["difference"][-1], "removed.spent"),
+        uncontrolled="Weight of other tokens, moved in the same way, is the control.",
+    ),
+)
+"""The first sentences of the chapter's summary."""
 NOT_MEASURED: Mapping[str, tuple[str, ...]] = {}
 
 findings = partial(judge, FINDINGS)
@@ -108,16 +149,16 @@ table = partial(beside, findings)
 
 def by_layer(runs: Mapping[str, Mapping[str, Any]]) -> Table:
     """The layers of several runs' recorded values, one under another."""
-    columns: dict[str, tuple[Estimate, str]] = {}
+    columns: dict[str, tuple[Any, str]] = {}
     rows = []
     for model, values in runs.items():
         found = opened(values)
         norms, left, summed = found["norms"], found["removed"]["as_left"], found["removed"]["renormalised"]
         columns = {
             "to [CLS]": (norms["share"][:, CLS], ".0%"),
-            "attention × length": (norms["weighted_share"][:, CLS], ".1%"),
+            "part of the sums": (shares(norms["joint"].value)[:, CLS], ".0%"),
             "length, × others": (norms["norm_ratio"][:, CLS], ".3f"),
-            "gradient, × others": (found["gradient_ratio"][:, CLS], ".3f"),
+            "move, × others": (found["moved_ratio"][:, CLS], ".2f"),
             "loss without special tokens": (left["special"], "+.3f"),
             "renormalised": (summed["special"], "+.3f"),
             "without others": (left["random"], "+.3f"),
@@ -126,3 +167,17 @@ def by_layer(runs: Mapping[str, Mapping[str, Any]]) -> Table:
         layers = range(len(found["gradient_ratio"].value))
         rows += [[model, n + 1, *(f"{one[n]:{spec}}" for one, spec in columns.values())] for n in layers]
     return Table(["model", "layer", *columns], rows)
+
+
+def duties_of(runs: Mapping[str, Mapping[str, Any]]) -> Table:
+    """The relations of several runs' recorded values, best found first: how much more goes to the special tokens off duty."""
+    rows = []
+    for model, values in runs.items():
+        duty = opened(values)["duty"]
+        for relation in sorted(duty, key=lambda r: -duty[r]["accuracy"]):
+            head = duty[relation]
+            numbers = [head["retreat"]["off duty"], float(np.mean(head["retreat_of_all"]))]
+            place = head_name(head["layer"], head["head"])
+            rows.append([model, relation, place, f"{head['accuracy']:.0%}", *numbers])
+    columns = ["model", "relation", "head", "finds", "to special tokens, off minus on duty", "mean of all heads"]
+    return Table(columns, rows, digits=2)

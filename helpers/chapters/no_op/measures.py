@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from tqdm import tqdm
 
-from helpers.engine import adapters, attention, shards, tasks
+from helpers.engine import adapters, attention, controls, shards, tasks
 from helpers.engine.encoders import Encoder, EncoderError
 from helpers.engine.estimates import Additive, Estimate, StreamingMean
 from helpers.engine.tasks import IGNORED, Asked, Example
@@ -240,10 +240,6 @@ class Norms:
     norm: Estimate
     segments: int
 
-    def weighted_share(self) -> Estimate:
-        """``weighted`` as a share of its sum over the kinds, (layer, head, kind)."""
-        return self.weighted.map(shares)
-
     def ratio(self) -> Estimate:
         """Mean norm over a layer's heads for each kind, as a multiple of that of other tokens, (layer, kind)."""
         return self.norm.mean(-2).map(over_other)
@@ -294,14 +290,20 @@ class NormSums(Additive):
         return Norms(*(rows[..., n] for n in range(3)), self.norm.estimate(), self.segments)
 
 
-def weigh(encoder: Encoder, examples: Sequence[Example], *, seed: int = 0, batch_size: int = 16) -> Norms:
+def weigh(
+    encoder: Encoder, examples: Sequence[Example], *, seed: int = 0, shuffled: bool = False, batch_size: int = 16
+) -> Norms:
     """Attention, and attention times the length of what it multiplies, over segments of at most 128 tokens.
 
     No word is hidden here, and any encoder will do, with or without a head.
+
+    Args:
+        shuffled: of the control whose scores are dealt anew (:mod:`helpers.engine.controls`); the vectors are the model's own.
     """
     sums = NormSums(encoder, [e.document for e in examples], seed=seed)
     told = {"what": f"norms, {len(examples)} segments", "most": MOST_TOKENS, "batch_size": batch_size}
-    attention.measure(encoder, [e.texts for e in examples], sums, **told)
+    observer = controls.Shuffled(sums, seed) if shuffled else sums
+    attention.measure(encoder, [e.texts for e in examples], observer, **told)
     return sums.result()
 
 
@@ -321,12 +323,15 @@ def over_other(means: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def norms_as_dict(weighed: Norms) -> dict[str, Estimate]:
-    """Attention, weighted attention and norms by layer and kind."""
+    """Attention, weighted attention and norms by layer and kind; ``kept`` is a kind's share of attention less that of the sums, paired."""
+    share, weighted, joint = (found.mean(-2) for found in (weighed.share, weighed.weighted, weighed.joint))
     return {
-        "share": weighed.share.mean(-2),
-        "weighted_share": weighed.weighted.mean(-2).map(shares),
-        "weighted": weighed.weighted.mean(-2),
-        "joint": weighed.joint.mean(-2),
+        "share": share,
+        "weighted_share": weighted.map(shares),
+        "weighted": weighted,
+        "joint": joint,
+        "joint_share": joint.map(shares),
+        "kept": share - joint.map(shares),
         "norm": weighed.norm.mean(-2),
         "norm_ratio": weighed.ratio(),
     }

@@ -145,6 +145,10 @@ class Removed:
         layers = [*sorted({r.layer for r in self.removals if r.layer is not None}), None]
         return stack([self.at(what, layer, renormalise) for layer in layers])
 
+    def spent(self, what: str) -> Estimate:
+        """How much more a removal costs where the rest of the row takes its place, (layer + 1,); paired."""
+        return self.by_layer(what, True) - self.by_layer(what, False)
+
     def at(self, what: str, layer: int | None, renormalise: bool) -> Estimate:
         """The change for one removal; mean over random draws."""
         return self.change[self._places(what, layer, renormalise)].mean()
@@ -220,6 +224,8 @@ def _mass(probabilities: Tensor, batch: Batch) -> tuple[NDArray[np.float64], NDA
 def removed_as_dict(removed: Removed) -> dict[str, Any]:
     """Changes of the loss by layer (the last entry: all layers at once)."""
     found: dict[str, Any] = {"segments": removed.segments, "loss": removed.loss, "mass": removed.mass}
+    spent = {what: removed.spent(what) for what in ("special", "matched", "random")}
+    found["spent"] = spent | {"difference": spent["matched"] - spent["random"]}
     for renormalise in (False, True):
         special, matched, other = (removed.by_layer(w, renormalise) for w in ("special", "matched", "random"))
         found["renormalised" if renormalise else "as_left"] = {

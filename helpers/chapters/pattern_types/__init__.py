@@ -1,4 +1,4 @@
-"""You sort single attention maps into five types with a classifier judged by hand-labelled maps.
+"""You sort single attention maps into five types with a classifier judged by labelled maps.
 
 After {cite:t}`kovaleva2019`.
 """

@@ -1,8 +1,8 @@
-"""Telling types of maps apart: artificial maps to learn from, classifiers, and maps labelled by hand to judge them by."""
+"""Telling types of maps apart: synthetic maps to learn from, classifiers, and labelled maps to judge them by."""
 
 import csv
 import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -39,7 +39,7 @@ from helpers.corpora.sources import CorpusError
 from helpers.engine.encoders import Encoder
 from helpers.engine.estimates import REPLICATES, Estimate
 
-# ---------------------------------------------------------------------------------------- prototypes
+# ---------------------------------------------------------------------------------------- synthetic maps
 
 RANGES = {
     "vertical": ((0.15, 1.0), (0.0, 0.08), (0.0, 0.1)),
@@ -50,11 +50,11 @@ RANGES = {
 }
 """For each type, from where to where the shares of columns, diagonal and blocks in the mixture are drawn; the rest is noise."""
 
-SHORTEST = 24  # prototypes have this many tokens or more
+SHORTEST = 24  # synthetic maps have this many tokens or more
 
 
-def prototype(kind: str, texts: Int[np.ndarray, "n"], random: np.random.Generator) -> Float[np.ndarray, "n n"]:
-    """An artificial map of one type: a mixture of columns, a diagonal, blocks and noise, whose rows sum to 1.
+def synthetic_map(kind: str, texts: Int[np.ndarray, "n"], random: np.random.Generator) -> Float[np.ndarray, "n n"]:
+    """A map of one type that is drawn, not measured: a mixture of columns, a diagonal, blocks and noise, whose rows sum to 1.
 
     Args:
         kind: one of :data:`TYPES`.
@@ -146,18 +146,18 @@ class Examples:
         return len(self.types)
 
 
-SAME_LENGTH = 50  # prototypes of one length are measured together
+SAME_LENGTH = 50  # maps of one length are measured together
 
 
-def prototypes(count: int = 2000, *, seed: int = 0) -> Examples:
-    """Artificial maps of 24 to 64 tokens, as many of each type, with the border between the texts anywhere."""
+def synthetic(count: int = 2000, *, seed: int = 0) -> Examples:
+    """Synthetic maps of 24 to 64 tokens, as many of each type, with the border between the texts anywhere."""
     random = np.random.default_rng(seed)
     found = []
     for start in range(0, count, SAME_LENGTH):
         kinds = np.arange(start, min(start + SAME_LENGTH, count)) % len(TYPES)
         n = int(random.integers(SHORTEST, MOST_TOKENS + 1))
         texts = (np.arange(n) >= random.integers(5, n - 5, (len(kinds), 1))).astype(np.int64)
-        maps = np.stack([prototype(TYPES[k], t, random) for k, t in zip(kinds, texts, strict=True)])
+        maps = np.stack([synthetic_map(TYPES[k], t, random) for k, t in zip(kinds, texts, strict=True)])
         weights = torch.from_numpy(maps)
         found.append((features(weights, torch.from_numpy(texts)).numpy(), masses(weights).numpy(), kinds))
     return Examples(*(np.concatenate(part) for part in zip(*found, strict=True)))
@@ -169,7 +169,7 @@ KINDS = ("forest", "logistic")
 
 
 def train(examples: Examples, kind: str = "forest", *, seed: int = 0) -> Typed:
-    """A classifier trained on prototypes, in seconds, so that nothing but its recipe has to be kept.
+    """A classifier trained on maps of known type, in seconds, so that nothing but its recipe has to be kept.
 
     Args:
         kind: ``forest`` (200 random trees) or ``logistic`` (regression on standardised features).
@@ -235,7 +235,7 @@ class Score:
     """How well types were told apart.
 
     Attributes:
-        macro_f1, accuracy: with 95 % bootstrap intervals over maps.
+        macro_f1, accuracy: with 95 % bootstrap intervals over heads: maps of one head are much alike.
         f1: [type], NaN for types without a labelled map.
         confusion: [label, given].
     """
@@ -251,23 +251,29 @@ class Score:
         return vars(self) | {"f1": by_name, "confusion": self.confusion.astype(int)}
 
 
-def score(labels: Int[np.ndarray, "map"], predicted: Int[np.ndarray, "map"], *, seed: int = 0) -> Score:
+def score(
+    labels: Int[np.ndarray, "map"], predicted: Int[np.ndarray, "map"], heads: Int[np.ndarray, "map"], *, seed: int = 0
+) -> Score:
     """Compare types with labels.
 
     Args:
-        seed: of the bootstrap over maps.
+        heads: a number for the head of each map, the unit of the bootstrap (:func:`heads_of`).
+        seed: of the bootstrap; scores of the same maps with the same seed can be subtracted pairwise.
 
     Raises:
         ValueError: if there is nothing to compare.
     """
     if not len(labels):
         raise ValueError("There are no labelled maps to judge by.")
-    table = confusion(labels, predicted)
-    pairs = table.ravel() / table.sum()
-    drawn = np.random.default_rng(seed).multinomial(len(labels), pairs, REPLICATES).reshape(-1, *table.shape)
-    hits = np.trace(drawn, axis1=1, axis2=2) / len(labels)
-    accuracy = Estimate.of(np.trace(table) / len(labels), hits)
-    return Score(Estimate.of(macro(f1(table)), macro(f1(drawn.astype(np.float64)))), accuracy, f1(table), table)
+    names, number = np.unique(heads, return_inverse=True)
+    by_head = np.zeros((len(names), len(TYPES), len(TYPES)))
+    np.add.at(by_head, (number, labels, predicted), 1)
+    counts = np.random.default_rng(seed).multinomial(len(names), np.full(len(names), 1 / len(names)), REPLICATES)
+    table, drawn = by_head.sum(0), np.tensordot(counts, by_head, axes=1)
+    hits = np.trace(drawn, axis1=1, axis2=2) / drawn.sum((1, 2))
+    accuracy = Estimate.of(np.trace(table) / len(labels), hits, len(names)).within(0.0, 1.0)
+    macro_f1 = Estimate.of(macro(f1(table)), macro(f1(drawn)), len(names)).within(0.0, 1.0)
+    return Score(macro_f1, accuracy, f1(table), table)
 
 
 # ---------------------------------------------------------------------------------------- labels
@@ -332,6 +338,36 @@ def labelled(encoder: Encoder, labels: Sequence[Label]) -> Examples:
     if not found:
         raise ValueError(f"No map of {encoder.name!r} is labelled.")
     return Examples(*(np.concatenate(part) for part in zip(*found, strict=True)))
+
+
+def heads_of(labels: Sequence[Label]) -> Int[np.ndarray, "map"]:
+    """A number for the head of each map."""
+    return np.array([1000 * label.cell.layer + label.cell.head for label in labels])
+
+
+def by_others(
+    labels: Sequence[Label], known: Sequence[Label], alike: Callable[[Cell, Cell], bool]
+) -> Int[np.ndarray, "map"]:
+    """The rival that looks at no map: the most frequent label of known maps that are alike, as an index into :data:`TYPES`; -1 if there is none.
+
+    Args:
+        alike: (cell of a map, cell of a known one) -> whether the second counts, such as :func:`same_head`.
+    """
+    found = []
+    for label in labels:
+        votes = [TYPES.index(other.type) for other in known if alike(label.cell, other.cell)]
+        found.append(int(np.bincount(votes).argmax()) if votes else -1)
+    return np.array(found)
+
+
+def same_head(one: Cell, other: Cell) -> bool:
+    """Whether two maps are of one head."""
+    return (one.layer, one.head) == (other.layer, other.head)
+
+
+def layer_mates(one: Cell, other: Cell) -> bool:
+    """Whether two maps are of different heads of one layer."""
+    return one.layer == other.layer and one.head != other.head
 
 
 def agreement(labels: Iterable[Label]) -> dict[str, int | float]:

@@ -8,10 +8,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike, NDArray
 
+from helpers.engine.estimates import Estimate
 from helpers.engine.tokens import Batch
 from helpers.figures.grids import grid
-from helpers.figures.look import COLOURS, LABELS, REFERENCE, squares, titled
-from helpers.figures.series import named, share_bars
+from helpers.figures.look import COLOURS, LABELS, REFERENCE, in_rows, squares, titled
+from helpers.figures.series import intervals, named, share_bars
 from helpers.figures.words import number_cells
 
 
@@ -59,6 +60,23 @@ def type_scatter(
     ax.axhline(thresholds[1], **REFERENCE | {"linestyle": "--"})
     ax.set(xlim=(0, 1), ylim=(0, 1), **labels)
     return ax.figure
+
+
+def accuracies(sets: Mapping[str, Mapping[str, Estimate]]) -> Figure:
+    """How many maps each way to name them names rightly, with intervals: a panel for each set of maps, rows in one order.
+
+    Args:
+        sets: title -> (way -> accuracy); a way that a set lacks stays empty.
+    """
+    ways = list(dict.fromkeys(way for one in sets.values() for way in one))
+    figure, axes = titled(sets, (2.6, 0.8 + 0.3 * len(ways)), margin=(1.4, 0), sharex=True, sharey=True)
+    for ax, one in zip(axes.flat, sets.values(), strict=True):
+        for place, way in enumerate(ways):
+            if way in one:
+                intervals(ax, place, one[way], across=True, color=COLOURS["cls"])
+        in_rows(ax, ways)
+        ax.set(xlabel="maps named as labelled", xlim=(0, 1.03))
+    return figure
 
 
 def share_table(

@@ -1,4 +1,4 @@
-"""Chapter 09: five types of attention map, told apart by a classifier and checked against maps labelled by hand.
+"""Chapter 09: five types of attention map, told apart by a classifier and checked against labelled maps.
 
 The types are those of Kovaleva et al. 2019. Unlike the clusters of chapter 08 they belong to one map of one input,
 not to a head: the same head may show one type on one input and another type on the next.
@@ -17,7 +17,7 @@ from torch import Tensor
 from tqdm import tqdm
 
 from helpers import corpora
-from helpers.engine import attention
+from helpers.engine import attention, controls
 from helpers.engine.encoders import Encoder
 from helpers.engine.estimates import Additive, Estimate, StreamingMean, sample, stack
 from helpers.engine.tokens import Batch, Batches, Input, encode
@@ -284,6 +284,22 @@ class PatternTypes:
         return self.heads.mean((-3, -2))
 
     @property
+    def column(self) -> Estimate:
+        """Share of all maps with a dark column: vertical, or vertical and diagonal."""
+        return self.all.map(lambda x: x[..., [VERTICAL, BOTH]].sum(-1))
+
+    @property
+    def first(self) -> Estimate:
+        """Share of the heterogeneous maps that are of the first layer; NaN where there are none."""
+
+        def shares(x: Float[np.ndarray, "*draws layer head type"]) -> Float[np.ndarray, "*draws"] | np.float64:
+            by_layer = x[..., REST].sum(-1)
+            with np.errstate(invalid="ignore", divide="ignore"):
+                return by_layer[..., 0] / by_layer.sum(-1)
+
+        return self.heads.map(shares)
+
+    @property
     def layers(self) -> Estimate:
         """Share of the maps of each layer: (layer, type)."""
         return self.heads.mean(-2)
@@ -306,6 +322,8 @@ class PatternTypes:
             "truncated": self.truncated,
             "tasks": {task: self.share(task) for task in self.tasks},
             "all": self.all,
+            "column": self.column,
+            **({"first": self.first} if np.isfinite(self.first.value) else {}),  # none where no map is heterogeneous
             "layers": self.layers.value,
             "heads": self.heads.value,
             "typical": [[TYPES[t] for t in row] for row in self.typical],
@@ -322,19 +340,27 @@ def mixture_entropy(shares: Float[np.ndarray, "*more type"]) -> Float[np.ndarray
 
 
 def measure(
-    encoder: Encoder, by_task: Mapping[str, Sequence[Item]], classifier: Typed, *, seed: int = 0, batch_size: int = 16
+    encoder: Encoder,
+    by_task: Mapping[str, Sequence[Item]],
+    classifier: Typed,
+    *,
+    shuffled: bool = False,
+    seed: int = 0,
+    batch_size: int = 16,
 ) -> PatternTypes:
     """The type of every head's map on every input, cut to 64 tokens, in one pass, with a progress bar.
 
     Args:
         by_task: task -> its items (:func:`items`).
-        seed: of the bootstrap over documents.
+        shuffled: measure the control instead: every map with its scores dealt anew (:mod:`helpers.engine.controls`).
+        seed: of the bootstrap over documents, and of the deals.
     """
     every = [item for of_task in by_task.values() for item in of_task]
     texts, longest = [i.texts for i in every], min(MOST_TOKENS, encoder.max_length)
     batches = Batches(encoder, texts, batch_size=batch_size, max_length=longest, overlong="truncate")
     counter = Accumulator(encoder, every, classifier, seed=seed)
-    attention.sweep(encoder, tqdm(batches, desc=f"{encoder.name}: {len(every)} inputs"), counter)
+    observer = controls.Shuffled(counter, seed) if shuffled else counter
+    attention.sweep(encoder, tqdm(batches, desc=f"{encoder.name}: {len(every)} inputs"), observer)
     return counter.result(batches.truncated)
 
 

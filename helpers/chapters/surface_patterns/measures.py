@@ -16,7 +16,7 @@ from torch import Tensor
 
 from helpers.corpora.readers import Segment, sentences
 from helpers.corpora.sources import CorpusError
-from helpers.engine import attention
+from helpers.engine import attention, controls
 from helpers.engine.encoders import Encoder
 from helpers.engine.estimates import Additive, Estimate, StreamingMean
 from helpers.engine.tokens import Batch, Batches
@@ -86,15 +86,19 @@ class Specialist:
 MOST_TOKENS = 128  # Clark et al. 2019, section 3
 
 
-def measure(encoder: Encoder, segments: Sequence[Segment], *, seed: int = 0, batch_size: int = 16) -> SurfacePatterns:
+def measure(
+    encoder: Encoder, segments: Sequence[Segment], *, seed: int = 0, shuffled: bool = False, batch_size: int = 16
+) -> SurfacePatterns:
     """All statistics of every head over segments of at most 128 tokens, in one pass, with a progress bar.
 
     Args:
         seed: of the bootstrap over documents.
+        shuffled: of the control whose scores are dealt anew (:mod:`helpers.engine.controls`).
     """
     accumulator = Accumulator(encoder, [s.document for s in segments], seed=seed)
     told = {"what": f"{len(segments)} segments", "most": MOST_TOKENS, "batch_size": batch_size}
-    truncated = attention.measure(encoder, [s.texts for s in segments], accumulator, **told)
+    observer = controls.Shuffled(accumulator, seed) if shuffled else accumulator
+    truncated = attention.measure(encoder, [s.texts for s in segments], observer, **told)
     return replace(accumulator.result(), truncated=truncated)
 
 
@@ -292,6 +296,7 @@ def summary(patterns: SurfacePatterns) -> dict[str, Any]:
         "chance": {name: float(patterns[f"chance_{name}"].value) for name in ("cls", "sep", "stop")},
         **{f"to_{kind}_by_layer": patterns[kind].mean() for kind in ("cls", "sep")},
         **{f"{name}_by_layer": patterns[name].mean() for name in BY_LAYER},
+        "cls_narrower_by_layer": (patterns["entropy"] - patterns["entropy_from_cls"]).mean(),
         **{name: float(patterns[name].value) for name in ("uniform", "uniform_from_cls")},
         "largest_peak_of_broad": float(
             max((patterns["peak"].value[s.layer, s.head] for s in found if s.role == "broad"), default=0.0)

@@ -7,50 +7,60 @@ from typing import Any
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 
 from helpers.engine.estimates import Estimate
 from helpers.figures.grids import grid
-from helpers.figures.look import COLOURS, INK, LABELS, head_name, in_rows, layer_colours, on_layers, squares
+from helpers.figures.look import (
+    COLOURS,
+    INK,
+    LABELS,
+    MARKERS,
+    group_names,
+    head_name,
+    in_rows,
+    layer_colours,
+    on_layers,
+    squares,
+)
 from helpers.figures.series import against_baseline, intervals, stacked
 
-ROLE_MARKS = {"previous": "P", "self": "=", "next": "N", "cls": "C", "sep": "S", "stop": ".", "broad": "B"}
+ROLE_MARKS = {"previous": "P", "self": "=", "next": "N", "cls": "C", "sep": "S", "stop": "•", "broad": "B"}
 """The letter of a specialist on a card's grid."""
 
 PLACES = ("cls", "sep", "stop", "other")
 HATCHES = {"sep": "////", "stop": "...."}
-PALE = 0.4  # opacity of a type whose name fits no group of heads
+DEALT = {"color": COLOURS["shuffled"], "marker": MARKERS["shuffled"], "linestyle": "", "markersize": 5}
+"""Look of the control with shuffled scores."""
 
 
 def model_card(values: Mapping[str, Any]) -> Figure:
     """Six panels on a sheet of A4's shape: types and specialists, where attention goes, entropy, relations, coreference, map.
 
     Args:
-        values: what ``your_own_model.card`` makes, fresh or recorded.
+        values: what ``your_own_model.card`` makes, fresh or recorded; where it has a control with shuffled scores, that stands
+            beside the entropy and the accuracies.
     """
     rooms = [["grid", "shares", "entropy"], ["relations", "coreference", "map"]]
     figure, axes = plt.subplot_mosaic(rooms, figsize=(10.4, 7.35), height_ratios=(1.05, 1))
-    model, units, fits = values["model"], values["units"], values["fits"]
+    model, units = values["model"], values["units"]
     type_grid(axes["grid"], values, title="types and specialists")
     layer_shares(axes["shares"], values, title="where attention goes")
     layer_entropy(axes["entropy"], values)
     scored_rows(axes["relations"], values, "relations", "best head for each relation", "best fixed offset")
     scored_rows(axes["coreference"], values, "coreference", "coreference", "four-sieve rules")
     _map(axes["map"], values)
-    shares = {n: float(Estimate.from_record(values["type_shares"][n]).value) for n in fits}
-    colours = _type_colours(fits)
-    handles = squares({f"{LABELS[n]} {shares[n]:.0%}{'' if fits[n] else '*'}": colours[n] for n in fits})
-    _below(axes["grid"], handles=handles)
+    _type_legend(axes["grid"], values)
     roles = {s["role"] for s in values["specialists"]}
-    letters = ", ".join(f"{mark} {LABELS[role]}" for role, mark in ROLE_MARKS.items() if role in roles)
+    letters = "; ".join(f"{mark} for {LABELS[role]}" for role, mark in ROLE_MARKS.items() if role in roles)
     title = f"{model['name']}: {model['family']}, {model['layers']} × {model['heads']} heads, "
     left = {"x": 0.01, "ha": "left"}
     figure.suptitle(f"{title}{model['parameters'] / 1e6:.0f} M parameters", fontsize=13, weight="bold", **left)
-    star = "" if all(fits.values()) else "   * pale: no group of heads fits this name"
+    beaten = any(row["p"] < 0.05 for row in values["relations"].values())
+    star = "; * better than the best fixed offset, p < 0.05" if beaten else ""
     notes = (
         f"letters: {letters or 'no specialist by chapter 02’s rule'}{star}\n{units['segments']} segments, "
-        f"{units['sentences']} sentences, {units['mentions']} mentions; bars and ticks: 95 %; heads chosen on one part, "
+        f"{units['sentences']} sentences, {units['mentions']} mentions; bars: 95 % intervals; heads chosen on one part, "
         f"scored on another; sha256 {model['sha256'][:10]}"
     )
     figure.supxlabel(notes, fontsize=7.5, color="#444444", **left)
@@ -63,13 +73,12 @@ def cards_beside(one: Mapping[str, Any], other: Mapping[str, Any]) -> Figure:
     Args:
         one, other: as for :func:`model_card`; layers and heads may differ in number.
     """
-    figure, axes = plt.subplots(2, 3, figsize=(9.6, 6.6))
+    figure, axes = plt.subplots(2, 3, figsize=(9.6, 7.0))
     for row, values in zip(axes, (one, other), strict=True):
         type_grid(row[0], values, title=f"{values['model']['name']}: types")
+        _type_legend(row[0], values)
         layer_shares(row[1], values, title="attention to", legend=values is one)
         _map(row[2], values)
-    names = [n for n in one["fits"] if any((np.asarray(v["types"]) == n).any() for v in (one, other))]
-    figure.legend(handles=squares(names), loc="outside lower left", ncols=4, fontsize=8)
     return figure
 
 
@@ -95,17 +104,21 @@ def gaps(lines: Sequence[Any], *, names: tuple[str, str]) -> Figure:
 # ---------------------------------------------------------------------------------------- panels
 
 
-def _type_colours(fits: Mapping[str, bool]) -> dict[str, tuple]:
-    return {name: to_rgba(COLOURS[name], 1.0 if fits[name] else PALE) for name in fits}
+def _type_legend(ax: Axes, values: Mapping[str, Any]) -> None:
+    """What the groups of heads are called, with their shares; groups without a head are left out."""
+    called = group_names(values["fits"])
+    shares = {n: float(Estimate.from_record(values["type_shares"][n]).value) for n in called}
+    there = [n for n in called if (np.asarray(values["types"]) == n).any()]
+    _below(ax, handles=squares({f"{called[n]} {shares[n]:.0%}": COLOURS[n] for n in there}))
 
 
 def type_grid(ax: Axes, values: Mapping[str, Any], *, title: str) -> None:
-    """The layer × head grid coloured by type, pale where the type's name fits no group, with a letter on each specialist."""
+    """The layer × head grid coloured by group of heads, with a letter on each specialist."""
     types = np.asarray(values["types"])
     letters = {(s["layer"], s["head"]): ROLE_MARKS[s["role"]] for s in values["specialists"]}
     look = {"weight": "bold", "fontsize": 8 if types.shape[1] <= 16 else 6}
     every = (_every(types.shape[0]), _every(types.shape[1]))
-    grid(ax, types, colours=_type_colours(values["fits"]), words=letters, every=every, **look)
+    grid(ax, types, colours={name: COLOURS[name] for name in values["fits"]}, words=letters, every=every, **look)
     ax.set_title(title)
 
 
@@ -127,6 +140,9 @@ def layer_entropy(ax: Axes, values: Mapping[str, Any]) -> None:
     x = np.arange(1, len(entropy.value) + 1)
     look = {"color": COLOURS["entropy"], "linestyle": "-", "markersize": 4}
     intervals(ax, x, entropy, bar={"alpha": 1, "linewidth": 2}, **look)
+    if values.get("shuffled"):
+        ax.plot(x, Estimate.from_record(values["shuffled"]["entropy"]).value, **DEALT, label=LABELS["shuffled"])
+        ax.legend(fontsize=7.5, loc="lower right")
     ax.axhline(even, color=INK, linestyle="--", linewidth=1)
     text = {"textcoords": "offset points", "fontsize": 7.5, "ha": "right", "va": "top"}
     ax.annotate("even", (x[-1], even), (0, -3), **text)
@@ -156,6 +172,11 @@ def scored_rows(ax: Axes, values: Mapping[str, Any], part: str, title: str, base
         for (n, r), note in zip(values[part].items(), notes, strict=True)
     ]
     against_baseline(names, {"head": held_out, baseline: simple}, xlabel="accuracy, held out", ax=ax)
+    dealt = (values.get("shuffled") or {}).get(part, {})
+    rows = [(y, dealt[name]["held_out"]) for y, name in enumerate(values[part]) if name in dealt]
+    if rows:
+        found = [float(Estimate.from_record(one).value) for _, one in rows]
+        ax.plot(found, [y for y, _ in rows], **DEALT, label=LABELS["shuffled"])
     ax.tick_params(axis="y", labelsize=8)
     _below(ax, columnspacing=0.8)
 

@@ -24,11 +24,12 @@ from helpers.chapters.surface_patterns import measures as surface_patterns
 from helpers.chapters.surface_patterns.measures import SurfacePatterns
 from helpers.corpora.readers import Segment
 from helpers.corpora.treebanks import Document
-from helpers.engine import attention, encoders
+from helpers.engine import attention, controls, encoders
 from helpers.engine.encoders import Encoder
-from helpers.engine.estimates import Estimate, percent, stack
+from helpers.engine.estimates import Estimate, percent, ratio, stack
 from helpers.engine.estimates import sample as drawn
 from helpers.engine.tokens import Batches
+from helpers.figures.look import group_names
 
 MOST_TOKENS = 128  # as in chapters 02, 05, 07 and 08
 PLACES = ("cls", "sep", "stop", "other")
@@ -101,10 +102,11 @@ def sample(
 # ---------------------------------------------------------------------------------------- the card
 
 
-def card(encoder: Encoder, texts: Sample, *, seed: int = 0) -> dict[str, Any]:
+def card(encoder: Encoder, texts: Sample, *, shuffled: bool = False, seed: int = 0) -> dict[str, Any]:
     """What the book has to say about an encoder: one pass over the plain text for three chapters at once, one over each treebank.
 
     Args:
+        shuffled: also what the control shows whose scores are dealt anew in every map (:mod:`helpers.engine.controls`).
         seed: of bootstraps, permutations and clustering.
 
     Returns:
@@ -116,8 +118,10 @@ def card(encoder: Encoder, texts: Sample, *, seed: int = 0) -> dict[str, Any]:
         ``rule_shares`` by rule alone, which two models can be compared by: groups are relative to a model's own heads.
         Of chapters 04 and 05: ``relations`` and ``coreference``, held out; empty where nothing could be scored. Of chapter 07:
         ``map`` and ``closeness``, None where there are too few heads. ``missing``: part of the card -> why it is empty.
+        ``shuffled``: the control's ``shares``, ``to``, ``entropy``, ``breadth``, ``rule_shares``, ``relations`` and ``coreference``,
+        its heads chosen anew; None if it was not asked for.
     """
-    patterns, features, divergences = sweep(encoder, texts.segments, seed=seed)
+    patterns, features, divergences, dealt = sweep(encoder, texts.segments, shuffled=shuffled, seed=seed)
     types, shares, by_rule, fits = typed(features, seed=seed)
     missing: dict[str, str] = {}
     relations, sentences = _tried(missing, "relations", lambda: _relations(encoder, texts, seed))
@@ -131,13 +135,10 @@ def card(encoder: Encoder, texts: Sample, *, seed: int = 0) -> dict[str, Any]:
         "model": {"name": short_name(encoder.name), "family": type(encoder.model).__name__, **numbers},
         "units": counts,
         "specialists": [vars(s) for s in surface_patterns.specialists(patterns)],
-        "shares": stack([patterns[name].mean() for name in PLACES]).map(lambda x: np.swapaxes(x, -2, -1)),
-        "to": {name: patterns[name].mean((-2, -1)) for name in PLACES},
+        **_where(patterns),
         "chance": {name: float(patterns[f"chance_{name}"].value) for name in PLACES[:-1]},
         "sink": sink(patterns),
-        "entropy": patterns["entropy"].mean(),
         "uniform": float(patterns["uniform"].value),
-        "breadth": surface_patterns.relative_entropy(patterns).mean((-2, -1)),
         "types": types,
         "type_shares": distance_features.by_type(shares),
         "rule_shares": distance_features.by_type(by_rule),
@@ -147,7 +148,45 @@ def card(encoder: Encoder, texts: Sample, *, seed: int = 0) -> dict[str, Any]:
         "map": None if divergences is None else _map(divergences),
         "closeness": _closeness(divergences, seed) if near else None,
         "missing": missing,
+        "shuffled": None if dealt is None else _shuffled(encoder, texts, dealt, relations, coreference, seed),
     }
+
+
+def _where(patterns: SurfacePatterns) -> dict[str, Any]:
+    """Where attention goes, and how evenly."""
+    return {
+        "shares": stack([patterns[name].mean() for name in PLACES]).map(lambda x: np.swapaxes(x, -2, -1)),
+        "to": {name: patterns[name].mean((-2, -1)) for name in PLACES},
+        "entropy": patterns["entropy"].mean(),
+        "breadth": surface_patterns.relative_entropy(patterns).mean((-2, -1)),
+    }
+
+
+def _shuffled(
+    encoder: Encoder,
+    texts: Sample,
+    dealt: tuple[SurfacePatterns, DistanceFeatures],
+    relations: Mapping[str, Any],
+    coreference: Mapping[str, Any],
+    seed: int,
+) -> dict[str, Any]:
+    """The control's part of a card: of the relations and kinds of mentions that the card has."""
+    patterns, features = dealt
+    found: dict[str, Any] = {"rule_shares": distance_features.by_type(_by_rule(features)), "closeness": None}
+    found |= _where(patterns) | {"relations": {}, "coreference": {}}
+    if relations:
+        dev, test = (
+            dependency_heads.score(dependency_heads.predict(encoder, part, shuffled=True)) for part in texts.trees
+        )
+        answers = {name: test.answers(name, dev.best(name)) for name in relations}
+        made = {name: ratio(right, seed=seed) for name, right in answers.items()}
+        found["relations"] = {
+            name: {"held_out": one, "gain": one - relations[name]["baseline"]} for name, one in made.items()
+        }
+    if coreference:
+        rows = _chains(encoder, texts, seed, shuffled=True)[0]
+        found["coreference"] = {r.group: {"held_out": r.held_out} for r in rows if r.group in coreference}
+    return found
 
 
 def sink(patterns: SurfacePatterns) -> dict[str, Any] | None:
@@ -164,34 +203,50 @@ def sink(patterns: SurfacePatterns) -> dict[str, Any] | None:
 
 
 def sweep(
-    encoder: Encoder, segments: Sequence[Segment], *, seed: int = 0
-) -> tuple[SurfacePatterns, DistanceFeatures, Divergences | None]:
-    """The statistics of chapters 02, 08 and 07 from a single pass: three observers of the same maps."""
+    encoder: Encoder, segments: Sequence[Segment], *, shuffled: bool = False, seed: int = 0
+) -> tuple[SurfacePatterns, DistanceFeatures, Divergences | None, tuple[SurfacePatterns, DistanceFeatures] | None]:
+    """The statistics of chapters 02, 08 and 07 from a single pass: three observers of the same maps.
+
+    With ``shuffled`` two more see them with their scores dealt anew: those of chapters 02 and 08.
+    """
     documents, texts = [s.document for s in segments], [s.texts for s in segments]
     halves = distance_features.random_halves(len(texts), draws=2, seed=seed)
-    surface = surface_patterns.Accumulator(encoder, documents, seed=seed)
-    distances = distance_features.Accumulator(encoder, documents, halves, seed=seed)
+    own, dealt = (
+        (
+            surface_patterns.Accumulator(encoder, documents, seed=seed),
+            distance_features.Accumulator(encoder, documents, halves, seed=seed),
+        )
+        for _ in range(2)
+    )
     pairs = divergence_map.Accumulator(encoder, documents) if encoder.layers * encoder.heads >= FEWEST_HEADS else None
     longest = min(MOST_TOKENS, encoder.max_length)
     batches = Batches(encoder, texts, batch_size=8, max_length=longest, overlong="truncate")
-    observers = [o for o in (surface, distances, pairs) if o is not None]
+    observers = [*own, *([] if pairs is None else [pairs])]
+    observers += [controls.Shuffled(one, seed) for one in dealt] if shuffled else []
     attention.sweep(encoder, tqdm(batches, desc=f"{encoder.name}: {len(texts)} segments"), *observers)
-    return surface.result(), distances.result(), None if pairs is None else pairs.result(truncated=batches.truncated)
+    surface, distances = (one.result() for one in own)
+    control = tuple(one.result() for one in dealt) if shuffled else None
+    return surface, distances, None if pairs is None else pairs.result(truncated=batches.truncated), control
 
 
 def typed(features: DistanceFeatures, *, seed: int = 0) -> tuple[np.ndarray, Estimate, Estimate, dict[str, bool]]:
     """The type of each head, (layer, head), the types' shares by groups and by rule alone, and whether the names fit."""
-
-    def shares(found: Float[np.ndarray, "*draws layer head feature"]) -> Float[np.ndarray, "*draws type"]:
-        names = distance_features.by_rule(found, features.even)
-        return np.stack([(names == name).mean((-2, -1)) for name in TYPES], -1)
-
-    by_rule = features.all.map(shares)
+    by_rule = _by_rule(features)
     if len(features.points) > len(TYPES):
         found = distance_features.types(features.all.value, features.even, seed=seed)
         return found.names, distance_features.type_shares(features, seed=seed), by_rule, found.fits
     names = distance_features.by_rule(features.all.value, features.even)
     return names, by_rule, by_rule, {name: bool((names == name).any()) for name in TYPES}
+
+
+def _by_rule(features: DistanceFeatures) -> Estimate:
+    """(type), share of heads whose nearest prototype is the type's."""
+
+    def shares(found: Float[np.ndarray, "*draws layer head feature"]) -> Float[np.ndarray, "*draws type"]:
+        names = distance_features.by_rule(found, features.even)
+        return np.stack([(names == name).mean((-2, -1)) for name in TYPES], -1)
+
+    return features.all.map(shares)
 
 
 def _tried(missing: dict[str, str], part: str, measure: Any) -> tuple[dict[str, Any], int]:
@@ -213,11 +268,16 @@ def _relations(encoder: Encoder, texts: Sample, seed: int) -> tuple[dict[str, An
     return found, int(test.sentence.max()) + 1
 
 
-def _coreference(encoder: Encoder, texts: Sample, seed: int) -> tuple[dict[str, Any], int]:
-    longest = min(MOST_TOKENS, encoder.max_length)
-    made = (coreference_heads.predict(encoder, part, max_length=longest) for part in texts.chains)
+def _chains(encoder: Encoder, texts: Sample, seed: int, *, shuffled: bool = False) -> tuple[list[Any], int]:
+    """Chapter 05's rows for the kinds of mentions, and how many mentions there are."""
+    options = {"max_length": min(MOST_TOKENS, encoder.max_length), "shuffled": shuffled}
+    made = (coreference_heads.predict(encoder, part, **options) for part in texts.chains)
     dev, test = map(coreference_heads.score, made)
-    rows = [r for r in coreference_heads.table(dev, test, seed=seed) if r.group in KINDS]
+    return [r for r in coreference_heads.table(dev, test, seed=seed) if r.group in KINDS], test.count("all")
+
+
+def _coreference(encoder: Encoder, texts: Sample, seed: int) -> tuple[dict[str, Any], int]:
+    rows, count = _chains(encoder, texts, seed)
     if not rows:
         raise ValueError(
             "No kind of mention has an antecedent both where heads are chosen and where they are scored."
@@ -228,7 +288,7 @@ def _coreference(encoder: Encoder, texts: Sample, seed: int) -> tuple[dict[str, 
         | {name: r.rules[name] for name in ("nearest", "rules")}
         for r in rows
     }
-    return found, test.count("all")
+    return found, count
 
 
 def _map(divergences: Divergences) -> dict[str, Any]:
@@ -263,7 +323,7 @@ class Line:
 
 
 def compare(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[Line]:
-    """Two cards (:func:`card`), number by number; layers and heads need not be as many.
+    """Two cards (:func:`card`), or a card and its control's part, number by number; layers and heads need not be as many.
 
     A gap has an interval if both numbers were measured in this run on the same texts: recorded numbers have no
     replicates, and models with different longest inputs may have left out different sentences.
@@ -273,7 +333,8 @@ def compare(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[Line]:
     for name in [*first, *(n for n in second if n not in first)]:
         unit, a = first.get(name, ("", None))
         _, b = second.get(name, ("", None))
-        paired = a is not None and b is not None and one["units"][unit] == other["units"][unit]
+        same = other.get("units", one["units"])  # a control's part has the texts of its card
+        paired = a is not None and b is not None and one["units"][unit] == same[unit]
         lines.append(Line(name, a, b, _gap(a, b) if paired else None))
     return lines
 
@@ -303,7 +364,7 @@ def _numbers(card: Mapping[str, Any]) -> dict[str, tuple[str, Estimate]]:
 def summary(card: Mapping[str, Any]) -> list[tuple[str, str]]:
     """A card (:func:`card`, fresh or recorded) in words and numbers, one row a finding."""
     model, units = card["model"], card["units"]
-    count, total = len(card["specialists"]), model["layers"] * model["heads"]
+    count, total, called = len(card["specialists"]), model["layers"] * model["heads"], group_names(card["fits"])
     by_role: dict[str, list[str]] = {}
     for s in card["specialists"]:
         by_role.setdefault(s["role"], []).append(f"{s['layer'] + 1}-{s['head'] + 1}")
@@ -320,10 +381,7 @@ def summary(card: Mapping[str, Any]) -> list[tuple[str, str]]:
         ),
         "sink": _sink(card),
         "entropy": f"{_per_cent(card['breadth'])} of even attention's",
-        "types": "; ".join(
-            f"{name.replace('_', ' & ')} {_per_cent(share)}{'' if card['fits'][name] else ' (name does not fit)'}"
-            for name, share in card["type_shares"].items()
-        ),
+        "types": "; ".join(f"{called[name]} {_per_cent(share)}" for name, share in card["type_shares"].items()),
     }
     if "all" in card["relations"]:
         beaten = [n for n, r in card["relations"].items() if n != "all" and r["p"] < 0.05]
