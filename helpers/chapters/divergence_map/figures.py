@@ -178,7 +178,7 @@ def predicted_pairs(
     in_rows(right, gaps)
     right.axvline(0, **REFERENCE)
     right.set(title="one layer, less different layers", xlabel="nats")
-    right.legend(loc="lower right", fontsize=8)
+    right.legend(loc="lower left", fontsize=8)
     return figure
 
 
