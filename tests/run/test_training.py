@@ -206,14 +206,14 @@ def test_a_process_killed_for_good_goes_on(data, model, tmp_path, monkeypatch):
 
     def train(name):
         return training.train(
-            "paraphrase", model, device="cpu", to=tmp_path / name, work=tmp_path / f"{name}-work", **changes
+            "entailment", model, device="cpu", to=tmp_path / name, work=tmp_path / f"{name}-work", **changes
         )[0]
 
     script = (
         "import os, signal; from pathlib import Path; from helpers.run import training\n"
         "training.KEEP_EVERY = 2; advance = training.Run.advance\n"
-        "training.Run.advance = lambda run: os.kill(os.getpid(), signal.SIGKILL) if run.step == 5 else advance(run)\n"
-        f"training.train('paraphrase', {model!r}, device='cpu', to=Path({str(tmp_path / 'cut')!r}), "
+        "training.Run.advance = lambda run, asked: os.kill(os.getpid(), signal.SIGKILL) if run.step == 5 else advance(run, asked)\n"
+        f"training.train('entailment', {model!r}, device='cpu', to=Path({str(tmp_path / 'cut')!r}), "
         f"work=Path({str(tmp_path / 'cut-work')!r}), **{changes!r})\n"
     )
     died = subprocess.run(
