@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Int, Shaped
 from scipy.stats import norm, rankdata
 
 from helpers.chapters.head_importance.jobs import per_document
@@ -56,7 +56,7 @@ def agreement(found: Importance, removed: Removals, *, splits: int = SPLITS, see
     return {name: _estimate(plain[name], drawn[name], len(sizes)) for name in ASKED}
 
 
-def _sums(found: Importance, removed: Removals) -> tuple[Mapping[str, np.ndarray], Int[np.ndarray, "document"]]:
+def _sums(found: Importance, removed: Removals) -> tuple[Mapping[str, np.ndarray], Float[np.ndarray, "document"]]:
     """Sums over the examples of each document, [document, layer, head], and the documents' numbers of examples."""
     added = removed.heads.loss - removed.whole.loss
     given = {"importance": np.abs(found.gradients), "fisher": found.gradients**2, "first_order": -found.gradients}
@@ -72,9 +72,9 @@ def _drawn(rng: np.random.Generator, half: Bool[np.ndarray, "split document"]) -
 
 def _correlations(
     sums: Mapping[str, np.ndarray],
-    sizes: Int[np.ndarray, "document"],
-    first: Float[np.ndarray, "split document"],
-    second: Float[np.ndarray, "split document"],
+    sizes: Float[np.ndarray, "document"],
+    first: Shaped[np.ndarray, "split document"],
+    second: Shaped[np.ndarray, "split document"],
 ) -> dict[str, Float[np.ndarray, "split"]]:
     """Of each split; the two arrays say how often a document counts in either half."""
     sides = []
