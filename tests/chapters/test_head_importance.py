@@ -780,19 +780,18 @@ def value_of(values, *path):
 def test_claims_about_single_heads_and_layers(record):
     mlm = record["mlm"]
     assert head_importance.solved(mlm) and head_importance.solved(mlm, "held_out")
-    assert count_of(mlm)["hurts"] == 58 and count_of(mlm)["hurts_significantly"] < 12, "few of these stand"
+    assert (count_of(mlm)["hurts"], count_of(mlm)["hurts_significantly"]) == (43, 6)
     low = np.array(mlm["cost"]["loss"]["layers"]["cost"]["low"])
-    assert (low > 0).sum() == 5, "most layers, with the whole interval"
+    assert (low > 0).sum() == sum(mlm["cost"]["loss"]["layers"]["significant"]) == 4
     layers = value_of(mlm, "cost", "loss", "layers", "cost")
-    assert layers.argmax() == 1 and layers[1] == pytest.approx(0.67, abs=0.005)
-    assert layers[1] > 2 * np.sort(layers)[-2], "by far most"
+    assert sorted(layers)[::-1][:2] == layers[:2].tolist() and layers[:2].round(2).tolist() == [0.56, 0.51]
 
 
 def test_claims_about_agreement(record):
     def shown(name):
         return f"{Estimate.from_record(record['mlm']['agreement'][name]):.2f}"
 
-    assert shown("importance_twice") == "0.58 [0.33, 0.76]" and shown("cost_twice") == "0.09 [-0.24, 0.41]"
+    assert shown("importance_twice") == "0.48 [0.22, 0.67]" and shown("cost_twice") == "0.26 [-0.10, 0.56]"
 
 
 def test_what_is_drawn_is_solved_and_in_the_record():
