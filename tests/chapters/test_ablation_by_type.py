@@ -486,48 +486,44 @@ def estimate(found):
 
 def test_claim_the_type_stands_out_but_some_deals_do_as_much_harm():
     values = spoken_of()
-    floor = estimate(values["floors"]["all prune"]["f1"])
     for row in (4, 10):
         others = [change(values, n).value for n in (2, 3, 5, 8, 9, 11)]
         assert change(values, row).value < min(others) - 0.15, "worse than every other single type"
-        assert estimate(values["rows"][str(row)]["f1"]).low < floor.high
     control = values["control"]["rows"]["4"]
-    assert len(control["f1_dealt"]) == 99 and estimate(control["f1_beyond"]).high < 0
-    assert min(control["f1_dealt"]) < control["f1_change"]["value"] and round(control["f1_p"], 2) == 0.07
+    worse = sum(one <= control["f1_change"]["value"] for one in control["f1_dealt"])
+    assert len(control["f1_dealt"]) == 99 and (worse, round(control["f1_p"], 2)) == (9, 0.10)
 
 
-def test_claim_a_few_heads_decide_whatever_their_type_is_called():
+def test_claim_parts_of_a_type_stand_in_for_each_other():
     values = spoken_of()
     core, control = values["core"], values["control"]["core"]["core"]
     assert (core["first"], core["second"]) == ("dense_vertical", "dense")
     sizes = {name: row["heads"] for name, row in core["rows"].items()}
-    assert sizes == {"core": 9, "rest": 11, "others": 24, "alone": 63}
+    assert sizes == {"core": 7, "rest": 13, "others": 25, "alone": 65}
     own, again = (np.array(types) for types in (values["types"], values["tuned"]["types"]))
-    both = np.argwhere((own == core["first"]) & (again == core["second"])).tolist()
-    assert core["heads"] == both and len(both) == 9
+    assert core["heads"] == np.argwhere((own == core["first"]) & (again == core["second"])).tolist()
     assert len(control["f1_dealt"]) == 99 and control["f1_p"] == 0.01
     assert control["f1_change"]["value"] < min(control["f1_dealt"]), "no deal does as much harm"
-    for name in ("rest", "others"):
-        row = core["rows"][name]
-        assert row["f1_change"]["low"] < 0 < row["f1_change"]["high"], "hardly missed"
-        assert estimate(row["f1_beside"]).high < 0
+    for name in ("core", "rest"):
+        row = estimate(core["rows"][name]["f1_change"])
+        assert row.low < 0 < row.high and row.value - change(values, 4).value > 0.2, "hardly missed alone"
     floor = estimate(values["floors"]["all prune"]["f1"])
-    assert estimate(core["rows"]["alone"]["f1"]).low < floor.value, "the nine alone are not enough"
+    assert estimate(core["rows"]["alone"]["f1"]).low < floor.value, "the seven alone are not enough"
 
 
-def test_claim_they_carry_what_passes_between_sentences():
+def test_claim_what_is_needed_inside_and_between_sentences():
     values = spoken_of()
-    assert change(values, 15).high < change(values, 14).low and change(values, 14).value > -0.15
-    control = values["control"]["rows"]["15"]
-    assert estimate(control["f1_beyond"]).high < 0 and round(control["f1_p"], 2) == 0.02
-    assert sum(one <= control["f1_change"]["value"] for one in control["f1_dealt"]) == 1
-    assert abs(change(values, 15).value - change(values, 4).value) < 0.1
+    for row in (14, 15):
+        assert change(values, row).low < 0 < change(values, row).high
+    assert estimate(values["differences"]["18-19"]).high < 0 and change(values, 19).high > 0
+    few = values["control"]["rows"]["15"]
+    assert sum(one <= few["f1_change"]["value"] for one in few["f1_dealt"]) == 1, "on the first ten questions"
     for row in ("16", "17"):
         assert values["control"]["rows"][row]["shared"] > 0.9
     for readings in values["variants"].values():
-        least = sorted(readings, key=lambda row, found=readings: found[row]["f1_change"]["value"])[:2]
-        assert set(least) == {"15", "17"} and abs(readings["13"]["f1_change"]["value"]) < 0.05
-    assert estimate(values["variants"]["text"]["15"]["f1_change"]).high < 0
+        assert readings["13"]["f1_change"]["value"] == 0 and readings["18"]["f1_change"]["high"] < 0
+    cost = {row: one["f1_change"]["value"] for row, one in values["variants"]["renormalised"].items()}
+    assert sorted(cost, key=cost.get)[:2] == ["17", "15"]
 
 
 def test_claim_diagonal_heads_are_not_vital():
@@ -549,7 +545,7 @@ def test_claim_dense_heads_cost_little():
 def test_claim_verdicts_change_with_the_types():
     values = spoken_of()
     own, tuned = np.array(values["types"]), np.array(values["tuned"]["types"])
-    assert round(100 * values["tuned"]["changed"]) == 36 == round(100 * (own != tuned).mean())
+    assert round(100 * values["tuned"]["changed"]) == 32 == round(100 * (own != tuned).mean())
     rows = values["tuned"]["rows"]
     assert change(values, 2, "tuned").high < 0 < change(values, 4, "tuned").high
     assert estimate(rows["2"]["f1_beside"]).high < 0 < estimate(rows["4"]["f1_beside"]).low
@@ -558,7 +554,7 @@ def test_claim_verdicts_change_with_the_types():
 def test_claim_most_edits_help_some_questions():
     rows = spoken_of()["rows"]
     dense, both = ([round(100 * share) for share in rows[n]["turned"]["value"]] for n in ("2", "4"))
-    assert (dense[0], dense[2], both[0], both[2]) == (17, 20, 53, 3)
+    assert (dense[0], dense[2], both[0], both[2]) == (13, 20, 37, 10)
 
 
 def test_claim_prose_has_the_recorded_numbers():
@@ -583,7 +579,7 @@ def test_claim_prose_has_the_recorded_numbers():
 def test_claim_number_matters():
     ladder = spoken_of()["ladder"]
     means = np.mean(ladder["f1_change"], axis=1)
-    assert (np.diff(means) < 0).all() and ladder["sizes"][-1] == 48
+    assert ladder["sizes"] == [6, 12, 24, 48] and abs(means[:3]).max() < 0.05 and means[3] < -0.4
 
 
 def test_claim_what_each_edit_removes():
@@ -600,10 +596,7 @@ def test_claims_hold_on_real_questions():
     except results.ResultError:
         pytest.skip("the run on real questions is not recorded")
     assert values["questions"] >= 300 and len(values["control"]["rows"]["4"]["f1_dealt"]) == 99
-    core = values["core"]["rows"]
-    for name in ("rest", "others"):
-        assert estimate(core[name]["f1_beside"]).high < 0
-    assert values["control"]["core"]["core"]["f1_p"] < 0.05
+    assert change(values, 3).low > -0.15 and estimate(values["differences"]["18-19"]).high < 0
 
 
 # ------------------------------------------------------------------ figures

@@ -475,7 +475,7 @@ def test_claims_about_the_abstracts():
     assert precision("tf-idf and place, learned") == [0.52, 0.5, 0.54]
     assert precision("all heads, @random")[0] == 0.48 and precision("tagger")[0] == 0.75
     gains = {name: [round(g[k], 3) for k in ("value", "low", "high")] for name, g in found["gains"].items()}
-    assert gains["all heads, tf-idf and place - all heads"] == pytest.approx([0.006, 0.003, 0.009], abs=0.001)
+    assert gains["all heads, tf-idf and place - all heads"] == pytest.approx([0.006, 0.003, 0.009], abs=0.002)
     below = found["over_rules"]["best head"]
     assert [round(below[k], 3) for k in ("value", "low", "high")] == [-0.038, -0.056, -0.020]
     weights = np.asarray(found["heads"]["weights"])[..., 0]

@@ -627,17 +627,19 @@ def test_claims_about_the_runs_on_gum():
     minilm, mpnet = (values["order"]["trained"] for values in runs.values())
     pairs = ("part of speech to dependency", "part of speech to coreference", "dependency to coreference")
     certain = [[pair for pair in pairs if order[pair]["expected"]["low"] > 0] for order in (minilm, mpnet)]
-    assert certain == [["part of speech to dependency"], ["dependency to coreference"]]
-    assert ends(minilm[pairs[0]]["expected"], 2) == [0.46, 0.13, 0.86]
+    assert certain == [[], ["dependency to coreference"]]
     assert ends(mpnet[pairs[2]]["expected"], 2) == [0.92, 0.18, 1.62]
     late = [[round(order[pairs[2]][key]["value"], 1) for key in ("gravity", "random")] for order in (minilm, mpnet)]
-    assert late == [[0.9, 0.8], [1.7, 2.0]]
+    assert round(minilm[pairs[2]]["gravity"]["value"], 2) == 0.95 and late[1] == [1.7, 2.0] and late[0][1] == 0.7
+    dealt = runs["minilm"]["order"]["shuffled"][pairs[2]]["gravity"]
+    assert round(dealt["value"], 1) == 1.3 and dealt["low"] > 0
+    assert all(one["gain"]["low"] < 0.005 for one in runs["minilm"]["shuffled"].values()), "nor with shuffled scores"
     assert all(order[pairs[2]]["beyond"]["low"] < 0 for order in (minilm, mpnet)), (
         "no more than in the random networks"
     )
     entity = [order["dependency to entity"]["beyond"] for order in (minilm, mpnet)]
-    assert [round(one["value"], 1) for one in entity] == [1.2, 1.7] and all(one["low"] > 0 for one in entity)
-    assert ends(minilm["dependency to entity"]["expected"], 2) == [-0.17, -0.82, 0.29]
+    assert round(entity[1]["value"], 1) == 1.7 and entity[1]["low"] > 0 > entity[0]["low"]
+    assert ends(minilm["dependency to entity"]["expected"], 2) == [-0.18, -0.92, 0.33]
 
 
 # ------------------------------------------------------------------ figures

@@ -159,32 +159,19 @@ FINDINGS = (
         )
     ),
 )
-AGAINST_DEALS = "the deals, heads of the same layers drawn by chance, are what it is compared with"
-
-
-def _beyond(of: str) -> Ours:
-    """What a set of heads changes more than its deals do."""
-    return Ours("f1_change", f"control.{of}", against="f1_mean", difference="f1_beyond", p="f1_p")
-
-
-def _core_beside(name: str) -> Ours:
-    """What pruning the core changes more than pruning another set does."""
-    change = f"{name}.f1_change"
-    return Ours("core.f1_change", "core.rows", against=change, difference=f"{name}.f1_beside")
-
-
+NOT_MISSED = "it says what is not missed; heads dealt by chance that are not missed either would tell nothing"
 HEADLINES = (
     Finding(
-        Claim(OWN, "below", unit="points"),
-        "Answers hang on a few heads: those that are in the costliest type before tuning and also after it.",
-        _beyond("core.core"),
-        uncontrolled=AGAINST_DEALS,
+        Claim(OWN, "above", -15, unit="points"),
+        "Without the diagonal heads, vital in BERT-large, F1 falls by less than 15 points.",
+        Ours("rows.3.f1_change"),
+        uncontrolled=NOT_MISSED,
     ),
     Finding(
         Claim(OWN, "below", unit="points"),
-        "Pruning them costs more than pruning all other heads of the type they come from.",
-        _core_beside("rest"),
-        uncontrolled="the other heads of the type, more of them, are the control",
+        "Heads that are not dense & vertical need their weights inside sentences more than those between sentences.",
+        Ours("rows.18.f1_change", against="rows.19.f1_change", difference="differences.18-19"),
+        uncontrolled="the same heads lose other weights, on the same questions",
     ),
     Finding(
         Claim(OWN, "above", unit="points"),
@@ -193,10 +180,10 @@ HEADLINES = (
         uncontrolled="two sortings of the same heads are compared on the same questions",
     ),
     Finding(
-        Claim(OWN, "below", unit="points"),
-        "Dense & vertical heads carry what passes between sentences: without those weights F1 falls farther than for deals.",
-        _beyond("rows.15"),
-        uncontrolled=AGAINST_DEALS,
+        Claim(OWN, "above", -15, unit="points"),
+        "Thirteen of the twenty dense & vertical heads can go at less than 15 points, as long as the other seven stay.",
+        Ours("core.rows.rest.f1_change"),
+        uncontrolled=NOT_MISSED,
     ),
 )
 """The chapter's own claims, first sentences of its summary."""
