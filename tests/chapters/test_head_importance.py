@@ -875,6 +875,25 @@ def test_claims_about_real_sets():
         assert Estimate.from_record(values["agreement"]["importance_twice"]).low > 0
 
 
+def test_claims_about_orders():
+    """I_h keeps more than random orders on hidden words and on real questions; two heads stand out on all tasks of pairs."""
+    drawn = results.recorded("head_importance", model="minilm", profile="book")["values"]["drawn"]
+
+    def lead(title, order, gone):
+        pruning = drawn[title]["pruning"]
+        found = Estimate.from_record(pruning["beside_random"][order])
+        return found[list(pruning["heads"]).index(gone)]
+
+    assert f"{lead('mlm (encyclopedia)', 'I_h', 36):.2f}" == "0.10 [0.05, 0.15]"
+    assert f"{lead('qa (xquad)', 'I_h', 43):.2f}" == "0.35 [0.13, 0.53]"
+    for title in ("entailment (mnli)", "rte (rte)"):
+        assert lead(title, "oracle", 43).high < 0, "worse than random orders"
+    for title in ("paraphrase (mrpc)", "entailment (mnli)", "rte (rte)"):
+        value = np.array(drawn[title]["importance"]["value"])
+        darkest = [divmod(int(n), value.shape[1]) for n in np.argsort(value, axis=None)[-3:]]
+        assert {(1, 1), (2, 9)} <= set(darkest), title
+
+
 # ------------------------------------------------------------------ figures
 
 
