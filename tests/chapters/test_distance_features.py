@@ -537,9 +537,9 @@ def test_groups_change_with_length_more_than_with_the_task(recorded):
     assert change["cut short"] == [46, 43, 47] and change["paraphrase"] == [49, 10, 49]
     assert change["questions"][0] == 7 and change["entailment"][0] == 49
     tuned = {task: round(100 * texts[f"tuned: {task}"]["changed"]) for task in ("qa", "paraphrase", "entailment")}
-    assert tuned == {"qa": 36, "paraphrase": 17, "entailment": 18}
+    assert tuned == {"qa": 33, "paraphrase": 31, "entailment": 35}
     held = [recorded["stability"][f"tuned: {task}"]["inputs"]["value"] for task in tuned]
-    assert [round(100 * share) for share in held] == [97, 87, 93]
+    assert [round(100 * share) for share in held] == [100, 99, 94]
     for name in ("paraphrase", "entailment"):
         assert 0.45 < texts[name]["changed"] < 0.52
     short = np.array(texts["cut short"]["types"])

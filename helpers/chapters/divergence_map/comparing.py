@@ -148,7 +148,8 @@ def explained(
     beyond = residual(same)
     unlike = 1 - same
     drawn = found.replicates(seed)
-    each = (drawn @ found.sums) / (drawn @ found.tokens)[:, None]
+    with np.errstate(invalid="ignore"):  # a replicate may have drawn no document
+        each = (drawn @ found.sums) / (drawn @ found.tokens)[:, None]
     pairs = squareform(found.mean())
     units = len(np.unique(found.documents))
 
