@@ -150,7 +150,9 @@ def verdicts() -> Figure:
     """How many findings of the papers hold on our models, by chapter."""
     tally = chapters.scoreboard().tally()
     named = {f"{chapter[:2]} {scoreboard.titled(chapter)}": found for chapter, found in tally.items()}
-    return series.verdict_bars(named, order=VERDICTS)
+    figure = series.verdict_bars(named, order=VERDICTS)
+    figure.axes[0].get_legend().set_ncols(4)
+    return figure
 
 
 def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:

@@ -133,7 +133,7 @@ def explained(
 ) -> Explained:
     """Regress the divergences of all pairs on properties of their two heads, with and without "both of one layer".
 
-    Each property x enters as x_k + x_l, |x_k − x_l| and x_k x_l. The intervals are over documents, with the properties as they are.
+    Each property x enters as the sum, the absolute difference and the product of its two values. The intervals are over documents, with the properties as they are.
     """
     one, other = np.triu_indices(len(found.layer), 1)
     same = (found.layer[one] == found.layer[other]).astype(np.float64)

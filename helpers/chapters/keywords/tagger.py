@@ -41,7 +41,7 @@ def _chances(tagger: Encoder, asked: Asked) -> list[Float[np.ndarray, "word"]]:
 
 
 SCORES = ("f1", "f1_all", "loss", "given", "hits", "right")
-"""Scores of the tagger for each document: three of :class:`helpers.engine.tasks.Scores`, and how many phrases it gives, how many of
+"""Scores of the tagger for each document: three that :mod:`helpers.engine.tasks` gives, and how many phrases it gives, how many of
 them are right, and how many would be."""
 
 
