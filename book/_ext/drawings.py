@@ -151,7 +151,7 @@ def verdicts() -> Figure:
     tally = chapters.scoreboard().tally()
     named = {f"{chapter[:2]} {scoreboard.titled(chapter)}": found for chapter, found in tally.items()}
     figure = series.verdict_bars(named, order=VERDICTS)
-    figure.axes[0].get_legend().set_ncols(4)
+    figure.axes[0].legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=4)
     return figure
 
 
