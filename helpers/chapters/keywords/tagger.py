@@ -41,8 +41,8 @@ def _chances(tagger: Encoder, asked: Asked) -> list[Float[np.ndarray, "word"]]:
 
 
 SCORES = ("f1", "f1_all", "loss", "given", "hits", "right")
-"""Scores of the tagger for each document: three that :mod:`helpers.engine.tasks` gives, and how many phrases it gives, how many of
-them are right, and how many would be."""
+"""What is measured of the tagger for each document, three scores that :mod:`helpers.engine.tasks` gives, and how many phrases it gives,
+how many of them are right, and how many would be."""
 
 
 def tagging(tagger: Encoder, examples: Sequence[Example], without: Heads = ()) -> Float[np.ndarray, "document score"]:
