@@ -17,7 +17,22 @@ from helpers.run import digests, notebooks, pages
 from helpers.run.durations import DURATIONS, Durations
 
 CHAPTERS = notebooks.chapters()
-LONGEST = 30  # lines of a cell; issue 18 brings them back to 15
+CELLS_TOO_LONG = {
+    "03_no_op": 2,
+    "04_dependency_heads": 1,
+    "05_coreference_heads": 1,
+    "06_probing_classifiers": 7,
+    "07_divergence_map": 3,
+    "08_distance_features": 2,
+    "09_pattern_types": 3,
+    "11_head_importance": 3,
+    "12_layer_semantics": 2,
+    "13_keywords": 1,
+    "14_your_own_model": 2,
+}
+"""How many cells have over 15 lines until issue 18 splits them; elsewhere none has."""
+TOO_WORDY = ["06_probing_classifiers", "07_divergence_map", "08_distance_features"]
+"""Chapters of over 3,500 words until issue 18 retells them."""
 
 
 def code_cells(notebook):
@@ -52,7 +67,7 @@ def test_a_chapter_is_built_like_a_chapter(chapter):
         "**Further reading.**",
     ):
         assert part in prose, part
-    assert len(prose.split()) <= 4100  # issue 18 retells the chapters
+    assert (len(prose.split()) <= 3500) == (chapter not in TOO_WORDY) and len(prose.split()) < 4100
     exercises, solutions = prose.count("{exercise-start}"), prose.count("{solution-start}")
     assert 2 <= exercises <= 4 and exercises == solutions == prose.count("{exercise-end}") == prose.count(
         "{solution-end}"
@@ -61,8 +76,8 @@ def test_a_chapter_is_built_like_a_chapter(chapter):
         str(o.get("data", {}).get("text/markdown", "")) for c in code_cells(notebook) for o in c.outputs
     )
     assert shown.count("✅") == exercises and shown.count("⬜") == exercises
-    long = [c.source for c in code_cells(notebook) if lines_but_imports(c.source) > LONGEST]
-    assert not long, long[:1]
+    long = [c.source for c in code_cells(notebook) if lines_but_imports(c.source) > 15]
+    assert len(long) == CELLS_TOO_LONG.get(chapter, 0), long[-1:]
     figures = [c.metadata["mystnb"] for c in code_cells(notebook) if "mystnb" in c.metadata]
     assert len(figures) >= 5
     for figure in figures:
