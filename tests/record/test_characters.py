@@ -3,6 +3,7 @@
 import copy
 
 import pytest
+
 from helpers.record import characters, results
 
 MODEL = "minilm"
