@@ -173,7 +173,7 @@ class _Page(_Sheet):
     """The sheet of :func:`draw`: four rows of blocks below one another, and at the foot a strip of layers."""
 
     def __init__(self, numbers: Numbers, row: int, last: str, lit: tuple[str, ...]) -> None:
-        self.numbers, self.row, self.lit, self.last_lit = numbers, row, lit, max(lit, key=STEPS.index)
+        self.numbers, self.row, self.last, self.last_lit = numbers, row, last, max(lit, key=STEPS.index)
         self.tokens, self.tall = numbers.tokens, len(numbers.tokens) * ROW
         self.square_cell = SQUARE / len(numbers.tokens)
         self.tops = [float(sum(ABOVE[: n + 1]) + n * self.tall) for n in range(4)]
@@ -406,9 +406,10 @@ def _residual(page: _Page, lit: bool) -> None:
     page.block(2, 3, "x + z", numbers.residual, "stream", lit=lit, most=_largest(numbers))
     for column, sign in ((0, "+"), (1, "=")):
         page.text(COLUMNS[column] + BLOCK + GAP / 2, y + page.tall / 2, sign, 14, color=_ink(lit))
-    if lit and page.last_lit == "residual":
+    if lit:
         for column in (0, 1, 2):
             page.frame(COLUMNS[column], y, row, columns=1)
+    if page.last == "residual":
         one, two, three = (float(a[row, 0]) for a in (numbers.hidden, numbers.added, numbers.residual))
         page.sum(3, f"{as_text(one)} + {as_text(two, inside=True)} = {as_text(three)}")
 
