@@ -7,17 +7,19 @@ Nothing is loaded from anywhere, every text is escaped, and the data of a figure
 import base64
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from html import escape
 from importlib.resources import files
 
 import numpy as np
+from matplotlib.colors import to_hex
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike, NDArray
 
 from helpers.engine.estimates import Estimate
-from helpers.figures.look import HEAD_COLOURS
+from helpers.figures.look import COLOURS, HEAD_COLOURS, LABELS, layer_colours
 from helpers.figures.views import in_script
 
 LIMIT = 150_000
@@ -25,11 +27,16 @@ LIMIT = 150_000
 WIDTH, HEIGHT = 400, 300  # of a plot, in its own units
 LEFT, RIGHT, TOP, BOTTOM = 48, 10, 10, 42  # its margins
 CONTROLS = ("buttons", "slider")
+REST = "#bbbbbb"  # of points without a kind
 
 Colouring = tuple[Sequence[str], Mapping[str, str]]
 Word = str | tuple[str, str]
 Piece = Sequence[Sequence[Word]]
 """The label of each point, with the colour of each label; a word, with or without a colour; the lines of a step."""
+
+
+class TooLarge(ValueError):
+    """A figure has more data than a page should carry."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +103,8 @@ def points(
 
     Raises:
         ValueError: for lists that do not fit together, what is no number, maps outside 0 … 1, a label without a colour, a link
-            that leads out of the book, or more data than :data:`LIMIT`.
+            that leads out of the book.
+        TooLarge: for more data than :data:`LIMIT`.
     """
     x, y = (np.asarray(values, np.float64) for values in (x, y))
     count = len(names)
@@ -146,7 +154,8 @@ def frames(
         curve: what is drawn above.
 
     Raises:
-        ValueError: for lists that do not fit together, what is no number, a step beyond the curve, or more data than :data:`LIMIT`.
+        ValueError: for lists that do not fit together, what is no number, or a step beyond the curve.
+        TooLarge: for more data than :data:`LIMIT`.
     """
     if not len(values) == len(labels) == len(pieces) > 0:
         raise ValueError(f"{len(values)} values, {len(labels)} labels, {len(pieces)} pieces: give one each a step.")
@@ -166,11 +175,38 @@ def frames(
     return _touchable(f'{body}<div class="steps">{steps}</div>', data, alt)
 
 
+def largest(*forms: Callable[[], Touchable]) -> Touchable:
+    """The first of several forms of a figure that is small enough for a page, so that a model with many heads has one too."""
+    for form in forms:
+        with suppress(TooLarge):
+            return form()
+    said = "There are too many points here for a figure to touch."
+    return Touchable(f"<p>{said}</p>", said)
+
+
+def by_layer(layers: Sequence[int]) -> Colouring:
+    """Points coloured by the layer of each, from 0."""
+    names = [str(layer + 1) for layer in range(max(layers) + 1)]
+    shades = (to_hex(colour) for colour in layer_colours(len(names)))
+    return [names[layer] for layer in layers], dict(zip(names, shades, strict=True))
+
+
+def by_kind(kinds: Sequence[str], *, called: Mapping[str, str] = LABELS, rest: str = "none of these") -> Colouring:
+    """Points coloured by a name of :data:`helpers.figures.look.STYLES` each, an empty one for the rest.
+
+    Args:
+        called: name -> what it is called (:func:`helpers.figures.look.group_names`).
+        rest: what those without a name are called.
+    """
+    named = {called[kind]: COLOURS[kind] for kind in called if kind in set(kinds)}
+    return [called[kind] if kind else rest for kind in kinds], named | {rest: REST}
+
+
 def _touchable(body: str, data: Mapping[str, object], alt: str) -> Touchable:
     """The figure in one element, small enough for a page."""
     content = f'{body}<script type="application/json">{in_script(json.dumps(data))}</script>'
     if len(content) > LIMIT:
-        raise ValueError(
+        raise TooLarge(
             f"This figure would put {len(content):,} characters into the page; at most {LIMIT:,} are allowed. "
             "Give fewer points or steps, smaller maps, or shorter texts."
         )

@@ -14,6 +14,7 @@ from IPython.display import HTML
 
 from helpers.engine.estimates import Estimate
 from helpers.figures import touch
+from helpers.figures.look import COLOURS as COLOURS_OF
 
 HOSTILE = "</script><img src=x onerror=\"document.title='taken'\">"
 NAMES = ["1-1", "1-2", "2-1", "2-2"]
@@ -103,6 +104,17 @@ def test_the_steps_of_a_slider_are_all_in_the_page():
     assert "curve" not in steps(curve=None).data and "at" not in data_of(steps(curve=None))
 
 
+def test_the_books_colours_of_layers_and_kinds():
+    labels, colours = touch.by_layer([0, 0, 2])
+    assert labels == ["1", "1", "3"] and list(colours) == ["1", "2", "3"] and len(set(colours.values())) == 3
+    labels, colours = touch.by_kind(["cls", "", "broad"], rest="other heads")
+    assert labels == ["[CLS]", "other heads", "broad"] and colours["[CLS]"] == COLOURS_OF["cls"]
+    assert touch.by_kind(["dense"], called={"dense": "group 1"}) == (
+        ["group 1"],
+        {"group 1": COLOURS_OF["dense"], "none of these": touch.REST},
+    )
+
+
 def test_texts_are_texts():
     lists = {"texts": [HOSTILE] * 4, "tokens": [HOSTILE] * 3, "lines": {HOSTILE: ("y", 1.0)}}
     named = {"xlabel": HOSTILE, "ylabel": HOSTILE, "alt": HOSTILE}
@@ -125,11 +137,22 @@ def test_a_figure_asks_for_nothing():
 
 
 def test_what_is_too_large_is_refused():
-    with pytest.raises(ValueError, match=r"would put 2\d\d,\d{3} characters into the page; at most 150,000"):
+    with pytest.raises(touch.TooLarge, match=r"would put 2\d\d,\d{3} characters into the page; at most 150,000"):
         scatter([f"{n}" for n in range(4)], maps=maps(size=220))
-    with pytest.raises(ValueError, match=r"at most 150,000 are allowed"):
+    with pytest.raises(touch.TooLarge, match=r"at most 150,000 are allowed"):
         steps(pieces=[[["word " * 12_000]]] * 3)
     assert len(scatter(maps=maps(size=100)).data) < touch.LIMIT
+
+
+def test_of_several_forms_the_first_that_fits_is_shown():
+    def too_large():
+        return scatter(maps=maps(size=220))
+
+    small = scatter(maps=None)
+    assert touch.largest(too_large, lambda: small, scatter) is small
+    assert "too many points" in touch.largest(too_large).data
+    with pytest.raises(ValueError, match="1 texts"):
+        touch.largest(lambda: scatter(texts=["a"]), scatter)
 
 
 @pytest.mark.parametrize(
