@@ -86,6 +86,7 @@ def points(
     lines: Mapping[str, tuple[str, float]] | None = None,
     control: str = "buttons",
     first: int = 0,
+    equal: bool = False,
 ) -> Touchable:
     """Points that say who they are when they are pointed at, touched, or reached with the arrow keys.
 
@@ -100,6 +101,7 @@ def points(
         lines: name -> ("x" or "y", where), lines that points are compared with.
         control: "buttons", or a "slider" where the colourings have an order.
         first: the point that is shown at first.
+        equal: whether a unit is as long on x as on y, as on a map.
 
     Raises:
         ValueError: for lists that do not fit together, what is no number, maps outside 0 … 1, a label without a colour, a link
@@ -120,7 +122,7 @@ def points(
         raise ValueError(f"Links lead to pages of the book, by a relative address; this one does not: {out[0]!r}.")
     ticks = "x", "y"
     extra = {axis: [at for on, at in (lines or {}).values() if on == axis] for axis in ticks}
-    frame = _Frame.around([*x, *extra["x"]], [*y, *extra["y"]])
+    frame = _Frame.around([*x, *extra["x"]], [*y, *extra["y"]], equal=equal)
     painted = {title: _painted(title, *one) for title, one in colours.items()}
     data: dict[str, object] = {"kind": "points", "names": list(names), "texts": list(texts or ()), "first": first}
     data |= {"links": list(links or ()), "control": control, "alt": alt}
@@ -295,17 +297,21 @@ class _Frame:
     ylim: tuple[float, float]
 
     @classmethod
-    def around(cls, x: ArrayLike, y: ArrayLike) -> "_Frame":
-        """With a little room around the data."""
-        found = []
-        for name, values in (("x", _finite("x", x)), ("y", _finite("y", y))):
-            low, high = float(values.min()), float(values.max())
-            room = 0.04 * (high - low) or 0.5
-            ends = low - room, high + room
-            ticks = MaxNLocator(6 if name == "x" else 5).tick_values(low, high)
-            found.append((ticks[(ticks >= ends[0]) & (ticks <= ends[1])], ends))
-        (xticks, xlim), (yticks, ylim) = found
-        return cls(xticks, yticks, xlim, ylim)
+    def around(cls, x: ArrayLike, y: ArrayLike, *, equal: bool = False) -> "_Frame":
+        """With a little room around the data; with the same scale on both, if they are to be equal."""
+        given = _finite("x", x), _finite("y", y)
+        lengths = WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM
+        spans = [1.08 * float(np.ptp(values)) or 1.0 for values in given]
+        if equal:
+            unit = max(span / length for span, length in zip(spans, lengths, strict=True))
+            spans = [unit * length for length in lengths]
+        ends = [
+            ((values.max() + values.min() - span) / 2, (values.max() + values.min() + span) / 2)
+            for values, span in zip(given, spans, strict=True)
+        ]
+        ticks = [MaxNLocator(most).tick_values(*end) for most, end in zip((6, 5), ends, strict=True)]
+        shown = (tick[(tick >= low) & (tick <= high)] for tick, (low, high) in zip(ticks, ends, strict=True))
+        return cls(*shown, *ends)
 
     def across(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
         low, high = self.xlim

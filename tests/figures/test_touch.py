@@ -90,6 +90,15 @@ def test_points_stand_where_they_belong_and_are_drawn_without_a_script():
     assert figure._repr_html_() == figure.data and repr(figure) == "Four heads."
 
 
+def test_on_a_map_a_unit_is_as_long_in_both_directions():
+    for far, equal in (((0, 10, 0, 10), True), ((0, 0.1, 0, 0.1), True), ((0, 10, 0, 10), False)):
+        figure = touch.points(far, [0, 0, 5, 5], NAMES, xlabel="x", ylabel="y", alt="a", colours=COLOURS, equal=equal)
+        circles = [attributes for tag, attributes in Elements(figure.data).found if tag == "circle"]
+        across, down = (float(circles[n][key]) - float(circles[0][key]) for n, key in ((1, "cx"), (2, "cy")))
+        assert (abs(across / far[1] + down / 5) < 0.6) == equal
+        assert float(circles[0]["cx"]) > touch.LEFT and float(circles[1]["cx"]) < touch.WIDTH - touch.RIGHT
+
+
 def test_the_steps_of_a_slider_are_all_in_the_page():
     figure = steps()
     assert data_of(figure)["labels"] == ["gate 0", "gate 0.5", "gate 1"]

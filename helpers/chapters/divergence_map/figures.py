@@ -126,7 +126,7 @@ def map_to_touch(
     """
     texts = [", ".join((duties or {}).get(head, ())) for head in range(len(names))]
     given = {"xlabel": "nats", "ylabel": "nats", "colours": colourings, "texts": texts}
-    given |= {"alt": "Heads in the plane, near where they attend alike.", "first": min(duties or [0])}
+    given |= {"alt": "Heads in the plane, near where they attend alike.", "first": min(duties or [0]), "equal": True}
     with_maps = {"maps": maps, "tokens": tokens}
     return touch.largest(*(partial(touch.points, *points.T, names, **given, **more) for more in (with_maps, {})))
 
