@@ -78,6 +78,7 @@ RIGHT = [
     ("row_divergence", lambda p, q: float(divergence_map.divergence(p, q))),
     ("classical_scaling", divergence_map.classical),
     ("macro_f1", lambda table: pattern_types.macro(pattern_types.f1(table * 1.0))),
+    ("offset_parser", lambda *parts: tuple(EXERCISES["offset_parser"][1].right(*parts))),
     ("sinks", lambda c, s, p: np.argwhere(c + s + p > 0.5)[::-1] + 1),
     ("paired_gap", lambda one, other: list(np.percentile(one - other, (2.5, 97.5)))),
     ("cut_head", lambda *case: list(EXERCISES["cut_head"][1].right(*case))),
@@ -115,6 +116,8 @@ WRONG = [
     ("sinks", lambda c, s, p: [], "it lists set()"),
     ("governor_scores", lambda m, w, u: np.tensordot(w, m, 1).T, "summed over k"),
     ("undirected_score", lambda g, p: sum((w, v) in p for w, v in enumerate(g)) / 4, "either direction"),
+    ("offset_parser", lambda dev, test: (1, 0.5), "the pair should be"),
+    ("offset_parser", lambda dev, test: 0.5, "shape"),
     ("norm_weighted", lambda w, v, o: w, "times the length"),
     (
         "without_sink",
