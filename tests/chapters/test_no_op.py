@@ -537,7 +537,7 @@ def test_removals_are_what_loops_do_whatever_the_batch_size(guesser, size):
     assert len(found.removals) == 2 * 4 * 4 + 4 == len(set(found.removals))
     for place in range(0, len(found.removals), 3):
         changes = [slow_change(encoder, s, n, found.removals[place], 3) for n, s in enumerate(SEGMENTS)]
-        assert found.change.value[place] == pytest.approx(np.mean(changes), abs=2e-5), found.removals[place]
+        assert found.change[place].value == pytest.approx(np.mean(changes), abs=2e-5), found.removals[place]
     for renormalise in (False, True):
         assert found.by_layer("random", renormalise).value.shape == (4,)
         assert found.draws(1, renormalise).mean() == pytest.approx(found.at("random", 1, renormalise).value)
@@ -547,6 +547,20 @@ def test_removals_are_what_loops_do_whatever_the_batch_size(guesser, size):
     for what in ("special", "matched", "random"):
         both = found.by_layer(what, True).value - found.by_layer(what, False).value
         np.testing.assert_allclose(found.spent(what).value, both)
+    for renormalise in (False, True):
+        matched, other = (found.by_layer(what, renormalise).value for what in ("matched", "random"))
+        np.testing.assert_allclose(found.apart(renormalise).value, matched - other)
+    np.testing.assert_allclose(found.spent_apart().value, found.spent("matched").value - found.spent("random").value)
+
+
+def test_single_layers_may_be_measured_on_fewer_segments(guesser):
+    encoder = guesser()
+    some, first, whole = (no_op.remove(encoder, SEGMENTS[:n], few=few) for n, few in ((4, 2), (2, None), (4, None)))
+    for renormalise in (False, True):
+        for what in ("special", "matched", "random"):
+            found, low, high = (one.by_layer(what, renormalise).value for one in (some, first, whole))
+            np.testing.assert_allclose(found, [*low[:-1], high[-1]], atol=1e-6)
+    assert some.segments == 4 and some.loss.value == whole.loss.value
 
 
 def test_the_mass_is_that_of_the_rows(guesser):
