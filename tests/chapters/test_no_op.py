@@ -699,6 +699,10 @@ def test_the_object_head_turns_to_the_sink_off_duty():
     assert (head["layer"], head["head"]) == (2, 0)
     assert sink.high[0] < 0.3 and sink.low[1] > 0.4 and sink.low[2] > 0.42 and sink.low[3] > 0.6
     assert 0.28 < head["share"].value[0, PLACES.index("partner")] < 0.36, "a third to the verb"
+    assert head["share"].value[-1, 0] > 0.42, "other words to [CLS], over four tenths"
+    assert np.mean(head["retreat_of_all"]) < -0.03, "over all heads the other way round"
+    for control in ("random", "shuffled"):
+        assert np.abs(recorded()[f"duty_{control}"]["obj"]["retreat"]["off duty"].value) < 0.05, "hardly any"
     everyone = np.array(head["retreat_of_all_nouns"])
     assert (everyone > head["retreat"]["other nouns"].value).sum() <= 1
     controls = recorded()["control_retreats"]
@@ -726,6 +730,7 @@ def test_heads_with_a_function_retreat_more_than_all_heads_do():
         assert rest > 0.9 * every and no_nouns > every / 2
     assert duty["aux"]["off_duty"]["no_nouns"].low < 0 < duty["aux"]["off_duty"]["no_nouns"].high
     assert (duty["conj"]["layer"], duty["conj"]["head"]) == (2, 4), "3-5, the head of chapter 05"
+    assert duty["conj"]["accuracy"] < 0.4, "one time in three"
     coreference = results.recorded("coreference_heads")["values"]["one_head"]["earlier"]["table"]["all"]
     assert (coreference["layer"], coreference["head"]) == (2, 4)
     assert len({(d["layer"], d["head"]) for r, d in duty.items() if r in ("aux", "case", "det")}) == 1
@@ -740,7 +745,8 @@ def test_the_sink_can_go_unless_the_rest_takes_its_place():
     assert special < left["random"].low[-1] and left["difference"].high[-1] < 0, "others cost more"
     assert 7 < renormalised["special"].value[-1] / special < 13, "about ten times the harm"
     assert renormalised["special"].low[-1] > renormalised["random"].high[-1]
-    assert renormalised["difference"].high[-1] < 0 and removed["spent"]["difference"].low[-1] > 0
+    assert renormalised["difference"].high[-1] < 0 < removed["spent"]["difference"].low[-1]
+    assert removed["spent"]["matched"].low[-1] > 0 > removed["spent"]["random"].low[-1], "added harm: only the sink's"
     assert renormalised["cls_everywhere"].value > 5 * np.abs(renormalised["sep_everywhere"].value)
     mass = removed["mass"]
     assert (mass.value[:, 1] <= mass.value[:, 0]).all() and mass.value[4, 0] > 2 * mass.value[4, 1]
@@ -816,7 +822,7 @@ def test_lines_over_layers():
 
 def test_loss_changes_keep_all_layers_at_once_apart():
     given = {"special": estimate((4,)), "random": estimate((4,)), "predicted": estimate((3,))}
-    axes = figures.loss_changes({"t": given}, loss=2.5).axes
+    axes = figures.loss_changes({"t": given}, losses=[2.5]).axes
     each, together = ([line for line in ax.lines if line.get_marker() in "oDx"] for ax in axes[:2])
     assert [line.get_ydata().tolist() for line in each] == [given[name].value[:3].tolist() for name in given]
     assert [np.round(line.get_xdata()).tolist() for line in each] == [[1, 2, 3]] * 3

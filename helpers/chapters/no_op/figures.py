@@ -20,7 +20,7 @@ from helpers.figures.look import (
     on_layers,
     titled,
 )
-from helpers.figures.series import band, intervals
+from helpers.figures.series import PLACE_COLOURS, PLACE_LABELS, band, intervals, share_bars
 from helpers.figures.words import lines, token_axes
 
 
@@ -61,7 +61,8 @@ def weights_and_lengths(
     for ax, sizes, label in zip(axes, (weights, lengths), labels, strict=True):
         ax.bar(range(len(tokens)), sizes, color=[COLOURS[kind] for kind in kinds])
         ax.set_ylabel(label)
-    token_axes(axes[1], tokens, [], rotation=60, top=False)
+        ax.grid(axis="x", visible=False)
+    axes[1].set_xticks(range(len(tokens)), tokens, rotation=60, fontsize=8, ha="right", rotation_mode="anchor")
     axes[0].set_title(title, fontsize=10)
     return figure
 
@@ -127,19 +128,19 @@ CHANGE_STYLES = {
 """Colour, marker and label of each way of taking attention away."""
 
 
-def loss_changes(panels: Mapping[str, Mapping[str, Estimate]], *, loss: float) -> Figure:
+def loss_changes(panels: Mapping[str, Mapping[str, Estimate]], *, losses: Sequence[float]) -> Figure:
     """What taking attention away does to the loss: layers on x, last all layers at once, in a panel of its own scale.
 
     Args:
         panels: title -> (``special``, ``matched``, ``random`` or ``predicted`` -> change (layer + 1,), in nats); an estimate may lack the last.
-        loss: of the untouched model, for the right-hand scale in per cent.
+        losses: of the untouched model, for each panel.
     """
     layers = max(len(e.value) for shown in panels.values() for e in shown.values()) - 1
     size, widths = (8.2, 2.9 * len(panels)), (layers, 1.5)
     figure, axes = plt.subplots(
         len(panels), 2, figsize=size, squeeze=False, layout="constrained", width_ratios=widths
     )
-    for (each, together), (title, shown) in zip(axes, panels.items(), strict=True):
+    for (each, together), (title, shown), loss in zip(axes, panels.items(), losses, strict=True):
         for number, (name, estimate) in enumerate(shown.items()):
             colour, marker, label = CHANGE_STYLES[name]
             shift = 0.17 * (number - (len(shown) - 1) / 2)
@@ -166,7 +167,9 @@ def at_once(runs: Mapping[str, Mapping[str, Any]]) -> Figure:
         runs: title -> a record's ``removed`` (:func:`helpers.chapters.no_op.sink.removed_as_dict`).
     """
     ways = {"the rest as it is": "as_left", "the rest sums to 1 again": "renormalised"}
-    figure, axes = titled(runs, (3.1, 2.3), margin=(1.4, 0.4), size=9.5, sharey=True, layout="constrained")
+    figure, axes = titled(
+        runs, (3.1, 2.3), margin=(1.4, 0.4), size=9.5, sharex=True, sharey=True, layout="constrained"
+    )
     for ax, removed in zip(axes.flat, runs.values(), strict=True):
         for number, what in enumerate(("special", "matched", "random")):
             colour, marker, label = CHANGE_STYLES[what]
@@ -181,6 +184,17 @@ def at_once(runs: Mapping[str, Mapping[str, Any]]) -> Figure:
         ax.set_xlabel("change of the loss (nats)")
     legend_below(axes[0, 0], ncols=3)
     return figure
+
+
+def places_looked_at(rows: Mapping[str, Estimate], places: Sequence[str]) -> Figure:
+    """Stacked bars: what share of attention goes where; numbers of a tenth and more are written out.
+
+    Args:
+        rows: label -> shares of the places, which sum to 1.
+    """
+    parts = {PLACE_LABELS[place]: {"color": PLACE_COLOURS[place]} for place in places}
+    shares = {label: one.value for label, one in rows.items()}
+    return share_bars(shares, parts, xlabel="share of attention", least=0.1, row=0.36)
 
 
 RETREAT_STYLES = {
