@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from matplotlib.colors import to_rgba
 from sklearn.cluster import KMeans
+from sklearn.metrics import silhouette_score
 
 from helpers import corpora
 from helpers.chapters import distance_features as distance
@@ -399,10 +400,14 @@ def test_the_gap_statistic_finds_planted_groups_and_none_where_there_are_none():
     assert found["as they are"]["groups"] == 4 and found["as they are"]["mixture"] == 1
     rng = np.random.default_rng(0)
     crowd = rng.normal(size=(80, 5))
-    ours = np.array([((crowd - crowd.mean(0)) ** 2).sum(1).mean(), *(distance.inertia(crowd, k) for k in (2, 3, 4))])
-    assert ours[0] == pytest.approx(distance.inertia(crowd, 1)) and (np.diff(ours) < 0).all()
+
+    def spread(heads):
+        return [distance.inertia(heads), *(distance.inertia(heads, distance.k_means(heads, k)) for k in (2, 3, 4))]
+
+    ours = np.array(spread(crowd))
+    assert ours[0] == pytest.approx(((crowd - crowd.mean(0)) ** 2).sum(1).mean()) and (np.diff(ours) < 0).all()
     assert ours[2] == pytest.approx(KMeans(3, n_init=50, random_state=0).fit(crowd).inertia_ / 80, rel=0.02)
-    others = np.stack([[distance.inertia(rng.normal(size=(80, 5)), k) for k in (1, 2, 3, 4)] for _ in range(10)])
+    others = np.stack([spread(rng.normal(size=(80, 5))) for _ in range(10)])
     assert distance.gap(ours, others) == 1
 
 
@@ -415,9 +420,21 @@ def test_changes_are_shares_of_heads_with_paired_intervals():
     )  # two heads change their company
     one, other = as_measured(features, 0.002), as_measured(moved, 0.002)
     reference = distance.k_means(one.points).labels
-    assert distance.changed(one, one, reference).high == 0
-    found = distance.changed(one, other, reference)
+    found = distance.changed(one, {"same": one, "other": other}, reference)
+    assert found["same"].high == 0
+    found = found["other"]
     assert found.value == found.low == found.high == pytest.approx(2 / 36)
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 9_999), st.integers(2, 6))
+def test_silhouettes_of_many_samples_are_scikit_learns_of_each(seed, k):
+    rng = np.random.default_rng(seed)
+    samples, labels = rng.dirichlet(np.ones(21), (4, 30)), rng.integers(0, k, (4, 30))
+    labels[:, :2], labels[0, 2:] = (0, 1), 1  # two groups at least; a head alone in its group
+    wanted = [silhouette_score(*one) for one in zip(samples, labels, strict=True)]
+    assert np.allclose(distance.silhouette(samples, labels), wanted, atol=1e-12)
+    assert distance.silhouette(samples[0], labels[0]) == pytest.approx(wanted[0])
 
 
 def test_refits_keep_the_references_numbers():
@@ -426,6 +443,8 @@ def test_refits_keep_the_references_numbers():
     reference = np.array([3, 1, 0, 2])[distance.k_means(points).labels]
     found = distance.refits(distance.half_heads(points, draws=3), points, reference)
     assert np.array_equal(distance.refits(points[None], points, reference)[0], reference) and found.shape == (3, 24)
+    several = distance.refits(np.stack([points[None]] * 2), np.stack([points] * 2), np.stack([reference] * 2))
+    assert np.array_equal(several, np.stack([reference[None]] * 2)), "of several sets of heads at once"
 
 
 def test_everything_recorded_is_plain(tmp_path, small_encoder):
