@@ -38,6 +38,7 @@ STYLES = {
     # what several words can be to the word that attends
     "antecedent": ("#009E73", "antecedents", "o"),
     "partner": ("#009E73", "its partner in the tree", "o"),
+    "object": ("#AA4499", "objects", "o"),
     "later": ("#56B4E9", "later in its chain", "o"),
     "mention": ("#E69F00", "other mentions", "o"),
     "special": ("#0072B2", "special tokens", "o"),

@@ -1,0 +1,97 @@
+"""The characters: who they are by rule, on made-up records; what the cards say of ours is what is recorded."""
+
+import copy
+
+import pytest
+
+from helpers.record import characters, results
+
+MODEL = "minilm"
+
+
+def records():
+    return {chapter: copy.deepcopy(characters._values(name, MODEL)) for chapter, name in characters.CHAPTERS.items()}
+
+
+def trade(name):
+    return next(one for one in characters.TRADES if one.name == name)
+
+
+def test_each_trade_has_a_name_a_colour_and_a_rule_of_its_own():
+    for field in ("name", "colour", "rule"):
+        assert len({getattr(one, field) for one in characters.TRADES}) == len(characters.TRADES)
+
+
+def test_the_characters_of_the_book_are_those_that_its_chapters_single_out():
+    cast = {one.trade.name: one for one in characters.of(MODEL)}
+    assert 3 <= len(cast) <= 5
+    for one in cast.values():
+        assert len(one.facts) >= 2, one.label
+    values = results.recorded("coreference_heads")["values"]["one_head"]["earlier"]["table"]["all"]
+    assert cast["antecedent"].head == (values["layer"], values["head"])
+    assert f"{values['held_out']['value']:.0%}" in cast["antecedent"].facts["05"]
+
+
+@pytest.mark.parametrize("name", [one.name for one in characters.TRADES])
+def test_no_head_plays_where_the_simple_rival_is_as_good(name):
+    known = records()
+    assert trade(name).find(known) is not None
+    known["05"]["one_head"]["earlier"]["table"]["all"]["gains"]["nearest"]["low"] = 0.0
+    for entry in known["04"]["ud"]["table"].values():
+        entry["gain"]["low"] = -0.01
+    known["02"]["summary"]["specialists"] = []
+    assert trade(name).find(known) is None
+
+
+@pytest.mark.parametrize("name", [one.name for one in characters.TRADES])
+def test_what_is_not_recorded_makes_no_character(name):
+    assert trade(name).find({}) is None
+
+
+def test_a_rare_relation_makes_no_character():
+    known = records()
+    known["04"]["ud"]["table"]["obj"]["count"] = characters.FEWEST - 1
+    assert trade("object").find(known) is None
+
+
+def test_the_phrase_head_leads_more_than_one_relation():
+    known = records()
+    led = characters._led(known)
+    keep = next(iter(led))
+    known["04"]["ud"]["table"] = {keep: led[keep]}
+    assert trade("phrase").find(known) is None
+
+
+def test_a_head_with_two_trades_goes_by_the_first(monkeypatch):
+    both = [trade("object"), characters.Trade("second", "self", "the same head", trade("object").find)]
+    monkeypatch.setattr(characters, "TRADES", both)
+    assert [one.trade.name for one in characters.of(MODEL)] == ["object"]
+    assert characters.told(MODEL).rows[1][1] == "–"
+
+
+def test_a_card_grows_and_is_safe():
+    one = characters.of(MODEL)[0]
+    early, late = one.card("02"), one.card("13")
+    assert early.count("<li>") == 1 and late.count("<li>") == len(one.facts)
+    assert one.card("01").count("<li>") == 0
+    known = records()
+    table = known["04"]["ud"]["table"]
+    table["<b>obj</b>"] = table.pop("obj")
+    head = table["<b>obj</b>"]["layer"], table["<b>obj</b>"]["head"]
+    assert "<b>" not in dict(characters._facts(known, head))["04"]
+
+
+def test_a_chapter_shows_whom_it_adds_to_and_the_last_one_all():
+    cast = characters.of(MODEL)
+    assert list(characters.cards(MODEL, "14")) == list(cast)
+    assert [one.trade.name for one in characters.cards(MODEL, "05")] == ["antecedent"]
+    assert not characters.cards(MODEL, "01")
+
+
+def test_a_model_that_nobody_measured_has_no_characters():
+    with pytest.raises(results.ResultError, match="python -m helpers run 04 --model nobody"):
+        characters.of("nobody")
+
+
+def test_another_model_has_others():
+    assert {one.head for one in characters.of("mpnet")} != {one.head for one in characters.of(MODEL)}
