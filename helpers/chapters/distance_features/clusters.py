@@ -1,6 +1,6 @@
 """Heads in groups by their distance features: k-means, and what the groups are called."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -196,6 +196,11 @@ def matched(labels: Labels, reference: Labels) -> Labels:
     shared = np.zeros((size, size), np.int64)
     np.add.at(shared, (labels, reference), 1)
     return linear_sum_assignment(-shared)[1][labels]
+
+
+def over_k(points: Points, ks: Sequence[int], reference: Labels, *, seed: int = 0) -> Int[np.ndarray, "number point"]:
+    """The group of every head when k groups are asked for, for each k; a group has the number of the group of ``reference`` it resembles."""
+    return np.stack([matched(k_means(points, k, seed=seed).labels, reference) for k in ks])
 
 
 # ---------------------------------------------------------------------------------------- naming
