@@ -102,12 +102,11 @@ def shuffled(names, rng):
 
 WRONG = [
     ("received_without_special", lambda w, s: w[~s].sum(0), "shape"),
-    ("softmax", lambda s: np.exp(s) / np.exp(s).sum(), "check the axis"),
-    ("softmax", lambda s: None, "returns None"),
-    ("softmax", lambda s: s[0], "the result has shape (3,), wanted is (2, 3)."),
-    ("softmax", lambda s: 1 / 0, "ZeroDivisionError"),
-    ("softmax", lambda s: "weights", "shape"),
-    ("strongest", lambda w, t, q: t[1 + int(w[1:4, q].argmax())], "says 'b', not 'c'. Rows are attending"),
+    ("causal_attention", lambda w: None, "returns None"),
+    ("causal_attention", lambda w: w[0], "the result has shape (4,), wanted is (4, 4)."),
+    ("causal_attention", lambda w: 1 / 0, "ZeroDivisionError"),
+    ("causal_attention", lambda w: "weights", "shape"),
+    ("attend", lambda x, *_: (np.eye(4), x[:, :3]), "Take the steps of the drawing one by one"),
     ("causal_attention", lambda w: np.triu(w) / np.triu(w).sum(-1, keepdims=True), "still sees a later one"),
     ("entropy", lambda r: -sum(p * math.log(p) for p in r), "ValueError"),
     ("entropy", lambda r: "0", "Σ p ln p"),
@@ -165,5 +164,5 @@ def test_cases_are_kept_from_a_reader_who_changes_them():
 
 
 def test_an_unknown_exercise_is_named_beside_the_known():
-    with pytest.raises(ValueError, match=r"'nothing'\. There are: softmax, strongest"):
+    with pytest.raises(ValueError, match=r"'nothing'\. There are: attend, causal_attention"):
         MODULES["transformer_refresher"].check("nothing", len)
