@@ -79,6 +79,7 @@ RIGHT = [
     ("classical_scaling", divergence_map.classical),
     ("macro_f1", lambda table: pattern_types.macro(pattern_types.f1(table * 1.0))),
     ("sinks", lambda even, odd: np.argwhere(np.minimum(even.sum(0), odd.sum(0)) > 0.5)[::-1] + 1),
+    ("offset_parser", lambda *parts: tuple(EXERCISES["offset_parser"][1].right(*parts))),
     ("paired_gap", lambda one, other: list(np.percentile(one - other, (2.5, 97.5)))),
     ("cut_head", lambda *case: list(EXERCISES["cut_head"][1].right(*case))),
     ("deal_anew", lambda names, rng: [rng.permutation(layer) for layer in names]),
@@ -102,12 +103,11 @@ def shuffled(names, rng):
 
 WRONG = [
     ("received_without_special", lambda w, s: w[~s].sum(0), "shape"),
-    ("softmax", lambda s: np.exp(s) / np.exp(s).sum(), "check the axis"),
-    ("softmax", lambda s: None, "returns None"),
-    ("softmax", lambda s: s[0], "the result has shape (3,), wanted is (2, 3)."),
-    ("softmax", lambda s: 1 / 0, "ZeroDivisionError"),
-    ("softmax", lambda s: "weights", "shape"),
-    ("strongest", lambda w, t, q: t[1 + int(w[1:4, q].argmax())], "says 'b', not 'c'. Rows are attending"),
+    ("causal_attention", lambda w: None, "returns None"),
+    ("causal_attention", lambda w: w[0], "the result has shape (4,), wanted is (4, 4)."),
+    ("causal_attention", lambda w: 1 / 0, "ZeroDivisionError"),
+    ("causal_attention", lambda w: "weights", "shape"),
+    ("attend", lambda x, q, k, v: None, "returns None"),
     ("causal_attention", lambda w: np.triu(w) / np.triu(w).sum(-1, keepdims=True), "still sees a later one"),
     ("breadth", lambda w: -sum(p * math.log(p) for p in w[0]), "ValueError"),
     ("breadth", lambda w: "0", "Σ p ln p"),
@@ -115,6 +115,8 @@ WRONG = [
     ("sinks", lambda even, odd: [], "add the three shares"),
     ("governor_scores", lambda m, w, u: np.tensordot(w, m, 1).T, "summed over k"),
     ("undirected_score", lambda g, p: sum((w, v) in p for w, v in enumerate(g)) / 4, "either direction"),
+    ("offset_parser", lambda dev, test: (1, 0.5), "the pair should be"),
+    ("offset_parser", lambda dev, test: 0.5, "shape"),
     ("norm_weighted", lambda w, v, o: w, "times the length"),
     (
         "without_sink",
@@ -142,7 +144,6 @@ WRONG = [
     ("renumbered", lambda labels, reference: labels, "4 heads agree with the reference, but 18 could; try all 24"),
     ("renumbered", lambda labels, reference: None, "returns None"),
     ("agreed_by_all", lambda labels: (labels == labels[:, :1]).all(1).mean(), "check the axis"),
-    ("sink_mass", lambda w: w.mean(0).min(), "largest mean over the rows"),
     ("type_entropy", lambda names: 0.0, "should be 0.693: minus the sum of p ln p"),
     ("macro_f1", lambda table: 0.5, "2 · hits"),
 ]
@@ -165,5 +166,5 @@ def test_cases_are_kept_from_a_reader_who_changes_them():
 
 
 def test_an_unknown_exercise_is_named_beside_the_known():
-    with pytest.raises(ValueError, match=r"'nothing'\. There are: softmax, strongest"):
+    with pytest.raises(ValueError, match=r"'nothing'\. There are: attend, causal_attention"):
         MODULES["transformer_refresher"].check("nothing", len)

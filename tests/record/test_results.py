@@ -123,7 +123,7 @@ NOT_YET = {  # issue 17: recorded before the controls were; their cells show a d
     "mpnet": (
         *("distance_features", "divergence_map", "keywords"),
         *("layer_semantics", "pattern_types", "probing_classifiers", "your_own_model"),
-    ),
+    )
 }
 
 
