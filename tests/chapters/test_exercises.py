@@ -113,7 +113,7 @@ WRONG = [
     ("entropy", lambda r: "0", "Σ p ln p"),
     ("sinks", lambda c, s, p: [(1, 1)], "it lists {(1, 1)}"),
     ("sinks", lambda c, s, p: [], "it lists set()"),
-    ("governor_scores", lambda m, w, u: np.tensordot(w, m, 1).T, "summed over k"),
+    ("is_tree", lambda c: False, "must end at ROOT"),
     ("undirected_score", lambda g, p: sum((w, v) in p for w, v in enumerate(g)) / 4, "either direction"),
     ("norm_weighted", lambda w, v, o: w, "times the length"),
     (

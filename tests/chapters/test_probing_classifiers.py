@@ -799,6 +799,22 @@ def test_differences_are_in_points_beside_none():
     assert [t.get_text() for t in ax.get_yticklabels()] == ["a", "b", "c"] and ax.lines[-1].get_xdata()[0] == 0
 
 
+def test_arcs_tell_right_from_wrong_and_leave_out_what_is_not_asked():
+    right = {0: 2, 1: 0, 2: 2}
+    figure = figures.arcs(["She", "ran", "home", "."], right, {"one": [2, 0, 3, 1], "other": [3, 1, 2, 0]})
+    first, second = figure.axes
+    assert [ax.get_title(loc="left") or ax.get_title() for ax in figure.axes] == ["one: 2 of 3", "other: 1 of 3"]
+    drawn = [line for line in first.lines if len(line.get_xdata()) > 1]
+    assert [line.get_color() for line in drawn] == [COLOURS["first"], COLOURS["first"], COLOURS["other"]]
+    she, ran, home, _ = (text.get_position()[0] for text in first.texts)
+    assert drawn[0].get_xdata()[-1] == pytest.approx(she) and ran - 0.2 < drawn[0].get_xdata()[0] < ran, (
+        "from governor to dependent"
+    )
+    assert np.allclose(drawn[1].get_xdata(), ran) and drawn[1].get_ydata()[0] == first.get_ylim()[1], "ROOT is above"
+    assert np.ptp(drawn[2].get_xdata()) < 0.3 and abs(drawn[2].get_xdata().mean() - home) < 0.05, "its own governor"
+    assert sum(len(line.get_xdata()) > 1 for line in second.lines) == 3
+
+
 def test_governor_map_frames_the_right_candidates():
     probabilities = np.array([[0.1, 0.2, 0.7], [0.8, 0.1, 0.1]])
     ax = figures.governor_map(probabilities, ["She", "ran"], [2, 0]).axes[0]
