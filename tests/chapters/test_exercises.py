@@ -137,7 +137,6 @@ WRONG = [
     ("cut_head", lambda q, k, v, o, h, n: (q[3:], k[3:], v[3:], o[:, 3:]), "should be gone"),
     ("cut_head", lambda q, k, v, o, h, n: None, "returns None"),
     ("antecedent_accuracy", lambda w, c: 0.513, "whose most attended earlier mention"),
-    ("nearest_match", lambda words, i: i - 1, "it says"),
     ("row_divergence", lambda p, q: float(np.abs(p - q).sum() / 2 * np.log(2)), "H((p + q) / 2)"),
     ("classical_scaling", lambda d: None, "returns None"),
     ("classical_scaling", lambda d: divergence_map.classical(d, 3), "shape"),
