@@ -1,0 +1,383 @@
+"""One drawing that grows: four tokens on their way through one head and out of its layer, with the model's own numbers.
+
+Chapter 01 draws it step by step; other chapters open with it whole, small and without numbers, the part they work on lit.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+from matplotlib.figure import Figure
+from numpy.typing import ArrayLike, NDArray
+
+from helpers.figures.look import INK, Number, head_name
+from helpers.figures.sheet import COLOURS, FAINT, OLD, PARTS, STEPS, Sheet, known
+from helpers.figures.strip import mark, schema
+
+__all__ = ["PARTS", "STEPS", "Numbers", "as_text", "draw", "mark", "schema"]
+
+MOST_TOKENS, MOST_HEADS, SHOWN = 6, 12, 3
+
+
+@dataclass(frozen=True, eq=False)
+class Numbers:
+    """What one head, and the layer around it, make of one short input of n tokens: D numbers a hidden state, d a head.
+
+    Attributes:
+        tokens: their names.
+        layer, head, layers: which head it is, from 0, and of how many layers.
+        hidden: [n, D], what enters the layer.
+        query, key, value: [n, d].
+        scores, weights: [n, n], before and after the softmax.
+        output: [n, d], weights @ value.
+        heads: [n, H, d], the outputs of all heads of the layer.
+        added: [n, D], these side by side through the output map, bias included.
+        residual: [n, D], hidden + added.
+        after: [n, D], what leaves the layer.
+
+    Raises:
+        ValueError: if there is no room for so many tokens.
+    """
+
+    tokens: tuple[str, ...]
+    layer: int
+    head: int
+    layers: int
+    hidden: Float[np.ndarray, "n D"]
+    query: Float[np.ndarray, "n d"]
+    key: Float[np.ndarray, "n d"]
+    value: Float[np.ndarray, "n d"]
+    scores: Float[np.ndarray, "n n"]
+    weights: Float[np.ndarray, "n n"]
+    output: Float[np.ndarray, "n d"]
+    heads: Float[np.ndarray, "n H d"]
+    added: Float[np.ndarray, "n D"]
+    residual: Float[np.ndarray, "n D"]
+    after: Float[np.ndarray, "n D"]
+
+    def __post_init__(self) -> None:
+        n = len(self.tokens)
+        if not 2 <= n <= MOST_TOKENS:
+            raise ValueError(
+                f"The drawing has room for 2 to {MOST_TOKENS} tokens, not for {n}. Give it a shorter input."
+            )
+
+
+def as_text(number: float, *, inside: bool = False) -> str:
+    """Two decimals, with a true minus sign and no negative zero; ``inside`` a sum, negative numbers have brackets."""
+    text = f"{abs(number):.2f}"
+    if number > 0 or float(text) == 0:
+        return text
+    return f"(−{text})" if inside else f"−{text}"
+
+
+# inches
+CELL, ROW, GAP, WIDE = 0.40, 0.22, 0.50, 7.2
+BLOCK = SHOWN * CELL
+COLUMNS = tuple(0.78 + (BLOCK + GAP) * n for n in range(4))
+SQUARE, SCORES, WEIGHTS = 4 * CELL, 1.62, 3.80
+HEADS, HEADS_END = 1.52, COLUMNS[3] + BLOCK
+STREAM = COLUMNS[0] + 0.08  # where the residual stream passes by the head
+ABOVE = (0.74, 0.88, 0.86, 0.86)  # above each row of blocks
+
+
+def draw(numbers: Numbers, upto: str = STEPS[-1], *, lit: Sequence[str] = (), row: int = 1) -> Figure:
+    """The steps up to the one named, with their numbers; the last is lit, the others are grey.
+
+    Hidden states and heads are cut to a few dimensions, and the drawing says so.
+
+    Args:
+        upto: one of :data:`STEPS`.
+        lit: steps that are lit instead of the last.
+        row: the token whose numbers are framed, and worked out in a line of their own.
+
+    Raises:
+        ValueError: for a step or a token that there is not.
+    """
+    drawn = STEPS[: STEPS.index(*known([upto], STEPS)) + 1]
+    lit = known(lit or [upto], drawn)
+    if not 0 <= row < len(numbers.tokens):
+        raise ValueError(f"There is no token {row}: the input has {len(numbers.tokens)} of them, counted from 0.")
+    page = _Page(numbers, row, upto, lit)
+    for step in drawn:
+        DRAWN[step](page, step in lit)
+    return page.figure
+
+
+class _Page(Sheet):
+    """The sheet of :func:`draw`: four rows of blocks below one another, and at the foot a strip of layers."""
+
+    def __init__(self, numbers: Numbers, row: int, last: str, lit: tuple[str, ...]) -> None:
+        self.numbers, self.row, self.last, self.last_lit = numbers, row, last, max(lit, key=STEPS.index)
+        self.tokens, self.tall = numbers.tokens, len(numbers.tokens) * ROW
+        self.square_cell = SQUARE / len(numbers.tokens)
+        self.tops = [float(sum(ABOVE[: n + 1]) + n * self.tall) for n in range(4)]
+        self.strip = self.tops[3] + self.tall + 0.40
+        rows = {"embeddings": 0, "projections": 0, "scores": 1, "weights": 1, "values": 1, "heads": 2}
+        super().__init__(WIDE, self.strip + 0.60 if last == "layers" else self.bottom(rows.get(last, 3)) + 0.34)
+
+    def bottom(self, row: int) -> float:
+        return self.tops[row] + self.tall
+
+    def names(self, x: Number, y: Number, *, lit: bool) -> None:
+        """The tokens down the side of a block."""
+        for place, token in enumerate(self.tokens):
+            look = {"ha": "right", "color": INK if lit else OLD, "weight": "normal"}
+            if lit and place == self.row:
+                look["weight"] = "bold"
+            self.text(x - 0.07, y + (place + 0.5) * ROW, token, _fitting(token, 0.5), **look)
+
+    def title(self, x: Number, y: Number, title: str, below: str, kind: str, *, lit: bool, **look: object) -> None:
+        """What stands above a block: its name and, in plain letters, what is shown of it."""
+        self.text(x, y - 0.29, title, 9, color=COLOURS[kind] if lit else OLD, weight="bold", **look)
+        self.text(x, y - 0.12, below, color=INK if lit else OLD, **look)
+
+    def numbered(
+        self,
+        x: Number,
+        y: Number,
+        numbers: ArrayLike,
+        kind: str,
+        *,
+        lit: bool,
+        wide: Number = CELL,
+        most: Number | None = None,
+    ) -> None:
+        """Cells with numbers, darker for numbers further from 0; ``most``: that of the darkest."""
+        numbers = np.asarray(numbers, np.float64)
+        shades = 0.05 + 0.50 * np.minimum(1, np.abs(numbers) / (most or np.abs(numbers).max() or 1))
+        self.cells(x, y, shades if lit else shades / 3, (wide, ROW), COLOURS[kind], lit=lit)
+        for (row, column), number in np.ndenumerate(numbers):
+            text, where = as_text(number), (x + (column + 0.5) * wide, y + (row + 0.5) * ROW)
+            self.text(*where, text, _fitting(text, wide), color=INK if lit else OLD)
+
+    def block(
+        self,
+        column: int,
+        row: int,
+        title: str,
+        numbers: NDArray[np.float64],
+        kind: str,
+        *,
+        lit: bool,
+        most: Number | None = None,
+    ) -> None:
+        """A few dimensions of each token's row of numbers, in one of the four columns."""
+        x, y, of = COLUMNS[column], self.tops[row], numbers.shape[1]
+        self.numbered(x, y, numbers[:, :SHOWN], kind, lit=lit, most=most)
+        self.title(x + BLOCK / 2, y, title, f"{min(SHOWN, of)} of {of} dimensions", kind, lit=lit)
+
+    def square(self, x: Number, title: str, below: str, numbers: NDArray[np.float64], *, lit: bool) -> None:
+        """A map: attending tokens down the side, attended tokens along the top."""
+        y = self.tops[1]
+        self.numbered(x, y, numbers, "weight", lit=lit, wide=self.square_cell)
+        self.title(x + SQUARE / 2, y - 0.18, title, below, "weight", lit=lit)
+        for place, token in enumerate(self.tokens):
+            where = x + (place + 0.5) * self.square_cell, y - 0.11
+            self.text(*where, token, _fitting(token, self.square_cell), color=INK if lit else OLD)
+
+    def frame(
+        self, x: Number, y: Number, row: int, *, columns: int = SHOWN, wide: Number = CELL, rows: int = 1
+    ) -> None:
+        """Around numbers that are to be followed."""
+        look = {"edgecolor": INK, "linewidth": 1.7, "zorder": 4}
+        self.rectangle(x, y + row * ROW, columns * wide, rows * ROW, fill=False, **look)
+
+    def sum(self, row: int, text: str) -> None:
+        """A line of arithmetic below a row of blocks."""
+        self.text(WIDE / 2, self.bottom(row) + 0.19, text, _fitting(text, 7.6))
+
+
+def _fitting(text: str, width: Number) -> float:
+    """The size of letters, at most 8 points, in which a text is not wider than so many inches."""
+    return min(8.0, width * 72 / (0.66 * max(len(text), 1)))
+
+
+def _ink(lit: bool) -> str:
+    return INK if lit else OLD
+
+
+def _embeddings(page: _Page, lit: bool) -> None:
+    page.names(COLUMNS[0], page.tops[0], lit=lit)
+    page.block(0, 0, "hidden states x", page.numbers.hidden, "stream", lit=lit)
+
+
+def _projections(page: _Page, lit: bool) -> None:
+    y, middles = page.tops[0], [x + BLOCK / 2 for x in COLUMNS]
+    page.path((middles[0], y - 0.42), (middles[0], 0.14), (middles[3], 0.14), color=_ink(lit))
+    for column, kind in enumerate(("query", "key", "value"), 1):
+        page.path((middles[column], 0.14), (middles[column], y - 0.43), color=_ink(lit), end="v")
+        page.text(middles[column] + 0.20, 0.24, f"$W_{kind[0].upper()}$", 9, parse_math=True, color=_ink(lit))
+        name = {"query": "queries q", "key": "keys k", "value": "values v"}[kind]
+        page.block(column, 0, name, getattr(page.numbers, kind), kind, lit=lit)
+
+
+def _scores(page: _Page, lit: bool) -> None:
+    numbers, row, (above, y) = page.numbers, page.row, page.tops[:2]
+    root, middle, bend = f"√{numbers.query.shape[1]}", SCORES + SQUARE / 2, page.bottom(0) + 0.12
+    for column in (1, 2):
+        x = COLUMNS[column] + BLOCK / 2
+        page.path((x, page.bottom(0)), (x, bend), (middle, bend), color=_ink(lit))
+    page.path((middle, bend), (middle, bend + 0.13), color=_ink(lit), end="v")
+    page.names(SCORES, y, lit=lit)
+    page.square(SCORES, f"scores s = q · k / {root}", "each query with each key", numbers.scores, lit=lit)
+    if lit and page.last_lit == "scores":
+        q, k, score = numbers.query[row], numbers.key[0], float(numbers.scores[row, 0])
+        page.frame(COLUMNS[1], above, row)
+        page.frame(COLUMNS[2], above, 0)
+        page.frame(SCORES, y, row, columns=1, wide=page.square_cell)
+        whole = float(q @ k)
+        rest = f"{as_text(whole - float(q[:SHOWN] @ k[:SHOWN]), inside=True)} from the other {len(q) - SHOWN}"
+        term = score - whole / len(q) ** 0.5
+        further = f" + {as_text(term, inside=True)} for the distance" if abs(term) > 0.005 else ""
+        pair = f"{page.tokens[row]}, {page.tokens[0]}:   {_products(q[:SHOWN], k[:SHOWN])}"
+        page.sum(1, f"{pair} + {rest} = {as_text(whole)};   / {root}{further} = {as_text(score)}")
+
+
+def _products(ones: NDArray[np.float64], others: NDArray[np.float64]) -> str:
+    """A sum of products as it is written out."""
+    return " + ".join(
+        f"{as_text(a, inside=True)}·{as_text(b, inside=True)}" for a, b in zip(ones, others, strict=True)
+    )
+
+
+def _weights(page: _Page, lit: bool) -> None:
+    numbers, row, y = page.numbers, page.row, page.tops[1]
+    middle = y + page.tall / 2
+    page.path((SCORES + SQUARE + 0.04, middle), (WEIGHTS - 0.06, middle), color=_ink(lit), end=">")
+    page.text((SCORES + SQUARE + WEIGHTS) / 2, middle - 0.11, "softmax", _fitting("softmax", 0.52), color=_ink(lit))
+    page.square(WEIGHTS, "weights α", "each row sums to 1", numbers.weights, lit=lit)
+    if lit and page.last_lit == "weights":
+        for x in (SCORES, WEIGHTS):
+            page.frame(x, y, row, columns=len(page.tokens), wide=page.square_cell)
+        powers = " + ".join(f"$e^{{{as_text(s)}}}$" for s in numbers.scores[row])
+        share = f"{np.exp(numbers.scores[row, 0]):.4g} / {np.exp(numbers.scores[row]).sum():.4g}"
+        text = f"$e^{{{as_text(numbers.scores[row, 0])}}}$ / ({powers})  =  {share}  =  {as_text(numbers.weights[row, 0])}"
+        page.text(WIDE / 2, page.bottom(1) + 0.19, text, parse_math=True)
+
+
+def _values(page: _Page, lit: bool) -> None:
+    numbers, row, (above, y) = page.numbers, page.row, page.tops[:2]
+    x, middle = COLUMNS[3] + BLOCK / 2, y + page.tall / 2
+    page.path((x, page.bottom(0)), (x, y - 0.43), color=_ink(lit), end="v")
+    page.path((WEIGHTS + SQUARE + 0.04, middle), (COLUMNS[3] - 0.06, middle), color=_ink(lit), end=">")
+    page.text((WEIGHTS + SQUARE + COLUMNS[3]) / 2, middle - 0.11, "× v", color=_ink(lit))
+    most = float(np.abs(numbers.value[:, :SHOWN]).max())  # one scale: what a mixture keeps of its values is seen
+    page.block(3, 1, "outputs o = Σ α v", numbers.output, "value", lit=lit, most=most)
+    if lit and page.last_lit == "values":
+        page.frame(WEIGHTS, y, row, columns=len(page.tokens), wide=page.square_cell)
+        page.frame(COLUMNS[3], above, 0, columns=1, rows=len(page.tokens))
+        page.frame(COLUMNS[3], y, row, columns=1)
+        page.sum(1, f"{_products(numbers.weights[row], numbers.value[:, 0])} = {as_text(numbers.output[row, 0])}")
+
+
+def _heads(page: _Page, lit: bool) -> None:
+    numbers, y = page.numbers, page.tops[2]
+    count, first, shown = _heads_shown(numbers)
+    wide, own = (HEADS_END - HEADS) / shown, numbers.head - first
+    x, bend, target = COLUMNS[3] + BLOCK / 2, page.bottom(1) + 0.13, HEADS + (own + 0.5) * wide
+    page.path((x, page.bottom(1)), (x, bend), (target, bend), (target, y - 0.23), color=_ink(lit), end="v")
+    page.names(HEADS, y, lit=lit)
+    parts = [(HEADS, 0, own), (target + wide / 2, own + 1, shown)]
+    for start, begin, end in parts:
+        if begin < end:
+            column = numbers.heads[:, first + begin : first + end, 0]
+            page.numbered(start, y, column, "stream", lit=lit, wide=wide, most=np.abs(numbers.heads[:, :, 0]).max())
+    ours = numbers.heads[:, numbers.head : numbers.head + 1, 0]
+    page.numbered(target - wide / 2, y, ours, "value", lit=lit, wide=wide, most=np.abs(numbers.heads[:, :, 0]).max())
+    for place in range(shown):
+        look = {"weight": "bold", "color": COLOURS["value"]} if lit and place == own else {"color": _ink(lit)}
+        name = head_name(numbers.layer, first + place)
+        page.text(HEADS + (place + 0.5) * wide, y - 0.11, name, _fitting(name, wide), **look)
+    # on the side that the arrow does not come down on
+    place, side = (HEADS_END, "right") if own < shown / 2 else (HEADS, "left")
+    cut = f"1 of {numbers.output.shape[1]} dimensions each" + (f", {shown} of {count} heads" if shown < count else "")
+    page.title(place, y - 0.18, "the heads of the layer, side by side", cut, "stream", lit=lit, ha=side)
+    if lit and page.last_lit == "heads":
+        page.frame(COLUMNS[3], page.tops[1], 0, columns=1, rows=len(page.tokens))
+        page.frame(target - wide / 2, y, 0, columns=1, wide=wide, rows=len(page.tokens))
+
+
+def _heads_shown(numbers: Numbers) -> tuple[int, int, int]:
+    """How many heads there are, the first that is drawn, and how many are drawn."""
+    count = numbers.heads.shape[1]
+    shown = min(count, MOST_HEADS)
+    return count, min(max(numbers.head - shown // 2, 0), count - shown), shown
+
+
+def _output(page: _Page, lit: bool) -> None:
+    numbers, y, x = page.numbers, page.tops[3], COLUMNS[1] + BLOCK / 2
+    low = page.bottom(2) + 0.10
+    for edge in (HEADS, HEADS_END):
+        page.path((edge, low - 0.05), (edge, low), (x, low), color=_ink(lit))
+    page.path((x, low), (x, y - 0.43), color=_ink(lit), end="v")
+    page.text(x + 0.20, low + 0.13, "$W_O$", 9, parse_math=True, color=_ink(lit))
+    page.block(1, 3, "added: z", numbers.added, "stream", lit=lit, most=_largest(numbers))
+    if lit and page.last_lit == "output":
+        page.frame(HEADS, page.tops[2], page.row, columns=1, wide=HEADS_END - HEADS)
+        page.frame(COLUMNS[1], y, page.row)
+        whole = np.prod(numbers.heads.shape[1:])
+        page.text(
+            COLUMNS[1] + BLOCK + 0.15,
+            y + (page.row + 0.5) * ROW,
+            f"each number of z is made of all {whole} in its row above",
+            ha="left",
+        )
+
+
+def _largest(numbers: Numbers) -> float:
+    """Of what is shown of x, z and their sum: one scale for the three."""
+    return max(float(np.abs(a[:, :SHOWN]).max()) for a in (numbers.hidden, numbers.added, numbers.residual))
+
+
+def _residual(page: _Page, lit: bool) -> None:
+    numbers, y, row = page.numbers, page.tops[3], page.row
+    look = {"color": COLOURS["stream"] if lit else OLD, "linewidth": 2.6}
+    page.path((STREAM, page.bottom(0)), (STREAM, y - 0.43), end="v", **look)
+    middle = (page.bottom(0) + y) / 2
+    page.text(STREAM - 0.14, middle, "residual stream", color=look["color"], weight="bold", rotation=90)
+    page.names(COLUMNS[0], y, lit=lit)
+    page.block(0, 3, "x, as it was", numbers.hidden, "stream", lit=lit, most=_largest(numbers))
+    page.block(2, 3, "x + z", numbers.residual, "stream", lit=lit, most=_largest(numbers))
+    for column, sign in ((0, "+"), (1, "=")):
+        page.text(COLUMNS[column] + BLOCK + GAP / 2, y + page.tall / 2, sign, 14, color=_ink(lit))
+    if lit:
+        for column in (0, 1, 2):
+            page.frame(COLUMNS[column], y, row, columns=1)
+    if page.last == "residual":
+        one, two, three = (float(a[row, 0]) for a in (numbers.hidden, numbers.added, numbers.residual))
+        page.sum(3, f"{as_text(one)} + {as_text(two, inside=True)} = {as_text(three)}")
+
+
+def _layers(page: _Page, lit: bool) -> None:
+    numbers, y, strip = page.numbers, page.tops[3], page.strip
+    middle = y + page.tall / 2
+    page.path((COLUMNS[2] + BLOCK + 0.04, middle), (COLUMNS[3] - 0.06, middle), color=_ink(lit), end=">")
+    last = numbers.layer + 1 == numbers.layers
+    page.block(3, 3, "last x" if last else f"x of layer {numbers.layer + 2}", numbers.after, "stream", lit=lit)
+    wide = min(0.62, (HEADS_END - HEADS - 0.5) / numbers.layers)
+    high, end = 0.28, HEADS + wide * numbers.layers
+    for layer in range(numbers.layers):
+        this = layer == numbers.layer
+        face = (COLOURS["stream"], 0.55 if this and lit else 0.10)
+        edge = {"edgecolor": COLOURS["stream"] if lit else FAINT, "linewidth": 1.6 if this and lit else 0.8}
+        page.rectangle(HEADS + (layer + 0.06) * wide, strip, 0.88 * wide, high, facecolor=face, **edge)
+        look = {"color": _ink(lit), "weight": "bold" if this else "normal"}
+        name = str(layer + 1)
+        page.text(HEADS + (layer + 0.5) * wide, strip + high / 2, name, _fitting(name, 0.88 * wide), **look)
+    page.text(HEADS - 0.10, strip + high / 2, "layers", 9, ha="right", weight="bold", color=_ink(lit))
+    x, bend = COLUMNS[3] + BLOCK / 2, page.bottom(3) + 0.16
+    target = end + 0.2 if last else HEADS + (numbers.layer + 1.5) * wide
+    page.path((x, page.bottom(3)), (x, bend), (target, bend), (target, strip - 0.05), color=_ink(lit), end="v")
+    note = "the arrow after x + z: normalise, then a small network for each token alone, normalise again"
+    page.text(WIDE / 2, strip + high + 0.17, note, color=_ink(lit))
+
+
+DRAWN = dict(
+    zip(
+        STEPS,
+        (_embeddings, _projections, _scores, _weights, _values, _heads, _output, _residual, _layers),
+        strict=True,
+    )
+)
