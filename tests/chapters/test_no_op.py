@@ -788,6 +788,8 @@ def test_full_runs():
     assert (Estimate.from_record(values["removed"]["renormalised"]["special"]).low[1:] > 0).all(), (
         "layers 2 to 6, and all"
     )
+    left = Estimate.from_record(values["removed"]["as_left"]["special"])
+    assert np.flatnonzero(left.low[:-1] > 0).tolist() == [3, 4] and left.value[:-1].max() < 0.01, "layers 4 and 5"
 
 
 # ------------------------------------------------------------------ figures
