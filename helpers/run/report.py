@@ -25,8 +25,8 @@ from helpers import places
 from helpers.run.notebooks import Run
 from helpers.run.templates import template
 
-FIRST = 14
-"""Number of the chapter whose first figure is the card that opens the report."""
+CARD = "fig-card"
+"""The figure that opens the report, with the first table of its chapter."""
 
 LARGEST = 15_000_000
 """Most bytes of a report; figures are kept in fewer colours, then smaller, until they fit."""
@@ -66,7 +66,9 @@ def write(done: Sequence[Run], target: Path, *, results: Path, profile: str, lar
     chapters = [read(run.file) for run in done if not run.problem and run.file.exists()]
     model = str(next((c.model for c in chapters if c.model), "minilm"))
     numbers = _figure_numbers(chapters)
-    own = [block for c in chapters if c.number == FIRST for block in c.blocks]
+    own = [block for c in chapters if CARD in (f["name"] for k, f in c.blocks if k == "figure") for block in c.blocks]
+    opening = dict(reversed(own))  # the first of each kind
+    opening |= {kind: content for kind, content in own if kind == "figure" and content["name"] == CARD}
     page = template("report.html.j2", escaped=True)
     for how in STEPS:
         text = page.render(
@@ -75,7 +77,7 @@ def write(done: Sequence[Run], target: Path, *, results: Path, profile: str, lar
             chapters=chapters,
             done=done,
             origins=provenance(results, profile, model),
-            opening=dict(reversed(own)),  # the first of each kind
+            opening=opening,
             version=helpers.__version__,
             inline=lambda text: Markup(MARKDOWN.renderInline(_without_roles(text, numbers))),
             table=lambda text: Markup(MARKDOWN.render(_without_roles(text, {}))),

@@ -35,7 +35,7 @@ _FENCE = re.compile(r"^\s*(`{3,}|:{3,}|~{3,})")
 _READ = re.compile(r"\*\*Read:\*\* \d+ minutes")
 _KIND = re.compile(rf"^\*\*({'|'.join(KINDS)})\*\* (★[★☆]{{2}}), (\d+) (minutes?|hours?)\.", re.MULTILINE)
 _LISTED = re.compile(r"^\s*(?:[-*] |\d+\. )")
-_SENTENCE = re.compile(r"(?<=[a-z\d)\]*`”’%][.!?])\s+(?=[A-Z*`“‘])")
+_SENTENCE = re.compile(r"(?<=[a-z\d)\]*`”’%][.!?])\*{0,2}\s+(?=[A-Z*`“‘])")
 _CITED = re.compile(r"\{(?:cite[:\w]*|doc|numref|eq|ref)\}`[^`]*`")
 _NUMBER = re.compile(r"(?<![\w`.-])[−-]?\d+(?:[.,]\d+)*(?![\w`-]|\.\d)")
 
@@ -129,10 +129,14 @@ def numbers(paragraph: str) -> list[str]:
 def of(chapter: str) -> Telling:
     """Count a chapter as it is in git."""
     notebook = nbformat.read(notebooks.FOLDER / f"{chapter}.ipynb", as_version=4)
-    told = _without_exercises(notebook.cells)
-    prose = "\n\n".join(cell.source for cell in told if cell.cell_type == "markdown")
+    told = list(_without_exercises(notebook.cells))
+    prose = "\n\n".join(part for part in told if isinstance(part, str))
     every = "\n\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
-    return Telling(list(paragraphs(prose)), sum(_pictured(cell) for cell in told), list(_exercises(every)))
+    return Telling(
+        list(paragraphs(prose)),
+        sum(_pictured(part) for part in told if not isinstance(part, str)),
+        list(_exercises(every)),
+    )
 
 
 def paragraphs(prose: str) -> Iterator[str]:
@@ -156,15 +160,15 @@ def renew(chapter: str) -> bool:
     return changed
 
 
-def _without_exercises(cells: Sequence[nbformat.NotebookNode]) -> list[nbformat.NotebookNode]:
-    """The cells but those from the heading of the exercises to the next heading of its rank."""
-    told, inside = [], False
+def _without_exercises(cells: Sequence[nbformat.NotebookNode]) -> Iterator[nbformat.NotebookNode | str]:
+    """The cells of code, and the text of the others, but what stands between the heading of the exercises and the next of its rank."""
+    inside = False
     for cell in cells:
-        if cell.cell_type == "markdown" and (heading := re.match(r"## (.*)", cell.source)):
-            inside = heading[1].strip() == "Exercises"
-        if not inside:
-            told.append(cell)
-    return told
+        for part in [cell] if cell.cell_type == "code" else re.split(r"^(?=## )", cell.source, flags=re.MULTILINE):
+            if isinstance(part, str) and (heading := re.match(r"## (.*)", part)):
+                inside = heading[1].strip() == "Exercises"
+            if not inside:
+                yield part
 
 
 def _unfolded(lines: Sequence[str]) -> Iterator[str]:

@@ -22,7 +22,7 @@ from helpers.chapters.divergence_map import KINDS, LARGEST, Divergences, figures
 from helpers.corpora.readers import Segment
 from helpers.engine import attention, controls, encoders, tokens
 from helpers.engine.estimates import Estimate
-from helpers.figures.look import COLOURS
+from helpers.figures.look import COLOURS, TYPE_NAMES
 from helpers.record import results
 from helpers.run import bench
 
@@ -770,6 +770,23 @@ def test_head_map_colours_by_behaviour_and_by_layer():
     assert {c.get_label(): len(c.get_offsets()) for c in right.collections} == {"1": 2, "2": 2}
     assert [t.get_text() for t in left.texts] == ["1-2: obj", "2-1: det"]
     assert len(figure.legends) == 2 and left.get_xlabel() == "nats"
+
+
+def test_the_map_can_be_touched_and_coloured_by_what_is_known():
+    points, maps = np.array([[0.0, 0], [1, 1], [2, 0.9], [3, 0]]), np.full((4, 2, 2), 0.5)
+    grouped = {"types": [["dense", "vertical"], ["dense", "dense"]], "fits": dict.fromkeys(TYPE_NAMES, False)}
+    ways = figures.colourings([0, 0, 1, 1], ["", "cls", "cls", "broad"], grouped)
+    assert {title: labels for title, (labels, _) in ways.items()} == {
+        "behaviour": ["none of these", "[CLS]", "[CLS]", "broad"],
+        "layer": ["1", "1", "2", "2"],
+        "type": ["group 1", "group 4", "group 1", "group 1"],
+    }
+    assert list(figures.colourings([0], [""])) == ["behaviour", "layer"], "chapter 08 has not been run"
+    names, duties = ["1-1", "1-2", "2-1", "2-2"], {2: ["det", "amod"], 3: ["obj"]}
+    shown = figures.map_to_touch(points, names, ways, maps, ["a", "b"], duties).data
+    assert shown.count('class="point"') == 4 and "2-1: det, amod" in shown and '"first": 2' in shown
+    large = figures.map_to_touch(points, names, ways, np.zeros((4, 200, 200)), ["a"] * 200).data
+    assert large.count('class="point"') == 4 and '"maps"' not in large
 
 
 def test_notes_on_one_side_do_not_overlap():

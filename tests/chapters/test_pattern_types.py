@@ -490,6 +490,20 @@ def test_the_chapters_claims():
     )
 
 
+def test_claims_about_who_names_a_map_better():
+    values = results.recorded("pattern_types")["values"]
+    right = {
+        title: {name: round(100 * score["accuracy"]["value"]) for name, score in found.items()}
+        for title, found in values["scores"].items()
+    }
+    new, known = right[findings.NEW], right[findings.KNOWN]
+    assert (new[findings.FOREST], new["forest on dev maps"], new[findings.RULE]) == (89, 89, 73)
+    assert (known[findings.OWN_HEAD], known[findings.FOREST], known["forest on dev maps"]) == (95, 88, 93)
+    assert known[findings.LAYER] == 69
+    ends = [round(100 * values["gains"]["forest"][end]) for end in ("value", "low", "high")]
+    assert ends == [16, 5, 31] and values["gains"]["head over forest"]["low"] < 0, "may be chance"
+
+
 def test_shares_by_hand_agree_with_the_classifier_for_the_frequent_types():
     shares = results.recorded("pattern_types")["values"]["all"]["value"]
     labels = [x.type for x in pattern_types.read_labels() if x.model == "minilm"]

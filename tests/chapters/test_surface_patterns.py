@@ -1,6 +1,9 @@
 """Chapter 02 against slow loops; its claims against recorded numbers."""
 
+import json
 import math
+import re
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -9,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from matplotlib.colors import to_rgba
 
+from helpers import corpora
 from helpers.chapters.surface_patterns import figures, findings
 from helpers.chapters.surface_patterns import measures as surface_patterns
 from helpers.corpora.readers import Segment
@@ -343,6 +347,52 @@ def test_mpnet_has_half_of_the_papers_order_of_depth():
     assert 0.4 < position["previous"].max() < 0.45 and position["previous"].argmax() == 6
 
 
+@pytest.fixture(scope="module")
+def sentence(minilm):
+    """The sentence of the puzzle, and the maps of all heads."""
+    sample = corpora.segments(corpora.read("encyclopedia"), limit=1000, seed=0)
+    batch, _ = surface_patterns.drawable(minilm, sample)
+    return batch.tokens[0], attention.maps(minilm, batch)[:, 0].numpy()
+
+
+def test_claims_of_the_puzzle(sentence):
+    tokens, maps = sentence
+    received = maps.mean((0, 1, 2))
+    assert (len(tokens), tokens[0], f"{received[0]:.0%}") == (20, "[CLS]", "43%")
+    assert (maps.mean(2).argmax(-1) == 0).sum() == 67 and maps.shape[:2] == (6, 12)
+    assert received[1:].max() < 0.07 and np.median(received) < 0.05
+    found = summary()
+    assert 8 < received[0] * len(tokens) < 9 and found["to_cls"]["value"] / found["chance"]["cls"] > 30
+    assert 0.5 * received[0] < found["to_cls"]["value"] and found["chance"]["cls"] < 0.05 / 6
+
+
+def test_claims_of_what_heads_do_in_the_sentence(sentence):
+    tokens, maps = sentence
+
+    def looks(layer, head):
+        return {tokens[q]: tokens[k] for q, k in enumerate(maps[layer - 1, head - 1].argmax(-1))}
+
+    noun = looks(3, 9)
+    assert (noun["the"], noun["that"], noun["with"]) == ("boy", "july", "smallpox")
+    assert {noun[word] for word in ("boy", "july", "smallpox")} == {"[CLS]"}
+    assert [q for q, k in looks(3, 5).items() if k != "[CLS]"] == [",", "."], "two rows"
+    after = dict(pairwise(tokens))
+    assert sum(k == after.get(q) for q, k in looks(2, 9).items()) > 0.75 * len(tokens)
+    assert maps[3, 11, :, [t in ".," for t in tokens]].sum(0).mean() < 0.6
+
+
+def test_claims_of_aim_and_breadth():
+    values = results.recorded("surface_patterns")["values"]
+    trained, dealt = values["patterns"], values["control_patterns"]["shuffled"]
+    before, after = (np.ravel(one["entropy"]["value"]) for one in (trained, dealt))
+    assert f"{np.corrcoef(before, after)[0, 1]:.2f}" == "0.99"
+    assert np.abs(after - before).mean() < 0.15 and np.abs(after - before).max() < 0.6
+    even = values["summary"]["chance"]["cls"]
+    assert np.allclose(dealt["cls"]["value"], even, atol=0.002), "every head"
+    head = values["patterns"]["cls"]["value"][2][4]
+    assert 0.5 < head < 0.55, "3-5"
+
+
 def test_every_trained_model_has_a_sink():
     for model, profile in RUNS:
         assert surface_patterns.sink_of(summary(model, profile)) is not None
@@ -409,9 +459,41 @@ def test_segments_of_one_half_are_refused_before_they_are_measured():
 # ------------------------------------------------------------------ figures
 
 
-def test_specialists_are_drawn_at_layer_and_head():
-    figure = figures.specialist_map({(1, 2): "cls"}, (3, 4))
-    shown = figure.axes[0].images[0].get_array()  # [head, layer]
-    blue = np.isclose(shown, to_rgba(COLOURS["cls"])).all(-1)
-    assert np.argwhere(blue).tolist() == [[2, 1]] and shown.shape == (4, 3, 4)
-    assert [t.get_text() for t in figure.axes[0].get_legend().get_texts()] == ["[CLS]", "no specialist"]
+def test_what_is_received_stands_at_its_token(minilm):
+    batch = tokens.encode(minilm, ["One, two."], max_length=20, overlong="truncate")
+    ax = figures.received(np.arange(6) / 15, batch).axes[0]
+    assert [label.get_text() for label in ax.get_xticklabels()] == ["[CLS]", "one", ",", "two", ".", "[SEP]"]
+    assert [bar.get_height() for bar in ax.patches] == pytest.approx(list(100 * np.arange(6) / 15))
+    drawn = [to_rgba(COLOURS[kind]) for kind in ("cls", *["other"] * 4, "sep")]
+    assert [bar.get_facecolor() for bar in ax.patches] == drawn
+    assert ax.lines[0].get_ydata()[0] == pytest.approx(100 / 6)
+
+
+ROLES = {(0, 0): "previous", (2, 1): "cls", (1, 0): "broad"}
+
+
+def test_heads_stand_at_their_aim_and_breadth(minilm):
+    patterns = planted(minilm)
+    ax = figures.aim_and_breadth(patterns, patterns, ROLES).axes[0]
+    by_name = {points.get_label(): points.get_offsets() for points in ax.collections}
+    assert list(map(len, by_name.values())) == [72, 69, 1, 1, 1]
+    assert by_name["[CLS]"].tolist() == [[100, pytest.approx(0, abs=1e-5)]]
+    assert {text.get_text() for text in ax.texts} == {"1-1", "3-2"}, "broad heads have no name"
+    assert ax.lines[0].get_ydata()[0] == pytest.approx(float(patterns["uniform"].value))
+
+
+def test_the_same_heads_can_be_touched(minilm):
+    patterns, maps = planted(minilm), np.full((6, 12, 3, 3), 1 / 3)
+    shown = figures.heads_to_touch(patterns, patterns, ROLES, [maps, maps], ["[CLS]", "<b>", "[SEP]"]).data
+    data = json.loads(re.search(r'application/json">(.*?)</script>', shown)[1])
+    assert data["names"][25] == "3-2" and data["names"][72 + 25] == "3-2, shuffled" and data["first"] == 25
+    assert data["texts"][25].startswith("100% to [CLS], ") and shown.count('class="point"') == 144
+    title, labels, palette = data["colourings"][0]
+    assert (title, [palette[labels[n]][0] for n in (25, 26, 97)]) == (
+        "role",
+        ["[CLS]", "none of these", "shuffled scores"],
+    )
+    for size, points, with_maps in ((33, 72, True), (60, 144, False)):
+        large = np.zeros((6, 12, size, size))
+        shown = figures.heads_to_touch(patterns, patterns, ROLES, [large, large], ["x"] * size).data
+        assert shown.count('class="point"') == points and ('"maps"' in shown) == with_maps, "as much as fits"

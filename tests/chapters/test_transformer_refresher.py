@@ -37,6 +37,98 @@ def test_families_with_other_scores_are_refused(small_encoder, family):
         transformer_refresher.one_head(encoder, tokens.encode(encoder, [PAIR]), 1, 0)
 
 
+@pytest.mark.parametrize("family", ["bert", "roberta", "electra", "albert", "distilbert", "mpnet"])
+def test_the_numbers_of_the_drawing_follow_from_one_another(small_encoder, family):
+    encoder = small_encoder(family)
+    batch = figures.short(encoder, "she slept")
+    for layer, head in ((0, 0), (2, 3)):
+        found = figures.numbers(encoder, batch, layer, head)
+        term = transformer_refresher.position_term(encoder, torch.tensor(found.hidden).float(), head).numpy()
+        assert term.any() == (family == "mpnet")
+        by_hand = found.query @ found.key.T / np.sqrt(found.query.shape[1]) + term
+        assert np.allclose(found.scores, by_hand, atol=1e-5)
+        powers = np.exp(found.scores)
+        assert np.allclose(found.weights, powers / powers.sum(-1, keepdims=True), atol=1e-6)
+        assert np.allclose(found.output, found.weights @ found.value, atol=1e-5)
+        assert np.array_equal(found.heads[:, head], found.output)
+        assert np.allclose(found.residual, found.hidden + found.added, atol=1e-5)
+        assert found.tokens == ("[CLS]", "she", "slept", "[SEP]") and found.layers == 3
+
+
+def test_what_is_added_to_the_stream_is_what_the_model_adds(minilm):
+    """The first normalisation of a layer receives x + z, and what leaves the layer is the x of the next."""
+    batch, seen, layer = figures.short(minilm, "she slept"), [], 2
+    norm = minilm.model.encoder.layer[layer].attention.output.LayerNorm
+    hook = norm.register_forward_hook(lambda _, given, __: seen.append(given[0][0].numpy()))
+    found = figures.numbers(minilm, batch, layer, 4)
+    hook.remove()
+    assert np.allclose(found.residual, seen[-1], atol=1e-5)
+    assert np.allclose(found.after, figures.numbers(minilm, batch, layer + 1, 0).hidden)
+
+
+def test_a_text_is_short_if_its_tokens_are_few(minilm):
+    assert figures.short(minilm, "an unbelievably long sentence", "she slept", "she").tokens[0][1] == "she"
+    assert len(figures.short(minilm, "one two three four five", "six seven eight nine ten").tokens[0]) == 7, (
+        "the last"
+    )
+
+
+# ------------------------------------------------------------------ what the chapter says of minilm
+
+
+HEAD = (2, 4)  # 3-5
+
+
+def largest(minilm, text):
+    """Tokens, head 3-5's map, and for each row the token with the largest weight."""
+    batch = tokens.encode(minilm, [text])
+    names, weights = batch.tokens[0], attention.maps(minilm, batch)[HEAD[0], 0, HEAD[1]].numpy()
+    return names, weights, [names[j] for j in weights.argmax(-1)]
+
+
+def test_claims_of_the_puzzle(minilm):
+    names, weights, most = largest(minilm, "Emma slept until her dog woke her")
+    odd = [row for row, token in enumerate(most) if token != "[CLS]"]
+    assert len(names) == 9 and [names[row] for row in odd] == ["her", "her"]
+    assert [most[row] for row in odd] == ["emma", "emma"]
+    assert [f"{weights[row].max():.2f}" for row in odd] == ["0.77", "0.64"]
+    stares = np.delete(weights[:, 0], odd)
+    assert (f"{stares.min():.2f}", f"{stares.max():.2f}") == ("0.42", "0.98")
+
+
+def test_claims_of_another_pronoun(minilm):
+    names, weights, most = largest(minilm, "Emma slept until his dog woke him")
+    assert set(most) == {"[CLS]"}
+    for pronoun, (to_cls, to_emma) in {"his": ("0.59", "0.27"), "him": ("0.44", "0.24")}.items():
+        row = weights[names.index(pronoun)]
+        assert (f"{row[0]:.2f}", f"{row[1]:.2f}") == (to_cls, to_emma) and row[1:].argmax() == 0
+
+
+def test_claims_of_two_words(minilm):
+    found = figures.numbers(minilm, figures.short(minilm, "she slept"), *HEAD)
+    assert [f"{w:.2f}" for w in found.weights[1]] == ["0.86", "0.10", "0.00", "0.04"]
+    assert (np.round(found.weights, 2).sum(-1) == 1).all(), "rows can be added up by eye"
+    assert (found.scores.argmax(-1) == 0).all()
+    assert 2 < found.scores[1, 0] - np.sort(found.scores[1])[-2] < 2.5
+    assert 8 < found.weights[1, 0] / found.weights[1, 1] < 9
+    lengths = np.linalg.norm(found.value, axis=-1)
+    assert f"{lengths[0]:.2f}" == "0.11" and (np.round(lengths[1:]) == 4).all()
+    assert np.abs(np.round(found.value[0], 2)).max() < 0.1, "of all its numbers, not only of those shown"
+    parts = np.abs(found.weights[1, :2, None] * found.value[:2, :3])
+    assert parts[0].max() < 0.03 and f"{parts[1].max():.2f}" == "0.10" and (parts[1] > parts[0]).all()
+    shown = np.round(found.weights, 2) @ np.round(found.value[:, :3], 2)
+    assert np.abs(shown - np.round(found.output[:, :3], 2)).max() < 0.011, "weights times values, by eye"
+    sums = np.round(found.hidden[:, :3], 2) + np.round(found.added[:, :3], 2)
+    assert np.abs(sums - np.round(found.residual[:, :3], 2)).max() < 0.011
+    assert set(np.argsort(np.abs(found.heads[:, :, 0]).max(0))[-2:]) == {3, 6}, "3-4 and 3-7"
+
+
+def test_claims_of_stripes(minilm):
+    received = attention.maps(minilm, tokens.encode(minilm, [PAIR]))[:, 0].mean(2)
+    assert (received.argmax(-1) == 0).float().mean() > 0.9
+    assert (received.argmax(-1)[received.amax(-1) > 0.5] == 0).all()
+
+
 def test_causal_attention():
     scores = torch.randn(2, 5, 5)
     masked = transformer_refresher.causal(scores)
@@ -75,4 +167,7 @@ def maps(layers=2, heads=3, length=4):
 
 def test_other_figures_draw(minilm):
     assert len(figures.all_heads(maps()).axes) == 6
+    ax = figures.stares(np.array([[0.9, 0.1], [0.03, 0.97]]), ["[CLS]", "a"], title="t").axes[0]
+    assert [t.get_text() for t in ax.texts] == ["0.90", "0.10", "0.97"] and len(ax.patches) == 1
+    assert ax.patches[0].get_xy() == (0.5, 0.5), "only the row that does not look at the first column"
     figures.input_diagram(tokens.encode(minilm, [("One two.", "Three.")]))

@@ -52,10 +52,14 @@ HOSTILE = (
     "<img src=x onerror=\"parent.document.title='taken'\">",
 )
 SHOWN = f"""import numpy as np
+from helpers.figures import touch
 from helpers.figures.views import attention_view, bertviz
 from helpers.record.results import Table
 hostile = {HOSTILE!r}
 maps = np.full((2, 2, 3, 3), 1 / 3)
+labels = {{"alt": hostile[2], "xlabel": hostile[0], "ylabel": hostile[1], "texts": hostile, "tokens": hostile}}
+display(touch.points([0, 1, 2], [0, 1, 2], hostile, colours={{hostile[0]: (hostile, dict.fromkeys(hostile, "#000000"))}}, maps=np.full((3, 3, 3), 1 / 3), **labels))
+display(touch.frames([0], [hostile[2]], [[hostile, [(one, "#ffdd88") for one in hostile]]], alt=hostile[0]))
 display(attention_view(maps, hostile), bertviz("head_view", maps, hostile), Table(["token", hostile[0]], [[t, f"`{{t}}`"] for t in hostile]))
 print(*hostile)
 """
@@ -333,7 +337,14 @@ def test_bertviz_draws(site, page):
 def test_texts_that_are_code_are_shown_as_typed(site, page):
     page.open(site / "notebooks" / f"15_{NAME}.html", settle=1.5)
     assert page.problems == [] and page.evaluate("document.title") != "taken"
-    for where in (".attention-view svg", "table.table", ".output.stream", "article"):
+    for where in (
+        ".attention-view svg",
+        ".touch .legend",
+        ".touch .steps",
+        "table.table",
+        ".output.stream",
+        "article",
+    ):
         shown = page.evaluate(f"[...document.querySelectorAll({where!r})].map((e) => e.textContent).join(' ')")
         assert all(text in shown for text in HOSTILE), where
     assert page.evaluate("document.querySelector('h2 ~ *, footer') !== null"), "nothing swallows the rest of the page"

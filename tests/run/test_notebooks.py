@@ -23,14 +23,13 @@ CELLS_TOO_LONG = {
     "06_probing_classifiers": 7,
     "07_divergence_map": 3,
     "08_distance_features": 2,
-    "09_pattern_types": 3,
     "11_head_importance": 3,
     "12_layer_semantics": 2,
     "13_keywords": 1,
-    "14_your_own_model": 2,
 }
 """How many cells have over 15 lines until issue 18 splits them; elsewhere none has."""
-UNTOLD = CHAPTERS
+TOLD = ("01", "02", "09", "14")
+UNTOLD = [chapter for chapter in CHAPTERS if chapter[:2] not in TOLD]
 """Chapters that issue 18 has not retold yet: what every other one must be like, they are not."""
 TOO_WORDY = ["06_probing_classifiers", "07_divergence_map", "08_distance_features"]
 """Chapters of over 3,500 words until issue 18 retells them."""
@@ -56,8 +55,9 @@ def test_a_chapter_is_built_like_a_chapter(chapter):
     for part in ("In this chapter", "**Read:**", "**Run:**", "## Exercises", "## Summary", "**Further reading.**"):
         assert part in prose, part
     assert (len(prose.split()) <= 3500) == (chapter not in TOO_WORDY) and len(prose.split()) < 4100
-    exercises, solutions = prose.count("{exercise-start}"), prose.count("{solution-start}")
-    assert exercises == prose.count("{exercise-end}") and solutions == prose.count("{solution-end}")
+    gated, whole = ([prose.count(f"{{{kind}{end}}}") for kind in ("exercise", "solution")] for end in ("-start", ""))
+    assert gated == [prose.count("{exercise-end}"), prose.count("{solution-end}")]
+    exercises, solutions = map(sum, zip(gated, whole, strict=True))
     kinds = [kind for kind, _, _ in telling.of(chapter).exercises]
     assert chapter in UNTOLD or (exercises, solutions) == (len(kinds), len(kinds) - kinds.count("Open project"))
     assert chapter not in UNTOLD or ("What to notice" in prose and 2 <= exercises == solutions <= 4)

@@ -1,22 +1,26 @@
 """How far apart heads are: pairs of rows, matrices, maps and trees of heads."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.spatial.distance import pdist, squareform
 
 from helpers.chapters.divergence_map.scaling import Map, Stability
 from helpers.engine.estimates import Estimate
+from helpers.figures import touch
 from helpers.figures.look import (
     COLOURS,
     INK,
     LABELS,
     MARKERS,
     REFERENCE,
+    group_names,
     in_rows,
     layer_colours,
     legend_below,
@@ -102,6 +106,45 @@ def head_map(
         legend_below(ax, loc=f"outside lower {place}", ncols=columns, title=title)
     left.set_ylabel("nats")
     return figure
+
+
+def map_to_touch(
+    points: NDArray,
+    names: Sequence[str],
+    colourings: Mapping[str, touch.Colouring],
+    maps: ArrayLike,
+    tokens: Sequence[str],
+    duties: Mapping[int, Sequence[str]] | None = None,
+) -> touch.Touchable:
+    """The same map to touch; each head shows its map of one sentence, unless that is too much for a page.
+
+    Args:
+        points: [head, 2], in nats.
+        colourings: what heads can be coloured by.
+        maps: [head, query, key].
+        duties: head -> what is known of it.
+    """
+    texts = [", ".join((duties or {}).get(head, ())) for head in range(len(names))]
+    given = {"xlabel": "nats", "ylabel": "nats", "colours": colourings, "texts": texts}
+    given |= {"alt": "Heads in the plane, near where they attend alike.", "first": min(duties or [0]), "equal": True}
+    with_maps = {"maps": maps, "tokens": tokens}
+    return touch.largest(*(partial(touch.points, *points.T, names, **given, **more) for more in (with_maps, {})))
+
+
+def colourings(
+    layer: Sequence[int], kinds: Sequence[str], grouped: Mapping[str, Any] | None = None
+) -> dict[str, touch.Colouring]:
+    """What heads can be coloured by: behaviour, layer, and type if that is known.
+
+    Args:
+        layer, kinds: as in :func:`head_map`.
+        grouped: what chapter 08 has recorded.
+    """
+    found = {"behaviour": touch.by_kind(kinds), "layer": touch.by_layer(layer)}
+    if grouped is not None:
+        called = group_names(grouped["fits"])
+        found["type"] = touch.by_kind([name for row in grouped["types"] for name in row], called=called)
+    return found
 
 
 def _shown(kinds: Sequence[str]) -> list[str]:

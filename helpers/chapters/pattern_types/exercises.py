@@ -3,13 +3,7 @@
 import numpy as np
 from scipy.special import entr
 
-from helpers.chapters.checks import Exercise, checker, maps
-
-
-def _with_sink(seed: int) -> np.ndarray:
-    weights = maps(6, seed)
-    weights[:, seed] += 0.5
-    return weights / weights.sum(-1, keepdims=True)
+from helpers.chapters.checks import Exercise, checker
 
 
 def _confusions(seed: int) -> np.ndarray:
@@ -20,24 +14,6 @@ def _confusions(seed: int) -> np.ndarray:
 
 def _f1(table: np.ndarray) -> np.ndarray:
     return 2 * np.diag(table) / np.maximum(table.sum(0) + table.sum(1), 1)
-
-
-class sink_mass(Exercise):
-    solved = "right: the column that all rows share wins, wherever it stands."
-
-    cases = tuple((_with_sink(seed),) for seed in range(4))
-
-    def right(weights):
-        """it should be the largest mean over the rows, column by column."""
-        return weights.mean(0).max()
-
-    def of_rows(weights):
-        """that is the mean of a row, which is 1/n for every row; columns are the attended tokens."""
-        return weights.mean(1).max()
-
-    def one_cell(weights):
-        """one dark cell makes no column; take the mean over the attending tokens first."""
-        return weights.max()
 
 
 class type_entropy(Exercise):

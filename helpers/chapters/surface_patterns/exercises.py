@@ -6,54 +6,57 @@ from scipy.special import entr
 from helpers.chapters.checks import Exercise, checker, maps
 
 
-class to_previous(Exercise):
-    solved = "right, and not mixed up with the next token."
+class breadth(Exercise):
+    solved = "right: 0 is a head that looks at one token, 1 a head that looks everywhere alike."
 
-    cases = ((np.eye(4)[[0, 0, 1, 2]],), *((maps(7, seed),) for seed in range(5)))
+    cases = ((np.eye(4)[[0, 0, 1, 2]],), (np.full((8, 8), 1 / 8),), (maps(6, 3),))
 
     def right(weights):
-        """average weights[i, i - 1] over i = 1, 2, …; a head that only looks back one token scores 1."""
-        return np.diagonal(weights, -1).mean()
+        """it should be the mean of the rows' -Σ p ln p, divided by ln n."""
+        return entr(weights).sum(-1).mean() / np.log(len(weights))
 
-    def to_next(weights):
-        """a head that only looks back one token should score 1. Did you take the diagonal above the main one? That is the next token."""
-        return np.diagonal(weights, 1).mean()
+    def undefined_at_0(weights):
+        """a head that looks at one token should score 0; take 0 · ln 0 as 0."""
+        return -(weights * np.log(weights)).sum(-1).mean() / np.log(len(weights))
 
-    def first_too(weights):
-        """a head that only looks back one token should score 1. The first token has no previous one: average over the others."""
-        return np.diagonal(weights, -1).sum() / len(weights)
+    def in_nats(weights):
+        """even attention to 8 tokens is ln 8 = 2.079 nats; divide by that, and it is 1."""
+        return entr(weights).sum(-1).mean()
 
-
-class entropy(Exercise):
-    solved = "right, in nats, also where a weight is 0."
-
-    cases = ((np.array([0.0, 1.0, 0.0]),), (np.full(8, 1 / 8),), (maps(6, 3)[0],))
-
-    def right(row):
-        """it should be -Σ p ln p."""
-        return entr(row).sum()
-
-    def undefined_at_0(row):
-        """all attention on one token is an entropy of 0; take 0 · ln 0 as 0."""
-        return -(row * np.log(row)).sum()
-
-    def in_bits(row):
-        """equal attention to 8 tokens is ln 8 = 2.079 nats; use the natural logarithm."""
-        return entr(row).sum() / np.log(2)
+    def not_averaged(weights):
+        """every row of an even map has the entropy ln 8; take the mean over rows, not the sum."""
+        return entr(weights).sum() / np.log(len(weights))
 
 
 class sinks(Exercise):
-    solved = "right, counted from 1."
+    solved = "right, chosen on one half and confirmed on the other, counted from 1."
 
-    cases = (tuple(np.random.default_rng(0).random((3, 3, 4)) / 3),)
+    cases = (tuple(np.random.default_rng(0).random((2, 3, 3, 4)) / 3),)
 
-    def right(cls, sep, stop):
-        """it lists {got}; wanted are the heads whose three shares sum to more than 0.5."""
-        return {tuple(pair) for pair in (np.argwhere(cls + sep + stop > 0.5) + 1).tolist()}
+    def right(even, odd):
+        """it lists {got}; wanted are the heads whose three shares sum to more than 0.5 in both halves."""
+        return pairs((even.sum(0) > 0.5) & (odd.sum(0) > 0.5))
 
-    def from_0(*case):
+    def from_0(even, odd):
         """the heads are right, but counted from 0; the book counts layers and heads from 1."""
-        return {(layer - 1, head - 1) for layer, head in sinks.right(*case)}
+        return {(layer - 1, head - 1) for layer, head in sinks.right(even, odd)}
+
+    def only_chosen(even, odd):
+        """these are the heads chosen on the even articles; list those that stay above a half on the odd ones."""
+        return pairs(even.sum(0) > 0.5)
+
+    def averaged(even, odd):
+        """the two halves are averaged; a head that one half alone lifts above 0.5 should not pass."""
+        return pairs((even.sum(0) + odd.sum(0)) / 2 > 0.5)
+
+    def one_place(even, odd):
+        """no head here gives a single place more than 0.5; add the three shares before you compare."""
+        return pairs((even.max(0) > 0.5) & (odd.max(0) > 0.5))
+
+
+def pairs(chosen):
+    """(layer, head), from 1, where an array [layer, head] is true."""
+    return {(layer + 1, head + 1) for layer, head in np.argwhere(chosen).tolist()}
 
 
 check = checker(globals())

@@ -6,34 +6,46 @@ from scipy import special
 from helpers.chapters.checks import Exercise, checker, known_by, maps
 
 
-class softmax(Exercise):
-    solved = "right, also for scores of 1,000."
-
-    cases = ((np.array([[0.0, 1.0, 2.0], [3.0, 3.0, 3.0]]),), (np.array([[1000.0, 1000.0]]),))
-
-    def right(scores):
-        """rows should be exp(score) divided by their own sum; check the axis."""
-        return special.softmax(scores, axis=-1)
-
-    def overflowing(scores):
-        """it overflows for large scores; subtract each row's maximum first."""
-        return np.exp(scores) / np.exp(scores).sum(-1, keepdims=True)
+def _head(seed: int, size: float = 1) -> tuple:
+    """Hidden states [4, 6], and matrix [6, 3] and bias [3] of queries, keys and values."""
+    rng = np.random.default_rng(seed)
+    return size * rng.normal(size=(4, 6)), *((rng.normal(size=(6, 3)), rng.normal(size=3)) for _ in range(3))
 
 
-class strongest(Exercise):
-    solved = "right for 25 rows."
+def _attended(x, query, key, value, *, root=True, biased=True, axis=-1, softmax=special.softmax):
+    q, k, v = (x @ matrix + biased * bias for matrix, bias in (query, key, value))
+    weights = softmax(q @ k.T / (np.sqrt(k.shape[1]) if root else 1), axis=axis)
+    return weights, weights @ v
 
-    cases = tuple(
-        (maps(5, seed), ["[CLS]", "a", "b", "c", "[SEP]"], query) for seed in range(5) for query in range(5)
-    )
 
-    def right(weights, names, query):
-        """for token {2} it says {got!r}, not {wanted!r}. Rows are attending tokens, columns attended ones."""
-        return names[1 + weights[query, 1:-1].argmax()]
+class attend(Exercise):
+    solved = "right, also where the scores reach the thousands."
 
-    def special_too(weights, names, query):
-        """for token {2} it says {got!r}, not {wanted!r}. It is a special token: leave those out."""
-        return names[weights[query].argmax()]
+    cases = (_head(0), _head(1), _head(2, size=60))
+
+    def right(x, query, key, value):
+        """the weights or the outputs are wrong. Take the steps of the drawing one by one: q, k, v; scores; softmax; sum."""
+        return _attended(x, query, key, value)
+
+    def unscaled(x, query, key, value):
+        """the scores are not divided by √d."""
+        return _attended(x, query, key, value, root=False)
+
+    def columns(x, query, key, value):
+        """the columns of the weights sum to 1, not the rows; check the axis of the softmax."""
+        return _attended(x, query, key, value, axis=0)
+
+    def unbiased(x, query, key, value):
+        """the biases are missing: q = x W + b."""
+        return _attended(x, query, key, value, biased=False)
+
+    def overflowing(x, query, key, value):
+        """it overflows for large scores; subtract each row's largest score first, which changes no weight."""
+
+        def naive(scores, axis):
+            return np.exp(scores) / np.exp(scores).sum(axis, keepdims=True)
+
+        return _attended(x, query, key, value, softmax=naive)
 
 
 class causal_attention(Exercise):

@@ -1,13 +1,21 @@
 """What only chapter 01 draws."""
 
+from collections.abc import Sequence
+
 import matplotlib.pyplot as plt
 import numpy as np
+import torch
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
+from helpers.chapters.transformer_refresher import measures
+from helpers.engine import attention, tokens
+from helpers.engine.encoders import Encoder
 from helpers.engine.tokens import Batch
+from helpers.figures.drawing import MOST_TOKENS, Numbers
 from helpers.figures.grids import thumbnails
-from helpers.figures.look import CENTRED, COLOURS
+from helpers.figures.look import CENTRED, COLOURS, INK
+from helpers.figures.words import number_cells, token_axes
 
 
 def all_heads(maps: ArrayLike, *, title: str = "") -> Figure:
@@ -40,3 +48,51 @@ def input_diagram(batch: Batch) -> Figure:
     ax.set(xlim=(-0.2 * length**0.5 - 2, length), ylim=(len(lines), -0.1))
     ax.axis("off")
     return figure
+
+
+def stares(weights: ArrayLike, pieces: Sequence[str], *, title: str = "", least: float = 0.05) -> Figure:
+    """A head's map with its larger weights written in; framed: the largest of each row that is not in the first column.
+
+    Args:
+        weights: [query, key].
+        least: the smallest weight that is written.
+    """
+    weights = np.asarray(weights)
+    n = len(weights)
+    figure, ax = plt.subplots(figsize=(1.2 + 0.42 * n, 0.9 + 0.34 * n))
+    ax.imshow(weights, cmap="Blues", vmin=0, vmax=1, aspect="auto")
+    token_axes(ax, pieces, size=9, rotation=90 if n > 20 else 45)
+    number_cells(ax, np.where(weights >= least, weights, np.nan), "{:.2f}", fontsize=8)
+    for row, column in enumerate(weights.argmax(-1).tolist()):
+        if column:
+            ax.add_patch(plt.Rectangle((column - 0.5, row - 0.5), 1, 1, fill=False, edgecolor=INK, linewidth=2))
+    ax.set(title=title, ylabel="attending token")
+    return figure
+
+
+def short(encoder: Encoder, *texts: str) -> Batch:
+    """The first of some texts that has few enough tokens to be drawn number by number, or the last.
+
+    A tokenizer with another vocabulary may cut words to pieces that are whole in BERT's.
+    """
+    batches = [tokens.encode(encoder, [text]) for text in texts]
+    return next((batch for batch in batches if int(batch.lengths[0]) <= MOST_TOKENS), batches[-1])
+
+
+def numbers(encoder: Encoder, batch: Batch, layer: int, head: int) -> Numbers:
+    """What the drawing shows: a head, and the layer around it, on the first input of a batch.
+
+    Args:
+        layer, head: from 0.
+    """
+    heads = [measures.one_head(encoder, batch, layer, h) for h in range(encoder.heads)]
+    own, length = heads[head], int(batch.lengths[0])
+    with torch.inference_mode():
+        states = encoder.model(**batch.inputs, output_hidden_states=True).hidden_states
+        hidden, after = (states[n][0, :length] for n in (layer, layer + 1))
+        outputs = torch.stack([h.output for h in heads], dim=1)
+        added = attention.output_projections(encoder)[layer](outputs.flatten(1))
+    arrays = (hidden, own.query, own.key, own.value, own.scores, own.probabilities, own.output)
+    further = (outputs, added, hidden + added, after)
+    drawn = (array.double().cpu().numpy() for array in (*arrays, *further))
+    return Numbers(tuple(batch.tokens[0]), layer, head, encoder.layers, *drawn)

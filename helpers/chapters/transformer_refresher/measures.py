@@ -51,11 +51,20 @@ def one_head(encoder: Encoder, batch: Batch, layer: int, head: int) -> OneHead:
         d = project_q.out_features // encoder.heads
         rows = slice(head * d, (head + 1) * d)  # this head's share of each projection
         q, k, v = (x @ p.weight[rows].T + p.bias[rows] for p in (project_q, project_k, project_v))
-        scores = q @ k.T / math.sqrt(d)
-        if (bias := _position_bias(encoder, hidden_states[layer])) is not None:
-            scores = scores + bias[0, head, :length, :length]
+        scores = q @ k.T / math.sqrt(d) + position_term(encoder, x, head)
         probabilities = scores.softmax(dim=-1)
         return OneHead(q, k, v, scores, probabilities, probabilities @ v)
+
+
+def position_term(encoder: Encoder, x: Float[Tensor, "n width"], head: int) -> Float[Tensor, "n n"]:
+    """What a head adds to its scores for the distance between two tokens: learned in MPNet, 0 in a BERT.
+
+    Args:
+        x: what enters the layer.
+        head: from 0.
+    """
+    bias = _position_bias(encoder, x[None])
+    return x.new_zeros(len(x), len(x)) if bias is None else bias[0, head]
 
 
 def projections(encoder: Encoder, layer: int) -> tuple[nn.Linear, nn.Linear, nn.Linear]:

@@ -22,12 +22,6 @@ def _ends(replicates: np.ndarray) -> np.ndarray:
     return np.percentile(replicates, (2.5, 97.5))
 
 
-def _numbers(seed: int) -> dict[str, tuple[float, float, float]]:
-    draws = np.random.default_rng(seed).random((4, 3)) * [1, 0.2, 0.2]
-    drawn = zip(("relation", "type", "sink", "entropy"), draws, strict=True)
-    return {name: (v, v - below, v + above) for name, (v, below, above) in drawn} | {"large": (50.0, 49.99, 50.01)}
-
-
 class even_multiple(Exercise):
     solved = "right: 1 means no preference, whatever the model and the length of its inputs."
 
@@ -62,20 +56,6 @@ class paired_gap(Exercise):
     def unrelated(one, other):
         """that treats the two as unrelated; the same texts were drawn for both, so subtract first."""
         return _ends(one) - _ends(other)[::-1]
-
-
-class least_certain(Exercise):
-    solved = "right. On a card, that is where a larger sample helps most."
-
-    cases = tuple((_numbers(seed),) for seed in range(4))
-
-    def right(numbers):
-        """it says {got!r}, but the interval of {wanted!r} is wider."""
-        return max(numbers, key=lambda name: numbers[name][2] - numbers[name][1])
-
-    def largest(numbers):
-        """that is the largest value; ask for the widest interval, high minus low."""
-        return max(numbers, key=lambda name: numbers[name][0])
 
 
 check = checker(globals())

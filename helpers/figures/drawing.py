@@ -1,0 +1,586 @@
+"""One drawing that grows: four tokens on their way through one head and out of its layer, with the model's own numbers.
+
+Chapter 01 draws it step by step; other chapters open with it whole, small and without numbers, the part they work on lit.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import matplotlib.pyplot as plt
+import numpy as np
+from jaxtyping import Float
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from numpy.typing import ArrayLike, NDArray
+
+from helpers.figures.look import CENTRED, INK, Number, head_name
+
+STEPS = ("embeddings", "projections", "scores", "weights", "values", "heads", "output", "residual", "layers")
+"""The steps in order: hidden states; q, k and v; their products; the softmax; the weighted sum of values; all heads side by
+side; the output map; what is added to the residual stream; the layers below and above."""
+
+PARTS = (*STEPS, "gate")
+"""What :func:`schema` can light: each step, and a switch at the output of a head, which is drawn only when it is lit."""
+
+COLOURS = {"stream": "#44546A", "query": "#B4690E", "key": "#0F766E", "value": "#7A3E9D", "weight": "#2F6BA8"}
+"""Of the residual stream, of queries, keys, values (and mixtures of them), and of scores and weights."""
+
+OLD, FAINT = "#6a6a6a", "#c4c4c4"  # what an earlier step drew; what is not lit in the schema
+MOST_TOKENS, MOST_HEADS, SHOWN = 6, 12, 3
+
+
+@dataclass(frozen=True, eq=False)
+class Numbers:
+    """What one head, and the layer around it, make of one short input of n tokens: D numbers a hidden state, d a head.
+
+    Attributes:
+        tokens: their names.
+        layer, head, layers: which head it is, from 0, and of how many layers.
+        hidden: [n, D], what enters the layer.
+        query, key, value: [n, d].
+        scores, weights: [n, n], before and after the softmax.
+        output: [n, d], weights @ value.
+        heads: [n, H, d], the outputs of all heads of the layer.
+        added: [n, D], these side by side through the output map, bias included.
+        residual: [n, D], hidden + added.
+        after: [n, D], what leaves the layer.
+
+    Raises:
+        ValueError: if there is no room for so many tokens.
+    """
+
+    tokens: tuple[str, ...]
+    layer: int
+    head: int
+    layers: int
+    hidden: Float[np.ndarray, "n D"]
+    query: Float[np.ndarray, "n d"]
+    key: Float[np.ndarray, "n d"]
+    value: Float[np.ndarray, "n d"]
+    scores: Float[np.ndarray, "n n"]
+    weights: Float[np.ndarray, "n n"]
+    output: Float[np.ndarray, "n d"]
+    heads: Float[np.ndarray, "n H d"]
+    added: Float[np.ndarray, "n D"]
+    residual: Float[np.ndarray, "n D"]
+    after: Float[np.ndarray, "n D"]
+
+    def __post_init__(self) -> None:
+        n = len(self.tokens)
+        if not 2 <= n <= MOST_TOKENS:
+            raise ValueError(
+                f"The drawing has room for 2 to {MOST_TOKENS} tokens, not for {n}. Give it a shorter input."
+            )
+
+
+def as_text(number: float, *, inside: bool = False) -> str:
+    """Two decimals, with a true minus sign and no negative zero; ``inside`` a sum, negative numbers have brackets."""
+    text = f"{abs(number):.2f}"
+    if number > 0 or float(text) == 0:
+        return text
+    return f"(−{text})" if inside else f"−{text}"
+
+
+# ---------------------------------------------------------------------------------------- a sheet to draw on
+
+
+class _Sheet:
+    """Axes in inches, y downwards, and the few shapes that the drawing is made of."""
+
+    def __init__(self, width: Number, height: Number) -> None:
+        self.figure = plt.figure(figsize=(width, height), layout="none")
+        self.ax: Axes = self.figure.add_axes((0, 0, 1, 1))
+        self.ax.set(xlim=(0, width), ylim=(height, 0))
+        self.ax.axis("off")
+        # without it a notebook would cut off the margins, and the drawing would not stay where it is while it grows
+        self.rectangle(0, 0, width, height, facecolor="white", zorder=-1)
+
+    def rectangle(self, x: Number, y: Number, width: Number, height: Number, **look: object) -> None:
+        self.ax.add_patch(plt.Rectangle((x, y), width, height, **{"edgecolor": "none"} | look))
+
+    def text(self, x: Number, y: Number, text: str, size: Number = 8, **look: object) -> None:
+        self.ax.text(x, y, text, **CENTRED | {"fontsize": size, "color": INK, "zorder": 5} | look)
+
+    def path(self, *points: tuple[Number, Number], end: str = "", **look: object) -> None:
+        """A line with corners and, at its end, the head of an arrow: one of v, ^, > and <."""
+        look = {"linewidth": 1.1, "solid_joinstyle": "round", "zorder": 1} | look
+        self.ax.plot(*zip(*points, strict=True), **look)
+        if end:
+            self.ax.plot(*points[-1], marker=end, markersize=4.5, color=look["color"], zorder=2)
+
+    def cells(
+        self,
+        x: Number,
+        y: Number,
+        shades: NDArray[np.float64],
+        cell: tuple[Number, Number],
+        colour: str,
+        *,
+        lit: bool,
+    ) -> None:
+        """A block of cells in shades from 0 to 1 of a colour, with a frame."""
+        for (row, column), shade in np.ndenumerate(shades):
+            look = {"facecolor": (colour, float(shade)), "edgecolor": "white", "linewidth": 0.8}
+            self.rectangle(x + column * cell[0], y + row * cell[1], *cell, **look)
+        rows, columns = shades.shape
+        edge = {"edgecolor": colour if lit else FAINT, "linewidth": 1.4 if lit else 0.8}
+        self.rectangle(x, y, columns * cell[0], rows * cell[1], fill=False, zorder=3, **edge)
+
+
+# ---------------------------------------------------------------------------------------- with numbers
+
+# inches
+CELL, ROW, GAP, WIDE = 0.40, 0.22, 0.50, 7.2
+BLOCK = SHOWN * CELL
+COLUMNS = tuple(0.78 + (BLOCK + GAP) * n for n in range(4))
+SQUARE, SCORES, WEIGHTS = 4 * CELL, 1.62, 3.80
+HEADS, HEADS_END = 1.52, COLUMNS[3] + BLOCK
+STREAM = COLUMNS[0] + 0.08  # where the residual stream passes by the head
+ABOVE = (0.74, 0.88, 0.86, 0.86)  # above each row of blocks
+
+
+def draw(numbers: Numbers, upto: str = STEPS[-1], *, lit: Sequence[str] = (), row: int = 1) -> Figure:
+    """The steps up to the one named, with their numbers; the last is lit, the others are grey.
+
+    Hidden states and heads are cut to a few dimensions, and the drawing says so.
+
+    Args:
+        upto: one of :data:`STEPS`.
+        lit: steps that are lit instead of the last.
+        row: the token whose numbers are framed, and worked out in a line of their own.
+
+    Raises:
+        ValueError: for a step or a token that there is not.
+    """
+    drawn = STEPS[: STEPS.index(*_known([upto], STEPS)) + 1]
+    lit = _known(lit or [upto], drawn)
+    if not 0 <= row < len(numbers.tokens):
+        raise ValueError(f"There is no token {row}: the input has {len(numbers.tokens)} of them, counted from 0.")
+    page = _Page(numbers, row, upto, lit)
+    for step in drawn:
+        DRAWN[step](page, step in lit)
+    return page.figure
+
+
+def _known(names: Iterable[str], allowed: Sequence[str]) -> tuple[str, ...]:
+    names = tuple(names)
+    if unknown := [name for name in names if name not in allowed]:
+        raise ValueError(f"The drawing has no part {unknown[0]!r} here. There are: {', '.join(allowed)}.")
+    return names
+
+
+class _Page(_Sheet):
+    """The sheet of :func:`draw`: four rows of blocks below one another, and at the foot a strip of layers."""
+
+    def __init__(self, numbers: Numbers, row: int, last: str, lit: tuple[str, ...]) -> None:
+        self.numbers, self.row, self.last, self.last_lit = numbers, row, last, max(lit, key=STEPS.index)
+        self.tokens, self.tall = numbers.tokens, len(numbers.tokens) * ROW
+        self.square_cell = SQUARE / len(numbers.tokens)
+        self.tops = [float(sum(ABOVE[: n + 1]) + n * self.tall) for n in range(4)]
+        self.strip = self.tops[3] + self.tall + 0.40
+        rows = {"embeddings": 0, "projections": 0, "scores": 1, "weights": 1, "values": 1, "heads": 2}
+        super().__init__(WIDE, self.strip + 0.60 if last == "layers" else self.bottom(rows.get(last, 3)) + 0.34)
+
+    def bottom(self, row: int) -> float:
+        return self.tops[row] + self.tall
+
+    def names(self, x: Number, y: Number, *, lit: bool) -> None:
+        """The tokens down the side of a block."""
+        for place, token in enumerate(self.tokens):
+            look = {"ha": "right", "color": INK if lit else OLD, "weight": "normal"}
+            if lit and place == self.row:
+                look["weight"] = "bold"
+            self.text(x - 0.07, y + (place + 0.5) * ROW, token, _fitting(token, 0.5), **look)
+
+    def title(self, x: Number, y: Number, title: str, below: str, kind: str, *, lit: bool, **look: object) -> None:
+        """What stands above a block: its name and, in plain letters, what is shown of it."""
+        self.text(x, y - 0.29, title, 9, color=COLOURS[kind] if lit else OLD, weight="bold", **look)
+        self.text(x, y - 0.12, below, color=INK if lit else OLD, **look)
+
+    def numbered(
+        self,
+        x: Number,
+        y: Number,
+        numbers: ArrayLike,
+        kind: str,
+        *,
+        lit: bool,
+        wide: Number = CELL,
+        most: Number | None = None,
+    ) -> None:
+        """Cells with numbers, darker for numbers further from 0; ``most``: that of the darkest."""
+        numbers = np.asarray(numbers, np.float64)
+        shades = 0.05 + 0.50 * np.minimum(1, np.abs(numbers) / (most or np.abs(numbers).max() or 1))
+        self.cells(x, y, shades if lit else shades / 3, (wide, ROW), COLOURS[kind], lit=lit)
+        for (row, column), number in np.ndenumerate(numbers):
+            text, where = as_text(number), (x + (column + 0.5) * wide, y + (row + 0.5) * ROW)
+            self.text(*where, text, _fitting(text, wide), color=INK if lit else OLD)
+
+    def block(
+        self,
+        column: int,
+        row: int,
+        title: str,
+        numbers: NDArray[np.float64],
+        kind: str,
+        *,
+        lit: bool,
+        most: Number | None = None,
+    ) -> None:
+        """A few dimensions of each token's row of numbers, in one of the four columns."""
+        x, y, of = COLUMNS[column], self.tops[row], numbers.shape[1]
+        self.numbered(x, y, numbers[:, :SHOWN], kind, lit=lit, most=most)
+        self.title(x + BLOCK / 2, y, title, f"{min(SHOWN, of)} of {of} dimensions", kind, lit=lit)
+
+    def square(self, x: Number, title: str, below: str, numbers: NDArray[np.float64], *, lit: bool) -> None:
+        """A map: attending tokens down the side, attended tokens along the top."""
+        y = self.tops[1]
+        self.numbered(x, y, numbers, "weight", lit=lit, wide=self.square_cell)
+        self.title(x + SQUARE / 2, y - 0.18, title, below, "weight", lit=lit)
+        for place, token in enumerate(self.tokens):
+            where = x + (place + 0.5) * self.square_cell, y - 0.11
+            self.text(*where, token, _fitting(token, self.square_cell), color=INK if lit else OLD)
+
+    def frame(
+        self, x: Number, y: Number, row: int, *, columns: int = SHOWN, wide: Number = CELL, rows: int = 1
+    ) -> None:
+        """Around numbers that are to be followed."""
+        look = {"edgecolor": INK, "linewidth": 1.7, "zorder": 4}
+        self.rectangle(x, y + row * ROW, columns * wide, rows * ROW, fill=False, **look)
+
+    def sum(self, row: int, text: str) -> None:
+        """A line of arithmetic below a row of blocks."""
+        self.text(WIDE / 2, self.bottom(row) + 0.19, text, _fitting(text, 7.6))
+
+
+def _fitting(text: str, width: Number) -> float:
+    """The size of letters, at most 8 points, in which a text is not wider than so many inches."""
+    return min(8.0, width * 72 / (0.66 * max(len(text), 1)))
+
+
+def _ink(lit: bool) -> str:
+    return INK if lit else OLD
+
+
+def _embeddings(page: _Page, lit: bool) -> None:
+    page.names(COLUMNS[0], page.tops[0], lit=lit)
+    page.block(0, 0, "hidden states x", page.numbers.hidden, "stream", lit=lit)
+
+
+def _projections(page: _Page, lit: bool) -> None:
+    y, middles = page.tops[0], [x + BLOCK / 2 for x in COLUMNS]
+    page.path((middles[0], y - 0.42), (middles[0], 0.14), (middles[3], 0.14), color=_ink(lit))
+    for column, kind in enumerate(("query", "key", "value"), 1):
+        page.path((middles[column], 0.14), (middles[column], y - 0.43), color=_ink(lit), end="v")
+        page.text(middles[column] + 0.20, 0.24, f"$W_{kind[0].upper()}$", 9, parse_math=True, color=_ink(lit))
+        name = {"query": "queries q", "key": "keys k", "value": "values v"}[kind]
+        page.block(column, 0, name, getattr(page.numbers, kind), kind, lit=lit)
+
+
+def _scores(page: _Page, lit: bool) -> None:
+    numbers, row, (above, y) = page.numbers, page.row, page.tops[:2]
+    root, middle, bend = f"√{numbers.query.shape[1]}", SCORES + SQUARE / 2, page.bottom(0) + 0.12
+    for column in (1, 2):
+        x = COLUMNS[column] + BLOCK / 2
+        page.path((x, page.bottom(0)), (x, bend), (middle, bend), color=_ink(lit))
+    page.path((middle, bend), (middle, bend + 0.13), color=_ink(lit), end="v")
+    page.names(SCORES, y, lit=lit)
+    page.square(SCORES, f"scores s = q · k / {root}", "each query with each key", numbers.scores, lit=lit)
+    if lit and page.last_lit == "scores":
+        q, k, score = numbers.query[row], numbers.key[0], float(numbers.scores[row, 0])
+        page.frame(COLUMNS[1], above, row)
+        page.frame(COLUMNS[2], above, 0)
+        page.frame(SCORES, y, row, columns=1, wide=page.square_cell)
+        whole = float(q @ k)
+        rest = f"{as_text(whole - float(q[:SHOWN] @ k[:SHOWN]), inside=True)} from the other {len(q) - SHOWN}"
+        term = score - whole / len(q) ** 0.5
+        further = f" + {as_text(term, inside=True)} for the distance" if abs(term) > 0.005 else ""
+        pair = f"{page.tokens[row]}, {page.tokens[0]}:   {_products(q[:SHOWN], k[:SHOWN])}"
+        page.sum(1, f"{pair} + {rest} = {as_text(whole)};   / {root}{further} = {as_text(score)}")
+
+
+def _products(ones: NDArray[np.float64], others: NDArray[np.float64]) -> str:
+    """A sum of products as it is written out."""
+    return " + ".join(
+        f"{as_text(a, inside=True)}·{as_text(b, inside=True)}" for a, b in zip(ones, others, strict=True)
+    )
+
+
+def _weights(page: _Page, lit: bool) -> None:
+    numbers, row, y = page.numbers, page.row, page.tops[1]
+    middle = y + page.tall / 2
+    page.path((SCORES + SQUARE + 0.04, middle), (WEIGHTS - 0.06, middle), color=_ink(lit), end=">")
+    page.text((SCORES + SQUARE + WEIGHTS) / 2, middle - 0.11, "softmax", _fitting("softmax", 0.52), color=_ink(lit))
+    page.square(WEIGHTS, "weights α", "each row sums to 1", numbers.weights, lit=lit)
+    if lit and page.last_lit == "weights":
+        for x in (SCORES, WEIGHTS):
+            page.frame(x, y, row, columns=len(page.tokens), wide=page.square_cell)
+        powers = " + ".join(f"$e^{{{as_text(s)}}}$" for s in numbers.scores[row])
+        share = f"{np.exp(numbers.scores[row, 0]):.4g} / {np.exp(numbers.scores[row]).sum():.4g}"
+        text = f"$e^{{{as_text(numbers.scores[row, 0])}}}$ / ({powers})  =  {share}  =  {as_text(numbers.weights[row, 0])}"
+        page.text(WIDE / 2, page.bottom(1) + 0.19, text, parse_math=True)
+
+
+def _values(page: _Page, lit: bool) -> None:
+    numbers, row, (above, y) = page.numbers, page.row, page.tops[:2]
+    x, middle = COLUMNS[3] + BLOCK / 2, y + page.tall / 2
+    page.path((x, page.bottom(0)), (x, y - 0.43), color=_ink(lit), end="v")
+    page.path((WEIGHTS + SQUARE + 0.04, middle), (COLUMNS[3] - 0.06, middle), color=_ink(lit), end=">")
+    page.text((WEIGHTS + SQUARE + COLUMNS[3]) / 2, middle - 0.11, "× v", color=_ink(lit))
+    most = float(np.abs(numbers.value[:, :SHOWN]).max())  # one scale: what a mixture keeps of its values is seen
+    page.block(3, 1, "outputs o = Σ α v", numbers.output, "value", lit=lit, most=most)
+    if lit and page.last_lit == "values":
+        page.frame(WEIGHTS, y, row, columns=len(page.tokens), wide=page.square_cell)
+        page.frame(COLUMNS[3], above, 0, columns=1, rows=len(page.tokens))
+        page.frame(COLUMNS[3], y, row, columns=1)
+        page.sum(1, f"{_products(numbers.weights[row], numbers.value[:, 0])} = {as_text(numbers.output[row, 0])}")
+
+
+def _heads(page: _Page, lit: bool) -> None:
+    numbers, y = page.numbers, page.tops[2]
+    count, first, shown = _heads_shown(numbers)
+    wide, own = (HEADS_END - HEADS) / shown, numbers.head - first
+    x, bend, target = COLUMNS[3] + BLOCK / 2, page.bottom(1) + 0.13, HEADS + (own + 0.5) * wide
+    page.path((x, page.bottom(1)), (x, bend), (target, bend), (target, y - 0.23), color=_ink(lit), end="v")
+    page.names(HEADS, y, lit=lit)
+    parts = [(HEADS, 0, own), (target + wide / 2, own + 1, shown)]
+    for start, begin, end in parts:
+        if begin < end:
+            column = numbers.heads[:, first + begin : first + end, 0]
+            page.numbered(start, y, column, "stream", lit=lit, wide=wide, most=np.abs(numbers.heads[:, :, 0]).max())
+    ours = numbers.heads[:, numbers.head : numbers.head + 1, 0]
+    page.numbered(target - wide / 2, y, ours, "value", lit=lit, wide=wide, most=np.abs(numbers.heads[:, :, 0]).max())
+    for place in range(shown):
+        look = {"weight": "bold", "color": COLOURS["value"]} if lit and place == own else {"color": _ink(lit)}
+        name = head_name(numbers.layer, first + place)
+        page.text(HEADS + (place + 0.5) * wide, y - 0.11, name, _fitting(name, wide), **look)
+    # on the side that the arrow does not come down on
+    place, side = (HEADS_END, "right") if own < shown / 2 else (HEADS, "left")
+    cut = f"1 of {numbers.output.shape[1]} dimensions each" + (f", {shown} of {count} heads" if shown < count else "")
+    page.title(place, y - 0.18, "the heads of the layer, side by side", cut, "stream", lit=lit, ha=side)
+    if lit and page.last_lit == "heads":
+        page.frame(COLUMNS[3], page.tops[1], 0, columns=1, rows=len(page.tokens))
+        page.frame(target - wide / 2, y, 0, columns=1, wide=wide, rows=len(page.tokens))
+
+
+def _heads_shown(numbers: Numbers) -> tuple[int, int, int]:
+    """How many heads there are, the first that is drawn, and how many are drawn."""
+    count = numbers.heads.shape[1]
+    shown = min(count, MOST_HEADS)
+    return count, min(max(numbers.head - shown // 2, 0), count - shown), shown
+
+
+def _output(page: _Page, lit: bool) -> None:
+    numbers, y, x = page.numbers, page.tops[3], COLUMNS[1] + BLOCK / 2
+    low = page.bottom(2) + 0.10
+    for edge in (HEADS, HEADS_END):
+        page.path((edge, low - 0.05), (edge, low), (x, low), color=_ink(lit))
+    page.path((x, low), (x, y - 0.43), color=_ink(lit), end="v")
+    page.text(x + 0.20, low + 0.13, "$W_O$", 9, parse_math=True, color=_ink(lit))
+    page.block(1, 3, "added: z", numbers.added, "stream", lit=lit, most=_largest(numbers))
+    if lit and page.last_lit == "output":
+        page.frame(HEADS, page.tops[2], page.row, columns=1, wide=HEADS_END - HEADS)
+        page.frame(COLUMNS[1], y, page.row)
+        whole = np.prod(numbers.heads.shape[1:])
+        page.text(
+            COLUMNS[1] + BLOCK + 0.15,
+            y + (page.row + 0.5) * ROW,
+            f"each number of z is made of all {whole} in its row above",
+            ha="left",
+        )
+
+
+def _largest(numbers: Numbers) -> float:
+    """Of what is shown of x, z and their sum: one scale for the three."""
+    return max(float(np.abs(a[:, :SHOWN]).max()) for a in (numbers.hidden, numbers.added, numbers.residual))
+
+
+def _residual(page: _Page, lit: bool) -> None:
+    numbers, y, row = page.numbers, page.tops[3], page.row
+    look = {"color": COLOURS["stream"] if lit else OLD, "linewidth": 2.6}
+    page.path((STREAM, page.bottom(0)), (STREAM, y - 0.43), end="v", **look)
+    middle = (page.bottom(0) + y) / 2
+    page.text(STREAM - 0.14, middle, "residual stream", color=look["color"], weight="bold", rotation=90)
+    page.names(COLUMNS[0], y, lit=lit)
+    page.block(0, 3, "x, as it was", numbers.hidden, "stream", lit=lit, most=_largest(numbers))
+    page.block(2, 3, "x + z", numbers.residual, "stream", lit=lit, most=_largest(numbers))
+    for column, sign in ((0, "+"), (1, "=")):
+        page.text(COLUMNS[column] + BLOCK + GAP / 2, y + page.tall / 2, sign, 14, color=_ink(lit))
+    if lit:
+        for column in (0, 1, 2):
+            page.frame(COLUMNS[column], y, row, columns=1)
+    if page.last == "residual":
+        one, two, three = (float(a[row, 0]) for a in (numbers.hidden, numbers.added, numbers.residual))
+        page.sum(3, f"{as_text(one)} + {as_text(two, inside=True)} = {as_text(three)}")
+
+
+def _layers(page: _Page, lit: bool) -> None:
+    numbers, y, strip = page.numbers, page.tops[3], page.strip
+    middle = y + page.tall / 2
+    page.path((COLUMNS[2] + BLOCK + 0.04, middle), (COLUMNS[3] - 0.06, middle), color=_ink(lit), end=">")
+    last = numbers.layer + 1 == numbers.layers
+    page.block(3, 3, "last x" if last else f"x of layer {numbers.layer + 2}", numbers.after, "stream", lit=lit)
+    wide = min(0.62, (HEADS_END - HEADS - 0.5) / numbers.layers)
+    high, end = 0.28, HEADS + wide * numbers.layers
+    for layer in range(numbers.layers):
+        this = layer == numbers.layer
+        face = (COLOURS["stream"], 0.55 if this and lit else 0.10)
+        edge = {"edgecolor": COLOURS["stream"] if lit else FAINT, "linewidth": 1.6 if this and lit else 0.8}
+        page.rectangle(HEADS + (layer + 0.06) * wide, strip, 0.88 * wide, high, facecolor=face, **edge)
+        look = {"color": _ink(lit), "weight": "bold" if this else "normal"}
+        name = str(layer + 1)
+        page.text(HEADS + (layer + 0.5) * wide, strip + high / 2, name, _fitting(name, 0.88 * wide), **look)
+    page.text(HEADS - 0.10, strip + high / 2, "layers", 9, ha="right", weight="bold", color=_ink(lit))
+    x, bend = COLUMNS[3] + BLOCK / 2, page.bottom(3) + 0.16
+    target = end + 0.2 if last else HEADS + (numbers.layer + 1.5) * wide
+    page.path((x, page.bottom(3)), (x, bend), (target, bend), (target, strip - 0.05), color=_ink(lit), end="v")
+    note = "the arrow after x + z: normalise, then a small network for each token alone, normalise again"
+    page.text(WIDE / 2, strip + high + 0.17, note, color=_ink(lit))
+
+
+DRAWN = dict(
+    zip(
+        STEPS,
+        (_embeddings, _projections, _scores, _weights, _values, _heads, _output, _residual, _layers),
+        strict=True,
+    )
+)
+
+
+# ---------------------------------------------------------------------------------------- without numbers
+
+UNIT = 0.1  # the side of a cell, in inches
+STARES = np.array([[0.9, 0.1, 0.1, 0.1], [0.9, 0.1, 0.1, 0.1], [0.1, 0.1, 0.9, 0.1], [0.9, 0.1, 0.1, 0.1]])
+"""A map as the book meets it first: all rows but one on the first column."""
+
+
+def schema(lit: Iterable[str] = ()) -> Figure:
+    """The whole drawing without numbers as a small strip, with the named parts lit.
+
+    Args:
+        lit: some of :data:`PARTS`; ``gate`` is drawn only when it is lit, since a model has none.
+
+    Raises:
+        ValueError: for a part that there is not.
+    """
+    return _Strip(frozenset(_known(lit, PARTS))).figure
+
+
+class _Strip(_Sheet):
+    """From left to right: x, then q, k, v, map, weights, output, heads, output map; above them the residual stream."""
+
+    def __init__(self, lit: frozenset[str]) -> None:
+        super().__init__(7.2, 2.0)
+        self.lit, high, low, middle = lit, 0.36, 1.74, 1.14
+        kinds = {"query": 0.66, "key": middle, "value": low}
+        self._stream(high)
+        self.small("embeddings", 0.20, high, 2, "stream")
+        self.label("embeddings", 0.18, 0.08, "hidden states x", ha="left")
+        self.path((0.30, high + 0.22), (0.30, low), **self.line("projections"))
+        for kind, y in kinds.items():
+            own = ("projections", "values") if kind == "value" else ("projections",)
+            self.path((0.30, y), (0.86, y), end=">", **self.line(*own))
+            self.small(own, 0.94, y, 3, kind)
+            self.label(own, 0.72, y - 0.09, kind[0])
+        self._map(kinds, middle)
+        self._sum(low, middle)
+        self._way_out(high, middle)
+
+    def on(self, *parts: str) -> bool:
+        return not self.lit.isdisjoint(parts)
+
+    def line(self, *parts: str) -> dict[str, object]:
+        """How a line that belongs to some parts is drawn."""
+        return {"color": INK, "linewidth": 1.5} if self.on(*parts) else {"color": FAINT, "linewidth": 1.0}
+
+    def label(self, parts: str | tuple[str, ...], x: Number, y: Number, text: str, **look: object) -> None:
+        on = self.on(*([parts] if isinstance(parts, str) else parts))
+        self.text(x, y, text, color=INK if on else OLD, weight="bold" if on else "normal", **look)
+
+    def small(
+        self,
+        parts: str | tuple[str, ...],
+        x: Number,
+        y: Number,
+        columns: int,
+        kind: str,
+        shades: NDArray[np.float64] | None = None,
+        wide: Number = UNIT,
+    ) -> None:
+        """A block of four rows, its middle at y."""
+        on = self.on(*([parts] if isinstance(parts, str) else parts))
+        shades = np.full((4, columns), 0.45) if shades is None else shades
+        colour = COLOURS[kind] if on else OLD
+        self.cells(x, y - 2 * UNIT, shades if on else shades * 0.4, (wide, UNIT), colour, lit=on)
+
+    def _stream(self, y: Number) -> None:
+        on = self.on("residual", "embeddings", "layers")
+        look = {"color": COLOURS["stream"], "linewidth": 3} if on else {"color": FAINT, "linewidth": 2}
+        self.path((0.43, y), (6.28, y), end=">", **look)
+        self.label("residual", 3.2, y - 0.14, "residual stream")
+        for n in range(3):
+            on = self.on("layers")
+            face = (COLOURS["stream"], 0.45) if on else (OLD, 0.12)
+            edge = {"edgecolor": COLOURS["stream"] if on else FAINT, "linewidth": 1.4 if on else 0.8}
+            self.rectangle(6.36 + 0.26 * n, y - 0.24, 0.20, 0.48, facecolor=face, **edge)
+        self.label("layers", 6.72, y + 0.36, "next layers")
+
+    def _map(self, kinds: dict[str, Number], y: Number) -> None:
+        line = self.line("scores")
+        self.path((1.26, kinds["query"]), (1.5, kinds["query"]), (1.5, y), **line)
+        self.path((1.26, y), (1.72, y), end=">", **line)
+        self.small("scores", 1.80, y, 4, "weight", 0.2 + 0.5 * STARES)
+        self.label("scores", 2.0, y + 0.32, "scores")
+        self.path((2.24, y), (2.66, y), end=">", **self.line("weights"))
+        self.small("weights", 2.74, y, 4, "weight", STARES)
+        self.label("weights", 2.94, y + 0.32, "weights")
+
+    def _sum(self, low: Number, y: Number) -> None:
+        line = self.line("values")
+        self.path((1.26, low), (3.48, low), (3.48, y), **line)
+        self.path((3.18, y), (3.82, y), end=">", **line)
+        self.small("values", 3.90, y, 3, "value")
+        self.label("values", 4.05, y + 0.32, "output o")
+
+    def _way_out(self, high: Number, y: Number) -> None:
+        line = self.line("heads", "gate") if self.on("gate") else self.line("heads")
+        if not self.on("gate"):
+            self.path((4.24, y), (4.76, y), end=">", **line)
+        else:  # an open switch between two contacts
+            self.path((4.24, y), (4.36, y), **line)
+            self.path((4.56, y), (4.76, y), end=">", **line)
+            self.path((4.36, y), (4.54, y - 0.14), color=INK, linewidth=2)
+            self.ax.plot([4.36, 4.56], [y, y], "o", color=INK, markersize=4, zorder=3)
+            self.label("gate", 4.46, y - 0.27, "gate")
+        heads = np.full((4, 8), 0.18)
+        self.small("heads", 4.84, y, 8, "stream", heads)
+        on = self.on("heads", "gate")
+        self.cells(5.04, y - 2 * UNIT, np.full((4, 1), 0.55), (UNIT, UNIT), COLOURS["value"] if on else OLD, lit=on)
+        self.label("heads", 5.24, y + 0.32, "all heads")
+        self.path((5.68, y), (6.0, y), (6.0, high + 0.12), end="^", **self.line("output", "residual"))
+        self.rectangle(
+            5.80, y - 0.30, 0.40, 0.24, facecolor="white", zorder=2, edgecolor=INK if self.on("output") else FAINT
+        )
+        self.label("output", 6.0, y - 0.18, "$W_O$", parse_math=True)
+        on = self.on("residual")
+        colour = COLOURS["stream"] if on else OLD
+        self.ax.plot(6.0, high, "o", markersize=11, markerfacecolor="white", markeredgecolor=colour, zorder=3)
+        self.label("residual", 6.0, high, "+")
+
+
+# ---------------------------------------------------------------------------------------- the mark of the book
+
+
+def mark() -> str:
+    """SVG of the book's mark: a map of three tokens, of which one does not look where the others look.
+
+    On a grid of 16 units, so that it is sharp at 16 pixels, in colours that can be seen on white and on black.
+    """
+    dark, pale, odd = "#2F6BA8", "#A9BFD6", "#E69F00"
+    cells = [[dark, pale, pale], [dark, pale, pale], [pale, odd, pale]]
+    drawn = "".join(
+        f'<rect x="{1 + 5 * column}" y="{1 + 5 * row}" width="4" height="4" fill="{colour}"/>'
+        for row, colours in enumerate(cells)
+        for column, colour in enumerate(colours)
+    )
+    return f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16" role="img"><title>A map of attention</title>{drawn}</svg>\n'

@@ -1,0 +1,385 @@
+"""Figures to touch: what is in the page, how much, that it is text, and that mouse, keyboard and finger reach it."""
+
+import base64
+import html
+import json
+import re
+import time
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+from browser import CHROMIUM, browser
+from IPython.display import HTML
+
+from helpers.engine.estimates import Estimate
+from helpers.figures import touch
+from helpers.figures.look import COLOURS as COLOURS_OF
+
+HOSTILE = "</script><img src=x onerror=\"document.title='taken'\">"
+NAMES = ["1-1", "1-2", "2-1", "2-2"]
+COLOURS = {
+    "layer": (["1", "1", "2", "2"], {"1": "#0072B2", "2": "#D55E00"}),
+    "role": (["a", "b", "a", "c"], {"a": "#009E73", "b": "#CC79A7", "c": "#E69F00", "none": "#999999"}),
+}
+
+
+def maps(count=4, size=3):
+    weights = np.random.default_rng(0).random((count, size, size))
+    return weights / weights.sum(-1, keepdims=True)
+
+
+def scatter(names=NAMES, **changes):
+    given = {"xlabel": "x", "ylabel": "y", "alt": "Four heads.", "colours": COLOURS, "maps": maps()}
+    return touch.points([0, 10, 0, 10], [0, 0, 5, 5], names, **given | changes)
+
+
+def steps(**changes):
+    value = np.array([0.5, 0.7, 0.9])
+    known = Estimate(value, value - 0.1, value + 0.1, np.empty((0, 3)))
+    curve = touch.Curve([0, 0.5, 1], {"trained": known, "random": [0.4, 0.4, 0.4]}, "gate", "accuracy")
+    pieces = [[["the", ("cat", "#ffdd88")]], [["a", "dog"]], HTML("<b>by its maker</b>")]
+    given = {"values": [0, 0.5, 1], "labels": ["gate 0", "gate 0.5", "gate 1"], "pieces": pieces}
+    return touch.frames(**given | {"alt": "Accuracy by gate.", "curve": curve} | changes)
+
+
+def data_of(figure):
+    return json.loads(re.search(r'application/json">(.*?)</script>', figure.data)[1])
+
+
+class Elements(HTMLParser):
+    """The tags of a page as a browser would find them, with their attributes, and its text."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.found, self.text = [], ""
+        self.feed(page)
+
+    def handle_starttag(self, tag, attrs):
+        self.found.append((tag, dict(attrs)))
+
+    def handle_data(self, data):
+        self.text += data
+
+
+# ------------------------------------------------------------------ what is in the page
+
+
+def test_the_data_of_points_are_those_given():
+    figure = scatter(tokens=["[CLS]", "a", "b"], texts=["w", "x", "y", "z"], links=["a.html#1"] * 4, first=2)
+    data = data_of(figure)
+    kept = np.frombuffer(base64.b64decode(data["maps"]), np.uint8).reshape(4, 3, 3) / 255
+    assert np.abs(kept - maps()).max() <= 0.5 / 255
+    assert (data["names"], data["tokens"], data["first"], data["size"]) == (NAMES, ["[CLS]", "a", "b"], 2, 3)
+    assert data["texts"][3] == "z" and data["links"][0] == "a.html#1"
+    title, labels, palette = data["colourings"][1]
+    assert (title, [palette[n][0] for n in labels]) == ("role", ["a", "b", "a", "c"])
+    assert ["none", "#999999"] not in palette, "the legend names what there is"
+
+
+def test_points_stand_where_they_belong_and_are_drawn_without_a_script():
+    figure = scatter(lines={"half": ("y", 2.5), "start": ("x", 0.0)}, texts=["w", "x", "y", "z"])
+    circles = [attributes for tag, attributes in Elements(figure.data).found if tag == "circle"]
+    x, y = ([float(circle[key]) for circle in circles] for key in ("cx", "cy"))
+    assert x[0] == x[2] < x[1] == x[3] and y[0] == y[1] > y[2] == y[3], "up is more"
+    assert [circle["fill"] for circle in circles] == ["#0072B2", "#0072B2", "#D55E00", "#D55E00"]
+    rules = [attributes for tag, attributes in Elements(figure.data).found if attributes.get("class") == "rule"]
+    assert [float(rules[0][key]) for key in ("y1", "y2")] == [pytest.approx((y[0] + y[2]) / 2)] * 2
+    assert float(rules[1]["x1"]) == x[0]
+    assert "<title>2-1: y</title>" in figure.data and 'aria-label="Four heads."' in figure.data
+    assert figure._repr_html_() == figure.data and repr(figure) == "Four heads."
+
+
+def test_on_a_map_a_unit_is_as_long_in_both_directions():
+    for far, equal in (((0, 10, 0, 10), True), ((0, 0.1, 0, 0.1), True), ((0, 10, 0, 10), False)):
+        figure = touch.points(far, [0, 0, 5, 5], NAMES, xlabel="x", ylabel="y", alt="a", colours=COLOURS, equal=equal)
+        circles = [attributes for tag, attributes in Elements(figure.data).found if tag == "circle"]
+        across, down = (float(circles[n][key]) - float(circles[0][key]) for n, key in ((1, "cx"), (2, "cy")))
+        assert (abs(across / far[1] + down / 5) < 0.6) == equal
+        assert float(circles[0]["cx"]) > touch.LEFT and float(circles[1]["cx"]) < touch.WIDTH - touch.RIGHT
+
+
+def test_the_steps_of_a_slider_are_all_in_the_page():
+    figure = steps()
+    assert data_of(figure)["labels"] == ["gate 0", "gate 0.5", "gate 1"]
+    at = data_of(figure)["at"]
+    assert at[1] - at[0] == pytest.approx(at[2] - at[1], abs=0.11) and at[0] < at[1]
+    assert figure.data.count("<details") == 3 and figure.data.count("<details open>") == 1
+    assert (
+        '<span class="word" style="--colour:#ffdd88">cat</span>' in figure.data
+        and "<b>by its maker</b>" in figure.data
+    )
+    assert figure.data.count('class="band"') == 1 and figure.data.count('class="line"') == 2
+    assert "curve" not in steps(curve=None).data and "at" not in data_of(steps(curve=None))
+
+
+def test_the_books_colours_of_layers_and_kinds():
+    labels, colours = touch.by_layer([0, 0, 2])
+    assert labels == ["1", "1", "3"] and list(colours) == ["1", "2", "3"] and len(set(colours.values())) == 3
+    labels, colours = touch.by_kind(["cls", "", "broad"], rest="other heads")
+    assert labels == ["[CLS]", "other heads", "broad"] and colours["[CLS]"] == COLOURS_OF["cls"]
+    assert touch.by_kind(["dense"], called={"dense": "group 1"}) == (
+        ["group 1"],
+        {"group 1": COLOURS_OF["dense"], "none of these": touch.REST},
+    )
+
+
+def test_texts_are_texts():
+    lists = {"texts": [HOSTILE] * 4, "tokens": [HOSTILE] * 3, "lines": {HOSTILE: ("y", 1.0)}}
+    named = {"xlabel": HOSTILE, "ylabel": HOSTILE, "alt": HOSTILE}
+    colours = {HOSTILE: ([HOSTILE] * 4, {HOSTILE: "#000000"})}
+    curve = touch.Curve([0, 1], {HOSTILE: [0, 1]}, HOSTILE, HOSTILE)
+    for figure in (
+        scatter([HOSTILE] * 4, colours=colours, **lists, **named),
+        steps(labels=[HOSTILE] * 3, pieces=[[[HOSTILE, (HOSTILE, "#ffdd88")]]] * 3, alt=HOSTILE, curve=curve),
+    ):
+        page = Elements(figure.data)
+        assert not {"img"} & {tag for tag, _ in page.found} and not [a for _, a in page.found if "onerror" in a]
+        assert figure.data.count("</script") == 2 and HOSTILE in html.unescape(page.text)
+    assert data_of(scatter([HOSTILE] * 4))["names"] == [HOSTILE] * 4
+
+
+def test_a_figure_asks_for_nothing():
+    for figure in (scatter(), steps()):
+        without_names = figure.data.replace("http://www.w3.org/2000/svg", "")
+        assert not re.search(r"https?:|//cdn|\bfetch\(|XMLHttp|import\(|@import|url\(", without_names)
+
+
+def test_what_is_too_large_is_refused():
+    with pytest.raises(touch.TooLarge, match=r"would put 2\d\d,\d{3} characters into the page; at most 150,000"):
+        scatter([f"{n}" for n in range(4)], maps=maps(size=220))
+    with pytest.raises(touch.TooLarge, match=r"at most 150,000 are allowed"):
+        steps(pieces=[[["word " * 12_000]]] * 3)
+    assert len(scatter(maps=maps(size=100)).data) < touch.LIMIT
+
+
+def test_of_several_forms_the_first_that_fits_is_shown():
+    def too_large():
+        return scatter(maps=maps(size=220))
+
+    small = scatter(maps=None)
+    assert touch.largest(too_large, lambda: small, scatter) is small
+    assert "too many points" in touch.largest(too_large).data
+    with pytest.raises(ValueError, match="1 texts"):
+        touch.largest(lambda: scatter(texts=["a"]), scatter)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"names": NAMES[:3]}, "3 names and 4 x"),
+        ({"texts": ["a"]}, "4 names and 1 texts"),
+        ({"maps": maps(3)}, "4 names and 3 maps"),
+        ({"maps": maps() * 2}, "from 0 to 1"),
+        ({"maps": maps() * np.nan}, "from 0 to 1"),
+        ({"tokens": ["a"]}, "a token for each row"),
+        ({"lines": {"a": ("x", np.inf)}}, "x holds what is no number"),
+        ({"colours": {"layer": (["1", "1", "2", "3"], COLOURS["layer"][1])}}, "'layer' has no colour for '3'"),
+        ({"colours": {"k": (["1"] * 4, {"1": "red;}"})}}, "A colour is written as #rrggbb"),
+        ({"links": ["javascript:alert(1)"] * 4}, "pages of the book"),
+        ({"links": ["//elsewhere.org"] * 4}, "pages of the book"),
+        ({"control": "knob"}, "a control of"),
+        ({"first": 4}, "a first point"),
+    ],
+)
+def test_points_that_do_not_fit_are_refused(changes, said):
+    with pytest.raises(ValueError, match=said):
+        scatter(**changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"labels": ["a"]}, "3 values, 1 labels, 3 pieces"),
+        ({"values": [0, 0.5, 2]}, "The curve goes from 0 to 1"),
+        ({"values": [0, 0.5, np.nan]}, "values holds what is no number"),
+        ({"curve": touch.Curve([0, 1], {"a": [0, 1, 2]}, "x", "y")}, "'a' has 3 values for 2 places"),
+        ({"pieces": [[[("word", "red")]]] * 3}, "A colour is written as #rrggbb"),
+    ],
+)
+def test_steps_that_do_not_fit_are_refused(changes, said):
+    with pytest.raises(ValueError, match=said):
+        steps(**changes)
+
+
+# ------------------------------------------------------------------ in a browser
+
+
+needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine")
+
+
+@pytest.fixture(scope="module")
+def tab():
+    with browser() as page:
+        yield page
+
+
+@pytest.fixture
+def page(tab, tmp_path):
+    """A page with a figure, as wide as a desktop's or a phone's."""
+
+    def opened(*figures, width=1000, around=""):
+        tab.call(
+            "Emulation.setDeviceMetricsOverride", width=width, height=1400, deviceScaleFactor=1, mobile=width < 500
+        )
+        tab.call("Emulation.setTouchEmulationEnabled", enabled=width < 500)
+        viewport = "<meta name='viewport' content='width=device-width'>"
+        body = "".join(figure.data for figure in figures)
+        (tmp_path / "page.html").write_text(f"<!doctype html><meta charset='utf-8'>{viewport}{around}{body}", "utf-8")
+        tab.open(tmp_path / "page.html", settle=0.1)
+        return tab
+
+    yield opened
+    tab.call("Emulation.clearDeviceMetricsOverride")
+    tab.call("Emulation.setTouchEmulationEnabled", enabled=False)
+
+
+SAYS = "document.querySelector('.says').textContent"
+FILLS = "[...document.querySelectorAll('.point')].map((c) => c.getAttribute('fill'))"
+CELLS = "[...document.querySelectorAll('.map rect')].slice(0, 9).map((c) => c.getAttribute('fill'))"
+KEPT = "[...document.querySelectorAll('.point')].map((c) => c.getAttribute('aria-pressed'))"
+
+
+def spot(page, selector):
+    """The middle of an element on the screen."""
+    box = f"document.querySelectorAll({selector[0]!r})[{selector[1]}].getBoundingClientRect()"
+    return page.evaluate(f"((b) => ({{x: b.x + b.width / 2, y: b.y + b.height / 2}}))({box})")
+
+
+def mouse(page, at, *, press=False):
+    page.call("Input.dispatchMouseEvent", type="mouseMoved", **at)
+    for kind in ("mousePressed", "mouseReleased") if press else ():
+        page.call("Input.dispatchMouseEvent", type=kind, button="left", clickCount=1, **at)
+
+
+def tap(page, at):
+    page.call("Input.dispatchTouchEvent", type="touchStart", touchPoints=[at])
+    page.call("Input.dispatchTouchEvent", type="touchEnd", touchPoints=[])
+    time.sleep(0.4)  # the click that the browser makes of it
+
+
+def press(page, key):
+    code = {"Enter": 13, "Tab": 9, " ": 32, "End": 35, "Home": 36, "ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39}
+    code |= {"ArrowDown": 40, "Escape": 27, "PageDown": 34}
+    for kind in ("rawKeyDown", "keyUp"):
+        page.call("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=code[key])
+
+
+@needs_chromium
+@pytest.mark.browser
+def test_the_mouse_names_a_point_shows_its_map_and_keeps_it(page):
+    tab = page(scatter(tokens=["[CLS]", HOSTILE, "b"], texts=["w", "x", HOSTILE, "z"], links=["a.html#1"] * 4))
+    assert tab.evaluate(SAYS).startswith("1-1") and tab.evaluate("document.querySelectorAll('.map text').length") == 6
+    before = tab.evaluate(CELLS)
+    near = spot(tab, (".point", 2))
+    mouse(tab, near | {"x": near["x"] + 9})
+    said = tab.evaluate(SAYS)
+    assert said.startswith("2-1") and "layer: 2" in said and HOSTILE in said, "near it is enough"
+    cells = [list(map(int, re.findall(r"\d+", cell))) for cell in tab.evaluate(CELLS)]
+    assert tab.evaluate(CELLS) != before
+    order = np.argsort(np.round(255 * maps()[2].ravel()), kind="stable")
+    assert (np.diff([sum(cells[n]) for n in order]) <= 0).all(), "more attention is darker"
+    mouse(tab, spot(tab, (".point", 3)), press=True)
+    mouse(tab, spot(tab, (".point", 0)))
+    assert tab.evaluate(SAYS).startswith("2-2"), "it is kept"
+    assert tab.evaluate(KEPT) == ["false", "false", "false", "true"]
+    assert tab.evaluate("document.querySelector('.says a').getAttribute('href')") == "a.html#1"
+    mouse(tab, spot(tab, (".point", 3)), press=True)
+    mouse(tab, spot(tab, (".point", 0)))
+    assert tab.evaluate(SAYS).startswith("1-1")
+    assert tab.problems == [] and tab.evaluate("document.title") != "taken"
+
+
+@needs_chromium
+@pytest.mark.browser
+def test_the_keys_go_from_point_to_point(page):
+    tab = page(scatter())
+    assert tab.evaluate("document.querySelectorAll('.touch [tabindex=\"0\"]').length") == 1, (
+        "one stop for the Tab key"
+    )
+    for _stop in range(3):
+        press(tab, "Tab")
+        if tab.evaluate("document.activeElement.classList.contains('point')"):
+            break
+    for key, name in (
+        ("ArrowRight", "1-2"),
+        ("ArrowUp", "2-2"),
+        ("ArrowLeft", "2-1"),
+        ("ArrowLeft", "2-1"),
+        ("ArrowDown", "1-1"),
+        ("PageDown", "1-2"),
+        ("End", "2-2"),
+    ):
+        press(tab, key)
+        assert tab.evaluate(SAYS).startswith(name), key
+        assert tab.evaluate("document.activeElement.getAttribute('aria-label')") == name
+    press(tab, "Enter")
+    mouse(tab, spot(tab, (".point", 0)))
+    assert tab.evaluate(SAYS).startswith("2-2") and tab.evaluate(KEPT)[3] == "true"
+    press(tab, "Escape")
+    mouse(tab, spot(tab, (".point", 1)))
+    assert tab.evaluate(SAYS).startswith("1-2") and tab.problems == []
+
+
+@needs_chromium
+@pytest.mark.browser
+@pytest.mark.parametrize("control", touch.CONTROLS)
+def test_points_change_their_colours(page, control):
+    tab = page(scatter(control=control))
+    assert tab.evaluate(FILLS) == ["#0072B2", "#0072B2", "#D55E00", "#D55E00"]
+    if control == "buttons":
+        mouse(tab, spot(tab, (".bar input", 1)), press=True)
+    else:
+        tab.evaluate("document.querySelector('.bar input').focus()")
+        press(tab, "ArrowRight")
+        assert tab.evaluate("document.querySelector('.bar input').getAttribute('aria-valuetext')") == "role"
+    assert tab.evaluate(FILLS) == ["#009E73", "#CC79A7", "#009E73", "#E69F00"]
+    assert tab.evaluate("document.querySelector('.legend').textContent") == "abc"
+    assert "role: a" in tab.evaluate(SAYS) and tab.problems == []
+
+
+@needs_chromium
+@pytest.mark.browser
+def test_a_finger_on_a_phone(page):
+    tab = page(scatter(), steps(), width=390)
+    assert tab.evaluate("document.documentElement.scrollWidth") <= 390
+    tap(tab, spot(tab, (".point", 3)))
+    assert tab.evaluate(SAYS).startswith("2-2") and tab.evaluate(KEPT)[3] == "true"
+    line = spot(tab, (".touch:last-of-type .marker", 0))
+    tap(tab, spot(tab, (".touch:last-of-type svg", 0)) | {"x": line["x"] + 300})
+    assert tab.evaluate("document.querySelector('.touch:last-of-type output').textContent") == "gate 1"
+    assert tab.problems == []
+
+
+@needs_chromium
+@pytest.mark.browser
+def test_the_slider_shows_one_step_and_moves_the_marker(page):
+    tab = page(steps())
+    shown = "[...document.querySelectorAll('.steps details')].filter((d) => !d.hidden && d.open).map((d) => d.textContent)"
+    marker = "+document.querySelector('.marker').getAttribute('x1')"
+    assert [text.split("\n")[0] for text in tab.evaluate(shown)] == ["gate 0the cat"]
+    before = tab.evaluate(marker)
+    tab.evaluate("document.querySelector('.bar input').focus()")
+    press(tab, "ArrowRight")
+    assert tab.evaluate(shown) == ["gate 0.5a dog"] and tab.evaluate(marker) > before
+    press(tab, "End")
+    assert tab.evaluate(shown) == ["gate 1by its maker"]
+    mouse(tab, spot(tab, ("svg", 0)), press=True)
+    assert tab.evaluate("document.querySelector('output').textContent") == "gate 0.5" and tab.problems == []
+
+
+@needs_chromium
+@pytest.mark.browser
+def test_without_a_script_everything_is_there_to_read(page, tab):
+    tab.call("Emulation.setScriptExecutionDisabled", value=True)
+    try:
+        tab.call("Page.navigate", url="about:blank")
+        document = tab.call("Page.getFrameTree")["frameTree"]["frame"]["id"]
+        tab.call("Page.setDocumentContent", frameId=document, html=scatter().data + steps().data)
+        root = tab.call("DOM.getDocument", depth=-1)["root"]["nodeId"]
+        circles = tab.call("DOM.querySelectorAll", nodeId=root, selector=".point")["nodeIds"]
+        steps_there = tab.call("DOM.querySelectorAll", nodeId=root, selector="details")["nodeIds"]
+        assert len(circles) == 4 and len(steps_there) == 3
+        assert all(tab.call("DOM.getBoxModel", nodeId=one)["model"]["width"] > 5 for one in (*circles, *steps_there))
+    finally:
+        tab.call("Emulation.setScriptExecutionDisabled", value=False)
