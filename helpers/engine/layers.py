@@ -8,17 +8,22 @@
 
 The second pass computes layers 3, 4, … only, with the same numbers bit for bit if ``edit`` changes nothing below them. The model's own
 forward pass is used throughout, so whatever a family does before, between and after its layers stays as it is.
+
+For many passes over one batch, each edited in its own way, :func:`branching` computes once what several of them have in common.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from torch import nn
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
 
 from helpers.engine import attention
 from helpers.engine.encoders import Encoder, EncoderError
+from helpers.engine.tokens import Batch
 
 
 def layers(encoder: Encoder) -> list[nn.Module]:
@@ -37,12 +42,12 @@ def layers(encoder: Encoder) -> list[nn.Module]:
 
 
 @contextmanager
-def standing_aside(encoder: Encoder, below: Sequence[nn.Module], made: Any) -> Iterator[None]:
-    """Passes in which some layers, the lowest ones, compute nothing and hand on what the last of them once made."""
+def standing_aside(encoder: Encoder, below: Sequence[nn.Module], made: Callable[[], Any]) -> Iterator[None]:
+    """Passes in which some layers, such as the lowest ones, compute nothing and hand on what ``made()`` is."""
 
     def stand_aside(*_: object, **__: object) -> Any:
         attention.pass_by(encoder)
-        return made
+        return made()
 
     try:
         for layer in below:
@@ -80,5 +85,100 @@ class FirstPass:
     @contextmanager
     def above(self, layer: int) -> Iterator[None]:
         """Passes that begin at a layer, from 0, with what entered it in the first pass."""
-        with standing_aside(self.encoder, self.layers[:layer], self.made[layer - 1] if self.made else None):
+        made = self.made[layer - 1] if self.made else None
+        with standing_aside(self.encoder, self.layers[:layer], lambda: made):
             yield
+
+
+Step = Hashable | None
+"""What is done at a layer: equal where two passes do the same, None where nothing is done."""
+
+
+def branching(
+    encoder: Encoder,
+    batch: Batch,
+    paths: Sequence[Sequence[Step]],
+    edit: Callable[[int, Step, Tensor], Tensor],
+    *,
+    at_once: int = 8,
+) -> Float[Tensor, "pass batch length width"]:
+    """The last hidden states of many passes over a batch, each with its own edits. ::
+
+        paths = [[None, None, None], [None, "a", None], [None, "a", "b"]]
+        plain, one, two = branching(encoder, batch, paths, edit)
+
+    Layer after layer, passes that have done the same so far are one; those that differ go through the layer side by side.
+
+    Args:
+        paths: for each pass what is done at each layer, [pass][layer].
+        edit: ``edit(layer, step, probabilities)``, called for the probabilities [batch, head, query, key] of a pass where its
+            step is not None.
+        at_once: passes that go through a layer together: on a processor few, so that they stay in its cache.
+    """
+    try:
+        found = layers(encoder)
+    except EncoderError:  # every pass is a whole one
+        whole = [_edited(encoder, batch, 1, lambda n, p, path=path: _step(edit, n, path[n], p)) for path in paths]
+        return torch.stack(whole)
+    made: list[Any] = []
+    where = [0] * len(paths)  # for each pass its place among the distinct ones
+    for layer in range(len(found)):
+        steps = [path[layer] for path in paths]
+        distinct = {key: n for n, key in enumerate(dict.fromkeys(zip(where, steps, strict=True)))}
+        parts = [list(distinct)[n : n + at_once] for n in range(0, len(distinct), at_once)]
+        made = [one for part in parts for one in _through(encoder, batch, found, layer, made, part, edit)]
+        where = [distinct[key] for key in zip(where, steps, strict=True)]
+    return torch.stack([made[n] for n in where])
+
+
+def _step(edit: Callable[[int, Step, Tensor], Tensor], layer: int, step: Step, probabilities: Tensor) -> Tensor:
+    return probabilities if step is None else edit(layer, step, probabilities)
+
+
+def _edited(encoder: Encoder, batch: Batch, times: int, edit: attention.Editor) -> Tensor:
+    """The last hidden states of a batch, several times over, under an editor."""
+    inputs = {name: tensor.repeat(times, 1) for name, tensor in batch.inputs.items()}
+    with torch.inference_mode(), attention.tap(encoder, edit=edit):
+        return encoder.model(**inputs).last_hidden_state
+
+
+def _through(
+    encoder: Encoder,
+    batch: Batch,
+    found: Sequence[nn.Module],
+    layer: int,
+    made: Sequence[Any],
+    part: Sequence[tuple[int, Step]],
+    edit: Callable[[int, Step, Tensor], Tensor],
+) -> list[Any]:
+    """What a layer makes, after each of some earlier results and with each of some steps; of the last layer, what the model does."""
+    above = found[layer + 1 :]
+    given = _joined([made[before] for before, _ in part]) if made else None
+
+    def every(number: int, probabilities: Tensor) -> Tensor:
+        if number != layer or all(step is None for _, step in part):
+            return probabilities
+        rows = zip(part, probabilities.chunk(len(part)), strict=True)
+        return torch.cat([_step(edit, layer, step, own) for (_, step), own in rows])
+
+    with ExitStack() as aside:
+        result: list[Any] = []
+        aside.callback(found[layer].register_forward_hook(lambda _, __, out: result.append(out)).remove)
+        aside.enter_context(standing_aside(encoder, found[:layer], lambda: given))
+        aside.enter_context(standing_aside(encoder, above, lambda: result[0]))
+        last = _edited(encoder, batch, len(part), every)
+    return _apart(result[0] if above else last, len(part))
+
+
+def _joined(made: Sequence[Any]) -> Any:
+    """Results of a layer as those of one larger batch."""
+    if isinstance(made[0], tuple):
+        return tuple(map(_joined, zip(*made, strict=True)))
+    return torch.cat(list(made)) if isinstance(made[0], Tensor) and made[0].dim() > 1 else made[0]
+
+
+def _apart(made: Any, parts: int) -> list[Any]:
+    """The result of a layer for a larger batch as those of its parts, of equal size."""
+    if isinstance(made, tuple):
+        return list(zip(*(_apart(one, parts) for one in made), strict=True))
+    return list(made.chunk(parts)) if isinstance(made, Tensor) and made.dim() > 1 else [made] * parts

@@ -6,6 +6,7 @@ import re
 import numpy as np
 import pytest
 import torch
+from conftest import EVERY
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -14,7 +15,7 @@ from helpers.chapters import distance_features
 from helpers.chapters.ablation_by_type import ACTIONS, ROWS, TABLE2, TABLE3, TYPES, Ablation, figures, findings
 from helpers.corpora import Answer
 from helpers.engine import adapters, attention, estimates, tasks, tokens
-from helpers.engine.encoders import EncoderError
+from helpers.engine.adapters import AdapterError
 from helpers.engine.estimates import Estimate
 from helpers.engine.tasks import Example
 from helpers.figures.look import group_names
@@ -229,7 +230,7 @@ def some_ablations(names=NAMES):
     return chosen | ablate.floors(names.shape) | {"12 apart": ablate.variants(names)["12 apart"]}
 
 
-@pytest.mark.parametrize("family", ["bert", "mpnet"])
+@pytest.mark.parametrize("family", EVERY)
 def test_scores_are_those_of_the_tapped_model(answerer, family):
     """Against :func:`helpers.engine.tasks.score` with the editor around it, one question at a time."""
     encoder, plans = answerer(family), some_ablations()
@@ -243,7 +244,7 @@ def test_scores_are_those_of_the_tapped_model(answerer, family):
             here = found.keys.index(key)
             assert found.predictions[here][number] == wanted.predictions[0]
             assert found.values[here, number].tolist() == [wanted.values["f1"][0], wanted.values["em"][0]]
-    assert len(set(found.predictions)) > 3, "ablations change answers"
+    assert len(set(found.predictions)) > (3 if family in ("bert", "mpnet") else 1), "ablations change answers"
 
 
 def test_batch_size_does_not_matter(answerer):
@@ -271,7 +272,7 @@ def test_long_contexts_go_in_windows(answerer):
 
 
 def test_without_a_head_for_questions_it_says_so(minilm):
-    with pytest.raises(EncoderError, match="task"):
+    with pytest.raises(AdapterError, match="task='qa'"):
         ablate.measure(minilm, QUESTIONS, {})
 
 

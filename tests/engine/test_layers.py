@@ -6,7 +6,7 @@ from conftest import EVERY
 
 from helpers.engine import attention, tokens
 from helpers.engine.encoders import EncoderError
-from helpers.engine.layers import FirstPass, layers
+from helpers.engine.layers import FirstPass, branching, layers
 
 TEXTS = ["The otter dives, fast.", ("It cracks an urchin.", "On a stone, they say, by the sea.")]
 
@@ -34,6 +34,30 @@ def test_a_pass_above_a_layer_gives_what_a_whole_one_gives(small_encoder, family
     with first.above(encoder.layers):
         assert torch.equal(run()[0], plain)
     assert torch.equal(run()[0], plain), "all layers are back"
+
+
+@pytest.mark.parametrize("family", EVERY)
+@pytest.mark.parametrize("at_once", [1, 3])
+def test_branching_passes_give_what_whole_ones_give(small_encoder, family, at_once):
+    """Passes that share a beginning, one that is given twice, and the plain one, each against a pass of its own."""
+    encoder = small_encoder(family)
+    batch = tokens.encode(encoder, TEXTS)
+    paths = [[None, None, None], [None, 1, None], [None, 1, 2], [0, None, None], [None, 1, 2], [0, 1, 3]]
+    asked = []
+
+    def edit(layer, head, probabilities):
+        asked.append((layer, head))
+        return attention.zero([(layer, head)])(layer, probabilities)
+
+    found = branching(encoder, batch, paths, edit, at_once=at_once)
+    for path, hidden in zip(paths, found, strict=True):
+        heads = [(layer, head) for layer, head in enumerate(path) if head is not None]
+        with torch.inference_mode(), attention.tap(encoder, edit=attention.zero(heads)):
+            whole = encoder.model(**batch.inputs).last_hidden_state
+        assert torch.allclose(hidden, whole, atol=1e-5), path
+    assert torch.equal(found[2], found[4]) and not torch.allclose(found[1], found[2], atol=1e-3)
+    shared = [(0, 0), (1, 1), (1, 1), (2, 2), (2, 3)]
+    assert sorted(asked) == shared or not FirstPass(encoder).layers, "what two passes have in common is computed once"
 
 
 def test_layers_come_back_after_an_error(small_encoder):

@@ -119,11 +119,12 @@ class Ablation:
         """Number of heads that are edited."""
         return int((self.actions != "keep").sum())
 
-    @property
-    def lowest(self) -> int:
-        """The first layer with a head that is edited; the number of layers if there is none."""
-        edited = (self.actions != "keep").any(1)
-        return int(edited.argmax()) if edited.any() else len(edited)
+    def step(self, layer: int) -> tuple | None:
+        """What is done at a layer, equal where two ablations do the same; None where nothing is done."""
+        actions = tuple(self.actions[layer].tolist())
+        reads = any(action.startswith("no_") for action in actions)
+        options = (self.span, self.special, self.renormalise) if reads else ()
+        return (actions, *options) if set(actions) != {"keep"} else None
 
 
 def ablation(names: np.ndarray, actions: Mapping[str, str], **options: Any) -> Ablation:

@@ -32,7 +32,7 @@ from helpers.chapters.ablation_by_type.edits import (
 from helpers.engine import attention, tasks
 from helpers.engine.encoders import Encoder
 from helpers.engine.estimates import Estimate, over
-from helpers.engine.layers import FirstPass
+from helpers.engine.layers import branching
 from helpers.engine.tasks import Asked, Example
 from helpers.engine.tokens import Batch
 
@@ -145,8 +145,9 @@ def measure(
         seed: of the bootstrap.
 
     Raises:
-        helpers.engine.adapters.AdapterError, helpers.engine.encoders.EncoderError: without a head for questions.
+        helpers.engine.adapters.AdapterError: without a head for questions.
     """
+    tasks.check(encoder, "qa")
     keys = (BASE, *ablations)
     best = np.full((len(keys), len(examples)), -np.inf)
     answers = [[""] * len(examples) for _ in keys]
@@ -163,14 +164,15 @@ def measure(
 
 
 def _answers(encoder: Encoder, asked: Asked, tried: Sequence[Ablation | None]) -> list[list[Span]]:
-    """The answers of one batch under each ablation; None, the first: the model as it is, whose lower layers the others share."""
-    found, first = [], FirstPass(encoder)
+    """The answers of one batch under each ablation (None: the model as it is); what several have in common is computed once."""
+    paths, edits = [], {}
     for one in tried:
-        edit = None if one is None else editor(one, asked.batch)
-        shared = first.kept() if one is None else first.above(one.lowest)
-        with torch.inference_mode(), attention.tap(encoder, edit=edit), shared:
-            found.append(spans(encoder.logits(asked.batch), asked))
-    return found
+        paths.append([one and one.step(layer) for layer in range(encoder.layers)])
+        if one is not None:
+            edits |= dict.fromkeys(enumerate(paths[-1]), editor(one, asked.batch))
+    made = branching(encoder, asked.batch, paths, lambda layer, step, p: edits[layer, step](layer, p))
+    with torch.inference_mode():
+        return [spans(encoder.head(hidden, asked.batch), asked) for hidden in made]
 
 
 def spans(logits: Float[Tensor, "row token 2"], asked: Asked) -> list[Span]:

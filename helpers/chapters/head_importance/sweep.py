@@ -99,7 +99,7 @@ class Sweep:
         finally:
             hook.remove()
         made = (made[0].flatten(0, 1), *made[1:]) if isinstance(made, tuple) else made.flatten(0, 1)
-        with standing_aside(self.encoder, self.layers[: layer + 1], made):
+        with standing_aside(self.encoder, self.layers[: layer + 1], lambda: made):
             hidden = self.encoder.model(**many.batch.inputs).last_hidden_state
         return outcomes(self.encoder, hidden, many).reshape(len(off), len(self.asked.example), 5)
 
