@@ -120,7 +120,6 @@ WRONG = [
     ("handed_on", lambda w, v, o, k: np.linalg.norm(w @ v @ o, axis=-1), "shape"),
     ("handed_on", lambda w, v, o, k: np.full(3, 1 / 3), "the parts should be"),
     ("handed_on", in_place, "work on a copy"),
-    ("even_weights", lambda m: m / m.sum(-1, keepdims=True), "shape"),
     ("inside_only", lambda w, s, r: w, "weights between two different"),
     ("deal_anew", lambda n, g: np.stack([g.permutation(x) for x in n.T]).T, "from layer to layer"),
     ("deal_anew", lambda n, g: np.roll(n, 1, axis=1), "hardly any different"),

@@ -20,11 +20,12 @@ from jaxtyping import Float, Int
 from numpy.typing import NDArray
 from torch import Tensor
 
-from helpers.chapters.head_importance.jobs import Heads, Job, Scored, combine, numpy_of, resampled
-from helpers.chapters.head_importance.sweep import Removals, costs, switched_off
+from helpers.chapters.head_importance.jobs import Heads, Job, Scored, combine, numpy_of, outcomes, resampled
+from helpers.chapters.head_importance.sweep import Removals, costs
 from helpers.engine import attention, tasks
 from helpers.engine.encoders import Encoder
 from helpers.engine.estimates import Estimate, Numbers
+from helpers.engine.layers import Step, branching
 from helpers.engine.tasks import Asked
 
 Order = list[tuple[int, int]]
@@ -139,7 +140,16 @@ def in_order(task: Job, given: Mapping[str, list[Order]], counts: Sequence[int])
 
 
 def _without(encoder: Encoder, asked: Asked, sets: Sequence[Heads]) -> Float[np.ndarray, "set row 5"]:
-    return np.stack([switched_off(encoder, asked, heads) for heads in sets])
+    """Outcomes of one batch without each of several sets of heads, as :func:`switched_off` has them, one set at a time."""
+    layers = range(encoder.layers)
+    paths = [[tuple(sorted(h for n, h in heads if n == layer)) or None for layer in layers] for heads in sets]
+
+    def edit(layer: int, off: Step, probabilities: Tensor) -> Tensor:
+        return attention.zero([(layer, head) for head in off])(layer, probabilities)
+
+    made = branching(encoder, asked.batch, paths, edit)
+    with torch.inference_mode():
+        return np.stack([outcomes(encoder, hidden, asked) for hidden in made])
 
 
 def _stacked(scored: Sequence[Scored]) -> Scored:
