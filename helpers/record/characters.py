@@ -157,7 +157,7 @@ def _surface(values: Mapping[str, Any], head: Head) -> str:
         name: values["patterns"][name]["value"][layer][number] for name in ("cls", "sep", "stop", "previous", "next")
     }
     most = max(shares, key=shares.__getitem__)
-    return f"{shares[most]:.0%} of its attention goes to the {LABELS[most]}".replace("the [", "[") + "."
+    return f"{_percent(shares[most])} of its attention goes to the {LABELS[most]}".replace("the [", "[") + "."
 
 
 def _retreat(values: Mapping[str, Any], head: Head) -> str:
@@ -169,15 +169,13 @@ def _retreat(values: Mapping[str, Any], head: Head) -> str:
     ends = {r: (share["value"][1][0], share["value"][0][0]) for r, share in apart.items()}
     relation = max(ends, key=lambda r: ends[r][0] - ends[r][1])
     idle, busy = ends[relation]
-    return (
-        f"Gives [CLS] {busy:.0%} where a word has its <code>{escape(relation)}</code> partner, {idle:.0%} where not."
-    )
+    return f"Gives [CLS] {_percent(busy)} where a word has its <code>{escape(relation)}</code> partner, {_percent(idle)} where not."
 
 
 def _relations(values: Mapping[str, Any], head: Head) -> str:
     led = {r: e for r, e in _led({"04": values}).items() if _place(e) == head}
     parts = [
-        f"<code>{escape(r)}</code> {_interval(e['held_out'])}; offset {e['baseline']['value']:.0%}"
+        f"<code>{escape(r)}</code> {_interval(e['held_out'])}; offset {_percent(e['baseline']['value'])}"
         for r, e in list(led.items())[:SHOWN]
     ]
     more = f", and {len(led) - SHOWN} more" if len(led) > SHOWN else ""
@@ -189,7 +187,7 @@ def _chains(values: Mapping[str, Any], head: Head) -> str:
     if _place(found) != head:
         return ""
     nearest = found["rules"]["nearest"]["value"]
-    return f"Finds {_interval(found['held_out'])} of antecedents; the nearest mention {nearest:.0%}."
+    return f"Finds {_interval(found['held_out'])} of antecedents; the nearest mention {_percent(nearest)}."
 
 
 def _probed(values: Mapping[str, Any], head: Head) -> str:
@@ -232,8 +230,12 @@ def _place(found: Mapping[str, Any]) -> Head:
     return found["layer"], found["head"]
 
 
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f}\N{NO-BREAK SPACE}%"
+
+
 def _interval(found: Mapping[str, float]) -> str:
-    return f"{found['value']:.0%} [{100 * found['low']:.0f}, {100 * found['high']:.0f}]"
+    return f"{_percent(found['value'])} [{100 * found['low']:.0f}, {100 * found['high']:.0f}]"
 
 
 def cards(model: str, chapter: str) -> Sequence[Character]:

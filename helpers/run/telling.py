@@ -129,7 +129,7 @@ def numbers(paragraph: str) -> list[str]:
 def of(chapter: str) -> Telling:
     """Count a chapter as it is in git."""
     notebook = nbformat.read(notebooks.FOLDER / f"{chapter}.ipynb", as_version=4)
-    told = list(_without_exercises(notebook.cells))
+    told = list(without_exercises(notebook.cells))
     prose = "\n\n".join(part for part in told if isinstance(part, str))
     every = "\n\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
     return Telling(
@@ -160,7 +160,7 @@ def renew(chapter: str) -> bool:
     return changed
 
 
-def _without_exercises(cells: Sequence[nbformat.NotebookNode]) -> Iterator[nbformat.NotebookNode | str]:
+def without_exercises(cells: Sequence[nbformat.NotebookNode]) -> Iterator[nbformat.NotebookNode | str]:
     """The cells of code, and the text of the others, but what stands between the heading of the exercises and the next of its rank."""
     inside = False
     for cell in cells:

@@ -492,7 +492,7 @@ def test_claim_the_type_stands_out_but_some_deals_do_as_much_harm():
         assert change(values, row).value < min(others) - 0.15, "worse than every other single type"
     control = values["control"]["rows"]["4"]
     worse = sum(one <= control["f1_change"]["value"] for one in control["f1_dealt"])
-    assert len(control["f1_dealt"]) == 99 and (worse, round(control["f1_p"], 2)) == (9, 0.10)
+    assert len(control["f1_dealt"]) == 39 and (worse, control["f1_p"]) == (6, 0.175)
 
 
 def test_claim_parts_of_a_type_stand_in_for_each_other():
@@ -503,7 +503,7 @@ def test_claim_parts_of_a_type_stand_in_for_each_other():
     assert sizes == {"core": 7, "rest": 13, "others": 25, "alone": 65}
     own, again = (np.array(types) for types in (values["types"], values["tuned"]["types"]))
     assert core["heads"] == np.argwhere((own == core["first"]) & (again == core["second"])).tolist()
-    assert len(control["f1_dealt"]) == 99 and control["f1_p"] == 0.01
+    assert len(control["f1_dealt"]) == 39 and control["f1_p"] == 0.025
     assert control["f1_change"]["value"] < min(control["f1_dealt"]), "no deal does as much harm"
     for name in ("core", "rest"):
         row = estimate(core["rows"][name]["f1_change"])
@@ -518,7 +518,7 @@ def test_claim_what_is_needed_inside_and_between_sentences():
         assert change(values, row).low < 0 < change(values, row).high
     assert estimate(values["differences"]["18-19"]).high < 0 and change(values, 19).high > 0
     few = values["control"]["rows"]["15"]
-    assert sum(one <= few["f1_change"]["value"] for one in few["f1_dealt"]) == 1, "on the control's questions"
+    assert sum(one <= few["f1_change"]["value"] for one in few["f1_dealt"]) == 0, "on the control's questions"
     for row in ("16", "17"):
         assert values["control"]["rows"][row]["shared"] > 0.9
     for readings in values["variants"].values():

@@ -134,8 +134,6 @@ WRONG = [
     ("classical_scaling", lambda d: None, "returns None"),
     ("classical_scaling", lambda d: divergence_map.classical(d, 3), "shape"),
     ("classical_scaling", lambda d: divergence_map.classical(np.sqrt(d)), "square the distances"),
-    ("renumbered", lambda labels, reference: labels, "4 heads agree with the reference, but 18 could; try all 24"),
-    ("renumbered", lambda labels, reference: None, "returns None"),
     ("agreed_by_all", lambda labels: (labels == labels[:, :1]).all(1).mean(), "number their groups as they like"),
     ("type_entropy", lambda names: 0.0, "should be 0.693: minus the sum of p ln p"),
     ("macro_f1", lambda table: 0.5, "2 · hits"),

@@ -29,7 +29,7 @@ def test_the_characters_of_the_book_are_those_that_its_chapters_single_out():
         assert len(one.facts) >= 2, one.label
     values = results.recorded("coreference_heads")["values"]["one_head"]["earlier"]["table"]["all"]
     assert cast["antecedent"].head == (values["layer"], values["head"])
-    assert f"{values['held_out']['value']:.0%}" in cast["antecedent"].facts["05"]
+    assert f"{100 * values['held_out']['value']:.0f}\N{NO-BREAK SPACE}%" in cast["antecedent"].facts["05"]
 
 
 @pytest.mark.parametrize("name", [one.name for one in characters.TRADES])
