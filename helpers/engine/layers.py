@@ -115,58 +115,54 @@ def branching(
             step is not None.
         at_once: passes that go through a layer together: on a processor few, so that they stay in its cache.
     """
-    try:
-        found = layers(encoder)
-    except EncoderError:  # every pass is a whole one
-        whole = [_edited(encoder, batch, 1, lambda n, p, path=path: _step(edit, n, path[n], p)) for path in paths]
-        return torch.stack(whole)
-    made: list[Any] = []
-    where = [0] * len(paths)  # for each pass its place among the distinct ones
-    for layer in range(len(found)):
-        steps = [path[layer] for path in paths]
-        distinct = {key: n for n, key in enumerate(dict.fromkeys(zip(where, steps, strict=True)))}
-        parts = [list(distinct)[n : n + at_once] for n in range(0, len(distinct), at_once)]
-        made = [one for part in parts for one in _through(encoder, batch, found, layer, made, part, edit)]
-        where = [distinct[key] for key in zip(where, steps, strict=True)]
-    return torch.stack([made[n] for n in where])
+    running: list[Sequence[Step]] = []  # the paths of the passes that go side by side
 
+    def every(layer: int, probabilities: Tensor) -> Tensor:
+        steps = [path[layer] for path in running]
+        if all(step is None for step in steps):
+            return probabilities
+        own = zip(steps, probabilities.chunk(len(steps)), strict=True)
+        return torch.cat([p if step is None else edit(layer, step, p) for step, p in own])
 
-def _step(edit: Callable[[int, Step, Tensor], Tensor], layer: int, step: Step, probabilities: Tensor) -> Tensor:
-    return probabilities if step is None else edit(layer, step, probabilities)
-
-
-def _edited(encoder: Encoder, batch: Batch, times: int, edit: attention.Editor) -> Tensor:
-    """The last hidden states of a batch, several times over, under an editor."""
-    inputs = {name: tensor.repeat(times, 1) for name, tensor in batch.inputs.items()}
-    with torch.inference_mode(), attention.tap(encoder, edit=edit):
+    def run(several: Sequence[Sequence[Step]]) -> Tensor:
+        running[:] = several
+        inputs = {name: tensor.repeat(len(several), 1) for name, tensor in batch.inputs.items()}
         return encoder.model(**inputs).last_hidden_state
+
+    with torch.inference_mode(), attention.tap(encoder, edit=every):
+        try:
+            found = layers(encoder)
+        except EncoderError:
+            return torch.stack([run([path]) for path in paths])
+        made: list[Any] = []
+        where = [0] * len(paths)  # for each pass its place among the distinct ones
+        for layer in range(len(found)):
+            keys = [(before, path[layer]) for before, path in zip(where, paths, strict=True)]
+            distinct = dict(zip(keys, paths, strict=True))  # one path for all that have done the same so far
+            passes = [(before, path) for (before, _), path in distinct.items()]
+            parts = [passes[n : n + at_once] for n in range(0, len(passes), at_once)]
+            made = [one for part in parts for one in _through(encoder, found, layer, made, part, run)]
+            place = {key: n for n, key in enumerate(distinct)}
+            where = [place[key] for key in keys]
+        return torch.stack([made[n] for n in where])
 
 
 def _through(
     encoder: Encoder,
-    batch: Batch,
     found: Sequence[nn.Module],
     layer: int,
     made: Sequence[Any],
-    part: Sequence[tuple[int, Step]],
-    edit: Callable[[int, Step, Tensor], Tensor],
+    part: Sequence[tuple[int, Sequence[Step]]],
+    run: Callable[[Sequence[Sequence[Step]]], Tensor],
 ) -> list[Any]:
-    """What a layer makes, after each of some earlier results and with each of some steps; of the last layer, what the model does."""
-    above = found[layer + 1 :]
+    """What a layer makes for the passes of a part, each after what was made before it; of the last layer, what the model does."""
+    above, result = found[layer + 1 :], []
     given = _joined([made[before] for before, _ in part]) if made else None
-
-    def every(number: int, probabilities: Tensor) -> Tensor:
-        if number != layer or all(step is None for _, step in part):
-            return probabilities
-        rows = zip(part, probabilities.chunk(len(part)), strict=True)
-        return torch.cat([_step(edit, layer, step, own) for (_, step), own in rows])
-
     with ExitStack() as aside:
-        result: list[Any] = []
         aside.callback(found[layer].register_forward_hook(lambda _, __, out: result.append(out)).remove)
         aside.enter_context(standing_aside(encoder, found[:layer], lambda: given))
         aside.enter_context(standing_aside(encoder, above, lambda: result[0]))
-        last = _edited(encoder, batch, len(part), every)
+        last = run([path for _, path in part])
     return _apart(result[0] if above else last, len(part))
 
 

@@ -95,10 +95,8 @@ def test_sharing_changes_no_number(headed, family):
 def test_even_weights_are_those_of_the_editor(headed, family):
     """The shared sweep against one whole pass for each head, with the book's own editor around it."""
     task = job_of(headed(family=family))
-    if family == "deberta":
-        with pytest.raises(EncoderError, match="does not show the values"):
-            head_importance.remove_each(task, even=True)
-        return
+    alone = ("albert", "deberta", "ibert", "xmod")
+    assert bool(head_importance.sharing(task.encoder, even=True)) == (family in alone)
     fast, slow = (head_importance.remove_each(task, even=True, fast=f) for f in (True, False))
     for name in ("whole", "heads", "layers"):
         same(getattr(fast, name), getattr(slow, name))
@@ -622,12 +620,16 @@ def test_the_temperature_has_the_least_loss_and_changes_no_answer(headed):
 
 def test_calibration_is_found_on_one_half_and_told_of_the_other(headed):
     job, parts = job_of(headed()), ([0, 1, 2], [3, 4])
-    found = head_importance.calibrated(job, parts)
+    removed = head_importance.remove_each(job)
+    found = head_importance.calibrated(job, parts, removed)
     assert found["examples"] == 2 and found["temperature"] == head_importance.temperature(job.on([0, 1, 2]))
     plain = head_importance.remove_each(job.on([3, 4])).whole.estimate("loss")
     assert found["plain"]["loss"].value == pytest.approx(plain.value)
-    assert head_importance.calibrated(job_of(headed("mlm"), "mlm"), parts) is None
-    assert head_importance.calibrated(job_of(headed("entailment"), "rte"), parts) is None
+    assert found["plain"]["cost"]["heads"]["cost"].value == pytest.approx(
+        head_importance.costs(head_importance.remove_each(job.on([3, 4])), "loss")["heads"]["cost"].value, abs=1e-6
+    )
+    for task, head in (("mlm", "mlm"), ("rte", "entailment")):
+        assert head_importance.calibrated(job_of(headed(head), task), parts, removed) is None
 
 
 # ------------------------------------------------------------------ orders
@@ -656,6 +658,18 @@ def test_orders_go_from_least_to_most(headed):
     np.testing.assert_allclose([lost[h] for h in made["oracle, score"][0]], sorted(lost.ravel()), atol=1e-12)
     assert len(set(map(tuple, made["random"]))) == 5
     assert made["random"] == head_importance.orders(found, removed, draws=5, seed=1)["random"]
+
+
+def test_sets_of_heads_are_switched_off_side_by_side(headed):
+    """Against one whole pass for each set, for padded batches and for questions in windows."""
+    sets = [[], [(0, 1)], [(0, 1), (2, 3)], [(1, h) for h in range(4)], [(2, 3), (0, 1)]]
+    for task in ("mlm", "qa", "paraphrase"):
+        job = job_of(headed(task), task)
+        for asked in job.batches():
+            found = sys.modules["helpers.chapters.head_importance.measures"]._without(job.encoder, asked, sets)
+            for heads, got in zip(sets, found, strict=True):
+                wanted = head_importance.switched_off(job.encoder, asked, heads)
+                np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=2e-5)
 
 
 def test_curves_start_at_the_whole_model_and_meet_at_the_end(headed):

@@ -8,24 +8,6 @@ NAMES = np.array([list("aabc"), list("bbbb"), list("caab"), list("abcc")])
 SENTENCE = np.array([-1, 0, 0, -1, 1, 1, 2, -1])
 
 
-class even_weights(Exercise):
-    solved = "right: every row sums to 1 over the real tokens, whatever the padding."
-
-    cases = tuple((np.arange(9) < np.random.default_rng(seed).integers(2, 8, (3, 1)),) for seed in range(4))
-
-    def right(mask):
-        """wanted is 1/n at the real tokens of each input and 0 at its padding, in every row."""
-        return np.repeat((mask / mask.sum(-1, keepdims=True))[:, None], 9, axis=1)
-
-    def over_the_width(mask):
-        """padding gets weight, too; n counts the real tokens of each input, not the width of the batch."""
-        return np.full((3, 9, 9), 1 / 9)
-
-    def not_divided(mask):
-        """each row sums to n; each of the n real tokens gets 1/n."""
-        return np.repeat(mask[:, None] * 1.0, 9, axis=1)
-
-
 class inside_only(Exercise):
     solved = "right, both as the tables do it and renormalised."
 

@@ -10,15 +10,19 @@ from matplotlib.lines import Line2D
 from numpy.typing import ArrayLike
 
 from helpers.engine.estimates import Estimate
+from helpers.figures.grids import grid
 from helpers.figures.look import (
     COLOURS,
     INK,
     LABELS,
     MARKERS,
     REFERENCE,
+    TYPE_NAMES,
     in_rows,
     legend_below,
     legend_beside,
+    outer_labels,
+    squares,
     titled,
 )
 from helpers.figures.series import intervals, named, references, stacked
@@ -26,6 +30,7 @@ from helpers.figures.words import token_axes
 
 CHANGE = "change of F1 (points)"
 CONTROL = {"color": COLOURS["random"], "marker": "D", "linestyle": "", "markerfacecolor": "none", "markersize": 4.5}
+CITED = {"color": INK, "marker": "x", "linestyle": "", "markersize": 6, "markeredgewidth": 1.6}
 MANY = 20
 """Draws that are drawn one by one; more of them are small and pale."""
 
@@ -56,6 +61,7 @@ def ablation_rows(
     panels: Mapping[str, Mapping[str, tuple[Estimate, float, ArrayLike]]],
     colours: Mapping[str, str],
     cuts: Sequence[int],
+    cited: Mapping[str, float] | None = None,
 ) -> Figure:
     """Rows of a table as points with intervals, and the draws of their control as open diamonds; a panel for each run.
 
@@ -64,6 +70,7 @@ def ablation_rows(
             shown as percentage points.
         colours: row -> colour.
         cuts: rows above which a thin line separates groups, counted from 0.
+        cited: row -> the change that a paper reports, in points: crosses.
     """
     names = list(next(iter(panels.values())))
     size = (7.8 / len(panels), 0.9 + 0.3 * len(names))
@@ -77,6 +84,8 @@ def ablation_rows(
             bar = {"linewidth": 2.4, "alpha": 0.55}
             intervals(ax, place, one, across=True, scale=100, color=colours[name], bar=bar, zorder=3)
             ax.plot(100 * same, place, "o", color=colours[name], markerfacecolor="white", zorder=2)
+            if cited:
+                ax.plot(cited[name], place, **CITED, zorder=4)
         ax.axvline(0, **REFERENCE)
         ax.set_xlabel(CHANGE, fontsize=9)
         _rows(ax, names, cuts, size=8.5)
@@ -86,7 +95,28 @@ def ablation_rows(
         Line2D([], [], **grey, linestyle="", markerfacecolor="white", label="on the control's questions"),
         Line2D([], [], **CONTROL, label="heads dealt anew within each layer"),
     ]
-    figure.legend(handles=handles, loc="outside lower center", ncols=3, fontsize=8)
+    if cited:
+        handles.append(Line2D([], [], **CITED, label="BERT-large, in the paper"))
+    figure.legend(handles=handles, loc="outside lower center", ncols=2 if cited else 3, fontsize=8)
+    return figure
+
+
+def without_heads(names: ArrayLike, gone: Mapping[str, ArrayLike], *, called: Mapping[str, str] = LABELS) -> Figure:
+    """The heads of a model in the colours of their types, a grid for each answer; heads that are gone are white with a cross.
+
+    Args:
+        names: [layer, head], types.
+        gone: title -> [layer, head], true at heads that are gone.
+        called: type -> what its group is called.
+    """
+    figure, axes = titled(gone, (7.8 / len(gone), 3.0), margin=(0, 0.3), sharex=True, sharey=True)
+    cross = {"marker": "x", "color": "#888888", "markersize": 3.5}
+    for ax, lost in zip(axes.flat, gone.values(), strict=True):
+        shown = np.where(lost, "white", np.asarray(names))
+        grid(ax, shown, colours={**COLOURS, "white": "white"}, marked=lost, mark=cross, every=(1, 3))
+    outer_labels(axes, "layer", "head")
+    handles = squares({called[name]: COLOURS[name] for name in TYPE_NAMES})
+    figure.legend(handles=handles, loc="outside lower center", ncols=len(TYPE_NAMES), fontsize=8)
     return figure
 
 

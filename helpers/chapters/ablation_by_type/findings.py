@@ -214,6 +214,12 @@ TELLING = 19
 """Deals from which on a p-value can be 0.05."""
 
 
+def cited(claim: str) -> dict[str, float]:
+    """Row -> the change of F1, in points, that a table of the paper reports: ``table2`` or ``table3`` of ``guan2020``."""
+    whole = next(row["f1"] for row in results.paper("guan2020", "table2")["rows"] if row["id"] == WHOLE)
+    return {str(r["id"]): r["f1"] - whole for r in results.paper("guan2020", claim)["rows"] if r["id"] in ROWS}
+
+
 def table(claim: str, runs: Mapping[str, Mapping[str, Any]]) -> Table:
     """The paper's rows with ours beside them, a line for each run.
 

@@ -12,7 +12,7 @@ from scipy.optimize import minimize_scalar
 from torch import Tensor
 
 from helpers.chapters.head_importance.jobs import Job
-from helpers.chapters.head_importance.sweep import costs, remove_each
+from helpers.chapters.head_importance.sweep import Removals, costs, remove_each
 from helpers.engine import tasks
 from helpers.engine.adapters import LABELS, Head, Inputs
 
@@ -58,8 +58,13 @@ def cooled(job: Job, temperature: float) -> Job:
     return replace(job, encoder=replace(job.encoder, head=Cooled(job.encoder.head, temperature)))
 
 
-def calibrated(job: Job, parts: tuple[list[int], list[int]], *, seed: int = 0) -> dict[str, Any] | None:
+def calibrated(
+    job: Job, parts: tuple[list[int], list[int]], removed: Removals, *, seed: int = 0
+) -> dict[str, Any] | None:
     """What removals add to the loss of a model whose temperature was found on one half of the documents, on the other half.
+
+    Args:
+        removed: what removals do to the job's examples as the model is.
 
     Returns:
         ``temperature``, and for the model as it is (``plain``) and at that temperature (``cooled``): its ``loss`` and the
@@ -69,8 +74,7 @@ def calibrated(job: Job, parts: tuple[list[int], list[int]], *, seed: int = 0) -
         return None
     one, two = (job.on(part) for part in parts)
     found: dict[str, Any] = {"temperature": temperature(one), "examples": len(two.examples)}
-    for name, which in (("plain", two), ("cooled", cooled(two, found["temperature"]))):
-        removed = remove_each(which)
-        kept = {"loss": removed.whole.estimate("loss", seed=seed), "cost": costs(removed, "loss", seed=seed)}
-        found[name] = kept
+    by_way = {"plain": removed.on(parts[1]), "cooled": remove_each(cooled(two, found["temperature"]))}
+    for name, each in by_way.items():
+        found[name] = {"loss": each.whole.estimate("loss", seed=seed), "cost": costs(each, "loss", seed=seed)}
     return found

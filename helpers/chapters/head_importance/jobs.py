@@ -84,8 +84,13 @@ class Job:
 
 
 def job(encoder: Encoder, examples: Sequence[Example], *, keep: bool = False, **settings: Any) -> Job:
-    """A :class:`Job`; with ``keep`` finished batches stay in the user's cache, under names made of all they depend on."""
-    return Job(encoder, examples, folder=places.cache() / "head_importance" if keep else None, **settings)
+    """A :class:`Job`; with ``keep`` finished batches stay in the user's cache, under names made of all they depend on.
+
+    On a processor batches are small, so that what goes through a layer stays in its cache.
+    """
+    small = {"batch_size": 1, "rows": 16} if encoder.device.type == "cpu" else {}
+    folder = places.cache() / "head_importance" if keep else None
+    return Job(encoder, examples, folder=folder, **{**small, **settings})
 
 
 def halves(examples: Sequence[Example], *, seed: int = 0) -> tuple[list[int], list[int]]:

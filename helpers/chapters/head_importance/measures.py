@@ -20,11 +20,12 @@ from jaxtyping import Float, Int
 from numpy.typing import NDArray
 from torch import Tensor
 
-from helpers.chapters.head_importance.jobs import Heads, Job, Scored, combine, numpy_of, resampled
-from helpers.chapters.head_importance.sweep import Removals, costs, switched_off
+from helpers.chapters.head_importance.jobs import Heads, Job, Scored, combine, numpy_of, outcomes, resampled
+from helpers.chapters.head_importance.sweep import Removals, costs
 from helpers.engine import attention, tasks
 from helpers.engine.encoders import Encoder
 from helpers.engine.estimates import Estimate, Numbers
+from helpers.engine.layers import Step, branching
 from helpers.engine.tasks import Asked
 
 Order = list[tuple[int, int]]
@@ -139,7 +140,16 @@ def in_order(task: Job, given: Mapping[str, list[Order]], counts: Sequence[int])
 
 
 def _without(encoder: Encoder, asked: Asked, sets: Sequence[Heads]) -> Float[np.ndarray, "set row 5"]:
-    return np.stack([switched_off(encoder, asked, heads) for heads in sets])
+    """Outcomes of one batch without each of several sets of heads, as :func:`switched_off` has them, one set at a time."""
+    layers = range(encoder.layers)
+    paths = [[tuple(sorted(h for n, h in heads if n == layer)) or None for layer in layers] for heads in sets]
+
+    def edit(layer: int, off: Step, probabilities: Tensor) -> Tensor:
+        return attention.zero([(layer, head) for head in off])(layer, probabilities)
+
+    made = branching(encoder, asked.batch, paths, edit)
+    with torch.inference_mode():
+        return np.stack([outcomes(encoder, hidden, asked) for hidden in made])
 
 
 def _stacked(scored: Sequence[Scored]) -> Scored:
@@ -208,6 +218,13 @@ def kept_more(scored: Scored, random: Scored, *, seed: int = 0) -> Estimate:
     """How much more of the score an order keeps than random orders do on average, example by example, (k,)."""
     mean = replace(random, score=random.score.mean(0), loss=random.loss.mean(0))
     return mean.cost(replace(scored, score=scored.score.mean(0), loss=scored.loss.mean(0)), seed=seed)
+
+
+def leads_at(values: Mapping[str, Any], share: float) -> tuple[int, dict[str, Estimate]]:
+    """The number of heads gone that is nearest to a share of all, and how much more each order then keeps than random ones."""
+    gone, found = values["pruning"]["heads"], values["pruning"]["beside_random"]
+    step = int(np.abs(np.array(gone) / gone[-1] - share).argmin())
+    return gone[step], {order: Estimate.from_record(lead)[step] for order, lead in found.items()}
 
 
 COMPACT = ("examples", "documents", "score", "majority", "bare", "above", "extremes", "agreement", "pruning")

@@ -71,8 +71,7 @@ class Sweep:
 
     def _keep_means(self, layer: int, probabilities: Tensor, values: Tensor | None) -> None:
         """The mean value of each head over an input's real tokens, heads side by side."""
-        if values is None:
-            raise EncoderError(f"{self.encoder.name!r} does not show the values of its heads.")
+        assert values is not None, "sharing() has looked"
         mask = self.asked.batch.mask.to(values.dtype)
         mean = torch.einsum("bn,bhnd->bhd", mask / mask.sum(-1, keepdim=True), values)
         self.instead.append(mean.flatten(1)[:, None])
@@ -123,22 +122,27 @@ def contributions(
     return found
 
 
-def sharing(encoder: Encoder) -> str:
-    """Why this model's heads have to be switched off in one whole pass each; empty where the fast sweep works."""
+def sharing(encoder: Encoder, *, even: bool = False) -> str:
+    """Why this model's heads have to be switched off, or made ``even``, in one whole pass each; empty where the fast sweep works."""
     try:
-        _try(encoder, layers(encoder)[0])
+        _try(encoder, layers(encoder)[0], even)
     except EncoderError as error:
         return f"{error} Each head takes a whole forward pass; the numbers are the same."
     return ""
 
 
-def _try(encoder: Encoder, first: nn.Module) -> None:
-    """Whether a layer takes a batch of variants, [variant, row, token, width]: X-MOD's, for one, looks for its rows in front."""
+def _try(encoder: Encoder, first: nn.Module, even: bool) -> None:
+    """Whether a layer takes a batch of variants, [variant, row, token, width] (X-MOD's, for one, looks for its rows in front), and
+    whether heads that are to be even show their values (DeBERTa's do not)."""
     calls: list[tuple[tuple, dict]] = []
+    hidden: list[bool] = []
     keep = first.register_forward_pre_hook(lambda _, a, k: calls.append((a, k)), with_kwargs=True)
     with torch.inference_mode():
-        encoder.model(**tokens.encode(encoder, ["A short one."]).inputs)
+        with attention.tap(encoder, observe=lambda _, __, values: hidden.append(values is None)):
+            encoder.model(**tokens.encode(encoder, ["A short one."]).inputs)
         keep.remove()
+        if even and any(hidden):
+            raise EncoderError(f"{encoder.name!r} does not show the values of its heads.")
         args, kwargs = calls[0]
         hook = attention.output_projections(encoder)[0].register_forward_hook(lambda _, __, z: z.expand(2, *z.shape))
         try:
@@ -185,7 +189,7 @@ def remove_each(task: Job, *, even: bool = False, fast: bool = True) -> Removals
         even: give the head's weights 1/n, as Kovaleva et al. 2019 do, in the place of 0.
         fast: share what removals from a layer have in common, where the family allows it (:func:`sharing`).
     """
-    rows = task.rows if fast and not sharing(task.encoder) else None
+    rows = task.rows if fast and not sharing(task.encoder, even=even) else None
     found = [(asked.example, *one) for asked, one in task.each(_remove_each, rows, even, doing="each head")]
     whole = combine(task, [(numbers, plain) for numbers, plain, _ in found])
     both = combine(task, [(numbers, removed) for numbers, _, removed in found])
