@@ -8,6 +8,7 @@ from collections.abc import Callable
 from itertools import pairwise
 
 import matplotlib as mpl
+import nbformat
 import numpy as np
 from docutils import nodes
 from docutils.parsers.rst import Directive, directives
@@ -19,6 +20,7 @@ from helpers.engine import estimates
 from helpers.figures import look, series, words
 from helpers.record import scoreboard
 from helpers.record.verdicts import VERDICTS
+from helpers.run import notebooks
 
 
 def tree() -> Figure:
@@ -92,6 +94,13 @@ def keyphrases() -> str:
         shown = [html.escape(k) if k in verbatim else f"<em>{html.escape(k)}</em>" for k in keyed.keyphrases]
         rows.append(f"<tr><td>{html.escape(keyed.title)}</td><td>{'; '.join(shown)}</td></tr>")
     return f'<table class="table"><thead><tr><th>Article</th><th>Keyphrases</th></tr></thead><tbody>{"".join(rows)}</tbody></table>'
+
+
+def heads() -> str:
+    """The figure of chapter 02 that can be touched, a point for each head, as its notebook keeps it."""
+    notebook = nbformat.read(notebooks.FOLDER / f"{notebooks.find('surface_patterns')}.ipynb", as_version=4)
+    shown = (output.get("data", {}) for cell in notebook.cells for output in cell.get("outputs", ()))
+    return next(html for data in shown if 'class="touch"' in (html := data.get("text/html", "")))
 
 
 def catalogue() -> str:
@@ -170,6 +179,7 @@ DRAWINGS: dict[str, Callable[[], Figure | str]] = {
     "paraphrase": lambda: pairs("encyclopedia-paraphrase"),
     "entailment": lambda: pairs("encyclopedia-entailment"),
     "keyphrases": keyphrases,
+    "heads": heads,
     "catalogue": catalogue,
     "relations": relations,
     "verdicts": verdicts,

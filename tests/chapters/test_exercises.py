@@ -75,10 +75,10 @@ def test_the_notebook_asks_and_solves_each_once(chapter):
 
 
 RIGHT = [
-    ("row_divergence", lambda p, q: float(divergence_map.divergence(p, q))),
     ("classical_scaling", divergence_map.classical),
     ("macro_f1", lambda table: pattern_types.macro(pattern_types.f1(table * 1.0))),
     ("sinks", lambda even, odd: np.argwhere(np.minimum(even.sum(0), odd.sum(0)) > 0.5)[::-1] + 1),
+    ("offset_parser", lambda *parts: tuple(EXERCISES["offset_parser"][1].right(*parts))),
     ("paired_gap", lambda one, other: list(np.percentile(one - other, (2.5, 97.5)))),
     ("cut_head", lambda *case: list(EXERCISES["cut_head"][1].right(*case))),
     ("deal_anew", lambda names, rng: [rng.permutation(layer) for layer in names]),
@@ -90,9 +90,9 @@ def test_other_right_answers_are_accepted(name, answer):
     assert verdict(name, answer).solved
 
 
-def in_place(weights, sink):
-    weights[:, sink] = 0
-    return weights
+def in_place(weights, values, output, kinds):
+    weights[:, kinds == 0] = 0
+    return weights[0, :3]
 
 
 def shuffled(names, rng):
@@ -102,45 +102,40 @@ def shuffled(names, rng):
 
 WRONG = [
     ("received_without_special", lambda w, s: w[~s].sum(0), "shape"),
-    ("softmax", lambda s: np.exp(s) / np.exp(s).sum(), "check the axis"),
-    ("softmax", lambda s: None, "returns None"),
-    ("softmax", lambda s: s[0], "the result has shape (3,), wanted is (2, 3)."),
-    ("softmax", lambda s: 1 / 0, "ZeroDivisionError"),
-    ("softmax", lambda s: "weights", "shape"),
-    ("strongest", lambda w, t, q: t[1 + int(w[1:4, q].argmax())], "says 'b', not 'c'. Rows are attending"),
+    ("causal_attention", lambda w: None, "returns None"),
+    ("causal_attention", lambda w: w[0], "the result has shape (4,), wanted is (4, 4)."),
+    ("causal_attention", lambda w: 1 / 0, "ZeroDivisionError"),
+    ("causal_attention", lambda w: "weights", "shape"),
+    ("attend", lambda x, *_: (np.eye(4), x[:, :3]), "Take the steps of the drawing one by one"),
+    ("attend", lambda x, q, k, v: None, "returns None"),
     ("causal_attention", lambda w: np.triu(w) / np.triu(w).sum(-1, keepdims=True), "still sees a later one"),
     ("breadth", lambda w: -sum(p * math.log(p) for p in w[0]), "ValueError"),
     ("breadth", lambda w: "0", "Σ p ln p"),
     ("sinks", lambda even, odd: [(1, 1)], "it lists {(1, 1)}"),
     ("sinks", lambda even, odd: [], "add the three shares"),
-    ("governor_scores", lambda m, w, u: np.tensordot(w, m, 1).T, "summed over k"),
+    ("is_tree", lambda c: False, "must end at ROOT"),
     ("undirected_score", lambda g, p: sum((w, v) in p for w, v in enumerate(g)) / 4, "either direction"),
-    ("norm_weighted", lambda w, v, o: w, "times the length"),
-    (
-        "without_sink",
-        lambda w, s: (x := np.where(np.isin(np.arange(4), s), 0, w)) / x.sum(),
-        "keep their proportions",
-    ),
-    ("without_sink", in_place, "work on a copy"),
+    ("offset_parser", lambda dev, test: (1, 0.5), "the pair should be"),
+    ("offset_parser", lambda dev, test: 0.5, "shape"),
+    ("handed_on", lambda w, v, o, k: np.linalg.norm(w @ v @ o, axis=-1), "shape"),
+    ("handed_on", lambda w, v, o, k: np.full(3, 1 / 3), "the parts should be"),
+    ("handed_on", in_place, "work on a copy"),
     ("inside_only", lambda w, s, r: w, "weights between two different"),
     ("deal_anew", lambda n, g: np.stack([g.permutation(x) for x in n.T]).T, "from layer to layer"),
     ("deal_anew", lambda n, g: np.roll(n, 1, axis=1), "hardly any different"),
     ("deal_anew", lambda n, g: np.full_like(n, "a"), "number of heads of each type"),
     ("deal_anew", shuffled, "work on a copy"),
-    ("letters", lambda w: "0", "it should be"),
+    ("attention_pooled", lambda t, s, o: t[:4], "weighted by a softmax of their own scores"),
     ("cut_head", lambda q, k, v, o, h, n: (q, k, v, o), "shape"),
     ("cut_head", lambda q, k, v, o, h, n: (q[3:], k[3:], v[3:], o[:, 3:]), "should be gone"),
     ("cut_head", lambda q, k, v, o, h, n: None, "returns None"),
     ("antecedent_accuracy", lambda w, c: 0.513, "whose most attended earlier mention"),
-    ("nearest_match", lambda words, i: i - 1, "it says"),
-    ("row_divergence", lambda p, q: float(np.abs(p - q).sum() / 2 * np.log(2)), "H((p + q) / 2)"),
     ("classical_scaling", lambda d: None, "returns None"),
     ("classical_scaling", lambda d: divergence_map.classical(d, 3), "shape"),
     ("classical_scaling", lambda d: divergence_map.classical(np.sqrt(d)), "square the distances"),
     ("renumbered", lambda labels, reference: labels, "4 heads agree with the reference, but 18 could; try all 24"),
     ("renumbered", lambda labels, reference: None, "returns None"),
-    ("agreed_by_all", lambda labels: (labels == labels[:, :1]).all(1).mean(), "check the axis"),
-    ("sink_mass", lambda w: w.mean(0).min(), "largest mean over the rows"),
+    ("agreed_by_all", lambda labels: (labels == labels[:, :1]).all(1).mean(), "number their groups as they like"),
     ("type_entropy", lambda names: 0.0, "should be 0.693: minus the sum of p ln p"),
     ("macro_f1", lambda table: 0.5, "2 · hits"),
 ]
@@ -163,5 +158,5 @@ def test_cases_are_kept_from_a_reader_who_changes_them():
 
 
 def test_an_unknown_exercise_is_named_beside_the_known():
-    with pytest.raises(ValueError, match=r"'nothing'\. There are: softmax, strongest"):
+    with pytest.raises(ValueError, match=r"'nothing'\. There are: attend, causal_attention"):
         MODULES["transformer_refresher"].check("nothing", len)

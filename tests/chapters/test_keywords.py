@@ -8,6 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from matplotlib.colors import to_rgb
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import average_precision_score
 
@@ -371,6 +372,18 @@ def test_curves_begin_whole_and_end_with_all_heads_removed(tagger):
         np.testing.assert_allclose(curve.each[0], removed.whole)
         np.testing.assert_allclose(curve.each[-1], curves["random 1"].each[-1])
         np.testing.assert_allclose(curve.each[1], keywords.tagging(tagger, given, orders[name][:4]))
+    drawn = keywords.curve_panels({n: keywords.as_record(c) for n, c in curves.items()})
+    again = keywords.curve_panels(results.plain({n: keywords.as_record(c) for n, c in curves.items()}))
+    for title, score in (
+        ("F1 of phrases", "f1"),
+        ("loss (nats a word)", "loss"),
+        ("phrases given a document", "given"),
+    ):
+        for name, curve in curves.items():
+            np.testing.assert_allclose(drawn[title][name].value, curve.score(score).value)
+            np.testing.assert_allclose(again[title][name].high, curve.score(score).high, atol=1e-6)
+    assert list(drawn) == [*list(drawn)[:3], "precision", "recall"]
+    assert drawn["recall"]["random 1"].value.tolist() == curves["random 1"].recall.value.tolist()
     mean = keywords.averaged({n: curves[n] for n in ("random 1", "random 2")})
     np.testing.assert_allclose(mean.each, (curves["random 1"].each + curves["random 2"].each) / 2)
     flat = replace(
@@ -397,6 +410,22 @@ def value(record, name: str, score: str = "precision") -> Estimate:
 def test_claims_about_what_is_there_to_find(recorded):
     covered = recorded["coverage"]
     assert covered["documents"] == 50 and 0.6 < covered["reachable"] < 0.72, "about two thirds"
+    assert [round(1 / covered[kind]) for kind in ("key_words", "key_words_of_content")] == [16, 8], "one word in …"
+
+
+def test_the_key_words_of_the_first_sentence_are_cut_and_no_others(minilm):
+    said = "Stalactites grow downwards from the first deposit , stalagmites upwards from the second ."
+    sentence = said.split()
+    cut = {word: len(minilm.tokenizer.tokenize(word)) for word in sentence}
+    assert {word: n for word, n in cut.items() if n > 1} == {"Stalactites": 4, "stalagmites": 4}
+    article = next(e for e in tasks.examples("keywords", "encyclopedia") if e.texts[0] == "Limestone Caves")
+    assert " ".join(sentence[:7]) in " ".join(article.spelled.units)
+    key = {
+        w
+        for w, k in zip(article.spelled.words, phrases.key_words(article.spelled, article.keyphrases), strict=True)
+        if k
+    }
+    assert {word.lower() for word in sentence} & {word.lower() for word in key} == {"stalactites", "stalagmites"}
 
 
 def favouring(record, key):
@@ -430,7 +459,10 @@ def test_claims_about_predictors(recorded):
     assert precision.value[best] > 4 * chance
     order = [precision.value[tuple(h)] for h in recorded["heads"]["order"]]
     assert np.corrcoef(np.argsort(np.argsort(order)), -np.arange(len(order)))[0, 1] > 0.7, "nearly the same order"
-    weights = np.array([recorded["heads"]["weights"][layer][head] for layer, head in recorded["heads"]["order"][:10]])
+    ten = [tuple(head) for head in recorded["heads"]["order"][:10]]
+    assert [layer for layer, _ in ten[:6]].count(5) == 5, "in the last layer"
+    assert not set(ten) & {(0, 2), (2, 0), (2, 4), (2, 8)}, "no head with a name in the book"
+    weights = np.array([recorded["heads"]["weights"][layer][head] for layer, head in ten])
     assert (weights[:, 0] > weights[:, 1]).sum() == 7, "in seven of ten heads the mean has more weight"
     assert Estimate.from_record(recorded["gains"]["all heads - best head"]).low > 0
     together, plain, blank = (
@@ -452,9 +484,14 @@ def test_claims_about_the_tagger(recorded):
     assert (given[silent][0], given[silent][2], given[loud][2]) == (6.3, 2.9, 15.4)
     assert round(given[silent][-1]) == 24
     recall = np.round(curves[silent]["recall"]["value"], 2)
-    assert (recall[0], recall[2]) == (0.38, 0.13) and scores[silent][2, 0] < scores[silent][-1, 0]
+    assert (recall[0], recall[2]) == (0.38, 0.13)
+    assert np.round(scores[silent][[2, -1], 0], 2).tolist() == [0.14, 0.17], (
+        "a silent tagger and one without any head"
+    )
+    change = Estimate.from_record(curves[silent]["scores"])
+    assert change.high[2, 0] > change.value[-1, 0], "chance could turn it round"
+    assert recorded["removal"]["scored_on"] == 16
     assert curves[loud]["precision"]["value"][2] < 0.2, "few are right"
-    assert round(scores[loud][4, 0], 2) == 0.24, "without 58 heads"
     kept = scores["least missed first, by F1"][2, 0], scores["random order"][2, 0]
     assert np.round(kept, 2).tolist() == [0.30, 0.27]
     change = Estimate.from_record(recorded["removed"])
@@ -486,9 +523,12 @@ def test_claims_about_the_abstracts():
     assert {tuple(c["counts"]) for c in found["curves"].values()} == {(0, 12, 24, 36, 48, 60, 72)}
     silent = curves["least missed first, by loss"]
     assert np.round(silent[[0, 3], 3], 1).tolist() == [9.8, 4.8]
-    assert np.round(silent[[0, 3], 0], 2).tolist() == [0.53, 0.10] and silent[3, 0] < silent[-1, 0]
+    assert np.round(silent[[0, 3], 0], 2).tolist() == [0.53, 0.10] and found["removal"]["scored_on"] == 80
+    f1 = Estimate.from_record(found["curves"]["least missed first, by loss"]["scores"])[:, 0]
+    assert f1.high[3] < f1.low[-1], "below that of a tagger without any head, for certain"
     assert round(curves["least missed first, by F1"][3, 0], 2) == 0.54
     assert round(curves["most missed first, by F1"][2, 0], 2) == 0.05
+    assert round(curves["most missed first, by loss"][3, 0], 2) == 0.52, "the order by the loss stands on its head"
     high, ranks = tuple(found["extremes"][0]), found["heads"]["precision"]["value"]
     assert high == ten[3] == (5, 10) and (round(ranks[5][10], 2), round(ranks[1][6], 2)) == (0.54, 0.48)
 
@@ -529,6 +569,25 @@ def test_shaded_text_prints_every_unit_and_underlines_key_words():
     assert dark[1] < dark[2] < dark[0], "more attention is darker"
 
 
+def test_bars_of_words_are_means_over_heads_with_their_range():
+    values = np.array([[1.0, 4.0, 0.5], [1.2, 4.4, 0.7]])
+    figure = figures.word_bars(
+        {"all": values, "one": values[:1]}, ("it", "stalactites", "is"), (False, True, False), even=0.9
+    )
+    left, right = figure.axes
+    assert sorted(round(p.get_width(), 2) for p in left.patches) == [0.6, 1.1, 4.2]
+    assert [p.get_width() for p in right.patches if p.get_facecolor()[:3] == to_rgb(figures.COLOURS["first"])] == [
+        4.0
+    ]
+    assert [[x for x, _ in line] for line in left.collections[0].get_segments()] == [
+        [1.0, 1.2],
+        [4.0, 4.4],
+        [0.5, 0.7],
+    ]
+    assert [t.get_text() for t in left.get_yticklabels()] == ["it", "stalactites", "is"]
+    assert 0.9 in [line.get_xdata()[0] for line in left.lines]
+
+
 def test_signed_grids_share_a_scale_around_zero():
     rng = np.random.default_rng(0)
     grids = {"a": rng.normal(size=(3, 4)), "b": 3 * rng.normal(size=(3, 4))}
@@ -564,7 +623,10 @@ def test_score_bars_show_every_method_and_kind():
     figure = figures.score_bars({"a": {"x": one, "y": one}, "b": {"x": one, "y": one}}, {"a": "minilm", "b": "other"})
     ax = figure.axes[0]
     assert len(ax.patches) == 4 and all(p.get_width() == 0.4 for p in ax.patches) and len(ax.lines) == 4
-    assert [t.get_text() for t in ax.get_yticklabels()] == ["a", "b"]
+    assert [t.get_text() for t in ax.get_yticklabels()] == ["a", "b"] and ax.get_xlabel() == "F1 of phrases"
+    nothing = Estimate.of(np.float64(np.nan), np.full(2, np.nan))
+    ax = figures.score_bars({"a": {"x": one, "y": nothing}}, {"a": "other"}, xlabel="precision").axes[0]
+    assert ax.get_xlabel() == "precision" and np.isnan(ax.patches[1].get_width()), "no bar where nothing was measured"
 
 
 def test_removal_curves_draw_orders_and_the_range_of_random_ones():
@@ -578,3 +640,4 @@ def test_removal_curves_draw_orders_and_the_range_of_random_ones():
     assert [len(ax.lines) for ax in figure.axes] == [6, 2] and figure.axes[0].get_xlabel() == "heads removed"
     assert list(figure.axes[0].get_xticks()) == [0, 2, 4]
     assert [ax.get_title() for ax in figure.axes] == ["F1", "loss"]
+    assert len(figures.removal_curves({"F1": {"random order": line}}, (0, 2, 4)).axes[0].lines) == 2, "no range"

@@ -689,11 +689,18 @@ def test_claims_about_structure_edges_and_the_curve(book):
     probe = book["outcomes"]["structural probe"]
     assert abs(probe["score"]["value"] - 0.58) < 0.02 and abs(probe["control"]["value"] - 0.18) < 0.02, "about"
     edges = {name: o["score"]["value"] for name, o in book["edges"].items()}
+    whole = "attention, words and distance"
     shown = {
         "edge, attention": 0.88,
         "edge, distance": 0.79,
+        "edge, words and distance": 0.86,
         "edge, equally far, attention": 0.82,
         "edge, equally far, distance": 0.5,
+        "edge, equally far, words": 0.8,
+        f"edge, equally far, {whole}": 0.87,
+        "edge, equally far, attention, @random": 0.69,
+        "which relation, words and distance": 0.66,
+        f"which relation, {whole}": 0.78,
     }
     assert all(round(edges[name] + 1e-9, 2) == value for name, value in shown.items())
     for q in ("edge", "edge, equally far"):
@@ -723,17 +730,29 @@ def test_claims_about_gum():
     assert set(runs) >= {"minilm", "mpnet"}
     for run in runs.values():
         assert run["provenance"]["corpus"]["name"] == "gum" and run["provenance"]["parameters"]["limits"][0] == 4000
-    found = runs["minilm"]["values"]
+    found, whole = runs["minilm"]["values"], "attention, words and distance"
     score = {name: round(100 * o["score"]["value"]) for name, o in found["outcomes"].items()}
     control = {name: round(100 * o["control"]["value"]) for name, o in found["outcomes"].items() if "control" in o}
     assert score["attention"] == score["distances and words"] == 55 and score["attention and words"] == 65
-    assert score["attention and words, @random"] == 18 < score["right-branching"] == 32
+    assert score["attention and words, @random"] == 16 < score["right-branching"] == 32
     assert (control["attention and words"], control["distances and words"]) == (49, 69)
     assert found["outcomes"]["distances and words"]["selectivity"]["value"] == pytest.approx(-0.13, abs=0.005)
     assert [round(100 * found["curve"]["attention"]["value"][n]) for n in (0, -1)] == [52, 55]
     assert found["curve"]["sentences"][0] == 60
     edges = {name: round(100 * o["score"]["value"]) for name, o in found["edges"].items()}
     assert (edges["edge, attention"], edges["edge, distance"], edges["edge, equally far, attention"]) == (86, 79, 80)
+    assert (edges["which relation, attention"], edges["which relation, words and distance"]) == (64, 66)
+    assert found["edges"]["which relation, attention"]["over"]["words and distance"]["high"] < 0
+    far = "edge, equally far, "
+    assert abs(found["edges"][f"{far}attention"]["over"]["words and distance"]["value"]) < 0.01, "level"
+    more = [found["edges"][f"{far}{whole}{kind}"]["over"]["words and distance"] for kind in ("", ", @random")]
+    assert round(100 * more[0]["value"]) == 7 and more[1]["low"] < 0 < more[1]["high"]
+    structural = {name: 100 * o["score"]["value"] for name, o in found["outcomes"].items()}
+    known = structural["neighbours joined"]
+    assert (
+        round(structural["structural probe, @random"]) == 50 and round(structural["structural probe"] - known) == 25
+    )
+    assert round(structural["structural probe, @random"] - known) == 9
     mpnet = runs["mpnet"]["values"]
     large = {name: o["score"] for name, o in mpnet["outcomes"].items()}
     order = [
@@ -751,6 +770,10 @@ def test_claims_about_gum():
         assert run["values"]["determiner"]["rank"] == 2
     assert round(100 * mpnet["next_word"]["random"]["value"]) == 60
     assert round(100 * found["next_word"]["random"]["value"]) == 9
+    for run, negative in ((found, 5), (mpnet, 4)):
+        weights = np.ravel([run["weights"]["w"], run["weights"]["u"]])
+        assert (weights[np.argsort(-np.abs(weights))[:6]] < 0).sum() == negative
+    assert round(100 * mpnet["edges"]["which relation, attention"]["score"]["value"]) == 71
     tests = [mpnet["edges"][f"{q}, attention"]["score"]["value"] for q in ("edge", "edge, equally far")]
     assert [round(100 * value) for value in tests] == [88, 84]
     paper = {r["model"]: r["score"] for r in results.paper("clark2019", "table3")["rows"]}
@@ -797,6 +820,22 @@ def test_differences_are_in_points_beside_none():
     shown = [line for line in ax.lines if line.get_marker() in "os"]
     assert all(np.allclose(line.get_xdata(), 100 * gain.value) for line in shown) and len(shown) == 2
     assert [t.get_text() for t in ax.get_yticklabels()] == ["a", "b", "c"] and ax.lines[-1].get_xdata()[0] == 0
+
+
+def test_arcs_tell_right_from_wrong_and_leave_out_what_is_not_asked():
+    right = {0: 2, 1: 0, 2: 2}
+    figure = figures.arcs(["She", "ran", "home", "."], right, {"one": [2, 0, 3, 1], "other": [3, 1, 2, 0]})
+    first, second = figure.axes
+    assert [ax.get_title(loc="left") or ax.get_title() for ax in figure.axes] == ["one: 2 of 3", "other: 1 of 3"]
+    drawn = [line for line in first.lines if len(line.get_xdata()) > 1]
+    assert [line.get_color() for line in drawn] == [COLOURS["first"], COLOURS["first"], COLOURS["other"]]
+    she, ran, home, _ = (text.get_position()[0] for text in first.texts)
+    assert drawn[0].get_xdata()[-1] == pytest.approx(she) and ran - 0.2 < drawn[0].get_xdata()[0] < ran, (
+        "from governor to dependent"
+    )
+    assert np.allclose(drawn[1].get_xdata(), ran) and drawn[1].get_ydata()[0] == first.get_ylim()[1], "ROOT is above"
+    assert np.ptp(drawn[2].get_xdata()) < 0.3 and abs(drawn[2].get_xdata().mean() - home) < 0.05, "its own governor"
+    assert sum(len(line.get_xdata()) > 1 for line in second.lines) == 3
 
 
 def test_governor_map_frames_the_right_candidates():

@@ -20,7 +20,7 @@ def points(chapter: str) -> list[str]:
     """The points of the notebook's summary."""
     cells = nbformat.read(notebooks.FOLDER / f"{chapter}.ipynb", as_version=4).cells
     text = next(cell.source for cell in cells if re.search("^## Summary", cell.source, re.M))
-    part = re.split(r"^## Summary$", text, flags=re.M)[1].split("**Further reading.**")[0]
+    part = re.split(r"^## Summary$", text, flags=re.M)[1].split("**Further reading.**")[0].split("\n## ")[0]
     said = [" ".join(point.split()) for point in re.split(r"^- ", part, flags=re.M)[1:]]
     return [point if point.startswith(APART) else re.sub(r"^\*\*(.+?)\*\*", r"\1", point) for point in said]
 

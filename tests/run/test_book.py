@@ -20,6 +20,7 @@ import pytest
 from browser import CHROMIUM, browser
 
 from helpers import places
+from helpers.record import characters
 from helpers.run import contents, notebooks, pages
 
 PAGES = pages.pages_of(places.ROOT / "book" / "_toc.yml")
@@ -152,6 +153,15 @@ def test_a_new_chapter_is_its_own_files_and_one_line(tree, grown):
 
 
 @pytest.mark.slow
+def test_a_new_chapter_is_told_like_a_chapter(tree, grown):
+    code = (
+        f"from helpers.run import notebooks, telling; print(*telling.problems(notebooks.find({NAME!r})), sep='\\n')"
+    )
+    said = python(tree, "-c", code).splitlines()
+    assert [one for one in said if one and "minutes to read" not in one] == []
+
+
+@pytest.mark.slow
 def test_a_new_chapter_is_on_every_page_that_lists_chapters(tree, site):
     page = (site / "notebooks" / f"15_{NAME}.html").read_text("utf-8")
     assert QUESTION in page and "<figure" in page and "not solved yet" in page
@@ -224,6 +234,24 @@ def test_the_data_pages_show_what_code_drew(site):
 
 
 @pytest.mark.slow
+def test_the_heads_that_come_back_have_their_cards_in_the_margin(site):
+    asked = {
+        c: found[1]
+        for c in notebooks.chapters()
+        if (found := re.search(r"```\{characters\} (\d\d)", (notebooks.FOLDER / f"{c}.ipynb").read_text("utf-8")))
+    }
+    assert asked["14_your_own_model"] == "14" and all(number == chapter[:2] for chapter, number in asked.items())
+    for chapter, number in asked.items():
+        page = (site / "notebooks" / f"{chapter}.html").read_text("utf-8")
+        cast = characters.cards("minilm", number)
+        assert cast and page.count('class="character"') == len(cast)
+        assert all(one.label in page for one in cast)
+
+
+def test_the_cover_can_be_touched(site):
+    assert 'class="touch"' in (site / "book" / "intro.html").read_text("utf-8")
+
+
 def test_a_missing_page_and_an_unknown_name_fail_the_build(tmp_path):
     source = tmp_path / "source"
     for name, text in {

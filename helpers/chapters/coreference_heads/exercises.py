@@ -4,19 +4,11 @@ import numpy as np
 
 from helpers.chapters.checks import Exercise, checker, maps
 
-WORDS = ["she", "otter", "it", "shell", "king"]
-
 
 def _chains(seed: int) -> list[str]:
     """Chains of the mentions of a text, in order."""
     rng = np.random.default_rng(seed)
     return rng.choice(["a", "b", "c"], rng.integers(4, 9)).tolist()
-
-
-def _words(seed: int) -> list[str]:
-    """Head words of the mentions of a text, in order."""
-    rng = np.random.default_rng(seed)
-    return rng.choice(WORDS, rng.integers(3, 9)).tolist()
 
 
 def _hits(scores: np.ndarray, chains: list[str]) -> list[bool]:
@@ -39,20 +31,6 @@ class antecedent_accuracy(Exercise):
     def all_mentions(weights, chains):
         """mentions without an antecedent are counted as wrong; leave them out."""
         return sum(_hits(np.tril(weights, -1), chains)) / len(chains)
-
-
-class nearest_match(Exercise):
-    solved = "right, also where no word matches."
-
-    cases = tuple((words, i) for words in map(_words, range(6)) for i in range(1, len(words)))
-
-    def right(words, i):
-        """for {0} and mention {1} it says {got}, not {wanted}."""
-        return max((j for j in range(i) if words[j] == words[i]), default=i - 1)
-
-    def first_match(words, i):
-        """for {0} and mention {1} it says {got}: that one matches, but {wanted} is nearer."""
-        return words.index(words[i]) if words[i] in words[:i] else i - 1
 
 
 class chance_of_antecedent(Exercise):

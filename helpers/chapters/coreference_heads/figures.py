@@ -2,10 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 
+import numpy as np
 from matplotlib.figure import Figure
+from numpy.typing import NDArray
 
-from helpers.figures.look import COLOURS, HEAD_COLOURS, titled
-from helpers.figures.words import flow
+from helpers.engine.estimates import Estimate
+from helpers.figures.look import COLOURS, HEAD_COLOURS, legend_beside, titled
+from helpers.figures.series import against_baseline
+from helpers.figures.words import flow, lines
 
 WIDTH = 84  # characters in a line
 
@@ -42,4 +46,38 @@ def mention_links(
             ax.annotate("", (to_x, to_y), (x, y), arrowprops=arrow | {"shrinkA": 1, "shrinkB": 1})
         ax.set(xlim=(-1, WIDTH + 4), ylim=(spots[-1][1] + 0.6, -0.9))
         ax.axis("off")
+    return figure
+
+
+def looks(panels: Mapping[str, tuple[Sequence[str], NDArray, Sequence[int]]]) -> Figure:
+    """The lines of a few tokens to all tokens, in each panel.
+
+    Args:
+        panels: title -> (tokens, map [query, key], the tokens whose rows are drawn).
+    """
+    tallest = max(len(words) for words, _, _ in panels.values())
+    figure, axes = titled(panels, (3.4, 0.6 + 0.22 * tallest), columns=2, size=8.5)
+    for ax, (words, weights, asked) in zip(axes.flat, panels.values(), strict=True):
+        kept = np.where(np.isin(np.arange(len(words)), asked)[:, None], weights, 0)
+        colours = dict.fromkeys(asked, COLOURS["antecedent"])
+        lines(ax, kept, words, colours, colour=COLOURS["other"], widths=(1.2, 2.6), weight="bold")
+        ax.set_ylim(tallest - 0.4, -0.6)
+    return figure
+
+
+def beside(
+    panels: Mapping[str, tuple[Sequence[str], Mapping[str, Sequence[Estimate | float]]]], *, width: float = 3.2
+) -> Figure:
+    """Rows with points and intervals, a panel for each title, with one legend.
+
+    Args:
+        panels: title -> (names of rows, series -> a value for each row); all have the same series.
+        width: of a panel, in inches.
+    """
+    most = max(len(names) for names, _ in panels.values())
+    figure, axes = titled(panels, (width, 1.0 + 0.34 * most))
+    for ax, (names, series) in zip(axes.flat, panels.values(), strict=True):
+        against_baseline(names, series, ax=ax)
+        ax.get_legend().remove()
+    legend_beside(axes.flat[-1])
     return figure

@@ -7,9 +7,14 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from helpers.engine.estimates import Estimate
 from helpers.figures.grids import grid
-from helpers.figures.look import COLOURS, titled
+from helpers.figures.look import COLOURS, legend_beside, titled
+from helpers.figures.series import against_baseline
 from helpers.figures.words import lines
+
+Rows = tuple[Sequence[str], Mapping[str, Sequence[Estimate | float]]]
+"""Names of rows, and for each series a value for each row."""
 
 
 def labelled_grid(labels: Mapping[tuple[int, int], str], strength: NDArray, *, bar: str) -> Figure:
@@ -42,4 +47,51 @@ def pointing(panels: Mapping[str, tuple[Sequence[str], NDArray, Mapping[int, boo
         look = {"least": 0.03, "widths": (0.9, 2.2), "faint": 0.15, "weight": "bold"}
         lines(ax, weights, words, chosen, colour=COLOURS["other"], **look)
         ax.set_ylim(tallest - 0.1, -0.6)
+    return figure
+
+
+def strongest(panels: Mapping[str, tuple[Sequence[str], NDArray]], *, least: float = 0.2) -> Figure:
+    """Of each word only the strongest line to another word; words whose lines meet share a colour.
+
+    Args:
+        panels: title -> (words, map [unit, unit] between these words).
+        least: the smallest weight of a line that is drawn.
+    """
+    tallest = max(len(words) for words, _ in panels.values())
+    figure, axes = titled(panels, (3.3, 0.6 + 0.26 * tallest))
+    for ax, (words, weights) in zip(axes.flat, panels.values(), strict=True):
+        others = np.where(np.eye(len(words), dtype=bool), 0, weights)
+        kept = np.where(others == others.max(-1, keepdims=True), others, 0)
+        look = {"least": least, "widths": (1.2, 2.6), "faint": 0.35, "weight": "bold"}
+        lines(ax, kept, words, _meeting(kept, least), colour=COLOURS["other"], **look)
+        ax.set_ylim(tallest - 0.4, -0.6)
+    return figure
+
+
+def _meeting(kept: NDArray, least: float) -> dict[int, str]:
+    """A colour for each word whose line meets another's, by the word where they meet."""
+    pointed = {word: int(row.argmax()) for word, row in enumerate(kept) if row.max() >= least}
+    places = [*pointed.values()]
+    meet = [place for place in dict.fromkeys(places) if places.count(place) > 1]
+    colours = dict(zip(meet, ("first", "second", "stop", "previous", "next"), strict=False))
+    return {word: COLOURS[colours[place]] for word, place in pointed.items() if place in colours}
+
+
+def beside(panels: Mapping[str, Rows], *, width: float = 3.9, margin: float = 1.0) -> Figure:
+    """Rows with points and intervals, a panel for each title, with one legend.
+
+    Args:
+        panels: title -> what :func:`helpers.figures.series.against_baseline` draws; a series may be missing in some.
+        width, margin: of a panel, and of what is above and below its rows, in inches.
+    """
+    most = max(len(names) for names, _ in panels.values())
+    figure, axes = titled(panels, (width, margin + 0.3 * most))
+    for ax, (names, series) in zip(axes.flat, panels.values(), strict=True):
+        against_baseline(names, series, ax=ax)
+        ax.get_legend().remove()
+    named = {}
+    for ax in axes.flat:
+        handles, labels = ax.get_legend_handles_labels()
+        named |= dict(zip(labels, handles, strict=True))
+    legend_beside(axes.flat[-1], handles=[*named.values()], labels=[*named])
     return figure

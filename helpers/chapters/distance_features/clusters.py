@@ -1,15 +1,16 @@
 """Heads in groups by their distance features: k-means, and what the groups are called."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int
 from scipy.optimize import linear_sum_assignment
+from scipy.spatial.distance import cdist
 from sklearn.cluster import KMeans
 from sklearn.manifold import TSNE
-from sklearn.metrics import adjusted_rand_score, silhouette_score
+from sklearn.metrics import adjusted_rand_score
 from sklearn.mixture import GaussianMixture
 
 from helpers.chapters.distance_features.measures import FEATURES, SPECIAL, DistanceFeatures, points
@@ -99,20 +100,22 @@ def _lloyd(
     middle = points.mean(1, keepdims=True)
     x, samples = points - middle, np.arange(len(points))
     still = TOLERANCE * x.var(1).mean(-1)[:, None]
-    means, labels = _seeds(x, k, seed, starts), None
+    means = _seeds(x, k, seed, starts)
     moving, empty = np.ones(means.shape[:2], bool), np.zeros(len(x), bool)
+    labels = np.full((*means.shape[:2], x.shape[1]), -1)
     for _ in range(MOST_STEPS):
-        nearest = squared_gaps(x, means).argmin(2)
+        left = np.flatnonzero(moving.any(1))  # samples of which a start still moves
+        if not len(left):
+            break
+        old, nearest = means[left], squared_gaps(x[left], means[left]).argmin(2)
         member = nearest[:, :, None] == np.arange(k)[:, None]  # [sample, start, group, point]
         sizes = member.sum(-1)[..., None]
-        sums = member.reshape(len(x), -1, x.shape[1]).astype(float) @ x
-        moved = np.where(moving[..., None, None], sums.reshape(means.shape) / np.maximum(sizes, 1), means)
-        empty |= (moving & (sizes == 0).any((2, 3))).any(1)
-        moving &= ((moved - means) ** 2).sum((2, 3)) > still
-        moving &= True if labels is None else (nearest != labels).any(-1)
-        means, labels = moved, nearest
-        if not moving.any():
-            break
+        sums = member.reshape(len(left), -1, x.shape[1]).astype(float) @ x[left]
+        means[left] = np.where(moving[left][..., None, None], sums.reshape(old.shape) / np.maximum(sizes, 1), old)
+        empty[left] |= (moving[left] & (sizes == 0).any((2, 3))).any(1)
+        moving[left] &= ((means[left] - old) ** 2).sum((2, 3)) > still[left]
+        moving[left] &= (nearest != labels[left]).any(-1)
+        labels[left] = nearest
     gaps = squared_gaps(x, means)
     best = gaps.min(2).sum(-1).argmin(-1)
     found, centroids = gaps.argmin(2)[samples, best], means[samples, best] + middle
@@ -139,7 +142,7 @@ def _seeds(
     """First means by k-means++ (Arthur & Vassilvitskii 2007): far points are likely, and the best of a few draws counts."""
     count, tries = x.shape[1], 2 + int(np.log(k))
     random = np.random.RandomState(seed).random_sample((starts, 1 + (k - 1) * tries))
-    squares = ((x[:, :, None] - x[:, None]) ** 2).sum(-1)
+    squares = np.stack([cdist(one, one, "sqeuclidean") for one in x])
     samples, even = np.arange(len(x))[:, None], np.full(count, 1 / count).cumsum()
     first = np.searchsorted(even / even[-1], random[:, 0], side="right")
     chosen = [np.broadcast_to(first, (len(x), starts))]
@@ -165,9 +168,23 @@ def agreement(a: Labels, b: Labels) -> float:
     return float(adjusted_rand_score(a, b))
 
 
-def silhouette(points: Points, labels: Labels) -> float:
-    """Mean silhouette of the heads (Rousseeuw 1987), from -1 to 1."""
-    return float(silhouette_score(points, labels))
+def silhouette(
+    points: Float[np.ndarray, "*sample point feature"], labels: Int[np.ndarray, "*sample point"]
+) -> Float[np.ndarray, "*sample"] | np.float64:
+    """Mean silhouette of the heads (Rousseeuw 1987), from -1 to 1: for one sample of heads, or for each of many.
+
+    A head's is (b - a) / max(a, b), with its mean distances a from the others of its group and b from the heads of the
+    group that is next; 0 for a head that is alone in its group.
+    """
+    *samples, count, width = points.shape
+    apart = np.stack([cdist(one, one) for one in points.reshape(-1, count, width)])
+    member = labels.reshape(-1, count, 1) == np.arange(labels.max() + 1)  # [sample, point, group]
+    sums, sizes = apart @ member.astype(float), member.sum(1)[:, None]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        next_one = np.where(member | (sizes == 0), np.inf, sums / sizes).min(-1)
+        own = np.where(member, sums / (sizes - 1), 0).sum(-1)
+        each = (next_one - own) / np.maximum(own, next_one)
+    return np.nan_to_num(each).mean(-1).reshape(samples)[()]
 
 
 def matched(labels: Labels, reference: Labels) -> Labels:
@@ -179,6 +196,11 @@ def matched(labels: Labels, reference: Labels) -> Labels:
     shared = np.zeros((size, size), np.int64)
     np.add.at(shared, (labels, reference), 1)
     return linear_sum_assignment(-shared)[1][labels]
+
+
+def over_k(points: Points, ks: Sequence[int], reference: Labels, *, seed: int = 0) -> Int[np.ndarray, "number point"]:
+    """The group of every head when k groups are asked for, for each k; a group has the number of the group of ``reference`` it resembles."""
+    return np.stack([matched(k_means(points, k, seed=seed).labels, reference) for k in ks])
 
 
 # ---------------------------------------------------------------------------------------- naming

@@ -1,6 +1,6 @@
 """Whether groups of heads are there at all: heads invented without groups, other scales of the 21 numbers, other samples."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ from scipy.special import softmax
 from helpers.chapters.distance_features.clusters import (
     REFIT_STARTS,
     TYPES,
+    Clustering,
     Labels,
     Points,
     agreement,
@@ -71,12 +72,11 @@ def two_largest(found: DistanceFeatures) -> Estimate:
 
 
 def inertia(
-    points: Float[np.ndarray, "*sample point feature"], k: int, *, seed: int = 0
+    points: Float[np.ndarray, "*sample point feature"], found: Clustering | None = None
 ) -> Float[np.ndarray, "*sample"] | np.float64:
-    """Mean squared distance of a head from the mean of its group."""
-    if k == 1:
+    """Mean squared distance of a head from the mean of its group; without groups, of all heads."""
+    if found is None:
         return points.var(-2).sum(-1)
-    found = k_means(points, k, seed=seed, starts=REFIT_STARTS)
     means = np.take_along_axis(found.centroids, found.labels[..., None], -2)
     return ((points - means) ** 2).sum(-1).mean(-1)
 
@@ -87,7 +87,7 @@ def gap(ours: Float[np.ndarray, "k"], invented: Float[np.ndarray, "crowd k"]) ->
     A gap is how much smaller the logarithm of our inertia is than that of heads without groups.
 
     Args:
-        ours, invented: :func:`inertia` for k = 1, 2, …
+        ours, invented: :func:`inertia` of the k groups of k-means, for k = 1, 2, …
     """
     logs = np.log(invented)
     gaps = logs.mean(0) - np.log(ours)
@@ -111,44 +111,52 @@ def by_scale(points: Points, ks: Sequence[int], *, seed: int = 0) -> dict[str, d
 def _on_scale(
     ours: Points, invented: Float[np.ndarray, "crowd point feature"], plain: Labels, ks: Sequence[int], seed: int
 ) -> dict[str, Any]:
+    sizes = range(2, max(ks) + 1)
+    groups = {k: k_means(invented, k, seed=seed, starts=REFIT_STARTS) for k in sizes}
     found: dict[str, Any] = {"silhouette": {}, "control": {}, "excess": {}}
     for k in ks:
-        labels = k_means(invented, k, seed=seed, starts=REFIT_STARTS).labels
-        chance = np.array(list(map(silhouette, invented, labels)))
-        value = silhouette(ours, k_means(ours, k, seed=seed).labels)
+        chance = silhouette(invented, groups[k].labels)
+        value = float(silhouette(ours, k_means(ours, k, seed=seed).labels))
         found["silhouette"][k] = value
         found["control"][k] = Estimate.of(np.float64(chance.mean()), chance)
         found["excess"][k] = Estimate.of(np.float64(value - chance.mean()), value - chance)
-    sizes = range(1, max(ks) + 1)
-    inertias = ([inertia(x, k, seed=seed) for k in sizes] for x in (ours, invented))
-    found["groups"] = gap(*(np.stack(one, axis=-1) for one in inertias))
+    own = {k: k_means(ours, k, seed=seed, starts=REFIT_STARTS) for k in sizes}
+    spreads = ([inertia(x), *(inertia(x, one[k]) for k in sizes)] for x, one in ((ours, own), (invented, groups)))
+    found["groups"] = gap(*(np.stack(one, axis=-1) for one in spreads))
     found["four"] = agreement(k_means(ours, len(TYPES), seed=seed).labels, plain)
-    chance = np.array([_mixed(one, seed) for one in invented[:CONTROLS]])
-    return found | {"mixture": _mixed(ours, seed), "mixture_control": Estimate.of(np.float64(chance.mean()), chance)}
+    found["mixture"] = _mixed(ours, own[len(TYPES)].labels, seed)
+    four = zip(invented[:CONTROLS], groups[len(TYPES)].labels, strict=False)
+    chance = np.array([_mixed(one, labels, seed) for one, labels in four])
+    return found | {"mixture_control": Estimate.of(np.float64(chance.mean()), chance)}
 
 
-def _mixed(points: Points, seed: int) -> float:
-    """Agreement of k-means with a mixture of Gaussians, both of four groups."""
-    four = len(TYPES)
-    return agreement(
-        k_means(points, four, seed=seed, starts=REFIT_STARTS).labels, mixture(points, four, seed=seed).labels
-    )
+def _mixed(points: Points, labels: Labels, seed: int) -> float:
+    """Agreement of four groups with those of a mixture of Gaussians."""
+    return agreement(labels, mixture(points, len(TYPES), seed=seed).labels)
 
 
 # ---------------------------------------------------------------------------------------- stability
 
 
 def refits(
-    samples: Float[np.ndarray, "draw _ feature"], whole: Points, reference: Labels, *, seed: int = 0
-) -> Int[np.ndarray, "draw point"]:
+    samples: Float[np.ndarray, "*crowd draw _ feature"],
+    whole: Float[np.ndarray, "*crowd point feature"],
+    reference: Int[np.ndarray, "*crowd point"],
+    *,
+    seed: int = 0,
+) -> Int[np.ndarray, "*crowd draw point"]:
     """K-means fitted on each sample and asked for the group of every head.
 
     Args:
-        whole: the heads that are grouped.
+        whole: the heads that are grouped; one set of heads, or several.
         reference: their groups in a fit on all of them; says how many groups there are and how they are numbered.
     """
     means = k_means(samples, int(reference.max()) + 1, seed=seed, starts=REFIT_STARTS).centroids
-    return np.stack([matched(labels, reference) for labels in squared_gaps(whole[None], means[None]).argmin(2)[0]])
+    flat = whole.reshape(-1, *whole.shape[-2:])
+    nearest = squared_gaps(flat, means.reshape(len(flat), -1, *means.shape[-2:])).argmin(2)
+    known = reference.reshape(len(flat), -1)
+    found = [[matched(one, old) for one in labels] for labels, old in zip(nearest, known, strict=True)]
+    return np.array(found).reshape(*samples.shape[:-2], whole.shape[-2])
 
 
 def half_heads(points: Points, *, draws: int = 50, seed: int = 0) -> Float[np.ndarray, "draw _ feature"]:
@@ -176,29 +184,36 @@ def robustness(found: DistanceFeatures, k: int = 4, *, seed: int = 0) -> dict[st
     noise = halves[:REFITS] - real  # what a half of the inputs changes; invented heads are given the same
     labels = k_means(real, k, seed=seed).labels
     few = points(found.all.replicates[:50])
-    scores = map(silhouette, few, k_means(few, k, seed=seed, starts=REFIT_STARTS).labels)
-    controls = [_control(one, noise, k, seed) for one in crowds(real, CONTROLS, seed=seed)]
-    found = {"silhouette": Estimate.of(np.float64(silhouette(real, labels)), np.array(list(scores)), found.all.units)}
+    scores = silhouette(few, k_means(few, k, seed=seed, starts=REFIT_STARTS).labels)
+    controls = _controls(crowds(real, CONTROLS, seed=seed), noise, k, seed)
+    found = {"silhouette": Estimate.of(np.float64(silhouette(real, labels)), scores, found.all.units)}
     for name, samples in {"inputs": halves, "heads": half_heads(real, draws=len(halves), seed=seed)}.items():
         found[name] = stability(refits(samples, real, labels, seed=seed), seed=seed)
-    invented = zip(found, np.mean(controls, axis=0), np.transpose(controls), strict=True)
-    return found | {f"{name}_control": Estimate.of(mean, each) for name, mean, each in invented}
+    invented = zip(found, controls, strict=True)
+    return found | {f"{name}_control": Estimate.of(each.mean(), each) for name, each in invented}
 
 
-def _control(invented: Points, noise: Float[np.ndarray, "draw point feature"], k: int, seed: int) -> list[float]:
-    """Silhouette and both stabilities (ten refits each) of one set of invented heads."""
+def _controls(
+    invented: Float[np.ndarray, "crowd point feature"],
+    noise: Float[np.ndarray, "draw point feature"],
+    k: int,
+    seed: int,
+) -> list[Float[np.ndarray, "crowd"]]:
+    """Silhouette and both stabilities (ten refits each) of sets of invented heads."""
     labels = k_means(invented, k, seed=seed, starts=REFIT_STARTS).labels
-    parts = invented + noise, half_heads(invented, draws=REFITS, seed=seed)
-    agreed = [stability(refits(part, invented, labels, seed=seed), groups=1) for part in parts]
-    return [silhouette(invented, labels), *(float(a.value) for a in agreed)]
+    parts = invented[:, None] + noise, np.stack([half_heads(one, draws=REFITS, seed=seed) for one in invented])
+    agreed = (refits(part, invented, labels, seed=seed) for part in parts)
+    return [silhouette(invented, labels), *((ten == ten[:, :1]).all(1).mean(-1) for ten in agreed)]
 
 
-def changed(one: DistanceFeatures, other: DistanceFeatures, reference: Labels, *, seed: int = 0) -> Estimate:
-    """Share of heads that are in another group in one measurement than in the other, both clustered anew in every replicate.
+def changed(
+    one: DistanceFeatures, others: Mapping[str, DistanceFeatures], reference: Labels, *, seed: int = 0
+) -> dict[str, Estimate]:
+    """Share of heads that are in another group in each of several measurements than in one, clustered anew in every replicate.
 
     Args:
-        one, other: of encoders of one shape; where both are of the same texts, the interval is paired.
-        reference: groups that those of both are matched with.
+        one, others: of encoders of one shape; where both are of the same texts, the interval is paired.
+        reference: groups that those of all are matched with.
     """
 
     def labels(found: DistanceFeatures) -> tuple[Labels, Int[np.ndarray, "draw point"]]:
@@ -206,7 +221,11 @@ def changed(one: DistanceFeatures, other: DistanceFeatures, reference: Labels, *
         whole = k_means(found.points, len(TYPES), seed=seed).labels
         return matched(whole, reference), np.stack([matched(each, reference) for each in drawn])
 
-    (first, drawn), (second, others) = labels(one), labels(other)
-    size = min(len(drawn), len(others))
-    units = min(found.all.units or size for found in (one, other))
-    return Estimate.of((first != second).mean(), (drawn[:size] != others[:size]).mean(-1), units)
+    def share(other: DistanceFeatures) -> Estimate:
+        second, others = labels(other)
+        size = min(len(drawn), len(others))
+        units = min(found.all.units or size for found in (one, other))
+        return Estimate.of((first != second).mean(), (drawn[:size] != others[:size]).mean(-1), units)
+
+    first, drawn = labels(one)
+    return {name: share(other) for name, other in others.items()}

@@ -4,78 +4,83 @@ from itertools import permutations
 
 import numpy as np
 
-from helpers.chapters.checks import Exercise, checker, known_by
+from helpers.chapters.checks import Exercise, checker
 
-PAIRS = ((0, 1), (1, 0), (0, -1), (-1, 0), (2, 7), (8, 2), (5, 5))
+SIZE = 30
 
 
-def _labels(seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Groups of heads with numbers of their own, and the reference that most of them agree with."""
+def _labels(seed: int) -> np.ndarray:
+    """Ten refits of 30 heads: mostly the same four groups, numbered anew by each."""
     rng = np.random.default_rng(seed)
-    reference = rng.integers(0, 4, 24)
-    return rng.permutation(4)[np.where(rng.random(24) < 0.7, reference, rng.integers(0, 4, 24))], reference
+    groups = np.where(rng.random((10, SIZE)) < 0.96, rng.integers(0, 4, SIZE), rng.integers(0, 4, (10, SIZE)))
+    return np.stack([rng.permutation(4)[one] for one in groups])
 
 
-def _agreement(got: np.ndarray, labels: np.ndarray, reference: np.ndarray) -> int | float:
-    """How many new numbers are the reference's; NaN where groups are not just renumbered."""
-    pairs = set(zip(labels.tolist(), got.tolist(), strict=True))
-    return int((got == reference).sum()) if len(pairs) == len(set(labels)) == len(set(got.tolist())) else np.nan
+def _renumbered(labels: np.ndarray, reference: np.ndarray) -> np.ndarray:
+    ways = (np.array(way)[labels] for way in permutations(range(4)))
+    return max(ways, key=lambda way: (way == reference).sum())
 
 
-def _refits(seed: int) -> np.ndarray:
+def _heads(seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Heads in three groups, of which each has at least two."""
     rng = np.random.default_rng(seed)
-    return np.where(rng.random((10, 30)) < 0.95, rng.integers(0, 4, 30), rng.integers(0, 4, (10, 30)))
+    return rng.dirichlet(np.ones(21), SIZE), rng.permutation(np.arange(SIZE) % 3)
 
 
-class window_of(Exercise):
-    solved = "right, in both directions and for inputs of 9 to 128 tokens."
-
-    cases = tuple((i % n, j % n, n) for n in (128, 40, 17, 9) for i, j in (*PAIRS, (3, 3 + n // 2)))
-
-    def right(i, j, n):
-        """for tokens {0} and {1} of {2} it says {got}, not {wanted}."""
-        return 0 if i == j else 1 + 16 * abs(i - j) // n
-
-    def from_0(i, j, n):
-        """windows are counted from 1; 0 is kept for the token itself."""
-        return 16 * abs(i - j) // n
-
-    def one_sided(i, j, n):
-        """to the left it says something else than to the right; take the absolute distance."""
-        return 0 if i == j else 1 + abs(16 * (i - j) // n)
+def _mean_silhouette(apart: np.ndarray, labels: np.ndarray, itself: bool = False, nearest: bool = True) -> float:
+    """From distances; with the head itself in its own group, or against all other heads, it is a typical mistake."""
+    found = []
+    for head, group in enumerate(labels):
+        own = (labels == group) & (itself | (np.arange(len(labels)) != head))
+        others = [apart[head, labels == other].mean() for other in set(labels.tolist()) - {int(group)}]
+        a, b = apart[head, own].mean(), min(others) if nearest else apart[head, labels != group].mean()
+        found.append((b - a) / max(a, b))
+    return float(np.mean(found))
 
 
-class renumbered(Exercise):
-    solved = "right: the groups stay, only their numbers change."
+def _apart(points: np.ndarray) -> np.ndarray:
+    return np.linalg.norm(points[:, None] - points, axis=-1)
 
-    cases = tuple(_labels(seed) for seed in range(8))
 
-    def right(labels, reference):
-        """{got} heads agree with the reference, but {wanted} could; try all 24 ways."""
-        return max(
-            (np.array(way)[labels] for way in permutations(range(4))), key=lambda way: (way == reference).sum()
-        )
+class mean_silhouette(Exercise):
+    solved = "right: the own group without the head itself, and the nearest of the others."
 
-    view = _agreement
+    cases = tuple(_heads(seed) for seed in range(4))
 
-    @known_by(lambda got, *case: np.isnan(_agreement(got, *case)))
-    def moved(labels, reference):
-        """it moves heads to other groups: each old number must become one new number, and no two the same."""
-        return reference
+    def right(points, labels):
+        """it says {got:.4f}, not {wanted:.4f}; work out the head number 0 on paper: its a, its b, its silhouette."""
+        return _mean_silhouette(_apart(points), labels)
+
+    def with_itself(points, labels):
+        """the distance of a head from itself, 0, is in its a; leave it out."""
+        return _mean_silhouette(_apart(points), labels, itself=True)
+
+    def all_others(points, labels):
+        """b is a mean over the heads of the nearest other group, not over those of all other groups."""
+        return _mean_silhouette(_apart(points), labels, nearest=False)
+
+    def squared(points, labels):
+        """these are squared distances; take the root."""
+        return _mean_silhouette(_apart(points) ** 2, labels)
 
 
 class agreed_by_all(Exercise):
-    solved = "right: one refit that differs is enough to lose a head."
+    solved = "right: groups are compared, not their numbers, and one refit that differs is enough to lose a head."
 
-    cases = tuple((_refits(seed),) for seed in range(5))
+    cases = tuple((_labels(seed),) for seed in range(5))
 
     def right(labels):
-        """count the columns in which all rows are equal, and divide by their number; check the axis."""
+        """it says {got}, not {wanted}; renumber each refit on its own, then count the columns in which all rows are equal."""
+        same = np.stack([_renumbered(one, labels[0]) for one in labels])
+        return (same == same[0]).all(0).mean()
+
+    def as_numbered(labels):
+        """refits number their groups as they like; renumber each as the first, the way in which most heads agree."""
         return (labels == labels[0]).all(0).mean()
 
     def mean_agreement(labels):
         """that is the mean agreement with the first refit; a head counts only if all ten agree on it."""
-        return (labels == labels[0]).mean()
+        return np.mean([_renumbered(one, labels[0]) == labels[0] for one in labels])
 
 
 check = checker(globals())

@@ -30,6 +30,8 @@ from helpers.figures.series import band, intervals, stacked
 from helpers.figures.words import token_axes
 
 WINDOW_COLOUR = "#8794a5"
+CORNERS = np.array([[0.0, 0.0], [0.5, np.sqrt(3) / 2], [1.0, 0.0]])  # all near, all far, all special
+FURTHER = (("#9d9d9d", "P"), ("#111111", "X"))  # colour and marker of a fifth and a sixth group
 
 
 def feature_cells(cells: ArrayLike, tokens: Sequence[str], names: Sequence[str]) -> Figure:
@@ -74,17 +76,21 @@ def feature_bars(heads: Mapping[str, ArrayLike], names: Sequence[str], *, even: 
     return figure
 
 
-def feature_variances(shares: Mapping[str, ArrayLike], names: Sequence[str]) -> Figure:
+def feature_variances(
+    shares: Mapping[str, ArrayLike], names: Sequence[str], *, control: Mapping[str, ArrayLike]
+) -> Figure:
     """How much each of the 21 numbers counts when heads are compared: its share of the variance over heads, one panel a scale.
 
     Args:
-        shares: title -> [feature], which sum to 1.
+        shares, control: title -> [feature], which sum to 1; those of the control as dashes.
     """
     figure, axes = titled(shares, (7.6 / len(shares), 2.7), size=9.5, sharey=True)
-    for ax, values in zip(axes.flat, shares.values(), strict=True):
+    for ax, (title, values) in zip(axes.flat, shares.items(), strict=True):
         ax.bar(range(len(names)), values, color=[COLOURS.get(name, WINDOW_COLOUR) for name in names])
+        ax.plot(range(len(names)), control[title], "_", color=INK, markersize=5, label="shuffled heads", zorder=4)
         _feature_ticks(ax, names)
     axes[0, 0].set_ylabel("share of the variance")
+    axes[0, -1].legend(fontsize=8)
     return figure
 
 
@@ -147,6 +153,34 @@ def _points(ax: Axes, places: NDArray, types: NDArray, called: Mapping[str, str]
         ax.scatter(*places[types == name].T, s=24, label=called[name], **look)
 
 
+def groups_by_k(sets: Mapping[str, tuple[ArrayLike, ArrayLike]], ks: Sequence[int], corners: Sequence[str]) -> Figure:
+    """Heads in a triangle of three shares, coloured by group when 2, 3, … groups are asked for: a row a set of heads, a column a k.
+
+    Args:
+        sets: title -> (shares [head, 3], group of each head for each k [k, head]).
+        corners: names of the three shares, said once.
+    """
+    looks = [*((COLOURS[name], MARKERS[name]) for name in TYPE_NAMES), *FURTHER]
+    figure, axes = plt.subplots(len(sets), len(ks), figsize=(7.6, 1.65 * len(sets) + 0.3), squeeze=False)
+    for row, (title, (shares, groups)) in zip(axes, sets.items(), strict=True):
+        places = np.asarray(shares) @ CORNERS
+        for ax, labels in zip(row, np.asarray(groups), strict=True):
+            ax.plot(*np.vstack([CORNERS, CORNERS[:1]]).T, color="#bbbbbb", linewidth=0.8, zorder=0)
+            for group in np.unique(labels):
+                colour, marker = looks[group]
+                look = {"color": colour, "marker": marker, "edgecolor": "#444444", "linewidth": 0.3}
+                ax.scatter(*places[labels == group].T, s=12, **look)
+            ax.set(xticks=[], yticks=[], aspect="equal")
+            ax.grid(visible=False)
+            ax.spines[:].set_visible(False)
+        row[0].set_ylabel(title, fontsize=9)
+    for ax, k in zip(axes[0], ks, strict=True):
+        ax.set_title(f"k = {k}", fontsize=9.5, loc="center")
+    for (x, y), corner, shift in zip(CORNERS, corners, (-0.09, 0.08, -0.09), strict=True):
+        axes[-1, 0].text(x, y + shift, corner, **CENTRED, fontsize=7)
+    return figure
+
+
 def versus_control(
     x: Sequence[int], views: Mapping[str, tuple[Estimate, Estimate]], *, xlabel: str, ylabels: Sequence[str]
 ) -> Figure:
@@ -173,6 +207,7 @@ def type_triangle(
     *,
     prototypes: Mapping[str, ArrayLike],
     centroids: Mapping[str, ArrayLike],
+    controls: Mapping[str, ArrayLike],
     called: Mapping[str, str] = LABELS,
 ) -> Figure:
     """Heads in a triangle of three shares that sum to 1, with the mean of each group and the prototype of the type it stands for.
@@ -180,8 +215,9 @@ def type_triangle(
     Args:
         masses: [head, 3]: near, far and special, bottom left, top and bottom right.
         prototypes, centroids: type -> [3].
+        controls: title -> [head, 3], heads that are in no group.
     """
-    place = np.array([[0.0, 0.0], [0.5, np.sqrt(3) / 2], [1.0, 0.0]])
+    place = CORNERS
     figure, ax = plt.subplots(figsize=(6.6, 4.9))
     ax.plot(*np.vstack([place, place[:1]]).T, color="#888888", linewidth=1)
     for step in (0.25, 0.5, 0.75):
@@ -196,13 +232,18 @@ def type_triangle(
         ax.plot(*target, **star, markersize=17, color=COLOURS[name])
         ax.plot(*mean, **plus, markersize=13, markeredgewidth=2.6, color=INK)
         ax.plot(*mean, **plus, markersize=11, markeredgewidth=1.3, color=COLOURS[name])
+    dots = [
+        ax.plot(*(np.asarray(shares) @ place).T, marker, color=INK, markersize=4, label=title, zorder=5)[0]
+        for marker, (title, shares) in zip(("x", "."), controls.items(), strict=False)
+    ]
     for corner, (x, y), shift in zip(("near", "far", "special"), place, (-0.045, 0.045, -0.045), strict=True):
         ax.text(x, y + shift, f"all {corner}", **CENTRED, fontsize=9)
     extra = [
         Line2D([], [], **star, markersize=11, color="#cccccc", label="prototype of a type"),
         Line2D([], [], **plus, markersize=9, markeredgewidth=2, color=INK, label="mean of the group"),
     ]
-    handles = [*ax.get_legend_handles_labels()[0], *extra]
+    points = [handle for handle in ax.get_legend_handles_labels()[0] if handle not in dots]
+    handles = [*points, *extra, *dots]
     legend_beside(ax, handles=handles, bbox_to_anchor=(0.84, 1.0), fontsize=8)
     ax.set_aspect("equal")
     ax.axis("off")

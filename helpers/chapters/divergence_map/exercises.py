@@ -2,9 +2,8 @@
 
 import numpy as np
 from scipy.spatial.distance import pdist, squareform
-from scipy.special import entr
 
-from helpers.chapters.checks import Exercise, checker, maps
+from helpers.chapters.checks import Exercise, checker
 
 
 def _distances(points: np.ndarray, *_: object) -> np.ndarray:
@@ -16,31 +15,6 @@ def _groups(seed: int) -> tuple[np.ndarray, np.ndarray, list[np.ndarray]]:
     rng, labels = np.random.default_rng(seed), np.repeat([0, 1], 4)
     points = rng.normal(size=(8, 2)) + 0.7 * labels[:, None] * [1, 0]
     return _distances(points), labels, [rng.permutation(8) for _ in range(49)]
-
-
-class row_divergence(Exercise):
-    solved = "right, from 0 for equal rows to ln 2 for rows that share no token."
-
-    cases = (
-        (np.array([1.0, 0.0, 0.0]), np.array([0.0, 0.5, 0.5])),
-        *((row, other) for p, q in (maps(6, seed)[:2] for seed in range(4)) for row, other in ((p, p), (p, q))),
-    )
-
-    def right(p, q):
-        """it should be H((p + q) / 2) - H(p) / 2 - H(q) / 2: 0 for equal rows, and ln 2 = 0.693 nats for two rows that share no token."""
-        return entr((p + q) / 2).sum() - (entr(p).sum() + entr(q).sum()) / 2
-
-    def undefined_at_0(p, q):
-        """it is NaN where a weight is 0: take 0 · ln 0 as 0, for instance with a logarithm of positive weights only."""
-        return (p * np.log(2 * p / (p + q)) + q * np.log(2 * q / (p + q))).sum() / 2
-
-    def in_bits(p, q):
-        """that is in bits; use the natural logarithm."""
-        return row_divergence.right(p, q) / np.log(2)
-
-    def twice(p, q):
-        """it is twice too large: the mixture is (p + q) / 2, and each entropy counts one half."""
-        return 2 * row_divergence.right(p, q)
 
 
 class classical_scaling(Exercise):

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.spatial.distance import pdist, squareform
 
 from helpers.chapters.divergence_map.scaling import Map, Stability
-from helpers.engine.estimates import Estimate
+from helpers.engine.estimates import Estimate, stack
 from helpers.figures import touch
 from helpers.figures.look import (
     COLOURS,
@@ -78,6 +78,51 @@ def pair_matrices(matrices: Mapping[str, NDArray], heads: int, *, bar: str) -> F
     return figure
 
 
+def layer_map(points: NDArray, layer: Sequence[int]) -> Figure:
+    """Heads in the plane, coloured by layer only.
+
+    Args:
+        points: [head, 2], in nats.
+        layer: of each head, from 0.
+    """
+    figure, ax = plt.subplots(figsize=(5.6, 4.4))
+    _by_layer(ax, points, layer)
+    ax.set(xlabel="nats", ylabel="nats", aspect="equal")
+    legend_beside(ax, title="layer")
+    return figure
+
+
+def _by_layer(ax: Axes, points: NDArray, layer: Sequence[int]) -> None:
+    for number, colour in enumerate(layer_colours(max(layer) + 1)):
+        of_layer = points[np.asarray(layer) == number]
+        ax.scatter(*of_layer.T, s=34, linewidths=0.5, color=[colour], edgecolors="#555555", label=str(number + 1))
+
+
+def ratios(series: Mapping[str, Mapping[str, Estimate]]) -> Figure:
+    """A row for each grouping of the heads and a point for each series: how far apart heads of one group are, as a share of how far apart others are.
+
+    Args:
+        series: name -> grouping -> ratio; groupings that a series has not are left out. Controls, whose names end with
+            ``@shuffled`` or ``@random``, have their own colours; a second one is hollow.
+    """
+    rows = list(dict.fromkeys(group for found in series.values() for group in found))
+    figure, ax = plt.subplots(figsize=(6.6, 0.9 + 0.42 * len(rows)))
+    plain, used = iter(("first", "second")), []
+    for place, (name, found) in enumerate(series.items()):
+        look = next((kind for kind in ("shuffled", "random") if name.endswith(f"@{kind}")), None) or next(plain)
+        marker = {"second": "s"}.get(look, MARKERS[look])
+        style = {"color": COLOURS[look], "marker": marker, "label": name}
+        style |= {"markerfacecolor": "none"} if look in used else {}
+        at = [rows.index(group) + 0.16 * (place - (len(series) - 1) / 2) for group in found]
+        intervals(ax, at, stack(list(found.values())), across=True, **style)
+        used.append(look)
+    in_rows(ax, rows)
+    ax.axvline(1, **REFERENCE)
+    ax.set_xlabel("mean divergence: same label / different labels")
+    legend_beside(ax, fontsize=8)
+    return figure
+
+
 def head_map(
     points: NDArray, kinds: Sequence[str], layer: Sequence[int], notes: Mapping[int, str] | None = None
 ) -> Figure:
@@ -98,9 +143,7 @@ def head_map(
         of_kind = points[np.array(kinds) == kind]
         left.scatter(*of_kind.T, **style, **look, label=LABELS.get(kind, "none of these"))
     _notes(left, points, notes or {})
-    for number, colour in enumerate(layer_colours(max(layer) + 1)):
-        of_layer = points[np.asarray(layer) == number]
-        right.scatter(*of_layer.T, **style, color=[colour], edgecolors="#555555", label=str(number + 1))
+    _by_layer(right, points, layer)
     for ax, title, columns, place in ((left, "behaviour", 3, "left"), (right, "layer", 6, "right")):
         ax.set(title=f"by {title}", xlabel="nats", aspect="equal")
         legend_below(ax, loc=f"outside lower {place}", ncols=columns, title=title)

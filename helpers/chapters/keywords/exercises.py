@@ -12,24 +12,6 @@ def _with_special(seed: int) -> tuple[np.ndarray, np.ndarray]:
     return weights / weights.sum(-1, keepdims=True), special
 
 
-class attention_received(Exercise):
-    solved = "right: columns receive, and special tokens are not asked."
-
-    cases = tuple(_with_special(seed) for seed in range(4))
-
-    def right(weights, special):
-        """it should be the column sums over the rows of ordinary tokens."""
-        return weights[~special].sum(0)
-
-    def special_attend(weights, special):
-        """special tokens attend in your sum; leave their rows out."""
-        return weights.sum(0)
-
-    def given(weights, special):
-        """you summed over a row, which is what a token gives; what it receives stands in its column."""
-        return weights[:, ~special].sum(1)
-
-
 class received_without_special(Exercise):
     solved = "right: now every document hands out as much as it has ordinary tokens."
 

@@ -13,6 +13,7 @@ from helpers.figures.look import (
     COLOURS,
     INK,
     REFERENCE,
+    Number,
     head_name,
     in_rows,
     ink_on,
@@ -25,6 +26,31 @@ from helpers.figures.series import band, intervals
 from helpers.figures.words import flow
 
 LINE = 88  # characters
+
+
+def word_bars(panels: Mapping[str, ArrayLike], words: Sequence[str], key: Sequence[bool], *, even: Number) -> Figure:
+    """A bar for each word of a sentence, key words in a colour of their own; a panel for each way to measure.
+
+    Args:
+        panels: title -> values [head, word]; the bar is their mean, the line goes from the lowest to the highest.
+        words: down the side, marks left out.
+        even: what a token gets of even attention, drawn as a line.
+    """
+    figure, axes = titled(panels, (8.4 / len(panels), 0.24 * len(words) + 0.9), size=9.5, sharey=True)
+    places = np.arange(len(words))
+    named = {True: (COLOURS["first"], "key words"), False: (COLOURS["other"], "other words")}
+    for ax, values in zip(axes[0], panels.values(), strict=True):
+        values = np.asarray(values)
+        for kind, (colour, label) in named.items():
+            own = np.flatnonzero(np.asarray(key) == kind)
+            ax.barh(places[own], values.mean(0)[own], 0.72, color=colour, label=label)
+        ax.hlines(places, values.min(0), values.max(0), color=INK, linewidth=1.2)
+        ax.axvline(even, **REFERENCE, label="even attention")
+        ax.grid(axis="y", visible=False)
+        ax.set_xlabel("attention received")
+    in_rows(axes[0, 0], words)
+    legend_below(axes[0, 0], loc="outside upper right", ncols=3, fontsize=8.5)
+    return figure
 
 
 def shaded_text(
@@ -113,15 +139,17 @@ def ranked_heads(
     return figure
 
 
-def score_bars(scores: Mapping[str, Mapping[str, Estimate]], groups: Mapping[str, str]) -> Figure:
-    """Horizontal bars with intervals: a row for each method, a bar for each kind of score.
+def score_bars(
+    scores: Mapping[str, Mapping[str, Estimate]], groups: Mapping[str, str], *, xlabel: str = "F1 of phrases"
+) -> Figure:
+    """Horizontal bars with intervals: a row for each method, a bar for each kind of score, or for each run.
 
     Args:
-        scores: method -> kind -> estimate.
+        scores: method -> kind -> estimate; NaN, and no bar, where there is none.
         groups: method -> name of its colour in ``COLOURS``.
     """
     kinds = list(next(iter(scores.values())))
-    figure, ax = plt.subplots(figsize=(7.4, 0.9 + 0.42 * len(scores)))
+    figure, ax = plt.subplots(figsize=(7.4, 0.9 + (0.14 + 0.14 * len(kinds)) * len(scores)))
     size, rows = 0.8 / len(kinds), np.arange(len(scores))
     colours = [COLOURS[groups[method]] for method in scores]
     handles = squares(dict.fromkeys(kinds, COLOURS["self"]))
@@ -135,7 +163,7 @@ def score_bars(scores: Mapping[str, Mapping[str, Estimate]], groups: Mapping[str
         ax.plot([low, high], [y, y], color=INK, linewidth=1.2)
         handle.set_alpha(alpha)
     in_rows(ax, scores)
-    ax.set_xlabel("F1 of phrases")
+    ax.set_xlabel(xlabel)
     ax.grid(axis="y", visible=False)
     legend_beside(ax, handles=handles)
     return figure
@@ -152,13 +180,17 @@ ORDERS = {
 
 
 def removal_curves(
-    panels: Mapping[str, Mapping[str, Estimate]], counts: Sequence[int], *, range_of: Mapping[str, ArrayLike]
+    panels: Mapping[str, Mapping[str, Estimate]],
+    counts: Sequence[int],
+    *,
+    range_of: Mapping[str, ArrayLike] | None = None,
 ) -> Figure:
     """What is left as heads are removed one after another, a line with its interval for each order.
 
     Args:
         panels: what is measured -> order of :data:`ORDERS` -> estimate [count].
-        range_of: what is measured -> [2, count], lowest and highest of the random orders, drawn as dotted lines.
+        range_of: what is measured -> [2, count], lowest and highest of the random orders, drawn as dotted lines; a record has only
+            their mean.
     """
     figure, axes = titled(panels, (3.7, 3.0), columns=3, size=10)
     for ax, (title, series) in zip(axes.flat, panels.items(), strict=False):
@@ -166,7 +198,7 @@ def removal_curves(
             colour, marker, line = ORDERS[name]
             look = {"colour": COLOURS[colour], "marker": marker, "linestyle": line, "label": name, "markersize": 4}
             band(ax, counts, found, alpha=0.1, **look)
-        for edge in range_of[title]:
+        for edge in (range_of or {}).get(title, ()):
             ax.plot(counts, edge, ":", color=COLOURS["random"], linewidth=1)
         ax.axhline(float(next(iter(series.values())).value[0]), **REFERENCE)
         ax.set(xlabel="heads removed", xticks=counts)

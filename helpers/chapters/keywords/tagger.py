@@ -232,3 +232,15 @@ def as_record(curve: Curve) -> dict[str, Any]:
     """A curve for recording."""
     kept = ("counts", "scores", "change", "precision", "recall")
     return {name: getattr(curve, name) for name in kept}
+
+
+def curve_panels(curves: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Estimate]]:
+    """What there is to draw of curves that are recorded, or about to be: what is measured -> order of removal -> (count)."""
+
+    def scored(name: str) -> dict[str, Estimate]:
+        column = SCORES.index(name)
+        return {order: Estimate.from_record(c["scores"])[:, column] for order, c in curves.items()}
+
+    shown = {"F1 of phrases": "f1", "loss (nats a word)": "loss", "phrases given a document": "given"}
+    shares = {n: {order: Estimate.from_record(c[n]) for order, c in curves.items()} for n in ("precision", "recall")}
+    return {title: scored(name) for title, name in shown.items()} | shares

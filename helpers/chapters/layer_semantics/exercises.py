@@ -1,81 +1,85 @@
 """The exercises of chapter 12."""
 
+from collections.abc import Sequence
+
 import numpy as np
 from scipy import special
 
 from helpers.chapters.checks import Exercise, checker
 
 
-def _states(seed: int) -> tuple[np.ndarray, np.ndarray, float, int]:
-    """States of five layers, their raw weights, gamma, and the last layer that is read."""
+def _batch(seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Tokens of four targets of different lengths, their scores, and whose each is; not in order."""
     rng = np.random.default_rng(seed)
-    return rng.normal(size=(5, 4)), rng.normal(size=5) * 2, 1.5 + seed, 4 - seed
+    owner = rng.permutation(np.repeat(np.arange(4), [3, 1, 2, 1 + seed]))
+    return rng.normal(size=(len(owner), 3)), 2 * rng.normal(size=len(owner)), owner
+
+
+def _hits(seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Hits of five probes, each better than the one before, on the targets of six documents, and replicates of these."""
+    rng = np.random.default_rng(seed)
+    document = np.sort(np.concatenate([np.arange(6), rng.integers(6, size=60)]))
+    hits = rng.random(len(document)) < np.linspace(0.4, 0.9, 5)[:, None] ** (1 + seed)
+    return hits.astype(float), document, rng.integers(6, size=(50, 6))
+
+
+class attention_pooled(Exercise):
+    solved = "right: a target of one token keeps its vector, whatever the score."
+
+    cases = tuple(_batch(seed) for seed in range(4))
+
+    def right(tokens, scores, owner):
+        """each row should be the target's own tokens, weighted by a softmax of their own scores."""
+        return attention_pooled.by(tokens, np.exp(scores), owner)
+
+    def by(tokens, weights, owner):
+        """that weights tokens by their scores; take the softmax of the scores."""
+        own = owner == np.arange(owner.max() + 1)[:, None]
+        return own * weights @ tokens / (own * weights).sum(1, keepdims=True)
+
+    def mean(tokens, scores, owner):
+        """that is the plain mean of a target's tokens; it does not depend on the scores."""
+        return attention_pooled.by(tokens, np.ones(len(owner)), owner)
+
+    def over_all(tokens, scores, owner):
+        """the weights of a target do not sum to 1; the softmax runs over its own tokens only."""
+        return (owner == np.arange(owner.max() + 1)[:, None]) * special.softmax(scores) @ tokens
+
+
+def _place(scores: np.ndarray) -> np.floating:
+    """Mean layer at which a score is gained."""
+    return np.average(np.arange(1, len(scores)), weights=np.diff(scores))
+
+
+def _with_ends(
+    hits: np.ndarray, document: np.ndarray, draws: Sequence[np.ndarray], ends: tuple[float, float] = (2.5, 97.5)
+) -> np.ndarray:
+    """The expected layer of all documents, and percentiles of that of the drawn ones."""
+    sums = (document == np.arange(document.max() + 1)[:, None]) @ hits.T
+    each = [_place(sums[drawn].sum(0)) for drawn in draws]
+    return np.array([_place(sums.sum(0)), *np.percentile(each, ends)])
 
 
 class expected_layer(Exercise):
-    solved = "right: a task that gains everything at layer 3 has expected layer 3."
+    solved = "right: and where the gain is small, the interval is wide."
 
-    cases = tuple((np.sort(np.random.default_rng(seed).random(5 + seed)),) for seed in range(4))
+    cases = tuple(_hits(seed) for seed in range(3))
 
-    def right(scores):
-        """it should be the mean layer, weighted by the gains."""
-        return np.average(np.arange(1, len(scores)), weights=np.diff(scores))
+    def right(hits, document, draws):
+        """value and ends should be the mean layer, weighted by the gains, of all documents and of each draw."""
+        return _with_ends(hits, document, draws)
 
-    def from_0(scores):
+    def from_0(hits, document, draws):
         """that counts layers from 0; the first gain belongs to layer 1."""
-        return np.average(np.arange(len(scores) - 1), weights=np.diff(scores))
+        return _with_ends(hits, document, draws) - 1
 
-    def not_divided(scores):
-        """the gains have to be divided by their sum, to be shares."""
-        return np.diff(scores) @ np.arange(1, len(scores))
+    def narrow(hits, document, draws):
+        """these ends leave out 10 % of the replicates; 95 % lie between the percentiles 2.5 and 97.5."""
+        return _with_ends(hits, document, draws, (5, 95))
 
-    def by_scores(scores):
-        """that weights the layers by the scores; take what each layer adds to the one below."""
-        return np.average(np.arange(len(scores)), weights=scores)
-
-
-class mixture(Exercise):
-    solved = "right: whatever layers are read, their weights sum to 1."
-
-    cases = tuple(_states(seed) for seed in range(4))
-
-    def right(states, a, gamma, top):
-        """gamma times the weighted sum of the layers 0 to top, top included."""
-        return gamma * special.softmax(a[: top + 1]) @ states[: top + 1]
-
-    def cut_late(states, a, gamma, top):
-        """the weights of the layers that are read do not sum to 1; cut before the softmax."""
-        return gamma * special.softmax(a)[: top + 1] @ states[: top + 1]
-
-    def without_gamma(states, a, gamma, top):
-        """gamma is missing."""
-        return special.softmax(a[: top + 1]) @ states[: top + 1]
-
-    def uniform(states, a, gamma, top):
-        """that is the uniform mixture; it does not depend on a."""
-        return gamma * states[: top + 1].mean(0)
-
-
-class letters(Exercise):
-    solved = "right: eleven classes, and no context needed for any of them."
-
-    cases = tuple((word,) for word in ("a", "Ada", "half-sisters", "1,500", ".", "unbelievable", "O'Brien"))
-
-    def right(word):
-        """for {0!r} it should be {wanted!r}, not {got!r}."""
-        return str(min(letters.a_number(word), 10))
-
-    def a_number(word):
-        """labels are strings here; wrap the number in str()."""
-        return sum(map(str.isalpha, word))
-
-    def characters(word):
-        """{0!r} has characters that are no letters; they do not count."""
-        return str(min(len(word), 10))
-
-    def above_ten(word):
-        """{0!r} has more than ten letters; the label is '10' from ten on."""
-        return str(letters.a_number(word))
+    def once(hits, document, draws):
+        """a document that is drawn twice counts twice."""
+        return _with_ends(hits, document, [np.unique(drawn) for drawn in draws])
 
 
 check = checker(globals())

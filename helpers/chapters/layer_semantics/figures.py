@@ -6,11 +6,14 @@ from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 from numpy.typing import ArrayLike, NDArray
 
 from helpers.engine.estimates import Estimate
 from helpers.figures.look import (
+    CENTRED,
     COLOURS,
+    INK,
     MARKERS,
     REFERENCE,
     Number,
@@ -29,25 +32,55 @@ NETWORKS = tuple(
 """Looks of the network that is measured, and of its controls."""
 
 
+def tags_by_layer(networks: Mapping[str, ArrayLike], words: Sequence[str], right: Sequence[str]) -> Figure:
+    """A sentence below and the layers above it, a panel for each network: in each cell the label that wins there, wrong ones hatched.
+
+    Args:
+        networks: name -> labels that win [layer, word]; layer 0, the embeddings, is the lowest row.
+        right: the right label of each word.
+    """
+    layers = len(next(iter(networks.values())))
+    figure, axes = titled(networks, (8.4, 0.27 * layers + 0.75), columns=1, size=10)
+    good, bad = {"facecolor": "#dbe7f3"}, {"facecolor": COLOURS["next"], "hatch": "///"}
+    for ax, labels in zip(axes[:, 0], networks.values(), strict=True):
+        for (layer, place), label in np.ndenumerate(np.asarray(labels)):
+            look = good if label == right[place] else bad
+            ax.add_patch(Rectangle((place - 0.47, layer - 0.42), 0.94, 0.84, edgecolor="white", linewidth=0, **look))
+            plain = {"facecolor": look["facecolor"], "edgecolor": "none", "pad": 0.6}
+            ax.text(place, layer, label, fontsize=7.5, color=INK, bbox=plain, **CENTRED)
+        ax.set(xlim=(-0.55, len(words) - 0.45), ylim=(-0.6, layers - 0.4), ylabel="layers 0 to …")
+        ax.set_xticks(range(len(words)), words, fontsize=9)
+        ax.set_yticks(range(layers))
+        ax.tick_params(length=0)
+        ax.grid(visible=False)
+    for label, look in {"right": good, "wrong": bad}.items():
+        axes[0, 0].add_patch(Rectangle((0, 0), 0, 0, edgecolor="white", linewidth=0, label=label, **look))
+    legend_below(axes[0, 0], loc="outside upper right", ncols=2, fontsize=8.5)
+    return figure
+
+
 def layers_of_tasks(
-    measures: Mapping[str, Mapping[str, Mapping[str, Estimate | None]]], *, layers: int, even: Mapping[str, Number]
+    measures: Mapping[str, Mapping[str, Mapping[str, Estimate | None]]],
+    *,
+    layers: Mapping[str, int],
+    even: Mapping[str, Number],
 ) -> Figure:
-    """A panel for each measure, a row for each task, a point with its interval for each network.
+    """A panel for each measure, two in a row; in it a row for each task, a point with its interval for each network.
 
     Args:
         measures: title -> network -> task -> layer; None where the layers bring no certain gain, and nothing is drawn. The first
             network is ours, the others are controls.
-        layers: of the encoder; the axis runs from 0, the embeddings, to it.
+        layers: title -> of the encoder; the axis runs from 0, the embeddings, to it.
         even: title -> where a measure lies that prefers no layer, drawn as a line.
     """
     tasks = list(next(iter(next(iter(measures.values())).values())))
-    figure, axes = titled(measures, (3.9, 0.5 * len(tasks) + 1.0), columns=len(measures), size=10)
-    for ax, (title, networks) in zip(axes.flat, measures.items(), strict=True):
+    figure, axes = titled(measures, (3.9, 0.5 * len(tasks) + 1.0), columns=2, size=10)
+    for ax, (title, networks) in zip(axes.flat, measures.items(), strict=False):
         for number, (look, (name, of)) in enumerate(zip(NETWORKS, networks.items(), strict=False)):
             known = [(y, one) for y, one in enumerate(of.values()) if one is not None]
             ax.plot([], [], label=name, **look, linestyle="")
             for y, one in known:
-                clipped = one.within(0.0, float(layers))
+                clipped = one.within(0.0, float(layers[title]))
                 intervals(ax, y + 0.22 * (number - (len(networks) - 1) / 2), clipped, across=True, **look)
             if number == 0:
                 for y in set(range(len(tasks))) - {y for y, _ in known}:
@@ -55,7 +88,8 @@ def layers_of_tasks(
         if title in even:
             ax.axvline(even[title], **REFERENCE)
         in_rows(ax, tasks, margin=0.55)
-        ax.set(xlabel="layer (0: embeddings)", xlim=(-0.1, layers + 0.1), xticks=range(layers + 1))
+        ticks = range(0, layers[title] + 1, 1 if layers[title] < 9 else 2)
+        ax.set(xlabel="layer (0: embeddings)", xlim=(-0.1, layers[title] + 0.1), xticks=ticks)
         ax.grid(axis="y", visible=False)
     legend_below(axes[0, 0], loc="outside upper center", ncols=3, fontsize=8.5)
     return figure

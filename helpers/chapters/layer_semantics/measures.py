@@ -14,7 +14,7 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Shaped
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from scipy import stats
@@ -320,6 +320,20 @@ def turned(
                 shown.append((found[place[0]].sentences[place[1]].text, cases))
                 break
     return shown
+
+
+def told_by_layer(
+    outcomes: Sequence[Outcome], found: Sequence[Context], chosen: Sequence[Target], number: int
+) -> tuple[list[Target], Shaped[np.ndarray, "outcome prefix target"]]:
+    """The targets of the sentence that a target is in, and the label that wins for each, [outcome, prefix, target].
+
+    Args:
+        outcomes: of one task on the same targets, by several networks that know the same labels.
+    """
+    place = _sentence(found, chosen[number])
+    here = [n for n, target in enumerate(chosen) if _sentence(found, target) == place]
+    winners = np.stack([o.probabilities[:, here].argmax(-1) for o in outcomes])
+    return [chosen[n] for n in here], np.array(outcomes[0].labels)[winners]
 
 
 def rises(outcome: Outcome) -> list[int]:

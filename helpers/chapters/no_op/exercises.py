@@ -4,13 +4,14 @@ import numpy as np
 
 from helpers.chapters.checks import Exercise, checker, maps
 
-WEIGHTS = np.vstack([maps(4, 0)[:3], [1.0, 0.0, 0.0, 0.0]])
 GRADIENTS = np.random.default_rng(0).normal(size=(9, 3, 3))
+KINDS = np.array([0, 2, 1, 2, 2])
 
 
-def _vectors(seed: int) -> tuple[np.ndarray, ...]:
+def _head(seed: int) -> tuple[np.ndarray, ...]:
+    """Weights, values and output map of a head over five tokens of three kinds."""
     rng = np.random.default_rng(seed)
-    return maps(5, seed), rng.normal(size=(5, 3)), rng.normal(size=(3, 7))
+    return maps(5, seed), rng.normal(size=(5, 3)), rng.normal(size=(3, 7)), KINDS
 
 
 def _batches(*sizes: int) -> tuple[list[np.ndarray]]:
@@ -22,41 +23,39 @@ def _own(batches: list[np.ndarray]) -> np.ndarray:
     return np.concatenate([len(batch) * batch for batch in batches])
 
 
-class norm_weighted(Exercise):
-    solved = "right: a length for each token, and every row of weights times these lengths."
-
-    cases = tuple(_vectors(seed) for seed in range(3))
-
-    def right(weights, values, output):
-        """it should be weights[i, j] times the length of values[j] @ output."""
-        return weights * np.linalg.norm(values @ output, axis=-1)
-
-    def of_values(weights, values, output):
-        """these are lengths of the values themselves; they still have to go through `output`."""
-        return weights * np.linalg.norm(values, axis=-1)
-
-    def of_rows(weights, values, output):
-        """each weight has to meet the vector of the *attended* token, its column."""
-        return weights * np.linalg.norm(values @ output, axis=-1)[:, None]
+def _parts(sizes: np.ndarray) -> np.ndarray:
+    return sizes / sizes.sum()
 
 
-class without_sink(Exercise):
-    solved = "right, also for a row with nothing left."
+class handed_on(Exercise):
+    solved = "right: vectors are added up kind by kind before they are measured, and the parts sum to 1."
 
-    cases = ((WEIGHTS, [0]), (WEIGHTS, [0, 3]))
+    cases = tuple(_head(seed) for seed in range(3))
     untouched = True
 
-    def right(*case):
-        """the weights that remain should keep their proportions within a row."""
-        return (left := without_sink.not_renormalised(*case)) / np.maximum(left.sum(-1, keepdims=True), 1e-300)
+    def right(weights, values, output, kinds):
+        """the parts should be the mean lengths of the kinds' sums, over the sum of the three."""
+        sums = [(weights * (kinds == kind)) @ values @ output for kind in range(3)]
+        return _parts(np.linalg.norm(sums, axis=-1).mean(-1))
 
-    def zero_by_zero(*case):
-        """the last row gives everything to the sink: 0 / 0. Let such a row stay zero."""
-        return (left := without_sink.not_renormalised(*case)) / left.sum(-1, keepdims=True)
+    def of_lengths(weights, values, output, kinds):
+        """these are sums of lengths, in which nothing cancels; add the vectors up first."""
+        lengths = (weights * np.linalg.norm(values @ output, axis=-1)).mean(0)
+        return _parts(np.array([lengths[kinds == kind].sum() for kind in range(3)]))
 
-    def not_renormalised(weights, sink):
-        """the weights are gone, but the rest of each row does not sum to 1 yet."""
-        return np.where(np.isin(np.arange(4), sink), 0, weights)
+    def of_values(weights, values, output, kinds):
+        """these are lengths before the output map; the vectors still have to go through `output`."""
+        sums = [(weights * (kinds == kind)) @ values for kind in range(3)]
+        return _parts(np.linalg.norm(sums, axis=-1).mean(-1))
+
+    def of_attention(weights, values, output, kinds):
+        """these are parts of the attention; each weight still has to meet its vector."""
+        return np.array([weights[:, kinds == kind].sum(-1).mean() for kind in range(3)])
+
+    def over_all(weights, values, output, kinds):
+        """each attending token has a sum of its own: take the length for each row, and the mean over rows last."""
+        sums = [(weights * (kinds == kind)) @ values @ output for kind in range(3)]
+        return _parts(np.linalg.norm(np.mean(sums, axis=1), axis=-1))
 
 
 class gradient_per_example(Exercise):

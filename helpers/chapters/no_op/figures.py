@@ -1,6 +1,7 @@
 """Chapter 03: weights beside their gradients, norms, and what removing attention costs."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -8,9 +9,19 @@ from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
 from helpers.engine.estimates import Estimate, stack
-from helpers.figures.look import COLOURS, INK, REFERENCE, legend_below, legend_beside, logarithmic, on_layers, titled
-from helpers.figures.series import band, intervals
-from helpers.figures.words import token_axes
+from helpers.figures.look import (
+    COLOURS,
+    INK,
+    REFERENCE,
+    in_rows,
+    legend_below,
+    legend_beside,
+    logarithmic,
+    on_layers,
+    titled,
+)
+from helpers.figures.series import PLACE_COLOURS, PLACE_LABELS, band, intervals, share_bars
+from helpers.figures.words import lines, token_axes
 
 
 def weights_and_gradient(
@@ -33,6 +44,39 @@ def weights_and_gradient(
         figure.colorbar(image, ax=ax, shrink=0.7, label=label)
     axes[0].set_ylabel("attending token")
     figure.suptitle(title, fontsize=9)
+    return figure
+
+
+def weights_and_lengths(
+    weights: ArrayLike, lengths: ArrayLike, tokens: Sequence[str], kinds: Sequence[str], *, title: str = ""
+) -> Figure:
+    """For each token of a text, how much of a head's attention it gets, and how long the vector is that the attention multiplies.
+
+    Args:
+        weights, lengths: [token], means over the attending tokens, and lengths.
+        kinds: of the tokens, names of colours.
+    """
+    figure, axes = plt.subplots(2, 1, figsize=(0.9 + 0.34 * len(tokens), 3.8), sharex=True, layout="constrained")
+    labels = ("share of the attention", "length of f(x)")
+    for ax, sizes, label in zip(axes, (weights, lengths), labels, strict=True):
+        ax.bar(range(len(tokens)), sizes, color=[COLOURS[kind] for kind in kinds])
+        ax.set_ylabel(label)
+        ax.grid(axis="x", visible=False)
+    axes[1].set_xticks(range(len(tokens)), tokens, rotation=60, fontsize=8, ha="right", rotation_mode="anchor")
+    axes[0].set_title(title, fontsize=10)
+    return figure
+
+
+def word_lines(weights: ArrayLike, words: Sequence[str], chosen: Mapping[int, str]) -> Figure:
+    """One head's attention as lines, attending words on the left; the lines of some words in colours, the others' in grey.
+
+    Args:
+        weights: [query, key].
+        chosen: query -> colour.
+    """
+    figure, ax = plt.subplots(figsize=(4.2, 0.5 + 0.19 * len(words)))
+    lines(ax, weights, words, chosen, colour=COLOURS["other"], least=0.1, widths=(1.4, 2.6), weight="bold")
+    ax.set_ylim(len(words) - 0.4, -0.6)
     return figure
 
 
@@ -84,19 +128,19 @@ CHANGE_STYLES = {
 """Colour, marker and label of each way of taking attention away."""
 
 
-def loss_changes(panels: Mapping[str, Mapping[str, Estimate]], *, loss: float) -> Figure:
+def loss_changes(panels: Mapping[str, Mapping[str, Estimate]], *, losses: Sequence[float]) -> Figure:
     """What taking attention away does to the loss: layers on x, last all layers at once, in a panel of its own scale.
 
     Args:
         panels: title -> (``special``, ``matched``, ``random`` or ``predicted`` -> change (layer + 1,), in nats); an estimate may lack the last.
-        loss: of the untouched model, for the right-hand scale in per cent.
+        losses: of the untouched model, for each panel.
     """
     layers = max(len(e.value) for shown in panels.values() for e in shown.values()) - 1
     size, widths = (8.2, 2.9 * len(panels)), (layers, 1.5)
     figure, axes = plt.subplots(
         len(panels), 2, figsize=size, squeeze=False, layout="constrained", width_ratios=widths
     )
-    for (each, together), (title, shown) in zip(axes, panels.items(), strict=True):
+    for (each, together), (title, shown), loss in zip(axes, panels.items(), losses, strict=True):
         for number, (name, estimate) in enumerate(shown.items()):
             colour, marker, label = CHANGE_STYLES[name]
             shift = 0.17 * (number - (len(shown) - 1) / 2)
@@ -114,6 +158,43 @@ def loss_changes(panels: Mapping[str, Mapping[str, Estimate]], *, loss: float) -
         together.set_title(f"loss itself: {loss:.2f}", fontsize=9)
     legend_below(axes[0, 0], ncols=2)
     return figure
+
+
+def at_once(runs: Mapping[str, Mapping[str, Any]]) -> Figure:
+    """What taking attention away from all layers at once does to the loss, in a panel for each run.
+
+    Args:
+        runs: title -> a record's ``removed`` (:func:`helpers.chapters.no_op.sink.removed_as_dict`).
+    """
+    ways = {"the rest as it is": "as_left", "the rest sums to 1 again": "renormalised"}
+    figure, axes = titled(
+        runs, (3.1, 2.3), margin=(1.4, 0.4), size=9.5, sharex=True, sharey=True, layout="constrained"
+    )
+    for ax, removed in zip(axes.flat, runs.values(), strict=True):
+        for number, what in enumerate(("special", "matched", "random")):
+            colour, marker, label = CHANGE_STYLES[what]
+            look = {"color": COLOURS[colour], "marker": marker, "label": label}
+            for row, way in enumerate(ways.values()):
+                change = Estimate.from_record(removed[way][what])[-1]
+                intervals(
+                    ax, row + 0.2 * (number - 1), change, across=True, **look | {"label": label if row else None}
+                )
+        in_rows(ax, ways)
+        ax.axvline(0, **REFERENCE)
+        ax.set_xlabel("change of the loss (nats)")
+    legend_below(axes[0, 0], ncols=3)
+    return figure
+
+
+def places_looked_at(rows: Mapping[str, Estimate], places: Sequence[str]) -> Figure:
+    """Stacked bars: what share of attention goes where; numbers of a tenth and more are written out.
+
+    Args:
+        rows: label -> shares of the places, which sum to 1.
+    """
+    parts = {PLACE_LABELS[place]: {"color": PLACE_COLOURS[place]} for place in places}
+    shares = {label: one.value for label, one in rows.items()}
+    return share_bars(shares, parts, xlabel="share of attention", least=0.1, row=0.36)
 
 
 RETREAT_STYLES = {

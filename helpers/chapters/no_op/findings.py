@@ -147,6 +147,17 @@ table = partial(beside, findings)
 """Paper beside book: ``table(paper, {heading: values})``, see :func:`helpers.record.verdicts.beside`."""
 
 
+def by_model(values: Mapping[str, Any], part: str) -> dict[str, Estimate]:
+    """A part of [CLS] by layer in a run's recorded values: in the model itself, with the adapter, and in the controls.
+
+    Args:
+        part: one of the keys of :func:`helpers.chapters.no_op.measures.norms_as_dict`.
+    """
+    records = {"the model itself": "without_adapter", "with adapter": "norms"}
+    records |= {"@random": "random", "@shuffled": "shuffled"}
+    return {name: Estimate.from_record(values[key][part])[:, CLS] for name, key in records.items()}
+
+
 def by_layer(runs: Mapping[str, Mapping[str, Any]]) -> Table:
     """The layers of several runs' recorded values, one under another."""
     columns: dict[str, tuple[Any, str]] = {}

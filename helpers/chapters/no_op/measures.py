@@ -274,10 +274,9 @@ class NormSums(Additive):
         member, real, output = self._kinds[:, None], self._real[:, None, None], self._output[layer]
         length = norms(values, output)
         columns = (real @ probabilities)[:, :, 0]  # what each token receives from all attending ones
-        joint = [
-            (norms(probabilities @ (values * member[..., kind, None]), output) * real[:, :, 0]).sum(-1)
-            for kind in range(len(KINDS))
-        ]
+        parts = (values[..., None] * member[..., None, :]).flatten(-2)  # all kinds' vectors side by side: one product
+        handed = (probabilities @ parts).unflatten(-1, (-1, len(KINDS)))
+        joint = [(norms(handed[..., kind], output) * real[:, :, 0]).sum(-1) for kind in range(len(KINDS))]
         per_kind = [columns[:, :, None] @ member, (columns * length)[:, :, None] @ member]
         sums = torch.stack([*(p[:, :, 0] for p in per_kind), torch.stack(joint, -1)], dim=-1)
         queries, keys = self._real.sum(-1), self._kinds.sum(-2)

@@ -1,6 +1,6 @@
 """Removing the sink: what becomes of the loss when the weights to special tokens are taken away, beside as much from others."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,12 +45,17 @@ class Removal:
     draw: int = 0
 
 
-def removals(layers: int, *, draws: int = 2) -> tuple[Removal, ...]:
-    """The chapter's: special tokens, and random others, in each layer and in all, with and without renormalising."""
+def removals(layers: int, *, draws: int = 2) -> tuple[tuple[Removal, ...], tuple[Removal, ...]]:
+    """The chapter's: special tokens, and random others, with and without renormalising.
+
+    Returns:
+        those from one layer at a time, with those of one special token; and those from all layers at once.
+    """
     whats = [("special", 0), ("matched", 0), *(("random", draw) for draw in range(draws))]
-    places = [*range(layers), None]
-    found = [Removal(what, layer, r, draw) for r in (False, True) for layer in places for what, draw in whats]
-    return (*found, *(Removal(what, None, r) for r in (False, True) for what in ("cls", "sep")))
+    ways = (False, True)
+    single = [Removal(what, layer, r, draw) for r in ways for layer in range(layers) for what, draw in whats]
+    ends = [Removal(what, None, r) for r in ways for what in ("cls", "sep")]
+    return (*single, *ends), tuple(Removal(what, None, r, draw) for r in ways for what, draw in whats)
 
 
 def without(
@@ -70,11 +75,11 @@ def thinned(
     They are emptied one after another in the order given, the last one in part; a row that gives more than half of its
     weight to ``keys`` has less than that to lose and loses all of it.
     """
-    order = order[:, None, None].expand_as(probabilities)
+    rank = order.argsort(-1)
+    earlier = (rank[:, :, None] < rank[:, None, :]).to(probabilities)[:, None]  # [batch, 1, key, later key]
     budget = (probabilities * keys[:, None, None]).sum(-1, keepdim=True)
-    weights = without(probabilities, keys).gather(-1, order)
-    taken = (budget - (weights.cumsum(-1) - weights)).clamp_min(0).minimum(weights)
-    return probabilities - torch.zeros_like(taken).scatter(-1, order, taken)
+    weights = without(probabilities, keys)
+    return probabilities - (budget - weights @ earlier).clamp_min(0).minimum(weights)
 
 
 def matched(
@@ -128,52 +133,83 @@ class Removed:
 
     Attributes:
         removals: what was tried.
-        change: (removal,), mean over segments of the loss with minus the loss without the removal, in nats.
+        change: for each removal, mean over segments of the loss with minus the loss without it, in nats.
         loss: of the untouched model.
         mass: (layer, 2), mean share of attention that goes to special tokens, and that the others can give up for it.
-        segments: how many were measured.
+        segments: how many were measured with removals from all layers at once.
     """
 
     removals: tuple[Removal, ...]
-    change: Estimate
+    change: tuple[Estimate, ...]
     loss: Estimate
     mass: Estimate
     segments: int
 
     def by_layer(self, what: str, renormalise: bool) -> Estimate:
         """The change for a removal in each layer, and last in all of them, (layer + 1,); mean over random draws."""
-        layers = [*sorted({r.layer for r in self.removals if r.layer is not None}), None]
-        return stack([self.at(what, layer, renormalise) for layer in layers])
+        return self._by_layer(lambda layer: self.at(what, layer, renormalise))
 
     def spent(self, what: str) -> Estimate:
         """How much more a removal costs where the rest of the row takes its place, (layer + 1,); paired."""
-        return self.by_layer(what, True) - self.by_layer(what, False)
+        return self._by_layer(lambda layer: self._spent(what, layer))
+
+    def apart(self, renormalise: bool) -> Estimate:
+        """How much more it costs to take weight from special tokens than as much from others, (layer + 1,); paired."""
+        return self._by_layer(
+            lambda layer: self.at("matched", layer, renormalise) - self.at("random", layer, renormalise)
+        )
+
+    def spent_apart(self) -> Estimate:
+        """The same for :meth:`spent`."""
+        return self._by_layer(lambda layer: self._spent("matched", layer) - self._spent("random", layer))
 
     def at(self, what: str, layer: int | None, renormalise: bool) -> Estimate:
         """The change for one removal; mean over random draws."""
-        return self.change[self._places(what, layer, renormalise)].mean()
+        return stack(self._found(what, layer, renormalise)).mean()
 
     def draws(self, layer: int | None, renormalise: bool) -> NDArray[np.float64]:
         """The change for each random draw."""
-        return self.change.value[self._places("random", layer, renormalise)]
+        return np.array([one.value for one in self._found("random", layer, renormalise)])
 
-    def _places(self, *wanted: object) -> list[int]:
-        return [n for n, r in enumerate(self.removals) if (r.what, r.layer, r.renormalise) == wanted]
+    def _spent(self, what: str, layer: int | None) -> Estimate:
+        return self.at(what, layer, True) - self.at(what, layer, False)
+
+    def _by_layer(self, found: Callable[[int | None], Estimate]) -> Estimate:
+        return stack([found(layer) for layer in (*sorted({r.layer for r in self.removals} - {None}), None)])
+
+    def _found(self, *wanted: object) -> list[Estimate]:
+        tried = zip(self.removals, self.change, strict=True)
+        return [change for r, change in tried if (r.what, r.layer, r.renormalise) == wanted]
 
 
 def remove(
-    encoder: Encoder, examples: Sequence[Example], *, draws: int = 2, seed: int = 0, batch_size: int = 16
+    encoder: Encoder,
+    examples: Sequence[Example],
+    *,
+    few: int | None = None,
+    draws: int = 2,
+    seed: int = 0,
+    batch_size: int = 16,
 ) -> Removed:
     """Take attention away and measure what it does to the loss on hidden words, segment by segment.
 
     Args:
         encoder, examples: as in :func:`sensitivity`.
+        few: how many of the examples are measured with removals from one layer at a time, and of one special token (default: all).
         draws: random orders in which other tokens lose the same weight.
         seed: of the hidden words (the same as in :func:`sensitivity`), the orders and the bootstrap over documents.
     """
-    sums = RemovalSums(encoder, [e.document for e in examples], removals(encoder.layers, draws=draws), seed=seed)
-    ask(encoder, examples, sums, seed=seed, batch_size=batch_size, doing=f"{len(sums.tried)} removals")
-    return Removed(sums.tried, sums.change.estimate(), sums.plain.estimate(), sums.mass.estimate(), len(examples))
+    single, together = removals(encoder.layers, draws=draws)
+
+    def measured(tried: tuple[Removal, ...], some: Sequence[Example]) -> RemovalSums:
+        sums = RemovalSums(encoder, [e.document for e in some], tried, seed=seed)
+        ask(encoder, some, sums, seed=seed, batch_size=batch_size, doing=f"{len(tried)} removals")
+        return sums
+
+    ours = measured(together, examples)
+    changes = (measured(single, examples[:few]).change.estimate(), ours.change.estimate())
+    each = tuple(change[n] for change in changes for n in range(len(change.value)))
+    return Removed(single + together, each, ours.plain.estimate(), ours.mass.estimate(), len(examples))
 
 
 class RemovalSums(Additive):
@@ -224,16 +260,14 @@ def _mass(probabilities: Tensor, batch: Batch) -> tuple[NDArray[np.float64], NDA
 def removed_as_dict(removed: Removed) -> dict[str, Any]:
     """Changes of the loss by layer (the last entry: all layers at once)."""
     found: dict[str, Any] = {"segments": removed.segments, "loss": removed.loss, "mass": removed.mass}
-    spent = {what: removed.spent(what) for what in ("special", "matched", "random")}
-    found["spent"] = spent | {"difference": spent["matched"] - spent["random"]}
+    whats = ("special", "matched", "random")
+    found["spent"] = {what: removed.spent(what) for what in whats} | {"difference": removed.spent_apart()}
     for renormalise in (False, True):
-        special, matched, other = (removed.by_layer(w, renormalise) for w in ("special", "matched", "random"))
-        found["renormalised" if renormalise else "as_left"] = {
-            "special": special,
-            "matched": matched,
-            "random": other,
-            "difference": matched - other,
-            "draws": [removed.draws(layer, renormalise) for layer in (*range(len(special.value) - 1), None)],
+        changes = {what: removed.by_layer(what, renormalise) for what in whats}
+        layers = range(len(changes["special"].value) - 1)
+        found["renormalised" if renormalise else "as_left"] = changes | {
+            "difference": removed.apart(renormalise),
+            "draws": [removed.draws(layer, renormalise) for layer in (*layers, None)],
             "cls_everywhere": removed.at("cls", None, renormalise),
             "sep_everywhere": removed.at("sep", None, renormalise),
         }

@@ -1,47 +1,40 @@
 """The exercises of chapter 06."""
 
-import numpy as np
-
-from helpers.chapters.checks import Exercise, checker, maps
+from helpers.chapters.checks import Exercise, checker
 
 GOVERNORS = [3, -1, 1, 1, 3]
 
 
-def _probe(seed: int) -> tuple[np.ndarray, ...]:
-    rng = np.random.default_rng(seed)
-    return np.stack([maps(5, seed + n) for n in range(4)]), rng.normal(size=4), rng.normal(size=4)
+class is_tree(Exercise):
+    solved = "right: one word says ROOT, and every other word reaches it."
 
+    cases = (
+        ([2, 0, 2, 2, 4],),
+        ([2, 0, 2, 5, 4],),
+        ([2, 0, 0, 3],),
+        ([2, 3, 1],),
+        ([0],),
+        ([0, 1, 2, 3, 4, 5],),
+        ([0, 2],),
+    )
 
-class governor_scores(Exercise):
-    solved = "right: dependents are rows, and each head has a weight for either direction."
+    def right(candidates):
+        """climbing from every word, governor by governor, must end at ROOT, and exactly one word may name ROOT itself."""
+        reached = {0}
+        for _ in candidates:
+            reached |= {w for w, c in enumerate(candidates, 1) if c in reached}
+        return len(reached) == len(candidates) + 1 and list(candidates).count(0) == 1
 
-    cases = tuple(_probe(seed) for seed in range(3))
+    def one_root(candidates):
+        """one word names ROOT, but that is not enough: words may name each other, or themselves, and never come out."""
+        return list(candidates).count(0) == 1
 
-    def right(maps, w, u):
-        """it should be w_k * maps[k, i, j] + u_k * maps[k, j, i], summed over k, in row j, column i."""
-        return np.einsum("k,kij->ji", w, maps) + np.einsum("k,kji->ji", u, maps)
-
-    def turned(*case):
-        """the directions are mixed up: u goes with attention from the dependent, which is the row of the result."""
-        return governor_scores.right(*case).T
-
-
-class edges_by_guessing(Exercise):
-    solved = "right: with 20 words, always saying no is right nine times in ten."
-
-    cases = ((5,), (20,), (2,))
-
-    def right(words):
-        """a tree over {0} words has one edge less than that; how many pairs are there?"""
-        return 1 - 2 / words
-
-    def one_half(words):
-        """it is one half only if the pairs are balanced; here all pairs of the sentence are asked."""
-        return 0.5
-
-    def with_an_edge(words):
-        """that is the share of pairs with an edge; the guess is "no edge"."""
-        return 2 / words
+    def any_roots(candidates):
+        """every word reaches ROOT, but a tree has one root: exactly one word may name ROOT itself."""
+        reached = {0}
+        for _ in candidates:
+            reached |= {w for w, c in enumerate(candidates, 1) if c in reached}
+        return len(reached) == len(candidates) + 1
 
 
 class undirected_score(Exercise):

@@ -3,16 +3,63 @@
 from collections.abc import Mapping, Sequence
 
 import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from helpers.engine.estimates import Estimate
-from helpers.figures.look import COLOURS, INK, MARKERS, REFERENCE, in_rows, panels
+from helpers.figures.look import COLOURS, INK, MARKERS, REFERENCE, Number, in_rows, panels
 from helpers.figures.series import intervals
 from helpers.figures.words import heatmap
 
 CONTROLS = {"@random": "random", "@shuffled": "shuffled"}
 """How the name of a control ends -> its style."""
+
+
+def arcs(words: Sequence[str], right: Mapping[int, int], parsers: Mapping[str, Sequence[int]]) -> Figure:
+    """One sentence as several parsers see it: an arc from each governor to its dependents, in colour where it is right; ROOT is a line from above.
+
+    Args:
+        right: word -> its right candidate (0: ROOT, w + 1: word w); words that are missing are not asked.
+        parsers: name -> [word], the candidate named for each word.
+    """
+    widths = np.array([0.1 * len(word) + 0.4 for word in words])
+    places = np.cumsum(widths) - widths / 2
+    farthest = max(abs(int(named[word]) - 1 - word) for named in parsers.values() for word in right if named[word])
+    top = 0.3 + _rise(max(farthest, 2))
+    figure, axes = plt.subplots(len(parsers), figsize=(widths.sum() + 0.2, 1.25 * len(parsers)), squeeze=False)
+    for ax, (name, named) in zip(axes[:, 0], parsers.items(), strict=True):
+        hits = {word: int(named[word]) == candidate for word, candidate in right.items()}
+        for word, hit in hits.items():
+            _arc(ax, places, word, int(named[word]) - 1, hit, top)
+        for place, word in zip(places, words, strict=True):
+            ax.text(place, -0.1, word, ha="center", va="top", fontsize=9)
+        ax.set_title(f"{name}: {sum(hits.values())} of {len(hits)}", fontsize=9)
+        ax.set(xlim=(0, widths.sum()), ylim=(-0.5, top))
+        ax.axis("off")
+    return figure
+
+
+def _rise(steps: int) -> float:
+    """How high an arc over so many steps is."""
+    return 0.55 * abs(steps) ** 0.6
+
+
+def _arc(ax: Axes, places: NDArray, word: int, governor: int, hit: bool, top: Number) -> None:
+    """An arc that ends above a dependent; a ring where it is its own governor, a line from above where that is ROOT."""
+    look = {"color": COLOURS["first"], "linewidth": 1.7} if hit else {"color": COLOURS["other"], "linewidth": 1.2}
+    x, turn = places[word], np.linspace(0, np.pi, 60)
+    if governor < 0:
+        at = np.full(60, x), np.linspace(top, 0.12, 60)
+    elif governor == word:
+        at = x + 0.13 * np.sin(2 * turn), 0.12 + 0.2 * (1 - np.cos(2 * turn))
+    else:
+        start = places[governor] + 0.1 * np.sign(word - governor)
+        high = _rise(governor - word) * (1 if governor > word else 0.8)  # words that name each other have two arcs
+        at = (start + x) / 2 + (start - x) / 2 * np.cos(turn), 0.12 + high * np.sin(turn)
+    ax.plot(*at, linestyle="-" if hit else "--", **look)
+    ax.plot(x, 0.1, marker="v", markersize=4.5, color=look["color"])
 
 
 def governor_map(probabilities: ArrayLike, words: Sequence[str], right: Sequence[int]) -> Figure:

@@ -1,0 +1,87 @@
+"""Chapter 05: the same mention with its antecedent in the input, and without.
+
+Two inputs for each mention: the text from the beginning of its nearest antecedent on, and the text from the end of that
+antecedent on. They differ in the antecedent's own words and in nothing else. As a control, the same is done with a mention
+of something else before the antecedent, which then stays.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+from jaxtyping import Float
+from numpy.typing import NDArray
+
+from helpers.chapters.coreference_heads.mentions import Passage, Placed
+from helpers.corpora.treebanks import PRONOUN
+from helpers.engine import attention
+from helpers.engine.encoders import Encoder
+from helpers.engine.estimates import Estimate, over
+from helpers.engine.tokens import Batches, to_words
+
+
+def cuts(passages: Sequence[Passage], *, other: bool = False) -> Iterator[tuple[Passage, Placed, Placed]]:
+    """Each mention with an antecedent, and the mention that the input begins with or just behind.
+
+    Args:
+        other: not the nearest antecedent, but the last mention of another chain before it: the antecedent stays.
+    """
+    for passage in passages:
+        for mention, right in zip(passage.mentions, passage.antecedent, strict=True):
+            if not right.any():
+                continue
+            nearest = passage.mentions[int(np.flatnonzero(right)[-1])]
+            before = [m for m in passage.mentions if m.chain != mention.chain and m.end <= nearest.start]
+            first = nearest if not other else before[-1] if before else None
+            if first is not None and first.end <= mention.head:
+                yield passage, mention, first
+
+
+def without(
+    encoder: Encoder,
+    passages: Sequence[Passage],
+    head: tuple[int, int],
+    *,
+    other: bool = False,
+    seed: int = 0,
+    batch_size: int = 32,
+) -> Mapping[str, Mapping[str, Estimate]]:
+    """What a head gives [CLS] from the head word of a mention, with and without the nearest antecedent.
+
+    Args:
+        other: a control, with and without a mention of another chain, the antecedent in both.
+
+    Returns:
+        "pronouns" and "nouns and names" -> "with", "without" and "difference", shares with an interval over documents;
+        kinds that do not occur are left out.
+    """
+    found = list(cuts(passages, other=other))
+    starts = [start for _, _, nearest in found for start in (nearest.start, nearest.end)]
+    asked = [(passage, mention) for passage, mention, _ in found for _ in range(2)]
+    inputs = [list(p.words[start:]) for (p, _), start in zip(asked, starts, strict=True)]
+    places = [mention.head - start for (_, mention), start in zip(asked, starts, strict=True)]
+    shares = _to_cls(encoder, inputs, places, head, batch_size).reshape(-1, 2)
+    pronoun = np.array([mention.kind == PRONOUN for _, mention, _ in found], bool)
+    document = [passage.document for passage, _, _ in found]
+    kinds = {"pronouns": pronoun, "nouns and names": ~pronoun}
+    return {kind: _compared(shares, kept, document, seed) for kind, kept in kinds.items() if kept.any()}
+
+
+def _compared(
+    shares: Float[np.ndarray, "mention 2"], kept: NDArray[np.bool_], document: Sequence[int], seed: int
+) -> dict[str, Estimate]:
+    with_, gone = (over(np.where(kept, shares[:, n], np.nan), document, seed=seed) for n in range(2))
+    return {"with": with_, "without": gone, "difference": gone - with_}
+
+
+def _to_cls(
+    encoder: Encoder, inputs: Sequence[list[str]], places: Sequence[int], head: tuple[int, int], batch_size: int
+) -> Float[np.ndarray, "input"]:
+    """The weight from one word of each input to [CLS]."""
+    found = np.zeros(len(inputs))
+    for batch in Batches(encoder, inputs, batch_size=batch_size):
+        by_word = to_words(attention.maps(encoder, batch)[head[0]], batch)[:, head[1]].cpu().numpy()
+        for row, number in enumerate(batch.index):
+            units = np.flatnonzero(batch.is_word[row].cpu().numpy())
+            cls = int(batch.unit[row][batch.cls[row]][0])
+            found[number] = by_word[row, units[places[number]], cls]
+    return found
