@@ -111,7 +111,9 @@ def _of_exercises(found: Telling) -> Iterator[str]:
 
 def _of_cells(cells: Sequence[nbformat.NotebookNode]) -> Iterator[str]:
     for cell in cells:
-        if cell.cell_type == "code" and (lines := lines_but_imports(cell.source)) > MOST_LINES:
+        if cell.cell_type != "code" or "parameters" in cell.metadata.get("tags", ()):
+            continue
+        if (lines := lines_but_imports(cell.source)) > MOST_LINES:
             yield f"a cell of {lines} lines, over {MOST_LINES}: {cell.source[:60]!r} …"
 
 

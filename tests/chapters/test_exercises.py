@@ -126,7 +126,6 @@ WRONG = [
     ("deal_anew", lambda n, g: np.full_like(n, "a"), "number of heads of each type"),
     ("deal_anew", shuffled, "work on a copy"),
     ("attention_pooled", lambda t, s, o: t[:4], "weighted by a softmax of their own scores"),
-    ("size_before_mean", lambda g: np.stack([g.mean(0), np.abs(g.mean(0))]), "the first row is"),
     ("cut_head", lambda q, k, v, o, h, n: (q, k, v, o), "shape"),
     ("cut_head", lambda q, k, v, o, h, n: (q[3:], k[3:], v[3:], o[:, 3:]), "should be gone"),
     ("cut_head", lambda q, k, v, o, h, n: None, "returns None"),

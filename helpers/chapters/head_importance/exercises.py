@@ -42,20 +42,6 @@ class gate_importance(Exercise):
         return np.abs(_own(batches).mean(0))
 
 
-class size_before_mean(Exercise):
-    solved = "right: they differ for a head that helps some examples and harms others."
-
-    cases = tuple((np.random.default_rng(seed).normal(size=(9, 4)),) for seed in range(3))
-
-    def right(gradients):
-        """the first row is mean(|g|), the second |mean(g)|, both over examples."""
-        return np.stack([np.abs(gradients).mean(0), np.abs(gradients.mean(0))])
-
-    def exchanged(gradients):
-        """the two rows are exchanged: first the absolute value of each example, then that of the mean."""
-        return size_before_mean.right(gradients)[::-1]
-
-
 class cut_head(Exercise):
     solved = "right: rows from three maps, columns from the fourth."
 

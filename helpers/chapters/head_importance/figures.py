@@ -10,7 +10,18 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike, NDArray
 
 from helpers.engine.estimates import Estimate
-from helpers.figures.look import COLOURS, INK, REFERENCE, Number, head_name, legend_beside, on_layers, titled
+from helpers.figures.look import (
+    COLOURS,
+    INK,
+    REFERENCE,
+    Number,
+    head_name,
+    in_rows,
+    legend_below,
+    legend_beside,
+    on_layers,
+    titled,
+)
 from helpers.figures.series import intervals, references
 
 ORDER_STYLES = {
@@ -123,6 +134,27 @@ def pruning_curves(
         handles, labels = ax.get_legend_handles_labels()
         entries = dict(zip(labels, handles, strict=True)) | entries
     figure.legend(entries.values(), entries.keys(), loc="outside lower center", ncols=3, fontsize=8)
+    return figure
+
+
+def leads(series: Mapping[str, Mapping[str, Estimate]]) -> Figure:
+    """How much more of the score each order keeps than random orders do, a row for each task; right of the line is better than chance.
+
+    Args:
+        series: task -> order (a key of :data:`ORDER_STYLES`) -> estimate, a fraction, shown as percentage points.
+    """
+    figure, ax = plt.subplots(figsize=(7.2, 1.0 + 0.62 * len(series)))
+    for place, found in enumerate(series.values()):
+        for number, (order, lead) in enumerate(found.items()):
+            colour, _, marker, label = ORDER_STYLES[order]
+            y = place + 0.18 * (number - (len(found) - 1) / 2)
+            look = {"marker": marker, "color": COLOURS[colour], "label": None if place else label}
+            intervals(ax, y, lead, across=True, scale=100, markersize=5.5, **look)
+    ax.axvline(0, **REFERENCE)
+    in_rows(ax, series, margin=0.6)
+    ax.grid(axis="y", visible=False)
+    ax.set_xlabel("score kept beyond random orders (points)")
+    legend_below(ax, ncols=4)
     return figure
 
 

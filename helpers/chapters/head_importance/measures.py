@@ -220,6 +220,13 @@ def kept_more(scored: Scored, random: Scored, *, seed: int = 0) -> Estimate:
     return mean.cost(replace(scored, score=scored.score.mean(0), loss=scored.loss.mean(0)), seed=seed)
 
 
+def leads_at(values: Mapping[str, Any], share: float) -> tuple[int, dict[str, Estimate]]:
+    """The number of heads gone that is nearest to a share of all, and how much more each order then keeps than random ones."""
+    gone, found = values["pruning"]["heads"], values["pruning"]["beside_random"]
+    step = int(np.abs(np.array(gone) / gone[-1] - share).argmin())
+    return gone[step], {order: Estimate.from_record(lead)[step] for order, lead in found.items()}
+
+
 COMPACT = ("examples", "documents", "score", "majority", "bare", "above", "extremes", "agreement", "pruning")
 """What :func:`compact` keeps as it is."""
 
