@@ -16,13 +16,6 @@ from helpers.run import digests, notebooks, pages, telling
 from helpers.run.durations import DURATIONS, Durations
 
 CHAPTERS = notebooks.chapters()
-CELLS_TOO_LONG = {"11_head_importance": 3}
-"""How many cells have over 15 lines until issue 18 splits them; elsewhere none has."""
-TOLD = ("01", "02", "03", "04", "05", "06", "07", "08", "09", "10", "11", "12", "13", "14")
-UNTOLD = [chapter for chapter in CHAPTERS if chapter[:2] not in TOLD]
-"""Chapters that issue 18 has not retold yet: what every other one must be like, they are not."""
-TOO_WORDY = []
-"""Chapters of over 3,500 words until issue 18 retells them."""
 
 
 def code_cells(notebook):
@@ -45,20 +38,16 @@ def test_a_chapter_is_built_like_a_chapter(chapter):
     for part in ("In this chapter", "**Read:**", "**Run:**", "## Exercises", "## Summary", "**Further reading.**"):
         assert part in prose, part
     assert len(prose.split()) < 5000
-    assert chapter not in UNTOLD or (len(prose.split()) <= 3500) == (chapter not in TOO_WORDY)
     gated, whole = ([prose.count(f"{{{kind}{end}}}") for kind in ("exercise", "solution")] for end in ("-start", ""))
     assert gated == [prose.count("{exercise-end}"), prose.count("{solution-end}")]
     exercises, solutions = map(sum, zip(gated, whole, strict=True))
     kinds = [kind for kind, _, _ in telling.of(chapter).exercises]
-    assert chapter in UNTOLD or (exercises, solutions) == (len(kinds), len(kinds) - kinds.count("Open project"))
-    assert chapter not in UNTOLD or ("What to notice" in prose and 2 <= exercises == solutions <= 4)
-    checked = exercises if chapter in UNTOLD else kinds.count("Build")
+    assert (exercises, solutions) == (len(kinds), len(kinds) - kinds.count("Open project"))
+    checked = kinds.count("Build")
     shown = "\n".join(
         str(o.get("data", {}).get("text/markdown", "")) for c in code_cells(notebook) for o in c.outputs
     )
     assert shown.count("✅") == checked and shown.count("⬜") == checked
-    long = [c.source for c in code_cells(notebook) if telling.lines_but_imports(c.source) > 15]
-    assert len(long) == CELLS_TOO_LONG.get(chapter, 0), long[-1:]
     figures = [c.metadata["mystnb"] for c in code_cells(notebook) if "mystnb" in c.metadata]
     assert len(figures) >= 5
     for figure in figures:
@@ -70,8 +59,7 @@ def test_a_chapter_is_built_like_a_chapter(chapter):
 
 @pytest.mark.parametrize("chapter", CHAPTERS)
 def test_a_chapter_is_told_like_a_chapter(chapter):
-    found = telling.problems(chapter)
-    assert found if chapter in UNTOLD else found == []
+    assert telling.problems(chapter) == []
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS)
