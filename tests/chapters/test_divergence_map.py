@@ -799,7 +799,7 @@ def test_layer_map_has_a_colour_for_each_layer():
 
 def test_ratios_have_a_row_for_each_grouping_and_controls_their_colour():
     one = Estimate(np.float64(0.8), np.float64(0.7), np.float64(0.9), np.empty(0))
-    series = {"m": {"layer": one, "number": one}, "m@random": {"layer": one}, "n@random": {"number": one}}
+    series = {"m": {"layer": one, "number": one}, "m@random": {"layer": one}, "n@random": {"number": one}, "o": {}}
     ax = figures.ratios(series).axes[0]
     assert [t.get_text() for t in ax.get_yticklabels()] == ["layer", "number"]
     points = [line for line in ax.lines if line.get_label() in series]

@@ -71,7 +71,8 @@ def test_the_commands_do_what_the_page_says(tmp_path, monkeypatch):
     runs = [one for each in done for one in each]
     assert {run.chapter for run in runs} >= TASKS
     for run in runs:
-        assert_whole(run, without=["fig-coref-links"])  # no document has chains enough for a drawing
+        # so small a treebank has no cases for two of the drawings
+        assert_whole(run, without=["fig-coref-links", "fig-dep-landing"])
     kept = {f.relative_to(results).as_posix() for f in results.rglob("*.json")}
     own = {run.chapter[3:] for run in runs} - {"surface_patterns"}
     assert {file for file in kept if file.startswith("own/")} == {

@@ -102,9 +102,10 @@ def ratios(series: Mapping[str, Mapping[str, Estimate]]) -> Figure:
     """A row for each grouping of the heads and a point for each series: how far apart heads of one group are, as a share of how far apart others are.
 
     Args:
-        series: name -> grouping -> ratio; groupings that a series has not are left out. Controls, whose names end with
+        series: name -> grouping -> ratio; groupings that a series has not are left out, and so is a series without any. Controls, whose names end with
             ``@shuffled`` or ``@random``, have their own colours; a second one is hollow.
     """
+    series = {name: found for name, found in series.items() if found}
     rows = list(dict.fromkeys(group for found in series.values() for group in found))
     figure, ax = plt.subplots(figsize=(6.6, 0.9 + 0.42 * len(rows)))
     plain, used = iter(("first", "second")), []
