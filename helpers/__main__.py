@@ -16,6 +16,8 @@ import click
 from helpers import places
 from helpers.engine import DTYPES, TASKS, orphans
 from helpers.run import durations, failures, settings
+from helpers.run.atlas.command import atlas
+from helpers.run.settings import resolved
 
 BUILD = places.ROOT / "_build"
 
@@ -63,19 +65,6 @@ def since(start: float) -> str:
 def results_of(record: bool) -> Path:
     """Where a run keeps its numbers: with the book, or beside the executed notebooks."""
     return places.book_data() / "results" if record else BUILD / "runs" / "results"
-
-
-def resolved(model: str) -> str:
-    """A model's name; of a folder, its path from anywhere, since chapters run elsewhere. A name that the book knows is never a folder's."""
-    from helpers import corpora
-
-    base = model.removesuffix("@random")
-    path = corpora.absolute({"corpus": base})["corpus"]
-    if path != base:
-        from helpers.engine.models import KNOWN
-
-        path = base if base in KNOWN else path
-    return path + model.removeprefix(base)
 
 
 def _named(ctx: click.Context, parameter: click.Parameter, folder: str | None) -> None:
@@ -480,6 +469,8 @@ def doctor() -> None:
         click.echo(f"{name:13} {fact}")
     click.echo(f"{'hub':13} {models.hub_state()}")  # takes a while where it cannot be reached
 
+
+main.add_command(atlas)
 
 if __name__ == "__main__":
     main()

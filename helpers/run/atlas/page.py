@@ -1,0 +1,1 @@
+def write(to): return to
