@@ -11,7 +11,7 @@ SHELL  := /bin/bash
 # Compiling all that is installed takes a minute, compiling what is used again in each of a hundred processes several: once, at first use
 unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
-.PHONY: help book site test check test-random lint lab notebooks full lock clean
+.PHONY: help book site test check test-random lint lab notebooks atlas full lock clean
 
 help: ## Show what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -42,6 +42,9 @@ lab: $(READY) ## Open the chapters in JupyterLab
 
 notebooks: $(READY) ## Refresh the outputs kept in git
 	@$(HELPERS) notebooks
+
+atlas: $(READY) ## Measure models for the atlas of heads and write its page (MODELS="bert-base-uncased mpnet"; RECORD=1 to keep them with the book)
+	@$(HELPERS) atlas --models "$(or $(MODELS),minilm)" $(if $(RECORD),--record)
 
 full: $(READY) ## Run every chapter on real corpora; goes on where it stopped (MODELS="minilm mpnet" DATA=... WORKERS=2)
 	@$(HELPERS) full --models "$(or $(MODELS),minilm)" $(if $(DATA),--data "$(DATA)") \

@@ -167,44 +167,58 @@
     return section;
   }
   const small = (text) => make("small", {}, text);
+  const rowOf = (name, ...cells) => make("tr", {}, make("th", { scope: "row" }, name), ...cells.map((cell) => make("td", {}, ...[cell].flat())));
+  function tabled(title, rows, none, columns = null) {
+    const section = make("section", {}, make("h4", {}, title));
+    const top = columns && make("thead", {}, make("tr", {}, ...columns.map((text) => make("th", { scope: "col" }, text))));
+    section.append(rows.length ? make("table", {}, ...[top, make("tbody", {}, ...rows)].filter(Boolean)) : make("p", { class: "none" }, none));
+    return section;
+  }
+  const GOVERNORS = ["finds_governor", "found_by_governor"];
+  const PLACES = ["cls", "sep", "punctuation", "other", "previous", "self", "next"];
   function shares(data, head, texts) {
-    const rows = ["share_cls", "share_sep", "share_punctuation", "share_other", "share_previous", "share_self", "share_next"];
-    const found = rows.map((quantity) => byKey(data, quantity, undefined, texts)).filter(Boolean);
-    const bars = found.map((grid) => [
-      make("span", { class: "bar", style: `--part:${grid.value[head]}` }),
-      `${grid.title.replace("attention to ", "")}: ${told(grid, head)}`,
-      grid.control !== undefined ? small(` ${stands(grid, head)}`) : null,
-    ]);
+    const found = PLACES.map((place) => byKey(data, `share_${place}`, undefined, texts)).filter(Boolean);
+    const rows = found.map((grid) => rowOf(grid.title.replace("attention to ", ""),
+      make("span", { class: "bar", style: `--part:${grid.value[head]}` }), told(grid, head), grid.control === undefined ? "" : small(stands(grid, head))));
     const entropy = byKey(data, "entropy", undefined, texts);
-    if (entropy) bars.push(`entropy: ${told(entropy, head)}`);
-    const section = listed("Where it looks", bars, "Not recorded for this model.");
+    if (entropy) rows.push(rowOf("entropy", "", told(entropy, head), entropy.control === undefined ? "" : small(stands(entropy, head))));
+    const section = tabled("Where it looks", rows, "Not recorded for this model.");
     if (found.length) section.append(make("p", { class: "from" }, from(data, found[0])));
     return section;
   }
+  function ofTexts(data, found, texts) {
+    const same = found.filter((one) => (data.sources[one.source].profile === "full" ? "full" : "book") === texts);
+    return same.length ? same : found;
+  }
+  const SHARE = { as: "percent", unit: "share" };
   function specialities(data, head, texts) {
-    const own = data.best.filter((one) => one.head === head);
-    const grid = { as: "percent", unit: "share" };
-    const rows = own.map((one) => [
-      make("strong", {}, one.title), `: ${bare(one.value, grid)}${NBSP}% [${bare(one.low, grid)}, ${bare(one.high, grid)}]`,
-      one.control === undefined ? null : `; ${one.against} ${bare(one.control, grid)}${NBSP}%`,
-      one.lead ? `, lead ${bare(one.lead[0], grid)} [${bare(one.lead[1], grid)}, ${bare(one.lead[2], grid)}]` : null,
+    const own = data.best.filter((one) => one.head === head), shown = ofTexts(data, own, texts);
+    const rows = shown.map((one) => [
+      make("strong", {}, one.title), ` ${bare(one.value, SHARE)}${NBSP}% [${bare(one.low, SHARE)}, ${bare(one.high, SHARE)}]`,
+      one.control === undefined ? null : `; ${one.against} ${bare(one.control, SHARE)}${NBSP}%`,
+      one.lead ? `; lead ${bare(one.lead[0], SHARE)} [${bare(one.lead[1], SHARE)}, ${bare(one.lead[2], SHARE)}]` : null,
       small(` ${[one.label && one.label.includes(" to ") ? one.label : "", from(data, one)].filter(Boolean).join("; ")}`),
     ].filter(Boolean));
-    const section = listed("What it was chosen for", rows, "For no relation, kind of mention or place is it the head that was chosen on other documents.");
-    const sure = data.grids.filter((g) => ["finds_governor", "found_by_governor", "finds_antecedent"].includes(g.quantity) && g.texts === texts && g.control !== undefined && g.n >= 30 && g.of !== "all");
-    const lead = (g) => g.value[head] - against(g, head);
+    const section = listed("What it was chosen for, on other documents", rows, "For no relation, kind of mention or place is it the head that was chosen.");
+    if (shown.length < own.length) section.append(make("p", { class: "from" }, `${own.length - shown.length} more on ${TEXTS[texts === "full" ? "book" : "full"]}.`));
+    const asked = data.grids.filter((g) => [...GOVERNORS, "finds_antecedent"].includes(g.quantity) && g.control !== undefined && g.n >= 30 && g.of !== "all");
+    const sure = ofTexts(data, asked, texts), lead = (g) => g.value[head] - against(g, head);
     const ahead = sure.filter((g) => lead(g) > 0).sort((a, b) => lead(b) - lead(a)).slice(0, 5);
     section.append(make("h5", {}, "Where it is furthest ahead of the simple rule"));
-    if (ahead.length) section.append(make("ul", {}, ...ahead.map((g) => make("li", {}, `${g.title}: ${told(g, head)}; ${stands(g, head)}`))),
-      make("p", { class: "from" }, "Best of many on the same words, so flattering; no interval is recorded."));
-    else section.append(make("p", { class: "none" }, sure.length ? "Nowhere." : `Not recorded on ${TEXTS[texts]} for this model.`));
+    if (ahead.length) section.append(make("ul", {}, ...ahead.map((g) => make("li", {}, `${g.title} ${told(g, head)}`, small(` ${stands(g, head)}`)))),
+      make("p", { class: "from" }, "The best of many on the same words, so flattering; without an interval."));
+    else section.append(make("p", { class: "none" }, sure.length ? "Nowhere." : "Not recorded for this model."));
     return section;
   }
   function removal(data, head, texts) {
-    const found = data.grids.filter((g) => ["removal_loss", "removal_cost", "keyword_removal_loss", "keyword_removal_cost"].includes(g.quantity));
-    const chosen = found.some((g) => g.texts === texts) ? found.filter((g) => g.texts === texts) : found;
-    const rows = chosen.map((g) => [`${g.title}: ${told(g, head)}`, small(` ${from(data, g)}`)]);
-    return listed("Without it", rows, "What its removal costs is not recorded for this model (chapters 11 and 13).");
+    const pairs = { removal_loss: "removal_cost", keyword_removal_loss: "keyword_removal_cost" };
+    const found = ofTexts(data, data.grids.filter((g) => pairs[g.quantity]), texts);
+    const rows = found.map((g) => {
+      const score = data.grids.find((o) => o.quantity === pairs[g.quantity] && o.of === g.of && o.source === g.source);
+      return rowOf(g.of ? g.title.split(": ").pop() : "key words", told(g, head), score ? told(score, head) : "", small(from(data, g)));
+    });
+    const more = "What its removal costs is not recorded for this model (chapters 11 and 13).";
+    return tabled("Without it", rows, more, ["task", "loss", "score lost (key words: change of F1)", ""]);
   }
   function everything(data, head) {
     const details = make("details", {}, make("summary", {}, "All numbers of this head"));
@@ -239,7 +253,7 @@
     return make("article", { class: "head-card", "aria-label": `Head ${name} of ${data.model}` }, title,
       make("p", { class: "about" }, about.join("; ")),
       make("div", { class: "pictures" }, meanMap(data, head), profileOf(data, head)),
-      shares(data, head, texts), specialities(data, head, texts), removal(data, head, texts), alike, sentences, spoken, everything(data, head));
+      shares(data, head, texts), sentences, specialities(data, head, texts), removal(data, head, texts), alike, spoken, everything(data, head));
   }
 
   // ------------------------------------------------------------------ the page
@@ -372,19 +386,20 @@
       const layers = way === "layers", { rows, headings, height } = places();
       const left = layers ? 22 : 0, top = layers ? 18 : 0;
       const cell = Math.max(16, Math.min(68, Math.floor((stage.clientWidth - left) / data.heads)));
+      const tall = cell < 40 ? cell : cell + 11;
       stage.querySelectorAll(".label").forEach((label) => label.remove());
       const label = (text, x, y, kind) => stage.append(make("span", { class: `label ${kind}`, style: `left:${x}px;top:${y}px;width:${cell}px`, "aria-hidden": "true" }, text));
       if (layers) {
         for (let h = 0; h < data.heads; h++) label(h + 1, left + h * cell, 0, "column");
-        for (let l = 0; l < data.layers; l++) label(l + 1, 0, top + l * cell + cell / 2 - 9, "row");
+        for (let l = 0; l < data.layers; l++) label(l + 1, 0, top + l * tall + tall / 2 - 9, "row");
       }
-      for (const [text, row] of headings) label(text, 0, row * cell + 2, "kind");
+      for (const [text, row] of headings) label(text, 0, row * tall + (cell < 40 ? -1 : 12), "kind");
       tiles.forEach((tile, head) => {
         const [x, y] = rows[head];
-        tile.style.cssText = `width:${cell - 2}px;height:${cell - 2}px;transform:translate(${left + x * cell}px,${top + y * cell}px)`;
+        tile.style.cssText = `width:${cell - 2}px;height:${tall - 2}px;transform:translate(${left + x * cell}px,${top + y * tall}px)`;
       });
       cells = rows;
-      stage.style.height = `${top + height * cell}px`;
+      stage.style.height = `${top + height * tall}px`;
       stage.classList.toggle("tiny", cell < 40);
       paint();
     }
@@ -417,8 +432,8 @@
       legend.append(make("span", {}, bare(scale.ends[0], grid)), make("i", { class: "ramp", style: `background:linear-gradient(to right,${steps})` }), make("span", {}, `${bare(scale.ends[1], grid)}${unitOf(grid)}`));
       const moved = grid.texts === state.texts ? "" : ` Not recorded on ${TEXTS[state.texts]}; these are from ${TEXTS[grid.texts]}.`;
       const control = grid.control === undefined ? "" : Array.isArray(grid.control)
-        ? ` Mean of ${grid.against}: ${bare(grid.control.reduce((a, b) => a + b, 0) / grid.control.length, grid)}${unitOf(grid)}.` : ` ${stands(grid)}.`;
-      caption.textContent = `${grid.title[0].toUpperCase()}${grid.title.slice(1)}; ${from(data, grid)}.${control}${moved}`;
+        ? `; mean of ${grid.against}: ${bare(grid.control.reduce((a, b) => a + b, 0) / grid.control.length, grid)}${unitOf(grid)}` : `; ${stands(grid)}`;
+      caption.textContent = `${grid.title[0].toUpperCase()}${grid.title.slice(1)}; ${from(data, grid)}${control}.${moved}`;
     }
     function speak(head, quiet) {
       if (quiet && says.textContent && state.head === null) return;
@@ -468,9 +483,9 @@
       const fillHeads = (own, chosen) => {
         head.textContent = "";
         for (let n = 0; n < own.count; n++) head.append(new Option(nameOf(own, n), n, false, n === chosen));
-        head.disabled = false;
+        head.hidden = false;
       };
-      head.disabled = true;
+      head.hidden = true;
       model.value = other ? other.data.model : "";
       if (other) fillHeads(other.data, other.head);
       const go = () => {
@@ -493,14 +508,14 @@
       const scored = data.grids.filter((g) => g.texts === state.texts || !data.grids.some((o) => o.key === g.key && o.texts === state.texts))
         .map((grid, order) => {
           const title = grid.title.toLowerCase(), all = `${title} ${grid.words} ${grid.of || ""} ${grid.group}`.toLowerCase();
-          if (!words.every((word) => all.includes(word))) return null;
+          if (!words.every((word) => all.includes(word) || all.includes(word.replace(/s$/, "")))) return null;
           const exact = grid.of === whole ? 3 : title.includes(whole) ? 2 : words.every((word) => title.includes(word)) ? 1 : 0;
           return { grid, exact, order };
         }).filter(Boolean).sort((a, b) => b.exact - a.exact || a.order - b.order);
       const first = scored[0];
       if (first) {
         const most = (one) => Math.max(...one.grid.value);
-        const twins = scored.filter((one) => one.exact === first.exact && one.grid.of && one.grid.of === first.grid.of && one.grid.as === first.grid.as && one.grid.source === first.grid.source);
+        const twins = scored.filter((one) => one.exact === first.exact && one.grid.of && one.grid.of === first.grid.of && GOVERNORS.includes(one.grid.quantity) && one.grid.source === first.grid.source);
         const best = twins.reduce((top, one) => (most(one) > most(top) ? one : top), first);
         scored.splice(scored.indexOf(best), 1);
         scored.unshift(best);

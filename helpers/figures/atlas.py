@@ -76,7 +76,8 @@ def still(content: Mapping[str, Any]) -> Figure:
     """All heads as mean maps in a layer × head grid, framed in the colours of their types."""
     layers, heads, size = content["layers"], content["heads"], content["size"]
     maps = np.frombuffer(base64.b64decode(content["maps"]), np.uint8).reshape(layers, heads, size, size)
-    figure, axes = plt.subplots(layers, heads, figsize=(0.62 * heads, 0.62 * layers + 0.3), squeeze=False)
+    shape = {"figsize": (0.62 * heads, 0.62 * layers + 0.3), "squeeze": False, "layout": "none"}
+    figure, axes = plt.subplots(layers, heads, **shape)
     types = content["types"]
     for (layer, head), ax in np.ndenumerate(axes):
         ax.imshow(np.sqrt(maps[layer, head] / 255), cmap="Greys", vmin=0, vmax=1.08)
@@ -86,7 +87,11 @@ def still(content: Mapping[str, Any]) -> Figure:
         _frame(ax.spines.values(), types and types["colours"][types["of"][layer * heads + head]])
     figure.subplots_adjust(wspace=0.12, hspace=0.12, left=0.04, right=0.99, top=0.94, bottom=0.09)
     if types:
-        used = {name: colour for n, (name, colour) in enumerate(zip(types["names"], types["colours"], strict=True)) if n in types["of"]}
+        used = {
+            name: colour
+            for n, (name, colour) in enumerate(zip(types["names"], types["colours"], strict=True))
+            if n in types["of"]
+        }
         figure.legend(handles=squares(used), loc="lower center", ncols=len(used), fontsize=8)
     return figure
 
@@ -102,5 +107,5 @@ def told(content: Mapping[str, Any]) -> str:
 
 
 def links(model: str, names: Sequence[str], *, folder: str, page: str) -> str:
-    """What ``atlas.js`` needs in a page with figures whose points are heads of a model, as an attribute's value."""
-    return escape(json.dumps({"model": model, "folder": f"{folder}/", "files": {n: file_of(n) for n in names}, "page": page}))
+    """What ``atlas.js`` needs in a page with figures whose points are heads of a model in a JSON text."""
+    return json.dumps({"model": model, "folder": f"{folder}/", "files": {n: file_of(n) for n in names}, "page": page})

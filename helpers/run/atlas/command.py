@@ -13,7 +13,9 @@ from helpers.run import settings
 
 @click.command()
 @click.option("--models", default="minilm", show_default=True, help="Models, with spaces between them.")
-@click.option("--record", is_flag=True, help="Keep the numbers in data/results, so that the book's own atlas has them.")
+@click.option(
+    "--record", is_flag=True, help="Keep the numbers in data/results, so that the book's own atlas has them."
+)
 @click.option("--force", is_flag=True, help="Measure also what has been measured with these weights.")
 @click.option(
     "--to",

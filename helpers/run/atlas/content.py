@@ -1,6 +1,7 @@
 """What the atlas shows of a model: the long table of recorded numbers and what was measured for it, as one object for the page."""
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from importlib.resources import files
@@ -24,7 +25,8 @@ PROFILES = ("book", measuring.PROFILE, "full")
 DIGITS = 5
 NEAREST = 5
 FEWEST = 30  # words of a relation, below which no head is said to be best at it
-OTHERS = ("@shuffled",)  # controls that are no networks of their own, and have no page
+RULES = ("best fixed offset", "nearest mention")
+"""What the head of a relation or a kind of mention stands against; another network's head that was chosen is another head."""
 
 Content = dict[str, Any]
 
@@ -37,9 +39,7 @@ def shown() -> dict[str, Any]:
 
 def table() -> pd.DataFrame:
     """Every number of the atlas in the form of :mod:`helpers.record.quantities`: what chapters recorded, and what was measured for it."""
-    own = [
-        (one, model) for model, record in measuring.recorded().items() for one in measuring.as_chapters(record)
-    ]
+    own = [(one, model) for model, record in measuring.recorded().items() for one in measuring.as_chapters(record)]
     frame = pd.concat([quantities.table(), quantities.of_records(own)], ignore_index=True)
     return frame[frame["chapter"] != notebooks.find("your_own_model")]
 
@@ -113,7 +113,11 @@ def _group(name: str, frame: pd.DataFrame, shape: Sequence[int], sources: _Sourc
         found = [one for _, one in rows.groupby(["of", "profile"], sort=False, dropna=False)]
         for one in found:
             if len(one) == shape[0] * shape[1]:
-                yield {"group": name, "quantity": quantity, **_grid(one.sort_values(["layer", "head"]), told, sources)}
+                yield {
+                    "group": name,
+                    "quantity": quantity,
+                    **_grid(one.sort_values(["layer", "head"]), told, sources),
+                }
 
 
 def preferred(rows: pd.DataFrame) -> pd.DataFrame:
@@ -163,10 +167,23 @@ def _best_relation(grids: Sequence[Content]) -> list[Content]:
         here = [g for g in asked if g["source"] == source]
         leads = np.stack([np.subtract(g["value"], g["control"]) for g in here])
         best = leads.argmax(0)
-        told = {"group": "Dependency", "quantity": "best_relation", "of": None, "title": "best relation, lead over the offset"}
-        told |= {"as": "signed", "unit": "share", "source": source, "n": None, "words": "best relation lead speciality syntax dependency"}
+        told = {
+            "group": "Dependency",
+            "quantity": "best_relation",
+            "of": None,
+            "title": "best relation, lead over the offset",
+        }
+        told |= {
+            "as": "signed",
+            "unit": "share",
+            "source": source,
+            "n": None,
+            "words": "best relation lead speciality syntax dependency",
+        }
         named = [here[b]["of"] for b in best]
-        found.append(told | {"value": leads.max(0).round(DIGITS).tolist(), "labels": named, "against": "best fixed offset"})
+        found.append(
+            told | {"value": leads.max(0).round(DIGITS).tolist(), "labels": named, "against": "best fixed offset"}
+        )
     return found
 
 
@@ -203,7 +220,10 @@ def _alike(frame: pd.DataFrame, shape: Sequence[int]) -> Content:
     if len(pairs):
         ranked = pairs.sort_values(["layer", "head", "value"]).groupby(["layer", "head"]).head(NEAREST)
         each = [one for _, one in ranked.groupby(["layer", "head"])]
-        found["nearest"] = [[[number_of(n, shape), round(v, DIGITS)] for n, v in zip(one["of"], one["value"], strict=True)] for one in each]
+        found["nearest"] = [
+            [[number_of(n, shape), round(v, DIGITS)] for n, v in zip(one["of"], one["value"], strict=True)]
+            for one in each
+        ]
     if len(x := _first(frame[frame["quantity"] == "map_x"]).sort_values(["layer", "head"])):
         y = _first(frame[frame["quantity"] == "map_y"]).sort_values(["layer", "head"])
         found["alike"] = on_grid(np.stack([x["value"], y["value"]], -1), shape).tolist()
@@ -247,8 +267,10 @@ def _chosen(
     name = None if pd.isna(row["of"]) else row["of"]
     found = {"head": int((row["layer"] - 1) * shape[1] + row["head"] - 1), "quantity": row["quantity"], "of": name}
     found |= {"title": told["title"].format(of=called(name), label=called(label)), "label": label}
-    found |= {"n": _whole(row["n"]), "source": sources.number(row), "against": row["against"], "unit": row["unit"]}
-    found |= {key: round(row[key], DIGITS) for key in ("value", "low", "high", "control") if not pd.isna(row[key])}
+    found |= {"n": _whole(row["n"]), "source": sources.number(row), "unit": row["unit"]}
+    found |= {key: round(row[key], DIGITS) for key in ("value", "low", "high") if not pd.isna(row[key])}
+    if row["against"] in RULES and not pd.isna(row["control"]):
+        found |= {"against": row["against"], "control": round(row["control"], DIGITS)}
     same = frame[(frame["quantity"] == told["lead"]) & (frame["of"] == name) & (frame["profile"] == row["profile"])]
     leads = [[round(one[key], DIGITS) for key in ("value", "low", "high")] for _, one in same.iterrows()]
     return found | ({"lead": leads[0]} if leads else {})
@@ -265,23 +287,28 @@ def _known(model: str, shape: Sequence[int]) -> dict[str, str]:
 HEAD = re.compile(r"(?<![\w./–-])(?:head |Head )?(\d{1,2})-(\d{1,2})(?![\w–-]|\.\d)")
 
 
-@lru_cache(maxsize=16)
-def mentions(model: str, shape: tuple[int, int]) -> dict[str, list[list[Any]]]:
+def mentions(model: str, shape: Sequence[int]) -> dict[str, list[list[Any]]]:
     """Chapters whose text or tables name a head: ``"3-5"`` -> [[number, title, page, how often], …].
 
-    The chapters speak of the model that their stored outputs are of; others are named in what is recorded of them.
+    A chapter speaks of the model that its stored outputs are of; heads of others are named in what is recorded of them.
     """
     found: dict[str, list[list[Any]]] = {}
+    for chapter, speaks_of, named in _spoken():
+        for (layer, head), count in named.items() if speaks_of == model else ():
+            if 1 <= layer <= shape[0] and 1 <= head <= shape[1]:
+                said = [chapter[:2], titled(chapter), f"../notebooks/{chapter}.html", count]
+                found.setdefault(f"{layer}-{head}", []).append(said)
+    return found
+
+
+@lru_cache(maxsize=1)
+def _spoken() -> list[tuple[str, str | None, Counter[tuple[int, int]]]]:
+    """For each chapter its model and the heads that it names, with how often."""
+    found = []
     for chapter in notebooks.chapters():
         notebook = nbformat.read(notebooks.FOLDER / f"{chapter}.ipynb", as_version=4)
-        if notebook.metadata.get("book", {}).get("parameters", {}).get("model") != model:
-            continue
-        counts: dict[str, int] = {}
-        for layer, head in HEAD.findall("\n".join(_texts(notebook))):
-            if 1 <= int(layer) <= shape[0] and 1 <= int(head) <= shape[1]:
-                counts[f"{layer}-{head}"] = counts.get(f"{layer}-{head}", 0) + 1
-        for name, count in counts.items():
-            found.setdefault(name, []).append([chapter[:2], titled(chapter), f"../notebooks/{chapter}.html", count])
+        named = Counter((int(a), int(b)) for a, b in HEAD.findall("\n".join(_texts(notebook))))
+        found.append((chapter, notebook.metadata.get("book", {}).get("parameters", {}).get("model"), named))
     return found
 
 
