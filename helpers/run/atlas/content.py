@@ -29,6 +29,7 @@ RULES = ("best fixed offset", "nearest mention")
 """What the head of a relation or a kind of mention stands against; another network's head that was chosen is another head."""
 
 Content = dict[str, Any]
+Row = Mapping[str, Any]
 
 
 @lru_cache(maxsize=1)
@@ -65,6 +66,8 @@ def of(model: str, frame: pd.DataFrame, measured: Mapping[str, Any]) -> Content:
     """
     values = measured["values"]
     shape = np.shape(values["scale"])
+    pairs, frame = (frame[frame["quantity"].eq("divergence") == apart] for apart in (True, False))
+    frame = frame.sort_values(["layer", "head"], kind="stable")
     sources = _Sources()
     grids = [grid for name in shown()["groups"] for grid in _group(name, frame, shape, sources)]
     lead = _best_relation(grids)
@@ -78,7 +81,7 @@ def of(model: str, frame: pd.DataFrame, measured: Mapping[str, Any]) -> Content:
         **{name: values[name] for name in ("maps", "scale", "sentences", "profile", "examples")},
         "size": measuring.SIZE,
         "types": _types(frame, shape, sources),
-        **_alike(frame, shape),
+        **_alike(pairs, frame, shape),
         "grids": [*grids, *lead],
         "best": _best(frame, shape, sources),
         "known": _known(model, shape),
@@ -94,7 +97,7 @@ class _Sources:
     def __init__(self) -> None:
         self.listed: list[dict[str, Any]] = []
 
-    def number(self, row: pd.Series) -> int:
+    def number(self, row: Row) -> int:
         name, profile = row["chapter"], row["profile"]
         said = {"chapter": name[:2], "title": titled(name), "page": f"../notebooks/{name}.html", "profile": profile}
         said |= {key: None if pd.isna(row[key]) else row[key] for key in ("corpus", "split")}
@@ -113,11 +116,7 @@ def _group(name: str, frame: pd.DataFrame, shape: Sequence[int], sources: _Sourc
         found = [one for _, one in rows.groupby(["of", "profile"], sort=False, dropna=False)]
         for one in found:
             if len(one) == shape[0] * shape[1]:
-                yield {
-                    "group": name,
-                    "quantity": quantity,
-                    **_grid(one.sort_values(["layer", "head"]), told, sources),
-                }
+                yield {"group": name, "quantity": quantity, **_grid(one, told, sources)}
 
 
 def preferred(rows: pd.DataFrame) -> pd.DataFrame:
@@ -201,7 +200,7 @@ def _types(frame: pd.DataFrame, shape: Sequence[int], sources: _Sources) -> Cont
         return None
     fits = frame[(frame["quantity"] == "type_fits") & (frame["profile"] == rows["profile"].iloc[0])]
     named = group_names({name: bool((fits.loc[fits["of"] == name, "value"] == 1).any()) for name in TYPE_NAMES})
-    labels = rows.sort_values(["layer", "head"])["label"]
+    labels = rows["label"]
     said = {"of": [TYPE_NAMES.index(one) for one in labels], "names": [named[name] for name in TYPE_NAMES]}
     return said | {"colours": [COLOURS[name] for name in TYPE_NAMES], "source": sources.number(rows.iloc[0])}
 
@@ -214,9 +213,9 @@ def _first(rows: pd.DataFrame) -> pd.DataFrame:
 # ---------------------------------------------------------------------------------------- whom a head resembles
 
 
-def _alike(frame: pd.DataFrame, shape: Sequence[int]) -> Content:
+def _alike(pairs: pd.DataFrame, frame: pd.DataFrame, shape: Sequence[int]) -> Content:
     """For every head its nearest heads with their divergence, and its place on a grid on which neighbours are alike."""
-    pairs, found = _first(frame[frame["quantity"] == "divergence"]), {"nearest": None, "alike": None}
+    pairs, found = _first(pairs), {"nearest": None, "alike": None}
     if len(pairs):
         ranked = pairs.sort_values(["layer", "head", "value"]).groupby(["layer", "head"]).head(NEAREST)
         each = [one for _, one in ranked.groupby(["layer", "head"])]
@@ -224,8 +223,8 @@ def _alike(frame: pd.DataFrame, shape: Sequence[int]) -> Content:
             [[number_of(n, shape), round(v, DIGITS)] for n, v in zip(one["of"], one["value"], strict=True)]
             for one in each
         ]
-    if len(x := _first(frame[frame["quantity"] == "map_x"]).sort_values(["layer", "head"])):
-        y = _first(frame[frame["quantity"] == "map_y"]).sort_values(["layer", "head"])
+    if len(x := _first(frame[frame["quantity"] == "map_x"])):
+        y = _first(frame[frame["quantity"] == "map_y"])
         found["alike"] = on_grid(np.stack([x["value"], y["value"]], -1), shape).tolist()
     return found
 
@@ -253,27 +252,25 @@ def on_grid(points: NDArray[np.float64], shape: Sequence[int]) -> NDArray[np.int
 
 def _best(frame: pd.DataFrame, shape: Sequence[int], sources: _Sources) -> list[Content]:
     """What single heads were chosen for on one part of the data, with their numbers on another."""
-    return [
-        _chosen(row, frame, told, shape, sources)
-        for quantity, told in shown()["best"].items()
-        for _, row in preferred(frame[(frame["quantity"] == quantity) & frame["head"].notna()]).iterrows()
-    ]
+    found = []
+    for quantity, told in shown()["best"].items():
+        leads = {
+            (one["of"], one["profile"]): one for one in frame[frame["quantity"] == told["lead"]].to_dict("records")
+        }
+        rows = preferred(frame[(frame["quantity"] == quantity) & frame["head"].notna()]).to_dict("records")
+        found += [_chosen(row, leads.get((row["of"], row["profile"])), told, shape, sources) for row in rows]
+    return found
 
 
-def _chosen(
-    row: pd.Series, frame: pd.DataFrame, told: Mapping[str, str], shape: Sequence[int], sources: _Sources
-) -> Content:
-    label = None if pd.isna(row["label"]) else row["label"]
-    name = None if pd.isna(row["of"]) else row["of"]
+def _chosen(row: Row, lead: Row | None, told: Mapping[str, str], shape: Sequence[int], sources: _Sources) -> Content:
+    label, name = (None if pd.isna(row[key]) else row[key] for key in ("label", "of"))
     found = {"head": int((row["layer"] - 1) * shape[1] + row["head"] - 1), "quantity": row["quantity"], "of": name}
     found |= {"title": told["title"].format(of=called(name), label=called(label)), "label": label}
     found |= {"n": _whole(row["n"]), "source": sources.number(row), "unit": row["unit"]}
     found |= {key: round(row[key], DIGITS) for key in ("value", "low", "high") if not pd.isna(row[key])}
     if row["against"] in RULES and not pd.isna(row["control"]):
         found |= {"against": row["against"], "control": round(row["control"], DIGITS)}
-    same = frame[(frame["quantity"] == told["lead"]) & (frame["of"] == name) & (frame["profile"] == row["profile"])]
-    leads = [[round(one[key], DIGITS) for key in ("value", "low", "high")] for _, one in same.iterrows()]
-    return found | ({"lead": leads[0]} if leads else {})
+    return found | ({"lead": [round(lead[key], DIGITS) for key in ("value", "low", "high")]} if lead else {})
 
 
 def _known(model: str, shape: Sequence[int]) -> dict[str, str]:

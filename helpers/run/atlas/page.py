@@ -11,7 +11,7 @@ from helpers.run.atlas.content import Content
 TITLE = "The atlas of heads"
 PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><title>{title}</title>
-<style>body{{font-family:"DejaVu Sans",Verdana,sans-serif;color:#222;margin:1.5rem auto;padding:0 1rem;max-width:80rem}}h1{{font-size:1.5rem}}</style>
+<style>:root{{color-scheme:light dark}}body{{font-family:"DejaVu Sans",Verdana,sans-serif;margin:1.5rem auto;padding:0 1rem;max-width:80rem}}h1{{font-size:1.5rem}}</style>
 <link rel="stylesheet" href="atlas.css"></head><body>
 <h1>{title}</h1>
 {element}
