@@ -416,7 +416,7 @@ def scoreboard(chapter: str | None, model: str | None) -> None:
 
 
 @main.command()
-@click.argument("what", type=click.Choice(["tap", "divergence", "passes", "sweep", "pruning"]))
+@click.argument("what", type=click.Choice(["tap", "divergence", "passes", "sweep", "pruning", "atlas"]))
 @MODEL(default="minilm", show_default=True)
 @click.option("--rounds", type=FROM_1, help="Default: each benchmark's own.")
 @click.option(
@@ -428,7 +428,7 @@ def bench(what: str, model: str, rounds: int | None, record: bool, machine: str 
 
     tap: observing, in time and memory; divergence: comparing all pairs of heads; passes: tokens a second of several
     chapters' passes on one thread; sweep: switching off every head of a 12 x 12 model with and without sharing; pruning: a
-    model whose heads are gone.
+    model whose heads are gone; atlas: a key in the atlas of heads, until it is painted (needs Chromium).
     """
     from helpers.run import bench as benchmarks
 

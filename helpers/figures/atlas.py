@@ -64,12 +64,17 @@ def element(models: Iterable[str], *, folder: str, still: str, page: bool = True
     return f'<div class="atlas" data-page><div class="still">{still}</div><script type="application/json">{told}</script></div>'
 
 
-def image(picture: Figure, alt: str) -> str:
-    """A figure in a page that can be read without a script."""
+def png(picture: Figure) -> bytes:
+    """A figure as a file, which is then closed."""
     target = io.BytesIO()
     picture.savefig(target, format="png", dpi=110, bbox_inches="tight", metadata={"Software": None})
     plt.close(picture)
-    return f'<img alt="{escape(alt)}" src="data:image/png;base64,{base64.b64encode(target.getvalue()).decode()}">'
+    return target.getvalue()
+
+
+def image(picture: Figure, alt: str) -> str:
+    """A figure in a page that can be read without a script."""
+    return f'<img alt="{escape(alt)}" src="data:image/png;base64,{base64.b64encode(png(picture)).decode()}">'
 
 
 def still(content: Mapping[str, Any]) -> Figure:

@@ -23,6 +23,7 @@ from helpers import places
 from helpers.record import characters
 from helpers.run import contents, notebooks, pages
 
+needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine")
 PAGES = pages.pages_of(places.ROOT / "book" / "_toc.yml")
 COPIED = (
     "helpers",
@@ -248,6 +249,33 @@ def test_the_heads_that_come_back_have_their_cards_in_the_margin(site):
         assert all(one.label in page for one in cast)
 
 
+@pytest.mark.slow
+def test_figures_of_heads_lead_to_the_atlas(site):
+    for chapter in ("02", "04", "05", "07", "08", "10", "11", "13"):
+        text = (site / "notebooks" / f"{notebooks.find(chapter)}.html").read_text("utf-8")
+        assert text.count('class="to-atlas"') >= 1, chapter
+    for page, touched in (("book/intro", True), ("notebooks/02_surface_patterns", True), ("book/glossary", False)):
+        assert ("data-atlas=" in (site / f"{page}.html").read_text("utf-8")) == touched, page
+    data = list((site / "_static" / "atlas").glob("minilm*.js"))
+    assert data and all(file.stat().st_size < 1_500_000 for file in data)
+
+
+@needs_chromium
+@pytest.mark.browser
+def test_a_head_of_a_figure_opens_its_card(site, page):
+    page.open(site / "notebooks" / "07_divergence_map.html", settle=1)
+    page.evaluate(
+        "document.querySelector('.touch .point[aria-label=\"3-5\"]').dispatchEvent(new MouseEvent('click', {bubbles: true}))"
+    )
+    page.wait("document.querySelector('.under-figure .head-card')")
+    assert "Head 3-5 of minilm" in page.evaluate("document.querySelector('.under-figure').textContent")
+    assert (
+        page.evaluate("document.querySelector('.under-figure .tools a').getAttribute('href')")
+        == "../book/atlas.html#minilm/3-5"
+    )
+    assert page.problems == []
+
+
 def test_the_cover_can_be_touched(site):
     assert 'class="touch"' in (site / "book" / "intro.html").read_text("utf-8")
 
@@ -292,9 +320,6 @@ def test_pages_are_built_again_only_when_something_has_changed(tmp_path, monkeyp
 
 
 # ------------------------------------------------------------------ in a browser
-
-
-needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine")
 
 
 @pytest.fixture(scope="session")
@@ -437,6 +462,6 @@ def test_the_readme_names_every_chapter_and_command():
     for chapter in notebooks.chapters():
         assert f"notebooks/{chapter}.ipynb" in readme
     help_text = subprocess.run(["make", "help"], cwd=places.ROOT, capture_output=True, text=True, check=True).stdout
-    for target in ("book", "site", "test", "check", "test-random", "lab", "notebooks", "lock", "clean"):
+    for target in ("book", "site", "test", "check", "test-random", "lab", "notebooks", "atlas", "lock", "clean"):
         assert f"make {target}" in help_text
     assert "make book" in readme and "make test" in readme

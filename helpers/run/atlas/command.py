@@ -37,6 +37,8 @@ def atlas(models: str, record: bool, force: bool, to: Path) -> None:
     results = (places.book_data() if record else places.ROOT / "_build" / "runs") / "results"
     with patch.dict(os.environ, {"BOOK_RESULTS": str(results)}):
         _measure(names, force=force)
+        if record:
+            click.echo(f"Picture: {page.picture()}")
         index = page.write(to)
         click.echo(f"Numbers: {results / measuring.PROFILE}. Open {index}")
 

@@ -48,11 +48,11 @@ def table() -> pd.DataFrame:
 def models(names: Iterable[str] | None = None) -> dict[str, Content]:
     """The content of the atlas: model -> what the page shows of it; each has been measured for the atlas."""
     frame, measured = table(), measuring.recorded()
-    chosen = [name for name in _ordered(measured) if names is None or name in names]
+    chosen = [name for name in ordered(measured) if names is None or name in names]
     return {name: of(name, frame[frame["model"] == name], measured[name]) for name in chosen}
 
 
-def _ordered(names: Iterable[str]) -> list[str]:
+def ordered(names: Iterable[str]) -> list[str]:
     """The default model first, its kin beside it."""
     return sorted(names, key=lambda name: (not name.startswith("minilm"), name.split("@")[0].split("-")[0], name))
 

@@ -1,11 +1,12 @@
 """The atlas as files: of the built book, and a page of its own."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from helpers import places
 from helpers.figures import atlas, look
-from helpers.run.atlas import content
+from helpers.record.results import ResultError
+from helpers.run.atlas import content, measuring
 from helpers.run.atlas.content import Content
 
 TITLE = "The atlas of heads"
@@ -34,13 +35,31 @@ def still(shown: Content) -> str:
     return atlas.image(atlas.still(shown), atlas.told(shown))
 
 
-def write(folder: Path) -> Path:
-    """A page of all models that have been measured, with its data beside it, that opens from a disk.
+def picture() -> Path:
+    """Draw the still picture of the first model for the README and the welcome page, and say where it is."""
+    file, names = places.ROOT / "book" / "_static" / "atlas.png", content.ordered(measuring.recorded())
+    look.use_style()
+    places.write(file, atlas.png(atlas.still(content.models(names[:1])[names[0]])))
+    return file
+
+
+def write(folder: Path, names: Sequence[str] | None = None) -> Path:
+    """A page of models that have been measured, with its data beside it, that opens from a disk.
+
+    Args:
+        names: of the models (default: all).
 
     Returns:
         The page.
+
+    Raises:
+        ResultError: when none has been measured.
     """
-    models = content.models()
+    models = content.models(names)
+    if not models:
+        raise ResultError(
+            f"Not measured for the atlas: {', '.join(names or ['any model'])}. Run: python -m helpers atlas --models ..."
+        )
     write_data(folder, models)
     element = atlas.element(models, folder=".", still=still(next(iter(models.values()))), page=False)
     places.write(folder / "index.html", PAGE.format(title=TITLE, element=element))
