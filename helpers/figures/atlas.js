@@ -139,7 +139,7 @@
         const w = weight(q, k);
         if (w >= 0.03) row.append(drawn("path", { d: `M${LEFT},${y(q) - 4}L${RIGHT},${y(k) - 4}`, "stroke-opacity": w.toFixed(2) }));
       });
-      const left = drawn("text", { x: LEFT - 5, y: y(q), "text-anchor": "end", class: "from" }, token);
+      const left = drawn("text", { x: LEFT - 5, y: y(q), "text-anchor": "end", class: "token" }, token);
       left.addEventListener("pointerenter", () => [...all.children].forEach((other) => other.classList.toggle("off", other !== row)));
       left.addEventListener("pointerleave", () => [...all.children].forEach((other) => other.classList.remove("off")));
       all.append(row);
