@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 import yaml
 
+from helpers import places
 from helpers.figures.look import head_name
 from helpers.record import results
 from helpers.record.scoreboard import PROFILES, toc
@@ -21,7 +22,7 @@ from helpers.record.scoreboard import PROFILES, toc
 COLUMNS = {
     "model": "name of the encoder; `@random` and `@shuffled` are its controls, recorded with it",
     "sha256": "of the encoder's weights; absent where they were not recorded",
-    "profile": "whether the run was of the book's own texts (`book`) or of real corpora (`full`)",
+    "profile": "whether the run was on the book's own texts (`book`), on real corpora (`full`) or on a reader's (`own`)",
     "chapter": "that measured it, as its notebook is called",
     "quantity": "what was measured, see below",
     "layer": "from 1; 0 where hidden states are numbered and these are the embeddings; absent for a number of the whole model",
@@ -109,18 +110,26 @@ def _read(chapter: str, name: str, said: Mapping[str, Any], line: Mapping[str, A
 # ---------------------------------------------------------------------------------------- the table
 
 
-def table(models: Iterable[str] | None = None, profiles: Iterable[str] = PROFILES) -> pd.DataFrame:
+def table(
+    models: Iterable[str] | None = None, profiles: Iterable[str] = PROFILES, chapters: Iterable[str] = ()
+) -> pd.DataFrame:
     """All recorded numbers in the long form of :data:`COLUMNS`.
 
     Args:
         models: names of encoders, whose controls come with them (default: every one that is recorded).
         profiles: of which runs.
+        chapters: names of their modules (default: all).
 
     Raises:
         ResultError: for a model of which nothing is recorded.
     """
     wanted, profiles = None if models is None else list(models), list(profiles)
-    runs = [(p, m, r) for c in _chapters() for p in profiles for m, r in results.runs(c, profile=p).items()]
+    runs = [
+        (p, m, r)
+        for c in list(chapters) or _chapters()
+        for p in profiles
+        for m, r in results.runs(c, profile=p).items()
+    ]
     if lacking := [model for model in wanted or () if model not in {m for _, m, _ in runs}]:
         known = ", ".join(sorted({m for _, m, _ in runs})) or "nothing"
         raise results.ResultError(
@@ -130,17 +139,36 @@ def table(models: Iterable[str] | None = None, profiles: Iterable[str] = PROFILE
     return of_records((record, model) for _, model, record in runs if wanted is None or model in wanted)
 
 
+def chosen(frame: pd.DataFrame, column: str, wanted: Iterable[str]) -> pd.DataFrame:
+    """The rows whose column has one of the values that are wanted; all rows if none is.
+
+    Raises:
+        QuantityError: for a value that no row has; the message lists those there are.
+    """
+    wanted, known = list(wanted), list(dict.fromkeys(frame[column].dropna()))
+    if unknown := [value for value in wanted if value not in known]:
+        raise QuantityError(f"No number of the {column} {', '.join(unknown)}; there are {', '.join(known)}.")
+    return frame[frame[column].isin(wanted)] if wanted else frame
+
+
 def of_records(records: Iterable[tuple[Mapping[str, Any], str]]) -> pd.DataFrame:
     """The long table of some records, each with the name of its model."""
     blocks = [block for record, model in records for block in _blocks(record, model)]
     columns = {name: np.concatenate([b[name] for b in blocks]) if blocks else np.array([]) for name in COLUMNS}
-    return _typed(pd.DataFrame(columns))
+    return typed(pd.DataFrame(columns))
 
 
-def _typed(frame: pd.DataFrame) -> pd.DataFrame:
-    """Whole numbers that may be absent, float64, and texts; the same whatever the rows are."""
+def typed(frame: pd.DataFrame) -> pd.DataFrame:
+    """The columns in order, as whole numbers that may be absent, float64, and texts; the same whatever the rows are."""
     kinds = dict.fromkeys(WHOLE, "Int64") | dict.fromkeys(NUMBERS, "float64")
-    return frame.astype({name: kinds.get(name, "str") for name in COLUMNS})
+    return frame[list(COLUMNS)].astype({name: kinds.get(name, "str") for name in COLUMNS})
+
+
+def sources() -> list[Path]:
+    """Every file that the long table is made from."""
+    roots = dict.fromkeys((places.results(), places.book_data() / "results"))
+    found = (f for root in roots for profile in PROFILES for f in (root / profile).glob("*/*.json"))
+    return [Path(__file__).with_suffix(".yml"), toc(), *sorted(f for f in found if f.stem in _chapters())]
 
 
 def _chapters() -> list[str]:
@@ -205,7 +233,7 @@ class _Reading:
         label, n = self._look(self.quantity.label, name), self._look(self.quantity.n, name)
         listed = isinstance(self._look(self.quantity.place, name), Mapping) and name.isdecimal()
         return self._whose() | {
-            "profile": self.record["provenance"]["profile"],
+            "profile": _profile(self.record["provenance"]),
             "chapter": notebooks().get(self.quantity.chapter, self.quantity.chapter),
             "quantity": self.quantity.name,
             "of": None if listed else name or None,
@@ -278,6 +306,12 @@ class _Reading:
 
     def _said(self, text: str, name: str) -> str | None:
         return (self._look(text, name) if text.startswith("provenance.") else text) or None
+
+
+def _profile(provenance: Mapping[str, Any]) -> str:
+    """The run's, or that numbers are of a reader's own corpora."""
+    own = provenance.get("own") or (provenance["corpus"] or {}).get("own")
+    return places.OWN if own else provenance["profile"]
 
 
 def _spelled(path: str, words: Mapping[str, str]) -> str:
