@@ -6,6 +6,7 @@ The links lead to files beside the pages; nothing is added to the notebooks, and
 import csv
 import io
 from collections.abc import Iterator
+from html import escape
 from pathlib import Path
 
 from docutils import nodes
@@ -21,24 +22,23 @@ def add(app: Sphinx, tree: nodes.document, page: str) -> None:
     """Write the tables of a page as CSV, and put a link under each and under each figure."""
     if app.builder.format != "html":
         return
-    for number, table in enumerate(_tables(tree), 1):
-        name = f"{page.rpartition('/')[2]}-table-{number}.csv"
+    for count, table in enumerate(_tables(tree), 1):
+        name = f"{page.rpartition('/')[2]}-table-{count}.csv"
         _write(Path(app.outdir) / FOLDER / name, _as_csv(table))
-        table.parent.insert(
-            table.parent.index(table) + 1, _link(app, page, f"{FOLDER}/{name}", name, f"Table {number}")
-        )
-    for number, (figure, image) in enumerate(_figures(tree), 1):
-        file = app.builder.env.images[image["uri"]][1] if image["uri"] in app.builder.env.images else ""
-        if file:
-            name = f"{figure['names'][0] if figure['names'] else f'figure-{number}'}{Path(file).suffix}"
-            figure.parent.insert(
-                figure.parent.index(figure) + 1,
-                _link(app, page, f"{app.builder.imagedir}/{file}", name, f"Figure {number}"),
-            )
+        _put_under(table, _link(app, page, f"{FOLDER}/{name}", name, f"table {count} of this page"))
+    for figure, image in _figures(tree):
+        if file := app.builder.env.images.get(image["uri"], (None, ""))[1]:
+            number = app.builder.env.toc_fignumbers.get(page, {}).get("figure", {}).get(figure["ids"][0], ())
+            name, called = f"{figure['ids'][0]}{Path(file).suffix}", ".".join(map(str, number))
+            _put_under(figure, _link(app, page, f"{app.builder.imagedir}/{file}", name, f"figure {called}".strip()))
+
+
+def _put_under(node: nodes.Element, link: nodes.raw) -> None:
+    node.parent.insert(node.parent.index(node) + 1, link)
 
 
 def _tables(tree: nodes.document) -> Iterator[nodes.table]:
-    """The tables of a page; what stands in a table or only lays out a page is none."""
+    """The tables of a page, but for those that only lay it out."""
     for table in list(tree.findall(nodes.table)):
         groups = list(table.findall(nodes.tgroup))
         if len(groups) == 1 and groups[0]["cols"] >= WIDE:
@@ -46,8 +46,10 @@ def _tables(tree: nodes.document) -> Iterator[nodes.table]:
 
 
 def _figures(tree: nodes.document) -> Iterator[tuple[nodes.figure, nodes.image]]:
+    """The figures that can be referred to, with their pictures."""
     for figure in list(tree.findall(nodes.figure)):
-        if image := next(iter(figure.findall(nodes.image)), None):
+        image = next(iter(figure.findall(nodes.image)), None)
+        if image is not None and figure["ids"]:
             yield figure, image
 
 
@@ -67,11 +69,10 @@ def _write(file: Path, text: str) -> None:
 
 
 def _link(app: Sphinx, page: str, target: str, name: str, what: str) -> nodes.raw:
-    """``CSV`` or ``PNG`` after an arrow; what it saves is said to those who hear the page."""
-    address = relative_uri(app.builder.get_target_uri(page), target)
-    form = Path(target).suffix[1:].upper()
-    html = f'<p class="save"><a href="{address}" download="{name}" aria-label="Save {what} as {form}">{form}</a></p>'
-    return nodes.raw("", html, format="html")
+    """``CSV`` or ``PNG``; what it saves is said to those who hear the page."""
+    address, form = relative_uri(app.builder.get_target_uri(page), target), Path(target).suffix[1:].upper()
+    said = f'href="{escape(address)}" download="{escape(name)}" aria-label="Save {what} as {form}"'
+    return nodes.raw("", f'<p class="save"><a {said}>{form}</a></p>', format="html")
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

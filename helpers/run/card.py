@@ -44,7 +44,7 @@ class CardError(places.BookError, KeyError):
 
 
 def card(
-    model: str,
+    model: str | Encoder,
     *,
     corpus: str = "encyclopedia",
     treebank: str = "encyclopedia",
@@ -57,7 +57,7 @@ def card(
     """Measure an encoder on small samples: under a minute for MiniLM on two cores, with a progress bar for each pass.
 
     Args:
-        model: a name of the book, an id of the hub, or a folder.
+        model: a name of the book, an id of the hub, a folder, or an encoder that is loaded.
         corpus, treebank, coreference: texts to measure on, by name or path.
         choose_on: parts of the treebanks on which the best heads are chosen; they are scored on the rest.
         segments: of plain text.
@@ -67,32 +67,24 @@ def card(
     Raises:
         BookError: for a model or a corpus that cannot be read, or that is too small.
     """
-    encoder = your_own_model.load(resolved(model), seed=seed)
+    encoder = your_own_model.load(resolved(model), seed=seed) if isinstance(model, str) else model
     names = {"corpus": corpus, "treebank": treebank, "coreference": coreference}
     choice = {"choose_on": choose_on, "segments": segments, "documents": documents, "seed": seed}
     texts = your_own_model.sample(*names.values(), **choice)
     missing: dict[str, str] = {}
     values = dict(_measured(encoder, texts, missing, seed))
     corpora = {"dependency_heads": treebank, "coreference_heads": coreference}
-    model_said = {"name": encoder.name, "class": type(encoder.model).__name__, "sha256": encoder.sha256}
-    return Card(
-        your_own_model.short_name(encoder.name),
-        (encoder.layers, encoder.heads),
-        tuple(
-            {
-                "chapter": chapter,
-                "provenance": {
-                    "model": model_said,
-                    "corpus": {"name": corpora.get(chapter, corpus)},
-                    "profile": PROFILE,
-                    "parameters": names | choice,
-                },
-                "values": results.plain(found),
-            }
-            for chapter, found in values.items()
-        ),
-        missing,
+    own = {"name": encoder.name, "class": type(encoder.model).__name__, "sha256": encoder.sha256}
+    given = {"model": own, "profile": PROFILE, "parameters": names | choice}
+    records = tuple(
+        {
+            "chapter": chapter,
+            "provenance": given | {"corpus": {"name": corpora.get(chapter, corpus)}},
+            "values": results.plain(found),
+        }
+        for chapter, found in values.items()
     )
+    return Card(your_own_model.short_name(encoder.name), (encoder.layers, encoder.heads), records, missing)
 
 
 def _measured(
@@ -193,6 +185,11 @@ class Card:
         """What each group of heads is called."""
         fits = self.table[self.table.quantity == "type_fits"].set_index("of").value.astype(bool)
         return group_names(fits)
+
+    @property
+    def corpora(self) -> list[str]:
+        """What it was measured on."""
+        return list(dict.fromkeys(record["provenance"]["corpus"]["name"] for record in self.records))
 
     def heads(self) -> list[list["Head"]]:
         """Every head, layer by layer."""
