@@ -21,22 +21,22 @@ from helpers.record.scoreboard import PROFILES, toc
 
 COLUMNS = {
     "model": "name of the encoder; `@random` and `@shuffled` are its controls, recorded with it",
-    "sha256": "of the encoder's weights; absent where they were not recorded",
+    "sha256": "checksum of the encoder's weights; absent where it was not recorded",
     "profile": "whether the run was on the book's own texts (`book`), on real corpora (`full`) or on a reader's (`own`)",
-    "chapter": "that measured it, as its notebook is called",
+    "chapter": "which chapter measured it, by the name of its notebook",
     "quantity": "what was measured, see below",
     "layer": "from 1; 0 where hidden states are numbered and these are the embeddings; absent for a number of the whole model",
     "head": "from 1; absent for a number of a layer or of the model",
     "of": "which relation, task, kind of mention, other head …, where a quantity has several",
     "label": "a name, where a number comes with one or is one: a type, a direction",
-    "corpus": "that it was measured on",
-    "split": "part of the corpus, where only one was used",
+    "corpus": "what it was measured on",
+    "split": "which part of the corpus, where only one was used",
     "n": "how many of what was measured: tokens, words of the relation, mentions, examples …",
     "value": "the number",
     "low": "lower end of its 95 % interval, where one was recorded",
     "high": "upper end",
-    "control": "the same number of what it stands against",
-    "against": "what that is",
+    "control": "the same number for what it is compared with",
+    "against": "what it is compared with: `@random`, a fixed offset, a simple rule …",
     "unit": "of `value`, `low`, `high` and `control`",
 }
 """Name of a column -> what is in it."""
