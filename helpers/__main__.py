@@ -15,7 +15,8 @@ import click
 
 from helpers import places
 from helpers.engine import DTYPES, TASKS, orphans
-from helpers.run import durations, failures, settings
+from helpers.run import durations, exporting, failures, settings
+from helpers.run.settings import resolved
 
 BUILD = places.ROOT / "_build"
 
@@ -63,19 +64,6 @@ def since(start: float) -> str:
 def results_of(record: bool) -> Path:
     """Where a run keeps its numbers: with the book, or beside the executed notebooks."""
     return places.book_data() / "results" if record else BUILD / "runs" / "results"
-
-
-def resolved(model: str) -> str:
-    """A model's name; of a folder, its path from anywhere, since chapters run elsewhere. A name that the book knows is never a folder's."""
-    from helpers import corpora
-
-    base = model.removesuffix("@random")
-    path = corpora.absolute({"corpus": base})["corpus"]
-    if path != base:
-        from helpers.engine.models import KNOWN
-
-        path = base if base in KNOWN else path
-    return path + model.removeprefix(base)
 
 
 def _named(ctx: click.Context, parameter: click.Parameter, folder: str | None) -> None:
@@ -454,6 +442,10 @@ def bench(what: str, model: str, rounds: int | None, record: bool, machine: str 
         passes = what == "passes"
         kept = benchmarks.keep_passes(found, machine) if passes else benchmarks.record(found, names[what], model)
         click.echo(f"Kept in {kept}")
+
+
+main.add_command(exporting.export)
+main.add_command(exporting.data)
 
 
 @main.command()
