@@ -287,7 +287,8 @@ def citation(key: str) -> tuple[str, str, str]:
 
 @lru_cache(maxsize=1)
 def _bibliography() -> Mapping[str, Any]:
-    from pybtex.database import parse_file
+    with places.extra("lab", "Citations in plain Markdown"):
+        from pybtex.database import parse_file
 
     return parse_file(str(BIBLIOGRAPHY)).entries
 
