@@ -75,4 +75,5 @@ class WithBook(build_py):
             shutil.copyfile(ROOT / name, target)
 
 
-setup(version=version(), cmdclass={"build_py": WithBook})
+if __name__ == "__main__":  # tests look at the rest
+    setup(version=version(), cmdclass={"build_py": WithBook})

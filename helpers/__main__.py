@@ -15,7 +15,7 @@ import click
 
 from helpers import places
 from helpers.engine import DTYPES, TASKS, orphans
-from helpers.run import durations, failures, launch, settings
+from helpers.run import durations, failures, launching, settings
 
 BUILD = places.build()
 
@@ -486,7 +486,7 @@ def doctor() -> None:
     click.echo(f"{'hub':13} {models.hub_state()}")  # takes a while where it cannot be reached
 
 
-for command in launch.COMMANDS:
+for command in launching.COMMANDS:
     main.add_command(command)
 
 if __name__ == "__main__":

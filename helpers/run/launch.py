@@ -4,12 +4,9 @@ Their Markdown is plain (:mod:`helpers.run.plain`), they have no outputs, and li
 begin by installing the package where it is missing. They are made when they are needed and never kept beside the chapters.
 """
 
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import click
 import nbformat
 
 import helpers
@@ -97,40 +94,3 @@ def torch_version() -> str:
     """The version of torch that is locked."""
     lines = (places.ROOT / "requirements.lock").read_text("utf-8").split("\n")
     return next(line.partition("==")[2] for line in lines if line.startswith("torch=="))
-
-
-@click.command("launch")
-@click.option(
-    "--to", type=click.Path(file_okay=False, path_type=Path), required=True, help="Folder for what is made."
-)
-@click.option(
-    "--wheel", type=click.Path(dir_okay=False, path_type=Path), help="Wheel that copies install (default: in dist/)."
-)
-def launch(to: Path, wheel: Path | None) -> None:
-    """Write copies of the chapters that hosted notebooks can run, and the wheel that they install.
-
-    Publishing makes a branch of this folder; the buttons of the built book open its notebooks.
-    """
-    made = branch(to, wheel or places.ROOT / "dist" / wheel_name())
-    click.echo(
-        f"{len(made) - 1} notebooks in {to / 'notebooks'}; they install {address.raw(made[-1].name) or made[-1]}"
-    )
-
-
-@click.command("lab")
-@click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
-@click.option("--copy-only", is_flag=True, help="Write the notebooks without opening them.")
-@click.option(
-    "--replace", is_flag=True, help="Write chapters anew that are there, and lose what was changed in them."
-)
-def lab(folder: Path, copy_only: bool, replace: bool) -> None:
-    """Copy the chapters into FOLDER, in plain Markdown, and open them in JupyterLab."""
-    files = write(folder, replace=replace)
-    click.echo(f"{len(files)} chapters in {files[0].parent}")
-    if not copy_only:
-        with places.extra("lab", "Opening chapters"):
-            import jupyterlab  # noqa: F401
-        subprocess.run([sys.executable, "-m", "jupyterlab", f"--notebook-dir={files[0].parent}"], check=True)
-
-
-COMMANDS = (launch, lab)
