@@ -390,7 +390,7 @@ def book(stored: bool, output: str) -> None:
 @click.option("--force", is_flag=True, help="Execute even those that are up to date.")
 def refresh(force: bool) -> None:
     """Refresh the outputs kept in git (notebooks/ and data/results/), with profile book."""
-    from helpers.run import notebooks, pages
+    from helpers.run import notebooks, pages, telling
 
     places.checkout("Refreshing stored outputs")
     results = places.book_data() / "results"
@@ -398,6 +398,7 @@ def refresh(force: bool) -> None:
         done = notebooks.run(notebooks.chapters(), notebooks.FOLDER, profile="book", results=results, force=force)
         places.write(places.ROOT / "book" / "_static" / "cover.png", pages.cover())
     for one in done:
+        telling.renew(one.chapter)
         click.echo(f"{one.chapter}: {'executed' if one.executed else 'up to date'} in {one.seconds:.0f} s")
 
 

@@ -6,11 +6,13 @@ from helpers import places
 
 
 def test_a_library_of_an_extra_is_named_with_the_extra():
-    with pytest.raises(
-        places.BookError, match=r"A thing needs nowhere_at_all.*pip install 'attention-heads-book\[long\]'"
+    with (
+        pytest.raises(
+            places.BookError, match=r"A thing needs nowhere_at_all.*pip install 'attention-heads-book\[long\]'"
+        ),
+        places.extra("long", "A thing"),
     ):
-        with places.extra("long", "A thing"):
-            import nowhere_at_all  # noqa: F401
+        import nowhere_at_all  # noqa: F401
     with pytest.raises(ModuleNotFoundError, match="nowhere"), places.extra("long", "A thing"):
         import helpers.nowhere  # noqa: F401
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import nbformat
 
+import helpers
 from helpers import places
 from helpers.record.results import Table
 from helpers.run import address, notebooks
@@ -109,7 +110,14 @@ def _docstring(file: Path) -> str:
     return ast.get_docstring(ast.parse(file.read_text("utf-8"))) or ""
 
 
-GENERATED = {"chapters": chapters, "families": families, "package": package, "clone": clone, "browser": browser}
+GENERATED = {
+    "chapters": chapters,
+    "families": families,
+    "package": package,
+    "clone": clone,
+    "browser": browser,
+    "version": lambda: helpers.__version__,
+}
 
 
 def filled(page: str) -> str:
