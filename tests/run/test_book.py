@@ -23,6 +23,8 @@ from helpers import places
 from helpers.record import characters
 from helpers.run import contents, notebooks, pages
 
+pytest.importorskip("jupyter_book", reason="the extra book is not installed")
+
 PAGES = pages.pages_of(places.ROOT / "book" / "_toc.yml")
 COPIED = (
     "helpers",
