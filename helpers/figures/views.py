@@ -119,7 +119,6 @@ def vendored() -> dict[str, Path]:
     return {
         name: _file_of(package, ending)
         for name, package, ending in (
-            ("tex-svg-full.js", "sphinx-mathjax-offline", "static/mathjax/tex-svg-full.js"),
             ("d3.min.js", "mpld3", "js/d3.v5.min.js"),
             ("jquery.min.js", "sphinxcontrib-jquery", "jquery/jquery.js"),
         )
