@@ -313,10 +313,14 @@ def test_pages_are_built_again_only_when_something_has_changed(tmp_path, monkeyp
 needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def page():
     with browser() as tab:
         yield tab
+
+
+LIGHT = 2_500_000
+"""Bytes that a chapter may ask for before a reader moves."""
 
 
 @needs_chromium
@@ -327,13 +331,44 @@ def test_pages_open_without_a_network(site, page, name):
     assert page.problems == []
     assert page.requests, "the browser reports what it loads"
     source = (site / f"{name}.html").read_text("utf-8")
-    assert page.evaluate("document.querySelectorAll('mjx-container svg').length") >= source.count(
-        'class="math notranslate'
-    )
-    assert page.evaluate("document.querySelectorAll('mjx-merror, [data-mjx-error]').length") == 0
-    broken = page.evaluate("[...document.images].filter((i) => !i.complete || !i.naturalWidth).map((i) => i.src)")
+    assert page.evaluate("document.querySelectorAll('math').length") == source.count('class="math notranslate')
+    broken = page.evaluate("[...document.images].filter((i) => !i.naturalWidth).map((i) => i.src)")
     assert broken == []
-    assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth + 1"), "wider than the window"
+    assert not name.startswith("notebooks/") or 500_000 < page.weight < LIGHT
+    for width, theme in ((1280, "light"), (390, "dark")):
+        page.look(width, theme)
+        assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth + 1"), "wider than the window"
+        assert page.barriers() == [], (width, theme)
+
+
+@needs_chromium
+@pytest.mark.browser
+def test_tables_and_wide_figures_are_moved_on_a_phone_not_shrunk(site, page):
+    page.open(site / "notebooks" / "04_dependency_heads.html")
+    page.look(390, "light")
+    widths = page.evaluate(
+        "[...document.querySelectorAll('article img.wide')].map((i) => i.getBoundingClientRect().width)"
+    )
+    assert widths and min(widths) > 600
+    page.evaluate("document.querySelectorAll('details').forEach((d) => d.open = true)")
+    tables = "[...document.querySelectorAll('article [role=region]')]"
+    assert page.evaluate(f"{tables}.some((r) => r.scrollWidth > r.clientWidth + 20)")
+    labels = page.evaluate(f"{tables}.map((r) => r.tabIndex === 0 && r.ariaLabel)")
+    assert all(labels) and len({*labels}) == len(labels) == page.evaluate(
+        "document.querySelectorAll('article table').length"
+    )
+    page.look(1280, "light")
+
+
+@needs_chromium
+@pytest.mark.browser
+def test_a_barrier_is_noticed(tmp_path, page):
+    """The check itself must be able to fail."""
+    (tmp_path / "bad.html").write_text(
+        "<!doctype html><html lang=en><title>t</title><img src='data:,'><p style='color:#eee'>pale"
+    )
+    page.open(tmp_path / "bad.html")
+    assert {found.partition(":")[0] for found in page.barriers()} == {"image-alt", "color-contrast"}
 
 
 @needs_chromium
@@ -403,8 +438,7 @@ def test_texts_that_are_code_are_shown_as_typed(site, page):
 @pytest.mark.browser
 def test_search_finds(site, page):
     page.open(site / "search.html")
-    page.call("Page.navigate", url=(site / "search.html").as_uri() + "?q=entropy")
-    page.wait("document.readyState === 'complete'")
+    page.tab.goto((site / "search.html").as_uri() + "?q=entropy")
     page.wait("document.querySelectorAll('#search-results li').length > 2")
     assert page.problems == []
 
