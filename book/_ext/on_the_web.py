@@ -5,7 +5,7 @@ from xml.sax.saxutils import escape
 
 from sphinx.application import Sphinx
 
-from helpers.run import card
+from helpers.run import address, card, publishing
 
 QUESTION = "What do the attention heads of a BERT-like encoder look at, and which of them matter?"
 
@@ -26,7 +26,23 @@ def complete(app: Sphinx, exception: Exception | None) -> None:
         (output / "sitemap.xml").write_text(f"{head}{urls}</urlset>\n", "utf-8")
 
 
+BOOK_AS = (("pdf", "whole book .pdf", "fas fa-book"), ("zip", "whole book .zip", "fas fa-file-archive"))
+
+
+def offer(app: Sphinx, page: str, template: str, context: dict, doctree: object) -> None:
+    """Beside the page, the whole book can be downloaded where there are releases."""
+    if not (found := address.releases()):
+        return
+    for group in context.get("header_buttons", ()):
+        if group.get("label") == "download-buttons":
+            for kind, text, icon in BOOK_AS:
+                url, told = f"{found}/latest/download/{publishing.NAME}.{kind}", f"Download the {text}"
+                button = {"type": "link", "url": url, "text": text, "tooltip": told, "icon": icon}
+                group["buttons"].append(button | {"label": f"download-book-{kind}"})
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
     """Called by Sphinx."""
+    app.connect("html-page-context", offer, priority=900)
     app.connect("build-finished", complete)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

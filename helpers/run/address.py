@@ -57,6 +57,12 @@ def raw(path: str, branch: str = LAUNCH) -> str | None:
     return f"{found}/raw/{branch}/{path}" if (found := repository()) else None
 
 
+def releases() -> str | None:
+    """Where releases are listed, and below ``latest/download`` the files of the newest, on hosts that are known to."""
+    found = repository()
+    return f"{found}/releases" if found and found.startswith("https://github.com/") else None
+
+
 def configured(config: str) -> str:
     """The text of ``_config.yml`` with what depends on the address: buttons to launch and edit pages and to see the repository, and each page's own address."""
     known = yaml.safe_load(config)

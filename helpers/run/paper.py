@@ -40,7 +40,9 @@ def chromium() -> str:
     """
     if found := next(filter(None, map(shutil.which, BROWSERS)), None):
         return found
-    raise NotebookError("A PDF is printed by Chromium or Chrome, and neither is on this machine; install one of them.")
+    raise NotebookError(
+        "A PDF is printed by Chromium or Chrome, and neither is on this machine; install one of them."
+    )
 
 
 def parts(toc: Path) -> list[tuple[str, list[str]]]:

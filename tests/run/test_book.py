@@ -18,10 +18,11 @@ from urllib.parse import unquote, urlparse
 import nbformat
 import pytest
 from browser import CHROMIUM, browser
+from PIL import Image
 
 from helpers import places
 from helpers.record import characters
-from helpers.run import contents, notebooks, pages
+from helpers.run import contents, notebooks, pages, publishing
 
 PAGES = pages.pages_of(places.ROOT / "book" / "_toc.yml")
 COPIED = (
@@ -259,9 +260,41 @@ def test_buttons_lead_to_the_copies_to_launch_and_to_the_source_to_edit(site):
         f"{REPOSITORY}/edit/main/notebooks/02_surface_patterns.ipynb",
         "https://mybinder.org/v2/gh/example/attention/launch?urlpath=lab/tree/notebooks/02_surface_patterns.ipynb",
         "https://colab.research.google.com/github/example/attention/blob/launch/notebooks/02_surface_patterns.ipynb",
+        f"{REPOSITORY}/releases/latest/download/{publishing.NAME}.pdf",
+        f"{REPOSITORY}/releases/latest/download/{publishing.NAME}.zip",
     }
     told = (site / "book" / "how_to_run.html").read_text("utf-8")
     assert "git clone" in told and "cd attention" in told and "The rocket" in told
+
+
+@pytest.mark.slow
+def test_the_pages_are_a_site(site):
+    home = "https://example.github.io/attention/"
+    assert (site / ".nojekyll").is_file()
+    listed = re.findall("<loc>(.*?)</loc>", (site / "sitemap.xml").read_text("utf-8"))
+    assert set(listed) == {f"{home}{page}.html" for page in (*PAGES, f"notebooks/15_{NAME}")}
+    with Image.open(site / "_static" / "card.png") as card:
+        assert card.size == (1200, 630) and len(card.getcolors(1 << 20)) > 50
+    for page in PAGES:
+        text = (site / f"{page}.html").read_text("utf-8")
+        assert f'<link rel="canonical" href="{home}{page}.html"' in text, page
+        assert f'<meta property="og:image" content="{home}_static/card.png"' in text, page
+        assert len(re.findall('<meta name="description" content="[^"]{40,}"', text)) == 1, page
+    assert "fontawesome.js" not in text and "MathJax" not in text
+    told = (site / "notebooks" / "04_dependency_heads.html").read_text("utf-8")
+    assert (
+        f'<meta name="description" content="In this chapter you {contents.purpose("04_dependency_heads")[0][:20]}'
+        in told
+    )
+
+
+@pytest.mark.slow
+def test_figures_keep_their_place_until_they_are_fetched(site):
+    for chapter in notebooks.chapters():
+        text = (site / "notebooks" / f"{chapter}.html").read_text("utf-8")
+        pictures = re.findall(r'<img [^>]*src="\.\./_images[^>]*>', text)
+        assert len(pictures) > 4
+        assert all(re.search(r'loading="lazy" decoding="async" width="\d+" height="\d+"', one) for one in pictures)
 
 
 def test_the_cover_can_be_touched(site):
