@@ -8,11 +8,14 @@ EXTRAS := book,long,train,lab,test
 # What make starts ends with make, even if that is killed
 HELPERS := BOOK_PARENT=$$PPID exec $(BIN)/python -m helpers
 PYTEST := $(BIN)/python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
+# Who commits in a workflow, and what of
+NOBODY := -c user.name=workflow -c user.email=workflow@localhost
+FROM   := $(shell git describe --tags --always 2>/dev/null)
 SHELL  := /bin/bash
 # Compiling all that is installed takes a minute, compiling what is used again in each of a hundred processes several: once, at first use
 unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
-.PHONY: help book site test check test-random test-oldest lint lab notebooks full data wheel launch lock clean
+.PHONY: help book site test check test-random test-oldest lint lab notebooks full data wheel launch pdf zip release fetch push-launch propose lock clean
 
 help: ## Show what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -63,6 +66,31 @@ wheel: $(READY) ## Build the package, with data and notebooks, into dist/
 
 launch: wheel ## Write what the branch 'launch' holds into _build/launch: copies of the chapters for hosted notebooks
 	@$(HELPERS) launch --to _build/launch
+
+pdf: site ## Print the built pages as one PDF into dist/ (needs Chromium or Chrome; minutes)
+	@$(HELPERS) pdf
+
+zip: site ## Pack the built pages, which need no network, into dist/
+	@$(HELPERS) zip
+
+release: launch pdf zip ## Everything that publishing puts out: dist/, _build/launch, _build/html
+	@ls -sh dist
+
+fetch: $(READY) ## Bring corpora or models onto this machine (NAMES="gum squad")
+	@$(HELPERS) fetch $(NAMES)
+
+push-launch: ## Push _build/launch as the branch 'launch' of the remote
+	@test -d _build/launch/notebooks || { echo "There are no copies to publish; say 'make launch' first."; exit 1; }
+	@export GIT_INDEX_FILE="$$PWD/_build/launch.index"; rm -f "$$GIT_INDEX_FILE"; git --work-tree=_build/launch add -Af . \
+	  && made=$$(git $(NOBODY) commit-tree -m "Copies to launch of $(FROM)" "$$(git write-tree)") && git push -qf origin "$$made:refs/heads/launch"
+
+propose: BRANCH ?= refresh
+propose: TITLE ?= Refreshed outputs
+propose: ## Open a pull request with what has changed (BRANCH=... TITLE=...)
+	@if [ -z "$$(git status --porcelain)" ]; then echo "Nothing has changed."; else git switch -qC "$(BRANCH)" && git add -A \
+	  && git $(NOBODY) commit -qm "$(TITLE)" && git push -qf origin "$(BRANCH)" \
+	  && { gh pr view "$(BRANCH)" --json state --jq .state 2>/dev/null | grep -qx OPEN \
+	       || gh pr create --head "$(BRANCH)" --title "$(TITLE)" --body "Made by a workflow; the tests say whether the prose still holds."; }; fi
 
 # pip decides for a Python that need not be here, 3.11 being its first release, 3.11.0; quiet but for errors
 RESOLVE  = $$scratch/bin/pip install -qq --disable-pip-version-check --dry-run --ignore-installed --only-binary=:all: --target $$scratch/none

@@ -15,7 +15,7 @@ import click
 
 from helpers import places
 from helpers.engine import DTYPES, TASKS, orphans
-from helpers.run import durations, exporting, failures, launching, settings
+from helpers.run import durations, exporting, failures, launching, publishing, settings
 from helpers.run.settings import resolved
 
 BUILD = places.build()
@@ -479,7 +479,7 @@ def doctor() -> None:
     click.echo(f"{'hub':13} {models.hub_state()}")  # takes a while where it cannot be reached
 
 
-for command in launching.COMMANDS:
+for command in (*launching.COMMANDS, *publishing.COMMANDS):
     main.add_command(command)
 
 if __name__ == "__main__":

@@ -120,11 +120,7 @@ def without_frames(output: str) -> str:
     return _FRAME_DOCUMENT.sub("", output) if 'class="bertviz"' in output else output
 
 
-VENDORED = {
-    "tex-svg-full.js": ("sphinx-mathjax-offline", "static/mathjax/tex-svg-full.js"),
-    "d3.min.js": ("mpld3", "js/d3.v5.min.js"),
-    "jquery.min.js": ("sphinxcontrib-jquery", "jquery/jquery.js"),
-}
+VENDORED = {"d3.min.js": ("mpld3", "js/d3.v5.min.js"), "jquery.min.js": ("sphinxcontrib-jquery", "jquery/jquery.js")}
 """Third-party scripts that pages load: the package that has each, and how its path there ends."""
 
 

@@ -57,8 +57,19 @@ def raw(path: str, branch: str = LAUNCH) -> str | None:
     return f"{found}/raw/{branch}/{path}" if (found := repository()) else None
 
 
+def releases() -> str | None:
+    """Where releases are listed, and below ``latest/download`` the files of the newest, on hosts that are known to."""
+    found = repository()
+    return f"{found}/releases" if found and found.startswith("https://github.com/") else None
+
+
 def configured(config: str) -> str:
-    """The text of ``_config.yml`` with what depends on the address: buttons to launch and edit pages and to see the repository."""
+    """The text of ``_config.yml`` with what depends on the address: buttons to launch and edit pages and to see the repository, and each page's own address."""
+    known = yaml.safe_load(config)
+    if home := site():
+        named = {"html_baseurl": f"{home}/", "ogp_site_url": f"{home}/", "ogp_image": f"{home}/_static/card.png"}
+        known["sphinx"]["config"] |= named
+        config = yaml.safe_dump(known, sort_keys=False, allow_unicode=True)
     if not (found := repository()):
         return config
     colab = {"colab_url": COLAB} if "/github.com/" in found else {}
@@ -67,7 +78,6 @@ def configured(config: str) -> str:
         "launch_buttons": {"notebook_interface": "jupyterlab", "binderhub_url": BINDER, **colab},
         "html": {"use_repository_button": True, "use_edit_page_button": True},
     }
-    known = yaml.safe_load(config)
     merged = {name: {**known.get(name, {}), **given} for name, given in buttons.items()}
     return yaml.safe_dump(known | merged, sort_keys=False, allow_unicode=True)
 
