@@ -4,6 +4,7 @@ Which numbers there are is data, in ``quantities.yml``; the numbers themselves c
 does not hold is absent. Layers and heads are numbered from 1, as the chapters show them.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -44,6 +45,7 @@ KEY = ("model", "profile", "chapter", "quantity", "layer", "head", "of", "label"
 """Columns that tell every row from every other."""
 WHOLE, NUMBERS = ("layer", "head", "n"), ("value", "low", "high", "control")
 RANDOM = "@random"
+CONTROLS = (RANDOM, "@shuffled")
 
 
 class QuantityError(results.ResultError):
@@ -116,27 +118,37 @@ def table(
     """All recorded numbers in the long form of :data:`COLUMNS`.
 
     Args:
-        models: names of encoders, whose controls come with them (default: every one that is recorded).
+        models: names of encoders, whose controls come with them, or of controls (default: every one that is recorded).
         profiles: of which runs.
         chapters: names of their modules (default: all).
 
     Raises:
         ResultError: for a model of which nothing is recorded.
     """
-    wanted, profiles = None if models is None else list(models), list(profiles)
+    wanted, profiles = list(models or ()), list(profiles)
     runs = [
-        (p, m, r)
-        for c in list(chapters) or _chapters()
-        for p in profiles
-        for m, r in results.runs(c, profile=p).items()
+        (record, model)
+        for chapter in list(chapters) or _chapters()
+        for profile in profiles
+        for model, record in results.runs(chapter, profile=profile).items()
     ]
-    if lacking := [model for model in wanted or () if model not in {m for _, m, _ in runs}]:
-        known = ", ".join(sorted({m for _, m, _ in runs})) or "nothing"
+    # what a run of a control itself says counts before what its model's run says of it
+    runs.sort(key=lambda run: run[1] == _trained(run[1]))
+    meant = [run for run in runs if not wanted or _trained(run[1]) in map(_trained, wanted)]
+    found = of_records(meant).drop_duplicates(list(KEY), ignore_index=True)
+    if lacking := [model for model in wanted if model not in set(found.model)]:
+        known = ", ".join(sorted({model for _, model in runs})) or "nothing"
         raise results.ResultError(
             f"Nothing is recorded of {', '.join(lacking)} with profile {' or '.join(profiles)}. Recorded: {known}. "
             f"Run: python -m helpers run all --model {lacking[0]}"
         )
-    return of_records((record, model) for _, model, record in runs if wanted is None or model in wanted)
+    named = found.model.isin(wanted) | found.model.map(_trained).isin(wanted)
+    return found[named].reset_index(drop=True) if wanted else found
+
+
+def _trained(model: str) -> str:
+    """The model that a control is of; a model itself."""
+    return re.sub(f"({'|'.join(CONTROLS)})+$", "", model)
 
 
 def chosen(frame: pd.DataFrame, column: str, wanted: Iterable[str]) -> pd.DataFrame:
@@ -192,6 +204,8 @@ def _blocks(record: Mapping[str, Any], model: str) -> Iterator[dict[str, np.ndar
     for quantity in vocabulary():
         if quantity.chapter == record["chapter"]:
             for network, words in quantity.networks.items():
+                if network == RANDOM and model.endswith(RANDOM):
+                    continue  # a random network beside a random network
                 for path, axes in quantity.at.items():
                     yield from _Reading(record, model, quantity, network, words).blocks(path, axes)
 
