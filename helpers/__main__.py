@@ -467,7 +467,7 @@ def doctor() -> None:
         try:
             facts[name] = version(name)
         except PackageNotFoundError:
-            facts[name] = "MISSING: run 'make book' or pip install -e ."
+            facts[name] = "not installed: it belongs to the extra 'book'" if name == "jupyter-book" else "MISSING"
     memory = psutil.virtual_memory().total / 2**30
     facts["machine"] = f"{os.cpu_count()} cores, {memory:.0f} GiB of memory, {platform.platform()}"
     facts["device"] = f"{encoders.best_device()}, {torch.get_num_threads()} threads"
