@@ -16,6 +16,7 @@ import click
 from helpers import places
 from helpers.engine import DTYPES, TASKS, orphans
 from helpers.run import durations, failures, settings
+from helpers.run.teaching import commands as teaching
 
 BUILD = places.ROOT / "_build"
 
@@ -480,6 +481,9 @@ def doctor() -> None:
         click.echo(f"{name:13} {fact}")
     click.echo(f"{'hub':13} {models.hub_state()}")  # takes a while where it cannot be reached
 
+
+for command in teaching.ALL:
+    main.add_command(command)
 
 if __name__ == "__main__":
     main()
