@@ -12,7 +12,7 @@ import nbformat
 
 from helpers import places
 from helpers.record.results import Table
-from helpers.run import notebooks
+from helpers.run import address, notebooks
 
 ROOMS = ("run", "chapters", "record", "figures", "engine", "corpora")
 """From top to bottom; a module imports what stands below it."""
@@ -87,11 +87,29 @@ def package() -> str:
     return "\n\n".join(sections)
 
 
+def clone() -> str:
+    """How to get the book from its repository, where the address is known."""
+    if not (found := address.repository()):
+        return "In the folder of the book:"
+    return f"```bash\ngit clone {found}\ncd {found.rsplit('/', 1)[1]}\n```"
+
+
+def browser() -> str:
+    """What the buttons at the top of a chapter do, where there are any."""
+    if not address.repository():
+        return "These pages were built without the address of a repository, so chapters have no button that launches them."
+    return (
+        "The rocket at the top of each chapter opens a copy of it on Binder or on Colab. The first cell installs the package where it is "
+        "missing, and leaves alone what is there. Binder takes some minutes to start and gives 2 GB of memory; the box at the head "
+        "of each chapter says how much it needs."
+    )
+
+
 def _docstring(file: Path) -> str:
     return ast.get_docstring(ast.parse(file.read_text("utf-8"))) or ""
 
 
-GENERATED = {"chapters": chapters, "families": families, "package": package}
+GENERATED = {"chapters": chapters, "families": families, "package": package, "clone": clone, "browser": browser}
 
 
 def filled(page: str) -> str:

@@ -28,7 +28,7 @@ from helpers import places
 from helpers.engine import orphans
 from helpers.figures.views import without_frames
 from helpers.run import digests, failures, images, settings
-from helpers.run.durations import DURATIONS, Durations
+from helpers.run.durations import DURATIONS, PEAKS, Durations, Noted
 from helpers.run.failures import NotebookError, Refused
 
 FOLDER = places.ROOT / "notebooks"
@@ -41,7 +41,7 @@ CONTAINER_LIMIT = Path("/sys/fs/cgroup/memory.max")
 
 @dataclass(frozen=True)
 class Run:
-    """What happened to one chapter, with one model: the file written, whether it was executed now, seconds it took.
+    """What happened to one chapter, with one model: the file written, whether it was executed now, seconds and MiB it took.
 
     ``problem`` is why there is no result, if there is none; ``failed`` tells a failure from a chapter that refused the model.
     """
@@ -53,6 +53,7 @@ class Run:
     problem: str = ""
     failed: bool = False
     model: str = ""
+    memory: int = 0
 
     @classmethod
     def without_result(cls, chapter: str, file: Path, error: Exception, **others: Any) -> "Run":
@@ -194,10 +195,10 @@ def execute(
     before = defaults(chapter)
     variables = {"BOOK_RESULTS": str(results)} | ({} if parts is None else {"BOOK_SHARDS": str(parts)})
     with _environment(**variables):
-        executed = _papermill(chapter, {k: v for k, v in values.items() if v != before[k]})
+        executed, memory = _papermill(chapter, {k: v for k, v in values.items() if v != before[k]})
     executed.metadata["book"] = {"digest": now, "parameters": dict(values)}
     _write(normalised(executed), target)
-    return Run(chapter, target, executed=True, seconds=time.perf_counter() - start)
+    return Run(chapter, target, executed=True, seconds=time.perf_counter() - start, memory=memory)
 
 
 def renewed(chapter: str, target: Path, values: Mapping[str, Any]) -> Run | None:
@@ -212,7 +213,8 @@ def renewed(chapter: str, target: Path, values: Mapping[str, Any]) -> Run | None
     return Run(chapter, target, executed=False, seconds=time.perf_counter() - start)
 
 
-def _papermill(chapter: str, changed: Mapping[str, Any]) -> nbformat.NotebookNode:
+def _papermill(chapter: str, changed: Mapping[str, Any]) -> tuple[nbformat.NotebookNode, int]:
+    """The executed notebook, and the MiB of memory that its kernel had at most."""
     import papermill
     from nbclient.exceptions import DeadKernelError
     from papermill.exceptions import PapermillExecutionError
@@ -224,7 +226,7 @@ def _papermill(chapter: str, changed: Mapping[str, Any]) -> nbformat.NotebookNod
         if cell.cell_type == "code":
             cell.outputs, cell.execution_count = [], None
     try:
-        return papermill.execute_notebook(
+        executed = papermill.execute_notebook(
             bare,
             None,
             parameters=dict(changed),
@@ -235,6 +237,7 @@ def _papermill(chapter: str, changed: Mapping[str, Any]) -> nbformat.NotebookNod
             kernel_manager_class=Kernel,
             extra_arguments=["--IPKernelApp.log_level=ERROR"],
         )
+        return executed, Kernel.peak
     except PapermillExecutionError as error:
         raise failures.of_cell(chapter, error.exec_count, error.ename, error.evalue, error.traceback) from None
     except DeadKernelError:
@@ -383,7 +386,9 @@ def run(
             try:
                 finished = future.result()
                 if finished.executed:
-                    Durations(folder / DURATIONS).record((jobs[name].get("model", ""), name), finished.seconds)
+                    job = jobs[name].get("model", ""), name
+                    Durations(folder / DURATIONS).record(job, finished.seconds)
+                    Noted(folder / PEAKS).record(job, finished.memory)
             except (places.BookError, OSError, BrokenProcessPool) as error:
                 failed = failures.of_process(name, error)
                 if not keep_going:

@@ -47,6 +47,7 @@ CLAIM = f"""
       data: n/a
       chapter: {NAME}
 """
+REPOSITORY = "https://github.com/example/attention"
 HOSTILE = (
     "</script><script>parent.document.title = 'taken'</script>",
     "<!--<script>",
@@ -89,9 +90,10 @@ def helpers(tree, *arguments):
     return python(tree, "-m", "helpers", *arguments)
 
 
-def python(tree, *arguments):
+def python(tree, *arguments, **variables):
     path = os.pathsep.join([str(tree), os.environ.get("PYTHONPATH", "")])
     environment = {k: v for k, v in os.environ.items() if not k.startswith("BOOK_")} | {"PYTHONPATH": path}
+    environment |= variables
     done = subprocess.run(
         [sys.executable, *arguments], cwd=tree, env=environment, capture_output=True, text=True, check=False
     )
@@ -134,8 +136,8 @@ def grown(tree):
 
 @pytest.fixture(scope="session")
 def site(tree, grown) -> Path:
-    """The pages, built from the stored outputs with warnings as errors."""
-    helpers(tree, "book", "--stored", "--output", "out")
+    """The pages, built from the stored outputs with warnings as errors, for a repository that somebody might have."""
+    python(tree, "-m", "helpers", "book", "--stored", "--output", "out", BOOK_REPOSITORY=REPOSITORY)
     return tree / "out" / "_build" / "html"
 
 
@@ -246,6 +248,20 @@ def test_the_heads_that_come_back_have_their_cards_in_the_margin(site):
         cast = characters.cards("minilm", number)
         assert cast and page.count('class="character"') == len(cast)
         assert all(one.label in page for one in cast)
+
+
+@pytest.mark.slow
+def test_buttons_lead_to_the_copies_to_launch_and_to_the_source_to_edit(site):
+    page = html.unescape((site / "notebooks" / "02_surface_patterns.html").read_text("utf-8"))
+    buttons = set(re.findall(r'href="(https://[^"]*/example/attention[^"]*)"', page))
+    assert buttons == {
+        REPOSITORY,
+        f"{REPOSITORY}/edit/main/notebooks/02_surface_patterns.ipynb",
+        "https://mybinder.org/v2/gh/example/attention/launch?urlpath=lab/tree/notebooks/02_surface_patterns.ipynb",
+        "https://colab.research.google.com/github/example/attention/blob/launch/notebooks/02_surface_patterns.ipynb",
+    }
+    told = (site / "book" / "how_to_run.html").read_text("utf-8")
+    assert "git clone" in told and "cd attention" in told and "The rocket" in told
 
 
 def test_the_cover_can_be_touched(site):
