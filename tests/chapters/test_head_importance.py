@@ -4,6 +4,7 @@ import copy
 import dataclasses
 import functools
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -24,6 +25,7 @@ from helpers.engine.adapters import AdapterError
 from helpers.engine.encoders import EncoderError
 from helpers.engine.estimates import Estimate
 from helpers.engine.tasks import Example
+from helpers.figures import touch
 from helpers.figures.grids import head_grids
 from helpers.record import results
 from helpers.run import bench
@@ -302,7 +304,11 @@ def test_batches_are_kept_under_names_made_of_all_they_depend_on(headed, monkeyp
     def kept(encoder=encoder, texts=texts, **settings):
         """How many files a job adds."""
         before = set(tmp_path.rglob("*.part"))
-        list(head_importance.importance(head_importance.job(encoder, texts, **{"keep": True} | settings)).gradients)
+        list(
+            head_importance.importance(
+                head_importance.job(encoder, texts, **{"keep": True, "batch_size": 16} | settings)
+            ).gradients
+        )
         return len(set(tmp_path.rglob("*.part")) - before)
 
     assert kept(keep=False) == 0
@@ -1008,3 +1014,14 @@ def test_grids_of_reads_records():
     }
     costs, stands = figures.grids_of({"qa": record}, "loss")
     assert costs["qa"].tolist() == [[1.0]] and stands["qa"].tolist() == [[True]]
+
+
+def test_a_gate_to_turn_shows_the_probability_of_the_right_answer():
+    losses = [[0.1, 1.0], [2.0, 0.0]]
+    shown = figures.gate_to_touch([0, 1], losses, ["a cat / a pet", "x <b>"], "2-2").data
+    steps = re.findall(r"<details.*?<summary>(.*?)</summary>(.*?)</details>", shown)
+    assert [name for name, _ in steps] == ["gate 0", "gate 1"]
+    found = [re.findall(r">(\d+%)<", step) for _, step in steps]
+    assert found == [[f"{np.exp(-x):.0%}" for x in column] for column in zip(*losses, strict=True)]
+    good = [[touch.GOOD in line for line in re.findall(r"<p>(.*?)</p>", step)] for _, step in steps]
+    assert good == [[True, False], [False, True]] and "<b>" not in shown and "gate of head 2-2" in shown

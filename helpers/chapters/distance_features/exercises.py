@@ -23,18 +23,21 @@ def _renumbered(labels: np.ndarray, reference: np.ndarray) -> np.ndarray:
 
 
 def _heads(seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Heads in three groups, of which each has at least two."""
+    """Heads in three groups; with an odd seed one more head is alone in a fourth."""
     rng = np.random.default_rng(seed)
-    return rng.dirichlet(np.ones(21), SIZE), rng.permutation(np.arange(SIZE) % 3)
+    labels = rng.permutation(np.arange(SIZE) % 3)
+    labels[0] = 3 if seed % 2 else labels[0]
+    return rng.dirichlet(np.ones(21), SIZE), labels
 
 
 def _mean_silhouette(apart: np.ndarray, labels: np.ndarray, itself: bool = False, nearest: bool = True) -> float:
-    """From distances; with the head itself in its own group, or against all other heads, it is a typical mistake."""
+    """From distances, 0 for a head alone; with the head itself in its own group, or against all other heads, it is a typical mistake."""
     found = []
     for head, group in enumerate(labels):
         own = (labels == group) & (itself | (np.arange(len(labels)) != head))
         others = [apart[head, labels == other].mean() for other in set(labels.tolist()) - {int(group)}]
-        a, b = apart[head, own].mean(), min(others) if nearest else apart[head, labels != group].mean()
+        b = min(others) if nearest else apart[head, labels != group].mean()
+        a = apart[head, own].mean() if own.any() else b
         found.append((b - a) / max(a, b))
     return float(np.mean(found))
 

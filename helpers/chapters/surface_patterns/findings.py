@@ -220,8 +220,8 @@ HEADLINES = (
         control=CONTROLS,
     ),
     Finding(
-        Claim("own", "above", 20, unit="times"),
-        "`[CLS]` draws over twenty times its even share of all attention.",
+        Claim("own", "above", 30, unit="times"),
+        "`[CLS]` draws over thirty times its even share of all attention.",
         of_summary(lambda s: Number.of(s["to_cls"]).times(1 / s["chance"]["cls"])),
         control=CONTROLS,
     ),
