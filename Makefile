@@ -11,7 +11,7 @@ SHELL  := /bin/bash
 # Compiling all that is installed takes a minute, compiling what is used again in each of a hundred processes several: once, at first use
 unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
-.PHONY: help book site test check test-random lint lab notebooks full lock clean
+.PHONY: help book site test check test-random lint lab notebooks full course lock clean
 
 help: ## Show what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -46,6 +46,9 @@ notebooks: $(READY) ## Refresh the outputs kept in git
 full: $(READY) ## Run every chapter on real corpora; goes on where it stopped (MODELS="minilm mpnet" DATA=... WORKERS=2)
 	@$(HELPERS) full --models "$(or $(MODELS),minilm)" $(if $(DATA),--data "$(DATA)") \
 	  $(if $(WORKERS),--workers $(WORKERS)) $(if $(DASK),--dask "$(DASK)") $(if $(RECORD),--record)
+
+course: $(READY) ## Make a course of chapters, to teach with (CHAPTERS="4 5" OUT=folder NBGRADER=1)
+	@$(HELPERS) course $(or $(CHAPTERS),all) $(if $(OUT),--to "$(OUT)") $(if $(NBGRADER),--nbgrader)
 
 # pip decides for a Python that need not be here, 3.11 being its first release, 3.11.0; quiet but for errors
 RESOLVE  = $$scratch/bin/pip install -qq --disable-pip-version-check --dry-run --ignore-installed --only-binary=:all: --target $$scratch/none

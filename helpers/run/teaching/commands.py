@@ -13,6 +13,29 @@ FOLDER = click.Path(file_okay=False, path_type=Path)
 
 
 @click.command()
+@click.argument("chapters", nargs=-1, required=True)
+@click.option("--to", type=FOLDER, default=BUILD / "course", help="Folder of the course (default: _build/course).")
+@click.option("--pdf/--no-pdf", default=True, help="Print the slides, too (default, where Chromium is here).")
+@click.option("--nbgrader", is_flag=True, help="Write assignments for nbgrader, too.")
+def course(chapters: tuple[str, ...], to: Path, pdf: bool, nbgrader: bool) -> None:
+    """Make a course of CHAPTERS (numbers or names, or 'all'): a folder and a zip.
+
+    For each chapter a copy without solutions for students, one with them, slides that need no network, and a guide. All of
+    it is made from the chapters as they are; nothing is executed.
+    """
+    from helpers.run import notebooks
+    from helpers.run.teaching import packing, slides
+
+    start = time.perf_counter()
+    names = notebooks.chapters() if chapters == ("all",) else [*dict.fromkeys(map(notebooks.find, chapters))]
+    made = packing.make(names, to.resolve(), pdf=pdf, for_nbgrader=nbgrader)
+    if pdf and not slides.browser_here():
+        click.echo("No Chromium is here, so the slides were not printed; any browser shows them.", err=True)
+    click.echo(f"Begin with {made.folder / 'README.html'}. For students: {made.students}. All of it: {made.whole}.")
+    click.echo(f"{len(names)} chapters in {durations.in_words(time.perf_counter() - start)}.")
+
+
+@click.command()
 @click.argument("folder", metavar="SUBMISSIONS", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.option("--chapter", required=True, help="The chapter that was assigned: a number or a name.")
 @click.option("--to", type=FOLDER, help="Folder of the grades (default: _build/grades/CHAPTER).")
@@ -51,4 +74,4 @@ def grade(
     click.echo(f"Feedback: {feedback}. The other cases are those of --seed {drawn}. {took} in all.")
 
 
-ALL = (grade,)
+ALL = (course, grade)
