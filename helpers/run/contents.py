@@ -10,6 +10,7 @@ from pathlib import Path
 
 import nbformat
 
+import helpers
 from helpers import places
 from helpers.record.results import Table
 from helpers.run import address, notebooks
@@ -30,7 +31,7 @@ def purpose(chapter: str) -> tuple[str, str]:
     Raises:
         NotebookError: when the docstring has another form.
     """
-    file = places.ROOT / "helpers" / "chapters" / chapter[3:] / "__init__.py"
+    file = places.HOME / "helpers" / "chapters" / chapter[3:] / "__init__.py"
     found = re.fullmatch(r"You (.+)\. After (.+)\.", " ".join(_docstring(file).split()))
     if not found:
         wanted = "'You (do what).', a blank line, 'After (whom).'"
@@ -77,7 +78,7 @@ def renew_readme() -> None:
 
 def package() -> str:
     """The reference of the package: a section for each room, a part for each of its modules."""
-    house, sections = places.ROOT / "helpers", []
+    house, sections = places.HOME / "helpers", []
     for room in ROOMS:
         sections.append(f"## {room}\n\n{_docstring(house / room / '__init__.py').strip()}")
         for file in sorted(f for f in (house / room).rglob("*.py") if f.stem != "__init__"):
@@ -109,7 +110,14 @@ def _docstring(file: Path) -> str:
     return ast.get_docstring(ast.parse(file.read_text("utf-8"))) or ""
 
 
-GENERATED = {"chapters": chapters, "families": families, "package": package, "clone": clone, "browser": browser}
+GENERATED = {
+    "chapters": chapters,
+    "families": families,
+    "package": package,
+    "clone": clone,
+    "browser": browser,
+    "version": lambda: helpers.__version__,
+}
 
 
 def filled(page: str) -> str:

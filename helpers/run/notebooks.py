@@ -195,10 +195,10 @@ def execute(
     before = defaults(chapter)
     variables = {"BOOK_RESULTS": str(results)} | ({} if parts is None else {"BOOK_SHARDS": str(parts)})
     with _environment(**variables):
-        executed, memory = _papermill(chapter, {k: v for k, v in values.items() if v != before[k]})
+        executed = _papermill(chapter, {k: v for k, v in values.items() if v != before[k]})
     executed.metadata["book"] = {"digest": now, "parameters": dict(values)}
     _write(normalised(executed), target)
-    return Run(chapter, target, executed=True, seconds=time.perf_counter() - start, memory=memory)
+    return Run(chapter, target, executed=True, seconds=time.perf_counter() - start, memory=_memory())
 
 
 def renewed(chapter: str, target: Path, values: Mapping[str, Any]) -> Run | None:
@@ -213,8 +213,7 @@ def renewed(chapter: str, target: Path, values: Mapping[str, Any]) -> Run | None
     return Run(chapter, target, executed=False, seconds=time.perf_counter() - start)
 
 
-def _papermill(chapter: str, changed: Mapping[str, Any]) -> tuple[nbformat.NotebookNode, int]:
-    """The executed notebook, and the MiB of memory that its kernel had at most."""
+def _papermill(chapter: str, changed: Mapping[str, Any]) -> nbformat.NotebookNode:
     import papermill
     from nbclient.exceptions import DeadKernelError
     from papermill.exceptions import PapermillExecutionError
@@ -226,7 +225,7 @@ def _papermill(chapter: str, changed: Mapping[str, Any]) -> tuple[nbformat.Noteb
         if cell.cell_type == "code":
             cell.outputs, cell.execution_count = [], None
     try:
-        executed = papermill.execute_notebook(
+        return papermill.execute_notebook(
             bare,
             None,
             parameters=dict(changed),
@@ -237,11 +236,17 @@ def _papermill(chapter: str, changed: Mapping[str, Any]) -> tuple[nbformat.Noteb
             kernel_manager_class=Kernel,
             extra_arguments=["--IPKernelApp.log_level=ERROR"],
         )
-        return executed, Kernel.peak
     except PapermillExecutionError as error:
         raise failures.of_cell(chapter, error.exec_count, error.ename, error.evalue, error.traceback) from None
     except DeadKernelError:
         raise NotebookError(f"{chapter}: its kernel {failures.ENDED}") from None
+
+
+def _memory() -> int:
+    """MiB that the last kernel of this process had at most."""
+    from helpers.run.kernels import Kernel
+
+    return Kernel.peak
 
 
 @contextmanager

@@ -58,6 +58,8 @@ def build(folder: Path, output: Path) -> Path:
     Raises:
         NotebookError: if the build fails or a page of the table of contents is missing.
     """
+    with places.extra("book", "Building the pages"):
+        import jupyter_book  # noqa: F401
     pages, seen = output / "_build" / "html", _seen(folder)
     wanted = [pages / f"{page}.html" for page in ("index", *pages_of(folder / "book" / "_toc.yml"))]
     stamp = output / "_build" / SEEN

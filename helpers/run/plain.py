@@ -18,7 +18,6 @@ import nbformat
 from markdown_it import MarkdownIt
 
 from helpers import places
-from helpers.record import characters
 from helpers.run.failures import NotebookError
 
 BIBLIOGRAPHY = places.ROOT / "book" / "references.bib"
@@ -236,6 +235,8 @@ def _folded(title: str, body: str) -> str:
 
 def _cards(upto: str, model: str) -> str:
     """The margin cards of the heads that come back, as a list."""
+    from helpers.record import characters  # takes seconds, and most commands write no copies
+
     said = []
     for one in characters.cards(model, upto):
         known = (f"  - **{chapter}** {fact}" for chapter, fact in one.facts.items() if chapter <= upto)
@@ -287,7 +288,8 @@ def citation(key: str) -> tuple[str, str, str]:
 
 @lru_cache(maxsize=1)
 def _bibliography() -> Mapping[str, Any]:
-    from pybtex.database import parse_file
+    with places.extra("lab", "Citations in plain Markdown"):
+        from pybtex.database import parse_file
 
     return parse_file(str(BIBLIOGRAPHY)).entries
 

@@ -8,7 +8,7 @@ import click
 from helpers import places
 from helpers.run import durations
 
-BUILD = places.ROOT / "_build"
+BUILD = places.build()
 FOLDER = click.Path(file_okay=False, path_type=Path)
 
 
@@ -74,4 +74,4 @@ def grade(
     click.echo(f"Feedback: {feedback}. The other cases are those of --seed {drawn}. {took} in all.")
 
 
-ALL = (course, grade)
+COMMANDS = (course, grade)
