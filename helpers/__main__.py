@@ -17,6 +17,7 @@ from helpers import places
 from helpers.engine import DTYPES, TASKS, orphans
 from helpers.run import durations, exporting, failures, launching, publishing, settings
 from helpers.run.settings import resolved
+from helpers.run.teaching import commands as teaching
 
 BUILD = places.build()
 
@@ -479,7 +480,7 @@ def doctor() -> None:
     click.echo(f"{'hub':13} {models.hub_state()}")  # takes a while where it cannot be reached
 
 
-for command in (*launching.COMMANDS, *publishing.COMMANDS):
+for command in (*teaching.COMMANDS, *launching.COMMANDS, *publishing.COMMANDS):
     main.add_command(command)
 
 if __name__ == "__main__":
