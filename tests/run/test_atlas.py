@@ -3,7 +3,6 @@
 import base64
 import json
 import re
-import time
 from functools import partial
 
 import numpy as np
@@ -265,7 +264,7 @@ def test_the_still_picture_shows_every_head(shown):
 # ---------------------------------------------------------------------------------------- a reader
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def opened(shown, tmp_path_factory):
     """A page of its own, opened from disk in a browser without a network."""
     folder = tmp_path_factory.mktemp("atlas")
@@ -282,17 +281,14 @@ def sized(tab, width, height=900):
     )
 
 
-def press(tab, key, text=""):
-    code = {"Enter": 13, "Escape": 27, "ArrowRight": 39, "ArrowDown": 40, "/": 191}.get(key, ord(key[0].upper()))
-    for kind in ("keyDown", "keyUp"):
-        given = {"text": text or ("\r" if key == "Enter" else "")} if kind == "keyDown" else {}
-        tab.call("Input.dispatchKeyEvent", type=kind, key=key, windowsVirtualKeyCode=code, **given)
-    time.sleep(0.15)
+def press(tab, key):
+    tab.tab.keyboard.press(key)
+    tab.tab.wait_for_timeout(150)
 
 
 def middle(tab, head):
     """Where a head's tile is, when it has come to rest there in view."""
-    time.sleep(0.4)
+    tab.tab.wait_for_timeout(400)
     return tab.evaluate(
         f"(() => {{ const tile = document.querySelectorAll('.tile')[{head}]; tile.scrollIntoView({{ block: 'center' }});"
         " const box = tile.getBoundingClientRect(); return [box.x + box.width / 2, box.y + box.height / 2]; })()"
@@ -315,8 +311,7 @@ def test_a_reader_uses_the_atlas(opened):
 
     # mouse
     x, y = middle(tab, 28)
-    for kind in ("mousePressed", "mouseReleased"):
-        tab.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
+    tab.tab.mouse.click(x, y)
     tab.wait("document.querySelector('.head-card')")
     assert title(tab) == ["Head 3-5 of minilm, the antecedent head"] and ask("location.hash") == "#minilm/3-5"
     text = ask("document.querySelector('.head-card').innerText")
@@ -334,12 +329,12 @@ def test_a_reader_uses_the_atlas(opened):
     press(tab, "Escape")
     before = ask("document.querySelectorAll('.tile')[0].style.transform")
     for key, way in (("a", "alike"), ("t", "types"), ("l", "layers")):
-        press(tab, key, key)
+        press(tab, key)
         assert ask("document.querySelector('.ways input:checked').value") == way
         assert (ask("document.querySelectorAll('.tile')[0].style.transform") == before) == (way == "layers")
-    press(tab, "c", "c")
+    press(tab, "c")
     assert ask("document.querySelectorAll('.bar select')[2].selectedOptions[0].text") == "attention to [CLS]"
-    press(tab, "/", "/")
+    press(tab, "/")
     assert ask("document.activeElement.type") == "search"
 
     # search
@@ -373,7 +368,7 @@ def test_a_reader_uses_the_atlas(opened):
     sized(tab, 390, 800)
     tab.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark"}])
     tab.call("Emulation.setTouchEmulationEnabled", enabled=True)
-    time.sleep(0.5)
+    tab.tab.wait_for_timeout(500)
     x, y = middle(tab, 2)
     tab.call("Input.dispatchTouchEvent", type="touchStart", touchPoints=[{"x": x, "y": y}])
     tab.call("Input.dispatchTouchEvent", type="touchEnd", touchPoints=[])
@@ -383,4 +378,5 @@ def test_a_reader_uses_the_atlas(opened):
     assert min(ask("[...document.querySelectorAll('.tile')].map((t) => t.offsetWidth)")) >= 24
     light = re.findall(r"[\d.]+", ask("getComputedStyle(document.querySelector('.head-card')).color"))
     assert min(map(float, light[:3])) > 150, "light text where the page is dark"
+    assert tab.barriers() == []
     assert tab.problems == [] and all(one.startswith(("file:", "data:")) for one in tab.requests)

@@ -20,7 +20,7 @@ from helpers.run import settings
 @click.option(
     "--to",
     type=click.Path(file_okay=False, path_type=Path),
-    default=places.ROOT / "_build" / "atlas",
+    default=places.build() / "atlas",
     help="Folder of the page (default: _build/atlas).",
 )
 def atlas(models: str, record: bool, force: bool, to: Path) -> None:
@@ -34,7 +34,7 @@ def atlas(models: str, record: bool, force: bool, to: Path) -> None:
     names = [*dict.fromkeys(settings.resolved(name) for name in models.split())]
     if not names:
         raise click.UsageError("Name at least one model with --models.")
-    results = (places.book_data() if record else places.ROOT / "_build" / "runs") / "results"
+    results = (places.book_data() if record else places.build() / "runs") / "results"
     with patch.dict(os.environ, {"BOOK_RESULTS": str(results)}):
         _measure(names, force=force)
         if record:
