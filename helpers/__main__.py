@@ -15,7 +15,9 @@ import click
 
 from helpers import places
 from helpers.engine import DTYPES, TASKS, orphans
-from helpers.run import durations, failures, launching, publishing, settings
+from helpers.run import durations, exporting, failures, launching, publishing, settings
+from helpers.run.settings import resolved
+from helpers.run.teaching import commands as teaching
 
 BUILD = places.build()
 
@@ -65,19 +67,6 @@ def results_of(record: bool) -> Path:
     if record:
         places.checkout("Recording with the book")
     return places.book_data() / "results" if record else BUILD / "runs" / "results"
-
-
-def resolved(model: str) -> str:
-    """A model's name; of a folder, its path from anywhere, since chapters run elsewhere. A name that the book knows is never a folder's."""
-    from helpers import corpora
-
-    base = model.removesuffix("@random")
-    path = corpora.absolute({"corpus": base})["corpus"]
-    if path != base:
-        from helpers.engine.models import KNOWN
-
-        path = base if base in KNOWN else path
-    return path + model.removeprefix(base)
 
 
 def _named(ctx: click.Context, parameter: click.Parameter, folder: str | None) -> None:
@@ -462,6 +451,10 @@ def bench(what: str, model: str, rounds: int | None, record: bool, machine: str 
         click.echo(f"Kept in {kept}")
 
 
+main.add_command(exporting.export)
+main.add_command(exporting.data)
+
+
 @main.command()
 def doctor() -> None:
     """Show versions, cores, memory, device, what is cached and what can be reached."""
@@ -475,7 +468,7 @@ def doctor() -> None:
         try:
             facts[name] = version(name)
         except PackageNotFoundError:
-            facts[name] = "MISSING: run 'make book' or pip install -e ."
+            facts[name] = "not installed: it belongs to the extra 'book'" if name == "jupyter-book" else "MISSING"
     memory = psutil.virtual_memory().total / 2**30
     facts["machine"] = f"{os.cpu_count()} cores, {memory:.0f} GiB of memory, {platform.platform()}"
     facts["device"] = f"{encoders.best_device()}, {torch.get_num_threads()} threads"
@@ -487,7 +480,7 @@ def doctor() -> None:
     click.echo(f"{'hub':13} {models.hub_state()}")  # takes a while where it cannot be reached
 
 
-for command in (*launching.COMMANDS, *publishing.COMMANDS):
+for command in (*teaching.COMMANDS, *launching.COMMANDS, *publishing.COMMANDS):
     main.add_command(command)
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ from xml.sax.saxutils import escape
 
 from sphinx.application import Sphinx
 
-from helpers.run import address, card, publishing
+from helpers.run import address, publishing, social_card
 
 QUESTION = "What do the attention heads of a BERT-like encoder look at, and which of them matter?"
 
@@ -16,7 +16,7 @@ def complete(app: Sphinx, exception: Exception | None) -> None:
         return
     output, home = Path(app.outdir), app.config.html_baseurl
     (output / ".nojekyll").touch()
-    (output / "_static" / "card.png").write_bytes(card.draw(app.config.project, QUESTION))
+    (output / "_static" / "card.png").write_bytes(social_card.draw(app.config.project, QUESTION))
     if home:
         pages = sorted(app.builder.get_target_uri(name) for name in app.env.found_docs)
         urls = "".join(f"<url><loc>{escape(home + page)}</loc></url>\n" for page in pages)

@@ -3,6 +3,7 @@
 The book with the chapter that a test adds is built once; all tests look at that.
 """
 
+import csv
 import html
 import json
 import os
@@ -21,8 +22,10 @@ from browser import CHROMIUM, browser
 from PIL import Image
 
 from helpers import places
-from helpers.record import characters
+from helpers.record import characters, quantities
 from helpers.run import contents, notebooks, pages, publishing
+
+pytest.importorskip("jupyter_book", reason="the extra book is not installed")
 
 PAGES = pages.pages_of(places.ROOT / "book" / "_toc.yml")
 COPIED = (
@@ -209,6 +212,40 @@ def test_links_lead_somewhere(site):
 
 
 @pytest.mark.slow
+def test_every_table_and_figure_of_a_chapter_can_be_saved(site):
+    for chapter in notebooks.chapters():
+        text = (site / "notebooks" / f"{chapter}.html").read_text("utf-8")
+        saved = re.findall(r'<p class="save"><a href="\.\./([^"]+)" download="([^"]+)" aria-label="Save (\w+)', text)
+        kinds = [what for _, _, what in saved]
+        assert kinds.count("table") == len(re.findall(r'<table class="[^"]*\btable\b', text)), chapter
+        assert kinds.count("figure") == len(re.findall(r'<figure class="[^"]*" id="', text)), chapter
+        assert len({name for _, name, _ in saved}) == len(saved) and all(
+            (site / file).is_file() for file, _, _ in saved
+        )
+
+
+@pytest.mark.slow
+def test_a_saved_table_has_the_cells_of_the_page(site):
+    text = (site / "notebooks" / "04_dependency_heads.html").read_text("utf-8")
+    for number, table in enumerate(re.findall(r'<table class="table">.*?</table>', text, re.S), 1):
+        rows = [
+            re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row, re.S) for row in re.findall(r"<tr.*?</tr>", table, re.S)
+        ]
+        shown = [[" ".join(html.unescape(re.sub(r"<[^>]+>", "", cell)).split()) for cell in row] for row in rows]
+        file = site / "_downloads" / f"04_dependency_heads-table-{number}.csv"
+        with file.open(encoding="utf-8", newline="") as opened:
+            assert list(csv.reader(opened)) == shown
+    assert number >= 5
+
+
+@pytest.mark.slow
+def test_the_page_of_numbers_lists_every_quantity_and_column(site):
+    text = (site / "book" / "numbers.html").read_text("utf-8")
+    names = [*quantities.COLUMNS, *(one.name for one in quantities.vocabulary())]
+    assert [name for name in names if f">{name}<" not in text] == []
+
+
+@pytest.mark.slow
 def test_figures_tables_and_numbers_made_it_into_the_pages(site):
     for chapter in notebooks.chapters():
         text = (site / "notebooks" / f"{chapter}.html").read_text("utf-8")
@@ -263,8 +300,8 @@ def test_buttons_lead_to_the_copies_to_launch_and_to_the_source_to_edit(site):
         f"{REPOSITORY}/releases/latest/download/{publishing.NAME}.pdf",
         f"{REPOSITORY}/releases/latest/download/{publishing.NAME}.zip",
     }
-    told = (site / "book" / "how_to_run.html").read_text("utf-8")
-    assert "git clone" in told and "cd attention" in told and "The rocket" in told
+    told = re.sub(r"<[^>]+>", "", (site / "book" / "how_to_run.html").read_text("utf-8"))
+    assert f"git clone {REPOSITORY}\ncd attention\n" in told and "The rocket" in told
 
 
 @pytest.mark.slow

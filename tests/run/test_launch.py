@@ -11,6 +11,8 @@ from helpers import places
 from helpers.__main__ import main
 from helpers.run import launch, notebooks
 
+pytest.importorskip("pybtex", reason="the extra lab is not installed")
+
 SITE = "https://example.github.io/attention"
 
 

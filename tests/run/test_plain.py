@@ -8,6 +8,8 @@ import pytest
 from helpers.run import notebooks, plain
 from helpers.run.failures import NotebookError
 
+pytest.importorskip("pybtex", reason="the extra lab is not installed")
+
 SITE = "https://example.org/book"
 LEFT = re.compile(r"\{[\w:.-]+\}`|^\s*:{3,}|^\s*[`~]{3,}\{|^:[\w-]+: ", re.MULTILINE)
 

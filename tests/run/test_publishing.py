@@ -12,7 +12,7 @@ import yaml
 from bs4 import BeautifulSoup
 
 from helpers import places
-from helpers.run import card, paper, publishing
+from helpers.run import paper, publishing, social_card
 from helpers.run.failures import NotebookError
 
 FOLDER = places.ROOT / ".github" / "workflows"
@@ -167,8 +167,8 @@ def test_pages_are_packed_alike_each_time(tmp_path):
 
 
 def test_the_card_is_the_same_for_the_same_words():
-    assert card.draw("A title", "A question?") == card.draw("A title", "A question?")
-    assert card.draw("A title", "A question?") != card.draw("Another", "A question?")
+    assert social_card.draw("A title", "A question?") == social_card.draw("A title", "A question?")
+    assert social_card.draw("A title", "A question?") != social_card.draw("Another", "A question?")
 
 
 # ---------------------------------------------------------------------------------------- on paper
