@@ -71,7 +71,7 @@ def _notebook(notebook: nbformat.NotebookNode, file: Path) -> None:
 def _page(text: str, title: str, file: Path) -> None:
     """A page as Markdown and as HTML."""
     places.write(file.with_name(f"{file.name}.md"), text)
-    given = {"title": title, "body": slides.html(text), "formulas": "$" in text}
+    given = {"title": title, "body": slides.html(text)}
     places.write(file.with_name(f"{file.name}.html"), template("course.html.j2", escaped=True).render(given))
 
 
