@@ -15,7 +15,7 @@ SHELL  := /bin/bash
 # Compiling all that is installed takes a minute, compiling what is used again in each of a hundred processes several: once, at first use
 unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
-.PHONY: help book site test check test-random test-oldest lint lab notebooks full data wheel launch pdf zip release fetch push-launch propose lock clean
+.PHONY: help book site test check test-random test-oldest lint lab notebooks full data course wheel launch pdf zip release fetch push-launch propose lock clean
 
 help: ## Show what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -60,6 +60,9 @@ full: $(READY) ## Run every chapter on real corpora; goes on where it stopped (M
 
 data: $(READY) ## Write the recorded results as a data set: Parquet, README, licence, checksums (OUT=folder)
 	@$(HELPERS) data $(if $(MODELS),--models "$(MODELS)") $(if $(OUT),--to "$(OUT)")
+
+course: $(READY) ## Make a course of chapters, to teach with (CHAPTERS="4 5" OUT=folder NBGRADER=1)
+	@$(HELPERS) course $(or $(CHAPTERS),all) $(if $(OUT),--to "$(OUT)") $(if $(NBGRADER),--nbgrader)
 
 wheel: $(READY) ## Build the package, with data and notebooks, into dist/
 	@rm -rf build dist && $(BIN)/pip wheel -q --no-deps --disable-pip-version-check --wheel-dir dist . && rm -rf build && ls -sh dist

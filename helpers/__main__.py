@@ -17,6 +17,7 @@ from helpers import places
 from helpers.engine import DTYPES, TASKS, orphans
 from helpers.run import durations, exporting, failures, launching, publishing, settings
 from helpers.run.settings import resolved
+from helpers.run.teaching import commands as teaching
 
 BUILD = places.build()
 
@@ -467,7 +468,7 @@ def doctor() -> None:
         try:
             facts[name] = version(name)
         except PackageNotFoundError:
-            facts[name] = "MISSING: run 'make book' or pip install -e ."
+            facts[name] = "not installed: it belongs to the extra 'book'" if name == "jupyter-book" else "MISSING"
     memory = psutil.virtual_memory().total / 2**30
     facts["machine"] = f"{os.cpu_count()} cores, {memory:.0f} GiB of memory, {platform.platform()}"
     facts["device"] = f"{encoders.best_device()}, {torch.get_num_threads()} threads"
@@ -479,7 +480,7 @@ def doctor() -> None:
     click.echo(f"{'hub':13} {models.hub_state()}")  # takes a while where it cannot be reached
 
 
-for command in (*launching.COMMANDS, *publishing.COMMANDS):
+for command in (*teaching.COMMANDS, *launching.COMMANDS, *publishing.COMMANDS):
     main.add_command(command)
 
 if __name__ == "__main__":

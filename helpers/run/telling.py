@@ -141,7 +141,7 @@ def of(chapter: str) -> Telling:
     every = "\n\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
     return Telling(
         list(paragraphs(prose)),
-        sum(_pictured(part) for part in told if not isinstance(part, str)),
+        sum(pictured(part) for part in told if not isinstance(part, str)),
         list(_exercises(every)),
     )
 
@@ -214,7 +214,7 @@ def _plain(text: str) -> str:
     return " ".join(text.split())
 
 
-def _pictured(cell: nbformat.NotebookNode) -> bool:
+def pictured(cell: nbformat.NotebookNode) -> bool:
     """Whether a cell shows a figure, a view or a table."""
     tags = set(cell.metadata.get("tags", ()))
     if cell.cell_type != "code" or tags & {"hide-output", "hide-cell", "remove-output", "remove-cell"}:
