@@ -132,7 +132,7 @@ def _formula(content: str, options: dict[str, bool]) -> str:
     return _FORMULA[options["display_mode"]].format(content.replace("&", "&amp;").replace("<", "&lt;"))
 
 
-_READER = MarkdownIt("commonmark").enable("table").use(dollarmath_plugin, renderer=_formula)
+_READER = MarkdownIt("commonmark", {"html": False}).enable("table").use(dollarmath_plugin, renderer=_formula)
 
 
 def html(text: str) -> Markup:
