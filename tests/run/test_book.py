@@ -152,6 +152,7 @@ def test_a_new_chapter_is_its_own_files_and_one_line(tree, grown):
     own = {
         f"helpers/chapters/{NAME}/{part}.py" for part in ("__init__", "measures", "figures", "exercises", "findings")
     }
+    own |= {f"helpers/chapters/{NAME}/teaching.yml"}
     own |= {f"notebooks/15_{NAME}.ipynb", f"tests/chapters/test_{NAME}.py"}
     assert grown.changed == own | {"book/_toc.yml", "README.md"} == grown.told
     assert set(grown.after) - set(grown.before) == {f"15_{NAME}"}

@@ -131,7 +131,7 @@ def _formula(content: str, options: dict[str, bool]) -> str:
     return formulas.mathml(content, options["display_mode"])
 
 
-_READER = MarkdownIt("commonmark").enable("table").use(dollarmath_plugin, renderer=_formula)
+_READER = MarkdownIt("commonmark", {"html": False}).enable("table").use(dollarmath_plugin, renderer=_formula)
 
 
 def html(text: str) -> Markup:
