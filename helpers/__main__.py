@@ -15,9 +15,12 @@ import click
 
 from helpers import places
 from helpers.engine import DTYPES, TASKS, orphans
-from helpers.run import durations, failures, settings
+from helpers.run import durations, exporting, failures, launching, publishing, settings
+from helpers.run.atlas.command import atlas
+from helpers.run.settings import resolved
+from helpers.run.teaching import commands as teaching
 
-BUILD = places.ROOT / "_build"
+BUILD = places.build()
 
 
 class Plainly(click.Group):
@@ -62,20 +65,9 @@ def since(start: float) -> str:
 
 def results_of(record: bool) -> Path:
     """Where a run keeps its numbers: with the book, or beside the executed notebooks."""
+    if record:
+        places.checkout("Recording with the book")
     return places.book_data() / "results" if record else BUILD / "runs" / "results"
-
-
-def resolved(model: str) -> str:
-    """A model's name; of a folder, its path from anywhere, since chapters run elsewhere. A name that the book knows is never a folder's."""
-    from helpers import corpora
-
-    base = model.removesuffix("@random")
-    path = corpora.absolute({"corpus": base})["corpus"]
-    if path != base:
-        from helpers.engine.models import KNOWN
-
-        path = base if base in KNOWN else path
-    return path + model.removeprefix(base)
 
 
 def _named(ctx: click.Context, parameter: click.Parameter, folder: str | None) -> None:
@@ -370,6 +362,7 @@ def book(stored: bool, output: str) -> None:
     from helpers.run import notebooks, pages
 
     start = time.perf_counter()
+    places.checkout("Building the pages")
     folder = BUILD / ("site" if stored else "book")
     with places.alone(BUILD):
         pages.stage(folder)
@@ -387,13 +380,15 @@ def book(stored: bool, output: str) -> None:
 @click.option("--force", is_flag=True, help="Execute even those that are up to date.")
 def refresh(force: bool) -> None:
     """Refresh the outputs kept in git (notebooks/ and data/results/), with profile book."""
-    from helpers.run import notebooks, pages
+    from helpers.run import notebooks, pages, telling
 
+    places.checkout("Refreshing stored outputs")
     results = places.book_data() / "results"
     with places.alone(BUILD):
         done = notebooks.run(notebooks.chapters(), notebooks.FOLDER, profile="book", results=results, force=force)
         places.write(places.ROOT / "book" / "_static" / "cover.png", pages.cover())
     for one in done:
+        telling.renew(one.chapter)
         click.echo(f"{one.chapter}: {'executed' if one.executed else 'up to date'} in {one.seconds:.0f} s")
 
 
@@ -407,6 +402,7 @@ def new(name: str, question: str) -> None:
     """
     from helpers.run import new as skeleton
 
+    places.checkout("A new chapter")
     for file in skeleton.new(name, question):
         click.echo(file.relative_to(places.ROOT))
 
@@ -427,7 +423,7 @@ def scoreboard(chapter: str | None, model: str | None) -> None:
 
 
 @main.command()
-@click.argument("what", type=click.Choice(["tap", "divergence", "passes", "sweep", "pruning"]))
+@click.argument("what", type=click.Choice(["tap", "divergence", "passes", "sweep", "pruning", "atlas"]))
 @MODEL(default="minilm", show_default=True)
 @click.option("--rounds", type=FROM_1, help="Default: each benchmark's own.")
 @click.option(
@@ -439,7 +435,7 @@ def bench(what: str, model: str, rounds: int | None, record: bool, machine: str 
 
     tap: observing, in time and memory; divergence: comparing all pairs of heads; passes: tokens a second of several
     chapters' passes on one thread; sweep: switching off every head of a 12 x 12 model with and without sharing; pruning: a
-    model whose heads are gone.
+    model whose heads are gone; atlas: a key in the atlas of heads, until it is painted (needs Chromium).
     """
     from helpers.run import bench as benchmarks
 
@@ -456,6 +452,10 @@ def bench(what: str, model: str, rounds: int | None, record: bool, machine: str 
         click.echo(f"Kept in {kept}")
 
 
+main.add_command(exporting.export)
+main.add_command(exporting.data)
+
+
 @main.command()
 def doctor() -> None:
     """Show versions, cores, memory, device, what is cached and what can be reached."""
@@ -469,7 +469,7 @@ def doctor() -> None:
         try:
             facts[name] = version(name)
         except PackageNotFoundError:
-            facts[name] = "MISSING: run 'make book' or pip install -e ."
+            facts[name] = "not installed: it belongs to the extra 'book'" if name == "jupyter-book" else "MISSING"
     memory = psutil.virtual_memory().total / 2**30
     facts["machine"] = f"{os.cpu_count()} cores, {memory:.0f} GiB of memory, {platform.platform()}"
     facts["device"] = f"{encoders.best_device()}, {torch.get_num_threads()} threads"
@@ -480,6 +480,9 @@ def doctor() -> None:
         click.echo(f"{name:13} {fact}")
     click.echo(f"{'hub':13} {models.hub_state()}")  # takes a while where it cannot be reached
 
+
+for command in (atlas, *teaching.COMMANDS, *launching.COMMANDS, *publishing.COMMANDS):
+    main.add_command(command)
 
 if __name__ == "__main__":
     main()

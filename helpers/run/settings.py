@@ -199,3 +199,16 @@ def meant(name: str, known: Collection[str]) -> str:
     """`` Did you mean …?`` where a known name is close to what was given, else nothing."""
     close = difflib.get_close_matches(name, known, 1)
     return f" Did you mean {close[0]!r}?" if close else ""
+
+
+def resolved(model: str) -> str:
+    """A model's name; of a folder, its path from anywhere, since chapters run elsewhere. A name that the book knows is never a folder's."""
+    from helpers import corpora
+
+    base = model.removesuffix("@random")
+    path = corpora.absolute({"corpus": base})["corpus"]
+    if path != base:
+        from helpers.engine.models import KNOWN
+
+        path = base if base in KNOWN else path
+    return path + model.removeprefix(base)

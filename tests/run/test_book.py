@@ -3,6 +3,7 @@
 The book with the chapter that a test adds is built once; all tests look at that.
 """
 
+import csv
 import html
 import json
 import os
@@ -18,11 +19,15 @@ from urllib.parse import unquote, urlparse
 import nbformat
 import pytest
 from browser import CHROMIUM, browser
+from PIL import Image
 
 from helpers import places
-from helpers.record import characters
-from helpers.run import contents, notebooks, pages
+from helpers.record import characters, quantities
+from helpers.run import contents, notebooks, pages, publishing
 
+pytest.importorskip("jupyter_book", reason="the extra book is not installed")
+
+needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine")
 PAGES = pages.pages_of(places.ROOT / "book" / "_toc.yml")
 COPIED = (
     "helpers",
@@ -47,6 +52,7 @@ CLAIM = f"""
       data: n/a
       chapter: {NAME}
 """
+REPOSITORY = "https://github.com/example/attention"
 HOSTILE = (
     "</script><script>parent.document.title = 'taken'</script>",
     "<!--<script>",
@@ -89,9 +95,10 @@ def helpers(tree, *arguments):
     return python(tree, "-m", "helpers", *arguments)
 
 
-def python(tree, *arguments):
+def python(tree, *arguments, **variables):
     path = os.pathsep.join([str(tree), os.environ.get("PYTHONPATH", "")])
     environment = {k: v for k, v in os.environ.items() if not k.startswith("BOOK_")} | {"PYTHONPATH": path}
+    environment |= variables
     done = subprocess.run(
         [sys.executable, *arguments], cwd=tree, env=environment, capture_output=True, text=True, check=False
     )
@@ -134,8 +141,8 @@ def grown(tree):
 
 @pytest.fixture(scope="session")
 def site(tree, grown) -> Path:
-    """The pages, built from the stored outputs with warnings as errors."""
-    helpers(tree, "book", "--stored", "--output", "out")
+    """The pages, built from the stored outputs with warnings as errors, for a repository that somebody might have."""
+    python(tree, "-m", "helpers", "book", "--stored", "--output", "out", BOOK_REPOSITORY=REPOSITORY)
     return tree / "out" / "_build" / "html"
 
 
@@ -145,6 +152,7 @@ def test_a_new_chapter_is_its_own_files_and_one_line(tree, grown):
     own = {
         f"helpers/chapters/{NAME}/{part}.py" for part in ("__init__", "measures", "figures", "exercises", "findings")
     }
+    own |= {f"helpers/chapters/{NAME}/teaching.yml"}
     own |= {f"notebooks/15_{NAME}.ipynb", f"tests/chapters/test_{NAME}.py"}
     assert grown.changed == own | {"book/_toc.yml", "README.md"} == grown.told
     assert set(grown.after) - set(grown.before) == {f"15_{NAME}"}
@@ -206,6 +214,40 @@ def test_links_lead_somewhere(site):
 
 
 @pytest.mark.slow
+def test_every_table_and_figure_of_a_chapter_can_be_saved(site):
+    for chapter in notebooks.chapters():
+        text = (site / "notebooks" / f"{chapter}.html").read_text("utf-8")
+        saved = re.findall(r'<p class="save"><a href="\.\./([^"]+)" download="([^"]+)" aria-label="Save (\w+)', text)
+        kinds = [what for _, _, what in saved]
+        assert kinds.count("table") == len(re.findall(r'<table class="[^"]*\btable\b', text)), chapter
+        assert kinds.count("figure") == len(re.findall(r'<figure class="[^"]*" id="', text)), chapter
+        assert len({name for _, name, _ in saved}) == len(saved) and all(
+            (site / file).is_file() for file, _, _ in saved
+        )
+
+
+@pytest.mark.slow
+def test_a_saved_table_has_the_cells_of_the_page(site):
+    text = (site / "notebooks" / "04_dependency_heads.html").read_text("utf-8")
+    for number, table in enumerate(re.findall(r'<table class="table">.*?</table>', text, re.S), 1):
+        rows = [
+            re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row, re.S) for row in re.findall(r"<tr.*?</tr>", table, re.S)
+        ]
+        shown = [[" ".join(html.unescape(re.sub(r"<[^>]+>", "", cell)).split()) for cell in row] for row in rows]
+        file = site / "_downloads" / f"04_dependency_heads-table-{number}.csv"
+        with file.open(encoding="utf-8", newline="") as opened:
+            assert list(csv.reader(opened)) == shown
+    assert number >= 5
+
+
+@pytest.mark.slow
+def test_the_page_of_numbers_lists_every_quantity_and_column(site):
+    text = (site / "book" / "numbers.html").read_text("utf-8")
+    names = [*quantities.COLUMNS, *(one.name for one in quantities.vocabulary())]
+    assert [name for name in names if f">{name}<" not in text] == []
+
+
+@pytest.mark.slow
 def test_figures_tables_and_numbers_made_it_into_the_pages(site):
     for chapter in notebooks.chapters():
         text = (site / "notebooks" / f"{chapter}.html").read_text("utf-8")
@@ -246,6 +288,63 @@ def test_the_heads_that_come_back_have_their_cards_in_the_margin(site):
         cast = characters.cards("minilm", number)
         assert cast and page.count('class="character"') == len(cast)
         assert all(one.label in page for one in cast)
+
+
+@pytest.mark.slow
+def test_figures_of_heads_lead_to_the_atlas(site):
+    for chapter in ("02", "04", "05", "07", "08", "10", "11", "13"):
+        text = (site / "notebooks" / f"{notebooks.find(chapter)}.html").read_text("utf-8")
+        assert text.count('class="to-atlas"') >= 1, chapter
+    for page, touched in (("book/intro", True), ("notebooks/02_surface_patterns", True), ("book/glossary", False)):
+        assert ("data-atlas=" in (site / f"{page}.html").read_text("utf-8")) == touched, page
+    data = list((site / "_static" / "atlas").glob("minilm*.js"))
+    assert data and all(file.stat().st_size < 1_500_000 for file in data)
+
+
+@pytest.mark.slow
+def test_buttons_lead_to_the_copies_to_launch_and_to_the_source_to_edit(site):
+    page = html.unescape((site / "notebooks" / "02_surface_patterns.html").read_text("utf-8"))
+    buttons = set(re.findall(r'href="(https://[^"]*/example/attention[^"]*)"', page))
+    assert buttons == {
+        REPOSITORY,
+        f"{REPOSITORY}/edit/main/notebooks/02_surface_patterns.ipynb",
+        "https://mybinder.org/v2/gh/example/attention/launch?urlpath=lab/tree/notebooks/02_surface_patterns.ipynb",
+        "https://colab.research.google.com/github/example/attention/blob/launch/notebooks/02_surface_patterns.ipynb",
+        f"{REPOSITORY}/releases/latest/download/{publishing.NAME}.pdf",
+        f"{REPOSITORY}/releases/latest/download/{publishing.NAME}.zip",
+    }
+    told = re.sub(r"<[^>]+>", "", (site / "book" / "how_to_run.html").read_text("utf-8"))
+    assert f"git clone {REPOSITORY}\ncd attention\n" in told and "The rocket" in told
+
+
+@pytest.mark.slow
+def test_the_pages_are_a_site(site):
+    home = "https://example.github.io/attention/"
+    assert (site / ".nojekyll").is_file()
+    listed = re.findall("<loc>(.*?)</loc>", (site / "sitemap.xml").read_text("utf-8"))
+    assert set(listed) == {f"{home}{page}.html" for page in (*PAGES, f"notebooks/15_{NAME}")}
+    with Image.open(site / "_static" / "card.png") as card:
+        assert card.size == (1200, 630) and len(card.getcolors(1 << 20)) > 50
+    for page in PAGES:
+        text = (site / f"{page}.html").read_text("utf-8")
+        assert f'<link rel="canonical" href="{home}{page}.html"' in text, page
+        assert f'<meta property="og:image" content="{home}_static/card.png"' in text, page
+        assert len(re.findall('<meta name="description" content="[^"]{40,}"', text)) == 1, page
+    assert "fontawesome.js" not in text and "MathJax" not in text
+    told = (site / "notebooks" / "04_dependency_heads.html").read_text("utf-8")
+    assert (
+        f'<meta name="description" content="In this chapter you {contents.purpose("04_dependency_heads")[0][:20]}'
+        in told
+    )
+
+
+@pytest.mark.slow
+def test_figures_keep_their_place_until_they_are_fetched(site):
+    for chapter in notebooks.chapters():
+        text = (site / "notebooks" / f"{chapter}.html").read_text("utf-8")
+        pictures = re.findall(r'<img [^>]*src="\.\./_images[^>]*>', text)
+        assert len(pictures) > 4
+        assert all(re.search(r'loading="lazy" decoding="async" width="\d+" height="\d+"', one) for one in pictures)
 
 
 def test_the_cover_can_be_touched(site):
@@ -294,13 +393,16 @@ def test_pages_are_built_again_only_when_something_has_changed(tmp_path, monkeyp
 # ------------------------------------------------------------------ in a browser
 
 
-needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine")
-
-
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def page():
     with browser() as tab:
         yield tab
+
+
+CODE, SEEN_ONCE = "notebooks/14_your_own_model", (".highlight", "dl.py")
+"""Code is looked at on one page: on all, axe would take minutes to measure the colours of its words."""
+LIGHT = 2_500_000
+"""Bytes that a chapter may ask for before a reader moves."""
 
 
 @needs_chromium
@@ -311,13 +413,60 @@ def test_pages_open_without_a_network(site, page, name):
     assert page.problems == []
     assert page.requests, "the browser reports what it loads"
     source = (site / f"{name}.html").read_text("utf-8")
-    assert page.evaluate("document.querySelectorAll('mjx-container svg').length") >= source.count(
-        'class="math notranslate'
-    )
-    assert page.evaluate("document.querySelectorAll('mjx-merror, [data-mjx-error]').length") == 0
-    broken = page.evaluate("[...document.images].filter((i) => !i.complete || !i.naturalWidth).map((i) => i.src)")
+    assert page.evaluate("document.querySelectorAll('math').length") == source.count('class="math notranslate')
+    broken = page.evaluate("[...document.images].filter((i) => !i.naturalWidth).map((i) => i.src)")
     assert broken == []
-    assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth + 1"), "wider than the window"
+    assert not name.startswith("notebooks/") or 500_000 < page.weight < LIGHT
+    for width, theme in ((1280, "light"), (390, "dark")):
+        page.look(width, theme)
+        assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth + 1"), "wider than the window"
+        assert page.barriers(*SEEN_ONCE * (name != CODE)) == [], (width, theme)
+
+
+@needs_chromium
+@pytest.mark.browser
+def test_tables_and_wide_figures_are_moved_on_a_phone_not_shrunk(site, page):
+    page.open(site / "notebooks" / "04_dependency_heads.html")
+    page.look(390, "light")
+    widths = page.evaluate(
+        "[...document.querySelectorAll('article img.wide')].map((i) => i.getBoundingClientRect().width)"
+    )
+    assert widths and min(widths) > 600
+    page.evaluate("document.querySelectorAll('details').forEach((d) => d.open = true)")
+    tables = "[...document.querySelectorAll('article [role=region]')]"
+    assert page.evaluate(f"{tables}.some((r) => r.scrollWidth > r.clientWidth + 20)")
+    labels = page.evaluate(f"{tables}.map((r) => r.tabIndex === 0 && r.ariaLabel)")
+    assert all(labels) and len({*labels}) == len(labels) == page.evaluate(
+        "document.querySelectorAll('article table').length"
+    )
+    page.look(1280, "light")
+
+
+@needs_chromium
+@pytest.mark.browser
+def test_a_barrier_is_noticed(tmp_path, page):
+    """The check itself must be able to fail."""
+    (tmp_path / "bad.html").write_text(
+        "<!doctype html><html lang=en><title>t</title><img src='data:,'><p style='color:#eee'>pale"
+    )
+    page.open(tmp_path / "bad.html")
+    assert {found.partition(":")[0] for found in page.barriers()} == {"image-alt", "color-contrast"}
+
+
+@needs_chromium
+@pytest.mark.browser
+def test_a_head_of_a_figure_opens_its_card(site, page):
+    page.open(site / "notebooks" / "07_divergence_map.html", settle=1)
+    page.evaluate(
+        "document.querySelector('.touch .point[aria-label=\"3-5\"]').dispatchEvent(new MouseEvent('click', {bubbles: true}))"
+    )
+    page.wait("document.querySelector('.under-figure .head-card')")
+    assert "Head 3-5 of minilm" in page.evaluate("document.querySelector('.under-figure').textContent")
+    assert (
+        page.evaluate("document.querySelector('.under-figure .tools a').getAttribute('href')")
+        == "../book/atlas.html#minilm/3-5"
+    )
+    assert page.problems == []
 
 
 @needs_chromium
@@ -387,8 +536,7 @@ def test_texts_that_are_code_are_shown_as_typed(site, page):
 @pytest.mark.browser
 def test_search_finds(site, page):
     page.open(site / "search.html")
-    page.call("Page.navigate", url=(site / "search.html").as_uri() + "?q=entropy")
-    page.wait("document.readyState === 'complete'")
+    page.tab.goto((site / "search.html").as_uri() + "?q=entropy")
     page.wait("document.querySelectorAll('#search-results li').length > 2")
     assert page.problems == []
 
@@ -437,6 +585,6 @@ def test_the_readme_names_every_chapter_and_command():
     for chapter in notebooks.chapters():
         assert f"notebooks/{chapter}.ipynb" in readme
     help_text = subprocess.run(["make", "help"], cwd=places.ROOT, capture_output=True, text=True, check=True).stdout
-    for target in ("book", "site", "test", "check", "test-random", "lab", "notebooks", "lock", "clean"):
+    for target in ("book", "site", "test", "check", "test-random", "lab", "notebooks", "atlas", "lock", "clean"):
         assert f"make {target}" in help_text
     assert "make book" in readme and "make test" in readme

@@ -4,7 +4,8 @@ from itertools import permutations
 
 import numpy as np
 
-from helpers.chapters.checks import Exercise, checker
+from helpers.chapters.checks import Exercise
+from helpers.chapters.progress import desk
 
 SIZE = 30
 
@@ -47,6 +48,12 @@ def _apart(points: np.ndarray) -> np.ndarray:
 
 class mean_silhouette(Exercise):
     solved = "right: the own group without the head itself, and the nearest of the others."
+    means = "A silhouette asks each head whether it would rather live next door."
+    leads_on = "Can the mean be high although one group would be better split in two?"
+    hints = (
+        "a of a head: the mean distance to the *other* heads of its group, so divide by their number less one.",
+        "b: for each other group the mean distance to its heads, and of these means the smallest. Then (b - a) / max(a, b), and the mean.",
+    )
 
     cases = tuple(_heads(seed) for seed in range(4))
 
@@ -69,6 +76,12 @@ class mean_silhouette(Exercise):
 
 class agreed_by_all(Exercise):
     solved = "right: groups are compared, not their numbers, and one refit that differs is enough to lose a head."
+    means = "Groups that come back in every refit are found; groups that do not are drawn by the seed."
+    leads_on = "Which heads lose their group first: those in the middle of a group, or those between two?"
+    hints = (
+        "The number of a group means nothing: for each refit try all 24 ways to rename its four groups.",
+        "Keep the renaming that agrees with the first refit on most heads, then count the columns in which all ten rows are equal.",
+    )
 
     cases = tuple((_labels(seed),) for seed in range(5))
 
@@ -86,4 +99,4 @@ class agreed_by_all(Exercise):
         return np.mean([_renumbered(one, labels[0]) == labels[0] for one in labels])
 
 
-check = checker(globals())
+check, hint, progress = desk(globals())

@@ -70,9 +70,9 @@ def best_of(role: str) -> Callable[[Any], Estimate | None]:
 
 
 def least_narrow(summary: Any) -> Estimate:
-    """Of the layers between the first and the last, where entropy from [CLS] is least below that from all tokens."""
-    between = summary["cls_narrower_by_layer"][1:-1]
-    return between[int(between.value.argmin())]
+    """Of the layers before the last, where entropy from [CLS] is least below that from all tokens."""
+    before = summary["cls_narrower_by_layer"][:-1]
+    return before[int(before.value.argmin())]
 
 
 def largest(by_layer: Estimate) -> Estimate:
@@ -227,7 +227,7 @@ HEADLINES = (
     ),
     Finding(
         Claim("own", "above", 0.5, unit="nats"),
-        "In every layer but the first and the last, `[CLS]` looks more narrowly than other tokens do.",
+        "In every layer but the last, `[CLS]` looks more narrowly than tokens do on average.",
         of_summary(least_narrow),
         control=CONTROLS,
     ),

@@ -1,0 +1,290 @@
+"""An encoder on one page from Python: ``c = card("my/encoder")`` measures, and ``c`` shows itself, saves itself, gives its numbers.
+
+Measured with chapter 14's passes and the functions of chapters 02, 04, 05, 07 and 08; kept as these chapters record it, so that
+the numbers come in the same long form (:mod:`helpers.record.quantities`) as those that travel with the book.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from scipy.spatial.distance import squareform
+
+from helpers import places
+from helpers.chapters import coreference_heads, distance_features, divergence_map, surface_patterns
+from helpers.chapters.dependency_heads import measures as dependency_heads
+from helpers.chapters.your_own_model import measures as your_own_model
+from helpers.chapters.your_own_model.measures import MOST_TOKENS, Sample
+from helpers.engine.encoders import Encoder
+from helpers.figures.look import COLOURS, LABELS, group_names, head_name, ink_on
+from helpers.record import quantities, results
+from helpers.run.settings import resolved
+from helpers.run.templates import template
+
+PROFILE = "card"
+RELATIONS, NEAREST = 5, 5
+"""Relations and neighbours that are shown of a head."""
+SHARES = {"share_cls": "cls", "share_sep": "sep", "share_punctuation": "stop", "share_previous": "previous"}
+SHARES |= {"share_self": "self", "share_next": "next"}
+FEWEST = dependency_heads.FEWEST
+"""Words of a relation, or mentions of a kind: of fewer a card says nothing."""
+
+
+class CardError(places.BookError, KeyError):
+    """A card has no such head."""
+
+    __str__ = Exception.__str__  # that of KeyError shows its argument as Python would
+
+
+# ---------------------------------------------------------------------------------------- measuring
+
+
+def card(
+    model: str | Encoder,
+    *,
+    corpus: str = "encyclopedia",
+    treebank: str = "encyclopedia",
+    coreference: str = "encyclopedia",
+    choose_on: Sequence[str] = ("train", "dev"),
+    segments: int = 200,
+    documents: int | None = None,
+    seed: int = 0,
+) -> "Card":
+    """Measure an encoder on small samples: under a minute for MiniLM on two cores, with a progress bar for each pass.
+
+    Args:
+        model: a name of the book, an id of the hub, a folder, or an encoder that is loaded.
+        corpus, treebank, coreference: texts to measure on, by name or path.
+        choose_on: parts of the treebanks on which the best heads are chosen; they are scored on the rest.
+        segments: of plain text.
+        documents: at most so many of each part of a treebank (default: all).
+        seed: of samples, bootstraps and clustering.
+
+    Raises:
+        BookError: for a model or a corpus that cannot be read, or that is too small.
+    """
+    encoder = your_own_model.load(resolved(model), seed=seed) if isinstance(model, str) else model
+    names = {"corpus": corpus, "treebank": treebank, "coreference": coreference}
+    choice = {"choose_on": choose_on, "segments": segments, "documents": documents, "seed": seed}
+    texts = your_own_model.sample(*names.values(), **choice)
+    missing: dict[str, str] = {}
+    values = dict(_measured(encoder, texts, missing, seed))
+    corpora = {"dependency_heads": treebank, "coreference_heads": coreference}
+    own = {"name": encoder.name, "class": type(encoder.model).__name__, "sha256": encoder.sha256}
+    given = {"model": own, "profile": PROFILE, "parameters": names | choice}
+    records = tuple(
+        {
+            "chapter": chapter,
+            "provenance": given | {"corpus": {"name": corpora.get(chapter, corpus)}},
+            "values": results.plain(found),
+        }
+        for chapter, found in values.items()
+    )
+    return Card(your_own_model.short_name(encoder.name), (encoder.layers, encoder.heads), records, missing)
+
+
+def _measured(
+    encoder: Encoder, texts: Sample, missing: dict[str, str], seed: int
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """What each chapter would record, as far as the encoder and the texts allow it; why not goes into ``missing``."""
+    patterns, features, divergences, _ = your_own_model.sweep(encoder, texts.segments, seed=seed)
+    yield (
+        "surface_patterns",
+        {"summary": surface_patterns.summary(patterns), "patterns": surface_patterns.as_dict(patterns)},
+    )
+    yield "distance_features", _types(features, seed)
+    if divergences is None:
+        missing["divergence_map"] = f"{encoder.layers * encoder.heads} heads are too few for a map."
+    else:
+        yield "divergence_map", {"model": _map(divergences)}
+    for chapter, measure in {"dependency_heads": _relations, "coreference_heads": _antecedents}.items():
+        try:
+            yield chapter, measure(encoder, texts, seed)
+        except ValueError as error:  # no sentence, or no chain, fits into the model's longest input
+            missing[chapter] = str(error)
+
+
+def _types(features: distance_features.DistanceFeatures, seed: int) -> dict[str, Any]:
+    types, shares, _, fits = your_own_model.typed(features, seed=seed)
+    found = {
+        "feature_names": list(distance_features.FEATURES),
+        "features": features.all,
+        "types": types,
+        "fits": fits,
+    }
+    return found | {"shares": distance_features.by_type(shares), "inputs": features.inputs}
+
+
+def _map(divergences: divergence_map.Divergences) -> dict[str, Any]:
+    matrix = divergences.mean()
+    points = divergence_map.scale(matrix, divergence_map.classical(matrix))
+    placed = {"points": points, "stress": divergence_map.stress(matrix, points)}
+    size = {"layers": divergences.layers, "heads": divergences.heads, "segments": int((divergences.tokens > 0).sum())}
+    return size | {"pairs": squareform(matrix), "map": placed}
+
+
+def _relations(encoder: Encoder, texts: Sample, seed: int) -> dict[str, Any]:
+    dev, test = (dependency_heads.score(dependency_heads.predict(encoder, part)) for part in texts.trees)
+    return {"ud": dependency_heads.as_dict(dependency_heads.table(dev, test, seed=seed), test)}
+
+
+def _antecedents(encoder: Encoder, texts: Sample, seed: int) -> dict[str, Any]:
+    most = min(MOST_TOKENS, encoder.max_length)
+    made = (coreference_heads.predict(encoder, part, max_length=most) for part in texts.chains)
+    dev, test = map(coreference_heads.score, made)
+    return {"by_kind": coreference_heads.as_dict(coreference_heads.table(dev, test, seed=seed), test)}
+
+
+# ---------------------------------------------------------------------------------------- the card
+
+
+@dataclass(frozen=True, eq=False)
+class Card:
+    """An encoder's heads in numbers; shows itself in a notebook.
+
+    Attributes:
+        name: of the encoder.
+        shape: layers, and heads in each.
+        records: what was measured, as the chapters record it.
+        missing: chapter -> why nothing of it is here.
+    """
+
+    name: str
+    shape: tuple[int, int]
+    records: tuple[dict[str, Any], ...]
+    missing: dict[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def table(self) -> pd.DataFrame:
+        """Every number in the long form of :data:`helpers.record.quantities.COLUMNS`."""
+        return quantities.of_records((record, self.name) for record in self.records)
+
+    def __getitem__(self, head: str) -> "Head":
+        """One head by the field's name for it, layer-head from 1: ``c["3-5"]``.
+
+        Raises:
+            CardError: for a name of another form, or a head that the encoder does not have.
+        """
+        found = re.fullmatch(r"(\d+)-(\d+)", head)
+        layer, number = map(int, found.groups()) if found else (0, 0)
+        if not (1 <= layer <= self.shape[0] and 1 <= number <= self.shape[1]):
+            layers, heads = self.shape
+            raise CardError(f"{self.name} has no head {head!r}; it has 1-1 to {layers}-{heads}, layer first.")
+        return Head(head, self._of_heads.get_group((layer, number)), self._named)
+
+    @cached_property
+    def _of_heads(self) -> Any:
+        return self.table.groupby(["layer", "head"])
+
+    @cached_property
+    def _named(self) -> dict[str, str]:
+        """What each group of heads is called."""
+        fits = self.table[self.table.quantity == "type_fits"].set_index("of").value.astype(bool)
+        return group_names(fits)
+
+    @property
+    def corpora(self) -> list[str]:
+        """What it was measured on."""
+        return list(dict.fromkeys(record["provenance"]["corpus"]["name"] for record in self.records))
+
+    def heads(self) -> list[list["Head"]]:
+        """Every head, layer by layer."""
+        layers, heads = self.shape
+        return [[self[head_name(layer, head)] for head in range(heads)] for layer in range(layers)]
+
+    def best(self) -> list[Any]:
+        """The best head for each frequent relation and each kind of mention, chosen and scored on different documents."""
+        return _trusted(self.table[self.table.quantity.isin(["best_for_relation", "best_for_antecedent"])])
+
+    def _repr_html_(self) -> str:
+        return self._page(whole=False)
+
+    def save(self, file: str | Path) -> Path:
+        """Write the card as a page that needs no other file and no network, with a part for every head."""
+        places.write(Path(file), self._page(whole=True))
+        return Path(file)
+
+    def _page(self, *, whole: bool) -> str:
+        shown = {"card": self, "whole": whole, "grid": self.heads(), "named": self._named, "colours": COLOURS}
+        return template("encoder_card.html.j2", escaped=True).render(
+            **shown, ink=ink_on, number=number, between=between
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Head:
+    """One head of a card.
+
+    Attributes:
+        name: ``3-5``.
+        table: its numbers, in the long form.
+        named: what each type of heads is called.
+    """
+
+    name: str
+    table: pd.DataFrame
+    named: dict[str, str]
+
+    def rows(self, *named: str) -> pd.DataFrame:
+        """Its rows of some quantities."""
+        return self.table[self.table.quantity.isin(named)]
+
+    @cached_property
+    def type(self) -> str:
+        """Its type by distance, as in chapter 08."""
+        return str(self.rows("type").label.iloc[0])
+
+    @cached_property
+    def called(self) -> str:
+        """What heads of its type are called here."""
+        return self.named[self.type]
+
+    def shares(self) -> dict[str, Any]:
+        """What it looks at -> the row."""
+        return {LABELS[SHARES[row.quantity]]: row for row in self.rows(*SHARES).itertuples()}
+
+    def relations(self) -> list[Any]:
+        """The frequent relations in which it leads the best fixed offset most, a row each."""
+        found = self.rows("finds_governor", "found_by_governor")
+        found = found[(found.n >= FEWEST) & (found["value"] > found.control)]
+        found = found.assign(lead=found["value"] - found.control).sort_values("lead", ascending=False)
+        return list(found.drop_duplicates("of").head(RELATIONS).itertuples())
+
+    def antecedents(self) -> list[Any]:
+        """How often it finds the antecedent, for each frequent kind of mention."""
+        return _trusted(self.rows("finds_antecedent"))
+
+    def chosen(self) -> list[Any]:
+        """The frequent relations and kinds of mentions for which it was chosen on other documents, with intervals."""
+        return _trusted(self.rows("best_for_relation", "best_for_antecedent"))
+
+    def nearest(self) -> list[Any]:
+        """The heads whose attention is most like its own."""
+        return list(self.rows("divergence").nsmallest(NEAREST, "value").itertuples())
+
+    def entropy(self) -> Any:
+        """The row of its mean entropy."""
+        return next(self.rows("entropy").itertuples())
+
+    def _repr_html_(self) -> str:
+        shown: dict[str, Callable[..., str]] = {"number": number, "between": between}
+        return template("head_card.html.j2", escaped=True).render(head=self, **shown)
+
+
+def _trusted(found: pd.DataFrame) -> list[Any]:
+    """The rows of what occurs often enough."""
+    return list(found[found.n >= FEWEST].itertuples())
+
+
+def number(value: float) -> str:
+    """Two decimals; nothing where there is no number."""
+    return "" if pd.isna(value) else f"{value:z.2f}"
+
+
+def between(row: Any) -> str:
+    """A number with its interval, where it has one."""
+    return number(row.value) + ("" if pd.isna(row.low) else f" [{number(row.low)}, {number(row.high)}]")

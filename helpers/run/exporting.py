@@ -1,0 +1,72 @@
+"""``export`` and ``data``: the commands that hand recorded numbers to readers."""
+
+import os
+from pathlib import Path
+
+import click
+
+from helpers import places
+from helpers.run.settings import resolved
+
+FORMATS = ("csv", "parquet", "latex", "jsonl")
+PROFILES = ("book", "full", places.OWN)
+OWN_RUNS = places.ROOT / "_build" / "runs" / "results"
+
+
+def _words(ctx: click.Context, parameter: click.Parameter, given: str | None) -> list[str]:
+    return (given or "").split()
+
+
+@click.command()
+@click.option(
+    "--models", callback=_words, help="Models, with spaces between them; their controls come along (default: all)."
+)
+@click.option("--profile", type=click.Choice(PROFILES), help="Only runs of this profile (default: all).")
+@click.option("--chapters", callback=_words, help="Only these chapters (numbers or names), with spaces between them.")
+@click.option("--quantities", "named", callback=_words, help="Only these quantities, with spaces between them.")
+@click.option(
+    "--format", "form", type=click.Choice(FORMATS), help="Default: what the name of the file says, else csv."
+)
+@click.option("--to", type=click.Path(dir_okay=False, path_type=Path), help="File to write (default: print it).")
+def export(
+    models: list[str], profile: str | None, chapters: list[str], named: list[str], form: str | None, to: Path | None
+) -> None:
+    """Write the recorded numbers of heads, layers and models as one long table.
+
+    A row is a number: model, sha256 of its weights, profile, chapter, quantity, layer and head (from 1), what it is of,
+    corpus, split, n, value, interval, control, unit. The page "The numbers" of the book lists all quantities. Numbers of your
+    own runs (_build/runs/results) come before those that travel with the book.
+    """
+    if to is None and form == "parquet":
+        raise click.UsageError("Parquet is no text: say with --to which file to write.")
+    os.environ.setdefault("BOOK_RESULTS", str(OWN_RUNS))
+    from helpers.record import exports, quantities
+    from helpers.run import notebooks
+
+    form = form or (exports.format_of(to) if to else "csv")
+    modules = [notebooks.find(name)[3:] for name in chapters]
+    table = quantities.table([resolved(m) for m in models] or None, [profile] if profile else PROFILES, modules)
+    table = quantities.chosen(table, "quantity", named)
+    if to is None:
+        click.echo(exports.as_bytes(table, form), nl=False)
+        return
+    exports.write(table, to, form)
+    click.echo(f"{len(table):,} numbers in {to}")
+
+
+@click.command()
+@click.option(
+    "--models", default="minilm mpnet", show_default=True, callback=_words, help="Models, with spaces between them."
+)
+@click.option(
+    "--to", type=click.Path(file_okay=False, path_type=Path), help="Folder to write (default: _build/data)."
+)
+def data(models: list[str], to: Path | None) -> None:
+    """Write the recorded results that travel with the book as a data set: Parquet, README, licence, checksums.
+
+    The same records give the same bytes.
+    """
+    from helpers.run import dataset
+
+    for file in dataset.write(to or places.ROOT / "_build" / "data", map(resolved, models)):
+        click.echo(file)
