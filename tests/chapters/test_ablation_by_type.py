@@ -725,6 +725,9 @@ def test_claim_number_matters():
     assert [round(100 * one) for one in (*climb[24], np.mean(climb[48]))] == [-22, -10, -52]
     assert round(100 * ablate.doubled(values["ladder"])[24]) == -20 and ablate.doubled(ladder)[24] < -0.3
     assert change(values, 4).value < np.min(climb[24]) - 0.1, "below the lines, with twenty heads"
+    first = dict(zip(ladder["sizes"], ladder["f1_change"], strict=True))
+    bends = [many - 2 * few for run in (first, climb) for few, many in zip(run[24], run[48], strict=True)]
+    assert sum(one < -0.1 for one in bends) == 3 and len(bends) == 4, "three of four lines bend"
 
 
 def test_claim_what_each_edit_removes():
