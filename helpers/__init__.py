@@ -1,8 +1,16 @@
 """Measuring what the attention heads of BERT-like encoders look at. See ``python -m helpers --help``."""
 
 import warnings
+from importlib import import_module
 
 # Several libraries import tqdm's notebook bars, which ask for ipywidgets; plain bars do
 warnings.filterwarnings("ignore", message="IProgress not found")
 
 __version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> object:
+    """``from helpers import card``; what it needs takes seconds to import, and comes with its first use."""
+    if name == "card":
+        return import_module("helpers.run.card").card
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
