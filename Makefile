@@ -4,14 +4,18 @@ OTHERS := 3.12 3.13 3.14
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
+EXTRAS := book,long,train,lab,test
 # What make starts ends with make, even if that is killed
 HELPERS := BOOK_PARENT=$$PPID exec $(BIN)/python -m helpers
 PYTEST := $(BIN)/python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
+# Who commits in a workflow, and what of
+NOBODY := -c user.name=workflow -c user.email=workflow@localhost
+FROM   := $(shell git describe --tags --always 2>/dev/null)
 SHELL  := /bin/bash
 # Compiling all that is installed takes a minute, compiling what is used again in each of a hundred processes several: once, at first use
 unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
-.PHONY: help book site test check test-random lint lab notebooks full data lock clean
+.PHONY: help book site test check test-random test-oldest lint lab notebooks full data course wheel launch pdf zip release fetch push-launch propose lock clean
 
 help: ## Show what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -33,6 +37,13 @@ test-random: $(READY) ## Unit tests in another order, with other examples each t
 	@echo "Repeat with: make test-random SEED=$(SEED)"
 	@$(PYTEST) --hypothesis-seed=$(SEED) -m "not notebooks and not browser" $(TESTS)
 
+# The environment of the oldest versions has no pages and no JupyterLab: tests that need them are skipped
+OLDVENV := _build/oldest
+test-oldest: ## Unit tests with the oldest versions that the core supports, in an environment of their own (TESTS="tests/engine -k tap")
+	@test -x $(OLDVENV)/bin/pytest || { echo "Making $(OLDVENV) (several GB on Linux; minutes) ..."; $(PYTHON) -m venv $(OLDVENV) \
+	  && $(OLDVENV)/bin/pip install -qq --no-compile --disable-pip-version-check --constraint requirements.oldest --editable '.[long,train,test]'; }
+	@$(OLDVENV)/bin/python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder -m "not notebooks and not browser and not slow" $(TESTS)
+
 lint: $(READY)
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
@@ -50,6 +61,40 @@ full: $(READY) ## Run every chapter on real corpora; goes on where it stopped (M
 data: $(READY) ## Write the recorded results as a data set: Parquet, README, licence, checksums (OUT=folder)
 	@$(HELPERS) data $(if $(MODELS),--models "$(MODELS)") $(if $(OUT),--to "$(OUT)")
 
+course: $(READY) ## Make a course of chapters, to teach with (CHAPTERS="4 5" OUT=folder NBGRADER=1)
+	@$(HELPERS) course $(or $(CHAPTERS),all) $(if $(OUT),--to "$(OUT)") $(if $(NBGRADER),--nbgrader)
+
+wheel: $(READY) ## Build the package, with data and notebooks, into dist/
+	@rm -rf build dist && $(BIN)/pip wheel -q --no-deps --disable-pip-version-check --wheel-dir dist . && rm -rf build && ls -sh dist
+
+launch: wheel ## Write what the branch 'launch' holds into _build/launch: copies of the chapters for hosted notebooks
+	@$(HELPERS) launch --to _build/launch
+
+pdf: site ## Print the built pages as one PDF into dist/ (needs Chromium or Chrome; minutes)
+	@$(HELPERS) pdf
+
+zip: site ## Pack the built pages, which need no network, into dist/
+	@$(HELPERS) zip
+
+release: launch pdf zip ## Everything that publishing puts out: dist/, _build/launch, _build/html
+	@ls -sh dist
+
+fetch: $(READY) ## Bring corpora or models onto this machine (NAMES="gum squad")
+	@$(HELPERS) fetch $(NAMES)
+
+push-launch: ## Push _build/launch as the branch 'launch' of the remote
+	@test -d _build/launch/notebooks || { echo "There are no copies to publish; say 'make launch' first."; exit 1; }
+	@export GIT_INDEX_FILE="$$PWD/_build/launch.index"; rm -f "$$GIT_INDEX_FILE"; git --work-tree=_build/launch add -Af . \
+	  && made=$$(git $(NOBODY) commit-tree -m "Copies to launch of $(FROM)" "$$(git write-tree)") && git push -qf origin "$$made:refs/heads/launch"
+
+propose: BRANCH ?= refresh
+propose: TITLE ?= Refreshed outputs
+propose: ## Open a pull request with what has changed (BRANCH=... TITLE=...)
+	@if [ -z "$$(git status --porcelain)" ]; then echo "Nothing has changed."; else git switch -qC "$(BRANCH)" && git add -A \
+	  && git $(NOBODY) commit -qm "$(TITLE)" && git push -qf origin "$(BRANCH)" \
+	  && { gh pr view "$(BRANCH)" --json state --jq .state 2>/dev/null | grep -qx OPEN \
+	       || gh pr create --head "$(BRANCH)" --title "$(TITLE)" --body "Made by a workflow; the tests say whether the prose still holds."; }; fi
+
 # pip decides for a Python that need not be here, 3.11 being its first release, 3.11.0; quiet but for errors
 RESOLVE  = $$scratch/bin/pip install -qq --disable-pip-version-check --dry-run --ignore-installed --only-binary=:all: --target $$scratch/none
 OLDEST  := $(shell sed -nE 's/^requires-python = ">=([0-9.]+)"/\1/p' pyproject.toml)
@@ -66,14 +111,15 @@ export LOCKED
 
 lock: ## Resolve the newest versions for the oldest Python claimed into requirements.lock; try them for the others
 	@scratch=$$(mktemp -d) && trap "rm -rf $$scratch *.egg-info" EXIT && $(PYTHON) -m venv $$scratch \
-	  && $(RESOLVE) --python-version $(OLDEST) --report $$scratch/report.json '.[test]' \
+	  && $(RESOLVE) --python-version $(OLDEST) --report $$scratch/report.json '.[$(EXTRAS)]' \
 	  && $(PYTHON) -c "$$LOCKED" < $$scratch/report.json > $$scratch/lock && mv $$scratch/lock requirements.lock \
+	  && grep -v '^torch==' requirements.lock > environment.lock \
 	  && echo "requirements.lock: $$(grep -c == requirements.lock) packages for Python $(OLDEST)" \
-	  && for python in $(OTHERS); do $(RESOLVE) --python-version $$python --constraint requirements.lock '.[test]' \
+	  && for python in $(OTHERS); do $(RESOLVE) --python-version $$python --constraint requirements.lock '.[$(EXTRAS)]' \
 	       && echo "Python $$python: the same" || exit 1; done
 
 clean: ## Remove everything that was built, and the environment
-	rm -rf _build $(VENV) *.egg-info .pytest_cache .ruff_cache .hypothesis
+	rm -rf _build build dist $(VENV) *.egg-info .pytest_cache .ruff_cache .hypothesis
 
 # The environment's scripts name the place where it was made; a checkout that was moved or copied is given its own
 MADE_IN := $(shell sed -nE 's/^command = .* -m venv (--[a-z-]+ )*//p' $(VENV)/pyvenv.cfg 2>/dev/null)
@@ -100,10 +146,10 @@ $(READY): | moved
 endif
 endif
 
-$(READY): pyproject.toml requirements.lock
+$(READY): pyproject.toml setup.py requirements.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "This book needs Python 3.11 or newer; say make PYTHON=/path/to/python3.11")'
 	@echo "Making $(VENV) (about 2.5 GB; a few minutes the first time) ..."
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/pip install -qq --no-compile --disable-pip-version-check --constraint requirements.lock --editable '.[test]' || { echo \
+	@$(BIN)/pip install -qq --no-compile --disable-pip-version-check --constraint requirements.lock --editable '.[$(EXTRAS)]' || { echo \
 	  "The libraries were not installed; pip says why above. With network, 3 GB of disk and Python 3.11 to 3.14 (make PYTHON=...), say make again."; exit 1; }
 	@touch $@

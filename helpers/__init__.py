@@ -2,11 +2,15 @@
 
 import warnings
 from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
 
 # Several libraries import tqdm's notebook bars, which ask for ipywidgets; plain bars do
 warnings.filterwarnings("ignore", message="IProgress not found")
 
-__version__ = "0.1.0"
+try:
+    __version__ = version("attention-heads-book")  # setup.py takes it from the tag
+except PackageNotFoundError:  # a checkout that is not installed
+    __version__ = "0"
 
 
 def __getattr__(name: str) -> object:

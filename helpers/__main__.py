@@ -15,10 +15,11 @@ import click
 
 from helpers import places
 from helpers.engine import DTYPES, TASKS, orphans
-from helpers.run import durations, exporting, failures, settings
+from helpers.run import durations, exporting, failures, launching, publishing, settings
 from helpers.run.settings import resolved
+from helpers.run.teaching import commands as teaching
 
-BUILD = places.ROOT / "_build"
+BUILD = places.build()
 
 
 class Plainly(click.Group):
@@ -63,6 +64,8 @@ def since(start: float) -> str:
 
 def results_of(record: bool) -> Path:
     """Where a run keeps its numbers: with the book, or beside the executed notebooks."""
+    if record:
+        places.checkout("Recording with the book")
     return places.book_data() / "results" if record else BUILD / "runs" / "results"
 
 
@@ -358,6 +361,7 @@ def book(stored: bool, output: str) -> None:
     from helpers.run import notebooks, pages
 
     start = time.perf_counter()
+    places.checkout("Building the pages")
     folder = BUILD / ("site" if stored else "book")
     with places.alone(BUILD):
         pages.stage(folder)
@@ -375,13 +379,15 @@ def book(stored: bool, output: str) -> None:
 @click.option("--force", is_flag=True, help="Execute even those that are up to date.")
 def refresh(force: bool) -> None:
     """Refresh the outputs kept in git (notebooks/ and data/results/), with profile book."""
-    from helpers.run import notebooks, pages
+    from helpers.run import notebooks, pages, telling
 
+    places.checkout("Refreshing stored outputs")
     results = places.book_data() / "results"
     with places.alone(BUILD):
         done = notebooks.run(notebooks.chapters(), notebooks.FOLDER, profile="book", results=results, force=force)
         places.write(places.ROOT / "book" / "_static" / "cover.png", pages.cover())
     for one in done:
+        telling.renew(one.chapter)
         click.echo(f"{one.chapter}: {'executed' if one.executed else 'up to date'} in {one.seconds:.0f} s")
 
 
@@ -395,6 +401,7 @@ def new(name: str, question: str) -> None:
     """
     from helpers.run import new as skeleton
 
+    places.checkout("A new chapter")
     for file in skeleton.new(name, question):
         click.echo(file.relative_to(places.ROOT))
 
@@ -461,7 +468,7 @@ def doctor() -> None:
         try:
             facts[name] = version(name)
         except PackageNotFoundError:
-            facts[name] = "MISSING: run 'make book' or pip install -e ."
+            facts[name] = "not installed: it belongs to the extra 'book'" if name == "jupyter-book" else "MISSING"
     memory = psutil.virtual_memory().total / 2**30
     facts["machine"] = f"{os.cpu_count()} cores, {memory:.0f} GiB of memory, {platform.platform()}"
     facts["device"] = f"{encoders.best_device()}, {torch.get_num_threads()} threads"
@@ -472,6 +479,9 @@ def doctor() -> None:
         click.echo(f"{name:13} {fact}")
     click.echo(f"{'hub':13} {models.hub_state()}")  # takes a while where it cannot be reached
 
+
+for command in (*teaching.COMMANDS, *launching.COMMANDS, *publishing.COMMANDS):
+    main.add_command(command)
 
 if __name__ == "__main__":
     main()

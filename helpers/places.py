@@ -12,8 +12,17 @@ from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-"""The checkout: the folder that holds ``helpers/``, ``data/``, ``notebooks/``, ``book/``."""
+HOME = Path(__file__).resolve().parent.parent
+"""The folder that holds ``helpers/``."""
+
+_PACKED = HOME / "helpers" / "packed"
+"""What an installed wheel has in place of a checkout's folders (``setup.py``)."""
+
+INSTALLED = _PACKED.is_dir()
+"""Whether this is the package of a wheel, in which nothing is written, and not a checkout."""
+
+ROOT = _PACKED if INSTALLED else HOME
+"""The folder that holds ``data/``, ``notebooks/``, ``book/``: the checkout."""
 
 OWN = "own"
 """Folder of results that were measured on a reader's own corpora, in place of a profile's: never among the book's."""
@@ -32,7 +41,7 @@ def book_data() -> Path:
     folder = ROOT / "data"
     if not folder.is_dir():
         raise FileNotFoundError(
-            f"The book's data folder {folder} is missing. Install the package from a checkout: pip install -e ."
+            f"The book's data folder {folder} is missing. Install a wheel of the book, or a checkout: pip install -e ."
         )
     return folder
 
@@ -62,9 +71,45 @@ def cache() -> Path:
     return pooch.os_cache("attention-heads-book")
 
 
+def build() -> Path:
+    """Folder for what commands make: ``_build`` in the checkout; of an installed package, in the folder one stands in."""
+    return (Path.cwd() if INSTALLED else ROOT) / "_build"
+
+
 def results() -> Path:
-    """Folder of recorded results (``BOOK_RESULTS``, else ``data/results``)."""
-    return Path(os.environ.get("BOOK_RESULTS") or book_data() / "results")
+    """Folder of recorded results (``BOOK_RESULTS``, else ``data/results``; of an installed package, among what commands make)."""
+    own = build() / "runs" / "results" if INSTALLED else book_data() / "results"
+    return Path(os.environ.get("BOOK_RESULTS") or own)
+
+
+def checkout(what: str) -> None:
+    """Refuse what only a checkout can do.
+
+    Raises:
+        BookError: in an installed package.
+    """
+    if INSTALLED:
+        raise BookError(
+            f"{what} needs a checkout of the book's repository; this is the package of a wheel, in {HOME}."
+        )
+
+
+@contextmanager
+def extra(name: str, what: str) -> Iterator[None]:
+    """Say which extra of the package brings a library that is imported here and not installed.
+
+    Raises:
+        BookError: for a library that is not there.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] == "helpers":
+            raise
+        raise BookError(
+            f"{what} needs {error.name}, which is not installed. Get it with: pip install 'attention-heads-book[{name}]' "
+            f"(in a checkout: pip install -e '.[{name}]')."
+        ) from None
 
 
 def adapters() -> Path:

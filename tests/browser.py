@@ -1,172 +1,102 @@
-"""A headless Chromium with the network blocked, driven through its DevTools protocol."""
+"""A headless Chromium with the network blocked."""
 
-import base64
-import itertools
-import json
-import re
 import shutil
-import subprocess
-import tempfile
-import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from importlib.resources import files
 from pathlib import Path
+from urllib.parse import unquote, urlparse
 
-import websocket
+from playwright.sync_api import Page as Tab
+from playwright.sync_api import Request, sync_playwright
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 FLAGS = [
-    "--headless",
-    "--no-sandbox",
     "--disable-gpu",
     "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
     "--disable-dev-shm-usage",
-    "--hide-scrollbars",
-    "--remote-debugging-port=0",
-    "--remote-allow-origins=*",
     "--host-resolver-rules=MAP * ~NOTFOUND",
-    "--window-size=1280,1000",
     "--allow-file-access-from-files",
 ]
-
-
-class NavigatedError(RuntimeError):
-    """The page that was asked has given way to another."""
+AXE = files("axe_playwright_python") / "axe.min.js"
+HERE = ("file:", "data:", "about:", "blob:")
 
 
 class Page:
-    """One tab: opens files, runs JavaScript, remembers every failed request, console error and exception."""
+    """One tab: opens files, runs JavaScript, remembers every request, console error and exception, and the bytes of a first load."""
 
-    def __init__(self, address: str) -> None:
-        self._socket = websocket.create_connection(address, timeout=60)
-        self._numbers = itertools.count(1)
-        self.problems: list[str] = []
-        self.requests: list[str] = []
-        for domain in ("Page", "Network", "Runtime", "Log"):
-            self.call(f"{domain}.enable")
+    def __init__(self, tab: Tab) -> None:
+        self.tab, self.problems, self.requests, self.weight = tab, [], [], 0
+        tab.set_default_timeout(120_000)
+        tab.on("request", self._asked)
+        tab.on("requestfailed", self._failed)
+        tab.on("pageerror", lambda error: self.problems.append(f"exception: {error}"))
+        tab.on("console", lambda said: said.type == "error" and self.problems.append(f"console: {said.text}"))
+        self._session = tab.context.new_cdp_session(tab)
         self.call("Emulation.setFocusEmulationEnabled", enabled=True)
 
-    def call(self, method: str, **parameters: object) -> dict:
-        number = next(self._numbers)
-        self._socket.send(json.dumps({"id": number, "method": method, "params": parameters}))
-        while True:
-            message = json.loads(self._socket.recv())
-            if message.get("id") == number:
-                if "error" in message:
-                    gone = message["error"]["message"] == "Inspected target navigated or closed"
-                    raise (NavigatedError if gone else RuntimeError)(f"{method}: {message['error']}")
-                return message["result"]
-            self._note(message)
+    def _asked(self, request: Request) -> None:
+        self.requests.append(request.url)
+        if not request.url.startswith(HERE):
+            self.problems.append(f"asks the network for {request.url}")
 
-    def _note(self, message: dict) -> None:
-        method, given = message.get("method"), message.get("params", {})
-        if method == "Network.requestWillBeSent":
-            url = given["request"]["url"]
-            self.requests.append(url)
-            if not url.startswith(("file:", "data:", "about:", "blob:")):
-                self.problems.append(f"asks the network for {url}")
-        elif method == "Network.loadingFailed" and not given.get("canceled"):
-            self.problems.append(
-                f"request failed: {given.get('errorText')} ({self.requests[-1] if self.requests else ''})"
-            )
-        elif method == "Runtime.exceptionThrown":
-            details = given["exceptionDetails"]
-            self.problems.append(f"exception: {details.get('exception', {}).get('description', details.get('text'))}")
-        elif method == "Runtime.consoleAPICalled" and given["type"] in ("error", "assert"):
-            self.problems.append(f"console: {[a.get('value', a.get('description')) for a in given['args']]}")
-        elif method == "Log.entryAdded" and given["entry"]["level"] == "error":
-            self.problems.append(f"log: {given['entry']['text']} {given['entry'].get('url', '')}")
+    def _failed(self, request: Request) -> None:
+        if "ERR_ABORTED" not in (request.failure or ""):
+            self.problems.append(f"request failed: {request.failure} ({request.url})")
+
+    def call(self, method: str, **parameters: object) -> dict:
+        """A command of the DevTools protocol, for touch and the like."""
+        return self._session.send(method, parameters)
 
     def evaluate(self, code: str) -> object:
         """Value of a JavaScript expression; promises are awaited."""
-        got = self.call("Runtime.evaluate", expression=code, returnByValue=True, awaitPromise=True)
-        if "exceptionDetails" in got:
-            raise RuntimeError(got["exceptionDetails"])
-        return got["result"].get("value")
+        return self.tab.evaluate(code)
+
+    def wait(self, condition: str) -> None:
+        """Until a condition holds, through changes of the page."""
+        self.tab.wait_for_function(condition)
 
     def open(self, file: Path, settle: float = 0.4) -> None:
-        """Open a page, bring every lazy frame into view, wait until it has come to rest."""
+        """Open a page, fetch what it would fetch when it is reached, wait until it has come to rest."""
         self.problems.clear()
         self.requests.clear()
-        self.evaluate("window.isLeft = true")  # what answers until the new page is there
-        self.call("Page.navigate", url=file.resolve().as_uri())
-        self.wait(
-            "!window.isLeft && document.readyState === 'complete' && location.href.startsWith('file:')"
-            " && !document.querySelector('meta[http-equiv=refresh i]')"  # index.html sends one on
-        )
-        self.evaluate("document.querySelectorAll('iframe').forEach((f) => f.loading = 'eager')")
-        self.wait(
-            "!window.MathJax || !MathJax.startup || !MathJax.startup.promise || MathJax.startup.promise.then(() => true)"
-        )
-        time.sleep(settle)
-        self.evaluate("1")
+        self.tab.goto(file.resolve().as_uri())
+        self.wait("!document.querySelector('meta[http-equiv=refresh i]')")  # index.html sends one on
+        self.tab.wait_for_load_state("load")
+        self.weight = sum(_bytes(address) for address in self.requests)
+        self.evaluate("document.querySelectorAll('[loading=lazy]').forEach((e) => e.loading = 'eager')")
+        self.wait("[...document.images].every((i) => i.complete)")
+        self.tab.wait_for_timeout(1000 * settle)
 
-    def wait(self, condition: str, seconds: float = 120) -> None:
-        """Until a condition holds, through changes of the page."""
-        end = time.monotonic() + seconds
-        while not self._holds(condition):
-            if time.monotonic() > end:
-                raise TimeoutError(condition)
-            time.sleep(0.05)
+    def look(self, width: int, theme: str) -> None:
+        """Be so many pixels wide, ``light`` or ``dark``."""
+        self.tab.set_viewport_size({"width": width, "height": 1000})
+        self.evaluate(f"Object.assign(document.documentElement.dataset, {{mode: {theme!r}, theme: {theme!r}}}) && 0")
 
-    def _holds(self, condition: str) -> bool:
-        try:
-            return bool(self.evaluate(condition))
-        except NavigatedError:
-            return False
+    def barriers(self, rules: Sequence[str] = ()) -> list[str]:
+        """What axe finds that keeps people out, serious or critical, by all of its rules or by those named."""
+        if not self.evaluate("'axe' in window"):
+            self.tab.evaluate(AXE.read_text("utf-8") + ";0")
+        options = {"resultTypes": ["violations"], "iframes": False}
+        if rules:
+            options["runOnly"] = {"type": "rule", "values": list(rules)}
+        found = self.tab.evaluate("(options) => axe.run(document, options)", options)["violations"]
+        return [
+            f"{one['id']}: {node['target']} {node['html'][:160]}"
+            for one in found
+            if one["impact"] in ("serious", "critical")
+            for node in one["nodes"]
+        ]
 
-    def screenshot(self, file: Path, *, top: int = 0, height: int = 1000, width: int = 1280) -> None:
-        """A PNG of the page from ``top`` down, ``height`` pixels."""
-        clip = {"x": 0, "y": top, "width": width, "height": height, "scale": 1}
-        data = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=True, clip=clip)["data"]
-        file.write_bytes(base64.b64decode(data))
 
-    @property
-    def height(self) -> int:
-        """Height of the whole page in pixels."""
-        return int(self.evaluate("Math.max(document.body.scrollHeight, document.documentElement.scrollHeight)"))
+def _bytes(address: str) -> int:
+    return Path(unquote(urlparse(address).path)).stat().st_size if address.startswith("file:") else 0
 
 
 @contextmanager
 def browser() -> Iterator[Page]:
     """A fresh Chromium with one tab."""
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
-        process = subprocess.Popen(
-            [CHROMIUM, *FLAGS, f"--user-data-dir={profile}", "about:blank"],
-            stderr=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            text=True,
-        )
-        try:
-            port = None
-            for line in process.stderr:
-                if found := re.search(r"DevTools listening on ws://127\.0\.0\.1:(\d+)/", line):
-                    port = int(found[1])
-                    break
-            if port is None:
-                raise RuntimeError("Chromium did not start.")
-            yield Page(_tab(port))
-        finally:
-            process.terminate()
-            process.wait()
-            process.stderr.close()
-
-
-def _tab(port: int) -> str:
-    """Address of the first tab."""
-    import http.client
-
-    for _ in range(1200):
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
-        connection.request("GET", "/json")
-        targets = json.loads(connection.getresponse().read())
-        connection.close()
-        for target in targets:
-            if target["type"] == "page":
-                return target["webSocketDebuggerUrl"]
-        time.sleep(0.1)
-    raise RuntimeError("Chromium has no tab.")
+    with sync_playwright() as driver:
+        chromium = driver.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield Page(chromium.new_page(viewport={"width": 1280, "height": 1000}))
+        chromium.close()

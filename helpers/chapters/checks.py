@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
-from functools import partial
 from inspect import isfunction
 
 import numpy as np
@@ -11,14 +10,17 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a check found, shown under the exercise."""
+    """What a check found, shown under the exercise; of a right answer also what it means, and a question that leads on."""
 
     exercise: str
     solved: bool
     message: str
+    means: str = ""
+    leads_on: str = ""
 
     def _repr_markdown_(self) -> str:
-        return f"{'✅' if self.solved else '⬜'} **{self.exercise}**: {self.message}"
+        found = f"{'✅' if self.solved else '⬜'} **{self.exercise}**: {self.message}"
+        return found + (f"\n\n{self.means} *And:* {self.leads_on}" if self.means else "")
 
     def __repr__(self) -> str:
         return f"{'solved' if self.solved else 'open'}: {self.exercise}: {self.message}"
@@ -27,11 +29,13 @@ class Verdict:
 class Exercise:
     """An exercise is a subclass that holds functions; the docstring of each is what it says to the reader.
 
-    - ``solved``: said when all results are right.
+    - ``solved``: said when all results are right; then ``means``, a sentence, and ``leads_on``, a question.
+    - ``hints``: two, shown one after the other when a reader asks (:mod:`helpers.chapters.progress`).
     - ``cases``: arguments that the reader's function is called with, a tuple for each call.
     - ``right(*case)``: the right result; a tuple of arrays stands for several results, a set for pairs in any order.
       It says what is said of a wrong result that no mistake explains.
     - ``view(result, *case)``: what is compared of a result, where several are right; else the result itself.
+    - ``fresh(rng)``: another case, where ``cases`` are written by hand; cases drawn from seeds are drawn anew with others.
     - ``untouched``: whether the function must not change the arrays that it is given.
     - Every other function is a mistake, ``mistake(*case)``: a typical wrong answer, and what is said when the reader's
       result is what the mistake gives, or has the sign by which the mistake is known (``known_by``). The first mistake
@@ -41,6 +45,9 @@ class Exercise:
     """
 
     solved: str
+    means = ""
+    leads_on = ""
+    hints: tuple[str, ...] = ()
     cases: tuple[tuple, ...]
     right: Callable
     untouched = False
@@ -64,14 +71,20 @@ def exercises(names: Mapping[str, object]) -> dict[str, type[Exercise]]:
     return {k: v for k, v in names.items() if isinstance(v, type) and issubclass(v, Exercise) and v is not Exercise}
 
 
+def named(names: Mapping[str, object], name: str) -> type[Exercise]:
+    """An exercise of a module.
+
+    Raises:
+        ValueError: there is none of this name.
+    """
+    if (exercise := exercises(names).get(name)) is None:
+        raise ValueError(f"There is no exercise {name!r}. There are: {', '.join(exercises(names))}.")
+    return exercise
+
+
 def mistakes(exercise: type[Exercise]) -> list[Callable]:
     """An exercise's mistakes, in the order in which they are tried."""
-    return [f for name, f in vars(exercise).items() if isfunction(f) and name not in ("right", "view")]
-
-
-def checker(names: Mapping[str, object]) -> Callable[[str, Callable], Verdict]:
-    """The function ``check(exercise, answer)`` of a chapter, from its module's names."""
-    return partial(check, names)
+    return [f for name, f in vars(exercise).items() if isfunction(f) and name not in ("right", "view", "fresh")]
 
 
 def check(names: Mapping[str, object], name: str, answer: Callable) -> Verdict:
@@ -85,16 +98,20 @@ def check(names: Mapping[str, object], name: str, answer: Callable) -> Verdict:
     Raises:
         ValueError: there is no such exercise.
     """
-    if (exercise := exercises(names).get(name)) is None:
-        raise ValueError(f"There is no exercise {name!r}. There are: {', '.join(exercises(names))}.")
+    exercise = named(names, name)
     try:
         with np.errstate(all="ignore"):
             complaint = _complaint(exercise, answer)
     except NotImplementedError:
-        complaint = "not solved yet. Replace the `raise` with your own lines and run the cell again."
+        complaint = (
+            "not solved yet. Replace the `raise` with your own lines and run the cell again; "
+            f"`exercises.hint({name!r})` helps."
+        )
     except Exception as error:  # a reader's code may fail in any way; say how instead of stopping the page
         complaint = f"your function raised {type(error).__name__}: {error}"
-    return Verdict(name, complaint is None, complaint or exercise.solved)
+    if complaint is not None:
+        return Verdict(name, False, complaint)
+    return Verdict(name, True, exercise.solved, exercise.means, exercise.leads_on)
 
 
 def maps(size: int, seed: int) -> np.ndarray:

@@ -103,7 +103,7 @@ def _imported(node: ast.AST, package: str) -> Iterator[str]:
 
 def module(file: Path) -> Code:
     """The code of a file of the package."""
-    return code_of(file.read_text("utf-8"), ".".join(file.relative_to(places.ROOT).parent.parts))
+    return code_of(file.read_text("utf-8"), ".".join(file.relative_to(places.HOME).parent.parts))
 
 
 def used(imports: Iterable[str]) -> list[Path]:
@@ -124,7 +124,7 @@ def used(imports: Iterable[str]) -> list[Path]:
 
 def _files(name: str) -> Iterator[Path]:
     """Files that importing a dotted name runs: its packages from the outermost on, and the module."""
-    folder, *rest = places.ROOT, *name.split(".")
+    folder, *rest = places.HOME, *name.split(".")
     if rest[0] != "helpers":
         return
     for part in rest:
@@ -142,5 +142,5 @@ def digest(files: Iterable[Path]) -> str:
     total = hashlib.sha256()
     for file in files:
         said = module(file).said.encode() if file.suffix == ".py" else file.read_bytes()
-        total.update(f"{file.relative_to(places.ROOT).as_posix()} {len(said)}\n".encode() + said)
+        total.update(f"{file.relative_to(places.HOME).as_posix()} {len(said)}\n".encode() + said)
     return total.hexdigest()

@@ -241,7 +241,8 @@ class _Job:
 
     def on_cluster(self, task: "_Task") -> Iterator[tuple[int, Any]]:
         """Dask's scheduler gives a dead worker's parts to another; one that kills several workers is an error."""
-        from distributed import Client
+        with places.extra("long", "A Dask cluster"):
+            from distributed import Client
 
         try:
             client = Client(self.plan.dask, timeout=PATIENCE, set_as_default=False)
@@ -444,7 +445,7 @@ class _Task:
 @cache
 def code_digest() -> str:
     """Digest of what this package's code says, but for what draws, asks and compares."""
-    package, apart = places.ROOT / "helpers", {"figures", "exercises", "findings"}
+    package, apart = places.HOME / "helpers", {"figures", "exercises", "findings"}
     files = (f for f in package.rglob("*.py") if apart.isdisjoint(f.relative_to(package).with_suffix("").parts))
     return code.digest(sorted(files))
 

@@ -28,6 +28,7 @@ WIDTH, HEIGHT = 400, 300  # of a plot, in its own units
 LEFT, RIGHT, TOP, BOTTOM = 48, 10, 10, 42  # its margins
 CONTROLS = ("buttons", "slider")
 REST = "#bbbbbb"  # of points without a kind
+GOOD, BAD = "#dbe7f3", "#f3d3c2"  # behind words: right or as before, and wrong or changed
 
 Colouring = tuple[Sequence[str], Mapping[str, str]]
 Word = str | tuple[str, str]

@@ -5,7 +5,7 @@ import html
 import json
 import re
 from collections.abc import Mapping, Sequence
-from importlib.metadata import distribution
+from importlib.metadata import PackageNotFoundError, distribution
 from importlib.resources import files
 from pathlib import Path
 
@@ -69,12 +69,18 @@ def bertviz(
     thousandths = np.round(1000 * maps).astype("<u2")
     data = {"view": view, "tokens": list(tokens), "second": second, "shape": list(maps.shape)}
     data["thousandths"] = base64.b64encode(thousandths.tobytes()).decode()
-    sources = vendored()
-    libraries = "".join(f"<script>{sources[name].read_text('utf-8')}</script>" for name in FRAME_LIBRARIES)
+    try:
+        scripts = vendored(*FRAME_LIBRARIES).values()
+        libraries = "".join(f"<script>{file.read_text('utf-8')}</script>" for file in scripts)
+        document = bertviz_document(data, libraries)
+    except (PackageNotFoundError, ModuleNotFoundError):
+        return HTML(
+            "<p>bertviz is not installed here: <code>pip install 'attention-heads-book[book]'</code> brings it.</p>"
+        )
     return HTML(
         f'<div><iframe class="bertviz" sandbox="allow-scripts" title="bertviz {view}" style="width:100%;height:{height}px;border:1px solid #cccccc;'
         f'background:white" data-bertviz="{html.escape(json.dumps(data))}" '
-        f'srcdoc="{html.escape(bertviz_document(data, libraries))}"></iframe></div>'
+        f'srcdoc="{html.escape(document)}"></iframe></div>'
     )
 
 
@@ -114,16 +120,13 @@ def without_frames(output: str) -> str:
     return _FRAME_DOCUMENT.sub("", output) if 'class="bertviz"' in output else output
 
 
-def vendored() -> dict[str, Path]:
-    """Third-party scripts that pages load: name -> where an installed package keeps them."""
-    return {
-        name: _file_of(package, ending)
-        for name, package, ending in (
-            ("tex-svg-full.js", "sphinx-mathjax-offline", "static/mathjax/tex-svg-full.js"),
-            ("d3.min.js", "mpld3", "js/d3.v5.min.js"),
-            ("jquery.min.js", "sphinxcontrib-jquery", "jquery/jquery.js"),
-        )
-    }
+VENDORED = {"d3.min.js": ("mpld3", "js/d3.v5.min.js"), "jquery.min.js": ("sphinxcontrib-jquery", "jquery/jquery.js")}
+"""Third-party scripts that pages load: the package that has each, and how its path there ends."""
+
+
+def vendored(*names: str) -> dict[str, Path]:
+    """Third-party scripts, all or those named: name -> where an installed package keeps them."""
+    return {name: _file_of(*VENDORED[name]) for name in names or VENDORED}
 
 
 def _file_of(package: str, ending: str) -> Path:

@@ -4,6 +4,7 @@ Which numbers there are is data, in ``quantities.yml``; the numbers themselves c
 does not hold is absent. Layers and heads are numbered from 1, as the chapters show them.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -21,29 +22,32 @@ from helpers.record.scoreboard import PROFILES, toc
 
 COLUMNS = {
     "model": "name of the encoder; `@random` and `@shuffled` are its controls, recorded with it",
-    "sha256": "of the encoder's weights; absent where they were not recorded",
+    "sha256": "checksum of the encoder's weights; absent where it was not recorded",
     "profile": "whether the run was on the book's own texts (`book`), on real corpora (`full`) or on a reader's (`own`)",
-    "chapter": "that measured it, as its notebook is called",
+    "chapter": "which chapter measured it, by the name of its notebook",
     "quantity": "what was measured, see below",
     "layer": "from 1; 0 where hidden states are numbered and these are the embeddings; absent for a number of the whole model",
     "head": "from 1; absent for a number of a layer or of the model",
     "of": "which relation, task, kind of mention, other head …, where a quantity has several",
     "label": "a name, where a number comes with one or is one: a type, a direction",
-    "corpus": "that it was measured on",
-    "split": "part of the corpus, where only one was used",
+    "corpus": "what it was measured on",
+    "split": "which part of the corpus, where only one was used",
     "n": "how many of what was measured: tokens, words of the relation, mentions, examples …",
     "value": "the number",
     "low": "lower end of its 95 % interval, where one was recorded",
     "high": "upper end",
-    "control": "the same number of what it stands against",
-    "against": "what that is",
+    "control": "the same number for what it is compared with",
+    "against": "what it is compared with: `@random`, a fixed offset, a simple rule …",
     "unit": "of `value`, `low`, `high` and `control`",
 }
 """Name of a column -> what is in it."""
 KEY = ("model", "profile", "chapter", "quantity", "layer", "head", "of", "label")
 """Columns that tell every row from every other."""
 WHOLE, NUMBERS = ("layer", "head", "n"), ("value", "low", "high", "control")
+TEXT = "str" if int(pd.__version__.split(".")[0]) > 2 else object
+"""What a column of texts is: pandas 2 would make the text "nan" of what is absent."""
 RANDOM = "@random"
+CONTROLS = (RANDOM, "@shuffled")
 
 
 class QuantityError(results.ResultError):
@@ -116,27 +120,37 @@ def table(
     """All recorded numbers in the long form of :data:`COLUMNS`.
 
     Args:
-        models: names of encoders, whose controls come with them (default: every one that is recorded).
+        models: names of encoders, whose controls come with them, or of controls (default: every one that is recorded).
         profiles: of which runs.
         chapters: names of their modules (default: all).
 
     Raises:
         ResultError: for a model of which nothing is recorded.
     """
-    wanted, profiles = None if models is None else list(models), list(profiles)
+    wanted, profiles = list(models or ()), list(profiles)
     runs = [
-        (p, m, r)
-        for c in list(chapters) or _chapters()
-        for p in profiles
-        for m, r in results.runs(c, profile=p).items()
+        (record, model)
+        for chapter in list(chapters) or _chapters()
+        for profile in profiles
+        for model, record in results.runs(chapter, profile=profile).items()
     ]
-    if lacking := [model for model in wanted or () if model not in {m for _, m, _ in runs}]:
-        known = ", ".join(sorted({m for _, m, _ in runs})) or "nothing"
+    # what a run of a control itself says counts before what its model's run says of it
+    runs.sort(key=lambda run: run[1] == _trained(run[1]))
+    meant = [run for run in runs if not wanted or _trained(run[1]) in map(_trained, wanted)]
+    found = of_records(meant).drop_duplicates(list(KEY), ignore_index=True)
+    if lacking := [model for model in wanted if model not in set(found.model)]:
+        known = ", ".join(sorted({model for _, model in runs})) or "nothing"
         raise results.ResultError(
             f"Nothing is recorded of {', '.join(lacking)} with profile {' or '.join(profiles)}. Recorded: {known}. "
             f"Run: python -m helpers run all --model {lacking[0]}"
         )
-    return of_records((record, model) for _, model, record in runs if wanted is None or model in wanted)
+    named = found.model.isin(wanted) | found.model.map(_trained).isin(wanted)
+    return found[named].reset_index(drop=True) if wanted else found
+
+
+def _trained(model: str) -> str:
+    """The model that a control is of; a model itself."""
+    return re.sub(f"({'|'.join(CONTROLS)})+$", "", model)
 
 
 def chosen(frame: pd.DataFrame, column: str, wanted: Iterable[str]) -> pd.DataFrame:
@@ -161,7 +175,10 @@ def of_records(records: Iterable[tuple[Mapping[str, Any], str]]) -> pd.DataFrame
 def typed(frame: pd.DataFrame) -> pd.DataFrame:
     """The columns in order, as whole numbers that may be absent, float64, and texts; the same whatever the rows are."""
     kinds = dict.fromkeys(WHOLE, "Int64") | dict.fromkeys(NUMBERS, "float64")
-    return frame[list(COLUMNS)].astype({name: kinds.get(name, "str") for name in COLUMNS})
+    texts = {
+        name: frame[name].astype(object).where(frame[name].notna(), np.nan) for name in COLUMNS if name not in kinds
+    }
+    return frame.assign(**texts)[list(COLUMNS)].astype({name: kinds.get(name, TEXT) for name in COLUMNS})
 
 
 def sources() -> list[Path]:
@@ -192,6 +209,8 @@ def _blocks(record: Mapping[str, Any], model: str) -> Iterator[dict[str, np.ndar
     for quantity in vocabulary():
         if quantity.chapter == record["chapter"]:
             for network, words in quantity.networks.items():
+                if network == RANDOM and model.endswith(RANDOM):
+                    continue  # a random network beside a random network
                 for path, axes in quantity.at.items():
                     yield from _Reading(record, model, quantity, network, words).blocks(path, axes)
 

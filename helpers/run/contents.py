@@ -10,9 +10,10 @@ from pathlib import Path
 
 import nbformat
 
+import helpers
 from helpers import places
 from helpers.record.results import Table
-from helpers.run import notebooks
+from helpers.run import address, notebooks
 
 ROOMS = ("run", "chapters", "record", "figures", "engine", "corpora")
 """From top to bottom; a module imports what stands below it."""
@@ -30,7 +31,7 @@ def purpose(chapter: str) -> tuple[str, str]:
     Raises:
         NotebookError: when the docstring has another form.
     """
-    file = places.ROOT / "helpers" / "chapters" / chapter[3:] / "__init__.py"
+    file = places.HOME / "helpers" / "chapters" / chapter[3:] / "__init__.py"
     found = re.fullmatch(r"You (.+)\. After (.+)\.", " ".join(_docstring(file).split()))
     if not found:
         wanted = "'You (do what).', a blank line, 'After (whom).'"
@@ -77,7 +78,7 @@ def renew_readme() -> None:
 
 def package() -> str:
     """The reference of the package: a section for each room, a part for each of its modules."""
-    house, sections = places.ROOT / "helpers", []
+    house, sections = places.HOME / "helpers", []
     for room in ROOMS:
         sections.append(f"## {room}\n\n{_docstring(house / room / '__init__.py').strip()}")
         for file in sorted(f for f in (house / room).rglob("*.py") if f.stem != "__init__"):
@@ -87,11 +88,36 @@ def package() -> str:
     return "\n\n".join(sections)
 
 
+def clone() -> str:
+    """How to get the book from its repository, where the address is known."""
+    if not (found := address.repository()):
+        return "In the folder of the book:"
+    return f"```bash\ngit clone {found}\ncd {found.rsplit('/', 1)[1]}\n```"
+
+
+def browser() -> str:
+    """What the buttons at the top of a chapter do, where there are any."""
+    if not address.repository():
+        return "These pages were built without the address of a repository, so chapters have no button that launches them."
+    return (
+        "The rocket at the top of each chapter opens a copy of it on Binder or on Colab. The first cell installs the package where it is "
+        "missing, and leaves alone what is there. Binder takes some minutes to start and gives 2 GB of memory; the box at the head "
+        "of each chapter says how much it needs."
+    )
+
+
 def _docstring(file: Path) -> str:
     return ast.get_docstring(ast.parse(file.read_text("utf-8"))) or ""
 
 
-GENERATED = {"chapters": chapters, "families": families, "package": package}
+GENERATED = {
+    "chapters": chapters,
+    "families": families,
+    "package": package,
+    "clone": clone,
+    "browser": browser,
+    "version": lambda: helpers.__version__,
+}
 
 
 def filled(page: str) -> str:

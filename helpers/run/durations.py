@@ -1,4 +1,6 @@
-"""How long chapters took, kept beside the executed notebooks: for the time left, and so that the longest begin first."""
+"""How long chapters took and how much memory, kept beside the executed notebooks: for the time left, so that the longest begin
+first, and for the boxes at their heads.
+"""
 
 import json
 import statistics
@@ -6,7 +8,7 @@ from pathlib import Path
 
 from helpers import places
 
-DURATIONS = "durations.json"
+DURATIONS, PEAKS = "durations.json", "memory.json"
 
 
 def in_words(seconds: float | int) -> str:
@@ -19,21 +21,25 @@ def in_words(seconds: float | int) -> str:
     return f"{minutes} min {rest} s" if minutes else f"{rest} s"
 
 
-class Durations:
-    """How long chapters took in earlier runs, kept beside the executed notebooks; all of a list, or nothing, is known."""
+class Noted:
+    """One number for each chapter and model, kept in a file; all of a list, or nothing, is known."""
 
     def __init__(self, file: Path) -> None:
         self.file = file
         try:
-            self.seconds: dict[str, dict[str, float]] = json.loads(file.read_text("utf-8"))
+            self.numbers: dict[str, dict[str, float]] = json.loads(file.read_text("utf-8"))
         except (FileNotFoundError, json.JSONDecodeError):
-            self.seconds = {}
+            self.numbers = {}
 
-    def record(self, job: tuple[str, str], seconds: float | int) -> None:
-        """Remember how long a model took for a chapter."""
+    def record(self, job: tuple[str, str], number: float | int) -> None:
+        """Remember what a model took for a chapter."""
         model, name = job
-        self.seconds.setdefault(name, {})[places.label(model)] = round(seconds, 1)
-        places.write(self.file, json.dumps(self.seconds, indent=1, sort_keys=True) + "\n")
+        self.numbers.setdefault(name, {})[places.label(model)] = round(number, 1)
+        places.write(self.file, json.dumps(self.numbers, indent=1, sort_keys=True) + "\n")
+
+
+class Durations(Noted):
+    """How many seconds chapters took in earlier runs."""
 
     def of(self, job: tuple[str, str]) -> float | int:
         """Seconds that a chapter will take: as last time with this model, else as with others, else as other chapters do.
@@ -41,10 +47,10 @@ class Durations:
         Infinity when nothing is known.
         """
         model, name = job
-        known = self.seconds.get(name, {})
+        known = self.numbers.get(name, {})
         if places.label(model) in known:
             return known[places.label(model)]
-        every = list(known.values()) or [s for models in self.seconds.values() for s in models.values()]
+        every = list(known.values()) or [s for models in self.numbers.values() for s in models.values()]
         return statistics.mean(every) if every else float("inf")
 
     def left(self, job: tuple[str, str], passed: float | int, share: float | None) -> float | int:

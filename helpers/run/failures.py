@@ -87,6 +87,6 @@ def ancestors(name: str) -> set[str]:
 @cache
 def _bases() -> dict[str, list[str]]:
     """Name of each class of the package -> names of those it inherits; read, not imported, which would take seconds."""
-    modules = (file.read_text("utf-8") for file in (places.ROOT / "helpers").rglob("*.py"))
+    modules = (file.read_text("utf-8") for file in (places.HOME / "helpers").rglob("*.py"))
     found = (re.findall(r"^class (\w+)\(([\w., ]+)\):", text, re.MULTILINE) for text in modules)
     return {name: re.findall(r"(\w+)(?:,|$)", bases) for every in found for name, bases in every}

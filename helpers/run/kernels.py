@@ -7,6 +7,7 @@ ordinary IPython kernel in every other respect, which begins with these librarie
 
 import atexit
 import os
+import re
 import shutil
 import signal
 import sys
@@ -60,7 +61,13 @@ def _sweep() -> None:
 
 
 class Kernel(AsyncKernelManager):
-    """A kernel that is reached through files of a folder of its own where the system has them, else through ports."""
+    """A kernel that is reached through files of a folder of its own where the system has them, else through ports.
+
+    Attributes:
+        peak: most memory, in MiB, that the last kernel to end in this process has had; 0 where the system does not tell.
+    """
+
+    peak = 0
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -84,11 +91,26 @@ class Kernel(AsyncKernelManager):
 
     _async_interrupt_kernel = interrupt_kernel
 
+    async def request_shutdown(self, restart: bool = False) -> None:
+        """Look first how much memory the kernel has had."""
+        Kernel.peak = peak(self.provisioner.pid)
+        await super()._async_request_shutdown(restart)
+
+    _async_request_shutdown = request_shutdown
+
     def cleanup_resources(self, restart: bool = False) -> Any:
         done = super().cleanup_resources(restart)
         if not restart and os.name == "posix":
             self._folder.cleanup()
         return done
+
+
+def peak(process: int) -> int:
+    """Most memory in MiB that a process that runs has held; 0 where the system does not tell."""
+    with suppress(OSError):
+        found = re.search(r"VmHWM:\s*(\d+) kB", Path(f"/proc/{process}/status").read_text())
+        return round(int(found[1]) / 1024) if found else 0
+    return 0
 
 
 def warm_up() -> None:

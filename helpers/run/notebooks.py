@@ -28,7 +28,7 @@ from helpers import places
 from helpers.engine import orphans
 from helpers.figures.views import without_frames
 from helpers.run import digests, failures, images, settings
-from helpers.run.durations import DURATIONS, Durations
+from helpers.run.durations import DURATIONS, PEAKS, Durations, Noted
 from helpers.run.failures import NotebookError, Refused
 
 FOLDER = places.ROOT / "notebooks"
@@ -41,7 +41,7 @@ CONTAINER_LIMIT = Path("/sys/fs/cgroup/memory.max")
 
 @dataclass(frozen=True)
 class Run:
-    """What happened to one chapter, with one model: the file written, whether it was executed now, seconds it took.
+    """What happened to one chapter, with one model: the file written, whether it was executed now, seconds and MiB it took.
 
     ``problem`` is why there is no result, if there is none; ``failed`` tells a failure from a chapter that refused the model.
     """
@@ -53,6 +53,7 @@ class Run:
     problem: str = ""
     failed: bool = False
     model: str = ""
+    memory: int = 0
 
     @classmethod
     def without_result(cls, chapter: str, file: Path, error: Exception, **others: Any) -> "Run":
@@ -197,7 +198,7 @@ def execute(
         executed = _papermill(chapter, {k: v for k, v in values.items() if v != before[k]})
     executed.metadata["book"] = {"digest": now, "parameters": dict(values)}
     _write(normalised(executed), target)
-    return Run(chapter, target, executed=True, seconds=time.perf_counter() - start)
+    return Run(chapter, target, executed=True, seconds=time.perf_counter() - start, memory=_memory())
 
 
 def renewed(chapter: str, target: Path, values: Mapping[str, Any]) -> Run | None:
@@ -239,6 +240,13 @@ def _papermill(chapter: str, changed: Mapping[str, Any]) -> nbformat.NotebookNod
         raise failures.of_cell(chapter, error.exec_count, error.ename, error.evalue, error.traceback) from None
     except DeadKernelError:
         raise NotebookError(f"{chapter}: its kernel {failures.ENDED}") from None
+
+
+def _memory() -> int:
+    """MiB that the last kernel of this process had at most."""
+    from helpers.run.kernels import Kernel
+
+    return Kernel.peak
 
 
 @contextmanager
@@ -383,7 +391,9 @@ def run(
             try:
                 finished = future.result()
                 if finished.executed:
-                    Durations(folder / DURATIONS).record((jobs[name].get("model", ""), name), finished.seconds)
+                    job = jobs[name].get("model", ""), name
+                    Durations(folder / DURATIONS).record(job, finished.seconds)
+                    Noted(folder / PEAKS).record(job, finished.memory)
             except (places.BookError, OSError, BrokenProcessPool) as error:
                 failed = failures.of_process(name, error)
                 if not keep_going:

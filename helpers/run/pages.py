@@ -13,7 +13,7 @@ import nbformat
 
 from helpers import places
 from helpers.engine import orphans
-from helpers.run import notebooks
+from helpers.run import address, notebooks
 from helpers.run.notebooks import NotebookError
 
 COVER = ("02_surface_patterns", "fig-special")
@@ -33,7 +33,7 @@ def cover() -> bytes:
 def stage(folder: Path) -> None:
     """Copy what the book is built from (pages, data cards), except the notebooks, into a folder of the same layout."""
     folder.mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(places.ROOT / "_config.yml", folder / "_config.yml")
+    places.write(folder / "_config.yml", address.configured((places.ROOT / "_config.yml").read_text("utf-8")))
     shutil.copytree(places.ROOT / "book", folder / "book", dirs_exist_ok=True)
     for card in places.book_data().rglob("*.md"):
         copy = folder / card.relative_to(places.ROOT)
@@ -58,6 +58,8 @@ def build(folder: Path, output: Path) -> Path:
     Raises:
         NotebookError: if the build fails or a page of the table of contents is missing.
     """
+    with places.extra("book", "Building the pages"):
+        import jupyter_book  # noqa: F401
     pages, seen = output / "_build" / "html", _seen(folder)
     wanted = [pages / f"{page}.html" for page in ("index", *pages_of(folder / "book" / "_toc.yml"))]
     stamp = output / "_build" / SEEN

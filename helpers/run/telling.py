@@ -13,7 +13,9 @@ import nbformat
 
 from helpers import places
 from helpers.run import notebooks
+from helpers.run.durations import PEAKS, Noted
 
+MODEL = "minilm"
 WORDS_A_MINUTE = 130
 MINUTES_A_PICTURE = 1.5
 ROUNDED_TO = 5
@@ -33,6 +35,7 @@ PARTS = (
 
 _FENCE = re.compile(r"^\s*(`{3,}|:{3,}|~{3,})")
 _READ = re.compile(r"\*\*Read:\*\* \d+ minutes")
+_MEMORY = re.compile(r"[\d.]+ GB(?= of memory)")
 _KIND = re.compile(rf"^\*\*({'|'.join(KINDS)})\*\* (★[★☆]{{2}}), (\d+) (minutes?|hours?)\.", re.MULTILINE)
 _LISTED = re.compile(r"^\s*(?:[-*] |\d+\. )")
 _SENTENCE = re.compile(r"(?<=[a-z\d)\]*`”’%][.!?])\*{0,2}\s+(?=[A-Z*`“‘])")
@@ -97,6 +100,8 @@ def problems(chapter: str) -> list[str]:
         told.append(f"its parts stand in another order than {', '.join(PARTS)}")
     if f"**Read:** {found.minutes} minutes" not in prose:
         told.append(f"the box should say {found.minutes} minutes to read")
+    if (needed := memory(chapter)) and f"{needed} of memory" not in prose:
+        told.append(f"the box should say {needed} of memory")
     return [*told, *_of_exercises(found), *_of_cells(notebook.cells)]
 
 
@@ -136,7 +141,7 @@ def of(chapter: str) -> Telling:
     every = "\n\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
     return Telling(
         list(paragraphs(prose)),
-        sum(_pictured(part) for part in told if not isinstance(part, str)),
+        sum(pictured(part) for part in told if not isinstance(part, str)),
         list(_exercises(every)),
     )
 
@@ -151,15 +156,22 @@ def paragraphs(prose: str) -> Iterator[str]:
 
 
 def renew(chapter: str) -> bool:
-    """Write the minutes to read into the chapter's box; whether they have changed."""
+    """Write the minutes to read, and the memory that the last run took, into the chapter's box; whether they have changed."""
     file = notebooks.FOLDER / f"{chapter}.ipynb"
     notebook = nbformat.read(file, as_version=4)
     first = notebook.cells[0]
     said = _READ.sub(f"**Read:** {of(chapter).minutes} minutes", first.source)
+    said = _MEMORY.sub(memory(chapter) or r"\g<0>", said)
     if changed := said != first.source:
         first.source = said
         places.write(file, nbformat.writes(notebook) + "\n")
     return changed
+
+
+def memory(chapter: str) -> str:
+    """What a chapter's kernel needs with the book's model, in steps of half a GB, from the run of the stored outputs; "" if that is not known."""
+    found = Noted(notebooks.FOLDER / PEAKS).numbers.get(chapter, {}).get(MODEL)
+    return f"{math.ceil(2 * found / 1024) / 2:g} GB" if found else ""
 
 
 def without_exercises(cells: Sequence[nbformat.NotebookNode]) -> Iterator[nbformat.NotebookNode | str]:
@@ -202,7 +214,7 @@ def _plain(text: str) -> str:
     return " ".join(text.split())
 
 
-def _pictured(cell: nbformat.NotebookNode) -> bool:
+def pictured(cell: nbformat.NotebookNode) -> bool:
     """Whether a cell shows a figure, a view or a table."""
     tags = set(cell.metadata.get("tags", ()))
     if cell.cell_type != "code" or tags & {"hide-output", "hide-cell", "remove-output", "remove-cell"}:

@@ -69,15 +69,10 @@ class Student:
         """Fresh changes (B = 0) on every linear map of the layers, and a fresh head, drawn from the seed.
 
         Raises:
-            AdapterError: when peft is missing, or for an unknown task.
+            BookError: when peft is missing, or for an unknown task.
         """
-        try:
+        with places.extra("train", "Training (loading a finished adapter does not)"):
             from peft import LoraConfig, inject_adapter_in_model
-        except ImportError:
-            raise AdapterError(
-                "Training needs peft, which is not installed: pip install -e . (or pip install peft). "
-                "Loading a finished adapter does not."
-            ) from None
         model = encoder.model
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(settings.seed)
@@ -409,7 +404,7 @@ def train(
     settings = replace(settings, max_length=min(settings.max_length, encoder.max_length))
     found = parts(task, recipe, settings.seed)
     out = to or adapters.folder_of(model, task)
-    work = work or places.ROOT / "_build" / "training" / out.name
+    work = work or places.build() / "training" / out.name
     if fresh:
         shutil.rmtree(work, ignore_errors=True)
     if not any(work.glob("step-*")) and (out / "adapter.json").exists() and not fresh:

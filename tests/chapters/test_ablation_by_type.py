@@ -18,6 +18,7 @@ from helpers.engine import adapters, attention, estimates, tasks, tokens
 from helpers.engine.adapters import AdapterError
 from helpers.engine.estimates import Estimate
 from helpers.engine.tasks import Example
+from helpers.figures import touch
 from helpers.figures.look import group_names
 from helpers.record import results
 
@@ -668,3 +669,13 @@ def test_readings_have_a_marker_each():
     ]
     assert np.allclose(drawn, [0, -10, -20, -30])
     assert [t.get_text() for t in figure.legends[0].get_texts()] == names
+
+
+def test_answers_that_change_as_heads_go_have_another_colour():
+    asked, said = ["When?", "Who <b>?"], [["at noon", "Ada"], ["at noon", ""], ["", "Bob"]]
+    shown = figures.answers_to_touch([0, 6, 72], [0, -0.1, -0.8], asked, said).data
+    steps = re.findall(r"<details.*?<summary>(.*?)</summary>(.*?)</details>", shown)
+    assert [name for name, _ in steps] == ["0 heads gone", "6 heads gone", "72 heads gone"]
+    kept = [[touch.GOOD in line for line in re.findall(r"<p>(.*?)</p>", step)] for _, step in steps]
+    assert kept == [[True, True], [True, False], [False, False]]
+    assert "<b>" not in shown and "no answer" in steps[1][1] and ">-80<" in shown.replace("−", "-")

@@ -1,5 +1,7 @@
 """Chapter 08: distance features against plain loops, naming and matching against all permutations, controls."""
 
+import json
+import re
 from itertools import permutations
 
 import numpy as np
@@ -792,3 +794,16 @@ def test_which_window_a_border_belongs_to_hardly_matters(minilm, monkeypatch):
 
     monkeypatch.setattr(measures, "cells", upper)
     assert round(float(np.abs(distance.measure(minilm, inputs, draws=2).all.value - ours).max()), 2) == 0.03
+
+
+def test_a_slider_cuts_the_heads_into_more_groups():
+    shares = np.array([[0.7, 0.2, 0.1], [0.1, 0.1, 0.8], [0.2, 0.5, 0.3]])
+    groups = np.array([[0, 1, 0], [0, 1, 2]])
+    shown = figures.groups_to_touch(shares, groups, [2, 3], ["1-1", "1-2", "2-1"], ["near", "far", "special"]).data
+    data = json.loads(re.search(r'application/json">(.*?)</script>', shown)[1])
+    assert data["control"] == "slider" and data["names"] == ["1-1", "1-2", "2-1"]
+    assert [(title, labels, len(palette)) for title, labels, palette in data["colourings"]] == [
+        ("k = 2", [0, 1, 0], 2),
+        ("k = 3", [0, 1, 2], 3),
+    ]
+    assert data["texts"][1] == "near 10%, far 10%, special 80%"

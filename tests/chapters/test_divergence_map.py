@@ -807,6 +807,8 @@ def test_ratios_have_a_row_for_each_grouping_and_controls_their_colour():
     assert [line.get_markerfacecolor() == "none" for line in points] == [False, False, True]
     assert [np.round(line.get_ydata()).tolist() for line in points] == [[0, 1], [0], [1]]
     assert all((line.get_xdata() == 0.8).all() for line in points)
+    nothing = figures.ratios({"m": {}}).axes[0]
+    assert [t.get_text() for t in nothing.texts] == ["no two heads of this model share a label"]
 
 
 def test_notes_on_one_side_do_not_overlap():

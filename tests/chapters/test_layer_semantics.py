@@ -1,5 +1,6 @@
 """Chapter 12: streamed states against the model, probes against a plain loop, scores by hand, the chapter's claims."""
 
+import re
 from dataclasses import replace
 from itertools import pairwise
 
@@ -744,3 +745,12 @@ def test_label_changes_are_sorted_by_the_change():
     assert ax.collections[0].get_offsets().tolist() == [[0.9, 0], [0.2, 1]]
     assert ax.collections[1].get_offsets().tolist() == [[0.9, 0], [0.8, 1]]
     assert ax.collections[2].get_offsets().tolist() == [[0.8, 0], [0.3, 1]]
+
+
+def test_a_sentence_goes_up_the_layers_by_a_slider():
+    networks = {"ours": [["NOUN", "ADV"], ["VERB", "ADV"]], "@random": [["NOUN", "ADV"], ["NOUN", "ADP"]]}
+    shown = figures.sentence_to_touch(networks, ["head", "<north>"], ["VERB", "ADV"]).data
+    steps = re.findall(r"<details.*?<summary>(.*?)</summary>(.*?)</details>", shown)
+    assert [name for name, _ in steps] == ["layer 0", "layer 1"] and "<north>" not in shown
+    wrong = [re.findall(r">(\S+) (\w+) ✗<", step) for _, step in steps]
+    assert wrong == [[("head", "NOUN")] * 2, [("head", "NOUN"), ("&lt;north&gt;", "ADP")]]

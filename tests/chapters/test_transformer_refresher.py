@@ -1,5 +1,7 @@
 """Chapter 01: the worked example is what the model does."""
 
+import re
+
 import numpy as np
 import pytest
 import torch
@@ -171,3 +173,15 @@ def test_other_figures_draw(minilm):
     assert [t.get_text() for t in ax.texts] == ["0.90", "0.10", "0.97"] and len(ax.patches) == 1
     assert ax.patches[0].get_xy() == (0.5, 0.5), "only the row that does not look at the first column"
     figures.input_diagram(tokens.encode(minilm, [("One two.", "Three.")]))
+
+
+def test_a_slider_goes_through_the_tokens_of_the_drawing(minilm):
+    numbers = figures.numbers(minilm, figures.short(minilm, "she slept", "she"), 2, 4)
+    shown = figures.token_to_touch(numbers).data
+    steps = re.findall(r"<details.*?<summary>(.*?)</summary>(.*?)</details>", shown)
+    assert [name for name, _ in steps] == list(numbers.tokens)
+    for (_, step), weights, scores in zip(steps, numbers.weights, numbers.scores, strict=True):
+        assert re.findall(r"weight (\S+),", step) == [f"{weight:.2f}" for weight in weights]
+        assert re.findall(r"score (\S+),", step) == [f"{score:.2f}" for score in scores]
+        shades = [sum(bytes.fromhex(colour)) for colour in re.findall(r"--colour:#(\w{6})", step)]
+        assert np.argsort(shades)[0] == weights.argmax()

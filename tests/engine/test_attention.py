@@ -320,3 +320,14 @@ def test_decoders_are_refused(minilm):
     )
     with pytest.raises(encoders.NotAnEncoder, match="decoder"):
         encoders.wrap(as_decoder, minilm.tokenizer, name="bert")
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_a_graphics_processor_gives_the_same_maps():
+    """To 1e-4: sums on a device that adds in another order."""
+    texts = ["Emma slept until her dog woke her", ("The otter dived.", "Then it came up.")]
+    here, there = (
+        attention.maps(encoder, tokens.encode(encoder, texts))
+        for encoder in (encoders.load("minilm", device=device) for device in ("cpu", "cuda"))
+    )
+    assert torch.allclose(here, there.cpu(), atol=1e-4)

@@ -1,6 +1,7 @@
 """The long table: what it says of every head is what the chapters recorded, and nothing is there that was not."""
 
 import copy
+import json
 
 import numpy as np
 import pytest
@@ -139,6 +140,22 @@ def test_one_model_is_given_with_its_controls_and_an_unknown_one_refused():
         results.ResultError, match=r"Nothing is recorded of nobody with profile book\. Recorded: minilm"
     ):
         quantities.table(["nobody"], ["book"])
+
+
+def test_a_control_is_given_alone_and_its_own_run_counts_first(tmp_path, monkeypatch):
+    monkeypatch.setenv("BOOK_RESULTS", str(tmp_path))
+    chosen = ["minilm@random"], ["book"], ["surface_patterns"]
+    before = quantities.table(*chosen)
+    assert set(before.model) == {"minilm@random"}
+    record = copy.deepcopy(results.recorded("surface_patterns"))
+    record["provenance"]["model"]["name"] = "minilm@random"
+    record["values"]["patterns"]["cls"]["value"][0][0] = 0.5
+    file = results.path("surface_patterns", model="minilm@random", profile="book")
+    file.parent.mkdir(parents=True)
+    file.write_text(json.dumps(record))
+    after = quantities.table(*chosen)
+    assert rows(after, "share_cls", layer=1, head=1).value.tolist() == [0.5]
+    assert not after.duplicated(list(quantities.KEY)).any() and set(after.model) == {"minilm@random"}
 
 
 def test_a_misspelt_line_of_the_vocabulary_is_named():

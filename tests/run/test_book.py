@@ -19,10 +19,13 @@ from urllib.parse import unquote, urlparse
 import nbformat
 import pytest
 from browser import CHROMIUM, browser
+from PIL import Image
 
 from helpers import places
 from helpers.record import characters, quantities
-from helpers.run import contents, notebooks, pages
+from helpers.run import contents, notebooks, pages, publishing
+
+pytest.importorskip("jupyter_book", reason="the extra book is not installed")
 
 PAGES = pages.pages_of(places.ROOT / "book" / "_toc.yml")
 COPIED = (
@@ -48,6 +51,7 @@ CLAIM = f"""
       data: n/a
       chapter: {NAME}
 """
+REPOSITORY = "https://github.com/example/attention"
 HOSTILE = (
     "</script><script>parent.document.title = 'taken'</script>",
     "<!--<script>",
@@ -90,9 +94,10 @@ def helpers(tree, *arguments):
     return python(tree, "-m", "helpers", *arguments)
 
 
-def python(tree, *arguments):
+def python(tree, *arguments, **variables):
     path = os.pathsep.join([str(tree), os.environ.get("PYTHONPATH", "")])
     environment = {k: v for k, v in os.environ.items() if not k.startswith("BOOK_")} | {"PYTHONPATH": path}
+    environment |= variables
     done = subprocess.run(
         [sys.executable, *arguments], cwd=tree, env=environment, capture_output=True, text=True, check=False
     )
@@ -135,8 +140,8 @@ def grown(tree):
 
 @pytest.fixture(scope="session")
 def site(tree, grown) -> Path:
-    """The pages, built from the stored outputs with warnings as errors."""
-    helpers(tree, "book", "--stored", "--output", "out")
+    """The pages, built from the stored outputs with warnings as errors, for a repository that somebody might have."""
+    python(tree, "-m", "helpers", "book", "--stored", "--output", "out", BOOK_REPOSITORY=REPOSITORY)
     return tree / "out" / "_build" / "html"
 
 
@@ -283,6 +288,52 @@ def test_the_heads_that_come_back_have_their_cards_in_the_margin(site):
         assert all(one.label in page for one in cast)
 
 
+@pytest.mark.slow
+def test_buttons_lead_to_the_copies_to_launch_and_to_the_source_to_edit(site):
+    page = html.unescape((site / "notebooks" / "02_surface_patterns.html").read_text("utf-8"))
+    buttons = set(re.findall(r'href="(https://[^"]*/example/attention[^"]*)"', page))
+    assert buttons == {
+        REPOSITORY,
+        f"{REPOSITORY}/edit/main/notebooks/02_surface_patterns.ipynb",
+        "https://mybinder.org/v2/gh/example/attention/launch?urlpath=lab/tree/notebooks/02_surface_patterns.ipynb",
+        "https://colab.research.google.com/github/example/attention/blob/launch/notebooks/02_surface_patterns.ipynb",
+        f"{REPOSITORY}/releases/latest/download/{publishing.NAME}.pdf",
+        f"{REPOSITORY}/releases/latest/download/{publishing.NAME}.zip",
+    }
+    told = re.sub(r"<[^>]+>", "", (site / "book" / "how_to_run.html").read_text("utf-8"))
+    assert f"git clone {REPOSITORY}\ncd attention\n" in told and "The rocket" in told
+
+
+@pytest.mark.slow
+def test_the_pages_are_a_site(site):
+    home = "https://example.github.io/attention/"
+    assert (site / ".nojekyll").is_file()
+    listed = re.findall("<loc>(.*?)</loc>", (site / "sitemap.xml").read_text("utf-8"))
+    assert set(listed) == {f"{home}{page}.html" for page in (*PAGES, f"notebooks/15_{NAME}")}
+    with Image.open(site / "_static" / "card.png") as card:
+        assert card.size == (1200, 630) and len(card.getcolors(1 << 20)) > 50
+    for page in PAGES:
+        text = (site / f"{page}.html").read_text("utf-8")
+        assert f'<link rel="canonical" href="{home}{page}.html"' in text, page
+        assert f'<meta property="og:image" content="{home}_static/card.png"' in text, page
+        assert len(re.findall('<meta name="description" content="[^"]{40,}"', text)) == 1, page
+    assert "fontawesome.js" not in text and "MathJax" not in text
+    told = (site / "notebooks" / "04_dependency_heads.html").read_text("utf-8")
+    assert (
+        f'<meta name="description" content="In this chapter you {contents.purpose("04_dependency_heads")[0][:20]}'
+        in told
+    )
+
+
+@pytest.mark.slow
+def test_figures_keep_their_place_until_they_are_fetched(site):
+    for chapter in notebooks.chapters():
+        text = (site / "notebooks" / f"{chapter}.html").read_text("utf-8")
+        pictures = re.findall(r'<img [^>]*src="\.\./_images[^>]*>', text)
+        assert len(pictures) > 4
+        assert all(re.search(r'loading="lazy" decoding="async" width="\d+" height="\d+"', one) for one in pictures)
+
+
 def test_the_cover_can_be_touched(site):
     assert 'class="touch"' in (site / "book" / "intro.html").read_text("utf-8")
 
@@ -332,10 +383,14 @@ def test_pages_are_built_again_only_when_something_has_changed(tmp_path, monkeyp
 needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def page():
     with browser() as tab:
         yield tab
+
+
+LIGHT = 2_500_000
+"""Bytes that a chapter may ask for before a reader moves."""
 
 
 @needs_chromium
@@ -346,13 +401,44 @@ def test_pages_open_without_a_network(site, page, name):
     assert page.problems == []
     assert page.requests, "the browser reports what it loads"
     source = (site / f"{name}.html").read_text("utf-8")
-    assert page.evaluate("document.querySelectorAll('mjx-container svg').length") >= source.count(
-        'class="math notranslate'
-    )
-    assert page.evaluate("document.querySelectorAll('mjx-merror, [data-mjx-error]').length") == 0
-    broken = page.evaluate("[...document.images].filter((i) => !i.complete || !i.naturalWidth).map((i) => i.src)")
+    assert page.evaluate("document.querySelectorAll('math').length") == source.count('class="math notranslate')
+    broken = page.evaluate("[...document.images].filter((i) => !i.naturalWidth).map((i) => i.src)")
     assert broken == []
-    assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth + 1"), "wider than the window"
+    assert not name.startswith("notebooks/") or 500_000 < page.weight < LIGHT
+    for width, theme in ((1280, "light"), (390, "dark")):
+        page.look(width, theme)
+        assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth + 1"), "wider than the window"
+        assert page.barriers() == [], (width, theme)
+
+
+@needs_chromium
+@pytest.mark.browser
+def test_tables_and_wide_figures_are_moved_on_a_phone_not_shrunk(site, page):
+    page.open(site / "notebooks" / "04_dependency_heads.html")
+    page.look(390, "light")
+    widths = page.evaluate(
+        "[...document.querySelectorAll('article img.wide')].map((i) => i.getBoundingClientRect().width)"
+    )
+    assert widths and min(widths) > 600
+    page.evaluate("document.querySelectorAll('details').forEach((d) => d.open = true)")
+    tables = "[...document.querySelectorAll('article [role=region]')]"
+    assert page.evaluate(f"{tables}.some((r) => r.scrollWidth > r.clientWidth + 20)")
+    labels = page.evaluate(f"{tables}.map((r) => r.tabIndex === 0 && r.ariaLabel)")
+    assert all(labels) and len({*labels}) == len(labels) == page.evaluate(
+        "document.querySelectorAll('article table').length"
+    )
+    page.look(1280, "light")
+
+
+@needs_chromium
+@pytest.mark.browser
+def test_a_barrier_is_noticed(tmp_path, page):
+    """The check itself must be able to fail."""
+    (tmp_path / "bad.html").write_text(
+        "<!doctype html><html lang=en><title>t</title><img src='data:,'><p style='color:#eee'>pale"
+    )
+    page.open(tmp_path / "bad.html")
+    assert {found.partition(":")[0] for found in page.barriers()} == {"image-alt", "color-contrast"}
 
 
 @needs_chromium
@@ -422,8 +508,7 @@ def test_texts_that_are_code_are_shown_as_typed(site, page):
 @pytest.mark.browser
 def test_search_finds(site, page):
     page.open(site / "search.html")
-    page.call("Page.navigate", url=(site / "search.html").as_uri() + "?q=entropy")
-    page.wait("document.readyState === 'complete'")
+    page.tab.goto((site / "search.html").as_uri() + "?q=entropy")
     page.wait("document.querySelectorAll('#search-results li').length > 2")
     assert page.problems == []
 

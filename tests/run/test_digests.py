@@ -34,6 +34,7 @@ def house(tmp_path_factory):
 def stale(house, monkeypatch):
     """Function of {file: its new text, made of the old one}: the chapters whose outputs are then stale."""
     monkeypatch.setattr(places, "ROOT", house)
+    monkeypatch.setattr(places, "HOME", house)
     read = {c: nbformat.read(notebooks.FOLDER / f"{c}.ipynb", as_version=4) for c in notebooks.chapters()}
 
     def now():
@@ -112,6 +113,7 @@ def test_a_look_that_is_no_code_concerns_all(stale):
 def test_every_file_beside_code_is_known_to_be_read(house, monkeypatch):
     """Otherwise nobody would notice that it has changed."""
     monkeypatch.setattr(places, "ROOT", house)
+    monkeypatch.setattr(places, "HOME", house)
     everything = [".".join(Path(m).with_suffix("").parts).removesuffix(".__init__") for m in modules(house)]
     outside = house / "helpers" / "run" / "skeleton"  # what a new chapter begins with
     there = {f for f in (house / "helpers").rglob("*") if f.is_file() and outside not in f.parents}

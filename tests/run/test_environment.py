@@ -6,7 +6,6 @@ import sys
 import tomllib
 from importlib import metadata
 
-import pytest
 import yaml
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
@@ -41,20 +40,49 @@ def test_everything_locked_runs_on_the_oldest_python_claimed():
 def test_the_lock_holds_what_pyproject_allows():
     locked = dict(line.lower().split("==") for line in LOCK.read_text("utf-8").splitlines() if "==" in line)
     locked = {name.replace("_", "-"): version for name, version in locked.items()}
-    for text in PROJECT["dependencies"] + PROJECT["optional-dependencies"]["test"]:
+    for text in sum(PROJECT["optional-dependencies"].values(), PROJECT["dependencies"]):
         wanted = Requirement(text)
         assert wanted.specifier.contains(locked[wanted.name]), text
 
 
-@pytest.mark.parametrize("line", ["--constraint requirements.lock", "--editable .[test]"])
-def test_conda_and_binder_take_the_same(line):
+def pins(name):
+    """What a file of versions says: name -> version."""
+    lines = (places.ROOT / name).read_text("utf-8").splitlines()
+    return {line.split("==")[0].replace("_", "-").lower(): line.split("==")[1] for line in lines if "==" in line}
+
+
+def test_conda_and_binder_take_the_same_with_a_torch_that_has_no_cuda():
     packages = yaml.safe_load((places.ROOT / "environment.yml").read_text("utf-8"))["dependencies"]
-    assert f"python={oldest(PROJECT['requires-python'])}" in packages and line in packages[-1]["pip"]
+    locked = pins(LOCK.name)
+    assert packages[:2] == [f"python={oldest(PROJECT['requires-python'])}", f"pytorch-cpu={locked.pop('torch')}"]
+    assert packages[-1]["pip"] == ["--constraint environment.lock", "--editable .[book,long,train,lab]"]
+    assert pins("environment.lock") == locked
+
+
+def test_the_core_takes_the_versions_of_the_hosted_notebook_and_none_older():
+    """A lower bound below what 'make test-oldest' tries would be a claim that nobody tests."""
+    tried = pins("requirements.oldest")
+    bounds = {one.name: one.specifier for one in map(Requirement, PROJECT["dependencies"])}
+    assert len(tried.keys() & bounds.keys()) >= 25
+    for name, bound in bounds.items():
+        if name in tried:
+            assert bound.contains(tried[name]), name
+    for name in ("torch", "transformers", "numpy", "scikit-learn", "matplotlib", "pyarrow", "ipykernel", "ipython"):
+        least = oldest(str(bounds[name])).release
+        assert Version(tried[name]).release[: len(least)] == least, name
+
+
+def test_the_core_holds_nothing_that_only_builds_trains_or_tests():
+    core = {Requirement(text).name for text in PROJECT["dependencies"]}
+    assert core.isdisjoint({"jupyter-book", "sphinx", "jupyterlab", "dask", "peft", "bertviz", "pytest"})
+    assert set(PROJECT["optional-dependencies"]) == {"book", "long", "train", "lab", "test"}
+    makefile = (places.ROOT / "Makefile").read_text("utf-8")
+    assert "EXTRAS := book,long,train,lab,test\n" in makefile and "--editable '.[$(EXTRAS)]'" in makefile
 
 
 def test_a_checkout_that_was_moved_is_noticed_and_put_right(tmp_path):
     """The scripts of .venv name the place where it was made: after mv they are not found, after cp -r they run the old checkout."""
-    for name in ("Makefile", "pyproject.toml", "requirements.lock"):
+    for name in ("Makefile", "pyproject.toml", "setup.py", "requirements.lock"):
         shutil.copy(places.ROOT / name, tmp_path)
     venv = tmp_path / ".venv"
     packages = venv / "lib" / "python3.11" / "site-packages"
@@ -81,7 +109,7 @@ def test_a_checkout_that_was_moved_is_noticed_and_put_right(tmp_path):
         assert file.read_text() == (text if file.name == "other.py" else text.replace("/old/place/", f"{tmp_path}/"))
     assert "moved or copied" not in make()
     (elsewhere := tmp_path / "elsewhere").mkdir()
-    for name in ("Makefile", "pyproject.toml", "requirements.lock"):
+    for name in ("Makefile", "pyproject.toml", "setup.py", "requirements.lock"):
         (elsewhere / name).symlink_to(tmp_path / name)
     (elsewhere / ".venv").symlink_to(venv)
     assert "moved or copied" not in make(elsewhere) + make(elsewhere, f"VENV={venv}"), (

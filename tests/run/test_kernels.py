@@ -138,3 +138,14 @@ def test_what_killed_runs_leave_is_swept_away(tmp_path, monkeypatch):
     (left / "k.json").write_text("{}")
     kernels._sweep.__wrapped__()
     assert not left.exists() and kept.exists() and other.exists()
+
+
+@linux
+def test_the_peak_of_a_process_is_what_it_held_at_most():
+    assert 1 < kernels.peak(os.getpid()) < 100_000 and kernels.peak(2**22 + 1) == 0
+    code = "x = bytearray(200 << 20); del x; print(flush=True); input()"
+    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        process.stdout.readline()
+        held = kernels.peak(process.pid)
+        process.communicate(b"\n")
+    assert 200 < held < 300, "also when it holds it no more"

@@ -71,6 +71,7 @@ def in_this_process(monkeypatch, four):
 
     monkeypatch.setattr(long_runs, "ProcessPoolExecutor", Here)
     monkeypatch.setattr(places, "ROOT", four)
+    monkeypatch.setattr(places, "HOME", four)
     monkeypatch.setattr(notebooks, "FOLDER", four / "notebooks")
     monkeypatch.setattr(notebooks, "PROFILE_FOLDER", four / "book" / "profiles")
     ran = []

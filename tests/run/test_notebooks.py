@@ -139,6 +139,7 @@ def tiny(tmp_path, monkeypatch):
         tmp_path / "notebooks" / "01_tiny.ipynb",
     )
     monkeypatch.setattr(places, "ROOT", tmp_path)
+    monkeypatch.setattr(places, "HOME", tmp_path)
     monkeypatch.setattr(notebooks, "FOLDER", tmp_path / "notebooks")
     monkeypatch.setattr(notebooks, "PROFILE_FOLDER", tmp_path / "book" / "profiles")
     return tmp_path

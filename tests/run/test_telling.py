@@ -3,7 +3,7 @@
 import nbformat
 import pytest
 
-from helpers.run import notebooks, telling
+from helpers.run import durations, notebooks, telling
 
 BOX = """# Is it so?
 
@@ -151,3 +151,13 @@ def test_minutes_follow_from_words_and_pictures(monkeypatch, tmp_path):
 def test_sentences_end_at_stops_and_not_at_abbreviations(monkeypatch, tmp_path):
     found = telling.of(chapter(monkeypatch, tmp_path, "It is e.g. this one. Is it? It falls by 0.5 points (Fig. 2)."))
     assert len(found.sentences) == 3
+
+
+def test_the_memory_in_the_box_is_that_of_the_last_run(monkeypatch, tmp_path):
+    name = chapter(monkeypatch, tmp_path, BOX.replace("a minute.", "a minute and 1 GB of memory."), EXERCISES, END)
+    assert telling.memory(name) == "" and telling.problems(name) == []
+    durations.Noted(tmp_path / durations.PEAKS).record(("minilm", name), 1025)
+    assert "the box should say 1.5 GB of memory" in telling.problems(name)
+    assert telling.renew(name) and telling.problems(name) == []
+    durations.Noted(tmp_path / durations.PEAKS).record(("minilm", name), 2048)
+    assert telling.memory(name) == "2 GB"

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from helpers.chapters.checks import Exercise, checker, known_by, maps
+from helpers.chapters.checks import Exercise, known_by, maps
+from helpers.chapters.progress import desk
 
 NAMES = np.array([list("aabc"), list("bbbb"), list("caab"), list("abcc")])
 SENTENCE = np.array([-1, 0, 0, -1, 1, 1, 2, -1])
@@ -10,6 +11,12 @@ SENTENCE = np.array([-1, 0, 0, -1, 1, 1, 2, -1])
 
 class inside_only(Exercise):
     solved = "right, both as the tables do it and renormalised."
+    means = "Removing weights and sharing them out again are two interventions, and a table that does not say which it did cannot be compared."
+    leads_on = "For which type of head should the two differ most?"
+    hints = (
+        "A pair stays when both tokens are of one sentence, or when either is special: `sentence < 0`.",
+        "`np.where(keep, weights, 0)`; with `renormalise` divide each row by its sum.",
+    )
 
     cases = tuple((maps(8, seed), SENTENCE, renormalise) for seed in range(4) for renormalise in (False, True))
 
@@ -35,6 +42,12 @@ class inside_only(Exercise):
 
 class deal_anew(Exercise):
     solved = "right: each layer keeps its types, and which head has which is chance."
+    means = "The control keeps how many heads of each type a layer has, so only the *which* is left to be tested."
+    leads_on = "In which layers can this control show nothing at all?"
+    hints = (
+        "Each row of the grid is a layer; deal each by itself.",
+        "`np.array([rng.permutation(layer) for layer in names])` leaves the array it was given alone.",
+    )
 
     cases = tuple((NAMES, np.random.default_rng(seed)) for seed in range(20))
     untouched = True
@@ -57,4 +70,4 @@ class deal_anew(Exercise):
         return names
 
 
-check = checker(globals())
+check, hint, progress = desk(globals())

@@ -10,6 +10,7 @@ from matplotlib.lines import Line2D
 from numpy.typing import ArrayLike
 
 from helpers.engine.estimates import Estimate
+from helpers.figures import touch
 from helpers.figures.grids import grid
 from helpers.figures.look import (
     COLOURS,
@@ -150,6 +151,30 @@ def heads_and_loss(
     ax.set(xlabel="heads pruned", ylabel=CHANGE)
     legend_beside(ax, fontsize=8)
     return figure
+
+
+def answers_to_touch(
+    gone: Sequence[int], change: ArrayLike, questions: Sequence[str], answers: Sequence[Sequence[str]]
+) -> touch.Touchable:
+    """More and more heads pruned, by a slider: F1 over all questions above, what the model answers to some of them below.
+
+    Args:
+        gone: heads pruned in each step, from 0; the first answers are those of the whole model.
+        change: [step], of F1, a fraction; shown as percentage points.
+        answers: [step][question].
+    """
+    kept = {True: touch.GOOD, False: touch.BAD}
+    pieces = [
+        [
+            [question, (said or "no answer", kept[said == whole])]
+            for question, said, whole in zip(questions, row, answers[0], strict=True)
+        ]
+        for row in answers
+    ]
+    curve = touch.Curve(gone, {"all questions": 100 * np.asarray(change)}, "heads pruned", "change of F1 (points)")
+    labels = [f"{n} heads gone" for n in gone]
+    alt = f"Change of F1 over the number of heads pruned, and the answers to {len(questions)} questions at each step."
+    return touch.frames(gone, labels, pieces, alt=alt, curve=curve)
 
 
 TURNS = {"answered worse": COLOURS["sep"], "as before": "#e3e3e3", "answered better": COLOURS["cls"]}

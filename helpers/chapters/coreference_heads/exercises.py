@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from helpers.chapters.checks import Exercise, checker, maps
+from helpers.chapters.checks import Exercise, maps
+from helpers.chapters.progress import desk
 
 
 def _chains(seed: int) -> list[str]:
@@ -17,6 +18,12 @@ def _hits(scores: np.ndarray, chains: list[str]) -> list[bool]:
 
 class antecedent_accuracy(Exercise):
     solved = "right: only earlier mentions are chosen, and only mentions with an antecedent are asked."
+    means = "The score asks only where there is a right answer, so the share of mentions with an antecedent does not move it."
+    leads_on = "A head that always looks one mention back: on which texts would it score well?"
+    hints = (
+        "Mention `i` is asked when its chain stands among `chains[:i]`.",
+        "Of a mention that is asked, look at `weights[i, :i]` only, and compare the chain of its largest with `chains[i]`.",
+    )
 
     cases = tuple((maps(len(chains), seed), chains) for seed, chains in enumerate(map(_chains, range(6))))
 
@@ -35,6 +42,12 @@ class antecedent_accuracy(Exercise):
 
 class chance_of_antecedent(Exercise):
     solved = "right, without drawing a single random number."
+    means = "Chance is not the same everywhere: it is high where a text keeps returning to few things."
+    leads_on = "Why must a head be compared with this number on the same texts, and not with one half?"
+    hints = (
+        "For mention `i`, `chains[:i].count(chains[i])` of the `i` earlier mentions are right.",
+        "Take the share only for mentions with at least one antecedent, and the mean of these shares.",
+    )
 
     cases = tuple((_chains(seed),) for seed in range(10, 16))
 
@@ -47,4 +60,4 @@ class chance_of_antecedent(Exercise):
         return np.mean([1 / i for i, c in enumerate(chains) if c in chains[:i]])
 
 
-check = checker(globals())
+check, hint, progress = desk(globals())

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from helpers.chapters.checks import Exercise, checker, known_by, maps
+from helpers.chapters.checks import Exercise, known_by, maps
+from helpers.chapters.progress import desk
 
 OFFSETS = (-3, -2, -1, 1, 2, 3)
 
@@ -29,6 +30,12 @@ def _member(words: list[int]) -> np.ndarray:
 
 class pool_words(Exercise):
     solved = "right: attention to a word is a sum, attention from it a mean, and rows still sum to 1."
+    means = "Sums over attended pieces and means over attending ones keep a row a distribution, so words can be compared like tokens."
+    leads_on = "What would change in the parser of this chapter if the first piece of each word spoke for the whole?"
+    hints = (
+        "`member = np.equal.outer(range(max(words) + 1), words)` has a row for each word; `… @ member.T` sums over attended pieces.",
+        "For the attending pieces divide each row of `member` by its sum and multiply from the left.",
+    )
 
     cases = tuple(
         (maps(len(words), seed), words) for seed, words in enumerate(([0, 1, 1, 2], [0, 0, 1, 2, 2, 2], [0, 1, 2]))
@@ -46,6 +53,14 @@ class pool_words(Exercise):
 
 class offset_parser(Exercise):
     solved = "right: the offset is chosen on the first part and scored on the second, roots left out."
+    means = (
+        "A rival that sees no attention is chosen and scored exactly as the heads are, or the comparison is not fair."
+    )
+    leads_on = "Which offset would win in a language whose verbs stand at the end?"
+    hints = (
+        "Write the share of right words for one part and one offset first: word `w` is right when `w + offset` is its governor.",
+        "Leave out words whose governor is -1. Take the best offset with `max(…, key=…)` on `dev`, and return its share on `test`.",
+    )
 
     cases = tuple((_sentences(seed), _sentences(seed + 10)) for seed in (2, 3, 8, 12))
 
@@ -70,4 +85,4 @@ class offset_parser(Exercise):
         return np.array([best, _share(test, best, roots=True)])
 
 
-check = checker(globals())
+check, hint, progress = desk(globals())

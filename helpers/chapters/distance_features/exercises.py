@@ -4,7 +4,8 @@ from itertools import permutations
 
 import numpy as np
 
-from helpers.chapters.checks import Exercise, checker
+from helpers.chapters.checks import Exercise
+from helpers.chapters.progress import desk
 
 SIZE = 30
 
@@ -22,18 +23,21 @@ def _renumbered(labels: np.ndarray, reference: np.ndarray) -> np.ndarray:
 
 
 def _heads(seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Heads in three groups, of which each has at least two."""
+    """Heads in three groups; with an odd seed one more head is alone in a fourth."""
     rng = np.random.default_rng(seed)
-    return rng.dirichlet(np.ones(21), SIZE), rng.permutation(np.arange(SIZE) % 3)
+    labels = rng.permutation(np.arange(SIZE) % 3)
+    labels[0] = 3 if seed % 2 else labels[0]
+    return rng.dirichlet(np.ones(21), SIZE), labels
 
 
 def _mean_silhouette(apart: np.ndarray, labels: np.ndarray, itself: bool = False, nearest: bool = True) -> float:
-    """From distances; with the head itself in its own group, or against all other heads, it is a typical mistake."""
+    """From distances, 0 for a head alone; with the head itself in its own group, or against all other heads, it is a typical mistake."""
     found = []
     for head, group in enumerate(labels):
         own = (labels == group) & (itself | (np.arange(len(labels)) != head))
         others = [apart[head, labels == other].mean() for other in set(labels.tolist()) - {int(group)}]
-        a, b = apart[head, own].mean(), min(others) if nearest else apart[head, labels != group].mean()
+        b = min(others) if nearest else apart[head, labels != group].mean()
+        a = apart[head, own].mean() if own.any() else b
         found.append((b - a) / max(a, b))
     return float(np.mean(found))
 
@@ -44,6 +48,12 @@ def _apart(points: np.ndarray) -> np.ndarray:
 
 class mean_silhouette(Exercise):
     solved = "right: the own group without the head itself, and the nearest of the others."
+    means = "A silhouette asks each head whether it would rather live next door."
+    leads_on = "Can the mean be high although one group would be better split in two?"
+    hints = (
+        "a of a head: the mean distance to the *other* heads of its group, so divide by their number less one.",
+        "b: for each other group the mean distance to its heads, and of these means the smallest. Then (b - a) / max(a, b), and the mean.",
+    )
 
     cases = tuple(_heads(seed) for seed in range(4))
 
@@ -66,6 +76,12 @@ class mean_silhouette(Exercise):
 
 class agreed_by_all(Exercise):
     solved = "right: groups are compared, not their numbers, and one refit that differs is enough to lose a head."
+    means = "Groups that come back in every refit are found; groups that do not are drawn by the seed."
+    leads_on = "Which heads lose their group first: those in the middle of a group, or those between two?"
+    hints = (
+        "The number of a group means nothing: for each refit try all 24 ways to rename its four groups.",
+        "Keep the renaming that agrees with the first refit on most heads, then count the columns in which all ten rows are equal.",
+    )
 
     cases = tuple((_labels(seed),) for seed in range(5))
 
@@ -83,4 +99,4 @@ class agreed_by_all(Exercise):
         return np.mean([_renumbered(one, labels[0]) == labels[0] for one in labels])
 
 
-check = checker(globals())
+check, hint, progress = desk(globals())

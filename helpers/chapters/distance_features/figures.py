@@ -11,6 +11,7 @@ from matplotlib.lines import Line2D
 from numpy.typing import ArrayLike, NDArray
 
 from helpers.engine.estimates import Estimate
+from helpers.figures import touch
 from helpers.figures.grids import thumbnails
 from helpers.figures.look import (
     CENTRED,
@@ -151,6 +152,32 @@ def _points(ax: Axes, places: NDArray, types: NDArray, called: Mapping[str, str]
     for name in TYPE_NAMES:
         look = {"color": COLOURS[name], "marker": MARKERS[name], "edgecolor": "#444444", "linewidth": 0.4}
         ax.scatter(*places[types == name].T, s=24, label=called[name], **look)
+
+
+def groups_to_touch(
+    shares: ArrayLike, groups: ArrayLike, ks: Sequence[int], heads: Sequence[str], parts: Sequence[str]
+) -> touch.Touchable:
+    """Heads by how much they give near and to special tokens; a slider says into how many groups they are cut.
+
+    Args:
+        shares: [head, 3], near, far and special.
+        groups: [k, head], a number for each group, of :func:`~helpers.chapters.distance_features.over_k`.
+        heads, parts: names of the heads and of the three shares.
+    """
+    shares = np.asarray(shares)
+    colours = [*(COLOURS[name] for name in TYPE_NAMES), *(colour for colour, _ in FURTHER)]
+    palette = {f"group {number}": colour for number, colour in enumerate(colours, 1)}
+    cuts = {f"k = {k}": ([f"group {n + 1}" for n in row], palette) for k, row in zip(ks, groups, strict=True)}
+    return touch.points(
+        *shares.T[[0, 2]],
+        heads,
+        xlabel=f"share {parts[0]}",
+        ylabel=f"share {parts[2]}",
+        alt=f"{len(heads)} heads by their shares {parts[0]} and {parts[2]}, coloured by group, for {len(ks)} numbers of groups.",
+        colours=cuts,
+        texts=[", ".join(f"{part} {share:.0%}" for part, share in zip(parts, row, strict=True)) for row in shares],
+        control="slider",
+    )
 
 
 def groups_by_k(sets: Mapping[str, tuple[ArrayLike, ArrayLike]], ks: Sequence[int], corners: Sequence[str]) -> Figure:

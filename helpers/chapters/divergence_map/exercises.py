@@ -3,7 +3,8 @@
 import numpy as np
 from scipy.spatial.distance import pdist, squareform
 
-from helpers.chapters.checks import Exercise, checker
+from helpers.chapters.checks import Exercise
+from helpers.chapters.progress import desk
 
 
 def _distances(points: np.ndarray, *_: object) -> np.ndarray:
@@ -19,6 +20,12 @@ def _groups(seed: int) -> tuple[np.ndarray, np.ndarray, list[np.ndarray]]:
 
 class classical_scaling(Exercise):
     solved = "right: the plane is recovered, but for a turn and a reflection, which distances cannot tell."
+    means = "Distances fix a picture up to turning and mirroring, so the axes of such a map have no names."
+    leads_on = "What does a negative eigenvalue say of the distances you were given?"
+    hints = (
+        "Square the distances, then subtract the means of rows and of columns and add the mean of all; times -1/2 this is a table of inner products.",
+        "`values, vectors = np.linalg.eigh(table)`: the last two columns of `vectors`, each times the root of its value.",
+    )
 
     cases = tuple((_distances(np.random.default_rng(seed).normal(size=(7, 2))),) for seed in range(4))
 
@@ -38,6 +45,12 @@ class classical_scaling(Exercise):
 
 class permutation_p(Exercise):
     solved = "right, and never 0."
+    means = "A p-value counts how often luck does as well, and luck includes what was observed."
+    leads_on = "What is the smallest p that 49 orders can give, and is it small enough?"
+    hints = (
+        "Write the mean within labels for one labelling, over the pairs below the diagonal.",
+        "Count the orders whose mean is at most the observed one, add 1, and divide by the number of orders plus 1.",
+    )
 
     cases = tuple(_groups(seed) for seed in range(4))
 
@@ -55,4 +68,4 @@ class permutation_p(Exercise):
         return 1 - permutation_p.never_counted(*case)
 
 
-check = checker(globals())
+check, hint, progress = desk(globals())

@@ -103,11 +103,15 @@ def ratios(series: Mapping[str, Mapping[str, Estimate]]) -> Figure:
 
     Args:
         series: name -> grouping -> ratio; groupings that a series has not are left out, and so is a series without any. Controls, whose names end with
-            ``@shuffled`` or ``@random``, have their own colours; a second one is hollow.
+            ``@shuffled`` or ``@random``, have their own colours; a second one is hollow. Where nothing is left, the picture says so.
     """
     series = {name: found for name, found in series.items() if found}
     rows = list(dict.fromkeys(group for found in series.values() for group in found))
     figure, ax = plt.subplots(figsize=(6.6, 0.9 + 0.42 * len(rows)))
+    if not rows:
+        ax.set_axis_off()
+        ax.text(0.5, 0.5, "no two heads of this model share a label", ha="center", va="center")
+        return figure
     plain, used = iter(("first", "second")), []
     for place, (name, found) in enumerate(series.items()):
         look = next((kind for kind in ("shuffled", "random") if name.endswith(f"@{kind}")), None) or next(plain)

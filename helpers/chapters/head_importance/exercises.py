@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from helpers.chapters.checks import Exercise, checker
+from helpers.chapters.checks import Exercise
+from helpers.chapters.progress import desk
 
 
 def _batches(seed: int) -> list[np.ndarray]:
@@ -22,6 +23,12 @@ def _layer(head: int) -> tuple:
 
 class gate_importance(Exercise):
     solved = "right: the same whatever the batches."
+    means = "The absolute value stands inside the mean: a head that helps one example and harms another is important."
+    leads_on = "What would the same number be for a head that changes nothing, and why not always exactly 0?"
+    hints = (
+        "Each gradient is that of a mean over its batch: multiply by `len(batch)`.",
+        "Put the examples of all batches together, then absolute values, then the mean over examples.",
+    )
 
     cases = tuple((_batches(seed),) for seed in range(4))
 
@@ -44,6 +51,14 @@ class gate_importance(Exercise):
 
 class cut_head(Exercise):
     solved = "right: rows from three maps, columns from the fourth."
+    means = "A head is a stretch of rows in three maps and of columns in the fourth; nothing else of it exists."
+    leads_on = (
+        "How many numbers of a layer with 12 heads does this save, and why is the layer not one twelfth faster?"
+    )
+    hints = (
+        "A head has `d = len(query) // heads` rows; those of number `head` begin at `head * d`.",
+        "`np.delete(rows, range(head * d, head * d + d), axis=0)` for the first three, `axis=1` for `output`.",
+    )
 
     cases = tuple(_layer(head) for head in (0, 2, 3))
 
@@ -61,4 +76,4 @@ class cut_head(Exercise):
         return tuple(one.T for one in cut_head.right(*case))
 
 
-check = checker(globals())
+check, hint, progress = desk(globals())

@@ -10,6 +10,7 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike, NDArray
 
 from helpers.engine.estimates import Estimate
+from helpers.figures import touch
 from helpers.figures.look import (
     COLOURS,
     INK,
@@ -55,6 +56,31 @@ def gate_lines(
     slope = Line2D([], [], color=COLOURS["self"], linestyle=":", label="slope at ξ = 1")
     legend_beside(ax, handles=[*ax.get_legend_handles_labels()[0], slope], fontsize=8)
     return figure
+
+
+def gate_to_touch(
+    gates: Sequence[float | int], losses: ArrayLike, asked: Sequence[str], head: str
+) -> touch.Touchable:
+    """One gate to turn: the probability that the model gives to the right answer of some inputs, as a curve and in words.
+
+    Args:
+        losses: [input, gate], nats; e to the power of minus a loss is a probability.
+        asked: what the model is asked, in words, for each input.
+    """
+    right = np.exp(-np.asarray(losses))
+    names = [f"{number}" for number in range(1, len(asked) + 1)]
+    pieces = [
+        [
+            [f"{name}.", text, (f"{p:.0%}", touch.GOOD if p > 0.5 else touch.BAD)]
+            for name, text, p in zip(names, asked, row, strict=True)
+        ]
+        for row in right.T
+    ]
+    curve = touch.Curve(
+        gates, dict(zip(names, right, strict=True)), f"gate of head {head}", "probability of the right answer"
+    )
+    alt = f"Probability of the right answer to {len(asked)} inputs over the gate of head {head}."
+    return touch.frames(gates, [f"gate {gate:.3g}" for gate in gates], pieces, alt=alt, curve=curve)
 
 
 def layer_costs(costs: Mapping[str, Estimate], stands: Mapping[str, ArrayLike], *, ylabel: str) -> Figure:

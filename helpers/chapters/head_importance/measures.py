@@ -10,7 +10,7 @@ against. Batches are measured wherever :mod:`helpers.engine.shards` is told to, 
 sweep goes on where it was stopped.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -236,7 +236,10 @@ def compact(values: Mapping[str, Any]) -> dict[str, Any]:
 
     def shortened(cost: Mapping[str, Any] | None) -> Any:
         heads = ("count", "balance", "visible")
-        return cost and {name: {"heads": {k: one["heads"][k] for k in heads}} for name, one in cost.items()}
+        return cost and {
+            name: {"heads": {k: one["heads"][k] for k in heads}, "layers": one["layers"]}
+            for name, one in cost.items()
+        }
 
     return {name: values[name] for name in COMPACT} | {part: shortened(values[part]) for part in ("cost", "even")}
 
@@ -298,26 +301,39 @@ def solved(values: Mapping[str, Any], on: str = "all") -> bool:
 
 
 def drawn(
-    here: Mapping[str, Mapping[str, Any]], there: Mapping[str, Mapping[str, Any]], texts: Mapping[str, str]
+    here: Mapping[str, Mapping[str, Any]],
+    there: Mapping[str, Mapping[str, Any]],
+    texts: Mapping[str, str],
+    *,
+    few: Collection[str] = (),
 ) -> tuple[dict[str, Mapping[str, Any]], list[str]]:
     """What is drawn of each task: the record of these texts where the task is solved on them, on all examples and on those
     held out, else a recorded run on real texts where it is, else nothing. Where no task is, all of these texts, and a line says so.
+    Texts that are only a taste make way for a recorded run with more documents.
 
     Args:
         here: task -> its record on these texts.
         there: "task (texts)" -> a record on real texts.
         texts: task -> what these texts are called.
+        few: names of texts that are only a taste.
 
     Returns:
         title -> record, and a line for each task that is not drawn on these texts.
     """
     shown, lines = {}, []
     for task, values in here.items():
+        other = {title: v for title, v in there.items() if title.split(" (")[0] == task and solved(v)}
         if solved(values) and solved(values, "held_out"):
-            shown[f"{task} ({texts[task]})"] = values
+            larger = other if texts[task] in few else {}
+            larger = {title: v for title, v in larger.items() if v["documents"] > values["documents"]}
+            shown |= larger or {f"{task} ({texts[task]})": values}
+            for title, v in larger.items():
+                lines.append(
+                    f"{task}: {values['documents']} documents here, {v['documents']} in the recorded run; drawn: {title}."
+                )
             continue
         more, rest = (Estimate.from_record(values["above"][on]) for on in ("all", "held_out"))
-        shown |= (other := {title: v for title, v in there.items() if title.split(" (")[0] == task and solved(v)})
+        shown |= other
         instead = f"drawn instead: {', '.join(other)}" if other else "nothing is drawn"
         lines.append(
             f"{task}: {values['examples']} examples of {texts[task]} do not show that the task is solved "

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from helpers.chapters.checks import Exercise, checker, maps
+from helpers.chapters.checks import Exercise, maps
+from helpers.chapters.progress import desk
 
 
 def _with_special(seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -14,6 +15,12 @@ def _with_special(seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 class received_without_special(Exercise):
     solved = "right: now every document hands out as much as it has ordinary tokens."
+    means = "Once special tokens are out, documents hand out the same for each word, and words of different documents can be compared."
+    leads_on = "Which words gain most by this: those of short documents or of long ones?"
+    hints = (
+        "`weights[~special][:, ~special]` cuts rows and columns.",
+        "Divide each row of what is left by its sum, then sum the columns.",
+    )
 
     cases = tuple(_with_special(seed) for seed in range(4))
 
@@ -28,6 +35,12 @@ class received_without_special(Exercise):
 
 class average_precision(Exercise):
     solved = "right: 1 when all key words come first."
+    means = "Average precision looks at the whole ranking, so no number of keywords has to be chosen."
+    leads_on = "What does it become when the ranking is random and a quarter of the words are key words?"
+    hints = (
+        "`key[np.argsort(-scores)]` is the ranking as true and false.",
+        "Divide its `cumsum()` by 1, 2, 3, …, and take the mean where the ranking is true.",
+    )
 
     cases = tuple(
         (np.random.default_rng(seed).permutation(12) / 12, np.arange(12) % 4 == seed % 4) for seed in range(5)
@@ -47,4 +60,4 @@ class average_precision(Exercise):
         return (key[np.argsort(-scores)].cumsum() / np.arange(1, 13)).mean()
 
 
-check = checker(globals())
+check, hint, progress = desk(globals())

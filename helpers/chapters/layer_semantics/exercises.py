@@ -5,7 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 from scipy import special
 
-from helpers.chapters.checks import Exercise, checker
+from helpers.chapters.checks import Exercise
+from helpers.chapters.progress import desk
 
 
 def _batch(seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -25,6 +26,14 @@ def _hits(seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 class attention_pooled(Exercise):
     solved = "right: a target of one token keeps its vector, whatever the score."
+    means = (
+        "The softmax runs within a target, so a long target and a short one both give one vector of the same kind."
+    )
+    leads_on = "What does the pooling become when all scores are equal?"
+    hints = (
+        "Go through the targets: `owner == target` picks its tokens and its scores.",
+        "A softmax of these scores, times these tokens, summed over them; one row for each target, in order.",
+    )
 
     cases = tuple(_batch(seed) for seed in range(4))
 
@@ -62,6 +71,12 @@ def _with_ends(
 
 class expected_layer(Exercise):
     solved = "right: and where the gain is small, the interval is wide."
+    means = "An expected layer divides by the whole gain, so where the gain is small the number is nearly free."
+    leads_on = "Can an expected layer be negative, or larger than the number of layers?"
+    hints = (
+        "The gain of layer l is the score of probe l less that of probe l - 1; the expected layer is the mean of l weighted by the gains.",
+        "Sum the hits of each document; a draw is the sum over its documents, repeated ones too. Percentiles 2.5 and 97.5 of the draws are the ends.",
+    )
 
     cases = tuple(_hits(seed) for seed in range(3))
 
@@ -82,4 +97,4 @@ class expected_layer(Exercise):
         return _with_ends(hits, document, [np.unique(drawn) for drawn in draws])
 
 
-check = checker(globals())
+check, hint, progress = desk(globals())

@@ -10,6 +10,7 @@ from matplotlib.patches import Rectangle
 from numpy.typing import ArrayLike, NDArray
 
 from helpers.engine.estimates import Estimate
+from helpers.figures import touch
 from helpers.figures.look import (
     CENTRED,
     COLOURS,
@@ -57,6 +58,28 @@ def tags_by_layer(networks: Mapping[str, ArrayLike], words: Sequence[str], right
         axes[0, 0].add_patch(Rectangle((0, 0), 0, 0, edgecolor="white", linewidth=0, label=label, **look))
     legend_below(axes[0, 0], loc="outside upper right", ncols=2, fontsize=8.5)
     return figure
+
+
+def sentence_to_touch(
+    networks: Mapping[str, ArrayLike], words: Sequence[str], right: Sequence[str]
+) -> touch.Touchable:
+    """A sentence with the label that wins for each word, a step of a slider for each layer; arguments as for :func:`tags_by_layer`."""
+    kept = {True: touch.GOOD, False: touch.BAD}
+
+    def line(name: str, labels: ArrayLike) -> list[touch.Word]:
+        pairs = zip(words, labels, right, strict=True)
+        return [
+            f"{name}:",
+            *(
+                (f"{word} {label}" if label == true else f"{word} {label} ✗", kept[label == true])
+                for word, label, true in pairs
+            ),
+        ]
+
+    layers = range(len(next(iter(networks.values()))))
+    pieces = [[line(name, labels[layer]) for name, labels in networks.items()] for layer in layers]
+    alt = f"The label that wins for each of {len(words)} words, after each of {len(layers) - 1} layers."
+    return touch.frames(layers, [f"layer {layer}" for layer in layers], pieces, alt=alt)
 
 
 def layers_of_tasks(

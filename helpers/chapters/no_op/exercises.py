@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from helpers.chapters.checks import Exercise, checker, maps
+from helpers.chapters.checks import Exercise, maps
+from helpers.chapters.progress import desk
 
 GRADIENTS = np.random.default_rng(0).normal(size=(9, 3, 3))
 KINDS = np.array([0, 2, 1, 2, 2])
@@ -29,6 +30,14 @@ def _parts(sizes: np.ndarray) -> np.ndarray:
 
 class handed_on(Exercise):
     solved = "right: vectors are added up kind by kind before they are measured, and the parts sum to 1."
+    means = (
+        "What a head hands on is a sum of vectors, and vectors that cancel hand on nothing, whatever their weights."
+    )
+    leads_on = "When would the share of a kind in what is handed on be larger than its share of attention?"
+    hints = (
+        "For one kind: `weights * (kinds == kind)` keeps its weights only; multiply with `values` and `output`.",
+        "The length of each row (`np.linalg.norm(…, axis=-1)`) comes after the sum, the mean over rows after the length.",
+    )
 
     cases = tuple(_head(seed) for seed in range(3))
     untouched = True
@@ -60,6 +69,12 @@ class handed_on(Exercise):
 
 class gradient_per_example(Exercise):
     solved = "right: the same number however the examples are batched."
+    means = "A number that changes with the size of the batch says something of the program, not of the model."
+    leads_on = "Why would the mean of the gradients themselves tell so little here?"
+    hints = (
+        "The mean over a batch of n divides each example's gradient by n: multiply each batch by `len(batch)`.",
+        "Put all examples into one array with `np.concatenate`, take absolute values, then the mean over the first axis.",
+    )
 
     cases = (_batches(9), _batches(4, 4, 1), _batches(*[1] * 9), _batches(2, 7))
 
@@ -80,4 +95,4 @@ class gradient_per_example(Exercise):
         return np.mean([np.abs(len(b) * b).mean(0) for b in batches], axis=0)
 
 
-check = checker(globals())
+check, hint, progress = desk(globals())

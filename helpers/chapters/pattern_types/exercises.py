@@ -3,7 +3,8 @@
 import numpy as np
 from scipy.special import entr
 
-from helpers.chapters.checks import Exercise, checker
+from helpers.chapters.checks import Exercise
+from helpers.chapters.progress import desk
 
 
 def _confusions(seed: int) -> np.ndarray:
@@ -18,12 +19,22 @@ def _f1(table: np.ndarray) -> np.ndarray:
 
 class type_entropy(Exercise):
     solved = "right: 0 for a head that never changes, ln 5 for one that shows all five types alike."
+    means = "A head whose maps change their type from text to text has no type of its own, only a mixture."
+    leads_on = "Would you expect entropy to fall or to rise with the length of the texts?"
+    hints = (
+        "`np.unique(names, return_counts=True)` gives the counts; divide by their sum.",
+        "Sum -p ln p with the natural logarithm; what never occurs is not among the counts.",
+    )
 
     cases = ((["a", "b"] * 3,), (["a", "a", "a", "b"],), (["c"] * 5,), (["a", "b", "c", "d", "e"],))
 
     def right(names):
         """for {0} it should be {wanted:.3f}: minus the sum of p ln p over the names that occur."""
         return entr(np.unique(names, return_counts=True)[1] / len(names)).sum()
+
+    def fresh(rng):
+        """Two to eight names of four types."""
+        return (rng.choice(list("abcd"), rng.integers(2, 9)).tolist(),)
 
     def in_bits(names):
         """that is in bits; this book counts in nats, with the natural logarithm."""
@@ -32,6 +43,12 @@ class type_entropy(Exercise):
 
 class macro_f1(Exercise):
     solved = "right, also where a type never occurs."
+    means = "Each type counts alike, so a rare type that is never found costs as much as a frequent one."
+    leads_on = "Which of two classifiers would you prefer: the one with higher accuracy, or with higher macro-F1?"
+    hints = (
+        "Of type `t`: hits are `table[t, t]`, labelled so `table[t].sum()`, given so `table[:, t].sum()`.",
+        "F1 is 2 · hits / (labelled + given). Take the mean over rows whose sum is above 0.",
+    )
 
     cases = tuple((_confusions(seed),) for seed in range(4))
 
@@ -48,4 +65,4 @@ class macro_f1(Exercise):
         return _f1(table).mean()
 
 
-check = checker(globals())
+check, hint, progress = desk(globals())

@@ -1,12 +1,19 @@
 """The exercises of chapter 06."""
 
-from helpers.chapters.checks import Exercise, checker
+from helpers.chapters.checks import Exercise
+from helpers.chapters.progress import desk
 
 GOVERNORS = [3, -1, 1, 1, 3]
 
 
 class is_tree(Exercise):
     solved = "right: one word says ROOT, and every other word reaches it."
+    means = "Answers that are right one by one need not fit together; a tree is a property of all of them."
+    leads_on = "How likely is a tree when every word is right nine times in ten?"
+    hints = (
+        "First count the zeros: there must be exactly one.",
+        "From each word go to its candidate again and again, at most `len(candidates)` times; if you have not met 0 by then, you are in a circle.",
+    )
 
     cases = (
         ([2, 0, 2, 2, 4],),
@@ -25,6 +32,12 @@ class is_tree(Exercise):
             reached |= {w for w, c in enumerate(candidates, 1) if c in reached}
         return len(reached) == len(candidates) + 1 and list(candidates).count(0) == 1
 
+    def fresh(rng):
+        """A sentence of two to six words; half of the time a tree."""
+        size = int(rng.integers(2, 7))
+        climbing = [0, *(int(rng.integers(1, word)) for word in range(2, size + 1))]
+        return (climbing if rng.random() < 0.5 else rng.integers(0, size + 1, size).tolist(),)
+
     def one_root(candidates):
         """one word names ROOT, but that is not enough: words may name each other, or themselves, and never come out."""
         return list(candidates).count(0) == 1
@@ -39,6 +52,12 @@ class is_tree(Exercise):
 
 class undirected_score(Exercise):
     solved = "right, whichever end comes first."
+    means = "The undirected score forgives a probe for not knowing which end governs."
+    leads_on = 'Which sentences does the rule "neighbours are joined" get fully right, and how long are they?'
+    hints = (
+        "The arc of word `w` is `{w, governors[w]}`; the root has none.",
+        "Make a set of `frozenset` pairs of both trees and count what they share, over the number of words less one.",
+    )
 
     cases = (
         (GOVERNORS, [(0, 3), (1, 2), (1, 3), (3, 4)]),
@@ -50,9 +69,15 @@ class undirected_score(Exercise):
         """it is the share of the tree's edges that are among the predicted ones, in either direction."""
         return sum((w, g) in predicted or (g, w) in predicted for w, g in enumerate(governors)) / 4
 
+    def fresh(rng):
+        """A tree over five words, each below an earlier one, and arcs of which some are among its own."""
+        governors = [-1, *(int(rng.integers(word)) for word in range(1, 5))]
+        arcs = [(w, g) if rng.random() < 0.5 else (g, w) for w, g in enumerate(governors) if g >= 0]
+        return governors, [arc if rng.random() < 0.6 else (arc[0], (arc[0] + 2) % 5) for arc in arcs]
+
     def root_too(*case):
         """a sentence of five words has four edges: the root (-1) has no governor."""
         return undirected_score.right(*case) * 4 / 5
 
 
-check = checker(globals())
+check, hint, progress = desk(globals())

@@ -3,11 +3,18 @@
 import numpy as np
 from scipy.special import entr
 
-from helpers.chapters.checks import Exercise, checker, maps
+from helpers.chapters.checks import Exercise, maps
+from helpers.chapters.progress import desk
 
 
 class breadth(Exercise):
     solved = "right: 0 is a head that looks at one token, 1 a head that looks everywhere alike."
+    means = "Dividing by ln n lets maps of short and of long inputs stand on one scale."
+    leads_on = "Can a head be broad on average although each of its rows is narrow or even?"
+    hints = (
+        "For p = 0 the term is 0, but `np.log(0)` is minus infinity: leave these weights out, or use `scipy.special.entr`.",
+        "Sum -p ln p over each row, take the mean over rows, divide by the logarithm of the number of tokens.",
+    )
 
     cases = ((np.eye(4)[[0, 0, 1, 2]],), (np.full((8, 8), 1 / 8),), (maps(6, 3),))
 
@@ -30,6 +37,12 @@ class breadth(Exercise):
 
 class sinks(Exercise):
     solved = "right, chosen on one half and confirmed on the other, counted from 1."
+    means = "What was picked on one half had to hold on the other, so luck alone names no head."
+    leads_on = "How many of the heads picked on the even articles does the second half lose, and what would that number be if the shares were noise?"
+    hints = (
+        "`even.sum(0)` is what a head gives to all three kinds of token together.",
+        "Both halves must be above 0.5 by themselves: combine two arrays of true and false with `&`, then add 1 to what `np.argwhere` lists.",
+    )
 
     cases = (tuple(np.random.default_rng(0).random((2, 3, 3, 4)) / 3),)
 
@@ -59,4 +72,4 @@ def pairs(chosen):
     return {(layer + 1, head + 1) for layer, head in np.argwhere(chosen).tolist()}
 
 
-check = checker(globals())
+check, hint, progress = desk(globals())

@@ -3,7 +3,8 @@
 import numpy as np
 from scipy import special
 
-from helpers.chapters.checks import Exercise, checker, known_by, maps
+from helpers.chapters.checks import Exercise, known_by, maps
+from helpers.chapters.progress import desk
 
 
 def _head(seed: int, size: float = 1) -> tuple:
@@ -20,6 +21,12 @@ def _attended(x, query, key, value, *, root=True, biased=True, axis=-1, softmax=
 
 class attend(Exercise):
     solved = "right, also where the scores reach the thousands."
+    means = "A head does two things: the weights say where it looks, the values say what it takes from there."
+    leads_on = "If all keys were equal, what would every row of the weights be, and what the output?"
+    hints = (
+        "Three products come first: `q = x @ query[0] + query[1]`, and the same for the keys and the values.",
+        "Each row of `q @ k.T / np.sqrt(d)` becomes a row of weights. Take its largest score away before `np.exp`, divide by its sum, and multiply the weights with `v`.",
+    )
 
     cases = (_head(0), _head(1), _head(2, size=60))
 
@@ -50,6 +57,12 @@ class attend(Exercise):
 
 class causal_attention(Exercise):
     solved = "right: the first token can only see itself, and every row sums to 1."
+    means = "A mask takes choices away; what is left keeps its proportions, since a softmax over fewer scores divides by less."
+    leads_on = "Which token loses most by the mask, and which loses nothing?"
+    hints = (
+        "Set every weight to a later token to 0. `np.tril` does that for the whole map.",
+        "Terms that leave the denominator make it smaller for all the others alike: divide each row by its sum.",
+    )
 
     cases = tuple((maps(4, seed),) for seed in range(3))
 
@@ -67,4 +80,4 @@ class causal_attention(Exercise):
         return np.tril(weights)
 
 
-check = checker(globals())
+check, hint, progress = desk(globals())

@@ -12,6 +12,7 @@ from helpers.chapters.transformer_refresher import measures
 from helpers.engine import attention, tokens
 from helpers.engine.encoders import Encoder
 from helpers.engine.tokens import Batch
+from helpers.figures import touch
 from helpers.figures.drawing import MOST_TOKENS, Numbers
 from helpers.figures.grids import thumbnails
 from helpers.figures.look import CENTRED, COLOURS, INK
@@ -96,3 +97,34 @@ def numbers(encoder: Encoder, batch: Batch, layer: int, head: int) -> Numbers:
     further = (outputs, added, hidden + added, after)
     drawn = (array.double().cpu().numpy() for array in (*arrays, *further))
     return Numbers(tuple(batch.tokens[0]), layer, head, encoder.layers, *drawn)
+
+
+FIRST = 3  # numbers of a vector that are written out
+
+
+def token_to_touch(numbers: Numbers) -> touch.Touchable:
+    """What one token after the other asks, scores, weighs and gets, by a slider; attended tokens are darker the larger their weight."""
+
+    def vector(row: ArrayLike) -> list[str]:
+        return [*(f"{number:.2f}" for number in np.asarray(row)[:FIRST]), "…"]
+
+    def step(i: int) -> list[list[touch.Word]]:
+        attended = zip(numbers.tokens, numbers.scores[i], numbers.weights[i], numbers.value, strict=True)
+        rows = [
+            [(token, _shade(weight)), f"score {score:.2f},", f"weight {weight:.2f},", "value", *vector(value)]
+            for token, score, weight, value in attended
+        ]
+        return [
+            [f"{numbers.tokens[i]} asks with the query", *vector(numbers.query[i])],
+            *rows,
+            ["output", *vector(numbers.output[i])],
+        ]
+
+    steps = range(len(numbers.tokens))
+    alt = f"Query, scores, weights, values and output of each of {len(steps)} tokens."
+    return touch.frames(steps, numbers.tokens, [step(i) for i in steps], alt=alt)
+
+
+def _shade(weight: float) -> str:
+    """White for a weight of 0, blue for 1."""
+    return "#" + "".join(f"{round(255 + weight * (channel - 255)):02x}" for channel in (107, 174, 214))

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from helpers.chapters.checks import Exercise, checker, maps
+from helpers.chapters.checks import Exercise, maps
+from helpers.chapters.progress import desk
 
 
 def _inputs(seed: int) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -24,6 +25,12 @@ def _ends(replicates: np.ndarray) -> np.ndarray:
 
 class even_multiple(Exercise):
     solved = "right: 1 means no preference, whatever the model and the length of its inputs."
+    means = "A multiple of the even share lets models with other tokenizers stand side by side."
+    leads_on = "What is the largest value it can have, and for which head?"
+    hints = (
+        "Above the line: the sum of all weights to tokens of the kind, over all inputs.",
+        "Below the line: a head with equal weights gives each row `kind.sum() / n`, and an input has n rows.",
+    )
 
     cases = tuple((_inputs(seed),) for seed in range(4))
 
@@ -42,6 +49,14 @@ class even_multiple(Exercise):
 
 class paired_gap(Exercise):
     solved = "right: what both models owe to the texts drawn cancels out."
+    means = (
+        "What the draw of texts does to both models cancels in their difference, which is why pairs need fewer texts."
+    )
+    leads_on = "When would pairing make the interval wider?"
+    hints = (
+        "Subtract replicate by replicate first: `one - other`.",
+        "`np.percentile(…, (2.5, 97.5))` of these differences.",
+    )
 
     cases = tuple(_replicates(seed) for seed in range(4))
 
@@ -58,4 +73,4 @@ class paired_gap(Exercise):
         return _ends(one) - _ends(other)[::-1]
 
 
-check = checker(globals())
+check, hint, progress = desk(globals())

@@ -24,8 +24,8 @@ def _dealt(record: Mapping[str, Any]) -> dict[str, Any]:
 CONTROLS = (Control("@random", "other"), Control("@shuffled", _dealt))
 HEADLINES = (
     Finding(
-        Claim("own", "above", 10),
-        "`[CLS]` draws over ten times its even share of the attention of `minilm`.",
+        Claim("own", "above", 30),
+        "`[CLS]` draws over thirty times its even share of the attention of `minilm`.",
         Ours(_multiple, "card"),
         control=CONTROLS,
     ),
