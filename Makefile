@@ -15,7 +15,7 @@ SHELL  := /bin/bash
 # Compiling all that is installed takes a minute, compiling what is used again in each of a hundred processes several: once, at first use
 unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
-.PHONY: help book site test check test-random test-oldest lint lab notebooks full data course wheel launch pdf zip release fetch push-launch propose lock clean
+.PHONY: help book site test check test-random test-oldest lint lab notebooks atlas full data course wheel launch pdf zip release fetch push-launch propose lock clean
 
 help: ## Show what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -54,6 +54,9 @@ lab: $(READY) ## Open the chapters in JupyterLab
 notebooks: $(READY) ## Refresh the outputs kept in git
 	@$(HELPERS) notebooks
 
+atlas: $(READY) ## Measure models for the atlas of heads and write its page (MODELS="bert-base-uncased mpnet"; RECORD=1 to keep them with the book)
+	@$(HELPERS) atlas --models "$(or $(MODELS),minilm)" $(if $(RECORD),--record)
+
 full: $(READY) ## Run every chapter on real corpora; goes on where it stopped (MODELS="minilm mpnet" DATA=... WORKERS=2)
 	@$(HELPERS) full --models "$(or $(MODELS),minilm)" $(if $(DATA),--data "$(DATA)") \
 	  $(if $(WORKERS),--workers $(WORKERS)) $(if $(DASK),--dask "$(DASK)") $(if $(RECORD),--record)
@@ -76,7 +79,8 @@ pdf: site ## Print the built pages as one PDF into dist/ (needs Chromium or Chro
 zip: site ## Pack the built pages, which need no network, into dist/
 	@$(HELPERS) zip
 
-release: launch pdf zip ## Everything that publishing puts out: dist/, _build/launch, _build/html
+release: launch pdf zip data ## Everything that publishing puts out: dist/, _build/launch, _build/html
+	@$(HELPERS) zip --of _build/data --to dist/results.zip
 	@ls -sh dist
 
 fetch: $(READY) ## Bring corpora or models onto this machine (NAMES="gum squad")

@@ -16,6 +16,7 @@ import click
 from helpers import places
 from helpers.engine import DTYPES, TASKS, orphans
 from helpers.run import durations, exporting, failures, launching, publishing, settings
+from helpers.run.atlas.command import atlas
 from helpers.run.settings import resolved
 from helpers.run.teaching import commands as teaching
 
@@ -422,7 +423,7 @@ def scoreboard(chapter: str | None, model: str | None) -> None:
 
 
 @main.command()
-@click.argument("what", type=click.Choice(["tap", "divergence", "passes", "sweep", "pruning"]))
+@click.argument("what", type=click.Choice(["tap", "divergence", "passes", "sweep", "pruning", "atlas"]))
 @MODEL(default="minilm", show_default=True)
 @click.option("--rounds", type=FROM_1, help="Default: each benchmark's own.")
 @click.option(
@@ -434,7 +435,7 @@ def bench(what: str, model: str, rounds: int | None, record: bool, machine: str 
 
     tap: observing, in time and memory; divergence: comparing all pairs of heads; passes: tokens a second of several
     chapters' passes on one thread; sweep: switching off every head of a 12 x 12 model with and without sharing; pruning: a
-    model whose heads are gone.
+    model whose heads are gone; atlas: a key in the atlas of heads, until it is painted (needs Chromium).
     """
     from helpers.run import bench as benchmarks
 
@@ -480,7 +481,7 @@ def doctor() -> None:
     click.echo(f"{'hub':13} {models.hub_state()}")  # takes a while where it cannot be reached
 
 
-for command in (*teaching.COMMANDS, *launching.COMMANDS, *publishing.COMMANDS):
+for command in (atlas, *teaching.COMMANDS, *launching.COMMANDS, *publishing.COMMANDS):
     main.add_command(command)
 
 if __name__ == "__main__":

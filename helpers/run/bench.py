@@ -1,4 +1,4 @@
-"""Benchmarks whose numbers the book quotes: ``python -m helpers bench tap``, ``… divergence``, ``… passes``, ``… sweep``, ``… pruning``.
+"""Benchmarks whose numbers the book quotes: ``python -m helpers bench tap``, ``… divergence``, ``… passes``, ``… sweep``, ``… pruning``, ``… atlas``.
 
 Each gives its numbers by name, and says what they are of; :func:`as_text` shows any of them. Times are medians over rounds that run
 everything compared once.
@@ -27,6 +27,7 @@ from helpers.chapters.surface_patterns import measures as surface_patterns
 from helpers.engine import adapters, attention, encoders, shards, tokens
 from helpers.engine.tasks import Example
 from helpers.record import results
+from helpers.run.atlas.timing import atlas as atlas  # one of the benchmarks
 from helpers.run.templates import template
 
 Found = dict[str, Any]
