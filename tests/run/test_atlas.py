@@ -361,6 +361,7 @@ def test_a_reader_uses_the_atlas(opened):
     tab.wait("document.querySelectorAll('.head-card').length === 2")
     assert [one.split(",")[0] for one in title(tab)] == ["Head 3-5 of minilm", "Head 3-5 of minilm@random"]
     assert "not recorded for this model" in ask("document.querySelectorAll('.head-card')[1].innerText")
+    tab.tab.mouse.move(2, 2)  # a head under the pointer would speak instead
     ask("location.hash = '#minilm/9-9'")
     tab.wait("document.querySelector('.says').textContent.includes('no head 9-9')")
 
