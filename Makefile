@@ -79,7 +79,8 @@ pdf: site ## Print the built pages as one PDF into dist/ (needs Chromium or Chro
 zip: site ## Pack the built pages, which need no network, into dist/
 	@$(HELPERS) zip
 
-release: launch pdf zip ## Everything that publishing puts out: dist/, _build/launch, _build/html
+release: launch pdf zip data ## Everything that publishing puts out: dist/, _build/launch, _build/html
+	@$(HELPERS) zip --of _build/data --to dist/results.zip
 	@ls -sh dist
 
 fetch: $(READY) ## Bring corpora or models onto this machine (NAMES="gum squad")

@@ -1,6 +1,7 @@
 """Measuring what the attention heads of BERT-like encoders look at. See ``python -m helpers --help``."""
 
 import warnings
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 
 # Several libraries import tqdm's notebook bars, which ask for ipywidgets; plain bars do
@@ -10,3 +11,10 @@ try:
     __version__ = version("attention-heads-book")  # setup.py takes it from the tag
 except PackageNotFoundError:  # a checkout that is not installed
     __version__ = "0"
+
+
+def __getattr__(name: str) -> object:
+    """``from helpers import card``; what it needs takes seconds to import, and comes with its first use."""
+    if name == "card":
+        return import_module("helpers.run.card").card
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -15,7 +15,7 @@ from sphinx.application import Sphinx
 
 from helpers.run import contents
 
-PICTURE = re.compile(r'(<a class=")([^"]*image-reference[^>]*>\s*)?<img ([^>]*?)src="([^"]+)"([^>]*?)(/?)>')
+PICTURE = re.compile(r'(?:(<a class=")([^"]*image-reference[^>]*>\s*))?<img ([^>]*?)src="([^"]+)"([^>]*?)(/?)>')
 TABLE = re.compile(r'(?:<div class="pst-scrollable-table-container">)?(<table.*?</table>)(?:\s*</div>)?', re.DOTALL)
 SVG_SIZE = re.compile(r'<svg[^>]*viewBox="\S+ \S+ (\S+) (\S+)"')
 WIDE = 1.75

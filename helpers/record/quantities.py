@@ -44,6 +44,8 @@ COLUMNS = {
 KEY = ("model", "profile", "chapter", "quantity", "layer", "head", "of", "label")
 """Columns that tell every row from every other."""
 WHOLE, NUMBERS = ("layer", "head", "n"), ("value", "low", "high", "control")
+TEXT = "str" if int(pd.__version__.split(".")[0]) > 2 else object
+"""What a column of texts is: pandas 2 would make the text "nan" of what is absent."""
 RANDOM = "@random"
 CONTROLS = (RANDOM, "@shuffled")
 
@@ -173,7 +175,10 @@ def of_records(records: Iterable[tuple[Mapping[str, Any], str]]) -> pd.DataFrame
 def typed(frame: pd.DataFrame) -> pd.DataFrame:
     """The columns in order, as whole numbers that may be absent, float64, and texts; the same whatever the rows are."""
     kinds = dict.fromkeys(WHOLE, "Int64") | dict.fromkeys(NUMBERS, "float64")
-    return frame[list(COLUMNS)].astype({name: kinds.get(name, "str") for name in COLUMNS})
+    texts = {
+        name: frame[name].astype(object).where(frame[name].notna(), np.nan) for name in COLUMNS if name not in kinds
+    }
+    return frame.assign(**texts)[list(COLUMNS)].astype({name: kinds.get(name, TEXT) for name in COLUMNS})
 
 
 def sources() -> list[Path]:

@@ -4,13 +4,13 @@ import json
 import math
 import platform
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 from html import escape
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -21,6 +21,9 @@ from helpers import places
 from helpers.corpora.readers import Corpus
 from helpers.engine.encoders import Encoder
 from helpers.engine.estimates import Estimate
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 DIGITS = 6  # decimals kept: float32 models do not carry more
 VERSIONS = ("torch", "transformers", "numpy", "scikit-learn")
@@ -233,7 +236,8 @@ class Table:
 
     def __init__(self, columns: Sequence[str], rows: Iterable[Sequence[object]], *, digits: int = 3) -> None:
         self.columns = list(columns)
-        self.rows = [[_cell(cell, digits) for cell in row] for row in rows]
+        self.cells = [list(row) for row in rows]
+        self.rows = [[_cell(cell, digits) for cell in row] for row in self.cells]
         for row in self.rows:
             if len(row) != len(self.columns):
                 raise ResultError(f"The row {row} has {len(row)} cells for {len(self.columns)} columns.")
@@ -244,6 +248,28 @@ class Table:
 
     def __repr__(self) -> str:
         return self._repr_markdown_()
+
+    def frame(self) -> "pd.DataFrame":
+        """The table as a data frame, with numbers as they are, not rounded.
+
+        A column with estimates becomes three: its own name for the values, and with ``low`` and ``high`` after it for the ends of
+        their intervals, empty where a cell is no estimate.
+        """
+        import pandas as pd  # here, since showing a table needs none of it
+
+        parts = [pd.Series(cells, name=name) for name, cells in self._spread()]
+        return pd.concat(parts, axis=1) if parts else pd.DataFrame()
+
+    def _spread(self) -> Iterator[tuple[str, list[Any]]]:
+        for number, name in enumerate(self.columns):
+            cells = [row[number] for row in self.cells]
+            estimated = [isinstance(cell, Estimate) for cell in cells]
+            yield name, [float(cell.value) if one else cell for cell, one in zip(cells, estimated, strict=True)]
+            for end in ("low", "high") if any(estimated) else ():
+                yield (
+                    f"{name} {end}",
+                    [float(getattr(c, end)) if one else None for c, one in zip(cells, estimated, strict=True)],
+                )
 
 
 _CODE = re.compile(r"(?<![\\`])(`+)(?!`)(.+?)(?<!`)\1(?!`)")

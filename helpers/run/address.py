@@ -68,7 +68,7 @@ def configured(config: str) -> str:
     known = yaml.safe_load(config)
     if home := site():
         named = {"html_baseurl": f"{home}/", "ogp_site_url": f"{home}/", "ogp_image": f"{home}/_static/card.png"}
-        known["sphinx"]["config"] |= named
+        known.setdefault("sphinx", {}).setdefault("config", {}).update(named)
         config = yaml.safe_dump(known, sort_keys=False, allow_unicode=True)
     if not (found := repository()):
         return config

@@ -6,6 +6,7 @@ reader will do and after which source, ``book/_toc.yml`` says where it stands. T
 
 import ast
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import nbformat
@@ -110,6 +111,17 @@ def _docstring(file: Path) -> str:
     return ast.get_docstring(ast.parse(file.read_text("utf-8"))) or ""
 
 
+def _teaching(name: str) -> Callable[[], str]:
+    """A part of *Teach with it*, whose module reads every chapter, and this one for their titles."""
+
+    def made() -> str:
+        from helpers.run.teaching import concepts
+
+        return getattr(concepts, name)()
+
+    return made
+
+
 GENERATED = {
     "chapters": chapters,
     "families": families,
@@ -117,6 +129,9 @@ GENERATED = {
     "clone": clone,
     "browser": browser,
     "version": lambda: helpers.__version__,
+    "concept_map": _teaching("concept_map"),
+    "discussion": _teaching("discussion"),
+    "lessons": _teaching("lessons"),
 }
 
 

@@ -9,7 +9,7 @@ from PIL import Image
 LIMIT = 250_000
 """Bytes that a stored figure may take."""
 
-WIDEST = 1260
+WIDEST = 1200
 """Pixels: almost two for each of the column in which a page shows its figures."""
 
 PALETTES = (24, 32, 48, 64, 128)

@@ -46,7 +46,7 @@ def copy(chapter: str, *, wheel: str = "") -> nbformat.NotebookNode:
             cell.outputs, cell.execution_count = [], None
     source.metadata.pop("book", None)
     made = plain.rendered(source, chapter, address.site())
-    made.cells[1:1] = [*_note(chapter), *_install(wheel)]
+    made.cells[1:1] = [*_note(chapter), *installing(wheel)]
     return made
 
 
@@ -57,7 +57,8 @@ def _note(chapter: str) -> Iterator[nbformat.NotebookNode]:
         yield nbformat.v4.new_markdown_cell(text, id="page")
 
 
-def _install(wheel: str) -> Iterator[nbformat.NotebookNode]:
+def installing(wheel: str) -> Iterator[nbformat.NotebookNode]:
+    """The cell that installs a wheel, named by its address or path; none without one."""
     if wheel:
         yield nbformat.v4.new_code_cell(INSTALL.format(wheel=wheel), id="install")
 

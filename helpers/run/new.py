@@ -11,7 +11,7 @@ from nbformat import NotebookNode
 from helpers import places
 from helpers.run import contents, notebooks
 
-FOLDER_FILES = ("__init__.py", "measures.py", "figures.py", "exercises.py", "findings.py")
+FOLDER_FILES = ("__init__.py", "measures.py", "figures.py", "exercises.py", "findings.py", "teaching.yml")
 CELL = re.compile(r"^```\{code-cell\} *(?P<what>[^\n]*)\n(?P<code>.*?)\n```$", re.DOTALL | re.MULTILINE)
 
 

@@ -28,7 +28,7 @@ FLAGS = (
 )
 LEFT_OUT = ("book/helpers",)
 """Pages that are read on a screen only."""
-MOVING = "script, iframe, .attention-view, .headerlink, .copybtn, button, .bar, details.above-input, details.hide > summary, link, noscript"
+MOVING = "script, iframe, .attention-view, .headerlink, .copybtn, .save, button, .bar, details.above-input, details.hide > summary, link, noscript"
 SOLUTIONS = "solutions"
 
 

@@ -22,28 +22,31 @@ TO = click.option("--to", type=click.Path(dir_okay=False, path_type=Path), help=
 
 
 def packed(folder: Path, target: Path) -> int:
-    """Zip a folder of built pages, the same bytes for the same pages, and return how many files that are.
+    """Zip a folder, the same bytes for the same files, and return how many files that are.
 
     Raises:
-        NotebookError: if there are no pages.
+        NotebookError: if there is nothing in the folder.
     """
-    if not (folder / "index.html").is_file():
-        raise NotebookError(f"There are no pages in {folder}; say 'make site' first.")
     found = sorted(f for f in folder.rglob("*") if f.is_file() and f.suffix not in LEFT_OUT)
+    if not found:
+        raise NotebookError(f"There is nothing in {folder}; say 'make site' or 'make data' first.")
     target.parent.mkdir(parents=True, exist_ok=True)
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
         for file in found:
-            entry = zipfile.ZipInfo(f"{NAME}/{file.relative_to(folder).as_posix()}", LONG_AGO)
+            entry = zipfile.ZipInfo(f"{target.stem}/{file.relative_to(folder).as_posix()}", LONG_AGO)
             archive.writestr(entry, file.read_bytes(), zipfile.ZIP_DEFLATED)
     return len(found)
 
 
 @click.command("zip")
+@click.option(
+    "--of", type=click.Path(file_okay=False, path_type=Path), default=PAGES, help="Folder (default: the pages)."
+)
 @TO
-def offline(to: Path | None) -> None:
-    """Pack the built pages, which need no network, into one file."""
+def offline(of: Path, to: Path | None) -> None:
+    """Pack the built pages, which need no network, or what else is in a folder, into one file."""
     target = to or places.ROOT / "dist" / f"{NAME}.zip"
-    click.echo(f"{target}: {packed(PAGES, target)} files, {target.stat().st_size / 1e6:.1f} MB")
+    click.echo(f"{target}: {packed(of, target)} files, {target.stat().st_size / 1e6:.1f} MB")
 
 
 @click.command("pdf")

@@ -21,6 +21,7 @@ from helpers.engine.tasks import Example
 from helpers.figures import touch
 from helpers.figures.look import group_names
 from helpers.record import results
+from helpers.record.verdicts import ALSO, FAILS, HOLDS, judge
 
 CONTEXTS = (
     "The keeper lit the lamp. Then she went to bed. Nobody saw the ship, which had no light.",
@@ -463,6 +464,60 @@ def test_the_record_holds_every_row(answerer):
     assert all(judged.ours.text != "–" for judged in findings.findings(plain))
 
 
+def test_what_a_whole_costs_beyond_its_parts(answerer):
+    scores, core, control = all_scores(answerer(), NAMES[::-1])
+    values = ablate.as_dict(scores, NAMES, core, control=control)
+    kept, own = results.plain(values), scores.values[:, :, 0].mean(1)
+    again = scores.at(f"{ablate.PRUNED[core.second]} tuned")
+    for rest, whole in (("rest", scores.at(str(ablate.PRUNED[core.first]))), ("others", again)):
+        found, widest = ablate.beyond(values, rest), ablate.beyond(kept, rest)
+        parts = own[scores.at("core")] + own[scores.at(rest)] - own[scores.at("1")]
+        assert found.value == pytest.approx(own[whole] - parts) == pytest.approx(float(widest.value), abs=3e-6)
+        assert widest.high - widest.low >= found.high - found.low - 1e-5, "of a record the widest is known"
+    titles = ablate.part_titles([values, kept])
+    n = {name: row["heads"] for name, row in values["core"]["rows"].items()}
+    assert titles["core"] == f"the {n['core']}" and titles["again"] == f"all {n['core'] + n['others']} after tuning"
+    shown = ablate.parts(values, titles)
+    assert list(shown) == list(titles.values())
+    few = control.values[:, :, 0].mean(1)
+    apart = few[control.at("core")] + few[control.at("rest")] - few[control.at("1")]
+    whole = few[control.at(str(ablate.PRUNED[core.first]))]
+    assert shown[titles["beyond whole"]][1] == pytest.approx(whole - apart)
+    assert shown[titles["whole"]][2] == values["control"]["rows"][str(ablate.PRUNED[core.first])]["f1_dealt"]
+
+
+def recorded_parts(whole, core, rest, beside):
+    """A record in which changes of F1 have intervals of these half widths."""
+    widths = {name: results.plain(one_estimate(-0.2, half)) for name, half in (("core", core), ("rest", rest))}
+    rows = {name: {"f1_change": found, "heads": 3} for name, found in widths.items()}
+    rows["rest"]["f1_beside"] = results.plain(one_estimate(0, beside))
+    own = {"4": {"f1_change": results.plain(one_estimate(-0.5, whole))}}
+    tuned = {"rows": {"2": {}}}
+    return {"rows": own, "tuned": tuned, "core": {"first": "dense_vertical", "second": "dense", "rows": rows}}
+
+
+@pytest.mark.parametrize(
+    ("beside", "both"), [(0.5, 0.5), (0.1, 0.7), (0.7, 0.1)], ids=["unrelated", "together", "against each other"]
+)
+def test_a_record_gives_the_widest_interval_of_a_sum(beside, both):
+    """With half widths 3 and 4 tenths of the parts, their sum has 5 if they are unrelated, 7 if they go together, 1 if they go against each other."""
+    found = ablate.beyond(recorded_parts(0.2, 0.3, 0.4, beside))
+    assert found.value == pytest.approx(-0.1) and found.high - found.value == pytest.approx(0.2 + both)
+
+
+def test_runs_of_other_sizes_have_both_in_their_titles():
+    sizes = ({"core": 7, "rest": 13, "others": 25, "alone": 65}, {"core": 9, "rest": 11, "others": 25, "alone": 63})
+    runs = [{"core": {"rows": {name: {"heads": n} for name, n in one.items()}}} for one in sizes]
+    titles = ablate.part_titles(runs)
+    assert (titles["core"], titles["whole"], titles["again"]) == ("the 7/9", "all 20", "all 32/34 after tuning")
+    assert titles["alone"] == "all but the 7/9" and titles["others"] == "25 others after tuning"
+
+
+def test_twice_as_many_heads():
+    ladder = {"sizes": [6, 12, 20, 24], "f1_change": [[-0.1, 0.0], [-0.2, -0.2], [-0.3, -0.3], [-0.9, -0.5]]}
+    assert ablate.doubled(ladder) == pytest.approx({6: -0.1, 12: -0.3})
+
+
 def test_numbers_read_well():
     one = Estimate(np.float64(-0.321), np.float64(-0.4), np.float64(-0.2), np.empty(0))
     assert ablate.percent(one, "+.0f") == "-32 [-40, -20]" and ablate.spread([-0.412, 0.029]) == "-41 to +3"
@@ -471,8 +526,13 @@ def test_numbers_read_well():
 # ------------------------------------------------------------------ what the chapter says
 
 
-def spoken_of():
-    return results.recorded("ablation_by_type")["values"]
+def spoken_of(profile="book"):
+    return results.recorded("ablation_by_type", profile=profile)["values"]
+
+
+def points(found):
+    """A change of F1 in points, as prose has it."""
+    return round(100 * float(estimate(found).value))
 
 
 def change(values, row, where="rows"):
@@ -494,23 +554,69 @@ def test_claim_the_type_stands_out_but_some_deals_do_as_much_harm():
     control = values["control"]["rows"]["4"]
     worse = sum(one <= control["f1_change"]["value"] for one in control["f1_dealt"])
     assert len(control["f1_dealt"]) == 39 and (worse, control["f1_p"]) == (6, 0.175)
+    assert points(control["f1_beyond"]) == -23
+    values = spoken_of("full")
+    control = values["control"]["rows"]["4"]
+    worse = sum(one <= control["f1_change"]["value"] for one in control["f1_dealt"])
+    assert len(control["f1_dealt"]) == 99 and (worse, control["f1_p"]) == (5, 0.06)
+    assert change(values, 4).value < min(change(values, n).value for n in (2, 3, 5)) - 0.1
+    assert points(values["rows"]["5"]["f1_change"]) == -24
 
 
-def test_claim_parts_of_a_type_stand_in_for_each_other():
-    values = spoken_of()
+def test_claim_no_deal_comes_near_even_weights_or_diagonal_heads():
+    for profile, deals in (("book", 2), ("full", 5)):
+        control = spoken_of(profile)["control"]["rows"]
+        for row in ("10", "3", "9") if profile == "full" else ("10",):
+            assert len(control[row]["f1_dealt"]) == deals
+            assert control[row]["f1_change"]["value"] < min(control[row]["f1_dealt"])
+            assert estimate(control[row]["f1_beyond"]).high < 0
+        least = min(control[row]["f1_p"] for row in control if len(control[row]["f1_dealt"]) == deals)
+        assert least >= 1 / (deals + 1) - 1e-6
+
+
+@pytest.mark.parametrize(
+    ("profile", "deals", "apart", "together"), [("book", 39, (-6, 1), -31), ("full", 99, (-21, -2), -38)]
+)
+def test_claim_the_whole_costs_more_than_its_parts(profile, deals, apart, together):
+    values = spoken_of(profile)
     core, control = values["core"], values["control"]["core"]["core"]
     assert (core["first"], core["second"]) == ("dense_vertical", "dense")
     sizes = {name: row["heads"] for name, row in core["rows"].items()}
     assert sizes == {"core": 7, "rest": 13, "others": 25, "alone": 65}
     own, again = (np.array(types) for types in (values["types"], values["tuned"]["types"]))
     assert core["heads"] == np.argwhere((own == core["first"]) & (again == core["second"])).tolist()
-    assert len(control["f1_dealt"]) == 39 and control["f1_p"] == 0.025
+    assert len(control["f1_dealt"]) == deals and control["f1_p"] == pytest.approx(1 / (deals + 1), abs=1e-6)
     assert control["f1_change"]["value"] < min(control["f1_dealt"]), "no deal does as much harm"
-    for name in ("core", "rest"):
-        row = estimate(core["rows"][name]["f1_change"])
-        assert row.low < 0 < row.high and row.value - change(values, 4).value > 0.2, "hardly missed alone"
+    assert tuple(points(core["rows"][name]["f1_change"]) for name in ("core", "rest")) == apart
+    assert points(values["rows"]["4"]["f1_change"]) == together
     floor = estimate(values["floors"]["all prune"]["f1"])
-    assert estimate(core["rows"]["alone"]["f1"]).low < floor.value, "the seven alone are not enough"
+    assert estimate(core["rows"]["alone"]["f1"]).low < floor.high, "the seven alone are not enough"
+    assert points(ablate.beyond(values)) == {"book": -26, "full": -14}[profile]
+    assert own[2][4] == core["first"] and [2, 4] not in core["heads"], "head 3-5 is one of the thirteen"
+
+
+def test_claim_the_seven_cost_more_than_half_on_real_questions():
+    values, thirty = spoken_of("full"), spoken_of()
+    rows = values["core"]["rows"]
+    assert estimate(rows["core"]["f1_change"]).high < 0 < estimate(thirty["core"]["rows"]["core"]["f1_change"]).high
+    assert rows["core"]["f1_change"]["value"] < values["rows"]["4"]["f1_change"]["value"] / 2
+    assert all(ablate.beyond(values, rest).high < 0 for rest in ablate.WHOLES)
+    shared = [head for head in values["core"]["heads"] if head in thirty["core"]["heads"]]
+    assert len(shared) == 6
+    assert sum(points(rows[name]["f1_change"]) for name in ("core", "rest")) in (-23, -24)
+
+
+def test_claim_the_tuned_dense_heads_stand_out():
+    for profile, whole in (("book", -25), ("full", -54)):
+        values = spoken_of(profile)
+        assert points(values["tuned"]["rows"]["2"]["f1_change"]) == whole
+        control = values["tuned"]["control"]["2"]
+        assert control["f1_change"]["value"] < min(control["f1_dealt"]) - 0.25
+        assert ablate.beyond(values, "others").value < -0.15
+    assert points(control["f1_change"]) == -50 and len(control["f1_dealt"]) == 5 and min(control["f1_dealt"]) > -0.2
+    assert points(values["tuned"]["rows"]["4"]["f1_change"]) == -9
+    own, tuned = np.array(values["types"]), np.array(values["tuned"]["types"])
+    assert (own != tuned).mean() > 1 / 3
 
 
 def test_claim_what_is_needed_inside_and_between_sentences():
@@ -528,9 +634,32 @@ def test_claim_what_is_needed_inside_and_between_sentences():
     assert sorted(cost, key=cost.get)[:2] == ["17", "15"]
 
 
+def test_claim_what_is_needed_inside_and_between_real_sentences():
+    values = spoken_of("full")
+    control = values["control"]["rows"]
+    assert [points(values["rows"][row]["f1_change"]) for row in ("18", "15", "14")] == [-42, -18, -6]
+    assert (
+        change(values, 15).high < 0
+        and change(values, 14).high < 0
+        and estimate(values["differences"]["15-14"]).high < 0
+    )
+    assert estimate(values["control"]["differences"]["15-14"]).low > 0, "dealt heads need what is inside more"
+    assert max(control["18"]["f1_dealt"]) < -0.195 and estimate(values["control"]["differences"]["18-19"]).high < 0
+    for row in ("18", "19"):
+        assert estimate(control[row]["f1_beyond"]).low < 0 < estimate(control[row]["f1_beyond"]).high
+    few = control["15"]
+    assert sum(one <= few["f1_change"]["value"] for one in few["f1_dealt"]) == 7 and few["f1_p"] == 0.08
+    plain = {name: readings["15"]["f1_change"]["value"] for name, readings in values["variants"].items()}
+    again = plain.pop("renormalised")
+    assert all(1.9 < again / one < 3.3 for one in (*plain.values(), few["f1_change"]["value"]))
+    for readings in values["variants"].values():
+        assert abs(readings["13"]["f1_change"]["value"]) < 0.02 and readings["18"]["f1_change"]["high"] < 0
+
+
 def test_claim_diagonal_heads_are_not_vital():
     values = spoken_of()
-    assert values["counts"]["diagonal"] == 6 and change(values, 3).value > -0.3
+    assert values["counts"]["diagonal"] == 6 and points(values["rows"]["3"]["f1_change"]) == -3
+    assert points(spoken_of("full")["rows"]["3"]["f1_change"]) == -9
     assert change(values, 12).value <= change(values, 13).value
     assert len(values["control"]["rows"]["3"]["f1_dealt"]) < findings.TELLING
     paper = {row["id"]: row["f1"] for row in results.paper("guan2020", "table2")["rows"]}
@@ -557,6 +686,8 @@ def test_claim_most_edits_help_some_questions():
     rows = spoken_of()["rows"]
     dense, both = ([round(100 * share) for share in rows[n]["turned"]["value"]] for n in ("2", "4"))
     assert (dense[0], dense[2], both[0], both[2]) == (13, 20, 37, 10)
+    dense = [round(100 * share) for share in spoken_of("full")["rows"]["2"]["turned"]["value"]]
+    assert (dense[0], dense[2]) == (23, 10)
 
 
 def test_claim_prose_has_the_recorded_numbers():
@@ -568,20 +699,35 @@ def test_claim_prose_has_the_recorded_numbers():
 
     cells = nbformat.read(notebooks.FOLDER / "10_ablation_by_type.ipynb", as_version=4).cells
     prose = "\n".join(c.source for c in cells if c.cell_type == "markdown").replace("−", "-")
-    values, known = spoken_of(), set()
-    for found in (run["rows"] for run in (values, values["control"], values["tuned"], values["core"])):
-        for row in found.values():
-            known |= {
-                ablate.percent(e, "+.0f") for key, e in row.items() if key.startswith("f1_") and isinstance(e, dict)
-            }
-    quoted = re.findall(r"[+-]\d+ \[[+-]\d+, [+-]\d+\]", prose)
-    assert len(quoted) >= 10 and set(quoted) <= known, set(quoted) - known
+    interval = r"[+-]\d+ \[[+-]\d+, [+-]\d+\]"
+    printed = "\n".join(out.get("text", "") for c in cells for out in c.get("outputs", ()))
+    known = set(re.findall(interval, printed))
+    for values in (spoken_of(), spoken_of("full")):
+        differences = (*values["differences"].values(), *values["control"]["differences"].values())
+        known |= {ablate.percent(one, "+.0f") for one in differences}
+        for found in (run["rows"] for run in (values, values["control"], values["tuned"], values["core"])):
+            for row in found.values():
+                known |= {
+                    ablate.percent(e, "+.0f")
+                    for key, e in row.items()
+                    if key.startswith("f1_") and isinstance(e, dict)
+                }
+    quoted = re.findall(interval, prose)
+    assert len(quoted) >= 30 and set(quoted) <= known, set(quoted) - known
 
 
 def test_claim_number_matters():
     ladder = spoken_of()["ladder"]
     means = np.mean(ladder["f1_change"], axis=1)
     assert ladder["sizes"] == [6, 12, 24, 48] and abs(means[:3]).max() < 0.05 and means[3] < -0.4
+    values = spoken_of("full")
+    climb = dict(zip(values["ladder"]["sizes"], values["ladder"]["f1_change"], strict=True))
+    assert [round(100 * one) for one in (*climb[24], np.mean(climb[48]))] == [-22, -10, -52]
+    assert round(100 * ablate.doubled(values["ladder"])[24]) == -20 and ablate.doubled(ladder)[24] < -0.3
+    assert change(values, 4).value < np.min(climb[24]) - 0.1, "below the lines, with twenty heads"
+    first = dict(zip(ladder["sizes"], ladder["f1_change"], strict=True))
+    bends = [many - 2 * few for run in (first, climb) for few, many in zip(run[24], run[48], strict=True)]
+    assert sum(one < -0.1 for one in bends) == 3 and len(bends) == 4, "three of four lines bend"
 
 
 def test_claim_what_each_edit_removes():
@@ -591,14 +737,23 @@ def test_claim_what_each_edit_removes():
     assert inter["dense_vertical"] > intra["dense_vertical"] and inter["dense"] > intra["dense"]
 
 
-def test_claims_hold_on_real_questions():
-    """What the chapter concludes, on XQuAD, where that run is recorded."""
-    try:
-        values = results.recorded("ablation_by_type", profile="full")["values"]
-    except results.ResultError:
-        pytest.skip("the run on real questions is not recorded")
-    assert values["questions"] >= 300 and len(values["control"]["rows"]["4"]["f1_dealt"]) == 99
-    assert change(values, 3).low > -0.15 and estimate(values["differences"]["18-19"]).high < 0
+@pytest.mark.parametrize("profile", ["book", "full"])
+def test_every_headline_holds_in_both_runs(profile):
+    for one in judge(findings.HEADLINES, spoken_of(profile)):
+        assert one.ours.verdict == HOLDS, (one.finding.text, one.ours.text)
+
+
+@pytest.mark.parametrize(("profile", "held"), [("book", 2), ("full", 4)])
+def test_claim_how_many_of_the_papers_statements_hold(profile, held):
+    judged = findings.findings(spoken_of(profile))
+    verdicts = [one.ours.verdict for one in judged]
+    assert (len(verdicts), verdicts.count(HOLDS)) == (19, held)
+    found = {one.finding.text.split(":")[0]: one for one in judged}
+    assert found["Diagonal heads"].ours.verdict == (HOLDS if profile == "full" else "undecided")
+    assert found["Dense & vertical heads"].ours.verdict == (HOLDS if profile == "full" else "undecided")
+    assert found["All heads but dense & vertical ones"].ours.verdict == (ALSO if profile == "full" else HOLDS)
+    assert verdicts[0] == verdicts[1] == FAILS, "diagonal heads are not vital"
+    assert spoken_of(profile)["questions"] == {"book": 30, "full": 300}[profile]
 
 
 # ------------------------------------------------------------------ figures
@@ -637,11 +792,18 @@ def test_ablation_rows_show_the_type_and_each_draw():
 
 def test_heads_and_loss_start_at_nothing():
     points = {"dense": (29, one_estimate(-0.3)), "some": (9, one_estimate(-0.5))}
-    ax = figures.heads_and_loss([12, 36], [[-0.1, -0.2], [-0.5, -0.6]], points, floor=-0.9).axes[0]
+    climbs = {
+        "one": ([12, 36], [[-0.1, -0.2], [-0.5, -0.6]], points, -0.9),
+        "two": ([6], [[-0.4]], {"dense": (20, one_estimate(-0.1))}, -0.8),
+    }
+    figure = figures.heads_and_loss(climbs)
+    ax, other = figure.axes
+    assert [one.get_title() for one in figure.axes] == ["one", "two"]
     assert ax.lines[0].get_xydata().tolist() == [[0, 0], [12, -10], [36, -50]]
+    assert other.lines[0].get_xydata().tolist() == [[0, 0], [6, -40]]
     dots = {tuple(line.get_xydata()[0]) for line in ax.lines if len(line.get_xydata()) == 1}
     assert dots == {(29, -30), (9, -50)} and ax.get_xlabel() == "heads pruned"
-    assert "every head pruned" in [t.get_text() for t in ax.get_legend().get_texts()]
+    assert "every head pruned" in [t.get_text() for t in figure.legends[0].get_texts()]
 
 
 def test_stacked_bars_fill_the_whole():

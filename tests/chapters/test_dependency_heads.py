@@ -13,6 +13,7 @@ from helpers.chapters.dependency_heads.measures import OFFSETS, Predictions
 from helpers.corpora import treebanks
 from helpers.corpora.treebanks import Document, Sentence
 from helpers.engine import attention
+from helpers.engine.estimates import Estimate
 from helpers.engine.tokens import Batches, encode, to_words
 from helpers.figures.look import COLOURS
 from helpers.record import results
@@ -224,6 +225,27 @@ def test_trades_are_chosen_on_one_part_and_counted_on_another(documents):
     assert told == {"heads": 3, "held": 1, "counts": {"a": 2, "b": 1}, "held_counts": {"a": 1, "b": 0}}
 
 
+def test_leaders_are_heads_that_clearly_lead_the_best_offset(documents):
+    dev = dependency_heads.score(random_predictions(documents))
+    counts = dict(zip(dev.relations, dev.count, strict=True))
+    rare = min(counts, key=counts.get)
+    for words, lead in ((1, -1.0), (3, 0.0), (1, 0.05)):
+        found = dependency_heads.leaders(dev, rare, words=words, lead=lead)
+        expected = [rare]
+        for relation in dev.relations[1:]:
+            asked = np.flatnonzero(dev.asked(relation))
+            offset = max(dev.hits[1][k, asked].mean() for k in range(len(OFFSETS)))
+            best = max(dev.hits[0][at][asked].mean() for at in np.ndindex(dev.hits[0].shape[:3]))
+            if relation == rare:
+                assert found[rare].accuracy == pytest.approx(best) and found[rare].lead == pytest.approx(
+                    best - offset
+                )
+            elif len(asked) >= words and best - offset >= lead:
+                expected.append(relation)
+        assert [*found] == expected, (words, lead)
+        assert all(dev.accuracy(r)[one.head] == one.accuracy for r, one in found.items())
+
+
 def nearest(sentence: Sentence, word: int, kind: str, side: str) -> int:
     """The place of the nearest word of a class, in a loop; -1 without one."""
     places = range(word - 1, -1, -1) if side == "left" else range(word + 1, len(sentence.words))
@@ -349,6 +371,22 @@ def test_the_puzzle(minilm):
     assert arcs == {(2, 0): 1, (2, 8): 6}
 
 
+IDLE_TEXT = "The keeper lit the lamp , and then she read a book until the morning ."
+IDLE = tuple(IDLE_TEXT.split(" "))
+
+
+def test_the_object_head_off_duty(minilm):
+    """Objects and their articles look at the verb, most other words at [CLS]."""
+    named = ("[CLS]", *IDLE, "[SEP]")
+    drawn = dependency_heads.word_map(minilm, Sentence("", IDLE), (2, 0, 0))
+    first = [named[n] for n in drawn.argmax(-1)]
+    at = {word: named.index(word) for word in ("lamp", "book")}
+    assert {word: first[n] for word, n in at.items()} == {"lamp": "lit", "book": "read"}
+    assert [first[n - 1] for n in at.values()] == ["lit", "read"], "their articles"
+    others = [f for n, f in enumerate(first) if n not in {*at.values(), *(n - 1 for n in at.values())}]
+    assert others.count("[CLS]") > 0.7 * len(others)
+
+
 @pytest.fixture(scope="module")
 def parts(minilm):
     """What the heads point at where they are chosen and where they are scored."""
@@ -443,3 +481,21 @@ def test_panels_beside_each_other_have_one_legend():
     first, last = figures.beside(panels).axes
     assert first.get_legend() is None
     assert [t.get_text() for t in last.get_legend().get_texts()] == ["head", "@shuffled"]
+
+
+def test_retreats_stand_beside_rival_and_controls():
+    one = Estimate(np.float64(0.2), np.float64(0.1), np.float64(0.3), np.zeros(2))
+    own = {"its head": {"obj": one}, "mean of all heads": {"obj": 0.15}}
+    panels = {"a": ({"obj": "obj, 3-1"}, own | {"@random": {"obj": 0.0}}), "b": ({"obj": "obj, 3-1"}, own)}
+    left, right = figures.retreats(panels, xlabel="x").axes
+    drawn = [line.get_xydata().tolist() for line in left.lines]
+    assert [[0.2, 0]] in drawn and [[0.15, 0]] in drawn and [[0.0, 0]] in drawn
+    assert np.allclose(left.collections[0].get_segments(), [[[0.1, 0], [0.3, 0]]])
+    assert [t.get_text() for t in left.get_yticklabels()] == ["obj, 3-1"] and right.get_xlabel() == "x"
+
+
+def test_lines_of_chosen_words_have_their_colour():
+    weights = np.array([[0.1, 0.8], [0.9, 0.05]])
+    ax = figures.word_lines(weights, ("a", "b"), {1: COLOURS["object"]}).axes[0]
+    left = {t.get_text(): t.get_color() for t in ax.texts if t.get_position()[0] < 0}
+    assert left["b"] == COLOURS["object"] != left["a"]

@@ -281,7 +281,7 @@ def test_logarithmic_scales_have_plain_numbers(ends):
     ax = plt.figure().add_subplot(ylim=ends)
     logarithmic(ax.yaxis)
     ax.figure.draw_without_rendering()
-    numbers = [float(label.get_text()) for label in ax.get_yticklabels()]
+    numbers = [float(label.get_text().replace("−", "-")) for label in ax.get_yticklabels()]
     assert ax.get_yscale() == "log" and sum(ends[0] <= n <= ends[1] for n in numbers) in range(3, 13)
 
 

@@ -212,3 +212,18 @@ def test_a_model_of_ones_own_is_filed_under_its_folder_and_its_weights(tmp_path,
     runs = results.runs("surface_patterns", profile="smoke")
     assert {name: run["values"]["x"] for name, run in runs.items()} == {str(homes[0]): 0, str(homes[1]): 1}
     assert results.recorded("surface_patterns", model=str(homes[2]), profile="smoke")["values"] == {"x": 0}
+
+
+def test_a_table_is_a_frame_with_its_numbers_unrounded():
+    found = Estimate.of(np.float64(1 / 3), np.linspace(0.1, 0.6, 500))
+    table = results.Table(["head", "accuracy", "n"], [["3-1", found, 105], ["all", 0.25, 1456]], digits=1)
+    frame = table.frame()
+    assert list(frame) == ["head", "accuracy", "accuracy low", "accuracy high", "n"]
+    assert frame.accuracy.tolist() == [1 / 3, 0.25] and frame.n.sum() == 1561
+    assert frame["accuracy low"][0] == float(found.low) and np.isnan(frame["accuracy high"][1])
+    assert table.rows[0][2] == "105" and "0.3 [" in str(table)
+
+
+def test_a_frame_keeps_headings_that_are_empty_or_alike_and_may_have_no_rows():
+    assert list(results.Table(["", "", "x"], [["a", "b", 1]]).frame()) == ["", "", "x"]
+    assert results.Table(["a", "b"], []).frame().shape == (0, 2)

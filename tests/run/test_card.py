@@ -1,18 +1,21 @@
 """The card from Python: its numbers are the chapters' own, one head is found by its name, the page needs nothing else."""
 
 import re
+import subprocess
+import sys
 from html.parser import HTMLParser
 
 import numpy as np
 import pytest
 from browser import CHROMIUM, browser
 
+from helpers import card
 from helpers.chapters.dependency_heads import measures as dependency_heads
 from helpers.chapters.surface_patterns import measures as surface_patterns
 from helpers.chapters.your_own_model import measures as your_own_model
 from helpers.figures.look import LABELS
 from helpers.record import exports, quantities
-from helpers.run.card import CardError, card
+from helpers.run.card import CardError
 
 SMALL = {"segments": 8, "documents": 5, "choose_on": ("dev",)}
 
@@ -69,6 +72,15 @@ def test_a_head_that_is_not_there_is_refused(made, name):
     layers, heads = made.shape
     with pytest.raises(CardError, match=rf"no head {name!r}; it has 1-1 to {layers}-{heads}, layer first"):
         made[name]
+
+
+@pytest.mark.slow
+def test_the_package_hands_the_card_on_and_stays_cheap():
+    code = "import helpers, sys; assert not {'torch', 'pandas', 'matplotlib'} & set(sys.modules); from helpers import card; print(card.__module__)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout == "helpers.run.card\n", done.stderr
+    with pytest.raises(ImportError, match="cannot import name 'carde' from 'helpers'"):
+        from helpers import carde  # noqa: F401
 
 
 class Ids(HTMLParser):

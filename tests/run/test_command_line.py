@@ -29,6 +29,8 @@ def test_help_names_every_command():
         "book",
         "notebooks",
         "scoreboard",
+        "course",
+        "grade",
         "bench",
         "doctor",
     ):

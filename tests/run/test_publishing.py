@@ -154,16 +154,16 @@ def test_a_pull_request_holds_what_has_changed(checkout):
 def test_pages_are_packed_alike_each_time(tmp_path):
     pages = tmp_path / "html"
     with pytest.raises(NotebookError, match="make site"):
-        publishing.packed(pages, tmp_path / "a.zip")
+        publishing.packed(pages, tmp_path / "book.zip")
     for name in ("index.html", "_static/a.css", "_static/a.css.map"):
         (pages / name).parent.mkdir(parents=True, exist_ok=True)
         (pages / name).write_text(name)
-    assert publishing.packed(pages, tmp_path / "a.zip") == 2
+    assert publishing.packed(pages, tmp_path / "book.zip") == 2
     os.utime(pages / "index.html", (1, 1))
-    publishing.packed(pages, tmp_path / "b.zip")
-    assert (tmp_path / "a.zip").read_bytes() == (tmp_path / "b.zip").read_bytes()
-    with zipfile.ZipFile(tmp_path / "a.zip") as archive:
-        assert archive.namelist() == [f"{publishing.NAME}/_static/a.css", f"{publishing.NAME}/index.html"]
+    publishing.packed(pages, tmp_path / "again" / "book.zip")
+    assert (tmp_path / "book.zip").read_bytes() == (tmp_path / "again" / "book.zip").read_bytes()
+    with zipfile.ZipFile(tmp_path / "book.zip") as archive:
+        assert archive.namelist() == ["book/_static/a.css", "book/index.html"]
 
 
 def test_the_card_is_the_same_for_the_same_words():

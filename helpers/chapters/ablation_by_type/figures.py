@@ -21,7 +21,6 @@ from helpers.figures.look import (
     TYPE_NAMES,
     in_rows,
     legend_below,
-    legend_beside,
     outer_labels,
     squares,
     titled,
@@ -121,35 +120,32 @@ def without_heads(names: ArrayLike, gone: Mapping[str, ArrayLike], *, called: Ma
     return figure
 
 
-def heads_and_loss(
-    sizes: Sequence[int],
-    ladder: ArrayLike,
-    points: Mapping[str, tuple[int, Estimate]],
-    floor: float,
-    *,
-    called: Mapping[str, str] = LABELS,
-) -> Figure:
-    """Change against the number of heads pruned, all on the same questions: grey lines for random heads from anywhere, a point for each type or other set.
+Climb = tuple[Sequence[int], ArrayLike, Mapping[str, tuple[int, Estimate]], float]
+"""Numbers of heads; [size, draw], the change with so many random heads pruned; type, or the name of another set -> (heads, change); the change with every head pruned."""
+
+
+def heads_and_loss(panels: Mapping[str, Climb], *, called: Mapping[str, str] = LABELS) -> Figure:
+    """Change against the number of heads pruned, a panel for each run: grey lines for random heads from anywhere, a point for each type or other set.
 
     Args:
-        sizes, ladder: numbers of heads; [size, draw], fractions, shown as percentage points.
-        points: type, or the name of another set -> (heads, change).
-        floor: the change when every head is pruned.
+        panels: title -> what is drawn; changes are fractions, shown as percentage points.
         called: type -> what its group is called.
     """
-    figure, ax = plt.subplots(figsize=(7.2, 4.0))
-    for number, line in enumerate(100 * np.asarray(ladder).T):
-        label = None if number else "random heads from anywhere"
-        ax.plot([0, *sizes], [0, *line], color=COLOURS["other"], linewidth=1.2, marker=".", zorder=1, label=label)
-    others = iter("*PX")
-    for name, (heads, change) in points.items():
-        colour, marker = COLOURS.get(name, INK), MARKERS[name] if name in MARKERS else next(others)
-        look = {"color": colour, "marker": marker, "markeredgecolor": "#333333", "markersize": 8}
-        label = called.get(name, name)
-        intervals(ax, heads, change, scale=100, bar={"linewidth": 2.4}, label=label, zorder=3, **look)
-    references(ax, {"every head pruned": 100 * floor}, linewidth=1)
-    ax.set(xlabel="heads pruned", ylabel=CHANGE)
-    legend_beside(ax, fontsize=8)
+    figure, axes = titled(panels, (7.8 / len(panels), 3.4), margin=(0, 0.6), size=9.5, sharex=True, sharey=True)
+    for ax, (sizes, ladder, points, floor) in zip(axes.flat, panels.values(), strict=True):
+        for number, line in enumerate(100 * np.asarray(ladder).T):
+            label = None if number else "random heads from anywhere"
+            ax.plot([0, *sizes], [0, *line], color=COLOURS["other"], linewidth=1.2, marker=".", zorder=1, label=label)
+        others = iter("*PX")
+        for name, (heads, change) in points.items():
+            colour, marker = COLOURS.get(name, INK), MARKERS[name] if name in MARKERS else next(others)
+            look = {"color": colour, "marker": marker, "markeredgecolor": "#333333", "markersize": 8}
+            label = called.get(name, name)
+            intervals(ax, heads, change, scale=100, bar={"linewidth": 2.4}, label=label, zorder=3, **look)
+        references(ax, {"every head pruned": 100 * floor}, linewidth=1)
+        ax.set_xlabel("heads pruned")
+    axes[0, 0].set_ylabel(CHANGE)
+    legend_below(axes[0, 0], ncols=3)
     return figure
 
 

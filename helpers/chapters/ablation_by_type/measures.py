@@ -5,6 +5,7 @@ Four editors over the tap (all weights to 0, all to 1/n, those inside sentences 
 the same rows for types dealt anew to the heads of each layer.
 """
 
+import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -378,6 +379,58 @@ def spread(values: Sequence[float]) -> str:
     return f"{100 * min(values):+.0f} to {100 * max(values):+.0f}"
 
 
+# ---------------------------------------------------------------------------------------- a whole and its parts
+
+
+def doubled(ladder: Mapping[str, Any]) -> dict[int, float]:
+    """Number of random heads -> what twice as many change F1 beyond twice what these do, means over the orders; where both were pruned."""
+    means = dict(zip(ladder["sizes"], np.mean(ladder["f1_change"], axis=1), strict=True))
+    return {size: float(means[2 * size] - 2 * one) for size, one in means.items() if 2 * size in means}
+
+
+WHOLES = {"rest": "whole", "others": "again"}
+"""Set of :attr:`Core.sets` -> what it makes up together with the core: the costliest type as first sorted, and as sorted again."""
+
+
+def wholes(values: Mapping[str, Any], *, control: bool = False) -> dict[str, Any]:
+    """The rows in which the two types that hold the core are pruned, ``whole`` and ``again``; with ``control`` those on the control's questions."""
+    core, tuned = values["core"], values["tuned"]
+    first, second = (str(PRUNED[core[sorting]]) for sorting in ("first", "second"))
+    whole, again = (values["control"]["rows"], tuned["control"]) if control else (values["rows"], tuned["rows"])
+    return {"whole": whole[first], "again": again[second]}
+
+
+def beyond(values: Mapping[str, Any], rest: str = "rest") -> Estimate:
+    """What pruning a type changes F1 more than pruning its two parts apart, added up: below 0 where the whole costs more.
+
+    The interval is paired over questions where the values are fresh. A record has no replicates: there it is the widest that
+    the recorded intervals of the whole, the parts and their difference allow.
+
+    Args:
+        values: fresh or recorded values of :func:`as_dict`.
+        rest: the part besides the core, from :data:`WHOLES`.
+    """
+    rows = values["core"]["rows"]
+    found = wholes(values)[WHOLES[rest]], rows["core"], rows[rest]
+    whole, core, other = (Estimate.from_record(one["f1_change"]) for one in found)
+    if all(len(one.replicates) for one in (whole, core, other)):
+        return whole - core - other
+    value = whole.value - core.value - other.value
+    reach = _reach(whole) + _of_sum(_reach(core), _reach(other), _reach(rows[rest]["f1_beside"]))
+    return Estimate(value, value - reach, value + reach, whole.replicates)
+
+
+def _reach(record: Estimate | Mapping[str, Any]) -> float:
+    """Half the width of an interval."""
+    one = Estimate.from_record(record)
+    return float(one.high - one.low) / 2
+
+
+def _of_sum(one: float, two: float, difference: float) -> float:
+    """Half the width for a sum, from those of its terms and of their difference: both squares add up to twice those of the terms."""
+    return math.sqrt(max(0.0, 2 * (one**2 + two**2) - difference**2))
+
+
 Shown = tuple[Estimate, float, Sequence[float]]
 
 
@@ -385,10 +438,42 @@ def panel(values: Mapping[str, Any], titles: Mapping[str, str]) -> dict[str, Sho
     """Changes of F1 for :func:`helpers.chapters.ablation_by_type.figures.ablation_rows`: title -> (on all questions, on the control's, for each deal).
 
     Args:
-        titles: row, such as ``"3"``, or a set of the core, such as ``"rest"`` -> its title.
+        titles: row, such as ``"3"``, a set of the core, such as ``"rest"``, or one of :func:`wholes` -> its title.
     """
-    ours = values["rows"] | values["core"]["rows"]
-    dealt = values["control"]["rows"] | values["control"]["core"]
+    ours = values["rows"] | values["core"]["rows"] | wholes(values)
+    dealt = values["control"]["rows"] | values["control"]["core"] | wholes(values, control=True)
     whole = {n: Estimate.from_record(ours[n]["f1_change"]) for n in titles}
     part = {n: float(Estimate.from_record(dealt[n]["f1_change"]).value) for n in titles}
     return {title: (whole[n], part[n], dealt[n]["f1_dealt"]) for n, title in titles.items()}
+
+
+def parts(values: Mapping[str, Any], titles: Mapping[str, str]) -> dict[str, Shown]:
+    """:func:`panel` of the core's sets and of the types they make up, with what each type costs beyond its parts.
+
+    Args:
+        titles: of :func:`part_titles`.
+    """
+    plain = {key: title for key, title in titles.items() if not key.startswith("beyond ")}
+    found = panel(values, plain)
+    for rest, whole in WHOLES.items():
+        few = (found[titles[name]][1] for name in (whole, "core", rest))
+        found[titles[f"beyond {whole}"]] = (beyond(values, rest), next(few) - sum(few), [])
+    return {title: found[title] for title in titles.values()}
+
+
+def part_titles(runs: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """Set, type or difference -> what is pruned, with its number of heads; where runs differ, a number for each."""
+    sizes = [{name: row["heads"] for name, row in values["core"]["rows"].items()} for values in runs]
+    for found in sizes:
+        found |= {whole: found["core"] + found[rest] for rest, whole in WHOLES.items()}
+    n = {name: "/".join(dict.fromkeys(str(found[name]) for found in sizes)) for name in sizes[0]}
+    return {
+        "core": f"the {n['core']}",
+        "rest": f"the other {n['rest']}",
+        "whole": f"all {n['whole']}",
+        "beyond whole": "… beyond both apart",
+        "others": f"{n['others']} others after tuning",
+        "again": f"all {n['again']} after tuning",
+        "beyond again": "… beyond both apart, after tuning",
+        "alone": f"all but the {n['core']}",
+    }

@@ -7,14 +7,17 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from helpers.engine.estimates import Estimate
+from helpers.engine.estimates import Estimate, stack
 from helpers.figures.grids import grid
-from helpers.figures.look import COLOURS, legend_beside, titled
-from helpers.figures.series import against_baseline
+from helpers.figures.look import COLOURS, MARKERS, REFERENCE, in_rows, legend_below, legend_beside, titled
+from helpers.figures.series import PLACE_COLOURS, PLACE_LABELS, against_baseline, intervals, share_bars
 from helpers.figures.words import lines
 
 Rows = tuple[Sequence[str], Mapping[str, Sequence[Estimate | float]]]
 """Names of rows, and for each series a value for each row."""
+
+Retreats = tuple[Mapping[str, str], Mapping[str, Mapping[str, Estimate | float]]]
+"""Relation -> the name of its row, in order; and series -> (relation -> a number, for its head an estimate)."""
 
 
 def labelled_grid(labels: Mapping[tuple[int, int], str], strength: NDArray, *, bar: str) -> Figure:
@@ -94,4 +97,61 @@ def beside(panels: Mapping[str, Rows], *, width: float = 3.9, margin: float = 1.
         handles, labels = ax.get_legend_handles_labels()
         named |= dict(zip(labels, handles, strict=True))
     legend_beside(axes.flat[-1], handles=[*named.values()], labels=[*named])
+    return figure
+
+
+def word_lines(weights: NDArray, words: Sequence[str], chosen: Mapping[int, str]) -> Figure:
+    """One head's attention as lines, attending words on the left; the lines of some words in colours, the others' in grey.
+
+    Args:
+        weights: [unit, unit] between these words.
+        chosen: attending word -> colour.
+    """
+    figure, ax = plt.subplots(figsize=(4.2, 0.5 + 0.19 * len(words)))
+    lines(ax, weights, words, chosen, colour=COLOURS["other"], least=0.1, widths=(1.4, 2.6), weight="bold")
+    ax.set_ylim(len(words) - 0.4, -0.6)
+    return figure
+
+
+def places_looked_at(rows: Mapping[str, Estimate], places: Sequence[str]) -> Figure:
+    """Stacked bars: what share of attention goes where; numbers of a tenth and more are written out.
+
+    Args:
+        rows: label -> shares of the places, which sum to 1.
+    """
+    parts = {PLACE_LABELS[place]: {"color": PLACE_COLOURS[place]} for place in places}
+    shares = {label: one.value for label, one in rows.items()}
+    return share_bars(shares, parts, xlabel="share of attention", least=0.1, row=0.36)
+
+
+RETREAT_STYLES = {
+    "its head": {"color": COLOURS["first"], "marker": "o"},
+    "mean of all heads": {"color": COLOURS["self"], "marker": "|", "markersize": 11},
+    "@random": {"color": COLOURS["random"], "marker": "x"},
+    "@shuffled": {"color": COLOURS["shuffled"], "marker": MARKERS["shuffled"]},
+}
+"""Looks of a relation's head, of its rival and of the controls."""
+
+
+def retreats(panels: Mapping[str, Retreats], *, xlabel: str) -> Figure:
+    """For each relation, from top to bottom, its head with an interval, and without one what rival and controls show in its place.
+
+    Args:
+        panels: title -> what :func:`helpers.chapters.no_op.findings.retreats_of` finds, with controls or without; two in a row.
+    """
+    most = max(len(names) for names, _ in panels.values())
+    each, margin = (3.9, 0.9 + 0.3 * most), (0, 0.4)
+    figure, axes = titled(panels, each, columns=2, margin=margin, size=9.5, sharex=True, layout="constrained")
+    for ax, (names, series) in zip(axes.flat, panels.values(), strict=False):
+        for label, points in series.items():
+            look = {"linestyle": "", "markeredgewidth": 1.8, "label": label} | RETREAT_STYLES[label]
+            rows, found = range(len(names)), [points[relation] for relation in names]
+            if label == "its head":
+                intervals(ax, rows, stack(found), across=True, **look)
+            else:
+                ax.plot(found, rows, **look)
+        in_rows(ax, names.values())
+        ax.axvline(0, **REFERENCE)
+        ax.set_xlabel(xlabel)
+    legend_below(axes[0, 0], ncols=len(RETREAT_STYLES))
     return figure

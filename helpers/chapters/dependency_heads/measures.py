@@ -341,6 +341,40 @@ def beats_baseline(
     return p.reshape(scores.right.shape[:3])
 
 
+@dataclass(frozen=True)
+class Leader:
+    """The best head of a relation, where heads are chosen.
+
+    Attributes:
+        head: (layer, head, direction).
+        accuracy: its accuracy there.
+        lead: by how much this exceeds that of the best offset.
+    """
+
+    head: tuple[int, int, int]
+    accuracy: float
+    lead: float
+
+
+def leaders(dev: Scores, *always: str, words: int = 60, lead: float = 0.1) -> dict[str, Leader]:
+    """Heads with a job: the best of each relation whose best head leads the best offset clearly, where heads are chosen.
+
+    Args:
+        always: relations that are kept in any case, first.
+        words: the fewest that another relation has there.
+        lead: the least by which the head of another relation exceeds the best offset.
+    """
+    counted = [r for r in dev.relations[1:] if _count(dev, r) >= words]
+    found = {r: _leader(dev, r) for r in (*always, *counted)}
+    return {r: one for r, one in found.items() if r in always or one.lead >= lead}
+
+
+def _leader(dev: Scores, relation: str) -> Leader:
+    offsets = dev.by_offset[:, dev.relations.index(relation)] / max(_count(dev, relation), 1)
+    accuracy = float(dev.accuracy(relation).max())
+    return Leader(dev.best(relation), accuracy, accuracy - float(offsets.max()))
+
+
 # ---------------------------------------------------------------------------------------- examples
 
 

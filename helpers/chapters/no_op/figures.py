@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
-from helpers.engine.estimates import Estimate, stack
+from helpers.engine.estimates import Estimate
 from helpers.figures.look import (
     COLOURS,
     INK,
@@ -20,8 +20,8 @@ from helpers.figures.look import (
     on_layers,
     titled,
 )
-from helpers.figures.series import PLACE_COLOURS, PLACE_LABELS, band, intervals, share_bars
-from helpers.figures.words import lines, token_axes
+from helpers.figures.series import band, intervals
+from helpers.figures.words import token_axes
 
 
 def weights_and_gradient(
@@ -64,19 +64,6 @@ def weights_and_lengths(
         ax.grid(axis="x", visible=False)
     axes[1].set_xticks(range(len(tokens)), tokens, rotation=60, fontsize=8, ha="right", rotation_mode="anchor")
     axes[0].set_title(title, fontsize=10)
-    return figure
-
-
-def word_lines(weights: ArrayLike, words: Sequence[str], chosen: Mapping[int, str]) -> Figure:
-    """One head's attention as lines, attending words on the left; the lines of some words in colours, the others' in grey.
-
-    Args:
-        weights: [query, key].
-        chosen: query -> colour.
-    """
-    figure, ax = plt.subplots(figsize=(4.2, 0.5 + 0.19 * len(words)))
-    lines(ax, weights, words, chosen, colour=COLOURS["other"], least=0.1, widths=(1.4, 2.6), weight="bold")
-    ax.set_ylim(len(words) - 0.4, -0.6)
     return figure
 
 
@@ -183,60 +170,4 @@ def at_once(runs: Mapping[str, Mapping[str, Any]]) -> Figure:
         ax.axvline(0, **REFERENCE)
         ax.set_xlabel("change of the loss (nats)")
     legend_below(axes[0, 0], ncols=3)
-    return figure
-
-
-def places_looked_at(rows: Mapping[str, Estimate], places: Sequence[str]) -> Figure:
-    """Stacked bars: what share of attention goes where; numbers of a tenth and more are written out.
-
-    Args:
-        rows: label -> shares of the places, which sum to 1.
-    """
-    parts = {PLACE_LABELS[place]: {"color": PLACE_COLOURS[place]} for place in places}
-    shares = {label: one.value for label, one in rows.items()}
-    return share_bars(shares, parts, xlabel="share of attention", least=0.1, row=0.36)
-
-
-RETREAT_STYLES = {
-    "its head": ("cls", "o"),
-    "mean of all heads": ("self", "_"),
-    "@random": ("random", "x"),
-    "@shuffled": ("shuffled", "+"),
-}
-"""Colour and marker of a relation's head, of the rival and of the controls."""
-
-
-def retreats(
-    panels: Mapping[str, Mapping[str, Mapping[str, Estimate]]],
-    accuracy: Mapping[str, float],
-    *,
-    xlabel: str,
-    ylabel: str,
-) -> Figure:
-    """For each relation its head with an interval, and without one what rival and controls show in its place.
-
-    Args:
-        panels: title -> (series of :data:`RETREAT_STYLES` -> (relation -> estimate)).
-        accuracy: relation -> its place on x.
-    """
-    figure, axes = titled(panels, (3.9, 3.7), size=9.5, sharey=True)
-    for ax, shown in zip(axes.flat, panels.values(), strict=True):
-        for series, points in shown.items():
-            colour, marker = RETREAT_STYLES[series]
-            look = {"color": COLOURS[colour], "marker": marker, "linestyle": "", "label": series}
-            places = [accuracy[relation] for relation in points]
-            if series == "its head" and points:
-                intervals(ax, places, stack(list(points.values())), **look)
-            else:
-                values = [float(one.value) for one in points.values()]
-                ax.plot(places, values, **look, markersize=9 if marker == "_" else 6, markeredgewidth=1.8)
-        for relation, one in shown["its head"].items():
-            x = accuracy[relation]
-            crowded = any(0 < other - x < 0.05 for other in accuracy.values())
-            place = {"xytext": (-6 if crowded else 6, 3), "ha": "right" if crowded else "left"}
-            ax.annotate(relation, (x, float(one.value)), **place, textcoords="offset points", fontsize=8.5)
-        ax.axhline(0, **REFERENCE)
-        ax.set(xlabel=xlabel, xlim=(0, 1))
-    axes[0, 0].set_ylabel(ylabel)
-    legend_below(axes[0, 0], ncols=len(RETREAT_STYLES))
     return figure

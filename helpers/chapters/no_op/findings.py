@@ -26,7 +26,7 @@ of_norms = partial(Ours, of="without_adapter")
 """Of the model itself: the adapter for hidden words makes the sink larger, and the papers' models have none."""
 UNTRAINED = Control("@random", "random")
 DEALT = Control("@shuffled", "shuffled")
-NO_SKILL = (Control("head untrained", "untrained_head"), Control("@random", "random_head"))
+NO_SKILL = (Control("output layer untrained", "untrained_head"), Control("@random", "random_head"))
 OFF_DUTY = (Control("@random", "duty_random.obj"), Control("@shuffled", "duty_shuffled.obj"))
 
 
@@ -178,6 +178,25 @@ def by_layer(runs: Mapping[str, Mapping[str, Any]]) -> Table:
         layers = range(len(found["gradient_ratio"].value))
         rows += [[model, n + 1, *(f"{one[n]:{spec}}" for one, spec in columns.values())] for n in layers]
     return Table(["model", "layer", *columns], rows)
+
+
+def retreats_of(values: Mapping[str, Any], way: str) -> tuple[dict[str, str], dict[str, dict[str, Estimate | float]]]:
+    """How the heads of relations retreat off duty, best found first, and beside each the mean of all heads.
+
+    Args:
+        values: fresh or recorded.
+        way: one of :data:`helpers.chapters.no_op.duty.RETREATS`.
+
+    Returns:
+        relation -> relation, head, and how often it is right; and series -> (relation -> share).
+    """
+    duty = opened(values)["duty"]
+    names, own, every = {}, {}, {}
+    for relation, head in sorted(duty.items(), key=lambda one: -one[1]["accuracy"]):
+        names[relation] = f"{relation}, {head_name(head['layer'], head['head'])} ({head['accuracy']:.0%})"
+        own[relation] = head["off_duty"][way]
+        every[relation] = float(own[relation].value - head["beyond"][way].value)
+    return names, {"its head": own, "mean of all heads": every}
 
 
 def duties_of(runs: Mapping[str, Mapping[str, Any]]) -> Table:

@@ -194,7 +194,7 @@ def sensitivity(encoder: Encoder, examples: Sequence[Example], *, seed: int = 0,
 
 
 def untrained(encoder: Encoder, *, seed: int = 0) -> Encoder:
-    """The same encoder with a head for hidden words that has learned nothing: what gradients show without any skill."""
+    """The same encoder with an output layer for hidden words that has learned nothing: what gradients show without any skill."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         head = adapters.new_head(encoder.model, "mlm")

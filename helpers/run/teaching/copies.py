@@ -7,7 +7,7 @@ from copy import deepcopy
 import nbformat
 from nbformat import NotebookNode
 
-from helpers.run import notebooks, plain
+from helpers.run import launch, notebooks, plain
 from helpers.run.failures import NotebookError
 
 _GATE = re.compile(r"^(`{3,}|:{3,})\{solution(?P<kind>|-start|-end)\}.*?^\1[ \t]*$\n?", re.MULTILINE | re.DOTALL)
@@ -19,23 +19,25 @@ def read(chapter: str) -> NotebookNode:
     return nbformat.read(notebooks.FOLDER / f"{chapter}.ipynb", as_version=4)
 
 
-def student(chapter: str, site: str | None = None) -> NotebookNode:
+def student(chapter: str, site: str | None = None, wheel: str = "") -> NotebookNode:
     """A chapter without its solutions, their outputs and what is known of its run; checks stay.
 
     Args:
         site: address of the built book, which links lead to.
+        wheel: address of the package, for a cell that installs it where it is missing.
     """
-    return _copy(without_solutions(read(chapter)), chapter, site)
+    return _copy(without_solutions(read(chapter)), chapter, site, wheel)
 
 
-def solution(chapter: str, site: str | None = None) -> NotebookNode:
+def solution(chapter: str, site: str | None = None, wheel: str = "") -> NotebookNode:
     """A chapter with everything, its solutions under headings that JupyterLab folds."""
-    return _copy(read(chapter), chapter, site)
+    return _copy(read(chapter), chapter, site, wheel)
 
 
-def _copy(notebook: NotebookNode, chapter: str, site: str | None) -> NotebookNode:
+def _copy(notebook: NotebookNode, chapter: str, site: str | None, wheel: str) -> NotebookNode:
     made = plain.rendered(notebook, chapter, site)
     made.metadata.pop("book", None)  # a digest of the whole chapter
+    made.cells[1:1] = launch.installing(wheel)
     return made
 
 

@@ -106,6 +106,11 @@ class Form:
         return int(self.chapter[:2])
 
     @property
+    def minutes(self) -> int:
+        """To read it."""
+        return telling.of(self.chapter).minutes
+
+    @property
     def predictions(self) -> list[Prediction]:
         """All of the chapter, in their order."""
         return [item for section in self.sections for item in section.items if isinstance(item, Prediction)]

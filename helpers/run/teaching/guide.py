@@ -1,6 +1,5 @@
 """The teacher's guide of a chapter, one or two pages, and how much of it fits into a lesson."""
 
-from helpers.run import telling
 from helpers.run.teaching.form import Form, Prediction, Section
 from helpers.run.templates import template
 
@@ -16,7 +15,6 @@ def text(form: Form) -> str:
     kept = [section for section in form.sections if section.title not in skipped]
     return template("guide.md.j2").render(
         form=form,
-        minutes=telling.of(form.chapter).minutes,
         predictions=predictions,
         prediction=PREDICTION,
         discussion=DISCUSSION,

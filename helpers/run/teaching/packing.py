@@ -9,7 +9,7 @@ import nbformat
 from tqdm import tqdm
 
 from helpers import places
-from helpers.run import address
+from helpers.run import address, launch
 from helpers.run.teaching import copies, form, guide, nbgrader, slides
 from helpers.run.templates import template
 
@@ -55,8 +55,9 @@ def _remove(place: Path) -> None:
 
 def _write_chapter(chapter: str, folder: Path, *, pdf: bool, for_nbgrader: bool) -> None:
     told, site = form.of(chapter), address.site()
-    _notebook(copies.student(chapter, site), folder / STUDENTS / f"{chapter}.ipynb")
-    _notebook(copies.solution(chapter, site), folder / SOLUTIONS / f"{chapter}.ipynb")
+    wheel = address.raw(launch.wheel_name()) or ""
+    _notebook(copies.student(chapter, site, wheel), folder / STUDENTS / f"{chapter}.ipynb")
+    _notebook(copies.solution(chapter, site, wheel), folder / SOLUTIONS / f"{chapter}.ipynb")
     slides.write(told, folder / SLIDES, pdf=pdf)
     _page(guide.text(told), told.title, folder / GUIDE / chapter)
     if for_nbgrader:
@@ -71,7 +72,7 @@ def _notebook(notebook: nbformat.NotebookNode, file: Path) -> None:
 def _page(text: str, title: str, file: Path) -> None:
     """A page as Markdown and as HTML."""
     places.write(file.with_name(f"{file.name}.md"), text)
-    given = {"title": title, "body": slides.html(text), "formulas": "$" in text}
+    given = {"title": title, "body": slides.html(text)}
     places.write(file.with_name(f"{file.name}.html"), template("course.html.j2", escaped=True).render(given))
 
 

@@ -19,7 +19,6 @@ from markupsafe import Markup
 from mdit_py_plugins.dollarmath import dollarmath_plugin
 
 from helpers import places
-from helpers.figures import views
 from helpers.run.teaching.form import Exercise, Figure, Form, Prediction
 from helpers.run.templates import template
 
@@ -28,12 +27,10 @@ MOST_WORDS = 36
 """Words beneath a figure."""
 TALL = 1.45
 """A figure that is less wide than so many times its height stands beside its text."""
-MATHJAX = "tex-svg-full.js"
 PACKAGE = "sphinx-revealjs"
 """The package that reveal.js is taken from."""
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 _SENTENCE = re.compile(r"(?<=[.?!:])\s+(?=[A-Z*`\"“])")
-_FORMULA = {True: "\\[{}\\]", False: "\\({}\\)"}
 
 
 @dataclass
@@ -129,10 +126,12 @@ def _listed(points: Sequence[str] | Iterator[str]) -> str:
 
 
 def _formula(content: str, options: dict[str, bool]) -> str:
-    return _FORMULA[options["display_mode"]].format(content.replace("&", "&amp;").replace("<", "&lt;"))
+    with places.extra("book", "Setting formulas"):
+        from helpers.run import formulas
+    return formulas.mathml(content, options["display_mode"])
 
 
-_READER = MarkdownIt("commonmark").enable("table").use(dollarmath_plugin, renderer=_formula)
+_READER = MarkdownIt("commonmark", {"html": False}).enable("table").use(dollarmath_plugin, renderer=_formula)
 
 
 def html(text: str) -> Markup:
@@ -153,9 +152,8 @@ def write(form: Form, folder: Path, *, pdf: bool = True) -> Path:
     for slide in slides:
         if slide.figure:
             places.write(folder / pictures / f"{slide.figure.name}.png", slide.figure.picture)
-    formulas = any("$" in text for slide in slides for text in (slide.title, slide.text, *slide.notes))
-    given = {"form": form, "slides": slides, "html": html, "pictures": pictures, "formulas": formulas}
-    carry(folder / "reveal", formulas)
+    given = {"form": form, "slides": slides, "html": html, "pictures": pictures}
+    carry(folder / "reveal")
     file = folder / f"{form.chapter}.html"
     shown = template("slides.html.j2", escaped=True)
     places.write(file, shown.render(given, printed=False))
@@ -169,8 +167,8 @@ def browser_here() -> str | None:
     return next(filter(None, map(shutil.which, BROWSERS)), None)
 
 
-def carry(folder: Path, formulas: bool) -> None:
-    """Copy reveal.js, and MathJax where formulas need it, out of the packages that hold them."""
+def carry(folder: Path) -> None:
+    """Copy reveal.js out of the package that holds it."""
     folder.mkdir(parents=True, exist_ok=True)
     try:
         files = {str(file): Path(file.locate()) for file in distribution(PACKAGE).files or ()}
@@ -183,8 +181,6 @@ def carry(folder: Path, formulas: bool) -> None:
             path for file, path in files.items() if file.endswith(f"revealjs/{name.removeprefix('revealjs/')}")
         )
         shutil.copyfile(source, folder / source.name)
-    if formulas:
-        shutil.copyfile(views.vendored()[MATHJAX], folder / MATHJAX)
 
 
 def _print(browser: str, page: str, file: Path, count: int) -> None:

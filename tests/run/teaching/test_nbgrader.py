@@ -1,6 +1,6 @@
 """Assignments for nbgrader: its marks are as its own validation asks, and the answers between them are right."""
 
-import itertools
+from itertools import pairwise
 
 import pytest
 
@@ -28,7 +28,7 @@ def test_every_exercise_is_marked_once(assignment):
 def test_answers_stand_between_the_marks_and_pass_the_test_after_them(assignment):
     chapter, _, marked = assignment
     module = __import__(f"helpers.chapters.{chapter[3:]}.exercises", fromlist=["check"])
-    for answer, test in itertools.pairwise(marked):
+    for answer, test in pairwise(marked):
         if not test.metadata.nbgrader.grade_id.startswith("test-"):
             continue
         space = {"np": __import__("numpy"), "exercises": module}
