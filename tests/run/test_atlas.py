@@ -369,6 +369,9 @@ def test_a_reader_uses_the_atlas(opened):
     sized(tab, 390, 800)
     tab.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark"}])
     tab.call("Emulation.setTouchEmulationEnabled", enabled=True)
+    assert tab.problems == []
+    tab.open(file)  # a page learns of fingers when it is opened
+    tab.wait("document.querySelectorAll('.tile').length === 72")
     tab.tab.wait_for_timeout(500)
     x, y = middle(tab, 2)
     tab.call("Input.dispatchTouchEvent", type="touchStart", touchPoints=[{"x": x, "y": y}])
