@@ -27,9 +27,12 @@ FOLDER = "_static/atlas"
 """Where the built book keeps script, style and data."""
 
 
+ASSETS = {"js": "atlas.js", "css": "atlas.css"}
+
+
 def asset(kind: str) -> str:
     """The script (``js``) or the style (``css``)."""
-    return (files("helpers.figures") / f"atlas.{kind}").read_text("utf-8")
+    return (files("helpers.figures") / ASSETS[kind]).read_text("utf-8")
 
 
 def file_of(model: str) -> str:

@@ -94,7 +94,7 @@ def vocabulary() -> tuple[Quantity, ...]:
     Raises:
         QuantityError: for a line that says something unknown, or leaves out what all must say.
     """
-    written = yaml.safe_load(Path(__file__).with_suffix(".yml").read_text("utf-8"))
+    written = yaml.safe_load(Path(__file__).with_name("quantities.yml").read_text("utf-8"))
     return tuple(
         _read(chapter, name, said, line)
         for chapter, said in written.items()
@@ -185,7 +185,7 @@ def sources() -> list[Path]:
     """Every file that the long table is made from."""
     roots = dict.fromkeys((places.results(), places.book_data() / "results"))
     found = (f for root in roots for profile in PROFILES for f in (root / profile).glob("*/*.json"))
-    return [Path(__file__).with_suffix(".yml"), toc(), *sorted(f for f in found if f.stem in _chapters())]
+    return [Path(__file__).with_name("quantities.yml"), toc(), *sorted(f for f in found if f.stem in _chapters())]
 
 
 def _chapters() -> list[str]:

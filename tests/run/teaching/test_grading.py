@@ -134,7 +134,7 @@ def handed_in(tmp_path_factory):
 @pytest.fixture(scope="module")
 def graded(handed_in):
     start = time.monotonic()
-    grades, _ = grading.grade(handed_in.folder, CHAPTER, seed=1, limits=Limits(6, 1 << 30), shut_in=True)
+    grades, _ = grading.grade(handed_in.folder, CHAPTER, seed=1, limits=Limits(15, 1 << 30), shut_in=True)
     return SimpleNamespace(grades=grades, seconds=time.monotonic() - start)
 
 
