@@ -42,7 +42,7 @@ def inline(writer, node: nodes.math) -> None:
 
 def display(writer, node: nodes.math_block) -> None:
     """A formula of its own, with its number and a link to it if it has one."""
-    writer.body.append(writer.starttag(node, "div", "", CLASS="math notranslate nohighlight"))
+    writer.body.append(writer.starttag(node, "div", "", CLASS="math notranslate nohighlight", TABINDEX="0"))
     if node.get("number"):
         writer.body.append(f'<span class="eqno">({get_node_equation_number(writer, node)})')
         writer.add_permalink_ref(node, "Link to this equation")

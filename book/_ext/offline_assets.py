@@ -1,15 +1,14 @@
 """Sphinx extension: a book that needs no network.
 
-After the build, third-party scripts are copied out of installed Python packages into ``_static/vendor``,
-bertviz's frames (stored as weights only) become pages of their own beside them, and any page that would
-still load something from elsewhere fails the build.
+After the build, bertviz's frames (stored as weights only) become pages of their own, which hold the third-party scripts of installed
+Python packages: a frame that may do nothing but run scripts cannot load a file beside it. Any page that would still load something from
+elsewhere fails the build.
 """
 
 import hashlib
 import html
 import json
 import re
-import shutil
 from functools import cache
 from pathlib import Path
 
@@ -38,14 +37,6 @@ def without_thebe(app: Sphinx, page: str, template: str, context: dict, doctree:
     ]
 
 
-def copy_scripts(output: Path) -> None:
-    """Put the vendored scripts where pages look for them."""
-    folder = output / "_static" / "vendor"
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, source in views.vendored().items():
-        shutil.copyfile(source, folder / name)
-
-
 def drop_icon_script(page: Path) -> None:
     """Leave out the theme's script of all icons, one and a half megabytes: its style sheet has them as a font already."""
     text = page.read_text("utf-8")
@@ -54,13 +45,14 @@ def drop_icon_script(page: Path) -> None:
 
 
 def write_frames(page: Path, output: Path) -> None:
-    """Give each bertviz frame of a page its document, loading the vendored scripts."""
+    """Give each bertviz frame of a page its document, with the scripts that it runs."""
     text = page.read_text("utf-8")
     if 'class="bertviz"' not in text:
         return
     folder = output / "_static" / "bertviz"
     folder.mkdir(parents=True, exist_ok=True)
-    libraries = "".join(f'<script src="../vendor/{name}"></script>' for name in views.FRAME_LIBRARIES)
+    scripts = views.vendored(*views.FRAME_LIBRARIES).values()
+    libraries = "".join(f"<script>{file.read_text('utf-8')}</script>" for file in scripts)
     up = "../" * (len(page.relative_to(output).parts) - 1)
 
     def with_source(match: re.Match[str]) -> str:
@@ -78,7 +70,6 @@ def finish(app: Sphinx, exception: Exception | None) -> None:
     if exception is not None or app.builder.format != "html":
         return
     output = Path(app.outdir)
-    copy_scripts(output)
     elsewhere = []
     for page in sorted(output.rglob("*.html")):
         if "_static" in page.relative_to(output).parts:

@@ -67,7 +67,7 @@ SUBMITTED = {  # student: cells, or what else was handed in; whether pool_words 
     "mia-exits": ([instead("__import__('os')._exit(0)")], False, "ended before your function gave a result"),
     "ned-leaves": ([instead("raise SystemExit(0)")], False, "SystemExit"),
     "ola-deletes": ([instead("__import__('shutil').rmtree({victim!r})")], False, "No such file or directory"),
-    "pam-prints": ([instead("for _ in range(4096): print('x' * (1 << 20))"), OFFSET], True, "right"),
+    "pam-prints": ([instead("for _ in range(256): print('x' * (1 << 20))"), OFFSET], True, "right"),
     "quo-floods": ([instead("return np.zeros(1 << 28)")], False, ""),
     "rex-edits-the-check": (
         [
@@ -75,7 +75,7 @@ SUBMITTED = {  # student: cells, or what else was handed in; whether pool_words 
             instead("import helpers.chapters.checks as c; c._same = lambda *g: True; return np.eye(3)"),
         ],
         False,
-        "shape",
+        "weights differ",
     ),
     "sue-copies": (
         [
@@ -84,7 +84,7 @@ SUBMITTED = {  # student: cells, or what else was handed in; whether pool_words 
             "    return exercises.pool_words.right(weights, words)"
         ],
         False,
-        "ImportError",
+        "your function raised",
     ),
     "tom-forks": (
         [instead("import os; [os.fork() or __import__('time').sleep(60) for _ in range(40)]")],
@@ -102,7 +102,7 @@ SUBMITTED = {  # student: cells, or what else was handed in; whether pool_words 
         False,
         "",
     ),
-    "xia-fills-memory": ([instead("x = [bytearray(1 << 26) for _ in range(1000)]")], False, "MemoryError"),
+    "xia-fills-memory": ([instead("x = [bytearray(1 << 26) for _ in range(1000)]")], False, "emory"),
     "yan-no-notebook": (b"%PDF-1.4 not a notebook", False, "this file is no notebook"),
     "zoe-nothing": (None, False, "no notebook was handed in"),
 }
