@@ -52,7 +52,7 @@ def drawn(before: Mapping[str, Sequence[str]], address: str) -> str:
     told = escape(
         "; ".join(f"{c[:2]} builds on {', '.join(b[:2] for b in found)}" for c, found in before.items() if found)
     )
-    head = f'<svg viewBox="0 0 {width:g} {height:g}" width="{width:g}" height="{height:g}" role="img" aria-label="{told}">'
+    head = f'<svg viewBox="0 0 {width:g} {height:g}" width="{width:g}" height="{height:g}" role="group" aria-label="{told}">'
     return f'<div class="concept-map">\n{head}\n' + "\n".join([*lines, *boxes]) + "\n</svg>\n</div>"
 
 
