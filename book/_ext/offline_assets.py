@@ -37,11 +37,15 @@ def without_thebe(app: Sphinx, page: str, template: str, context: dict, doctree:
     ]
 
 
-def drop_icon_script(page: Path) -> None:
-    """Leave out the theme's script of all icons, one and a half megabytes: its style sheet has them as a font already."""
+def mend(page: Path) -> None:
+    """Leave out the theme's script of all icons, one and a half megabytes: its style sheet has them as a font already; and what
+    calls a bibliography a list, whose entries are none."""
     text = page.read_text("utf-8")
-    if (lighter := ICON_SCRIPT.sub("", text)) != text:
-        page.write_text(lighter, "utf-8")
+    better = ICON_SCRIPT.sub("", text).replace(
+        '<div role="list" class="citation-list">', '<div class="citation-list">'
+    )
+    if better != text:
+        page.write_text(better, "utf-8")
 
 
 def write_frames(page: Path, output: Path) -> None:
@@ -74,7 +78,7 @@ def finish(app: Sphinx, exception: Exception | None) -> None:
     for page in sorted(output.rglob("*.html")):
         if "_static" in page.relative_to(output).parts:
             continue
-        drop_icon_script(page)
+        mend(page)
         write_frames(page, output)
         found = LOADED_FROM_ELSEWHERE.findall(page.read_text("utf-8"))
         elsewhere += [f"{page.relative_to(output)}: {tag}" for tag in found]
