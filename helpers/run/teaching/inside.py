@@ -164,7 +164,10 @@ def without_network() -> None:
     def refused(*given: Any, **named: Any) -> None:
         raise OSError("There is no network while a submission is graded.")
 
-    socket.socket, socket.create_connection, socket.getaddrinfo = refused, refused, refused  # type: ignore[misc,assignment]
+    class Refused(socket.socket):  # a class, since ssl, which many libraries import, makes one of its own from it
+        __init__ = refused
+
+    socket.socket, socket.create_connection, socket.getaddrinfo = Refused, refused, refused  # type: ignore[misc,assignment]
 
 
 def main() -> None:

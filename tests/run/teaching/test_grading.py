@@ -84,7 +84,7 @@ SUBMITTED = {  # student: cells, or what else was handed in; whether pool_words 
             "    return exercises.pool_words.right(weights, words)"
         ],
         False,
-        "your function raised",
+        "ImportError",
     ),
     "tom-forks": (
         [instead("import os; [os.fork() or __import__('time').sleep(60) for _ in range(40)]")],
@@ -92,6 +92,7 @@ SUBMITTED = {  # student: cells, or what else was handed in; whether pool_words 
         "more than 32 processes",
     ),
     "uma-reads-others": ([instead("open({others!r})")], False, "No such file or directory"),
+    "val-imports-ssl": ([instead("import ssl"), OFFSET], True, "right"),
     "vic-calls-home": (
         [instead("__import__('socket').create_connection(('127.0.0.1', 9))")],
         False,
@@ -102,7 +103,12 @@ SUBMITTED = {  # student: cells, or what else was handed in; whether pool_words 
         False,
         "",
     ),
-    "xia-fills-memory": ([instead("x = [bytearray(1 << 26) for _ in range(1000)]")], False, "emory"),
+    "xia-fills-memory": (
+        [instead("x = [b'x' * (1 << 26) for _ in range(24)]; __import__('time').sleep(60)")],
+        False,
+        "it used more than 1 GiB of memory",
+    ),
+    "xyz-asks-for-all": ([instead("x = bytearray(1 << 40)")], False, "MemoryError"),
     "yan-no-notebook": (b"%PDF-1.4 not a notebook", False, "this file is no notebook"),
     "zoe-nothing": (None, False, "no notebook was handed in"),
 }
