@@ -20,8 +20,6 @@ FLAGS = [
 ]
 AXE = files("axe_playwright_python") / "axe.min.js"
 HERE = ("file:", "data:", "about:", "blob:")
-FRAMES = "/_static/bertviz/"
-"""Pages in frames further down, which come when they are reached and are no part of a first load."""
 
 
 class Page:
@@ -65,9 +63,9 @@ class Page:
         self.tab.goto(file.resolve().as_uri())
         self.wait("!document.querySelector('meta[http-equiv=refresh i]')")  # index.html sends one on
         self.tab.wait_for_load_state("load")
-        own = (address for address in self.requests if FRAMES not in address)
-        self.weight = sum(_bytes(address) for address in own)
+        self.weight = sum(_bytes(address) for address in self.requests)
         self.evaluate("document.querySelectorAll('[loading=lazy]').forEach((e) => e.loading = 'eager')")
+        self.evaluate("document.querySelectorAll('iframe[data-src]').forEach((f) => f.src = f.dataset.src)")
         self.wait("[...document.images].every((i) => i.complete)")
         self.tab.wait_for_timeout(1000 * settle)
 

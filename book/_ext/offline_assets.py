@@ -20,6 +20,16 @@ from helpers.figures import views
 
 FRAME = re.compile(r'<iframe class="bertviz"[^>]*?data-bertviz="([^"]*)"[^>]*></iframe>')
 ICON_SCRIPT = re.compile(r'<script [^>]*src="[^"]*/scripts/fontawesome\.js[^"]*"></script>\s*')
+REACHED = """<script>
+for (const frame of document.querySelectorAll("iframe[data-src]")) {
+  new IntersectionObserver((seen, watch) => {
+    if (!seen.some((one) => one.isIntersecting)) return;
+    watch.disconnect();
+    frame.src = frame.dataset.src;
+  }, { rootMargin: "500px" }).observe(frame);
+}
+</script>"""
+"""A frame gets its page when a reader comes near: browsers fetch a lazy one at once where it is folded."""
 LOADED_FROM_ELSEWHERE = re.compile(
     r"""<(?:script|img|iframe|source)\b[^>]*?\bsrc=["'](?:https?:)?//[^"']+["']"""
     r"""|<link\b(?=[^>]*rel=["'](?:stylesheet|preload|icon|shortcut icon)["'])[^>]*?\bhref=["'](?:https?:)?//[^"']+["']""",
@@ -64,9 +74,9 @@ def write_frames(page: Path, output: Path) -> None:
         name = f"{hashlib.sha256(data.encode()).hexdigest()[:16]}.html"
         (folder / name).write_text(views.bertviz_document(json.loads(data), libraries), "utf-8")
         frame = match[0].replace(f' data-bertviz="{match[1]}"', "")
-        return frame.replace("<iframe ", f'<iframe src="{up}_static/bertviz/{name}" loading="lazy" ', 1)
+        return frame.replace("<iframe ", f'<iframe data-src="{up}_static/bertviz/{name}" ', 1)
 
-    page.write_text(FRAME.sub(with_source, text), "utf-8")
+    page.write_text(FRAME.sub(with_source, text).replace("</body>", f"{REACHED}\n</body>", 1), "utf-8")
 
 
 def finish(app: Sphinx, exception: Exception | None) -> None:

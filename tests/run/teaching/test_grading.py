@@ -164,6 +164,7 @@ def test_nobody_else_pays(handed_in, graded):
         "ben-two-names",
         "cem-in-pieces",
         "pam-prints",
+        "val-imports-ssl",
     ]
 
 
