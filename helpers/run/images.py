@@ -12,43 +12,46 @@ LIMIT = 250_000
 WIDEST = 1200
 """Pixels: almost two for each of the column in which a page shows its figures."""
 
-PALETTES = (24, 32, 48, 64, 128)
+PALETTES = (24, 32, 48, 64, 128, 256)
 """Numbers of colours, the coarsest first; a finer one where a coarser would show."""
 
 AREA = 0.0003
-"""Share of a picture from which on a colour is one of an area."""
+"""Share of a picture from which on a colour is one of an area: a cell of a map of heads, say."""
 
-MEAN, ANYWHERE = 0.004, 0.16
-"""By how much of full scale a channel may move, over all pixels and in one."""
+MEAN, ANYWHERE, IN_AREAS = 0.004, 0.16, 0.025
+"""By how much of full scale a channel may move: over all pixels, in one pixel, and where a colour fills an area."""
 
 
 def lean(png: bytes) -> bytes:
     """A PNG with a palette and without metadata, not wider than a page shows.
 
-    Colours of areas stay as they are; the rest of the palette covers the range of the others, those of edges, evenly.
-    Nothing is dithered. It has as many colours as it takes to stay near (:data:`MEAN`, :data:`ANYWHERE`), or as fit into
-    :data:`LIMIT`. What is lean already, or anything transparent, is left alone.
+    Colours of areas stay as they are, or become one that nobody can tell from them; the rest of the palette covers the range
+    of the others, those of edges, evenly. Nothing is dithered. It has as many colours as it takes to stay near (:data:`MEAN`,
+    :data:`ANYWHERE`, :data:`IN_AREAS`), or as fit into :data:`LIMIT`. What is lean already, or anything transparent, is left alone.
     """
     picture = Image.open(io.BytesIO(png))
     if _is_lean(picture) or ("A" in picture.mode and picture.getextrema()[-1][0] < 255):
         return png
-    picture, kept = _narrowed(picture.convert("RGB")), b""
+    picture = _narrowed(picture.convert("RGB"))
     shades, where, counts = _shades(picture)
+    worst = np.where(counts >= AREA * counts.sum(), IN_AREAS, ANYWHERE)
+    tried = []
     for colours in PALETTES:
         palette = _palette(picture, shades, counts, colours)
         nearest = ((shades[:, None] - palette) ** 2).sum(-1).argmin(-1)
+        tried.append((palette, nearest))
+        off = np.abs(palette[nearest] - shades) / 255
+        if np.average(off.mean(-1), weights=counts) <= MEAN and (off.max(-1) <= worst).all():
+            break
+    for palette, nearest in reversed(tried):
         small = _written(nearest[where].reshape(picture.height, picture.width), palette)
-        if kept and len(small) > LIMIT:
+        if len(small) <= LIMIT:
             break
-        kept, off = small, np.abs(palette[nearest] - shades)
-        if np.average(off.mean(-1), weights=counts) <= 255 * MEAN and off.max() <= 255 * ANYWHERE:
-            break
-    return kept
+    return small
 
 
 def _is_lean(picture: Image.Image) -> bool:
-    few = picture.mode == "P" and len(picture.getpalette()) <= 3 * PALETTES[-1]
-    return few and picture.width <= WIDEST
+    return picture.mode == "P" and picture.width <= WIDEST
 
 
 def _narrowed(picture: Image.Image) -> Image.Image:
@@ -68,10 +71,14 @@ def _palette(picture: Image.Image, shades: NDArray, counts: NDArray, colours: in
     """So many colours [colour, channel]: those of areas, the largest first, and others that cover the rest."""
     if len(shades) <= colours:
         return shades
-    order = np.argsort(-counts, kind="stable")[: colours // 2]
-    areas = shades[[n for n in order if counts[n] >= AREA * counts.sum()]]
+    areas: list[NDArray] = []
+    for n in np.argsort(-counts, kind="stable"):
+        if counts[n] < AREA * counts.sum() or len(areas) == 3 * colours // 4:
+            break
+        if all(np.abs(one - shades[n]).max() > 255 * IN_AREAS for one in areas):
+            areas.append(shades[n])
     rest = picture.quantize(colours - len(areas), method=Image.Quantize.MAXCOVERAGE).getpalette()
-    return np.concatenate([areas, np.reshape(rest, (-1, 3))])
+    return np.concatenate([np.reshape(areas, (-1, 3)), np.reshape(rest, (-1, 3))])
 
 
 def _written(pixels: NDArray, palette: NDArray) -> bytes:
