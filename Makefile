@@ -15,7 +15,7 @@ SHELL  := /bin/bash
 # Compiling all that is installed takes a minute, compiling what is used again in each of a hundred processes several: once, at first use
 unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
-.PHONY: help book site test check test-random test-oldest lint lab notebooks atlas full data course wheel launch pdf zip release fetch push-launch propose lock clean
+.PHONY: help book site test test-all check test-random test-oldest lint lab notebooks atlas full data course wheel launch pdf zip release fetch push-launch propose lock clean
 
 help: ## Show what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -27,22 +27,25 @@ site: $(READY) ## Build the pages from the outputs kept in git (seconds)
 	@$(HELPERS) book --stored
 
 test: $(READY) lint ## Lint, unit tests, every chapter with small data, checks of the built pages
+	@$(PYTEST) -m "not journey"
+
+test-all: $(READY) lint ## What 'make test' does, and the long journeys: every command of "Bring your own", a wheel in an empty folder, killed processes
 	@$(PYTEST)
 
 check: $(READY) lint ## Lint and the quick unit tests, for while you are editing (a minute)
-	@$(PYTEST) -m "not notebooks and not browser and not slow"
+	@$(PYTEST) -m "not notebooks and not browser and not slow and not journey"
 
 test-random: SEED := $(or $(SEED),$(shell od -An -N3 -tu4 /dev/urandom | tr -d ' '))
 test-random: $(READY) ## Unit tests in another order, with other examples each time; SEED=... repeats (TESTS="tests/engine -k tap")
 	@echo "Repeat with: make test-random SEED=$(SEED)"
-	@$(PYTEST) --hypothesis-seed=$(SEED) -m "not notebooks and not browser" $(TESTS)
+	@$(PYTEST) --hypothesis-seed=$(SEED) -m "not notebooks and not browser and not journey" $(TESTS)
 
 # The environment of the oldest versions has no pages and no JupyterLab: tests that need them are skipped
 OLDVENV := _build/oldest
 test-oldest: ## Unit tests with the oldest versions that the core supports, in an environment of their own (TESTS="tests/engine -k tap")
 	@test -x $(OLDVENV)/bin/pytest || { echo "Making $(OLDVENV) (several GB on Linux; minutes) ..."; $(PYTHON) -m venv $(OLDVENV) \
 	  && $(OLDVENV)/bin/pip install -qq --no-compile --disable-pip-version-check --constraint requirements.oldest --editable '.[long,train,test]'; }
-	@$(OLDVENV)/bin/python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder -m "not notebooks and not browser and not slow" $(TESTS)
+	@$(OLDVENV)/bin/python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder -m "not notebooks and not browser and not slow and not journey" $(TESTS)
 
 lint: $(READY)
 	@$(BIN)/ruff check .

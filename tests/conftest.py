@@ -59,12 +59,12 @@ def pytest_configure(config):
 
 
 def pytest_collection_modifyitems(config, items):
-    """Tests with real corpora are slow ones; files that take long go first, or in the end all processes would wait for one.
+    """Tests with real corpora or a copy of the checkout are slow ones; files that take long go first, or in the end all processes would wait for one.
 
     With ``--hypothesis-seed`` the files, and the tests in each, come in an order drawn from the seed: none may depend on another.
     """
     for item in items:
-        if "real_data" in item.fixturenames:
+        if {"real_data", "tree"} & set(item.fixturenames):
             item.add_marker(pytest.mark.slow)
     first, second = (
         {item.path for item in items if any(map(item.get_closest_marker, kinds))}

@@ -250,7 +250,7 @@ head_importance.remove_each(job)
 """
 
 
-@pytest.mark.slow
+@pytest.mark.journey
 def test_a_killed_sweep_goes_on_where_it_stopped(tmp_path, monkeypatch):
     """SIGKILL while the eighth part is written: the finished are whole and not computed again, the numbers those of one run."""
     folder = tmp_path / "kept"

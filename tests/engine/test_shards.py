@@ -243,7 +243,7 @@ def test_keys_change_with_everything_that_matters(encoder, small_encoder, tmp_pa
     assert new(encoder), "the sources of the package"
 
 
-@pytest.mark.slow
+@pytest.mark.journey
 def test_a_killed_run_goes_on_where_it_stopped(encoder, tmp_path, flag, monkeypatch):
     """kill -9 of the whole process, in the middle; half-written files beside the finished ones."""
     expected = measured(encoder)
@@ -276,7 +276,7 @@ def test_a_killed_run_goes_on_where_it_stopped(encoder, tmp_path, flag, monkeypa
 # ------------------------------------------------------------------ elsewhere
 
 
-@pytest.mark.slow
+@pytest.mark.journey
 def test_two_processes_one_of_which_is_killed(encoder, flag, monkeypatch):
     expected = measured(encoder)
     monkeypatch.setenv("BOOK_WORKERS", "2")
@@ -286,7 +286,7 @@ def test_two_processes_one_of_which_is_killed(encoder, flag, monkeypatch):
         attention.sweep(encoder, Batches(encoder, ["a", "b", " "]), surface_patterns.Accumulator(encoder, [0, 1, 2]))
 
 
-@pytest.mark.slow
+@pytest.mark.journey
 def test_a_dask_cluster_one_of_whose_workers_is_killed(encoder, flag, monkeypatch):
     import dask
     from distributed import LocalCluster

@@ -351,6 +351,7 @@ def test_the_cover_can_be_touched(site):
     assert 'class="touch"' in (site / "book" / "intro.html").read_text("utf-8")
 
 
+@pytest.mark.slow
 def test_a_missing_page_and_an_unknown_name_fail_the_build(tmp_path):
     source = tmp_path / "source"
     for name, text in {
@@ -591,6 +592,18 @@ def test_the_readme_names_every_chapter_and_command():
     for chapter in notebooks.chapters():
         assert f"notebooks/{chapter}.ipynb" in readme
     help_text = subprocess.run(["make", "help"], cwd=places.ROOT, capture_output=True, text=True, check=True).stdout
-    for target in ("book", "site", "test", "check", "test-random", "lab", "notebooks", "atlas", "lock", "clean"):
+    for target in (
+        "book",
+        "site",
+        "test",
+        "test-all",
+        "check",
+        "test-random",
+        "lab",
+        "notebooks",
+        "atlas",
+        "lock",
+        "clean",
+    ):
         assert f"make {target}" in help_text
     assert "make book" in readme and "make test" in readme

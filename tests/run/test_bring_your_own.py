@@ -56,6 +56,14 @@ def test_the_examples_are_the_smallest(tmp_path):
 
 
 @pytest.mark.notebooks
+def test_chapters_that_need_a_head_of_the_model(tmp_path):
+    names = sorted(TASKS)
+    for done in notebooks.run(names, tmp_path, profile="smoke", results=tmp_path / "results", at_a_time=1):
+        assert_whole(done)
+
+
+@pytest.mark.journey
+@pytest.mark.notebooks
 @pytest.mark.timeout(1800)  # ten chapters, one after another
 def test_the_commands_do_what_the_page_says(tmp_path, monkeypatch):
     shutil.copytree(BOOK / "examples", tmp_path, dirs_exist_ok=True)

@@ -17,7 +17,7 @@ from helpers.run import notebooks
 
 CHAPTER, RECORD = "02_surface_patterns", "surface_patterns.json"
 PARTS = 4
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.journey
 
 
 def alone(patch):

@@ -3,8 +3,6 @@
 import hashlib
 import os
 import re
-import subprocess
-import sys
 
 import pytest
 from click.testing import CliRunner
@@ -125,36 +123,6 @@ def test_doctor():
     text = run("doctor").output
     for part in ("python", "torch", "cores", "device", "minilm", "cache", "real corpora", "hub"):
         assert part in text
-
-
-@pytest.mark.notebooks
-def test_run_with_parameters_of_ones_own(tmp_path):
-    """As a reader would: one's own text, through the command line, in a process of its own."""
-    text = tmp_path / "mine.txt"
-    paragraph = "The otter dived, and it came up with a shell. It laid the shell on its belly and cracked it."
-    text.write_text("\n".join(f" = Article {n} = \n{paragraph}\n{paragraph}\n" for n in range(4)))
-    done = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "helpers",
-            "run",
-            "02",
-            "-p",
-            "corpus",
-            str(text),
-            "--profile",
-            "smoke",
-            "--to",
-            str(tmp_path),
-        ],
-        cwd=places.ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    assert "4 segments of 'mine'" in (tmp_path / "02_surface_patterns.ipynb").read_text("utf-8").replace("\\'", "'")
 
 
 def test_options_of_measuring_reach_the_chapters(monkeypatch, tmp_path):

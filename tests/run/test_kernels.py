@@ -78,6 +78,7 @@ Parallel(2)(delayed(sleep)(600) for _ in range(2))
 @linux
 @pytest.mark.notebooks
 @pytest.mark.parametrize("way", ["warm", "cold"])
+@pytest.mark.journey
 def test_a_kernel_ends_with_the_process_that_wanted_it(tmp_path, way):
     """kill -9 of the runner: neither the kernel, nor its workers, nor the server stays."""
     (marks := tmp_path / "pids").mkdir()
@@ -94,6 +95,7 @@ def test_a_kernel_ends_with_the_process_that_wanted_it(tmp_path, way):
 
 @linux
 @pytest.mark.notebooks
+@pytest.mark.journey
 def test_a_kernel_that_was_still_starting_ends_too(tmp_path):
     run = start(tmp_path, "cold", ["import time; time.sleep(600)"])
     while not (family := psutil.Process(run.pid).children()):
@@ -105,7 +107,7 @@ def test_a_kernel_that_was_still_starting_ends_too(tmp_path):
 
 
 @linux
-@pytest.mark.slow
+@pytest.mark.journey
 def test_a_server_that_is_still_importing_ends_too(tmp_path):
     """In the middle of an import that never lets go of the interpreter."""
     (tmp_path / "endless.py").write_text(

@@ -197,7 +197,7 @@ def test_a_killed_run_ends_with_the_same_weights(small_encoder, tmp_path, monkey
     assert [f.name for f in cut.checkpoints()] == ["step-0000011"], "one checkpoint is kept"
 
 
-@pytest.mark.slow
+@pytest.mark.journey
 def test_a_process_killed_for_good_goes_on(data, model, tmp_path, monkeypatch):
     """kill -9 in the middle, then the same call again: the files are those of a run that was left alone."""
     changes = {"steps": 9, "batch_size": 3, "rank": 2, "evaluate_every": 3, "max_length": 48}

@@ -123,6 +123,7 @@ def test_html_in_prose_is_text_and_formulas_are_formulas():
 
 
 @pytest.mark.notebooks
+@pytest.mark.journey
 def test_a_students_copy_runs_from_top_to_bottom(monkeypatch, tmp_path):
     chapter = CHAPTERS[0]
     (tmp_path / "in").mkdir()
