@@ -1,5 +1,6 @@
 """Shared by all tests: no network, shapes checked at run time, results never in the tracked files."""
 
+import gc
 import os
 import pickle
 import random
@@ -8,6 +9,7 @@ from pathlib import Path
 
 from jaxtyping import install_import_hook
 
+gc.set_threshold(200_000, 50, 1000)  # looking for cycles among all that torch and transformers load took a quarter of the time
 os.environ["TQDM_DISABLE"] = "1"  # tqdm reads it when it is imported
 
 if "PYTEST_XDIST_WORKER" in os.environ:  # the workers share the cores; threads of each would slow the others down
@@ -76,6 +78,11 @@ def pytest_collection_modifyitems(config, items):
         draw.shuffle(items)
         place = {path: draw.random() for path in place}
     items.sort(key=lambda item: (item.path not in first, item.path not in second, place[item.path]))
+
+
+def pytest_collection_finish():
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(tryfirst=True)

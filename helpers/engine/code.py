@@ -112,12 +112,13 @@ def used(imports: Iterable[str]) -> list[Path]:
     A file that is no module is used by a module of its folder in which its name stands.
     """
     found: set[Path] = set()
-    waiting = list(imports)
-    while waiting:
-        for file in set(_files(waiting.pop())) - found:
+    waiting, met = set(imports), set()
+    while waiting - met:
+        met |= (now := waiting - met)
+        for file in {file for name in now for file in _files(name)} - found:
             found.add(file)
             code = module(file)
-            waiting += code.imports
+            waiting |= code.imports
             found |= {f for f in file.parent.iterdir() if f.name in code.texts and f.suffix != ".py" and f.is_file()}
     return sorted(found)
 
