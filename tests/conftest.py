@@ -9,7 +9,9 @@ from pathlib import Path
 
 from jaxtyping import install_import_hook
 
-gc.set_threshold(200_000, 50, 1000)  # looking for cycles among all that torch and transformers load took a quarter of the time
+gc.set_threshold(
+    200_000, 50, 1000
+)  # looking for cycles among all that torch and transformers load took a quarter of the time
 os.environ["TQDM_DISABLE"] = "1"  # tqdm reads it when it is imported
 
 if "PYTEST_XDIST_WORKER" in os.environ:  # the workers share the cores; threads of each would slow the others down
