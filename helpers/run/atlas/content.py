@@ -262,10 +262,11 @@ def _best(frame: pd.DataFrame, shape: Sequence[int], sources: _Sources) -> list[
     return found
 
 
-def _chosen(row: Row, lead: Row | None, told: Mapping[str, str], shape: Sequence[int], sources: _Sources) -> Content:
+def _chosen(row: Row, lead: Row | None, told: Mapping[str, Any], shape: Sequence[int], sources: _Sources) -> Content:
     label, name = (None if pd.isna(row[key]) else row[key] for key in ("label", "of"))
     found = {"head": int((row["layer"] - 1) * shape[1] + row["head"] - 1), "quantity": row["quantity"], "of": name}
-    found |= {"title": told["title"].format(of=called(name), label=called(label)), "label": label}
+    title = told.get("titles", {}).get(label, told["title"])
+    found |= {"title": title.format(of=called(name), label=called(label)), "label": label}
     found |= {"n": _whole(row["n"]), "source": sources.number(row), "unit": row["unit"]}
     found |= {key: round(row[key], DIGITS) for key in ("value", "low", "high") if not pd.isna(row[key])}
     if row["against"] in RULES and not pd.isna(row["control"]):
