@@ -166,13 +166,14 @@ def atlas_of(model: str, results: Path, weights: Collection[str]) -> dict[str, s
     """
     command = f"python -m helpers atlas --models {shlex.quote(model)}"
     with patch.dict(os.environ, {"BOOK_RESULTS": str(results)}):
-        measured = measuring.recorded().get(model)
-        if measured is None:
+        told = {name: record["provenance"]["model"] for name, record in measuring.recorded().items()}
+        found = next((name for name, one in told.items() if one["name"] == model), None)
+        if found is None:
             return {"lacking": "was not measured for this model", "command": command}
-        if weights and measured["provenance"]["model"]["sha256"] not in weights:
+        if weights and told[found]["sha256"] not in weights:
             return {"lacking": "was measured with other weights", "command": command}
         try:
-            return {"html": Markup(page.inline(content.models([model])[model] | {"model": Path(model).name}))}
+            return {"html": Markup(page.inline(content.models([found])[found] | {"model": Path(model).name}))}
         except TooLarge as error:
             return {"lacking": f"does not fit into this page. {error}"}
 

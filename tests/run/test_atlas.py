@@ -280,6 +280,15 @@ def test_data_are_small_and_nothing_in_them_is_code(shown):
         atlas.data("minilm", one | {"maps": "A" * atlas.LIMIT})
 
 
+@pytest.mark.slow
+def test_every_model_that_was_measured_is_on_the_page_and_small():
+    found = content.models()
+    assert [*found] == [*measuring.recorded()] and max(len(atlas.data(*one)) for one in found.items()) < atlas.LIMIT
+    for name in (*measuring.adapted(), "minilm@random", "mpnet@random"):
+        assert {"Cost of removal", "Probe"} <= {one["group"] for one in found[name]["lacking"]}, "said plainly"
+    assert {one["task"] for name, one in found.items() if name in measuring.adapted()} >= {"mlm", "qa"}
+
+
 def test_the_still_picture_shows_every_head(shown):
     one = shown["minilm"]
     figure = atlas.still(one)

@@ -226,6 +226,7 @@ def test_a_reader_looks_a_head_up_in_a_report(of_minilm, tmp_path):
         )
         page.evaluate("document.querySelector('ol.contents a').click()")
         assert page.evaluate("location.hash") == "#chapter-4"
+        page.evaluate("document.querySelector('.head-card .title').focus()")
         page.tab.keyboard.press("Escape")
         page.wait("!document.querySelector('.head-card')")
         assert page.evaluate("location.hash") == "#chapter-4", "an anchor of the report's own"
