@@ -1,4 +1,4 @@
-"""``{atlas}``: the atlas of heads, its data, and the ways to it from figures in which a point is a head."""
+"""``{atlas}``: the atlas of heads, its data, and the ways to it from figures in which a point is a head; ``{holdings}``: what is recorded of whom."""
 
 import re
 from functools import cache
@@ -7,10 +7,11 @@ from pathlib import Path
 import nbformat
 from docutils import nodes
 from docutils.parsers.rst import Directive
+from docutils.statemachine import StringList
 from sphinx.application import Sphinx
 
 from helpers.figures import atlas
-from helpers.record import results
+from helpers.record import quantities, results
 from helpers.run.atlas import content, measuring, page
 
 PAGE = "book/atlas"
@@ -37,6 +38,18 @@ class Atlas(Directive):
         first = next(iter(models()))
         element = atlas.element(models(), folder=f"../{atlas.FOLDER}", still=page.still(models()[first]))
         return [nodes.raw("", element, format="html")]
+
+
+class Holdings(Directive):
+    """What is recorded of which model, as a table."""
+
+    def run(self) -> list[nodes.Node]:
+        for file in quantities.sources():
+            self.state.document.settings.env.note_dependency(str(file))
+        found = nodes.container()
+        lines = content.holdings()._repr_markdown_().split("\n")
+        self.state.nested_parse(StringList(lines, source="holdings"), 0, found)
+        return [found]
 
 
 def _file_of(model: str) -> Path:
@@ -91,6 +104,7 @@ def write(app: Sphinx, exception: Exception | None) -> None:
 def setup(app: Sphinx) -> dict[str, object]:
     """Called by Sphinx."""
     app.add_directive("atlas", Atlas)
+    app.add_directive("holdings", Holdings)
     app.connect("doctree-resolved", lead_on)
     app.connect("html-page-context", load_where_needed)
     app.connect("build-finished", write)

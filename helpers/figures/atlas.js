@@ -321,7 +321,7 @@
       tiles = [...Array(data.count).keys()].map((head) => {
         const tile = make("button", { type: "button", class: "tile", tabindex: -1 }, mapOf(data, head, { "aria-hidden": "true" }), make("span", {}));
         tile.addEventListener("click", () => select(head));
-        tile.addEventListener("focus", () => speak(head));
+        tile.addEventListener("focus", () => { move(head, false); speak(head); }); // however it came there
         tile.addEventListener("pointerenter", () => speak(head));
         return tile;
       });
@@ -457,7 +457,7 @@
       const one = state.head === null ? "" : address(state.model, nameOf(data, state.head));
       const two = one && state.other ? `+${address(state.other.data.model, nameOf(state.other.data, state.other.head))}` : "";
       const now = one || two ? `#${one}${two}` : location.pathname + location.search;
-      if (one ? location.hash !== now : location.hash) history.replaceState(null, "", now);
+      if (one ? location.hash !== now : /\d+-\d+$/.test(location.hash)) history.replaceState(null, "", now); // other anchors stay
     }
     function card(focus) {
       cards.textContent = "";

@@ -17,8 +17,9 @@ import yaml
 
 from helpers import places
 from helpers.figures.look import head_name
-from helpers.record import results
-from helpers.record.scoreboard import PROFILES, toc
+from helpers.record import listed, results
+from helpers.record.listed import PROFILES
+from helpers.record.scoreboard import toc
 
 COLUMNS = {
     "model": "name of the encoder; `@random` and `@shuffled` are its controls, recorded with it",
@@ -131,8 +132,7 @@ def table(
     runs = [
         (record, model)
         for chapter in list(chapters) or _chapters()
-        for profile in profiles
-        for model, record in results.runs(chapter, profile=profile).items()
+        for (_, model), record in listed.runs(chapter, profiles).items()
     ]
     # what a run of a control itself says counts before what its model's run says of it
     runs.sort(key=lambda run: run[1] == _trained(run[1]))

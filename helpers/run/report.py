@@ -1,18 +1,21 @@
 """One self-contained HTML file of a run of the whole book on one model: figures, tables, provenance, and what was left out.
 
-The prose of the chapters is not in it: it speaks of the models that the book was written with. The file needs no network
-and no script, and prints on A4.
+The prose of the chapters is not in it: it speaks of the models that the book was written with. The file needs no network,
+and prints on A4; only the atlas of the model's heads, where it was measured, needs a script.
 """
 
 import base64
 import io
 import json
+import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+import shlex
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import nbformat
 from markdown_it import MarkdownIt
@@ -22,6 +25,8 @@ from PIL import Image
 
 import helpers
 from helpers import places
+from helpers.figures.touch import TooLarge
+from helpers.run.atlas import content, measuring, page
 from helpers.run.notebooks import Run
 from helpers.run.templates import template
 
@@ -68,15 +73,18 @@ def write(done: Sequence[Run], target: Path, *, results: Path, profile: str, lar
     numbers = _figure_numbers(chapters)
     own = [block for c in chapters if CARD in (f["name"] for k, f in c.blocks if k == "figure") for block in c.blocks]
     opening = dict(reversed(own))  # the first of each kind
-    opening |= {kind: content for kind, content in own if kind == "figure" and content["name"] == CARD}
-    page = template("report.html.j2", escaped=True)
+    opening |= {kind: held for kind, held in own if kind == "figure" and held["name"] == CARD}
+    origins = provenance(results, profile, model)
+    shown = atlas_of(model, results, {p["model"]["sha256"] for _, p in origins})
+    layout = template("report.html.j2", escaped=True)
     for how in STEPS:
-        text = page.render(
+        text = layout.render(
             name=Path(model).name,
             profile=profile,
             chapters=chapters,
             done=done,
-            origins=provenance(results, profile, model),
+            origins=origins,
+            atlas=shown,
             opening=opening,
             version=helpers.__version__,
             inline=lambda text: Markup(MARKDOWN.renderInline(_without_roles(text, numbers))),
@@ -149,6 +157,27 @@ def provenance(results: Path, profile: str, model: str) -> list[tuple[str, dict[
     return [(f.stem, json.loads(f.read_text("utf-8"))["provenance"]) for f in sorted(folder.glob("*.json"))]
 
 
+def atlas_of(model: str, results: Path, weights: Collection[str]) -> dict[str, str]:
+    """The atlas of the model's heads as it stands in the page, ``html``, or why it is ``lacking`` and the ``command`` that measures it.
+
+    Args:
+        results: folder of the numbers that the run recorded; those that travel with the book come after them.
+        weights: checksums of the model's in the run, if it recorded any.
+    """
+    command = f"python -m helpers atlas --models {shlex.quote(model)}"
+    with patch.dict(os.environ, {"BOOK_RESULTS": str(results)}):
+        told = {name: record["provenance"]["model"] for name, record in measuring.recorded().items()}
+        found = next((name for name, one in told.items() if one["name"] == model), None)
+        if found is None:
+            return {"lacking": "was not measured for this model", "command": command}
+        if weights and told[found]["sha256"] not in weights:
+            return {"lacking": "was measured with other weights", "command": command}
+        try:
+            return {"html": Markup(page.inline(content.models([found])[found] | {"model": Path(model).name}))}
+        except TooLarge as error:
+            return {"lacking": f"does not fit into this page. {error}"}
+
+
 # ---------------------------------------------------------------------------------------- figures
 
 
@@ -156,7 +185,7 @@ def _figure_numbers(chapters: Iterable[Chapter]) -> dict[str, str]:
     """Name of a figure -> its number, such as ``4.2``."""
     numbers = {}
     for chapter in chapters:
-        for count, figure in enumerate((content for kind, content in chapter.blocks if kind == "figure"), 1):
+        for count, figure in enumerate((held for kind, held in chapter.blocks if kind == "figure"), 1):
             numbers[figure["name"]] = figure["number"] = f"{chapter.number}.{count}"
     return numbers
 

@@ -84,6 +84,16 @@ def test_a_name_stands_in_its_column_and_has_no_number(table):
     assert found.value.isna().all() and found.low.isna().all()
 
 
+def test_a_specialist_stands_beside_no_other_head(table):
+    """Lists of specialists are of other heads in every network; what stands at one place of two of them is no control."""
+    for model, name in (("minilm", "summary"), ("minilm@random", "control"), ("minilm@shuffled", "shuffled")):
+        listed = results.recorded("surface_patterns")["values"][name]["specialists"]
+        found = rows(table, "specialist", model=model, profile="book")
+        wanted = [(s["layer"] + 1, s["head"] + 1, s["role"], s["held_out"]["value"]) for s in listed]
+        assert list(found[["layer", "head", "label", "value"]].itertuples(index=False, name=None)) == wanted
+        assert found.control.isna().all() and found.against.isna().all() and len(found)
+
+
 def test_the_chosen_head_of_a_relation_stands_beside_its_offset(table):
     values = results.recorded("dependency_heads")["values"]["ud"]["table"]["obj"]
     (best,) = rows(

@@ -11,7 +11,8 @@ from browser import CHROMIUM, browser
 
 from helpers.figures import atlas
 from helpers.figures.touch import TooLarge
-from helpers.record import results
+from helpers.record import listed, results, scoreboard
+from helpers.run import notebooks
 from helpers.run.atlas import content, measuring, page
 
 HOSTILE = "</script><img src=x onerror=\"document.title='taken'\">"
@@ -113,6 +114,34 @@ def test_an_encoder_with_an_adapter_has_a_name_of_its_own():
     assert "minilm-qa" in measuring.adapted()
     encoder = measuring.load("minilm-qa")
     assert (encoder.name, encoder.task) == ("minilm-qa", "qa")
+
+
+def test_one_list_says_which_models_there_are():
+    """The atlas, its table and the scoreboard's columns: the same models in the same order."""
+    named = [*listed.models((*listed.PROFILES, measuring.PROFILE))]
+    assert named == listed.ordered(reversed(named)) and named[0] == "minilm"
+    assert [*measuring.recorded()] == [name for name in named if name in measuring.recorded()]
+    assert {*measuring.adapted(), "mpnet", "minilm@random", "mpnet@random"} <= {*measuring.recorded()}
+    for chapter in map(notebooks.find, ("surface_patterns", "head_importance")):
+        there = {
+            model
+            for model, of in listed.models().items()
+            if chapter[3:] in {*of.get("book", ()), *of.get("full", ())}
+        }
+        assert {run.model for run in scoreboard.records(chapter)} == there
+    rows = {row[0].strip("`"): row[1:] for row in content.holdings().rows}
+    assert [*rows] == named and rows["minilm"] == ["yes", "02–14", "02–14"]
+    assert rows["minilm-qa"] == ["yes", "–", "–"] and rows["mpnet"][1] == "–"
+
+
+def test_models_stand_beside_their_kin():
+    names = ["b@random", "b", "a/c", "minilm@random", "minilm-qa", "minilm"]
+    assert listed.ordered(names) == ["minilm", "minilm-qa", "minilm@random", "a/c", "b", "b@random"]
+
+
+def test_a_head_that_attends_evenly_has_no_place(shown):
+    titles = {one["label"]: one["title"] for one in shown["minilm"]["best"] if one["quantity"] == "specialist"}
+    assert "half" in titles["previous"] and "half" not in titles["broad"]
 
 
 # ---------------------------------------------------------------------------------------- the chapters' numbers
@@ -249,6 +278,15 @@ def test_data_are_small_and_nothing_in_them_is_code(shown):
     assert element.count("<script") == 1 and element.count("</script>") == 1 and "<img" not in element
     with pytest.raises(TooLarge, match="at most"):
         atlas.data("minilm", one | {"maps": "A" * atlas.LIMIT})
+
+
+@pytest.mark.slow
+def test_every_model_that_was_measured_is_on_the_page_and_small():
+    found = content.models()
+    assert [*found] == [*measuring.recorded()] and max(len(atlas.data(*one)) for one in found.items()) < atlas.LIMIT
+    for name in (*measuring.adapted(), "minilm@random", "mpnet@random"):
+        assert {"Cost of removal", "Probe"} <= {one["group"] for one in found[name]["lacking"]}, "said plainly"
+    assert {one["task"] for name, one in found.items() if name in measuring.adapted()} >= {"mlm", "qa"}
 
 
 def test_the_still_picture_shows_every_head(shown):

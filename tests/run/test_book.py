@@ -15,6 +15,7 @@ from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 from urllib.parse import unquote, urlparse
+from xml.etree import ElementTree
 
 import nbformat
 import pytest
@@ -221,9 +222,43 @@ def test_every_table_and_figure_of_a_chapter_can_be_saved(site):
         kinds = [what for _, _, what in saved]
         assert kinds.count("table") == len(re.findall(r'<table class="[^"]*\btable\b', text)), chapter
         assert kinds.count("figure") == len(re.findall(r'<figure class="[^"]*" id="', text)), chapter
+        assert kinds.count("drawing") == text.count('<div class="plot"><svg'), chapter
         assert len({name for _, name, _ in saved}) == len(saved) and all(
             (site / file).is_file() for file, _, _ in saved
         )
+
+
+DRAWINGS = {"intro": "svg", "notation": "svg", "scoreboard": "svg", "treebank": "svg svg csv", "pairs": "csv csv"}
+"""Pages with what code draws into them, and what is saved of it."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", DRAWINGS)
+def test_every_drawing_with_a_picture_or_a_table_can_be_saved(site, page):
+    text = (site / "book" / f"{page}.html").read_text("utf-8")
+    names = re.findall(r'<p class="save"><a href="\.\./([^"]+)" download="[^"]+" aria-label="Save drawing \d', text)
+    assert [name.rpartition(".")[2] for name in names] == DRAWINGS[page].split()
+    for file in (site / name for name in names):
+        if file.suffix == ".svg":
+            assert ElementTree.parse(file).getroot().tag == "{http://www.w3.org/2000/svg}svg"
+        else:
+            with file.open(encoding="utf-8", newline="") as opened:
+                first, *rows = csv.reader(opened)
+            assert f"<th>{first[0]}</th>" in text and len(rows) >= 4 and {len(row) for row in rows} == {len(first)}
+
+
+@pytest.mark.slow
+def test_a_saved_figure_to_touch_stands_alone(site):
+    """With its style and its legend; what a text or a name holds is text there, too."""
+    (file,) = (site / "_downloads").glob(f"15_{NAME}-drawing-*.svg")
+    drawn = ElementTree.parse(file).getroot()
+    tags = [one.tag.rpartition("}")[2] for one in drawn.iter()]
+    assert not {"script", "img", "foreignObject"} & {*tags} and not any(
+        k.startswith("on") for one in drawn.iter() for k in one.attrib
+    )
+    said = [one.text for one in drawn.iter() if one.tag.endswith("}text")]
+    assert {HOSTILE[0], HOSTILE[1], HOSTILE[2]} <= {*said}, "labels of the axes, and the legend"
+    assert ".axis{" in drawn[0].text and drawn[1].get("fill") == "white"
 
 
 @pytest.mark.slow

@@ -33,9 +33,10 @@ def test_every_file_that_is_shown_has_its_name_and_can_be_taken_away():
 def test_every_block_is_one_of_those_that_are_run():
     assert {language for language, _ in BLOCKS} == {"bash", "python", "text"}
     assert {line for language, text in BLOCKS if language == "text" for line in text.splitlines()} == {
+        "python -m helpers atlas --models my_model",
         "python -m helpers train qa --model mpnet --data folder/of/corpora",
         "python -m helpers run 04 -p treebank train.conllu,dev.conllu,test.conllu",
-    }, "what takes hours, and what needs files that nobody has shown"
+    }, "what takes longer, or is tested elsewhere, and what needs files that nobody has shown"
     assert COMMANDS[0] == "source .venv/bin/activate" and all(
         c.startswith("python -m helpers ") for c in COMMANDS[1:]
     )

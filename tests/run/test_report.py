@@ -3,6 +3,7 @@
 import base64
 import io
 import re
+from functools import partial
 
 import nbformat
 import numpy as np
@@ -12,6 +13,7 @@ from PIL import Image
 from test_book import HOSTILE
 
 from helpers import places
+from helpers.figures import atlas
 from helpers.record.results import Table
 from helpers.run import notebooks, report, telling
 from helpers.run.notebooks import Run
@@ -93,6 +95,9 @@ def test_the_page_is_whole_and_needs_nothing_else(chapter, tmp_path):
     )
     for outside in ("<script", "http:", "https:", 'src="/', "@import", "url("):
         assert outside not in page
+    assert (
+        "The atlas was not measured for this model. <code>python -m helpers atlas --models folder/mine</code>" in page
+    )
     assert "@media print" in page and "size: A4" in page and "break-before: page" in page
     assert report.write([chapter], file, results=tmp_path, profile="smoke").read_text("utf-8") == report.write(
         [chapter], file, results=tmp_path, profile="smoke"
@@ -167,4 +172,62 @@ def test_a_report_of_the_book_itself_is_small_enough(tmp_path):
     assert drawn == wanted and page.count("<table>") > 10
     text = re.sub(r"base64,[^\"]*", "", page)
     assert not re.search(r"\{(numref|cite|doc)", text), "marks of the book's own Markdown"
-    assert "not solved yet" not in text and "<script" not in text
+    assert "not solved yet" not in text
+    scripts = re.findall(r"<script.*?</script>", text, re.S)
+    outside = re.sub(r"<script.*?</script>", "", text, flags=re.S)
+    assert len(scripts) == 3 and not re.search(r"<script|https?:|@import|url\(", outside), (
+        "only the atlas has scripts"
+    )
+
+
+ATLAS = {"results": places.book_data() / "results", "profile": "book"}
+
+
+@pytest.fixture
+def of_minilm(chapter):
+    """A run of the book's own model, of which the atlas is recorded."""
+    notebook = nbformat.read(chapter.file, as_version=4)
+    notebook.metadata.book.parameters["model"] = "minilm"
+    nbformat.write(notebook, chapter.file)
+    return chapter
+
+
+def test_a_report_has_the_atlas_only_of_the_weights_it_was_measured_with(of_minilm, tmp_path, monkeypatch):
+    write = partial(report.write, [of_minilm], tmp_path / "report.html", **ATLAS)
+    page = write().read_text("utf-8")
+    assert 'class="atlas"' in page and "helpers atlas --models" not in page
+    assert page == write().read_text("utf-8"), "the same run, the same bytes"
+    ours = report.provenance(ATLAS["results"], "book", "minilm")
+    theirs = [(name, p | {"model": p["model"] | {"sha256": "0" * 64}}) for name, p in ours]
+    monkeypatch.setattr(report, "provenance", lambda *_: theirs)
+    page = write().read_text("utf-8")
+    assert "The atlas was measured with other weights. <code>python -m helpers atlas --models minilm</code>" in page
+    assert "<script" not in page
+
+
+def test_an_atlas_that_is_too_large_is_left_out(of_minilm, tmp_path, monkeypatch):
+    monkeypatch.setattr(atlas, "LIMIT", 1000)
+    page = report.write([of_minilm], tmp_path / "report.html", **ATLAS).read_text("utf-8")
+    assert "The atlas does not fit into this page. The atlas of minilm has" in page and "<script" not in page
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine")
+@pytest.mark.browser
+def test_a_reader_looks_a_head_up_in_a_report(of_minilm, tmp_path):
+    file = report.write([of_minilm], tmp_path / "report.html", **ATLAS)
+    with browser() as page:
+        page.open(file)
+        page.wait("document.querySelectorAll('.tile').length === 72")
+        page.evaluate("document.querySelectorAll('.tile')[28].focus()")
+        page.tab.keyboard.press("Enter")
+        page.wait("document.querySelector('.head-card')")
+        assert page.evaluate("document.querySelector('.head-card .title').textContent").startswith(
+            "Head 3-5 of minilm"
+        )
+        page.evaluate("document.querySelector('ol.contents a').click()")
+        assert page.evaluate("location.hash") == "#chapter-4"
+        page.evaluate("document.querySelector('.head-card .title').focus()")
+        page.tab.keyboard.press("Escape")
+        page.wait("!document.querySelector('.head-card')")
+        assert page.evaluate("location.hash") == "#chapter-4", "an anchor of the report's own"
+        assert page.problems == [] and page.requests == [file.resolve().as_uri()] and page.barriers() == []

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
 from helpers.figures.look import COLOURS, TYPE_NAMES, group_names, head_name
-from helpers.record import characters, quantities, results
+from helpers.record import characters, listed, quantities, results
+from helpers.record.results import Table
 from helpers.record.scoreboard import titled
 from helpers.run import notebooks
 from helpers.run.atlas import measuring
@@ -46,15 +47,31 @@ def table() -> pd.DataFrame:
 
 
 def models(names: Iterable[str] | None = None) -> dict[str, Content]:
-    """The content of the atlas: model -> what the page shows of it; each has been measured for the atlas."""
+    """The content of the atlas: model -> what the page shows of it; each has been measured for the atlas, in the order of the list."""
     frame, measured = table(), measuring.recorded()
-    chosen = [name for name in ordered(measured) if names is None or name in names]
+    chosen = [name for name in measured if names is None or name in names]
     return {name: of(name, frame[frame["model"] == name], measured[name]) for name in chosen}
 
 
-def ordered(names: Iterable[str]) -> list[str]:
-    """The default model first, its kin beside it."""
-    return sorted(names, key=lambda name: (not name.startswith("minilm"), name.split("@")[0].split("-")[0], name))
+def holdings() -> Table:
+    """What is recorded of which model: in the atlas, and by which chapters on the book's texts and on real corpora."""
+    rows = []
+    for model, there in listed.models((*listed.PROFILES, measuring.PROFILE)).items():
+        chapters = (_spans(there.get(profile, ())) for profile in listed.PROFILES)
+        rows.append([f"`{model}`", "yes" if measuring.PROFILE in there else "–", *chapters])
+    return Table(["model", "in the atlas", "chapters, the book's texts", "chapters, real corpora"], rows)
+
+
+def _spans(modules: Iterable[str]) -> str:
+    """Chapters by their numbers, those that follow one another as ``02–14``."""
+    numbers = sorted(int(name[:2]) for module in modules if (name := quantities.notebooks().get(module)))
+    spans: list[list[int]] = []
+    for number in numbers:
+        if spans and number == spans[-1][-1] + 1:
+            spans[-1].append(number)
+        else:
+            spans.append([number])
+    return ", ".join("–".join(f"{n:02}" for n in dict.fromkeys((one[0], one[-1]))) for one in spans) or "–"
 
 
 def of(model: str, frame: pd.DataFrame, measured: Mapping[str, Any]) -> Content:
@@ -262,10 +279,11 @@ def _best(frame: pd.DataFrame, shape: Sequence[int], sources: _Sources) -> list[
     return found
 
 
-def _chosen(row: Row, lead: Row | None, told: Mapping[str, str], shape: Sequence[int], sources: _Sources) -> Content:
+def _chosen(row: Row, lead: Row | None, told: Mapping[str, Any], shape: Sequence[int], sources: _Sources) -> Content:
     label, name = (None if pd.isna(row[key]) else row[key] for key in ("label", "of"))
     found = {"head": int((row["layer"] - 1) * shape[1] + row["head"] - 1), "quantity": row["quantity"], "of": name}
-    found |= {"title": told["title"].format(of=called(name), label=called(label)), "label": label}
+    title = told.get("titles", {}).get(label, told["title"])
+    found |= {"title": title.format(of=called(name), label=called(label)), "label": label}
     found |= {"n": _whole(row["n"]), "source": sources.number(row), "unit": row["unit"]}
     found |= {key: round(row[key], DIGITS) for key in ("value", "low", "high") if not pd.isna(row[key])}
     if row["against"] in RULES and not pd.isna(row["control"]):

@@ -26,7 +26,7 @@ from helpers.engine import adapters, attention, encoders
 from helpers.engine.encoders import Encoder
 from helpers.engine.estimates import Additive
 from helpers.engine.tokens import Batch, Batches, fits
-from helpers.record import results
+from helpers.record import listed, results
 
 CHAPTER, PROFILE = "heads", "atlas"
 """Where the numbers are kept: ``data/results/atlas/MODEL/heads.json``."""
@@ -214,8 +214,8 @@ def as_chapters(record: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def recorded() -> dict[str, dict[str, Any]]:
-    """What was measured of every model: name -> record."""
-    return results.runs(CHAPTER, profile=PROFILE)
+    """What was measured of every model: name -> record, in the order of :func:`helpers.record.listed.models`."""
+    return {model: record for (_, model), record in listed.runs(CHAPTER, [PROFILE]).items()}
 
 
 def _maps(encoder: Encoder, texts: Sequence[str]) -> dict[str, Any]:

@@ -35,11 +35,23 @@ def still(shown: Content) -> str:
     return atlas.image(atlas.still(shown), atlas.told(shown))
 
 
+def inline(shown: Content) -> str:
+    """The atlas of one model with its script, style and data, for a page that is one file.
+
+    Raises:
+        TooLarge: for a model with more heads than a page should carry.
+    """
+    name = shown["model"]
+    element = atlas.element([name], folder=".", still=still(shown), page=False)
+    scripts = (f"<script>{text}</script>" for text in (atlas.data(name, shown), atlas.asset("js")))
+    return f"<style>{atlas.asset('css')}</style>{element}{''.join(scripts)}"
+
+
 def picture() -> Path:
     """Draw the still picture of the first model for the README and the welcome page, and say where it is."""
-    file, names = places.ROOT / "book" / "_static" / "atlas.png", content.ordered(measuring.recorded())
+    file, first = places.ROOT / "book" / "_static" / "atlas.png", next(iter(measuring.recorded()))
     look.use_style()
-    places.write(file, atlas.png(atlas.still(content.models(names[:1])[names[0]])))
+    places.write(file, atlas.png(atlas.still(content.models([first])[first])))
     return file
 
 
