@@ -3,7 +3,7 @@
 import base64
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
@@ -24,6 +24,8 @@ _BOX = re.compile(
 )
 _OTHER = re.compile(r"^(`{3,}|:{3,})\{.*?^\1[ \t]*$\n?", re.MULTILINE | re.DOTALL)
 _NOTICE = re.compile(r"\*\*What to notice\.\*\*\s*")
+_BOLD = re.compile(r"\*\*[^*]+[.!?]\*\*(?=\s)")
+"""A claim in bold, as a paragraph under a figure may begin."""
 _EXERCISE = re.compile(
     r"\{exercise(?:-start)?\} (?P<title>.+)\n(?:.*\n)*?\*\*(?P<kind>[A-Z][\w ]+)\*\* (?P<stars>★[★☆]{2}), "
     r"(?P<time>\d+ (?:minutes?|hours?))\. (?P<text>.*(?:\n(?!```).*)*)"
@@ -32,9 +34,10 @@ _EXERCISE = re.compile(
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure that is not folded: name, caption as plain Markdown, and its picture as PNG; ``claim`` is what is noticed in it."""
+    """A figure that is not folded: name, number, caption as plain Markdown, and its picture as PNG; ``claim`` is what it shows."""
 
     name: str
+    number: str
     caption: str
     picture: bytes
     alt: str
@@ -212,13 +215,13 @@ def _sections(notebook: nbformat.NotebookNode, page: plain.Page) -> Iterator[Sec
 
 
 def _add(section: Section, item: str | Prediction) -> None:
-    """Add prose or a prediction; what is to notice belongs to the figure before it."""
-    if isinstance(item, str) and _NOTICE.match(item):
-        for place in reversed(range(len(section.items))):
-            if isinstance(figure := section.items[place], Figure):
-                claim = _NOTICE.sub("", item)
-                section.items[place] = Figure(figure.name, figure.caption, figure.picture, figure.alt, claim)
-                break
+    """Add prose or a prediction; what is to notice belongs to the figure before it, and so does a bold claim right under one."""
+    if isinstance(item, str):
+        places = reversed(range(len(section.items)))
+        last = next((place for place in places if isinstance(section.items[place], Figure)), None)
+        under = last is not None and last == len(section.items) - 1 and _BOLD.match(item)
+        if last is not None and (_NOTICE.match(item) or under):
+            section.items[last] = replace(section.items[last], claim=_NOTICE.sub("", item))
     section.items.append(item)
 
 
@@ -247,4 +250,5 @@ def _figures(cell: nbformat.NotebookNode, page: plain.Page) -> list[Figure]:
         return []
     pictures = [o.data["image/png"] for o in cell.outputs if "image/png" in o.get("data", {})]
     caption, alt = page.inline(named["figure"]["caption"]), named.get("image", {}).get("alt", "")
-    return [Figure(named["figure"]["name"], caption, base64.b64decode("".join(p)), alt) for p in pictures[:1]]
+    name = named["figure"]["name"]
+    return [Figure(name, page.numbers[name][0], caption, base64.b64decode("".join(p)), alt) for p in pictures[:1]]
