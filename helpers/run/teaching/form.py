@@ -68,13 +68,14 @@ class Section:
 
 @dataclass(frozen=True)
 class Exercise:
-    """An exercise's title, kind, stars, time in words, and text without its hint."""
+    """An exercise's title, kind, stars, time in words, text without its hint, and the name by which an answer is checked."""
 
     title: str
     kind: str
     stars: str
     time: str
     text: str
+    name: str = ""
 
 
 @dataclass(frozen=True)
@@ -163,7 +164,7 @@ def of(chapter: str) -> Form:
             page.inline(" ".join(said.split()))
             for said in re.findall(r"^(?:- )?(One might think .*(?:\n(?!- |\n).*)*)", prose, re.MULTILINE)
         ],
-        exercises=[_exercise(found, page) for found in _EXERCISE.finditer(prose)],
+        exercises=list(_exercises(notebook, prose, page)),
         taught=teaching(chapter),
     )
 
@@ -188,11 +189,14 @@ def _before(needs: str) -> list[str]:
     return [chapter for chapter in notebooks.chapters() if chapter[:2] in named]
 
 
-def _exercise(found: re.Match[str], page: plain.Page) -> Exercise:
-    text = re.split(r"\n*\*Hint[:.]\*", found["text"])[0]
-    return Exercise(
-        page.inline(found["title"]), found["kind"], found["stars"], found["time"], page.text(text).strip()
-    )
+def _exercises(notebook: nbformat.NotebookNode, prose: str, page: plain.Page) -> Iterator[Exercise]:
+    """The exercises; those to build have the names that the notebook checks, in the same order."""
+    code = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "code")
+    names = iter(dict.fromkeys(re.findall(r"exercises\.check\(\s*\"(\w+)\"", code)))
+    for found in _EXERCISE.finditer(prose):
+        text = page.text(re.split(r"\n*\*Hint[:.]\*", found["text"])[0]).strip()
+        name = next(names) if found["kind"] == "Build" else ""
+        yield Exercise(page.inline(found["title"]), found["kind"], found["stars"], found["time"], text, name)
 
 
 def _sections(notebook: nbformat.NotebookNode, page: plain.Page) -> Iterator[Section]:

@@ -97,8 +97,8 @@ def _told(form: Form) -> Iterator[Slide]:
 
 
 def _predicted(item: Prediction, usual: dict[str, str]) -> Iterator[Slide]:
-    said = f"Usual answer: {usual['usual']} {usual['why']}"
-    yield Slide("Predict", item.ask, notes=[said], kind="asked")
+    said = [f"Usual answer: {usual['usual']}", f"Why: {usual['why']}"]
+    yield Slide("Predict", item.ask, notes=said, kind="asked")
     yield Slide("What comes out", item.answer, kind="asked")
 
 
