@@ -48,6 +48,14 @@ class gate_importance(Exercise):
         """examples of opposite sign cancel; take the absolute value before the mean."""
         return np.abs(_own(batches).mean(0))
 
+    def divided_again(batches):
+        """the mean has divided by the size of the batch already; multiply by it instead."""
+        return np.abs(np.concatenate([batch / len(batch) for batch in batches])).mean(0)
+
+    def summed(batches):
+        """it is the sum over examples; take their mean."""
+        return np.abs(_own(batches)).sum(0)
+
 
 class cut_head(Exercise):
     solved = "right: rows from three maps, columns from the fourth."
@@ -70,6 +78,24 @@ class cut_head(Exercise):
     def three_maps(*case):
         """it returns three arrays instead of four."""
         return cut_head.right(*case)[:3]
+
+    def rows_of_all(*case):
+        """the output map loses columns, not rows: what a head makes is a column there."""
+        *_, output, head, heads = case
+        gone = np.arange(output.shape[1]).reshape(heads, -1)[head]
+        return (*cut_head.right(*case)[:3], np.delete(output, gone[gone < len(output)], axis=0))
+
+    def set_to_0(*case):
+        """the maps have kept their size; take the rows and columns out instead of setting them to 0."""
+        *maps, output, head, heads = case
+        kept = np.repeat(np.arange(heads) != head, len(maps[0]) // heads)
+        return (*(rows * kept[:, None] for rows in maps), output * kept)
+
+    def kept_alone(*case):
+        """this is the head itself; return what is left without it."""
+        *maps, output, head, heads = case
+        own = np.repeat(np.arange(heads) == head, len(maps[0]) // heads)
+        return (*(rows[own] for rows in maps), output[:, own])
 
     def turned(*case):
         """the maps are turned round; rows go from the first three maps, columns from the last."""

@@ -34,6 +34,14 @@ class breadth(Exercise):
         """every row of an even map has the entropy ln 8; take the mean over rows, not the sum."""
         return entr(weights).sum() / np.log(len(weights))
 
+    def row_by_row(weights):
+        """it returns a number for each row; take their mean."""
+        return entr(weights).sum(-1) / np.log(len(weights))
+
+    def negative(weights):
+        """an even map should score 1, and yours has {got:.0f}: the logarithm of a weight is negative, so the sum needs a minus."""
+        return -entr(weights).sum(-1).mean() / np.log(len(weights))
+
 
 class sinks(Exercise):
     solved = "right, chosen on one half and confirmed on the other, counted from 1."
@@ -53,6 +61,10 @@ class sinks(Exercise):
     def from_0(even, odd):
         """the heads are right, but counted from 0; the book counts layers and heads from 1."""
         return {(layer - 1, head - 1) for layer, head in sinks.right(even, odd)}
+
+    def head_first(even, odd):
+        """the heads are right, but named the other way round; write (layer, head)."""
+        return {(head, layer) for layer, head in sinks.right(even, odd)}
 
     def only_chosen(even, odd):
         """these are the heads chosen on the even articles; list those that stay above a half on the odd ones."""

@@ -13,9 +13,9 @@ def _head(seed: int, size: float = 1) -> tuple:
     return size * rng.normal(size=(4, 6)), *((rng.normal(size=(6, 3)), rng.normal(size=3)) for _ in range(3))
 
 
-def _attended(x, query, key, value, *, root=True, biased=True, axis=-1, softmax=special.softmax):
+def _attended(x, query, key, value, *, d=None, biased=True, axis=-1, softmax=special.softmax):
     q, k, v = (x @ matrix + biased * bias for matrix, bias in (query, key, value))
-    weights = softmax(q @ k.T / (np.sqrt(k.shape[1]) if root else 1), axis=axis)
+    weights = softmax(q @ k.T / np.sqrt(d or k.shape[1]), axis=axis)
     return weights, weights @ v
 
 
@@ -36,7 +36,11 @@ class attend(Exercise):
 
     def unscaled(x, query, key, value):
         """the scores are not divided by √d."""
-        return _attended(x, query, key, value, root=False)
+        return _attended(x, query, key, value, d=1)
+
+    def by_width(x, query, key, value):
+        """the scores are divided by the root of the width of `x`; d is the width of a query."""
+        return _attended(x, query, key, value, d=x.shape[1])
 
     def columns(x, query, key, value):
         """the columns of the weights sum to 1, not the rows; check the axis of the softmax."""
@@ -54,6 +58,14 @@ class attend(Exercise):
 
         return _attended(x, query, key, value, softmax=naive)
 
+    def outputs_alone(x, query, key, value):
+        """it returns the outputs alone; return the pair, first the weights, then the outputs."""
+        return tuple(_attended(x, query, key, value)[1])
+
+    def swapped(x, query, key, value):
+        """the two are in the wrong order; return first the weights, then the outputs."""
+        return _attended(x, query, key, value)[::-1]
+
 
 class causal_attention(Exercise):
     solved = "right: the first token can only see itself, and every row sums to 1."
@@ -70,6 +82,11 @@ class causal_attention(Exercise):
         """the weights that remain should keep their proportions."""
         return np.tril(weights) / np.tril(weights).sum(-1, keepdims=True)
 
+    @known_by(lambda got, _: np.isnan(got).any())
+    def self_hidden(weights):
+        """a row is 0 divided by 0: a token still sees itself, so the diagonal stays."""
+        return np.tril(weights, -1) / np.tril(weights, -1).sum(-1, keepdims=True)
+
     @known_by(lambda got, _: np.triu(got, 1).any())
     def all_seen(weights):
         """some token still sees a later one; `np.tril` keeps the lower triangle."""
@@ -78,6 +95,14 @@ class causal_attention(Exercise):
     def not_rescaled(weights):
         """the rows do not sum to 1 any more; divide each by its sum."""
         return np.tril(weights)
+
+    def by_column(weights):
+        """the columns sum to 1, not the rows; `keepdims=True` with `axis=1` divides each row by its own sum."""
+        return np.tril(weights) / np.tril(weights).sum(0)
+
+    def softmax_again(weights):
+        """a second softmax over the weights flattens them; they are weights already, so divide by what is left."""
+        return special.softmax(np.where(np.tril(np.ones(weights.shape)), weights, -np.inf), axis=-1)
 
 
 check, hint, progress = desk(globals())

@@ -3,7 +3,7 @@
 import base64
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
@@ -24,6 +24,8 @@ _BOX = re.compile(
 )
 _OTHER = re.compile(r"^(`{3,}|:{3,})\{.*?^\1[ \t]*$\n?", re.MULTILINE | re.DOTALL)
 _NOTICE = re.compile(r"\*\*What to notice\.\*\*\s*")
+_BOLD = re.compile(r"\*\*[^*]+[.!?]\*\*(?=\s)")
+"""A claim in bold, as a paragraph under a figure may begin."""
 _EXERCISE = re.compile(
     r"\{exercise(?:-start)?\} (?P<title>.+)\n(?:.*\n)*?\*\*(?P<kind>[A-Z][\w ]+)\*\* (?P<stars>★[★☆]{2}), "
     r"(?P<time>\d+ (?:minutes?|hours?))\. (?P<text>.*(?:\n(?!```).*)*)"
@@ -32,9 +34,10 @@ _EXERCISE = re.compile(
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure that is not folded: name, caption as plain Markdown, and its picture as PNG; ``claim`` is what is noticed in it."""
+    """A figure that is not folded: name, number, caption as plain Markdown, and its picture as PNG; ``claim`` is what it shows."""
 
     name: str
+    number: str
     caption: str
     picture: bytes
     alt: str
@@ -65,13 +68,14 @@ class Section:
 
 @dataclass(frozen=True)
 class Exercise:
-    """An exercise's title, kind, stars, time in words, and text without its hint."""
+    """An exercise's title, kind, stars, time in words, text without its hint, and the name by which an answer is checked."""
 
     title: str
     kind: str
     stars: str
     time: str
     text: str
+    name: str = ""
 
 
 @dataclass(frozen=True)
@@ -160,7 +164,7 @@ def of(chapter: str) -> Form:
             page.inline(" ".join(said.split()))
             for said in re.findall(r"^(?:- )?(One might think .*(?:\n(?!- |\n).*)*)", prose, re.MULTILINE)
         ],
-        exercises=[_exercise(found, page) for found in _EXERCISE.finditer(prose)],
+        exercises=list(_exercises(notebook, prose, page)),
         taught=teaching(chapter),
     )
 
@@ -185,11 +189,14 @@ def _before(needs: str) -> list[str]:
     return [chapter for chapter in notebooks.chapters() if chapter[:2] in named]
 
 
-def _exercise(found: re.Match[str], page: plain.Page) -> Exercise:
-    text = re.split(r"\n*\*Hint[:.]\*", found["text"])[0]
-    return Exercise(
-        page.inline(found["title"]), found["kind"], found["stars"], found["time"], page.text(text).strip()
-    )
+def _exercises(notebook: nbformat.NotebookNode, prose: str, page: plain.Page) -> Iterator[Exercise]:
+    """The exercises; those to build have the names that the notebook checks, in the same order."""
+    code = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "code")
+    names = iter(dict.fromkeys(re.findall(r"exercises\.check\(\s*\"(\w+)\"", code)))
+    for found in _EXERCISE.finditer(prose):
+        text = page.text(re.split(r"\n*\*Hint[:.]\*", found["text"])[0]).strip()
+        name = next(names) if found["kind"] == "Build" else ""
+        yield Exercise(page.inline(found["title"]), found["kind"], found["stars"], found["time"], text, name)
 
 
 def _sections(notebook: nbformat.NotebookNode, page: plain.Page) -> Iterator[Section]:
@@ -212,13 +219,13 @@ def _sections(notebook: nbformat.NotebookNode, page: plain.Page) -> Iterator[Sec
 
 
 def _add(section: Section, item: str | Prediction) -> None:
-    """Add prose or a prediction; what is to notice belongs to the figure before it."""
-    if isinstance(item, str) and _NOTICE.match(item):
-        for place in reversed(range(len(section.items))):
-            if isinstance(figure := section.items[place], Figure):
-                claim = _NOTICE.sub("", item)
-                section.items[place] = Figure(figure.name, figure.caption, figure.picture, figure.alt, claim)
-                break
+    """Add prose or a prediction; what is to notice belongs to the figure before it, and so does a bold claim right under one."""
+    if isinstance(item, str):
+        places = reversed(range(len(section.items)))
+        last = next((place for place in places if isinstance(section.items[place], Figure)), None)
+        under = last is not None and last == len(section.items) - 1 and _BOLD.match(item)
+        if last is not None and (_NOTICE.match(item) or under):
+            section.items[last] = replace(section.items[last], claim=_NOTICE.sub("", item))
     section.items.append(item)
 
 
@@ -247,4 +254,5 @@ def _figures(cell: nbformat.NotebookNode, page: plain.Page) -> list[Figure]:
         return []
     pictures = [o.data["image/png"] for o in cell.outputs if "image/png" in o.get("data", {})]
     caption, alt = page.inline(named["figure"]["caption"]), named.get("image", {}).get("alt", "")
-    return [Figure(named["figure"]["name"], caption, base64.b64decode("".join(p)), alt) for p in pictures[:1]]
+    name = named["figure"]["name"]
+    return [Figure(name, page.numbers[name][0], caption, base64.b64decode("".join(p)), alt) for p in pictures[:1]]

@@ -11,10 +11,11 @@ PREDICTION, DISCUSSION = 4, 5
 
 def text(form: Form) -> str:
     """The guide as Markdown."""
-    skipped = form.taught["skip"]
+    skipped = [section.title for section in form.sections if section.title in form.taught["skip"]]
     kept = [section for section in form.sections if section.title not in skipped]
     return template("guide.md.j2").render(
         form=form,
+        skipped=[f"*{title}*" for title in skipped],
         predictions=predictions,
         prediction=PREDICTION,
         discussion=DISCUSSION,

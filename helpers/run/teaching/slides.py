@@ -15,6 +15,8 @@ from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
 from markdown_it import MarkdownIt
+from markdown_it.common.utils import escapeHtml
+from markdown_it.token import Token
 from markupsafe import Markup
 from mdit_py_plugins.dollarmath import dollarmath_plugin
 
@@ -22,15 +24,26 @@ from helpers import places
 from helpers.run.teaching.form import Exercise, Figure, Form, Prediction
 from helpers.run.templates import template
 
-CARRIED = ("dist/reset.css", "dist/reveal.css", "dist/reveal.js", "plugin/notes/notes.js", "revealjs/LICENSE")
-MOST_WORDS = 36
+CARRIED = (
+    "dist/reset.css",
+    "dist/reveal.css",
+    "dist/reveal.js",
+    "plugin/notes/notes.js",
+    "plugin/zoom/zoom.js",
+    "revealjs/LICENSE",
+)
+MOST_WORDS = 42
 """Words beneath a figure."""
-TALL = 1.45
+MOST_LISTED = 125
+"""Words of a list; what is beyond stands in the notes."""
+TALL = 1.7
 """A figure that is less wide than so many times its height stands beside its text."""
 PACKAGE = "sphinx-revealjs"
 """The package that reveal.js is taken from."""
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
-_SENTENCE = re.compile(r"(?<=[.?!:])\s+(?=[A-Z*`\"“])")
+_SENTENCE = re.compile(r"(?:(?<=[.?!])|(?<=[.?!]\*\*))\s+(?=[A-Z*`\"“])")
+_LINKED = re.compile(r"(But|So|It|Its|They|Both|Part|Such|That|This|These|Here|For that)\b")
+"""How a sentence begins that cannot be read without the one before it."""
 
 
 @dataclass
@@ -50,13 +63,13 @@ def deck(form: Form) -> list[Slide]:
     first = [f"You need: {form.needs}", f"To run the chapter: {form.run}"]
     return [
         Slide(form.title, f"Chapter {form.number}", notes=first, kind="title"),
-        Slide("In this chapter", points),
+        Slide("In this chapter", points, notes=["Afterwards students can:", _listed(form.taught["goals"])]),
         *_told(form),
-        Slide("What this does not show", _listed(_SENTENCE.split(form.limits)), kind="long"),
+        Slide("What this does not show", _listed(_limits(form.limits)), notes=[form.limits], kind="long"),
         Slide("One might think …", _listed(form.misconceptions), kind="long"),
         Slide("Summary", _listed(_claims(form.summary)), notes=list(form.summary)),
         Slide("To discuss", _listed([d["ask"] for d in form.taught["discussion"]]), notes=_listened(form)),
-        Slide("Exercises", _listed(map(_asked, form.exercises))),
+        Slide("Exercises", _listed(map(_asked, form.exercises)), notes=[one.text for one in form.exercises]),
     ]
 
 
@@ -69,7 +82,8 @@ def _told(form: Form) -> Iterator[Slide]:
         title = section.title or form.title
         for item in section.items:
             if isinstance(item, str):
-                (last.notes if last and item.startswith("**What to notice") else notes).append(item)
+                shown = last.figure.claim if last and last.figure else ""
+                (last.notes if shown and item.endswith(shown) else notes).append(item)
                 continue
             made = list(_predicted(item, next(usual))) if isinstance(item, Prediction) else []
             if isinstance(item, Figure) and item.name in wanted:
@@ -83,8 +97,8 @@ def _told(form: Form) -> Iterator[Slide]:
 
 
 def _predicted(item: Prediction, usual: dict[str, str]) -> Iterator[Slide]:
-    said = f"Usual answer: {usual['usual']} {usual['why']}"
-    yield Slide("Predict", item.ask, notes=[said], kind="asked")
+    said = [f"Usual answer: {usual['usual']}", f"Why: {usual['why']}"]
+    yield Slide("Predict", item.ask, notes=said, kind="asked")
     yield Slide("What comes out", item.answer, kind="asked")
 
 
@@ -96,6 +110,19 @@ def _seen(figure: Figure) -> str:
             break
         first = f"{first} {sentence}"
     return first
+
+
+def _limits(text: str) -> list[str]:
+    """The points of a text, each with the sentences that lean on it, as many as a slide takes."""
+    points: list[str] = []
+    for sentence in _SENTENCE.split(text):
+        if points and _LINKED.match(sentence):
+            points[-1] += f" {sentence}"
+        else:
+            points.append(re.sub(r"^And (.)", lambda found: found[1].upper(), sentence))
+    while len(points) > 1 and len(" ".join(points).split()) > MOST_LISTED:
+        points.pop()
+    return points
 
 
 def _tall(figure: Figure) -> bool:
@@ -131,7 +158,15 @@ def _formula(content: str, options: dict[str, bool]) -> str:
     return formulas.mathml(content, options["display_mode"])
 
 
+def _unbroken(_renderer: object, tokens: Sequence[Token], number: int, _options: object, _env: object) -> str:
+    """Text in which ``9 %`` and ``3-5`` stay on one line."""
+    return re.sub(
+        r"(?<=\d) (?=%)", "\u00a0", re.sub(r"\b(\d+)-(?=\d+\b)", "\\1\u2011", escapeHtml(tokens[number].content))
+    )
+
+
 _READER = MarkdownIt("commonmark", {"html": False}).enable("table").use(dollarmath_plugin, renderer=_formula)
+_READER.add_render_rule("text", _unbroken)
 
 
 def html(text: str) -> Markup:
