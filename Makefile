@@ -71,6 +71,7 @@ course: $(READY) ## Make a course of chapters, to teach with (CHAPTERS="4 5" OUT
 	@$(HELPERS) course $(or $(CHAPTERS),all) $(if $(OUT),--to "$(OUT)") $(if $(NBGRADER),--nbgrader)
 
 wheel: $(READY) ## Build the package, with data and notebooks, into dist/
+	@$(BIN)/pip install -qq --no-deps --no-compile --disable-pip-version-check --editable . # of this tag
 	@rm -rf build dist && $(BIN)/pip wheel -q --no-deps --disable-pip-version-check --wheel-dir dist . && rm -rf build && ls -sh dist
 
 launch: wheel ## Write what the branch 'launch' holds into _build/launch: copies of the chapters for hosted notebooks

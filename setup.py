@@ -12,6 +12,7 @@ from setuptools.command.build_py import build_py
 
 ROOT = Path(__file__).resolve().parent
 BEFORE_ANY_TAG = "0.1.0"
+TAG = re.compile(r"v\d+(\.\d+)*((a|b|rc)\d+)?(\.post\d+)?")
 CARRIED = (
     "data",
     "notebooks",
@@ -33,6 +34,8 @@ def version() -> str:
         tag = (ROOT / ".git").exists() and subprocess.run(command, capture_output=True, text=True).stdout.strip()
     except FileNotFoundError:  # no git on this machine
         tag = ""
+    if tag and not TAG.fullmatch(tag):
+        raise SystemExit(f"The tag {tag} names no version; those that do are like v1.2.0 and v1.2.0rc1.")
     if tag:
         return tag.removeprefix("v")
     packed = ROOT / "PKG-INFO"

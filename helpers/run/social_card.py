@@ -21,7 +21,7 @@ RECT = re.compile(r'<rect x="(\d+)" y="(\d+)" width="(\d+)" height="(\d+)" fill=
 def draw(title: str, question: str) -> bytes:
     """PNG of :data:`SIZE`, the same bytes for the same texts."""
     with mpl.rc_context({"font.family": "DejaVu Sans", "text.parse_math": False}):
-        figure = Figure(figsize=(SIZE[0] / 100, SIZE[1] / 100), dpi=100, facecolor="white")
+        figure = Figure(figsize=(SIZE[0] / 100, SIZE[1] / 100), dpi=100, facecolor="white", layout="none")
         ax = figure.add_axes((0, 0, 1, 1), xlim=(0, SIZE[0]), ylim=(SIZE[1], 0))
         ax.set_axis_off()
         left, top, scale = MARK

@@ -227,6 +227,14 @@ def test_without_a_browser_nothing_is_printed(monkeypatch):
         paper.chromium()
 
 
+def test_the_trial_print_has_fields_for_pictures():
+    picture = '<img alt="a" height="20" src="../_images/a.png" width="30"/>'
+    field = paper.blank(picture)
+    assert "a.png" not in field and "width='30' height='20'" in field and field.count('"') == picture.count('"')
+    for other in ('<img src="../_images/a.png"/>', '<img height="2" src="a.svg" width="3"/>', "<p>a.png</p>"):
+        assert paper.blank(other) == other
+
+
 @pytest.mark.browser
 @pytest.mark.skipif(not any(map(paper.shutil.which, paper.BROWSERS)), reason="no chromium on this machine")
 def test_the_contents_name_the_sheets(built):

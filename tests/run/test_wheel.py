@@ -40,6 +40,9 @@ def test_the_version_is_the_newest_tag(setup, tmp_path, monkeypatch):
         git("tag", tag)
     git("commit", "-q", "--allow-empty", "-m", "after")
     assert setup.version() == "0.10.0"
+    git("tag", "v0.11-test")
+    with pytest.raises(SystemExit, match="v0.11-test"):
+        setup.version()
 
 
 def test_it_carries_what_running_needs(setup):
