@@ -1,11 +1,13 @@
 """Shared by all tests: no network, shapes checked at run time, results never in the tracked files."""
 
 import gc
+import json
 import os
 import pickle
 import random
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 from jaxtyping import install_import_hook
 
@@ -39,6 +41,7 @@ import cloudpickle  # noqa: E402
 import numpy as np  # noqa: E402
 import pytest  # noqa: E402
 import yaml  # noqa: E402
+from filelock import FileLock  # noqa: E402
 from hypothesis import HealthCheck, settings  # noqa: E402
 
 from helpers import places  # noqa: E402
@@ -150,6 +153,43 @@ def minilm():
     from helpers.engine import encoders
 
     return encoders.load("minilm", device="cpu")
+
+
+@pytest.fixture(scope="session")
+def tree(tmp_path_factory) -> Path:
+    """A copy of the checkout; it and the next two are made once, by the process that needs them first."""
+    import grown as made
+
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "checkout"
+    with FileLock(f"{folder}.lock"):
+        if not folder.exists():
+            made.copied(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def grown(tree) -> SimpleNamespace:
+    """What happened when the copy got a chapter more."""
+    import grown as made
+
+    kept = tree.with_suffix(".json")
+    with FileLock(f"{kept}.lock"):
+        if not kept.exists():
+            kept.write_text(json.dumps(made.grow(tree)), "utf-8")
+    return SimpleNamespace(**json.loads(kept.read_text("utf-8")))
+
+
+@pytest.fixture(scope="session")
+def site(tree, grown) -> Path:
+    """The pages, built from the stored outputs with warnings as errors, for a repository that somebody might have."""
+    import grown as made
+
+    with FileLock(tree.with_suffix(".site.lock")):
+        if not (tree / "built").exists():
+            made.python(tree, "-m", "helpers", "book", "--stored", "--output", "out", BOOK_REPOSITORY=made.REPOSITORY)
+            (tree / "built").touch()
+    return tree / "out" / "_build" / "html"
 
 
 def shipped() -> dict[str, Path]:

@@ -9,8 +9,8 @@ import nbformat
 import numpy as np
 import pytest
 from browser import CHROMIUM, browser
+from grown import HOSTILE
 from PIL import Image
-from test_book import HOSTILE
 
 from helpers import places
 from helpers.figures import atlas
