@@ -293,11 +293,12 @@
     const stage = make("div", { class: "stage", role: "group", "aria-label": "All heads" });
     const says = make("p", { class: "says", "aria-live": "polite" }), cards = make("div", { class: "cards" });
     const help = make("p", { class: "help" }, "Click a head, or move with the arrow keys and press Enter, for its card; Escape closes it. Keys: L by layer, A alike, T by type, C next colour, M maps or numbers, / search.");
+    const left = make("div", { class: "left" }, stage, says, help, lacking);
     root.append(
       make("div", { class: "bar" }, modelLabel, textsLabel, colourLabel),
       make("div", { class: "bar" }, group, make("label", {}, mapsBox, "maps"), make("label", { class: "search" }, "Find ", search)),
       found, make("div", { class: "key" }, legend, caption),
-      make("div", { class: "both" }, make("div", { class: "left" }, stage, says, help, lacking), cards));
+      make("div", { class: "both" }, left, cards));
 
     function fail(model) {
       says.textContent = `The data of ${model} could not be read: ${folder}${files[model]} is missing beside this page.`;
@@ -474,8 +475,12 @@
         cards.append(two);
       }
       cards.classList.toggle("two", Boolean(state.other));
+      settle();
       if (focus) cards.querySelector(".title").focus({ preventScroll: true });
       if (cards.getBoundingClientRect().top > window.innerHeight * 0.8 || focus) cards.scrollIntoView({ block: "nearest" });
+    }
+    function settle() { // the heads stay in view where cards stand beside them, not where they stand below
+      root.classList.toggle("beside", cards.offsetLeft > left.offsetLeft + 8);
     }
     function beside() {
       const other = state.other, [modelPart, model] = chooser("Beside", [["", "nothing"], ...names.map((n) => [n, n])], () => go());
@@ -604,7 +609,7 @@
       });
     }
     addEventListener("hashchange", () => follow().catch(() => {}));
-    new ResizeObserver(() => data && arrange(state.arrange)).observe(stage);
+    new ResizeObserver(() => { if (data) { settle(); arrange(state.arrange); } }).observe(stage);
     follow().catch(() => {});
   }
 

@@ -355,6 +355,7 @@ def test_a_reader_uses_the_atlas(opened):
     text = ask("document.querySelector('.head-card').innerText")
     assert all(part in text for part in ("Where it looks", "antecedents of all", "Without it", "attend most alike"))
     assert ask("document.querySelectorAll('.head-card svg.lines').length") == 3
+    assert ask("getComputedStyle(document.querySelector('.left')).position") == "sticky", "in view beside the card"
 
     # keyboard
     press(tab, "Escape")
@@ -399,6 +400,8 @@ def test_a_reader_uses_the_atlas(opened):
     tab.wait("document.querySelectorAll('.head-card').length === 2")
     assert [one.split(",")[0] for one in title(tab)] == ["Head 3-5 of minilm", "Head 3-5 of minilm@random"]
     assert "not recorded for this model" in ask("document.querySelectorAll('.head-card')[1].innerText")
+    where = ask("getComputedStyle(document.querySelector('.left')).position")
+    assert where != "sticky", "the heads would lie over cards that stand below them"
     tab.tab.mouse.move(2, 2)  # a head under the pointer would speak instead
     ask("location.hash = '#minilm/9-9'")
     tab.wait("document.querySelector('.says').textContent.includes('no head 9-9')")
