@@ -19,6 +19,9 @@ from typing import Any
 
 SAID = 300
 """Characters of an error that are handed on."""
+DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+WHOLE = (*DEFINITIONS, ast.Import, ast.ImportFrom, ast.Assign, ast.AnnAssign)
+"""Statements that bind a name whatever it was; a loop or a condition may leave it."""
 
 
 class Missing(Exception):
@@ -26,17 +29,21 @@ class Missing(Exception):
 
 
 def cells(content: bytes) -> list[ast.Module]:
-    """The cells of code of a notebook, as far as they are Python.
+    """The cells of code of a notebook, as far as they are Python."""
+    return [tree for source in sources(content) if (tree := _parsed(source)) is not None]
+
+
+def sources(content: bytes) -> list[str]:
+    """The text of the cells of code of a notebook.
 
     Raises:
         Missing: for what is no notebook.
     """
     try:
         found = json.loads(content)["cells"]
-        sources = ["".join(cell["source"]) for cell in found if cell["cell_type"] == "code"]
+        return ["".join(cell["source"]) for cell in found if cell["cell_type"] == "code"]
     except (ValueError, KeyError, TypeError, RecursionError):
         raise Missing("this file is no notebook.") from None
-    return [tree for source in sources if (tree := _parsed(source)) is not None]
 
 
 def _parsed(source: str) -> ast.Module | None:
@@ -47,14 +54,18 @@ def _parsed(source: str) -> ast.Module | None:
         return None
 
 
-def handed_in(trees: list[ast.Module], exercise: str) -> ast.expr:
-    """What the notebook gives to the last check of an exercise, apart from the book's own solution; else the function of its name."""
-    found: ast.expr = ast.Name(exercise, ast.Load())
-    for call in (node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Call)):
-        if isinstance(call.func, ast.Attribute) and call.func.attr == "check" and len(call.args) == 2:
-            name, answer = call.args
-            if isinstance(name, ast.Constant) and name.value == exercise and not _solution(answer):
-                found = answer
+def handed_in(lines: list[ast.stmt], exercise: str) -> tuple[ast.expr, int]:
+    """What the notebook gives to the last check of an exercise, apart from the book's own solution, and the number of that line.
+
+    Without a check the function of the exercise's name, at the end.
+    """
+    found: tuple[ast.expr, int] = ast.Name(exercise, ast.Load()), len(lines)
+    for number, line in enumerate(lines):
+        for call in (node for node in ast.walk(line) if isinstance(node, ast.Call)):
+            if isinstance(call.func, ast.Attribute) and call.func.attr == "check" and len(call.args) == 2:
+                name, answer = call.args
+                if isinstance(name, ast.Constant) and name.value == exercise and not _solution(answer):
+                    found = answer, number
     return found
 
 
@@ -62,22 +73,37 @@ def _solution(answer: ast.expr) -> bool:
     return isinstance(answer, ast.Name) and answer.id.endswith("_solution")
 
 
-def needed(trees: list[ast.Module], wanted: ast.expr) -> list[ast.stmt]:
-    """The statements that bind the names which an expression needs, directly or through others, in their order.
+def needed(lines: list[ast.stmt], wanted: ast.expr, end: int) -> list[ast.stmt]:
+    """The statements that bind the names which an expression on line ``end`` needs, directly or through others, in their order.
 
-    Of an import of several names only those that are needed.
+    A name is what it was bound to last: what else in the notebook bears it is left alone.
     """
-    lines = [line for tree in trees for line in tree.body]
-    parts = [part for line in lines for part in _parts(line)]
-    bound = [_bound(part) for part in parts]
-    waiting, names, kept = _globals(ast.Expr(wanted)), set(), set()
+    bound = [_bound(line) for line in lines]
+    waiting, seen, kept = [(name, end) for name in _globals(ast.Expr(wanted))], set(), set()
     while waiting:
-        name = waiting.pop()
-        names.add(name)
-        for number in {n for n, binds in enumerate(bound) if name in binds} - kept:
+        name, before = asked = waiting.pop()
+        if asked in seen:
+            continue
+        seen.add(asked)
+        for number in _last(lines, [n for n, binds in enumerate(bound) if name in binds], before):
             kept.add(number)
-            waiting |= _globals(parts[number]) - names
-    return [parts[number] for number in sorted(kept)]
+            read = end if isinstance(lines[number], DEFINITIONS) else number  # a function reads when it is called
+            waiting += [(other, read) for other in _globals(lines[number])]
+    return [lines[number] for number in sorted(kept)]
+
+
+def _last(lines: list[ast.stmt], numbers: list[int], before: int) -> list[int]:
+    """Of the lines that bind a name the last one before a line, and those before it as long as one may leave the name as it was."""
+    earlier = [number for number in numbers if number < before]
+    if not earlier:
+        return numbers
+    whole = [number for number in earlier if isinstance(lines[number], WHOLE)]
+    return [number for number in earlier if not whole or number >= whole[-1]]
+
+
+def parts(trees: list[ast.Module]) -> list[ast.stmt]:
+    """The statements of all cells, an import of several names as one for each."""
+    return [part for tree in trees for line in tree.body for part in _parts(line)]
 
 
 def _parts(line: ast.stmt) -> Iterator[ast.stmt]:
@@ -114,11 +140,12 @@ def answer_of(content: bytes, exercise: str) -> Any:
     Raises:
         Missing: when there is none.
     """
-    trees = cells(content)
-    wanted = handed_in(trees, exercise)
-    lines = needed(trees, wanted)
+    every = parts(cells(content))
+    wanted, end = handed_in(every, exercise)
+    lines = needed(every, wanted, end)
     if isinstance(wanted, ast.Name) and not any(wanted.id in _bound(line) for line in lines):
-        raise Missing(f"there is no function `{wanted.id}` in this notebook.")
+        broken = " At least one of its cells is not Python." if None in map(_parsed, sources(content)) else ""
+        raise Missing(f"there is no function `{wanted.id}` in this notebook.{broken}")
     module = ast.fix_missing_locations(ast.Module(lines, []))
     space: dict[str, Any] = {"__name__": "submission"}
     exec(compile(module, "submission", "exec"), space)

@@ -1,4 +1,4 @@
-"""Twenty-four submissions of one chapter, right, wrong, empty and hostile, graded together."""
+"""More than twenty submissions of one chapter, right, wrong, empty and hostile, graded together."""
 
 import csv
 import json
@@ -55,11 +55,23 @@ SUBMITTED = {  # student: cells, or what else was handed in; whether pool_words 
         "right",
     ),
     "cem-in-pieces": (["import numpy as np\nEXTRA = 1.0", POOL.replace("1.0", "EXTRA"), OFFSET], True, "right"),
+    "dan-names-alike": (
+        [
+            "member = model.load()\nfor place in range(3):\n    pooled = member[place]",
+            POOL.replace("    member =", "    member = pooled(words); assert words[0] == 0\n    member =")
+            + "\ndef pooled(words):\n    return words\n\nsaid = pool_words(member, pooled)"
+            + '\nexercises.check("pool_words", pool_words)',
+            "pooled = np.load('elsewhere')\ndef pool_words(weights, words):\n    return weights",
+            OFFSET,
+        ],
+        True,
+        "right",
+    ),
     "dea-wrong": ([POOL.replace(" / member.sum(-1, keepdims=True)", "")], False, "the rows do not sum to 1"),
     "eli-unsolved": ([UNSOLVED], False, "not solved yet"),
     "fay-none": ([POOL.replace("return ", "")], False, "returns None"),
     "gus-empty": ([], False, "there is no function `pool_words`"),
-    "hal-broken": (["def pool_words(weights, words)\n    return"], False, "there is no function `pool_words`"),
+    "hal-broken": (["def pool_words(weights, words)\n    return"], False, "cells is not Python"),
     "ida-raises": ([instead("1 / 0")], False, "ZeroDivisionError"),
     "jan-by-heart": ([PRINTED], False, "right on the printed cases, but on others: your function raised Assert"),
     "kai-loops": ([instead("while True: pass")], False, "did not end within"),
@@ -241,15 +253,35 @@ def test_only_what_the_function_needs_is_run():
         "def asked(x):\n    encoder = helper(x)\n    return encoder",
     ]
     content = notebook(cells).encode()
-    found = [
-        line.split("\n")[0] for line in map(inside.ast.unparse, inside.needed(inside.cells(content), _name("asked")))
-    ]
-    assert found == ["import numpy as np", "def helper(x):", "OFFSET = 1", "def asked(x):"]
+    assert _first_lines(content) == ["import numpy as np", "def helper(x):", "OFFSET = 1", "def asked(x):"]
     assert inside.answer_of(content, "asked")([1, 2]) == 4
 
 
-def _name(name):
-    return inside.ast.Name(name, inside.ast.Load())
+def _first_lines(content):
+    """Of the statements that are run for a function ``asked``."""
+    lines = inside.parts(inside.cells(content))
+    return [
+        inside.ast.unparse(line).split("\n")[0] for line in inside.needed(lines, *inside.handed_in(lines, "asked"))
+    ]
+
+
+def test_a_name_is_what_it_was_bound_to_last():
+    cells = [
+        "share = encoder.load()",
+        "SIZE = 2\nSIZE = SIZE + 1\nfor size in range(9):\n    step = size",
+        "def share(x):\n    return x * SIZE + step",
+        "def asked(x):\n    return share(x)\n\nexercises.check('asked', asked)",
+        "SIZE = share = asked = encoder",
+    ]
+    content = notebook(cells).encode()
+    assert _first_lines(content) == [
+        "SIZE = 2",
+        "SIZE = SIZE + 1",
+        "for size in range(9):",
+        "def share(x):",
+        "def asked(x):",
+    ]
+    assert inside.answer_of(content, "asked")(5) == 23
 
 
 def test_the_books_own_solution_is_not_what_was_handed_in():
