@@ -41,7 +41,7 @@ def test_the_version_is_the_newest_tag(setup, tmp_path, monkeypatch):
     git("commit", "-q", "--allow-empty", "-m", "after")
     assert setup.version() == "0.10.0"
     git("tag", "v0.11-test")
-    with pytest.raises(SystemExit, match="v0.11-test"):
+    with pytest.raises(SystemExit, match=r"v0\.11-test"):
         setup.version()
 
 
