@@ -31,7 +31,7 @@ TRIAL, FINAL = "--disable-pdf-tagging", "--generate-pdf-document-outline"
 """What only the first print is made with, and only the last."""
 LEFT_OUT = ("book/helpers",)
 """Pages that are read on a screen only."""
-MOVING = "script, iframe, .attention-view, .headerlink, .copybtn, .save, button, .bar, details.above-input, details.hide > summary, link, noscript"
+MOVING = "script, iframe, .attention-view, .headerlink, .copybtn, .save, button, .bar, details.above-input, details.hide > summary, .sd-summary-state-marker, link, noscript"
 SOLUTIONS = "solutions"
 
 
@@ -135,11 +135,15 @@ def slug(page: str) -> str:
 
 
 def still(article: Tag) -> None:
-    """Leave out what moves, open what is folded, fetch every picture at once."""
+    """Leave out what moves, open what is folded, fetch every picture at once; of steps keep the first, the middle one, the last."""
     for moving in article.select(MOVING):
         moving.decompose()
     for empty in [one for one in article.select("details.hide") if not one.select("table, pre, img, svg, p")]:
         empty.decompose()
+    for steps in article.select(".steps"):
+        every = steps.find_all("details", recursive=False)
+        for one in set(every) - {every[n] for n in (0, len(every) // 2, -1) if every}:
+            one.decompose()
     for folded in article.select("details"):
         folded["open"] = ""
     for picture in article.select("img"):

@@ -227,6 +227,16 @@ def test_without_a_browser_nothing_is_printed(monkeypatch):
         paper.chromium()
 
 
+def test_of_steps_three_stay():
+    steps = "".join(f"<details><summary>{n}</summary><p>x</p></details>" for n in range(9))
+    soup = BeautifulSoup(
+        f'<div><div class="steps">{steps}</div><div class="steps"></div><details>y</details></div>', "html.parser"
+    )
+    paper.still(soup)
+    assert [one.get_text() for one in soup.select(".steps summary")] == ["0", "4", "8"]
+    assert len(soup.select("details[open]")) == 4
+
+
 def test_the_trial_print_has_fields_for_pictures():
     picture = '<img alt="a" height="20" src="../_images/a.png" width="30"/>'
     field = paper.blank(picture)
