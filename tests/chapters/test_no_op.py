@@ -645,13 +645,18 @@ def test_the_adapter_makes_the_sink_larger():
     assert (adapted.low[2:, 0] > own.high[2:, 0]).all(), "more from layer 3 on"
     assert adapted.value[5, 0] > 2 * own.value[5, 0], "several times as much in the last"
     for control in ("random", "shuffled"):
-        assert (values[control]["share"].high[:, 0] < 0.02).all(), "no sink"
+        assert (values[control]["share"].high[:, 0] < 0.02).all(), "no sink, next to nothing"
 
 
 def test_moves_react_less_to_the_sink_and_single_weights_far_less():
     values = recorded()
     alone, move = values["gradient_ratio"], values["moved_ratio"]
-    assert (move.low[MIDDLE, 0] > 1 / 5).all() and (move.high[MIDDLE, 0] < 1 / 2).all(), "two to five times less"
+    for run in (values, opened(results.recorded("no_op", profile="full")["values"])):
+        times, untrained = 1 / run["moved_ratio"].value[1:, 0], run["untrained_head"]["moved_ratio"]
+        assert times.min() > 2.45 and times.max() < 4.25, "2.5 to 4.2 times less, from layer 2 on"
+        assert (untrained.high[:, 0] < 0.5).all(), "the untrained output reacts little to moves, too"
+        less = untrained.high[:, 0] < run["moved_ratio"].low[:, 0]
+        assert {2, 3, 5} <= {*(np.flatnonzero(less) + 1).tolist()}, "in several layers even less"
     assert (alone.high[MIDDLE, 0] < 0.1).all(), "more than ten times"
     assert (move.low[:, 0] > alone.high[:, 0]).all(), "the plain gradient overstates"
     for found in (alone, move):
@@ -663,8 +668,6 @@ def test_the_small_gradient_is_the_short_vector():
     for gradients, lengths in ((values, "norms"), (values["untrained_head"], "without_adapter")):
         apart = np.log(gradients["gradient_ratio"].value[:, 0] / values[lengths]["norm_ratio"].value[:, 0])
         assert np.abs(apart).max() < np.log(1.7), "nearly the same story"
-    skilled, unskilled = (v["moved_ratio"].value[MIDDLE, 0] for v in (values, values["untrained_head"]))
-    assert np.abs(np.log(unskilled / skilled)).max() < np.log(2.5), "much the same without any skill"
     for name in ("gradient_ratio", "moved_ratio"):
         assert (np.abs(values["random_head"][name].value[:, 0] - 1) < 0.3).all(), "near 1"
     assert (np.abs(values["random"]["norm_ratio"].value - 1) < 0.2).all()
@@ -675,12 +678,13 @@ def test_the_sink_has_less_of_what_is_handed_on_than_of_the_attention():
     for name in ("norms", "without_adapter"):
         norms = values[name]
         share, joint, lengths = (norms[of].value[1:, 0] for of in ("share", "joint_share", "weighted_share"))
-        assert (share > 2 * joint).all() and (joint < 0.3).all(), "several times less, also added up first"
+        assert (share > 2.9 * joint).all() and (joint < 0.3).all(), "several times less, from layer 2 on"
         assert (lengths < joint).all(), "smaller still"
         assert (norms["norm_ratio"].high[1:, 0] < 1 / 6).all()
     own = values["without_adapter"]
     most = own["share"].value[:, 0].argmax()
-    assert 1 / 35 < own["norm_ratio"].value[most, 0] < 1 / 28, "about a thirtieth, where it draws most"
+    told = [float(own[name].value[most, 0]) for name in ("share", "joint_share", "norm_ratio")]
+    assert most == 4 and [round(one, 3) for one in told] == [0.371, 0.032, 0.031], "layer 5, where it draws most"
     sums, lengths = (values["norms"][of].value[5, 0] for of in ("joint_share", "weighted_share"))
     assert 0.4 < lengths / sums < 0.7, "by up to a half, with the adapter"
     assert (values["random"]["kept"].high[:, 0] < 0).all(), "the other way round without training"
@@ -743,6 +747,8 @@ def test_the_sink_can_go_unless_the_rest_takes_its_place():
     assert renormalised["special"].low[-1] > renormalised["random"].high[-1]
     assert renormalised["difference"].high[-1] < 0 < removed["spent"]["difference"].low[-1]
     assert removed["spent"]["matched"].low[-1] > 0 > removed["spent"]["random"].low[-1], "added harm: only the sink's"
+    for ends, told in ((left, [0.02, 0.14]), (renormalised, [0.05, 0.14])):
+        assert [round(ends[what].value[-1], 2) for what in ("matched", "random")] == told, "squares and diamonds"
     assert renormalised["cls_everywhere"].value > 5 * np.abs(renormalised["sep_everywhere"].value)
     mass = removed["mass"]
     assert (mass.value[:, 1] <= mass.value[:, 0]).all() and mass.value[4, 0] > 2 * mass.value[4, 1]
@@ -807,9 +813,7 @@ def test_full_runs():
     assert still == {"nsubj", "nmod:poss", "nmod:unmarked"} and all(abs(working[r]) < 0.03 for r in still)
     heads = {r: (d["layer"], d["head"]) for r, d in duty.items()}
     assert {heads[r] for r in ("nsubj", "nmod:poss", "det", "case", "cc")} == {(2, 8)}
-    assert (Estimate.from_record(values["removed"]["renormalised"]["special"]).low[1:] > 0).all(), (
-        "layers 2 to 6, and all"
-    )
+    assert (Estimate.from_record(values["removed"]["renormalised"]["special"]).low > 0).all(), "every layer, and all"
     strict = {r for r in working if values["duty"][r]["off_duty"]["no_nouns"]["low"] > 0.05}
     assert strict == {"det", "case", "cop", "aux", "cc"}, "by the strict count only these clearly"
     assert 0.045 < values["working"]["model"]["no_nouns_beyond"]["value"] < 0.055, "five points, on average"
