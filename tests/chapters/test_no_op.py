@@ -691,14 +691,12 @@ def test_the_sink_has_less_of_what_is_handed_on_than_of_the_attention():
     assert (values["norms"]["joint_share"].value[:, OTHER] > 0.4).all(), "most comes from ordinary tokens"
 
 
-def test_the_object_head_turns_to_the_sink_off_duty():
+def test_the_object_head_off_duty_of_all_attention():
     duty = recorded()["duty"]
     head = duty["obj"]
     sink = head["sink"]
     assert (head["layer"], head["head"]) == (2, 0)
     assert sink.high[0] < 0.3 and sink.low[1] > 0.4 and sink.low[2] > 0.42 and sink.low[3] > 0.6
-    assert 0.28 < head["share"].value[0, PLACES.index("partner")] < 0.36, "a third to the verb"
-    assert head["share"].value[-1, 0] > 0.42, "other words to [CLS], over four tenths"
     assert np.mean(head["retreat_of_all"]) < -0.03, "over all heads the other way round"
     for control in ("random", "shuffled"):
         assert np.abs(recorded()[f"duty_{control}"]["obj"]["retreat"]["off duty"].value) < 0.05, "hardly any"
@@ -709,31 +707,39 @@ def test_the_object_head_turns_to_the_sink_off_duty():
     assert head["off_duty"]["of_rest"].value < head["off_duty"]["all"].value / 2, "more than half was arithmetic"
 
 
-def test_heads_with_a_function_retreat_more_than_all_heads_do():
+def test_some_heads_with_a_function_turn_to_the_sink_off_duty():
     values = recorded()
     duty = values["duty"]
     working = {r for r, d in duty.items() if d["accuracy"] > 0.5}
     assert working == {"aux", "case", "cc", "det", "obj"} == set(values["working"]["relations"])
-    for relation, found in duty.items():
-        retreat = found["off_duty"]["all"]
-        if relation in working:
-            assert retreat.low > 0.1 and 0.165 < retreat.value < 0.345, "by 17 to 34 points"
-        else:
-            assert retreat.high < 0.1 and retreat.value < 0.03
-    strict = {r: duty[r]["beyond"]["no_nouns"] for r in working}
-    assert {r for r, one in strict.items() if one.low > 0.05} == {"obj", "det", "case"}
-    assert not any(strict[r].value > 0 for r in ("aux", "cc")), "less than all heads, by the strict count"
-    assert 0.06 <= values["working"]["model"]["no_nouns_beyond"].value < 0.07, "six points, on average"
-    assert duty["cc"]["beyond"]["all"].value < 0.05, "the dash is nearly as high"
-    for relation in ("case", "det"):
-        every, rest, no_nouns = (duty[relation]["off_duty"][way].value for way in ("all", "of_rest", "no_nouns"))
-        assert rest > 0.9 * every and no_nouns > every / 2
-    assert duty["aux"]["off_duty"]["no_nouns"].low < 0 < duty["aux"]["off_duty"]["no_nouns"].high
-    assert (duty["conj"]["layer"], duty["conj"]["head"]) == (2, 4), "3-5, the head of chapter 05"
-    assert duty["conj"]["accuracy"] < 0.4, "one time in three"
-    coreference = results.recorded("coreference_heads")["values"]["one_head"]["earlier"]["table"]["all"]
-    assert (coreference["layer"], coreference["head"]) == (2, 4)
-    assert len({(d["layer"], d["head"]) for r, d in duty.items() if r in ("aux", "case", "det")}) == 1
+    for relation in working:
+        retreat = duty[relation]["off_duty"]["all"]
+        assert retreat.low > 0.1 and 0.165 < retreat.value < 0.345, "of all attention by 17 to 34 points"
+    assert duty["cc"]["beyond"]["all"].value < 0.05, "all heads nearly as much"
+    strict, beyond = ({r: duty[r][what]["no_nouns"] for r in working} for what in ("off_duty", "beyond"))
+    assert {r for r, one in beyond.items() if one.low > 0.05} == {"obj", "det", "case"}
+    assert strict["aux"].low < 0 < strict["aux"].high and abs(strict["aux"].value) < 0.01, "stays where it is"
+    assert strict["cc"].low > 0 > beyond["cc"].high, "turns, less than all heads"
+    model = values["working"]["model"]
+    assert [round(100 * float(model[way].value), 1) for way in ("no_nouns", "no_nouns_beyond")] == [11.3, 6.5]
+    for name in ("random", "shuffled"):
+        assert abs(values["working"][name]["no_nouns"].value) < 0.01, "near zero"
+
+
+def test_determiners_and_prepositions_on_both_treebanks_objects_hardly():
+    here, gum = (opened(results.recorded("no_op", profile=p)["values"])["duty"] for p in ("book", "full"))
+    for duty in (here, gum):
+        for relation in ("det", "case"):
+            own, head = duty[relation]["off_duty"]["no_nouns"], duty[relation]
+            assert 0.155 < own.value < 0.235 and duty[relation]["beyond"]["no_nouns"].low > 0.05
+            assert (head["layer"], head["head"]) == (2, 8), "3-9"
+        objects = duty["obj"]
+        assert objects["off_duty"]["no_nouns"].value - objects["beyond"]["no_nouns"].value < 0, "the bar is negative"
+    points = [round(100 * float(duty["obj"]["off_duty"]["no_nouns"].value)) for duty in (here, gum)]
+    assert points == [7, 1]
+    working = {r: d["off_duty"]["no_nouns"] for r, d in gum.items() if d["accuracy"] > 0.5}
+    away = {r for r, own in working.items() if own.high < 0}
+    assert len(working) == 12 and away == {"nmod:poss", "nsubj", "nmod:unmarked", "xcomp"}, "four of twelve"
 
 
 def test_the_sink_can_go_unless_the_rest_takes_its_place():
@@ -816,7 +822,8 @@ def test_full_runs():
     assert (Estimate.from_record(values["removed"]["renormalised"]["special"]).low > 0).all(), "every layer, and all"
     strict = {r for r in working if values["duty"][r]["off_duty"]["no_nouns"]["low"] > 0.05}
     assert strict == {"det", "case", "cop", "aux", "cc"}, "by the strict count only these clearly"
-    assert 0.045 < values["working"]["model"]["no_nouns_beyond"]["value"] < 0.055, "five points, on average"
+    model = values["working"]["model"]
+    assert [round(100 * model[way]["value"], 1) for way in ("no_nouns", "no_nouns_beyond")] == [2.4, 4.9]
     left = Estimate.from_record(values["removed"]["as_left"]["special"])
     assert np.flatnonzero(left.low[:-1] > 0).tolist() == [3, 4] and left.value[:-1].max() < 0.01, "layers 4 and 5"
 
