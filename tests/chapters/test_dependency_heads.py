@@ -400,7 +400,7 @@ def parts(minilm):
 def test_heads_beat_distances_and_lose_to_word_classes(parts):
     rules, ud = rivals.class_rows(*parts), results.recorded("dependency_heads")["values"]["ud"]["table"]
     grid = dependency_heads.per_head(dependency_heads.score(parts[1]), ["obj"])["obj"]
-    above = np.sort(grid[grid > ud["obj"]["baseline"]["value"]])
+    above = np.sort(grid[grid > ud["obj"]["baseline"]["value"] + 1e-3])  # recorded to a few places
     assert len(above) == 7 and above[-1] == grid[2, 0] > above[-2] + 0.2, "3-1, and six others"
     frequent = [r for r, row in ud.items() if row["count"] >= 30 and r != "all"]
     ahead = [r for r in frequent if rules[r].held_out.value > ud[r]["held_out"]["value"]]
