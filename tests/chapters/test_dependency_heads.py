@@ -383,6 +383,8 @@ def test_the_object_head_off_duty(minilm):
     at = {word: named.index(word) for word in ("lamp", "book")}
     assert {word: first[n] for word, n in at.items()} == {"lamp": "lit", "book": "read"}
     assert [first[n - 1] for n in at.values()] == ["lit", "read"], "their articles"
+    lit, cls = (drawn[at["lamp"], named.index(word)] for word in ("lit", "[CLS]"))
+    assert 0 < lit - cls < 0.1, "lamp: not far ahead"
     others = [f for n, f in enumerate(first) if n not in {*at.values(), *(n - 1 for n in at.values())}]
     assert others.count("[CLS]") > 0.7 * len(others)
 
@@ -397,6 +399,9 @@ def parts(minilm):
 
 def test_heads_beat_distances_and_lose_to_word_classes(parts):
     rules, ud = rivals.class_rows(*parts), results.recorded("dependency_heads")["values"]["ud"]["table"]
+    grid = dependency_heads.per_head(dependency_heads.score(parts[1]), ["obj"])["obj"]
+    above = np.sort(grid[grid > ud["obj"]["baseline"]["value"] + 1e-3])  # recorded to a few places
+    assert len(above) == 7 and above[-1] == grid[2, 0] > above[-2] + 0.2, "3-1, and six others"
     frequent = [r for r, row in ud.items() if row["count"] >= 30 and r != "all"]
     ahead = [r for r in frequent if rules[r].held_out.value > ud[r]["held_out"]["value"]]
     assert len(frequent) == 15 and len(ahead) >= 12 and not {"case", "advmod"} & set(ahead)
@@ -459,11 +464,15 @@ def test_labelled_grid_puts_layers_on_x():
     ax = figures.labelled_grid({(0, 2): "obj"}, np.arange(6.0).reshape(2, 3), bar="gain").axes[0]
     (text,) = ax.texts
     assert (text.get_text(), text.get_position()) == ("obj", (1, 3))
+    (frame,) = ax.patches
+    assert np.allclose(frame.get_center(), (1, 3)), "a cell with a name can be told from an empty one"
 
 
 def test_pointing_colours_right_and_wrong_words():
-    weights = np.array([[0.1, 0.8], [0.9, 0.05]])
+    weights = np.array([[0.9, 0.8], [0.9, 0.05]])
     ax = figures.pointing({"t": (("She", "ran"), weights, {0: True, 1: False})}).axes[0]
+    thick = [line.get_ydata().tolist() for line in ax.lines if line.get_linewidth() > 4]
+    assert thick == [[0, 1], [1, 0]], "the strongest line to another word"
     left = {t.get_text(): t.get_color() for t in ax.texts if t.get_position()[0] < 0}
     assert left == {"She": COLOURS["stop"], "ran": COLOURS["first"]}
 

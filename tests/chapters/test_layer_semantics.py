@@ -641,7 +641,6 @@ def test_claims_about_the_runs_on_gum():
         assert all(one["gain"]["low"] <= 0 for one in values["random"].values()), "no random network gains"
         at = {task: one["gravity"]["value"] for task, one in values["tasks"].items()}
         assert at["part of speech"] < at["dependency"] < at["coreference"], "the paper's order"
-        assert max(one["sizes"][0] for one in values["tasks"].values()) == 4000
     minilm, mpnet = (values["order"]["trained"] for values in runs.values())
     pairs = ("part of speech to dependency", "part of speech to coreference", "dependency to coreference")
     certain = [[pair for pair in pairs if order[pair]["expected"]["low"] > 0] for order in (minilm, mpnet)]
@@ -654,10 +653,48 @@ def test_claims_about_the_runs_on_gum():
     assert round(dealt["value"], 1) == 1.3 and dealt["low"] > 0
     assert all(one["gain"]["low"] < 0.005 for one in runs["minilm"]["shuffled"].values()), "nor with shuffled scores"
     assert minilm[pairs[2]]["beyond"]["low"] < 0, "no more than in the random networks"
+    surely = [m for m, v in runs.items() if v["order"]["trained"]["dependency to entity"]["expected"]["low"] > 0]
+    assert surely == ["mpnet"], "to entity types, by the expected layer"
     assert ends(minilm["dependency to entity"]["expected"], 2) == [-0.18, -0.92, 0.33]
 
 
+def test_equal_numbers_of_targets_leave_coreference_late_and_not_entity_types(recorded):
+    runs = {m: results.recorded("layer_semantics", model=m, profile="full")["values"] for m in ("minilm", "mpnet")}
+    for values in runs.values():
+        assert {one["sizes"][0] for one in values["tasks"].values()} == {4000}, "of every task"
+    assert sorted(one["sizes"][0] for one in recorded["tasks"].values())[0] == 563
+    minilm, mpnet = (values["order"] for values in runs.values())
+    assert ends(minilm["shuffled"]["dependency to coreference"]["gravity"]) == [1.3, 0.8, 1.8]
+    coreference = mpnet["trained"]["dependency to coreference"]
+    assert (ends(coreference["random"])[0], ends(coreference["gravity"])[0]) == (2.0, 1.7)
+    assert coreference["beyond"]["value"] < 0 < coreference["beyond"]["high"] < 0.05
+    entity = [of["order"]["shuffled"]["dependency to entity"]["gravity"] for of in (recorded, runs["minilm"])]
+    assert [ends(one)[0] for one in entity] == [1.9, 0.4]
+    trained = minilm["trained"]["dependency to entity"]
+    assert ends(trained["gravity"])[0] == 1.2 and trained["gravity"]["low"] > entity[1]["high"]
+    assert ends(trained["beyond"], 2) == [0.95, -0.35, 2.24], "of the random networks it is not certain"
+    assert ends(mpnet["trained"]["dependency to entity"]["beyond"])[:2] == [1.7, 0.9]
+    assert ends(mpnet["trained"]["part of speech to dependency"]["beyond"], 2) == [0.73, 0.46, 1.00]
+    assert "shuffled" not in mpnet
+    for values in runs.values():
+        at = {task: one["gravity"]["value"] for task, one in values["tasks"].items()}
+        assert max(at, key=at.get) == "entity", "entity types come last"
+
+
 # ------------------------------------------------------------------ figures
+
+
+def test_steps_have_a_row_each_and_a_point_for_each_network():
+    one, two = (layer_estimate(0.5, 1.5)[n] for n in range(2))
+    full = {"trained": {"a → b": one, "a → c": two}, "@random": {"a → b": two, "a → c": one}}
+    run = figures.steps_of_tasks({"first": full, "second": {"trained": {"a → c": two}, "@random": {}}})
+    first, second = run.axes
+    assert [t.get_text() for t in first.get_yticklabels()] == ["a → b", "a → c"]
+    points = [line.get_xydata() for line in first.lines if line.get_marker() in "oD"]
+    assert [p[:, 0].tolist() for p in points] == [[0.5, 1.5], [1.5, 0.5]] and (np.diff(points[0][:, 1]) == 1).all()
+    (alone,) = [line.get_xydata() for line in second.lines if line.get_marker() == "o"]
+    assert alone[:, 0].tolist() == [1.5] and round(alone[0, 1]) == 1, "in the row of its step"
+    assert [t.get_text() for t in run.legends[0].get_texts()] == ["trained", "@random"]
 
 
 def layer_estimate(*values):

@@ -645,13 +645,18 @@ def test_the_adapter_makes_the_sink_larger():
     assert (adapted.low[2:, 0] > own.high[2:, 0]).all(), "more from layer 3 on"
     assert adapted.value[5, 0] > 2 * own.value[5, 0], "several times as much in the last"
     for control in ("random", "shuffled"):
-        assert (values[control]["share"].high[:, 0] < 0.02).all(), "no sink"
+        assert (values[control]["share"].high[:, 0] < 0.02).all(), "no sink, next to nothing"
 
 
 def test_moves_react_less_to_the_sink_and_single_weights_far_less():
     values = recorded()
     alone, move = values["gradient_ratio"], values["moved_ratio"]
-    assert (move.low[MIDDLE, 0] > 1 / 5).all() and (move.high[MIDDLE, 0] < 1 / 2).all(), "two to five times less"
+    for run in (values, opened(results.recorded("no_op", profile="full")["values"])):
+        times, untrained = 1 / run["moved_ratio"].value[1:, 0], run["untrained_head"]["moved_ratio"]
+        assert times.min() > 2.45 and times.max() < 4.25, "2.5 to 4.2 times less, from layer 2 on"
+        assert (untrained.high[:, 0] < 0.5).all(), "the untrained output reacts little to moves, too"
+        less = untrained.high[:, 0] < run["moved_ratio"].low[:, 0]
+        assert {2, 3, 5} <= {*(np.flatnonzero(less) + 1).tolist()}, "in several layers even less"
     assert (alone.high[MIDDLE, 0] < 0.1).all(), "more than ten times"
     assert (move.low[:, 0] > alone.high[:, 0]).all(), "the plain gradient overstates"
     for found in (alone, move):
@@ -663,8 +668,6 @@ def test_the_small_gradient_is_the_short_vector():
     for gradients, lengths in ((values, "norms"), (values["untrained_head"], "without_adapter")):
         apart = np.log(gradients["gradient_ratio"].value[:, 0] / values[lengths]["norm_ratio"].value[:, 0])
         assert np.abs(apart).max() < np.log(1.7), "nearly the same story"
-    skilled, unskilled = (v["moved_ratio"].value[MIDDLE, 0] for v in (values, values["untrained_head"]))
-    assert np.abs(np.log(unskilled / skilled)).max() < np.log(2.5), "much the same without any skill"
     for name in ("gradient_ratio", "moved_ratio"):
         assert (np.abs(values["random_head"][name].value[:, 0] - 1) < 0.3).all(), "near 1"
     assert (np.abs(values["random"]["norm_ratio"].value - 1) < 0.2).all()
@@ -675,26 +678,25 @@ def test_the_sink_has_less_of_what_is_handed_on_than_of_the_attention():
     for name in ("norms", "without_adapter"):
         norms = values[name]
         share, joint, lengths = (norms[of].value[1:, 0] for of in ("share", "joint_share", "weighted_share"))
-        assert (share > 2 * joint).all() and (joint < 0.3).all(), "several times less, also added up first"
+        assert (share > 2.9 * joint).all() and (joint < 0.3).all(), "several times less, from layer 2 on"
         assert (lengths < joint).all(), "smaller still"
         assert (norms["norm_ratio"].high[1:, 0] < 1 / 6).all()
     own = values["without_adapter"]
     most = own["share"].value[:, 0].argmax()
-    assert 1 / 35 < own["norm_ratio"].value[most, 0] < 1 / 28, "about a thirtieth, where it draws most"
+    told = [float(own[name].value[most, 0]) for name in ("share", "joint_share", "norm_ratio")]
+    assert most == 4 and [round(one, 3) for one in told] == [0.371, 0.032, 0.031], "layer 5, where it draws most"
     sums, lengths = (values["norms"][of].value[5, 0] for of in ("joint_share", "weighted_share"))
     assert 0.4 < lengths / sums < 0.7, "by up to a half, with the adapter"
     assert (values["random"]["kept"].high[:, 0] < 0).all(), "the other way round without training"
     assert (values["norms"]["joint_share"].value[:, OTHER] > 0.4).all(), "most comes from ordinary tokens"
 
 
-def test_the_object_head_turns_to_the_sink_off_duty():
+def test_the_object_head_off_duty_of_all_attention():
     duty = recorded()["duty"]
     head = duty["obj"]
     sink = head["sink"]
     assert (head["layer"], head["head"]) == (2, 0)
     assert sink.high[0] < 0.3 and sink.low[1] > 0.4 and sink.low[2] > 0.42 and sink.low[3] > 0.6
-    assert 0.28 < head["share"].value[0, PLACES.index("partner")] < 0.36, "a third to the verb"
-    assert head["share"].value[-1, 0] > 0.42, "other words to [CLS], over four tenths"
     assert np.mean(head["retreat_of_all"]) < -0.03, "over all heads the other way round"
     for control in ("random", "shuffled"):
         assert np.abs(recorded()[f"duty_{control}"]["obj"]["retreat"]["off duty"].value) < 0.05, "hardly any"
@@ -705,31 +707,39 @@ def test_the_object_head_turns_to_the_sink_off_duty():
     assert head["off_duty"]["of_rest"].value < head["off_duty"]["all"].value / 2, "more than half was arithmetic"
 
 
-def test_heads_with_a_function_retreat_more_than_all_heads_do():
+def test_some_heads_with_a_function_turn_to_the_sink_off_duty():
     values = recorded()
     duty = values["duty"]
     working = {r for r, d in duty.items() if d["accuracy"] > 0.5}
     assert working == {"aux", "case", "cc", "det", "obj"} == set(values["working"]["relations"])
-    for relation, found in duty.items():
-        retreat = found["off_duty"]["all"]
-        if relation in working:
-            assert retreat.low > 0.1 and 0.165 < retreat.value < 0.345, "by 17 to 34 points"
-        else:
-            assert retreat.high < 0.1 and retreat.value < 0.03
-    strict = {r: duty[r]["beyond"]["no_nouns"] for r in working}
-    assert {r for r, one in strict.items() if one.low > 0.05} == {"obj", "det", "case"}
-    assert not any(strict[r].value > 0 for r in ("aux", "cc")), "less than all heads, by the strict count"
-    assert 0.06 <= values["working"]["model"]["no_nouns_beyond"].value < 0.07, "six points, on average"
-    assert duty["cc"]["beyond"]["all"].value < 0.05, "the dash is nearly as high"
-    for relation in ("case", "det"):
-        every, rest, no_nouns = (duty[relation]["off_duty"][way].value for way in ("all", "of_rest", "no_nouns"))
-        assert rest > 0.9 * every and no_nouns > every / 2
-    assert duty["aux"]["off_duty"]["no_nouns"].low < 0 < duty["aux"]["off_duty"]["no_nouns"].high
-    assert (duty["conj"]["layer"], duty["conj"]["head"]) == (2, 4), "3-5, the head of chapter 05"
-    assert duty["conj"]["accuracy"] < 0.4, "one time in three"
-    coreference = results.recorded("coreference_heads")["values"]["one_head"]["earlier"]["table"]["all"]
-    assert (coreference["layer"], coreference["head"]) == (2, 4)
-    assert len({(d["layer"], d["head"]) for r, d in duty.items() if r in ("aux", "case", "det")}) == 1
+    for relation in working:
+        retreat = duty[relation]["off_duty"]["all"]
+        assert retreat.low > 0.1 and 0.165 < retreat.value < 0.345, "of all attention by 17 to 34 points"
+    assert duty["cc"]["beyond"]["all"].value < 0.05, "all heads nearly as much"
+    strict, beyond = ({r: duty[r][what]["no_nouns"] for r in working} for what in ("off_duty", "beyond"))
+    assert {r for r, one in beyond.items() if one.low > 0.05} == {"obj", "det", "case"}
+    assert strict["aux"].low < 0 < strict["aux"].high and abs(strict["aux"].value) < 0.01, "stays where it is"
+    assert strict["cc"].low > 0 > beyond["cc"].high, "turns, less than all heads"
+    model = values["working"]["model"]
+    assert [round(100 * float(model[way].value), 1) for way in ("no_nouns", "no_nouns_beyond")] == [11.3, 6.5]
+    for name in ("random", "shuffled"):
+        assert abs(values["working"][name]["no_nouns"].value) < 0.01, "near zero"
+
+
+def test_determiners_and_prepositions_on_both_treebanks_objects_hardly():
+    here, gum = (opened(results.recorded("no_op", profile=p)["values"])["duty"] for p in ("book", "full"))
+    for duty in (here, gum):
+        for relation in ("det", "case"):
+            own, head = duty[relation]["off_duty"]["no_nouns"], duty[relation]
+            assert 0.155 < own.value < 0.235 and duty[relation]["beyond"]["no_nouns"].low > 0.05
+            assert (head["layer"], head["head"]) == (2, 8), "3-9"
+        objects = duty["obj"]
+        assert objects["off_duty"]["no_nouns"].value - objects["beyond"]["no_nouns"].value < 0, "the bar is negative"
+    points = [round(100 * float(duty["obj"]["off_duty"]["no_nouns"].value)) for duty in (here, gum)]
+    assert points == [7, 1]
+    working = {r: d["off_duty"]["no_nouns"] for r, d in gum.items() if d["accuracy"] > 0.5}
+    away = {r for r, own in working.items() if own.high < 0}
+    assert len(working) == 12 and away == {"nmod:poss", "nsubj", "nmod:unmarked", "xcomp"}, "four of twelve"
 
 
 def test_the_sink_can_go_unless_the_rest_takes_its_place():
@@ -743,6 +753,8 @@ def test_the_sink_can_go_unless_the_rest_takes_its_place():
     assert renormalised["special"].low[-1] > renormalised["random"].high[-1]
     assert renormalised["difference"].high[-1] < 0 < removed["spent"]["difference"].low[-1]
     assert removed["spent"]["matched"].low[-1] > 0 > removed["spent"]["random"].low[-1], "added harm: only the sink's"
+    for ends, told in ((left, [0.02, 0.14]), (renormalised, [0.05, 0.14])):
+        assert [round(ends[what].value[-1], 2) for what in ("matched", "random")] == told, "squares and diamonds"
     assert renormalised["cls_everywhere"].value > 5 * np.abs(renormalised["sep_everywhere"].value)
     mass = removed["mass"]
     assert (mass.value[:, 1] <= mass.value[:, 0]).all() and mass.value[4, 0] > 2 * mass.value[4, 1]
@@ -807,12 +819,11 @@ def test_full_runs():
     assert still == {"nsubj", "nmod:poss", "nmod:unmarked"} and all(abs(working[r]) < 0.03 for r in still)
     heads = {r: (d["layer"], d["head"]) for r, d in duty.items()}
     assert {heads[r] for r in ("nsubj", "nmod:poss", "det", "case", "cc")} == {(2, 8)}
-    assert (Estimate.from_record(values["removed"]["renormalised"]["special"]).low[1:] > 0).all(), (
-        "layers 2 to 6, and all"
-    )
+    assert (Estimate.from_record(values["removed"]["renormalised"]["special"]).low > 0).all(), "every layer, and all"
     strict = {r for r in working if values["duty"][r]["off_duty"]["no_nouns"]["low"] > 0.05}
     assert strict == {"det", "case", "cop", "aux", "cc"}, "by the strict count only these clearly"
-    assert 0.045 < values["working"]["model"]["no_nouns_beyond"]["value"] < 0.055, "five points, on average"
+    model = values["working"]["model"]
+    assert [round(100 * model[way]["value"], 1) for way in ("no_nouns", "no_nouns_beyond")] == [2.4, 4.9]
     left = Estimate.from_record(values["removed"]["as_left"]["special"])
     assert np.flatnonzero(left.low[:-1] > 0).tolist() == [3, 4] and left.value[:-1].max() < 0.01, "layers 4 and 5"
 

@@ -442,6 +442,7 @@ NOT_IN_EVERY_RUN = {
     "clark2019 layers_over_half_previous": "no head gives over half of its attention to the previous token",
     "clark2019 layers_over_half_next": "the same for the next one",
     "tenney2019 task_order": "layers add nothing to one of two tasks",
+    "tenney2019 ner_order": "the same, of entity types and another task",
     "tenney2019 entity_types": "layers add nothing",
 }
 """Findings that ask for something a network may lack. For all others: where the part is recorded, so is the number."""

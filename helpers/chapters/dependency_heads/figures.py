@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
 
 from helpers.engine.estimates import Estimate, stack
@@ -24,7 +25,7 @@ def labelled_grid(labels: Mapping[tuple[int, int], str], strength: NDArray, *, b
     """The layer × head grid with a word in each cell and a shade for how strongly it holds; layers on x.
 
     Args:
-        labels: (layer, head) -> word, from 0; cells without one stay empty.
+        labels: (layer, head) -> word, from 0; their cells are framed, and those without one stay empty.
         strength: [layer, head], the shade.
         bar: what the shade means.
     """
@@ -34,11 +35,14 @@ def labelled_grid(labels: Mapping[tuple[int, int], str], strength: NDArray, *, b
     for where in labels:
         shown[where] = strength[where]
     figure.colorbar(grid(ax, shown, words=labels), ax=ax, shrink=0.8, label=bar)
+    for layer, head in labels:
+        frame = {"fill": False, "edgecolor": COLOURS["self"], "linewidth": 0.9}
+        ax.add_patch(Rectangle((layer + 0.54, head + 0.56), 0.92, 0.88, **frame))
     return figure
 
 
 def pointing(panels: Mapping[str, tuple[Sequence[str], NDArray, Mapping[int, bool]]]) -> Figure:
-    """Word-level attention as lines; those of the words in question are coloured by whether they point right.
+    """Word-level attention as lines; those of the words in question are coloured by whether they point right, the strongest is thick.
 
     Args:
         panels: title -> (words, map [unit, unit] between these words, word -> whether its strongest line is right).
@@ -49,6 +53,9 @@ def pointing(panels: Mapping[str, tuple[Sequence[str], NDArray, Mapping[int, boo
         chosen = {word: COLOURS["stop" if right else "first"] for word, right in asked.items()}
         look = {"least": 0.03, "widths": (0.9, 2.2), "faint": 0.15, "weight": "bold"}
         lines(ax, weights, words, chosen, colour=COLOURS["other"], **look)
+        for word, colour in chosen.items():
+            strongest = int(np.where(np.arange(len(words)) == word, -1, weights[word]).argmax())
+            ax.plot([0, 1], [word, strongest], color=colour, linewidth=4.5, solid_capstyle="round", zorder=3)
         ax.set_ylim(tallest - 0.1, -0.6)
     return figure
 

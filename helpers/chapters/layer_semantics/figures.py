@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from numpy.typing import ArrayLike, NDArray
 
-from helpers.engine.estimates import Estimate
+from helpers.engine.estimates import Estimate, stack
 from helpers.figures import touch
 from helpers.figures.look import (
     CENTRED,
@@ -115,6 +115,28 @@ def layers_of_tasks(
         ax.set(xlabel="layer (0: embeddings)", xlim=(-0.1, layers[title] + 0.1), xticks=ticks)
         ax.grid(axis="y", visible=False)
     legend_below(axes[0, 0], loc="outside upper center", ncols=3, fontsize=8.5)
+    return figure
+
+
+def steps_of_tasks(runs: Mapping[str, Mapping[str, Mapping[str, Estimate]]]) -> Figure:
+    """A panel for each run; in it a row for each step from a task to a later one, a point with its interval for each network.
+
+    Args:
+        runs: title -> network -> step -> layers. The first network is the trained one, the others are controls.
+    """
+    names = list(dict.fromkeys(name for run in runs.values() for of in run.values() for name in of))
+    each, shared = (2.75, 0.7 * len(names) + 0.7), {"sharex": True, "sharey": True}
+    figure, axes = titled(runs, each, columns=3, margin=(1.4, 0.4), size=9.5, layout="constrained", **shared)
+    for ax, run in zip(axes.flat, runs.values(), strict=False):
+        for number, (look, (network, of)) in enumerate(zip(NETWORKS, run.items(), strict=False)):
+            rows = np.array([names.index(name) for name in of]) + 0.22 * (number - 1)
+            if of:
+                intervals(ax, rows, stack([*of.values()]), across=True, label=network, **look)
+        ax.axvline(0, **REFERENCE)
+        in_rows(ax, names, margin=0.55)
+        ax.set_xlabel("layers later")
+        ax.grid(axis="y", visible=False)
+    legend_below(axes[0, 0], ncols=len(NETWORKS), fontsize=8.5)
     return figure
 
 

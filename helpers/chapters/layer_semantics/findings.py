@@ -15,7 +15,14 @@ INTRO = (
     "By the mixing weights a task is later if it is so by more than in the random network."
 )
 
-PAIRS = (("part of speech", "dependency"), ("part of speech", "coreference"), ("dependency", "coreference"))
+PAIRS = {
+    ("part of speech", "dependency"): "task_order",
+    ("part of speech", "coreference"): "task_order",
+    ("dependency", "coreference"): "task_order",
+    ("dependency", "entity"): "ner_order",
+    ("entity", "coreference"): "ner_order",
+}
+"""Two tasks, the earlier first -> the claim of the paper that puts them so."""
 BLANK = (Control("@random", "order.random"), Control("@shuffled", "order.shuffled"))
 """Networks whose layers learned nothing, or look at nothing in particular."""
 
@@ -29,21 +36,21 @@ def by_weights(early: str, late: str) -> Ours:
 FINDINGS = (
     *(
         Finding(
-            Claim("tenney2019 task_order", "above", unit="layers"),
+            Claim(f"tenney2019 {claim}", "above", unit="layers"),
             f"Order of tasks: {late} in later layers than {early} (expected layer)",
             Ours(f"{early} to {late}.expected", "order.trained"),
             control=BLANK,
         )
-        for early, late in PAIRS
+        for (early, late), claim in PAIRS.items()
     ),
     *(
         Finding(
-            Claim("tenney2019 task_order", "above", unit="layers"),
+            Claim(f"tenney2019 {claim}", "above", unit="layers"),
             f"Order of tasks: {late} in later layers than {early} (centre of gravity, beyond the random network's)",
             by_weights(early, late),
             control=BLANK[1],
         )
-        for early, late in PAIRS
+        for (early, late), claim in PAIRS.items()
     ),
     Finding(
         Claim("tenney2019 entity_types", "shown", unit="layers"),
@@ -124,8 +131,8 @@ def _order(values: Mapping[str, Any], key: str) -> str:
 
 def table(runs: Mapping[str, Mapping[str, Any]]) -> Table:
     """The order of tasks in the paper beside that in fresh or recorded values of several runs and their controls, by two measures."""
-    source = results.paper("tenney2019", "task_order")
-    theirs = f"{' < '.join(source['value'])} ({source['where']})"
+    orders = [results.paper("tenney2019", name) for name in ("task_order", "ner_order")]
+    theirs = "; ".join(f"{' < '.join(one['value'])} ({one['where']})" for one in orders)
     rows = []
     for label, key in (("expected layer", "expected"), ("centre of gravity", "gravity")):
         rows.append([f"order by {label}", theirs, *(_order(values["tasks"], key) for values in runs.values())])
@@ -133,4 +140,4 @@ def table(runs: Mapping[str, Mapping[str, Any]]) -> Table:
             rows.append(
                 [f"the same, @{control}", "", *(_order(values.get(control, {}), key) for values in runs.values())]
             )
-    return Table(["", f"Tenney et al. 2019: {source['model']}", *runs], rows)
+    return Table(["", f"Tenney et al. 2019: {orders[0]['model']}", *runs], rows)
