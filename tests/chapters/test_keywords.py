@@ -347,7 +347,8 @@ def test_heads_that_stand_are_tested_together(tagger):
     removed = keywords.RemoveOne(np.zeros(each.shape[2:]), each, over(np.moveaxis(each, 2, 0)))
     p = np.array([stats.ttest_1samp(row, 0).pvalue if row.any() else 1 for row in each[..., 2].reshape(12, 9)])
     wanted = stats.false_discovery_control(p) <= keywords.LEVEL
-    assert np.array_equal(removed.stands().ravel(), wanted) and removed.stands()[1, 2] and not removed.stands()[0, 0]
+    found = removed.stands()
+    assert np.array_equal(found, wanted.reshape(3, 4)) and found[1, 2] and not found[0, 0]
     alone = keywords.remove_one(tagger, EXAMPLES[:1])
     assert not alone.stands().any() and not alone.stands("f1").any(), "one document shows nothing"
 

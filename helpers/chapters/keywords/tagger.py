@@ -110,7 +110,7 @@ class RemoveOne:
         p = np.ones(varied.shape)
         if varied.any():
             p[varied] = stats.ttest_1samp(change[varied], 0, axis=-1).pvalue
-        return stats.false_discovery_control(p, axis=None) <= level
+        return stats.false_discovery_control(p.ravel()).reshape(p.shape) <= level
 
 
 def remove_one(tagger: Encoder, examples: Sequence[Example], *, seed: int = 0) -> RemoveOne:
