@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from matplotlib.colors import to_rgb
+from scipy import stats
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import average_precision_score
 
@@ -16,7 +17,7 @@ from helpers.chapters import keywords
 from helpers.chapters.keywords import Received, Words, figures
 from helpers.corpora import phrases
 from helpers.engine import adapters, attention, controls, shards, tasks, tokens
-from helpers.engine.estimates import Estimate
+from helpers.engine.estimates import Estimate, over
 from helpers.engine.tasks import Example
 from helpers.record import results
 
@@ -292,6 +293,9 @@ def test_methods_use_what_they_say(encoder, found):
     assert list(methods)[-1] == "tagger" and methods["tagger"].words is tagged
     assert together.weights.shape == (24,)
     np.testing.assert_allclose(methods["all heads"].words, methods["all heads, @random"].words)
+    mixed = [methods[f"all heads{name}, tf-idf and place"].words for name in ("", ", @random")]
+    np.testing.assert_allclose(*mixed)
+    assert not np.allclose(mixed[0], methods["all heads"].words), "the rules are read, too"
     without, _ = keywords.methods(found, found, heads)
     assert not {"tagger", "all heads, @random"} & set(without)
     scores = methods["first phrases"].scores(found.words)
@@ -333,6 +337,20 @@ def test_one_head_removed_is_one_head_removed(tagger):
     assert losses == sorted(losses) and len(set(order)) == 12
     ranks = [(-removed.change.value[head][0], removed.change.value[head][2]) for head in removed.order("f1")]
     assert ranks == sorted(ranks) and len(set(removed.order("f1"))) == 12
+
+
+def test_heads_that_stand_are_tested_together(tagger):
+    rng = np.random.default_rng(0)
+    each = 0.1 * rng.normal(size=(3, 4, 9, len(keywords.SCORES)))
+    each[1, 2, :, 2] += 3
+    each[0, 0, :, 2] = 0  # nothing varies, nothing is tested
+    removed = keywords.RemoveOne(np.zeros(each.shape[2:]), each, over(np.moveaxis(each, 2, 0)))
+    p = np.array([stats.ttest_1samp(row, 0).pvalue if row.any() else 1 for row in each[..., 2].reshape(12, 9)])
+    wanted = stats.false_discovery_control(p) <= keywords.LEVEL
+    found = removed.stands()
+    assert np.array_equal(found, wanted.reshape(3, 4)) and found[1, 2] and not found[0, 0]
+    alone = keywords.remove_one(tagger, EXAMPLES[:1])
+    assert not alone.stands().any() and not alone.stands("f1").any(), "one document shows nothing"
 
 
 def test_phrases_given_are_counted(tagger):
@@ -436,7 +454,9 @@ def favouring(record, key):
 
 def test_claims_about_relative_attention(recorded):
     relative = Estimate.from_record(recorded["relative"])
-    assert favouring(recorded, "relative")[0] > 36 and favouring(recorded, "content")[0] == 41
+    above = {end: (Estimate.from_record(recorded[f"content{end}"]).low > 0).sum(1) for end in ("", "_shuffled")}
+    assert (above[""][:3].sum(), above[""][3:].sum()) == (10, 31) and above["_shuffled"].sum() == 2
+    assert (relative.low[3:] > 0).sum() == 32, "nearly all heads of the upper half"
     by_layer = relative.value.mean(1)
     assert by_layer.argmax() == len(by_layer) - 1 and by_layer[-1] > 1.5 * by_layer[:-1].max(), "the last layer most"
     summed, blank = (Estimate.from_record(recorded[name]) for name in ("relative_summed", "relative_random"))
@@ -444,7 +464,9 @@ def test_claims_about_relative_attention(recorded):
     assert np.abs(blank.value).max() < min(0.1, summed.value.min())
     more, less = favouring(recorded, "relative_random")
     assert more + less == 55 and abs(more - less) < 6, "as often below as above"
-    assert sum(favouring(recorded, "relative_shuffled")) == 3
+    assert favouring(recorded, "relative_shuffled") == (0, 3)
+    assert favouring(recorded, "content_random") == (23, 22), "as many above as below"
+    assert np.abs(recorded["content_random"]["value"]).max() < 0.03, "by hundredths"
 
 
 def test_claims_about_predictors(recorded):
@@ -471,6 +493,8 @@ def test_claims_about_predictors(recorded):
     assert together.low > plain.high and together.low > blank.high and abs(blank.value - plain.value) < 0.02
     over = {n: [round(e[k], 2) for k in ("value", "low", "high")] for n, e in recorded["over_rules"].items()}
     assert over["all heads"] == [0.12, 0.08, 0.15] and over["all heads, @shuffled"] == [-0.15, -0.19, -0.11]
+    assert over["all heads, @random, tf-idf and place"] == [0.05, 0.02, 0.07]
+    assert over["all heads, tf-idf and place"][0] == 0.13
 
 
 def test_claims_about_the_tagger(recorded):
@@ -492,11 +516,15 @@ def test_claims_about_the_tagger(recorded):
     assert change.high[2, 0] > change.value[-1, 0], "chance could turn it round"
     assert recorded["removal"]["scored_on"] == 16
     assert curves[loud]["precision"]["value"][2] < 0.2, "few are right"
-    kept = scores["least missed first, by F1"][2, 0], scores["random order"][2, 0]
-    assert np.round(kept, 2).tolist() == [0.30, 0.27]
+    kept = [*scores["least missed first, by F1"][[0, 2, 3], 0].tolist(), scores["random order"][2, 0]]
+    assert np.round(kept, 2).tolist() == [0.24, 0.30, 0.28, 0.27] and recorded["pruned"]["heads"] == 43
     change = Estimate.from_record(recorded["removed"])
     assert not (change.low[..., 0] > 0).any() and not (change.high[..., 0] < 0).any(), "no head stands out in F1"
     assert ((change.low[..., 2] > 0).sum(), (change.high[..., 2] < 0).sum()) == (16, 5), "in the loss"
+    stands = {by: np.array(found) for by, found in recorded["stands"].items()}
+    assert stands["loss"].sum() == 6 and not stands["f1"].any(), "tested together"
+    helped = np.argwhere(stands["loss"] & (change.value[..., 2] < 0))
+    assert helped.tolist() == [[2, 11]], "without 3-12 the loss falls"
     gain = Estimate.from_record(recorded["pruned"]["change"])
     assert gain.low <= 0 <= gain.high, "pruned against whole cannot be told apart"
 
@@ -511,6 +539,10 @@ def test_claims_about_the_abstracts():
     assert precision("all heads") == [0.67, 0.65, 0.68]
     assert precision("tf-idf and place, learned") == [0.52, 0.5, 0.54]
     assert precision("all heads, @random")[0] == 0.48 and precision("tagger")[0] == 0.75
+    upper = Estimate.from_record(found["content"]).low > 0
+    assert (upper[3:].sum(), upper[:3].sum()) == (31, 11)
+    random = found["over_rules"]["all heads, @random"]
+    assert random["high"] < 0 and round(random["value"], 2) == -0.04
     gains = {name: [round(g[k], 3) for k in ("value", "low", "high")] for name, g in found["gains"].items()}
     assert gains["all heads, tf-idf and place - all heads"] == pytest.approx([0.006, 0.003, 0.009], abs=0.002)
     below = found["over_rules"]["best head"]
@@ -544,6 +576,9 @@ def test_claims_about_both_networks_on_the_abstracts():
     assert round(found["scores"]["all heads, @random"]["precision"]["value"], 2) == 0.5
     assert found["best"] == [2, 4] and found["heads"]["weights"][2][4][0] < 0
     assert found["over_rules"]["best head"]["high"] < 0 and "tagger" not in found
+    above = Estimate.from_record(found["content"]).low > 0
+    assert (above[6:].sum(), above[:6].sum()) == (57, 26), "of 72 each"
+    assert found["heads"]["order"][2] == [11, 3] and round(found["heads"]["precision"]["low"][11][3], 2) == 0.58
     second = [found["heads"]["precision"][k][11][5] for k in ("value", "low", "high")]
     assert found["heads"]["order"][1] == [11, 5] and np.round(second, 2).tolist() == [0.61, 0.59, 0.63]
     assert second[1] > found["scores"]["tf-idf and place, learned"]["precision"]["high"]

@@ -111,7 +111,7 @@ def signed_grids(
 
 
 def ranked_heads(
-    precision: Estimate, order: Sequence[tuple[int, int]], lines: Mapping[str, float], *, named: int = 8
+    precision: Estimate, order: Sequence[tuple[int, int]], lines: Mapping[str, float], *, named: int = 5
 ) -> Figure:
     """A point and interval for each head in a given order, the first ones named, and horizontal lines for other methods.
 

@@ -36,6 +36,11 @@ def _favouring(key: str) -> Callable[[Any], int]:
     return lambda values: int((values[key].low > 0).sum())
 
 
+def _upper(key: str) -> Callable[[Any], int]:
+    """How many heads of the upper half of the layers certainly give key words more."""
+    return lambda values: int((values[key].low > 0)[len(values[key].low) // 2 :].sum())
+
+
 def _fewer(order: str) -> Callable[[Any], Estimate]:
     """How many phrases more the tagger gives without the first two fifths of the heads than without as many random ones."""
     return lambda given: given[order][2]
@@ -43,10 +48,10 @@ def _fewer(order: str) -> Callable[[Any], Estimate]:
 
 HEADLINES = (
     Finding(
-        Claim("own", "at least", 37, unit="heads"),
-        "Most heads of `minilm` give key words more attention than other content words.",
-        Ours(_favouring("content")),
-        control=tuple(Control(f"@{name}", value=_favouring(f"content_{name}")) for name in ("random", "shuffled")),
+        Claim("own", "at least", 30, unit="heads"),
+        "In the upper half of `minilm` nearly all heads give key words more attention than other content words.",
+        Ours(_upper("content")),
+        control=tuple(Control(f"@{name}", value=_upper(f"content_{name}")) for name in ("random", "shuffled")),
     ),
     Finding(
         Claim("own", "above"),

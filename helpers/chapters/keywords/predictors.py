@@ -226,7 +226,7 @@ def methods(
     controls: Mapping[str, tuple[Received, Received]] | None = None,
     tagger: Float[np.ndarray, "word"] | None = None,
 ) -> tuple[dict[str, Method], Predictor]:
-    """Baselines without a network, the best head, all heads, controls, and the tagger if there is one.
+    """Baselines without a network, the best head, all heads and controls, alone and with the rules, and the tagger if there is one.
 
     Args:
         heads: predictors of single heads, scored on the words of ``scored_on``.
@@ -257,10 +257,11 @@ def methods(
         "best head": Method(chances, chances, True),
         "all heads": together,
     }
-    for name, pair in (controls or {}).items():
-        found[f"all heads, {name}"] = learned(*map(all_heads, pair))[0]
-    both = [np.concatenate(pair, axis=-1) for pair in zip(every, plain, strict=True)]
-    found["all heads, tf-idf and place"] = learned(*both)[0]
+    dealt = {f", {name}": list(map(all_heads, pair)) for name, pair in (controls or {}).items()}
+    found |= {f"all heads{name}": learned(*seen)[0] for name, seen in dealt.items()}
+    for name, seen in ({"": every} | dealt).items():
+        both = [np.concatenate(pair, axis=-1) for pair in zip(seen, plain, strict=True)]
+        found[f"all heads{name}, tf-idf and place"] = learned(*both)[0]
     if tagger is not None:
         found["tagger"] = Method(tagger, tagger, True)
     return found, predictor

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
+from scipy import stats
 from tqdm import tqdm
 
 from helpers.chapters.keywords.measures import Words
@@ -65,6 +66,10 @@ def _values(
     return np.concatenate([own, counts], axis=-1)
 
 
+LEVEL = 0.05
+"""The share of false discoveries among heads that stand (:meth:`RemoveOne.stands`)."""
+
+
 @dataclass(frozen=True, eq=False)
 class RemoveOne:
     """What the tagger loses or gains when one head is removed.
@@ -90,6 +95,22 @@ class RemoveOne:
         if by == "loss":
             return in_order(loss)
         return [divmod(int(n), loss.shape[1]) for n in np.lexsort((loss.ravel(), -f1.ravel()))]
+
+    def stands(self, by: str = "loss", level: float = LEVEL) -> Bool[np.ndarray, "layer head"]:
+        """Heads whose change is not 0 when all heads are tested together.
+
+        Student's t over documents for each head, and a false discovery rate for all of them (Benjamini & Hochberg 1995).
+
+        Args:
+            by: one of the :data:`SCORES`.
+            level: the share of false discoveries.
+        """
+        change = (self.each - self.whole)[..., SCORES.index(by)]
+        varied = change.std(-1) > 0  # of one document, or of equal changes, there is nothing to test
+        p = np.ones(varied.shape)
+        if varied.any():
+            p[varied] = stats.ttest_1samp(change[varied], 0, axis=-1).pvalue
+        return stats.false_discovery_control(p.ravel()).reshape(p.shape) <= level
 
 
 def remove_one(tagger: Encoder, examples: Sequence[Example], *, seed: int = 0) -> RemoveOne:

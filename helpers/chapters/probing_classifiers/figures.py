@@ -1,6 +1,7 @@
 """What only chapter 06 draws."""
 
 from collections.abc import Mapping, Sequence
+from itertools import cycle
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -9,11 +10,12 @@ from matplotlib.figure import Figure
 from numpy.typing import ArrayLike, NDArray
 
 from helpers.engine.estimates import Estimate
-from helpers.figures.look import COLOURS, INK, MARKERS, REFERENCE, Number, in_rows, panels
+from helpers.figures.grids import grid
+from helpers.figures.look import COLOURS, INK, MARKERS, REFERENCE, Number, in_rows, legend_beside, panels, titled
 from helpers.figures.series import intervals
 from helpers.figures.words import heatmap
 
-CONTROLS = {"@random": "random", "@shuffled": "shuffled"}
+CONTROLS = {"@random": "random", "@shuffled": "shuffled", "control task": "other"}
 """How the name of a control ends -> its style."""
 
 
@@ -77,8 +79,25 @@ def governor_map(probabilities: ArrayLike, words: Sequence[str], right: Sequence
     return figure
 
 
+def parsers_and_weights(grids: Mapping[str, ArrayLike], weights: Sequence[str]) -> Figure:
+    """Layer × head grids of accuracies, and of signed weights; all of a kind share a scale.
+
+    Args:
+        grids: title -> [layer, head].
+        weights: the titles of those that are weights.
+    """
+    layers, heads = np.shape(next(iter(grids.values())))
+    figure, axes = titled(grids, (2.5 + 0.16 * layers, 1.1 + 0.14 * heads), columns=2, layout="constrained")
+    most = {kind: max(np.abs(v).max() for t, v in grids.items() if (t in weights) == kind) for kind in (True, False)}
+    for ax, (title, values) in zip(axes.flat, grids.items(), strict=True):
+        signed = title in weights
+        image = grid(ax, values, scale=(-most[signed] if signed else 0, most[signed]), every=(1, 2))
+        figure.colorbar(image, ax=ax, label="weight" if signed else "UAS")
+    return figure
+
+
 def readers(questions: Mapping[str, Mapping[str, Estimate]], guesses: Mapping[str, float]) -> Figure:
-    """A panel for each question and a row for each thing that a classifier may read; controls in their own colour.
+    """A panel for each question and a row for each thing that a classifier may read; controls in their own colours, per cent beside the points.
 
     Args:
         questions: question -> reader -> accuracy; readers that were not asked a question have no point there.
@@ -88,12 +107,38 @@ def readers(questions: Mapping[str, Mapping[str, Estimate]], guesses: Mapping[st
     figure, axes = panels(len(questions), width=2.6, height=0.9 + 0.28 * len(rows))
     for ax, (question, found) in zip(axes, questions.items(), strict=True):
         for name, accuracy in found.items():
-            kind = next((look for end, look in CONTROLS.items() if name.endswith(end)), None)
-            look = {"color": COLOURS[kind], "marker": MARKERS[kind]} if kind else {"color": COLOURS["first"]}
+            kind = next((look for end, look in CONTROLS.items() if name.endswith(end)), "first")
+            look = {"color": COLOURS[kind], "marker": MARKERS.get(kind, "o")}
             intervals(ax, rows.index(name), accuracy, across=True, **look)
+            number = {"fontsize": 7.5, "va": "center", "color": INK}
+            ax.text(float(accuracy.high) + 0.04, rows.index(name), f"{100 * float(accuracy.value):.0f}", **number)
         ax.axvline(guesses[question], **REFERENCE)
         in_rows(ax, rows if ax is axes[0] else [""] * len(rows))
-        ax.set(title=question, xlim=(0, 1), xlabel="accuracy")
+        ax.set(title=question, xlim=(0, 1.1), xticks=(0, 0.5, 1), xlabel="accuracy")
+    return figure
+
+
+def runs(names: Sequence[str], series: Mapping[str, Sequence[Estimate | Number]]) -> Figure:
+    """A row for each name, and in it a point for each run below the other, so that none hides another.
+
+    Args:
+        series: run -> [name]; a number without an interval, or NaN for none.
+    """
+    figure, ax = plt.subplots(figsize=(6.6, 0.6 + 0.15 * len(series) * len(names)))
+    looks = (("first", "o"), ("cls", "s"), ("random", "^"), ("minilm", "D"))
+    for place, ((run, found), (colour, marker)) in enumerate(zip(series.items(), cycle(looks), strict=False)):
+        style = {"color": COLOURS[colour], "marker": marker, "markersize": 4.5, "linestyle": ""}
+        for row, one in enumerate(found):
+            at, label = row + 0.8 * ((place + 0.5) / len(series) - 0.5), None if row else run
+            if isinstance(one, Estimate):
+                intervals(ax, at, one, across=True, label=label, **style)
+            else:
+                ax.plot(one, at, label=label, **style)
+    in_rows(ax, names)
+    ax.hlines(np.arange(len(names) - 1) + 0.5, 0, 1, color=COLOURS["other"], linewidth=0.4)
+    ax.grid(axis="y", visible=False)
+    ax.set(xlim=(0, 1), xlabel="share of words (UAS)")
+    legend_beside(ax)
     return figure
 
 

@@ -1,13 +1,15 @@
 """Chapter 06: what the papers report of probes on the attention of all heads, and our numbers for it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
+
+import numpy as np
 
 from helpers.engine.estimates import Estimate, percent
 from helpers.record import results
 from helpers.record.results import Table
-from helpers.record.verdicts import OWN, Cited, Claim, Control, Finding, Number, Ours, judge
+from helpers.record.verdicts import OWN, Cited, Claim, Control, Finding, Number, Ours, judge, taken
 
 TITLE = "all heads at once"
 INTRO = "Table 3 of the paper: probes that read the attention of all heads, with and without word vectors."
@@ -109,6 +111,7 @@ FINDINGS = (
         control=_control("@random", "edges"),
     ),
 )
+ABSENT = "not recorded"
 _BOTH = (_control("@random", "outcomes"), _control("@shuffled", "outcomes"))
 _ALL = "edge, equally far, attention, words and distance"
 HEADLINES = (
@@ -134,9 +137,9 @@ HEADLINES = (
     ),
     Finding(
         Claim(OWN, "above", unit="points"),
-        "Hidden states of the best layer hold more of a tree than the rule that joins neighbours.",
-        _over("structural probe", "neighbours joined"),
-        control=_control("@random", "outcomes"),
+        "Hidden states of the best layer hold more of a tree than those of a random network.",
+        Ours("structural probe.score", "outcomes", "structural probe, @random.score"),
+        uncontrolled="The random network is the control.",
     ),
 )
 NOT_MEASURED = {"same": ("clark2019 attn_glove_uas",), "setup": ("coenen2019 attention_vector_length",)}
@@ -171,10 +174,17 @@ def edges(runs: Mapping[str, Mapping[str, Any]]) -> Table:
     return Table(["accuracy, %", f"Coenen et al. 2019: {source['edge']['model']}", *runs], rows)
 
 
+LARGEST = 6
+"""So many of a probe's weights are looked at one by one."""
+
+
 def more(runs: Mapping[str, Mapping[str, Any]]) -> Table:
-    """What else the chapter says of several runs: the order of words, the learning curve, control tasks, the determiner head."""
+    """What else the chapter says of several runs: fits, weights, the order of words, the learning curve, control tasks, trees, the determiner head."""
     curve = [Estimate.from_record(values["curve"]["attention"]) for values in runs.values()]
+    fits = (taken("weights.again.other orders.scores", values) for values in runs.values())
     rows = [
+        ["attention, from fit to fit, UAS, %", *map(_ends, fits)],
+        [f"of its {LARGEST} largest weights below 0", *(str(_negative(v["weights"])) for v in runs.values())],
         ["next word found by attention, %", *(percent(v["next_word"]["trained"], ".1f") for v in runs.values())],
         ["the same, @random, %", *(percent(v["next_word"]["random"], ".1f") for v in runs.values())],
         ["fewest sentences to train on", *(str(v["curve"]["sentences"][0]) for v in runs.values())],
@@ -183,6 +193,36 @@ def more(runs: Mapping[str, Mapping[str, Any]]) -> Table:
             [f"control task, {probe}, %", *(percent(v["outcomes"][probe]["control"], ".1f") for v in runs.values())]
             for probe in ("attention and words", "distances and words")
         ),
+        *(
+            [f"{name}, UUAS, %", *(_share(path, values) for values in runs.values())]
+            for name, path in (
+                ("structural probe, @random", "outcomes.structural probe, @random.score"),
+                ("neighbours joined", "outcomes.neighbours joined.score"),
+                ("neighbours joined, development part", "neighbours"),
+            )
+        ),
+        ["embeddings there, UUAS, %", *(percent(_first(v["layers"]), ".1f") for v in runs.values())],
         ["rank of the best determiner head", *(str(v["determiner"]["rank"]) for v in runs.values())],
     ]
     return Table(["", *runs], rows)
+
+
+def _ends(scores: Sequence[float] | None) -> str:
+    """The lowest and the highest, in per cent."""
+    return ABSENT if scores is None else f"{100 * min(scores):.1f} to {100 * max(scores):.1f}"
+
+
+def _share(path: str, values: Mapping[str, Any]) -> str:
+    found = taken(path, values)
+    return ABSENT if found is None else percent(found, ".1f")
+
+
+def _first(layers: Any) -> Estimate:
+    """Of the embeddings, layer 0."""
+    return Estimate.from_record(layers)[0]
+
+
+def _negative(weights: Mapping[str, Any]) -> int:
+    """How many of a probe's largest weights are below 0."""
+    both = np.ravel([weights["w"], weights["u"]])
+    return int((both[np.argsort(-np.abs(both))[:LARGEST]] < 0).sum())

@@ -14,10 +14,33 @@ from jaxtyping import Float
 from torch import nn
 
 from helpers.chapters.probing_classifiers.pairs import Pairs, classify, control_labels, share
-from helpers.chapters.probing_classifiers.parsers import AttentionProbe, answers, parse, train_parser
+from helpers.chapters.probing_classifiers.parsers import answers, parse, train_parser
 from helpers.chapters.probing_classifiers.reading import Part
 from helpers.chapters.probing_classifiers.structural import neighbours, train_structural, undirected
 from helpers.engine.estimates import Estimate, ratio, stack
+
+
+@dataclass(frozen=True, eq=False)
+class Refits:
+    """A parser trained again and again.
+
+    Attributes:
+        scores: (fit), UAS on the test part, paired over its sentences.
+        probes: one for each fit.
+    """
+
+    scores: Estimate
+    probes: tuple[nn.Module, ...]
+
+    @property
+    def score(self) -> Estimate:
+        """The mean over the fits, with an interval over sentences."""
+        return self.scores.mean()
+
+    @property
+    def weights(self) -> Float[np.ndarray, "fit 2 head"]:
+        """Of an attention-only probe, w and u of every head, see :meth:`AttentionProbe.weights`."""
+        return np.stack([probe.weights() for probe in self.probes])
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,14 +48,16 @@ class Outcome:
     """What a probe scores on the test part.
 
     Attributes:
-        score: on the question itself, with an interval over sentences.
-        control: of the same kind of probe trained and scored on the control task; None where there is none.
-        probe: the trained probe, None for rules and for logistic regressions.
+        score: on the question itself, with an interval over sentences; the mean where there are several fits.
+        control: of the same kind of probe trained and scored on the control task, in one fit; None where there is none.
+        probe: the trained probe, of several the first; None for rules and for logistic regressions.
+        fits: of a parser, all its fits.
     """
 
     score: Estimate
     control: Estimate | None = None
     probe: nn.Module | None = None
+    fits: Refits | None = None
 
     @property
     def selectivity(self) -> Estimate | None:
@@ -43,28 +68,57 @@ class Outcome:
 Parts = tuple[Part, Part, Part]
 """Training, development and test part."""
 
+Make = Callable[[int], nn.Module]
+"""Gives a new parser, whose first weights are drawn with a seed."""
+
+
+def refits(
+    make: Make,
+    parts: Parts,
+    seeds: Sequence[int],
+    *,
+    redrawn: bool = False,
+    task: str = "governor",
+    seed: int = 0,
+    **options: Any,
+) -> Refits:
+    """Train a parser once for each of some seeds and score it on the test part.
+
+    Args:
+        redrawn: whether each fit has training sentences of its own, drawn anew with its seed (:meth:`Part.redrawn`).
+        task: of :data:`TASKS`.
+        seed: of the intervals.
+        options: of :func:`train`.
+    """
+    train_part, dev, test = parts
+    probes = tuple(
+        train_parser(make(n), train_part.redrawn(n) if redrawn else train_part, dev, task=task, seed=n, **options)
+        for n in seeds
+    )
+    return Refits(stack([ratio(answers(parse(p, test), test, task), seed=seed) for p in probes]), probes)
+
 
 def parser_outcome(
-    make: Callable[[], nn.Module],
+    make: Make,
     parts: Parts,
     *,
     task: str = "governor",
     control: bool = True,
+    fits: int = 1,
     seed: int = 0,
     **options: Any,
 ) -> Outcome:
     """Train a parser and score it on the test part; the same again for the control task.
 
     Args:
-        make: gives a new parser each time.
         task: of :data:`TASKS`.
         control: whether to train for the control task, too.
+        fits: how often to train for the task itself, with seeds from ``seed`` on.
         options: of :func:`train`.
     """
-    train_part, dev, test = parts
-    asked = (task, "control")[: 1 + control]
-    probes = [train_parser(make(), train_part, dev, task=t, seed=seed, **options) for t in asked]
-    return _outcome(probes, [answers(parse(p, test), test, t) for p, t in zip(probes, asked, strict=True)], seed)
+    found = refits(make, parts, range(seed, seed + fits), task=task, seed=seed, **options)
+    other = refits(make, parts, [seed], task="control", seed=seed, **options).score if control else None
+    return Outcome(found.score, other, found.probes[0], found)
 
 
 def structural_outcome(parts: Parts, layer: int, *, seed: int = 0, **options: Any) -> Outcome:
@@ -72,13 +126,8 @@ def structural_outcome(parts: Parts, layer: int, *, seed: int = 0, **options: An
     train_part, dev, test = parts
     asked = ("governor", "control")
     probes = [train_structural(train_part, dev, layer, task=t, seed=seed, **options) for t in asked]
-    return _outcome(probes, [undirected(p, test, t) for p, t in zip(probes, asked, strict=True)], seed)
-
-
-def _outcome(probes: Sequence[nn.Module], right: Sequence[Float[np.ndarray, "sentence 2"]], seed: int) -> Outcome:
-    """Of a probe's right answers and, if it was asked, its control's."""
-    score, *control = (ratio(found, seed=seed) for found in right)
-    return Outcome(score, *control or [None], probes[0])
+    score, control = (ratio(undirected(p, test, t), seed=seed) for p, t in zip(probes, asked, strict=True))
+    return Outcome(score, control, probes[0])
 
 
 def layer_scores(parts: Parts, *, seed: int = 0, **options: Any) -> Estimate:
@@ -92,38 +141,6 @@ def layer_scores(parts: Parts, *, seed: int = 0, **options: Any) -> Estimate:
 def neighbours_outcome(part: Part, *, seed: int = 0) -> Outcome:
     """UUAS of the rule that joins each word to the next, which reads nothing."""
     return Outcome(ratio(neighbours(part), seed=seed))
-
-
-@dataclass(frozen=True, eq=False)
-class Refits:
-    """An attention-only probe trained again and again.
-
-    Attributes:
-        scores: [fit], UAS on the test part.
-        weights: [fit, 2, head], w and u of every head, see :meth:`AttentionProbe.weights`.
-    """
-
-    scores: Float[np.ndarray, "fit"]
-    weights: Float[np.ndarray, "fit 2 head"]
-
-
-def refits(
-    make: Callable[[], AttentionProbe], parts: Parts, seeds: Sequence[int], *, redrawn: bool, **options: Any
-) -> Refits:
-    """Train a probe once for each seed and score it on the test part.
-
-    Args:
-        make: gives a new probe each time.
-        redrawn: whether each fit has training sentences of its own, drawn anew with its seed (:meth:`Part.redrawn`).
-        options: of :func:`train`.
-    """
-    train_part, dev, test = parts
-    probes = [
-        train_parser(make(), train_part.redrawn(seed) if redrawn else train_part, dev, seed=seed, **options)
-        for seed in seeds
-    ]
-    scores = [float(np.divide(*answers(parse(probe, test), test).sum(0))) for probe in probes]
-    return Refits(np.array(scores), np.stack([probe.weights() for probe in probes]))
 
 
 def pair_outcome(
@@ -146,7 +163,7 @@ CONTROLS = (", @random", ", @shuffled")
 
 
 def as_dict(outcomes: Mapping[str, Outcome]) -> dict[str, Any]:
-    """Scores, controls and selectivities for :func:`helpers.record.results.record`, and ``over``: the paired differences from all others.
+    """Scores, controls, selectivities and the scores of several fits for :func:`helpers.record.results.record`, and ``over``: the paired differences from all others.
 
     A control's rivals are the same control's where it has them, and else ours.
 
@@ -161,4 +178,6 @@ def as_dict(outcomes: Mapping[str, Outcome]) -> dict[str, Any]:
         found[name] = {"score": one.score, "over": over}
         if one.control is not None:
             found[name] |= {"control": one.control, "selectivity": one.selectivity}
+        if one.fits is not None and len(one.fits.probes) > 1:
+            found[name]["fits"] = one.fits.scores.value
     return found
