@@ -28,8 +28,8 @@ from helpers.figures.series import intervals, references
 ORDER_STYLES = {
     "I_h": ("cls", "-", "o", "Iₕ"),
     "I_h, layers normalised": ("broad", "--", "s", "Iₕ, layers normalised"),
-    "oracle": ("stop", "-", "^", "oracle, by loss"),
-    "oracle, score": ("sep", "-", "v", "oracle, by score"),
+    "oracle": ("stop", "-", "^", "measured, by loss"),
+    "oracle, score": ("sep", "-", "v", "measured, by score"),
     "random": ("other", "-", "D", "random (mean; band: all draws)"),
 }
 """Colour, line, marker and label of each order of pruning."""
@@ -105,21 +105,23 @@ def layer_costs(costs: Mapping[str, Estimate], stands: Mapping[str, ArrayLike], 
 
 
 def importance_and_cost(series: Mapping[str, tuple[ArrayLike, ArrayLike]]) -> Figure:
-    """For each task a point for each head: its importance, and what its removal adds to the loss; the two largest of each are named.
+    """For each task a point for each head: its importance, and what its removal adds to the loss; the two largest of each are named, the second to its left.
 
     Args:
         series: title -> ([layer, head] importance, [layer, head] added loss).
     """
-    figure, axes = titled(series, (2.4, 2.7), columns=4, margin=(0.3, 0))
+    figure, axes = titled(series, (2.5, 2.5), columns=3, margin=(0.3, 0))
     for ax, (value, cost) in zip(axes.flat, series.values(), strict=False):
         value, cost = np.asarray(value), np.asarray(cost)
         look = {"cmap": "viridis", "vmin": 1, "vmax": len(value), "s": 16, "linewidths": 0}
         points = ax.scatter(value.ravel(), cost.ravel(), c=np.indices(value.shape)[0].ravel() + 1, **look)
         ax.axhline(0, **ZERO)
-        largest = [np.argsort(-numbers, axis=None)[:2] for numbers in (value, cost)]
-        for layer, head in zip(*np.unravel_index(np.unique(largest), value.shape), strict=True):
-            at = (value[layer, head], cost[layer, head])
-            ax.annotate(head_name(int(layer), int(head)), at, (3, 3), textcoords="offset points", fontsize=7)
+        ranks = [np.argsort(-numbers, axis=None)[:2] for numbers in (cost, value)]
+        named = {int(n): rank for order in ranks for rank, n in enumerate(order)}
+        for n, rank in named.items():
+            at, (x, align) = (value.flat[n], cost.flat[n]), ((3, "left"), (-3, "right"))[rank]
+            name = head_name(*map(int, np.unravel_index(n, value.shape)))
+            ax.annotate(name, at, (x, 3), textcoords="offset points", ha=align, fontsize=7)
         ax.set(xlabel="Iₕ (nats)")
         ax.xaxis.set_major_locator(MaxNLocator(3))
     for ax in axes[:, 0]:
