@@ -21,7 +21,7 @@ from helpers.engine.tasks import Example
 from helpers.figures import touch
 from helpers.figures.look import group_names
 from helpers.record import results
-from helpers.record.verdicts import ALSO, FAILS, HOLDS, judge
+from helpers.record.verdicts import ALSO, FAILS, HOLDS, UNDECIDED, judge
 
 CONTEXTS = (
     "The keeper lit the lamp. Then she went to bed. Nobody saw the ship, which had no light.",
@@ -432,6 +432,9 @@ def test_the_record_holds_every_row(answerer):
     dealt = [ablate.deal(NAMES, d) == "diagonal" for d in range(draws)]
     assert diagonal["shared"] == pytest.approx(np.mean([(d & (NAMES == "diagonal")).sum() / 2 for d in dealt]))
     assert np.shape(values["ladder"]["f1_change"]) == (2, 2)
+    read = [key for key in control.keys if key.split()[-1] not in ablate.VARIANTS]
+    without = dataclasses.replace(control, keys=tuple(read), values=control.values[[control.at(k) for k in read]])
+    assert ablate.as_dict(scores, NAMES, core, control=without, sizes=[3, 6], ladders=2)["variants"] == {}
     own = scores.values[:, :, 0].mean(1)
     for pair, found in values["differences"].items():
         one, two = pair.split("-")
@@ -553,8 +556,8 @@ def test_claim_the_type_stands_out_but_some_deals_do_as_much_harm():
         assert change(values, row).value < min(others) - 0.15, "worse than every other single type"
     control = values["control"]["rows"]["4"]
     worse = sum(one <= control["f1_change"]["value"] for one in control["f1_dealt"])
-    assert len(control["f1_dealt"]) == 39 and (worse, control["f1_p"]) == (6, 0.175)
-    assert points(control["f1_beyond"]) == -23
+    assert len(control["f1_dealt"]) == 19 and (worse, control["f1_p"]) == (3, 0.2)
+    assert points(control["f1_beyond"]) == -24
     values = spoken_of("full")
     control = values["control"]["rows"]["4"]
     worse = sum(one <= control["f1_change"]["value"] for one in control["f1_dealt"])
@@ -575,7 +578,7 @@ def test_claim_no_deal_comes_near_even_weights_or_diagonal_heads():
 
 
 @pytest.mark.parametrize(
-    ("profile", "deals", "apart", "together"), [("book", 39, (-6, 1), -31), ("full", 99, (-21, -2), -38)]
+    ("profile", "deals", "apart", "together"), [("book", 19, (-6, 1), -31), ("full", 99, (-21, -2), -38)]
 )
 def test_claim_the_whole_costs_more_than_its_parts(profile, deals, apart, together):
     values = spoken_of(profile)
@@ -628,10 +631,7 @@ def test_claim_what_is_needed_inside_and_between_sentences():
     assert sum(one <= few["f1_change"]["value"] for one in few["f1_dealt"]) == 0, "on the control's questions"
     for row in ("16", "17"):
         assert values["control"]["rows"][row]["shared"] > 0.9
-    for readings in values["variants"].values():
-        assert readings["13"]["f1_change"]["value"] == 0 and readings["18"]["f1_change"]["high"] < 0
-    cost = {row: one["f1_change"]["value"] for row, one in values["variants"]["renormalised"].items()}
-    assert sorted(cost, key=cost.get)[:2] == ["17", "15"]
+    assert not values["variants"], "the longer run's are drawn"
 
 
 def test_claim_what_is_needed_inside_and_between_real_sentences():
@@ -654,6 +654,28 @@ def test_claim_what_is_needed_inside_and_between_real_sentences():
     assert all(1.9 < again / one < 3.3 for one in (*plain.values(), few["f1_change"]["value"]))
     for readings in values["variants"].values():
         assert abs(readings["13"]["f1_change"]["value"]) < 0.02 and readings["18"]["f1_change"]["high"] < 0
+
+
+def test_claim_which_rows_have_many_deals():
+    for profile, many, few in (("book", 19, 2), ("full", 99, 5)):
+        control = spoken_of(profile)["control"]
+        counts = {row: len(one["f1_dealt"]) for row, one in control["rows"].items()}
+        assert {row for row, n in counts.items() if n == many} == {"4", "15"} and set(counts.values()) == {many, few}
+        assert len(control["core"]["core"]["f1_dealt"]) == many
+        assert {len(one["f1_dealt"]) for one in spoken_of(profile)["tuned"]["control"].values()} == {few}
+
+
+def test_claim_one_of_five_deals_needs_what_is_inside_as_much_as_diagonal_heads():
+    values = spoken_of("full")
+    rows = values["control"]["rows"]
+
+    def of_deals(low, high):
+        both = zip(rows[low]["f1_dealt"], rows[high]["f1_dealt"], strict=False)
+        own = rows[low]["f1_change"]["value"] - rows[high]["f1_change"]["value"]
+        return sum(one - other <= own for one, other in both)
+
+    assert estimate(values["differences"]["12-13"]).high < 0
+    assert (of_deals("12", "13"), of_deals("15", "14")) == (1, 0)
 
 
 def test_claim_diagonal_heads_are_not_vital():
@@ -725,6 +747,8 @@ def test_claim_number_matters():
     assert [round(100 * one) for one in (*climb[24], np.mean(climb[48]))] == [-22, -10, -52]
     assert round(100 * ablate.doubled(values["ladder"])[24]) == -20 and ablate.doubled(ladder)[24] < -0.3
     assert change(values, 4).value < np.min(climb[24]) - 0.1, "below the lines, with twenty heads"
+    lines = [np.interp(values["counts"]["dense"], list(climb), line) for line in zip(*climb.values(), strict=True)]
+    assert change(values, 2).high > max(lines) and change(values, 2).value > max(lines) + 0.1, "above the lines"
     first = dict(zip(ladder["sizes"], ladder["f1_change"], strict=True))
     bends = [many - 2 * few for run in (first, climb) for few, many in zip(run[24], run[48], strict=True)]
     assert sum(one < -0.1 for one in bends) == 3 and len(bends) == 4, "three of four lines bend"
@@ -748,6 +772,7 @@ def test_claim_how_many_of_the_papers_statements_hold(profile, held):
     judged = findings.findings(spoken_of(profile))
     verdicts = [one.ours.verdict for one in judged]
     assert (len(verdicts), verdicts.count(HOLDS)) == (19, held)
+    assert verdicts.count(UNDECIDED) == {"book": 8, "full": 2}[profile]
     found = {one.finding.text.split(":")[0]: one for one in judged}
     assert found["Diagonal heads"].ours.verdict == (HOLDS if profile == "full" else "undecided")
     assert found["Dense & vertical heads"].ours.verdict == (HOLDS if profile == "full" else "undecided")
@@ -769,7 +794,7 @@ def test_edited_maps_share_a_scale():
     shown = [ax for ax in figure.axes if ax.images]
     assert [ax.get_title() for ax in shown] == [*given, "more"]
     assert np.array_equal(shown[1].images[0].get_array(), given["pruned"])
-    assert {ax.images[0].get_clim() for ax in shown} == {(0, 0.9)}
+    assert {ax.images[0].get_clim() for ax in shown} == {(0, 1)}
     assert [line.get_ydata()[0] for line in shown[0].lines] == [0.5, 0.0], "a line across and one down"
 
 
@@ -782,7 +807,7 @@ def test_ablation_rows_show_the_type_and_each_draw():
     ]
     for ax in axes:
         drawn = [line.get_xydata().tolist() for line in ax.lines]
-        assert np.allclose(drawn[0], [[-10, 0], [-20, 0]])
+        assert np.allclose(drawn[0], [[-10, figures.BELOW], [-20, figures.BELOW]])
         assert np.allclose(drawn[1], [[-30, 0]]) and ax.lines[1].get_color() == "#112233"
         assert np.allclose(drawn[2], [[-25, 0]]) and ax.lines[2].get_markerfacecolor() == "white"
         bars = [segment for bars in ax.collections for segment in bars.get_segments()]

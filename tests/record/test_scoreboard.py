@@ -302,7 +302,7 @@ def of(module, claim, values):
             Number(0.25),
         ),
         (
-            lambda: first(head_importance, "michel2019 table1_significant").value(
+            lambda: first(head_importance, "michel2019 table1_significant_worse").value(
                 {"helps_alone": 2, "hurts_alone": 6, "heads": 72}
             ),
             Number(1 / 12),

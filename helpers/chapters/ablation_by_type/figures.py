@@ -33,24 +33,28 @@ CONTROL = {"color": COLOURS["random"], "marker": "D", "linestyle": "", "markerfa
 CITED = {"color": INK, "marker": "x", "linestyle": "", "markersize": 6, "markeredgewidth": 1.6}
 MANY = 20
 """Draws that are drawn one by one; more of them are small and pale."""
+BELOW = 0.26
+"""How far below its row, of height 1, a control is drawn, so that neither hides the other."""
 
 
 def edited_maps(maps: Mapping[str, ArrayLike], tokens: Sequence[str], borders: Sequence[int] = ()) -> Figure:
-    """One head's map under several edits, on one scale; thin lines where a new sentence or a special token begins.
+    """One head's map under several edits, three in a row and on one scale; thin lines where a new sentence or a special token begins.
 
     Args:
         maps: title -> [query, key].
         borders: places before which a line is drawn.
     """
     columns = min(3, len(maps))
-    figure, axes = titled(maps, (7.6 / columns, 2.15), columns=columns, margin=(0, 0.75), sharex=True, sharey=True)
-    largest = float(np.max(next(iter(maps.values()))))
+    width, few = 7.6 / columns, columns < 3
+    size = (width, 0.85 * width)
+    figure, axes = titled(maps, size, columns=columns, margin=(0, 0.75), sharex=True, sharey=True)
+    largest = max(float(np.max(weights)) for weights in maps.values())
     for ax, weights in zip(axes.flat, maps.values(), strict=False):
         image = ax.imshow(np.asarray(weights), cmap="Blues", vmin=0, vmax=largest)
         for place in borders:
             ax.axhline(place - 0.5, color=COLOURS["next"], linewidth=0.8)
             ax.axvline(place - 0.5, color=COLOURS["next"], linewidth=0.8)
-        token_axes(ax, tokens, size=6, rotation=90, top=False)
+        token_axes(ax, tokens, size=8 if few else 6, rotation=90, top=False)
     for ax in axes[:, 0]:
         ax.set_ylabel("attending token", fontsize=8)
     figure.colorbar(image, ax=axes, shrink=0.6, label="attention weight")
@@ -63,7 +67,7 @@ def ablation_rows(
     cuts: Sequence[int],
     cited: Mapping[str, float] | None = None,
 ) -> Figure:
-    """Rows of a table as points with intervals, and the draws of their control as open diamonds; a panel for each run.
+    """Rows of a table as points with intervals, and just below them the draws of their control as open diamonds; a panel for each run.
 
     Args:
         panels: title -> (row -> (ours on all questions, ours on those of the control, [draw] of the control)); fractions,
@@ -73,14 +77,14 @@ def ablation_rows(
         cited: row -> the change that a paper reports, in points: crosses.
     """
     names = list(next(iter(panels.values())))
-    size = (7.8 / len(panels), 0.9 + 0.3 * len(names))
+    size = (7.8 / len(panels), 0.9 + 0.36 * len(names))
     figure, axes = titled(panels, size, size=9.5, sharey=True, sharex=True)
     for ax, shown in zip(axes.flat, panels.values(), strict=True):
         for place, name in enumerate(names):
             one, same, draws = shown[name]
             draws = np.atleast_1d(np.asarray(draws, np.float64))
             many = {"alpha": 0.3, "markersize": 3.5} if len(draws) > MANY else {}
-            ax.plot(100 * draws, np.full(len(draws), place), **CONTROL | many, markeredgewidth=0.9, zorder=2)
+            ax.plot(100 * draws, np.full(len(draws), place + BELOW), **CONTROL | many, markeredgewidth=0.9, zorder=2)
             bar = {"linewidth": 2.4, "alpha": 0.55}
             intervals(ax, place, one, across=True, scale=100, color=colours[name], bar=bar, zorder=3)
             ax.plot(100 * same, place, "o", color=colours[name], markerfacecolor="white", zorder=2)
@@ -92,7 +96,7 @@ def ablation_rows(
     grey = {"marker": "o", "color": "#666666"}
     handles = [
         Line2D([], [], **grey, linewidth=2.4, label="the heads named, with 95 % interval"),
-        Line2D([], [], **grey, linestyle="", markerfacecolor="white", label="on the control's questions"),
+        Line2D([], [], **grey, linestyle="", markerfacecolor="white", label="the same heads on the deals' questions"),
         Line2D([], [], **CONTROL, label="heads dealt anew within each layer"),
     ]
     if cited:

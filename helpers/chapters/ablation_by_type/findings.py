@@ -163,7 +163,7 @@ NOT_MISSED = "it says what is not missed; heads dealt by chance that are not mis
 HEADLINES = (
     Finding(
         Claim(OWN, "above", -15, unit="points"),
-        "Without the diagonal heads, vital in BERT-large, F1 falls by less than 15 points.",
+        "Without the six diagonal heads, vital in BERT-large, F1 falls by 9 points on XQuAD and by 3 on the book's thirty questions.",
         Ours("rows.3.f1_change"),
         uncontrolled=NOT_MISSED,
     ),
@@ -181,7 +181,7 @@ HEADLINES = (
     ),
     Finding(
         Claim(OWN, "above", -15, unit="points"),
-        "Thirteen of the twenty dense & vertical heads can go at less than 15 points, as long as the other seven stay.",
+        "Thirteen of the twenty dense & vertical heads can go, as long as the other seven stay: F1 falls by 2 points on XQuAD, by nothing visible on 30 questions.",
         Ours("core.rows.rest.f1_change"),
         uncontrolled=NOT_MISSED,
     ),

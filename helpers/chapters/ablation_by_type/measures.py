@@ -263,7 +263,7 @@ def as_dict(
     Args:
         scores: rows, :func:`floors`, :func:`ladder`, :func:`retyped` and the plans of the core.
         names: the types.
-        control: these, :func:`controls` and :func:`variants`, often on fewer questions.
+        control: these, :func:`controls` and, if they were measured, :func:`variants`, often on fewer questions.
         seed: of the deals.
         sizes, ladders: of :func:`ladder`.
     """
@@ -298,7 +298,9 @@ def as_dict(
             "core": {name: beside_deals(control, name) for name in core.sets},
         },
         "variants": {
-            name: {str(r.id): _plain(control, f"{r.id} {name}", str(r.id)) for r in TABLE3} for name in VARIANTS
+            name: {str(r.id): _plain(control, f"{r.id} {name}", str(r.id)) for r in TABLE3}
+            for name in VARIANTS
+            if f"{TABLE3[0].id} {name}" in control.keys
         },
     }
 

@@ -28,8 +28,8 @@ from helpers.figures.series import intervals, references
 ORDER_STYLES = {
     "I_h": ("cls", "-", "o", "Iₕ"),
     "I_h, layers normalised": ("broad", "--", "s", "Iₕ, layers normalised"),
-    "oracle": ("stop", "-", "^", "oracle, by loss"),
-    "oracle, score": ("sep", "-", "v", "oracle, by score"),
+    "oracle": ("stop", "-", "^", "measured, by loss"),
+    "oracle, score": ("sep", "-", "v", "measured, by score"),
     "random": ("other", "-", "D", "random (mean; band: all draws)"),
 }
 """Colour, line, marker and label of each order of pruning."""
@@ -110,22 +110,37 @@ def importance_and_cost(series: Mapping[str, tuple[ArrayLike, ArrayLike]]) -> Fi
     Args:
         series: title -> ([layer, head] importance, [layer, head] added loss).
     """
-    figure, axes = titled(series, (2.4, 2.7), columns=4, margin=(0.3, 0))
+    figure, axes = titled(series, (2.5, 2.5), columns=3, margin=(0.3, 0))
     for ax, (value, cost) in zip(axes.flat, series.values(), strict=False):
         value, cost = np.asarray(value), np.asarray(cost)
         look = {"cmap": "viridis", "vmin": 1, "vmax": len(value), "s": 16, "linewidths": 0}
         points = ax.scatter(value.ravel(), cost.ravel(), c=np.indices(value.shape)[0].ravel() + 1, **look)
         ax.axhline(0, **ZERO)
-        largest = [np.argsort(-numbers, axis=None)[:2] for numbers in (value, cost)]
-        for layer, head in zip(*np.unravel_index(np.unique(largest), value.shape), strict=True):
-            at = (value[layer, head], cost[layer, head])
-            ax.annotate(head_name(int(layer), int(head)), at, (3, 3), textcoords="offset points", fontsize=7)
+        largest = {int(n) for numbers in (value, cost) for n in np.argsort(-numbers, axis=None)[:2]}
+        names = {n: head_name(*map(int, np.unravel_index(n, value.shape))) for n in sorted(largest)}
+        _named(ax, value.ravel(), cost.ravel(), names)
         ax.set(xlabel="Iₕ (nats)")
         ax.xaxis.set_major_locator(MaxNLocator(3))
     for ax in axes[:, 0]:
         ax.set_ylabel("added loss when off (nats)")
     figure.colorbar(points, ax=axes, label="layer", shrink=0.8, ticks=MaxNLocator(integer=True))
     return figure
+
+
+PANEL = 140
+"""Width and height of a scatter plot, in points; names in it are about 20 wide and 8 high."""
+
+
+def _named(ax: plt.Axes, x: NDArray, y: NDArray, names: Mapping[int, str]) -> None:
+    """Names beside some of the points, each on the side where other points and names are farther away."""
+    spots = np.stack([PANEL * (v - v.min()) / max(np.ptp(v), np.finfo(float).tiny) for v in (x, y)], axis=1)
+    for n, name in names.items():
+        centres = {align: spots[n] + (way * 13, 7) for align, way in (("left", 1), ("right", -1))}
+        free = {align: (np.abs(spots - at) / (10, 4)).max(1).min() for align, at in centres.items()}
+        align = max(free, key=free.__getitem__)
+        spots = np.vstack([spots, centres[align]])
+        offset = (3 if align == "left" else -3, 3)
+        ax.annotate(name, (x[n], y[n]), offset, textcoords="offset points", ha=align, fontsize=7)
 
 
 def pruning_curves(
