@@ -1,13 +1,12 @@
-"""Of which models the book has records: the one list that the atlas, the scoreboard and the long table take their models from."""
+"""Of which models the book has records: the list of the atlas and of the long table, and that of the scoreboard's columns."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from helpers import places
 from helpers.record import results
+from helpers.record.scoreboard import PROFILES
 
-PROFILES = ("book", "full")
-"""Of chapters: on the book's own texts, on real corpora."""
 DEFAULT = "minilm"
 
 

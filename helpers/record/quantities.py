@@ -18,8 +18,7 @@ import yaml
 from helpers import places
 from helpers.figures.look import head_name
 from helpers.record import listed, results
-from helpers.record.listed import PROFILES
-from helpers.record.scoreboard import toc
+from helpers.record.scoreboard import PROFILES, toc
 
 COLUMNS = {
     "model": "name of the encoder; `@random` and `@shuffled` are its controls, recorded with it",

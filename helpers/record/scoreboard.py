@@ -16,8 +16,7 @@ from typing import Any
 from tabulate import tabulate
 
 from helpers import places
-from helpers.record import listed
-from helpers.record.listed import PROFILES
+from helpers.record import results
 from helpers.record.results import ResultError, Table
 from helpers.record.verdicts import (
     ABSENT,
@@ -34,6 +33,7 @@ from helpers.record.verdicts import (
     overall,
 )
 
+PROFILES = ("book", "full")
 REASONS = {
     "setup": "the set-up of the paper's experiment (sizes, lengths, thresholds); ours stands in the parameters of each record",
     "background": "a fact about a model or a tokenizer, not about its attention",
@@ -86,7 +86,9 @@ class Line:
 
 def records(chapter: str, model: str | None = None) -> dict[Run, dict[str, Any]]:
     """Every record of a chapter, of all models or of one: book first, then full."""
-    return {Run(*whose): record for whose, record in listed.runs(chapter[3:]).items() if model in (None, whose[1])}
+    found = {profile: results.runs(chapter[3:], profile=profile) for profile in PROFILES}
+    named = ((Run(profile, name), record) for profile, runs in found.items() for name, record in runs.items())
+    return {run: record for run, record in named if model in (None, run.model)}
 
 
 def line(finding: Finding, judged: Mapping[Run, Judged]) -> Line:
@@ -103,9 +105,9 @@ def line(finding: Finding, judged: Mapping[Run, Judged]) -> Line:
     return Line(finding, {**cells, **shown}, {run.model: cells[run].verdict for run in deciding})
 
 
-def decisive(judged: Iterable[Run]) -> list[Run]:
+def decisive(runs: Iterable[Run]) -> list[Run]:
     """The run that counts for each model: on real corpora if there is one, else on the book's own."""
-    ordered = sorted(judged, key=lambda run: PROFILES.index(run.profile))
+    ordered = sorted(runs, key=lambda run: PROFILES.index(run.profile))
     return list({run.model: run for run in ordered}.values())
 
 
@@ -171,7 +173,7 @@ class Scoreboard:
         """What the chapters claim themselves, with the numbers of the runs on the book's own texts, and the controls."""
         rows = []
         for chapter, module in self.modules.items():
-            for record in listed.runs(chapter[3:], ["book"]).values():
+            for record in results.runs(chapter[3:], profile="book").values():
                 for one in judge(getattr(module, "HEADLINES", ()), record["values"]):
                     against = [f"{name}: {cell.text}" for name, cell in one.controls.items()]
                     rows.append(
@@ -194,7 +196,7 @@ class Scoreboard:
         for found in (one for chapter in self.chapters() for one in self.lines(chapter)):
             for run, cell in found.cells.items():
                 counts.setdefault(run, Counter())[cell.verdict] += 1
-        order = sorted(counts, key=lambda run: (run.control, PROFILES.index(run.profile), listed.place(run.model)))
+        order = sorted(counts, key=lambda run: (run.control, PROFILES.index(run.profile), run.model))
         rows = [[run.label, *(counts[run][v] for v in DECIDED)] for run in order]
         return Table(["run", *(f"{mark} {v}" for v, mark in DECIDED.items())], rows)
 
