@@ -99,7 +99,11 @@ def test_a_deck_has_its_parts_and_no_more_than_twenty(told):
     assert titles.count("Predict") == len(told.predictions) == titles.count("What comes out")
     assert set(shown) >= {told.taught["drawing"], *told.taught["claims"]} and len(set(shown)) == len(shown)
     assert titles[-5:] == ["What this does not show", "One might think …", "Summary", "To discuss", "Exercises"]
-    assert all(len(slide.text.split()) < 190 for slide in deck)
+    assert all(len(slide.text.split()) <= max(slides.MOST_LISTED, 170) for slide in deck)
+    assert all(slide.figure.number.startswith(f"Fig. {told.number}.") for slide in deck if slide.figure)
+    assert all(
+        slide.notes for slide in deck if slide.title in ("In this chapter", "Summary", "To discuss", "Exercises")
+    )
     assert sum(len(note.split()) for slide in deck for note in slide.notes) > 600, "the prose is in the notes"
 
 
@@ -112,6 +116,29 @@ def test_a_chapter_without_its_file_or_with_another_key_is_told_so(monkeypatch, 
     file.write_text("goals: []\nslides: []\n")
     with pytest.raises(NotebookError, match="claims, discussion, drawing, predictions, rubric, skip, slides"):
         form.teaching("04_toy")
+
+
+def test_a_bold_claim_right_under_a_figure_is_what_its_slide_says():
+    section = form.Section("", 0, [form.Figure("fig-a", "Fig. 1.1", "A caption.", b"", "")])
+    form._add(section, "**It is so.** Look at the dots. They rise.")
+    form._add(section, "**It is not so.** This stands further down.")
+    assert slides._seen(section.items[0]) == "**It is so.** Look at the dots. They rise."
+    form._add(section, "**What to notice.** The last word.")
+    assert section.items[0].claim == "The last word."
+
+
+def test_points_keep_the_sentences_that_lean_on_them():
+    assert slides._limits("A rule. It leans on A. Another one. And that a head points says little.") == [
+        "A rule. It leans on A.",
+        "Another one.",
+        "That a head points says little.",
+    ]
+    assert slides._limits(" ".join(f"Point {'long ' * 50}{n}." for n in range(9)))[-1].endswith("1.")
+
+
+def test_a_number_stays_with_its_sign_and_a_head_on_one_line():
+    made = slides.html("9 % of 3-5, see [here](https://example.org/3-5)")
+    assert "9\u00a0% of 3\u20115" in made and 'href="https://example.org/3-5"' in made
 
 
 def test_html_in_prose_is_text_and_formulas_are_formulas():

@@ -92,11 +92,13 @@ SUBMITTED = {  # student: cells, or what else was handed in; whether pool_words 
     "sue-copies": (
         [
             "def pool_words(weights, words):\n"
-            "    from helpers.chapters.dependency_heads import exercises\n"
-            "    return exercises.pool_words.right(weights, words)"
+            "    import helpers, pathlib\n"
+            "    chapter = pathlib.Path(helpers.__file__).parent / 'chapters' / 'dependency_heads'\n"
+            "    exec((chapter / 'measures.py').read_text() and (chapter / 'exercises.py').read_text(), found := {}, found)\n"
+            "    return found['pool_words'].right(weights, words)"
         ],
         False,
-        "ImportError",
+        "No such file or directory: '/book/helpers/chapters/dependency_heads/exercises.py'",
     ),
     "tom-forks": (
         [instead("import os; [os.fork() or __import__('time').sleep(60) for _ in range(40)]")],
@@ -175,6 +177,7 @@ def test_nobody_else_pays(handed_in, graded):
         "ada-right",
         "ben-two-names",
         "cem-in-pieces",
+        "dan-names-alike",
         "pam-prints",
         "val-imports-ssl",
     ]
