@@ -54,6 +54,18 @@ def pytest_xdist_auto_num_workers():
     return min(8, (os.cpu_count() or 1) + 1)
 
 
+def pytest_xdist_make_scheduler(config, log):
+    """A file is one process's work; of the built pages, the chapters are one's and the other pages another's."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Scheduling(LoadScopeScheduling):
+        def _split_scope(self, nodeid):
+            file, _, test = nodeid.partition("::")
+            return f"{file}, chapters" if file.endswith("test_pages.py") and "[notebooks/" in test else file
+
+    return Scheduling(config, log)
+
+
 # No deadline and no check of speed: how busy the machine is decides nothing. No database: the seed alone decides.
 _clockless = {"deadline": None, "database": None, "suppress_health_check": [HealthCheck.too_slow]}
 settings.register_profile("same", derandomize=True, **_clockless)

@@ -10,7 +10,7 @@ from urllib.parse import unquote
 from xml.etree import ElementTree
 
 import pytest
-from grown import NAME, QUESTION, REPOSITORY, python
+from grown import HOSTILE, NAME, QUESTION, REPOSITORY, python
 from PIL import Image
 
 from helpers import places
