@@ -32,7 +32,7 @@ test: $(READY) lint ## Lint, unit tests, every chapter with small data, checks o
 test-all: $(READY) lint ## What 'make test' does, and the long journeys: every command of "Bring your own", a wheel in an empty folder, killed processes
 	@$(PYTEST)
 
-check: $(READY) lint ## Lint and the quick unit tests, for while you are editing (a minute)
+check: $(READY) lint ## Lint and the quick unit tests, for while you are editing (three to four minutes)
 	@$(PYTEST) -m "not notebooks and not browser and not slow and not journey"
 
 test-random: SEED := $(or $(SEED),$(shell od -An -N3 -tu4 /dev/urandom | tr -d ' '))
