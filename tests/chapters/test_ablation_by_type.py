@@ -767,6 +767,20 @@ def test_every_headline_holds_in_both_runs(profile):
         assert one.ours.verdict == HOLDS, (one.finding.text, one.ours.text)
 
 
+def test_the_numbers_of_the_headlines_are_those_of_the_records():
+    here, longer = spoken_of(), spoken_of("full")
+    diagonal, thirteen = findings.HEADLINES[0].text, findings.HEADLINES[3].text
+    lost = [round(-100 * change(v, 3).value) for v in (longer, here)]
+    assert diagonal.endswith("F1 falls by {} points on XQuAD and by {} on the book's thirty questions.".format(*lost))
+    assert {v["counts"]["diagonal"] for v in (here, longer)} == {6}
+    rest = longer["core"]["rows"]["rest"]["f1_change"]["value"]
+    assert f"F1 falls by {round(-100 * rest)} points on XQuAD, by nothing visible" in thirteen
+    assert here["core"]["rows"]["rest"]["f1_change"]["value"] > 0
+    for v in (here, longer):
+        heads = [v["core"]["rows"][part]["heads"] for part in ("core", "rest")]
+        assert (*heads, v["counts"]["dense_vertical"]) == (7, 13, 20)
+
+
 @pytest.mark.parametrize(("profile", "held"), [("book", 2), ("full", 4)])
 def test_claim_how_many_of_the_papers_statements_hold(profile, held):
     judged = findings.findings(spoken_of(profile))
