@@ -8,6 +8,7 @@ EXTRAS := book,long,train,lab,test
 # What make starts ends with make, even if that is killed
 HELPERS := BOOK_PARENT=$$PPID exec $(BIN)/python -m helpers
 PYTEST := $(BIN)/python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
+UNIT   := not notebooks and not browser and not slow and not journey
 # Who commits in a workflow, and what of
 NOBODY := -c user.name=workflow -c user.email=workflow@localhost
 FROM   := $(shell git describe --tags --always 2>/dev/null)
@@ -15,13 +16,16 @@ SHELL  := /bin/bash
 # Compiling all that is installed takes a minute, compiling what is used again in each of a hundred processes several: once, at first use
 unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
-.PHONY: help book site test test-all check test-random test-oldest lint lab notebooks atlas full data course wheel launch pdf zip release fetch push-launch propose lock clean
+.PHONY: help book book-all site test test-all check times test-random test-oldest lint lab notebooks atlas full data course wheel launch pdf zip release fetch push-launch propose lock clean
 
 help: ## Show what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
 
-book: $(READY) ## Execute the chapters that changed and build the pages (first time: minutes)
+book: $(READY) ## Execute the chapters whose outputs in git are not of this code, and build the pages
 	@$(HELPERS) book
+
+book-all: $(READY) ## Execute every chapter, and build the pages from what comes out (a quarter of an hour on two cores)
+	@$(HELPERS) book --all
 
 site: $(READY) ## Build the pages from the outputs kept in git (seconds)
 	@$(HELPERS) book --stored
@@ -32,8 +36,11 @@ test: $(READY) lint ## Lint, unit tests, every chapter with small data, checks o
 test-all: $(READY) lint ## What 'make test' does, and the long journeys: every command of "Bring your own", a wheel in an empty folder, killed processes
 	@$(PYTEST)
 
-check: $(READY) lint ## Lint and the quick unit tests, for while you are editing (three to four minutes)
-	@$(PYTEST) -m "not notebooks and not browser and not slow and not journey"
+check: $(READY) lint ## Lint and the quick unit tests, for while you are editing (under a minute)
+	@$(PYTEST) --numprocesses logical -m "$(UNIT) and not long"
+
+times: $(READY) ## Find out which unit tests take long, for make check to leave out (tests/long.txt)
+	@$(PYTEST) -m "$(UNIT)" --times
 
 test-random: SEED := $(or $(SEED),$(shell od -An -N3 -tu4 /dev/urandom | tr -d ' '))
 test-random: $(READY) ## Unit tests in another order, with other examples each time; SEED=... repeats (TESTS="tests/engine -k tap")
@@ -45,7 +52,7 @@ OLDVENV := _build/oldest
 test-oldest: ## Unit tests with the oldest versions that the core supports, in an environment of their own (TESTS="tests/engine -k tap")
 	@test -x $(OLDVENV)/bin/pytest || { echo "Making $(OLDVENV) (several GB on Linux; minutes) ..."; $(PYTHON) -m venv $(OLDVENV) \
 	  && $(OLDVENV)/bin/pip install -qq --no-compile --disable-pip-version-check --constraint requirements.oldest --editable '.[long,train,test]'; }
-	@$(OLDVENV)/bin/python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder -m "not notebooks and not browser and not slow and not journey" $(TESTS)
+	@$(OLDVENV)/bin/python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder -m "$(UNIT)" $(TESTS)
 
 lint: $(READY)
 	@$(BIN)/ruff check .

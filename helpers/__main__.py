@@ -356,9 +356,14 @@ def full(models: str, wanted: str, profile: str, to: Path | None, record: bool) 
 
 @main.command()
 @click.option("--stored", is_flag=True, help="Build from the outputs kept in git, without executing anything.")
+@click.option("--all", "everything", is_flag=True, help="Execute every chapter, also those that have not changed.")
 @click.option("--output", type=click.Path(file_okay=False), default=str(places.ROOT), hidden=True)
-def book(stored: bool, output: str) -> None:
-    """Execute the chapters that changed (profile book) and build the pages."""
+def book(stored: bool, everything: bool, output: str) -> None:
+    """Execute the chapters that changed (profile book) and build the pages.
+
+    A chapter has changed when its outputs, those kept in git or of an earlier call, are not of this code, these data and
+    these versions of the libraries.
+    """
     from helpers.run import notebooks, pages
 
     start = time.perf_counter()
@@ -370,7 +375,11 @@ def book(stored: bool, output: str) -> None:
             pages.stage_stored(folder)
         else:
             results = folder / "data" / "results"
-            done = notebooks.run(notebooks.chapters(), folder / "notebooks", profile="book", results=results)
+            for chapter in notebooks.chapters() if not everything else ():
+                notebooks.take_stored(chapter, folder / "notebooks" / f"{chapter}.ipynb", results)
+            done = notebooks.run(
+                notebooks.chapters(), folder / "notebooks", profile="book", results=results, force=everything
+            )
             click.echo(f"Executed {sum(r.executed for r in done)} of {len(done)} chapters in {since(start)}.")
         index = pages.build(folder, Path(output))
     click.echo(f"Open {index}  ({since(start)})")

@@ -6,6 +6,7 @@ import os
 import pickle
 import random
 import sys
+from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -44,6 +45,7 @@ import yaml  # noqa: E402
 from filelock import FileLock  # noqa: E402
 from hypothesis import HealthCheck, settings  # noqa: E402
 
+import helpers.run  # noqa: E402, F401  (before nbformat: it keeps a slow import of its validator away)
 from helpers import places  # noqa: E402
 
 # What takes seconds to import is imported where it is used: the process that hands out the tests needs none of it.
@@ -77,12 +79,56 @@ def pytest_configure(config):
     settings.load_profile("same" if config.getoption("--hypothesis-seed") is None else "explore")
 
 
+LONG = Path(__file__).parent / "long.txt"
+"""Tests, each with all its cases, that take longer than :data:`QUICK`; 'make check' leaves them out, and 'make times' finds them anew."""
+
+QUICK = 0.3
+"""Seconds of processor time."""
+
+
+def pytest_addoption(parser):
+    parser.addoption("--times", action="store_true", help=f"write the tests that take over {QUICK} s to {LONG}")
+
+
+def function_of(nodeid):
+    """A test's file and name, without the case."""
+    return nodeid.partition("[")[0].removeprefix("tests/")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item):
+    start = sum(os.times()[:4])
+    try:
+        return (yield)
+    finally:
+        item.user_properties.append(("seconds", sum(os.times()[:4]) - start))
+
+
+TAKEN = Counter()
+
+
+def pytest_runtest_logreport(report):
+    if report.when == "call":
+        TAKEN[function_of(report.nodeid)] += dict(report.user_properties)["seconds"]
+
+
+def pytest_sessionfinish(session):
+    """Only tests that ran are looked at; of the others the file keeps what it says."""
+    if session.config.getoption("--times") and not hasattr(session.config, "workerinput"):
+        known = {name for name in LONG.read_text("utf-8").split() if name not in TAKEN}
+        found = known | {name for name, seconds in TAKEN.items() if seconds > QUICK}
+        LONG.write_text("\n".join(sorted(found)) + "\n", "utf-8")
+
+
 def pytest_collection_modifyitems(config, items):
     """Tests with real corpora or a copy of the checkout are slow ones; files that take long go first, or in the end all processes would wait for one.
 
     With ``--hypothesis-seed`` the files, and the tests in each, come in an order drawn from the seed: none may depend on another.
     """
+    long = set(LONG.read_text("utf-8").split())
     for item in items:
+        if function_of(item.nodeid) in long:
+            item.add_marker("long")
         if {"real_data", "tree"} & set(item.fixturenames):
             item.add_marker(pytest.mark.slow)
     first, second = (

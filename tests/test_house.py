@@ -83,3 +83,15 @@ def test_the_formatter_lays_all_code():
     mark = "# fmt: " + "skip"
     folders = (HOUSE, places.ROOT / "tests", places.ROOT / "book" / "_ext")
     assert [f for folder in folders for f in folder.rglob("*.py") if mark in Path(f).read_text("utf-8")] == []
+
+
+def test_every_test_that_is_said_to_take_long_is_there():
+    """``make times`` writes the list; one that was renamed would be taken for a quick one."""
+    tests = places.ROOT / "tests"
+    there = {
+        f"{file.relative_to(tests).as_posix()}::{node.name}"
+        for file in tests.rglob("test_*.py")
+        for node in ast.walk(ast.parse(file.read_text("utf-8")))
+        if isinstance(node, ast.FunctionDef)
+    }
+    assert set((tests / "long.txt").read_text("utf-8").split()) <= there

@@ -13,6 +13,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from graphlib import TopologicalSorter
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -207,10 +208,27 @@ def renewed(chapter: str, target: Path, values: Mapping[str, Any]) -> Run | None
     if not target.exists():
         return None
     old = nbformat.read(target, as_version=4)
-    if old.metadata.get("book", {}).get("digest") != digest(chapter, values):
+    if not _of_now(chapter, old, values):
         return None
     _write(_with_outputs_of(_read(chapter), old), target)
     return Run(chapter, target, executed=False, seconds=time.perf_counter() - start)
+
+
+def take_stored(chapter: str, target: Path, results: Path) -> None:
+    """Let ``target``, unless its own outputs are those of now, be the outputs kept in git if they are, with their records."""
+    values = parameters(chapter, "book")
+    if target.exists() and _of_now(chapter, nbformat.read(target, as_version=4), values):
+        return
+    if _of_now(chapter, _read(chapter), values):
+        stored = places.book_data() / "results"
+        for record in stored.glob(f"book/*/{chapter[3:]}.json"):
+            places.write(results / record.relative_to(stored), record.read_bytes())
+        places.write(target, (FOLDER / f"{chapter}.ipynb").read_bytes())
+
+
+def _of_now(chapter: str, kept: nbformat.NotebookNode, values: Mapping[str, Any]) -> bool:
+    """Whether outputs are of this code, with these data and parameters."""
+    return kept.metadata.get("book", {}).get("digest") == digest(chapter, values)
 
 
 def _papermill(chapter: str, changed: Mapping[str, Any]) -> nbformat.NotebookNode:
@@ -368,9 +386,12 @@ def run(
     jobs = {name: parameters(name, profile, given) for name in names}
     places.writable(folder, results)
     targets = {name: folder / f"{name}.ipynb" for name in names}
-    waits = {name: {n for n in names if n != name and n[3:] in digests.reads(_read(name))} for name in names}
+    reads = {name: digests.reads(_read(name)) for name in names}
+    waits = {name: {n for n in names if n != name and n[3:] in reads[name]} for name in names}
     done: dict[str, Run] = {}
-    for name in names if not force else ():  # who reads what is about to be written is looked at when it is there
+    for name in (
+        TopologicalSorter(waits).static_order() if not force else ()
+    ):  # who reads what is about to be written is looked at when it is there
         if waits[name] <= done.keys() and (kept := renewed(name, targets[name], jobs[name])):
             done[name] = kept
     longest = _longest_first([name for name in names if name not in done], folder, jobs, waits)
@@ -423,8 +444,7 @@ def problems(chapter: str) -> list[str]:
     """What is wrong with a stored notebook: stale or missing outputs, errors, warnings, figures that are not there."""
     notebook = _read(chapter)
     found = []
-    kept = notebook.metadata.get("book", {})
-    if kept.get("digest") != digest(chapter, parameters(chapter, "book")):
+    if not _of_now(chapter, notebook, parameters(chapter, "book")):
         found.append("its outputs are stale; run 'make notebooks'")
     for number, cell in enumerate(notebook.cells):
         if cell.cell_type != "code":

@@ -67,7 +67,7 @@ def build(folder: Path, output: Path) -> Path:
         return wanted[0]
     stamp.unlink(missing_ok=True)
     options = {"--path-output": output, "--toc": folder / "book" / "_toc.yml", "--config": folder / "_config.yml"}
-    begin = f"{orphans.beginning()}from jupyter_book.cli.main import main; main()"
+    begin = f"{orphans.beginning()}import helpers.run; from jupyter_book.cli.main import main; main()"
     command = [sys.executable, "-c", begin, "build", str(folder)]
     command += [*(str(part) for option in options.items() for part in option), "-W", "--keep-going", "--quiet"]
     variables = os.environ | {"BOOK_STAGE": str(folder), "BOOK_RESULTS": str(folder / "data" / "results")}

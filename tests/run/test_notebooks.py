@@ -2,6 +2,8 @@
 
 import json
 import shutil
+import subprocess
+import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -273,6 +275,32 @@ def test_execution_is_incremental_and_failures_leave_the_old_file(tiny):
     assert run().executed and target.read_text() == first.replace("# Title?", "# New title?"), "runs are reproducible"
 
 
+def test_outputs_kept_in_git_stand_for_a_run_as_long_as_they_are_of_this_code(tiny):
+    stored, target = tiny / "notebooks" / "01_tiny.ipynb", tiny / "out" / "01_tiny.ipynb"
+    record = tiny / "r" / "book" / "minilm" / "tiny.json"
+
+    def keep(marked):
+        notebook = nbformat.read(stored, as_version=4)
+        code_cells(notebook)[-1].outputs = [nbformat.v4.new_output("stream", name="stdout", text=marked)]
+        notebook.metadata["book"] = {"digest": notebooks.digest("01_tiny", notebooks.parameters("01_tiny", "book"))}
+        nbformat.write(notebook, stored)
+
+    def taken():
+        notebooks.take_stored("01_tiny", target, tiny / "r")
+        return code_cells(nbformat.read(target, as_version=4))[-1].outputs[0].text if target.exists() else None
+
+    assert taken() is None and not record.exists(), "what is in git is of no code"
+    keep("kept")
+    assert taken() == "kept" and record.read_text() == "{}"
+    keep("another machine's")
+    record.write_text("our own")
+    assert taken() == "kept" and record.read_text() == "our own", "what was executed here, with this code, stays"
+    (tiny / "helpers" / "used.py").write_text("import changed\n")
+    assert taken() == "kept", "stale, and so is what is in git: this is for the runner"
+    keep("newer")
+    assert taken() == "newer" and record.read_text() == "{}"
+
+
 def test_stale_missing_and_broken_outputs_are_found(tiny):
     source = tiny / "notebooks" / "01_tiny.ipynb"
     assert any("stale" in p for p in notebooks.problems("01_tiny"))
@@ -384,11 +412,16 @@ def test_the_repository_names_no_machine(tmp_path):
     git = shutil.which("git")
     if git is None or not (places.ROOT / ".git").exists():
         pytest.skip("not a git checkout")
-    import subprocess
-
     listed = subprocess.run([git, "ls-files"], cwd=places.ROOT, capture_output=True, text=True, check=True).stdout
     for name in filter(None, listed.split("\n")):
         file = places.ROOT / name
         if file.suffix in {".py", ".md", ".yml", ".toml", ".json", ".ipynb", ".cff", ".lock"} and file.exists():
             assert "/site-packages/" not in file.read_text("utf-8") or file.name == Path(__file__).name, name
             assert json.dumps(str(Path.home()) + "/")[1:-1] not in file.read_text("utf-8"), name
+
+
+def test_opening_a_notebook_builds_no_grammar_of_addresses():
+    """A library that validates JSON would, in every process that opens one, and takes a second for it."""
+    code = "import sys, helpers.run.notebooks; print('nbformat' in sys.modules, 'rfc3987_syntax' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], cwd=places.ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["True", "False"]
