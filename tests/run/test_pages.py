@@ -86,6 +86,23 @@ def test_tables_and_wide_figures_are_moved_on_a_phone_not_shrunk(site, page):
 
 @needs_chromium
 @pytest.mark.browser
+def test_formulas_stand_in_the_middle_and_long_ones_begin_at_their_beginning(site, page):
+    page.open(site / "notebooks" / "01_transformer_refresher.html")
+    room = """[...document.querySelectorAll('div.math')].map((box) => {
+        const [b, f] = [box, box.querySelector('math')].map((e) => e.getBoundingClientRect());
+        return [f.left - b.left, b.right - f.right];
+    })"""
+    page.look(1280, "light")
+    (left, right), *_ = page.evaluate(room)
+    assert left > 20 and abs(left - right) < 2
+    page.look(390, "light")
+    sides = page.evaluate(room)
+    assert min(right for _, right in sides) < 0 <= min(left for left, _ in sides)
+    page.look(1280, "light")
+
+
+@needs_chromium
+@pytest.mark.browser
 def test_a_barrier_is_noticed(tmp_path, page):
     """The check itself must be able to fail."""
     (tmp_path / "bad.html").write_text(
