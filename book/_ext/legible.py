@@ -1,7 +1,7 @@
 """Sphinx extension: pages that load fast, read well on a phone and can be used without a mouse.
 
-Figures are fetched when they are reached, and keep their place before; those much wider than high are moved sideways on a
-phone instead of being shrunk. A table scrolls in a region of its own, which the keyboard reaches. A chapter describes itself to search
+Figures are fetched when they are reached, and keep their place before; those as wide as the text are moved sideways on a
+phone instead of being shrunk to a half, and those with panels side by side are not shrunk at all. A table scrolls in a region of its own, which the keyboard reaches. A chapter describes itself to search
 engines in the words of the welcome page.
 """
 
@@ -20,6 +20,8 @@ TABLE = re.compile(r'(?:<div class="pst-scrollable-table-container">)?(<table.*?
 SVG_SIZE = re.compile(r'<svg[^>]*viewBox="\S+ \S+ (\S+) (\S+)"')
 WIDE = 1.75
 """Times as wide as high: two panels side by side, mostly."""
+BROAD = 1000
+"""Dots, two to a pixel of the page: about as wide as the text."""
 
 
 def size(file: Path) -> tuple[int, int] | None:
@@ -39,10 +41,10 @@ def lazily(body: str, files: Mapping[str, Path]) -> str:
         file = files.get(source.rpartition("/")[2])
         if source.startswith("data:") or file is None or not (shape := size(file)):
             return found[0]
-        wide = shape[0] > WIDE * shape[1]
+        kind = "wide" if shape[0] > WIDE * shape[1] else "broad" if shape[0] > BROAD else ""
         place = f'loading="lazy" decoding="async" width="{shape[0]}" height="{shape[1]}"'
-        link = f"{opened}{'wide ' * wide}{rest}" if opened else ""
-        return _classed(f'{link}<img {before}src="{source}" {place}{after}{closed}>', "wide" if wide else "")
+        link = f"{opened}{kind + ' ' * bool(kind)}{rest}" if opened else ""
+        return _classed(f'{link}<img {before}src="{source}" {place}{after}{closed}>', kind)
 
     return PICTURE.sub(changed, body)
 

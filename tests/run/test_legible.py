@@ -14,11 +14,12 @@ sys.path.pop(0)
 
 @pytest.fixture
 def pictures(tmp_path):
-    """Two pictures and a drawing, by the names that pages know them by."""
+    """Three pictures and a drawing, by the names that pages know them by."""
     Image.new("RGB", (400, 100)).save(tmp_path / "wide.png")
     Image.new("RGB", (100, 100)).save(tmp_path / "square.png")
+    Image.new("RGB", (1200, 800)).save(tmp_path / "large.png")
     (tmp_path / "drawn.svg").write_text('<svg viewBox="0 0 30 20"></svg>')
-    return {name: tmp_path / name for name in ("wide.png", "square.png", "drawn.svg")}
+    return {name: tmp_path / name for name in ("wide.png", "square.png", "large.png", "drawn.svg")}
 
 
 def test_a_picture_waits_and_keeps_its_place(pictures):
@@ -34,6 +35,8 @@ def test_a_wide_picture_and_its_link_are_marked(pictures):
     wide = legible.lazily(link.format("wide.png"), pictures)
     assert '<a class="wide reference image-reference" href="x">' in wide and 'class="wide figure"' in wide
     assert "wide" not in legible.lazily(link.format("square.png"), pictures)
+    large = legible.lazily(link.format("large.png"), pictures)
+    assert '<a class="broad reference image-reference" href="x">' in large and 'class="broad figure"' in large
     assert '<img class="wide" ' in legible.lazily('<img src="../_images/wide.png">', pictures)
 
 

@@ -72,6 +72,10 @@ def test_tables_and_wide_figures_are_moved_on_a_phone_not_shrunk(site, page):
         "[...document.querySelectorAll('article img.wide')].map((i) => i.getBoundingClientRect().width)"
     )
     assert widths and min(widths) > 600
+    widths = page.evaluate(
+        "[...document.querySelectorAll('article a.broad > img')].map((i) => i.getBoundingClientRect().width)"
+    )
+    assert widths and min(widths) > 480
     page.evaluate("document.querySelectorAll('details').forEach((d) => d.open = true)")
     tables = "[...document.querySelectorAll('article [role=region]')]"
     assert page.evaluate(f"{tables}.some((r) => r.scrollWidth > r.clientWidth + 20)")
