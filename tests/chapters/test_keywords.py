@@ -543,6 +543,9 @@ def test_claims_about_the_abstracts():
     assert (upper[3:].sum(), upper[:3].sum()) == (31, 11)
     random = found["over_rules"]["all heads, @random"]
     assert random["high"] < 0 and round(random["value"], 2) == -0.04
+    beside = [found["over_rules"][f"all heads{kind}, tf-idf and place"] for kind in (", @random", "")]
+    assert [round(beside[0][k], 2) for k in ("value", "low", "high")] == [0.03, 0.02, 0.04]
+    assert round(beside[1]["value"], 2) == 0.15
     gains = {name: [round(g[k], 3) for k in ("value", "low", "high")] for name, g in found["gains"].items()}
     assert gains["all heads, tf-idf and place - all heads"] == pytest.approx([0.006, 0.003, 0.009], abs=0.002)
     below = found["over_rules"]["best head"]
