@@ -15,6 +15,8 @@ FROM   := $(shell git describe --tags --always 2>/dev/null)
 SHELL  := /bin/bash
 # Compiling all that is installed takes a minute, compiling what is used again in each of a hundred processes several: once, at first use
 unexport PYTHONDONTWRITEBYTECODE
+# What is made of one target is used by the next, and each uses all cores itself
+.NOTPARALLEL:
 .DEFAULT_GOAL := help
 .PHONY: help book book-all site test test-all check times test-random test-oldest lint lab notebooks atlas full data course wheel launch pdf zip release fetch push-launch propose lock clean
 

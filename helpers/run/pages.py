@@ -11,6 +11,7 @@ from pathlib import Path
 
 import nbformat
 
+import helpers
 from helpers import places
 from helpers.engine import orphans
 from helpers.run import address, notebooks
@@ -84,8 +85,8 @@ def build(folder: Path, output: Path) -> Path:
 
 
 def _seen(folder: Path) -> str:
-    """Digest of all that pages are made of: what is staged, the package that they describe, the data that they draw."""
-    total = hashlib.sha256(sys.version.encode())
+    """Digest of all that pages are made of: what is staged, the package that they describe and its version, the data that they draw."""
+    total = hashlib.sha256(f"{sys.version} {helpers.__version__}".encode())
     used = (places.ROOT / name for name in ("helpers", "notebooks", "data", "requirements.lock"))
     for place in (folder, *used):
         files = [place] if place.is_file() else sorted(f for f in place.rglob("*") if f.is_file())

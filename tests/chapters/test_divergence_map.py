@@ -2,6 +2,7 @@
 
 import warnings
 from dataclasses import replace
+from inspect import signature
 from itertools import combinations
 from types import SimpleNamespace
 
@@ -322,7 +323,11 @@ def test_the_map_is_the_best_of_its_starts_and_as_good_as_scikit_learns():
     assert drawn.stress == drawn.starts.min() == pytest.approx(divergence_map.stress(distances, drawn.points))
     assert drawn.disparities[drawn.starts.argmin()] == pytest.approx(0, abs=1e-9) and drawn.disparities.max() <= 1
     assert drawn.starts[0] <= divergence_map.stress(distances, divergence_map.classical(distances))
-    library = MDS(metric="precomputed", n_init=4, init="random", max_iter=1000, eps=1e-7, random_state=0)
+    options = {"n_init": 4, "max_iter": 1000, "eps": 1e-7, "random_state": 0}
+    if "init" in signature(MDS).parameters:
+        library = MDS(metric="precomputed", init="random", **options)
+    else:  # as scikit-learn 1.6 calls it
+        library = MDS(dissimilarity="precomputed", **options)
     assert drawn.stress <= divergence_map.stress(distances, library.fit_transform(distances)) + 0.005
     assert np.allclose(drawn.points.mean(0), 0) and drawn.points.std(0)[0] >= drawn.points.std(0)[1]
 

@@ -301,6 +301,39 @@ def test_pages_are_built_again_only_when_something_has_changed(tmp_path, monkeyp
     (tmp_path / "source" / "book" / "intro.md").write_text("# New")
     pages.build(tmp_path / "source", tmp_path / "out")
     assert len(built) == 3, "a page has changed"
+    monkeypatch.setattr(pages.helpers, "__version__", "1.2.3")
+    for _ in range(2):
+        pages.build(tmp_path / "source", tmp_path / "out")
+        assert len(built) == 4, "a tag was made: pages say of which version they are"
+
+
+CONF = """
+import sys
+import helpers
+sys.path.insert(0, {extensions!r})
+helpers.__version__ = open({version!r}).read()
+extensions, exclude_patterns = ["contents"], ["out"]
+"""
+
+
+@pytest.mark.slow
+def test_a_page_with_generated_parts_is_read_again_when_they_have_changed(tmp_path):
+    extensions, version = places.ROOT / "book" / "_ext", tmp_path / "version"
+    (tmp_path / "conf.py").write_text(CONF.format(extensions=str(extensions), version=str(version)))
+    (tmp_path / "index.rst").write_text("Book\n====\n\n.. toctree::\n\n   book/cite\n   book/other\n")
+    (tmp_path / "book").mkdir()
+    for name, text in {"cite": "Version <!-- generated: version -->", "other": "None"}.items():
+        (tmp_path / "book" / f"{name}.rst").write_text(f"{name}\n=====\n\n{text}\n")
+
+    def built(said):
+        version.write_text(said)
+        told = python(places.ROOT, "-m", "sphinx", "-W", "-j", "2", str(tmp_path), str(tmp_path / "out"))
+        assert f"Version {said}" in (tmp_path / "out" / "book" / "cite.html").read_text("utf-8")
+        return re.search(r"(\d+) added, (\d+) changed", told).groups()
+
+    assert built("0.1.0") == ("3", "0")
+    assert built("0.1.0") == ("0", "0")
+    assert built("0.2.0") == ("0", "1")
 
 
 def test_pages_that_load_from_elsewhere_are_recognised():

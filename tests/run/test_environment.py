@@ -1,26 +1,32 @@
 """The environment keeps what the repository says about Python and versions."""
 
+import re
 import shutil
 import subprocess
 import sys
 import tomllib
 from importlib import metadata
+from importlib.util import find_spec
 
+import pytest
 import yaml
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
+from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from helpers import places
 
 PROJECT = tomllib.loads((places.ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 LOCK = places.ROOT / "requirements.lock"
+as_locked = pytest.mark.skipif(not find_spec("jupyter_book"), reason="the extra book is not installed")
 
 
 def oldest(claim: str) -> Version:
     return min(Version(one.version) for one in SpecifierSet(claim) if one.operator == ">=")
 
 
+@as_locked
 def test_everything_locked_runs_on_the_oldest_python_claimed():
     claimed, refuses, known = oldest(PROJECT["requires-python"]), [], 0
     for line in filter(lambda line: "==" in line, LOCK.read_text("utf-8").splitlines()):
@@ -78,6 +84,25 @@ def test_the_core_holds_nothing_that_only_builds_trains_or_tests():
     assert set(PROJECT["optional-dependencies"]) == {"book", "long", "train", "lab", "test"}
     makefile = (places.ROOT / "Makefile").read_text("utf-8")
     assert "EXTRAS := book,long,train,lab,test\n" in makefile and "--editable '.[$(EXTRAS)]'" in makefile
+
+
+MOST = 104
+"""Distributions that the core brings, torch's own for CUDA apart: as many as were locked in November 2026."""
+
+
+@as_locked
+def test_the_core_brings_no_more_than_it_did():
+    """What is locked, followed from the core's dependencies; whoever adds one finds out here what comes with it."""
+    found, waiting = set(), {Requirement(text).name for text in PROJECT["dependencies"]}
+    while waiting:
+        name = waiting.pop()
+        found.add(name)
+        needed = map(Requirement, metadata.requires(name) or [])
+        here = (one for one in needed if not one.marker or one.marker.evaluate({"extra": ""}))
+        waiting |= {canonicalize_name(one.name) for one in here} - found
+    ours = {name for name in found if not re.match(r"nvidia-|triton$|cuda-|setuptools$", name)}
+    assert len(ours) <= MOST, sorted(ours)
+    assert ours <= pins(LOCK.name).keys()
 
 
 def test_a_checkout_that_was_moved_is_noticed_and_put_right(tmp_path):

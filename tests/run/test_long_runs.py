@@ -101,6 +101,7 @@ def in_this_process(monkeypatch, four):
 def test_full_keeps_what_is_done_and_goes_on_after_failures(four, monkeypatch):
     ran = in_this_process(monkeypatch, four)
     monkeypatch.setattr(long_runs, "tqdm", partial(tqdm, disable=False))
+    monkeypatch.delenv("COLUMNS", raising=False)  # or a line would be cut
     places.book_data()
     command = ["full", "--models", "minilm other", "--profile", "smoke", "--to", str(four / "out")]
     monkeypatch.setattr("helpers.__main__.BUILD", four / "_build")

@@ -9,11 +9,13 @@ import zipfile
 
 import pytest
 import yaml
-from bs4 import BeautifulSoup
 
 from helpers import places
-from helpers.run import paper, publishing, social_card
+from helpers.run import publishing, social_card
 from helpers.run.failures import NotebookError
+
+BeautifulSoup = pytest.importorskip("bs4", reason="the extra book is not installed").BeautifulSoup
+paper = pytest.importorskip("helpers.run.paper")
 
 FOLDER = places.ROOT / ".github" / "workflows"
 WORKFLOWS = {file.stem: yaml.safe_load(file.read_text("utf-8")) for file in sorted(FOLDER.glob("*.yml"))}

@@ -89,8 +89,9 @@ def edges_found(distances: Float[np.ndarray, "word word"], edges: Bool[np.ndarra
     count = len(distances)
     rows, columns = np.triu_indices(count, 1)
     starts = np.concatenate(([0], np.cumsum(np.arange(count)[::-1])))
-    # scipy takes a zero for "no edge", and checks a matrix that is sparse already in a third of the time
-    weights = csr_array((distances[rows, columns].astype(np.float64) + 1e-9, columns, starts), (count, count))
+    # scipy takes a zero for "no edge", checks a matrix that is sparse already in a third of the time, and 1.16 refuses places of 64 bits
+    places = columns.astype(np.int32), starts.astype(np.int32)
+    weights = csr_array((distances[rows, columns].astype(np.float64) + 1e-9, *places), (count, count))
     spanning = minimum_spanning_tree(weights).toarray() > 0
     return int((spanning & edges).sum()), int(np.triu(edges).sum())
 

@@ -14,6 +14,9 @@ from helpers.run import notebooks
 from helpers.run.failures import NotebookError
 from helpers.run.teaching import copies, form, guide, slides
 
+pytest.importorskip("pybtex", reason="the extra lab is not installed")
+pytest.importorskip("docutils", reason="the extra book is not installed")
+
 CHAPTERS = ("04_dependency_heads", "11_head_importance")
 
 
