@@ -49,8 +49,8 @@ def stage_stored(folder: Path) -> None:
         shutil.copyfile(notebooks.FOLDER / f"{chapter}.ipynb", folder / "notebooks" / f"{chapter}.ipynb")
 
 
-SEEN = "built-from.txt"
-"""Beside the pages: a digest of all that they were built from."""
+SEEN, MADE_BY = "built-from.txt", "built-by.txt"
+"""Beside the pages: digests of all that they were built from, and of the extensions and settings that each of them goes through."""
 
 
 def build(folder: Path, output: Path) -> Path:
@@ -67,6 +67,10 @@ def build(folder: Path, output: Path) -> Path:
     if stamp.is_file() and stamp.read_text("utf-8") == seen and all(page.is_file() for page in wanted):
         return wanted[0]
     stamp.unlink(missing_ok=True)
+    read, by = output / "_build" / ".doctrees", _digest(folder / "book" / "_ext", folder / "_config.yml")
+    if not (made := stamp.with_name(MADE_BY)).is_file() or made.read_text("utf-8") != by:
+        shutil.rmtree(read, ignore_errors=True)  # or pages that have not changed themselves would stay as they are
+    places.write(made, by)
     options = {"--path-output": output, "--toc": folder / "book" / "_toc.yml", "--config": folder / "_config.yml"}
     begin = f"{orphans.beginning()}import helpers.run; from jupyter_book.cli.main import main; main()"
     command = [sys.executable, "-c", begin, "build", str(folder)]
@@ -74,9 +78,7 @@ def build(folder: Path, output: Path) -> Path:
     variables = os.environ | {"BOOK_STAGE": str(folder), "BOOK_RESULTS": str(folder / "data" / "results")}
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=variables)
     if done.returncode:
-        shutil.rmtree(
-            output / "_build" / ".doctrees", ignore_errors=True
-        )  # or the next build would not read, and warn, again
+        shutil.rmtree(read, ignore_errors=True)  # or the next build would not read, and warn, again
         raise NotebookError(f"jupyter-book failed:\n{done.stdout[-4000:]}\n{done.stderr[-6000:]}")
     if missing := [str(page.relative_to(pages)) for page in wanted if not page.is_file()]:
         raise NotebookError(f"The build ended without these pages: {', '.join(missing)}.")
@@ -86,9 +88,14 @@ def build(folder: Path, output: Path) -> Path:
 
 def _seen(folder: Path) -> str:
     """Digest of all that pages are made of: what is staged, the package that they describe and its version, the data that they draw."""
-    total = hashlib.sha256(f"{sys.version} {helpers.__version__}".encode())
     used = (places.ROOT / name for name in ("helpers", "notebooks", "data", "requirements.lock"))
-    for place in (folder, *used):
+    return f"{sys.version} {helpers.__version__} {_digest(folder, *used)}"
+
+
+def _digest(*of: Path) -> str:
+    """sha256 over names and contents of files, and of all that is in folders."""
+    total = hashlib.sha256()
+    for place in of:
         files = [place] if place.is_file() else sorted(f for f in place.rglob("*") if f.is_file())
         for file in files:
             if "__pycache__" not in file.parts:

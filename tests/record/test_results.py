@@ -124,7 +124,7 @@ NOT_YET = {  # issue 17: recorded before the controls were, or before parsers ha
     "mpnet": (
         *("distance_features", "divergence_map", "keywords"),
         *("layer_semantics", "probing_classifiers", "your_own_model"),
-    ),
+    )
 }
 
 

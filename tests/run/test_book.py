@@ -301,10 +301,18 @@ def test_pages_are_built_again_only_when_something_has_changed(tmp_path, monkeyp
     (tmp_path / "source" / "book" / "intro.md").write_text("# New")
     pages.build(tmp_path / "source", tmp_path / "out")
     assert len(built) == 3, "a page has changed"
+    kept = tmp_path / "out" / "_build" / ".doctrees"
+    kept.mkdir()
+    (tmp_path / "source" / "book" / "intro.md").write_text("# Newer")
+    pages.build(tmp_path / "source", tmp_path / "out")
+    assert len(built) == 4 and kept.is_dir(), "other pages stay as they are"
+    (tmp_path / "source" / "book" / "_ext" / "legible.py").write_text("changed = 1")
+    pages.build(tmp_path / "source", tmp_path / "out")
+    assert len(built) == 5 and not kept.exists(), "every page goes through it"
     monkeypatch.setattr(pages.helpers, "__version__", "1.2.3")
     for _ in range(2):
         pages.build(tmp_path / "source", tmp_path / "out")
-        assert len(built) == 4, "a tag was made: pages say of which version they are"
+        assert len(built) == 6, "a tag was made: pages say of which version they are"
 
 
 CONF = """
