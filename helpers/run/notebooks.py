@@ -386,12 +386,10 @@ def run(
     jobs = {name: parameters(name, profile, given) for name in names}
     places.writable(folder, results)
     targets = {name: folder / f"{name}.ipynb" for name in names}
-    reads = {name: digests.reads(_read(name)) for name in names}
-    waits = {name: {n for n in names if n != name and n[3:] in reads[name]} for name in names}
+    waits = _waits(names)
     done: dict[str, Run] = {}
-    for name in (
-        TopologicalSorter(waits).static_order() if not force else ()
-    ):  # who reads what is about to be written is looked at when it is there
+    for name in () if force else TopologicalSorter(waits).static_order():
+        # who reads what is about to be written is looked at when it is there
         if waits[name] <= done.keys() and (kept := renewed(name, targets[name], jobs[name])):
             done[name] = kept
     longest = _longest_first([name for name in names if name not in done], folder, jobs, waits)
@@ -410,21 +408,35 @@ def run(
             future = next(iter(wait(futures, return_when=FIRST_COMPLETED).done))
             name = futures.pop(future)
             try:
-                finished = future.result()
-                if finished.executed:
-                    job = jobs[name].get("model", ""), name
-                    Durations(folder / DURATIONS).record(job, finished.seconds)
-                    Noted(folder / PEAKS).record(job, finished.memory)
-            except (places.BookError, OSError, BrokenProcessPool) as error:
-                failed = failures.of_process(name, error)
-                if not keep_going:
-                    pool.shutdown(wait=False, cancel_futures=True)
-                    raise failed from None
-                finished = Run.without_result(name, targets[name], failed, seconds=0.0)
+                finished = _finished(future, name, targets[name], keep_going)
+            except NotebookError:
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
+            if finished.executed:
+                job = jobs[name].get("model", ""), name
+                Durations(folder / DURATIONS).record(job, finished.seconds)
+                Noted(folder / PEAKS).record(job, finished.memory)
             done[name] = finished
             bar.update()
             bar.set_postfix_str(f"{name} {'skipped' if finished.problem else f'in {finished.seconds:.0f} s'}")
     return [done[name] for name in names]
+
+
+def _waits(names: Sequence[str]) -> dict[str, set[str]]:
+    """The chapters of these whose records each reads."""
+    reads = {name: digests.reads(_read(name)) for name in names}
+    return {name: {n for n in names if n != name and n[3:] in reads[name]} for name in names}
+
+
+def _finished(future: Future[Run], name: str, target: Path, keep_going: bool) -> Run:
+    """What became of a chapter; one that failed raises, or is noted in its :class:`Run`."""
+    try:
+        return future.result()
+    except (places.BookError, OSError, BrokenProcessPool) as error:
+        failed = failures.of_process(name, error)
+        if keep_going:
+            return Run.without_result(name, target, failed, seconds=0.0)
+        raise failed from None
 
 
 def _longest_first(
