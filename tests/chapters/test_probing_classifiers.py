@@ -737,7 +737,7 @@ def test_claims_about_structure_edges_and_the_curve(book):
         "edge, equally far, words": 0.8,
         f"edge, equally far, {whole}": 0.87,
         "edge, equally far, attention, @random": 0.69,
-        "which relation, attention": 0.68,
+        "which relation, attention": 0.69,
         "which relation, words and distance": 0.66,
         f"which relation, {whole}": 0.78,
     }
