@@ -86,7 +86,8 @@ def of(model: str, frame: pd.DataFrame, measured: Mapping[str, Any]) -> Content:
     pairs, frame = (frame[frame["quantity"].eq("divergence") == apart] for apart in (True, False))
     frame = frame.sort_values(["layer", "head"], kind="stable")
     sources = _Sources()
-    grids = [grid for name in shown()["groups"] for grid in _group(name, frame, shape, sources)]
+    rows = dict(list(preferred(frame[frame["head"].notna()]).groupby("quantity", sort=False)))
+    grids = [grid for name in shown()["groups"] for grid in _group(name, rows, shape, sources)]
     lead = _best_relation(grids)
     return {
         "model": model,
@@ -126,12 +127,15 @@ class _Sources:
 # ---------------------------------------------------------------------------------------- what every head has
 
 
-def _group(name: str, frame: pd.DataFrame, shape: Sequence[int], sources: _Sources) -> Iterable[Content]:
-    """The grids of a group: a number for every head, quantity by quantity, the most frequent relation first."""
-    for quantity, told in shown()["groups"][name]["quantities"].items():
-        rows = preferred(frame[(frame["quantity"] == quantity) & frame["head"].notna()])
-        found = [one for _, one in rows.groupby(["of", "profile"], sort=False, dropna=False)]
-        for one in found:
+def _group(name: str, rows: Mapping[str, pd.DataFrame], shape: Sequence[int], sources: _Sources) -> Iterable[Content]:
+    """The grids of a group: a number for every head, quantity by quantity, the most frequent relation first.
+
+    Args:
+        rows: of heads, by quantity.
+    """
+    there = ((q, told, rows[q]) for q, told in shown()["groups"][name]["quantities"].items() if q in rows)
+    for quantity, told, here in there:
+        for _, one in here.groupby(["of", "profile"], sort=False, dropna=False):
             if len(one) == shape[0] * shape[1]:
                 yield {"group": name, "quantity": quantity, **_grid(one, told, sources)}
 
