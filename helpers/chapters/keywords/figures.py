@@ -105,9 +105,8 @@ def signed_grids(
     layers, heads = np.shape(next(iter(grids.values())))
     shared = isinstance(bar, str)
     how = {"signed": True, "one_scale": shared, "percentile": percentile, "columns": len(grids), "every": (1, 1)}
-    dot = {"marker": ".", "color": INK, "markersize": 3.5}
     each = (0.95 + 0.3 * layers + 1.1 / (len(grids) if shared else 1), 1 + 0.21 * heads)
-    return head_grids(grids, bars=bar, marked=certain, mark=dot, each=each, **how)
+    return head_grids(grids, bars=bar, marked=certain, each=each, **how)
 
 
 def ranked_heads(

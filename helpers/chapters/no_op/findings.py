@@ -127,7 +127,7 @@ HEADLINES = (
     ),
     Finding(
         Claim("own", "above", unit="nats"),
-        "Made to spend the sink's weight on other tokens, the model gets worse, more than when it moves as much weight among others.",
+        "Beyond what deleting costs, spending the sink's weight on other tokens costs the model more than moving as much weight among others.",
         Ours(lambda removed: removed["difference"][-1], "removed.spent"),
         uncontrolled="Weight of other tokens, moved in the same way, is the control.",
     ),
