@@ -10,6 +10,8 @@ from helpers.run import notebooks
 from helpers.run.failures import NotebookError
 from helpers.run.teaching import copies
 
+pytest.importorskip("pybtex", reason="the extra lab is not installed")
+
 
 def words(text):
     return re.sub(r"[\s\"'\\]+", " ", text)

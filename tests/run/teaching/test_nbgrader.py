@@ -7,6 +7,8 @@ import pytest
 from helpers.run import notebooks
 from helpers.run.teaching import fresh, nbgrader
 
+pytest.importorskip("pybtex", reason="the extra lab is not installed")
+
 
 @pytest.fixture(scope="module", params=notebooks.chapters())
 def assignment(request):
