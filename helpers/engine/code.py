@@ -25,7 +25,7 @@ def parsed(tree: ast.AST) -> str:
     def text(node: Any) -> str:
         if isinstance(node, ast.AST):
             fields = ((name, value) for name, value in ast.iter_fields(node) if name not in _NOT_CODE)
-            said = ((name, _without_texts(value)) for name, value in fields)
+            said = ((name, _without_nothing(node, value)) for name, value in fields)
             return (
                 f"{type(node).__name__}({','.join(f'{n}={text(v)}' for n, v in said if v is not None and v != [])})"
             )
@@ -34,9 +34,13 @@ def parsed(tree: ast.AST) -> str:
     return text(tree)
 
 
-def _without_texts(value: Any) -> Any:
-    """A list of statements without those that are nothing but a text: docstrings."""
-    return [one for one in value if not is_text(one)] if isinstance(value, list) else value
+def _without_nothing(node: ast.AST, value: Any) -> Any:
+    """A field without what says nothing: statements that are a text, and the empty ends of f-strings, which Python 3.12 has."""
+    if not isinstance(value, list):
+        return value
+    if isinstance(node, ast.JoinedStr):
+        return [one for one in value if getattr(one, "value", None) != ""]
+    return [one for one in value if not is_text(one)]
 
 
 def is_text(node: Any) -> bool:

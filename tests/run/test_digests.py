@@ -143,6 +143,16 @@ def test_modules_are_found_as_python_finds_them(house):
     assert loaded <= set(code.used([wanted]))
 
 
+def test_the_empty_end_that_python_3_12_gives_an_f_string_says_nothing():
+    plain = "x = f'{a:>{b}}', ['', c]"
+    tree = ast.parse(plain)
+    width = next(node for node in ast.walk(tree) if isinstance(node, ast.FormattedValue)).format_spec
+    if sys.version_info[:2] != (3, 12):
+        width.values.append(ast.Constant(""))
+    assert code.parsed(tree) == code.parsed(ast.parse(plain)) and "value=''" in code.parsed(tree), "in a list it does"
+    assert code.parsed(tree).count("value=''") == 1
+
+
 @pytest.mark.parametrize(
     ("one", "other", "same"),
     [
