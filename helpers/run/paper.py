@@ -145,7 +145,10 @@ def still(article: Tag) -> None:
         for one in set(every) - {every[n] for n in (0, len(every) // 2, -1) if every}:
             one.decompose()
     for folded in article.select("details"):
-        folded["open"] = ""
+        if folded.find("summary", recursive=False):
+            folded["open"] = ""
+        else:  # a browser would say "Details" above it
+            folded.name = "div"
     for picture in article.select("img"):
         del picture["loading"], picture["decoding"]
     for field in article.select("[tabindex]"):

@@ -180,6 +180,7 @@ CHAPTER = """<article class="bd-article"><section id="top"><h1>1. First<a class=
 <figure><img src="../_images/a.png" loading="lazy"><iframe src="v.html"></iframe></figure><script>1</script>
 <details class="hide above-input"><summary>Show</summary><pre>import</pre></details>
 <details class="hide below-input"><summary>Show</summary><iframe></iframe></details>
+<details class="hide below-input"><summary>Show</summary><pre>output</pre></details>
 <details class="note"><summary>More</summary><p>folded</p></details>
 <div class="exercise admonition" id="e"><p>Do it.</p></div>
 <div class="solution admonition" id="s"><p><a href="#e">Solution</a></p></div><p>after</p></section></article>"""
@@ -211,6 +212,7 @@ def test_pages_become_one_document(built):
     known = {one["id"] for one in soup.select("[id]")}
     assert {one["href"][1:] for one in soup.select('a[href^="#"]')} <= known
     assert not soup.select("script, iframe, .headerlink, details.hide, [loading]")
+    assert soup.select_one("div.hide").text == "output", "no word above it that the page does not have"
     assert soup.select_one("img")["src"] == "../_images/a.png" and "open" in soup.select_one("details.note").attrs
     assert soup.select_one("#solutions .solution") and not soup.select_one("#notebooks-a .solution")
     assert "after" in soup.select_one("#notebooks-a").get_text()
@@ -232,7 +234,8 @@ def test_without_a_browser_nothing_is_printed(monkeypatch):
 def test_of_steps_three_stay():
     steps = "".join(f"<details><summary>{n}</summary><p>x</p></details>" for n in range(9))
     soup = BeautifulSoup(
-        f'<div><div class="steps">{steps}</div><div class="steps"></div><details>y</details></div>', "html.parser"
+        f'<div><div class="steps">{steps}</div><div class="steps"></div><details><summary>z</summary>y</details></div>',
+        "html.parser",
     )
     paper.still(soup)
     assert [one.get_text() for one in soup.select(".steps summary")] == ["0", "4", "8"]
