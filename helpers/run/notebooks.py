@@ -404,7 +404,8 @@ def run(
         while longest or futures:
             for name in [n for n in longest if not waits[n] & {*longest, *futures.values()}][: count - len(futures)]:
                 longest.remove(name)
-                futures[pool.submit(execute, name, targets[name], jobs[name], results=results, force=force)] = name
+                anew = force or any(done[n].executed and _told_anew(n, results) for n in waits[name])
+                futures[pool.submit(execute, name, targets[name], jobs[name], results=results, force=anew)] = name
             future = next(iter(wait(futures, return_when=FIRST_COMPLETED).done))
             name = futures.pop(future)
             try:
@@ -426,6 +427,17 @@ def _waits(names: Sequence[str]) -> dict[str, set[str]]:
     """The chapters of these whose records each reads."""
     reads = {name: digests.reads(_read(name)) for name in names}
     return {name: {n for n in names if n != name and n[3:] in reads[name]} for name in names}
+
+
+def _told_anew(chapter: str, results: Path) -> bool:
+    """Whether a chapter has recorded something else here than is kept in git, which digests go by."""
+    kept = places.book_data() / "results"
+    now = (
+        file for file in results.glob(f"*/*/{chapter[3:]}.json") if file.relative_to(results).parts[0] != places.OWN
+    )
+    return any(
+        not (old := kept / f.relative_to(results)).is_file() or old.read_bytes() != f.read_bytes() for f in now
+    )
 
 
 def _finished(future: Future[Run], name: str, target: Path, keep_going: bool) -> Run:

@@ -301,6 +301,15 @@ def test_outputs_kept_in_git_stand_for_a_run_as_long_as_they_are_of_this_code(ti
     assert taken() == "newer" and record.read_text() == "{}"
 
 
+def test_a_record_that_differs_from_the_one_in_git_is_told_anew(tiny):
+    kept, made = tiny / "data" / "results", tiny / "r" / "book" / "minilm" / "tiny.json"
+    assert not notebooks._told_anew("01_tiny", kept) and not notebooks._told_anew("01_tiny", tiny / "r")
+    made.parent.mkdir(parents=True)
+    for text, anew in {"{}": False, '{"changed": 1}': True}.items():
+        made.write_text(text)
+        assert notebooks._told_anew("01_tiny", tiny / "r") == anew
+
+
 def test_stale_missing_and_broken_outputs_are_found(tiny):
     source = tiny / "notebooks" / "01_tiny.ipynb"
     assert any("stale" in p for p in notebooks.problems("01_tiny"))
