@@ -366,6 +366,8 @@ def book(stored: bool, everything: bool, output: str) -> None:
     """
     from helpers.run import notebooks, pages
 
+    if stored and everything:
+        raise click.UsageError("--stored executes nothing, --all everything. Say one of them.")
     start = time.perf_counter()
     places.checkout("Building the pages")
     folder = BUILD / ("site" if stored else "book")

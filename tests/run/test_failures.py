@@ -71,6 +71,11 @@ def test_a_reader_of_the_output_that_has_seen_enough_is_no_error(monkeypatch):
     assert result.exit_code == 1 and result.output == ""
 
 
+def test_pages_are_built_of_what_is_kept_or_of_what_is_executed():
+    result = run("book", "--stored", "--all")
+    assert result.exit_code == 2 and "Say one of them" in result.output and "Traceback" not in result.output
+
+
 def test_a_full_disk_is_seen_before_the_run_and_leaves_nothing(elsewhere, monkeypatch):
     class Full:
         def __enter__(self):
