@@ -10,6 +10,8 @@ SENTENCE = np.array([-1, 0, 0, -1, 1, 1, 2, -1])
 
 
 class inside_only(Exercise):
+    """The map without what passes between sentences; its rows rescaled to 1 on demand."""
+
     solved = "right, both as the tables do it and renormalised."
     means = "Removing weights and sharing them out again are two interventions, and a table that does not say which it did cannot be compared."
     leads_on = "For which type of head should the two differ most?"
@@ -41,6 +43,8 @@ class inside_only(Exercise):
 
 
 class deal_anew(Exercise):
+    """The types of heads dealt anew within each layer, as many of each type as before."""
+
     solved = "right: each layer keeps its types, and which head has which is chance."
     means = "The control keeps how many heads of each type a layer has, so only the *which* is left to be tested."
     leads_on = "In which layers can this control show nothing at all?"

@@ -17,6 +17,8 @@ def _hits(scores: np.ndarray, chains: list[str]) -> list[bool]:
 
 
 class antecedent_accuracy(Exercise):
+    """Share of the mentions with an antecedent whose most attended earlier mention is one."""
+
     solved = "right: only earlier mentions are chosen, and only mentions with an antecedent are asked."
     means = "The score asks only where there is a right answer, so the share of mentions with an antecedent does not move it."
     leads_on = "A head that always looks one mention back: on which texts would it score well?"
@@ -41,6 +43,8 @@ class antecedent_accuracy(Exercise):
 
 
 class chance_of_antecedent(Exercise):
+    """What picking any earlier mention gets on average."""
+
     solved = "right, without drawing a single random number."
     means = "Chance is not the same everywhere: it is high where a text keeps returning to few things."
     leads_on = "Why must a head be compared with this number on the same texts, and not with one half?"

@@ -40,6 +40,8 @@ def _member(words: list[int]) -> np.ndarray:
 
 
 class pool_words(Exercise):
+    """A map of tokens as a map of words: summed over the looked-at, averaged over the looking pieces."""
+
     solved = "right: attention to a word is a sum, attention from it a mean, and rows still sum to 1."
     means = "Sums over attended pieces and means over attending ones keep a row a distribution, so words can be compared like tokens."
     leads_on = "What would change in the parser of this chapter if the first piece of each word spoke for the whole?"
@@ -63,6 +65,8 @@ class pool_words(Exercise):
 
 
 class offset_parser(Exercise):
+    """The offset that is right most often in one list, and its share in the other."""
+
     solved = "right: the offset is chosen on the first part and scored on the second, roots left out."
     means = (
         "A rival that sees no attention is chosen and scored exactly as the heads are, or the comparison is not fair."

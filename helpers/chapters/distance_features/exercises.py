@@ -47,6 +47,8 @@ def _apart(points: np.ndarray) -> np.ndarray:
 
 
 class mean_silhouette(Exercise):
+    """The mean silhouette of a grouping, from Euclidean distances."""
+
     solved = "right: the own group without the head itself, and the nearest of the others."
     means = "A silhouette asks each head whether it would rather live next door."
     leads_on = "Can the mean be high although one group would be better split in two?"
@@ -75,6 +77,8 @@ class mean_silhouette(Exercise):
 
 
 class agreed_by_all(Exercise):
+    """Share of the heads that all refits put into the same group, after the groups of each were numbered alike."""
+
     solved = "right: groups are compared, not their numbers, and one refit that differs is enough to lose a head."
     means = "Groups that come back in every refit are found; groups that do not are drawn by the seed."
     leads_on = "Which heads lose their group first: those in the middle of a group, or those between two?"

@@ -19,6 +19,8 @@ def _groups(seed: int) -> tuple[np.ndarray, np.ndarray, list[np.ndarray]]:
 
 
 class classical_scaling(Exercise):
+    """Classical multidimensional scaling to two dimensions."""
+
     solved = "right: the plane is recovered, but for a turn and a reflection, which distances cannot tell."
     means = "Distances fix a picture up to turning and mirroring, so the axes of such a map have no names."
     leads_on = "What does a negative eigenvalue say of the distances you were given?"
@@ -44,6 +46,8 @@ class classical_scaling(Exercise):
 
 
 class permutation_p(Exercise):
+    """P-value of the mean distance within labels among permuted labels."""
+
     solved = "right, and never 0."
     means = "A p-value counts how often luck does as well, and luck includes what was observed."
     leads_on = "What is the smallest p that 49 orders can give, and is it small enough?"

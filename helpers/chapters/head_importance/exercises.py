@@ -22,6 +22,8 @@ def _layer(head: int) -> tuple:
 
 
 class gate_importance(Exercise):
+    """Mean |gradient| of each example's loss by each gate, from gradients of batch means."""
+
     solved = "right: the same whatever the batches."
     means = "The absolute value stands inside the mean: a head that helps one example and harms another is important."
     leads_on = "What would the same number be for a head that changes nothing, and why not always exactly 0?"
@@ -58,6 +60,8 @@ class gate_importance(Exercise):
 
 
 class cut_head(Exercise):
+    """The four maps of a layer without one head."""
+
     solved = "right: rows from three maps, columns from the fourth."
     means = "A head is a stretch of rows in three maps and of columns in the fourth; nothing else of it exists."
     leads_on = (

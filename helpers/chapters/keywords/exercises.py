@@ -14,6 +14,8 @@ def _with_special(seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 class received_without_special(Exercise):
+    """Attention that each word receives from words alone."""
+
     solved = "right: now every document hands out as much as it has ordinary tokens."
     means = "Once special tokens are out, documents hand out the same for each word, and words of different documents can be compared."
     leads_on = "Which words gain most by this: those of short documents or of long ones?"
@@ -34,6 +36,8 @@ class received_without_special(Exercise):
 
 
 class average_precision(Exercise):
+    """Average precision of a ranking of words."""
+
     solved = "right: 1 when all key words come first."
     means = "Average precision looks at the whole ranking, so no number of keywords has to be chosen."
     leads_on = "What does it become when the ranking is random and a quarter of the words are key words?"

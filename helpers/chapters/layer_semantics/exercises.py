@@ -25,6 +25,8 @@ def _hits(seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 class attention_pooled(Exercise):
+    """Each target's tokens, weighted by a softmax of their scores."""
+
     solved = "right: a target of one token keeps its vector, whatever the score."
     means = (
         "The softmax runs within a target, so a long target and a short one both give one vector of the same kind."
@@ -70,6 +72,8 @@ def _with_ends(
 
 
 class expected_layer(Exercise):
+    """Tenney's expected layer, with the ends of its interval over drawn documents."""
+
     solved = "right: and where the gain is small, the interval is wide."
     means = "An expected layer divides by the whole gain, so where the gain is small the number is nearly free."
     leads_on = "Can an expected layer be negative, or larger than the number of layers?"

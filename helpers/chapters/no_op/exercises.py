@@ -29,6 +29,8 @@ def _parts(sizes: np.ndarray) -> np.ndarray:
 
 
 class handed_on(Exercise):
+    """How much of a head's output comes from each kind of token, by length of the sums."""
+
     solved = "right: vectors are added up kind by kind before they are measured, and the parts sum to 1."
     means = (
         "What a head hands on is a sum of vectors, and vectors that cancel hand on nothing, whatever their weights."
@@ -68,6 +70,8 @@ class handed_on(Exercise):
 
 
 class gradient_per_example(Exercise):
+    """Mean |gradient| over examples, from gradients of batch means."""
+
     solved = "right: the same number however the examples are batched."
     means = "A number that changes with the size of the batch says something of the program, not of the model."
     leads_on = "Why would the mean of the gradients themselves tell so little here?"

@@ -18,6 +18,8 @@ def _f1(table: np.ndarray) -> np.ndarray:
 
 
 class type_entropy(Exercise):
+    """Entropy of the types in a list, in nats."""
+
     solved = "right: 0 for a head that never changes, ln 5 for one that shows all five types alike."
     means = "A head whose maps change their type from text to text has no type of its own, only a mixture."
     leads_on = "Would you expect entropy to fall or to rise with the length of the texts?"
@@ -42,6 +44,8 @@ class type_entropy(Exercise):
 
 
 class macro_f1(Exercise):
+    """F1 averaged over the types that occur, from a table of confusions."""
+
     solved = "right, also where a type never occurs."
     means = "Each type counts alike, so a rare type that is never found costs as much as a frequent one."
     leads_on = "Which of two classifiers would you prefer: the one with higher accuracy, or with higher macro-F1?"

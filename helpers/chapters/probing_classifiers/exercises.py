@@ -7,6 +7,8 @@ GOVERNORS = [3, -1, 1, 1, 3]
 
 
 class is_tree(Exercise):
+    """Whether governors make one tree with one root."""
+
     solved = "right: one word says ROOT, and every other word reaches it."
     means = "Answers that are right one by one need not fit together; a tree is a property of all of them."
     leads_on = "How likely is a tree when every word is right nine times in ten?"
@@ -51,6 +53,8 @@ class is_tree(Exercise):
 
 
 class undirected_score(Exercise):
+    """Share of a tree's edges that are predicted, in either direction."""
+
     solved = "right, whichever end comes first."
     means = "The undirected score forgives a probe for not knowing which end governs."
     leads_on = 'Which sentences does the rule "neighbours are joined" get fully right, and how long are they?'

@@ -8,6 +8,8 @@ from helpers.chapters.progress import desk
 
 
 class breadth(Exercise):
+    """Mean entropy of a map's rows, as a share of the greatest there can be."""
+
     solved = "right: 0 is a head that looks at one token, 1 a head that looks everywhere alike."
     means = "Dividing by ln n lets maps of short and of long inputs stand on one scale."
     leads_on = "Can a head be broad on average although each of its rows is narrow or even?"
@@ -44,6 +46,8 @@ class breadth(Exercise):
 
 
 class sinks(Exercise):
+    """Heads that give more than half of their attention to three kinds of token, in both halves of the articles."""
+
     solved = "right, chosen on one half and confirmed on the other, counted from 1."
     means = "What was picked on one half had to hold on the other, so luck alone names no head."
     leads_on = "How many of the heads picked on the even articles does the second half lose, and what would that number be if the shares were noise?"

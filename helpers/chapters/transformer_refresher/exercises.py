@@ -20,6 +20,8 @@ def _attended(x, query, key, value, *, d=None, biased=True, axis=-1, softmax=spe
 
 
 class attend(Exercise):
+    """Weights and outputs of one head."""
+
     solved = "right, also where the scores reach the thousands."
     means = "A head does two things: the weights say where it looks, the values say what it takes from there."
     leads_on = "If all keys were equal, what would every row of the weights be, and what the output?"
@@ -68,6 +70,8 @@ class attend(Exercise):
 
 
 class causal_attention(Exercise):
+    """The map of a head that sees nothing after each token."""
+
     solved = "right: the first token can only see itself, and every row sums to 1."
     means = "A mask takes choices away; what is left keeps its proportions, since a softmax over fewer scores divides by less."
     leads_on = "Which token loses most by the mask, and which loses nothing?"

@@ -24,6 +24,8 @@ def _ends(replicates: np.ndarray) -> np.ndarray:
 
 
 class even_multiple(Exercise):
+    """Attention to a kind of token as a multiple of even attention."""
+
     solved = "right: 1 means no preference, whatever the model and the length of its inputs."
     means = "A multiple of the even share lets models with other tokenizers stand side by side."
     leads_on = "What is the largest value it can have, and for which head?"
@@ -48,6 +50,8 @@ class even_multiple(Exercise):
 
 
 class paired_gap(Exercise):
+    """The 95 % interval of a paired difference from replicates."""
+
     solved = "right: what both models owe to the texts drawn cancels out."
     means = (
         "What the draw of texts does to both models cancels in their difference, which is why pairs need fewer texts."
