@@ -7,6 +7,7 @@ reader will do and after which source, ``book/_toc.yml`` says where it stands. T
 import ast
 import re
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import nbformat
@@ -77,16 +78,21 @@ def renew_readme() -> None:
     places.write(file, renewed(file.read_text("utf-8")))
 
 
-def package() -> str:
-    """The reference of the package: a section for each room, a part for each of its modules."""
-    house, sections = places.HOME / "helpers", []
-    for room in ROOMS:
-        sections.append(f"## {room}\n\n{_docstring(house / room / '__init__.py').strip()}")
-        for file in sorted(f for f in (house / room).rglob("*.py") if f.stem != "__init__"):
-            name = ".".join(file.relative_to(house).with_suffix("").parts)
-            members = "" if file.stem == "exercises" else "\n   :members:"  # what is in those are answers
-            sections.append(f"### {name}\n\n```{{eval-rst}}\n.. automodule:: helpers.{name}{members}\n```")
+def package(room: str) -> str:
+    """The reference of a room of the package: a part for each of its modules."""
+    house = places.HOME / "helpers"
+    sections = [_docstring(house / room / "__init__.py").strip()]
+    for file in sorted(f for f in (house / room).rglob("*.py") if f.stem != "__init__"):
+        name = ".".join(file.relative_to(house).with_suffix("").parts)
+        members = "" if file.stem == "exercises" else "\n   :members:"  # what is in those are answers
+        sections.append(f"## {name}\n\n```{{eval-rst}}\n.. automodule:: helpers.{name}{members}\n```")
     return "\n\n".join(sections)
+
+
+def reference(name: str) -> str:
+    """The page that documents a name of the package, ``helpers.engine.shards.each``."""
+    room = name.split(".")[1]
+    return f"book/helpers/{room}" if room in ROOMS else "book/helpers"
 
 
 def clone() -> str:
@@ -125,13 +131,13 @@ def _teaching(name: str) -> Callable[[], str]:
 GENERATED = {
     "chapters": chapters,
     "families": families,
-    "package": package,
     "clone": clone,
     "browser": browser,
     "version": lambda: helpers.__version__,
     "concept_map": _teaching("concept_map"),
     "discussion": _teaching("discussion"),
     "lessons": _teaching("lessons"),
+    **{f"package_{room}": partial(package, room) for room in ROOMS},
 }
 
 

@@ -29,8 +29,6 @@ FLAGS = (
 )
 TRIAL, FINAL = "--disable-pdf-tagging", "--generate-pdf-document-outline"
 """What only the first print is made with, and only the last."""
-LEFT_OUT = ("book/helpers",)
-"""Pages that are read on a screen only."""
 MOVING = "script, iframe, .attention-view, .headerlink, .copybtn, .save, button, .bar, details.above-input, details.hide > summary, .sd-summary-state-marker, link, noscript"
 SOLUTIONS = "solutions"
 
@@ -49,12 +47,14 @@ def chromium() -> str:
 
 
 def parts(toc: Path) -> list[tuple[str, list[str]]]:
-    """The pages of a table of contents under the captions of its parts; the welcome page has none."""
+    """The pages of a table of contents under the captions of its parts; the welcome page has none.
+
+    Pages below a page, such as the reference of a part of the package, are read on a screen only.
+    """
     read = yaml.safe_load(toc.read_text("utf-8"))
     found = [("", [read["root"]])]
     for part in read.get("parts", [read]):
-        pages = [chapter["file"] for chapter in part["chapters"]]
-        found.append((part.get("caption", ""), [page for page in pages if page not in LEFT_OUT]))
+        found.append((part.get("caption", ""), [chapter["file"] for chapter in part["chapters"]]))
     return found
 
 

@@ -18,6 +18,7 @@ import nbformat
 from markdown_it import MarkdownIt
 
 from helpers import places
+from helpers.run import contents
 from helpers.run.failures import NotebookError
 
 BIBLIOGRAPHY = places.ROOT / "book" / "references.bib"
@@ -179,7 +180,7 @@ class Page:
 
     def _code(self, content: str) -> str:
         name = content.removeprefix("~")
-        return self._linked(f"`{name}`", "book/helpers", name)
+        return self._linked(f"`{name}`", contents.reference(name), name)
 
     def _term(self, content: str) -> str:
         title, term = _explicit(content)

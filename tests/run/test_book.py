@@ -52,7 +52,7 @@ def test_a_new_chapter_is_on_every_page_that_lists_chapters(tree, site):
     assert f"notebooks/15_{NAME}.html" in (site / "book" / "intro.html").read_text("utf-8")
     row = rf"\| \[15\]\(notebooks/15_{NAME}\.ipynb\) \| {re.escape(QUESTION)} \|"
     assert re.search(row, (tree / "README.md").read_text("utf-8"))
-    assert f"helpers.chapters.{NAME}.measures.measure" in (site / "book" / "helpers.html").read_text("utf-8")
+    assert f"helpers.chapters.{NAME}.measures.measure" in (site / "book/helpers/chapters.html").read_text("utf-8")
     board = (site / "book" / "scoreboard.html").read_text("utf-8")
     assert "In some head more than half of all attention goes to the first token" in board
 

@@ -185,7 +185,7 @@ CHAPTER = """<article class="bd-article"><section id="top"><h1>1. First<a class=
 <div class="exercise admonition" id="e"><p>Do it.</p></div>
 <div class="solution admonition" id="s"><p><a href="#e">Solution</a></p></div><p>after</p></section></article>"""
 OTHER = '<article class="bd-article"><section><h1>Second</h1><p id="x">text</p></section></article>'
-TOC = "format: jb-book\nroot: book/b\nparts:\n- caption: Part\n  chapters:\n  - file: notebooks/a\n  - file: book/helpers\n"
+TOC = "format: jb-book\nroot: book/b\nparts:\n- caption: Part\n  chapters:\n  - file: notebooks/a\n    sections:\n    - file: book/helpers\n"
 
 
 @pytest.fixture
