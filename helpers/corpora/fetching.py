@@ -1,7 +1,6 @@
 """Bringing files onto this machine: from fixed addresses, checked, and taken up again where a connection broke.
 
-pooch names the cache (:func:`helpers.places.cache`); it begins a file anew after a break, so the transfer is our own. A file
-appears under its name only when it is whole and has passed its check.
+A file appears under its name only when it is whole and has passed its check.
 """
 
 import csv
