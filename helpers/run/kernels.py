@@ -32,7 +32,7 @@ from helpers.run import tied
 
 LOADED = """
     helpers.run.tied conllu ipykernel.kernelapp jaxtyping joblib matplotlib.backends.backend_agg matplotlib.figure
-    matplotlib.font_manager peft platformdirs pyarrow.parquet requests scipy.stats sklearn.cluster
+    matplotlib.font_manager peft platformdirs pyarrow.parquet scipy.stats sklearn.cluster
     sklearn.decomposition sklearn.linear_model sklearn.manifold sklearn.pipeline torch
     transformers transformers.models.auto.modeling_auto transformers.models.bert.modeling_bert
 """.split()  # noqa: SIM905
