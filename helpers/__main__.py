@@ -476,7 +476,7 @@ def doctor() -> None:
     from helpers.engine import encoders, models
 
     facts = {"python": f"{platform.python_version()} ({sys.executable})"}
-    for name in ("torch", "transformers", "numpy", "scikit-learn", "matplotlib", "jupyter-book", "papermill"):
+    for name in ("torch", "transformers", "numpy", "scikit-learn", "matplotlib", "jupyter-book", "nbclient"):
         try:
             facts[name] = version(name)
         except PackageNotFoundError:

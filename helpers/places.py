@@ -66,9 +66,9 @@ def cache() -> Path:
         if Path(named).exists() and not Path(named).is_dir():
             raise BookError(f"BOOK_CACHE names {named!r}, which is not a folder. Name one, or unset it.")
         return Path(named)
-    import pooch
+    from platformdirs import user_cache_path
 
-    return pooch.os_cache("attention-heads-book")
+    return user_cache_path("attention-heads-book")
 
 
 def build() -> Path:

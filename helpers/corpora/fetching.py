@@ -1,7 +1,6 @@
 """Bringing files onto this machine: from fixed addresses, checked, and taken up again where a connection broke.
 
-pooch names the cache (:func:`helpers.places.cache`); it begins a file anew after a break, so the transfer is our own. A file
-appears under its name only when it is whole and has passed its check.
+A file appears under its name only when it is whole and has passed its check.
 """
 
 import csv
@@ -103,28 +102,31 @@ def bring(download: Download, root: Path, *, progress: bool = True) -> list[Path
 
 def _transfer(url: str, part: Path, *, progress: bool) -> None:
     """Bring the rest of a file: what ``part`` holds is not asked for again."""
-    import requests
+    try:  # what huggingface_hub asks with; its own session would refuse where HF_HUB_OFFLINE is set, which is about models
+        import httpx2 as httpx
+    except ModuleNotFoundError:  # in its older versions
+        import httpx
 
     problem = ""
     for _ in range(ATTEMPTS):
         have = part.stat().st_size if part.exists() else 0
+        # as it is, not packed for the way: the rest of a packed file is no rest of the file
+        headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={have}-"} if have else {})
         try:
-            with requests.get(
-                url, headers={"Range": f"bytes={have}-"} if have else {}, stream=True, timeout=30
-            ) as reply:
+            with httpx.stream("GET", url, headers=headers, timeout=30, follow_redirects=True) as reply:
                 if reply.status_code == 416 and have:  # nothing is missing: the break came after the last byte
                     return
                 if reply.status_code not in (200, 206):
                     raise FetchError(
-                        f"{url} answers {reply.status_code} {reply.reason}. The address may have moved; "
+                        f"{url} answers {reply.status_code} {reply.reason_phrase}. The address may have moved; "
                         "put the file in a folder of your own and name it with --data."
                     )
                 total = _receive(reply, part, have if reply.status_code == 206 else 0, progress)
             if part.stat().st_size >= total:
                 return
             problem = f"the connection ended after {part.stat().st_size:,} of {total:,} bytes"
-        except requests.RequestException as error:
-            problem = str(error)
+        except httpx.HTTPError as error:
+            problem = str(error) or type(error).__name__
     raise FetchError(f"{url} could not be fetched: {problem}\nRun the same command to go on where it stopped.")
 
 
@@ -135,7 +137,7 @@ def _receive(reply, part: Path, have: int, progress: bool) -> int:
     total = have + int(reply.headers.get("Content-Length", 0))
     shown = {"desc": part.stem, "total": total or None, "initial": have, "unit": "B", "unit_scale": True}
     with part.open("ab" if have else "wb") as target, tqdm(**shown, disable=not progress) as bar:
-        for chunk in reply.iter_content(CHUNK):
+        for chunk in reply.iter_bytes(CHUNK):
             target.write(chunk)
             bar.update(len(chunk))
     return total

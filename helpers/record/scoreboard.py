@@ -6,14 +6,14 @@ whenever the page is built.
 """
 
 import shutil
+import textwrap
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 from pathlib import Path
 from types import ModuleType
 from typing import Any
-
-from tabulate import tabulate
 
 from helpers import places
 from helpers.record import results
@@ -352,7 +352,16 @@ def _wrapped(found: Table, width: int) -> str:
     """A table with its cells wrapped, the first column the widest."""
     columns = len(found.columns)
     rest = max(8, (width - 2 * (columns - 1)) // (columns + 1))
-    widths = [2 * rest, *[rest] * (columns - 1)]
-    return tabulate(
-        found.rows, found.columns, "simple", maxcolwidths=widths, maxheadercolwidths=widths, disable_numparse=True
+    limits = [2 * rest, *[rest] * (columns - 1)]
+    heads, *rows = (
+        [textwrap.wrap(str(cell), limit) or [""] for cell, limit in zip(row, limits, strict=True)]
+        for row in (found.columns, *found.rows)
+    )
+    longest = [[max(map(len, cell)) for cell in column] for column in zip(heads, *rows, strict=True)]
+    sizes = [max(head + 2, *cells, 0) for head, *cells in longest]
+    rule = [["-" * size] for size in sizes]
+    return "\n".join(
+        "  ".join(map(str.ljust, line, sizes)).rstrip()
+        for row in (heads, rule, *rows)
+        for line in zip_longest(*row, fillvalue="")
     )

@@ -66,7 +66,7 @@ def of_cell(chapter: str, number: int, name: str, said: str, traceback: list[str
     """
     kinds = {name} | ancestors(name)
     if kinds & REFUSALS:
-        return Refused(" ".join(said.split()))
+        return Refused(" ".join(said.split()) or f"{chapter} ended itself in cell {number} and did not say why.")
     if "OSError" in kinds:
         found = re.fullmatch(r"\[Errno (\d+)\] (.*?)(?:: '(.*)')?", said, re.DOTALL)
         return NotebookError(f"{chapter}: {sentence(OSError(int(found[1]), *found.groups()[1:])) if found else said}")

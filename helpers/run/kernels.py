@@ -32,8 +32,8 @@ from helpers.run import tied
 
 LOADED = """
     helpers.run.tied conllu ipykernel.kernelapp jaxtyping joblib matplotlib.backends.backend_agg matplotlib.figure
-    matplotlib.font_manager peft pooch pyarrow.parquet requests scipy.stats sklearn.cluster
-    sklearn.decomposition sklearn.linear_model sklearn.manifold sklearn.pipeline torch torchmetrics
+    matplotlib.font_manager peft platformdirs pyarrow.parquet scipy.stats sklearn.cluster
+    sklearn.decomposition sklearn.linear_model sklearn.manifold sklearn.pipeline torch
     transformers transformers.models.auto.modeling_auto transformers.models.bert.modeling_bert
 """.split()  # noqa: SIM905
 """What kernels find imported: libraries that most chapters need. ``helpers`` itself keeps a warning of tqdm's quiet; none of its

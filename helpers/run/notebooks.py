@@ -6,6 +6,7 @@ it all is kept with the outputs, in ``metadata.book``.
 
 import ast
 import base64
+import math
 import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -196,7 +197,7 @@ def execute(
     before = defaults(chapter)
     variables = {"BOOK_RESULTS": str(results)} | ({} if parts is None else {"BOOK_SHARDS": str(parts)})
     with _environment(**variables):
-        executed = _papermill(chapter, {k: v for k, v in values.items() if v != before[k]})
+        executed = _executed(chapter, {k: v for k, v in values.items() if v != before[k]})
     executed.metadata["book"] = {"digest": now, "parameters": dict(values)}
     _write(normalised(executed), target)
     return Run(chapter, target, executed=True, seconds=time.perf_counter() - start, memory=_memory())
@@ -231,33 +232,64 @@ def _of_now(chapter: str, kept: nbformat.NotebookNode, values: Mapping[str, Any]
     return kept.metadata.get("book", {}).get("digest") == digest(chapter, values)
 
 
-def _papermill(chapter: str, changed: Mapping[str, Any]) -> nbformat.NotebookNode:
-    import papermill
-    from nbclient.exceptions import DeadKernelError
-    from papermill.exceptions import PapermillExecutionError
+def _executed(chapter: str, changed: Mapping[str, Any]) -> nbformat.NotebookNode:
+    """The chapter with outputs of a run in which some parameters differ from its own, as papermill would run it.
+
+    Raises:
+        NotebookError: for the first cell that fails, or a kernel that ends.
+    """
+    from nbclient import NotebookClient
+    from nbclient.exceptions import CellExecutionError, DeadKernelError
 
     from helpers.run.kernels import Kernel
 
-    bare = _read(chapter)
-    for cell in bare.cells:
+    notebook = _read(chapter)
+    for cell in notebook.cells:
         if cell.cell_type == "code":
             cell.outputs, cell.execution_count = [], None
+    if changed:
+        _inject(notebook, changed)
+    client = NotebookClient(
+        notebook,
+        kernel_name="python3",
+        kernel_manager_class=Kernel,
+        extra_arguments=["--IPKernelApp.log_level=ERROR"],
+        resources={"metadata": {"path": str(places.ROOT)}},
+        timeout=24 * 3600,
+        raise_on_iopub_timeout=True,  # a cell whose outputs are lost is not one that has none
+    )
     try:
-        return papermill.execute_notebook(
-            bare,
-            None,
-            parameters=dict(changed),
-            kernel_name="python3",
-            progress_bar=False,
-            cwd=str(places.ROOT),
-            execution_timeout=24 * 3600,
-            kernel_manager_class=Kernel,
-            extra_arguments=["--IPKernelApp.log_level=ERROR"],
-        )
-    except PapermillExecutionError as error:
-        raise failures.of_cell(chapter, error.exec_count, error.ename, error.evalue, error.traceback) from None
+        with client.setup_kernel():  # not client.execute(), which would take Ctrl-C for a kernel that has died
+            for number, cell in enumerate(notebook.cells):
+                client.execute_cell(cell, number)
+    except CellExecutionError as error:
+        traceback = [line for output in cell.outputs for line in output.get("traceback", ())]
+        raise failures.of_cell(chapter, cell.execution_count, error.ename, error.evalue, traceback) from None
     except DeadKernelError:
         raise NotebookError(f"{chapter}: its kernel {failures.ENDED}") from None
+    return notebook
+
+
+def _inject(notebook: nbformat.NotebookNode, changed: Mapping[str, Any]) -> None:
+    """Put a cell with values of parameters after that of their defaults, tagged and written as papermill does."""
+    lines = ["# Parameters\n", *(f"{name} = {_literal(value)}\n" for name, value in changed.items())]
+    cell = nbformat.v4.new_code_cell("".join(lines), metadata={"tags": ["injected-parameters"]})
+    tags = [cell.metadata.get("tags", ()) for cell in notebook.cells]
+    notebook.cells.insert(1 + next(n for n, names in enumerate(tags) if "parameters" in names), cell)
+
+
+def _literal(value: Any) -> str:
+    """A value of YAML's kinds in Python, with papermill's quotes and escapes: outputs of earlier runs name them so."""
+    if isinstance(value, str):
+        escaped = value.encode("unicode_escape").decode().replace('"', r"\"")
+        return f'"{escaped}"'
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{_literal(str(k))}: {_literal(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_literal, value)) + "]"
+    if isinstance(value, float) and not math.isfinite(value):
+        return f"float('{value}')"
+    return str(value)
 
 
 def _memory() -> int:

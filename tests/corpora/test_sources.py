@@ -3,14 +3,17 @@
 import hashlib
 import io
 import re
+import sys
 import tarfile
 import threading
 import zipfile
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import numpy as np
 import pytest
+from tqdm import tqdm
 
 from helpers import corpora, places
 from helpers.corpora import fetching, sources
@@ -26,6 +29,7 @@ class Server(ThreadingHTTPServer):
         self.cuts: list[int] = []
         self.ranges = True
         self.asked: list[tuple[str, str | None]] = []
+        self.packings: set[str | None] = set()
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
     def url(self, name: str) -> str:
@@ -36,6 +40,12 @@ class Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         wanted = self.headers.get("Range")
         self.server.asked.append((self.path, wanted))
+        self.server.packings.add(self.headers.get("Accept-Encoding"))
+        if self.path.startswith("/moved/"):
+            self.send_response(302)
+            self.send_header("Location", self.path.removeprefix("/moved"))
+            self.end_headers()
+            return
         content = self.server.files.get(self.path.strip("/"))
         if content is None:
             self.send_error(404)
@@ -56,8 +66,13 @@ class Handler(BaseHTTPRequestHandler):
         pass
 
 
-@pytest.fixture
-def server(monkeypatch, tmp_path):
+@pytest.fixture(params=["httpx2", "httpx"])
+def server(request, monkeypatch, tmp_path):
+    """With either of the libraries that huggingface_hub brings, whose own session is offline."""
+    pytest.importorskip(request.param)
+    if request.param == "httpx":
+        monkeypatch.setitem(sys.modules, "httpx2", None)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     monkeypatch.setenv("BOOK_CACHE", str(tmp_path / "cache"))
     monkeypatch.delenv("BOOK_DATA", raising=False)
     running = Server()
@@ -102,6 +117,17 @@ def test_an_interrupted_fetch_goes_on_in_the_next_call(server, monkeypatch, tmp_
     start = int(server.asked[-1][1].strip("bytes=-"))
     assert file.read_bytes() == CONTENT
     assert (100_000 - fetching.CHUNK) * fetching.ATTEMPTS < start <= 100_000 * fetching.ATTEMPTS
+
+
+def test_a_file_that_has_moved_is_followed_and_comes_as_it_is(server, monkeypatch, capsys):
+    server.files["f.bin"], server.cuts = CONTENT, [300_000]
+    recipe(monkeypatch, Download(server.url("moved/f.bin"), SHA, "x/f.bin"))
+    monkeypatch.setattr("tqdm.tqdm", partial(tqdm, disable=False))
+    (file,) = fetching.fetch("mine")
+    assert file.read_bytes() == CONTENT and "f.bin" in capsys.readouterr().err
+    assert [path for path, _ in server.asked] == ["/moved/f.bin", "/f.bin"] * 2
+    assert server.asked[2][1] == server.asked[3][1] != server.asked[0][1], "the rest is asked for where it is now"
+    assert server.packings == {"identity"}
 
 
 def test_a_break_after_the_last_byte_needs_no_new_one(server, monkeypatch, tmp_path):

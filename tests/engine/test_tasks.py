@@ -448,6 +448,21 @@ def test_exact_match_and_f1_against_the_definition(prediction, answers):
     assert tasks.em_and_f1(prediction, answers) == pytest.approx(reference(prediction, answers), abs=1e-4)
 
 
+# Marks, articles and words, in ASCII and not; a letter that is two in lower case; spaces of several kinds
+PIECES = [*"a An THE the. a-n otter Otter, ’s _ “Élan” İ ß 7 七 \u0301".split(), "\u00a0", "\t\n"]  # noqa: SIM905
+ANSWER = st.lists(st.sampled_from(PIECES), max_size=12).map(" ".join) | st.text(max_size=20)
+
+
+@settings(max_examples=100, deadline=None)
+@given(ANSWER, st.lists(ANSWER, min_size=1, max_size=4))
+def test_exact_match_and_f1_are_those_of_torchmetrics_to_the_last_bit(prediction, answers):
+    from torchmetrics.functional.text import squad
+
+    known = {"answers": {"text": answers, "answer_start": [0] * len(answers)}, "id": "0"}
+    found = squad([{"prediction_text": prediction, "id": "0"}], [known])
+    assert tasks.em_and_f1(prediction, answers) == (float(found["exact_match"]) / 100, float(found["f1"]) / 100)
+
+
 def test_entailment_scored_as_rte_adds_the_two_other_classes(small_encoder):
     encoder = small_encoder("bert")
     chances = torch.tensor([[0.4, 0.35, 0.25], [0.6, 0.3, 0.1]])

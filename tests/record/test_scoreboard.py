@@ -632,6 +632,17 @@ def test_the_command(tmp_path, monkeypatch):
     assert "my/model, full" in run("surface_patterns", "--model", "my/model").output
 
 
+def test_a_table_for_a_terminal_wraps_its_cells():
+    found = results.Table(["finding", ""], [["A known head", "1 of 6 ●"], ["", "12345678901"]])
+    assert scoreboard._wrapped(found, 24).split("\n") == [
+        "finding",
+        "------------  --------",
+        "A known head  1 of 6 ●",
+        "              12345678",
+        "              901",
+    ]
+
+
 def test_the_figure_shows_the_counts():
     figure = verdict_bars({"a": {HOLDS: 3, FAILS: 1}, "b": {MISSING: 2}}, order=VERDICTS)
     ax = figure.axes[0]

@@ -128,7 +128,7 @@ def test_only_pins_of_libraries_that_compute_or_draw_count(stale):
 
     for name in ("torch", "transformers", "numpy", "scikit-learn", "matplotlib"):
         assert stale({"requirements.lock": without(name)}) == ALL, name
-    for name in ("Sphinx", "papermill", "pytest", "torchmetrics", "matplotlib-inline"):
+    for name in ("Sphinx", "nbclient", "pytest", "torchmetrics", "matplotlib-inline"):
         assert stale({"requirements.lock": without(name)}) == set(), name
 
 

@@ -133,6 +133,7 @@ def test_a_file_is_whole_or_not_there(tmp_path, monkeypatch):
         ("TapError", "no", failures.Refused, "no"),
         ("AdapterError", "no head", failures.Refused, "no head"),
         ("SystemExit", "needs qa", failures.Refused, "needs qa"),
+        ("SystemExit", "", failures.Refused, "02_x ended itself in cell 7"),
         ("CorpusError", "x.txt, line 3: …", failures.NotebookError, "02_x: x.txt, line 3: …"),
         ("ResultError", "NaN", failures.NotebookError, "02_x: NaN"),
         ("BookError", "so it is", failures.NotebookError, "02_x: so it is"),

@@ -76,7 +76,7 @@ def in_this_process(monkeypatch, four):
     monkeypatch.setattr(notebooks, "PROFILE_FOLDER", four / "book" / "profiles")
     ran = []
 
-    def papermill(chapter, changed):
+    def executed(chapter, changed):
         """Run the cells without a kernel."""
         ran.append((chapter, changed.get("model", "minilm")))
         source = nbformat.read(notebooks.FOLDER / f"{chapter}.ipynb", as_version=4)
@@ -93,7 +93,7 @@ def in_this_process(monkeypatch, four):
             cell.execution_count = 1
         return source
 
-    monkeypatch.setattr(notebooks, "_papermill", papermill)
+    monkeypatch.setattr(notebooks, "_executed", executed)
     monkeypatch.setattr(encoders, "load", lambda name: None)
     return ran
 

@@ -1,5 +1,6 @@
 """The runner, the stored outputs, and every chapter end to end."""
 
+import ast
 import json
 import shutil
 import subprocess
@@ -12,6 +13,8 @@ from types import SimpleNamespace
 import nbformat
 import pytest
 import yaml
+from hypothesis import given
+from hypothesis import strategies as st
 
 from helpers import places
 from helpers.run import digests, notebooks, pages, telling
@@ -273,6 +276,47 @@ def test_execution_is_incremental_and_failures_leave_the_old_file(tiny):
     assert nbformat.read(target, as_version=4).cells[-1].outputs[0].text == "11\n"
     source.write_text(source.read_text().replace("print(n + 10)", "print(n)"))
     assert run().executed and target.read_text() == first.replace("# Title?", "# New title?"), "runs are reproducible"
+
+
+def test_parameters_are_written_as_papermill_writes_them(tiny):
+    """Readers run chapters with papermill too, and outputs of earlier runs hold cells that it wrote."""
+    notebook = notebooks._read("01_tiny")
+    changed = {
+        "n": 7,
+        "share": 0.5,
+        "no": None,
+        "so": True,
+        "profile": 'a "q" \\ é\n',
+        "all": [{"deep": ["x", -1e-9]}],
+    }
+    notebooks._inject(notebook, changed)
+    (default, added) = (cell for cell in notebook.cells if cell.metadata.get("tags"))
+    assert (default.metadata.tags, added.metadata.tags) == (["parameters"], ["injected-parameters"])
+    assert added.source == (
+        '# Parameters\nn = 7\nshare = 0.5\nno = None\nso = True\nprofile = "a \\"q\\" \\\\ \\xe9\\n"\n'
+        'all = [{"deep": ["x", -1e-09]}]\n'
+    )
+    nbformat.validate(notebook)
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(VALUES)
+def test_a_value_of_a_parameter_is_read_as_it_was_given(value):
+    assert ast.literal_eval(notebooks._literal(value)) == value
+
+
+def test_a_value_that_has_no_name_in_python():
+    assert [notebooks._literal(float(name)) for name in ("inf", "-inf", "nan")] == [
+        "float('inf')",
+        "float('-inf')",
+        "float('nan')",
+    ]
 
 
 def test_outputs_kept_in_git_stand_for_a_run_as_long_as_they_are_of_this_code(tiny):
