@@ -337,6 +337,7 @@ def title(tab):
     return tab.evaluate("[...document.querySelectorAll('.head-card .title')].map((e) => e.textContent)")
 
 
+@pytest.mark.journey
 @pytest.mark.browser
 @pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine")
 def test_a_reader_uses_the_atlas(opened):

@@ -325,6 +325,7 @@ extensions, exclude_patterns = ["contents"], ["out"]
 
 
 @pytest.mark.slow
+@pytest.mark.journey
 def test_a_page_with_generated_parts_is_read_again_when_they_have_changed(tmp_path):
     extensions, version = places.ROOT / "book" / "_ext", tmp_path / "version"
     (tmp_path / "conf.py").write_text(CONF.format(extensions=str(extensions), version=str(version)))

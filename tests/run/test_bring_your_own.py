@@ -56,6 +56,7 @@ def test_the_examples_are_the_smallest(tmp_path):
                 corpora.documents(str(tmp_path / name), "test")
 
 
+@pytest.mark.journey
 @pytest.mark.notebooks
 def test_chapters_that_need_a_head_of_the_model(tmp_path):
     names = sorted(TASKS)

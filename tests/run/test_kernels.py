@@ -48,6 +48,7 @@ def start(tmp_path, way, cells):
 
 
 @linux
+@pytest.mark.journey
 @pytest.mark.notebooks
 def test_a_fork_does_what_a_started_kernel_does(tmp_path):
     runs = [start(tmp_path, way, CELLS) for way in ("warm", "cold")]

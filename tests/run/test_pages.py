@@ -14,8 +14,13 @@ pytest.importorskip("jupyter_book", reason="the extra book is not installed")
 
 needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine")
 PAGES = ["index", "search", "genindex", *pages.pages_of(places.ROOT / "book" / "_toc.yml"), f"notebooks/15_{NAME}"]
+QUICK = ["index", *(name for name in PAGES if name.startswith("notebooks/"))]
+"""Pages that 'make test' opens: the welcome page and the chapters; 'make test-all' opens all, and in both widths and lights."""
 LOOKS = ((1280, "light"), (390, "dark"))
-EACH = [(name, *LOOKS[number % 2]) for number, name in enumerate(PAGES)]
+EACH = [
+    pytest.param(name, *LOOKS[number % 2], marks=[] if name in QUICK else pytest.mark.journey)
+    for number, name in enumerate(PAGES)
+]
 OTHER = [(name, *LOOKS[number % 2 - 1]) for number, name in enumerate(PAGES)]
 
 
