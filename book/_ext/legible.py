@@ -88,7 +88,22 @@ def describe(context: dict, chapter: str) -> None:
     context["metatags"] += f'\n<meta name="description" content="{purpose}" />\n'
 
 
+def name_toggles(app: Sphinx, page: str, template: str, context: dict, doctree: object) -> None:
+    """Say of what shows and hides pages in the contents at the side whose pages these are."""
+    if not (made := context.get("generate_toctree_html")):
+        return
+
+    def named(kind: str, **given: object) -> object:
+        contents = made(kind, **given)
+        for toggle in contents.select("li > details > summary") if contents else ():
+            toggle["aria-label"] = f"Pages below: {toggle.find_parent('li').a.get_text(strip=True)}"
+        return contents
+
+    context["generate_toctree_html"] = named
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
     """Called by Sphinx."""
     app.connect("html-page-context", improve, priority=400)
+    app.connect("html-page-context", name_toggles, priority=900)  # after the theme's own
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -6,19 +6,17 @@ it all is kept with the outputs, in ``metadata.book``.
 
 import ast
 import base64
-import math
 import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from graphlib import TopologicalSorter
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import joblib
 import nbformat
@@ -29,7 +27,7 @@ from tqdm import tqdm
 from helpers import places
 from helpers.engine import orphans
 from helpers.figures.views import without_frames
-from helpers.run import digests, failures, images, settings
+from helpers.run import digests, executing, failures, images, settings
 from helpers.run.durations import DURATIONS, PEAKS, Durations, Noted
 from helpers.run.failures import NotebookError, Refused
 
@@ -196,11 +194,11 @@ def execute(
     now = digest(chapter, values)
     before = defaults(chapter)
     variables = {"BOOK_RESULTS": str(results)} | ({} if parts is None else {"BOOK_SHARDS": str(parts)})
-    with _environment(**variables):
-        executed = _executed(chapter, {k: v for k, v in values.items() if v != before[k]})
-    executed.metadata["book"] = {"digest": now, "parameters": dict(values)}
-    _write(normalised(executed), target)
-    return Run(chapter, target, executed=True, seconds=time.perf_counter() - start, memory=_memory())
+    with executing.environment(**variables):
+        done = executing.executed(chapter, _read(chapter), {k: v for k, v in values.items() if v != before[k]})
+    done.metadata["book"] = {"digest": now, "parameters": dict(values)}
+    _write(normalised(done), target)
+    return Run(chapter, target, executed=True, seconds=time.perf_counter() - start, memory=executing.memory())
 
 
 def renewed(chapter: str, target: Path, values: Mapping[str, Any]) -> Run | None:
@@ -230,82 +228,6 @@ def take_stored(chapter: str, target: Path, results: Path) -> None:
 def _of_now(chapter: str, kept: nbformat.NotebookNode, values: Mapping[str, Any]) -> bool:
     """Whether outputs are of this code, with these data and parameters."""
     return kept.metadata.get("book", {}).get("digest") == digest(chapter, values)
-
-
-def _executed(chapter: str, changed: Mapping[str, Any]) -> nbformat.NotebookNode:
-    """The chapter with outputs of a run in which some parameters differ from its own, as papermill would run it.
-
-    Raises:
-        NotebookError: for the first cell that fails, or a kernel that ends.
-    """
-    from nbclient import NotebookClient
-    from nbclient.exceptions import CellExecutionError, DeadKernelError
-
-    from helpers.run.kernels import Kernel
-
-    notebook = _read(chapter)
-    for cell in notebook.cells:
-        if cell.cell_type == "code":
-            cell.outputs, cell.execution_count = [], None
-    if changed:
-        _inject(notebook, changed)
-    client = NotebookClient(
-        notebook,
-        kernel_name="python3",
-        kernel_manager_class=Kernel,
-        extra_arguments=["--IPKernelApp.log_level=ERROR"],
-        resources={"metadata": {"path": str(places.ROOT)}},
-        timeout=24 * 3600,
-        raise_on_iopub_timeout=True,  # a cell whose outputs are lost is not one that has none
-    )
-    try:
-        with client.setup_kernel():  # not client.execute(), which would take Ctrl-C for a kernel that has died
-            for number, cell in enumerate(notebook.cells):
-                client.execute_cell(cell, number)
-    except CellExecutionError as error:
-        traceback = [line for output in cell.outputs for line in output.get("traceback", ())]
-        raise failures.of_cell(chapter, cell.execution_count, error.ename, error.evalue, traceback) from None
-    except DeadKernelError:
-        raise NotebookError(f"{chapter}: its kernel {failures.ENDED}") from None
-    return notebook
-
-
-def _inject(notebook: nbformat.NotebookNode, changed: Mapping[str, Any]) -> None:
-    """Put a cell with values of parameters after that of their defaults, tagged and written as papermill does."""
-    lines = ["# Parameters\n", *(f"{name} = {_literal(value)}\n" for name, value in changed.items())]
-    cell = nbformat.v4.new_code_cell("".join(lines), metadata={"tags": ["injected-parameters"]})
-    tags = [cell.metadata.get("tags", ()) for cell in notebook.cells]
-    notebook.cells.insert(1 + next(n for n, names in enumerate(tags) if "parameters" in names), cell)
-
-
-def _literal(value: Any) -> str:
-    """A value of YAML's kinds in Python, with papermill's quotes and escapes: outputs of earlier runs name them so."""
-    if isinstance(value, str):
-        escaped = value.encode("unicode_escape").decode().replace('"', r"\"")
-        return f'"{escaped}"'
-    if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{_literal(str(k))}: {_literal(v)}" for k, v in value.items()) + "}"
-    if isinstance(value, list):
-        return "[" + ", ".join(map(_literal, value)) + "]"
-    if isinstance(value, float) and not math.isfinite(value):
-        return f"float('{value}')"
-    return str(value)
-
-
-def _memory() -> int:
-    """MiB that the last kernel of this process had at most."""
-    from helpers.run.kernels import Kernel
-
-    return Kernel.peak
-
-
-@contextmanager
-def _environment(**variables: str):
-    """Environment of a kernel: this interpreter's kernels first, inline figures, the given variables."""
-    wanted = {"JUPYTER_PREFER_ENV_PATH": "1", "TQDM_DISABLE": "1", "PYDEVD_DISABLE_FILE_VALIDATION": "1", **variables}
-    with patch.dict(os.environ, wanted):
-        os.environ.pop("MPLBACKEND", None)  # 'agg' would silently drop every inline figure
-        yield
 
 
 def normalised(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:

@@ -14,7 +14,7 @@ from tqdm import tqdm
 from helpers import places
 from helpers.__main__ import main
 from helpers.engine import encoders
-from helpers.run import bench, long_runs, notebooks
+from helpers.run import bench, executing, long_runs, notebooks
 from helpers.run.durations import Durations, in_words
 from helpers.run.notebooks import Run
 
@@ -76,10 +76,9 @@ def in_this_process(monkeypatch, four):
     monkeypatch.setattr(notebooks, "PROFILE_FOLDER", four / "book" / "profiles")
     ran = []
 
-    def executed(chapter, changed):
+    def executed(chapter, source, changed):
         """Run the cells without a kernel."""
         ran.append((chapter, changed.get("model", "minilm")))
-        source = nbformat.read(notebooks.FOLDER / f"{chapter}.ipynb", as_version=4)
         names = {}
         for cell in source.cells[1:]:
             try:
@@ -93,7 +92,7 @@ def in_this_process(monkeypatch, four):
             cell.execution_count = 1
         return source
 
-    monkeypatch.setattr(notebooks, "_executed", executed)
+    monkeypatch.setattr(executing, "executed", executed)
     monkeypatch.setattr(encoders, "load", lambda name: None)
     return ran
 

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers import places
-from helpers.run import digests, notebooks, pages, telling
+from helpers.run import digests, executing, notebooks, pages, telling
 from helpers.run.durations import DURATIONS, Durations
 
 CHAPTERS = notebooks.chapters()
@@ -289,7 +289,7 @@ def test_parameters_are_written_as_papermill_writes_them(tiny):
         "profile": 'a "q" \\ é\n',
         "all": [{"deep": ["x", -1e-9]}],
     }
-    notebooks._inject(notebook, changed)
+    executing._inject(notebook, changed)
     (default, added) = (cell for cell in notebook.cells if cell.metadata.get("tags"))
     assert (default.metadata.tags, added.metadata.tags) == (["parameters"], ["injected-parameters"])
     assert added.source == (
@@ -308,11 +308,11 @@ VALUES = st.recursive(
 
 @given(VALUES)
 def test_a_value_of_a_parameter_is_read_as_it_was_given(value):
-    assert ast.literal_eval(notebooks._literal(value)) == value
+    assert ast.literal_eval(executing._literal(value)) == value
 
 
 def test_a_value_that_has_no_name_in_python():
-    assert [notebooks._literal(float(name)) for name in ("inf", "-inf", "nan")] == [
+    assert [executing._literal(float(name)) for name in ("inf", "-inf", "nan")] == [
         "float('inf')",
         "float('-inf')",
         "float('nan')",
@@ -455,7 +455,7 @@ def test_the_table_of_contents_names_every_page():
     named = pages.pages_of(places.ROOT / "book" / "_toc.yml")
     assert len(named) == len(set(named))
     assert {f"notebooks/{c}" for c in CHAPTERS} <= set(named)
-    assert {f"book/{f.stem}" for f in (places.ROOT / "book").glob("*.md")} == {
+    assert {f.relative_to(places.ROOT).with_suffix("").as_posix() for f in (places.ROOT / "book").rglob("*.md")} == {
         p for p in named if p.startswith("book/")
     }
 
