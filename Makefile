@@ -32,10 +32,10 @@ book-all: $(READY) ## Execute every chapter, and build the pages from what comes
 site: $(READY) ## Build the pages from the outputs kept in git (seconds)
 	@$(HELPERS) book --stored
 
-test: $(READY) lint ## Lint, unit tests, every chapter with small data, checks of the built pages
+test: $(READY) lint ## Lint, unit tests, chapters with small data, checks of the built pages
 	@$(PYTEST) -m "not journey"
 
-test-all: $(READY) lint ## What 'make test' does, and the long journeys: every command of "Bring your own", a wheel in an empty folder, killed processes
+test-all: $(READY) lint ## What 'make test' does, and the long journeys: the other chapters, every page, every command of "Bring your own", a wheel in an empty folder, killed processes
 	@$(PYTEST)
 
 check: $(READY) lint ## Lint and the quick unit tests, for while you are editing (under a minute)

@@ -7,7 +7,7 @@ does not hold is absent. Layers and heads are numbered from 1, as the chapters s
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -147,6 +147,7 @@ def table(
     return found[named].reset_index(drop=True) if wanted else found
 
 
+@cache
 def _trained(model: str) -> str:
     """The model that a control is of; a model itself."""
     return re.sub(f"({'|'.join(CONTROLS)})+$", "", model)
