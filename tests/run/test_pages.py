@@ -14,14 +14,11 @@ pytest.importorskip("jupyter_book", reason="the extra book is not installed")
 
 needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine")
 PAGES = ["index", "search", "genindex", *pages.pages_of(places.ROOT / "book" / "_toc.yml"), f"notebooks/15_{NAME}"]
-QUICK = ["index", *(name for name in PAGES if name.startswith("notebooks/"))]
-"""Pages that 'make test' opens: the welcome page and the chapters; 'make test-all' opens all, and in both widths and lights."""
+CODE, SEEN_ONCE = "notebooks/14_your_own_model", (".highlight", "dl.py", ".indextable")
+"""Code is looked at on one page, and the index's links not one by one: axe would take minutes to measure the colours of its words."""
+REFERENCE = [f"book/helpers/{room}" for room in contents.ROOMS if room != "figures"]
+"""Tens of thousands of parts that Sphinx makes by itself, for which axe needs minutes: it looks at one room of the package."""
 LOOKS = ((1280, "light"), (390, "dark"))
-EACH = [
-    pytest.param(name, *LOOKS[number % 2], marks=[] if name in QUICK else pytest.mark.journey)
-    for number, name in enumerate(PAGES)
-]
-OTHER = [(name, *LOOKS[number % 2 - 1]) for number, name in enumerate(PAGES)]
 
 
 @pytest.fixture(scope="module")
@@ -30,18 +27,14 @@ def page():
         yield tab
 
 
-CODE, SEEN_ONCE = "notebooks/14_your_own_model", (".highlight", "dl.py", ".indextable")
-"""Code is looked at on one page, and the index's links not one by one: axe would take minutes to measure the colours of its words."""
-REFERENCE = [f"book/helpers/{room}" for room in contents.ROOMS if room != "figures"]
-"""Tens of thousands of parts that Sphinx makes by itself, for which axe needs minutes: it looks at one room of the package."""
 LIGHT = 2_500_000
 """Bytes that a chapter may ask for before a reader moves."""
 
 
 @needs_chromium
 @pytest.mark.browser
-@pytest.mark.parametrize(("name", "width", "theme"), EACH)
-def test_pages_open_without_a_network(site, page, name, width, theme):
+@pytest.mark.parametrize("name", PAGES)
+def test_pages_open_without_a_network(site, page, name):
     page.open(site / f"{name}.html")
     assert page.problems == []
     assert page.requests, "the browser reports what it loads"
@@ -50,22 +43,20 @@ def test_pages_open_without_a_network(site, page, name, width, theme):
     broken = page.evaluate("[...document.images].filter((i) => !i.naturalWidth).map((i) => i.src)")
     assert broken == []
     assert not name.startswith("notebooks/") or 500_000 < page.weight < LIGHT
-    fits_and_keeps_nobody_out(page, name, width, theme)
+    for width in (1280, 390):
+        page.look(width, "light")
+        assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth + 1"), "wider than the window"
 
 
 @needs_chromium
 @pytest.mark.browser
 @pytest.mark.journey
-@pytest.mark.parametrize(("name", "width", "theme"), OTHER)
-def test_pages_look_as_well_in_the_other_width_and_light(site, page, name, width, theme):
+@pytest.mark.parametrize("name", [name for name in PAGES if name not in REFERENCE])
+def test_pages_keep_nobody_out(site, page, name):
     page.open(site / f"{name}.html")
-    fits_and_keeps_nobody_out(page, name, width, theme)
-
-
-def fits_and_keeps_nobody_out(page, name, width, theme):
-    page.look(width, theme)
-    assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth + 1"), "wider than the window"
-    assert name in REFERENCE or page.barriers(*SEEN_ONCE * (name != CODE)) == []
+    for width, theme in LOOKS:
+        page.look(width, theme)
+        assert page.barriers(*SEEN_ONCE * (name != CODE)) == [], (width, theme)
 
 
 @needs_chromium
