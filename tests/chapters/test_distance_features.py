@@ -642,7 +642,7 @@ def test_the_groups_of_mpnet():
     layers = set(np.argwhere(np.array(values["types"]) == "vertical")[:, 0].tolist())
     assert layers == set(range(5, 11)), "layers 6 to 11"
     at = values["stability"]["plain text"]
-    assert round(at["heads"]["value"], 2) == 0.74 and round(at["heads_control"]["value"], 2) == 0.60
+    assert round(at["heads"]["value"], 2) == 0.74 and round(at["heads_control"]["value"], 2) == 0.59
     changed = {name: values["texts"][name]["changed"] for name in values["texts"]}
     assert round(changed["cut short"], 2) == 0.30 and changed["cut short"] > max(
         changed["paraphrase"], changed["entailment"]

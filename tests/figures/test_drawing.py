@@ -116,7 +116,7 @@ def test_what_is_not_there_is_refused():
 
 
 def boxes(figure):
-    figure.canvas.draw()
+    figure.draw_without_rendering()
     return [(t, t.get_window_extent()) for t in texts(figure)]
 
 

@@ -145,7 +145,8 @@ def test_figures_shrink_until_the_page_fits(chapter, tmp_path):
     assert Image.open(io.BytesIO(base64.b64decode(small))).size == (40, 30)
 
 
-def test_provenance_comes_from_the_records(tmp_path):
+def test_provenance_comes_from_the_records(tmp_path, monkeypatch):
+    monkeypatch.setattr(report, "atlas_of", lambda *_: {})
     found = report.provenance(places.book_data() / "results", "book", "minilm")
     assert {"surface_patterns", "dependency_heads"} <= {name for name, _ in found}
     said = {"profile": "book", "results": places.book_data() / "results"}
