@@ -94,7 +94,10 @@ def copied(tree):
 
 def grow(tree):
     """Give the copy a chapter more: files and digests before and after, and what the command said."""
-    files, before = files_of(tree), digests(tree)
+    from helpers.run import notebooks  # what the copy was made of: the digests say nothing of where they are
+
+    files = files_of(tree)
+    before = {name: notebooks.digest(name, notebooks.parameters(name, "book")) for name in notebooks.chapters()}
     told = helpers(tree, "new", NAME, "--question", QUESTION).split("\n")
     changed = [f.relative_to(tree).as_posix() for f, now in files_of(tree).items() if files.get(f) != now]
     notebook = nbformat.read(tree / f"notebooks/15_{NAME}.ipynb", as_version=4)

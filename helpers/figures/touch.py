@@ -110,17 +110,11 @@ def points(
         TooLarge: for more data than :data:`LIMIT`.
     """
     x, y = (np.asarray(values, np.float64) for values in (x, y))
-    count = len(names)
     listed = {"x": x, "y": y, "texts": texts, "links": links, "maps": maps}
     listed |= {f"labels of {title!r}": labels for title, (labels, _) in colours.items()}
-    for what, given in listed.items():
-        if given is not None and len(given) != count:
-            raise ValueError(f"There are {count} names and {len(given)} {what}; give one for each point.")
-    if not count or not colours or control not in CONTROLS or not 0 <= first < count:
+    _check_points(len(names), listed)
+    if not colours or control not in CONTROLS or not 0 <= first < len(names):
         raise ValueError(f"Wanted are points, something to colour them by, a control of {CONTROLS}, a first point.")
-    out = [link for link in links or () if re.match(r"\s*([a-zA-Z][\w+.-]*:|[/\\]{2})", link)]
-    if out:
-        raise ValueError(f"Links lead to pages of the book, by a relative address; this one does not: {out[0]!r}.")
     ticks = "x", "y"
     extra = {axis: [at for on, at in (lines or {}).values() if on == axis] for axis in ticks}
     frame = _Frame.around([*x, *extra["x"]], [*y, *extra["y"]], equal=equal)
@@ -141,6 +135,16 @@ def points(
     drawn = frame.svg(alt, xlabel, ylabel, frame.rules(lines or {}), *circles)
     body = f'<div class="plot">{drawn}{_legend(palette)}</div>'
     return _touchable(body, data, alt)
+
+
+def _check_points(count: int, listed: Mapping[str, Sequence | np.ndarray | None]) -> None:
+    """Refuse lists that are not one for each point, and links that lead out of the book."""
+    for what, given in listed.items():
+        if given is not None and len(given) != count:
+            raise ValueError(f"There are {count} names and {len(given)} {what}; give one for each point.")
+    out = [link for link in listed["links"] or () if re.match(r"\s*([a-zA-Z][\w+.-]*:|[/\\]{2})", link)]
+    if out:
+        raise ValueError(f"Links lead to pages of the book, by a relative address; this one does not: {out[0]!r}.")
 
 
 def frames(
