@@ -651,7 +651,8 @@ def test_claims_about_the_runs_on_gum():
     )
     dealt = runs["minilm"]["order"]["shuffled"][pairs[2]]["gravity"]
     assert round(dealt["value"], 1) == 1.3 and dealt["low"] > 0
-    assert all(one["gain"]["low"] < 0.005 for one in runs["minilm"]["shuffled"].values()), "nor with shuffled scores"
+    for values in runs.values():
+        assert all(one["gain"]["low"] < 0.005 for one in values["shuffled"].values()), "nor with shuffled scores"
     assert minilm[pairs[2]]["beyond"]["low"] < 0, "no more than in the random networks"
     surely = [m for m, v in runs.items() if v["order"]["trained"]["dependency to entity"]["expected"]["low"] > 0]
     assert surely == ["mpnet"], "to entity types, by the expected layer"
@@ -664,18 +665,20 @@ def test_equal_numbers_of_targets_leave_coreference_late_and_not_entity_types(re
         assert {one["sizes"][0] for one in values["tasks"].values()} == {4000}, "of every task"
     assert sorted(one["sizes"][0] for one in recorded["tasks"].values())[0] == 563
     minilm, mpnet = (values["order"] for values in runs.values())
-    assert ends(minilm["shuffled"]["dependency to coreference"]["gravity"]) == [1.3, 0.8, 1.8]
+    for order in (minilm, mpnet):
+        assert ends(order["shuffled"]["dependency to coreference"]["gravity"]) == [1.3, 0.8, 1.8]
     coreference = mpnet["trained"]["dependency to coreference"]
-    assert (ends(coreference["random"])[0], ends(coreference["gravity"])[0]) == (2.0, 1.7)
-    assert coreference["beyond"]["value"] < 0 < coreference["beyond"]["high"] < 0.05
-    entity = [of["order"]["shuffled"]["dependency to entity"]["gravity"] for of in (recorded, runs["minilm"])]
-    assert [ends(one)[0] for one in entity] == [1.9, 0.4]
+    assert (ends(coreference["random"])[0], ends(coreference["gravity"])[0]) == (1.8, 1.7)
+    assert coreference["beyond"]["value"] < 0 < coreference["beyond"]["high"]
+    entity = [of["order"]["shuffled"]["dependency to entity"]["gravity"] for of in (recorded, *runs.values())]
+    assert [ends(one)[0] for one in entity] == [1.9, 0.4, 0.4]
+    assert ends(mpnet["trained"]["dependency to entity"]["gravity"])[0] == 2.2
+    assert mpnet["trained"]["dependency to entity"]["gravity"]["low"] > entity[2]["high"]
     trained = minilm["trained"]["dependency to entity"]
     assert ends(trained["gravity"])[0] == 1.2 and trained["gravity"]["low"] > entity[1]["high"]
     assert ends(trained["beyond"], 2) == [0.95, -0.35, 2.24], "of the random networks it is not certain"
-    assert ends(mpnet["trained"]["dependency to entity"]["beyond"])[:2] == [1.7, 0.9]
-    assert ends(mpnet["trained"]["part of speech to dependency"]["beyond"], 2) == [0.73, 0.46, 1.00]
-    assert "shuffled" not in mpnet
+    assert ends(mpnet["trained"]["dependency to entity"]["beyond"])[:2] == [1.7, 0.6]
+    assert ends(mpnet["trained"]["part of speech to dependency"]["beyond"], 2) == [0.95, 0.07, 1.84]
     for values in runs.values():
         at = {task: one["gravity"]["value"] for task, one in values["tasks"].items()}
         assert max(at, key=at.get) == "entity", "entity types come last"
