@@ -297,7 +297,7 @@ def test_claims_about_the_full_cards():
     best = {m: c["coreference"]["all"] for m, c in cards.items()}
     ends = {m: [round(100 * b["held_out"][k]) for k in ("value", "low", "high")] for m, b in best.items()}
     assert ends == {"minilm": [72, 63, 84], "mpnet": [80, 73, 88]}
-    assert [round(100 * best["mpnet"]["rules"][k]) for k in ("value", "low", "high")] == [77, 69, 86]
+    assert [round(100 * best["mpnet"]["rules"][k]) for k in ("value", "low", "high")] == [77, 68, 87]
     assert sum(not fits for fits in cards["mpnet"]["fits"].values()) == 3
     assert all(c["closeness"]["p"] < 0.01 for c in cards.values())
     for run in runs.values():
