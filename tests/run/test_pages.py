@@ -43,8 +43,8 @@ def test_pages_open_without_a_network(site, page, name):
     broken = page.evaluate("[...document.images].filter((i) => !i.naturalWidth).map((i) => i.src)")
     assert broken == []
     assert not name.startswith("notebooks/") or 500_000 < page.weight < LIGHT
-    for width in (1280, 390):
-        page.look(width, "light")
+    for width, theme in LOOKS:
+        page.look(width, theme)
         assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth + 1"), "wider than the window"
 
 
