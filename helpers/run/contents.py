@@ -91,7 +91,7 @@ def package(room: str) -> str:
 
 def reference(name: str) -> str:
     """The page that documents a name of the package, ``helpers.engine.shards.each``."""
-    room = name.split(".")[1]
+    room = name.partition(".")[2].partition(".")[0]
     return f"book/helpers/{room}" if room in ROOMS else "book/helpers"
 
 

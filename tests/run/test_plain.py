@@ -85,6 +85,7 @@ def test_links_lead_to_pages_of_the_book(chapter):
         ("{doc}`the words <../book/glossary>`", f"[the words]({SITE}/book/glossary.html)"),
         ("{term}`head`", f"[head]({SITE}/book/glossary.html#term-head)"),
         ("{func}`~helpers.f`", f"[`helpers.f`]({SITE}/book/helpers.html#helpers.f)"),
+        ("{mod}`helpers`", f"[`helpers`]({SITE}/book/helpers.html#helpers)"),
         ("{mod}`helpers.engine.a`", f"[`helpers.engine.a`]({SITE}/book/helpers/engine.html#helpers.engine.a)"),
         ("{cite:t}`clark2019`", "[Clark et al. (2019)](https://doi.org/10.18653/v1/W19-4828)"),
         (
