@@ -3,6 +3,8 @@
 import sys
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from helpers import places
 
@@ -38,6 +40,36 @@ def test_a_name_is_found_as_before(name, mode):
     domain.data["objects"] |= {one: ObjectEntry("page", one, "function", False) for one in NAMES}
     before = PythonDomain.find_obj(domain, None, "helpers.places", "Tap", name, None, mode)
     assert find(domain, None, "helpers.places", "Tap", name, None, mode) == before
+
+
+@given(st.recursive(st.just([]), lambda below: st.lists(below, max_size=4), max_leaves=25), st.integers(0, 3))
+def test_a_tree_is_walked_as_before(shape, nth):
+    from docutils import nodes
+
+    kinds = (nodes.section, nodes.paragraph, nodes.emphasis)
+
+    def grown(shape):
+        """A node for each list, of one of three kinds by how much is in it; an empty one is a text."""
+        return kinds[len(shape) % 3]("", *map(grown, shape)) if shape else nodes.Text("word")
+
+    def slow(node):
+        return [node, *(one for child in node.children for one in slow(child))]
+
+    def same(found, wanted):
+        return [id(one) for one in found] == [id(one) for one in wanted]
+
+    tree = nodes.section("", *map(grown, shape))
+    kind = (*kinds, nodes.Text)[nth]
+    assert same(swift.in_order(tree), slow(tree))
+    assert same(swift.in_order(tree, kind), [one for one in slow(tree) if isinstance(one, kind)])
+    find = swift.walked_in_order(nodes.Node.findall)
+
+    def leaf(node):
+        return not node.children
+
+    assert same(find(tree, leaf), filter(leaf, slow(tree)))
+    assert same(find(tree, leaf, include_self=False), filter(leaf, slow(tree)[1:]))
+    assert same(find(tree, kind), tree.findall(kind))
 
 
 def test_a_page_that_is_looked_into_again_is_read_once():
