@@ -13,17 +13,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 import yaml
 
 import helpers
 from helpers import places
-from helpers.corpora.readers import Corpus
-from helpers.engine.encoders import Encoder
 from helpers.engine.estimates import Estimate
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # who reads records does not wait for torch
     import pandas as pd
+
+    from helpers.corpora.readers import Corpus
+    from helpers.engine.encoders import Encoder
 
 DIGITS = 6  # decimals kept: float32 models do not carry more
 VERSIONS = ("torch", "transformers", "numpy", "scikit-learn")
@@ -52,11 +52,11 @@ def record(
     chapter: str,
     values: Mapping[str, Any],
     *,
-    encoder: Encoder,
-    corpus: Corpus | None,
+    encoder: "Encoder",
+    corpus: "Corpus | None",
     profile: str,
     parameters: Mapping[str, Any],
-    own: Sequence[Corpus] = (),
+    own: Sequence["Corpus"] = (),
 ) -> Path:
     """Write a chapter's numbers and where they come from; nothing half-written is ever left behind.
 
@@ -71,23 +71,14 @@ def record(
     Raises:
         ResultError: for NaN, infinity, or a type that JSON cannot hold; the message names the place.
     """
-    content = {
-        "chapter": chapter,
-        "provenance": {
-            "model": {"name": encoder.name, "class": type(encoder.model).__name__, "sha256": encoder.sha256},
-            "head": None if encoder.head is None else {"task": encoder.task, "sha256": encoder.head.sha256},
-            "corpus": None if corpus is None else _named(corpus),
-            **({"own": [_named(one) for one in own]} if own else {}),
-            "profile": profile,
-            "parameters": plain(dict(parameters), "parameters"),
-            "device": encoder.device.type,
-            **({} if encoder.dtype == torch.float32 else {"dtype": str(encoder.dtype).removeprefix("torch.")}),
-            "versions": {"book": helpers.__version__, "python": platform.python_version()}
-            | {name: version(name) for name in VERSIONS},
-            "date": datetime.now(UTC).date().isoformat(),
-        },
-        "values": plain(values),
+    provenance = {
+        **_measured(encoder, corpus, own),
+        "profile": profile,
+        "parameters": plain(dict(parameters), "parameters"),
+        **_machine(encoder),
+        "date": datetime.now(UTC).date().isoformat(),
     }
+    content = {"chapter": chapter, "provenance": provenance, "values": plain(values)}
     apart = bool(own) or (corpus is not None and corpus.own)
     file = path(chapter, model=encoder.name, profile=places.OWN if apart else profile)
     if file.exists() and _without_date(json.loads(file.read_text("utf-8"))) == _without_date(content):
@@ -96,7 +87,28 @@ def record(
     return file
 
 
-def _named(corpus: Corpus) -> dict[str, Any]:
+def _measured(encoder: "Encoder", corpus: "Corpus | None", own: Sequence["Corpus"]) -> dict[str, Any]:
+    """Which weights and texts numbers are of."""
+    return {
+        "model": {"name": encoder.name, "class": type(encoder.model).__name__, "sha256": encoder.sha256},
+        "head": None if encoder.head is None else {"task": encoder.task, "sha256": encoder.head.sha256},
+        "corpus": None if corpus is None else _named(corpus),
+        **({"own": [_named(one) for one in own]} if own else {}),
+    }
+
+
+def _machine(encoder: "Encoder") -> dict[str, Any]:
+    """What numbers were computed with: the device, a precision other than single, and versions."""
+    precision = str(encoder.dtype).removeprefix("torch.")
+    return {
+        "device": encoder.device.type,
+        **({} if precision == "float32" else {"dtype": precision}),
+        "versions": {"book": helpers.__version__, "python": platform.python_version()}
+        | {name: version(name) for name in VERSIONS},
+    }
+
+
+def _named(corpus: "Corpus") -> dict[str, Any]:
     found = {"name": corpus.name, "sha256": corpus.sha256}
     return found | ({"own": True, "parts": corpus.parts} if corpus.own else {})
 

@@ -23,13 +23,14 @@ def kind(column: str) -> str:
 
 def chapters(table: pd.DataFrame) -> list[str]:
     """The chapters that numbers in a table are of, as their notebooks are called, in order."""
-    return sorted(set(table.chapter))
+    return sorted(table.chapter.unique())
 
 
 def listed(table: pd.DataFrame, chapter: str) -> Table:
     """The quantities of a chapter: unit, meaning, of what there are numbers, and for which encoders."""
     found = table[table.chapter == chapter]
-    lines = [one for one in quantities.vocabulary() if one.chapter == chapter[3:] and one.name in set(found.quantity)]
+    there = set(found.quantity.unique())
+    lines = [one for one in quantities.vocabulary() if one.chapter == chapter[3:] and one.name in there]
     rows = [[f"`{one.name}`", one.unit, one.meaning, *_there(found[found.quantity == one.name])] for one in lines]
     return Table(["quantity", "unit", "what it is", "of", "numbers", "encoders"], rows)
 
@@ -42,7 +43,7 @@ def _there(rows: pd.DataFrame) -> tuple[str, str, str]:
         "models": rows.layer.isna(),
     }
     there = ", ".join(name for name, found in levels.items() if found.any())
-    return there, f"{len(rows):,}", ", ".join(dict.fromkeys(rows.model))
+    return there, f"{len(rows):,}", ", ".join(rows.model.unique())
 
 
 def encoders(table: pd.DataFrame) -> Table:

@@ -121,11 +121,6 @@ WITHOUT = {  # what a full run may lack that the book's own run has, and why
 }
 
 
-NOT_YET = {  # issue 17: recorded before the controls were, or before parsers had several fits; their cells show a dash
-    "mpnet": ("probing_classifiers",)
-}
-
-
 def lacking(book, full, path=""):
     """Paths of the fields that the first has and the second has not."""
     if not (isinstance(book, dict) and isinstance(full, dict)):
@@ -144,10 +139,7 @@ def test_full_runs_have_the_fields_that_chapters_read(model):
             for f in (places.ROOT / "data/results/book/minilm" / file.name, file)
         )
         missing = [path for path in lacking(book, full) if not re.fullmatch(WITHOUT[model], path)]
-        if file.stem in NOT_YET.get(model, ()):
-            assert missing, f"{file} has all fields now: take it from the list"
-        else:
-            assert not missing, f"{file}: run this chapter again with profile full"
+        assert not missing, f"{file}: run this chapter again with profile full"
 
 
 def test_papers():
