@@ -35,7 +35,7 @@ site: $(READY) ## Build the pages from the outputs kept in git (seconds)
 test: $(READY) lint ## Lint, unit tests, chapters with small data, checks of the built pages
 	@$(PYTEST) -m "not journey"
 
-test-all: $(READY) lint ## What 'make test' does, and the long journeys: the other chapters, what keeps people out of a page, every command of "Bring your own", a wheel in an empty folder, killed processes
+test-all: $(READY) lint ## What 'make test' does, and the long journeys: the other chapters, claims measured anew on all of the texts, what keeps people out of a page, every command of "Bring your own", a wheel in an empty folder, killed processes
 	@$(PYTEST)
 
 check: $(READY) lint ## Lint and the quick unit tests, for while you are editing (under a minute)

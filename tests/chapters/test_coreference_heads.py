@@ -522,6 +522,7 @@ def test_one_word_changed(minilm, swap):
         assert [row for row in range(9) if weights[row].argmax() != 0] == list(rows), "seven of nine rows"
 
 
+@pytest.mark.journey
 def test_cutting_the_antecedent_sends_pronouns_back_to_cls(minilm):
     kept = coreference_heads.passages(minilm, corpora.documents("encyclopedia", "test"))
     cut, other = (removed.without(minilm, kept, (2, 4), other=o) for o in (False, True))

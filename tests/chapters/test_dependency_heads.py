@@ -397,6 +397,7 @@ def parts(minilm):
     ]
 
 
+@pytest.mark.journey
 def test_heads_beat_distances_and_lose_to_word_classes(parts):
     rules, ud = rivals.class_rows(*parts), results.recorded("dependency_heads")["values"]["ud"]["table"]
     grid = dependency_heads.per_head(dependency_heads.score(parts[1]), ["obj"])["obj"]

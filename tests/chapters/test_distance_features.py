@@ -777,6 +777,7 @@ def test_bars_of_types_add_up_to_the_heads_of_a_layer():
     assert list(ax.get_xticks()) == [1, 2]
 
 
+@pytest.mark.journey
 @pytest.mark.slow
 def test_which_window_a_border_belongs_to_hardly_matters(minilm, monkeypatch):
     """Chapter 08: the nearer window instead of the farther one."""

@@ -868,6 +868,7 @@ def test_map_quality_shows_pairs_starts_and_draws():
     assert np.allclose(drawn["median of draws"], [0.15, 0.015]) and drawn["heads shuffled"] == [0.9, 0.9]
 
 
+@pytest.mark.journey
 @pytest.mark.slow
 def test_the_authors_smoothing_hardly_matters(minilm):
     """Chapter 07: a thousandth of even weights in every row, by a slow reference."""

@@ -762,6 +762,7 @@ def test_what_cannot_be_pruned_says_so(headed):
 # ------------------------------------------------------------------ benchmarks
 
 
+@pytest.mark.journey
 @pytest.mark.slow
 def test_the_sweep_benchmark_compares_equal_numbers():
     found = bench.sweep(rounds=1, rows=1, length=16, width=48)
@@ -769,6 +770,7 @@ def test_the_sweep_benchmark_compares_equal_numbers():
     assert found["model"].startswith("12 layers x 12 heads") and "ratio" in bench.as_text(found)
 
 
+@pytest.mark.journey
 @pytest.mark.slow
 def test_the_pruning_benchmark_removes_what_it_says():
     found = bench.pruning(rounds=1, rows=2, length=16)

@@ -387,6 +387,7 @@ def test_floors_are_reached_or_the_card_says_what_was_tried(name):
     assert all(value >= floor for value, floor in floors) or card.get("notes")
 
 
+@pytest.mark.journey
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SHIPPED)
 def test_a_shipped_adapter_scores_what_its_card_says(name):

@@ -92,6 +92,7 @@ def test_what_is_measured_for_the_atlas_is_what_the_chapter_measures(chapter):
         assert own["types"] == theirs["types"]
 
 
+@pytest.mark.journey
 @pytest.mark.slow
 def test_a_model_of_ones_own_joins(small_encoder, tmp_path, monkeypatch):
     """Measured, recorded, known again, and on a page of its own beside the book's."""

@@ -74,6 +74,7 @@ def test_a_head_that_is_not_there_is_refused(made, name):
         made[name]
 
 
+@pytest.mark.journey
 @pytest.mark.slow
 def test_the_package_hands_the_card_on_and_stays_cheap():
     code = "import helpers, sys; assert not {'torch', 'pandas', 'matplotlib'} & set(sys.modules); from helpers import card; print(card.__module__)"

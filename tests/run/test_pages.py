@@ -155,6 +155,7 @@ def test_the_books_view_reacts(site, page):
     assert page.problems == []
 
 
+@pytest.mark.journey
 @needs_chromium
 @pytest.mark.browser
 def test_bertviz_draws(site, page):

@@ -212,6 +212,7 @@ def test_an_atlas_that_is_too_large_is_left_out(of_minilm, tmp_path, monkeypatch
     assert "The atlas does not fit into this page. The atlas of minilm has" in page and "<script" not in page
 
 
+@pytest.mark.journey
 @pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine")
 @pytest.mark.browser
 def test_a_reader_looks_a_head_up_in_a_report(of_minilm, tmp_path):
