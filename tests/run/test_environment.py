@@ -142,6 +142,27 @@ def test_a_checkout_that_was_moved_is_noticed_and_put_right(tmp_path):
     )
 
 
+@pytest.mark.parametrize("there", ["the same", "another", "none"])
+def test_an_environment_of_another_python_is_made_anew(tmp_path, there):
+    """Renewed in place it would have the one's interpreter and the other's libraries."""
+    for name in ("Makefile", "pyproject.toml", "setup.py", "requirements.lock"):
+        shutil.copy(places.ROOT / name, tmp_path)
+
+    def script(file, text):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(f"#!/bin/sh\n{text}\n")
+        file.chmod(0o755)
+
+    given = tmp_path / "given"
+    script(given, f'[ "$1" = -m ] && echo "$@" > {tmp_path}/asked && exit 1; exec {sys.executable} "$@"')
+    if there != "none":
+        same = there == "the same"
+        script(tmp_path / ".venv/bin/python", f'exec {sys.executable} "$@"' if same else "echo /usr 3.10")
+    done = subprocess.run(["make", f"PYTHON={given}", ".venv/.ready"], cwd=tmp_path, capture_output=True, check=False)
+    assert done.returncode == 2, "the script makes none"
+    assert (tmp_path / "asked").read_text() == f"-m venv {'' if there == 'the same' else '--clear '}.venv\n"
+
+
 def test_what_make_starts_ends_with_make():
     text = (places.ROOT / "Makefile").read_text("utf-8")
     for target in ("book", "site", "notebooks", "full"):
