@@ -60,8 +60,9 @@ lint: $(READY)
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 
-lab: $(READY) ## Open the chapters in JupyterLab
-	@$(BIN)/jupyter lab --notebook-dir=notebooks
+lab: DIR := $(or $(DIR),mine)
+lab: $(READY) ## Copy the chapters, in plain Markdown, into a folder of yours and open them in JupyterLab (DIR=mine)
+	@$(HELPERS) lab $(DIR)
 
 notebooks: $(READY) ## Refresh the outputs kept in git
 	@$(HELPERS) notebooks

@@ -45,7 +45,8 @@ def lab(folder: Path, copy_only: bool, replace: bool) -> None:
     if not copy_only:
         with places.extra("lab", "Opening chapters"):
             import jupyterlab  # noqa: F401
-        subprocess.run([sys.executable, "-m", "jupyterlab", f"--notebook-dir={files[0].parent}"], check=True)
+        command = [sys.executable, "-m", "jupyterlab", f"--notebook-dir={files[0].parent}"]
+        sys.exit(subprocess.run(command, check=False).returncode)  # it has said itself why it ends
 
 
 COMMANDS = (launch, lab)
