@@ -164,12 +164,12 @@ $(READY): | moved
 endif
 endif
 
-# An environment of another Python is made anew: renewed in place it would mix the two
+# An environment of another Python is made anew: renewed in place it would mix the two; a folder that is no environment keeps what is in it
 WHICH := import sys; print(sys.base_prefix, sys.version)
 $(READY): pyproject.toml setup.py requirements.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "This book needs Python 3.11 or newer; say make PYTHON=/path/to/python3.11")'
 	@echo "Making $(VENV) (about 2.5 GB; a few minutes the first time) ..."
-	@anew=; test "$$($(BIN)/python -c '$(WHICH)' 2>&1)" = "$$($(PYTHON) -c '$(WHICH)')" || anew=--clear; $(PYTHON) -m venv $$anew $(VENV)
+	@anew=; test "$$($(BIN)/python -c '$(WHICH)' 2>&1)" = "$$($(PYTHON) -c '$(WHICH)')" || { test ! -f $(VENV)/pyvenv.cfg || anew=--clear; }; $(PYTHON) -m venv $$anew $(VENV)
 	@$(BIN)/pip install -qq --no-compile --disable-pip-version-check --constraint requirements.lock --editable '.[$(EXTRAS)]' || { echo \
 	  "The libraries were not installed; pip says why above. With network, 3 GB of disk and Python 3.11 to 3.14 (make PYTHON=...), say make again."; exit 1; }
 	@touch $@

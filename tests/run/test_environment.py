@@ -142,9 +142,9 @@ def test_a_checkout_that_was_moved_is_noticed_and_put_right(tmp_path):
     )
 
 
-@pytest.mark.parametrize("there", ["the same", "another", "none"])
+@pytest.mark.parametrize("there", ["the same", "another", "a folder", "none"])
 def test_an_environment_of_another_python_is_made_anew(tmp_path, there):
-    """Renewed in place it would have the one's interpreter and the other's libraries."""
+    """Renewed in place it would have the one's interpreter and the other's libraries. Nothing but an environment is emptied."""
     for name in ("Makefile", "pyproject.toml", "setup.py", "requirements.lock"):
         shutil.copy(places.ROOT / name, tmp_path)
 
@@ -158,9 +158,11 @@ def test_an_environment_of_another_python_is_made_anew(tmp_path, there):
     if there != "none":
         same = there == "the same"
         script(tmp_path / ".venv/bin/python", f'exec {sys.executable} "$@"' if same else "echo /usr 3.10")
+    if there in ("the same", "another"):
+        (tmp_path / ".venv/pyvenv.cfg").write_text("home = /usr/bin\n")
     done = subprocess.run(["make", f"PYTHON={given}", ".venv/.ready"], cwd=tmp_path, capture_output=True, check=False)
     assert done.returncode == 2, "the script makes none"
-    assert (tmp_path / "asked").read_text() == f"-m venv {'' if there == 'the same' else '--clear '}.venv\n"
+    assert (tmp_path / "asked").read_text() == f"-m venv {'--clear ' if there == 'another' else ''}.venv\n"
 
 
 def test_what_make_starts_ends_with_make():
