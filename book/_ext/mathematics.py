@@ -53,8 +53,10 @@ def display(writer, node: nodes.math_block) -> None:
 
 def signs(pages: str) -> set[str]:
     """The characters of all formulas in HTML, with the slanted form in which a browser draws a letter that stands alone."""
-    texts = (re.sub(r"<[^>]*>", "", found) for found in re.findall(r"<math.*?</math>", pages, re.DOTALL))
-    found = set(html.unescape("".join(texts)))
+    drawn = re.findall(r"<math.*?</math>", pages, re.DOTALL)
+    found = set(html.unescape("".join(re.sub(r"<[^>]*>", "", one) for one in drawn)))
+    if any("<msqrt" in one or "<mroot" in one for one in drawn):
+        found.add("√")  # drawn, but nowhere in the text
     return found | {slanted for sign in found if (slanted := _slanted(sign))}
 
 

@@ -18,6 +18,7 @@ REFUSED = {
 """The chapters that need a task head, and what they say of a model without one; chapter 13 leaves its tagger's part out."""
 
 
+@pytest.mark.journey
 @pytest.mark.notebooks
 @pytest.mark.timeout(1800)  # fourteen kernels: a few minutes, or many where the cores are busy
 def test_a_new_model_goes_through_all_chapters_and_into_a_report(tmp_path, minilm):

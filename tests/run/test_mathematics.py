@@ -61,3 +61,10 @@ def test_what_is_not_known_is_an_error():
 def test_the_font_is_for_the_signs_of_formulas_only():
     page = "<p>Ünlikely</p><math><mi>x</mi><mo>∈</mo><mi>h</mi><mi>α</mi><mn>2</mn></math>"
     assert mathematics.signs(page) == set("x∈hα2") | {"𝑥", "ℎ", "𝛼"}
+
+
+def test_the_font_has_the_sign_of_a_root():
+    """Browsers draw it for an element that does not hold it as text."""
+    page = "<p>√ is no formula</p><math><mi>x</mi></math>"
+    assert "√" not in mathematics.signs(page)
+    assert "√" in mathematics.signs(page + "<math><mfrac><mn>1</mn><msqrt><mi>d</mi></msqrt></mfrac></math>")
