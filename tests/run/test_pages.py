@@ -87,7 +87,7 @@ def test_tables_and_wide_figures_are_moved_on_a_phone_not_shrunk(site, page):
 @needs_chromium
 @pytest.mark.browser
 def test_formulas_stand_in_the_middle_and_long_ones_begin_at_their_beginning(site, page):
-    page.open(site / "notebooks" / "01_transformer_refresher.html")
+    page.open(site / "notebooks" / "12_layer_semantics.html")
     room = """[...document.querySelectorAll('div.math')].map((box) => {
         const [b, f] = [box, box.querySelector('math')].map((e) => e.getBoundingClientRect());
         return [f.left - b.left, b.right - f.right];
