@@ -25,7 +25,7 @@ from helpers.figures.views import in_script
 LIMIT = 150_000
 """Characters that a figure may put into a page, its script and style apart."""
 WIDTH, HEIGHT = 400, 300  # of a plot, in its own units
-LEFT, RIGHT, TOP, BOTTOM = 48, 10, 10, 42  # its margins
+LEFT, RIGHT, TOP, BOTTOM = 56, 10, 10, 42  # its margins
 CONTROLS = ("buttons", "slider")
 REST = "#bbbbbb"  # of points without a kind
 GOOD, BAD = "#dbe7f3", "#f3d3c2"  # behind words: right or as before, and wrong or changed

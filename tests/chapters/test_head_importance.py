@@ -1016,12 +1016,17 @@ def test_grids_of_costs_are_red_where_it_hurts_and_mark_what_stands():
 def test_layer_costs_are_filled_where_they_stand():
     value = np.array([0.5, -0.2, 0.1])
     cost = Estimate(value, value - 0.1, value + 0.2, np.empty((0, 3)))
-    figure = figures.layer_costs({"qa": cost}, {"qa": [True, False, False]}, ylabel="nats")
+    heads = np.array([[0.1, 0.2], [0.0, -0.3], [0.4, 0.0]])
+    figure = figures.layer_costs({"qa": cost}, {"qa": [True, False, False]}, {"qa": heads}, ylabel="nats")
     bars = figure.axes[0].patches
     assert [round(b.get_height(), 3) for b in bars] == [0.5, -0.2, 0.1]
     white = (1.0, 1.0, 1.0, 1.0)
     assert [b.get_facecolor() == white for b in bars] == [False, True, True]
     assert bars[1].get_edgecolor() != bars[0].get_edgecolor(), "gains look different from losses"
+    diamonds = next(
+        c for c in figure.axes[0].collections if len(c.get_offsets()) == 3 and c.get_label().startswith("sum")
+    )
+    np.testing.assert_allclose(diamonds.get_offsets(), [[1, 0.3], [2, -0.3], [3, 0.4]], atol=1e-12)
 
 
 def test_gate_lines_have_their_tangent():

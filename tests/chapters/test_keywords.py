@@ -107,7 +107,7 @@ def test_received_against_a_loop(encoder, found):
         for w, place in enumerate(spelled.places):
             pieces = [i for i in rows if batch.unit[0, i] == place + 1]
             sums = np.mean([sum(maps[:, :, i, j] for i in rows) for j in pieces], axis=0)
-            most = np.max([np.max([maps[:, :, i, j] for i in rows], axis=0) for j in pieces], axis=0)
+            most = np.mean([np.max([maps[:, :, i, j] for i in rows], axis=0) for j in pieces], axis=0)
             np.testing.assert_allclose(found.values[here][w, ..., 0], sums, rtol=1e-4)
             np.testing.assert_allclose(found.values[here][w, ..., 1], most, rtol=1e-4)
             assert found.pieces[here][w] == len(pieces)
@@ -293,7 +293,7 @@ def test_methods_use_what_they_say(encoder, found):
     assert list(methods)[-1] == "tagger" and methods["tagger"].words is tagged
     assert together.weights.shape == (24,)
     np.testing.assert_allclose(methods["all heads"].words, methods["all heads, @random"].words)
-    mixed = [methods[f"all heads{name}, tf-idf and place"].words for name in ("", ", @random")]
+    mixed = [methods[f"all heads{name}, and rule"].words for name in ("", ", @random")]
     np.testing.assert_allclose(*mixed)
     assert not np.allclose(mixed[0], methods["all heads"].words), "the rules are read, too"
     without, _ = keywords.methods(found, found, heads)
@@ -477,7 +477,9 @@ def test_claims_about_predictors(recorded):
     assert precision.low[best] > value(recorded, "first phrases").high
     assert precision.value[best] > value(recorded, "tf-idf").value
     gap = Estimate.from_record(recorded["over_rules"]["best head"])
-    assert gap.low < 0 < gap.high, "a single head does not beat the learned baseline"
+    assert gap.high < 0, "the best single head ranks words worse than the learned rule"
+    above_rule = precision.low > value(recorded, "learned rule").value
+    assert not above_rule.any(), "no head is above it"
     assert precision.value[best] > 4 * chance
     order = [precision.value[tuple(h)] for h in recorded["heads"]["order"]]
     assert np.corrcoef(np.argsort(np.argsort(order)), -np.arange(len(order)))[0, 1] > 0.7, "nearly the same order"
@@ -485,16 +487,14 @@ def test_claims_about_predictors(recorded):
     assert [layer for layer, _ in ten[:6]].count(5) == 5, "in the last layer"
     assert not set(ten) & {(0, 2), (2, 0), (2, 4), (2, 8)}, "no head with a name in the book"
     weights = np.array([recorded["heads"]["weights"][layer][head] for layer, head in ten])
-    assert (weights[:, 0] > weights[:, 1]).sum() == 7, "in seven of ten heads the mean has more weight"
+    assert (np.abs(weights[:, 0]) > np.abs(weights[:, 1])).sum() == 9, "in nine of ten heads the mean has more weight"
     assert Estimate.from_record(recorded["gains"]["all heads - best head"]).low > 0
-    together, plain, blank = (
-        value(recorded, n) for n in ("all heads", "tf-idf and place, learned", "all heads, @random")
-    )
-    assert together.low > plain.high and together.low > blank.high and abs(blank.value - plain.value) < 0.02
     over = {n: [round(e[k], 2) for k in ("value", "low", "high")] for n, e in recorded["over_rules"].items()}
-    assert over["all heads"] == [0.12, 0.08, 0.16] and over["all heads, @shuffled"] == [-0.15, -0.19, -0.11]
-    assert over["all heads, @random, tf-idf and place"] == [0.05, 0.02, 0.07]
-    assert over["all heads, tf-idf and place"][0] == 0.13
+    assert over["all heads"] == [0.05, 0.01, 0.09] and over["all heads, and rule"][0] == 0.09
+    assert over["all heads, @random"] == [-0.10, -0.14, -0.06]
+    assert over["all heads, @random, and rule"] == [0.01, -0.02, 0.03]
+    dealt = value(recorded, "all heads, @shuffled")
+    assert chance < dealt.low and dealt.high < 1.6 * chance, "nearly at chance"
 
 
 def test_claims_about_the_tagger(recorded):
@@ -536,20 +536,20 @@ def test_claims_about_the_abstracts():
         return [round(found["scores"][name]["precision"][k], 2) for k in ("value", "low", "high")]
 
     assert found["coverage"]["documents"] == 300
-    assert precision("all heads") == [0.67, 0.65, 0.68]
-    assert precision("tf-idf and place, learned") == [0.52, 0.5, 0.54]
+    assert precision("all heads") == [0.67, 0.65, 0.69]
+    assert precision("learned rule") == [0.52, 0.50, 0.54]
     assert precision("all heads, @random")[0] == 0.48 and precision("tagger")[0] == 0.75
     upper = Estimate.from_record(found["content"]).low > 0
     assert (upper[3:].sum(), upper[:3].sum()) == (31, 11)
     random = found["over_rules"]["all heads, @random"]
     assert random["high"] < 0 and round(random["value"], 2) == -0.04
-    beside = [found["over_rules"][f"all heads{kind}, tf-idf and place"] for kind in (", @random", "")]
+    beside = [found["over_rules"][f"all heads{kind}, and rule"] for kind in (", @random", "")]
     assert [round(beside[0][k], 2) for k in ("value", "low", "high")] == [0.03, 0.02, 0.04]
-    assert round(beside[1]["value"], 2) == 0.15
+    assert round(beside[1]["value"], 2) == 0.16
     gains = {name: [round(g[k], 3) for k in ("value", "low", "high")] for name, g in found["gains"].items()}
-    assert gains["all heads, tf-idf and place - all heads"] == pytest.approx([0.006, 0.003, 0.009], abs=0.002)
+    assert gains["all heads, and rule - all heads"] == pytest.approx([0.007, 0.003, 0.011], abs=0.002)
     below = found["over_rules"]["best head"]
-    assert [round(below[k], 3) for k in ("value", "low", "high")] == [-0.038, -0.056, -0.020]
+    assert [round(below[k], 3) for k in ("value", "low", "high")] == [-0.043, -0.060, -0.024]
     weights = np.asarray(found["heads"]["weights"])[..., 0]
     ten = [tuple(head) for head in found["heads"]["order"][:10]]
     assert ten[0] == tuple(found["best"]) == (1, 6) and weights[1, 6] < 0
@@ -565,7 +565,7 @@ def test_claims_about_the_abstracts():
     assert round(curves["most missed first, by F1"][2, 0], 2) == 0.05
     assert round(curves["most missed first, by loss"][3, 0], 2) == 0.52, "the order by the loss stands on its head"
     high, ranks = tuple(found["extremes"][0]), found["heads"]["precision"]["value"]
-    assert high == ten[3] == (5, 10) and (round(ranks[5][10], 2), round(ranks[1][6], 2)) == (0.54, 0.48)
+    assert high == ten[5] == (5, 10) and (round(ranks[5][10], 2), round(ranks[1][6], 2)) == (0.55, 0.48)
 
 
 def test_claims_about_both_networks_on_the_abstracts():
@@ -581,10 +581,9 @@ def test_claims_about_both_networks_on_the_abstracts():
     assert found["over_rules"]["best head"]["high"] < 0 and "tagger" not in found
     above = Estimate.from_record(found["content"]).low > 0
     assert (above[6:].sum(), above[:6].sum()) == (57, 26), "of 72 each"
-    assert found["heads"]["order"][2] == [11, 3] and round(found["heads"]["precision"]["low"][11][3], 2) == 0.58
     second = [found["heads"]["precision"][k][11][5] for k in ("value", "low", "high")]
-    assert found["heads"]["order"][1] == [11, 5] and np.round(second, 2).tolist() == [0.61, 0.59, 0.63]
-    assert second[1] > found["scores"]["tf-idf and place, learned"]["precision"]["high"]
+    assert found["heads"]["order"][1] == [11, 5] and np.round(second, 2).tolist() == [0.60, 0.59, 0.62]
+    assert second[1] > found["scores"]["learned rule"]["precision"]["high"]
 
 
 # ------------------------------------------------------------------ figures

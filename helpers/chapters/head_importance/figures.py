@@ -80,15 +80,18 @@ def gate_to_touch(
         gates, dict(zip(names, right, strict=True)), f"gate of head {head}", "probability of the right answer"
     )
     alt = f"Probability of the right answer to {len(asked)} inputs over the gate of head {head}."
-    return touch.frames(gates, [f"gate {gate:.3g}" for gate in gates], pieces, alt=alt, curve=curve)
+    return touch.frames(gates, [f"gate of head {head} at {gate:.3g}" for gate in gates], pieces, alt=alt, curve=curve)
 
 
-def layer_costs(costs: Mapping[str, Estimate], stands: Mapping[str, ArrayLike], *, ylabel: str) -> Figure:
+def layer_costs(
+    costs: Mapping[str, Estimate], stands: Mapping[str, ArrayLike], heads: Mapping[str, ArrayLike], *, ylabel: str
+) -> Figure:
     """For each task a panel with a bar for each layer: what it costs when all of its heads are off, with intervals.
 
     Args:
         costs: task -> estimate (layer,).
         stands: task -> [layer], true where the change is significant: filled bars; others are hollow.
+        heads: task -> [layer, head], costs of single heads: a diamond at the sum of each layer's.
     """
     figure, axes = titled(costs, (2.2, 2.9), margin=(0.4, 0))
     for ax, (task, cost) in zip(axes.flat, costs.items(), strict=True):
@@ -97,10 +100,13 @@ def layer_costs(costs: Mapping[str, Estimate], stands: Mapping[str, ArrayLike], 
         faces = np.where(stands[task], colours, "white")
         ax.bar(x, cost.value, width=0.7, edgecolor=colours, color=faces, linewidth=1.2)
         intervals(ax, x, cost, marker="", color=INK, bar={"linewidth": 1, "alpha": 1})
+        alone = {"facecolors": "white", "edgecolors": INK, "linewidths": 1, "zorder": 4}
+        ax.scatter(x, np.sum(heads[task], -1), 22, marker="D", label="sum over its heads, each off alone", **alone)
         ax.axhline(0, **ZERO)
         on_layers(ax, len(x))
         ax.yaxis.set_major_locator(MaxNLocator(5))
     axes[0, 0].set_ylabel(ylabel)
+    legend_below(axes[0, 0])
     return figure
 
 

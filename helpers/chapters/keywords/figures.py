@@ -104,8 +104,14 @@ def signed_grids(
     """
     layers, heads = np.shape(next(iter(grids.values())))
     shared = isinstance(bar, str)
-    how = {"signed": True, "one_scale": shared, "percentile": percentile, "columns": len(grids), "every": (1, 1)}
-    each = (0.95 + 0.3 * layers + 1.1 / (len(grids) if shared else 1), 1 + 0.21 * heads)
+    how = {
+        "signed": True,
+        "one_scale": shared,
+        "percentile": percentile,
+        "columns": min(len(grids), 2),
+        "every": (1, 1),
+    }
+    each = (0.95 + 0.3 * layers + 1.1 / (min(len(grids), 2) if shared else 1), 1 + 0.21 * heads)
     return head_grids(grids, bars=bar, marked=certain, each=each, **how)
 
 
@@ -125,7 +131,7 @@ def ranked_heads(
     top = 1.06 * max([*ranked.high, *lines.values()])
     line = {"arrowstyle": "-", "color": COLOURS["other"], "linewidth": 0.6}
     for n, head in enumerate(order[:named]):  # spread out above the points, which are too close for names
-        above = (1 + n * len(order) / 18, top)
+        above = (2 + n * len(order) / 18, top)
         ax.annotate(head_name(*head), (x[n], ranked.high[n]), above, fontsize=7, ha="center", arrowprops=line)
     names = ("first", "self", "stop", "random", "other")
     for n, (label, at) in enumerate(lines.items()):

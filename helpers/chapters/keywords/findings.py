@@ -55,7 +55,7 @@ HEADLINES = (
     ),
     Finding(
         Claim("own", "above"),
-        "All heads together rank the words of a text better than rarity, frequency and place do.",
+        "All heads together rank the words of a text better than rarity, frequency, place and number of pieces do.",
         Ours("all heads", "over_rules"),
         control=tuple(Control(name, "over_rules", f"all heads, {name}") for name in ("@random", "@shuffled")),
     ),

@@ -22,7 +22,7 @@ from helpers.engine.tasks import Example
 from helpers.engine.tokens import Batch, Batches
 
 STATISTICS = ("mean", "max")
-"""What a word's attention received is summed up by: over all attending tokens, and the greatest single weight."""
+"""What a word's attention received is summed up by: the sum of the weights it gets, and the greatest; means over its pieces."""
 
 
 # ---------------------------------------------------------------------------------------- documents
@@ -137,9 +137,9 @@ def received(
 class Received(InRows):
     """Attention that each word receives from each head; an observer for :func:`helpers.engine.attention.sweep`.
 
-    A split word receives the mean of what its pieces receive, and the greatest of their greatest weights. (The sum would
-    count pieces: rare words have more of them, and are key more often.) Memory: two numbers for each word and head; no
-    map is kept.
+    A split word receives the mean of what its pieces receive, and the mean of their greatest weights. (A sum, or the
+    greatest of several, would count pieces: rare words have more of them, and are key more often.) Memory: two numbers
+    for each word and head; no map is kept.
 
     Attributes:
         words: the words; a part has only its own documents' ``examples``.
@@ -177,10 +177,9 @@ class Received(InRows):
                 self.pieces[self.rows(number)] = counts[row, places]
             self.attending += int((batch.text >= 0).sum())
         tokens = received(probabilities, batch) * self._real[..., None]
-        units = torch.zeros(*tokens.shape[:2], max(map(len, batch.words)), 2, device=tokens.device)
-        units[..., 0].scatter_add_(2, self._unit, tokens[..., 0])
-        units[..., 0] /= self._counts[:, None].clamp_min(1)
-        units[..., 1].scatter_reduce_(2, self._unit, tokens[..., 1], "amax")
+        units = torch.zeros(*tokens.shape[:2], max(map(len, batch.words)), tokens.shape[-1], device=tokens.device)
+        units.scatter_add_(2, self._unit[..., None].expand_as(tokens), tokens)
+        units /= self._counts[:, None, :, None].clamp_min(1)
         self.special[layer] += (tokens[..., 0] * batch.special[:, None]).sum((0, 2)).double().cpu().numpy()
         found = units.transpose(1, 2).cpu().numpy()
         for row, (number, places) in enumerate(zip(batch.index, self._places, strict=True)):

@@ -214,9 +214,13 @@ def all_heads(found: Received) -> Float[np.ndarray, "word feature"]:
     return found.values.reshape(len(found.values), -1).astype(np.float64)
 
 
-def plain_features(words: Words, idf: Float[np.ndarray, "word"]) -> Float[np.ndarray, "word 4"]:
-    """What needs no network: rarity, number of occurrences (logarithm), place in the document, content word or not."""
-    return np.stack([idf, np.log(counts(words)), words.rank(), words.content.astype(np.float64)], axis=-1)
+def plain_features(
+    words: Words, idf: Float[np.ndarray, "word"], pieces: Float[np.ndarray, "word"]
+) -> Float[np.ndarray, "word 5"]:
+    """What needs no network: rarity, number of occurrences and of pieces (logarithms), place in the document, content word or not."""
+    return np.stack(
+        [idf, np.log(counts(words)), np.log(pieces), words.rank(), words.content.astype(np.float64)], axis=-1
+    )
 
 
 def methods(
@@ -245,7 +249,7 @@ def methods(
         chances = predictor(asked)
         return Method(chances, chances, True), predictor
 
-    plain = [plain_features(fitted_on.words, own), plain_features(words, other)]
+    plain = [plain_features(fitted_on.words, own, fitted_on.pieces), plain_features(words, other, scored_on.pieces)]
     every = [all_heads(fitted_on), all_heads(scored_on)]
     chances = heads.chances[:, *heads.best]
     together, predictor = learned(*every)
@@ -253,7 +257,7 @@ def methods(
         "first phrases": Method(-words.rank(), np.zeros(len(words.key))),
         "long and frequent": Method(words.content.astype(np.float64), np.ones(len(words.key))),
         "tf-idf": Method(counts(words) * other, other),
-        "tf-idf and place, learned": learned(*plain)[0],
+        "learned rule": learned(*plain)[0],
         "best head": Method(chances, chances, True),
         "all heads": together,
     }
@@ -261,7 +265,7 @@ def methods(
     found |= {f"all heads{name}": learned(*seen)[0] for name, seen in dealt.items()}
     for name, seen in ({"": every} | dealt).items():
         both = [np.concatenate(pair, axis=-1) for pair in zip(seen, plain, strict=True)]
-        found[f"all heads{name}, tf-idf and place"] = learned(*both)[0]
+        found[f"all heads{name}, and rule"] = learned(*both)[0]
     if tagger is not None:
         found["tagger"] = Method(tagger, tagger, True)
     return found, predictor

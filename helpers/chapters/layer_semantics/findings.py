@@ -37,7 +37,7 @@ FINDINGS = (
     *(
         Finding(
             Claim(f"tenney2019 {claim}", "above", unit="layers"),
-            f"Order of tasks: {late} in later layers than {early} (expected layer)",
+            f"Order of tasks: {late} in later layers than {early} (expected layer; interval over documents, not over fits of the probes)",
             Ours(f"{early} to {late}.expected", "order.trained"),
             control=BLANK,
         )
@@ -95,7 +95,7 @@ def latest(tasks: Mapping[str, Any]) -> Estimate | None:
 HEADLINES = (
     Finding(
         Claim("own", "above", unit="points"),
-        "On parts of speech, relations and entity types the layers bring a probe something, and those of a network that is random, or looks at random places, bring nothing.",
+        "On parts of speech, relations and entity types the layers bring a probe something, and those of a network that is random, or looks at random places, bring nothing certain.",
         Ours(least_certain, "tasks"),
         control=tuple(Control(one.name, one.of, most_certain) for one in NOTHING),
     ),
