@@ -1104,7 +1104,7 @@ def test_a_gate_to_turn_shows_the_probability_of_the_right_answer():
     losses = [[0.1, 1.0], [2.0, 0.0]]
     shown = figures.gate_to_touch([0, 1], losses, ["a cat / a pet", "x <b>"], "2-2").data
     steps = re.findall(r"<details.*?<summary>(.*?)</summary>(.*?)</details>", shown)
-    assert [name for name, _ in steps] == ["gate 0", "gate 1"]
+    assert [name for name, _ in steps] == ["gate of head 2-2 at 0", "gate of head 2-2 at 1"]
     found = [re.findall(r">(\d+%)<", step) for _, step in steps]
     assert found == [[f"{np.exp(-x):.0%}" for x in column] for column in zip(*losses, strict=True)]
     good = [[touch.GOOD in line for line in re.findall(r"<p>(.*?)</p>", step)] for _, step in steps]

@@ -146,7 +146,7 @@ def test_papers():
     claim = results.paper("clark2019", "heads_over_half_previous")
     assert claim["value"] == 4 and results.paper_text(claim) == "4 (section 3.1)"
     assert results.paper_text(results.paper("clark2019", "sep_share_middle_layers")) == "over 50 % (section 3.2)"
-    assert results.paper_text(results.paper("kovaleva2019", "vertical_share")).startswith("a third (simon2021, ")
+    assert results.paper_text(results.paper("kovaleva2019", "vertical_share")).startswith("a third (Simon (2021), ")
     with pytest.raises(results.ResultError, match="clark2019"):
         results.paper("nobody1999", "x")
     with pytest.raises(results.ResultError, match="table1"):

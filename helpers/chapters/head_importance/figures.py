@@ -93,8 +93,8 @@ def layer_costs(
         stands: task -> [layer], true where the change is significant: filled bars; others are hollow.
         heads: task -> [layer, head], costs of single heads: a diamond at the sum of each layer's.
     """
-    figure, axes = titled(costs, (2.2, 2.9), margin=(0.4, 0))
-    for ax, (task, cost) in zip(axes.flat, costs.items(), strict=True):
+    figure, axes = titled(costs, (2.5, 2.5), columns=3, margin=(0.4, 0))
+    for ax, (task, cost) in zip(axes.flat, costs.items(), strict=False):
         x = np.arange(1, len(cost.value) + 1)
         colours = np.where(cost.value > 0, COLOURS["first"], COLOURS["second"])
         faces = np.where(stands[task], colours, "white")
@@ -105,7 +105,8 @@ def layer_costs(
         ax.axhline(0, **ZERO)
         on_layers(ax, len(x))
         ax.yaxis.set_major_locator(MaxNLocator(5))
-    axes[0, 0].set_ylabel(ylabel)
+    for ax in axes[:, 0]:
+        ax.set_ylabel(ylabel)
     legend_below(axes[0, 0])
     return figure
 
