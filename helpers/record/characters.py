@@ -187,7 +187,7 @@ def _chains(values: Mapping[str, Any], head: Head) -> str:
     if _place(found) != head:
         return ""
     nearest = found["rules"]["nearest"]["value"]
-    return f"Finds {_interval(found['held_out'])} of antecedents; the nearest mention {_percent(nearest)}."
+    return f"Picks an antecedent among earlier mentions: {_interval(found['held_out'])}; the nearest mention {_percent(nearest)}."
 
 
 def _probed(values: Mapping[str, Any], head: Head) -> str:

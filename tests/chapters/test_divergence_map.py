@@ -587,9 +587,11 @@ def test_what_is_recorded_can_be_read_beside_the_paper():
     values = divergence_map.as_dict(found, drawn, apart, compared, 0.5)
     plain = results.plain(values)
     assert squareform(np.array(plain["pairs"])).shape == (12, 12) and len(plain["map"]["points"]) == 12
-    fresh, again = (findings.table("clark2019", {"ours": {"model": one}}).rows for one in (values, plain))
-    assert fresh == again and len(fresh) == 3 and all(map(all, fresh))
-    assert "p = 0.00" in fresh[0][2] and fresh[2][2].startswith("2; ")
+    fresh, again = (
+        findings.table("clark2019", {"ours": {"model": one, "ordinary": one}}).rows for one in (values, plain)
+    )
+    assert fresh == again and len(fresh) == 4 and all(map(all, fresh))
+    assert "p = 0.00" in fresh[0][2] and fresh[1][2] == fresh[2][2] and fresh[3][2].startswith("2; ")
     del plain["closeness"]["behaviour"]
     assert findings.table("clark2019", {"ours": {"model": plain}}).rows[1][2] == "not recorded"
 
@@ -890,3 +892,13 @@ def _all_pairs(rows):
         middle = (head + rows[n:]) / 2
         found[n, n:] = (rel_entr(head, middle) + rel_entr(rows[n:], middle)).sum(-1).mean(-1) / 2
     return found
+
+
+def test_claims_about_behaviour_without_the_special_tokens():
+    full = {m: results.recorded("divergence_map", model=m, profile="full")["values"] for m in ("minilm", "mpnet")}
+    found = full["mpnet"]["ordinary"]["closeness"]
+    assert round(found["behaviour"]["ratio"]["value"], 2) == 0.64 and found["behaviour"]["p"] < 0.001
+    assert round(found["layer, these heads"]["ratio"]["value"], 2) == 0.79
+    assert full["minilm"]["ordinary"]["closeness"]["behaviour"]["p"] > 0.05
+    held = full["mpnet"]["held"]["model"]
+    assert (round(held["r2"]["value"], 2), round(held["left"]["value"], 2)) == (0.36, 0.54)

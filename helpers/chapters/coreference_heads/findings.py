@@ -77,7 +77,7 @@ HEADLINES = (
     ),
     Finding(
         Claim("own", "above", 20, unit="%"),
-        "It does not only match words: where no word of an antecedent recurs, the head is right over 20 points more often than a random mention.",
+        "It does not only match words: where no head word of an antecedent recurs, the head is right over 20 points more often than a random mention.",
         _over("random", _earlier("new word")),
         control=_untrained("new word"),
     ),

@@ -45,6 +45,11 @@ FINDINGS = (
         Row("clusters by behaviour: heads of like behaviour against others", _tested),
     ),
     Finding(
+        Claim("clark2019 clear_clusters"),
+        ours=Ours(of="ordinary.closeness.behaviour"),
+        row=Row("the same on ordinary tokens alone", _tested),
+    ),
+    Finding(
         Claim("clark2019 map_dimensions"),
         ours=Ours(of="model.map"),
         row=Row("dimensions of the map; its stress", lambda m: f"{len(m['points'][0])}; {m['stress']:.2f}"),
