@@ -9,10 +9,10 @@ from helpers.record.results import ResultError
 
 
 class Cards(Directive):
-    """What is known of each character up to the chapter named; ``:model:`` whose heads they are."""
+    """What is known of each character up to the chapter named, folded, as it tells what comes out; ``:open:`` unfolds it, ``:model:`` is whose heads they are."""
 
     required_arguments = 1
-    option_spec = {"model": directives.unchanged}  # noqa: RUF012
+    option_spec = {"model": directives.unchanged, "open": directives.flag}  # noqa: RUF012
 
     def run(self) -> list[nodes.Node]:
         chapter, model = self.arguments[0], self.options.get("model", "minilm")
@@ -24,8 +24,10 @@ class Cards(Directive):
         except ResultError as error:
             raise self.error(str(error)) from None
         html = "".join(cards) or "<p>No head of this model is known for a trade that this chapter looks at.</p>"
-        head = '<p class="sidebar-title">What we know of these heads so far</p>'
-        beside = nodes.sidebar("", nodes.raw("", head + html, format="html"), classes=["margin", "characters"])
+        unfolded = " open" if "open" in self.options else ""
+        head = f'<details{unfolded}><summary class="sidebar-title">What we know of these heads so far</summary>'
+        box = nodes.raw("", f"{head}{html}</details>", format="html")
+        beside = nodes.sidebar("", box, classes=["margin", "characters"])
         return [beside]
 
 

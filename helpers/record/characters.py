@@ -162,14 +162,16 @@ def _surface(values: Mapping[str, Any], head: Head) -> str:
 
 def _retreat(values: Mapping[str, Any], head: Head) -> str:
     """The relation for which the share of [CLS] falls most where its partner is there, if the intervals lie apart."""
-    found = {r: d["share"] for r, d in values.get("duty", {}).items() if _place(d) == head}
-    apart = {r: share for r, share in found.items() if share["low"][1][0] > share["high"][0][0]}
+    found = {r: d for r, d in values.get("duty", {}).items() if _place(d) == head}
+    on, off = ({r: d["groups"].index(f"{kind} duty") for r, d in found.items()} for kind in ("on", "off"))
+    shares = {r: d["share"] for r, d in found.items()}
+    apart = {r: share for r, share in shares.items() if share["low"][off[r]][0] > share["high"][on[r]][0]}
     if not apart:
         return ""
-    ends = {r: (share["value"][1][0], share["value"][0][0]) for r, share in apart.items()}
+    ends = {r: (share["value"][off[r]][0], share["value"][on[r]][0]) for r, share in apart.items()}
     relation = max(ends, key=lambda r: ends[r][0] - ends[r][1])
     idle, busy = ends[relation]
-    return f"Gives [CLS] {_percent(busy)} where a word has its <code>{escape(relation)}</code> partner, {_percent(idle)} where not."
+    return f"Gives [CLS] {_percent(busy)} from words that have a <code>{escape(relation)}</code> partner, {_percent(idle)} from all others."
 
 
 def _relations(values: Mapping[str, Any], head: Head) -> str:

@@ -134,7 +134,8 @@ class Page:
             tag = f" \\tag{{{self._number(label)}}}" if label else ""
             return f"$$\n{text.strip()}{tag}\n$$"
         if name == "characters":
-            return _quoted("What we know of these heads so far", _cards(argument, options.get("model", "minilm")))
+            box = _quoted if "open" in options else _folded
+            return box("What we know of these heads so far", _cards(argument, options.get("model", "minilm")))
         if name not in BOXES:
             raise NotebookError(f"{self.chapter}: the directive {{{name}}} has no form in plain Markdown.")
         box = _folded if "dropdown" in options.get("class", name) else _quoted
