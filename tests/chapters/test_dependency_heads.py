@@ -426,6 +426,9 @@ def test_the_object_head_goes_to_prepositions_too(parts):
     bars = rivals.shares(rivals.landing(parts[1], (2, 0, 0)))
     assert [round(100 * x) for x in bars["objects (47)"]] == [72, 0, 28]
     assert [round(100 * x) for x in bars["behind a preposition (43)"]] == [9, 84, 7]
+    for words in (2, 3):
+        objects, others = rivals.shares(rivals.landing(parts[1], (2, 0, 0), verb_at=(words, words))).values()
+        assert objects[0] > 0.5 > 0.2 > others[0] and others[1] > 0.75, "the same at each distance"
     for profile, pobj, dobj, count in (("book", 0.70, 0.77, 190), ("full", 0.60, 0.76, None)):
         found = results.recorded("dependency_heads", profile=profile)["values"]["stanford"]
         assert found["accuracy"]["pobj"][2][0][0] == pytest.approx(pobj, abs=0.01)

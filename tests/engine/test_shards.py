@@ -99,7 +99,9 @@ def one_thread_and_small_parts(monkeypatch):
 def flag(tmp_path):
     file = tmp_path / "die"
     file.touch()
-    return file
+    return Path(
+        str(file)
+    )  # from Python 3.13 on a path is pickled as it was put together, and another process has it in one piece
 
 
 # ------------------------------------------------------------------ in this process
