@@ -484,6 +484,7 @@ def test_the_head_does_more_than_match_words():
     assert here["new word"]["gains"]["random"]["low"] > 0.25 and here["new name"]["gains"]["random"]["low"] > 0
     for model in ("minilm", "mpnet"):
         there = one(model, "full")
+        assert there["new word"]["gains"]["nearest"]["low"] > 0 > here["new word"]["gains"]["nearest"]["low"]
         for group in ("new word", "new name"):
             assert there[group]["gains"]["rules"]["low"] > 0
         assert there["new name"]["rules"]["rules"]["value"] < there["new name"]["rules"]["random"]["value"]
