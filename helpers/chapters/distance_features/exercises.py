@@ -80,7 +80,7 @@ class agreed_by_all(Exercise):
     """Share of the heads that all refits put into the same group, after the groups of each were numbered alike."""
 
     solved = "right: groups are compared, not their numbers, and one refit that differs is enough to lose a head."
-    means = "Groups that come back in every refit are found; groups that do not are drawn by the seed."
+    means = "Groups that do not come back were drawn by the seed; groups that do may still be cuts through one cloud."
     leads_on = "Which heads lose their group first: those in the middle of a group, or those between two?"
     hints = (
         "The number of a group means nothing: for each refit try all 24 ways to rename its four groups.",

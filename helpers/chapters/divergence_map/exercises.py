@@ -22,7 +22,7 @@ class classical_scaling(Exercise):
     """Classical multidimensional scaling to two dimensions."""
 
     solved = "right: the plane is recovered, but for a turn and a reflection, which distances cannot tell."
-    means = "Distances fix a picture up to turning and mirroring, so the axes of such a map have no names."
+    means = "Distances fix a picture up to turning and mirroring, so an axis means something only by comparison."
     leads_on = "What does a negative eigenvalue say of the distances you were given?"
     hints = (
         "Square the distances, then subtract the means of rows and of columns and add the mean of all; times -1/2 this is a table of inner products.",

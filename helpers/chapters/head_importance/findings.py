@@ -212,13 +212,13 @@ OF_A_TASK = (
     _row("michel2019 table1_significant_better", "better missed: score rises; loss falls", _alone("helps"), "cost"),
     _row(
         "michel2019 table1_significance_level",
-        "smallest cost seen in 4 of 5 samples (points), at this level; all heads together",
+        "level of the test, in the paper; smallest cost seen at it in 4 of 5 samples (points), here; all heads together",
         _seen,
     ),
     _row("michel2019 table1_worst_head", "the removal that costs most, held out", _change("worst")),
     _row("michel2019 table1_best_removal", "the removal that gains most, held out", _change("best")),
     _row("kovaleva2019 random_head_removal_helps", "removals, even weights (1/n)", _helped("even")),
-    _row("kovaleva2019 random_head_removal_helps", "removals, weights of 0", _helped("cost")),
+    _row("kovaleva2019 random_head_removal_helps", "removals, weights of 0 (the paper: even weights)", _helped("cost")),
 )
 """Rows of the chapter's tables, which have a column for each task and not for each record."""
 of_a_task = partial(judge, OF_A_TASK)
