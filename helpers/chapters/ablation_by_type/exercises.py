@@ -14,7 +14,7 @@ class inside_only(Exercise):
 
     solved = "right, both as the tables do it and renormalised."
     means = "Removing weights and sharing them out again are two interventions, and a table that does not say which it did cannot be compared."
-    leads_on = "For which type of head should the two differ most?"
+    leads_on = "Why can a pruned head not be renormalised?"
     hints = (
         "A pair stays when both tokens are of one sentence, or when either is special: `sentence < 0`.",
         "`np.where(keep, weights, 0)`; with `renormalise` divide each row by its sum.",

@@ -26,7 +26,7 @@ class gate_importance(Exercise):
 
     solved = "right: the same whatever the batches."
     means = "The absolute value stands inside the mean: a head that helps one example and harms another is important."
-    leads_on = "What would the same number be for a head that changes nothing, and why not always exactly 0?"
+    leads_on = "Can the importance be 0 for a head whose removal costs something?"
     hints = (
         "Each gradient is that of a mean over its batch: multiply by `len(batch)`.",
         "Put the examples of all batches together, then absolute values, then the mean over examples.",

@@ -218,7 +218,9 @@ OF_A_TASK = (
     _row("michel2019 table1_worst_head", "the removal that costs most, held out", _change("worst")),
     _row("michel2019 table1_best_removal", "the removal that gains most, held out", _change("best")),
     _row("kovaleva2019 random_head_removal_helps", "removals, even weights (1/n)", _helped("even")),
-    _row("kovaleva2019 random_head_removal_helps", "removals, weights of 0 (the paper: even weights)", _helped("cost")),
+    _row(
+        "kovaleva2019 random_head_removal_helps", "removals, weights of 0 (the paper: even weights)", _helped("cost")
+    ),
 )
 """Rows of the chapter's tables, which have a column for each task and not for each record."""
 of_a_task = partial(judge, OF_A_TASK)
