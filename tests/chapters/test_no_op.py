@@ -463,14 +463,14 @@ def random_weights(seed, heads=2, n=6):
 
 @settings(max_examples=40, deadline=None)
 @given(st.integers(0, 10_000))
-def test_thinning_takes_the_same_mass_from_other_tokens(seed):
+def test_thinning_takes_as_much_from_other_tokens_and_leaves_some(seed):
     weights = random_weights(seed)
     keys = torch.tensor([[True, False, False, False, True, False]])
     order = torch.from_numpy(np.random.default_rng(seed).permutation(6))[None]
     got = no_op.thinned(weights, keys, order)
     for head, i in np.ndindex(2, 6):
         row = weights[0, head, i].double().numpy().copy()
-        left = row[0] + row[4]
+        left = min(row[0] + row[4], 1 - row[0] - row[4]) / 2
         for j in order[0].tolist():
             if j in (0, 4):
                 continue
@@ -478,7 +478,7 @@ def test_thinning_takes_the_same_mass_from_other_tokens(seed):
             row[j], left = row[j] - taken, left - taken
         np.testing.assert_allclose(got[0, head, i], row, atol=1e-6)
     budget = weights[..., [0, 4]].sum(-1)
-    np.testing.assert_allclose(1 - got.sum(-1), budget.minimum(1 - budget), atol=1e-5)
+    np.testing.assert_allclose(1 - got.sum(-1), budget.minimum(1 - budget) / 2, atol=1e-5)
     assert torch.equal(got[..., [0, 4]], weights[..., [0, 4]]) and (got >= -1e-7).all()
     same = no_op.matched(weights, keys)
     assert torch.allclose(same.sum(-1), got.sum(-1), atol=1e-5) and (same >= -1e-7).all(), (
@@ -486,16 +486,29 @@ def test_thinning_takes_the_same_mass_from_other_tokens(seed):
     )
     assert torch.equal(same[..., [1, 2, 3, 5]], weights[..., [1, 2, 3, 5]])
     assert torch.allclose(same[..., 0] * weights[..., 4], same[..., 4] * weights[..., 0], atol=1e-6), "in proportion"
+    for left in (got, same):
+        moved = no_op.renormalised(left, keys)
+        assert torch.equal(moved[..., [0, 4]], left[..., [0, 4]]), "none of what is taken goes to the sink"
+        assert torch.allclose(moved.sum(-1), torch.ones(1, 2, 6), atol=1e-5)
+        others = [1, 2, 3, 5]
+        assert torch.allclose(
+            moved[..., others] * left[..., others].sum(-1, keepdim=True),
+            left[..., others] * moved[..., others].sum(-1, keepdim=True),
+            atol=1e-5,
+        )
 
 
 def test_removing_and_renormalising():
     weights, keys = random_weights(0), torch.tensor([[True, False, False, False, False, True]])
     left = no_op.without(weights, keys)
     assert (left[..., [0, 5]] == 0).all() and torch.equal(left[..., 1:5], weights[..., 1:5])
-    again = no_op.renormalised(left)
+    again = no_op.renormalised(left, keys)
     assert torch.allclose(again.sum(-1), torch.ones(1, 2, 6))
     assert torch.allclose(again[..., 2] / again[..., 1], weights[..., 2] / weights[..., 1])
-    assert (no_op.renormalised(torch.zeros(1, 1, 2, 2)) == 0).all(), "nothing left stays nothing"
+    torch.testing.assert_close(again, left / left.sum(-1, keepdim=True))
+    assert (no_op.renormalised(torch.zeros(1, 1, 2, 2), torch.tensor([[True, False]])) == 0).all(), (
+        "nothing stays nothing"
+    )
 
 
 def slow_change(encoder, segment, number, removal, seed):
@@ -511,20 +524,21 @@ def slow_change(encoder, segment, number, removal, seed):
         p = p.clone()
         for head, i in np.ndindex(encoder.heads, n):
             row = p[0, head, i]
+            on = float(row[special].sum())
             if removal.what == "random":
-                left = float(row[special].sum())
+                left = min(on, 1 - on) / 2
                 for j in order:
                     if j not in special:
                         taken = min(left, float(row[j]))
                         row[j] -= taken
                         left -= taken
             elif removal.what == "matched":
-                taken = min(float(row[special].sum()), 1 - float(row[special].sum()))
-                row[special] *= 1 - taken / float(row[special].sum())
+                row[special] *= 1 - min(on, 1 - on) / 2 / on
             else:
                 row[ends] = 0
             if removal.renormalise:
-                row /= row.sum()
+                others = [j for j in range(n) if j not in ends]
+                row[others] *= (1 - row[ends].sum()) / row[others].sum()
         return p
 
     return (loss_by_hand(encoder, asked, edit) - loss_by_hand(encoder, asked))[0]
@@ -571,7 +585,7 @@ def test_the_mass_is_that_of_the_rows(guesser):
         asked = ask(encoder, [segment], [number])
         maps = attention.maps(encoder, asked.batch)[:, 0]
         on = maps[..., asked.batch.special[0]].sum(-1)
-        sums += torch.stack([on, torch.minimum(on, 1 - on)], -1).sum((1, 2)).numpy()
+        sums += torch.stack([on, torch.minimum(on, 1 - on) / 2], -1).sum((1, 2)).numpy()
         rows += on.shape[1] * on.shape[2]
     np.testing.assert_allclose(found.mass.value, sums / rows, atol=1e-5)
 
@@ -748,16 +762,24 @@ def test_the_sink_can_go_unless_the_rest_takes_its_place():
     left, renormalised = removed["as_left"], removed["renormalised"]
     special = left["special"].value[-1]
     assert 0.005 < special / removed["loss"].value < 0.02, "about one per cent"
-    assert special < left["random"].low[-1] and left["difference"].high[-1] < 0, "others cost more"
+    assert left["matched"].high[-1] < special < 1.3 * left["random"].value[-1], (
+        "all of it about as much as a part of others"
+    )
+    assert left["difference"].high[-1] < 0, "as much of others costs more"
     assert 7 < renormalised["special"].value[-1] / special < 13, "about ten times the harm"
     assert renormalised["special"].low[-1] > renormalised["random"].high[-1]
     assert renormalised["difference"].high[-1] < 0 < removed["spent"]["difference"].low[-1]
-    assert removed["spent"]["matched"].low[-1] > 0 > removed["spent"]["random"].low[-1], "added harm: only the sink's"
-    for ends, told in ((left, [0.02, 0.14]), (renormalised, [0.05, 0.14])):
+    assert all(removed["spent"][what].low[-1] < 0 < removed["spent"][what].high[-1] for what in ("matched", "random"))
+    full = opened(results.recorded("no_op", profile="full")["values"])["removed"]["spent"]["difference"]
+    assert full.low[-1] > 0 and [round(float(d.value[-1]), 3) for d in (removed["spent"]["difference"], full)] == [
+        0.018,
+        0.022,
+    ]
+    for ends, told in ((left, [0.0, 0.04]), (renormalised, [0.01, 0.03])):
         assert [round(ends[what].value[-1], 2) for what in ("matched", "random")] == told, "squares and diamonds"
     assert renormalised["cls_everywhere"].value > 5 * np.abs(renormalised["sep_everywhere"].value)
     mass = removed["mass"]
-    assert (mass.value[:, 1] <= mass.value[:, 0]).all() and mass.value[4, 0] > 2 * mass.value[4, 1]
+    assert (mass.value[:, 1] <= mass.value[:, 0] / 2).all() and mass.value[4, 0] > 4 * mass.value[4, 1]
 
 
 def test_single_layers_hardly_miss_the_sink():

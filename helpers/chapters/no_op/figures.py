@@ -108,8 +108,8 @@ def over_layers(panels: Mapping[str, Mapping[str, Estimate]], *, ylabel: str, re
 
 CHANGE_STYLES = {
     "special": ("cls", "o", "all of [CLS] and [SEP]"),
-    "matched": ("broad", "s", "as much of [CLS] and [SEP]"),
-    "random": ("other", "D", "as much of other tokens"),
+    "matched": ("broad", "s", "a part of this"),
+    "random": ("other", "D", "as much as this part, of other tokens"),
     "predicted": ("stop", "x", "all of both, first order"),
 }
 """Colour, marker and label of each way of taking attention away."""

@@ -32,10 +32,10 @@ class Removal:
     """What is taken out of the attention.
 
     Attributes:
-        what: ``special`` ([CLS] and [SEP]), ``cls``, ``sep``; ``random``: as much as the row gives to special tokens,
-            but from others, or all that these have; ``matched``: from special tokens, just as much as ``random`` takes.
+        what: ``special`` ([CLS] and [SEP]), ``cls``, ``sep``: all of these; ``matched``: a part of the weight on special
+            tokens (:func:`freed`); ``random``: as much from other tokens.
         layer: where, from 0; None: in every layer.
-        renormalise: divide the rest of each row by its sum, so that it sums to 1 again.
+        renormalise: give what was taken to the other tokens that are left (:func:`renormalised`).
         draw: which random order of the tokens.
     """
 
@@ -65,37 +65,49 @@ def without(
     return probabilities.masked_fill(keys[:, None, None], 0.0)
 
 
+def freed(
+    probabilities: Float[Tensor, "batch head query key"], keys: Bool[Tensor, "batch key"]
+) -> Float[Tensor, "batch head query 1"]:
+    """The weight that can be taken from ``keys`` or from the others alike: half of what a row gives to the side that has less.
+
+    Half, so that on both sides something is left: what is taken from other tokens can then go to others as well.
+    """
+    on_keys = (probabilities * keys[:, None, None]).sum(-1, keepdim=True)
+    return on_keys.minimum(without(probabilities, keys).sum(-1, keepdim=True)) / 2
+
+
 def thinned(
     probabilities: Float[Tensor, "batch head query key"],
     keys: Bool[Tensor, "batch key"],
     order: Int[Tensor, "batch key"],
 ) -> Float[Tensor, "batch head query key"]:
-    """Attention from which each row loses as much weight as it gives to ``keys``, but from other tokens.
-
-    They are emptied one after another in the order given, the last one in part; a row that gives more than half of its
-    weight to ``keys`` has less than that to lose and loses all of it.
-    """
+    """Attention from which other tokens than ``keys`` lose :func:`freed`; emptied one after another in the order given, the last in part."""
     rank = order.argsort(-1)
     earlier = (rank[:, :, None] < rank[:, None, :]).to(probabilities)[:, None]  # [batch, 1, key, later key]
-    budget = (probabilities * keys[:, None, None]).sum(-1, keepdim=True)
-    weights = without(probabilities, keys)
+    budget, weights = freed(probabilities, keys), without(probabilities, keys)
     return probabilities - (budget - weights @ earlier).clamp_min(0).minimum(weights)
 
 
 def matched(
     probabilities: Float[Tensor, "batch head query key"], keys: Bool[Tensor, "batch key"]
 ) -> Float[Tensor, "batch head query key"]:
-    """Attention from which ``keys`` lose as much of each row as :func:`thinned` takes from the others, in proportion."""
-    budget = (probabilities * keys[:, None, None]).sum(-1, keepdim=True)
-    others = without(probabilities, keys).sum(-1, keepdim=True)
-    part = budget.minimum(others) / budget.clamp_min(torch.finfo(budget.dtype).tiny)
+    """Attention from which ``keys`` lose :func:`freed` in proportion: as much of each row as :func:`thinned` takes from the others."""
+    on_keys = (probabilities * keys[:, None, None]).sum(-1, keepdim=True)
+    part = freed(probabilities, keys) / on_keys.clamp_min(torch.finfo(on_keys.dtype).tiny)
     return probabilities * (1 - part * keys[:, None, None])
 
 
-def renormalised(probabilities: Float[Tensor, "batch head query key"]) -> Float[Tensor, "batch head query key"]:
-    """Rows divided by their sum; a row of zeros stays one."""
-    sums = probabilities.sum(-1, keepdim=True)
-    return probabilities / sums.clamp_min(torch.finfo(probabilities.dtype).tiny)
+def renormalised(
+    probabilities: Float[Tensor, "batch head query key"], keys: Bool[Tensor, "batch key"]
+) -> Float[Tensor, "batch head query key"]:
+    """Rows that sum to 1 again: ``keys`` keep what they have, the others grow in proportion; where they have nothing, they stay so.
+
+    Where ``keys`` have lost everything, this divides the row by its sum.
+    """
+    others = without(probabilities, keys)
+    left, kept = others.sum(-1, keepdim=True), (probabilities * keys[:, None, None]).sum(-1, keepdim=True)
+    grown = others * ((1 - kept) / left.clamp_min(torch.finfo(left.dtype).tiny))
+    return torch.where(keys[:, None, None], probabilities, grown)
 
 
 def editor(removal: Removal, batch: Batch, *, seed: int = 0) -> attention.Editor:
@@ -114,7 +126,7 @@ def editor(removal: Removal, batch: Batch, *, seed: int = 0) -> attention.Editor
             left = thinned(probabilities, keys, order)
         else:
             left = (matched if removal.what == "matched" else without)(probabilities, keys)
-        return renormalised(left) if removal.renormalise else left
+        return renormalised(left, keys) if removal.renormalise else left
 
     return edit
 
@@ -135,7 +147,7 @@ class Removed:
         removals: what was tried.
         change: for each removal, mean over segments of the loss with minus the loss without it, in nats.
         loss: of the untouched model.
-        mass: (layer, 2), mean share of attention that goes to special tokens, and that the others can give up for it.
+        mass: (layer, 2), mean share of attention that goes to special tokens, and that is taken of them or of others (:func:`freed`).
         segments: how many were measured with removals from all layers at once.
     """
 
@@ -196,7 +208,7 @@ def remove(
     Args:
         encoder, examples: as in :func:`sensitivity`.
         few: how many of the examples are measured with removals from one layer at a time, and of one special token (default: all).
-        draws: random orders in which other tokens lose the same weight.
+        draws: random orders in which other tokens lose weight.
         seed: of the hidden words (the same as in :func:`sensitivity`), the orders and the bootstrap over documents.
     """
     single, together = removals(encoder.layers, draws=draws)
@@ -250,9 +262,10 @@ class RemovalSums(Additive):
 
 
 def _mass(probabilities: Tensor, batch: Batch) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Weight of each row on special tokens, and what others can give up for it: sums over rows and heads, and counts."""
-    to_special = (probabilities * (batch.cls | batch.sep)[:, None, None]).sum(-1)  # [batch, head, query]
-    both = torch.stack([to_special, to_special.minimum(1 - to_special)], dim=-1)
+    """Weight of each row on special tokens, and what is taken of it: sums over rows and heads, and counts."""
+    keys = batch.cls | batch.sep
+    to_special = (probabilities * keys[:, None, None]).sum(-1)  # [batch, head, query]
+    both = torch.stack([to_special, freed(probabilities, keys)[..., 0]], dim=-1)
     sums = (both * batch.mask[:, None, :, None]).sum((1, 2))
     return numpy_of(sums), numpy_of(batch.lengths * probabilities.shape[1])[:, None]
 

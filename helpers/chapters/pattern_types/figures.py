@@ -30,7 +30,8 @@ def grey_maps(panels: Mapping[str, tuple[NDArray, Mapping[int, str]]], *, column
     Args:
         panels: title -> (map, position -> tick label).
     """
-    figure, axes = titled(panels, (2.1, 2.45), columns=columns, size=8, layout="constrained")
+    figure, axes = titled(panels, (2.1, 2.5), columns=columns, size=8, layout="constrained")
+    figure.get_layout_engine().set(h_pad=0.12)  # titles of three lines, under the tick letters of the row above
     for ax, (weights, ticks) in zip(axes.flat, panels.values(), strict=False):
         shade = np.clip(weights / np.quantile(weights, 0.99), 0, 1) ** 0.7
         ax.imshow(shade, cmap="Greys", vmin=0, vmax=1, interpolation="nearest")

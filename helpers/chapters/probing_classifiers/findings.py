@@ -157,11 +157,10 @@ def cited() -> dict[str, float]:
 
 def table(runs: Mapping[str, Mapping[str, Any]]) -> Table:
     """The paper's Table 3 beside fresh or recorded values of several runs."""
-    rows, paper = [], cited()
+    rows = []
     for probe in PROBES:
         ours = [percent(values["outcomes"][probe]["score"], ".1f") for values in runs.values()]
-        theirs = f"{paper[probe]:g}" if probe in paper else ""
-        rows.append([probe + " (UUAS)" * (probe == "structural probe"), theirs, *ours])
+        rows.append([probe + " (UUAS)" * (probe == "structural probe"), cited().get(probe, ""), *ours])
     return Table(["UAS, %", f"Clark et al. 2019: {results.paper('clark2019', 'table3')['model']}", *runs], rows)
 
 
