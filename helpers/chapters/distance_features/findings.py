@@ -129,7 +129,7 @@ HEADLINES = (
     ),
     Finding(
         Claim("own", "equal", 3, unit="count"),
-        "Three of four groups have the marks of a type, and the fourth has those of none.",
+        "Three of four groups fit the type that they stand for, and the fourth does not.",
         Ours(_fitting),
         control=(RANDOM("random"), SHUFFLED("shuffled")),
     ),
