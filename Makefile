@@ -26,7 +26,7 @@ help: ## Show what can be made
 book: $(READY) ## Execute the chapters whose outputs in git are not of this code, and build the pages
 	@$(HELPERS) book
 
-book-all: $(READY) ## Execute every chapter, and build the pages from what comes out (ten to fifteen minutes on two cores)
+book-all: $(READY) ## Execute every chapter, and build the pages from what comes out (six to ten minutes on two cores)
 	@$(HELPERS) book --all
 
 site: $(READY) ## Build the pages from the outputs kept in git (seconds)
