@@ -281,10 +281,10 @@ def _framed_map(ax: Axes, weights: NDArray, name: str, width: Number) -> None:
     """A map on its own scale in the colour of a type, with a frame a little apart, so that it does not cover the first column.
 
     The scale ends where only three in a hundred weights are larger, so that a dark column does not hide the rest. Shades
-    run from white to the colour, and on to a darker one where that colour is light.
+    run in twelve steps from white to the colour, and on to a darker one where that colour is light.
     """
     colour = np.array(to_rgb(COLOURS[name]))
-    shades = LinearSegmentedColormap.from_list(name, ["#ffffff", colour, colour * 0.45])
+    shades = LinearSegmentedColormap.from_list(name, ["#ffffff", colour, colour * 0.45], N=12)
     ax.imshow(weights, cmap=shades, vmin=0, vmax=max(np.quantile(weights, 0.97), 1e-6), interpolation="antialiased")
     low, high = -0.5 - 0.03 * len(weights), 1.03 * len(weights) - 0.5
     ax.set(xticks=[], yticks=[], xlim=(low, high), ylim=(high, low))
