@@ -1,0 +1,132 @@
+"""What chapters say in passing of several recorded runs: where a second run or a control bounds a claim."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from scipy.stats import spearmanr
+
+from helpers.record import results
+
+BOOK, FULL, MPNET = ("minilm", "book"), ("minilm", "full"), ("mpnet", "full")
+
+
+def of(chapter, run=BOOK):
+    model, profile = run
+    return results.recorded(chapter, model=model, profile=profile)["values"]
+
+
+def array(found):
+    return np.array(found["value"] if isinstance(found, dict) else found)
+
+
+def clear(one):
+    return one["low"] > 0 or one["high"] < 0
+
+
+def test_02_the_sink_of_mpnet_by_its_even_share_and_how_broadly_cls_looks():
+    values = of("surface_patterns", MPNET)
+    chance, patterns = values["summary"]["chance"], values["patterns"]
+    times = np.stack([array(patterns[kind]).mean(1) / chance[kind] for kind in ("cls", "sep", "stop")])
+    assert [n + 1 for n in range(12) if times[:, n].argmax() == 1] == [6, 7, 8, 9], "[SEP]"
+    assert not (times.argmax(0) == 2).any() and round(array(patterns["cls"]).mean() / chance["cls"]) == 18
+    broader = array(patterns["entropy_from_cls"]).mean(1) > array(patterns["entropy"]).mean(1)
+    assert [n + 1 for n in range(12) if broader[n]] == [5, 6, 7, 8, 12]
+    for run, told in ((BOOK, 0.24), (MPNET, 0.48)):
+        parts = (of("surface_patterns", run)[part]["entropy_from_cls_by_layer"] for part in ("summary", "shuffled"))
+        trained, shuffled = (array(one)[-1] for one in parts)
+        assert round(trained - shuffled, 2) == told
+
+
+def test_05_among_all_words_the_heads_of_gum_mostly_match():
+    shares = [of("coreference_heads", run)["one_head"]["words"]["table"] for run in (FULL, MPNET)]
+    assert [[round(100 * t[kind]["held_out"]["value"]) for t in shares] for kind in ("repeated", "new word")] == [
+        [80, 92],
+        [9, 26],
+    ]
+    head = shares[0]["all"]
+    assert (head["layer"], head["head"], round(100 * head["held_out"]["value"])) == (2, 9, 47), "3-10"
+    assert head["gains"]["head match"]["high"] < 0
+
+
+def test_06_what_attention_adds_to_words_and_distance_in_three_runs():
+    added, blank = (
+        [
+            of("probing_classifiers", run)["edges"][f"edge, equally far, attention, words and distance{network}"][
+                "over"
+            ]["words and distance"]
+            for run in (BOOK, FULL, MPNET)
+        ]
+        for network in ("", ", @random")
+    )
+    assert all(6.5 < 100 * one["value"] < 9.5 and one["low"] > 0 for one in added), "7 to 9 points"
+    assert [one["low"] > 0 for one in blank] == [False, False, True] and round(100 * blank[2]["value"], 1) == 0.7
+
+
+def test_07_what_is_left_beyond_shuffled_maps_and_the_ringed_heads():
+    values = of("divergence_map")
+    gap, beyond = values["held"]["model"]["gap"]["value"], values["beyond"]["held"]["model"]["difference"]["value"]
+    assert round(100 * beyond / gap) == 30 and round(100 * values["held"]["model"]["left"]["value"]) == 37
+    pairs = np.zeros((72, 72))
+    pairs[np.triu_indices(72, 1)] = values["model"]["pairs"]
+    ringed = [24, 28, 32, 70]  # 3-1, 3-5, 3-9, 6-11
+    assert all(pairs[one] > np.mean(values["model"]["pairs"]) for one in combinations(ringed, 2))
+
+
+def test_08_where_four_groups_are_no_clearer_and_what_a_random_network_shows():
+    for run in (BOOK, FULL, MPNET):
+        values = of("distance_features", run)
+        for pairs in ("paraphrase", "entailment"):
+            one = values["stability"][pairs]
+            assert one["silhouette"]["value"] < one["silhouette_control"]["high"]
+    here = of("distance_features")
+    assert (
+        here["stability"]["cut short"]["silhouette"]["value"]
+        < here["stability"]["cut short"]["silhouette_control"]["high"]
+    )
+    assert round(100 * here["random"]["largest"]["value"]) == 62
+    there = of("distance_features", MPNET)
+    assert there["largest"]["value"] < there["random"]["largest"]["value"]
+    assert all(here["scales"][scale]["excess"]["6"]["low"] > 0 for scale in here["scales"]), "six groups are, too"
+
+
+def test_09_random_networks_and_the_forest_beside_one_answer():
+    share = [of("pattern_types", run)["controls"]["random"]["all"]["value"][0] for run in (FULL, MPNET)]
+    assert [round(100 * one) for one in share] == [4, 80], "vertical"
+    kept = [
+        [
+            (array(v["heads"]).max(-1) >= 0.95).mean()
+            for v in (of("pattern_types", run)["controls"]["random"], of("pattern_types", run))
+        ]
+        for run in (FULL, MPNET)
+    ]
+    assert kept[0][0] >= kept[0][1] and kept[1][0] < kept[1][1]
+
+
+def test_10_readings_of_a_sentence():
+    values = of("ablation_by_type", FULL)
+    told = {"15": -41, "17": -59, "19": -20}
+    assert {n: round(100 * values["variants"]["renormalised"][n]["f1_change"]["value"]) for n in told} == told
+    assert all(clear(values["variants"]["renormalised"][n]["f1_beside"]) for n in told)
+    old, new = np.array(values["types"]), np.array(values["tuned"]["types"])
+    assert not ((old == "diagonal") & (new == "diagonal")).any(), "no head was diagonal before"
+    here = of("ablation_by_type")
+    old, new = np.array(here["types"]), np.array(here["tuned"]["types"])
+    both = (old == "diagonal") & (new == "diagonal")
+    assert (both.sum(), (old == "diagonal").sum(), (new == "diagonal").sum()) == (5, 6, 13)
+
+
+def test_11_importance_between_tasks():
+    tasks = {name: array(one["importance"]).ravel() for name, one in of("head_importance", FULL)["tasks"].items()}
+    between = {frozenset(pair): spearmanr(*(tasks[t] for t in pair))[0] for pair in combinations(tasks, 2)}
+    assert round(between[frozenset({"paraphrase", "entailment"})], 2) == 0.81
+    assert round(max(r for pair, r in between.items() if "mlm" in pair), 2) == 0.41
+
+
+@pytest.mark.parametrize("run, far", [(FULL, False), (MPNET, True)])
+def test_13_single_heads_and_random_heads_on_abstracts(run, far):
+    values = of("keywords", run)
+    best, rule = array(values["heads"]["precision"]).max(), values["scores"]["learned rule"]["precision"]
+    assert best > rule["value"] and (best > rule["high"] + 0.05) == far
+    assert round(values["over_rules"]["all heads, @random, and rule"]["value"], 2) == 0.03
+    assert values["over_rules"]["all heads, @random, and rule"]["low"] > 0
