@@ -5,6 +5,5 @@ COPY pyproject.toml setup.py README.md LICENSE environment.yml environment.lock 
 COPY helpers helpers
 RUN mamba env update --quiet --name base --file environment.yml && conda clean --all --yes
 COPY . .
-RUN python -m helpers lab mine --copy-only
 EXPOSE 8888
-CMD ["jupyter", "lab", "--ip=0.0.0.0", "--allow-root", "--no-browser", "--notebook-dir=mine/notebooks"]
+CMD ["jupyter", "lab", "--ip=0.0.0.0", "--allow-root", "--no-browser", "--notebook-dir=notebooks"]

@@ -4,68 +4,75 @@ OTHERS := 3.12 3.13 3.14
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
-EXTRAS := book,long,train,lab,test
-# What make starts ends with make, even if that is killed
-HELPERS := BOOK_PARENT=$$PPID exec $(BIN)/python -m helpers
-PYTEST := $(BIN)/python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
-UNIT   := not notebooks and not browser and not slow and not journey
+EXTRAS := book,long,train,lab,course,test
+HELPERS := $(BIN)/python -m helpers
+PYTEST := $(BIN)/python -m pytest --numprocesses auto
+JOBS   ?= 2
 # Who commits in a workflow, and what of
 NOBODY := -c user.name=workflow -c user.email=workflow@localhost
 FROM   := $(shell git describe --tags --always 2>/dev/null)
 SHELL  := /bin/bash
-# Compiling all that is installed takes a minute, compiling what is used again in each of a hundred processes several: once, at first use
+# Compiling all that is installed takes a minute, compiling what is used once for each process several: once, at first use
 unexport PYTHONDONTWRITEBYTECODE
-# What is made of one target is used by the next, and each uses all cores itself
-.NOTPARALLEL:
 .DEFAULT_GOAL := help
-.PHONY: help book book-all site test test-all check times test-random test-oldest lint lab notebooks atlas full data course wheel launch pdf zip release fetch push-launch propose lock clean
+.DELETE_ON_ERROR:
+.PHONY: help book chapters site test test-all check test-random test-oldest lint lab notebooks compare atlas full data course wheel launch pdf zip release fetch push-launch propose lock clean
 
 help: ## Show what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
 
-book: $(READY) ## Execute the chapters whose outputs in git are not of this code, and build the pages
-	@$(HELPERS) book
+# A chapter is executed by papermill when its executed copy is older than what it is made of
+BOOK     := _build/book
+CHAPTERS := $(patsubst %,$(BOOK)/%,$(wildcard notebooks/[0-9][0-9]_*.ipynb))
+SOURCES  := $(shell find helpers data -name results -prune -o -name __pycache__ -prune -o -type f -print) requirements.lock
+$(BOOK)/notebooks/%.ipynb: notebooks/%.ipynb $(SOURCES)
+	@BOOK_RESULTS="$(CURDIR)/$(BOOK)/results" OMP_NUM_THREADS=1 TQDM_DISABLE=1 $(HELPERS) run $* --to $(@D)
+# These read what others of the same run have recorded
+$(BOOK)/notebooks/07_divergence_map.ipynb: $(patsubst %,$(BOOK)/notebooks/%.ipynb,02_surface_patterns 04_dependency_heads 05_coreference_heads)
+$(addprefix $(BOOK)/notebooks/,07_divergence_map.ipynb 09_pattern_types.ipynb 10_ablation_by_type.ipynb): $(BOOK)/notebooks/08_distance_features.ipynb
+chapters: $(CHAPTERS)
 
-book-all: $(READY) ## Execute every chapter, and build the pages from what comes out (six to ten minutes on two cores)
-	@$(HELPERS) book --all
+book: $(READY) ## Execute the chapters that are older than what they are made of, two at a time (JOBS=2), and build the pages
+	@$(MAKE) --no-print-directory --jobs $(JOBS) chapters
+	@$(HELPERS) pages $(BOOK)/notebooks --results $(BOOK)/results
 
-site: $(READY) ## Build the pages from the outputs kept in git (seconds)
-	@$(HELPERS) book --stored
+site: $(READY) ## Build the pages from the outputs kept in git, without executing anything
+	@$(HELPERS) pages notebooks
 
-test: $(READY) lint ## Lint, unit tests, chapters with small data, checks of the built pages
+notebooks: $(READY) ## Refresh the outputs and records kept in git with those of executed chapters
+	@$(MAKE) --no-print-directory --jobs $(JOBS) chapters
+	@$(HELPERS) compare $(BOOK) --keep
+
+compare: $(READY) ## Compare the records of 'make book' with the stored ones; what differs by more than rounding is an error
+	@$(HELPERS) compare $(BOOK)
+
+test: $(READY) lint ## Lint, unit tests, all chapters executed with small data, every built page in a browser
 	@$(PYTEST) -m "not journey"
 
-test-all: $(READY) lint ## What 'make test' does, and the long journeys: the other chapters, claims measured anew on all of the texts, what keeps people out of a page, every command of "Bring your own", a wheel in an empty folder, killed processes
+test-all: $(READY) lint ## What 'make test' does, and longer ways: every command of "Bring your own", a wheel in an empty folder, accessibility of every page
 	@$(PYTEST)
 
 check: $(READY) lint ## Lint and the quick unit tests, for while you are editing (under a minute)
-	@$(PYTEST) --numprocesses logical -m "$(UNIT) and not long"
-
-times: $(READY) ## Find out which unit tests take long, for make check to leave out (tests/long.txt)
-	@$(PYTEST) -m "$(UNIT)" --times
+	@$(PYTEST) -m "not slow and not journey"
 
 test-random: SEED := $(or $(SEED),$(shell od -An -N3 -tu4 /dev/urandom | tr -d ' '))
-test-random: $(READY) ## Unit tests in another order, with other examples each time; SEED=... repeats (TESTS="tests/engine -k tap")
+test-random: $(READY) ## Unit tests with other examples each time; SEED=... repeats (TESTS="tests/engine -k tap")
 	@echo "Repeat with: make test-random SEED=$(SEED)"
-	@$(PYTEST) --hypothesis-seed=$(SEED) -m "not notebooks and not browser and not journey" $(TESTS)
+	@$(PYTEST) --hypothesis-seed=$(SEED) -m "not slow and not journey" $(TESTS)
 
 # The environment of the oldest versions has no pages and no JupyterLab: tests that need them are skipped
 OLDVENV := _build/oldest
 test-oldest: ## Unit tests with the oldest versions that the core supports, in an environment of their own (TESTS="tests/engine -k tap")
 	@test -x $(OLDVENV)/bin/pytest || { echo "Making $(OLDVENV) (several GB on Linux; minutes) ..."; $(PYTHON) -m venv $(OLDVENV) \
 	  && $(OLDVENV)/bin/pip install -qq --no-compile --disable-pip-version-check --constraint requirements.oldest --editable '.[long,train,test]'; }
-	@$(OLDVENV)/bin/python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder -m "$(UNIT)" $(TESTS)
+	@$(OLDVENV)/bin/python -m pytest --numprocesses auto -m "not slow and not journey" $(TESTS)
 
 lint: $(READY)
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 
-lab: DIR := $(or $(DIR),mine)
-lab: $(READY) ## Copy the chapters, in plain Markdown, into a folder of yours and open them in JupyterLab (DIR=mine)
-	@$(HELPERS) lab $(DIR)
-
-notebooks: $(READY) ## Refresh the outputs kept in git
-	@$(HELPERS) notebooks
+lab: $(READY) ## Open the chapters in JupyterLab
+	@$(BIN)/jupyter lab notebooks/
 
 atlas: $(READY) ## Measure models for the atlas of heads and write its page (MODELS="bert-base-uncased mpnet"; RECORD=1 to keep them with the book)
 	@$(HELPERS) atlas --models "$(or $(MODELS),minilm)" $(if $(RECORD),--record)
@@ -168,7 +175,7 @@ endif
 WHICH := import sys; print(sys.base_prefix, sys.version)
 $(READY): pyproject.toml setup.py requirements.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "This book needs Python 3.11 or newer; say make PYTHON=/path/to/python3.11")'
-	@echo "Making $(VENV) (about 2.5 GB; a few minutes the first time) ..."
+	@echo "Making $(VENV) (3 to 7 GB; a few minutes the first time) ..."
 	@anew=; test "$$($(BIN)/python -c '$(WHICH)' 2>&1)" = "$$($(PYTHON) -c '$(WHICH)')" || { test ! -f $(VENV)/pyvenv.cfg || anew=--clear; }; $(PYTHON) -m venv $$anew $(VENV)
 	@$(BIN)/pip install -qq --no-compile --disable-pip-version-check --constraint requirements.lock --editable '.[$(EXTRAS)]' || { echo \
 	  "The libraries were not installed; pip says why above. With network, 3 GB of disk and Python 3.11 to 3.14 (make PYTHON=...), say make again."; exit 1; }

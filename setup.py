@@ -56,7 +56,6 @@ def without_outputs(notebook: str) -> str:
     for cell in content["cells"]:
         if cell["cell_type"] == "code":
             cell |= {"outputs": [], "execution_count": None}
-    content["metadata"].pop("book", None)
     return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
 
 

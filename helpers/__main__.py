@@ -12,12 +12,14 @@ from pathlib import Path
 from unittest.mock import patch
 
 import click
+import yaml
+from tqdm import tqdm
 
 from helpers import places
-from helpers.engine import DTYPES, TASKS, orphans
-from helpers.run import durations, exporting, failures, launching, publishing, settings
+from helpers.engine import DTYPES, TASKS
+from helpers.run import exporting, launching, publishing
 from helpers.run.atlas.command import atlas
-from helpers.run.settings import resolved
+from helpers.run.names import did_you_mean, resolved
 from helpers.run.teaching import commands as teaching
 
 BUILD = places.build()
@@ -34,40 +36,20 @@ class Plainly(click.Group):
         except OSError as error:
             if error.errno == errno.EPIPE:  # whoever read what is printed has seen enough
                 raise
-            raise click.ClickException(failures.sentence(error)) from None
-
-
-class OfChapter(click.Command):
-    """A command whose help shows the parameters of the chapter that is named beside --help."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        if set(args) & set(ctx.help_option_names):
-            beside = click.Context(self, ctx.parent, resilient_parsing=True)
-            super().parse_args(beside, [a for a in args if a not in ctx.help_option_names])
-            ctx.meta["named"] = beside.params
-        return super().parse_args(ctx, args)
-
-    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        from helpers.run import notebooks
-
-        named = ctx.meta["named"]
-        if (chapter := named["chapter"]) in (None, "all"):
-            return
-        name, profile = notebooks.find(chapter), named["profile"] or "book"
-        with formatter.section(f"Parameters of {name} (-p NAME VALUE), with their values in profile {profile}"):
-            formatter.write_dl(notebooks.described(name, profile))
+            where = f"{error.filename}: " if error.filename else ""
+            raise click.ClickException(f"{where}{error.strerror or error}") from None
 
 
 def since(start: float) -> str:
-    """Time passed, for people."""
-    return durations.in_words(time.perf_counter() - start)
+    """Time passed since ``start``, for people."""
+    return tqdm.format_interval(time.perf_counter() - start)
 
 
 def results_of(record: bool) -> Path:
-    """Where a run keeps its numbers: with the book, or beside the executed notebooks."""
+    """Where a run keeps its numbers: with the book, or in ``_build/runs``."""
     if record:
         places.checkout("Recording with the book")
-    return places.book_data() / "results" if record else BUILD / "runs" / "results"
+    return places.book_data() / "results" if record else places.results()
 
 
 def _named(ctx: click.Context, parameter: click.Parameter, folder: str | None) -> None:
@@ -75,6 +57,7 @@ def _named(ctx: click.Context, parameter: click.Parameter, folder: str | None) -
         os.environ["BOOK_DATA"] = str(Path(folder).resolve())
 
 
+OWN = exporting.OWN
 DATA = click.option(
     "--data",
     type=click.Path(exists=True, file_okay=False),
@@ -82,7 +65,8 @@ DATA = click.option(
     expose_value=False,
     callback=_named,
 )
-TO = functools.partial(click.option, "--to", type=click.Path(file_okay=False, path_type=Path))
+FOLDER = click.Path(file_okay=False, path_type=Path)
+TO = functools.partial(click.option, "--to", type=FOLDER)
 PROFILE = functools.partial(
     click.option, "--profile", type=click.Choice(["smoke", "book", "full"]), show_default=True
 )
@@ -142,8 +126,8 @@ def _filed_as(name: str, model: object) -> str:
     folder = resolved(str(model)).removesuffix("@random")
     if not (Path(folder).is_absolute() and Path(folder).is_dir()):
         raise click.UsageError("--name is for the one model that is named, when it is a folder; others have a name.")
-    if not settings.NAME.fits(name):
-        raise click.UsageError(f"--name {name!r}: give {settings.NAME.words}.")
+    if not name.replace("-", "").replace("_", "").isalnum():
+        raise click.UsageError(f"--name {name!r}: give a name of letters, digits, - and _.")
     return f"{name}={folder}"
 
 
@@ -151,8 +135,6 @@ def _filed_as(name: str, model: object) -> str:
 @click.version_option(package_name="attention-heads-book")
 def main() -> None:
     """What do the attention heads of a BERT-like encoder look at, and which of them matter?"""
-    if parent := os.environ.pop("BOOK_PARENT", ""):  # make, which may be killed
-        orphans.end_with(int(parent))
 
 
 @main.command()
@@ -174,9 +156,9 @@ def models() -> None:
 def fetch(names: tuple[str, ...]) -> None:
     """Bring models or corpora onto this machine.
 
-    NAMES: mpnet (a model); gum, ewt, squad, mrpc, rte, mnli, snli, stsb, wikitext, inspec, glove (corpora and word
-    vectors). From official addresses, in pinned versions. What is there is kept; after a broken connection the same
-    command goes on where it stopped.
+    NAMES: mpnet (a model); gum, ewt, squad, mrpc, rte, mnli, snli, wikitext, inspec, glove (corpora and word
+    vectors). From official addresses, in pinned versions. What is there is kept; after a broken connection give
+    the same command again.
     """
     from helpers.corpora import fetching
     from helpers.engine import encoders
@@ -184,7 +166,7 @@ def fetch(names: tuple[str, ...]) -> None:
     known = [*encoders.KNOWN, *fetching.RECIPES]
     for name in names:
         if name not in known:
-            hint = settings.meant(name, known)
+            hint = did_you_mean(name, known)
             raise click.ClickException(f"There is no recipe to fetch {name!r}.{hint} Known: {', '.join(known)}.")
     for name in names:
         if name in encoders.KNOWN:
@@ -203,15 +185,14 @@ def corpora(quick: bool) -> None:
     from helpers.corpora import sources
 
     click.echo(f"Looked in: {', '.join(map(str, sources.folders()))}")
-    for found in readers.overview(counted=not quick):
-        entry = found.entry
+    for entry in sources.CATALOGUE:
         click.echo(f"\n{entry.name} ({entry.kind}; {entry.licence})")
         for split in entry.files:
-            where = found.paths.get(split)
+            path = sources.find(entry, split)
             how = f"python -m helpers fetch {entry.name}" if entry.name in sources.RECIPES else "--data DIR"
-            click.echo(f"  {split:10} {where or f'not here; {how}'}")
-            if count := found.counts.get(split):
-                click.echo(f"  {'':10} {count}")
+            click.echo(f"  {split:10} {path or f'not here; {how}'}")
+            if path and not quick:
+                click.echo(f"  {'':10} {readers.count(entry.name, entry.kind, split)}")
 
 
 @main.command()
@@ -251,16 +232,18 @@ def train(
     click.echo(f"{folder}: {since(start)}" + ("" if ended else "; not at its end yet, the same command goes on"))
 
 
-@main.command(cls=OfChapter)
+@main.command()
 @click.argument("chapter")
 @MODEL(help="Model to measure (default: that of the profile, minilm).")
 @PROFILE(default="book", help="smoke: seconds; book: what the pages show; full: real corpora.")
 @click.option("-p", "given", nargs=2, multiple=True, metavar="NAME VALUE", help="Set any parameter of the chapter.")
 @DATA
-@TO(help="Folder for the executed notebooks.")
+@TO(help="Folder for the executed notebooks (default: _build/runs/PROFILE/MODEL).")
 @click.option("--record", is_flag=True, help="Keep the numbers in data/results instead of _build/runs/results.")
-@click.option("--force", is_flag=True, help="Execute even if nothing has changed.")
-@click.option("--at-a-time", type=FROM_1, help="Chapters executed together (default: one for each core, at most 4).")
+@click.option("--force", is_flag=True, help="With 'all': execute also what an earlier run has finished.")
+@click.option(
+    "--at-a-time", type=FROM_1, default=2, show_default=True, help="With 'all': chapters executed together."
+)
 @measuring
 def run(
     chapter: str,
@@ -269,13 +252,14 @@ def run(
     given: tuple[tuple[str, str], ...],
     to: Path | None,
     record: bool,
-    **options: object,
+    force: bool,
+    at_a_time: int,
 ) -> None:
-    """Execute CHAPTER (a number, a name, or 'all') with a model and a profile of your choice.
+    """Execute CHAPTER (a number, a name, or 'all') with papermill, with a model and a profile of your choice.
 
-    'all' runs the whole book and writes one HTML report of it, report.html, beside the executed notebooks. A chapter that
-    needs a head which the model does not have is skipped, and the report says why. The same command goes on where an
-    interrupted run stopped. 'CHAPTER --help' shows the parameters of that chapter.
+    'all' runs the whole book, goes on where an interrupted run stopped, and writes one HTML report of it, report.html, beside
+    the executed notebooks. A chapter that needs a head which the model does not have is skipped, and the report says why.
+    The parameters of a chapter: papermill --help-notebook notebooks/NAME.ipynb
     """
     from helpers import corpora
     from helpers.run import notebooks
@@ -283,53 +267,43 @@ def run(
     start = time.perf_counter()
     whole, results = chapter == "all", results_of(record)
     names = notebooks.chapters() if whole else [notebooks.find(chapter)]
-    values = {name: notebooks.meant(names[0], name, value) for name, value in given}
-    values = corpora.absolute(values) | {n: resolved(values[n]) for n in ("model", "other") if n in values}
+    # lists and mappings are read here, since paths in them are meant from where the reader stands
+    values = corpora.absolute({n: yaml.safe_load(v) if v[:1] in ("[", "{") else v for n, v in given})
+    values |= {name: resolved(values[name]) for name in ("model", "other") if name in values}
     if model:
         values["model"] = resolved(model)
     folder = to or BUILD / "runs" / profile / places.label(values.get("model", "minilm"))
-    places.cache(), places.full_data()  # named wrongly, they would be found out by a kernel
     if whole and model:
         from helpers.engine import encoders
 
         encoders.load(values["model"])  # a model that cannot be loaded is one message, not one for each chapter
-    done = notebooks.run(names, folder, profile=profile, results=results, given=values, keep_going=whole, **options)
+    done = notebooks.run(
+        names, folder, profile=profile, results=results, given=values, keep=whole and not force, at_a_time=at_a_time
+    )
     for one in done:
-        state = f"{'executed' if one.executed else 'up to date'}, {one.seconds:.0f} s"
-        ended = f"{one.chapter} {'FAILED' if one.failed else 'skipped'}: {one.problem}"
-        click.echo(ended if one.problem else f"{one.file}  ({state})")
+        click.echo(one)
     if whole:
         from helpers.run import report
 
         click.echo(f"Report: {report.write(done, folder / 'report.html', results=results, profile=profile)}")
-    click.echo(f"Numbers: {results}. {since(start)} in all.")
-    if any(one.failed for one in done):
-        raise click.ClickException("Some chapters failed; the same command goes on with them.")
+        click.echo(f"Numbers: {results}. {since(start)} in all.")
+    if any(one.problem for one in done) and (not whole or any(one.state == "failed" for one in done)):
+        sys.exit(1)
 
 
 @main.command()
 @click.option("--models", default="minilm", show_default=True, help="Models to run, with spaces between them.")
-@click.option(
-    "--chapters",
-    "wanted",
-    default="all",
-    show_default=True,
-    help="Chapters (numbers or names), with spaces between them.",
-)
+@click.option("--chapters", "wanted", default="all", show_default=True, help="Chapters, with spaces between them.")
 @PROFILE(default="full", help="full: real corpora; the others to try it out.")
 @DATA
 @TO(help="Folder for the executed notebooks (default: _build/runs/PROFILE).")
-@click.option(
-    "--record/--no-record",
-    default=False,
-    help="Keep the numbers in data/results, or (default) in _build/runs/results.",
-)
+@click.option("--record", is_flag=True, help="Keep the numbers in data/results instead of _build/runs/results.")
 @measuring
 def full(models: str, wanted: str, profile: str, to: Path | None, record: bool) -> None:
-    """Run every chapter on real corpora for the models named, one after another, with an estimate of the time left.
+    """Run every chapter on real corpora for the models named, one after another.
 
-    The same command goes on where an interrupted run stopped, even a killed one: finished chapters are kept while nothing
-    that they see has changed, and finished parts of the chapter that was under way. A chapter that a model cannot do is
+    The same command goes on where an interrupted run stopped, even a killed one: finished chapters are kept while nothing of
+    the book has changed, and finished parts of the chapter that was under way. A chapter that a model cannot do is
     skipped, one that fails does not stop the others; the exit status is 1 if any failed.
     """
     from helpers.run import notebooks
@@ -339,102 +313,72 @@ def full(models: str, wanted: str, profile: str, to: Path | None, record: bool) 
     chosen = [*dict.fromkeys(map(resolved, models.split()))]
     if not chosen or not names:
         raise click.UsageError("Name at least one model with --models, and one chapter with --chapters.")
-    places.cache(), places.full_data()
     from helpers.engine import encoders
-    from helpers.run import long_runs
 
     for model in chosen:
         encoders.load(model)  # a model that cannot be loaded is known at once, not after hours
-    results, folder = results_of(record), to or BUILD / "runs" / profile
+    results, folder, failed = results_of(record), to or BUILD / "runs" / profile, 0
     with places.alone(folder):
-        done = long_runs.run(chosen, folder, results=results, names=names, profile=profile)
-    click.echo(long_runs.table(done))
+        for model in chosen:
+            place, options = folder / places.label(model), {"keep": True, "parts": True}
+            done = notebooks.run(names, place, profile=profile, results=results, given={"model": model}, **options)
+            failed += sum(one.state == "failed" for one in done)
+            for one in done:
+                click.echo(f"{places.label(model)}  {one}")
     click.echo(f"Notebooks: {folder}. Numbers: {results}. {since(start)} in all.")
-    if failed := sum(one.failed for one in done):
-        raise click.ClickException(f"{failed} of {len(done)} failed; the same command tries them again.")
+    if failed:
+        raise click.ClickException(f"{failed} failed; the same command tries them again.")
 
 
-@main.command()
-@click.option("--stored", is_flag=True, help="Build from the outputs kept in git, without executing anything.")
-@click.option("--all", "everything", is_flag=True, help="Execute every chapter, also those that have not changed.")
-@click.option("--output", type=click.Path(file_okay=False), default=str(places.ROOT), hidden=True)
-def book(stored: bool, everything: bool, output: str) -> None:
-    """Execute the chapters that changed (profile book) and build the pages.
+@main.command("pages")
+@click.argument("notebooks", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.option("--results", type=FOLDER, help="Records to show first (default: data/results).")
+@click.option("--to", type=FOLDER, default=places.ROOT, hidden=True)
+def build(notebooks: Path, results: Path | None, to: Path) -> None:
+    """Build the pages of the book from the executed chapters in the folder NOTEBOOKS ('make book', 'make site')."""
+    from helpers.run import pages
 
-    A chapter has changed when its outputs, those kept in git or of an earlier call, are not of this code, these data and
-    these versions of the libraries.
-    """
-    from helpers.run import notebooks, pages
-
-    if stored and everything:
-        raise click.UsageError("--stored executes nothing, --all everything. Say one of them.")
     start = time.perf_counter()
     places.checkout("Building the pages")
-    folder = BUILD / ("site" if stored else "book")
-    with places.alone(BUILD):
-        pages.stage(folder)
-        if stored:
-            pages.stage_stored(folder)
-        else:
-            results = folder / "data" / "results"
-            for chapter in notebooks.chapters() if not everything else ():
-                notebooks.take_stored(chapter, folder / "notebooks" / f"{chapter}.ipynb", results)
-            done = notebooks.run(
-                notebooks.chapters(), folder / "notebooks", profile="book", results=results, force=everything
-            )
-            click.echo(f"Executed {sum(r.executed for r in done)} of {len(done)} chapters in {since(start)}.")
-        index = pages.build(folder, Path(output))
-    click.echo(f"Open {index}  ({since(start)})")
-
-
-@main.command("notebooks")
-@click.option("--force", is_flag=True, help="Execute even those that are up to date.")
-def refresh(force: bool) -> None:
-    """Refresh the outputs kept in git (notebooks/ and data/results/), with profile book."""
-    from helpers.run import notebooks, pages, telling
-
-    places.checkout("Refreshing stored outputs")
-    results = places.book_data() / "results"
-    with places.alone(BUILD):
-        done = notebooks.run(notebooks.chapters(), notebooks.FOLDER, profile="book", results=results, force=force)
-        places.write(places.ROOT / "book" / "_static" / "cover.png", pages.cover())
-    for one in done:
-        telling.renew(one.chapter)
-        click.echo(f"{one.chapter}: {'executed' if one.executed else 'up to date'} in {one.seconds:.0f} s")
+    pages.stage(BUILD / "stage", notebooks)
+    click.echo(f"Open {pages.build(BUILD / 'stage', to, results)}  ({since(start)})")
 
 
 @main.command()
-@click.argument("name")
-@click.option("--question", default="What does this chapter ask?", show_default=True, help="The chapter's title.")
-def new(name: str, question: str) -> None:
-    """Write the skeleton of a new chapter NAME (such as sentence_order): notebook, folder, test, line of contents.
+@click.argument("executed", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.option("--keep", is_flag=True, help="Then keep the executed notebooks and their records with the book.")
+def compare(executed: Path, keep: bool) -> None:
+    """Compare the records of a run, EXECUTED/results, with those that the book keeps in data/results.
 
-    The notebook runs as it is: python -m helpers run NAME --profile smoke.
+    Refitted probes may differ by what helpers/run/comparing.py allows; any other difference is listed, and ends in exit status 1.
     """
-    from helpers.run import new as skeleton
+    from helpers.run import comparing
 
-    places.checkout("A new chapter")
-    for file in skeleton.new(name, question):
-        click.echo(file.relative_to(places.ROOT))
+    places.checkout("Comparing with the book's records")
+    found = comparing.differences(executed / "results", places.book_data() / "results")
+    click.echo("\n".join(found.values()) or "Every record is the stored one.")
+    if keep:
+        comparing.keep(executed, places.ROOT)
+    elif found:
+        sys.exit(1)
 
 
 @main.command()
 @click.argument("chapter", required=False)
 @MODEL(help="Show the runs of this model only.")
+@OWN
 def scoreboard(chapter: str | None, model: str | None) -> None:
     """Print what the papers report beside what was recorded here, and whether it holds.
 
-    CHAPTER: a number or a name; without one, all. Numbers of your own runs (_build/runs/results) come before those that
-    travel with the book.
+    CHAPTER: a number or a name; without one, all.
     """
     from helpers import chapters
 
-    os.environ.setdefault("BOOK_RESULTS", str(BUILD / "runs" / "results"))
     click.echo(chapters.scoreboard().as_text(model and resolved(model), chapter))
 
 
 @main.command()
-@click.argument("what", type=click.Choice(["tap", "divergence", "passes", "sweep", "pruning", "atlas"]))
+@click.argument("what", type=click.Choice(["tap", "divergence", "passes", "sweep", "pruning"]))
 @MODEL(default="minilm", show_default=True)
 @click.option("--rounds", type=FROM_1, help="Default: each benchmark's own.")
 @click.option(
@@ -444,9 +388,9 @@ def scoreboard(chapter: str | None, model: str | None) -> None:
 def bench(what: str, model: str, rounds: int | None, record: bool, machine: str | None) -> None:
     """Measure what things cost.
 
-    tap: observing, in time and memory; divergence: comparing all pairs of heads; passes: tokens a second of several
-    chapters' passes on one thread; sweep: switching off every head of a 12 x 12 model with and without sharing; pruning: a
-    model whose heads are gone; atlas: a key in the atlas of heads, until it is painted (needs Chromium).
+    tap: what observing adds to a forward pass; divergence: comparing all pairs of heads; passes: tokens a second of several
+    chapters' passes on one thread; sweep: switching off every head and layer with and without sharing; pruning: a
+    model whose heads are gone.
     """
     from helpers.run import bench as benchmarks
 
@@ -476,7 +420,7 @@ def doctor() -> None:
     from helpers.engine import encoders, models
 
     facts = {"python": f"{platform.python_version()} ({sys.executable})"}
-    for name in ("torch", "transformers", "numpy", "scikit-learn", "matplotlib", "jupyter-book", "nbclient"):
+    for name in ("torch", "transformers", "numpy", "scikit-learn", "matplotlib", "jupyter-book", "papermill"):
         try:
             facts[name] = version(name)
         except PackageNotFoundError:

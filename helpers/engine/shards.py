@@ -41,7 +41,7 @@ import joblib
 import torch
 
 from helpers import places
-from helpers.engine import DTYPES, code, encoders, orphans
+from helpers.engine import DTYPES, encoders
 from helpers.engine.encoders import Encoder
 
 BATCHES = 24  # in a part of a corpus pass: some seconds of work on a processor
@@ -114,7 +114,6 @@ def each(
     parts: Iterable[Any],
     *given: Any,
     what: str = "parts",
-    total: int | None = None,
     keep: Path | None = None,
 ) -> Iterator[Any]:
     """``function(encoder, part, *given)`` for each part, in the parts' order, wherever the environment says.
@@ -122,8 +121,7 @@ def each(
     Args:
         function: of a module, not a closure, so that another process can find it.
         parts: read as they are needed; results are few and small enough that some may wait for their turn.
-        what: name of the measurement for messages and for the display of progress.
-        total: number of parts, if known.
+        what: name of the measurement, for messages.
         keep: a folder for finished parts, if the environment names none.
 
     Raises:
@@ -135,7 +133,7 @@ def each(
     if plan == Plan():
         yield from (function(encoder, part, *given) for part in parts)
     else:
-        yield from _Job(encoder, function, parts, given, plan, _Progress(plan.keep, what, total)).results()
+        yield from _Job(encoder, function, parts, given, plan, what).results()
 
 
 @dataclass(eq=False)
@@ -147,7 +145,8 @@ class _Job:
     parts: Iterable[Any]
     given: tuple
     plan: Plan
-    progress: "_Progress"
+    what: str
+    done: int = 0  # parts whose results have been handed on
     unfinished: dict[int, Any] = field(default_factory=dict)  # handed out, no result yet
     finished: dict[int, Any] = field(default_factory=dict)  # results, or the files they are in, until their turn
     keys: dict[int, str] = field(default_factory=dict)
@@ -173,9 +172,9 @@ class _Job:
 
     def in_turn(self) -> Iterator[Any]:
         """Finished parts' results, out of memory or out of their files, up to the first that is not there yet."""
-        while self.progress.done in self.finished:
-            found = self.finished.pop(self.progress.done)
-            self.progress.step()
+        while self.done in self.finished:
+            found = self.finished.pop(self.done)
+            self.done += 1
             yield found if self.plan.keep is None else opened(found)
 
     def waiting(self) -> Iterator[tuple[int, Any]]:
@@ -224,7 +223,7 @@ class _Job:
             except BrokenProcessPool as error:
                 deaths += 1
                 if deaths > DEATHS:
-                    raise ShardError(_died(self.progress.what, self.unfinished, str(error).split("\n")[0])) from None
+                    raise ShardError(_died(self.what, self.unfinished, str(error).split("\n")[0])) from None
 
     def in_processes(self, task: "_Task") -> Iterator[tuple[int, Any]]:
         pool = joblib.Parallel(
@@ -234,8 +233,6 @@ class _Job:
             max_nbytes=None,
             return_as="generator_unordered",
             batch_size=1,
-            initializer=orphans.end_with,
-            initargs=(os.getpid(),),
         )
         yield from pool(joblib.delayed(task)(number, part) for number, part in self.waiting())
 
@@ -266,7 +263,7 @@ class _Job:
         def fill() -> None:
             most = 2 * max(4, sum(client.nthreads().values()))  # what waits lets an adaptive cluster grow
             while len(flying) < most and (following := next(source, None)) is not None:
-                name = f"{self.progress.what}-{following[0]}-{uuid.uuid4().hex}"
+                name = f"{self.what}-{following[0]}-{uuid.uuid4().hex}"
                 future = client.submit(task, *following, key=name, pure=False)
                 flying[future] = following[0]
                 running.add(future)
@@ -278,7 +275,7 @@ class _Job:
             try:
                 result = future.result()
             except KilledWorker as error:
-                raise ShardError(_died(self.progress.what, [number], str(error).split("\n")[0])) from None
+                raise ShardError(_died(self.what, [number], str(error).split("\n")[0])) from None
             except Exception:
                 if future.status == "error":  # what the part itself has raised
                     raise
@@ -343,25 +340,6 @@ def _died(what: str, numbers: Iterable[int], why: str) -> str:
         f"{what}: workers died again and again over part {listed} ({why}). Most often the memory is too small: use fewer "
         "workers, or smaller batches. What is finished is kept; the same command goes on from there."
     )
-
-
-PROGRESS = "progress.json"
-
-
-@dataclass(eq=False)
-class _Progress:
-    """How far a measurement is, in a file beside its parts, for whoever displays it."""
-
-    folder: Path | None
-    what: str
-    total: int | None
-    done: int = 0
-
-    def step(self) -> None:
-        self.done += 1
-        if self.folder is not None:
-            state = {"what": self.what, "done": self.done, "total": self.total}
-            places.write(self.folder / PROGRESS, json.dumps(state))
 
 
 # ---------------------------------------------------------------------------------------- in a worker
@@ -444,10 +422,10 @@ class _Task:
 
 @cache
 def code_digest() -> str:
-    """Digest of what this package's code says, but for what draws, asks and compares."""
+    """Digest of this package's code, but for what draws, asks and compares."""
     package, apart = places.HOME / "helpers", {"figures", "exercises", "findings"}
     files = (f for f in package.rglob("*.py") if apart.isdisjoint(f.relative_to(package).with_suffix("").parts))
-    return code.digest(sorted(files))
+    return places.sha256(*sorted(files))
 
 
 def state_of(encoder: Encoder) -> str:

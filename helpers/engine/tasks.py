@@ -13,9 +13,6 @@ pair by pair with what it did before. :func:`score` runs ordinary forward passes
 for long measurements :func:`each`.
 """
 
-import re
-import string
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -120,7 +117,7 @@ def each(
     Other arguments as in :func:`helpers.engine.inputs.batches`.
     """
     cut = list(batches(encoder, examples, batch_size=batch_size, max_length=max_length, seed=seed))
-    found = shards.each(encoder, _on_its_device, cut, function, *given, what=what, total=len(cut), keep=keep)
+    found = shards.each(encoder, _on_its_device, cut, function, *given, what=what, keep=keep)
     yield from zip(cut, tqdm(found, desc=what, total=len(cut)), strict=True)
 
 
@@ -312,25 +309,11 @@ def best_span(logits: Float[np.ndarray, "token 2"]) -> tuple[float, int, int]:
 
 def em_and_f1(prediction: str, answers: Sequence[str]) -> tuple[float, float]:
     """SQuAD's two scores of one answer, from 0 to 1: the best over the answers that annotators gave (Rajpurkar et al. 2016)."""
-    said, right = _words(prediction), [_words(answer) for answer in answers]
-    return float(said in right), max(_f1(said, one) for one in right)
+    from torchmetrics.functional.text import squad  # takes seconds to import
 
-
-_NO_MARKS = str.maketrans("", "", string.punctuation)
-
-
-def _words(answer: str) -> list[str]:
-    """An answer as SQuAD compares it: in lower case, without ASCII's punctuation marks and without articles."""
-    return re.sub(r"\b(a|an|the)\b", " ", answer.lower().translate(_NO_MARKS)).split()
-
-
-def _f1(said: Sequence[str], right: Sequence[str]) -> float:
-    """F1 of two bags of words, 1 when both are empty; in float32, to the last bit what torchmetrics says, and so what is recorded."""
-    same = np.float32((Counter(said) & Counter(right)).total())
-    if not same:
-        return float(said == right)
-    precision, recall = same / np.float32(len(said)), same / np.float32(len(right))
-    return float(100 * (2 * precision * recall / (precision + recall))) / 100
+    right = {"id": "", "answers": {"text": list(answers)}}
+    scores = squad({"id": "", "prediction_text": prediction}, right)
+    return float(scores["exact_match"]) / 100, float(scores["f1"]) / 100
 
 
 def _scores(

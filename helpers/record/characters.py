@@ -4,10 +4,12 @@ Who they are is computed: for each trade (finding antecedents, objects, …) the
 stands beyond the simple rival of that chapter. Another model has other characters, or none.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from html import escape
 from typing import Any
+
+from IPython.display import HTML
 
 from helpers.figures.look import COLOURS, LABELS, group_names, head_name
 from helpers.record import results
@@ -240,7 +242,12 @@ def _interval(found: Mapping[str, float]) -> str:
     return f"{_percent(found['value'])} [{100 * found['low']:.0f}, {100 * found['high']:.0f}]"
 
 
-def cards(model: str, chapter: str) -> Sequence[Character]:
-    """The characters about whom a chapter, ``"04"``, has something to add; all of them in the last."""
-    cast = of(model)
-    return [one for one in cast if chapter in one.facts or chapter > max(CHAPTERS)]
+def show(chapter: str, model: str, *, unfolded: bool = False) -> HTML:
+    """What is known of the characters up to a chapter that has something to add about them, ``"04"``, as a box; all of them in the last."""
+    try:
+        known = [one.card(chapter) for one in of(model) if chapter in one.facts or chapter > max(CHAPTERS)]
+    except results.ResultError:
+        known = []
+    cards = "".join(known) or "<p>Nothing is recorded yet of single heads of this model.</p>"
+    head = "<summary>What we know of these heads so far</summary>"
+    return HTML(f'<details class="characters"{" open" if unfolded else ""}>{head}{cards}</details>')

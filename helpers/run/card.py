@@ -22,7 +22,7 @@ from helpers.chapters.your_own_model.measures import MOST_TOKENS, Sample
 from helpers.engine.encoders import Encoder
 from helpers.figures.look import COLOURS, LABELS, group_names, head_name, ink_on
 from helpers.record import quantities, results
-from helpers.run.settings import resolved
+from helpers.run.names import resolved
 from helpers.run.templates import template
 
 PROFILE = "card"

@@ -6,11 +6,23 @@ from pathlib import Path
 import click
 
 from helpers import places
-from helpers.run.settings import resolved
+from helpers.run.names import resolved
 
 FORMATS = ("csv", "parquet", "latex", "jsonl")
 PROFILES = ("book", "full", places.OWN)
-OWN_RUNS = places.ROOT / "_build" / "runs" / "results"
+
+
+def _whose(ctx: click.Context, parameter: click.Parameter, own: bool) -> None:
+    os.environ.setdefault("BOOK_RESULTS", str(places.results() if own else places.book_data() / "results"))
+
+
+OWN = click.option(
+    "--own",
+    is_flag=True,
+    expose_value=False,
+    callback=_whose,
+    help="Show your own runs (_build/runs/results) too, before those that travel with the book.",
+)
 
 
 def _words(ctx: click.Context, parameter: click.Parameter, given: str | None) -> list[str]:
@@ -28,18 +40,17 @@ def _words(ctx: click.Context, parameter: click.Parameter, given: str | None) ->
     "--format", "form", type=click.Choice(FORMATS), help="Default: what the name of the file says, else csv."
 )
 @click.option("--to", type=click.Path(dir_okay=False, path_type=Path), help="File to write (default: print it).")
+@OWN
 def export(
     models: list[str], profile: str | None, chapters: list[str], named: list[str], form: str | None, to: Path | None
 ) -> None:
     """Write the recorded numbers of heads, layers and models as one long table.
 
     A row is a number: model, sha256 of its weights, profile, chapter, quantity, layer and head (from 1), what it is of,
-    corpus, split, n, value, interval, control, unit. The page "The numbers" of the book lists all quantities. Numbers of your
-    own runs (_build/runs/results) come before those that travel with the book.
+    corpus, split, n, value, interval, control, unit. The page "The numbers" of the book lists all quantities.
     """
     if to is None and form == "parquet":
         raise click.UsageError("Parquet is no text: say with --to which file to write.")
-    os.environ.setdefault("BOOK_RESULTS", str(OWN_RUNS))
     from helpers.record import exports, quantities
     from helpers.run import notebooks
 

@@ -134,7 +134,7 @@ def _each_set(
     cut = list(product(batches(tagger, examples, max_length=tagger.max_length), groups))
     parts = ((asked, [sets[n] for n in group]) for asked, group in cut)
     what = f"{len(sets)} sets of heads"
-    scores = shards.each(tagger, _without, parts, examples, what=what, total=len(cut))
+    scores = shards.each(tagger, _without, parts, examples, what=what)
     for (asked, group), values in zip(cut, tqdm(scores, desc=what, total=len(cut)), strict=True):
         found[np.ix_(group, asked.example)] = values
     return found

@@ -49,7 +49,7 @@ def ask(
     pieces = ((start, examples[start : start + size]) for start in starts)
     parts = ((start, some, sums.part(range(start, start + len(some)))) for start, some in pieces)
     what = f"{encoder.name}: {doing}, {len(examples)} segments"
-    measured = shards.each(encoder, _ask_part, parts, seed, batch_size, what=what, total=len(starts))
+    measured = shards.each(encoder, _ask_part, parts, seed, batch_size, what=what)
     for part in tqdm(measured, desc=what, total=len(starts)):
         sums.absorb(part)
 

@@ -200,7 +200,7 @@ def read(
         order = order[count:]
     words = ([list(sentences[n].words) for n in part] for part in parts)
     what, blocks = f"{encoder.name}: sentences", []
-    seen = shards.each(encoder, _seen, words, states, shuffled, seed, what=what, total=len(parts))
+    seen = shards.each(encoder, _seen, words, states, shuffled, seed, what=what)
     for part, found in zip(parts, tqdm(seen, desc=what, total=len(parts)), strict=True):
         blocks.append(_block(np.array(part), [sentences[n] for n in part], *found, vectors, seed))
     return Part(tuple(sentences), tuple(blocks), (encoder.layers, encoder.heads))

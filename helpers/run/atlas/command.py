@@ -8,7 +8,7 @@ from unittest.mock import patch
 import click
 
 from helpers import places
-from helpers.run import settings
+from helpers.run.names import resolved
 
 
 @click.command()
@@ -31,7 +31,7 @@ def atlas(models: str, record: bool, force: bool, to: Path) -> None:
     """
     from helpers.run.atlas import measuring, page
 
-    names = [*dict.fromkeys(settings.resolved(name) for name in models.split())]
+    names = [*dict.fromkeys(map(resolved, models.split()))]
     if not names:
         raise click.UsageError("Name at least one model with --models.")
     results = (places.book_data() if record else places.build() / "runs") / "results"
