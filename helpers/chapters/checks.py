@@ -35,7 +35,6 @@ class Exercise:
     - ``right(*case)``: the right result; a tuple of arrays stands for several results, a set for pairs in any order.
       It says what is said of a wrong result that no mistake explains.
     - ``view(result, *case)``: what is compared of a result, where several are right; else the result itself.
-    - ``fresh(rng)``: another case, where ``cases`` are written by hand; cases drawn from seeds are drawn anew with others.
     - ``untouched``: whether the function must not change the arrays that it is given.
     - Every other function is a mistake, ``mistake(*case)``: a typical wrong answer, and what is said when the reader's
       result is what the mistake gives, or has the sign by which the mistake is known (``known_by``). The first mistake
@@ -84,7 +83,7 @@ def named(names: Mapping[str, object], name: str) -> type[Exercise]:
 
 def mistakes(exercise: type[Exercise]) -> list[Callable]:
     """An exercise's mistakes, in the order in which they are tried."""
-    return [f for name, f in vars(exercise).items() if isfunction(f) and name not in ("right", "view", "fresh")]
+    return [f for name, f in vars(exercise).items() if isfunction(f) and name not in ("right", "view")]
 
 
 def check(names: Mapping[str, object], name: str, answer: Callable) -> Verdict:

@@ -4,7 +4,6 @@ Their Markdown is plain (:mod:`helpers.run.plain`), they have no outputs, and li
 begin by installing the package where it is missing. They are made when they are needed and never kept beside the chapters.
 """
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import nbformat
@@ -24,7 +23,7 @@ CONDA = """\
 name: attention-heads-book
 channels: [conda-forge, nodefaults]
 dependencies:
-  - python={python}
+  - python=3.11
   - pytorch-cpu={torch}
   - pip
   - pip:
@@ -38,29 +37,23 @@ def wheel_name() -> str:
     return f"attention_heads_book-{helpers.__version__}-py3-none-any.whl"
 
 
+def installing(wheel: str) -> list[nbformat.NotebookNode]:
+    """The cell that installs a wheel, named by its address or path; none without one."""
+    return [nbformat.v4.new_code_cell(INSTALL.format(wheel=wheel), id="install")] if wheel else []
+
+
 def copy(chapter: str, *, wheel: str = "") -> nbformat.NotebookNode:
     """A chapter in plain Markdown without outputs; with the address or path of a wheel, a cell after the title installs that."""
-    source = nbformat.read(notebooks.FOLDER / f"{chapter}.ipynb", as_version=4)
-    for cell in source.cells:
+    site = address.site()
+    made = plain.rendered(nbformat.read(notebooks.FOLDER / f"{chapter}.ipynb", as_version=4), chapter, site)
+    for cell in made.cells:
         if cell.cell_type == "code":
             cell.outputs, cell.execution_count = [], None
-    source.metadata.pop("book", None)
-    made = plain.rendered(source, chapter, address.site())
-    made.cells[1:1] = [*_note(chapter), *installing(wheel)]
+    made.cells[1:1] = installing(wheel)
+    if site:
+        note = f"*This is a copy to run. Its page has the figures, too: {site}/notebooks/{chapter}.html*"
+        made.cells.insert(1, nbformat.v4.new_markdown_cell(note, id="page"))
     return made
-
-
-def _note(chapter: str) -> Iterator[nbformat.NotebookNode]:
-    if found := address.site():
-        page = f"{found}/notebooks/{chapter}.html"
-        text = f"*This is a copy to run. The page with its figures, and the rest of the book: [{page}]({page})*"
-        yield nbformat.v4.new_markdown_cell(text, id="page")
-
-
-def installing(wheel: str) -> Iterator[nbformat.NotebookNode]:
-    """The cell that installs a wheel, named by its address or path; none without one."""
-    if wheel:
-        yield nbformat.v4.new_code_cell(INSTALL.format(wheel=wheel), id="install")
 
 
 def write(folder: Path, *, wheel: str = "", replace: bool = True) -> list[Path]:
@@ -84,14 +77,8 @@ def branch(folder: Path, wheel: Path) -> list[Path]:
         raise places.BookError(f"{wheel} is no wheel of this version, {wheel_name()}. Build it with: make wheel")
     inside = folder / wheel.name
     places.write(inside, wheel.read_bytes())
-    lock = (places.ROOT / "environment.lock").read_text("utf-8")
-    places.write(folder / "environment.lock", lock)
-    versions = {"python": "3.11", "torch": torch_version(), "wheel": wheel.name}
-    places.write(folder / "environment.yml", CONDA.format(**versions))
+    places.write(folder / "environment.lock", (places.ROOT / "environment.lock").read_text("utf-8"))
+    locked = (places.ROOT / "requirements.lock").read_text("utf-8").split()
+    torch = next(line.removeprefix("torch==") for line in locked if line.startswith("torch=="))
+    places.write(folder / "environment.yml", CONDA.format(torch=torch, wheel=wheel.name))
     return [*write(folder, wheel=address.raw(wheel.name) or str(inside.resolve())), inside]
-
-
-def torch_version() -> str:
-    """The version of torch that is locked."""
-    lines = (places.ROOT / "requirements.lock").read_text("utf-8").split("\n")
-    return next(line.partition("==")[2] for line in lines if line.startswith("torch=="))

@@ -8,34 +8,27 @@ import click
 
 from helpers import places
 
+FOLDER = click.Path(file_okay=False, path_type=Path)
 
-@click.command("launch")
-@click.option(
-    "--to", type=click.Path(file_okay=False, path_type=Path), required=True, help="Folder for what is made."
-)
-@click.option(
-    "--wheel", type=click.Path(dir_okay=False, path_type=Path), help="Wheel that copies install (default: in dist/)."
-)
+
+@click.command()
+@click.option("--to", type=FOLDER, required=True, help="Folder for what is made.")
+@click.option("--wheel", type=click.Path(path_type=Path), help="Wheel that copies install (default: in dist/).")
 def launch(to: Path, wheel: Path | None) -> None:
     """Write copies of the chapters that hosted notebooks can run, and the wheel that they install.
 
     Publishing makes a branch of this folder; the buttons of the built book open its notebooks.
     """
-    from helpers.run import address
     from helpers.run import launch as copies
 
-    made = copies.branch(to, wheel or places.ROOT / "dist" / copies.wheel_name())
-    click.echo(
-        f"{len(made) - 1} notebooks in {to / 'notebooks'}; they install {address.raw(made[-1].name) or made[-1]}"
-    )
+    *chapters, installed = copies.branch(to, wheel or places.ROOT / "dist" / copies.wheel_name())
+    click.echo(f"{len(chapters)} notebooks in {to / 'notebooks'}; they install {installed.name}")
 
 
-@click.command("lab")
-@click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
+@click.command()
+@click.argument("folder", type=FOLDER)
 @click.option("--copy-only", is_flag=True, help="Write the notebooks without opening them.")
-@click.option(
-    "--replace", is_flag=True, help="Write chapters anew that are there, and lose what was changed in them."
-)
+@click.option("--replace", is_flag=True, help="Write chapters again that are there; changes in them are lost.")
 def lab(folder: Path, copy_only: bool, replace: bool) -> None:
     """Copy the chapters into FOLDER, in plain Markdown, and open them in JupyterLab."""
     from helpers.run import launch as copies
@@ -45,8 +38,7 @@ def lab(folder: Path, copy_only: bool, replace: bool) -> None:
     if not copy_only:
         with places.extra("lab", "Opening chapters"):
             import jupyterlab  # noqa: F401
-        command = [sys.executable, "-m", "jupyterlab", f"--notebook-dir={files[0].parent}"]
-        sys.exit(subprocess.run(command, check=False).returncode)  # it has said itself why it ends
+        sys.exit(subprocess.call([sys.executable, "-m", "jupyterlab", f"--notebook-dir={files[0].parent}"]))
 
 
 COMMANDS = (launch, lab)

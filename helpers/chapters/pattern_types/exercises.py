@@ -34,10 +34,6 @@ class type_entropy(Exercise):
         """for {0} it should be {wanted:.3f}: minus the sum of p ln p over the names that occur."""
         return entr(np.unique(names, return_counts=True)[1] / len(names)).sum()
 
-    def fresh(rng):
-        """Two to eight names of four types."""
-        return (rng.choice(list("abcd"), rng.integers(2, 9)).tolist(),)
-
     def in_bits(names):
         """that is in bits; this book counts in nats, with the natural logarithm."""
         return type_entropy.right(names) / np.log(2)

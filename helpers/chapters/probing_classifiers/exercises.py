@@ -34,12 +34,6 @@ class is_tree(Exercise):
             reached |= {w for w, c in enumerate(candidates, 1) if c in reached}
         return len(reached) == len(candidates) + 1 and list(candidates).count(0) == 1
 
-    def fresh(rng):
-        """A sentence of two to six words; half of the time a tree."""
-        size = int(rng.integers(2, 7))
-        climbing = [0, *(int(rng.integers(1, word)) for word in range(2, size + 1))]
-        return (climbing if rng.random() < 0.5 else rng.integers(0, size + 1, size).tolist(),)
-
     def one_root(candidates):
         """one word names ROOT, but that is not enough: words may name each other, or themselves, and never come out."""
         return list(candidates).count(0) == 1
@@ -72,12 +66,6 @@ class undirected_score(Exercise):
     def right(governors, predicted):
         """it is the share of the tree's edges that are among the predicted ones, in either direction."""
         return sum((w, g) in predicted or (g, w) in predicted for w, g in enumerate(governors)) / 4
-
-    def fresh(rng):
-        """A tree over five words, each below an earlier one, and arcs of which some are among its own."""
-        governors = [-1, *(int(rng.integers(word)) for word in range(1, 5))]
-        arcs = [(w, g) if rng.random() < 0.5 else (g, w) for w, g in enumerate(governors) if g >= 0]
-        return governors, [arc if rng.random() < 0.6 else (arc[0], (arc[0] + 2) % 5) for arc in arcs]
 
     def root_too(*case):
         """a sentence of five words has four edges: the root (-1) has no governor."""

@@ -1,17 +1,27 @@
-"""Copies of a chapter for students, without its solutions, and for teachers, with them; both in plain Markdown."""
+"""Copies of a chapter in plain Markdown: for students, without solutions, and for instructors, with nbgrader's marks.
+
+In the instructor's copy the solution of an exercise stands in the cell where students answer, between the comments that
+nbgrader replaces by a stub, and a locked cell after it checks the answer and gives points.
+"""
 
 import re
-from collections.abc import Iterator, Sequence
+import textwrap
 from copy import deepcopy
+from typing import Any
 
 import nbformat
 from nbformat import NotebookNode
 
-from helpers.run import launch, notebooks, plain
-from helpers.run.failures import NotebookError
+from helpers import places
+from helpers.run import address, launch, notebooks, plain
 
-_GATE = re.compile(r"^(`{3,}|:{3,})\{solution(?P<kind>|-start|-end)\}.*?^\1[ \t]*$\n?", re.MULTILINE | re.DOTALL)
-"""The start or the end of a solution, or a solution that is one block of text."""
+POINTS = 2
+"""Of an exercise with a check."""
+BEGIN, END = "    ### BEGIN SOLUTION", "    ### END SOLUTION"
+TEST = "verdict = {}\nassert verdict.solved, verdict.message\nprint(verdict.message)"
+_CHECK = re.compile(r"^exercises\.check\(\s*\"(\w+)\",\s*(\w+)\s*\)$", re.MULTILINE)
+_WRITTEN = re.compile(r"^\*\*(Predict|Interpret|Open project)\*\* ★", re.MULTILINE)
+_HEADING = re.compile(r"#### Solution to .*")
 
 
 def read(chapter: str) -> NotebookNode:
@@ -19,69 +29,73 @@ def read(chapter: str) -> NotebookNode:
     return nbformat.read(notebooks.FOLDER / f"{chapter}.ipynb", as_version=4)
 
 
-def student(chapter: str, site: str | None = None, wheel: str = "") -> NotebookNode:
-    """A chapter without its solutions, their outputs and what is known of its run; checks stay.
-
-    Args:
-        site: address of the built book, which links lead to.
-        wheel: address of the package, for a cell that installs it where it is missing.
-    """
-    return _copy(without_solutions(read(chapter)), chapter, site, wheel)
-
-
-def solution(chapter: str, site: str | None = None, wheel: str = "") -> NotebookNode:
-    """A chapter with everything, its solutions under headings that JupyterLab folds."""
-    return _copy(read(chapter), chapter, site, wheel)
-
-
-def _copy(notebook: NotebookNode, chapter: str, site: str | None, wheel: str) -> NotebookNode:
-    made = plain.rendered(notebook, chapter, site)
-    made.metadata.pop("book", None)  # a digest of the whole chapter
-    made.cells[1:1] = launch.installing(wheel)
-    return made
+def student(chapter: str) -> NotebookNode:
+    """A chapter without its solutions and their outputs; checks stay."""
+    return without_solutions(_copy(chapter))
 
 
 def without_solutions(notebook: NotebookNode) -> NotebookNode:
-    """A copy of a notebook without what stands between the gates of solutions, gates included, and without solutions in one block."""
+    """A copy of a notebook in plain Markdown, without the cells that belong to solutions."""
     made = deepcopy(notebook)
-    made.cells = [cell for cell, inside in gated(made.cells) if not inside]
+    made.cells = [cell for cell in made.cells if not _in_solution(cell)]
     return made
 
 
-def gated(cells: Sequence[NotebookNode]) -> Iterator[tuple[NotebookNode, bool]]:
-    """Each cell, and whether it belongs to a solution; a cell of text with both becomes two or more.
+def _copy(chapter: str) -> NotebookNode:
+    made = plain.rendered(read(chapter), chapter, address.site())
+    made.metadata = {name: about for name, about in made.metadata.items() if name in ("kernelspec", "language_info")}
+    made.cells[1:1] = launch.installing(address.raw(launch.wheel_name()) or "")
+    return made
+
+
+def instructor(chapter: str) -> NotebookNode:
+    """A chapter with its solutions and nbgrader's marks: handed in as it is, it gets all points.
 
     Raises:
-        NotebookError: when gates do not come in pairs.
+        BookError: when an exercise with a check has no solution with one.
     """
-    inside = False
-    for cell in cells:
-        if cell.cell_type == "code":
-            yield cell, inside
-            continue
-        for number, (text, within, after) in enumerate(_parts(cell.source, inside)):
-            inside = after
-            if text.strip():
-                yield _part(cell, text, number), within
-    if inside:
-        raise NotebookError("A solution is opened and never closed.")
+    made = _copy(chapter)
+    checks = {cell.id: _CHECK.search(cell.source) for cell in made.cells if cell.cell_type == "code"}
+    solved = {checks[cell.id][1]: cell for cell in made.cells if checks.get(cell.id) and _in_solution(cell)}
+    cells = []
+    for cell in made.cells:
+        check = checks.get(cell.id)
+        if check and not _in_solution(cell):
+            if check[1] not in solved:
+                raise places.BookError(f"{chapter}: the exercise {check[1]} has no solution with a check.")
+            cells += _checked(cell, solved[check[1]])
+        elif not check and not _HEADING.fullmatch(cell.source):
+            cells.append(cell)
+        if found := _WRITTEN.search(cell.source):
+            name = found[1].lower().replace(" ", "-")
+            answer = nbformat.v4.new_markdown_cell("*Your answer here.*", id=name)
+            cells.append(_marked(answer, name, points=0, grade=True, solution=True))
+    for cell in filter(_in_solution, cells):
+        cell.source = re.sub(r"\b(\w+)_solution\(", r"\1(", cell.source)
+    made.cells = cells
+    return made
 
 
-def _parts(source: str, inside: bool) -> Iterator[tuple[str, bool, bool]]:
-    """Stretches of text, whether each belongs to a solution, and whether what follows does."""
-    done = 0
-    for gate in _GATE.finditer(source):
-        if gate["kind"] != "" and (gate["kind"] == "-end") != inside:
-            raise NotebookError(f"A solution's gate without its other half: {gate[0][:80]!r}")
-        yield source[done : gate.start()], inside, inside
-        inside = gate["kind"] == "-start" or (inside and gate["kind"] == "")
-        yield gate[0], True, inside
-        done = gate.end()
-    yield source[done:], inside, inside
+def _in_solution(cell: NotebookNode) -> bool:
+    return plain.SOLUTION in cell.metadata.get("tags", ())
 
 
-def _part(cell: NotebookNode, text: str, number: int) -> NotebookNode:
-    if text == cell.source:
-        return cell
-    name = f"{cell.get('id', 'cell')}-{number}"
-    return nbformat.v4.new_markdown_cell(text.strip("\n"), metadata=dict(cell.metadata), id=name)
+def _checked(cell: NotebookNode, solution: NotebookNode) -> list[NotebookNode]:
+    """The cell to answer in, with the code of the solution, and the test of it."""
+    check, theirs = _CHECK.search(cell.source), _CHECK.search(solution.source)
+    function = re.search(rf'^def {theirs[2]}\(.*?""".*?"""\n', solution.source, re.MULTILINE | re.DOTALL)
+    helpers = textwrap.indent(solution.source[: function.start()].rstrip("\n"), "    ")
+    body = solution.source[function.end() : theirs.start()].rstrip()
+    region = [BEGIN, *filter(None, [helpers]), body, END]
+    cell.source = cell.source.partition("    raise NotImplementedError")[0] + "\n".join(region)
+    test = nbformat.v4.new_code_cell(TEST.format(check[0]), id=f"test-{cell.id}", outputs=solution.outputs)
+    return [
+        _marked(cell, check[1], solution=True),
+        _marked(test, f"test-{check[1]}", points=POINTS, grade=True, locked=True),
+    ]
+
+
+def _marked(cell: NotebookNode, name: str, **marks: Any) -> NotebookNode:
+    usual = {"grade": False, "locked": False, "solution": False, "task": False}
+    cell.metadata["nbgrader"] = {"schema_version": 3, "grade_id": name, "cell_type": cell.cell_type, **usual, **marks}
+    return cell

@@ -1,47 +1,43 @@
-"""The form that every chapter has (:mod:`helpers.run.telling`), read as a lecture needs it: sections with figures and predictions."""
+"""A chapter as a lecture needs it: its goals, sections with figures and predictions, exercises, summary, in plain Markdown."""
 
 import base64
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any
 
-import nbformat
 import yaml
+from nbformat import NotebookNode
 
 from helpers import places
-from helpers.run import contents, notebooks, plain, telling
-from helpers.run.failures import NotebookError
+from helpers.run import notebooks, plain
 from helpers.run.teaching import copies
 
-KEYS = {"goals", "claims", "drawing", "predictions", "discussion", "rubric", "skip"}
-"""What a chapter's ``teaching.yml`` says: all that is not in the chapter itself."""
+WORDS_A_MINUTE, MINUTES_A_PICTURE = 130, 1.5
+SPOKEN, PREDICTION, DISCUSSION = 1.25, 4, 5
+"""Minutes of a lesson: for a minute of reading, for a prediction, and for a question that is discussed."""
 
-_BOX = re.compile(
-    r"^(?P<fence>:{3,})\{admonition\} (?P<title>[^\n]*)\n(?::class: (?P<kind>[^\n]*)\n)?(?P<body>.*?)^(?P=fence)[ \t]*$\n?",
+_PREDICT = re.compile(
+    r"^> \*\*Predict\*\*\n(?P<ask>(?:>.*\n)*)\s*<details><summary><b>What comes out</b></summary>\n(?P<answer>.*?)</details>",
     re.MULTILINE | re.DOTALL,
 )
-_OTHER = re.compile(r"^(`{3,}|:{3,})\{.*?^\1[ \t]*$\n?", re.MULTILINE | re.DOTALL)
-_NOTICE = re.compile(r"\*\*What to notice\.\*\*\s*")
-_BOLD = re.compile(r"\*\*[^*]+[.!?]\*\*(?=\s)")
-"""A claim in bold, as a paragraph under a figure may begin."""
 _EXERCISE = re.compile(
-    r"\{exercise(?:-start)?\} (?P<title>.+)\n(?:.*\n)*?\*\*(?P<kind>[A-Z][\w ]+)\*\* (?P<stars>★[★☆]{2}), "
-    r"(?P<time>\d+ (?:minutes?|hours?))\. (?P<text>.*(?:\n(?!```).*)*)"
+    r"^### Exercise [\d.]+: (?P<title>.+)\n+\*\*(?P<kind>[\w ]+)\*\* (?P<stars>★[★☆]{2}), (?P<time>\d+ \w+)\. "
+    r"(?P<text>.*(?:\n.+)*)",
+    re.MULTILINE,
 )
 
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure that is not folded: name, number, caption as plain Markdown, and its picture as PNG; ``claim`` is what it shows."""
+    """A figure of a chapter: its name, its number with the caption, what a reader who cannot see it is told, and its PNG."""
 
     name: str
-    number: str
     caption: str
-    picture: bytes
     alt: str
-    claim: str = ""
+    picture: bytes
 
 
 @dataclass(frozen=True)
@@ -54,55 +50,55 @@ class Prediction:
 
 @dataclass
 class Section:
-    """A section: its minutes to read, and its prose, figures and predictions in their order."""
+    """A section: paragraphs, figures and predictions in their order; ``pictures`` counts figures, views and tables."""
 
     title: str
-    minutes: float = 0.0
     items: list[str | Figure | Prediction] = field(default_factory=list)
+    pictures: int = 0
 
     @property
-    def figures(self) -> list[Figure]:
-        """Its figures."""
-        return [item for item in self.items if isinstance(item, Figure)]
+    def figures(self) -> int:
+        """How many it has."""
+        return sum(isinstance(item, Figure) for item in self.items)
 
+    @property
+    def predictions(self) -> int:
+        """How many it asks for."""
+        return sum(isinstance(item, Prediction) for item in self.items)
 
-@dataclass(frozen=True)
-class Exercise:
-    """An exercise's title, kind, stars, time in words, text without its hint, and the name by which an answer is checked."""
-
-    title: str
-    kind: str
-    stars: str
-    time: str
-    text: str
-    name: str = ""
+    @property
+    def minutes(self) -> float:
+        """To read it."""
+        words = sum(len(item.split()) for item in self.items if isinstance(item, str))
+        return words / WORDS_A_MINUTE + MINUTES_A_PICTURE * self.pictures
 
 
 @dataclass(frozen=True)
 class Form:
-    """A chapter as a lecture needs it; texts are plain Markdown.
+    """A chapter.
 
     Attributes:
-        box: the points of "In this chapter".
-        needs, run: what the box says of knowledge, and of time and memory.
+        box: the points of "In this chapter"; ``minutes`` to read, what readers ``need``, and what a ``run`` takes.
         before: the chapters that it builds on.
-        sections: without exercises, summary and misconceptions.
-        limits: what it does not show.
+        sections: those before the exercises.
+        limits: what the chapter does not show.
+        exercises: title, kind, stars, time and text of each; of one with a check, also its name.
         taught: the chapter's ``teaching.yml``.
     """
 
     chapter: str
     title: str
-    box: Sequence[str]
+    box: list[str]
+    minutes: int
     needs: str
     run: str
-    before: Sequence[str]
-    sections: Sequence[Section]
+    before: list[str]
+    sections: list[Section]
     limits: str
-    summary: Sequence[str]
-    misconceptions: Sequence[str]
-    exercises: Sequence[Exercise]
-    taught: dict[str, Any]
+    summary: list[str]
+    misconceptions: list[str]
+    exercises: list[dict[str, str]]
+    taught: Mapping[str, Any]
 
     @property
     def number(self) -> int:
@@ -110,29 +106,20 @@ class Form:
         return int(self.chapter[:2])
 
     @property
-    def minutes(self) -> int:
-        """To read it."""
-        return telling.of(self.chapter).minutes
-
-    @property
     def predictions(self) -> list[Prediction]:
-        """All of the chapter, in their order."""
+        """All of the chapter."""
         return [item for section in self.sections for item in section.items if isinstance(item, Prediction)]
 
+    @property
+    def kept(self) -> list[Section]:
+        """The sections of a short lesson."""
+        return [section for section in self.sections if section.title not in self.taught["skip"]]
 
-def teaching(chapter: str) -> dict[str, Any]:
-    """What a chapter's ``teaching.yml`` says.
 
-    Raises:
-        NotebookError: when it is missing or says too little or too much.
-    """
-    file = places.ROOT / "helpers" / "chapters" / chapter[3:] / "teaching.yml"
-    if not file.is_file():
-        raise NotebookError(f"{file} is missing: it holds what a course needs and the chapter does not say.")
-    found = yaml.safe_load(file.read_text("utf-8"))
-    if wrong := KEYS ^ set(found):
-        raise NotebookError(f"{file} should have exactly {', '.join(sorted(KEYS))}; see {', '.join(sorted(wrong))}.")
-    return found
+def lesson(sections: list[Section], questions: int) -> int:
+    """Minutes that sections take when they are taught, with so many questions for discussion."""
+    spoken = sum(SPOKEN * section.minutes + PREDICTION * section.predictions for section in sections)
+    return round(spoken + DISCUSSION * questions)
 
 
 @lru_cache(maxsize=32)
@@ -140,40 +127,48 @@ def of(chapter: str) -> Form:
     """Read a chapter.
 
     Raises:
-        NotebookError: for a chapter without its parts.
+        BookError: for a chapter without one of its parts.
     """
-    notebook = copies.read(chapter)
-    page = plain.Page(chapter, None, plain.numbers(notebook, chapter))
-    prose = "\n\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
-    box = _part(chapter, prose, r":::\{admonition\} In this chapter\n:class: tip\n(.*?)^:::")
-    needs = re.search(r"\*\*You need:\*\*(.*)", box)[1]
-    limits = _part(
-        chapter, prose, r"^(?::::\{admonition\}|## *)\s*What this does not show.*?\n(.*?)(?=^:::|^## |^\|)"
+    stored = copies.read(chapter)
+    cells = copies.without_solutions(plain.rendered(stored, chapter)).cells
+    prose = "\n\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
+
+    def part(pattern: str, text: str = prose) -> str:
+        found = re.search(pattern, text, re.MULTILINE | re.DOTALL)
+        if not found:
+            raise places.BookError(f"{chapter} has no part like {pattern!r}.")
+        return _unquoted(found[1])
+
+    box = part(r"^> \*\*In this chapter\*\*\n((?:>[^\n]*\n?)*)")
+    named = set(re.findall(r"\b(\d\d)(?=_|\b)", part(r"\*\*You need:\*\*([^\n]*)", stored.cells[0].source)))
+    checked = re.findall(
+        r"exercises\.check\(\s*\"(\w+)\"", "\n".join(c.source for c in cells if c.cell_type == "code")
     )
+    names, exercises = iter(checked), [found.groupdict() for found in _EXERCISE.finditer(prose)]
+    for exercise in exercises:
+        exercise["text"] = re.split(r"\s*\*Hint[:.]\*", exercise["text"])[0]
+        exercise["name"] = next(names) if exercise["kind"] == "Build" else ""
     return Form(
         chapter=chapter,
-        title=page.inline(contents.question(chapter)),
-        box=[page.inline(point.rstrip(";.")) for point in _points(box)],
-        needs=page.inline(needs).strip(),
-        run=re.search(r"\*\*Run:\*\*(.*)", box)[1].strip(),
-        before=[one for one in _before(needs) if one < chapter],
-        sections=list(_sections(notebook, page)),
-        limits=page.text(re.sub(r"^:class:.*\n", "", limits)).strip(),
-        summary=[page.inline(point) for point in _points(_part(chapter, prose, r"^## Summary\n(.*?)(?=^## |\Z)"))],
-        misconceptions=[
-            page.inline(" ".join(said.split()))
-            for said in re.findall(r"^(?:- )?(One might think .*(?:\n(?!- |\n).*)*)", prose, re.MULTILINE)
-        ],
-        exercises=list(_exercises(notebook, prose, page)),
-        taught=teaching(chapter),
+        title=part(r"\A# ([^\n]+)"),
+        box=[point.rstrip(";.") for point in _points(box)],
+        minutes=int(part(r"\*\*Read:\*\* (\d+)", box)),
+        needs=part(r"\*\*You need:\*\*([^\n]*)", box),
+        run=part(r"\*\*Run:\*\*([^\n]*)", box),
+        before=[one for one in notebooks.chapters() if one[:2] in named and one < chapter],
+        sections=list(_sections(cells)),
+        limits=part(r"^(?:## |> \*\*)What this does not show[*]*\n((?:>[^\n]*\n?)+|.*?(?=^## |^\|))"),
+        summary=_points(part(r"^## Summary\n(.*?)(?=^## |\Z)")),
+        misconceptions=re.findall(r"^(?:- )?(One might think .*(?:\n(?!- |\n).*)*)", prose, re.MULTILINE),
+        exercises=exercises,
+        taught=yaml.safe_load(
+            (places.ROOT / "helpers" / "chapters" / chapter[3:] / "teaching.yml").read_text("utf-8")
+        ),
     )
 
 
-def _part(chapter: str, prose: str, pattern: str) -> str:
-    found = re.search(pattern, prose, re.MULTILINE | re.DOTALL)
-    if not found:
-        raise NotebookError(f"{chapter} has no part like {pattern!r}.")
-    return found[1]
+def _unquoted(text: str) -> str:
+    return re.sub(r"^> ?", "", text, flags=re.MULTILINE).strip()
 
 
 def _points(text: str) -> list[str]:
@@ -181,78 +176,39 @@ def _points(text: str) -> list[str]:
     return [" ".join(point.split()) for point in re.findall(r"^- (.*(?:\n(?!- |\n).*)*)", text, re.MULTILINE)]
 
 
-def _before(needs: str) -> list[str]:
-    """Chapters that "You need" names, as a link or as ``chapter 01``."""
-    named = set(re.findall(r"\{doc\}`(\d\d)_", needs))
-    for said in re.findall(r"chapters? ((?:\d\d(?:, | and )?)+)", needs):
-        named |= set(re.findall(r"\d\d", said))
-    return [chapter for chapter in notebooks.chapters() if chapter[:2] in named]
-
-
-def _exercises(notebook: nbformat.NotebookNode, prose: str, page: plain.Page) -> Iterator[Exercise]:
-    """The exercises; those to build have the names that the notebook checks, in the same order."""
-    code = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "code")
-    names = iter(dict.fromkeys(re.findall(r"exercises\.check\(\s*\"(\w+)\"", code)))
-    for found in _EXERCISE.finditer(prose):
-        text = page.text(re.split(r"\n*\*Hint[:.]\*", found["text"])[0]).strip()
-        name = next(names) if found["kind"] == "Build" else ""
-        yield Exercise(page.inline(found["title"]), found["kind"], found["stars"], found["time"], text, name)
-
-
-def _sections(notebook: nbformat.NotebookNode, page: plain.Page) -> Iterator[Section]:
-    """Sections up to the summary; what stands before the first heading is the chapter's own."""
+def _sections(cells: list[NotebookNode]) -> Iterator[Section]:
+    """Sections up to the exercises; what stands before the first heading is one without a title."""
     section = Section("")
-    for part in telling.without_exercises(notebook.cells):
-        if not isinstance(part, str):
-            section.minutes += telling.MINUTES_A_PICTURE * telling.pictured(part)
-            section.items += _figures(part, page)
+    for last, cell in pairwise([cells[0], *cells]):
+        if cell.cell_type == "code":
+            kinds = {kind for output in cell.outputs for kind in output.get("data", ())}
+            shown = kinds & {"image/png", "text/html", "text/markdown"} and "hide-output" not in cell.metadata.tags
+            section.pictures += bool(shown)
             continue
-        if heading := re.match(r"## (.+)", part):
-            yield from [section] if section.items else []
-            section = Section(page.inline(heading[1]))
-            if re.match(r"Summary|One might think", heading[1]):
-                return
-        words = sum(len(paragraph.split()) for paragraph in telling.paragraphs(part))
-        section.minutes += words / telling.WORDS_A_MINUTE
-        for item in _told(part, page):
-            _add(section, item)
+        if cell.source.startswith("**Fig. "):
+            pictures = [o.data["image/png"] for o in last.outputs if "image/png" in o.get("data", {})]
+            if pictures and "hide-output" not in last.metadata.tags:
+                about = last.metadata.mystnb
+                picture, alt = base64.b64decode(pictures[0]), about.get("image", {}).get("alt", "")
+                section.items.append(Figure(about.figure.name, cell.source, alt, picture))
+            continue
+        for text in re.split(r"^(?=## )", cell.source, flags=re.MULTILINE):
+            if heading := re.match(r"## (.+)\n?", text):
+                if section.items:
+                    yield section
+                section = Section(heading[1])
+                if section.title == "Exercises":
+                    return
+            done = 0
+            for found in _PREDICT.finditer(text):
+                section.items += _paragraphs(text[done : found.start()])
+                section.items.append(Prediction(_unquoted(found["ask"]), found["answer"].strip()))
+                done = found.end()
+            section.items += _paragraphs(text[done:])
 
 
-def _add(section: Section, item: str | Prediction) -> None:
-    """Add prose or a prediction; what is to notice belongs to the figure before it, and so does a bold claim right under one."""
-    if isinstance(item, str):
-        places = reversed(range(len(section.items)))
-        last = next((place for place in places if isinstance(section.items[place], Figure)), None)
-        under = last is not None and last == len(section.items) - 1 and _BOLD.match(item)
-        if last is not None and (_NOTICE.match(item) or under):
-            section.items[last] = replace(section.items[last], claim=_NOTICE.sub("", item))
-    section.items.append(item)
-
-
-def _told(text: str, page: plain.Page) -> Iterator[str | Prediction]:
-    """Paragraphs of prose, and predictions with their answers, in their order; other boxes are left out."""
-    asked, done = "", 0
-    for box in _BOX.finditer(text):
-        yield from _paragraphs(text[done : box.start()], page)
-        done = box.end()
-        if box["title"] == "Predict":
-            asked = page.text(box["body"]).strip()
-        elif box["title"] == "What comes out" and asked:
-            yield Prediction(asked, page.text(box["body"]).strip())
-    yield from _paragraphs(text[done:], page)
-
-
-def _paragraphs(text: str, page: plain.Page) -> Iterator[str]:
-    for block in re.split(r"\n\s*\n", _OTHER.sub("", text)):
-        if block.strip() and not block.lstrip().startswith(("#", "|", "![", "<")):
-            yield page.inline(block.strip())
-
-
-def _figures(cell: nbformat.NotebookNode, page: plain.Page) -> list[Figure]:
-    named = cell.metadata.get("mystnb", {})
-    if "figure" not in named or not telling.pictured(cell):
-        return []
-    pictures = [o.data["image/png"] for o in cell.outputs if "image/png" in o.get("data", {})]
-    caption, alt = page.inline(named["figure"]["caption"]), named.get("image", {}).get("alt", "")
-    name = named["figure"]["name"]
-    return [Figure(name, page.numbers[name][0], caption, base64.b64decode("".join(p)), alt) for p in pictures[:1]]
+def _paragraphs(text: str) -> list[str]:
+    """Paragraphs of prose and formulas, without headings, tables, boxes and code."""
+    bare = re.sub(r"<details>.*?</details>|^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
+    blocks = [block.strip() for block in re.split(r"\n\s*\n", bare)]
+    return [block for block in blocks if block and not block.startswith(("#", "|", "![", "<", ">"))]

@@ -1,67 +1,59 @@
-"""A course from chapters: copies for students and with solutions, slides, a guide, as a folder and a zip."""
+"""A course from chapters: copies for students and for instructors, slides, a guide, as a folder and a zip."""
 
 import shutil
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import nbformat
 from tqdm import tqdm
 
 from helpers import places
-from helpers.run import address, launch
-from helpers.run.teaching import copies, form, guide, nbgrader, slides
+from helpers.run.teaching import copies, form, slides
 from helpers.run.templates import template
 
-STUDENTS, SOLUTIONS, SLIDES, GUIDE, NBGRADER = "students", "solutions", "slides", "guide", "nbgrader"
-OURS = (STUDENTS, SOLUTIONS, SLIDES, GUIDE, NBGRADER, "README.md", "README.html", "students.zip")
-"""What a course's folder holds; anything else in it is the teacher's own and stays."""
+OURS = ("students", "solutions", "slides", "guide", "static", "students.zip")
+"""What is made anew in a course's folder; anything else in it is the teacher's own and stays."""
+
+NBGRADER = """\
+c = get_config()
+c.CourseDirectory.course_id = "heads"
+c.ClearSolutions.code_stub = {"python": "raise NotImplementedError"}
+c.ExecutePreprocessor.timeout = 900  # seconds of a cell
+c.CsvExportPlugin.to = "grades.csv"
+"""
+"""The configuration of an nbgrader course."""
 
 
-@dataclass(frozen=True)
-class Course:
-    """Where a course was written: its folder, the zip of it all and that of the students' copies."""
-
-    folder: Path
-    whole: Path
-    students: Path
-
-
-def make(chapters: Sequence[str], folder: Path, *, pdf: bool = True, for_nbgrader: bool = False) -> Course:
-    """Write a course of chapters, anew where it was written before.
+def make(chapters: Sequence[str], folder: Path, *, for_nbgrader: bool = False) -> Path:
+    """Write a course of chapters, anew where it was written before, and return the zip of it all.
 
     Args:
         chapters: names of their files, in the order of the course.
         folder: where to; other files in it stay.
-        pdf: print the slides, too, where this machine has a Chromium.
-        for_nbgrader: write assignments for nbgrader, too.
+        for_nbgrader: write the folder of an nbgrader course, too.
     """
     places.writable(folder)
     for name in OURS:
-        _remove(folder / name)
-    for chapter in tqdm(chapters, desc="course", unit="chapter"):
-        _write_chapter(chapter, folder, pdf=pdf, for_nbgrader=for_nbgrader)
-    _page(_about(chapters, for_nbgrader), "A course", folder / "README")
-    students = _zipped(folder / STUDENTS, folder / "students.zip")
-    return Course(folder, _zipped(folder, folder.with_name(f"{folder.name}.zip")), students)
-
-
-def _remove(place: Path) -> None:
-    if place.is_dir() and not place.is_symlink():
-        shutil.rmtree(place)
-    else:
-        place.unlink(missing_ok=True)
-
-
-def _write_chapter(chapter: str, folder: Path, *, pdf: bool, for_nbgrader: bool) -> None:
-    told, site = form.of(chapter), address.site()
-    wheel = address.raw(launch.wheel_name()) or ""
-    _notebook(copies.student(chapter, site, wheel), folder / STUDENTS / f"{chapter}.ipynb")
-    _notebook(copies.solution(chapter, site, wheel), folder / SOLUTIONS / f"{chapter}.ipynb")
-    slides.write(told, folder / SLIDES, pdf=pdf)
-    _page(guide.text(told), told.title, folder / GUIDE / chapter)
+        shutil.rmtree(folder / name, ignore_errors=True)
+        (folder / name).unlink(missing_ok=True)
+    forms = [form.of(chapter) for chapter in chapters]
+    slides.carry(folder / "static")
+    for told in tqdm(forms, desc="course", unit="chapter"):
+        _notebook(copies.student(told.chapter), folder / "students" / f"{told.chapter}.ipynb")
+        instructor = copies.instructor(told.chapter)
+        _notebook(instructor, folder / "solutions" / f"{told.chapter}.ipynb")
+        if for_nbgrader:
+            source = folder / "nbgrader" / "source" / told.chapter / f"{told.chapter}.ipynb"
+            _notebook(copies.without_solutions(instructor), source)
+        slides.write(told, folder / "slides" / f"{told.chapter}.html")
+        given = {"lesson": form.lesson, "prediction": form.PREDICTION, "discussion": form.DISCUSSION}
+        guide = template("guide.md.j2").render(form=told, **given)
+        _page(guide, told.title, folder / "guide" / told.chapter, "../")
     if for_nbgrader:
-        _notebook(nbgrader.assignment(chapter, site), nbgrader.place(folder / NBGRADER, chapter))
+        places.write(folder / "nbgrader" / "nbgrader_config.py", NBGRADER)
+    _page(template("course.md.j2").render(forms=forms, for_nbgrader=for_nbgrader), "A course", folder / "README")
+    shutil.make_archive(str(folder / "students"), "zip", folder, "students")
+    return Path(shutil.make_archive(str(folder), "zip", folder.parent, folder.name))
 
 
 def _notebook(notebook: nbformat.NotebookNode, file: Path) -> None:
@@ -69,22 +61,8 @@ def _notebook(notebook: nbformat.NotebookNode, file: Path) -> None:
     places.write(file, nbformat.writes(notebook) + "\n")
 
 
-def _page(text: str, title: str, file: Path) -> None:
-    """A page as Markdown and as HTML."""
+def _page(text: str, title: str, file: Path, root: str = "") -> None:
+    """A page as Markdown and as HTML; ``root`` leads from it to the folder of the course."""
     places.write(file.with_name(f"{file.name}.md"), text)
-    given = {"title": title, "body": slides.html(text)}
-    places.write(file.with_name(f"{file.name}.html"), template("course.html.j2", escaped=True).render(given))
-
-
-def _about(chapters: Sequence[str], for_nbgrader: bool) -> str:
-    every = [form.of(chapter) for chapter in chapters]
-    return template("course.md.j2").render(forms=every, for_nbgrader=for_nbgrader)
-
-
-def _zipped(folder: Path, target: Path) -> Path:
-    """A zip of a folder, its name inside."""
-    with places.whole(target) as made:
-        made.unlink()
-        packed = shutil.make_archive(str(made), "zip", folder.parent, folder.name)
-        Path(packed).replace(made)
-    return target
+    page = template("course.html.j2").render(title=title, body=slides.html(text), root=root)
+    places.write(file.with_name(f"{file.name}.html"), page)
