@@ -8,10 +8,11 @@ the file, the line, what was found and what was expected, and nothing is half-lo
 
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
+from itertools import pairwise
 from pathlib import Path
 
 from helpers.corpora import formats, parts, sources, treebanks
@@ -30,13 +31,12 @@ def read(name: str, split: str | None = None) -> Corpus:
         split: ``train``, ``dev`` or ``test`` (wikitext only; default: test).
     """
     path, known = locate(name, "text", split), sources.entry(name, "text")
-    reader = formats.read_encyclopedia if path.suffix == ".jsonl" else formats.read_plain_text
+    corpus = formats.read_encyclopedia(path) if path.suffix == ".jsonl" else formats.read_plain_text(path)
     if known:
-        return reader(path, name=name, licence=known.licence)
-    found = replace(reader(path), own=True)
+        return replace(corpus, name=name, licence=known.licence)
     with suppress(CorpusError):  # too little for two halves, which not everybody needs
-        found = replace(found, parts=parts.halves(found)[1])
-    return found
+        corpus = replace(corpus, parts=parts.halves(corpus)[1])
+    return replace(corpus, own=True)
 
 
 def documents(name: str, split: str | None = None, *, trees: bool = False) -> tuple[Document, ...]:
@@ -53,24 +53,23 @@ def documents(name: str, split: str | None = None, *, trees: bool = False) -> tu
     Raises:
         CorpusError: for a file that is malformed, has no tree where ``trees`` are asked for, or is too little for three parts.
     """
-    found = _documents(name, split)
-    if trees and not any(s.governors for d in found for s in d.sentences):
-        said = f"No sentence of {f'the part {split!r}' if split else 'it'} has a tree (governors, the column HEAD)."
-        raise CorpusError(name, None, said, "a treebank in CoNLL-U; mentions alone are enough for chapter 05.")
-    return found
-
-
-def _documents(name: str, split: str | None) -> tuple[Document, ...]:
+    gum = name == "gum-ontonotes" and sources.find(sources.entry("gum", "treebank"), split or "test")
     if sources.entry(name, "treebank") is None:
         own = parts.treebank(name)
         if split not in (None, *parts.PARTS):
             raise CorpusError(name, None, f"There is no split {split!r}.", f"one of {', '.join(parts.PARTS)}.")
-        return own.all if split is None else getattr(own, split)
-    path = locate(name, "treebank", split)
-    if name != "gum-ontonotes":
-        return treebanks.read(path)
-    gum = sources.find(sources.entry("gum", "treebank"), split or "test")
-    return treebanks.read_conll(path, {d.id: d for d in treebanks.read(gum)} if gum else None)
+        found = own.all if split is None else getattr(own, split)
+    elif gum:
+        of_gum = {document.id: document for document in treebanks.read(gum)}
+        found = treebanks.read_conll(locate(name, "treebank", split), of_gum)
+    else:
+        found = treebanks.read(locate(name, "treebank", split))
+    if trees and not any(s.governors for d in found for s in d.sentences):
+        problem = (
+            f"No sentence of {f'the part {split!r}' if split else 'it'} has a tree (governors, the column HEAD)."
+        )
+        raise CorpusError(name, None, problem, "a treebank in CoNLL-U; mentions alone are enough for chapter 05.")
+    return found
 
 
 def held_out(
@@ -85,8 +84,7 @@ def held_out(
         CorpusError: when ``test`` is among the parts to choose on, and as :func:`documents` does.
     """
     if "test" in choose_on:
-        said = "The part 'test' is for scoring, and heads are to be chosen on it."
-        raise CorpusError(name, None, said, "'train', 'dev' or both to choose on.")
+        raise CorpusError(name, None, "The part 'test' is for scoring.", "'train', 'dev' or both to choose on.")
     chosen_on = tuple(d for part in choose_on for d in documents(name, part, trees=trees))
     return chosen_on, documents(name, "test", trees=trees)
 
@@ -109,11 +107,9 @@ def own(**names: str | Sequence[str]) -> tuple[Corpus, ...]:
 
     A record names them (:func:`helpers.record.results.record`), and is kept apart from the book's.
     """
-    listed = [
-        (kind, name) for kind, given in names.items() for name in ([given] if isinstance(given, str) else given)
-    ]
     known = {entry.name for entry in sources.CATALOGUE}
-    return tuple(provenance(name, kind) for kind, name in dict.fromkeys(listed) if name not in known)
+    given = [(kind, name) for kind, one in names.items() for name in ([one] if isinstance(one, str) else one)]
+    return tuple(provenance(name, kind) for kind, name in dict.fromkeys(given) if name not in known)
 
 
 def notes(*given: str | Corpus) -> list[str]:
@@ -121,14 +117,14 @@ def notes(*given: str | Corpus) -> list[str]:
 
     Nothing for corpora of the catalogue.
     """
-    found = []
-    for one in given:
-        if isinstance(one, Corpus):
-            found.append(parts.halves(one)[1])
-        elif sources.entry(one, "treebank") is None:
-            treebank = parts.treebank(one)
-            found += [treebank.how, parts.untagged(treebank.all)]
-    return [said for said in dict.fromkeys(found) if said]
+    sentences = []
+    for corpus in given:
+        if isinstance(corpus, Corpus):
+            sentences.append(parts.halves(corpus)[1])
+        elif sources.entry(corpus, "treebank") is None:
+            treebank = parts.treebank(corpus)
+            sentences += [treebank.how, parts.untagged(treebank.all)]
+    return [sentence for sentence in dict.fromkeys(sentences) if sentence]
 
 
 def questions(name: str, split: str | None = None) -> tuple[Question, ...]:
@@ -142,11 +138,9 @@ def pairs(name: str, split: str | None = None, *, task: str | None = None, label
     Args:
         labels: whether they matter; where not, those of a path stay as they stand, and it needs no task.
     """
-    known = sources.entry(name, "pairs")
-    path = locate(name, "pairs", split)
+    known, path = sources.entry(name, "pairs"), locate(name, "pairs", split)
     if known is None and task is None and labels:
-        wanted = f"task= one of {', '.join(TASKS)}."
-        raise CorpusError(name, None, "A path does not say what the labels mean.", wanted)
+        raise CorpusError(name, None, "A path does not say what labels mean.", f"task= one of {', '.join(TASKS)}.")
     return read_pairs(path, task or (known.task if known else None))
 
 
@@ -166,21 +160,17 @@ def segments(corpus: Corpus, *, limit: int | None = None, seed: int = 0) -> list
     Raises:
         CorpusError: when there are too few paragraphs for two halves (:func:`helpers.corpora.parts.halves`).
     """
-    found = [
+    pairs = [
         Segment(first, second, document, article.title)
         for document, article in enumerate(parts.halves(corpus)[0].articles)
-        for first, second in zip(article.paragraphs, article.paragraphs[1:], strict=False)
+        for first, second in pairwise(article.paragraphs)
     ]
-    return sample(found, limit, seed=seed)
+    return sample(pairs, limit, seed=seed)
 
 
 @lru_cache(maxsize=1)
 def vectors(name: str = "glove") -> Vectors:
-    """Read word vectors: ``glove`` (GloVe 6B, 50 dimensions, 400,000 words), or the path of a text file in GloVe's format.
-
-    Raises:
-        CorpusError: for a missing file, or a line without as many numbers as the first.
-    """
+    """Read word vectors: ``glove`` (GloVe 6B, 50 dimensions, 400,000 words)."""
     return formats.read_vectors(locate(name, "vectors"))
 
 
@@ -209,65 +199,23 @@ def sentences(text: str) -> list[tuple[int, int]]:
     return [*spans, (start, len(text))] if start < len(text) else spans
 
 
-# ---------------------------------------------------------------------------------------- overview
-
-
-@dataclass(frozen=True)
-class Found:
-    """One row of the overview: an entry of the catalogue, where it lies and how much is there, by split."""
-
-    entry: sources.Entry
-    paths: dict[str, Path]
-    counts: dict[str, str]
-
-
-def overview(*, counted: bool = True) -> list[Found]:
-    """Every corpus of the catalogue, what of it is on this machine, and how much (which reads it all)."""
-    found = []
-    for entry in sources.CATALOGUE:
-        paths = {split: p for split in entry.files if (p := sources.find(entry, split))}
-        counts = {split: COUNTS[entry.kind](entry.name, split) for split in paths} if counted else {}
-        found.append(Found(entry, paths, counts))
-    return found
-
-
-def _text_counts(name: str, split: str) -> str:
-    articles = read(name, split).articles
-    paragraphs = [p for a in articles for p in a.paragraphs]
-    return f"{len(articles):,} articles, {len(paragraphs):,} paragraphs, {sum(len(p.split()) for p in paragraphs):,} words"
-
-
-def _treebank_counts(name: str, split: str) -> str:
-    found = documents(name, split)
-    trees = [s for d in found for s in d.sentences]
-    chains = [c for d in found for c in d.chains.values()]
-    size = f"{len(found):,} documents, {len(trees):,} sentences, {sum(len(s.words) for s in trees):,} words"
-    return f"{size}, {sum(map(len, chains)):,} mentions, {len(chains):,} chains"
-
-
-def _question_counts(name: str, split: str) -> str:
-    found = questions(name, split)
-    return f"{len({q.context for q in found}):,} paragraphs, {len(found):,} questions"
-
-
-def _pair_counts(name: str, split: str) -> str:
-    found = pairs(name, split)
-    labels = Counter(p.label for p in found if isinstance(p.label, str))
-    return f"{len(found):,} pairs" + "".join(f", {count:,} {label}" for label, count in sorted(labels.items()))
-
-
-def _keyphrase_counts(name: str, split: str) -> str:
-    found = keyphrases(name, split)
-    every, verbatim = sum(len(k.keyphrases) for k in found), sum(len(k.verbatim()) for k in found)
-    return f"{len(found):,} texts, {every:,} keyphrases, {verbatim:,} of them verbatim"
-
-
-COUNTS: dict[str, Callable[[str, str], str]] = {
-    "text": _text_counts,
-    "treebank": _treebank_counts,
-    "questions": _question_counts,
-    "pairs": _pair_counts,
-    "keyphrases": _keyphrase_counts,
-    "vectors": lambda name, split: f"{len(vectors(name).index):,} words",
-}
-"""How to say, for each kind, how much there is."""
+def count(name: str, kind: str, split: str) -> str:
+    """How much there is in one split of a corpus of the catalogue, in words; it is read for that."""
+    if kind == "text":
+        articles = read(name, split).articles
+        words = sum(len(paragraph.split()) for article in articles for paragraph in article.paragraphs)
+        return f"{len(articles):,} articles, {words:,} words"
+    if kind == "treebank":
+        trees = documents(name, split)
+        lengths = [len(sentence.words) for document in trees for sentence in document.sentences]
+        chains = sum(len(document.chains) for document in trees)
+        return f"{len(trees):,} documents, {len(lengths):,} sentences, {sum(lengths):,} words, {chains:,} chains"
+    if kind == "pairs":
+        labels = Counter(pair.label for pair in pairs(name, split))
+        return ", ".join(f"{number:,} {label}" for label, number in sorted(labels.items()))
+    if kind == "keyphrases":
+        texts = keyphrases(name, split)
+        return f"{len(texts):,} texts, {sum(len(text.keyphrases) for text in texts):,} keyphrases"
+    return (
+        f"{len(questions(name, split)):,} questions" if kind == "questions" else f"{len(vectors(name).index):,} words"
+    )

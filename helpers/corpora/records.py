@@ -77,12 +77,12 @@ class Question:
 
 @dataclass(frozen=True)
 class Pair:
-    """Two sentences and how they are related: a class, or for STS-B a similarity from 0 to 5."""
+    """Two sentences and the class of their relation."""
 
     id: str
     first: str
     second: str
-    label: str | float
+    label: str
 
 
 @dataclass(frozen=True)

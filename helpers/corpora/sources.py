@@ -4,12 +4,10 @@ A corpus is a few files under a folder. The book's own lie in ``data/``; the rea
 ``--data`` or ``BOOK_DATA`` names, or in the user's cache, where ``python -m helpers fetch NAME`` puts them.
 """
 
-import hashlib
 import importlib.util
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -41,20 +39,13 @@ class Entry:
 
     name: str
     kind: str
-    files: Mapping[str, tuple[str, ...]]
+    files: Mapping[str, Sequence[str]]
     licence: str
     task: str = ""
 
-    @classmethod
-    def of(cls, given: dict) -> "Entry":
-        """An item of ``catalogue.yml``; a single path stands for a list of one."""
-        files = {split: (at,) if isinstance(at, str) else tuple(at) for split, at in given["files"].items()}
-        return cls(**given | {"files": files})
 
-
-CATALOGUE: tuple[Entry, ...] = tuple(
-    map(Entry.of, yaml.safe_load(Path(__file__).with_name("catalogue.yml").read_text("utf-8")))
-)
+_catalogue = yaml.safe_load(Path(__file__).with_name("catalogue.yml").read_text("utf-8"))
+CATALOGUE = tuple(Entry(**corpus) for corpus in _catalogue)
 """Every corpus that the book knows by name."""
 
 
@@ -85,16 +76,17 @@ def locate(name: str, kind: str, split: str | None = None) -> Path:
     Raises:
         CorpusError: for an unknown name or split, or a corpus that is not on this machine; says what to do.
     """
-    known, wrong = entry(name, kind), partial(CorpusError, name, None)
+    known = entry(name, kind)
     if known is None:
-        return _there(name, kind)
+        return _path(name, kind)
     split = split or next((s for s in ("test", "dev") if s in known.files), next(iter(known.files)))
     if split not in known.files:
-        raise wrong(f"There is no split {split!r}.", f"one of {', '.join(known.files)}.")
-    if (path := find(known, split)) is None:
+        raise CorpusError(name, None, f"There is no split {split!r}.", f"one of {', '.join(known.files)}.")
+    path = find(known, split)
+    if path is None:
+        missing = f"{known.files[split][0]} is in none of: {', '.join(map(str, folders()))}."
         how = f"'python -m helpers fetch {name}', or " if name in RECIPES else ""
-        where = f"{known.files[split][0]} is in none of: {', '.join(map(str, folders()))}."
-        raise wrong(where, f"{how}--data DIR (or BOOK_DATA) naming a folder that holds it.")
+        raise CorpusError(name, None, missing, f"{how}--data DIR (or BOOK_DATA) naming a folder that holds it.")
     return path
 
 
@@ -108,13 +100,21 @@ def exists(path: Path | str) -> bool:
     return False
 
 
-def _there(name: str, kind: str) -> Path:
-    """The path, if there is something."""
+SAVED_SET = ("dataset_dict.json", "state.json")
+"""What a folder holds that ``datasets`` has saved with ``save_to_disk``."""
+
+
+def _path(name: str, kind: str) -> Path:
+    """The path of a corpus that the catalogue does not know; sets of the hub are written to a file first."""
+    if name.startswith("hub:") or any(exists(f"{name}/{file}") for file in SAVED_SET):
+        from helpers.corpora import hub  # which needs this module
+
+        return hub.written(name, kind)
     if exists(name):
         return Path(name)
     names = ", ".join(sorted({e.name for e in CATALOGUE if e.kind == kind}))
-    said = f"There is no such file, and no such corpus of kind {kind!r}."
-    raise CorpusError(name, None, said, f"one of {names}; or a file's path.")
+    problem = f"There is no such file, and no such corpus of kind {kind!r}."
+    raise CorpusError(name, None, problem, f"one of {names}; or a file's path.")
 
 
 def given(name: str) -> tuple[Path, ...]:
@@ -124,8 +124,8 @@ def given(name: str) -> tuple[Path, ...]:
         CorpusError: when one of them is not there, or they are not one or three.
     """
     if "," not in name or exists(name):
-        return (_there(name, "treebank"),)
-    paths = tuple(_there(one.strip(), "treebank") for one in name.split(","))
+        return (_path(name, "treebank"),)
+    paths = tuple(_path(path.strip(), "treebank") for path in name.split(","))
     if len(paths) != 3:
         raise CorpusError(name, None, f"{len(paths)} paths with commas between.", "one, or three: train,dev,test.")
     return paths
@@ -138,7 +138,7 @@ def files(path: Path) -> list[Path]:
 
 def label(name: str) -> str:
     """A corpus's name without the folders that it lies in."""
-    return ", ".join(Path(one.strip()).name for one in name.split(","))
+    return name if name.startswith("hub:") else ", ".join(Path(path.strip()).name for path in name.split(","))
 
 
 PARAMETERS = ("corpus", "treebank", "coreference", "questions", "paraphrases", "entailment", "keyphrases", "texts")
@@ -156,14 +156,14 @@ def absolute(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def _absolute(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return {key: _absolute(one) for key, one in value.items()}
+        return {key: _absolute(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [_absolute(one) for one in value]
+        return [_absolute(item) for item in value]
     if not isinstance(value, str) or any(value == e.name for e in CATALOGUE):
         return value
-    named = [value] if exists(value) else [one.strip() for one in value.split(",")]
-    paths = [one.replace("~", str(Path.home()), 1) if one.startswith("~/") else one for one in named]
-    return ",".join(str(Path(path).absolute()) for path in paths) if all(map(exists, paths)) else value
+    names = [value] if exists(value) else [name.strip() for name in value.split(",")]
+    paths = [Path(name).expanduser().absolute() for name in names]
+    return ",".join(map(str, paths)) if all(names) and all(map(exists, paths)) else value
 
 
 # ---------------------------------------------------------------------------------------- reading files
@@ -178,26 +178,17 @@ def once(path: Path, line: int | None, what: str, identity: str, seen: dict[str,
     seen[name] = line
 
 
-LONGEST_LINE = 2_000_000
-"""Characters. Longer lines in line-based formats are no corpus, and would only exhaust memory further on."""
-
-
 def read_bytes(path: Path) -> bytes:
     """The file's content, or a :class:`CorpusError` that says why not."""
     try:
         return path.read_bytes()
-    except FileNotFoundError:
-        raise CorpusError(path, None, "There is no such file.", "a corpus file.") from None
     except OSError as error:
         raise CorpusError(path, None, f"The file cannot be read ({error.strerror}).", "a readable file.") from None
 
 
 def digest(paths: Iterable[Path]) -> str:
     """Checksum of files one after another; of folders, of every file in them."""
-    total = hashlib.sha256()
-    for file in (file for path in paths for file in files(path)):
-        total.update(read_bytes(file))
-    return total.hexdigest()
+    return places.sha256(*(file for path in paths for file in files(path)))
 
 
 def decoded(path: Path, raw: bytes) -> str:
@@ -214,14 +205,9 @@ def lines(path: Path, raw: bytes | None = None) -> list[str]:
     """The file's lines, without their ends; the empty string after the last line end is not one.
 
     Raises:
-        CorpusError: for a file that is empty or not UTF-8, or a line of more than two million characters.
+        CorpusError: for a file that is empty or not UTF-8.
     """
     text = decoded(path, read_bytes(path) if raw is None else raw)
     if not text.strip():
         raise CorpusError(path, None, "The file is empty.", "a corpus.")
-    found = text.split("\n")
-    for number, line in enumerate(found, 1):
-        if len(line) > LONGEST_LINE:
-            wanted = f"at most {LONGEST_LINE:,}; is this the right kind of file?"
-            raise CorpusError(path, number, f"The line has {len(line):,} characters.", wanted)
-    return found[:-1] if found[-1] == "" else found
+    return text.removesuffix("\n").split("\n")

@@ -28,9 +28,8 @@ def read(path: Path | str) -> tuple[Document, ...]:
 
 # ---------------------------------------------------------------------------------------- CoNLL-U
 
-COLUMNS = 10
 _ID = re.compile(r"[0-9]{1,6}([-.][0-9]{1,6})?")
-AS_WRITTEN = {name: (lambda line, i: line[i]) for name in ("lemma", "upos", "xpos", "feats", "head", "deps", "misc")}
+_AS_WRITTEN = dict.fromkeys(("lemma", "upos", "xpos", "feats", "head", "deps", "misc"), list.__getitem__)
 
 
 def read_conllu(path: Path | str) -> tuple[Document, ...]:
@@ -43,39 +42,40 @@ def read_conllu(path: Path | str) -> tuple[Document, ...]:
         CorpusError: with the line, for anything that is not as it should be; nothing is half-loaded.
     """
     path = Path(path)
-    layout, documents, name, sentences, marks = ("eid", "etype", "head"), [], path.stem, [], []
-    seen: dict[str, int | None] = {}
-
-    def close() -> None:
-        if sentences:
-            documents.append(Document(name, tuple(sentences), mentions_of(path, sentences, marks, layout)))
-
+    layout, seen = ("eid", "etype", "head"), {}
+    documents: list[
+        tuple[str, tuple[str, ...], list[Sentence], list]
+    ] = []  # name, layout of Entity, sentences, marks
     for number, block in _blocks(path):
-        metadata, tokens = _sentence_block(path, number, block)
-        if "newdoc id" in metadata or "newdoc" in metadata:
-            close()
-            name, sentences, marks = metadata.get("newdoc id") or f"{path.stem}-{len(documents) + 1}", [], []
+        metadata, tokens = _parsed(path, number, block)
+        layout = tuple(metadata["global.Entity"].split("-")) if metadata.get("global.Entity") else layout
+        if "newdoc id" in metadata or "newdoc" in metadata or not documents:
+            name = metadata.get("newdoc id") or (
+                f"{path.stem}-{len(documents) + 1}" if "newdoc" in metadata else path.stem
+            )
             once(path, number, "document id", name, seen)
-        if "global.Entity" in metadata:
-            layout = tuple((metadata["global.Entity"] or "").split("-"))
+            documents.append((name, layout, [], []))
         if not any(isinstance(token["id"], int) for _, token in tokens):
             continue
+        name, _, sentences, marks = documents[-1]
         identity = metadata.get("sent_id") or f"{name}-{len(sentences) + 1}"
         once(path, number, "sentence id", identity, seen)
         sentence, entity = _sentence(path, identity, tokens)
         sentences.append(sentence)
         marks.append(entity)
-    close()
-    if not documents:
+    if not any(sentences for _, _, sentences, _ in documents):
         raise CorpusError(path, None, "The file has no sentence.", "CoNLL-U, ten tab-separated columns a word.")
-    return tuple(documents)
+    return tuple(
+        Document(name, tuple(sentences), mentions_of(path, sentences, marks, layout))
+        for name, layout, sentences, marks in documents
+        if sentences
+    )
 
 
 def _blocks(path: Path) -> Iterator[tuple[int, list[str]]]:
     """Runs of lines between blank ones, each with the number of its first line."""
     block: list[str] = []
-    found = lines(path)
-    for number, line in enumerate([*found, ""], 1):
+    for number, line in enumerate([*lines(path), ""], 1):
         if line.strip():
             block.append(line)
         elif block:
@@ -83,24 +83,22 @@ def _blocks(path: Path) -> Iterator[tuple[int, list[str]]]:
             block = []
 
 
-def _sentence_block(path: Path, number: int, block: list[str]):
-    """Parse one block into its comments and its words, each with the number of its line."""
+def _parsed(path: Path, number: int, block: list[str]) -> tuple[dict, list[tuple[int, conllu.models.Token]]]:
+    """The comments of a block and its words, each with the number of its line."""
     wrong = partial(CorpusError, path)
-    numbered = [(n, line) for n, line in enumerate(block, number) if not line.startswith("#")]
-    for n, line in numbered:
+    rows = [(n, line) for n, line in enumerate(block, number) if not line.startswith("#")]
+    for n, line in rows:
         columns = line.split("\t")
-        if len(columns) != COLUMNS or not all(c.strip() for c in columns) or "  " in line:
-            said = f"{len(columns)} tab-separated columns, or an empty one, or two blanks in a row."
-            raise wrong(n, said, "ten columns with single tabs between, and '_' for nothing.")
+        if len(columns) != 10 or not all(c.strip() for c in columns) or "  " in line:
+            problem = f"{len(columns)} tab-separated columns, or an empty one, or two blanks in a row."
+            raise wrong(n, problem, "ten columns with single tabs between, and '_' for nothing.")
         if not _ID.fullmatch(columns[0]):
             raise wrong(n, f"The word's id is {columns[0]!r}.", "1, 2, 3; 4-5 for a multiword token; 5.1.")
     try:
-        parsed = conllu.parse("\n".join(block), field_parsers=AS_WRITTEN)
-        tokens = parsed[0] if parsed else []
-        pairs = [(n, token) for (n, _), token in zip(numbered, tokens, strict=True)]
+        sentence = (conllu.parse("\n".join(block), field_parsers=_AS_WRITTEN) or [conllu.TokenList()])[0]
+        return sentence.metadata, [(n, token) for (n, _), token in zip(rows, sentence, strict=True)]
     except (conllu.exceptions.ParseException, ValueError) as error:
         raise wrong(number, f"The sentence cannot be parsed ({error}).", "CoNLL-U.") from None
-    return (parsed[0].metadata if parsed else {}), pairs
 
 
 def _sentence(path: Path, identity: str, tokens: Sequence) -> tuple[Sentence, list[tuple[int, str]]]:
@@ -119,9 +117,9 @@ def _sentence(path: Path, identity: str, tokens: Sequence) -> tuple[Sentence, li
             spaces[first - 1 : last] = [False] * (last - first) + ["SpaceAfter=No" not in token["misc"].split("|")]
     governors, relations = _tree(path, words)
     columns = (tuple(t[key] for _, t in words) for key in ("form", "lemma", "upos", "xpos", "feats"))
-    sentence = Sentence(identity, *columns, governors, relations, tuple(spaces))
-    entity = (next((m[7:] for m in t["misc"].split("|") if m.startswith("Entity=")), "") for _, t in words)
-    return sentence, [(n, mark) for (n, _), mark in zip(words, entity, strict=True)]
+    entities = [next((m[7:] for m in t["misc"].split("|") if m.startswith("Entity=")), "") for _, t in words]
+    marks = [(n, entity) for (n, _), entity in zip(words, entities, strict=True)]
+    return Sentence(identity, *columns, governors, relations, tuple(spaces)), marks
 
 
 def _tree(path: Path, words: Sequence) -> tuple[tuple[int, ...], tuple[str, ...]]:
@@ -135,13 +133,12 @@ def _tree(path: Path, words: Sequence) -> tuple[tuple[int, ...], tuple[str, ...]
         if not 0 <= head <= len(words):
             raise wrong(n, f"The head of word {token['id']} is {token['head']}.", f"0 to {len(words)}.")
         governors.append(head - 1)
-    roots = [words[i][0] for i, g in enumerate(governors) if g < 0]
+    roots = [n for (n, _), governor in zip(words, governors, strict=True) if governor < 0]
     if len(roots) != 1:
-        found = f"{len(roots)} roots (lines {', '.join(map(str, roots))})." if roots else "The sentence has no root."
-        raise wrong(roots[1] if roots else words[0][0], found, "one word with head 0.")
-    for start in range(len(governors)):
+        raise wrong((roots or [words[0][0]])[-1], f"The sentence has {len(roots)} roots.", "one word with head 0.")
+    for start, (n, _) in enumerate(words):
         if depth(governors, start) is None:
-            raise wrong(words[start][0], f"Word {start + 1} is part of, or hangs from, a cycle.", "a tree.")
+            raise wrong(n, f"Word {start + 1} is part of, or hangs from, a cycle.", "a tree.")
     return tuple(governors), tuple(token["deprel"] for _, token in words)
 
 

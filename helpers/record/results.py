@@ -4,7 +4,7 @@ import json
 import math
 import platform
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 from html import escape
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import yaml
+from tabulate import tabulate
 
 import helpers
 from helpers import places
@@ -247,19 +248,21 @@ class Table:
     """
 
     def __init__(self, columns: Sequence[str], rows: Iterable[Sequence[object]], *, digits: int = 3) -> None:
-        self.columns = list(columns)
-        self.cells = [list(row) for row in rows]
-        self.rows = [[_cell(cell, digits) for cell in row] for row in self.cells]
-        for row in self.rows:
+        self.columns, self.cells = list(columns), [list(row) for row in rows]
+        for row in self.cells:
             if len(row) != len(self.columns):
                 raise ResultError(f"The row {row} has {len(row)} cells for {len(self.columns)} columns.")
-
-    def _repr_markdown_(self) -> str:
-        lines = [self.columns, ["---"] * len(self.columns), *self.rows]
-        return "\n".join("| " + " | ".join(_as_markdown(cell) for cell in line) + " |" for line in lines)
+        number = float | np.floating | Estimate
+        shown = f"z.{digits}f"  # z: a number that rounds to nothing has no sign
+        self.rows = [
+            [format(cell, shown) if isinstance(cell, number) else str(cell) for cell in row] for row in self.cells
+        ]
 
     def __repr__(self) -> str:
-        return self._repr_markdown_()
+        headings, *rows = ([_as_markdown(cell) for cell in row] for row in [self.columns, *self.rows])
+        return tabulate(rows, headings, tablefmt="github", disable_numparse=True)
+
+    _repr_markdown_ = __repr__
 
     def frame(self) -> "pd.DataFrame":
         """The table as a data frame, with numbers as they are, not rounded.
@@ -269,19 +272,15 @@ class Table:
         """
         import pandas as pd  # here, since showing a table needs none of it
 
-        parts = [pd.Series(cells, name=name) for name, cells in self._spread()]
-        return pd.concat(parts, axis=1) if parts else pd.DataFrame()
-
-    def _spread(self) -> Iterator[tuple[str, list[Any]]]:
+        columns = []
         for number, name in enumerate(self.columns):
             cells = [row[number] for row in self.cells]
-            estimated = [isinstance(cell, Estimate) for cell in cells]
-            yield name, [float(cell.value) if one else cell for cell, one in zip(cells, estimated, strict=True)]
-            for end in ("low", "high") if any(estimated) else ():
-                yield (
-                    f"{name} {end}",
-                    [float(getattr(c, end)) if one else None for c, one in zip(cells, estimated, strict=True)],
-                )
+            columns.append((name, [float(c.value) if isinstance(c, Estimate) else c for c in cells]))
+            for end in ("low", "high") if any(isinstance(c, Estimate) for c in cells) else ():
+                ends = [float(getattr(c, end)) if isinstance(c, Estimate) else None for c in cells]
+                columns.append((f"{name} {end}", ends))
+        series = [pd.Series(cells, name=name) for name, cells in columns]
+        return pd.concat(series, axis=1) if series else pd.DataFrame()
 
 
 _CODE = re.compile(r"(?<![\\`])(`+)(?!`)(.+?)(?<!`)\1(?!`)")
@@ -294,8 +293,3 @@ def _as_markdown(cell: str) -> str:
         shown += escape(cell[end : code.start()], quote=False) + code[0]
         end = code.end()
     return (shown + escape(cell[end:], quote=False)).replace("|", "\\|")
-
-
-def _cell(value: object, digits: int) -> str:
-    """A number that rounds to nothing has no sign."""
-    return f"{value:z.{digits}f}" if isinstance(value, float | np.floating | Estimate) else str(value)

@@ -1,16 +1,11 @@
 """Words, phrases in a text, candidates, and F1 of lists."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from helpers.corpora import phrases
 from helpers.corpora.phrases import BEGIN, INSIDE, OUTSIDE
 
 TEXT = "State-of-the-art ice\nWater ice, and the rings of Saturn's moons. Ice 12 rings; U.S. water ice!"
-PIECES = st.lists(
-    st.sampled_from(["ice", "Water", "the", "of", "rings", "7", "-", ",", ".", " ", "\n", "é"]), max_size=30
-)
 
 
 def test_words_and_marks():
@@ -26,38 +21,12 @@ def test_words_and_marks():
     assert phrases.spell("").words == () and phrases.spell("...").words == ()
 
 
-@given(PIECES)
-def test_spelling_loses_nothing_but_white_space(pieces):
-    text = "".join(pieces)
-    spelled = phrases.spell(text)
-    assert "".join(spelled.units) == "".join(text.split())
-    assert [spelled.units[n].lower() for n in spelled.places] == list(spelled.words)
-    assert len(spelled.joined) == len(spelled.words) == len(spelled.content)
-
-
 def test_phrases_are_found_capitals_and_punctuation_aside():
     spelled = phrases.spell(TEXT)
     found = phrases.locate(spelled, ["water ice", "WATER-ICE", "Rings of Saturn", "state of the art", "comets", "  "])
     assert found == {"water ice": [5, 19], "rings of saturn": [9], "state of the art": [0]}
     assert phrases.normal("State-of-the-Art!") == "state of the art"
     assert phrases.locate(spelled, ["ices"]) == {}, "no stemming"
-
-
-@given(PIECES, st.lists(st.sampled_from(["ice", "water ice", "the rings", "ice of", "rings of ice"]), max_size=4))
-def test_key_words_and_tags_against_loops(pieces, keys):
-    spelled = phrases.spell("".join(pieces))
-    key = phrases.key_words(spelled, keys)
-    for n in range(len(spelled.words)):
-        covered = any(
-            start <= n < start + len(k.split()) and list(spelled.words[start : start + len(k.split())]) == k.split()
-            for k in keys
-            for start in range(len(spelled.words))
-        )
-        assert key[n] == covered
-    tags = phrases.tags(spelled, keys)
-    assert all(key[n] for n, tag in enumerate(tags) if tag != OUTSIDE)
-    assert all(tags[n - 1] != OUTSIDE for n, tag in enumerate(tags) if tag == INSIDE)
-    assert set(phrases.tagged(spelled, tags)) <= set(map(phrases.normal, keys))
 
 
 def test_tags_and_back():

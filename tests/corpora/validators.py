@@ -2,10 +2,13 @@
 
 import re
 
+import numpy as np
+from sklearn.feature_extraction.text import CountVectorizer
+
 from helpers import corpora
 from helpers.corpora.records import Corpus, Document, Sentence
 
-PARAGRAPHS, FEWEST_WORDS, MOST_WORDS, NEAR_DUPLICATE = 3, 55, 80, 0.6
+NEAR_DUPLICATE = 0.6
 
 
 def check_encyclopedia(corpus: Corpus) -> list[str]:
@@ -14,47 +17,29 @@ def check_encyclopedia(corpus: Corpus) -> list[str]:
     Three paragraphs each, of 55 to 80 words; lower-case ids; plain ASCII; every paragraph ends a sentence; no
     sentence twice, and none that shares more than 60 % of its word triples with another.
     """
-    problems, seen = [], []
+    problems, sentences = [], []
     for article in corpus.articles:
-        where = article.id
-        if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", article.id):
-            problems.append(f"{where}: the id is not made of lower-case letters, digits and hyphens")
-        if len(article.paragraphs) != PARAGRAPHS:
-            problems.append(f"{where}: {len(article.paragraphs)} paragraphs, not {PARAGRAPHS}")
-        for number, paragraph in enumerate(article.paragraphs, 1):
-            words = len(paragraph.split())
-            if not FEWEST_WORDS <= words <= MOST_WORDS:
-                problems.append(f"{where}, paragraph {number}: {words} words, not {FEWEST_WORDS} to {MOST_WORDS}")
-            if odd := sorted({c for c in paragraph if not 32 <= ord(c) < 127}):
-                problems.append(f"{where}, paragraph {number}: characters beyond ASCII: {odd}")
-            if paragraph != " ".join(paragraph.split()):
-                problems.append(f"{where}, paragraph {number}: stray white space")
-            if not re.search(r'[.?!]"?$', paragraph):
-                problems.append(f"{where}, paragraph {number}: does not end a sentence")
-            seen += [(where, paragraph[a:b].strip()) for a, b in corpora.sentences(paragraph)]
-    return problems + _near_duplicates(seen)
-
-
-def _near_duplicates(found: list[tuple[str, str]]) -> list[str]:
-    triples = [_triples(sentence) for _, sentence in found]
-    holders: dict[tuple[str, ...], list[int]] = {}
-    problems = []
-    for number, mine in enumerate(triples):
-        rivals = {r for t in mine for r in holders.get(t, ())}
-        for rival in rivals:
-            shared = len(mine & triples[rival]) / min(len(mine), len(triples[rival]))
-            if shared > NEAR_DUPLICATE:
+        if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", article.id) or len(article.paragraphs) != 3:
+            problems.append(
+                f"{article.id}: another id than lower-case letters, digits and hyphens, or not three paragraphs"
+            )
+        for paragraph in article.paragraphs:
+            if not 55 <= len(paragraph.split()) <= 80:
+                problems.append(f"{article.id}: {len(paragraph.split())} words, not 55 to 80")
+            if (
+                not paragraph.isascii()
+                or paragraph != " ".join(paragraph.split())
+                or not re.search(r'[.?!]"?$', paragraph)
+            ):
                 problems.append(
-                    f"{found[number][0]}: {found[number][1]!r} is close to {found[rival][1]!r} in {found[rival][0]}"
+                    f"{article.id}: beyond ASCII, stray white space, or no end of a sentence: {paragraph}"
                 )
-        for triple in mine:
-            holders.setdefault(triple, []).append(number)
-    return problems
-
-
-def _triples(sentence: str) -> set[tuple[str, ...]]:
-    words = re.findall(r"[a-z0-9]+", sentence.lower())
-    return {tuple(words[i : i + 3]) for i in range(max(1, len(words) - 2))}
+            sentences += [paragraph[a:b].strip() for a, b in corpora.sentences(paragraph)]
+    triples = CountVectorizer(ngram_range=(3, 3), binary=True, token_pattern="[a-z0-9]+").fit_transform(sentences)
+    sizes = np.maximum(triples.sum(1).A1, 1)
+    shared = (triples @ triples.T).toarray() / np.minimum.outer(sizes, sizes)
+    near = np.argwhere(np.triu(shared > NEAR_DUPLICATE, 1))
+    return problems + [f"{sentences[a]!r} is close to {sentences[b]!r}" for a, b in near]
 
 
 # ---------------------------------------------------------------------------------------- trees
