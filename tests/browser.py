@@ -5,28 +5,21 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.resources import files
 from pathlib import Path
-from urllib.parse import unquote, urlparse
 
 from playwright.sync_api import Page as Tab
 from playwright.sync_api import Request, sync_playwright
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-FLAGS = [
-    "--disable-gpu",
-    "--disable-quic",
-    "--disable-dev-shm-usage",
-    "--host-resolver-rules=MAP * ~NOTFOUND",
-    "--allow-file-access-from-files",
-]
+FLAGS = ["--disable-gpu", "--disable-quic", "--disable-dev-shm-usage", "--host-resolver-rules=MAP * ~NOTFOUND"]
 AXE = files("axe_playwright_python") / "axe.min.js"
 HERE = ("file:", "data:", "about:", "blob:")
 
 
 class Page:
-    """One tab: opens files, runs JavaScript, remembers every request, console error and exception, and the bytes of a first load."""
+    """One tab: opens files, runs JavaScript, remembers every request, console error and exception."""
 
     def __init__(self, tab: Tab) -> None:
-        self.tab, self.problems, self.requests, self.weight = tab, [], [], 0
+        self.tab, self.problems, self.requests = tab, [], []
         tab.set_default_timeout(120_000)
         tab.on("request", self._asked)
         tab.on("requestfailed", self._failed)
@@ -57,16 +50,15 @@ class Page:
         self.tab.wait_for_function(condition)
 
     def open(self, file: Path, settle: float = 0.4) -> None:
-        """Open a page, fetch what it would fetch when it is reached, wait until it has come to rest."""
+        """Open a page, load the frames that it would load when they are reached, and wait for pictures and formulas."""
         self.problems.clear()
         self.requests.clear()
         self.tab.goto(file.resolve().as_uri())
         self.wait("!document.querySelector('meta[http-equiv=refresh i]')")  # index.html sends one on
         self.tab.wait_for_load_state("load")
-        self.weight = sum(_bytes(address) for address in self.requests)
-        self.evaluate("document.querySelectorAll('[loading=lazy]').forEach((e) => e.loading = 'eager')")
         self.evaluate("document.querySelectorAll('iframe[data-src]').forEach((f) => f.src = f.dataset.src)")
         self.wait("[...document.images].every((i) => i.complete)")
+        self.evaluate("window.MathJax?.startup?.promise.then(() => 0)")
         self.tab.wait_for_timeout(1000 * settle)
 
     def look(self, width: int, theme: str) -> None:
@@ -89,10 +81,6 @@ class Page:
             if one["impact"] in ("serious", "critical")
             for node in one["nodes"]
         ]
-
-
-def _bytes(address: str) -> int:
-    return Path(unquote(urlparse(address).path)).stat().st_size if address.startswith("file:") else 0
 
 
 @contextmanager

@@ -1,24 +1,15 @@
 """Shared by all tests: no network, shapes checked at run time, results never in the tracked files."""
 
-import gc
-import json
 import os
-import pickle
 import random
 import sys
-from collections import Counter
 from pathlib import Path
-from types import SimpleNamespace
 
 from jaxtyping import install_import_hook
 
-gc.set_threshold(
-    200_000, 50, 1000
-)  # looking for cycles among all that torch and transformers load took a quarter of the time
 os.environ["TQDM_DISABLE"] = "1"  # tqdm reads it when it is imported
 
-if "PYTEST_XDIST_WORKER" in os.environ:  # the workers share the cores; threads of each would slow the others down
-    os.environ["OMP_NUM_THREADS"] = "1"
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # workers share the cores; threads of each would slow the others down
 
 OFFLINE = str(Path(__file__).parent / "offline")
 os.environ["PYTHONPATH"] = os.pathsep.join([OFFLINE, *filter(None, [os.environ.get("PYTHONPATH")])])
@@ -38,33 +29,34 @@ _modules = [  # those that state shapes
 if not any(name in sys.modules for name in _modules):
     install_import_hook(_modules, "beartype.beartype")
 
-import cloudpickle  # noqa: E402
 import numpy as np  # noqa: E402
 import pytest  # noqa: E402
 import yaml  # noqa: E402
 from filelock import FileLock  # noqa: E402
 from hypothesis import HealthCheck, settings  # noqa: E402
 
-import helpers.run  # noqa: E402, F401  (before nbformat: it keeps a slow import of its validator away)
 from helpers import places  # noqa: E402
 
 # What takes seconds to import is imported where it is used: the process that hands out the tests needs none of it.
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers():
-    """One process more than cores: some tests only wait, for a process to be killed or a cluster to start."""
+    """One process more than cores: some tests only wait."""
     return min(8, (os.cpu_count() or 1) + 1)
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
-    """A file is one process's work; of the built pages, the chapters are one's and the other pages another's."""
+    """A file is one process's work, so that what its tests share is made once; chapters and pages are handed out one by one."""
     from xdist.scheduler import LoadScopeScheduling
 
     class Scheduling(LoadScopeScheduling):
         def _split_scope(self, nodeid):
             file, _, test = nodeid.partition("::")
-            return f"{file}, chapters" if file.endswith("test_pages.py") and "[notebooks/" in test else file
+            return nodeid if file.endswith(("test_chapters.py", "test_pages.py")) and "[" in test else file
 
+    config.option.loadscopereorder = False
     return Scheduling(config, log)
 
 
@@ -79,73 +71,12 @@ def pytest_configure(config):
     settings.load_profile("same" if config.getoption("--hypothesis-seed") is None else "explore")
 
 
-LONG = Path(__file__).parent / "long.txt"
-"""Tests, each with all its cases, that take longer than :data:`QUICK`; 'make check' leaves them out, and 'make times' finds them anew."""
-
-QUICK = 0.3
-"""Seconds of processor time."""
-
-
-def pytest_addoption(parser):
-    parser.addoption("--times", action="store_true", help=f"write the tests that take over {QUICK} s to {LONG}")
-
-
-def function_of(nodeid):
-    """A test's file and name, without the case."""
-    return nodeid.partition("[")[0].removeprefix("tests/")
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_call(item):
-    start = sum(os.times()[:4])
-    try:
-        return (yield)
-    finally:
-        item.user_properties.append(("seconds", sum(os.times()[:4]) - start))
-
-
-TAKEN = Counter()
-
-
-def pytest_runtest_logreport(report):
-    if report.when == "call":
-        TAKEN[function_of(report.nodeid)] += dict(report.user_properties)["seconds"]
-
-
-def pytest_sessionfinish(session):
-    """Only tests that ran are looked at; of the others the file keeps what it says."""
-    if session.config.getoption("--times") and not hasattr(session.config, "workerinput"):
-        known = {name for name in LONG.read_text("utf-8").split() if name not in TAKEN}
-        found = known | {name for name, seconds in TAKEN.items() if seconds > QUICK}
-        LONG.write_text("\n".join(sorted(found)) + "\n", "utf-8")
-
-
-def pytest_collection_modifyitems(config, items):
-    """Tests with real corpora or a copy of the checkout are slow ones; files that take long go first, or in the end all processes would wait for one.
-
-    With ``--hypothesis-seed`` the files, and the tests in each, come in an order drawn from the seed: none may depend on another.
-    """
-    long = set(LONG.read_text("utf-8").split())
+def pytest_collection_modifyitems(items):
+    """Tests with real corpora are slow; executed chapters go first, or in the end all processes would wait for one."""
     for item in items:
-        if function_of(item.nodeid) in long:
-            item.add_marker("long")
-        if {"real_data", "tree"} & set(item.fixturenames):
+        if "real_data" in item.fixturenames:
             item.add_marker(pytest.mark.slow)
-    first, second = (
-        {item.path for item in items if any(map(item.get_closest_marker, kinds))}
-        for kinds in (("notebooks",), ("browser", "slow"))
-    )
-    place = {item.path: n for n, item in enumerate(items)}
-    if (seed := config.getoption("--hypothesis-seed")) is not None:
-        draw = random.Random(seed)
-        draw.shuffle(items)
-        place = {path: draw.random() for path in place}
-    items.sort(key=lambda item: (item.path not in first, item.path not in second, place[item.path]))
-
-
-def pytest_collection_finish():
-    gc.collect()
-    gc.freeze()
+    items.sort(key=lambda item: item.path.name != "test_chapters.py")
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -173,30 +104,6 @@ def _results_elsewhere(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def by_mail(monkeypatch):
-    """Tasks, parts and results are packed as for another process and measured here, without waiting for processes to start.
-
-    That real processes open such packets alike, ``engine/test_shards.py`` and ``run/test_chapter_in_parts.py`` show.
-    """
-    from helpers.engine import shards
-
-    sent = []
-
-    def through(thing):
-        return pickle.loads(cloudpickle.dumps(thing))
-
-    def by_mail(job, task):
-        for packet in job.waiting():
-            sent.append(packet)
-            yield through(through(task)(*through(packet)))
-
-    monkeypatch.setattr(shards._Job, "in_processes", by_mail)
-    monkeypatch.setattr(shards.joblib, "cpu_count", lambda: 2)
-    monkeypatch.delenv("BOOK_SHARDS", raising=False)
-    return sent
-
-
-@pytest.fixture
 def real_data(monkeypatch) -> Path:
     """The folder of real corpora, named by BOOK_DATA or beside the checkout; without one the test is skipped."""
     folder = Path(os.environ.get("BOOK_DATA") or places.ROOT.parent / "shared" / "data")
@@ -214,40 +121,21 @@ def minilm():
 
 
 @pytest.fixture(scope="session")
-def tree(tmp_path_factory) -> Path:
-    """A copy of the checkout; it and the next two are made once, by the process that needs them first."""
-    import grown as made
+def site(tmp_path_factory) -> Path:
+    """The pages, built once from the stored outputs with warnings as errors, for a repository that somebody might have."""
+    from helpers.run import pages
 
+    pytest.importorskip("jupyter_book")
     base = tmp_path_factory.getbasetemp()
-    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "checkout"
-    with FileLock(f"{folder}.lock"):
-        if not folder.exists():
-            made.copied(folder)
-    return folder
-
-
-@pytest.fixture(scope="session")
-def grown(tree) -> SimpleNamespace:
-    """What happened when the copy got a chapter more."""
-    import grown as made
-
-    kept = tree.with_suffix(".json")
-    with FileLock(f"{kept}.lock"):
-        if not kept.exists():
-            kept.write_text(json.dumps(made.grow(tree)), "utf-8")
-    return SimpleNamespace(**json.loads(kept.read_text("utf-8")))
-
-
-@pytest.fixture(scope="session")
-def site(tree, grown) -> Path:
-    """The pages, built from the stored outputs with warnings as errors, for a repository that somebody might have."""
-    import grown as made
-
-    with FileLock(tree.with_suffix(".site.lock")):
-        if not (tree / "built").exists():
-            made.python(tree, "-m", "helpers", "book", "--stored", "--output", "out", BOOK_REPOSITORY=made.REPOSITORY)
-            (tree / "built").touch()
-    return tree / "out" / "_build" / "html"
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "site"
+    with FileLock(f"{folder}.lock"), pytest.MonkeyPatch.context() as patch:
+        if not (folder / "built").exists():
+            patch.setenv("BOOK_REPOSITORY", "https://github.com/example/attention")
+            patch.setenv("BOOK_RESULTS", str(places.book_data() / "results"))
+            pages.stage(folder / "stage", places.ROOT / "notebooks")
+            pages.build(folder / "stage", folder)
+            (folder / "built").touch()
+    return folder / "_build" / "html"
 
 
 def shipped() -> dict[str, Path]:

@@ -6,20 +6,17 @@ import re
 import numpy as np
 import pytest
 import torch
-from conftest import EVERY
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from helpers.chapters import ablation_by_type as ablate
 from helpers.chapters import distance_features
-from helpers.chapters.ablation_by_type import ACTIONS, ROWS, TABLE2, TABLE3, TYPES, Ablation, figures, findings
+from helpers.chapters.ablation_by_type import ACTIONS, ROWS, TABLE2, TABLE3, TYPES, Ablation, findings
 from helpers.corpora import Answer
 from helpers.engine import adapters, attention, estimates, tasks, tokens
 from helpers.engine.adapters import AdapterError
 from helpers.engine.estimates import Estimate
 from helpers.engine.tasks import Example
-from helpers.figures import touch
-from helpers.figures.look import group_names
 from helpers.record import results
 from helpers.record.verdicts import ALSO, FAILS, HOLDS, UNDECIDED, judge
 
@@ -72,9 +69,6 @@ NAMES = np.array(
 )
 
 
-# ------------------------------------------------------------------ the tables' rows
-
-
 def test_the_rows_are_the_papers():
     done = {"pruned": "prune", "1/L": "substitute", "intra": "no_intra", "inter": "no_inter"}
     first, *table2 = results.paper("guan2020", "table2")["rows"]
@@ -90,20 +84,6 @@ def test_the_rows_are_the_papers():
             ours.actions,
         )
     assert list(ROWS) == list(range(2, 20)) and TYPES == distance_features.TYPES
-
-
-def test_labels_say_what_is_done():
-    assert ROWS[3].label() == "diagonal: pruned" and ROWS[10].label() == "dense & vertical: 1/n"
-    assert (
-        ROWS[7].label() == "dense & vertical, vertical: pruned" and ROWS[17].label() == "all but diagonal: no inter"
-    )
-    assert len({row.label() for row in ROWS.values()}) == 18
-    called = group_names({"dense": True, "diagonal": True, "dense_vertical": True, "vertical": False})
-    assert ROWS[5].label(called) == "group 4: pruned", "a group that fits no name is called by its number"
-    assert (ROWS[7].shade, ROWS[12].shade, ROWS[17].shade) == ("dense_vertical", "diagonal", "diagonal")
-
-
-# ------------------------------------------------------------------ the editors
 
 
 def one_weight(batch, row, head, i, j, p, plan):
@@ -129,11 +109,12 @@ def one_weight(batch, row, head, i, j, p, plan):
     return 0.0 if inside == (action == "no_intra") else float(p[row, head, i, j])
 
 
-@pytest.mark.parametrize("span", ["sentence", "text"])
-@pytest.mark.parametrize("special", ["kept", "apart"])
-@pytest.mark.parametrize("renormalise", [False, True])
+@pytest.mark.parametrize(
+    ("span", "special", "renormalise"),
+    [("sentence", "kept", False), ("sentence", "apart", True), ("text", "kept", True), ("text", "apart", False)],
+)
 def test_editors_against_a_loop(small_encoder, span, special, renormalise):
-    batch = batch_of(small_encoder(), QUESTIONS[1:3])
+    batch = batch_of(small_encoder(), QUESTIONS[2:3])
     for shift in (0, 1):
         actions = np.array([np.roll(ACTIONS, -shift)[:4]])
         plan = Ablation(actions, span=span, special=special, renormalise=renormalise)
@@ -177,15 +158,6 @@ def test_a_row_that_loses_everything_stays_zero(small_encoder):
     assert (ablate.editor(plan, batch)(0, p) == 0).all()
 
 
-def test_editors_leave_their_input_alone(small_encoder):
-    batch = batch_of(small_encoder())
-    p = weights(batch)
-    before = p.clone()
-    for row in ROWS.values():
-        ablate.editor(ablate.ablation(NAMES, row.actions), batch)(0, p)
-    assert torch.equal(p, before)
-
-
 def test_wrong_plans_are_refused():
     for options, message in (({"span": "word"}, "say 'sentence'"), ({"special": "gone"}, "say 'kept'")):
         with pytest.raises(ValueError, match=message):
@@ -194,9 +166,6 @@ def test_wrong_plans_are_refused():
         ablate.ablation(NAMES, {"sparse": "prune"})
     with pytest.raises(ValueError, match="Unknown actions mask; there are keep"):
         ablate.ablation(NAMES, {"dense": "mask"})
-
-
-# ------------------------------------------------------------------ controls
 
 
 @given(st.integers(0, 50), st.integers(0, 3))
@@ -211,10 +180,6 @@ def test_a_deal_keeps_every_layers_profile(draw, seed):
         assert (own.sum(1) == control.sum(1)).all()
 
 
-def test_deals_differ():
-    assert len({tuple(ablate.deal(NAMES, draw).ravel()) for draw in range(20)}) > 10
-
-
 def test_a_ladder_climbs_one_order():
     rungs = ablate.ladder((3, 4), (2, 5, 12), 2)
     assert list(rungs) == [f"any {n} {d}" for d in range(2) for n in (2, 5, 12)]
@@ -224,15 +189,13 @@ def test_a_ladder_climbs_one_order():
     assert (rungs["any 5 0"].actions != rungs["any 5 1"].actions).any()
 
 
-# ------------------------------------------------------------------ scores
-
-
 def some_ablations(names=NAMES):
     chosen = ablate.table(names, (3, 9, 12, 17))
     return chosen | ablate.floors(names.shape) | {"12 apart": ablate.variants(names)["12 apart"]}
 
 
-@pytest.mark.parametrize("family", EVERY)
+@pytest.mark.slow
+@pytest.mark.parametrize("family", ["bert", "mpnet", "albert"])
 def test_scores_are_those_of_the_tapped_model(answerer, family):
     """Against :func:`helpers.engine.tasks.score` with the editor around it, one question at a time."""
     encoder, plans = answerer(family), some_ablations()
@@ -261,14 +224,6 @@ def test_batch_size_does_not_matter(answerer):
     assert one.predictions == two.predictions and np.array_equal(one.values, two.values)
 
 
-def test_work_sent_to_processes_gives_the_same_answers(answerer, monkeypatch, by_mail):
-    encoder, plans = answerer(), some_ablations()
-    here = ablate.measure(encoder, QUESTIONS, plans)
-    monkeypatch.setenv("BOOK_WORKERS", "2")
-    there = ablate.measure(encoder, QUESTIONS, plans)
-    assert by_mail and there.predictions == here.predictions and np.array_equal(there.values, here.values)
-
-
 def test_long_contexts_go_in_windows(answerer):
     encoder = answerer()
     context = "The keeper lit the lamp. Then she went to bed. " * 6 + "Nobody saw the ship."
@@ -282,13 +237,6 @@ def test_long_contexts_go_in_windows(answerer):
 def test_without_a_head_for_questions_it_says_so(minilm):
     with pytest.raises(AdapterError, match="task='qa'"):
         ablate.measure(minilm, QUESTIONS, {})
-
-
-def test_a_smaller_sample_begins_a_larger_one():
-    many = QUESTIONS * 5
-    few, more = (ablate.draw(many, n, seed=3) for n in (4, 9))
-    assert more[:4] == few and len(ablate.draw(many, 100)) == 20
-    assert [q.id for q in ablate.draw(many, 20)] != [q.id for q in many]
 
 
 def invented(keys=("1", "2", "2 dealt 0", "2 dealt 1"), questions=30, seed=0):
@@ -327,11 +275,6 @@ def test_questions_turn():
     assert np.allclose(scores.turned("2").value, [(v[1] < v[0]).mean(), (v[1] == v[0]).mean(), (v[1] > v[0]).mean()])
 
 
-def test_an_unknown_ablation_is_named():
-    with pytest.raises(KeyError, match="no ablation '9'; there are 1, 2"):
-        invented().at("9")
-
-
 def test_weights_against_a_loop(answerer):
     encoder = answerer()
     found = ablate.weigh(encoder, QUESTIONS, batch_size=2)
@@ -349,28 +292,6 @@ def test_weights_against_a_loop(answerer):
     shares = found.shares(NAMES)
     assert all(share.sum() == pytest.approx(1, abs=1e-5) for share in shares.values())
     assert np.allclose(shares["diagonal"], (sums[0, 1] + sums[2, 2]) / rows / 2, atol=1e-5)
-
-
-def test_scores_stand_beside_one_another():
-    scores = invented()
-    few = scores.take([0, 4, 5])
-    assert np.array_equal(few.values, scores.values[:, [0, 4, 5]]) and few.documents.tolist() == [0, 1, 1]
-    more = dataclasses.replace(few, keys=("1", "2", "8", "9"))
-    joined = few.beside(more)
-    assert joined.keys == (*few.keys, "8", "9") and np.array_equal(joined.values[4:], few.values[2:])
-    with pytest.raises(ValueError, match="same questions"):
-        scores.beside(more)
-
-
-def test_each_row_has_as_many_deals_as_asked_for():
-    plans = ablate.controls(NAMES, {3: 4, 5: 1}, seed=2)
-    assert list(plans) == ["3 dealt 0", "3 dealt 1", "3 dealt 2", "3 dealt 3", "5 dealt 0"]
-    for key, plan in plans.items():
-        row, draw = int(key.split()[0]), int(key.split()[-1])
-        wanted = ablate.ablation(ablate.deal(NAMES, draw, seed=2), ROWS[row].actions)
-        assert (plan.actions == wanted.actions).all()
-    named = ablate.controls(NAMES, {3: 1}, seed=2, label="tuned")
-    assert list(named) == ["3 tuned dealt 0"]
 
 
 def some_core():
@@ -393,7 +314,7 @@ def test_the_core_is_in_both_types_and_the_sets_share_out_the_rest():
 
 
 @given(st.lists(st.integers(-9, 9), min_size=1, max_size=30), st.integers(-9, 9))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_by_chance_counts_deals_that_lie_as_far(dealt, own):
     mean = sum(dealt) / len(dealt)
     far = [one for one in dealt if one >= own] if own >= mean else [one for one in dealt if one <= own]
@@ -410,89 +331,6 @@ def test_what_is_beside_the_deals():
     assert set(ablate.beside_deals(scores, "1")) == {"f1_change", "em_change", "f1_dealt", "em_dealt"}
     assert ablate.differences(scores)["12-13"].value == pytest.approx((v[4] - v[6]).mean())
     assert ablate.differences(scores, dealt=True)["12-13"].value == pytest.approx((v[5] - v[7]).mean())
-
-
-def all_scores(encoder, again, sizes=(3, 6), draws=2):
-    plans = ablate.table(NAMES) | ablate.floors((3, 4)) | ablate.ladder((3, 4), sizes, 2) | ablate.retyped(again)
-    scores = ablate.measure(encoder, QUESTIONS, plans, batch_size=4)
-    core = ablate.Core.of(NAMES, again, ablate.costliest(scores), ablate.costliest(scores, "tuned"))
-    scores = scores.beside(ablate.measure(encoder, QUESTIONS, core.plans(), batch_size=4))
-    plans = ablate.controls(NAMES, dict.fromkeys(ROWS, draws)) | ablate.variants(NAMES) | core.controls(draws)
-    plans |= ablate.controls(again, dict.fromkeys(ablate.PRUNED.values(), draws), label="tuned")
-    control = scores.take(range(3)).beside(ablate.measure(encoder, QUESTIONS[:3], plans, batch_size=4))
-    return scores, core, control
-
-
-def test_the_record_holds_every_row(answerer):
-    draws, again = 2, NAMES[::-1]
-    scores, core, control = all_scores(answerer(), again)
-    values = ablate.as_dict(scores, NAMES, core, control=control, sizes=[3, 6], ladders=2)
-    assert list(values["rows"]) == list(values["control"]["rows"]) == [str(n) for n in range(2, 20)]
-    assert set(values["floors"]) == {"all prune", "all substitute"}
-    assert set(values["variants"]) == set(ablate.VARIANTS)
-    assert values["counts"] == {"dense": 7, "diagonal": 2, "dense_vertical": 1, "vertical": 2}
-    assert (values["questions"], values["control"]["questions"], values["rows"]["3"]["heads"]) == (4, 3, 2)
-    diagonal = values["control"]["rows"]["3"]
-    f1 = {key: control.values[control.at(key), :, 0].mean() for key in control.keys}
-    assert np.allclose(diagonal["f1_dealt"], [f1[f"3 dealt {d}"] - f1["1"] for d in range(draws)])
-    dealt = [ablate.deal(NAMES, d) == "diagonal" for d in range(draws)]
-    assert diagonal["shared"] == pytest.approx(np.mean([(d & (NAMES == "diagonal")).sum() / 2 for d in dealt]))
-    assert np.shape(values["ladder"]["f1_change"]) == (2, 2)
-    read = [key for key in control.keys if key.split()[-1] not in ablate.VARIANTS]
-    without = dataclasses.replace(control, keys=tuple(read), values=control.values[[control.at(k) for k in read]])
-    assert ablate.as_dict(scores, NAMES, core, control=without, sizes=[3, 6], ladders=2)["variants"] == {}
-    own = scores.values[:, :, 0].mean(1)
-    for pair, found in values["differences"].items():
-        one, two = pair.split("-")
-        assert found.value == pytest.approx(own[scores.at(one)] - own[scores.at(two)])
-        dealt = [np.mean([f1[f"{row} dealt {d}"] for d in range(draws)]) for row in (one, two)]
-        assert values["control"]["differences"][pair].value == pytest.approx(dealt[0] - dealt[1])
-    assert list(values["tuned"]["rows"]) == [str(n) for n in ablate.SINGLE]
-    assert {len(ROWS[n].actions) for n in ablate.SINGLE} == {1}
-    beside = values["tuned"]["rows"]["3"]["f1_beside"]
-    assert beside.value == pytest.approx(own[scores.at("3 tuned")] - own[scores.at("3")])
-    assert list(values["tuned"]["control"]) == [str(row) for row in ablate.PRUNED.values()]
-    left = {name: own[scores.at(str(row))] for name, row in ablate.PRUNED.items()}
-    assert values["core"]["first"] == min(left, key=left.get) == core.first
-    assert values["core"]["heads"] == np.argwhere((core.first == NAMES) & (again == core.second)).tolist()
-    sets = values["core"]["rows"]
-    assert sets["core"]["heads"] + sets["rest"]["heads"] == (core.first == NAMES).sum()
-    for name in sets:
-        wanted = own[scores.at("core")] - own[scores.at(name)]
-        assert sets[name]["f1_beside"].value == pytest.approx(wanted)
-    plain = results.plain(values) | {"fits": dict.fromkeys(TYPES, True)}
-    assert len(findings.cells(plain, 3)) == len(findings.COLUMNS) and findings.cells(plain, 3)[0] == 2
-    whole, part, deals = ablate.panel(plain, {"3": "three"})["three"]
-    assert whole.value == plain["rows"]["3"]["f1_change"]["value"]
-    assert deals == plain["control"]["rows"]["3"]["f1_dealt"]
-    assert part == plain["control"]["rows"]["3"]["f1_change"]["value"]
-    assert len(ablate.panel(plain, {"core": "both", "rest": "first only"})["both"][2]) == draws
-    lines = findings.table("table2", {"a": plain, "b": plain}).rows
-    assert len(lines) == 20 and lines[2][:2] == ["3 diagonal: pruned", "a"] and lines[3][-1] == "7.5 / 4.6"
-    assert {len(line) for line in lines} == {3 + len(findings.COLUMNS)}
-    assert all(judged.ours.text != "–" for judged in findings.findings(plain))
-
-
-def test_what_a_whole_costs_beyond_its_parts(answerer):
-    scores, core, control = all_scores(answerer(), NAMES[::-1])
-    values = ablate.as_dict(scores, NAMES, core, control=control)
-    kept, own = results.plain(values), scores.values[:, :, 0].mean(1)
-    again = scores.at(f"{ablate.PRUNED[core.second]} tuned")
-    for rest, whole in (("rest", scores.at(str(ablate.PRUNED[core.first]))), ("others", again)):
-        found, widest = ablate.beyond(values, rest), ablate.beyond(kept, rest)
-        parts = own[scores.at("core")] + own[scores.at(rest)] - own[scores.at("1")]
-        assert found.value == pytest.approx(own[whole] - parts) == pytest.approx(float(widest.value), abs=3e-6)
-        assert widest.high - widest.low >= found.high - found.low - 1e-5, "of a record the widest is known"
-    titles = ablate.part_titles([values, kept])
-    n = {name: row["heads"] for name, row in values["core"]["rows"].items()}
-    assert titles["core"] == f"the {n['core']}" and titles["again"] == f"all {n['core'] + n['others']} after tuning"
-    shown = ablate.parts(values, titles)
-    assert list(shown) == list(titles.values())
-    few = control.values[:, :, 0].mean(1)
-    apart = few[control.at("core")] + few[control.at("rest")] - few[control.at("1")]
-    whole = few[control.at(str(ablate.PRUNED[core.first]))]
-    assert shown[titles["beyond whole"]][1] == pytest.approx(whole - apart)
-    assert shown[titles["whole"]][2] == values["control"]["rows"][str(ablate.PRUNED[core.first])]["f1_dealt"]
 
 
 def recorded_parts(whole, core, rest, beside):
@@ -512,27 +350,6 @@ def test_a_record_gives_the_widest_interval_of_a_sum(beside, both):
     """With half widths 3 and 4 tenths of the parts, their sum has 5 if they are unrelated, 7 if they go together, 1 if they go against each other."""
     found = ablate.beyond(recorded_parts(0.2, 0.3, 0.4, beside))
     assert found.value == pytest.approx(-0.1) and found.high - found.value == pytest.approx(0.2 + both)
-
-
-def test_runs_of_other_sizes_have_both_in_their_titles():
-    sizes = ({"core": 7, "rest": 13, "others": 25, "alone": 65}, {"core": 9, "rest": 11, "others": 25, "alone": 63})
-    runs = [{"core": {"rows": {name: {"heads": n} for name, n in one.items()}}} for one in sizes]
-    titles = ablate.part_titles(runs)
-    assert (titles["core"], titles["whole"], titles["again"]) == ("the 7/9", "all 20", "all 32/34 after tuning")
-    assert titles["alone"] == "all but the 7/9" and titles["others"] == "25 others after tuning"
-
-
-def test_twice_as_many_heads():
-    ladder = {"sizes": [6, 12, 20, 24], "f1_change": [[-0.1, 0.0], [-0.2, -0.2], [-0.3, -0.3], [-0.9, -0.5]]}
-    assert ablate.doubled(ladder) == pytest.approx({6: -0.1, 12: -0.3})
-
-
-def test_numbers_read_well():
-    one = Estimate(np.float64(-0.321), np.float64(-0.4), np.float64(-0.2), np.empty(0))
-    assert ablate.percent(one, "+.0f") == "-32 [-40, -20]" and ablate.spread([-0.412, 0.029]) == "-41 to +3"
-
-
-# ------------------------------------------------------------------ what the chapter says
 
 
 def spoken_of(profile="book"):
@@ -801,88 +618,5 @@ def test_claim_how_many_of_the_papers_statements_hold(profile, held):
     assert spoken_of(profile)["questions"] == {"book": 30, "full": 300}[profile]
 
 
-# ------------------------------------------------------------------ figures
-
-
 def one_estimate(value, half=0.05):
     return Estimate(np.float64(value), np.float64(value - half), np.float64(value + half), np.empty(0))
-
-
-def test_edited_maps_share_a_scale():
-    given = {"as it is": np.array([[0.9, 0.1], [0.2, 0.8]]), "pruned": np.zeros((2, 2)), "1/n": np.full((2, 2), 0.5)}
-    figure = figures.edited_maps(given | {"more": np.eye(2)}, ["a", "b"], borders=[1])
-    shown = [ax for ax in figure.axes if ax.images]
-    assert [ax.get_title() for ax in shown] == [*given, "more"]
-    assert np.array_equal(shown[1].images[0].get_array(), given["pruned"])
-    assert {ax.images[0].get_clim() for ax in shown} == {(0, 1)}
-    assert [line.get_ydata()[0] for line in shown[0].lines] == [0.5, 0.0], "a line across and one down"
-
-
-def test_ablation_rows_show_the_type_and_each_draw():
-    rows = {"a": (one_estimate(-0.3), -0.25, [-0.1, -0.2]), "b": (one_estimate(0.1), 0.1, [])}
-    axes = figures.ablation_rows({"x": rows, "y": rows}, {"a": "#112233", "b": "#445566"}, cuts=[1]).axes
-    assert [ax.get_title() for ax in axes] == ["x", "y"] and [t.get_text() for t in axes[0].get_yticklabels()] == [
-        "a",
-        "b",
-    ]
-    for ax in axes:
-        drawn = [line.get_xydata().tolist() for line in ax.lines]
-        assert np.allclose(drawn[0], [[-10, figures.BELOW], [-20, figures.BELOW]])
-        assert np.allclose(drawn[1], [[-30, 0]]) and ax.lines[1].get_color() == "#112233"
-        assert np.allclose(drawn[2], [[-25, 0]]) and ax.lines[2].get_markerfacecolor() == "white"
-        bars = [segment for bars in ax.collections for segment in bars.get_segments()]
-        assert np.allclose(bars, [[[-35, 0], [-25, 0]], [[5, 1], [15, 1]]])
-    assert axes[0].get_ylim()[0] > axes[0].get_ylim()[1], "the first row is on top"
-
-
-def test_heads_and_loss_start_at_nothing():
-    points = {"dense": (29, one_estimate(-0.3)), "some": (9, one_estimate(-0.5))}
-    climbs = {
-        "one": ([12, 36], [[-0.1, -0.2], [-0.5, -0.6]], points, -0.9),
-        "two": ([6], [[-0.4]], {"dense": (20, one_estimate(-0.1))}, -0.8),
-    }
-    figure = figures.heads_and_loss(climbs)
-    ax, other = figure.axes
-    assert [one.get_title() for one in figure.axes] == ["one", "two"]
-    assert ax.lines[0].get_xydata().tolist() == [[0, 0], [12, -10], [36, -50]]
-    assert other.lines[0].get_xydata().tolist() == [[0, 0], [6, -40]]
-    dots = {tuple(line.get_xydata()[0]) for line in ax.lines if len(line.get_xydata()) == 1}
-    assert dots == {(29, -30), (9, -50)} and ax.get_xlabel() == "heads pruned"
-    assert "every head pruned" in [t.get_text() for t in figure.legends[0].get_texts()]
-
-
-def test_stacked_bars_fill_the_whole():
-    for figure, parts in (
-        (figures.turned_bars({"a": [0.2, 0.5, 0.3], "b": [0.0, 1.0, 0.0]}, cuts=[1]), 3),
-        (figures.attention_by_place({"dense": [0.2, 0.3, 0.5], "all": [0.1, 0.6, 0.3]}), 3),
-    ):
-        ax = figure.axes[0]
-        ends = {(round(p.get_x(), 6), round(p.get_x() + p.get_width(), 6), p.get_y()) for p in ax.patches}
-        assert len(ax.containers) == parts and ax.get_xlim() == (0, 100)
-        for row in {y for *_, y in ends}:
-            cuts = sorted(end[:2] for end in ends if end[2] == row)
-            assert [0, *(end for _, end in cuts)] == [*(start for start, _ in cuts), 100], "no gap, no overlap"
-    assert [t.get_text() for t in ax.get_yticklabels()] == ["dense", "all"]
-
-
-def test_readings_have_a_marker_each():
-    names = list(figures.READING_STYLES)
-    rows = {"12": {name: one_estimate(-0.1 * n) for n, name in enumerate(names)}}
-    figure = figures.readings(rows, cuts=[])
-    drawn = [
-        line.get_xdata()[0]
-        for line in figure.axes[0].lines
-        if len(line.get_xdata()) == 1 and line.get_marker() != "None"
-    ]
-    assert np.allclose(drawn, [0, -10, -20, -30])
-    assert [t.get_text() for t in figure.legends[0].get_texts()] == names
-
-
-def test_answers_that_change_as_heads_go_have_another_colour():
-    asked, said = ["When?", "Who <b>?"], [["at noon", "Ada"], ["at noon", ""], ["", "Bob"]]
-    shown = figures.answers_to_touch([0, 6, 72], [0, -0.1, -0.8], asked, said).data
-    steps = re.findall(r"<details.*?<summary>(.*?)</summary>(.*?)</details>", shown)
-    assert [name for name, _ in steps] == ["0 heads gone", "6 heads gone", "72 heads gone"]
-    kept = [[touch.GOOD in line for line in re.findall(r"<p>(.*?)</p>", step)] for _, step in steps]
-    assert kept == [[True, True], [True, False], [False, False]]
-    assert "<b>" not in shown and "no answer" in steps[1][1] and ">-80<" in shown.replace("−", "-")

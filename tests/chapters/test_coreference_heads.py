@@ -17,8 +17,6 @@ from helpers.chapters.coreference_heads import (
     Choices,
     Passage,
     Placed,
-    figures,
-    findings,
     removed,
 )
 from helpers.corpora.treebanks import NOMINAL, PRONOUN, PROPER, Document, Mention, Sentence
@@ -46,9 +44,6 @@ def random_document(rng: np.random.Generator, number: int) -> Document:
 def documents() -> list[Document]:
     rng = np.random.default_rng(0)
     return [random_document(rng, i) for i in range(14)]
-
-
-# ------------------------------------------------------------------ the slow and obvious way
 
 
 def slow_passage(encoder, document):
@@ -93,7 +88,7 @@ def slow_place(word, mention, found, head):
     return "mention" if word in [h for _, _, h, _ in found] else "other"
 
 
-@pytest.mark.parametrize("family", ["bert", "roberta", "mpnet", "modernbert"])
+@pytest.mark.parametrize("family", ["bert", "mpnet"])
 def test_heads_choose_what_loops_choose(small_encoder, documents, family):
     encoder = small_encoder(family)
     choices = coreference_heads.predict(encoder, documents, max_length=MOST, batch_size=5)
@@ -140,9 +135,6 @@ def test_batches_and_neighbours_do_not_matter(small_encoder, documents):
     one, other = (coreference_heads.predict(encoder, documents, max_length=MOST, batch_size=n) for n in (1, 6))
     np.testing.assert_allclose(one.share, other.share, atol=1e-5)
     assert (one.word == other.word).mean() > 0.999
-
-
-# ------------------------------------------------------------------ rules
 
 
 def random_passage(rng: np.random.Generator, document: int) -> Passage:
@@ -204,7 +196,7 @@ def random_choices(seed: int, count: int = 12) -> Choices:
     return Choices(passages, word, share)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("reading", READINGS)
 def test_scores_are_what_loops_count(seed, reading):
     choices = random_choices(seed)
@@ -307,16 +299,6 @@ def test_a_perfect_head_is_found_and_held_out_is_scored_elsewhere():
     assert fixed.head == (0, 0) and fixed.held_out.value < 1 and fixed.same_data[1] == 1
 
 
-def test_intervals_come_from_documents_and_from_the_seed_only():
-    scores = coreference_heads.score(random_choices(5, 40))
-    one, other, third = (scores.estimate("all", (0, 0), seed=s) for s in (0, 0, 1))
-    assert (one.low, one.high) == (other.low, other.high) != (third.low, third.high)
-    assert one.low < one.value < one.high
-
-
-# ------------------------------------------------------------------ agreement, corner cases
-
-
 def features(words, feats=(), mention=None, kind=PRONOUN, **more):
     sentence = Sentence("s", tuple(words), feats=tuple(feats), **more)
     return coreference_heads.agreement(sentence, mention or Mention(0, 0, len(words), "1", 0, kind))
@@ -344,13 +326,6 @@ def test_agreement_from_features_and_from_lists():
         for i, f in enumerate([("Sing", "", "3"), ("", "Fem", "3"), ("Plur", "", "3")])
     ]
     assert coreference_heads.agree(placed[0], placed[1]) and not coreference_heads.agree(placed[0], placed[2])
-
-
-def test_passages_are_as_long_as_the_model_allows(small_encoder, documents):
-    encoder = small_encoder("bert", max_position_embeddings=40)
-    one, other = (coreference_heads.predict(encoder, documents, max_length=n) for n in (128, 40))
-    assert [p.words for p in one.passages] == [p.words for p in other.passages]
-    assert np.array_equal(one.word, other.word)
 
 
 def test_singletons_are_left_out_and_shared_head_words_are_no_antecedents(small_encoder):
@@ -396,24 +371,6 @@ def test_a_treebank_without_chains_is_refused_before_anything_is_measured(docume
         coreference_heads.refuse_unlinked(documents, bare)
 
 
-def test_examples_are_what_they_claim():
-    choices = random_choices(4, 60)
-    scores = coreference_heads.score(choices)
-    starts = np.cumsum([0, *(len(p.mentions) for p in choices.passages)])
-    for right in (True, False):
-        found = list(coreference_heads.examples(choices, (1, 1), right=right, fewest=2))
-        assert found
-        for passage, links in found:
-            here = slice(starts[passage.document], starts[passage.document + 1])
-            assert [link.right for link in links] == scores.hits[1, 1, here][scores.member[0, here]].tolist()
-            assert all(link.right for link in links) == right
-            assert all(link.chosen.head < link.mention.head for link in links)
-            assert all((link.chosen.chain == link.mention.chain) == link.right for link in links)
-
-
-# ------------------------------------------------------------------ what the chapter says
-
-
 RUNS = [("minilm", "book"), ("minilm", "full"), ("mpnet", "full")]
 
 
@@ -423,20 +380,6 @@ def recorded(model="minilm", profile="book"):
 
 def one(model, profile, reading="earlier"):
     return recorded(model, profile)["one_head"][reading]["table"]
-
-
-@pytest.mark.parametrize(("model", "profile"), RUNS)
-def test_recorded_runs_are_whole(model, profile):
-    record = results.recorded("coreference_heads", model=model, profile=profile)
-    assert record["provenance"]["corpus"]["name"] == {"book": "encyclopedia", "full": "gum-ontonotes"}[profile]
-    assert record["provenance"]["parameters"]["choose_on"] == {"book": ["train", "dev"], "full": ["dev"]}[profile]
-    for part in ("by_kind", "random"):
-        assert list(record["values"][part]["table"]) == list(GROUPS)
-    row = record["values"]["by_kind"]["table"]["all"]
-    assert row["count"] == {"book": 131, "full": 251}[profile]
-    accuracy = np.array(record["values"]["by_kind"]["accuracy"]["all"])
-    assert accuracy[row["layer"], row["head"]] == pytest.approx(row["held_out"]["value"], abs=1e-5)
-    assert accuracy.max() == pytest.approx(row["same_data"]["value"], abs=1e-5)
 
 
 def test_one_head_is_as_good_as_the_rules():
@@ -523,17 +466,6 @@ def test_one_word_changed(minilm, swap):
         assert [row for row in range(9) if weights[row].argmax() != 0] == list(rows), "seven of nine rows"
 
 
-@pytest.mark.journey
-def test_cutting_the_antecedent_sends_pronouns_back_to_cls(minilm):
-    kept = coreference_heads.passages(minilm, corpora.documents("encyclopedia", "test"))
-    cut, other = (removed.without(minilm, kept, (2, 4), other=o) for o in (False, True))
-    pronouns = cut["pronouns"]
-    assert 0.375 < pronouns["with"].value < 0.39 and 0.63 < pronouns["without"].value < 0.645
-    assert pronouns["difference"].low > 0.2 and 0.045 < cut["nouns and names"]["difference"].value < 0.055
-    for found in other.values():
-        assert found["difference"].low < 0 < found["difference"].high and abs(found["difference"].value) < 0.005
-
-
 def test_cuts_are_the_nearest_antecedent_and_something_else_before_it(minilm):
     kept = coreference_heads.passages(minilm, corpora.documents("encyclopedia", "dev")[:3])
     for passage, mention, first in removed.cuts(kept):
@@ -561,15 +493,6 @@ def test_weights_to_cls_are_those_of_the_cut_texts(minilm):
     found = removed.without(minilm, kept, (2, 4))["pronouns"]
     for kind, weights in sums.items():
         assert found[kind].value == pytest.approx(np.mean(weights), abs=1e-5)
-
-
-def test_panels_beside_each_other_and_rows_of_a_map():
-    panels = {"p": (["r"], {"head": [0.5], "rules": [0.4]}), "q": (["r"], {"head": [0.6], "rules": [0.1]})}
-    first, last = figures.beside(panels).axes
-    assert first.get_legend() is None and len(last.get_legend().get_texts()) == 2
-    weights = np.array([[0.5, 0.5], [0.7, 0.3]])
-    drawn = figures.looks({"t": (("a", "b"), weights, [1])}).axes[0]
-    assert sorted(tuple(line.get_ydata()) for line in drawn.lines) == [(1, 0), (1, 1)]
 
 
 def test_no_first_mention_of_the_test_part_is_a_pronoun(minilm):
@@ -600,27 +523,3 @@ def test_the_papers_finding_holds_among_mentions_of_gum():
         > 0
         > one("minilm", "full")["nominal"]["gains"]["rules"]["low"]
     )
-
-
-def test_cells_beside_the_paper():
-    record = {
-        "table": {
-            "all": {
-                "count": 29,
-                "held_out": {"value": 0.784, "low": 0.7, "high": 0.85},
-                "rules": {"rules": {"value": 0.5, "low": 0.4, "high": 0.6}},
-            }
-        }
-    }
-    assert findings.cell(record) == "78 [70, 85]*" and findings.cell(record, rival="rules") == "50 [40, 60]*"
-    assert findings.cell(record, "proper") == "–"
-    table = findings.table({"ours": results.recorded("coreference_heads")["values"]})
-    assert len(table.rows) == 5 * len(coreference_heads.KINDS) and table.rows[0][:2] == ["Nearest, all", "27"]
-    assert table.rows[12][0] == "one head, all" and table.rows[-1][0] == "one head, among all words, nominal"
-
-
-def test_gum_gives_the_recorded_number(minilm, real_data):
-    scores = coreference_heads.score(coreference_heads.predict(minilm, corpora.documents("gum-ontonotes", "test")))
-    row = recorded("minilm", "full")["by_kind"]["table"]["all"]
-    found = scores.accuracy("all")[row["layer"], row["head"]]
-    assert found == pytest.approx(row["held_out"]["value"], abs=0.01) and scores.count("all") == row["count"]

@@ -2,33 +2,24 @@
 
 import copy
 import dataclasses
-import functools
-import os
-import re
-import signal
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 import torch
-from conftest import EVERY, FAMILIES, USUAL
+from conftest import FAMILIES, USUAL
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
 from helpers.chapters import head_importance
-from helpers.chapters.head_importance import PruneError, Scored, figures, findings, sweep
+from helpers.chapters.head_importance import PruneError, Scored, findings
 from helpers.corpora import Answer
-from helpers.engine import adapters, attention, shards, tasks
+from helpers.engine import adapters, attention, tasks
 from helpers.engine.adapters import AdapterError
 from helpers.engine.encoders import EncoderError
 from helpers.engine.estimates import Estimate
 from helpers.engine.tasks import Example
-from helpers.figures import touch
-from helpers.figures.grids import head_grids
 from helpers.record import results
-from helpers.run import bench
 
 PAIRS = [
     ("The harbour was built in three years.", "It took three years to build the harbour."),
@@ -78,10 +69,8 @@ def same(one, two, **how):
     assert np.array_equal(one.weights, two.weights) and np.array_equal(one.documents, two.documents)
 
 
-# ------------------------------------------------------------------ switching heads off
-
-
-@pytest.mark.parametrize("family", EVERY)
+@pytest.mark.slow
+@pytest.mark.parametrize("family", USUAL)
 def test_sharing_changes_no_number(headed, family):
     encoder = headed(family=family)
     task = job_of(encoder)
@@ -93,7 +82,8 @@ def test_sharing_changes_no_number(headed, family):
     assert np.abs(fast.heads.loss - fast.whole.loss).max() > 1e-3, "switching off does something"
 
 
-@pytest.mark.parametrize("family", EVERY)
+@pytest.mark.slow
+@pytest.mark.parametrize("family", USUAL)
 def test_even_weights_are_those_of_the_editor(headed, family):
     """The shared sweep against one whole pass for each head, with the book's own editor around it."""
     task = job_of(headed(family=family))
@@ -104,14 +94,6 @@ def test_even_weights_are_those_of_the_editor(headed, family):
         same(getattr(fast, name), getattr(slow, name))
     zero = head_importance.remove_each(task)
     assert np.abs(fast.heads.loss - zero.heads.loss).max() > 1e-4, "1/n is not 0"
-
-
-def test_even_weights_leave_padding_out(headed):
-    encoder = headed()
-    one, many = (head_importance.remove_each(job_of(encoder, batch_size=b), even=True) for b in (1, 5))
-    same(one.heads, many.heads)
-    mask = next(job_of(encoder, batch_size=5).batches()).batch.mask
-    assert not mask.all(), "there is padding to leave out"
 
 
 @pytest.mark.parametrize(("task", "rows"), [("mlm", 7), ("qa", 1), ("paraphrase", 64), ("entailment", 7)])
@@ -154,17 +136,6 @@ def test_padding_and_batch_size_do_not_matter(headed):
         same(getattr(one, name), getattr(many, name))
 
 
-def test_the_model_is_left_as_it_was(headed):
-    encoder = headed()
-    task = job_of(encoder)
-    (asked,) = list(job_of(encoder, batch_size=5).batches())
-    before = encoder.logits(asked.batch)
-    head_importance.remove_each(task)
-    assert torch.equal(encoder.logits(asked.batch), before)
-    assert not any("forward" in m.__dict__ for m in encoder.model.modules())
-    assert not any(m._forward_hooks or m._forward_pre_hooks for m in encoder.model.modules())
-
-
 def test_an_answer_is_looked_for_in_all_windows_of_a_long_context(headed):
     encoder = headed("qa")
     long, short = (job_of(encoder, "qa", max_length=n) for n in (60, 28))
@@ -173,19 +144,6 @@ def test_an_answer_is_looked_for_in_all_windows_of_a_long_context(headed):
     for job in (long, short):
         wanted = tasks.score(encoder, job.examples, max_length=job.max_length).values["f1"]
         np.testing.assert_allclose(head_importance.remove_each(job).whole.score, wanted)
-
-
-def test_classes_of_a_checkpoint_may_come_in_another_order(headed):
-    encoder = headed("entailment")
-    other = copy.deepcopy(encoder.head)
-    turn = [2, 0, 1]
-    other.labels = tuple(encoder.head.labels[i] for i in turn)
-    with torch.no_grad():
-        other.out.weight.copy_(encoder.head.out.weight[turn])
-        other.out.bias.copy_(encoder.head.out.bias[turn])
-    turned = dataclasses.replace(encoder, head=other)
-    one, two = (head_importance.remove_each(job_of(e, "entailment")) for e in (encoder, turned))
-    same(one.heads, two.heads)
 
 
 def test_a_three_class_head_answers_rte(headed):
@@ -217,114 +175,6 @@ def test_tasks_without_an_adapter_are_named():
         tasks.loaded("minilm@random", ["qa", "mlm"], least=1)
     with pytest.raises(AdapterError, match=r"at least 1 of the tasks named, and none is\. Name some of mlm, qa, "):
         tasks.loaded("minilm", [], least=1)
-
-
-# ------------------------------------------------------------------ finished batches
-
-KILLED = """
-import sys, torch
-from pathlib import Path
-from helpers.chapters import head_importance
-from helpers.engine import adapters, encoders
-from helpers.engine.tasks import Example
-from transformers import BertConfig, BertModel
-import dataclasses
-torch.manual_seed(0)
-model = BertModel(BertConfig(hidden_size=32, num_hidden_layers=3, num_attention_heads=4, intermediate_size=48))
-encoder = encoders.wrap(model, encoders.load("minilm", device="cpu").tokenizer, name="tiny", device="cpu")
-head = adapters.new_head(encoder.model, "paraphrase").eval().requires_grad_(False)
-encoder = dataclasses.replace(encoder, head=head)
-examples = [Example("paraphrase", str(n), n, ("A text.", "Another " * (n + 1)), "paraphrase") for n in range(40)]
-folder = Path(sys.argv[1])
-job = head_importance.Job(encoder, examples, batch_size=1, folder=folder)
-"""
-DIE = """
-import os, signal
-replace = Path.replace
-def dying(written, file):
-    if len(list(folder.glob("*.part"))) == 7:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return replace(written, file)
-Path.replace = dying
-head_importance.remove_each(job)
-"""
-
-
-@pytest.mark.journey
-def test_a_killed_sweep_goes_on_where_it_stopped(tmp_path, monkeypatch):
-    """SIGKILL while the eighth part is written: the finished are whole and not computed again, the numbers those of one run."""
-    folder = tmp_path / "kept"
-    command = [sys.executable, "-c", KILLED + DIE, str(folder)]
-    died = subprocess.run(
-        command, env=os.environ | {"OMP_NUM_THREADS": "1"}, capture_output=True, text=True, check=False
-    )
-    assert died.returncode == -signal.SIGKILL, died.stderr
-    files = {f: f.stat().st_mtime_ns for f in folder.glob("*.part")}
-    assert len(files) == 7 and list(folder.glob("*.tmp")), "it was killed on its way"
-    for file in files:
-        whole, removed = shards.opened(file)
-        assert whole.shape == (1, 5) and removed.shape == (3, 5, 1, 5)
-    scope: dict = {}
-    monkeypatch.setattr(sys, "argv", ["", str(folder)])
-    exec(KILLED, scope)
-    computed = []
-    measure = sweep._remove_each
-    watched = functools.wraps(measure)(lambda *given: computed.append(1) or measure(*given))
-    monkeypatch.setattr(sweep, "_remove_each", watched)
-    resumed = head_importance.remove_each(scope["job"])
-    assert len(computed) == 40 - len(files)
-    assert {f: f.stat().st_mtime_ns for f in files} == files, "finished batches stay untouched"
-    at_once = head_importance.remove_each(dataclasses.replace(scope["job"], folder=None))
-    same(resumed.heads, at_once.heads, rtol=1e-6, atol=1e-7)
-    same(resumed.layers, at_once.layers, rtol=1e-6, atol=1e-7)
-
-
-def test_work_sent_to_processes_gives_the_same_numbers(headed, monkeypatch, by_mail):
-    with shards.one_thread():
-        job = job_of(headed(), batch_size=2)
-        order = {"first": [head_importance.ascending(np.arange(12.0).reshape(3, 4))]}
-
-        def numbers():
-            removed, gates = head_importance.remove_each(job), head_importance.importance(job)
-            curve = head_importance.in_order(job, order, [0, 5, 12])["first"]
-            return [removed.heads.loss, removed.layers.score, gates.gradients, curve.loss]
-
-        here = numbers()
-        monkeypatch.setenv("BOOK_WORKERS", "2")
-        for one, other in zip(here, numbers(), strict=True):
-            assert np.array_equal(one, other)
-        assert by_mail
-
-
-def test_batches_are_kept_under_names_made_of_all_they_depend_on(headed, monkeypatch, tmp_path):
-    monkeypatch.setenv("BOOK_CACHE", str(tmp_path))
-    monkeypatch.delenv("BOOK_SHARDS", raising=False)
-    encoder, texts = headed(), examples_of("paraphrase")
-
-    def kept(encoder=encoder, texts=texts, **settings):
-        """How many files a job adds."""
-        before = set(tmp_path.rglob("*.part"))
-        list(
-            head_importance.importance(
-                head_importance.job(encoder, texts, **{"keep": True, "batch_size": 16} | settings)
-            ).gradients
-        )
-        return len(set(tmp_path.rglob("*.part")) - before)
-
-    assert kept(keep=False) == 0
-    assert kept() == 1 and kept() == 0 and kept(rows=8) == 0, "how many at once changes no outcome"
-    trained = copy.deepcopy(encoder.head)
-    with torch.no_grad():
-        trained.out.bias[0] += 1
-    assert kept(texts=texts[:-1]) and kept(texts=[dataclasses.replace(texts[0], label="paraphrase"), *texts[1:]])
-    assert kept(max_length=12) and kept(batch_size=2)
-    assert kept(dataclasses.replace(encoder, head=trained)), "the head"
-    mlm = headed("mlm")
-    words = examples_of("mlm")
-    assert kept(mlm, words) and kept(mlm, words, seed=1), "which words are hidden"
-
-
-# ------------------------------------------------------------------ gates
 
 
 @pytest.mark.parametrize("task", ["mlm", "qa", "paraphrase"])
@@ -394,9 +244,6 @@ def test_first_order_foretells_a_small_step(headed):
     np.testing.assert_allclose(change, foretold, rtol=0.1, atol=3e-5)
 
 
-# ------------------------------------------------------------------ more than chance?
-
-
 def scored(score, loss, documents, weights=None):
     weights = np.ones(np.shape(score)[-1]) if weights is None else weights
     return Scored(
@@ -419,16 +266,6 @@ def test_costs_are_paired_differences_of_weighted_means():
     assert (part.low == part.high).all(), "one document cannot be resampled"
 
 
-def test_the_bootstrap_has_the_spread_of_the_mean():
-    rng = np.random.default_rng(1)
-    values = rng.normal(size=(1, 400))
-    found = head_importance.resampled(values, np.ones(400), np.arange(400))
-    assert found.replicates.std() == pytest.approx(values.std() / 20, rel=0.05)
-    together = head_importance.resampled(values, np.ones(400), np.arange(400) // 40)
-    means = values[0].reshape(10, 40).mean(1)
-    assert together.replicates.std() == pytest.approx(means.std() / np.sqrt(10), rel=0.05), "documents, not examples"
-
-
 def test_p_values_are_uniform_when_nothing_happens_and_small_when_it_does():
     rng = np.random.default_rng(2)
     null = head_importance.resampled(rng.normal(size=(400, 60)), np.ones(60), np.arange(60), replicates=999)
@@ -448,21 +285,6 @@ def test_the_false_discovery_rate_is_controlled_as_scipy_does(values):
     assume(not np.isclose(p[:, None], steps, rtol=1e-12, atol=0).any())  # there rounding decides, in scipy as here
     wanted = stats.false_discovery_control(p) <= head_importance.LEVEL
     assert np.array_equal(head_importance.significant(p), wanted)
-
-
-@pytest.mark.parametrize("count", [1, 2, 3, 7, 30])
-def test_the_level_itself_is_significant(count):
-    assert head_importance.significant(np.full(count, head_importance.LEVEL)).all()
-    assert not head_importance.significant(np.r_[head_importance.LEVEL, np.ones(count)]).any()
-
-
-def test_correlations_are_scipys():
-    rng = np.random.default_rng(3)
-    x, y = rng.random((6, 12)), rng.random((6, 12))
-    x[:, :3] = 0.5  # ties
-    wanted = [stats.spearmanr(a, b)[0] for a, b in zip(x, y, strict=True)]
-    assert np.allclose(head_importance.spearman(x, y), wanted)
-    assert np.isnan(head_importance.spearman(np.ones((1, 4)), y[:1, :4])).all()
 
 
 def invented_measures(documents=12, per=2, noise=1.0, seed=0):
@@ -499,13 +321,6 @@ def test_agreement_is_the_mean_over_halves_of_documents():
     for name, values in each.items():
         assert got[name].value == pytest.approx(np.mean(values)), name
         assert -1 <= got[name].low <= got[name].value <= got[name].high <= 1
-
-
-def test_agreement_of_what_is_steady_is_high_and_of_noise_uncertain():
-    steady = head_importance.agreement(*invented_measures(documents=60, noise=0.1))["cost_twice"]
-    noisy = head_importance.agreement(*invented_measures(documents=8, noise=20.0))["cost_twice"]
-    assert steady.low > 0.8 and noisy.low < 0 < noisy.high
-    assert noisy.high - noisy.low > 2 * (steady.high - steady.low)
 
 
 def test_intervals_of_agreements_hold_the_truth():
@@ -585,32 +400,6 @@ def test_a_task_counts_as_solved_only_above_the_simplest_answer(headed):
     np.testing.assert_allclose(bare.score, wanted)
 
 
-def told(low, half=0.1):
-    one = {"value": low + half, "low": low, "high": low + 2 * half}
-    return {"examples": 3, "above": {"all": one, "held_out": one}}
-
-
-def test_only_solved_tasks_are_drawn():
-    here, there = {"qa": told(-0.2), "mlm": told(0.1)}, {"qa (xquad)": told(0.3), "rte (rte)": told(-0.1)}
-    texts = {"qa": "own", "mlm": "own"}
-    shown, lines = head_importance.drawn(here, there, texts)
-    assert list(shown) == ["qa (xquad)", "mlm (own)"] and len(lines) == 1
-    assert "qa: 3 examples of own" in lines[0] and "drawn instead: qa (xquad)" in lines[0]
-    shown, lines = head_importance.drawn(here, {}, texts)
-    assert list(shown) == ["mlm (own)"] and "nothing is drawn" in lines[0]
-    shown, lines = head_importance.drawn({"qa": told(-0.2)}, {}, texts)
-    assert list(shown) == ["qa (own)"] and "shows noise" in lines[-1]
-    taste, real = told(0.1) | {"documents": 8}, {"mlm (wikitext)": told(0.2) | {"documents": 9}}
-    shown, lines = head_importance.drawn({"mlm": taste}, real, texts, few=["own"])
-    assert list(shown) == ["mlm (wikitext)"] and "8 documents here, 9 in the recorded run" in lines[0]
-    assert list(head_importance.drawn({"mlm": taste}, real, texts)[0]) == ["mlm (own)"], "a reader's own texts"
-    unsure = told(0.1) | {"above": {"all": told(0.1)["above"]["all"], "held_out": told(-0.1)["above"]["all"]}}
-    assert not head_importance.drawn({"qa": unsure, "mlm": told(0.1)}, {}, texts)[0].get("qa (own)")
-
-
-# ------------------------------------------------------------------ temperature
-
-
 def test_the_temperature_has_the_least_loss_and_changes_no_answer(headed):
     job = job_of(headed("entailment"), "entailment")
     best = head_importance.temperature(job)
@@ -642,16 +431,6 @@ def test_calibration_is_found_on_one_half_and_told_of_the_other(headed):
         assert head_importance.calibrated(job_of(headed(head), task), parts, removed) is None
 
 
-# ------------------------------------------------------------------ orders
-
-
-def test_halves_share_no_document():
-    examples = [Example("mlm", str(n), n // 3, ("a", "b")) for n in range(40)]
-    one, two = head_importance.halves(examples, seed=4)
-    assert sorted(one + two) == list(range(40)) and (one, two) == head_importance.halves(examples, seed=4)
-    assert not {n // 3 for n in one} & {n // 3 for n in two} and abs(len(one) - len(two)) <= 4
-
-
 def test_orders_go_from_least_to_most(headed):
     encoder = headed()
     job = job_of(encoder)
@@ -668,18 +447,6 @@ def test_orders_go_from_least_to_most(headed):
     np.testing.assert_allclose([lost[h] for h in made["oracle, score"][0]], sorted(lost.ravel()), atol=1e-12)
     assert len(set(map(tuple, made["random"]))) == 5
     assert made["random"] == head_importance.orders(found, removed, draws=5, seed=1)["random"]
-
-
-def test_sets_of_heads_are_switched_off_side_by_side(headed):
-    """Against one whole pass for each set, for padded batches and for questions in windows."""
-    sets = [[], [(0, 1)], [(0, 1), (2, 3)], [(1, h) for h in range(4)], [(2, 3), (0, 1)]]
-    for task in ("mlm", "qa", "paraphrase"):
-        job = job_of(headed(task), task)
-        for asked in job.batches():
-            found = sys.modules["helpers.chapters.head_importance.measures"]._without(job.encoder, asked, sets)
-            for heads, got in zip(sets, found, strict=True):
-                wanted = head_importance.switched_off(job.encoder, asked, heads)
-                np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=2e-5)
 
 
 def test_curves_start_at_the_whole_model_and_meet_at_the_end(headed):
@@ -699,8 +466,6 @@ def test_curves_start_at_the_whole_model_and_meet_at_the_end(headed):
             same(curve[draw, 3], curves["oracle"][0, 3])
     assert head_importance.steps(72, (0, 0.1, 0.101, 1)) == [0, 7, 72]
 
-
-# ------------------------------------------------------------------ pruning for real
 
 TAKEN = {
     "one": [(1, 2)],
@@ -759,38 +524,6 @@ def test_what_cannot_be_pruned_says_so(headed):
         pruned.model(**asked.batch.inputs)
 
 
-# ------------------------------------------------------------------ benchmarks
-
-
-@pytest.mark.journey
-@pytest.mark.slow
-def test_the_sweep_benchmark_compares_equal_numbers():
-    found = bench.sweep(rounds=1, rows=1, length=16, width=48)
-    assert found["ratio"] == found["naive_s"] / found["shared_s"] and found["largest_difference"] < 1e-5
-    assert found["model"].startswith("12 layers x 12 heads") and "ratio" in bench.as_text(found)
-
-
-@pytest.mark.journey
-@pytest.mark.slow
-def test_the_pruning_benchmark_removes_what_it_says():
-    found = bench.pruning(rounds=1, rows=2, length=16)
-    whole = found["variants"]["none"]
-    for name, one in found["variants"].items():
-        gone = whole["attention"] - one["attention"]
-        assert gone == whole["all"] - one["all"] == round(one["removed"] * 72) * (4 * 384 * 32 + 3 * 32), name
-        assert one["one_ms"] > 0 and one["batch_quartiles_ms"][0] <= one["batch_ms"] <= one["batch_quartiles_ms"][1]
-    assert found["variants"]["all heads of 2 of 6 layers"]["removed"] == pytest.approx(1 / 3)
-    assert "50% of heads gone" in bench.as_text(found)
-
-
-def test_benchmarks_are_recorded_where_chapters_look(monkeypatch, minilm):
-    found = {"model": "12 x 12", "naive_s": 2.0, "shared_s": 1.0, "ratio": 2.0}
-    bench.record(found, "removal_speed", "minilm")
-    assert results.runs("removal_speed", profile="bench")["minilm"]["values"]["ratio"] == 2.0
-
-
-# ------------------------------------------------------------------ what the chapter says
-
 TEXTS = {"mlm": "wikitext", "qa": "xquad", "paraphrase": "mrpc", "entailment": "mnli", "rte": "rte"}
 
 
@@ -844,16 +577,6 @@ def test_claims_about_agreement(drawn):
     assert round(ceiling, 2) == 0.54
 
 
-def test_what_is_drawn_is_solved_and_in_the_record():
-    values = results.recorded("head_importance", model="minilm", profile="book")["values"]
-    assert values["drawn"]
-    for one in values["drawn"].values():
-        assert head_importance.solved(one)
-    for task, one in values["tasks"].items():
-        if not (head_importance.solved(one) and head_importance.solved(one, "held_out")):
-            assert f"{task} (encyclopedia)" not in values["drawn"], "noise is not drawn"
-
-
 def test_claims_about_size_and_speed():
     variants = results.recorded("pruning_speed", model="minilm", profile="bench")["values"]["variants"]
     whole, half = variants["none"], variants["6 of 12 heads of every layer"]
@@ -869,38 +592,6 @@ def test_claims_about_size_and_speed():
     assert all(1.55 < x < 1.7 for x in speed("12 of 12 heads of every layer"))
     assert all(x < 1.02 for x in speed("1 of 12 heads of every layer"))
     assert round(variants["12 of 12 heads of every layer"]["all"] / whole["all"], 2) == 0.84
-
-
-def test_sharing_is_at_least_1_8_times_as_fast():
-    found = results.recorded("removal_speed", model="minilm", profile="bench")["values"]
-    assert found["ratio"] >= 1.8 and found["largest_difference"] < 1e-5
-
-
-def test_tables_beside_the_papers_read_the_record(record):
-    values = record["mlm"]
-    rows = {row[0]: row for row in findings.table("michel2019", {"minilm": values}).rows}
-    count = count_of(values, "score")
-    assert rows["heads tested"] == ["heads tested", "96 (Table 1)", "72"]
-    for way, label in (
-        ("hurts", "missed, p < 0.01 for each: score falls; loss rises"),
-        ("helps", "better missed: score rises; loss falls"),
-    ):
-        by_loss = count_of(values)[f"{way}_alone"]
-        assert rows[label] == [label, "4 of 96 (Table 1)", f"{count[f'{way}_alone']}; {by_loss} of 72 (by luck 0.4)"]
-    p, cost = (
-        np.array(x)
-        for x in (values["cost"]["score"]["heads"]["p"], value_of(values, "cost", "score", "heads", "cost"))
-    )
-    assert count["hurts_alone"] == ((p < 0.01) & (cost > 0)).sum()
-    worst = values["extremes"]["worst"]
-    layer, head = worst["head"]
-    held_out = next(row for label, row in rows.items() if "costs most" in label)
-    assert held_out[2].endswith(f"({layer + 1}-{head + 1})")
-    assert held_out[2].startswith(f"{-100 * worst['cost']['value']:+.1f}".replace("-", "−"))
-    real = results.recorded("head_importance", model="minilm", profile="full")["values"]["tasks"]["paraphrase"]
-    table = findings.table("kovaleva2019", {"minilm": real, "book": record["paraphrase"]})
-    found = real["even"]["score"]["heads"]["count"]
-    assert table.rows[0][2] == f"{found['helps']} help, {found['hurts']} hurt"
 
 
 def test_of_michels_eight_heads_four_fall():
@@ -930,12 +621,6 @@ def test_a_task_that_is_not_solved_is_not_judged(record):
         if "paraphrase" in text and not head_importance.solved(record["paraphrase"]):
             assert cell.text == "–"
     assert any(cell.text != "–" for cell in by_text.values())
-
-
-def test_luck_is_a_binomial_tail():
-    for heads, helps in ((72, 0), (72, 1), (72, 4)):
-        wanted = sum(stats.binom.pmf(k, heads, 0.005) for k in range(helps, heads + 1))
-        assert findings._by_luck({"helps_alone": helps, "heads": heads}) == pytest.approx(wanted)
 
 
 def test_claims_about_real_sets():
@@ -989,123 +674,3 @@ def test_claims_about_orders(drawn):
         value = np.array(real[task]["importance"]["value"])
         darkest = [divmod(int(n), value.shape[1]) for n in np.argsort(value, axis=None)[-3:]]
         assert {(1, 1), (2, 9)} <= set(darkest), task
-
-
-# ------------------------------------------------------------------ figures
-
-
-def _cost(seed=0):
-    return np.random.default_rng(seed).normal(size=(3, 4))
-
-
-def test_grids_of_costs_are_red_where_it_hurts_and_mark_what_stands():
-    cost, stands = _cost(), np.zeros((3, 4), bool)
-    stands[1, 2] = True
-    grids = {"a": cost, "b": 2 * cost, "c": -cost}
-    figure = head_grids(grids, bars="nats", signed=True, marked=dict.fromkeys(grids, stands))
-    for ax, factor in zip(figure.axes[:3], (1, 2, -1), strict=True):
-        image = ax.images[0]
-        assert np.allclose(image.get_array(), factor * cost.T), "layers on x, heads downwards"
-        low, high = image.get_clim()
-        assert low == -high and high == pytest.approx(np.abs(factor * cost).max())
-        (dots,) = ax.lines
-        assert dots.get_xydata().tolist() == [[2, 3]]
-    assert figure.axes[3].axison is False
-
-
-def test_layer_costs_are_filled_where_they_stand():
-    value = np.array([0.5, -0.2, 0.1])
-    cost = Estimate(value, value - 0.1, value + 0.2, np.empty((0, 3)))
-    heads = np.array([[0.1, 0.2], [0.0, -0.3], [0.4, 0.0]])
-    figure = figures.layer_costs({"qa": cost}, {"qa": [True, False, False]}, {"qa": heads}, ylabel="nats")
-    bars = figure.axes[0].patches
-    assert [round(b.get_height(), 3) for b in bars] == [0.5, -0.2, 0.1]
-    white = (1.0, 1.0, 1.0, 1.0)
-    assert [b.get_facecolor() == white for b in bars] == [False, True, True]
-    assert bars[1].get_edgecolor() != bars[0].get_edgecolor(), "gains look different from losses"
-    diamonds = next(
-        c for c in figure.axes[0].collections if len(c.get_offsets()) == 3 and c.get_label().startswith("sum")
-    )
-    np.testing.assert_allclose(diamonds.get_offsets(), [[1, 0.3], [2, -0.3], [3, 0.4]], atol=1e-12)
-
-
-def test_gate_lines_have_their_tangent():
-    gates = [0, 0.5, 1]
-    figure = figures.gate_lines(gates, {(0, 1): [3.0, 2.5, 2.0]}, {(0, 1): -1.0})
-    curve, tangent, _ = figure.axes[0].lines
-    assert curve.get_ydata().tolist() == [3.0, 2.5, 2.0] and tangent.get_ydata().tolist() == [3.0, 2.5, 2.0]
-    assert "head 1-2" in [t.get_text() for t in figure.axes[0].get_legend().get_texts()]
-
-
-def test_importance_and_cost_names_the_largest():
-    value, cost = np.arange(12.0).reshape(3, 4), np.zeros((3, 4))
-    cost[0, :2] = 2, 1
-    figure = figures.importance_and_cost({"a": (value, cost), "b": (value, cost)})
-    for ax in figure.axes[:2]:
-        assert np.allclose(ax.collections[0].get_offsets(), np.stack([value.ravel(), cost.ravel()], 1))
-        assert sorted(t.get_text() for t in ax.texts) == ["1-1", "1-2", "3-3", "3-4"]
-
-
-def test_names_stand_where_there_is_room():
-    value, cost = np.array([[0.0, 0.5, 0.6, 0.55]]), np.array([[0.0, 1.0, 1.05, 0.1]])
-    names = figures.importance_and_cost({"a": (value, cost)}).axes[0].texts
-    assert {t.get_text(): t.get_ha() for t in names}["1-2"] == "right", "the next point is to its right"
-    assert {t.get_text(): t.get_ha() for t in names}["1-3"] == "left"
-
-
-def test_pruning_curves_show_means_bands_and_the_majority_class():
-    def one(v):
-        value = np.array(v)
-        return {
-            "mean": Estimate(value, value - 0.1, value + 0.1, np.empty((0, 3))),
-            "least": value - 0.2,
-            "most": value + 0.2,
-        }
-
-    curves = {"paraphrase": {"I_h": one([0.9, 0.8, 0.3]), "random": one([0.9, 0.6, 0.3])}}
-    figure = figures.pruning_curves(
-        {"paraphrase": [0, 0.5, 1]}, curves, ylabel="score", baselines={"paraphrase": 0.5}
-    )
-    first, second, floor = figure.axes[0].lines
-    assert first.get_xdata().tolist() == [0, 50, 100] and second.get_ydata().tolist() == [0.9, 0.6, 0.3]
-    assert floor.get_ydata()[0] == 0.5
-    bands = [c.get_paths()[0].vertices[:, 1] for c in figure.axes[0].collections]
-    assert bands[0].min() == pytest.approx(0.2) and bands[1].min() == pytest.approx(0.1), "all draws for random"
-    assert len(figure.legends[0].get_texts()) == 3
-
-
-def test_size_and_speed_are_multiples_of_the_whole():
-    row = {"removed": 0.0, "all": 20, "layers": 10, "attention": 4, "one_ms": 8.0, "batch_ms": 80.0}
-    variants = {
-        "none": row,
-        "6 of 12 heads of every layer": row | {"removed": 0.5, "all": 18, "attention": 2, "one_ms": 6.0},
-        "all heads of 3 of 6 layers": row | {"removed": 0.5, "one_ms": 4.0},
-    }
-    figure = figures.size_and_speed(variants)
-    by_label = {line.get_label(): line for ax in figure.axes for line in ax.lines}
-    assert by_label["attention"].get_ydata().tolist() == [1, 0.5] and by_label[
-        "whole model"
-    ].get_ydata().tolist() == [1, 0.9]
-    assert by_label["one input, the same from every layer"].get_ydata().tolist() == [1, 0.75]
-    assert by_label["one input, whole layers"].get_xydata().tolist() == [[50, 0.5]]
-
-
-def test_grids_of_reads_records():
-    record = {
-        "cost": {
-            "loss": {"heads": {"cost": {"value": [[1.0]], "low": [[0.0]], "high": [[2.0]]}, "significant": [[True]]}}
-        }
-    }
-    costs, stands = figures.grids_of({"qa": record}, "loss")
-    assert costs["qa"].tolist() == [[1.0]] and stands["qa"].tolist() == [[True]]
-
-
-def test_a_gate_to_turn_shows_the_probability_of_the_right_answer():
-    losses = [[0.1, 1.0], [2.0, 0.0]]
-    shown = figures.gate_to_touch([0, 1], losses, ["a cat / a pet", "x <b>"], "2-2").data
-    steps = re.findall(r"<details.*?<summary>(.*?)</summary>(.*?)</details>", shown)
-    assert [name for name, _ in steps] == ["gate of head 2-2 at 0", "gate of head 2-2 at 1"]
-    found = [re.findall(r">(\d+%)<", step) for _, step in steps]
-    assert found == [[f"{np.exp(-x):.0%}" for x in column] for column in zip(*losses, strict=True)]
-    good = [[touch.GOOD in line for line in re.findall(r"<p>(.*?)</p>", step)] for _, step in steps]
-    assert good == [[True, False], [False, True]] and "<b>" not in shown and "gate of head 2-2" in shown

@@ -8,15 +8,14 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from matplotlib.colors import to_rgb
 from scipy import stats
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import average_precision_score
 
 from helpers.chapters import keywords
-from helpers.chapters.keywords import Received, Words, figures
+from helpers.chapters.keywords import Received, Words
 from helpers.corpora import phrases
-from helpers.engine import adapters, attention, controls, shards, tasks, tokens
+from helpers.engine import adapters, attention, controls, tasks, tokens
 from helpers.engine.estimates import Estimate, over
 from helpers.engine.tasks import Example
 from helpers.record import results
@@ -59,9 +58,6 @@ def tagger(small_encoder):
     return replace(encoder, head=adapters.new_head(encoder.model, "keywords").eval().requires_grad_(False))
 
 
-# ---------------------------------------------------------------------------------------- documents
-
-
 def test_parts_do_not_overlap_and_a_corpus_with_parts_keeps_them(real_data):
     fit, choose, score = keywords.parts("encyclopedia", seed=1)
     assert fit == choose and len(fit) == len(score) == 50 and not {e.id for e in fit} & {e.id for e in score}
@@ -81,20 +77,6 @@ def test_documents_are_cut_after_the_last_word_that_fits(encoder):
             if len(units) < len(example.spelled.units):
                 more = tokens.encode(encoder, [list(example.spelled.units[: len(units) + 1])])
                 assert more.ids.shape[1] > length, "one word more would not fit"
-
-
-def test_words_know_their_documents():
-    words = Words.of(EXAMPLES)
-    assert len(list(words)) == 4 and words.starts[-1] == len(words.key) == len(words.content)
-    first = next(iter(words))
-    assert words.key[first].sum() == 4 and words.present()[0] == {"saturn", "water ice"}
-    assert words.everything()[0] == {"saturn", "water ice", "comets"}
-    assert words.rank()[first][0] == 0 and words.rank().max() < 1
-    with pytest.raises(ValueError, match="None of the documents holds any of its keyphrases"):
-        Words.of(EXAMPLES[2:3])
-
-
-# ---------------------------------------------------------------------------------------- attention received
 
 
 def test_received_against_a_loop(encoder, found):
@@ -139,17 +121,6 @@ def test_shuffled_scores_beside_are_those_of_the_control(encoder, found):
     assert not np.allclose(dealt.values, own.values, atol=1e-3)
 
 
-def test_work_sent_to_processes_receives_the_same(encoder, monkeypatch, by_mail):
-    monkeypatch.setenv("BOOK_SHARD_BATCHES", "1")
-    many = EXAMPLES * 2  # a part is a window of six batches: there are two
-    here = keywords.measure(encoder, many, batch_size=1)
-    monkeypatch.setenv("BOOK_WORKERS", "2")
-    there = keywords.measure(encoder, many, batch_size=1)
-    assert len(by_mail) == 2 and here.attending == there.attending
-    for name in ("values", "pieces", "special"):
-        assert getattr(here, name).any() and np.array_equal(getattr(here, name), getattr(there, name)), name
-
-
 def test_even_attention_gives_every_word_almost_one(encoder):
     batch = tokens.encode(encoder, [list(e.spelled.units) for e in EXAMPLES])
     even = batch.mask[:, None, None, :] / batch.lengths[:, None, None, None]
@@ -157,12 +128,6 @@ def test_even_attention_gives_every_word_almost_one(encoder):
     share = (batch.lengths - 2) / batch.lengths
     for row, length in enumerate(batch.lengths.tolist()):
         torch.testing.assert_close(received[row, :, :length, 0], share[row].expand(4, length))
-
-
-def test_what_special_tokens_receive_completes_the_rows(encoder, found):
-    """All that words and marks give: to words, to marks, to special tokens."""
-    words = (found.values[..., 0] * found.pieces[:, None, None]).sum(0)
-    assert (words + found.special <= found.attending + 1e-3).all() and (found.to_special() > 0).all()
 
 
 def test_a_document_that_was_cut_is_refused(encoder):
@@ -186,26 +151,6 @@ def test_relative_attention_against_a_loop(found, among):
     np.testing.assert_allclose(
         keywords.relative(found, among=among).value, np.mean(each, axis=0), rtol=1e-4, atol=1e-6
     )
-
-
-def test_pieces_can_be_summed(found):
-    more = replace_values(found, np.ones_like(found.values))
-    assert np.allclose(keywords.relative(more).value, 0)
-    key = [
-        found.pieces[h][found.words.key[h]].mean() - found.pieces[h][~found.words.key[h]].mean()
-        for h in found.words
-        if found.words.key[h].any()
-    ]
-    np.testing.assert_allclose(keywords.relative(more, summed=True).value, np.mean(key))
-
-
-def replace_values(found, values):
-    other = object.__new__(Received)
-    other.__dict__ = found.__dict__ | {"values": values}
-    return other
-
-
-# ---------------------------------------------------------------------------------------- predictors
 
 
 @settings(max_examples=60, deadline=None)
@@ -286,32 +231,10 @@ def test_lists_of_phrases_against_a_loop():
         assert listed[f"all_{size}"].value == pytest.approx(np.mean(everything))
 
 
-def test_methods_use_what_they_say(encoder, found):
-    heads = keywords.head_predictors(found, found)
-    tagged = np.linspace(0.1, 0.9, len(found.words.key))
-    methods, together = keywords.methods(found, found, heads, {"@random": (found, found)}, tagged)
-    assert list(methods)[-1] == "tagger" and methods["tagger"].words is tagged
-    assert together.weights.shape == (24,)
-    np.testing.assert_allclose(methods["all heads"].words, methods["all heads, @random"].words)
-    mixed = [methods[f"all heads{name}, and rule"].words for name in ("", ", @random")]
-    np.testing.assert_allclose(*mixed)
-    assert not np.allclose(mixed[0], methods["all heads"].words), "the rules are read, too"
-    without, _ = keywords.methods(found, found, heads)
-    assert not {"tagger", "all heads, @random"} & set(without)
-    scores = methods["first phrases"].scores(found.words)
-    assert "entropy" not in scores and scores["f1_5"].value == pytest.approx(
-        keywords.listing(found.words, np.zeros(len(tagged)))["f1_5"].value
-    )
-    assert "entropy" in methods["best head"].scores(found.words)
-
-
 def test_coverage_counts():
     covered = keywords.coverage(Words.of(EXAMPLES))
     assert covered["documents"] == 4 and covered["phrases"] == 2 and covered["present"] == pytest.approx(6 / 8)
     assert 0 < covered["reachable"] <= 1 and covered["key_words"] < covered["key_words_of_content"]
-
-
-# ---------------------------------------------------------------------------------------- the tagger
 
 
 def test_tagged_chances_against_a_loop(tagger):
@@ -353,36 +276,13 @@ def test_heads_that_stand_are_tested_together(tagger):
     assert not alone.stands().any() and not alone.stands("f1").any(), "one document shows nothing"
 
 
-def test_phrases_given_are_counted(tagger):
-    found = keywords.tagging(tagger, EXAMPLES, [(0, 1)])
-    with attention.tap(tagger, edit=attention.zero([(0, 1)])):
-        said = tasks.score(tagger, EXAMPLES).predictions
-    for row, answer, example in zip(found, said, EXAMPLES, strict=True):
-        given, right = set(answer.split("; ")) - {""}, set(phrases.locate(example.spelled, example.keyphrases))
-        assert row[3:].tolist() == [len(given), len(given & right), len(right)]
-        assert row[0] == pytest.approx(2 * row[4] / (row[3] + row[5]) if row[3] + row[5] else 1), "and give F1"
-    curve = keywords.Curve.of((0, 1), np.stack([found, found * [1, 1, 1, 0, 0, 1]]))
-    hits, given, right = found[:, 4].sum(), found[:, 3].sum(), found[:, 5].sum()
-    assert curve.precision.value == pytest.approx([hits / given if given else 0, 0]), "0 where none is given"
-    assert curve.recall.value == pytest.approx([hits / right, 0]) and curve.score("right").value[0] == right / 4
-
-
-def test_work_sent_to_processes_removes_the_same_heads(tagger, monkeypatch, by_mail):
-    with shards.one_thread():
-        here = keywords.remove_one(tagger, EXAMPLES[:2])
-        monkeypatch.setenv("BOOK_WORKERS", "2")
-        there = keywords.remove_one(tagger, EXAMPLES[:2])
-    assert by_mail and np.array_equal(here.each, there.each) and np.array_equal(here.whole, there.whole)
-
-
 def test_curves_begin_whole_and_end_with_all_heads_removed(tagger):
     given = EXAMPLES[:2]
     removed = keywords.remove_one(tagger, given)
     orders = keywords.orders(removed, random=2, seed=3)
     kinds = [f"{end} missed first, by {score}" for score in ("loss", "F1") for end in ("least", "most")]
     assert list(orders) == [*kinds, "random 1", "random 2"]
-    for least, most in (kinds[:2], kinds[2:]):
-        assert orders[most] == orders[least][::-1]
+    assert orders[kinds[1]] == orders[kinds[0]][::-1] and orders[kinds[3]] == orders[kinds[2]][::-1]
     counts = keywords.steps(12, 4)
     assert counts == (0, 4, 8, 12)
     curves = keywords.remove_in_order(tagger, given, orders, counts)
@@ -390,30 +290,8 @@ def test_curves_begin_whole_and_end_with_all_heads_removed(tagger):
         np.testing.assert_allclose(curve.each[0], removed.whole)
         np.testing.assert_allclose(curve.each[-1], curves["random 1"].each[-1])
         np.testing.assert_allclose(curve.each[1], keywords.tagging(tagger, given, orders[name][:4]))
-    drawn = keywords.curve_panels({n: keywords.as_record(c) for n, c in curves.items()})
-    again = keywords.curve_panels(results.plain({n: keywords.as_record(c) for n, c in curves.items()}))
-    for title, score in (
-        ("F1 of phrases", "f1"),
-        ("loss (nats a word)", "loss"),
-        ("phrases given a document", "given"),
-    ):
-        for name, curve in curves.items():
-            np.testing.assert_allclose(drawn[title][name].value, curve.score(score).value)
-            np.testing.assert_allclose(again[title][name].high, curve.score(score).high, atol=1e-6)
-    assert list(drawn) == [*list(drawn)[:3], "precision", "recall"]
-    assert drawn["recall"]["random 1"].value.tolist() == curves["random 1"].recall.value.tolist()
     mean = keywords.averaged({n: curves[n] for n in ("random 1", "random 2")})
     np.testing.assert_allclose(mean.each, (curves["random 1"].each + curves["random 2"].each) / 2)
-    flat = replace(
-        mean,
-        scores=replace(
-            mean.scores, value=np.array([[0.2] + [0] * 5, [0.3] + [0] * 5, [0.3] + [0] * 5, [0.1] + [0] * 5])
-        ),
-    )
-    assert flat.most() == 8, "of equal numbers the one with more heads removed"
-
-
-# ---------------------------------------------------------------------------------------- claims of the chapter
 
 
 @pytest.fixture(scope="module")
@@ -584,97 +462,3 @@ def test_claims_about_both_networks_on_the_abstracts():
     second = [found["heads"]["precision"][k][11][5] for k in ("value", "low", "high")]
     assert found["heads"]["order"][1] == [11, 5] and np.round(second, 2).tolist() == [0.60, 0.59, 0.62]
     assert second[1] > found["scores"]["learned rule"]["precision"]["high"]
-
-
-# ------------------------------------------------------------------ figures
-
-
-def estimate(shape):
-    value = np.random.default_rng(0).random(shape)
-    return Estimate(value, value - 0.1, value + 0.1, np.empty((0, *shape)))
-
-
-def test_shaded_text_prints_every_unit_and_underlines_key_words():
-    units, places = ("Water", "-", "ice", "melts", "."), (0, 2, 3)
-    values = np.array([0.1, 2.0, 0.5])
-    figure = figures.shaded_text({"one": values, "two": values[::-1]}, units, places, [True, True, False])
-    for ax in figure.axes:
-        assert [t.get_text() for t in ax.texts] == list(units)
-        assert [t.get_weight() for t in ax.texts] == ["bold", "normal", "bold", "normal", "normal"]
-        assert len(ax.lines) == 2 and len(ax.patches) == 3, "underlined key words; marks have no shade"
-    dark = [sum(p.get_facecolor()[:3]) for p in figure.axes[0].patches]
-    assert dark[1] < dark[2] < dark[0], "more attention is darker"
-
-
-def test_bars_of_words_are_means_over_heads_with_their_range():
-    values = np.array([[1.0, 4.0, 0.5], [1.2, 4.4, 0.7]])
-    figure = figures.word_bars(
-        {"all": values, "one": values[:1]}, ("it", "stalactites", "is"), (False, True, False), even=0.9
-    )
-    left, right = figure.axes
-    assert sorted(round(p.get_width(), 2) for p in left.patches) == [0.6, 1.1, 4.2]
-    assert [p.get_width() for p in right.patches if p.get_facecolor()[:3] == to_rgb(figures.COLOURS["first"])] == [
-        4.0
-    ]
-    assert [[x for x, _ in line] for line in left.collections[0].get_segments()] == [
-        [1.0, 1.2],
-        [4.0, 4.4],
-        [0.5, 0.7],
-    ]
-    assert [t.get_text() for t in left.get_yticklabels()] == ["it", "stalactites", "is"]
-    assert 0.9 in [line.get_xdata()[0] for line in left.lines]
-
-
-def test_signed_grids_share_a_scale_around_zero():
-    rng = np.random.default_rng(0)
-    grids = {"a": rng.normal(size=(3, 4)), "b": 3 * rng.normal(size=(3, 4))}
-    figure = figures.signed_grids(grids, bar="change", certain={n: g > 0 for n, g in grids.items()})
-    limits = {ax.images[0].get_clim() for ax in figure.axes[:2]}
-    assert len(limits) == 1 and (low := limits.pop())[0] == -low[1]
-    for ax, values in zip(figure.axes, grids.values(), strict=False):
-        assert ax.images[0].get_array().shape == (4, 3) and ax.get_xlabel() == "layer"
-        assert len(ax.lines[0].get_xdata()) == (values > 0).sum()
-
-
-def test_signed_grids_of_two_units_have_a_scale_each():
-    grids = {"F1": np.array([[0.1, -0.2]]), "loss": np.array([[3.0, 1.0]])}
-    figure = figures.signed_grids(grids, bar={"F1": "F1", "loss": "nats"})
-    shown = [ax for ax in figure.axes if ax.images]
-    assert [ax.images[0].get_clim() for ax in shown[:2]] == [(-0.2, 0.2), (-3.0, 3.0)]
-    assert {"F1", "nats"} <= {ax.get_ylabel() for ax in figure.axes}
-
-
-def test_ranked_heads_are_in_order_and_named():
-    value = np.arange(6.0).reshape(2, 3) / 10
-    estimate = Estimate(value, value - 0.05, value + 0.05, np.empty((0, 2, 3)))
-    order = [(1, 2), (0, 0), (1, 0), (0, 1), (0, 2), (1, 1)]
-    figure = figures.ranked_heads(estimate, order, {"chance": 0.06}, named=2)
-    ax = figure.axes[0]
-    np.testing.assert_allclose(ax.lines[0].get_ydata(), [value[h] for h in order])
-    assert [t.get_text() for t in ax.texts] == ["2-3", "1-1"]
-    assert "chance" in [t.get_text() for t in ax.get_legend().get_texts()]
-
-
-def test_score_bars_show_every_method_and_kind():
-    one = Estimate(np.float64(0.4), np.float64(0.3), np.float64(0.5), np.empty(0))
-    figure = figures.score_bars({"a": {"x": one, "y": one}, "b": {"x": one, "y": one}}, {"a": "minilm", "b": "other"})
-    ax = figure.axes[0]
-    assert len(ax.patches) == 4 and all(p.get_width() == 0.4 for p in ax.patches) and len(ax.lines) == 4
-    assert [t.get_text() for t in ax.get_yticklabels()] == ["a", "b"] and ax.get_xlabel() == "F1 of phrases"
-    nothing = Estimate.of(np.float64(np.nan), np.full(2, np.nan))
-    ax = figures.score_bars({"a": {"x": one, "y": nothing}}, {"a": "other"}, xlabel="precision").axes[0]
-    assert ax.get_xlabel() == "precision" and np.isnan(ax.patches[1].get_width()), "no bar where nothing was measured"
-
-
-def test_removal_curves_draw_orders_and_the_range_of_random_ones():
-    line = Estimate(np.array([0.5, 0.4, 0.0]), np.array([0.4, 0.3, 0.0]), np.array([0.6, 0.5, 0.1]), np.empty((0, 3)))
-    series = {"least": line, "most": line, "random": line}
-    figure = figures.removal_curves(
-        {"F1": dict(zip(figures.ORDERS, series.values(), strict=False)), "loss": {"random order": line}},
-        (0, 2, 4),
-        range_of={"F1": np.zeros((2, 3)), "loss": ()},
-    )
-    assert [len(ax.lines) for ax in figure.axes] == [6, 2] and figure.axes[0].get_xlabel() == "heads removed"
-    assert list(figure.axes[0].get_xticks()) == [0, 2, 4]
-    assert [ax.get_title() for ax in figure.axes] == ["F1", "loss"]
-    assert len(figures.removal_curves({"F1": {"random order": line}}, (0, 2, 4)).axes[0].lines) == 2, "no range"

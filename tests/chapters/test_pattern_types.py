@@ -8,36 +8,19 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from matplotlib.colors import to_rgba
 from sklearn.metrics import accuracy_score, confusion_matrix, f1_score
 
-from helpers import places
 from helpers.chapters import pattern_types
-from helpers.chapters.pattern_types import (
-    FEATURES,
-    TYPES,
-    Accumulator,
-    Cell,
-    Examples,
-    Item,
-    PatternTypes,
-    figures,
-    findings,
-)
+from helpers.chapters.pattern_types import FEATURES, TYPES, Cell, Examples, Item, PatternTypes, findings
 from helpers.corpora.sources import CorpusError
-from helpers.engine import attention, tokens
+from helpers.engine import attention
 from helpers.engine.estimates import Estimate
-from helpers.engine.tokens import Batches, encode
-from helpers.figures.look import COLOURS
 from helpers.record import results
 
 
 def random_maps(count: int, n: int, seed: int = 0) -> torch.Tensor:
     scores = np.random.default_rng(seed).normal(size=(count, n, n)) * 2
     return torch.from_numpy(scores).softmax(-1)
-
-
-# ------------------------------------------------------------------ features
 
 
 def slow_features(weights: np.ndarray, texts: list[int]) -> dict[str, float]:
@@ -104,15 +87,6 @@ def test_features_are_finite_for_any_map(n, border, sharp, seed):
     assert pattern_types.features((sharp * scores).softmax(-1), texts).isfinite().all()
 
 
-def test_features_of_each_map_do_not_depend_on_the_others():
-    maps = random_maps(4, 11)
-    texts = torch.from_numpy(np.random.default_rng(0).integers(0, 2, (4, 11))).sort(-1).values
-    together = pattern_types.features(maps, texts)
-    for k in range(4):
-        alone = pattern_types.features(maps[k : k + 1], texts[k : k + 1])
-        assert torch.allclose(together[k], alone[0], atol=1e-12)
-
-
 def test_pure_maps_have_the_masses_one_expects():
     n = 10
     sink = torch.zeros(n, n, dtype=torch.float64)
@@ -123,9 +97,6 @@ def test_pure_maps_have_the_masses_one_expects():
     np.testing.assert_allclose(masses[:, 1], [3 / n, 1, (3 * n - 2) / n**2])
 
 
-# ------------------------------------------------------------------ synthetic maps and classifiers
-
-
 @pytest.mark.parametrize("kind", TYPES)
 def test_synthetic_maps_are_maps_and_reproducible(kind):
     texts = np.repeat([0, 1], [9, 21])
@@ -134,27 +105,9 @@ def test_synthetic_maps_are_maps_and_reproducible(kind):
     np.testing.assert_allclose(one.sum(-1), 1)
 
 
-def test_parts_of_a_synthetic_map_look_like_their_names():
-    texts, n = np.repeat([0, 1], [12, 18]), 30
-    for seed in range(8):
-        random = np.random.default_rng(seed)
-        assert np.sort(pattern_types.columns(texts, random).mean(0))[-3:].sum() > 0.95
-        near = np.abs(np.arange(n)[:, None] - np.arange(n)) <= 8
-        assert (pattern_types.diagonal(n, random) * near).sum() / n > 0.6
-        same = texts[:, None] == texts[None, :]
-        assert (pattern_types.blocks(texts, random) * same).sum() / n > 0.75
-        assert pattern_types.noise(n, random).max(0).min() > 0
-
-
 @pytest.fixture(scope="module")
 def synthetic() -> Examples:
     return pattern_types.synthetic(600, seed=1)
-
-
-def test_there_are_as_many_synthetic_maps_of_each_type(synthetic):
-    assert len(synthetic) == 600 and (np.bincount(synthetic.types) == 120).all()
-    assert np.isfinite(synthetic.features).all()
-    assert not np.array_equal(synthetic.features, pattern_types.synthetic(600, seed=2).features)
 
 
 @pytest.mark.parametrize("kind", pattern_types.KINDS)
@@ -163,29 +116,6 @@ def test_classifiers_tell_synthetic_maps_apart_and_are_reproducible(synthetic, k
     called = pattern_types.train(synthetic, kind)(unseen.features)
     assert np.mean(called == unseen.types) > 0.85
     assert np.array_equal(called, pattern_types.train(synthetic, kind)(unseen.features))
-
-
-def test_an_unknown_classifier_or_task_is_refused(synthetic):
-    with pytest.raises(ValueError, match="say one of forest, logistic"):
-        pattern_types.train(synthetic, "oracle")
-    with pytest.raises(ValueError, match="say one of text, paraphrase"):
-        pattern_types.items("poetry", "encyclopedia")
-
-
-def test_the_rule_sees_its_thresholds():
-    masses = np.array([[0.5, 0.1], [0.1, 0.5], [0.5, 0.5], [0.1, 0.1]])
-    assert [TYPES[k] for k in pattern_types.Rule(0.5, 0.3)(masses)] == [
-        "vertical",
-        "diagonal",
-        "vertical_diagonal",
-        "heterogeneous",
-    ]
-    types = np.array([0, 1, 2, 4])
-    fitted = pattern_types.fit_rule(Examples(np.zeros((4, len(FEATURES))), masses, types))
-    assert np.array_equal(fitted(masses), types)
-
-
-# ------------------------------------------------------------------ scores
 
 
 def test_scores_are_what_scikit_learn_says():
@@ -247,9 +177,6 @@ def test_there_must_be_something_to_judge_by(minilm):
         pattern_types.labelled(minilm, [])
 
 
-# ------------------------------------------------------------------ inputs and counts
-
-
 def small_items(count: int = 9) -> list[Item]:
     words = ["the", "cat", "sat", "on", "its", "mat", ",", "photosynthesis", "."]
     rng = np.random.default_rng(5)
@@ -260,7 +187,7 @@ def small_items(count: int = 9) -> list[Item]:
     return found
 
 
-@pytest.mark.parametrize("family", ["bert", "roberta", "mpnet", "modernbert"])
+@pytest.mark.parametrize("family", ["bert", "roberta", "mpnet"])
 def test_counts_are_what_loops_find(small_encoder, synthetic, family):
     encoder, every = small_encoder(family), small_items()
     classifier = pattern_types.train(synthetic, "logistic")
@@ -287,30 +214,6 @@ def test_counts_are_what_loops_find(small_encoder, synthetic, family):
     assert found.inputs == {"text": 5, "question": 4} and found.truncated == 0
 
 
-def test_batch_size_does_not_matter_and_parts_can_be_merged(small_encoder, synthetic):
-    encoder, every = small_encoder(), small_items()
-    classifier = pattern_types.train(synthetic, "logistic")
-
-    def count(part, size):
-        counter = Accumulator(encoder, part, classifier)
-        attention.sweep(encoder, Batches(encoder, [i.texts for i in part], batch_size=size), counter)
-        return counter
-
-    whole, other = count(every, 2).result(), count(every, 9).result()
-    joined = count(every[:5], 3)
-    joined.absorb(count(every[5:], 3))
-    for one in (other, joined.result()):
-        np.testing.assert_allclose(one.heads.value, whole.heads.value, atol=1e-12)
-        np.testing.assert_allclose(one.heads.replicates, whole.heads.replicates, atol=1e-9)
-        np.testing.assert_allclose(one.targets.value, whole.targets.value, atol=1e-12)
-        assert one.inputs == whole.inputs
-
-
-def test_entropy_of_types():
-    shares = np.array([[1, 0, 0, 0, 0], [0.2] * 5, [0.5, 0.5, 0, 0, 0]])
-    np.testing.assert_allclose(pattern_types.mixture_entropy(shares), [0, math.log(5), math.log(2)], atol=1e-12)
-
-
 def test_dark_columns_and_where_heterogeneous_maps_are():
     value = np.zeros((2, 2, 5))
     value[0, :, 4], value[0, 0, 0], value[1, :, 2] = (0.5, 1.0), 0.5, 1.0
@@ -319,22 +222,6 @@ def test_dark_columns_and_where_heterogeneous_maps_are():
     assert found.column.value == (0.5 + 2) / 4 and found.first.value == 1
     none = PatternTypes({"text": heads[1:]}, found.targets, {"text": 1})
     assert "first" in found.as_dict() and "first" not in none.as_dict()
-
-
-def test_contingency_averages_over_the_heads_of_a_cluster():
-    shares = np.random.default_rng(0).dirichlet(np.ones(5), (2, 2))
-    table = pattern_types.contingency([["a", "b"], ["a", "a"]], ["a", "b", "c"], shares)
-    np.testing.assert_allclose(table[0], (shares[0, 0] + shares[1, 0] + shares[1, 1]) / 3)
-    np.testing.assert_allclose(table[1], shares[0, 1])
-    assert np.isnan(table[2]).all()
-    with pytest.raises(ValueError, match=r"\(1, 2\) heads"):
-        pattern_types.contingency([["a", "b"]], ["a"], shares)
-
-
-def test_special_tokens_belong_to_the_text_before_them(minilm):
-    batch = encode(minilm, [("a cat", "the mat ."), "only one"])
-    assert pattern_types.texts_of(batch)[0].tolist() == [0, 0, 0, 0, 1, 1, 1, 1]
-    assert pattern_types.texts_of(batch)[1].tolist()[:4] == [0, 0, 0, 0]
 
 
 def test_items_are_pairs_with_stable_names():
@@ -347,9 +234,6 @@ def test_items_are_pairs_with_stable_names():
         assert len(few) == 7 and set(few) <= set(every) and few == pattern_types.items(task, corpus, limit=7, seed=2)
 
 
-# ------------------------------------------------------------------ labels
-
-
 def test_labels_are_of_the_cells_that_were_drawn(minilm, small_encoder):
     labels = [x for x in pattern_types.read_labels() if x.model == "minilm"]
     choice = [i for task, name in pattern_types.BOOK_CORPORA.items() for i in pattern_types.items(task, name)]
@@ -360,20 +244,6 @@ def test_labels_are_of_the_cells_that_were_drawn(minilm, small_encoder):
     assert not any(x.cell.layer == 0 for x in labels), "as chapter 09 says"
     with pytest.raises(ValueError, match="give more items"):
         pattern_types.draw(minilm, choice[:1], 73, seed=0)
-
-
-def test_the_card_says_what_the_labels_are():
-    labels = pattern_types.read_labels()
-    card = " ".join((places.book_data() / "pattern_labels.md").read_text("utf-8").split())
-    both = pattern_types.agreement(labels)
-    assert f"{len(labels)} maps" in card and f"{both['maps']} maps" in card
-    assert f"{both['agreement']:.1%}" in card and f"kappa {both['kappa']:.2f}" in card
-    for model in ("minilm", "mpnet"):
-        counts = Counter(x.type for x in labels if x.model == model)
-        row = " | ".join(str(counts[name]) for name in TYPES)
-        assert f"| `{model}` | {row} |" in card
-        splits = Counter(x.split for x in labels if x.model == model)
-        assert splits["test"] == 2 * splits["dev"] == 2 * sum(splits.values()) // 3
 
 
 HEADER = ",".join(pattern_types.COLUMNS)
@@ -405,31 +275,6 @@ def test_agreement_is_counted_where_two_annotators_looked():
     pairs = [label("block", "block"), label("vertical", "block"), label("vertical", "vertical"), label("block", "")]
     both = pattern_types.agreement(pairs)
     assert both["maps"] == 3 and both["agreement"] == pytest.approx(2 / 3) and both["kappa"] == pytest.approx(0.4)
-
-
-# ------------------------------------------------------------------ the paper
-
-
-def test_numbers_beside_the_paper_add_up():
-    value = np.zeros((1, 2, 5))
-    value[0, 0, 0], value[0, 1] = 1, [0.2, 0, 0, 0.3, 0.5]
-    heads = Estimate(value, value, value, np.stack([value] * 3))
-    place = np.array([0.5, 0.25, 0.25, 0])
-    found = PatternTypes({"text": heads}, Estimate(place, place, place, np.stack([place] * 3)), {"text": 1})
-    rows = findings.table("kovaleva2019", {"ours": found.as_dict()}).rows
-    assert {label: ours for label, _, ours in rows} == {
-        "types with at least 1 % of all maps": "vertical, block, heterogeneous",
-        "vertical": "60.0% of maps; 50.0% of heads",
-        "heterogeneous or block": "40.0% of maps; 50.0% of heads",
-        "what the darkest column of vertical maps belongs to": "[CLS] 50%, [SEP] 25%, punctuation 25%",
-    }
-    none = Estimate(place * np.nan, place, place, np.stack([place] * 3))
-    found = PatternTypes({"text": heads}, none, {"text": 1})
-    rows = findings.table("kovaleva2019", {"a network without vertical maps": found.as_dict()}).rows
-    assert rows[-1][2] == "not recorded"
-
-
-# ------------------------------------------------------------------ what the chapter says
 
 
 def test_what_the_scores_say():
@@ -490,20 +335,6 @@ def test_the_chapters_claims():
     )
 
 
-def test_claims_about_who_names_a_map_better():
-    values = results.recorded("pattern_types")["values"]
-    right = {
-        title: {name: round(100 * score["accuracy"]["value"]) for name, score in found.items()}
-        for title, found in values["scores"].items()
-    }
-    new, known = right[findings.NEW], right[findings.KNOWN]
-    assert (new[findings.FOREST], new["forest on dev maps"], new[findings.RULE]) == (89, 89, 73)
-    assert (known[findings.OWN_HEAD], known[findings.FOREST], known["forest on dev maps"]) == (95, 88, 93)
-    assert known[findings.LAYER] == 69
-    ends = [round(100 * values["gains"]["forest"][end]) for end in ("value", "low", "high")]
-    assert ends == [16, 5, 31] and values["gains"]["head over forest"]["low"] < 0, "may be chance"
-
-
 def test_shares_by_hand_agree_with_the_classifier_for_the_frequent_types():
     shares = results.recorded("pattern_types")["values"]["all"]["value"]
     labels = [x.type for x in pattern_types.read_labels() if x.model == "minilm"]
@@ -548,71 +379,6 @@ def test_full_runs():
     assert minilm["random"]["all"]["value"][4] > 0.95
 
 
-# ------------------------------------------------------------------ figures
-
-
 def maps(layers=2, heads=3, length=4):
     weights = np.random.default_rng(0).random((layers, heads, length, length))
     return weights / weights.sum(-1, keepdims=True)
-
-
-def test_grey_maps_are_relative_to_their_own_darkest_cells(minilm):
-    weights = maps()[0, 0]
-    batch = tokens.encode(minilm, [("a cat .", "a mat")])
-    assert figures.marks(batch) == {0: "C", 3: ".", 4: "S", 7: "S"}
-    figure = figures.grey_maps({"one": (weights, {0: "C"}), "half": (weights / 2, {}), "c": (weights, {})}, columns=2)
-    one, half, _, empty = figure.axes
-    shade = np.clip(weights / np.quantile(weights, 0.99), 0, 1) ** 0.7
-    assert np.allclose(one.images[0].get_array(), shade) and np.allclose(half.images[0].get_array(), shade)
-    assert [t.get_text() for t in one.get_xticklabels()] == ["C"] and one.get_title() == "one"
-    assert not empty.axison
-
-
-def test_type_scatter_draws_every_map_and_the_thresholds():
-    points = {"vertical": np.array([[0.9, 0.1], [0.8, 0.2]]), "block": np.zeros((0, 2))}
-    ax = figures.type_scatter(points, xlabel="x", ylabel="y", thresholds=(0.3, 0.4)).axes[0]
-    assert np.allclose(ax.collections[0].get_offsets(), points["vertical"])
-    assert ax.lines[0].get_xdata()[0] == 0.3 and ax.lines[1].get_ydata()[0] == 0.4
-
-
-def test_accuracies_have_a_panel_for_each_set_and_leave_out_what_a_set_lacks():
-    one = Estimate(np.float64(0.8), np.float64(0.7), np.float64(0.9), np.empty(0))
-    figure = figures.accuracies({"new (5)": {"forest": one}, "known (9)": {"forest": one, "head": one}})
-    left, right = figure.axes
-    assert left.get_title() == "new (5)" and [t.get_text() for t in left.get_yticklabels()] == ["forest", "head"]
-    assert (len(left.lines), len(right.lines)) == (1, 2) and right.lines[1].get_ydata().tolist() == [1]
-
-
-def test_share_tables_write_their_numbers():
-    table = np.array([[3.0, 1.0], [0.0, 0.0]])
-    ax = figures.share_table(
-        table, rows=["a", "b"], columns=["x + y", "z"], ylabel="r", xlabel="c", counts=True
-    ).axes[0]
-    assert [t.get_text() for t in ax.texts] == ["3", "1", "0", "0"]
-    assert np.allclose(ax.images[0].get_array(), [[0.75, 0.25], [0, 0]])
-    shares = np.array([[0.25, 0.75], [np.nan, np.nan]])
-    ax = figures.share_table(shares, rows=["a", "b"], columns=["x", "z"], ylabel="r", xlabel="c").axes[0]
-    assert [t.get_text() for t in ax.texts] == ["25%", "75%"]
-
-
-def test_type_shares_are_stacked_to_one():
-    types = ("vertical", "diagonal", "block")
-    ax = figures.type_shares({"a": [0.5, 0.48, 0.02], "b": [0.2, 0.0, 0.8]}, types).axes[0]
-    drawn = {(bars.get_label(), round(p.get_y() + 0.35)): p.get_width() for bars in ax.containers for p in bars}
-    first = {("vertical", 0): 0.5, ("diagonal", 0): 0.48, ("block", 0): 0.02}
-    assert drawn == pytest.approx(first | {("vertical", 1): 0.2, ("block", 1): 0.8})
-    written = {(t.get_text(), t.get_position()[1]) for t in ax.texts}
-    assert written == {("50%", 0), ("48%", 0), ("20%", 1), ("80%", 1)}
-    assert [t.get_text() for t in ax.get_legend().get_texts()] == ["vertical", "diagonal", "block"]
-
-
-def test_types_and_changes_has_layers_on_x_from_one():
-    types = ("vertical", "diagonal", "block")
-    typical, entropy = np.array([[0, 0, 1], [1, 0, 0]]), np.arange(6.0).reshape(2, 3) / 6
-    left, right = figures.types_and_changes(typical, entropy, types).axes[:2]
-    assert list(left.get_xticks()) == [1, 2] and left.get_xlabel() == "layer"
-    shown = left.images[0].get_array()  # [head, layer]
-    wanted = [[to_rgba(COLOURS[types[kind]]) for kind in of_head] for of_head in typical.T]
-    assert np.allclose(shown, wanted)
-    assert np.allclose(right.images[0].get_array(), entropy.T)
-    assert right.images[0].get_clim() == (0, np.log(3))

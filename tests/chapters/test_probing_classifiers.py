@@ -1,6 +1,5 @@
 """Chapter 06: probes of all heads together, against plain loops on random maps and random trees."""
 
-from collections import Counter
 from itertools import combinations, pairwise
 
 import numpy as np
@@ -9,24 +8,12 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helpers import corpora
 from helpers.chapters import probing_classifiers
-from helpers.chapters.probing_classifiers import (
-    AttentionProbe,
-    DistanceProbe,
-    Outcome,
-    Pairs,
-    Refits,
-    StructuralProbe,
-    figures,
-    findings,
-)
+from helpers.chapters.probing_classifiers import AttentionProbe, DistanceProbe, Pairs, StructuralProbe
 from helpers.corpora.readers import Vectors
 from helpers.corpora.treebanks import Document, Sentence
 from helpers.engine import attention, controls
-from helpers.engine.estimates import Estimate, ratio
 from helpers.engine.tokens import encode, to_words
-from helpers.figures.look import COLOURS
 from helpers.record import results
 
 RELATIONS = ("nsubj", "obj", "det", "case", "obl", "punct")
@@ -72,10 +59,7 @@ def blocks_with_rows(part):
     return ((block, row, int(number)) for block in part.blocks for row, number in enumerate(block.numbers))
 
 
-# ------------------------------------------------------------------ reading
-
-
-@pytest.mark.parametrize("family", ["bert", "roberta", "mpnet", "modernbert"])
+@pytest.mark.parametrize("family", ["bert", "roberta", "mpnet"])
 def test_what_is_kept_is_what_loops_compute(small_encoder, family):
     encoder = small_encoder(family)
     found = probing_classifiers.read(encoder, SENTENCES[:9], GLOVE, states=True, pairs=150)
@@ -115,33 +99,6 @@ def test_blocks_do_not_matter(small_encoder, part):
     assert np.array_equal(probing_classifiers.single_heads(part), probing_classifiers.single_heads(whole))
 
 
-def test_words_come_in_the_order_of_the_sentences(part):
-    governors = [g + 1 for s in SENTENCES for g in s.governors]
-    assert part.targets["governor"].tolist() == governors
-    assert part.relation.tolist() == [r for s in SENTENCES for r in s.relations]
-    assert part.sentence.tolist() == [n for n, s in enumerate(SENTENCES) for _ in s.words]
-    few = part.first(7).without_states()
-    assert few.targets["governor"].tolist() == governors[: few.starts[-1]] and len(few.sentences) == 7
-    assert all(b.states is None for b in few.blocks)
-    probe = random_probe(12, 5)
-    assert np.array_equal(
-        probing_classifiers.parse(probe, few), probing_classifiers.parse(probe, part)[: few.starts[-1]]
-    )
-
-
-def test_sentences_drawn_anew_are_those_of_a_bootstrap(part):
-    drawn = part.redrawn(3)
-    counts = np.random.default_rng(3).poisson(1.0, len(SENTENCES))
-    numbers = Counter(int(n) for block in drawn.blocks for n in block.numbers)
-    assert [numbers[n] for n in range(len(SENTENCES))] == counts.tolist()
-    kept = {n: (block, row) for block, row, n in blocks_with_rows(part)}
-    for block, row, number in blocks_with_rows(drawn):
-        same, at = kept[number]
-        assert torch.equal(block.maps[row], same.maps[at]) and torch.equal(block.present[row], same.present[at])
-        assert all(torch.equal(block.targets[t][row], same.targets[t][at]) for t in block.targets)
-        assert torch.equal(block.states[:, row], same.states[:, at])
-
-
 def test_shuffled_maps_are_those_of_the_control(small_encoder):
     encoder = small_encoder("bert")
     found = probing_classifiers.read(encoder, SENTENCES[:5], GLOVE, shuffled=True, pairs=1)
@@ -170,9 +127,6 @@ def test_sentences_are_chosen_at_random_with_trees_and_if_they_fit(small_encoder
     assert sorted(s.id for s in every) == sorted(s.id for s in SENTENCES)
     with pytest.raises(ValueError, match="No sentence"):
         probing_classifiers.choose(encoder, [Document("d", (long, flat))])
-
-
-# ------------------------------------------------------------------ tasks
 
 
 def test_targets(part):
@@ -226,9 +180,6 @@ def test_control_trees_are_trees_without_syntax():
     assert all(len(h) == 1 for h in hangs.values()) and len({next(iter(h)) for h in hangs.values()}) == 2
 
 
-# ------------------------------------------------------------------ parsers
-
-
 @pytest.mark.parametrize("dimensions", [0, 5])
 def test_attention_probes_follow_the_formula(part, dimensions):
     probe = random_probe(12, dimensions)
@@ -260,18 +211,6 @@ def test_attention_probes_follow_the_formula(part, dimensions):
         assert p.shape == (count, count + 1) and np.allclose(p.sum(-1), 1)
     with pytest.raises(ValueError, match="no sentence 99; the part has 24"):
         probing_classifiers.probabilities(probe, part, 99)
-
-
-def test_weights_of_two_words():
-    probe = random_probe(12, 5)
-    v, x = np.random.default_rng(0).normal(size=(2, 5))
-    attending, attended = (p.detach().double().numpy().reshape(5, 12, 2) for p in (probe.attending, probe.attended))
-    found = probe.weights(v, x)
-    for k in range(12):
-        w = probe.bias[k, 0].item() + v @ attending[:, k, 0] + x @ attended[:, k, 0]
-        u = probe.bias[k, 1].item() + x @ attending[:, k, 1] + v @ attended[:, k, 1]
-        assert found[:, k] == pytest.approx([w, u])
-    assert np.allclose(probe.weights(), probe.bias.detach().numpy().T)
 
 
 def test_distance_probe_follows_its_formula(part):
@@ -368,29 +307,6 @@ def test_a_planted_head_is_found(small_encoder):
     assert np.array_equal(again.weights(), weights), "same seed, same weights"
 
 
-def test_training_keeps_the_best_pass_and_cuts_the_step(part):
-    scores = iter([0.5, 0.4, 0.6, 0.6, 0.1, 0.2, 0.9])
-    seen = []
-
-    def score(probe):
-        seen.append(probe.bias.detach().clone())
-        return next(scores)
-
-    probe = probing_classifiers.train(AttentionProbe(np.ones(12)), part, score, epochs=30, cuts=4)
-    assert len(seen) == 6, "the fourth pass without a gain ends it"
-    assert torch.equal(probe.bias, seen[2])
-
-
-def test_training_restores_the_number_of_threads(part):
-    before = torch.get_num_threads()
-    with pytest.raises(ZeroDivisionError):
-        probing_classifiers.train(AttentionProbe(np.ones(12)), part, lambda _: 1 / 0)
-    assert torch.get_num_threads() == before
-
-
-# ------------------------------------------------------------------ structural probe
-
-
 def test_structural_probe_and_its_loss(part):
     probe = StructuralProbe(2, np.linspace(0.5, 2, 32), rank=6)
     b = probe.map.detach().double().numpy()
@@ -471,9 +387,6 @@ def test_joining_neighbours_is_a_chain_through_the_words_that_count(part):
     assert score.value == pytest.approx(found[:, 0].sum() / found[:, 1].sum())
 
 
-# ------------------------------------------------------------------ training again
-
-
 def test_refits_differ_by_seed_and_a_penalty_shrinks_weights(part):
     scale, parts = np.ones(12), (part, part, part)
     make = lambda _: AttentionProbe(scale)  # noqa: E731
@@ -497,26 +410,6 @@ def test_refits_differ_by_seed_and_a_penalty_shrinks_weights(part):
     assert float(extra.detach()) == pytest.approx(0.01 * words * float((probe.bias.detach() ** 2).sum()), rel=1e-3)
 
 
-def test_outcomes_are_recorded_with_their_paired_differences():
-    rng = np.random.default_rng(0)
-    names = ("attention", "next", "attention, @random", "attention, @shuffled")
-    scores = {n: ratio(np.stack([rng.integers(0, 5, 40), np.full(40, 5)], 1).astype(float)) for n in names}
-    outcomes = {n: Outcome(one, scores["next"] if n == "attention" else None) for n, one in scores.items()}
-    found = probing_classifiers.as_dict(outcomes)
-    assert set(found["attention"]["over"]) == {"next"} and set(found["next"]["over"]) == {"attention"}
-    assert set(found["attention, @random"]["over"]) == {"next"}, "its own attention is no rival"
-    wanted = scores["attention, @random"] - scores["next"]
-    made = found["attention, @random"]["over"]["next"]
-    assert (made.value, made.low, made.high) == (wanted.value, wanted.low, wanted.high)
-    assert set(found["attention"]) == {"score", "over", "control", "selectivity"} and "control" not in found["next"]
-    several = Refits(Estimate(np.array([0.5, 0.7]), *np.zeros((2, 2)), np.zeros((3, 2))), (random_probe(2, 0),) * 2)
-    found = probing_classifiers.as_dict({"attention": Outcome(several.score, fits=several)})["attention"]
-    assert found["score"].value == pytest.approx(0.6) and found["fits"].tolist() == [0.5, 0.7]
-
-
-# ------------------------------------------------------------------ pairs
-
-
 @pytest.mark.parametrize("equally_far", [False, True])
 def test_pairs_are_balanced(part, equally_far):
     found = probing_classifiers.edge_pairs(part, equally_far=equally_far)
@@ -537,14 +430,6 @@ def test_pairs_are_balanced(part, equally_far):
     assert 8 <= len(limited.label) < len(found.label)
     again = probing_classifiers.edge_pairs(part, equally_far=equally_far)
     assert np.array_equal(again.attention, found.attention), "same seed, same pairs"
-
-
-def test_few_words_of_each_relation_are_better_than_none(part):
-    every, few = (probing_classifiers.relation_pairs(part, fewest=n) for n in (1, 10_000))
-    assert len(every.label) and (few.label == every.label).all()
-    counts = Counter(part.relation[part.scored].tolist())
-    assert probing_classifiers.usual(part, "det") == "det" and "dt" not in counts
-    assert counts[probing_classifiers.usual(part, "dt")] == max(counts.values())
 
 
 def test_relation_pairs_hold_the_attention_of_both_directions(part):
@@ -609,17 +494,6 @@ def test_control_labels_go_by_the_two_words():
     assert not np.array_equal(labels, probing_classifiers.control_labels(pairs, seed=1))
 
 
-def test_shares_have_intervals_over_sentences():
-    pairs = synthetic(3)
-    right = (pairs.label == 1).astype(float)
-    sums = np.stack([right.reshape(-1, 5).sum(1), np.full(80, 5)], 1)
-    found, wanted = probing_classifiers.share(right, pairs), ratio(np.float64(sums))
-    assert (found.value, found.low, found.high) == (wanted.value, wanted.low, wanted.high)
-
-
-# ------------------------------------------------------------------ what the chapter says
-
-
 @pytest.fixture(scope="module")
 def book():
     return results.recorded("probing_classifiers")["values"]
@@ -628,6 +502,92 @@ def book():
 def above(one, other):
     """Whether one interval lies above another."""
     return one["low"] > other["high"]
+
+
+FAR, WHOLE = "edges/edge, equally far, ", "attention, words and distance"
+PER_CENT = {  # run -> where a number stands in its record, and what the chapter says
+    ("minilm", "book"): {
+        "outcomes/attention/score": "58",
+        "outcomes/best single head/score": "43",
+        "outcomes/attention and words/score": "66",
+        "outcomes/attention and words/control": "43",
+        "outcomes/distances and words/score": "53",
+        "outcomes/distances and words/control": "55",
+        "outcomes/all heads, equal weights/score": "29",
+        "outcomes/attention and words, @random/score": "12",
+        "outcomes/structural probe/score": "58",
+        "outcomes/structural probe, @random/score": "43",
+        "outcomes/neighbours joined/score": "46",
+        "adding/score": "52",
+        "adding/worth": "6",
+        "next_word/random": "8",
+        "next_word/guess": "4",
+        "edges/edge, attention/score": "88",
+        "edges/edge, distance/score": "79",
+        "edges/edge, words and distance/score": "86",
+        FAR + "attention/score": "82",
+        FAR + "distance/score": "50",
+        FAR + "words/score": "80",
+        FAR + WHOLE + "/score": "87",
+        FAR + "attention, @random/score": "69",
+        "edges/which relation, attention/score": "69",
+        "edges/which relation, words and distance/score": "66",
+        "edges/which relation, " + WHOLE + "/score": "78",
+    },
+    ("minilm", "full"): {
+        "outcomes/attention/score": "55",
+        "outcomes/attention and words/score": "65",
+        "outcomes/attention and words/control": "49",
+        "outcomes/attention and words, @random/score": "18",
+        "outcomes/distances and words/score": "55",
+        "outcomes/distances and words/control": "69",
+        "outcomes/distances and words/selectivity": "-14",
+        "outcomes/right-branching/score": "32",
+        "outcomes/structural probe/score": "66",
+        "outcomes/structural probe, @random/score": "51",
+        "outcomes/neighbours joined/score": "41",
+        "adding/worth": "7",
+        "next_word/random": "9",
+        "edges/edge, attention/score": "86",
+        "edges/edge, distance/score": "79",
+        FAR + "attention/score": "80",
+        FAR + WHOLE + "/over/words and distance": "7",
+        "edges/which relation, attention/score": "64",
+        "edges/which relation, words and distance/score": "66",
+    },
+    ("mpnet", "full"): {
+        "outcomes/attention/score": "60",
+        "outcomes/attention and words/score": "70",
+        "outcomes/attention and words, @random/score": "28",
+        "outcomes/distances and words/score": "55",
+        "outcomes/right-branching/score": "32",
+        "outcomes/structural probe/score": "63",
+        "adding/worth": "8",
+        "next_word/random": "60",
+        "edges/edge, attention/score": "88",
+        FAR + "attention/score": "84",
+        FAR + "words and distance/score": "79",
+        FAR + "attention/over/words and distance": "4.5",
+        FAR + WHOLE + "/over/words and distance": "9.5",
+        FAR + WHOLE + ", @random/over/words and distance": "0.7",
+        "edges/which relation, attention/score": "70",
+        "edges/which relation, attention/over/words and distance": "4",
+    },
+}
+
+
+@pytest.mark.parametrize("run", PER_CENT)
+def test_claims_in_per_cent(run):
+    model, profile = run
+    values = results.recorded("probing_classifiers", model=model, profile=profile)["values"]
+    found = {}
+    for path, said in PER_CENT[run].items():
+        value = values
+        for key in path.split("/"):
+            value = value[key]
+        value = 100 * (value["value"] if isinstance(value, dict) else value)
+        found[path] = f"{value + 1e-7:.{len(said.partition('.')[2])}f}"
+    assert found == PER_CENT[run]
 
 
 def test_claims_about_parsers(book):
@@ -642,27 +602,14 @@ def test_claims_about_parsers(book):
     ]
     for better, worse in pairwise(order):
         assert above(scores[better], scores[worse]), (better, worse)
-    shown = {
-        "attention": 0.58,
-        "best single head": 0.43,
-        "attention and words": 0.66,
-        "distances and words": 0.53,
-        "all heads, equal weights": 0.29,
-        "attention and words, @random": 0.12,
-    }
-    assert all(round(scores[name]["value"], 2) == value for name, value in shown.items())
     for name in ("attention", "attention and words", "distances and words"):
         fits = book["outcomes"][name]["fits"]
         assert len(fits) == 5 and np.mean(fits) == pytest.approx(scores[name]["value"], abs=1e-5)
-    fits = book["outcomes"]["attention"]["fits"]
+    fits, adding = book["outcomes"]["attention"]["fits"], book["adding"]
     assert [round(100 * end(fits)) for end in (min, max)] == [57, 59]
     assert fits == book["weights"]["again"]["other orders"]["scores"]
-    adding = book["adding"]
-    assert len(adding["fits"]) == 5 and round(100 * adding["score"]["value"]) == 52
-    assert adding["worth"]["low"] > 0 and round(100 * adding["worth"]["value"]) == 6
+    assert len(adding["fits"]) == 5 and adding["worth"]["low"] > 0
     assert adding["worth"]["value"] == pytest.approx(np.mean(fits) - np.mean(adding["fits"]), abs=1e-5)
-    control = {name: o["control"]["value"] for name, o in book["outcomes"].items() if "control" in o}
-    assert round(control["attention and words"], 2) == 0.43 and round(control["distances and words"], 2) == 0.55
     gap = {name: o["selectivity"] for name, o in book["outcomes"].items() if "control" in o}
     assert gap["distances and words"]["low"] < 0 < gap["distances and words"]["high"]
     assert gap["attention"]["value"] - gap["attention and words"]["value"] == pytest.approx(0.06, abs=0.005)
@@ -672,8 +619,7 @@ def test_claims_about_parsers(book):
 
 def test_claims_about_the_random_network(book, minilm):
     found = book["next_word"]
-    assert found["trained"]["value"] > 0.995 and round(found["random"]["value"], 2) == 0.08
-    assert round(found["guess"], 2) == 0.04
+    assert found["trained"]["value"] > 0.995
     assert 0.10 < book["spread"]["random"] / book["spread"]["trained"] < 0.15, "an eighth"
     tables = minilm.model.embeddings
     differ = [
@@ -720,30 +666,10 @@ def test_claims_about_relations_and_weights(book):
 def test_claims_about_structure_edges_and_the_curve(book):
     layers = book["layers"]["value"]
     assert book["layer"] == 3 and max(layers) == layers[3] and max(layers[5:]) < min(layers[:5])
-    trees = {name: round(100 * o["score"]["value"]) for name, o in book["outcomes"].items()}
-    shown = {"structural probe": 58, "structural probe, @random": 43, "neighbours joined": 46}
-    assert all(trees[name] == value for name, value in shown.items()) and book["neighbours"]["value"] > layers[0]
-    assert max(book["random_layers"]["value"]) < book["neighbours"]["value"]
-    probe = book["outcomes"]["structural probe"]
-    assert abs(probe["score"]["value"] - 0.58) < 0.02 and abs(probe["control"]["value"] - 0.18) < 0.02, "about"
-    edges = {name: o["score"]["value"] for name, o in book["edges"].items()}
-    whole = "attention, words and distance"
-    shown = {
-        "edge, attention": 0.88,
-        "edge, distance": 0.79,
-        "edge, words and distance": 0.86,
-        "edge, equally far, attention": 0.82,
-        "edge, equally far, distance": 0.5,
-        "edge, equally far, words": 0.8,
-        f"edge, equally far, {whole}": 0.87,
-        "edge, equally far, attention, @random": 0.69,
-        "which relation, attention": 0.69,
-        "which relation, words and distance": 0.66,
-        f"which relation, {whole}": 0.78,
-    }
-    assert all(round(edges[name] + 1e-9, 2) == value for name, value in shown.items())
-    for q in ("edge", "edge, equally far"):
-        control = book["edges"][f"{q}, attention"]["control"]
+    assert max(book["random_layers"]["value"]) < book["neighbours"]["value"] > layers[0]
+    assert abs(book["outcomes"]["structural probe"]["control"]["value"] - 0.18) < 0.02
+    for question in ("edge", "edge, equally far"):
+        control = book["edges"][f"{question}, attention"]["control"]
         assert control["low"] < 0.5 < control["high"]
     curve = {name: e["value"] for name, e in book["curve"].items() if name != "sentences"}
     assert [round(curve["attention"][n], 2) for n in (0, -1)] == [0.54, 0.58]
@@ -751,53 +677,23 @@ def test_claims_about_structure_edges_and_the_curve(book):
         assert (np.diff(curve[name]) > 0).all() and curve[name][-1] - curve[name][-2] > 0.015
 
 
-def test_sixty_sentences_of_gum_will_do(minilm, real_data):
-    """The attention-only probe needs little training: on a sliver of GUM it is near the full run's 55 %."""
-    vectors = Vectors({"the": 0}, np.zeros((1, 2), np.float32))
-    sentences = probing_classifiers.choose(minilm, corpora.documents("gum", "dev"), 130)
-    cuts = (sentences[:60], sentences[60:80], sentences[80:])
-    parts = tuple(probing_classifiers.read(minilm, cut, vectors) for cut in cuts)
-    scale = probing_classifiers.spread(parts[0])
-    found = probing_classifiers.parser_outcome(lambda _: AttentionProbe(scale), parts, control=False)
-    assert 0.44 < found.score.value < 0.62
-    right, asked = probing_classifiers.answers(probing_classifiers.right_branching(parts[2]), parts[2]).sum(0)
-    assert right / asked < found.score.low
-
-
-def test_claims_about_gum():
+@pytest.fixture(scope="module")
+def gum():
     runs = results.runs("probing_classifiers", profile="full")
-    assert set(runs) >= {"minilm", "mpnet"}
     for run in runs.values():
         assert run["provenance"]["corpus"]["name"] == "gum" and run["provenance"]["parameters"]["limits"][0] == 4000
-    found, whole = runs["minilm"]["values"], "attention, words and distance"
-    score = {name: round(100 * o["score"]["value"]) for name, o in found["outcomes"].items()}
-    control = {name: round(100 * o["control"]["value"]) for name, o in found["outcomes"].items() if "control" in o}
-    assert score["attention"] == score["distances and words"] == 55 and score["attention and words"] == 65
-    assert score["attention and words, @random"] == 18 < score["right-branching"] == 32
-    assert (control["attention and words"], control["distances and words"]) == (49, 69)
-    for run, worth in (("minilm", 7), ("mpnet", 8)):
-        fits = [o["fits"] for o in runs[run]["values"]["outcomes"].values() if "fits" in o]
+    return {model: run["values"] for model, run in runs.items()}
+
+
+def test_claims_about_readers_on_gum(gum):
+    minilm, mpnet = gum["minilm"], gum["mpnet"]
+    for values in gum.values():
+        fits = [o["fits"] for o in values["outcomes"].values() if "fits" in o]
         assert len(fits) == 3 and all(len(each) == 5 and max(each) - min(each) < 0.012 for each in fits)
-        adding = runs[run]["values"]["adding"]["worth"]
-        assert adding["low"] > 0 and round(100 * adding["value"]) == worth
-    assert found["outcomes"]["distances and words"]["selectivity"]["value"] == pytest.approx(-0.14, abs=0.005)
-    assert [round(100 * found["curve"]["attention"]["value"][n]) for n in (0, -1)] == [52, 55]
-    assert found["curve"]["sentences"][0] == 60
-    edges = {name: round(100 * o["score"]["value"]) for name, o in found["edges"].items()}
-    assert (edges["edge, attention"], edges["edge, distance"], edges["edge, equally far, attention"]) == (86, 79, 80)
-    assert (edges["which relation, attention"], edges["which relation, words and distance"]) == (64, 66)
-    assert found["edges"]["which relation, attention"]["over"]["words and distance"]["high"] < 0
-    far = "edge, equally far, "
-    assert abs(found["edges"][f"{far}attention"]["over"]["words and distance"]["value"]) < 0.01, "level"
-    more = [found["edges"][f"{far}{whole}{kind}"]["over"]["words and distance"] for kind in ("", ", @random")]
-    assert round(100 * more[0]["value"]) == 7 and more[1]["low"] < 0 < more[1]["high"]
-    structural = {name: 100 * o["score"]["value"] for name, o in found["outcomes"].items()}
-    known = structural["neighbours joined"]
-    assert (
-        round(structural["structural probe, @random"]) == 51 and round(structural["structural probe"] - known) == 25
-    )
-    assert round(structural["structural probe, @random"] - known) == 9
-    mpnet = runs["mpnet"]["values"]
+        scores = {name: one["score"]["value"] for name, one in values["outcomes"].items()}
+        assert scores["attention and words"] - max(scores["attention"], scores["distances and words"]) > 0.09
+        assert values["adding"]["worth"]["low"] > 0 and values["determiner"]["rank"] == 2
+    assert [round(100 * minilm["curve"]["attention"]["value"][n]) for n in (0, -1)] == [52, 55]
     large = {name: o["score"] for name, o in mpnet["outcomes"].items()}
     order = [
         "attention and words",
@@ -807,40 +703,6 @@ def test_claims_about_gum():
         "attention and words, @random",
     ]
     assert all(above(large[better], large[worse]) for better, worse in pairwise(order))
-    assert [round(100 * large[name]["value"]) for name in order] == [70, 60, 55, 32, 28]
-    for run in runs.values():
-        o = {name: one["score"]["value"] for name, one in run["values"]["outcomes"].items()}
-        assert o["attention and words"] - max(o["attention"], o["distances and words"]) > 0.09
-        assert run["values"]["determiner"]["rank"] == 2
-    assert round(100 * mpnet["next_word"]["random"]["value"]) == 60
-    assert round(100 * found["next_word"]["random"]["value"]) == 9
-    for run, negative, dependent in ((found, 5, 0), (mpnet, 4, 3)):
-        weights = np.array([run["weights"]["w"], run["weights"]["u"]])
-        largest = np.unravel_index(np.argsort(-np.abs(weights), axis=None)[:6], weights.shape)
-        below, alone = weights[largest] < 0, np.array(run["alone"])[::-1][largest]
-        assert below.sum() == negative and (largest[0] == 1).sum() == dependent
-        assert (alone[below] < 0.11).all() and (alone.max() > 0.25) == (run is mpnet), "a decent parser has a plus"
-    fits = np.array(found["weights"]["again"]["other orders"]["scores"])
-    assert np.ptp(fits) < 0.005 and fits.tolist() == found["outcomes"]["attention"]["fits"]
-    embeddings = found["layers"]["value"][0] - found["neighbours"]["value"]
-    assert round(100 * embeddings) == 11 and round(structural["structural probe"]) == 66 and round(known) == 41
-    trees = {name: 100 * o["score"]["value"] for name, o in mpnet["outcomes"].items()}
-    assert round(trees["structural probe"]) == 63 and round(trees["structural probe"] - known) == 21
-    below = mpnet["layers"]["value"][0] - mpnet["neighbours"]["value"]
-    assert (round(100 * below), round(trees["structural probe, @random"] - known)) == (-6, -7)
-    assert max(mpnet["random_layers"]["value"]) < mpnet["neighbours"]["value"] == found["neighbours"]["value"]
-    assert min(found["random_layers"]["value"]) > found["neighbours"]["value"]
-    relation = mpnet["edges"]["which relation, attention"]["score"]["value"]
-    assert round(100 * relation) == 70
-    ahead = mpnet["edges"]["which relation, attention"]["over"]["words and distance"]
-    assert round(100 * ahead["value"]) == 4 and ahead["low"] > 0, "of words and distance, in mpnet"
-    assert round(100 * mpnet["edges"][f"{far}words and distance"]["score"]["value"]) == 79
-    kinds = "attention", whole, f"{whole}, @random", f"{whole}, @shuffled"
-    over = [mpnet["edges"][far + kind]["over"]["words and distance"] for kind in kinds]
-    assert [round(100 * one["value"], 1) for one in over[:3]] == [4.5, 9.5, 0.7]
-    assert all(one["low"] > 0 for one in over[:3]) and over[3]["high"] < 0
-    tests = [mpnet["edges"][f"{q}, attention"]["score"]["value"] for q in ("edge", "edge, equally far")]
-    assert [round(100 * value) for value in tests] == [88, 84]
     paper = {r["model"]: r["score"] for r in results.paper("clark2019", "table3")["rows"]}
     theirs = {
         "attention": "Attn",
@@ -850,84 +712,42 @@ def test_claims_about_gum():
         "structural probe": "Structural probe",
     }
     for ours, name in theirs.items():
-        assert score[ours] < paper[name] and 100 * large[ours]["value"] < paper[name]
+        assert all(100 * values["outcomes"][ours]["score"]["value"] < paper[name] for values in gum.values())
 
 
-def test_tables_of_several_runs_leave_out_what_a_run_has_not(book):
-    full = {name: run["values"] for name, run in results.runs("probing_classifiers", profile="full").items()}
-    runs = {"book": book, **full}
-    edges, more = findings.edges(runs), findings.more(runs)
-    assert edges.rows[0][1] == "85.8" and [row[1] for row in edges.rows if row[1]] == ["85.8", "71.9"]
-    assert all(row[2] for row in edges.rows) and all(map(all, more.rows))
+def test_claims_about_pairs_on_gum(gum):
+    over = {
+        (model, name): one["over"]["words and distance"]
+        for model, values in gum.items()
+        for name, one in values["edges"].items()
+        if "words and distance" in one["over"]
+    }
+    far = "edge, equally far, "
+    assert over["minilm", "which relation, attention"]["high"] < 0 < over["mpnet", "which relation, attention"]["low"]
+    assert abs(over["minilm", f"{far}attention"]["value"]) < 0.01, "level"
+    blank = over["minilm", f"{far}{WHOLE}, @random"]
+    assert blank["low"] < 0 < blank["high"]
+    assert all(over["mpnet", far + kind]["low"] > 0 for kind in ("attention", WHOLE, f"{WHOLE}, @random"))
+    assert over["mpnet", f"{far}{WHOLE}, @shuffled"]["high"] < 0
 
 
-# ------------------------------------------------------------------ figures
-
-
-def estimate(*shape):
-    value = np.random.default_rng(len(shape)).random(shape)
-    return Estimate(value, value - 0.1, value + 0.1, np.empty((0, *shape)))
-
-
-def test_readers_have_a_row_each_and_controls_their_own_colour():
-    asked = {"one": {"attention": estimate(), "attention, @random": estimate()}, "two": {"words": estimate()}}
-    first, second = figures.readers(asked, {"one": 0.5, "two": 0.2}).axes
-    assert [t.get_text() for t in first.get_yticklabels()] == ["attention", "attention, @random", "words"]
-    points = [line for line in second.lines if line.get_marker() not in ("None", "")]
-    assert [float(line.get_ydata()[0]) for line in points] == [2.0]
-    colours = [line.get_color() for line in first.lines if line.get_marker() not in ("None", "")]
-    assert colours == [COLOURS["first"], COLOURS["random"]] and second.lines[-1].get_xdata()[0] == 0.2
-    values = [f"{100 * float(found.value):.0f}" for found in asked["one"].values()]
-    assert [text.get_text() for text in first.texts] == values, "per cent beside the points"
-
-
-def test_differences_are_in_points_beside_none():
-    gain = estimate(3)
-    ax = figures.differences(["a", "b", "c"], {"x − y": gain, "z − y": gain}).axes[0]
-    shown = [line for line in ax.lines if line.get_marker() in "os"]
-    assert all(np.allclose(line.get_xdata(), 100 * gain.value) for line in shown) and len(shown) == 2
-    assert [t.get_text() for t in ax.get_yticklabels()] == ["a", "b", "c"] and ax.lines[-1].get_xdata()[0] == 0
-
-
-def test_arcs_tell_right_from_wrong_and_leave_out_what_is_not_asked():
-    right = {0: 2, 1: 0, 2: 2}
-    figure = figures.arcs(["She", "ran", "home", "."], right, {"one": [2, 0, 3, 1], "other": [3, 1, 2, 0]})
-    first, second = figure.axes
-    assert [ax.get_title(loc="left") or ax.get_title() for ax in figure.axes] == ["one: 2 of 3", "other: 1 of 3"]
-    drawn = [line for line in first.lines if len(line.get_xdata()) > 1]
-    assert [line.get_color() for line in drawn] == [COLOURS["first"], COLOURS["first"], COLOURS["other"]]
-    she, ran, home, _ = (text.get_position()[0] for text in first.texts)
-    assert drawn[0].get_xdata()[-1] == pytest.approx(she) and ran - 0.2 < drawn[0].get_xdata()[0] < ran, (
-        "from governor to dependent"
-    )
-    assert np.allclose(drawn[1].get_xdata(), ran) and drawn[1].get_ydata()[0] == first.get_ylim()[1], "ROOT is above"
-    assert np.ptp(drawn[2].get_xdata()) < 0.3 and abs(drawn[2].get_xdata().mean() - home) < 0.05, "its own governor"
-    assert sum(len(line.get_xdata()) > 1 for line in second.lines) == 3
-
-
-def test_governor_map_frames_the_right_candidates():
-    probabilities = np.array([[0.1, 0.2, 0.7], [0.8, 0.1, 0.1]])
-    ax = figures.governor_map(probabilities, ["She", "ran"], [2, 0]).axes[0]
-    assert [t.get_text() for t in ax.get_xticklabels()] == ["ROOT", "She", "ran"]
-    assert [t.get_text() for t in ax.get_yticklabels()] == ["She", "ran"]
-    assert np.array_equal(ax.images[0].get_array(), probabilities)
-    assert [(f.get_x() + 0.5, f.get_y() + 0.5) for f in ax.patches] == [(2, 0), (0, 1)], "candidate on x, word on y"
-
-
-def test_weights_share_a_scale_and_accuracies_another():
-    rng = np.random.default_rng(0)
-    grids = {name: rng.normal(size=(3, 4)) for name in ("w", "u")} | {"alone": rng.random((3, 4))}
-    figure = figures.parsers_and_weights({"alone": grids["alone"], **grids, "back": 2 * grids["alone"]}, ["w", "u"])
-    shown = {ax.get_title(): ax.images[0].get_clim() for ax in figure.axes if ax.get_title()}
-    most = max(np.abs(grids["w"]).max(), np.abs(grids["u"]).max())
-    assert shown["w"] == shown["u"] == pytest.approx((-most, most))
-    assert shown["alone"] == shown["back"] == pytest.approx((0, 2 * grids["alone"].max()))
-
-
-def test_no_run_hides_another():
-    one = estimate()
-    ax = figures.runs(["a", "b"], {"paper": [0.5, float("nan")], "ours": [one, one], "more": [one, one]}).axes[0]
-    rows = [line.get_ydata()[0] for line in ax.lines if line.get_marker() in "os^"]
-    assert len(set(rows)) == 6 and all(abs(at - round(at)) < 0.5 for at in rows)
-    assert [t.get_text() for t in ax.get_legend().get_texts()] == ["paper", "ours", "more"]
-    assert [t.get_text() for t in ax.get_yticklabels()] == ["a", "b"]
+def test_claims_about_weights_and_structure_on_gum(gum):
+    minilm, mpnet = gum["minilm"], gum["mpnet"]
+    for values, negative, dependent in ((minilm, 5, 0), (mpnet, 4, 3)):
+        weights = np.array([values["weights"]["w"], values["weights"]["u"]])
+        largest = np.unravel_index(np.argsort(-np.abs(weights), axis=None)[:6], weights.shape)
+        below, alone = weights[largest] < 0, np.array(values["alone"])[::-1][largest]
+        assert below.sum() == negative and (largest[0] == 1).sum() == dependent
+        assert (alone[below] < 0.11).all() and (alone.max() > 0.25) == (values is mpnet), "a decent parser has a plus"
+    fits = np.array(minilm["weights"]["again"]["other orders"]["scores"])
+    assert np.ptp(fits) < 0.005 and fits.tolist() == minilm["outcomes"]["attention"]["fits"]
+    beyond = {}
+    for model, values in gum.items():
+        scores = {name: one["score"]["value"] for name, one in values["outcomes"].items()}
+        probes = [
+            scores[name] - scores["neighbours joined"] for name in ("structural probe", "structural probe, @random")
+        ]
+        embeddings = values["layers"]["value"][0] - values["neighbours"]["value"]
+        beyond[model] = [round(100 * one) for one in (*probes, embeddings)]
+    assert beyond == {"minilm": [25, 9, 11], "mpnet": [21, -7, -6]}
+    assert max(mpnet["random_layers"]["value"]) < mpnet["neighbours"]["value"] < min(minilm["random_layers"]["value"])

@@ -1,7 +1,5 @@
 """Chapter 01: the worked example is what the model does."""
 
-import re
-
 import numpy as np
 import pytest
 import torch
@@ -66,16 +64,6 @@ def test_what_is_added_to_the_stream_is_what_the_model_adds(minilm):
     hook.remove()
     assert np.allclose(found.residual, seen[-1], atol=1e-5)
     assert np.allclose(found.after, figures.numbers(minilm, batch, layer + 1, 0).hidden)
-
-
-def test_a_text_is_short_if_its_tokens_are_few(minilm):
-    assert figures.short(minilm, "an unbelievably long sentence", "she slept", "she").tokens[0][1] == "she"
-    assert len(figures.short(minilm, "one two three four five", "six seven eight nine ten").tokens[0]) == 7, (
-        "the last"
-    )
-
-
-# ------------------------------------------------------------------ what the chapter says of minilm
 
 
 HEAD = (2, 4)  # 3-5
@@ -159,29 +147,6 @@ def test_the_head_that_looks_ahead(minilm):
     assert np.triu(maps, 1).sum(-1).mean(-1).max() > 0.5
 
 
-# ------------------------------------------------------------------ figures
-
-
 def maps(layers=2, heads=3, length=4):
     weights = np.random.default_rng(0).random((layers, heads, length, length))
     return weights / weights.sum(-1, keepdims=True)
-
-
-def test_other_figures_draw(minilm):
-    assert len(figures.all_heads(maps()).axes) == 6
-    ax = figures.stares(np.array([[0.9, 0.1], [0.03, 0.97]]), ["[CLS]", "a"], title="t").axes[0]
-    assert [t.get_text() for t in ax.texts] == ["0.90", "0.10", "0.97"] and len(ax.patches) == 1
-    assert ax.patches[0].get_xy() == (0.5, 0.5), "only the row that does not look at the first column"
-    figures.input_diagram(tokens.encode(minilm, [("One two.", "Three.")]))
-
-
-def test_a_slider_goes_through_the_tokens_of_the_drawing(minilm):
-    numbers = figures.numbers(minilm, figures.short(minilm, "she slept", "she"), 2, 4)
-    shown = figures.token_to_touch(numbers).data
-    steps = re.findall(r"<details.*?<summary>(.*?)</summary>(.*?)</details>", shown)
-    assert [name for name, _ in steps] == list(numbers.tokens)
-    for (_, step), weights, scores in zip(steps, numbers.weights, numbers.scores, strict=True):
-        assert re.findall(r"weight (\S+),", step) == [f"{weight:.2f}" for weight in weights]
-        assert re.findall(r"score (\S+),", step) == [f"{score:.2f}" for score in scores]
-        shades = [sum(bytes.fromhex(colour)) for colour in re.findall(r"--colour:#(\w{6})", step)]
-        assert np.argsort(shades)[0] == weights.argmax()

@@ -1,13 +1,8 @@
 """Chapter 14: the card against the chapters it repeats, odd models, comparisons, and models the book has never seen."""
 
-import json
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
-from matplotlib.colors import to_rgba
 
-from helpers import corpora
 from helpers.chapters import distance_features, divergence_map
 from helpers.chapters.coreference_heads import measures as coreference_heads
 from helpers.chapters.dependency_heads import measures as dependency_heads
@@ -16,8 +11,7 @@ from helpers.chapters.your_own_model import figures
 from helpers.chapters.your_own_model import measures as your_own_model
 from helpers.chapters.your_own_model.measures import PLACES
 from helpers.engine import attention, controls, tokens
-from helpers.engine.estimates import Estimate
-from helpers.figures.look import COLOURS, TYPE_NAMES, head_name
+from helpers.figures.look import head_name
 from helpers.record import results
 
 
@@ -86,6 +80,7 @@ def test_heads_on_the_card_are_chosen_on_one_part_and_scored_on_the_other(measur
     assert (best["layer"], best["head"]) == made[0].best("all") and card["units"]["mentions"] == made[1].count("all")
 
 
+@pytest.mark.slow
 def test_the_control_on_a_card_is_that_of_the_chapters(measured, texts):
     encoder, plain = measured
     card = your_own_model.card(encoder, texts, shuffled=True)
@@ -129,24 +124,6 @@ def test_shares_and_the_sink_are_what_loops_count(measured, texts):
         assert kind == ("cls", "sep")[multiples.argmax()] and np.isclose(multiple.value, multiples.max(), rtol=1e-4)
 
 
-def test_a_card_survives_being_recorded(measured, tmp_path, monkeypatch):
-    encoder, values = measured
-    monkeypatch.setenv("BOOK_RESULTS", str(tmp_path))
-    source = corpora.provenance("encyclopedia", "text")
-    file = results.record(
-        "your_own_model", {"card": values}, encoder=encoder, corpus=source, profile="smoke", parameters={}
-    )
-    again = json.loads(file.read_text())["values"]["card"]
-    assert your_own_model.summary(again) == your_own_model.summary(values)
-    one, two = figures.model_card(values), figures.model_card(again)
-    assert [a.get_title() for a in one.axes] == [a.get_title() for a in two.axes]
-    assert all(line.gap is None for line in your_own_model.compare(again, values)), (
-        "recorded numbers have no replicates"
-    )
-    words = dict(your_own_model.summary(values))
-    assert words["model"].startswith("small-distilbert: DistilBertModel, 3 × 4 heads")
-
-
 @pytest.mark.slow
 def test_gaps_are_paired_where_they_can_be(measured, small_encoder, texts):
     _, one = measured
@@ -165,6 +142,7 @@ def test_gaps_are_paired_where_they_can_be(measured, small_encoder, texts):
     assert len(figures.cards_beside(one, other).axes) == 6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("family", "changes", "without"),
     [
@@ -194,9 +172,6 @@ def test_the_second_model_goes_by_the_first():
     again = your_own_model.load("@random", beside="minilm@random")
     assert again.name == control.name and again.sha256 != control.sha256, "another draw"
     assert your_own_model.short_name("/some/where/model") == "model"
-
-
-# ------------------------------------------------------------------ what the prose says
 
 
 @pytest.fixture(scope="module")
@@ -264,14 +239,6 @@ def test_claims_about_the_gaps(recorded):
     assert all(widths[f"attention to {kind}"] < 0.01 for kind in ("[CLS]", "[SEP]", ". and ,"))
 
 
-def test_full_cards_are_of_real_corpora():
-    for run in results.runs("your_own_model", profile="full").values():
-        assert run["provenance"]["corpus"]["name"] == "wikitext"
-        for card in (run["values"]["card"], run["values"]["other"]):
-            assert np.allclose(np.array(card["shares"]["value"]).sum(-1), 1, atol=1e-4)
-            assert figures.model_card(card).axes and Estimate.from_record(card["breadth"]).value <= 1
-
-
 def test_claims_about_the_full_cards():
     runs = {m: results.recorded("your_own_model", model=m, profile="full")["values"] for m in ("minilm", "mpnet")}
     cards = {m: run["card"] for m, run in runs.items()}
@@ -304,120 +271,3 @@ def test_claims_about_the_full_cards():
         blind = run["other"]
         assert blind["sink"] is None and blind["closeness"]["p"] > 0.05
         assert all(r["p"] >= 0.05 for n, r in blind["relations"].items() if n != "all")
-
-
-# ------------------------------------------------------------------ figures
-
-
-def estimate(shape):
-    value = np.random.default_rng(0).random(shape)
-    return Estimate(value, value - 0.1, value + 0.1, np.empty((0, *shape)))
-
-
-SOME_TYPES = np.array([["dense", "diagonal", "vertical"], ["dense", "dense_vertical", "vertical"]])
-
-
-def a_card(layers=2, heads=3, **changes):
-    """Invented values of a card, as ``your_own_model.card`` makes them."""
-    row = {
-        "count": 40,
-        "layer": 1,
-        "head": 2,
-        "direction": "",
-        "held_out": estimate(()),
-        "baseline": estimate(()),
-        "rules": estimate(()),
-        "p": 0.01,
-    }
-    return {
-        "model": {
-            "name": "some",
-            "family": "SomeModel",
-            "layers": layers,
-            "heads": heads,
-            "parameters": 2e6,
-            "max_length": 64,
-            "sha256": "0123456789abcdef",
-        },
-        "units": {"segments": 5, "tokens": 60, "sentences": 4, "mentions": 3},
-        "specialists": [{"layer": 1, "head": 2, "role": "cls"}],
-        "shares": Estimate(np.full((layers, 4), 0.25), *np.full((2, layers, 4), 0.25), np.empty((0, layers, 4))),
-        "entropy": estimate((layers,)),
-        "uniform": 2.0,
-        "types": np.resize(SOME_TYPES, (layers, heads)),
-        "type_shares": {name: estimate(()) for name in TYPE_NAMES},
-        "fits": {name: name != "vertical" for name in TYPE_NAMES},
-        "relations": {"all": row, "obj": row | {"p": 0.5}},
-        "coreference": {"all": row},
-        "map": {"points": np.arange(2.0 * layers * heads).reshape(-1, 2), "stress": 0.1},
-        "missing": {},
-    } | changes
-
-
-def test_a_card_shows_types_specialists_shares_and_scores():
-    axes = {ax.get_title(): ax for ax in figures.model_card(a_card()).axes}
-    grid = axes["types and specialists"]
-    shown = grid.images[0].get_array()  # [head, layer]
-    assert np.allclose(shown[1, 0], to_rgba(COLOURS["diagonal"]))
-    assert np.allclose(shown[2, 0], to_rgba(COLOURS["vertical"]))
-    assert [(t.get_text(), t.get_position()) for t in grid.texts] == [("C", (2, 3))]
-    legend = [t.get_text() for t in grid.get_legend().get_texts()]
-    assert [text.rsplit(" ", 1)[0] for text in legend] == ["dense", "diagonal", "dense & vertical", "group 4"]
-    bars = axes["where attention goes"].patches
-    assert [p.get_height() for p in bars] == [0.25] * 8 and bars[2].get_y() == 0.25
-    scores = axes["best head for each relation"]
-    assert [t.get_text() for t in scores.get_yticklabels()] == ["all* 2-3", "obj 2-3"]
-    assert scores.lines[1].get_xdata()[0] == estimate(()).value
-    points = [c.get_offsets() for c in axes["map, by layer (stress 0.10)"].collections]
-    assert np.array_equal(np.concatenate(points), np.arange(12.0).reshape(6, 2))
-
-
-def test_a_card_with_its_control_shows_it_beside_entropy_and_accuracies():
-    dealt = {"entropy": estimate((2,)), "relations": {"obj": {"held_out": estimate(())}}, "coreference": {}}
-    axes = {ax.get_title(): ax for ax in figures.model_card(a_card(shuffled=dealt)).axes}
-
-    def triangles(title):
-        return [line.get_xydata().tolist() for line in axes[title].lines if line.get_marker() == "v"]
-
-    value = float(estimate(()).value)
-    assert triangles("entropy") == [[[1, dealt["entropy"].value[0]], [2, dealt["entropy"].value[1]]]]
-    assert triangles("best head for each relation") == [[[value, 1]]] and triangles("coreference") == []
-    assert "shuffled scores" in [t.get_text() for t in axes["entropy"].get_legend().get_texts()]
-
-
-def test_the_footer_gives_each_sign_one_meaning():
-    roles = [{"layer": 0, "head": 0, "role": "stop"}, {"layer": 1, "head": 2, "role": "cls"}]
-    footer = figures.model_card(a_card(specialists=roles)).get_supxlabel()
-    assert footer.startswith("letters: C for [CLS]; • for . or ,; * better than the best fixed offset, p < 0.05\n")
-    row = a_card()["relations"]["all"] | {"p": 0.5}
-    assert "*" not in figures.model_card(a_card(relations={"all": row})).get_supxlabel()
-
-
-def test_groups_without_a_head_are_not_in_the_legend():
-    types = np.full((2, 3), "dense")
-    grid = {ax.get_title(): ax for ax in figures.model_card(a_card(types=types)).axes}["types and specialists"]
-    assert [t.get_text().split()[0] for t in grid.get_legend().get_texts()] == ["dense"]
-
-
-def test_a_card_says_what_it_lacks():
-    reasons = {"relations": "No sentence fits.", "map": "Too few heads."}
-    figure = figures.model_card(a_card(relations={}, map=None, missing=reasons))
-    texts = " ".join(t.get_text().replace("\n", " ") for ax in figure.axes for t in ax.texts)
-    assert "Not on this card: No sentence fits." in texts and "Too few heads." in texts
-    axes = figures.cards_beside(a_card(), a_card(3, 2, map=None, specialists=[], missing=reasons)).axes
-    assert [ax.get_title() for ax in axes][::3] == ["some: types", "some: types"]
-    assert [axes[n].images[0].get_array().shape[:2] for n in (0, 3)] == [(3, 2), (2, 3)]
-
-
-def test_gaps_are_filled_where_they_exclude_zero():
-    lines = [
-        SimpleNamespace(
-            measure=name, gap=None if low is None else Estimate.of(np.float64(low), np.array([low, low + 0.2]))
-        )
-        for name, low in (("clear", 0.1), ("not", -0.1), ("no gap", None))
-    ]
-    ax = figures.gaps(lines, names=("one", "other")).axes[0]
-    assert [t.get_text() for t in ax.get_yticklabels()] == ["clear", "not"]
-    dots = [line for line in ax.lines if line.get_marker() == "o"]
-    assert [dot.get_markerfacecolor() == "white" for dot in dots] == [False, True]
-    assert ax.get_xlabel().startswith("one minus other")

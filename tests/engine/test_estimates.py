@@ -88,28 +88,6 @@ def test_intervals_of_shares_end_at_none_and_all():
     assert estimates.over(hits[:, :1] - 0.5).low[0] < -0.5
 
 
-def test_what_is_made_of_estimates_knows_the_fewest_documents():
-    rng = np.random.default_rng(3)
-    few, many = (estimates.over(rng.normal(5, 1, (units, 2))) for units in (8, 40))
-    assert (few.units, many.units) == (8, 40)
-    for made in (few - many, few / many, estimates.stack([many, few]), few[0], few.map(np.exp), few.mean()):
-        assert made.units == 8
-    assert (few - few).high.tolist() == [0, 0]
-    difference = few - many
-    plain = np.percentile(few.replicates - many.replicates, 97.5, axis=0) - difference.value
-    assert np.allclose(difference.high - difference.value, estimates.widened(8) * plain)
-    nothing = estimates.over(np.full((3, 2), np.nan))
-    assert np.isnan(nothing.value).all() and nothing.units == 0
-    some = np.array([[1.0], [2.0], [np.nan], [np.nan]])
-    assert estimates.over(some).units == 2 and estimates.over(some, [7, 7, 8, 9]).units == 1
-    assert estimates.ratio(np.array([[1.0, 2.0], [0.0, 1.0], [0.0, 0.0]])).units == 2
-    whole, part = StreamingMean((1,)), StreamingMean((1,))
-    whole.add([1, 2], np.ones((2, 1)), np.ones((2, 1)))
-    part.add([2, 3], np.ones((2, 1)), np.ones((2, 1)))
-    whole.absorb(part)
-    assert whole.estimate().units == 3 and whole.empty().estimate().units == 0
-
-
 def test_differences_are_paired():
     rng = np.random.default_rng(2)
     base = rng.normal(size=(40, 1)) * 10
@@ -121,32 +99,11 @@ def test_differences_are_paired():
     assert difference.high - difference.low < 1e-9 < one.estimate().high[0] - one.estimate().low[0]
 
 
-def test_shared_denominators():
-    mean = StreamingMean((2, 3), denominators=(2, 1), replicates=10)
-    mean.add([0, 1], np.ones((2, 2, 3)), np.full((2, 2, 1), 4.0))
-    mean.add([2], np.ones((1, 3)), np.full((1, 1), 4.0), at=(1,))
-    assert mean.estimate().value.tolist() == [[0.25] * 3] * 2
-
-
 def test_only_like_measurements_add_up():
     with pytest.raises(ValueError, match="same shape"):
         StreamingMean((2,)).absorb(StreamingMean((3,)))
     with pytest.raises(ValueError, match="seed"):
         StreamingMean((2,)).absorb(StreamingMean((2,), seed=1))
-
-
-def test_indexing_and_format():
-    estimate = Estimate.of(np.array([[0.5, 0.25]]), np.array([[[0.4, 0.2]], [[0.6, 0.3]]]))
-    assert f"{estimate[0, 1]:.2f}" == "0.25 [0.20, 0.30]"
-    record = {"value": [0.5], "low": [0.4], "high": [0.6]}
-    assert f"{Estimate.from_record(record)[0]}" == "0.500 [0.400, 0.600]"
-
-
-def test_intervals_cover_the_ratio():
-    sums = np.random.default_rng(0).integers(0, 4, (300, 1)) + np.array([[0, 3]])
-    found = estimates.ratio(np.float64(sums))
-    assert found.low < found.value < found.high and found.value == pytest.approx(sums[:, 0].sum() / sums[:, 1].sum())
-    assert estimates.ratio(np.float64(sums)).high == found.high, "same seed, same interval"
 
 
 def test_map_mean_and_stack_keep_the_intervals_of_what_they_make():
@@ -180,12 +137,6 @@ def test_a_sample_keeps_its_order_and_its_seed():
     )
     assert drawn != estimates.sample(items, 7, seed=4)
     assert estimates.sample(items, 20) == estimates.sample(items, None) == items
-
-
-def test_percent_reads_fresh_and_recorded_estimates():
-    record = {"value": 0.783, "low": -0.01, "high": 0.851}
-    assert estimates.percent(record) == "78 [-1, 85]" == estimates.percent(Estimate.from_record(record))
-    assert estimates.percent(record, "+.1f") == "+78.3 [-1.0, 85.1]"
 
 
 def test_a_difference_of_shares_stays_possible():

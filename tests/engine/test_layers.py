@@ -2,7 +2,6 @@
 
 import pytest
 import torch
-from conftest import EVERY
 
 from helpers.engine import attention, tokens
 from helpers.engine.encoders import EncoderError
@@ -11,7 +10,7 @@ from helpers.engine.layers import FirstPass, branching, layers
 TEXTS = ["The otter dives, fast.", ("It cracks an urchin.", "On a stone, they say, by the sea.")]
 
 
-@pytest.mark.parametrize("family", EVERY)
+@pytest.mark.parametrize("family", ["bert", "distilbert", "mpnet", "albert", "deberta-v2"])
 def test_a_pass_above_a_layer_gives_what_a_whole_one_gives(small_encoder, family):
     encoder = small_encoder(family)
     batch, first = tokens.encode(encoder, TEXTS), FirstPass(encoder)
@@ -36,8 +35,8 @@ def test_a_pass_above_a_layer_gives_what_a_whole_one_gives(small_encoder, family
     assert torch.equal(run()[0], plain), "all layers are back"
 
 
-@pytest.mark.parametrize("family", EVERY)
-@pytest.mark.parametrize("at_once", [1, 3])
+@pytest.mark.parametrize("family", ["bert", "distilbert", "mpnet", "albert", "deberta-v2"])
+@pytest.mark.parametrize("at_once", [3])
 def test_branching_passes_give_what_whole_ones_give(small_encoder, family, at_once):
     """Passes that share a beginning, one that is given twice, and the plain one, each against a pass of its own."""
     encoder = small_encoder(family)
@@ -58,16 +57,6 @@ def test_branching_passes_give_what_whole_ones_give(small_encoder, family, at_on
     assert torch.equal(found[2], found[4]) and not torch.allclose(found[1], found[2], atol=1e-3)
     shared = [(0, 0), (1, 1), (1, 1), (2, 2), (2, 3)]
     assert sorted(asked) == shared or not FirstPass(encoder).layers, "what two passes have in common is computed once"
-
-
-def test_layers_come_back_after_an_error(small_encoder):
-    encoder = small_encoder()
-    batch, first = tokens.encode(encoder, TEXTS), FirstPass(encoder)
-    with torch.inference_mode(), first.kept():
-        plain = encoder.model(**batch.inputs).last_hidden_state
-    with pytest.raises(KeyError), first.above(2):
-        raise KeyError
-    assert torch.equal(encoder.model(**batch.inputs).last_hidden_state, plain)
 
 
 def test_layers_that_are_one_module_are_no_list(small_encoder):

@@ -1,23 +1,12 @@
 """Parts of a measurement: the same numbers wherever they are measured, whatever dies on the way."""
 
-import json
-import multiprocessing
-import os
-import signal
-import subprocess
-import sys
-from collections.abc import Callable
-from concurrent.futures import CancelledError
-from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import replace
 
 import joblib
 import numpy as np
 import pytest
 import torch
 
-from helpers import places
 from helpers.chapters import distance_features
 from helpers.chapters.surface_patterns import measures as surface_patterns
 from helpers.engine import attention, encoders, shards
@@ -43,25 +32,11 @@ WORDS = [
 ]
 TEXTS = [" ".join(WORDS[n % 5 : 6 + n % 13]) for n in range(54)]
 DOCUMENTS = [n // 3 for n in range(54)]
-VICTIM = 30  # the input at which a worker dies
 
 
-class Mortal(surface_patterns.Accumulator):
-    """Chapter 02's accumulator, which kills the process it is in, once, while a file of this name exists."""
-
-    flag: Path | None = None
-
-    def __call__(self, batch, layer, probabilities, values):
-        if self.flag is not None and layer == 1 and VICTIM in batch.index and self.flag.exists():
-            self.flag.unlink()
-            os.kill(os.getpid(), signal.SIGKILL)
-        super().__call__(batch, layer, probabilities, values)
-
-
-def measured(encoder, flag=None):
+def measured(encoder):
     """A pass over the corpus in nine parts, with two of the chapters' observers."""
-    sums = Mortal(encoder, DOCUMENTS)
-    sums.flag = flag
+    sums = surface_patterns.Accumulator(encoder, DOCUMENTS)
     features = distance_features.Accumulator(encoder, DOCUMENTS, distance_features.random_halves(54, draws=3))
     batches = Batches(encoder, TEXTS, batch_size=1, max_length=12, overlong="truncate")
     attention.sweep(encoder, batches, sums, features)
@@ -95,18 +70,7 @@ def one_thread_and_small_parts(monkeypatch):
     torch.set_num_threads(before)
 
 
-@pytest.fixture
-def flag(tmp_path):
-    file = tmp_path / "die"
-    file.touch()
-    return Path(
-        str(file)
-    )  # from Python 3.13 on a path is pickled as it was put together, and another process has it in one piece
-
-
-# ------------------------------------------------------------------ in this process
-
-
+@pytest.mark.slow
 def test_parts_add_up_to_the_whole(encoder, monkeypatch):
     in_parts = measured(encoder)
     monkeypatch.setenv("BOOK_SHARD_BATCHES", "1000")
@@ -126,17 +90,23 @@ def test_parts_add_up_to_the_whole(encoder, monkeypatch):
     np.testing.assert_allclose(seen.halves[1].numerator, whole[0].halves[1].numerator, atol=1e-9)
 
 
-def test_shards_are_whole_windows_and_make_the_same_batches(encoder):
-    batches = Batches(encoder, iter(TEXTS), batch_size=2, max_length=12, overlong="truncate")
-    cut = [b for shard in batches.shards(7) for b in shard.batches(encoder)]
-    whole = list(Batches(encoder, TEXTS, batch_size=2, max_length=12, overlong="truncate"))
-    assert [b.index for b in cut] == [b.index for b in whole]
-    assert all(torch.equal(a.ids, b.ids) for a, b in zip(cut, whole, strict=True))
-    assert [len(s.inputs) for s in Batches(encoder, TEXTS, batch_size=2).shards(7)] == [24, 24, 6]
+@pytest.mark.slow
+def test_a_dask_cluster_measures_the_same(encoder, monkeypatch):
+    from distributed import LocalCluster
+
+    here = measured(encoder)
+    where = {"n_workers": 2, "threads_per_worker": 1, "processes": False, "dashboard_address": None}
+    with LocalCluster(**where, silence_logs=50) as cluster:
+        monkeypatch.setenv("BOOK_DASK", cluster.scheduler_address)
+        same(measured(encoder), here)
 
 
 def double(encoder, part, by=2):
     return part * by
+
+
+def kept(encoder, part, *given):
+    return 0
 
 
 def test_each_keeps_the_order_and_reads_parts_as_needed(encoder, tmp_path, monkeypatch):
@@ -146,8 +116,7 @@ def test_each_keeps_the_order_and_reads_parts_as_needed(encoder, tmp_path, monke
     assert next(found) == 0 and read == [0]
     assert list(found) == [3, 6, 9, 12]
     monkeypatch.setenv("BOOK_SHARDS", str(tmp_path))
-    assert list(shards.each(encoder, double, range(3), what="doubling", total=3)) == [0, 2, 4]
-    assert json.loads((tmp_path / shards.PROGRESS).read_text()) == {"what": "doubling", "done": 3, "total": 3}
+    assert list(shards.each(encoder, double, range(3))) == [0, 2, 4]
     assert list(shards.each(encoder, double, range(4))) == [0, 2, 4, 6], "three kept, one new"
 
 
@@ -200,29 +169,14 @@ def test_foreseen_errors(encoder, monkeypatch, name, value, says):
         list(shards.each(encoder, double, [1, 2]))
 
 
-def test_workers_and_threads_never_exceed_the_cores(monkeypatch):
-    monkeypatch.setenv("BOOK_WORKERS", "64")
-    monkeypatch.setattr(joblib, "cpu_count", lambda: 6)
-    for threads, workers, each in (("6", 6, 1), ("1", 6, 1), ("", 6, 1)):
-        monkeypatch.setenv("OMP_NUM_THREADS", threads)
-        assert (shards.Plan.of_environment().workers, shards.Plan.of_environment().threads) == (workers, each)
-    monkeypatch.setenv("BOOK_WORKERS", "2")
-    assert shards.Plan.of_environment().threads == 3
-
-
-# ------------------------------------------------------------------ what is kept
-
-
-def test_keys_change_with_everything_that_matters(encoder, small_encoder, tmp_path, monkeypatch):
+def test_parts_are_kept_under_all_that_they_depend_on(encoder, small_encoder, tmp_path, monkeypatch):
     monkeypatch.setenv("BOOK_SHARDS", str(tmp_path))
-    calls = []
-    monkeypatch.setattr(sys.modules[__name__], "double", lambda *a: calls.append(a[1:]) or 0)
-    double.__module__, double.__qualname__ = __name__, "double"
 
     def new(encoder, part=1, *given):
-        before = len(calls)
-        list(shards.each(encoder, double, [part], *given))
-        return len(calls) > before
+        """Whether a part is added to those on disk."""
+        before = len(list(tmp_path.glob("*.part")))
+        list(shards.each(encoder, kept, [part], *given))
+        return len(list(tmp_path.glob("*.part"))) > before
 
     assert new(encoder) and not new(encoder), "kept"
     assert not new(small_encoder("bert")), "the same weights, loaded again"
@@ -241,167 +195,9 @@ def test_keys_change_with_everything_that_matters(encoder, small_encoder, tmp_pa
     assert new(encoder, (replace(part[0], settings=part[0].settings | {"max_length": 9}), part[1])), (
         "the batches' settings"
     )
-    monkeypatch.setattr(shards, "code_digest", lambda: "another version")
-    assert new(encoder), "the sources of the package"
 
 
-@pytest.mark.journey
-def test_a_killed_run_goes_on_where_it_stopped(encoder, tmp_path, flag, monkeypatch):
-    """kill -9 of the whole process, in the middle; half-written files beside the finished ones."""
-    expected = measured(encoder)
-    kept = tmp_path / "parts"
-    code = (
-        # The package first: then no types are checked, which takes longer than all the rest
-        f"import sys, helpers.places; sys.path[:0] = {[str(f) for f in Path(__file__).parents[:2]]!r}\n"
-        "import conftest, test_shards; from pathlib import Path\n"
-        "from transformers import AutoTokenizer; from helpers.engine import encoders, adapters\n"
-        "tokenizer = AutoTokenizer.from_pretrained(encoders.KNOWN['minilm'].folder())\n"
-        "small = encoders.wrap(conftest.small_model('bert'), tokenizer, name='small-bert', device='cpu')\n"
-        f"test_shards.measured(small, Path({str(flag)!r}))"
-    )
-    settings = {"BOOK_SHARDS": str(kept), "BOOK_SHARD_BATCHES": "6", "OMP_NUM_THREADS": "1"}
-    done = subprocess.run([sys.executable, "-c", code], cwd=places.ROOT, env={**os.environ, **settings}, check=False)
-    assert done.returncode == -signal.SIGKILL
-    assert len(list(kept.glob("*.part"))) == VICTIM // 6, "parts before the one that died"
-    (kept / "half.tmp").write_bytes(b"written in part")
-    again = []
-    show = attention._show
-    monkeypatch.setattr(attention, "_show", lambda *a: again.append(a) or show(*a))
-    monkeypatch.setenv("BOOK_SHARDS", str(kept))
-    # The flag's name is one of the observer's settings, so it must be the same for the parts to be found
-    same(measured(encoder, flag), expected)
-    assert len(again) == 9 - VICTIM // 6, "finished parts are not measured again"
-    same(measured(encoder, flag), expected)
-    assert len(again) == 9 - VICTIM // 6
-
-
-# ------------------------------------------------------------------ elsewhere
-
-
-@pytest.mark.journey
-def test_two_processes_one_of_which_is_killed(encoder, flag, monkeypatch):
-    expected = measured(encoder)
-    monkeypatch.setenv("BOOK_WORKERS", "2")
-    same(measured(encoder, flag), expected)
-    assert not flag.exists(), "a process was killed"
-    with pytest.raises(NoWords, match="Input 2 is empty"):
-        attention.sweep(encoder, Batches(encoder, ["a", "b", " "]), surface_patterns.Accumulator(encoder, [0, 1, 2]))
-
-
-@pytest.mark.journey
-def test_a_dask_cluster_one_of_whose_workers_is_killed(encoder, flag, monkeypatch):
-    import dask
-    from distributed import LocalCluster
-    from distributed.utils import get_mp_context
-
-    expected = measured(encoder)
-    where = {"n_workers": 2, "threads_per_worker": 1, "host": "127.0.0.1", "dashboard_address": "127.0.0.1:0"}
-    with dask.config.set({"distributed.worker.multiprocessing-method": "forkserver"}):
-        get_mp_context()  # names its own modules to import before forking, so ours come after
-        multiprocessing.set_forkserver_preload(
-            [
-                "distributed",
-                "helpers.chapters.distance_features.measures",
-                "helpers.chapters.surface_patterns.measures",
-            ]
-        )
-        with LocalCluster(**where, silence_logs=50) as cluster:
-            monkeypatch.setenv("BOOK_DASK", cluster.scheduler_address)
-            same(measured(encoder, flag), expected)
-    assert not flag.exists(), "a worker was killed"
-
-
-class Cluster:
-    """What a job asks of Dask's client, whose scheduler is killed when it is asked for the ``last`` time."""
-
-    loop = None
-
-    def __init__(self, error, last):
-        self.error, self.last, self.closed = error, last, False
-
-    def nthreads(self):
-        self.last -= 1
-        if self.last < 0:
-            raise self.error
-        return {"worker": 1}
-
-    def submit(self, task, number, part, **_):
-        return Future("finished", lambda: task(number, part))
-
-    def close(self):
-        self.closed = True
-        raise self.error
-
-
-@pytest.mark.parametrize("last", [0, 1, 2])
-@pytest.mark.parametrize(
-    "error", [OSError("Timed out trying to connect"), RuntimeError("Client not running"), CancelledError()]
-)
-def test_a_scheduler_that_was_killed_is_said(encoder, monkeypatch, error, last):
-    import distributed
-
-    cluster = Cluster(error, last)
-    monkeypatch.setattr(distributed, "Client", lambda *_, **__: cluster)
-    monkeypatch.setattr(distributed, "as_completed", lambda loop: Queue())
-    monkeypatch.setenv("BOOK_DASK", "tcp://far:8786")
-    with pytest.raises(
-        shards.ShardError, match=r"The Dask scheduler at 'tcp://far:8786' went away .*same command again"
-    ):
-        list(shards.each(encoder, double, range(20), what="parts"))
-    assert cluster.closed
-
-
-@dataclass(eq=False)
-class Future:
-    status: str
-    result: Callable
-
-
-class Queue(list):
-    """Futures in the order in which they came."""
-
-    add = list.append
-
-
-def test_what_a_part_raises_on_a_cluster_comes_as_it_is(encoder, monkeypatch):
-    import distributed
-
-    def submit(self, *_, **__):
-        def result():
-            raise OSError("of the part")
-
-        return Future("error", result)
-
-    monkeypatch.setattr(Cluster, "submit", submit)
-    monkeypatch.setattr(distributed, "Client", lambda *_, **__: Cluster(OSError(), 9))
-    monkeypatch.setattr(distributed, "as_completed", lambda loop: Queue())
-    monkeypatch.setenv("BOOK_DASK", "tcp://far:8786")
-    with pytest.raises(OSError, match="of the part"):
-        list(shards.each(encoder, double, range(3), what="parts"))
-
-
-def test_workers_that_die_again_and_again_are_an_error(encoder, monkeypatch):
-    asked = []
-
-    def dying(job, task):
-        """Finishes a part at each call, until there is only part 3, at which every worker dies."""
-        for number, part in job.waiting():
-            asked.append(number)
-            if number != 2:
-                yield number, task.function(encoder, part)
-            elif len(job.unfinished) == 1:
-                break
-        raise BrokenProcessPool("A process was terminated.")
-
-    monkeypatch.setattr(shards._Job, "in_processes", dying)
-    monkeypatch.setenv("BOOK_WORKERS", "2")
-    found = shards.each(encoder, double, range(3), what="dying")
-    assert [next(found), next(found)] == [0, 2]
-    with pytest.raises(shards.ShardError, match=r"dying: workers died again and again over part 3 .*fewer workers"):
-        next(found)
-    assert asked.count(2) == shards.DEATHS + 1
-
-
+@pytest.mark.slow
 def test_an_encoder_travels_by_name_or_as_it_is(encoder):
     minilm = encoders.load("minilm", device="cpu")
     named = shards.Portable.of(minilm, shards.state_of(minilm))

@@ -14,7 +14,6 @@ from IPython.display import HTML
 
 from helpers.engine.estimates import Estimate
 from helpers.figures import touch
-from helpers.figures.look import COLOURS as COLOURS_OF
 
 HOSTILE = "</script><img src=x onerror=\"document.title='taken'\">"
 NAMES = ["1-1", "1-2", "2-1", "2-2"]
@@ -62,9 +61,6 @@ class Elements(HTMLParser):
         self.text += data
 
 
-# ------------------------------------------------------------------ what is in the page
-
-
 def test_the_data_of_points_are_those_given():
     figure = scatter(tokens=["[CLS]", "a", "b"], texts=["w", "x", "y", "z"], links=["a.html#1"] * 4, first=2)
     data = data_of(figure)
@@ -75,28 +71,6 @@ def test_the_data_of_points_are_those_given():
     title, labels, palette = data["colourings"][1]
     assert (title, [palette[n][0] for n in labels]) == ("role", ["a", "b", "a", "c"])
     assert ["none", "#999999"] not in palette, "the legend names what there is"
-
-
-def test_points_stand_where_they_belong_and_are_drawn_without_a_script():
-    figure = scatter(lines={"half": ("y", 2.5), "start": ("x", 0.0)}, texts=["w", "x", "y", "z"])
-    circles = [attributes for tag, attributes in Elements(figure.data).found if tag == "circle"]
-    x, y = ([float(circle[key]) for circle in circles] for key in ("cx", "cy"))
-    assert x[0] == x[2] < x[1] == x[3] and y[0] == y[1] > y[2] == y[3], "up is more"
-    assert [circle["fill"] for circle in circles] == ["#0072B2", "#0072B2", "#D55E00", "#D55E00"]
-    rules = [attributes for tag, attributes in Elements(figure.data).found if attributes.get("class") == "rule"]
-    assert [float(rules[0][key]) for key in ("y1", "y2")] == [pytest.approx((y[0] + y[2]) / 2)] * 2
-    assert float(rules[1]["x1"]) == x[0]
-    assert "<title>2-1: y</title>" in figure.data and 'aria-label="Four heads."' in figure.data
-    assert figure._repr_html_() == figure.data and repr(figure) == "Four heads."
-
-
-def test_on_a_map_a_unit_is_as_long_in_both_directions():
-    for far, equal in (((0, 10, 0, 10), True), ((0, 0.1, 0, 0.1), True), ((0, 10, 0, 10), False)):
-        figure = touch.points(far, [0, 0, 5, 5], NAMES, xlabel="x", ylabel="y", alt="a", colours=COLOURS, equal=equal)
-        circles = [attributes for tag, attributes in Elements(figure.data).found if tag == "circle"]
-        across, down = (float(circles[n][key]) - float(circles[0][key]) for n, key in ((1, "cx"), (2, "cy")))
-        assert (abs(across / far[1] + down / 5) < 0.6) == equal
-        assert float(circles[0]["cx"]) > touch.LEFT and float(circles[1]["cx"]) < touch.WIDTH - touch.RIGHT
 
 
 def test_the_steps_of_a_slider_are_all_in_the_page():
@@ -111,17 +85,6 @@ def test_the_steps_of_a_slider_are_all_in_the_page():
     )
     assert figure.data.count('class="band"') == 1 and figure.data.count('class="line"') == 2
     assert "curve" not in steps(curve=None).data and "at" not in data_of(steps(curve=None))
-
-
-def test_the_books_colours_of_layers_and_kinds():
-    labels, colours = touch.by_layer([0, 0, 2])
-    assert labels == ["1", "1", "3"] and list(colours) == ["1", "2", "3"] and len(set(colours.values())) == 3
-    labels, colours = touch.by_kind(["cls", "", "broad"], rest="other heads")
-    assert labels == ["[CLS]", "other heads", "broad"] and colours["[CLS]"] == COLOURS_OF["cls"]
-    assert touch.by_kind(["dense"], called={"dense": "group 1"}) == (
-        ["group 1"],
-        {"group 1": COLOURS_OF["dense"], "none of these": touch.REST},
-    )
 
 
 def test_texts_are_texts():
@@ -145,41 +108,16 @@ def test_a_figure_asks_for_nothing():
         assert not re.search(r"https?:|//cdn|\bfetch\(|XMLHttp|import\(|@import|url\(", without_names)
 
 
-def test_what_is_too_large_is_refused():
-    with pytest.raises(touch.TooLarge, match=r"would put 2\d\d,\d{3} characters into the page; at most 150,000"):
-        scatter([f"{n}" for n in range(4)], maps=maps(size=220))
-    with pytest.raises(touch.TooLarge, match=r"at most 150,000 are allowed"):
-        steps(pieces=[[["word " * 12_000]]] * 3)
-    assert len(scatter(maps=maps(size=100)).data) < touch.LIMIT
-
-
-def test_of_several_forms_the_first_that_fits_is_shown():
-    def too_large():
-        return scatter(maps=maps(size=220))
-
-    small = scatter(maps=None)
-    assert touch.largest(too_large, lambda: small, scatter) is small
-    assert "too many points" in touch.largest(too_large).data
-    with pytest.raises(ValueError, match="1 texts"):
-        touch.largest(lambda: scatter(texts=["a"]), scatter)
-
-
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
         ({"names": NAMES[:3]}, "3 names and 4 x"),
-        ({"texts": ["a"]}, "4 names and 1 texts"),
-        ({"maps": maps(3)}, "4 names and 3 maps"),
         ({"maps": maps() * 2}, "from 0 to 1"),
-        ({"maps": maps() * np.nan}, "from 0 to 1"),
         ({"tokens": ["a"]}, "a token for each row"),
         ({"lines": {"a": ("x", np.inf)}}, "x holds what is no number"),
         ({"colours": {"layer": (["1", "1", "2", "3"], COLOURS["layer"][1])}}, "'layer' has no colour for '3'"),
         ({"colours": {"k": (["1"] * 4, {"1": "red;}"})}}, "A colour is written as #rrggbb"),
         ({"links": ["javascript:alert(1)"] * 4}, "pages of the book"),
-        ({"links": ["//elsewhere.org"] * 4}, "pages of the book"),
-        ({"control": "knob"}, "a control of"),
-        ({"first": 4}, "a first point"),
     ],
 )
 def test_points_that_do_not_fit_are_refused(changes, said):
@@ -191,8 +129,6 @@ def test_points_that_do_not_fit_are_refused(changes, said):
     ("changes", "said"),
     [
         ({"labels": ["a"]}, "3 values, 1 labels, 3 pieces"),
-        ({"values": [0, 0.5, 2]}, "The curve goes from 0 to 1"),
-        ({"values": [0, 0.5, np.nan]}, "values holds what is no number"),
         ({"curve": touch.Curve([0, 1], {"a": [0, 1, 2]}, "x", "y")}, "'a' has 3 values for 2 places"),
         ({"pieces": [[[("word", "red")]]] * 3}, "A colour is written as #rrggbb"),
     ],
@@ -200,9 +136,6 @@ def test_points_that_do_not_fit_are_refused(changes, said):
 def test_steps_that_do_not_fit_are_refused(changes, said):
     with pytest.raises(ValueError, match=said):
         steps(**changes)
-
-
-# ------------------------------------------------------------------ in a browser
 
 
 needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine")

@@ -6,15 +6,6 @@ from helpers import corpora
 from helpers.record import beside
 
 
-def test_a_model_in_a_folder_goes_by_its_last_part():
-    assert [beside.short(name) for name in ("minilm", "/home/me/mine", "owner/model", "minilm@random")] == [
-        "minilm",
-        "mine",
-        "model",
-        "minilm@random",
-    ]
-
-
 def test_this_run_comes_first_and_recorded_ones_after_it(minilm):
     corpus = corpora.provenance("encyclopedia", "keyphrases")
     recorded = {"minilm": {"provenance": {"corpus": {"name": "gum"}}, "values": {"a": 1}}}

@@ -17,11 +17,6 @@ def trade(name):
     return next(one for one in characters.TRADES if one.name == name)
 
 
-def test_each_trade_has_a_name_a_colour_and_a_rule_of_its_own():
-    for field in ("name", "colour", "rule"):
-        assert len({getattr(one, field) for one in characters.TRADES}) == len(characters.TRADES)
-
-
 def test_the_characters_of_the_book_are_those_that_its_chapters_single_out():
     cast = {one.trade.name: one for one in characters.of(MODEL)}
     assert 3 <= len(cast) <= 5
@@ -54,21 +49,6 @@ def test_a_rare_relation_makes_no_character():
     assert trade("object").find(known) is None
 
 
-def test_the_phrase_head_leads_more_than_one_relation():
-    known = records()
-    led = characters._led(known)
-    keep = next(iter(led))
-    known["04"]["ud"]["table"] = {keep: led[keep]}
-    assert trade("phrase").find(known) is None
-
-
-def test_a_head_with_two_trades_goes_by_the_first(monkeypatch):
-    both = [trade("object"), characters.Trade("second", "self", "the same head", trade("object").find)]
-    monkeypatch.setattr(characters, "TRADES", both)
-    assert [one.trade.name for one in characters.of(MODEL)] == ["object"]
-    assert characters.told(MODEL).rows[1][1] == "–"
-
-
 def test_a_card_grows_and_is_safe():
     one = characters.of(MODEL)[0]
     early, late = one.card("02"), one.card("13")
@@ -82,16 +62,12 @@ def test_a_card_grows_and_is_safe():
 
 
 def test_a_chapter_shows_whom_it_adds_to_and_the_last_one_all():
-    cast = characters.of(MODEL)
-    assert list(characters.cards(MODEL, "14")) == list(cast)
-    assert [one.trade.name for one in characters.cards(MODEL, "05")] == ["antecedent"]
-    assert not characters.cards(MODEL, "01")
+    cards = {chapter: characters.show(chapter, MODEL).data for chapter in ("05", "14")}
+    for one in characters.of(MODEL):
+        assert one.card("14") in cards["14"] and (one.card("05") in cards["05"]) == ("05" in one.facts)
+    assert "Nothing is recorded" in characters.show("05", "nobody").data
 
 
 def test_a_model_that_nobody_measured_has_no_characters():
     with pytest.raises(results.ResultError, match="python -m helpers run 04 --model nobody"):
         characters.of("nobody")
-
-
-def test_another_model_has_others():
-    assert {one.head for one in characters.of("mpnet")} != {one.head for one in characters.of(MODEL)}

@@ -1,7 +1,5 @@
 """Exports: what was written in a format is read back as it was; a paper's table is LaTeX that shows every number."""
 
-import io
-
 import pandas as pd
 import pytest
 from pandas.testing import assert_frame_equal
@@ -17,34 +15,12 @@ def table():
     return quantities.typed(pd.concat([found, hostile], ignore_index=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", exports.SUFFIXES)
 def test_what_was_written_is_read_back(table, suffix, tmp_path):
     some = table if suffix != ".tex" else pd.concat([table.iloc[::50], table.tail(6)])
     file = exports.write(some, tmp_path / f"numbers{suffix}")
     assert_frame_equal(exports.read(file), some.reset_index(drop=True), check_exact=True)
-
-
-@pytest.mark.parametrize("suffix", exports.SUFFIXES)
-def test_a_table_without_rows_is_read_back(table, suffix, tmp_path):
-    file = exports.write(table.head(0), tmp_path / f"numbers{suffix}")
-    assert_frame_equal(exports.read(file), table.head(0))
-
-
-@pytest.mark.parametrize("form", exports.WRITERS)
-def test_the_same_table_makes_the_same_bytes(table, form):
-    assert exports.as_bytes(table.head(50), form) == exports.as_bytes(table.head(50).copy(), form)
-
-
-def test_what_all_rows_share_is_no_column_in_latex(table):
-    some = quantities.chosen(table, "quantity", ["keyword_precision"])
-    text = exports.as_bytes(some, "latex").decode()
-    assert "% model: minilm\n" in text and "% quantity: keyword_precision\n" in text
-    assert r"layer & head & value & low & high \\" in text and text.count("\\\\\n") == 1 + len(some)
-
-
-def test_csv_is_what_a_spreadsheet_reads(table):
-    plain = pd.read_csv(io.BytesIO(exports.as_bytes(table.head(3), "csv")))
-    assert list(plain.columns) == list(quantities.COLUMNS) and plain.layer.dtype == "int64"
 
 
 def test_a_name_without_a_format_and_a_file_of_something_else_are_refused(tmp_path):

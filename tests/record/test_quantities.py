@@ -46,6 +46,7 @@ def as_grid(found, column="value"):
     return grid
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("quantity", HEADS)
 @pytest.mark.parametrize(("model", "profile"), [("minilm", "book"), ("minilm", "full"), ("mpnet", "full")])
 def test_every_head_has_the_number_of_its_chapter(table, quantity, model, profile):
@@ -82,16 +83,6 @@ def test_a_name_stands_in_its_column_and_has_no_number(table):
     found = rows(table, "type", model="minilm", profile="book", chapter="08_distance_features")
     assert found.set_index(["layer", "head"]).label[3, 5] == types[2][4]
     assert found.value.isna().all() and found.low.isna().all()
-
-
-def test_a_specialist_stands_beside_no_other_head(table):
-    """Lists of specialists are of other heads in every network; what stands at one place of two of them is no control."""
-    for model, name in (("minilm", "summary"), ("minilm@random", "control"), ("minilm@shuffled", "shuffled")):
-        listed = results.recorded("surface_patterns")["values"][name]["specialists"]
-        found = rows(table, "specialist", model=model, profile="book")
-        wanted = [(s["layer"] + 1, s["head"] + 1, s["role"], s["held_out"]["value"]) for s in listed]
-        assert list(found[["layer", "head", "label", "value"]].itertuples(index=False, name=None)) == wanted
-        assert found.control.isna().all() and found.against.isna().all() and len(found)
 
 
 def test_the_chosen_head_of_a_relation_stands_beside_its_offset(table):
@@ -139,11 +130,6 @@ def test_what_a_record_lacks_is_absent():
     assert not {"minilm@shuffled"} & set(found.model)
 
 
-def test_no_record_makes_an_empty_table_of_the_same_form(table):
-    found = quantities.of_records([])
-    assert len(found) == 0 and dict(found.dtypes) == dict(table.dtypes)
-
-
 def test_one_model_is_given_with_its_controls_and_an_unknown_one_refused():
     assert set(quantities.table(["mpnet"], ["full"]).model) == {"mpnet", "mpnet@random", "mpnet@shuffled"}
     with pytest.raises(
@@ -166,8 +152,3 @@ def test_a_control_is_given_alone_and_its_own_run_counts_first(tmp_path, monkeyp
     after = quantities.table(*chosen)
     assert rows(after, "share_cls", layer=1, head=1).value.tolist() == [0.5]
     assert not after.duplicated(list(quantities.KEY)).any() and set(after.model) == {"minilm@random"}
-
-
-def test_a_misspelt_line_of_the_vocabulary_is_named():
-    with pytest.raises(quantities.QuantityError, match=r"surface_patterns, peak: .*unti"):
-        quantities._read("surface_patterns", "peak", {}, {"at": "x", "unti": "share", "meaning": "m"})

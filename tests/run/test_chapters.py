@@ -1,0 +1,232 @@
+"""Every chapter, executed with papermill on small data; ordinary runs of chapters; what the runner says when it cannot."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+import nbformat
+import pytest
+from conftest import small_model
+
+from helpers import chapters, places
+from helpers.record import results
+from helpers.record.verdicts import judge
+from helpers.run import comparing, notebooks
+
+CHAPTERS = notebooks.chapters()
+RECORDING = [chapter for chapter in CHAPTERS if chapter != "01_transformer_refresher"]
+BOARD = chapters.scoreboard()
+
+
+def assert_whole(file, *, without=()):
+    """Every cell executed, no error, nothing on stderr, a picture above every caption but for figures named."""
+    for cell in nbformat.read(file, as_version=4).cells:
+        if cell.cell_type != "code":
+            continue
+        assert cell.execution_count is not None, cell.source
+        for output in cell.outputs:
+            assert output.output_type != "error", output
+            assert not (output.output_type == "stream" and output.name == "stderr"), output.text
+        figure = cell.metadata.get("mystnb", {}).get("figure")
+        if figure and figure["name"] not in without:
+            assert any("image/png" in output.get("data", {}) for output in cell.outputs), figure["name"]
+
+
+def finite(value):
+    """Whether a record holds numbers, none of which is missing."""
+    items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return all(map(finite, items)) and (not isinstance(value, float) or abs(value) < 1e12)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_a_chapter_runs(chapter, tmp_path):
+    """It draws its figures, records finite numbers, and the headlines of its summary can be judged on them."""
+    [run] = notebooks.run([chapter], tmp_path, profile="smoke", results=tmp_path / "results")
+    assert run.state == "executed", run
+    assert_whole(run.file)
+    found = list((tmp_path / "results").rglob("*.json"))
+    assert [file.stem for file in found] == ([chapter[3:]] if chapter in RECORDING else [])
+    for file in found:
+        record = json.loads(file.read_text("utf-8"))
+        assert record["provenance"]["profile"] == "smoke" and record["values"] and finite(record["values"])
+        headlines = getattr(BOARD.modules.get(chapter), "HEADLINES", ())
+        assert all(judged.ours.verdict for judged in judge(headlines, record["values"]))
+
+
+@pytest.mark.slow
+def test_two_processes_record_what_one_does(tmp_path, monkeypatch):
+    """A part of a pass is a batch here, so that both processes have some."""
+    monkeypatch.setenv("BOOK_SHARD_BATCHES", "1")
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    found = []
+    for workers in "12":
+        monkeypatch.setenv("BOOK_WORKERS", workers)
+        folder = tmp_path / workers
+        [run] = notebooks.run(
+            ["02_surface_patterns"], folder, profile="smoke", results=folder / "results", parts=True
+        )
+        assert run.state == "executed", run
+        [record] = (folder / "results").rglob("*.json")
+        found.append(json.loads(record.read_text("utf-8"))["values"])
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_stored_outputs_are_whole_and_of_the_books_parameters(chapter):
+    file = notebooks.FOLDER / f"{chapter}.ipynb"
+    assert_whole(file)
+    text = file.read_text("utf-8")
+    assert nbformat.reads(text, as_version=4).metadata.papermill.parameters == {}
+    assert not [mark for mark in ("jQuery v", "d3js.org", "/site-packages/", "execution_time") if mark in text]
+
+
+@pytest.mark.parametrize("profile", ["smoke", "full"])
+def test_profiles_are_parameter_files_of_chapters(profile):
+    assert sorted(file.stem for file in (notebooks.PROFILE_FOLDER / profile).glob("*.yml")) == CHAPTERS
+    for chapter in CHAPTERS:
+        assert notebooks.parameters(chapter, profile)["profile"] == profile
+
+
+# A run that nobody asked to record
+
+
+@pytest.fixture
+def checkout(tmp_path):
+    """A copy of the checkout under git, with what executing a chapter needs."""
+    folder = tmp_path / "a checkout"
+    for name in ("helpers", "notebooks", "data", "book/profiles"):
+        ignored = shutil.ignore_patterns("__pycache__", "adapters", ".ipynb_checkpoints")
+        shutil.copytree(places.ROOT / name, folder / name, ignore=ignored)
+    for name in ("pyproject.toml", "requirements.lock", ".gitignore"):
+        shutil.copy(places.ROOT / name, folder)
+    file = folder / "notebooks" / "02_surface_patterns.ipynb"
+    own = file.read_text("utf-8").replace("segments = 1000", "segments = 12")  # as somebody who tries something
+    file.write_text(own.replace("shuffled_segments = 64", "shuffled_segments = 8"), "utf-8")
+    for command in ("init -q", "add .", "-c user.name=x -c user.email=x@x commit -qm all"):
+        subprocess.run(["git", *command.split()], cwd=folder, check=True)
+    return folder
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("git") is None, reason="git is not on this machine")
+@pytest.mark.parametrize(
+    ("folder", "command"),
+    [
+        ("", "papermill notebooks/02_surface_patterns.ipynb out.ipynb -k python3 -p segments 20 --no-progress-bar"),
+        ("notebooks", "jupyter nbconvert --to notebook --execute --output-dir ../_build 02_surface_patterns.ipynb"),
+    ],
+    ids=["papermill", "nbconvert"],
+)
+def test_an_ordinary_run_changes_no_tracked_file(checkout, folder, command):
+    if folder:
+        pytest.importorskip("nbconvert")
+    program, *arguments = command.split()
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("BOOK_")}
+    environment["PYTHONPATH"] = os.pathsep.join([str(checkout), environment["PYTHONPATH"]])
+    done = subprocess.run(
+        [sys.executable, "-m", program, *arguments],
+        cwd=checkout / folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    said = subprocess.run(["git", "status", "--porcelain"], cwd=checkout, capture_output=True, text=True).stdout
+    assert said in ("", "?? out.ipynb\n")
+    [record] = (checkout / "_build" / "runs" / "results").rglob("*.json")
+    measured = json.loads(record.read_text("utf-8"))["provenance"]["parameters"]["segments"]
+    assert measured == (12 if folder else 20)
+
+
+# A model that no test has seen
+
+
+LACKING = {"03_no_op": "mlm", "10_ablation_by_type": "qa", "11_head_importance": "mlm"}
+"""Chapters that need a head for a task, and which."""
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize(
+    "names",
+    [["03_no_op", "14_your_own_model"], pytest.param(CHAPTERS, marks=pytest.mark.journey)],
+    ids=["two", "all"],
+)
+def test_a_new_model_goes_through_chapters_and_into_a_report(names, tmp_path, minilm):
+    """A small DistilBERT with random weights, 64 positions and no head, in a folder."""
+    from helpers.run import report
+
+    folder = tmp_path / "mine"
+    small_model("distilbert").save_pretrained(folder)
+    minilm.tokenizer.save_pretrained(folder)
+    kept = {"profile": "smoke", "results": tmp_path / "results"}
+    done = notebooks.run(names, tmp_path / "out", given={"model": str(folder)}, at_a_time=2, **kept)
+    for run in done:
+        if run.chapter in LACKING:
+            assert run.state == "skipped" and f"no head for {LACKING[run.chapter]!r}" in run.problem
+        else:
+            assert run.state == "executed", run
+            assert_whole(run.file, without=["fig-key-remove", "fig-key-curves"])  # the tagger's
+    page = report.write(done, tmp_path / "report.html", **kept).read_text("utf-8")
+    assert "DistilBertModel" in page and "03_no_op" in page
+    again = notebooks.run(names, tmp_path / "out", given={"model": str(folder)}, keep=True, **kept)
+    assert {run.state for run in again} == {"kept", "skipped"}, "the same command goes on where it stopped"
+
+
+# The runner
+
+
+def tiny(monkeypatch, folder, *cells):
+    """A book with one chapter of these cells."""
+    notebook = nbformat.v4.new_notebook(
+        cells=[nbformat.v4.new_code_cell("n = 3\nprofile = 'book'", metadata={"tags": ["parameters"]})]
+        + [nbformat.v4.new_code_cell(cell) for cell in cells],
+        metadata={"kernelspec": {"name": "python3", "language": "python", "display_name": "Python 3"}},
+    )
+    nbformat.write(notebook, folder / "01_tiny.ipynb")
+    monkeypatch.setattr(notebooks, "FOLDER", folder)
+    return {"profile": "book", "results": folder / "results"}
+
+
+def test_a_run_that_fails_leaves_the_older_notebook(tmp_path, monkeypatch):
+    kept = tiny(monkeypatch, tmp_path, "print(n)", "assert n > 1, 'too few'")
+    [done] = notebooks.run(["01_tiny"], tmp_path / "out", given={"n": "2"}, **kept)
+    before = done.file.read_bytes()
+    assert nbformat.read(done.file, as_version=4).metadata.papermill.parameters == {"n": 2}
+    [failed] = notebooks.run(["01_tiny"], tmp_path / "out", given={"n": 1}, **kept)
+    assert failed.state == "failed" and "AssertionError: too few" in failed.problem and "\n" not in str(failed)
+    assert done.file.read_bytes() == before
+
+
+@pytest.mark.parametrize(("error", "state"), [("SystemExit", "skipped"), ("ValueError", "failed")])
+def test_a_chapter_that_refuses_a_model_is_skipped(tmp_path, monkeypatch, error, state):
+    kept = tiny(monkeypatch, tmp_path, f"raise {error}('not this model')")
+    [done] = notebooks.run(["01_tiny"], tmp_path / "out", **kept)
+    assert done.state == state and "not this model" in done.problem
+
+
+def test_a_kernel_that_ends_is_a_failure_and_so_is_a_folder_that_cannot_be_written(tmp_path, monkeypatch):
+    kept = tiny(monkeypatch, tmp_path, "import os; os._exit(9)")
+    [done] = notebooks.run(["01_tiny"], tmp_path / "out", **kept)
+    assert done.state == "failed" and "its kernel ended" in done.problem
+    (tmp_path / "file").write_text("")
+    [done] = notebooks.run(["01_tiny"], tmp_path / "file" / "out", **kept)
+    assert done.state == "failed" and str(tmp_path / "file") in done.problem
+
+
+def test_comparing_finds_what_differs_beyond_its_tolerance(tmp_path):
+    stored = results.recorded("dependency_heads")
+    for folder, change in {"old": 0, "same": 5e-5, "new": 1e-3}.items():
+        record = json.loads(json.dumps(stored))
+        record["values"]["ud"]["table"]["obj"]["held_out"]["value"] += change
+        file = tmp_path / folder / "book" / "minilm" / "dependency_heads.json"
+        file.parent.mkdir(parents=True)
+        file.write_text(json.dumps(record))
+    assert comparing.differences(tmp_path / "same", tmp_path / "old") == {}
+    [line] = comparing.differences(tmp_path / "new", tmp_path / "old").values()
+    assert "1 values differ; .ud.table.obj.held_out.value is" in line
+    assert list(comparing.differences(tmp_path / "new", tmp_path / "none")) == [file.relative_to(tmp_path / "new")]

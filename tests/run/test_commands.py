@@ -1,0 +1,157 @@
+"""python -m helpers: help, foreseen errors, whose numbers are shown; what the repository says of versions."""
+
+import os
+import re
+import shlex
+import shutil
+import tomllib
+
+import pytest
+import yaml
+from click.testing import CliRunner
+from packaging.requirements import Requirement
+from test_chapters import assert_whole
+
+import helpers.__main__
+from helpers import corpora, places
+from helpers.__main__ import main
+from helpers.run import notebooks
+from helpers.run.names import resolved
+
+PROJECT = tomllib.loads((places.ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+
+
+def run(*arguments):
+    return CliRunner().invoke(main, arguments)
+
+
+@pytest.mark.parametrize("command", main.commands)
+def test_every_command_has_help(command):
+    done = run(command, "--help")
+    assert done.exit_code == 0 and main.commands[command].help
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("fetch", "mpnt"), "Did you mean 'mpnet'"),
+        (("run", "surface_paterns"), "There is no chapter 'surface_paterns'. Did you mean 'surface_patterns'?"),
+        (("run", "02", "-p", "segmens", "1"), "no parameter 'segmens'. Did you mean 'segments'?"),
+        (("run", "02", "-p", "segments", "many"), "segments must be of type int, as 1000 is; 'many' is not"),
+        (("run", "all", "-p", "segments", "5"), "01_transformer_refresher has no parameter 'segments'"),
+        (("run", "all", "--model", "no_such_model"), "'no_such_model' is not"),
+        (("full", "--chapters", "no-op"), "Did you mean 'no_op'?"),
+        (("scoreboard", "nowhere"), "no chapter 'nowhere'"),
+        (("export", "--models", "nobody"), "Nothing is recorded of nobody"),
+    ],
+)
+def test_a_foreseen_error_is_one_sentence(arguments, says):
+    result = run(*arguments)
+    assert result.exit_code != 0 and isinstance(result.exception, SystemExit)
+    assert says in result.output and "Traceback" not in result.output
+
+
+def test_paths_are_meant_from_where_the_reader_stands(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    for name in ("model", "encyclopedia", "minilm"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "a.conllu").write_text("")
+    given = {"model": "{}/model", "model@random": "{}/model@random", "minilm": "minilm", "org/model": "org/model"}
+    assert {name: resolved(name) for name in given} == {n: path.format(tmp_path) for n, path in given.items()}
+    known = corpora.absolute({"treebank": "a.conllu", "corpus": "encyclopedia", "texts": {"qa": "a.conllu"}})
+    assert known == {
+        "treebank": f"{tmp_path}/a.conllu",
+        "corpus": "encyclopedia",
+        "texts": {"qa": f"{tmp_path}/a.conllu"},
+    }
+
+
+def test_own_runs_are_shown_when_asked_for_and_never_as_the_books(monkeypatch, tmp_path):
+    """A run with other parameters is filed under the same profile and model."""
+    monkeypatch.setattr(places, "build", lambda: tmp_path)
+    monkeypatch.delenv("BOOK_RESULTS")
+    record = places.book_data() / "results" / "book" / "minilm" / "surface_patterns.json"
+    own = tmp_path / "runs" / "results" / "book" / "minilm" / "surface_patterns.json"
+    own.parent.mkdir(parents=True)
+    changed = re.sub(r'("to_cls": \{\s*"value": )[\d.]+', r"\g<1>0.987654", record.read_text("utf-8"))
+    own.write_text(changed, "utf-8")
+    asked = ("export", "--models", "minilm", "--profile", "book", "--quantities", "share_cls")
+    for options, shown in (((), False), (("--own",), True)):
+        monkeypatch.delenv("BOOK_RESULTS", raising=False)
+        assert ("0.987654" in run(*asked, *options).output) == shown
+
+
+@pytest.mark.slow
+def test_doctor_models_and_corpora(monkeypatch, tmp_path):
+    monkeypatch.setenv("BOOK_CACHE", str(tmp_path))
+    assert "not here yet: python -m helpers fetch mpnet" in run("models").output
+    assert "encyclopedia (text; CC0 1.0)" in run("corpora", "--quick").output
+    assert all(part in run("doctor").output for part in ("torch", "papermill", "minilm", "real corpora", "hub"))
+
+
+# Bring your own: the page's commands on the page's files
+
+BOOK = places.ROOT / "book"
+BLOCKS = re.findall(r"^```bash\n(.*?)^```", (BOOK / "bring_your_own.md").read_text("utf-8"), re.M | re.S)
+COMMANDS = [line for text in BLOCKS for line in text.splitlines() if "-m helpers" in line and "my_model" not in line]
+
+
+@pytest.mark.journey
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_of_bring_your_own_does_what_the_page_says(command, tmp_path, monkeypatch):
+    shutil.copytree(BOOK / "examples", tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(helpers.__main__, "BUILD", tmp_path / "_build")
+    monkeypatch.setenv("BOOK_RESULTS", str(tmp_path / "results"))
+    if " export " in command:  # of a run before it
+        assert run("run", "02", *["--profile", "smoke", "-p", "corpus", "my_text.txt"]).exit_code == 0
+    done = run(*shlex.split(command)[3:])
+    assert done.exit_code == 0, done.output
+    for file in (tmp_path / "_build").rglob("*.ipynb"):
+        # so small a treebank has no cases for two of the drawings
+        assert_whole(file, without=["fig-coref-links", "fig-dep-landing"])
+    if " run " in command:
+        assert [file.parts[-3] for file in (tmp_path / "results").rglob("*.json")] == ["own"]
+
+
+# Versions
+
+
+def pins(name):
+    """What a file of versions says: name -> version."""
+    lines = [line for line in (places.ROOT / name).read_text("utf-8").splitlines() if "==" in line]
+    return {line.split("==")[0].replace("_", "-").lower(): line.split("==")[1] for line in lines}
+
+
+def test_the_lock_holds_what_pyproject_allows():
+    locked = pins("requirements.lock")
+    for text in sum(PROJECT["optional-dependencies"].values(), PROJECT["dependencies"]):
+        assert Requirement(text).specifier.contains(locked[Requirement(text).name]), text
+
+
+def test_conda_and_binder_take_the_same_with_a_torch_that_has_no_cuda():
+    packages = yaml.safe_load((places.ROOT / "environment.yml").read_text("utf-8"))["dependencies"]
+    locked = pins("requirements.lock")
+    assert f"pytorch-cpu={locked.pop('torch')}" in packages and pins("environment.lock") == locked
+
+
+def test_the_core_takes_the_versions_of_the_hosted_notebook():
+    tried = pins("requirements.oldest")
+    bounds = {one.name: one.specifier for one in map(Requirement, PROJECT["dependencies"])}
+    assert all(bound.contains(tried[name]) for name, bound in bounds.items() if name in tried)
+
+
+def test_a_cache_that_is_no_folder_is_said(monkeypatch, tmp_path):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("BOOK_CACHE", os.fspath(tmp_path / "file"))
+    assert "which is not a folder" in run("models").output
+
+
+def test_a_parameter_is_read_as_yaml_where_it_is_not_a_text():
+    given = {"limit": "5", "questions": "5", "tasks": "[qa]"}
+    assert notebooks.parameters("08_distance_features", "book", given) == {
+        "limit": 5,
+        "questions": "5",
+        "tasks": ["qa"],
+    }
