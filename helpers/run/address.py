@@ -7,7 +7,6 @@
 import os
 import re
 import subprocess
-from typing import Any
 
 import yaml
 
@@ -42,7 +41,8 @@ def _origin() -> str:
 
 def site() -> str | None:
     """Address of the built book, without a slash at its end, or None when it is not known."""
-    if named := os.environ.get("BOOK_SITE", "").strip():
+    named = os.environ.get("BOOK_SITE", "").strip()
+    if named:
         return named.rstrip("/")
     host, *path = (repository() or "").removeprefix("https://").split("/")
     if host not in PAGES or len(path) < 2:
@@ -54,7 +54,8 @@ def site() -> str | None:
 
 def raw(path: str, branch: str = LAUNCH) -> str | None:
     """Address of a file in a branch of the repository, as downloads need it."""
-    return f"{found}/raw/{branch}/{path}" if (found := repository()) else None
+    found = repository()
+    return f"{found}/raw/{branch}/{path}" if found else None
 
 
 def releases() -> str | None:
@@ -64,22 +65,18 @@ def releases() -> str | None:
 
 
 def configured(config: str) -> str:
-    """The text of ``_config.yml`` with what depends on the address: buttons to launch and edit pages and to see the repository, and each page's own address."""
-    known = yaml.safe_load(config)
-    if home := site():
-        named = {"html_baseurl": f"{home}/", "ogp_site_url": f"{home}/", "ogp_image": f"{home}/_static/card.png"}
-        known.setdefault("sphinx", {}).setdefault("config", {}).update(named)
-        config = yaml.safe_dump(known, sort_keys=False, allow_unicode=True)
-    if not (found := repository()):
-        return config
-    colab = {"colab_url": COLAB} if "/github.com/" in found else {}
-    buttons: dict[str, Any] = {
-        "repository": {"url": found, "path_to_book": "", "branch": BRANCH},
-        "launch_buttons": {"notebook_interface": "jupyterlab", "binderhub_url": BINDER, **colab},
-        "html": {"use_repository_button": True, "use_edit_page_button": True},
-    }
-    merged = {name: {**known.get(name, {}), **given} for name, given in buttons.items()}
-    return yaml.safe_dump(known | merged, sort_keys=False, allow_unicode=True)
+    """The text of ``_config.yml`` with what depends on the address: each page's own address, and buttons to launch and edit pages and to see the repository."""
+    values, home, found = yaml.safe_load(config), site(), repository()
+    if home:
+        pages = {"html_baseurl": f"{home}/", "ogp_site_url": f"{home}/", "ogp_image": f"{home}/_static/cover.png"}
+        values["sphinx"]["config"] |= pages
+    if found:
+        values["repository"] = {"url": found, "path_to_book": "", "branch": BRANCH}
+        values["launch_buttons"] = {"notebook_interface": "jupyterlab", "binderhub_url": BINDER}
+        if "/github.com/" in found:
+            values["launch_buttons"]["colab_url"] = COLAB
+        values["html"] |= {"use_repository_button": True, "use_edit_page_button": True}
+    return yaml.safe_dump(values, sort_keys=False, allow_unicode=True)
 
 
 def in_launch(url: str) -> str:

@@ -1,0 +1,42 @@
+// Links that save tables and figures, names and roles that screen readers need, and bertviz's frames, loaded when a reader comes near.
+document.addEventListener("DOMContentLoaded", () => {
+  const page = location.pathname.split("/").pop().replace(".html", "");
+
+  function addLink(element, href, name) {
+    const kind = name.split(".").pop().toUpperCase();
+    const link = Object.assign(document.createElement("a"), { href, download: name, textContent: kind });
+    link.setAttribute("aria-label", `${kind}: save ${name}`);
+    const line = Object.assign(document.createElement("p"), { className: "save" });
+    line.append(link);
+    element.after(line);
+  }
+
+  const cell = (td) => `"${td.textContent.trim().replace(/\s+/g, " ").replaceAll('"', '""')}"`;
+  document.querySelectorAll(".bd-article table").forEach((table, n) => {
+    const csv = [...table.rows].map((row) => [...row.cells].map(cell).join(",")).join("\n");
+    const box = table.closest(".pst-scrollable-table-container") ?? table;
+    addLink(box, `data:text/csv;charset=utf-8,${encodeURIComponent(csv)}`, `${page}-table-${n + 1}.csv`);
+  });
+  document.querySelectorAll(".bd-article figure").forEach((figure, n) => {
+    const image = figure.querySelector("img");
+    const kind = image?.src.match(/\.(png|svg)$/);
+    if (kind) addLink(figure, image.src, `${figure.id || `${page}-figure-${n + 1}`}${kind[0]}`);
+  });
+
+  document.querySelectorAll("nav li > details > summary").forEach((toggle) => {
+    toggle.ariaLabel = `Pages below: ${toggle.closest("li").querySelector("a").textContent.trim()}`;
+  });
+
+  document.querySelectorAll(".citation-list").forEach((list) => list.removeAttribute("role")); // its entries are not list items
+
+  const frames = new IntersectionObserver(
+    (entries) => {
+      for (const entry of entries.filter((one) => one.isIntersecting)) {
+        frames.unobserve(entry.target);
+        entry.target.src = entry.target.dataset.src;
+      }
+    },
+    { rootMargin: "500px" },
+  );
+  document.querySelectorAll("iframe[data-src]").forEach((frame) => frames.observe(frame));
+});
