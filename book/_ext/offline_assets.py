@@ -44,7 +44,7 @@ def write_frames(app: Sphinx, exception: Exception | None) -> None:
     for page in output.glob("notebooks/*.html"):
         text = page.read_text("utf-8")
         if 'class="bertviz"' in text:
-            page.write_text(FRAME.sub(with_page, views.without_frames(text)), "utf-8")
+            page.write_text(FRAME.sub(with_page, views.FRAME_DOCUMENT.sub("", text)), "utf-8")
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

@@ -52,7 +52,7 @@ def in_script(code: str) -> str:
 
 
 def bertviz(
-    view: str, maps: ArrayLike, tokens: Sequence[str], *, second: int | None = None, height: int = 480
+    view: str, maps: ArrayLike, tokens: Sequence[str], *, second: int | None = None, height: int | None = None
 ) -> HTML:
     """bertviz's ``head_view`` or ``model_view`` (Vig 2019), in a frame of its own that needs no network.
 
@@ -64,8 +64,10 @@ def bertviz(
         view: ``"head_view"`` or ``"model_view"``.
         maps: [layer, head, query, key]; rounded to three digits.
         second: position where the second text begins, to choose directions between the two.
+        height: of the frame in pixels (default: as many as the head view of these tokens needs).
     """
     maps = np.asarray(maps)
+    height = height or 90 + 24 * len(tokens)
     thousandths = np.round(1000 * maps).astype("<u2")
     data = {"view": view, "tokens": list(tokens), "second": second, "shape": list(maps.shape)}
     data["thousandths"] = base64.b64encode(thousandths.tobytes()).decode()
@@ -85,7 +87,7 @@ def bertviz(
 
 
 FRAME_LIBRARIES = ("d3.min.js", "jquery.min.js")
-_FRAME_DOCUMENT = re.compile(r' srcdoc="[^"]*"')
+FRAME_DOCUMENT = re.compile(r' srcdoc="[^"]*"')
 _AS_OTHERS = {ord(sign): 0xE000 + ord(sign) for sign in "<>&"}  # of Unicode's private use
 _REQUIRE_FROM_CDN = re.compile(r'<script src="https://cdnjs[^"]*require[^"]*"></script>')
 _REQUIRE_SHIM = "window.require={config(){}};window.requirejs=(names,run)=>run(window.jQuery,window.d3);"
@@ -117,7 +119,7 @@ def bertviz_document(data: Mapping[str, object], libraries: str) -> str:
 
 def without_frames(output: str) -> str:
     """The HTML of :func:`bertviz` without its scripts, as it is kept in stored notebooks."""
-    return _FRAME_DOCUMENT.sub("", output) if 'class="bertviz"' in output else output
+    return FRAME_DOCUMENT.sub(' srcdoc="Run this cell to draw the view."', output)
 
 
 VENDORED = {"d3.min.js": ("mpld3", "js/d3.v5.min.js"), "jquery.min.js": ("sphinxcontrib-jquery", "jquery/jquery.js")}

@@ -58,6 +58,7 @@ def test_a_page_needs_no_network_and_fits_every_screen(site, page, name):
         assert page.evaluate(f"{cut}.map((i) => i.src)") == [], width
 
 
+@pytest.mark.journey
 @needs_chromium
 @pytest.mark.browser
 @pytest.mark.parametrize("name", ["search", *(page for page in PAGES if page not in REFERENCE)])
