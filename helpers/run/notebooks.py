@@ -132,7 +132,10 @@ def execute(
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
             options = {"kernel_name": "python3", "cwd": str(places.ROOT), "progress_bar": bar}
-            options["extra_arguments"] = ["--IPKernelApp.log_level=CRITICAL"]
+            options |= {
+                "extra_arguments": ["--IPKernelApp.log_level=CRITICAL"],
+                "request_save_on_cell_execute": False,
+            }
             done = papermill.execute_notebook(FOLDER / f"{chapter}.ipynb", scratch, dict(changed), **options)
             places.write(target, nbformat.writes(normalised(done)) + "\n")
             scratch.unlink()
