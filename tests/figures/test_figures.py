@@ -150,7 +150,7 @@ def test_bertviz_draws_without_a_network_and_is_stored_without_scripts(view):
     live = bertviz(view, maps(), ["[CLS]", HOSTILE, 'b"', "[SEP]"]).data
     assert "d3js.org" in live and "jQuery" in live and HOSTILE not in live
     stored = without_frames(live)
-    assert "srcdoc" not in stored and "jQuery" not in stored and "data-bertviz" in stored
+    assert "d3js.org" not in stored and "jQuery" not in stored and "data-bertviz" in stored
 
 
 def test_words_of_a_text_are_escaped():
