@@ -1,11 +1,12 @@
 """What the chapters claim in their summaries survives its control: each point is a finding that holds on the book's texts, and no control shows it."""
 
 import re
+from collections import Counter
 
 import nbformat
 import pytest
 
-from helpers import chapters
+from helpers import chapters, places
 from helpers.record import results
 from helpers.record.verdicts import HOLDS, OWN, judge
 from helpers.run import notebooks
@@ -54,3 +55,23 @@ def test_every_finding_and_headline_names_a_control_or_why_there_is_none():
         for one in (*BOARD.findings(chapter), *headlines(chapter)):
             if one.claim.rule != "shown":
                 assert bool(one.controls) != bool(one.uncontrolled), f"{chapter}: {one.text}"
+
+
+def test_the_front_pages_say_what_is_recorded():
+    """Their findings, and the counts of the scoreboard."""
+    tally = sum(BOARD.tally().values(), Counter())
+    counted = tally.total() - tally["no number"]
+    found = results.recorded("dependency_heads")["values"]["ud"]["table"]["obj"]
+    share, low, high = (f"{100 * found['held_out'][end]:.0f}" for end in ("value", "low", "high"))
+    distance = f"{100 * found['baseline']['value']:.0f}"
+    summary = results.recorded("surface_patterns")["values"]
+    cls, even = summary["summary"]["to_cls"]["value"], summary["summary"]["chance"]["cls"]
+    readme, intro = ((places.ROOT / name).read_text("utf-8") for name in ("README.md", "book/intro.md"))
+    assert f"Of {counted} findings" in readme and f"{tally['holds']} hold and {tally['fails']} fail" in readme
+    assert f"Of {counted} findings {tally['holds']} hold on our encoders and {tally['fails']} fail" in intro
+    assert f"Nine of the {counted} findings" in readme and tally["also the control"] == 9
+    assert f"Head {found['layer'] + 1}-{found['head'] + 1}" in readme
+    assert f"{share} % of the time [{low}, {high}]; the best fixed distance reaches {distance} %" in readme
+    assert f"{share} % of the time, where the best fixed distance reaches {distance} %" in intro
+    assert f"gets {100 * cls:.0f} %, thirty times its even share" in readme and 30 < cls / even < 35
+    assert abs(summary["shuffled"]["to_cls"]["value"] / even - 1) < 0.01
