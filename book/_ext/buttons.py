@@ -1,8 +1,10 @@
-"""The buttons above a page: launching opens the copies in the branch ``launch``, and releases offer the whole book."""
+"""The buttons above a page: launching and downloading give copies to run, and releases offer the whole book."""
+
+from pathlib import Path
 
 from sphinx.application import Sphinx
 
-from helpers.run import address, publishing
+from helpers.run import address, launch, publishing
 
 FILES = {"pdf": "fas fa-book", "zip": "fas fa-file-archive"}
 """Kinds of files of the whole book in a release, and their icons."""
@@ -23,7 +25,14 @@ def arrange(app: Sphinx, page: str, template: str, context: dict, doctree: objec
             groups["download-buttons"].append(button | {"tooltip": f"Download the whole book .{kind}"})
 
 
+def offer_copies(app: Sphinx, exception: Exception | None) -> None:
+    """What a chapter's page offers to download is the copy to run: plain Markdown, and a cell that installs the package."""
+    if exception is None and app.builder.format == "html":
+        launch.write(Path(app.outdir) / "_sources", wheel=address.raw(launch.wheel_name()) or "")
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
     """Called by Sphinx."""
     app.connect("html-page-context", arrange, priority=900)  # after the theme has made the buttons
+    app.connect("build-finished", offer_copies)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

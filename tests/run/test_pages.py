@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from urllib.parse import unquote, urlparse
 
+import nbformat
 import pytest
 import yaml
 from browser import CHROMIUM, browser
@@ -330,6 +331,13 @@ def test_files_that_services_read_are_valid(schema, files):
 
     done = CliRunner().invoke(main, ["--builtin-schema", schema, *map(str, places.ROOT.glob(files))])
     assert done.exit_code == 0, done.output
+
+
+def test_a_page_offers_a_copy_to_run(site):
+    """As hosted notebooks show it, and with a cell that installs the package."""
+    copy = nbformat.read(site / "_sources" / "notebooks" / "04_dependency_heads.ipynb", as_version=4)
+    assert any("%pip install" in cell.source for cell in copy.cells[:4])
+    assert not any(":::" in cell.source for cell in copy.cells)
 
 
 def test_workflows_name_targets_that_exist_and_have_few_rights():
