@@ -48,13 +48,13 @@ def pytest_xdist_auto_num_workers():
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
-    """A file is one process's work, so that what its tests share is made once; chapters and pages are handed out one by one."""
+    """A file is one process's work, so that what its tests share is made once; chapters are handed out one by one."""
     from xdist.scheduler import LoadScopeScheduling
 
     class Scheduling(LoadScopeScheduling):
         def _split_scope(self, nodeid):
             file, _, test = nodeid.partition("::")
-            return nodeid if file.endswith(("test_chapters.py", "test_pages.py")) and "[" in test else file
+            return nodeid if file.endswith("test_chapters.py") and "[" in test else file
 
     config.option.loadscopereorder = False
     return Scheduling(config, log)
@@ -72,11 +72,12 @@ def pytest_configure(config):
 
 
 def pytest_collection_modifyitems(items):
-    """Tests with real corpora are slow; executed chapters go first, or in the end all processes would wait for one."""
+    """Tests with real corpora are slow; what takes long goes first, or in the end all processes would wait for one."""
     for item in items:
         if "real_data" in item.fixturenames:
             item.add_marker(pytest.mark.slow)
-    items.sort(key=lambda item: item.path.name != "test_chapters.py")
+    long = ("test_pages.py", "test_chapters.py")
+    items.sort(key=lambda item: long.index(item.path.name) if item.path.name in long else len(long))
 
 
 @pytest.hookimpl(tryfirst=True)

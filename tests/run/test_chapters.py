@@ -57,7 +57,7 @@ def test_a_chapter_runs(chapter, tmp_path):
         assert all(judged.ours.verdict for judged in judge(headlines, record["values"]))
 
 
-@pytest.mark.slow
+@pytest.mark.journey
 def test_two_processes_record_what_one_does(tmp_path, monkeypatch):
     """A part of a pass is a batch here, so that both processes have some."""
     monkeypatch.setenv("BOOK_SHARD_BATCHES", "1")
