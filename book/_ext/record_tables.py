@@ -27,6 +27,7 @@ def markdown(directive: str, part: str) -> str:
     if directive == "scoreboard":
         board = scoreboard()
         parts = {
+            "twelve": board.twelve,
             "summary": board.summary,
             "runs": board.by_run,
             "rules": board.rules,

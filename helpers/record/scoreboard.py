@@ -15,6 +15,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import yaml
+
 from helpers import places
 from helpers.record import results
 from helpers.record.results import ResultError, Table
@@ -245,10 +247,23 @@ class Scoreboard:
                 one for one in found if (one.finding.claim.paper, one.finding.claim.source["model"]) == (key, model)
             ]
             data = "; ".join(dict.fromkeys(one.finding.claim.source["data"] for one in rows))
-            shown = table(rows)._repr_markdown_()
-            shown = shown.replace("@", "\N{ZERO WIDTH SPACE}@")  # where a heading may break
-            parts += [f"{{cite:t}}`{key}`: {model}. Their data: {data}.", shown]
+            parts += [f"{{cite:t}}`{key}`: {model}. Their data: {data}.", compact(rows)._repr_markdown_()]
         return "\n\n".join(parts)
+
+    def twelve(self) -> Table:
+        """The findings of ``data/twelve.yml``, in the words to tell them: survived, taken away by a control, undecided.
+
+        Raises:
+            ResultError: for a finding that is not on the scoreboard.
+        """
+        found, named = {}, {chapter[3:]: chapter for chapter in self.modules}
+        for row in yaml.safe_load((places.book_data() / "twelve.yml").read_text("utf-8")):
+            lines = [one for one in self.lines(named[row["chapter"]]) if one.finding.text == row["finding"]]
+            if not lines:
+                raise ResultError(f"data/twelve.yml: the scoreboard has no finding {row['finding']!r}.")
+            said = replace(lines[0].finding, text=f"{row['say']} ({linked(named[row['chapter']])})")
+            found.setdefault(lines[0].verdict, []).append(replace(lines[0], finding=said))
+        return compact([line for verdict in VERDICTS for line in found.get(verdict, ())])
 
     def sections(self) -> str:
         """The page's part of every chapter in Markdown: label, heading, what its findings are about, tables."""
@@ -257,8 +272,14 @@ class Scoreboard:
     def _section(self, chapter: str) -> str:
         module = self.modules[chapter]
         title = getattr(module, "TITLE", titled(chapter))
-        container = "::::{container} scoreboard findings"
-        told = [getattr(module, "INTRO", ""), container, self.chapter_text(chapter), "::::"]
+        counts = Counter(line.verdict for line in self.lines(chapter))
+        summed = ", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS if counts[verdict])
+        told = [
+            getattr(module, "INTRO", ""),
+            f"::::{{dropdown}} {counts.total()} findings: {summed}",
+            self.chapter_text(chapter),
+            "::::",
+        ]
         return f"({label(chapter)})=\n## Chapter {int(chapter[:2])}: {title}\n\n" + "\n\n".join(filter(None, told))
 
     def sources(self) -> list[Path]:
@@ -332,6 +353,29 @@ def table(found: Sequence[Line]) -> Table:
         ours = (line.cells[run].text if run in line.cells else "" for run in runs)
         rows.append([line.finding.text, line.told, line.finding.claim.theirs, *ours])
     return Table(["finding", "verdict, models that decide", "paper", *(run.label for run in runs)], rows)
+
+
+def compact(found: Sequence[Line]) -> Table:
+    """Lines as a table for a page: finding, verdict, the paper's number, that of the run that counts for each model, and what controls say of the same."""
+    counted = [
+        decisive(
+            [run for run, cell in line.cells.items() if not run.control and cell.verdict not in (ABSENT, MISSING)]
+        )
+        for line in found
+    ]
+    models = list(dict.fromkeys(run.model for runs in counted for run in runs))
+    rows = []
+    for line, runs in zip(found, counted, strict=True):
+        ours = {run.model: line.cells[run].text for run in runs}
+        controls = [f"{run.model}{run.control} {cell.text}" for run, cell in line.cells.items() if run.control]
+        cells = [
+            line.finding.text,
+            line.verdict,
+            line.finding.claim.theirs,
+            *(ours.get(model, "–") for model in models),
+        ]
+        rows.append([*cells, "; ".join(controls)])
+    return Table(["finding", "verdict", "paper", *models, "controls"], rows)
 
 
 def _names(claims: Iterable[tuple[str, str]], key: str) -> str:
