@@ -53,7 +53,7 @@ test-all: $(READY) lint ## What 'make test' does, and longer ways: every command
 	@$(PYTEST)
 
 check: $(READY) lint ## Lint and the quick unit tests, for while you are editing (under a minute)
-	@$(PYTEST) -m "not slow and not journey"
+	@$(PYTEST) -m "not slow and not journey and not browser"
 
 test-random: SEED := $(or $(SEED),$(shell od -An -N3 -tu4 /dev/urandom | tr -d ' '))
 test-random: $(READY) ## Unit tests with other examples each time; SEED=... repeats (TESTS="tests/engine -k tap")

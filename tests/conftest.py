@@ -72,9 +72,9 @@ def pytest_configure(config):
 
 
 def pytest_collection_modifyitems(items):
-    """Tests with real corpora are slow; what takes long goes first, or in the end all processes would wait for one."""
+    """Tests with real corpora or the built pages are slow; what takes long goes first, or in the end all processes would wait for one."""
     for item in items:
-        if "real_data" in item.fixturenames:
+        if {"real_data", "site"} & set(item.fixturenames):
             item.add_marker(pytest.mark.slow)
     long = ("test_pages.py", "test_chapters.py")
     items.sort(key=lambda item: long.index(item.path.name) if item.path.name in long else len(long))
