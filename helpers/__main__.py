@@ -372,9 +372,9 @@ def scoreboard(chapter: str | None, model: str | None) -> None:
 
     CHAPTER: a number or a name; without one, all.
     """
-    from helpers import chapters
+    from helpers import scoreboard as board
 
-    click.echo(chapters.scoreboard().as_text(model and resolved(model), chapter))
+    click.echo(board.as_text(model and resolved(model), chapter))
 
 
 @main.command()

@@ -16,12 +16,10 @@ from matplotlib.figure import Figure
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-from helpers import chapters, corpora, places
+from helpers import corpora, places, scoreboard
 from helpers.corpora import sources, treebanks
 from helpers.engine import estimates
 from helpers.figures import look, series, words
-from helpers.record import scoreboard
-from helpers.record.verdicts import VERDICTS
 
 
 def example_sentence() -> treebanks.Sentence:
@@ -159,9 +157,9 @@ def coverage() -> Figure:
 
 def verdicts() -> Figure:
     """How many findings of the papers hold on our models, by chapter."""
-    tally = chapters.scoreboard().tally()
-    titles = {f"{chapter[:2]} {scoreboard.titled(chapter)}": counts for chapter, counts in tally.items()}
-    return series.verdict_bars(titles, order=VERDICTS)
+    tally = scoreboard.tally(scoreboard.judged())
+    titles = {f"{chapter[:2]} {scoreboard.titled(chapter)}": tally.loc[chapter] for chapter in tally.index}
+    return series.verdict_bars(titles, order=scoreboard.VERDICTS)
 
 
 def table(columns: list[str], rows: list) -> str:

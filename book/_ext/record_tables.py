@@ -7,14 +7,24 @@ from docutils.statemachine import StringList
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-from helpers import chapters
-from helpers.record import quantities, schema
+from helpers import scoreboard
+from helpers.record import tidy
 from helpers.record.results import ResultError
 
 SECTIONS = ("chapters", "quantities")
 """Parts that are sections of the page; the others are one table each."""
+BOARD = {
+    "twelve": scoreboard.twelve,
+    "summary": scoreboard.summary,
+    "runs": scoreboard.by_run,
+    "rules": scoreboard.rules,
+    "headlines": scoreboard.headlines,
+    "reasons": scoreboard.reasons,
+    "chapters": scoreboard.sections,
+}
+NUMBERS = {"encoders": tidy.encoders, "corpora": tidy.corpora, "quantities": tidy.quantities}
 
-scoreboard, numbers = cache(chapters.scoreboard), cache(quantities.table)
+judged, numbers = cache(scoreboard.judged), cache(tidy.table)
 
 
 def markdown(directive: str, part: str) -> str:
@@ -25,21 +35,8 @@ def markdown(directive: str, part: str) -> str:
         ResultError: if a record is missing or damaged.
     """
     if directive == "scoreboard":
-        board = scoreboard()
-        parts = {
-            "twelve": board.twelve,
-            "summary": board.summary,
-            "runs": board.by_run,
-            "rules": board.rules,
-            "headlines": board.headlines,
-            "reasons": board.reasons,
-            "chapters": board.sections,
-        }
-        return str(parts[part]())
-    if part == "columns":
-        return str(schema.columns())
-    parts = {"encoders": schema.encoders, "corpora": schema.corpora, "quantities": schema.sections}
-    return str(parts[part](numbers()))
+        return str(BOARD[part](judged()))
+    return str(tidy.columns() if part == "columns" else NUMBERS[part](numbers()))
 
 
 class RecordTable(SphinxDirective):

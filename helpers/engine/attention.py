@@ -14,11 +14,17 @@ them. transformers 5 has no ``head_mask`` any more, and ``output_attentions=True
 layers alive at once; the tap stands for both.
 """
 
+import io
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
 
+import cloudpickle
+import joblib
 import numpy as np
 import torch
 from jaxtyping import Float
@@ -27,10 +33,12 @@ from tqdm import tqdm
 from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.masking_utils import eager_mask
 
-from helpers.engine import shards
+from helpers import places
+from helpers.corpora.records import Segment, Sentence
+from helpers.engine import controls, encoders, shards
 from helpers.engine.encoders import Encoder, EncoderError, attention_modules
 from helpers.engine.estimates import Additive
-from helpers.engine.tokens import Batch, Batches, Input, Shard
+from helpers.engine.tokens import Batch, Batches, EncodedText, Input, Shard, by_word
 
 Observer = Callable[[int, Tensor, Tensor | None], None]
 """``observe(layer, probabilities, values)``: layer from 0, probabilities [batch, head, query, key], values
@@ -199,7 +207,150 @@ def _open_dropouts(stream: _Stream, restore: ExitStack) -> None:
                 break
 
 
-# ------------------------------------------------------------------ what the chapters call
+# ------------------------------------------------------------------ a function of one text, over a corpus
+
+
+Function = Callable[[Tensor, EncodedText], Any]
+"""``function(maps, text)``: maps [layer, head, query, key] of one text without padding -> an array, or a dict of arrays."""
+
+MOST_MAPS = 256 << 20
+"""Bytes of attention maps that exist at a time, those of one batch; a single text may need more."""
+PART = 96
+"""Texts that are measured, kept and sent to other processes together."""
+_ONE_AT_A_TIME = threading.Lock()  # a Dask worker may have several threads, but a model has one tap
+
+
+def measure(
+    encoder: Encoder,
+    texts: Sequence[Any],
+    function: Function,
+    *,
+    units: Literal["tokens", "words"] = "tokens",
+    longest: int | None = None,
+    shuffled: bool = False,
+    seed: int = 0,
+    jobs: int | str | None = None,
+    parts: Path | str | None = None,
+) -> list[Any]:
+    """What a function makes of the attention maps of each text: one array, or dict of arrays, a text, in the order of the texts.
+
+    Texts run through the encoder in batches of like length, with a progress bar; the maps of no more than one batch exist at a time.
+
+    Args:
+        texts: texts, lists of words, pairs of either, or records that hold them (:class:`helpers.corpora.records.Segment`, ``Sentence``).
+        function: called as ``function(maps, text)`` with maps [layer, head, query, key] and :class:`helpers.tokens.EncodedText`; may be
+            defined in a notebook.
+        units: what the maps' queries and keys are; of ``"words"`` special tokens are left out (:func:`helpers.tokens.by_word`).
+        longest: cut texts to so many tokens, or to the model's limit if that is less (default: longer ones are refused).
+        shuffled: give the function the control's maps, in which each head's scores are shuffled (:mod:`helpers.controls`).
+        seed: of the shuffling.
+        jobs: processes on this machine, or the address of a Dask scheduler (default: what :class:`joblib.parallel_config` says, else this process).
+        parts: a folder in which every finished part is kept, so that a run that was killed goes on.
+
+    Raises:
+        TooLong: for a text that is longer than the model allows, where ``longest`` is not given.
+        EncoderError: when a worker has other weights.
+    """
+    options = {"units": units, "longest": longest, "shuffled": shuffled, "seed": seed}
+    pieces = [(start, texts[start : start + PART]) for start in range(0, len(texts), PART)]
+    files = [None] * len(pieces)
+    if parts is not None:
+        what = joblib.hash((encoder.state, cloudpickle.dumps(function), sorted(options.items())))
+        files = [Path(parts) / f"{joblib.hash((what, *piece))}.npz" for piece in pieces]
+    where = joblib.parallel_config(n_jobs=jobs)
+    if isinstance(jobs, str):
+        from distributed import Client
+
+        where = joblib.parallel_config(backend="dask", client=Client(jobs, set_as_default=False), n_jobs=-1)
+    found: list[Any] = []
+    with where, tqdm(total=len(texts), desc=encoder.name, unit=" texts") as bar:
+        sent = encoder if joblib.effective_n_jobs(None) == 1 else cloudpickle.dumps(encoder)
+        work = (
+            joblib.delayed(_part)(sent, *piece, function, options, file)
+            for piece, file in zip(pieces, files, strict=True)
+        )
+        for arrays in joblib.Parallel(return_as="generator")(work):
+            found += arrays
+            bar.update(len(arrays))
+    return found
+
+
+def _part(
+    encoder: Encoder | bytes,
+    first: int,
+    texts: Sequence[Any],
+    function: Function,
+    options: dict[str, Any],
+    file: Path | None,
+) -> list[Any]:
+    """What :func:`measure` finds for some of the texts; out of the file, if it is there."""
+    if file is not None and file.is_file():
+        return _unpacked(file)
+    if isinstance(encoder, bytes):
+        encoder = encoders.arrived(encoder)
+    cut = (
+        {}
+        if options["longest"] is None
+        else {"max_length": min(options["longest"], encoder.max_length), "overlong": "truncate"}
+    )
+    cells = MOST_MAPS // (4 * encoder.layers * encoder.heads)
+    batches = Batches(encoder, [_input(text) for text in texts], batch_size=32, first=first, cells=cells, **cut)
+    found: dict[int, Any] = {}
+    for batch in batches:
+        seen: list[Tensor] = []
+        with (
+            _ONE_AT_A_TIME,
+            torch.inference_mode(),
+            tap(encoder, observe=lambda _, weights, __, seen=seen: seen.append(weights)),
+        ):
+            encoder.model(**batch.inputs)
+            for row, number in enumerate(batch.index):
+                text = EncodedText.of(batch, row, texts[number - first])
+                length = len(text.tokens)
+                maps = torch.stack([weights[row, :, :length, :length] for weights in seen])
+                if options["shuffled"]:
+                    maps = controls.shuffled_maps(maps, number, options["seed"])
+                maps = by_word(maps, text) if options["units"] == "words" else maps
+                found[number] = _as_arrays(function(maps, text))
+    arrays = [found[number] for number in sorted(found)]
+    if file is not None:
+        places.write(file, _packed(arrays))
+    return arrays
+
+
+def _input(text: Any) -> Input:
+    """What the tokenizer gets of a text."""
+    return text.texts if isinstance(text, Segment) else list(text.words) if isinstance(text, Sentence) else text
+
+
+def _as_arrays(result: Any) -> Any:
+    if isinstance(result, Mapping):
+        return {name: _as_arrays(one) for name, one in result.items()}
+    return result.cpu().numpy() if isinstance(result, Tensor) else np.asarray(result)
+
+
+def _packed(arrays: Sequence[Any]) -> bytes:
+    """Arrays, or dicts of them, as a file without pickles."""
+    named = {
+        f"{n} {name}": one
+        for n, found in enumerate(arrays)
+        for name, one in (found if isinstance(found, dict) else {"": found}).items()
+    }
+    file = io.BytesIO()
+    np.savez_compressed(file, **named)
+    return file.getvalue()
+
+
+def _unpacked(file: Path) -> list[Any]:
+    found: dict[int, dict[str, Any]] = {}
+    with np.load(file, allow_pickle=False) as stored:
+        for key in stored.files:
+            number, _, name = key.partition(" ")
+            found.setdefault(int(number), {})[name] = stored[key]
+    return [arrays.get("", arrays) for _, arrays in sorted(found.items())]
+
+
+# ------------------------------------------------------------------ what chapters call that keep sums of batches
 
 
 BatchObserver = Callable[[Batch, int, Tensor, Tensor | None], None]
@@ -225,7 +376,7 @@ def sweep(encoder: Encoder, batches: Iterable[Batch], *observers: BatchObserver,
         _show(encoder, batches, observers, edit)
 
 
-def measure(
+def accumulate(
     encoder: Encoder,
     inputs: Sequence[Input],
     *observers: BatchObserver,

@@ -2,7 +2,7 @@
 
 A network with random weights attends nearly evenly, so much of what is said of trained heads is bound to be missing there,
 and what is found in it may be missing here for the same reason. Shuffled scores are as varied as the trained head's: in each
-map of each head the scores of all pairs of tokens are dealt anew among the pairs, and each row is made into weights again.
+map of each head the scores of all pairs of tokens are shuffled among the pairs, and each row is made into weights again.
 Whatever survives that follows from how sharp a head is, not from where it looks. Where it is shown beside a model it is called
 ``<model>@shuffled``.
 """
@@ -14,7 +14,6 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from helpers.engine.attention import BatchObserver, Editor
 from helpers.engine.estimates import Additive
 from helpers.engine.tokens import Batch
 
@@ -26,7 +25,7 @@ def shuffled(
     mask: Bool[Tensor, "batch length"],
     seeds: Callable[[int, int], list[int]],
 ) -> Float[Tensor, "batch head query key"]:
-    """Maps whose scores, among real tokens, are dealt anew among the map's pairs; rows sum to 1 again.
+    """Maps whose scores, among real tokens, are shuffled among the map's pairs; rows sum to 1 again.
 
     Scores are taken back from the weights as their logarithms less the mean of each row, which is all that a softmax knows of them.
 
@@ -46,7 +45,22 @@ def shuffled(
     return made
 
 
-def shuffling(batch: Batch, seed: int = 0) -> Editor:
+def shuffled_maps(
+    maps: Float[Tensor, "layer head query key"], number: int, seed: int = 0
+) -> Float[Tensor, "layer head query key"]:
+    """All maps of one text with the scores of each shuffled.
+
+    Args:
+        number: of the text; the same text, layer, head and seed are shuffled alike wherever they are measured.
+    """
+    every = torch.ones(1, maps.shape[-1], dtype=torch.bool, device=maps.device)
+    layers = (
+        shuffled(one[None], every, lambda _, head, at=at: [seed, number, at, head]) for at, one in enumerate(maps)
+    )
+    return torch.cat(list(layers)).view_as(maps)
+
+
+def shuffling(batch: Batch, seed: int = 0) -> Callable[[int, Tensor], Tensor]:
     """Editor with which every head of the running model looks at its own shuffled scores.
 
     Later layers compute their scores from what has become of the earlier ones. For one batch; the same input, layer, head and
@@ -64,7 +78,7 @@ class Shuffled(Additive):
         attention.sweep(encoder, batches, trained, Shuffled(control))
     """
 
-    def __init__(self, observer: BatchObserver, seed: int = 0) -> None:
+    def __init__(self, observer: Callable[..., None], seed: int = 0) -> None:
         self.observer, self.seed = observer, seed
 
     def part(self, inputs: range) -> "Shuffled":

@@ -8,15 +8,18 @@ came with a model.
 
 import copy
 import hashlib
+import json
 import logging
 import os
+import pickle
 import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from functools import lru_cache
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 import transformers
@@ -109,6 +112,32 @@ class Encoder:
         """Number of weights."""
         return sum(p.numel() for p in self.model.parameters())
 
+    @property
+    def state(self) -> str:
+        """Digest of all that decides what the encoder computes: weights, head, configuration, tokenizer."""
+        total = hashlib.sha256(type(self.model).__name__.encode())
+        passing = ("_name_or_path", "transformers_version", "dtype", "torch_dtype")
+        config = {k: v for k, v in self.model.config.to_dict().items() if k not in passing}
+        vocabulary = json.loads(self.tokenizer.backend_tokenizer.to_str())
+        for passing in ("truncation", "padding"):  # of the last call
+            vocabulary.pop(passing, None)
+        total.update(json.dumps([config, vocabulary, self.max_length], sort_keys=True, default=str).encode())
+        for module in filter(None, (self.model, self.head)):
+            for name, tensor in sorted(module.state_dict().items()):
+                total.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
+                total.update(memoryview(tensor.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy()))
+        if self.head is not None:
+            total.update(f"{type(self.head).__name__} {self.task} {self.head.labels}".encode())
+        return total.hexdigest()
+
+    def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
+        """Another process loads the encoder by its name where that gives the same one; elsewhere the weights travel."""
+        device = "auto" if self.device == best_device() else str(self.device)
+        dtype = str(self.dtype).removeprefix("torch.")
+        if self.source is not None and dtype in DTYPES and _state_when_loaded(*self.source, dtype) == self.state:
+            return _loaded_again, (*self.source, device, dtype, self.state)
+        return Encoder, tuple(getattr(self, field.name) for field in fields(self))
+
     def __repr__(self) -> str:
         task = f" with a head for {self.task!r}" if self.task else ""
         return (
@@ -116,6 +145,27 @@ class Encoder:
             f"{self.parameters / 1e6:.0f} M parameters, up to {self.max_length} tokens, on {self.device}\n"
             f"sha256 of the weights {self.sha256[:16]}…"
         )
+
+
+@lru_cache(maxsize=2)
+def arrived(pickled: bytes) -> Encoder:
+    """An encoder that was sent to this process, kept for the next time."""
+    return pickle.loads(pickled)
+
+
+@lru_cache(maxsize=4)
+def _state_when_loaded(name: str, task: str | None, seed: int, dtype: str) -> str:
+    return load(name, task=task, seed=seed, device="cpu", dtype=dtype).state
+
+
+def _loaded_again(name: str, task: str | None, seed: int, device: str, dtype: str, state: str) -> Encoder:
+    found = load(name, task=task, seed=seed, device=device, dtype=dtype)
+    if found.state != state:
+        raise EncoderError(
+            f"{name!r} has other weights on this worker than where the run was started. Give all machines the same files "
+            "(BOOK_CACHE, BOOK_ADAPTERS)."
+        )
+    return found
 
 
 def load(

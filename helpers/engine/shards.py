@@ -19,7 +19,6 @@ same bit for bit, as long as each process computes with as many threads and the 
 import hashlib
 import hmac
 import io
-import json
 import os
 import pickle
 import secrets
@@ -154,7 +153,7 @@ class _Job:
 
     def __post_init__(self) -> None:
         self.parts = enumerate(self.parts)
-        self.state = state_of(self.encoder)
+        self.state = self.encoder.state
         self.lock = threading.Lock()  # joblib reads parts in a thread of its own
         named = self.function.__module__, self.function.__qualname__
         self.common = joblib.hash(
@@ -383,7 +382,7 @@ class Portable:
         else:
             name, task, seed = self.source  # type: ignore[misc]
             found = encoders.load(name, task=task, seed=seed, device=self.device, dtype=self.dtype)
-            if state_of(found) != self.state:
+            if found.state != self.state:
                 raise ShardError(
                     f"{name!r} has other weights on this worker than where the run was started. Give all machines the same "
                     "files (BOOK_CACHE, BOOK_ADAPTERS)."
@@ -423,30 +422,12 @@ class _Task:
 @cache
 def code_digest() -> str:
     """Digest of this package's code, but for what draws, asks and compares."""
-    package, apart = places.HOME / "helpers", {"figures", "exercises", "findings"}
+    package, apart = places.HOME / "helpers", {"figures", "exercises", "tables"}
     files = (f for f in package.rglob("*.py") if apart.isdisjoint(f.relative_to(package).with_suffix("").parts))
     return places.sha256(*sorted(files))
-
-
-def state_of(encoder: Encoder) -> str:
-    """Digest of all that decides what an encoder computes: weights, head, configuration, tokenizer."""
-    total = hashlib.sha256(type(encoder.model).__name__.encode())
-    passing = ("_name_or_path", "transformers_version", "dtype", "torch_dtype")
-    config = {k: v for k, v in encoder.model.config.to_dict().items() if k not in passing}
-    vocabulary = json.loads(encoder.tokenizer.backend_tokenizer.to_str())
-    for passing in ("truncation", "padding"):  # of the last call
-        vocabulary.pop(passing, None)
-    total.update(json.dumps([config, vocabulary, encoder.max_length], sort_keys=True, default=str).encode())
-    for module in filter(None, (encoder.model, encoder.head)):
-        for name, tensor in sorted(module.state_dict().items()):
-            total.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
-            total.update(memoryview(tensor.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy()))
-    if encoder.head is not None:
-        total.update(f"{type(encoder.head).__name__} {encoder.task} {encoder.head.labels}".encode())
-    return total.hexdigest()
 
 
 @lru_cache(maxsize=4)
 def _loads_as(name: str, task: str | None, seed: int, dtype: str) -> str:
     """The state of what loading gives."""
-    return state_of(encoders.load(name, task=task, seed=seed, device="cpu", dtype=dtype))
+    return encoders.load(name, task=task, seed=seed, device="cpu", dtype=dtype).state

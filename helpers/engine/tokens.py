@@ -124,6 +124,55 @@ class Batch(OfTensors):
         return words
 
 
+@dataclass(frozen=True, eq=False)
+class EncodedText:
+    """One input without padding: what each of its tokens is.
+
+    Attributes:
+        number: of the input, from 0.
+        source: the input itself, as the caller gave it: a text, a pair, a :class:`helpers.corpora.records.Segment` or ``Sentence``.
+        tokens, words: the token strings; the words without special tokens.
+        word: [token], which word a token is part of, counted through both texts; -1 at special tokens.
+        special, cls, sep, punctuation, stop, text, sentence: [token], as in :class:`Batch`.
+    """
+
+    number: int
+    source: Any
+    tokens: tuple[str, ...]
+    words: tuple[str, ...]
+    word: Int[Tensor, "token"]
+    special: Bool[Tensor, "token"]
+    cls: Bool[Tensor, "token"]
+    sep: Bool[Tensor, "token"]
+    punctuation: Bool[Tensor, "token"]
+    stop: Bool[Tensor, "token"]
+    text: Int[Tensor, "token"]
+    sentence: Int[Tensor, "token"]
+
+    @classmethod
+    def of(cls, batch: Batch, row: int, source: Any) -> "EncodedText":
+        """A row of a batch, without what pads it."""
+        length = int(batch.lengths[row])
+        names = ("special", "cls", "sep", "punctuation", "stop", "text", "sentence")
+        parts = {name: getattr(batch, name)[row, :length] for name in names}
+        unit, special = batch.unit[row, :length], parts["special"]
+        before = special.long().cumsum(0)  # special tokens are units, too, and stand between the words
+        words = [word for number, word in enumerate(batch.words[row]) if not special[unit == number][0]]
+        word = torch.where(special, -1, unit - before)
+        return cls(batch.index[row], source, batch.tokens[row], tuple(words), word, **parts)
+
+
+def by_word(maps: Float[Tensor, "layer head query key"], text: EncodedText) -> Float[Tensor, "layer head word word"]:
+    """Token-to-token attention as word-to-word attention, without special tokens (Clark et al. 2019, section 4.1).
+
+    Attention *to* a split word is the sum over its pieces, attention *from* it their mean.
+    """
+    pieces = (text.word == torch.arange(len(text.words), device=maps.device)[:, None]).to(maps.dtype)
+    layers, heads, length, _ = maps.shape
+    to_words = (maps.reshape(-1, length) @ pieces.T).view(layers * heads, length, -1)  # one large product
+    return ((pieces / pieces.sum(-1, keepdim=True)) @ to_words).view(layers, heads, len(pieces), -1)
+
+
 @dataclass(eq=False, repr=False)
 class Batches:
     """An iterable of :class:`Batch`, inputs of like length together, made as they are needed.
@@ -139,6 +188,7 @@ class Batches:
             a pair from its longer side first, and counts it in ``truncated``.
         first: number of the first input, when the inputs are a part of many (:meth:`shards`).
         part: whether the inputs are a part of many; then :meth:`say_unknown` is the caller's.
+        cells: most weights (rows × tokens × tokens) of one map in a batch: long inputs come in smaller batches.
 
     Attributes:
         truncated: how many inputs of the current pass have been cut so far.
@@ -153,6 +203,7 @@ class Batches:
     overlong: str = "refuse"
     first: int = 0
     part: bool = False
+    cells: int | None = None
     truncated: int = field(default=0, init=False)
     pieces: int = field(default=0, init=False)
     unknown: int = field(default=0, init=False)
@@ -174,8 +225,13 @@ class Batches:
         while window := list(islice(source, self.batch_size * WINDOW)):
             rows = [self._encode(number, given) for number, given in window]
             rows.sort(key=lambda row: len(row.encoding.ids), reverse=True)
-            for start in range(0, len(rows), self.batch_size):
-                yield _collate(self.encoder, rows[start : start + self.batch_size])
+            while rows:
+                longest = len(rows[0].encoding.ids)
+                size = (
+                    self.batch_size if self.cells is None else max(1, min(self.batch_size, self.cells // longest**2))
+                )
+                yield _collate(self.encoder, rows[:size])
+                rows = rows[size:]
         if not self.part:
             self.say_unknown()
 

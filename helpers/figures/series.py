@@ -236,7 +236,6 @@ VERDICT_STYLES = {
     "fails": {"facecolor": "#F3E3C3", "edgecolor": "#8A6D2F", "hatch": "///"},
     "not comparable": {"facecolor": "white", "edgecolor": "#999999"},
     "no number": {"facecolor": "white", "edgecolor": "#999999", "linestyle": "--"},
-    "not recorded yet": {"facecolor": "white", "edgecolor": "#999999", "linestyle": ":"},
 }
 
 

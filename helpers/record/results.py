@@ -4,7 +4,7 @@ import json
 import math
 import platform
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 from html import escape
@@ -58,6 +58,7 @@ def record(
     profile: str,
     parameters: Mapping[str, Any],
     own: Sequence["Corpus"] = (),
+    table: "Callable[[Mapping[str, Any]], Iterable[pd.DataFrame]] | None" = None,
 ) -> Path:
     """Write a chapter's numbers and where they come from; nothing half-written is ever left behind.
 
@@ -68,6 +69,7 @@ def record(
         values: numbers, strings, arrays, :class:`Estimate` objects, nested in dicts and lists.
         own: the reader's own among all that was read (:func:`helpers.corpora.own`). With any, or with a ``corpus`` that is one,
             the numbers are kept under :data:`helpers.places.OWN` and not under the profile.
+        table: from the record to blocks of :func:`helpers.record.tidy.rows`, which are kept beside it as CSV.
 
     Raises:
         ResultError: for NaN, infinity, or a type that JSON cannot hold; the message names the place.
@@ -82,9 +84,12 @@ def record(
     content = {"chapter": chapter, "provenance": provenance, "values": plain(values)}
     apart = bool(own) or (corpus is not None and corpus.own)
     file = path(chapter, model=encoder.name, profile=places.OWN if apart else profile)
-    if file.exists() and _without_date(json.loads(file.read_text("utf-8"))) == _without_date(content):
-        return file
-    places.write(file, _as_json(content) + "\n")
+    if not file.exists() or _without_date(json.loads(file.read_text("utf-8"))) != _without_date(content):
+        places.write(file, _as_json(content) + "\n")
+    if table is not None:
+        from helpers.record import tidy  # here, since it reads what is written here
+
+        places.write(file.with_suffix(".csv"), tidy.as_csv(tidy.joined(table(content))))
     return file
 
 
@@ -136,16 +141,23 @@ def recorded(chapter: str, *, model: str = "minilm", profile: str = "book") -> d
 
 def runs(chapter: str, *, profile: str) -> dict[str, dict[str, Any]]:
     """Every recorded run of a chapter with a profile: name of the model -> what :func:`recorded` gives, by name."""
+    return {model: json.loads(file.read_text("utf-8")) for model, file in files(chapter, profile=profile).items()}
+
+
+def files(chapter: str, *, profile: str, suffix: str = ".json") -> dict[str, Path]:
+    """Name of the model -> record (or ``.csv``: its table) of every run of a chapter with a profile, by name; own runs before those of the book."""
     roots = [places.book_data() / "results", places.results()]
-    files = {file.parent.name: file for root in roots for file in (root / profile).glob(f"*/{chapter}.json")}
-    found = {folder: json.loads(file.read_text("utf-8")) for folder, file in files.items()}
-    named = {_model_of(folder, content): content for folder, content in found.items()}
+    found = {file.parent.name: file for root in roots for file in (root / profile).glob(f"*/{chapter}{suffix}")}
+    named = {_model_of(file): file for file in found.values()}
     return {model: named[model] for model in sorted(named)}
 
 
-def _model_of(folder: str, content: Mapping[str, Any]) -> str:
-    """The name of the model that a folder of results is of; a path, as long as the model is still there."""
-    name = content["provenance"]["model"]["name"]
+def _model_of(file: Path) -> str:
+    """The name of the model that a record is of; a path, as long as the model is still there."""
+    name, folder = (
+        json.loads(file.with_suffix(".json").read_text("utf-8"))["provenance"]["model"]["name"],
+        file.parent.name,
+    )
     return name if places.label(name) == folder else folder.replace("--", "/")
 
 

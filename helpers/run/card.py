@@ -1,13 +1,14 @@
 """An encoder on one page from Python: ``c = card("my/encoder")`` measures, and ``c`` shows itself, saves itself, gives its numbers.
 
 Measured with chapter 14's passes and the functions of chapters 02, 04, 05, 07 and 08; kept as these chapters record it, so that
-the numbers come in the same long form (:mod:`helpers.record.quantities`) as those that travel with the book.
+the numbers come in the same long form (:mod:`helpers.record.tidy`) as those that travel with the book.
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from helpers.chapters.your_own_model import measures as your_own_model
 from helpers.chapters.your_own_model.measures import MOST_TOKENS, Sample
 from helpers.engine.encoders import Encoder
 from helpers.figures.look import COLOURS, LABELS, group_names, head_name, ink_on
-from helpers.record import quantities, results
+from helpers.record import results, tidy
 from helpers.run.names import resolved
 from helpers.run.templates import template
 
@@ -70,53 +71,58 @@ def card(
     encoder = your_own_model.load(resolved(model), seed=seed) if isinstance(model, str) else model
     names = {"corpus": corpus, "treebank": treebank, "coreference": coreference}
     choice = {"choose_on": choose_on, "segments": segments, "documents": documents, "seed": seed}
-    texts = your_own_model.sample(*names.values(), **choice)
-    missing: dict[str, str] = {}
-    values = dict(_measured(encoder, texts, missing, seed))
-    corpora = {"dependency_heads": treebank, "coreference_heads": coreference}
+    values, missing = measure(encoder, your_own_model.sample(*names.values(), **choice), seed=seed)
     own = {"name": encoder.name, "class": type(encoder.model).__name__, "sha256": encoder.sha256}
-    given = {"model": own, "profile": PROFILE, "parameters": names | choice}
-    records = tuple(
-        {
-            "chapter": chapter,
-            "provenance": given | {"corpus": {"name": corpora.get(chapter, corpus)}},
-            "values": results.plain(found),
-        }
-        for chapter, found in values.items()
-    )
-    return Card(your_own_model.short_name(encoder.name), (encoder.layers, encoder.heads), records, missing)
+    texts = {"dependency_heads": treebank, "coreference_heads": coreference}
+    records = []
+    for chapter, found in values.items():
+        given = {"model": own, "profile": PROFILE, "parameters": names | choice}
+        record = {"chapter": chapter, "provenance": given | {"corpus": {"name": texts.get(chapter, corpus)}}}
+        records.append(record | {"table": table(chapter, found)})
+    name = your_own_model.short_name(encoder.name)
+    numbers = tidy.of_records((record, name) for record in records)
+    return Card(name, (encoder.layers, encoder.heads), numbers, missing)
 
 
-def _measured(
-    encoder: Encoder, texts: Sample, missing: dict[str, str], seed: int
-) -> Iterator[tuple[str, dict[str, Any]]]:
-    """What each chapter would record, as far as the encoder and the texts allow it; why not goes into ``missing``."""
+def measure(encoder: Encoder, texts: Sample, *, seed: int = 0) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
+    """What chapters 02, 04, 05, 07 and 08 would record of an encoder, from one pass over plain text and one over each treebank.
+
+    Returns:
+        Chapter -> values, and, where the encoder or the texts do not allow it, chapter -> why not.
+    """
     patterns, features, divergences, _ = your_own_model.sweep(encoder, texts.segments, seed=seed)
-    yield (
-        "surface_patterns",
-        {"summary": surface_patterns.summary(patterns), "patterns": surface_patterns.as_dict(patterns)},
-    )
-    yield "distance_features", _types(features, seed)
+    types, shares, _, fits = your_own_model.typed(features, seed=seed)
+    found: dict[str, dict[str, Any]] = {
+        "surface_patterns": {
+            "summary": surface_patterns.summary(patterns),
+            "patterns": surface_patterns.as_dict(patterns),
+        },
+        "distance_features": {
+            "feature_names": list(distance_features.FEATURES),
+            "features": features.all,
+            "types": types,
+            "fits": fits,
+            "shares": distance_features.by_type(shares),
+            "inputs": features.inputs,
+        },
+    }
+    missing = {}
     if divergences is None:
         missing["divergence_map"] = f"{encoder.layers * encoder.heads} heads are too few for a map."
     else:
-        yield "divergence_map", {"model": _map(divergences)}
-    for chapter, measure in {"dependency_heads": _relations, "coreference_heads": _antecedents}.items():
+        found["divergence_map"] = {"model": _map(divergences)}
+    for chapter, part in {"dependency_heads": _relations, "coreference_heads": _antecedents}.items():
         try:
-            yield chapter, measure(encoder, texts, seed)
+            found[chapter] = part(encoder, texts, seed)
         except ValueError as error:  # no sentence, or no chain, fits into the model's longest input
             missing[chapter] = str(error)
+    return found, missing
 
 
-def _types(features: distance_features.DistanceFeatures, seed: int) -> dict[str, Any]:
-    types, shares, _, fits = your_own_model.typed(features, seed=seed)
-    found = {
-        "feature_names": list(distance_features.FEATURES),
-        "features": features.all,
-        "types": types,
-        "fits": fits,
-    }
-    return found | {"shares": distance_features.by_type(shares), "inputs": features.inputs}
+def table(chapter: str, values: dict[str, Any]) -> pd.DataFrame:
+    """Values in the form in which the chapter stores them as a table."""
+    rows = import_module(f"helpers.chapters.{chapter}.tables").tidy
+    return tidy.joined(rows({"chapter": chapter, "values": results.plain(values), "provenance": {"parameters": {}}}))
 
 
 def _map(divergences: divergence_map.Divergences) -> dict[str, Any]:
@@ -149,19 +155,14 @@ class Card:
     Attributes:
         name: of the encoder.
         shape: layers, and heads in each.
-        records: what was measured, as the chapters record it.
+        table: every number in the long form of :data:`helpers.record.tidy.COLUMNS`.
         missing: chapter -> why nothing of it is here.
     """
 
     name: str
     shape: tuple[int, int]
-    records: tuple[dict[str, Any], ...]
+    table: pd.DataFrame
     missing: dict[str, str] = field(default_factory=dict)
-
-    @cached_property
-    def table(self) -> pd.DataFrame:
-        """Every number in the long form of :data:`helpers.record.quantities.COLUMNS`."""
-        return quantities.of_records((record, self.name) for record in self.records)
 
     def __getitem__(self, head: str) -> "Head":
         """One head by the field's name for it, layer-head from 1: ``c["3-5"]``.
@@ -189,7 +190,7 @@ class Card:
     @property
     def corpora(self) -> list[str]:
         """What it was measured on."""
-        return list(dict.fromkeys(record["provenance"]["corpus"]["name"] for record in self.records))
+        return list(self.table.corpus.unique())
 
     def heads(self) -> list[list["Head"]]:
         """Every head, layer by layer."""

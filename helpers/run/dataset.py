@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from helpers import __version__, places
-from helpers.record import exports, quantities, schema
+from helpers.record import tidy
 from helpers.run.templates import template
 
 TABLE, CARD, LICENCE, SUMS = "numbers.parquet", "README.md", "LICENSE", "SHA256SUMS"
@@ -18,7 +18,7 @@ this folder and stay under the terms of their owners, the encoders under theirs.
 """
 
 
-def write(folder: Path, models: Iterable[str] = MODELS, profiles: Iterable[str] = quantities.PROFILES) -> list[Path]:
+def write(folder: Path, models: Iterable[str] = MODELS, profiles: Iterable[str] = tidy.PROFILES) -> list[Path]:
     """Write the data set of some models into a folder; the same records give the same bytes.
 
     Returns:
@@ -27,9 +27,9 @@ def write(folder: Path, models: Iterable[str] = MODELS, profiles: Iterable[str] 
     Raises:
         ResultError: for a model of which nothing is recorded.
     """
-    table = quantities.table(models, profiles)
-    page = template("dataset.md.j2").render(table=table, schema=schema, version=__version__, file=TABLE)
-    files = [exports.write(table, folder / TABLE), folder / CARD, folder / LICENCE]
+    table = tidy.table(models, profiles)
+    page = template("dataset.md.j2").render(table=table, tidy=tidy, version=__version__, file=TABLE)
+    files = [tidy.write(table, folder / TABLE), folder / CARD, folder / LICENCE]
     places.write(folder / CARD, page)
     places.write(folder / LICENCE, CC0)
     places.write(folder / SUMS, "".join(f"{places.sha256(file)}  {file.name}\n" for file in files))

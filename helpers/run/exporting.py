@@ -6,10 +6,10 @@ from pathlib import Path
 import click
 
 from helpers import places
+from helpers.record import tidy
 from helpers.run.names import resolved
 
-FORMATS = ("csv", "parquet", "latex", "jsonl")
-PROFILES = ("book", "full", places.OWN)
+PROFILES = (*tidy.PROFILES, places.OWN)
 
 
 def _whose(ctx: click.Context, parameter: click.Parameter, own: bool) -> None:
@@ -37,7 +37,10 @@ def _words(ctx: click.Context, parameter: click.Parameter, given: str | None) ->
 @click.option("--chapters", callback=_words, help="Only these chapters (numbers or names), with spaces between them.")
 @click.option("--quantities", "named", callback=_words, help="Only these quantities, with spaces between them.")
 @click.option(
-    "--format", "form", type=click.Choice(FORMATS), help="Default: what the name of the file says, else csv."
+    "--format",
+    "form",
+    type=click.Choice(list(tidy.FORMATS.values())),
+    help="Default: what the name of the file says, else csv.",
 )
 @click.option("--to", type=click.Path(dir_okay=False, path_type=Path), help="File to write (default: print it).")
 @OWN
@@ -51,17 +54,15 @@ def export(
     """
     if to is None and form == "parquet":
         raise click.UsageError("Parquet is no text: say with --to which file to write.")
-    from helpers.record import exports, quantities
     from helpers.run import notebooks
 
-    form = form or (exports.format_of(to) if to else "csv")
     modules = [notebooks.find(name)[3:] for name in chapters]
-    table = quantities.table([resolved(m) for m in models] or None, [profile] if profile else PROFILES, modules)
-    table = quantities.chosen(table, "quantity", named)
+    table = tidy.table([resolved(m) for m in models] or None, [profile] if profile else PROFILES, modules)
+    table = tidy.chosen(table, "quantity", named)
     if to is None:
-        click.echo(exports.as_bytes(table, form), nl=False)
+        click.echo(tidy.as_bytes(table, form or "csv"), nl=False)
         return
-    exports.write(table, to, form)
+    tidy.write(table, to, form)
     click.echo(f"{len(table):,} numbers in {to}")
 
 

@@ -2,6 +2,7 @@
 
 import ast
 import os
+import shutil
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -190,6 +191,8 @@ def run(
             )
             for one in joblib.Parallel(at_a_time, return_as="generator_unordered")(tasks):
                 done[one.chapter] = one
+                if one.state == "executed":
+                    shutil.rmtree(folder / "parts" / one.chapter, ignore_errors=True)
                 progress.update()
     return [done[name] for name in jobs]
 
@@ -200,7 +203,8 @@ def is_current(chapter: str, target: Path, changed: Mapping[str, Any]) -> bool:
         return False
     kept = nbformat.read(target, as_version=4).metadata.get("papermill", {}).get("parameters")
     sources = [FOLDER / f"{chapter}.ipynb", *(places.HOME / "helpers").rglob("*.py")]
-    sources += [file for file in places.book_data().glob("*") if file.is_file()]
+    data = places.book_data()
+    sources += [file for file in data.rglob("*") if file.is_file() and data / "results" not in file.parents]
     return kept == changed and target.stat().st_mtime > max(file.stat().st_mtime for file in sources)
 
 

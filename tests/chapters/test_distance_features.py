@@ -10,8 +10,17 @@ from hypothesis import strategies as st
 from sklearn.cluster import KMeans
 from sklearn.metrics import silhouette_score
 
+from helpers import scoreboard
 from helpers.chapters import distance_features as distance
-from helpers.chapters.distance_features import FEATURES, PAD, TYPES, Accumulator, DistanceFeatures, random_halves
+from helpers.chapters.distance_features import (
+    FEATURES,
+    PAD,
+    TYPES,
+    Accumulator,
+    DistanceFeatures,
+    random_halves,
+    tables,
+)
 from helpers.engine import attention, encoders, tokens
 from helpers.engine.estimates import Estimate
 from helpers.engine.tokens import Batches
@@ -435,6 +444,16 @@ def test_random_heads_have_nothing_to_group(recorded):
     assert max(recorded["random"]["spread"]) < 0.005 and min(recorded["spread"]) > 0.15
     control = recorded["stability"]["random"]
     assert control["silhouette"]["value"] < control["silhouette_control"]["high"]
+
+
+@pytest.mark.parametrize("fits", [True, False])
+def test_types_stand_in_an_order_of_depth_where_a_group_is_vertical(fits):
+    types = [["dense", "dense_vertical"], ["dense", "dense"], ["vertical", "dense_vertical"]]
+    values = {"types": types, "fits": dict.fromkeys(TYPES, fits), "feature_names": FEATURES, "inputs": 3}
+    found = scoreboard.numbers_in(values, tables.tidy).get(("", "order_of_depth"))
+    assert (found and (found.value, found.words)) == (
+        (1, "dense 1.7, dense & vertical 2.0, vertical 3.0") if fits else None
+    )
 
 
 def test_the_papers_shares_leave_a_whole_number_of_diagonal_heads():

@@ -11,8 +11,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from helpers import scoreboard
 from helpers.chapters import head_importance
-from helpers.chapters.head_importance import PruneError, Scored, findings
+from helpers.chapters.head_importance import PruneError, Scored, tables
 from helpers.corpora import Answer
 from helpers.engine import adapters, attention, tasks
 from helpers.engine.adapters import AdapterError
@@ -527,6 +528,9 @@ def test_what_cannot_be_pruned_says_so(headed):
 TEXTS = {"mlm": "wikitext", "qa": "xquad", "paraphrase": "mrpc", "entailment": "mnli", "rte": "rte"}
 
 
+CLAIMS = scoreboard.chapters()["11_head_importance"]["claims"]
+
+
 @pytest.fixture(scope="module")
 def record():
     return results.recorded("head_importance", model="minilm", profile="book")["values"]["tasks"]
@@ -603,8 +607,8 @@ def test_of_michels_eight_heads_four_fall():
     assert (
         [results.paper("michel2019", name)["value"] for name in named] == [falls + rises, falls, rises] == [8, 4, 4]
     )
-    cited = [one.claim for one in findings.FINDINGS if one.text.startswith("Few single heads")]
-    assert len(cited) == len(findings.TASKS) and {one.theirs for one in cited} == {"4 of 96 (Table 1)"}
+    few = [one for one in CLAIMS if one.claim.startswith("Few single heads")]
+    assert len(few) == len(TEXTS) and {one.theirs for one in few} == {"4 of 96 (Table 1)"}
 
 
 def test_what_a_task_that_is_not_solved_spares(record):
@@ -615,12 +619,25 @@ def test_what_a_task_that_is_not_solved_spares(record):
 
 
 def test_a_task_that_is_not_solved_is_not_judged(record):
-    values = {"tasks": record}
-    by_text = {j.finding.text: j.ours for j in findings.findings(values)}
-    for text, cell in by_text.items():
-        if "paraphrase" in text and not head_importance.solved(record["paraphrase"]):
-            assert cell.text == "–"
-    assert any(cell.text != "–" for cell in by_text.values())
+    found = scoreboard.numbers_in({"tasks": record}, tables.tidy)
+    cells = {one.claim: scoreboard.judge(one, found) for one in CLAIMS if one.rule}
+    assert not head_importance.solved(record["paraphrase"]) and head_importance.solved(record["mlm"])
+    assert {cell.text for claim, cell in cells.items() if "paraphrase" in claim} == {"–"}
+    assert all(cell.text != "–" for claim, cell in cells.items() if "hidden words" in claim)
+
+
+@pytest.mark.parametrize("profile", ["book", "full"])
+def test_what_a_test_could_not_see_is_not_judged(profile):
+    """Few heads or none found decide nothing where a cost of a twentieth of the score would be overlooked."""
+    values = results.recorded("head_importance", profile=profile)["values"]
+    found, judged = scoreboard.numbers_in(values, tables.tidy), 0
+    for claim in (one for one in CLAIMS if one.power and ("", one.ours) in found):
+        task = values["tasks"][claim.ours.split("/")[1]]
+        seen = task["cost"]["score"]["heads"]["visible"]["alone"] / task["score"]["value"]
+        plain, said = scoreboard.compared(claim, found)[1], scoreboard.judge(claim, found).verdict
+        assert said == (plain if seen < 0.05 else scoreboard.UNDECIDED), claim.claim
+        judged += said == plain
+    assert judged == {"book": 0, "full": 8}[profile]
 
 
 def test_claims_about_real_sets():

@@ -9,15 +9,15 @@ from conftest import USUAL, WITH_VALUES
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from helpers import scoreboard
 from helpers.chapters import no_op
-from helpers.chapters.no_op import GROUPS, KINDS, PLACES, Removal
+from helpers.chapters.no_op import GROUPS, KINDS, PLACES, Removal, tables
 from helpers.corpora.treebanks import Sentence
 from helpers.engine import attention, inputs, tokens
 from helpers.engine.encoders import EncoderError
 from helpers.engine.estimates import Estimate
 from helpers.engine.tasks import IGNORED, Asked, Example
 from helpers.record import results
-from helpers.record.verdicts import opened
 
 
 def seg(first, second, document, name):
@@ -470,6 +470,15 @@ def test_a_silent_sink_can_be_removed_without_loss(guesser):
             hook.remove()
 
 
+def opened(found):
+    """Recorded values with their estimates as :class:`Estimate` again."""
+    if not isinstance(found, dict):
+        return found
+    if set(found) == {"value", "low", "high"}:
+        return Estimate.from_record(found)
+    return {name: opened(one) for name, one in found.items()}
+
+
 def recorded():
     return opened(results.recorded("no_op")["values"])
 
@@ -674,3 +683,14 @@ def test_full_runs():
     assert [round(100 * model[way]["value"], 1) for way in ("no_nouns", "no_nouns_beyond")] == [2.4, 4.9]
     left = Estimate.from_record(values["removed"]["as_left"]["special"])
     assert np.flatnonzero(left.low[:-1] > 0).tolist() == [3, 4] and left.value[:-1].max() < 0.01, "layers 4 and 5"
+
+
+def test_the_sink_of_the_claims_is_the_special_token_that_draws_most():
+    values = results.recorded("no_op")["values"]
+    ours = scoreboard.numbers_in(values, tables.tidy)
+    for estimate in values["without_adapter"].values():
+        for layer in (layer for end in estimate.values() for layer in end):
+            layer[:2] = layer[1::-1]  # [SEP] in the place of [CLS]
+    swapped = scoreboard.numbers_in(values, tables.tidy)
+    named = [name for name in ours if name[1].startswith(("sink", "other_special"))]
+    assert len(named) == 5 and all(ours[name] == swapped[name] for name in named)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import accuracy_score, confusion_matrix, f1_score
 
 from helpers.chapters import pattern_types
-from helpers.chapters.pattern_types import FEATURES, TYPES, Cell, Examples, Item, PatternTypes, findings
+from helpers.chapters.pattern_types import FEATURES, TYPES, Cell, Examples, Item, PatternTypes
 from helpers.corpora.sources import CorpusError
 from helpers.engine import attention
 from helpers.engine.estimates import Estimate
@@ -279,26 +279,28 @@ def test_agreement_is_counted_where_two_annotators_looked():
 
 def test_what_the_scores_say():
     values = results.recorded("pattern_types")["values"]
-    new, known, every = (values["scores"][name] for name in (findings.NEW, findings.KNOWN, findings.EVERY))
+    new, known, every = (
+        values["scores"][name] for name in (pattern_types.NEW, pattern_types.KNOWN, pattern_types.EVERY)
+    )
     per_cent = {
         title: {name: round(100 * score["accuracy"]["value"]) for name, score in one.items()}
         for title, one in (("new", new), ("known", known))
     }
     assert (
-        per_cent["new"][findings.FOREST],
+        per_cent["new"][pattern_types.FOREST],
         per_cent["new"]["forest on dev maps"],
-        per_cent["new"][findings.RULE],
+        per_cent["new"][pattern_types.RULE],
     ) == (89, 89, 73)
-    assert (per_cent["known"][findings.OWN_HEAD], per_cent["known"][findings.FOREST]) == (95, 88)
-    assert (per_cent["known"]["forest on dev maps"], per_cent["known"][findings.LAYER]) == (93, 69)
-    assert per_cent["known"][findings.MAJORITY] == 50
-    counts = {name: np.array(one[findings.FOREST]["confusion"]).sum() for name, one in values["scores"].items()}
-    assert counts == {findings.NEW: 55, findings.KNOWN: 105, findings.EVERY: 160}
+    assert (per_cent["known"][pattern_types.OWN_HEAD], per_cent["known"][pattern_types.FOREST]) == (95, 88)
+    assert (per_cent["known"]["forest on dev maps"], per_cent["known"][pattern_types.LAYER]) == (93, 69)
+    assert per_cent["known"][pattern_types.MAJORITY] == 50
+    counts = {name: np.array(one[pattern_types.FOREST]["confusion"]).sum() for name, one in values["scores"].items()}
+    assert counts == {pattern_types.NEW: 55, pattern_types.KNOWN: 105, pattern_types.EVERY: 160}
     gain = {n: [round(100 * g[end]) for end in ("value", "low", "high")] for n, g in values["gains"].items()}
     assert gain["forest"] == [16, 5, 31] and gain["head over forest"] == [8, -1, 18]
     assert gain["head"][1] > 0 > gain["majority"][0] and gain["majority over rule"][0] < 0
     assert gain["forest over forest on dev"][1] <= 0 <= gain["forest over forest on dev"][2]
-    table = np.array(every[findings.FOREST]["confusion"])
+    table = np.array(every[pattern_types.FOREST]["confusion"])
     assert table[1].sum() == 14 and table[4].sum() == 6 and table[3].sum() == 0 == table[:, 3].sum()
 
 
@@ -368,12 +370,12 @@ def test_full_runs():
     targets = {name: round(share["value"], 2) for name, share in mpnet["targets"].items()}
     assert (targets["cls"], targets["sep"], targets["stop"]) == (0.45, 0.35, 0.15)
     assert minilm["targets"]["cls"]["value"] > 0.85
-    judged = mpnet["scores"][findings.EVERY]
-    forest, rule = (judged[name]["macro_f1"] for name in (findings.FOREST, findings.RULE))
+    judged = mpnet["scores"][pattern_types.EVERY]
+    forest, rule = (judged[name]["macro_f1"] for name in (pattern_types.FOREST, pattern_types.RULE))
     assert round(forest["value"], 2) == 0.65 and round(judged["forest on dev maps"]["macro_f1"]["value"], 2) == 0.85
     assert mpnet["gains"]["forest"]["low"] < 0, "the forest does not beat the simple rule there"
     assert rule["value"] > forest["value"]
-    table = np.array(judged[findings.FOREST]["confusion"])
+    table = np.array(judged[pattern_types.FOREST]["confusion"])
     assert table[0, 2] > 5 * table[2, 0]
     assert mpnet["random"]["all"]["value"][0] == pytest.approx(0.8, abs=0.02)
     assert minilm["random"]["all"]["value"][4] > 0.95

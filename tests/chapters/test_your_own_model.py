@@ -7,12 +7,12 @@ from helpers.chapters import distance_features, divergence_map
 from helpers.chapters.coreference_heads import measures as coreference_heads
 from helpers.chapters.dependency_heads import measures as dependency_heads
 from helpers.chapters.surface_patterns import measures as surface_patterns
-from helpers.chapters.your_own_model import figures
+from helpers.chapters.your_own_model import figures, tables
 from helpers.chapters.your_own_model import measures as your_own_model
 from helpers.chapters.your_own_model.measures import PLACES
 from helpers.engine import attention, controls, tokens
 from helpers.figures.look import head_name
-from helpers.record import results
+from helpers.record import results, tidy
 
 
 @pytest.fixture(scope="module")
@@ -159,7 +159,9 @@ def test_odd_models_have_a_card_too(small_encoder, texts, family, changes, witho
     assert set(values["missing"]) == without
     assert np.shape(values["types"]) == (encoder.layers, encoder.heads)
     assert values["shares"].value.shape == (encoder.layers, len(PLACES))
-    results.plain(values)  # finite throughout
+    numbers = results.plain({"card": values, "other": values})  # finite throughout
+    found = tidy.joined(tables.tidy({"values": numbers, "provenance": {"parameters": {}}}))
+    assert set(found.quantity) >= {"share", "entropy", "type"}
     axes = {ax.get_title() for ax in figures.model_card(values).axes}
     assert {"types and specialists", "where attention goes", "entropy"} <= axes
     rows = dict(your_own_model.summary(values))
@@ -177,6 +179,15 @@ def test_the_second_model_goes_by_the_first():
 @pytest.fixture(scope="module")
 def recorded():
     return results.recorded("your_own_model")["values"]
+
+
+def test_only_a_random_second_model_is_a_control(recorded):
+    for name, network in (("minilm@random", "@random"), ("mpnet", "mpnet")):
+        model = recorded["other"]["model"] | {"name": name}
+        values = recorded | {"other": recorded["other"] | {"model": model}}
+        found = tidy.joined(tables.tidy({"values": values, "provenance": {"parameters": {}}}))
+        assert set(found.network) == {"", "@shuffled", network}
+        assert set(found.model[found.network == network]) == {name}
 
 
 def test_claims_about_the_default_card(recorded):

@@ -200,13 +200,13 @@ def test_parts_are_kept_under_all_that_they_depend_on(encoder, small_encoder, tm
 @pytest.mark.slow
 def test_an_encoder_travels_by_name_or_as_it_is(encoder):
     minilm = encoders.load("minilm", device="cpu")
-    named = shards.Portable.of(minilm, shards.state_of(minilm))
+    named = shards.Portable.of(minilm, minilm.state)
     assert named.source == ("minilm", None, 0) and named.pickled is None
-    assert shards.state_of(named.encoder()) == named.state and named.encoder() is named.encoder()
+    assert named.encoder().state == named.state and named.encoder() is named.encoder()
     pruned = replace(minilm, max_length=64)
-    assert shards.Portable.of(pruned, shards.state_of(pruned)).source is None, "not what loading gives any more"
-    sent = shards.Portable.of(encoder, shards.state_of(encoder))
-    assert sent.source is None and shards.state_of(sent.encoder()) == sent.state
+    assert shards.Portable.of(pruned, pruned.state).source is None, "not what loading gives any more"
+    sent = shards.Portable.of(encoder, encoder.state)
+    assert sent.source is None and sent.encoder().state == sent.state
     with pytest.raises(shards.ShardError, match="other weights on this worker"):
         replace(named, state="another").encoder()
     task = shards._Task(double, sent, (), "another version")

@@ -1,17 +1,15 @@
 """What the chapters claim in their summaries survives its control: each point is a finding that holds on the book's texts, and no control shows it."""
 
 import re
-from collections import Counter
 
 import nbformat
 import pytest
 
-from helpers import chapters, places
-from helpers.record import results
-from helpers.record.verdicts import HOLDS, OWN, judge
+from helpers import places, scoreboard
+from helpers.record import results, tidy
 from helpers.run import notebooks
 
-BOARD = chapters.scoreboard()
+CHAPTERS = scoreboard.chapters()
 APART = ("**How.**", "**Not shown.**")
 """What a point of a summary may begin with that is no headline: a method, or what stays open."""
 UNMEASURED = {"01_transformer_refresher": "it computes one head by hand and records nothing"}
@@ -26,13 +24,9 @@ def points(chapter: str) -> list[str]:
     return [point if point.startswith(APART) else re.sub(r"^\*\*(.+?)\*\*", r"\1", point) for point in said]
 
 
-def headlines(chapter: str) -> tuple:
-    return getattr(BOARD.modules.get(chapter), "HEADLINES", ())
-
-
 @pytest.mark.parametrize("chapter", [c for c in notebooks.chapters() if c not in UNMEASURED])
 def test_every_point_of_a_summary_is_a_headline(chapter):
-    found, told = points(chapter), [one.text for one in headlines(chapter)]
+    found, told = points(chapter), [claim.claim for claim in CHAPTERS[chapter]["headlines"]]
     assert 3 <= len(found) <= 7
     for point in found:
         first = any(point == text or point.startswith((f"{text} ", f"{text}\n")) for text in told)
@@ -42,25 +36,21 @@ def test_every_point_of_a_summary_is_a_headline(chapter):
     assert told, "a chapter that measures claims something"
 
 
-@pytest.mark.parametrize("chapter", [c for c in BOARD.modules if headlines(c)])
+@pytest.mark.parametrize("chapter", [c for c, said in CHAPTERS.items() if said["headlines"]])
 def test_every_headline_holds_and_no_control_shows_it(chapter):
-    values = results.runs(chapter[3:], profile="book")["minilm"]["values"]
-    for one, judged in zip(headlines(chapter), judge(headlines(chapter), values), strict=True):
-        assert one.claim.name == OWN and one.claim.rule not in (None, "shown"), one.text
-        assert judged.ours.verdict == HOLDS, (one.text, judged.ours, judged.controls)
-
-
-def test_every_finding_and_headline_names_a_control_or_why_there_is_none():
-    for chapter in BOARD.modules:
-        for one in (*BOARD.findings(chapter), *headlines(chapter)):
-            if one.claim.rule != "shown":
-                assert bool(one.controls) != bool(one.uncontrolled), f"{chapter}: {one.text}"
+    found = scoreboard.numbers_of(tidy.runs_of(chapter[3:], "book")["minilm"]["table"])
+    for claim in CHAPTERS[chapter]["headlines"]:
+        assert not claim.paper and claim.rule not in ("", "shown"), claim.claim
+        assert scoreboard.judge(claim, found).verdict == scoreboard.HOLDS, (
+            claim.claim,
+            scoreboard.judge(claim, found),
+        )
 
 
 def test_the_front_pages_say_what_is_recorded():
     """Their findings, and the counts of the scoreboard."""
-    tally = sum(BOARD.tally().values(), Counter())
-    counted = tally.total() - tally["no number"]
+    tally = scoreboard.tally(scoreboard.judged()).sum()
+    counted = tally.sum() - tally["no number"]
     found = results.recorded("dependency_heads")["values"]["ud"]["table"]["obj"]
     share, low, high = (f"{100 * found['held_out'][end]:.0f}" for end in ("value", "low", "high"))
     distance = f"{100 * found['baseline']['value']:.0f}"

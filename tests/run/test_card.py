@@ -3,6 +3,7 @@
 import re
 
 import numpy as np
+import pandas as pd
 import pytest
 from browser import CHROMIUM, browser
 
@@ -10,7 +11,7 @@ from helpers import card
 from helpers.chapters.dependency_heads import measures as dependency_heads
 from helpers.chapters.surface_patterns import measures as surface_patterns
 from helpers.chapters.your_own_model import measures as your_own_model
-from helpers.record import exports, quantities
+from helpers.record import tidy
 from helpers.run.card import CardError
 
 SMALL = {"segments": 8, "documents": 5, "choose_on": ("dev",)}
@@ -41,8 +42,8 @@ def test_every_head_has_the_numbers_of_the_chapters(made, encoder):
 
 @pytest.mark.slow
 def test_the_table_is_of_the_long_form_and_can_be_exported(made, tmp_path):
-    assert list(made.table) == list(quantities.COLUMNS) and set(made.table.model) == {made.name}
-    back = exports.read(exports.write(made.table, tmp_path / "card.csv"))
+    assert list(made.table) == list(tidy.COLUMNS) and set(made.table.model) == {made.name}
+    back = pd.read_csv(tidy.write(made.table, tmp_path / "card.csv"))
     assert (back.value.fillna(-1) == made.table.value.fillna(-1)).all()
 
 

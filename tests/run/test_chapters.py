@@ -10,14 +10,12 @@ import nbformat
 import pytest
 from conftest import small_model
 
-from helpers import chapters, places
-from helpers.record import results
-from helpers.record.verdicts import judge
+from helpers import places, scoreboard
+from helpers.record import results, tidy
 from helpers.run import comparing, notebooks
 
 CHAPTERS = notebooks.chapters()
 RECORDING = [chapter for chapter in CHAPTERS if chapter != "01_transformer_refresher"]
-BOARD = chapters.scoreboard()
 
 
 def assert_whole(file, *, without=()):
@@ -53,8 +51,8 @@ def test_a_chapter_runs(chapter, tmp_path):
     for file in found:
         record = json.loads(file.read_text("utf-8"))
         assert record["provenance"]["profile"] == "smoke" and record["values"] and finite(record["values"])
-        headlines = getattr(BOARD.modules.get(chapter), "HEADLINES", ())
-        assert all(judged.ours.verdict for judged in judge(headlines, record["values"]))
+        numbers = scoreboard.numbers_of(tidy.from_csv(file.with_suffix(".csv")))
+        assert all(scoreboard.judge(claim, numbers) for claim in scoreboard.chapters()[chapter]["headlines"])
 
 
 @pytest.mark.journey
@@ -230,3 +228,14 @@ def test_comparing_finds_what_differs_beyond_its_tolerance(tmp_path):
     [line] = comparing.differences(tmp_path / "new", tmp_path / "old").values()
     assert "1 values differ; .ud.table.obj.held_out.value is" in line
     assert list(comparing.differences(tmp_path / "new", tmp_path / "none")) == [file.relative_to(tmp_path / "new")]
+    shutil.copyfile(file, file.with_name("surface_patterns.json"))
+    file.unlink()
+    both = comparing.differences(tmp_path / "new", tmp_path / "old").values()
+    assert [text.partition(".json is not among the ")[2] for text in both] == ["new records.", "stored records."]
+
+
+def test_a_tolerance_holds_below_its_key():
+    tolerances = {"": 0.1, "expected": 3.0}
+    new, old = {"expected": {"low": 1.0}, "gain": [0.05]}, {"expected": {"low": 3.5}, "gain": [0.1]}
+    assert list(comparing.differing(new, old, tolerances)) == []
+    assert len(list(comparing.differing(new, old, {"": 0.01, "expected": 2.0}))) == 2

@@ -15,6 +15,7 @@ from test_chapters import assert_whole
 import helpers.__main__
 from helpers import corpora, places
 from helpers.__main__ import main
+from helpers.record import tidy
 from helpers.run import notebooks
 from helpers.run.names import resolved
 
@@ -73,8 +74,10 @@ def test_own_runs_are_shown_when_asked_for_and_never_as_the_books(monkeypatch, t
     record = places.book_data() / "results" / "book" / "minilm" / "surface_patterns.json"
     own = tmp_path / "runs" / "results" / "book" / "minilm" / "surface_patterns.json"
     own.parent.mkdir(parents=True)
-    changed = re.sub(r'("to_cls": \{\s*"value": )[\d.]+', r"\g<1>0.987654", record.read_text("utf-8"))
-    own.write_text(changed, "utf-8")
+    shutil.copyfile(record, own)
+    table = tidy.from_csv(record.with_suffix(".csv"))
+    table.loc[(table.quantity == "share_cls") & table.layer.isna(), "value"] = 0.987654
+    own.with_suffix(".csv").write_text(tidy.as_csv(table), "utf-8")
     asked = ("export", "--models", "minilm", "--profile", "book", "--quantities", "share_cls")
     for options, shown in (((), False), (("--own",), True)):
         monkeypatch.delenv("BOOK_RESULTS", raising=False)

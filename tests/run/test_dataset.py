@@ -2,12 +2,13 @@
 
 import hashlib
 
+import pandas as pd
 import pytest
 from click.testing import CliRunner
 
 from helpers import places
 from helpers.__main__ import main
-from helpers.record import exports, quantities
+from helpers.record import tidy
 from helpers.run import dataset
 
 
@@ -17,8 +18,8 @@ def test_a_data_set_holds_its_table_what_is_in_it_and_checksums(tmp_path):
     assert [file.name for file in files] == ["numbers.parquet", "README.md", "LICENSE", "SHA256SUMS"]
     sums = dict(line.split("  ")[::-1] for line in files[-1].read_text("utf-8").splitlines())
     assert sums == {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in files[:-1]}
-    table, card = exports.read(files[0]), files[1].read_text("utf-8")
-    named = set(quantities.COLUMNS).union(*(table[column].dropna() for column in ("quantity", "corpus", "model")))
+    table, card = pd.read_parquet(files[0]), files[1].read_text("utf-8")
+    named = set(tidy.COLUMNS).union(*(table[column].dropna() for column in ("quantity", "corpus", "model")))
     assert f"{len(table):,} numbers" in card and all(f"`{name}`" in card for name in named)
     again = dataset.write(tmp_path / "again", ["mpnet"], ["full"])
     assert [file.read_bytes() for file in again] == [file.read_bytes() for file in files]
@@ -29,7 +30,7 @@ def test_export_writes_what_is_asked_for(tmp_path):
     asked = ["--models", "minilm", "--profile", "book", "--chapters", "04", "--quantities", "finds_governor"]
     done = CliRunner().invoke(main, ["export", *asked, "--to", str(tmp_path / "few.jsonl")])
     assert done.exit_code == 0, done.output
-    table = exports.read(tmp_path / "few.jsonl")
+    table = pd.read_json(tmp_path / "few.jsonl", lines=True)
     assert set(table.quantity) == {"finds_governor"} and set(table.profile) == {"book"}
     assert set(table.model) == {"minilm", "minilm@random", "minilm@shuffled"}
 

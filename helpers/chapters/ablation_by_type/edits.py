@@ -199,7 +199,7 @@ def editor(ablation: Ablation, batch: Batch) -> attention.Editor:
 
 
 def deal(names: np.ndarray, draw: int, *, seed: int = 0) -> np.ndarray:
-    """The types dealt anew to the heads of each layer: (layer, head).
+    """The types shuffled among the heads of each layer: (layer, head).
 
     As many heads of each type in each layer as before, so a row of the tables edits as many heads in the same layers.
     Where a layer has one type only, nothing changes.

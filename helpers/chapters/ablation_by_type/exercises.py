@@ -43,7 +43,7 @@ class inside_only(Exercise):
 
 
 class deal_anew(Exercise):
-    """The types of heads dealt anew within each layer, as many of each type as before."""
+    """The types of heads shuffled within each layer, as many of each type as before."""
 
     solved = "right: each layer keeps its types, and which head has which is chance."
     means = "The control keeps how many heads of each type a layer has, so only the *which* is left to be tested."

@@ -97,7 +97,7 @@ def ablation_rows(
     handles = [
         Line2D([], [], **grey, linewidth=2.4, label="the heads named, with 95 % interval"),
         Line2D([], [], **grey, linestyle="", markerfacecolor="white", label="the same heads on the deals' questions"),
-        Line2D([], [], **CONTROL, label="heads dealt anew within each layer"),
+        Line2D([], [], **CONTROL, label="heads shuffled within each layer"),
     ]
     if cited:
         handles.append(Line2D([], [], **CITED, label="BERT-large, in the paper"))

@@ -2,7 +2,7 @@
 
 Four editors over the tap (all weights to 0, all to 1/n, those inside sentences to 0, those between sentences to
 0) for any set of heads; the rows of the two tables of Guan et al. 2020, section 5; and what the paper lacks:
-the same rows for types dealt anew to the heads of each layer.
+the same rows for types shuffled among the heads of each layer.
 """
 
 import math

@@ -75,7 +75,7 @@ def predict(
 
     Args:
         max_length: tokens kept of each document; 128 as in the paper's footnote 4, fewer if the encoder takes fewer.
-        shuffled: of the control whose scores are dealt anew (:mod:`helpers.engine.controls`).
+        shuffled: of the control whose scores are shuffled (:mod:`helpers.engine.controls`).
     """
     max_length = min(max_length, encoder.max_length)
     kept = passages(encoder, documents, max_length=max_length)

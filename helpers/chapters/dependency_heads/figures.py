@@ -144,7 +144,7 @@ def retreats(panels: Mapping[str, Retreats], *, xlabel: str) -> Figure:
     """For each relation, from top to bottom, its head with an interval, and without one what rival and controls show in its place.
 
     Args:
-        panels: title -> what :func:`helpers.chapters.no_op.findings.retreats_of` finds, with controls or without; two in a row.
+        panels: title -> what :func:`helpers.chapters.no_op.tables.retreats_of` finds, with controls or without; two in a row.
     """
     most = max(len(names) for names, _ in panels.values())
     each, margin = (3.9, 0.9 + 0.3 * most), (0, 0.4)

@@ -78,7 +78,7 @@ def predict(
     are left out of the choice. A sentence that is longer than the model allows is left out.
 
     Args:
-        shuffled: of the control whose scores are dealt anew (:mod:`helpers.engine.controls`).
+        shuffled: of the control whose scores are shuffled (:mod:`helpers.engine.controls`).
     """
     sentences = [s for d in documents for s in d.sentences if s.governors]
     sentences = [s for s in sentences if fits(encoder, s.words)]
@@ -89,7 +89,7 @@ def predict(
     found = np.full((encoder.layers, encoder.heads, 2, starts[-1]), -1, np.int16)
     words, pointer = [list(s.words) for s in sentences], _Pointer(found, starts)
     observer = controls.Shuffled(pointer) if shuffled else pointer
-    attention.measure(encoder, words, observer, what=f"{len(words)} sentences", batch_size=batch_size)
+    attention.accumulate(encoder, words, observer, what=f"{len(words)} sentences", batch_size=batch_size)
     return Predictions(tuple(sentences), found)
 
 

@@ -191,7 +191,7 @@ def measure(
     Args:
         documents: for each input the number of its document; default: each is one of its own.
         draws: number of random halves.
-        shuffled: measure the control instead: every map with its scores dealt anew (:mod:`helpers.engine.controls`).
+        shuffled: measure the control instead: every map with its scores shuffled (:mod:`helpers.engine.controls`).
         seed: of the halves, of the bootstrap and of the deals.
     """
     inputs = list(inputs)

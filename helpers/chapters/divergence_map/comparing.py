@@ -112,7 +112,7 @@ class Explained:
         gap: pairs of one layer less pairs of different layers, mean divergence in nats.
         held: the same gap between pairs whose heads have the same properties: what belonging to one layer adds in the regression.
         left: ``held / gap``.
-        p: share of shuffles with so small a ``held``: what the properties leave is dealt anew to the heads.
+        p: share of shuffles with so small a ``held``: what the properties leave is shuffled among the heads.
         predicted: [pair], what the properties alone predict, in nats.
     """
 

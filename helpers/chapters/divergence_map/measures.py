@@ -181,7 +181,7 @@ def measure(
     """Divergences of all pairs of heads over segments of at most 128 tokens, in one pass, with a progress bar.
 
     Args:
-        shuffled: whether every map has its scores dealt anew (:mod:`helpers.engine.controls`).
+        shuffled: whether every map has its scores shuffled (:mod:`helpers.engine.controls`).
     """
     return _measured(encoder, segments, (False,), shuffled, batch_size)[0]
 
@@ -200,7 +200,7 @@ def _measured(
     found = [Accumulator(encoder, [s.document for s in segments], ordinary=kind) for kind in kinds]
     seen = [Shuffled(one) for one in found] if shuffled else found
     told = {"what": f"{len(segments)} segments", "most": MOST_TOKENS, "batch_size": batch_size}
-    truncated = attention.measure(encoder, [s.texts for s in segments], *seen, **told)
+    truncated = attention.accumulate(encoder, [s.texts for s in segments], *seen, **told)
     return [one.result(truncated=truncated) for one in found]
 
 

@@ -209,7 +209,7 @@ def measure(encoder: Encoder, examples: Sequence[Example], *, batch_size: int = 
 def with_shuffled(
     encoder: Encoder, examples: Sequence[Example], *, batch_size: int = 16, seed: int = 0
 ) -> tuple[Received, Received]:
-    """As :func:`measure`, and beside it what words receive of maps whose scores are dealt anew, in the same pass."""
+    """As :func:`measure`, and beside it what words receive of maps whose scores are shuffled, in the same pass."""
     words = Words.of(examples)
     found, control = Received(encoder, words), Received(encoder, words)
     _sweep(encoder, examples, batch_size, found, controls.Shuffled(control, seed))

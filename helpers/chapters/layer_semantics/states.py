@@ -48,7 +48,7 @@ def stream(encoder: Encoder, found: Sequence[Context], *, batch_size: int = 8, s
     The file is in the user's cache, named after the weights and the words, and is there only when it is whole.
 
     Args:
-        shuffled: seed with which every head's scores are dealt anew (:func:`helpers.engine.controls.shuffling`); None leaves
+        shuffled: seed with which every head's scores are shuffled (:func:`helpers.engine.controls.shuffling`); None leaves
             the heads as they are.
     """
     inputs = [list(c.words) for c in found]

@@ -135,12 +135,12 @@ def duties(
     Args:
         sentences: with trees, each short enough for the model.
         functions: relation -> direction, see :class:`DutySums`.
-        shuffled: of the control whose scores are dealt anew (:mod:`helpers.engine.controls`).
+        shuffled: of the control whose scores are shuffled (:mod:`helpers.engine.controls`).
     """
     sums = DutySums(encoder, sentences, functions, seed=seed)
     words = [list(s.words) for s in sentences]
     observer = controls.Shuffled(sums, seed) if shuffled else sums
-    attention.measure(encoder, words, observer, what=f"{len(words)} sentences", batch_size=batch_size)
+    attention.accumulate(encoder, words, observer, what=f"{len(words)} sentences", batch_size=batch_size)
     return sums.result()
 
 

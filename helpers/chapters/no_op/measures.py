@@ -297,12 +297,12 @@ def weigh(
     No word is hidden here, and any encoder will do, with or without a head.
 
     Args:
-        shuffled: of the control whose scores are dealt anew (:mod:`helpers.engine.controls`); the vectors are the model's own.
+        shuffled: of the control whose scores are shuffled (:mod:`helpers.engine.controls`); the vectors are the model's own.
     """
     sums = NormSums(encoder, [e.document for e in examples], seed=seed)
     told = {"what": f"norms, {len(examples)} segments", "most": MOST_TOKENS, "batch_size": batch_size}
     observer = controls.Shuffled(sums, seed) if shuffled else sums
-    attention.measure(encoder, [e.texts for e in examples], observer, **told)
+    attention.accumulate(encoder, [e.texts for e in examples], observer, **told)
     return sums.result()
 
 

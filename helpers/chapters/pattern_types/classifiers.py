@@ -209,6 +209,12 @@ def fit_rule(examples: Examples) -> Rule:
 
 # ---------------------------------------------------------------------------------------- judging
 
+FOREST, RULE, MAJORITY = "forest on synthetic maps", "simple rule", "always the majority type"
+OWN_HEAD, LAYER = "other maps of the head", "other heads of the layer"
+"""Ways to name a map, as they are called in tables and records."""
+NEW, KNOWN, EVERY = "heads not in dev", "heads in dev", "all test maps"
+"""Test maps by whether the labels of their head were seen before."""
+
 
 def confusion(labels: Int[np.ndarray, "map"], predicted: Int[np.ndarray, "map"]) -> Float[np.ndarray, "type type"]:
     """How many maps of each label (row) were given each type (column)."""

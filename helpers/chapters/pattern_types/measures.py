@@ -352,7 +352,7 @@ def measure(
 
     Args:
         by_task: task -> its items (:func:`items`).
-        shuffled: measure the control instead: every map with its scores dealt anew (:mod:`helpers.engine.controls`).
+        shuffled: measure the control instead: every map with its scores shuffled (:mod:`helpers.engine.controls`).
         seed: of the bootstrap over documents, and of the deals.
     """
     every = [item for of_task in by_task.values() for item in of_task]

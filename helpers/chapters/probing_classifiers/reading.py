@@ -188,7 +188,7 @@ def read(
 
     Args:
         states: whether to keep the words' hidden states, too.
-        shuffled: whether to keep each map with its scores dealt anew (:func:`helpers.engine.controls.shuffled`).
+        shuffled: whether to keep each map with its scores shuffled (:func:`helpers.engine.controls.shuffled`).
         pairs: pairs of units in a block, see :data:`PAIRS`; the memory of one step of training goes with it.
         seed: of the control task, and of the dealing.
     """

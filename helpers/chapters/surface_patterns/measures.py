@@ -93,12 +93,12 @@ def measure(
 
     Args:
         seed: of the bootstrap over documents.
-        shuffled: of the control whose scores are dealt anew (:mod:`helpers.engine.controls`).
+        shuffled: of the control whose scores are shuffled (:mod:`helpers.engine.controls`).
     """
     accumulator = Accumulator(encoder, [s.document for s in segments], seed=seed)
     told = {"what": f"{len(segments)} segments", "most": MOST_TOKENS, "batch_size": batch_size}
     observer = controls.Shuffled(accumulator, seed) if shuffled else accumulator
-    truncated = attention.measure(encoder, [s.texts for s in segments], observer, **told)
+    truncated = attention.accumulate(encoder, [s.texts for s in segments], observer, **told)
     return replace(accumulator.result(), truncated=truncated)
 
 

@@ -77,14 +77,14 @@ def sample(
     coreference: str,
     *,
     choose_on: Sequence[str] = ("dev",),
-    segments: int = 200,
+    segments: int | None = 200,
     documents: int | None = None,
     seed: int = 0,
 ) -> Sample:
     """Draw small samples of three corpora, by name or path.
 
     Args:
-        segments: of plain text.
+        segments: of plain text (None: all).
         documents: at most so many of each part of a treebank (default: all).
 
     Raises:
@@ -106,7 +106,7 @@ def card(encoder: Encoder, texts: Sample, *, shuffled: bool = False, seed: int =
     """What the book has to say about an encoder: one pass over the plain text for three chapters at once, one over each treebank.
 
     Args:
-        shuffled: also what the control shows whose scores are dealt anew in every map (:mod:`helpers.engine.controls`).
+        shuffled: also what the control shows whose scores are shuffled in every map (:mod:`helpers.engine.controls`).
         seed: of bootstraps, permutations and clustering.
 
     Returns:
@@ -207,7 +207,7 @@ def sweep(
 ) -> tuple[SurfacePatterns, DistanceFeatures, Divergences | None, tuple[SurfacePatterns, DistanceFeatures] | None]:
     """The statistics of chapters 02, 08 and 07 from a single pass: three observers of the same maps.
 
-    With ``shuffled`` two more see them with their scores dealt anew: those of chapters 02 and 08.
+    With ``shuffled`` two more see them with their scores shuffled: those of chapters 02 and 08.
     """
     documents, texts = [s.document for s in segments], [s.texts for s in segments]
     halves = distance_features.random_halves(len(texts), draws=2, seed=seed)

@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
 from helpers.figures.look import COLOURS, TYPE_NAMES, group_names, head_name
-from helpers.record import characters, listed, quantities, results
+from helpers.record import characters, results, tidy
 from helpers.record.results import Table
-from helpers.record.scoreboard import titled
 from helpers.run import notebooks
 from helpers.run.atlas import measuring
+from helpers.scoreboard import titled
 
 PROFILES = ("book", measuring.PROFILE, "full")
 """Of two runs on the book's texts a chapter's own comes first, then what was measured for the atlas; real corpora stand apart."""
@@ -40,9 +40,8 @@ def shown() -> dict[str, Any]:
 
 
 def table() -> pd.DataFrame:
-    """Every number of the atlas in the form of :mod:`helpers.record.quantities`: what chapters recorded, and what was measured for it."""
-    own = [(one, model) for model, record in measuring.recorded().items() for one in measuring.as_chapters(record)]
-    frame = pd.concat([quantities.table(), quantities.of_records(own)], ignore_index=True)
+    """Every number of the atlas: what chapters recorded, and what was measured for it."""
+    frame = tidy.table(profiles=(*tidy.PROFILES, measuring.PROFILE))
     return frame[frame["chapter"] != notebooks.find("your_own_model")]
 
 
@@ -56,15 +55,15 @@ def models(names: Iterable[str] | None = None) -> dict[str, Content]:
 def holdings() -> Table:
     """What is recorded of which model: in the atlas, and by which chapters on the book's texts and on real corpora."""
     rows = []
-    for model, there in listed.models((*listed.PROFILES, measuring.PROFILE)).items():
-        chapters = (_spans(there.get(profile, ())) for profile in listed.PROFILES)
+    for model, there in tidy.models((*tidy.PROFILES, measuring.PROFILE)).items():
+        chapters = (_spans(there.get(profile, ())) for profile in tidy.PROFILES)
         rows.append([f"`{model}`", "yes" if measuring.PROFILE in there else "–", *chapters])
     return Table(["model", "in the atlas", "chapters, the book's texts", "chapters, real corpora"], rows)
 
 
 def _spans(modules: Iterable[str]) -> str:
     """Chapters by their numbers, those that follow one another as ``02–14``."""
-    numbers = sorted(int(name[:2]) for module in modules if (name := quantities.notebooks().get(module)))
+    numbers = sorted(int(tidy.notebooks()[module][:2]) for module in modules)
     spans: list[list[int]] = []
     for number in numbers:
         if spans and number == spans[-1][-1] + 1:

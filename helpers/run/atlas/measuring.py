@@ -5,28 +5,27 @@ recorded of them: a random twin, an encoder with an adapter, a model of a reader
 """
 
 import base64
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from jaxtyping import Float
 from numpy.typing import NDArray
 from torch import Tensor
 
 from helpers import corpora, places
-from helpers.chapters import coreference_heads, distance_features, divergence_map
-from helpers.chapters.dependency_heads import measures as dependency_heads
-from helpers.chapters.surface_patterns import measures as surface_patterns
-from helpers.chapters.your_own_model import measures as your_own_model
-from helpers.corpora.readers import Segment
+from helpers.chapters.your_own_model.measures import MOST_TOKENS, Sample, sample
 from helpers.corpora.treebanks import Sentence
 from helpers.engine import adapters, attention, encoders
 from helpers.engine.encoders import Encoder
 from helpers.engine.estimates import Additive
 from helpers.engine.tokens import Batch, Batches, fits
-from helpers.record import listed, results
+from helpers.record import results, tidy
+from helpers.run import card
 
 CHAPTER, PROFILE = "heads", "atlas"
 """Where the numbers are kept: ``data/results/atlas/MODEL/heads.json``."""
@@ -48,11 +47,6 @@ def load(name: str) -> Encoder:
         return encoders.load(name)
     card = adapters.read(folder).card
     return replace(encoders.load(card["model"], task=card["task"]), name=name)
-
-
-def adapted() -> list[str]:
-    """The names under which encoders with an adapter stand in the atlas."""
-    return sorted(file.parent.name for file in places.adapters().glob("*/adapter.json"))
 
 
 # ---------------------------------------------------------------------------------------- mean maps
@@ -137,59 +131,29 @@ def sentences(encoder: Encoder) -> dict[str, Sentence]:
 # ---------------------------------------------------------------------------------------- all of it
 
 
-def measure(encoder: Encoder, *, seed: int = 0) -> dict[str, Any]:
-    """All that the atlas asks of a model, in four passes with progress bars; a model that can do a part not at all goes without it.
+def measure(encoder: Encoder, texts: Sample) -> dict[str, Any]:
+    """What the atlas shows of a model that no chapter records.
 
     Returns:
         For recording. ``maps``: bytes of [layer, head, 16, 16] in base64, each map as parts of its largest weight ``scale``;
-        ``profile``; ``examples``: for each of :data:`WANTED` tokens and bytes of [layer, head, query, key], parts of 1;
-        ``chapters``: name of a chapter -> what it records, as far as it is measured here; ``missing``: part -> why it is not there.
+        ``profile``; ``examples``: for each of :data:`WANTED` tokens and bytes of [layer, head, query, key], parts of 1.
     """
-    segments = corpora.segments(corpora.read(CORPUS), seed=seed)
-    missing: dict[str, str] = {}
-    trees = _tried(missing, "relations", lambda: {"ud": _relations(encoder, seed)})
-    chains = _tried(missing, "coreference", lambda: {"by_kind": _coreference(encoder, seed)})
-    return {
-        **_maps(encoder, [s.first for s in segments]),
-        "examples": {what: _example(encoder, s) for what, s in sentences(encoder).items()},
-        "chapters": _swept(encoder, segments, seed) | {"dependency_heads": trees, "coreference_heads": chains},
-        "missing": missing,
-    }
-
-
-def _swept(encoder: Encoder, segments: Sequence[Segment], seed: int) -> dict[str, Any]:
-    """What chapters 02, 07 and 08 record, of one pass over plain text."""
-    patterns, features, divergences, _ = your_own_model.sweep(encoder, segments, seed=seed)
-    types, _, _, fits_name = your_own_model.typed(features, seed=seed)
-    told = {"tokens": patterns.tokens, "specialists": [vars(s) for s in surface_patterns.specialists(patterns)]}
-    shown = {name: _rounded(one) for name, one in surface_patterns.as_dict(patterns).items()}
-    found = {"surface_patterns": {"patterns": shown, "summary": told}}
-    found["distance_features"] = {
-        "feature_names": distance_features.FEATURES,
-        "features": _rounded(features.all),
-        "types": types,
-        "fits": fits_name,
-        "inputs": features.inputs,
-    }
-    if divergences is not None:
-        matrix = divergences.mean()
-        points = divergence_map.scale(matrix, divergence_map.classical(matrix)).round(DIGITS)
-        pairs = matrix[np.triu_indices(len(matrix), 1)].round(DIGITS)
-        kept = {"heads": encoder.heads, "pairs": pairs, "map": {"points": points}, "segments": len(segments)}
-        found["divergence_map"] = {"model": kept}
-    return found
+    examples = {what: _example(encoder, s) for what, s in sentences(encoder).items()}
+    return {**_maps(encoder, [segment.first for segment in texts.segments]), "examples": examples}
 
 
 def record(encoder: Encoder, *, seed: int = 0) -> Path:
-    """Measure a model and keep the numbers, with where they come from."""
-    return results.record(
-        CHAPTER,
-        measure(encoder, seed=seed),
-        encoder=encoder,
-        corpus=corpora.read(CORPUS),
-        profile=PROFILE,
-        parameters=_parameters(seed),
-    )
+    """Measure a model, with progress bars, and keep the numbers: those of chapters as tables of the profile ``atlas``; what it cannot do is left out."""
+    texts = sample(CORPUS, CORPUS, CORPUS, choose_on=CHOOSE_ON, segments=None, seed=seed)
+    values, missing = card.measure(encoder, texts, seed=seed)
+    about = {"encoder": encoder, "corpus": corpora.read(CORPUS), "profile": PROFILE, "parameters": _parameters(seed)}
+    for chapter, found in values.items():
+        results.record(chapter, {}, table=partial(_blocks, chapter, found), **about)
+    return results.record(CHAPTER, measure(encoder, texts) | {"missing": missing}, **about)
+
+
+def _blocks(chapter: str, values: dict[str, Any], record: Mapping[str, Any]) -> list[pd.DataFrame]:
+    return [card.table(chapter, values)]
 
 
 def _parameters(seed: int) -> dict[str, Any]:
@@ -207,21 +171,16 @@ def known(encoder: Encoder, *, seed: int = 0) -> bool:
     return same and found["parameters"] == _parameters(seed)
 
 
-def as_chapters(record: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """What was measured as records of the chapters that measure it at length."""
-    for chapter, values in record["values"]["chapters"].items():
-        yield {"chapter": chapter, "provenance": record["provenance"], "values": values}
-
-
 def recorded() -> dict[str, dict[str, Any]]:
-    """What was measured of every model: name -> record, in the order of :func:`helpers.record.listed.models`."""
-    return {model: record for (_, model), record in listed.runs(CHAPTER, [PROFILE]).items()}
+    """What was measured of every model: name -> record, the default model first."""
+    found = results.runs(CHAPTER, profile=PROFILE)
+    return {model: found[model] for model in sorted(found, key=tidy.rank)}
 
 
 def _maps(encoder: Encoder, texts: Sequence[str]) -> dict[str, Any]:
     found = MeanMaps(encoder)
     single = [text[a:b].strip() for text in texts for a, b in corpora.sentences(text)]
-    attention.measure(encoder, single, found, what=f"{len(single)} sentences", most=your_own_model.MOST_TOKENS)
+    attention.accumulate(encoder, single, found, what=f"{len(single)} sentences", most=MOST_TOKENS)
     maps = found.maps / found.sentences
     scale = maps.max((-2, -1))
     return {
@@ -244,29 +203,3 @@ def _example(encoder: Encoder, sentence: Sentence) -> dict[str, Any]:
     batch = next(iter(Batches(encoder, [list(sentence.words)])))
     weights = attention.maps(encoder, batch)[:, 0].double().numpy()
     return {"tokens": list(batch.tokens[0]), "weights": packed(weights)}
-
-
-def _rounded(estimate: Any) -> dict[str, Any]:
-    return {key: np.round(getattr(estimate, key), DIGITS) for key in ("value", "low", "high")}
-
-
-def _tried(missing: dict[str, str], part: str, measured: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """What is found, or nothing and the reason."""
-    try:
-        return measured()
-    except ValueError as error:  # no sentence, or no chain, fits into the model's longest input
-        missing[part] = str(error)
-        return {}
-
-
-def _relations(encoder: Encoder, seed: int) -> dict[str, Any]:
-    parts = corpora.held_out(CORPUS, CHOOSE_ON, trees=True)
-    dev, test = (dependency_heads.score(dependency_heads.predict(encoder, part)) for part in parts)
-    rows = [row for row in dependency_heads.table(dev, test, seed=seed) if not row.few]
-    return dependency_heads.as_dict(rows, test)
-
-
-def _coreference(encoder: Encoder, seed: int) -> dict[str, Any]:
-    parts = corpora.held_out(CORPUS, CHOOSE_ON)
-    dev, test = (coreference_heads.score(coreference_heads.predict(encoder, part)) for part in parts)
-    return coreference_heads.as_dict(coreference_heads.table(dev, test, seed=seed), test)

@@ -1,0 +1,111 @@
+"""Chapter 08: its numbers as rows of the tidy table, and types and their stability beside the paper's."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from helpers.engine.estimates import percent
+from helpers.figures.look import LABELS, group_names
+from helpers.record import results
+from helpers.record.results import Table
+from helpers.record.tidy import rows
+
+BY_DEPTH = {"dense": "dense", "dense_vertical": "dense & vertical", "vertical": "vertical"}
+"""Types in the paper's order of depth, and how they are written."""
+INVENTED = "invented heads"
+CORPORA = {"questions": "questions", "paraphrase": "paraphrases", "entailment": "entailment"}
+"""Inputs that are not of the plain text -> the parameter that names their corpus."""
+TUNED = {"plain text": "", "questions": "qa", "paraphrase": "paraphrase", "entailment": "entailment"}
+"""Texts in the order of the rows of the paper's Table 1 -> the task that a network was tuned for."""
+REST = {
+    "inputs_control": "invented heads: half of the inputs",
+    "heads": "plain text: half of the heads",
+    "heads_control": "invented heads: half of the heads",
+}
+
+
+def tidy(record: Mapping[str, Any]) -> Iterator[pd.DataFrame]:
+    """The numbers of a record, for :func:`helpers.record.results.record`."""
+    values, parameters = record["values"], record["provenance"]["parameters"]
+    n, heads = values["inputs"], ("layer", "head")
+    networks = {"": values, "@random": values.get("random", {}), "@shuffled": values.get("shuffled", {})}
+    for network, found in networks.items():
+        common, fits = {"network": network, "n": found.get("inputs", n)}, found.get("fits")
+        yield rows("distance_feature", found.get("features"), *heads, values["feature_names"], **common)
+        for name, fit in (fits or {}).items():
+            yield rows("type_fits", fit, of=name, label="yes" if fit else "no", **common)
+        yield rows("fitting_groups", sum(fits.values()) if fits else None, **common)
+        yield rows("two_largest", found.get("largest"), **common)
+    yield rows("type", values["types"], *heads, n=n)
+    yield rows("type_by_rule", values.get("rule", {}).get("types"), *heads, n=n)
+    for name, share in values.get("shares", {}).items():
+        yield rows("type_share", share, of=name, n=n)
+    if values.get("fits", {}).get("vertical"):
+        yield _depths(np.array(values["types"]))
+    for name, found in values.get("texts", {}).items():
+        common = {"of": name, "n": found["inputs"], "corpus": parameters.get(CORPORA.get(name))}
+        yield rows("type_on_texts", found["types"], *heads, **common)
+        yield rows("changed_on_texts", found["change"], **common)
+    yield rows("changed_in_half", values.get("changed_in_half"), n=n)
+    yield from _groups(values, parameters)
+
+
+def _groups(values: Mapping[str, Any], parameters: Mapping[str, Any]) -> Iterator[pd.DataFrame]:
+    """Whether the groups are there: how clear and how stable they are, beside those of invented heads."""
+    by_k, scales = values.get("k", {}), values.get("scales", {})
+    for quantity, key in {"clearest_groups": "silhouette", "clearest_groups_invented": "silhouette_control"}.items():
+        scores = {int(k): found[key]["value"] for k, found in by_k.items()}
+        yield rows(quantity, max(scores, key=scores.get, default=None))
+    stability = {f"{k} groups": found for k, found in by_k.items()} | values.get("stability", {})
+    for name, found in stability.items():
+        common = {"network": "@random", "of": "plain text"} if name == "random" else {"of": name}
+        common["corpus"] = parameters.get(CORPORA.get(name))
+        control = found["inputs_control"]
+        yield rows("stability", found["inputs"], control=control, against=INVENTED, **common)
+        yield rows("stability_invented", control, against="", **common)
+    for name, found in scales.items():
+        control = found["mixture_control"]
+        yield rows("mixture_agreement", found["mixture"], of=name, control=control, against=INVENTED)
+        yield rows("mixture_agreement_invented", control, of=name)
+    if scales:
+        yield rows("clearer_scales", np.mean([found["excess"]["4"]["low"] > 0 for found in scales.values()]))
+
+
+def _depths(types: np.ndarray) -> pd.DataFrame:
+    """The share of pairs of types that stand in the paper's order, and the mean layer of each."""
+    layers = [np.nonzero(types == name)[0].mean() + 1 for name in BY_DEPTH if (types == name).any()]
+    if len(layers) < len(BY_DEPTH):
+        return pd.DataFrame()
+    pairs = [early < late for n, early in enumerate(layers) for late in layers[n + 1 :]]
+    words = (f"{name} {layer:.1f}" for name, layer in zip(BY_DEPTH.values(), layers, strict=True))
+    return rows("order_of_depth", np.mean(pairs), label=", ".join(words))
+
+
+def shares(runs: Mapping[str, Mapping[str, Any]]) -> Table:
+    """Shares of the types in fresh or recorded values beside the paper's; a group that does not fit the name is given by its own."""
+    lines = []
+    for row in results.paper("guan2020", "type_shares")["rows"]:
+        name = row["type"].replace("&", "_")
+        ours = []
+        for values in runs.values():
+            called = "" if values["fits"][name] else f" ({group_names(values['fits'])[name]})"
+            ours.append(percent(values["shares"][name]) + called)
+        lines.append([LABELS[name], f"{row['share']} ({row['layers']} layers)", *ours])
+    return Table(["type", "BERT-large, SQuAD", *runs], lines)
+
+
+def stability(runs: Mapping[str, Mapping[str, Any]]) -> Table:
+    """Stability of four groups beside the paper's Table 1, on the texts of each task and after tuning for it."""
+    found = [values["stability"] for values in runs.values()]
+    lines = []
+    for (texts, task), row in zip(TUNED.items(), results.paper("guan2020", "table1")["rows"], strict=True):
+        ours = [percent(one[texts]["inputs"]) for one in found]
+        lines.append([f"{texts} ({row['task']}): half of the inputs", f"{row['stability']:.2f}", *ours])
+        tuned = [percent(one[f"tuned: {task}"]["inputs"]) if f"tuned: {task}" in one else "–" for one in found]
+        if set(tuned) != {"–"}:
+            lines.append([f"tuned: {task}, plain text: half of the inputs", "", *tuned])
+    plain = [one["plain text"] for one in found]
+    lines += [[label, "", *(percent(p[key]) if key in p else "–" for p in plain)] for key, label in REST.items()]
+    return Table(["refits see", "BERT-large", *runs], lines)

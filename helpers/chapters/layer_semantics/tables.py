@@ -1,0 +1,70 @@
+"""Chapter 12: its numbers as rows of the tidy table, and the order of tasks beside the paper's."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pandas as pd
+
+from helpers.engine.estimates import Estimate
+from helpers.record import results
+from helpers.record.results import Table
+from helpers.record.tidy import rows
+
+NETWORKS = {"": "trained", "@random": "random", "@shuffled": "shuffled"}
+GAINING = ("part of speech", "dependency", "entity")
+
+
+def tidy(record: Mapping[str, Any]) -> Iterator[pd.DataFrame]:
+    """The numbers of a record, for :func:`helpers.record.results.record`."""
+    values = record["values"]
+    for network, name in NETWORKS.items():
+        tasks = values.get("tasks" if not network else name, {})
+        for task, found in tasks.items():
+            common = {"network": network, "of": task, "n": found["sizes"][2], "split": "test"}
+            yield rows("scalar_mix_score", found["scores"], "state", **common)
+            yield rows("scalar_mix_gain", found["gains"], "layer", **common)
+            yield rows("centre_of_gravity", found["gravity"], **common)
+            yield rows("expected_layer", found["expected"], **common)
+        yield from _in_brief(tasks, network)
+        for pair, found in values["order"][name].items():
+            common = {"network": network, "of": pair, "split": "test", "against": ""}
+            yield rows("later_by_expected_layer", found["expected"], **common)
+            yield rows("later_by_gravity", found["gravity"], **common)
+            yield rows("later_by_gravity_of_random", found.get("random"), **common)
+            yield rows("later_by_gravity_beyond_random", found.get("beyond"), **common)
+            yield rows("more_concentrated", found["spread"], **common)
+        for relation, gain in values["relation_gains"][name].items():
+            yield rows("relation_gain", gain, network=network, of=relation, split="test", against="")
+
+
+def _in_brief(tasks: Mapping[str, Any], network: str) -> Iterator[pd.DataFrame]:
+    """What the chapter's headlines are about: the least and the most that the layers certainly bring to a task, and the later expected layer of two."""
+    common = {"network": network, "split": "test", "against": ""}
+    gains = [tasks[task]["gain"] for task in GAINING if task in tasks]
+    yield rows("least_certain_gain", min(gains, key=lambda gain: gain["low"], default=None), **common)
+    yield rows(
+        "most_certain_gain",
+        max((t["gain"] for t in tasks.values()), key=lambda gain: gain["low"], default=None),
+        **common,
+    )
+    known = [tasks[task]["expected"] for task in GAINING[:2] if task in tasks and tasks[task]["expected"] is not None]
+    yield rows("later_expected_layer", max(known, key=lambda layer: layer["high"], default=None), **common)
+
+
+def _order(values: Mapping[str, Any], key: str) -> str:
+    known = {task: float(Estimate.from_record(one[key]).value) for task, one in values.items() if one[key]}
+    return " < ".join(f"{task} {known[task]:.2f}" for task in sorted(known, key=known.get)) or "–"
+
+
+def order(runs: Mapping[str, Mapping[str, Any]]) -> Table:
+    """The order of tasks in the paper beside that in fresh or recorded values of several runs and their controls, by two measures."""
+    orders = [results.paper("tenney2019", name) for name in ("task_order", "ner_order")]
+    theirs = "; ".join(f"{' < '.join(one['value'])} ({one['where']})" for one in orders)
+    rows = []
+    for label, key in (("expected layer", "expected"), ("centre of gravity", "gravity")):
+        rows.append([f"order by {label}", theirs, *(_order(values["tasks"], key) for values in runs.values())])
+        for control in ("random", "shuffled"):
+            rows.append(
+                [f"the same, @{control}", "", *(_order(values.get(control, {}), key) for values in runs.values())]
+            )
+    return Table(["", f"Tenney et al. 2019: {orders[0]['model']}", *runs], rows)

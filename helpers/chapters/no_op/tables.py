@@ -1,0 +1,137 @@
+"""Chapter 03: its numbers as rows of the tidy table, and the tables and lines of several runs."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from helpers.engine.estimates import Estimate
+from helpers.figures.look import head_name
+from helpers.record.results import Table
+from helpers.record.tidy import rows
+
+SMALL = 0.5
+"""A mean gradient of less than this multiple of that on other tokens is called small."""
+START = 0.333
+"""The depth, as a share of all layers, from which the paper calls them small."""
+CLS, SEP = 0, 1
+NORMS = {"": "without_adapter", "@random": "random", "@shuffled": "shuffled"}
+"""Network -> its part of a record: of the model itself, since the adapter makes the sink larger and the papers' models have none."""
+DUTIES = {"": "duty", "@random": "duty_random", "@shuffled": "duty_shuffled"}
+
+
+def tidy(record: Mapping[str, Any]) -> Iterator[pd.DataFrame]:
+    """The numbers of a record, for :func:`helpers.record.results.record`."""
+    values, kinds = record["values"], record["values"]["kinds"]
+    yield rows("weighted_share", values["norms"]["weighted_share"], "layer", kinds, n=values["segments"])
+    yield rows("gradient_by_kind", values["gradient"], "layer", kinds, n=values["segments"])
+    yield from _small_gradients("small_gradient", values)
+    yield from _small_gradients("small_gradient", values["random_head"], network="@random")
+    yield from _small_gradients("small_gradient_untrained", values["untrained_head"])
+    for network, part in NORMS.items():
+        norms = values[part]
+        layer, sink = divmod(int(np.array(norms["share"]["value"])[:, [CLS, SEP]].argmax()), 2)
+        for name in ("share", "weighted_share", "kept", "norm_ratio"):
+            at_peak = {end: found[layer][sink] for end, found in norms[name].items()}
+            yield rows(f"sink_{name}", at_peak, network=network)
+        other = {end: found[layer][1 - sink] for end, found in norms["norm_ratio"].items()}
+        yield rows("other_special_norm_ratio", other, network=network)
+    for way in ("as_left", "renormalised", "spent"):
+        all_layers = {end: found[-1] for end, found in values["removed"][way]["difference"].items()}
+        yield rows("removal_beyond_others", all_layers, of=way, n=values["removed"]["segments"])
+    treebank = record["provenance"]["parameters"].get("treebank")
+    for network, part in DUTIES.items():
+        common = {"network": network, "corpus": treebank, "split": "test"}
+        for relation, head in values[part].items():
+            yield rows("retreat", head["retreat_of_all"], "layer", "head", of=relation, **common)
+        if "obj" in values[part]:
+            head = values[part]["obj"]
+            common["place"] = head["layer"], head["head"]
+            yield rows("object_head_to_special", head["sink"], head["groups"], n=head["count"], **common)
+            for group, more in head["retreat"].items():
+                yield rows("object_head_retreat", more, of=group, **common)
+
+
+def _small_gradients(quantity: str, found: Mapping[str, Any], **columns: str) -> Iterator[pd.DataFrame]:
+    """In how many of the later layers the gradient for a special token is small."""
+    ratio = np.array(found["gradient_ratio"]["value"])
+    late = ratio[np.arange(len(ratio)) >= START * len(ratio)]
+    for name, token in (("cls", CLS), ("sep", SEP)):
+        small = int((late[:, token] < SMALL).sum())
+        if len(late):
+            yield rows(quantity, small / len(late), of=name, label=f"{small} of {len(late)}", **columns)
+
+
+def _of_cls(found: Mapping[str, Any]) -> Estimate:
+    return Estimate.from_record(found)[:, CLS]
+
+
+def by_model(values: Mapping[str, Any], part: str) -> dict[str, Estimate]:
+    """A part of [CLS] by layer in a run's recorded values: in the model itself, with the adapter, and in the controls.
+
+    Args:
+        part: one of the keys of :func:`helpers.chapters.no_op.measures.norms_as_dict`.
+    """
+    names = {"the model itself": "without_adapter", "with adapter": "norms"}
+    names |= {"@random": "random", "@shuffled": "shuffled"}
+    return {name: _of_cls(values[key][part]) for name, key in names.items()}
+
+
+def by_layer(runs: Mapping[str, Mapping[str, Any]]) -> Table:
+    """The layers of several runs' recorded values, one under another."""
+    columns: dict[str, tuple[Any, str]] = {}
+    lines = []
+    for model, values in runs.items():
+        norms, left, summed = values["norms"], values["removed"]["as_left"], values["removed"]["renormalised"]
+        columns = {
+            "to [CLS]": (_of_cls(norms["share"]), ".0%"),
+            "part of the sums": (_of_cls(norms["joint_share"]).value, ".0%"),
+            "length, × others": (_of_cls(norms["norm_ratio"]), ".3f"),
+            "move, × others": (_of_cls(values["moved_ratio"]), ".2f"),
+            "loss without special tokens": (Estimate.from_record(left["special"]), "+.3f"),
+            "renormalised": (Estimate.from_record(summed["special"]), "+.3f"),
+            "without others": (Estimate.from_record(left["random"]), "+.3f"),
+            "renormalised ": (Estimate.from_record(summed["random"]), "+.3f"),
+        }
+        layers = range(len(values["gradient_ratio"]["value"]))
+        lines += [[model, n + 1, *(f"{one[n]:{spec}}" for one, spec in columns.values())] for n in layers]
+    return Table(["model", "layer", *columns], lines)
+
+
+def retreats_of(values: Mapping[str, Any], way: str) -> tuple[dict[str, str], dict[str, dict[str, Estimate | float]]]:
+    """How the heads of relations retreat off duty, best found first, and beside each the mean of all heads.
+
+    Args:
+        values: fresh or recorded.
+        way: one of :data:`helpers.chapters.no_op.duty.RETREATS`.
+
+    Returns:
+        relation -> relation, head, and how often it is right; and series -> (relation -> share).
+    """
+    names, own, every = {}, {}, {}
+    for relation, head in _best_first(values["duty"]):
+        names[relation] = f"{relation}, {head_name(head['layer'], head['head'])} ({head['accuracy']:.0%})"
+        own[relation] = Estimate.from_record(head["off_duty"][way])
+        every[relation] = float(own[relation].value - Estimate.from_record(head["beyond"][way]).value)
+    return names, {"its head": own, "mean of all heads": every}
+
+
+def duties_of(runs: Mapping[str, Mapping[str, Any]]) -> Table:
+    """The relations of several runs' recorded values, best found first: how much more goes to the special tokens off duty."""
+    lines = []
+    for model, values in runs.items():
+        for relation, head in _best_first(values["duty"]):
+            place = head_name(head["layer"], head["head"])
+            retreat, of_all = (
+                Estimate.from_record(head["retreat"]["off duty"]),
+                float(np.mean(head["retreat_of_all"])),
+            )
+            lines.append([model, relation, place, f"{head['accuracy']:.0%}", retreat, of_all])
+    columns = ["model", "relation", "head", "finds", "to special tokens, off minus on duty", "mean of all heads"]
+    return Table(columns, lines, digits=2)
+
+
+def _best_first(duty: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    accuracy = {relation: head["accuracy"] for relation, head in duty.items()}
+    return [(relation, duty[relation]) for relation in sorted(accuracy, key=accuracy.get, reverse=True)]

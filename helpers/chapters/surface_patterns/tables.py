@@ -1,0 +1,104 @@
+"""Chapter 02: its numbers as rows of the tidy table."""
+
+from collections.abc import Iterator, Mapping
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from helpers.chapters.surface_patterns.measures import ROLES, SPECIALIST_SHARE, STATISTICS, sink_of
+from helpers.record.tidy import rows
+
+QUANTITIES = {name: f"share_{name}" for name in STATISTICS} | {"stop": "share_punctuation"}
+QUANTITIES |= {name: name for name in ("entropy", "entropy_from_cls", "peak")}
+LITTLE = 0.1
+"""A head that gives less of its attention than this to the token itself gives it little."""
+CLOSE = 0.1
+"""Entropies that differ by no more than this share of one of them are close."""
+
+
+def tidy(record: Mapping[str, Any]) -> Iterator[pd.DataFrame]:
+    """The numbers of a record, for :func:`helpers.record.results.record`."""
+    values = record["values"]
+    networks = {"": (values["summary"], values["patterns"])}
+    if "control" in values:
+        networks["@random"] = values["control"], values["control_patterns"]["random"]
+        networks["@shuffled"] = values["shuffled"], values["control_patterns"]["shuffled"]
+    for network, (summary, patterns) in networks.items():
+        common = {"network": network, "n": summary["tokens"]}
+        for statistic, quantity in QUANTITIES.items():
+            yield rows(quantity, patterns[statistic], "layer", "head", **common)
+        for statistic in ("cls", "sep", "stop"):
+            yield rows(QUANTITIES[statistic], summary[f"to_{statistic}"], **common)
+        for part in ("to_cls", "to_sep", "entropy", "entropy_from_cls"):
+            yield rows(QUANTITIES[part.removeprefix("to_")], summary[f"{part}_by_layer"], "layer", **common)
+        yield rows("entropy_even", patterns["uniform"], **common)
+        yield from _specialists(summary["specialists"], common)
+        yield from _in_brief(summary, patterns, common)
+
+
+def _specialists(specialists: list[dict[str, Any]], common: Mapping[str, Any]) -> Iterator[pd.DataFrame]:
+    """Every one; of each role, the one with the largest share, and how many there are."""
+    scored = common | {"split": "one half of the articles", "against": ""}  # a random network's are other heads
+    best: dict[str, dict[str, Any]] = {}
+    for one in specialists:
+        place, role = (one["layer"], one["head"]), one["role"]
+        yield rows("specialist", one["held_out"], place=place, label=role, **scored)
+        if role not in best or one["held_out"]["value"] > best[role]["held_out"]["value"]:
+            best[role] = one
+    for role, one in best.items():
+        yield rows("best_specialist", one["held_out"], place=(one["layer"], one["head"]), of=role, **scored)
+    roles = [one["role"] for one in specialists]
+    counts = {role: roles.count(role) for role in (*ROLES, "broad")}
+    counts["cls, sep or stop"] = counts["cls"] + counts["sep"] + counts["stop"]
+    yield rows("specialists", list(counts.values()), counts, **common)
+
+
+def _in_brief(
+    summary: Mapping[str, Any], patterns: Mapping[str, Any], common: Mapping[str, Any]
+) -> Iterator[pd.DataFrame]:
+    """What the chapter's claims are about: numbers of the whole network, or of the layer with the most."""
+    count = summary["layers"]
+    for place in ("previous", "next"):
+        layers = np.nonzero(np.array(patterns[place]["value"]) > SPECIALIST_SHARE)[0]
+        if len(layers):
+            words = f"{', '.join(str(layer + 1) for layer in layers)} of {count}"
+            yield rows("depth_over_half", layers.mean() / max(count - 1, 1), of=place, label=words, **common)
+    yield rows("little_on_self", (np.array(patterns["self"]["value"]) < LITTLE).mean(), **common)
+    yield rows("largest_peak_of_broad", summary["largest_peak_of_broad"] or None, **common)
+
+    for kind in ("cls", "sep"):
+        multiple = {end: share / summary["chance"][kind] for end, share in summary[f"to_{kind}"].items()}
+        yield rows("times_even_share", multiple, of=kind, **common)
+    kind, multiple = sink_of(summary) or ("", 0.0)
+    share = summary[f"to_{kind}"]["value"] if kind else 0.0
+    words = f"[{kind.upper()}], {100 * share:.1f} %, {multiple:.0f} times its even share" if kind else "none"
+    yield rows("sink", words, **common)
+
+    to_cls, to_sep, from_sep = (summary[f"{part}_by_layer"] for part in ("to_cls", "to_sep", "sep_from_sep"))
+    yield rows("most_in_a_layer", _layer(to_sep, np.argmax(to_sep["value"])), of="sep", **common)
+    yield rows("most_in_a_layer", _layer(from_sep, np.argmax(from_sep["value"])), of="sep from sep", **common)
+    by_layer = {
+        "[CLS]": to_cls["value"],
+        "[SEP]": to_sep["value"],
+        "full stops": np.mean(patterns["stop"]["value"], 1),
+    }
+    peaks = {name: int(np.argmax(shares)) + 1 for name, shares in by_layer.items()}
+    in_order = [one < other for one, other in combinations(peaks.values(), 2)]
+    words = ", ".join(f"{name} {layer}" for name, layer in peaks.items())
+    yield rows("peaks_in_order", np.mean(in_order), label=words, **common)
+
+    from_all, from_cls = (summary[f"{name}_by_layer"] for name in ("entropy", "entropy_from_cls"))
+    if count > 1:
+        yield rows("entropy_from_cls_last", _layer(from_cls, -1), **common)
+        of_all, of_cls = (np.array(entropy["value"][:-1]) for entropy in (from_all, from_cls))
+        yield rows("entropy_from_cls_before_last", of_cls.mean(), **common)
+        yield rows("layers_cls_close", (np.abs(of_all - of_cls) <= CLOSE * np.abs(of_all)).mean(), **common)
+        narrower = summary["cls_narrower_by_layer"]
+        yield rows("cls_narrower", _layer(narrower, np.argmin(narrower["value"][:-1])), **common)
+
+
+def _layer(by_layer: Mapping[str, Any], layer: int) -> dict[str, float]:
+    """The estimate of one layer."""
+    return {end: numbers[layer] for end, numbers in by_layer.items()}
