@@ -15,8 +15,7 @@ import click
 import yaml
 from tqdm import tqdm
 
-from helpers import places
-from helpers.engine import DTYPES, TASKS
+from helpers import DTYPES, TASKS, places
 from helpers.run import exporting, launching, publishing
 from helpers.run.atlas.command import atlas
 from helpers.run.names import did_you_mean, resolved
@@ -113,7 +112,7 @@ def measuring(command: Callable[..., None]) -> Callable[..., None]:
         wanted |= {"BOOK_NAME": name and _filed_as(name, others.get("model") or others.get("models"))}
         with patch.dict(os.environ, {name: value for name, value in wanted.items() if value}):
             if device:
-                from helpers.engine import encoders
+                from helpers import encoders
 
                 encoders.best_device()
             command(**others)
@@ -140,7 +139,7 @@ def main() -> None:
 @main.command()
 def models() -> None:
     """List the models that need no hub, and whether they are on this machine."""
-    from helpers.engine import encoders
+    from helpers import encoders
 
     for name, folder in encoders.available().items():
         known = encoders.KNOWN[name]
@@ -160,8 +159,8 @@ def fetch(names: tuple[str, ...]) -> None:
     vectors). From official addresses, in pinned versions. What is there is kept; after a broken connection give
     the same command again.
     """
+    from helpers import encoders
     from helpers.corpora import fetching
-    from helpers.engine import encoders
 
     known = [*encoders.KNOWN, *fetching.RECIPES]
     for name in names:
@@ -218,7 +217,7 @@ def train(
     interrupted, even killed, goes on from its last checkpoint when the same command is given again, and ends with the same
     weights. Afterwards encoders.load(MODEL, task=TASK) has the adapter in it.
     """
-    from helpers.engine import adapters
+    from helpers import adapters
     from helpers.run import cards, training
 
     start = time.perf_counter()
@@ -274,7 +273,7 @@ def run(
         values["model"] = resolved(model)
     folder = to or BUILD / "runs" / profile / places.label(values.get("model", "minilm"))
     if whole and model:
-        from helpers.engine import encoders
+        from helpers import encoders
 
         encoders.load(values["model"])  # a model that cannot be loaded is one message, not one for each chapter
     done = notebooks.run(
@@ -313,7 +312,7 @@ def full(models: str, wanted: str, profile: str, to: Path | None, record: bool) 
     chosen = [*dict.fromkeys(map(resolved, models.split()))]
     if not chosen or not names:
         raise click.UsageError("Name at least one model with --models, and one chapter with --chapters.")
-    from helpers.engine import encoders
+    from helpers import encoders
 
     for model in chosen:
         encoders.load(model)  # a model that cannot be loaded is known at once, not after hours
@@ -417,7 +416,7 @@ def doctor() -> None:
     import psutil
     import torch
 
-    from helpers.engine import encoders, models
+    from helpers import encoders, models
 
     facts = {"python": f"{platform.python_version()} ({sys.executable})"}
     for name in ("torch", "transformers", "numpy", "scikit-learn", "matplotlib", "jupyter-book", "papermill"):

@@ -1,7 +1,7 @@
 """The scoreboard: what papers and chapters claim, joined with the recorded numbers, and judged by a few stated rules.
 
 A claim is a row of ``data/claims/NN_chapter.yml``; the papers' numbers are in ``data/papers.yml``, ours in the tables beside the
-records (:mod:`helpers.record.tidy`). No number is typed by hand, and verdicts are computed whenever the page is built.
+records (:mod:`helpers.tidy`). No number is typed by hand, and verdicts are computed whenever the page is built.
 """
 
 import math
@@ -16,15 +16,15 @@ import pandas as pd
 import yaml
 from tabulate import tabulate
 
-from helpers import places
-from helpers.record import results, tidy
-from helpers.record.results import ResultError, Table
+from helpers import places, results, tidy
+from helpers.results import ResultError, Table
 
 HOLDS, ALSO, MIXED, UNDECIDED, FAILS = "holds", "also the control", "mixed", "undecided", "fails"
 APART, ABSENT = "not comparable", "no number"
 DECIDED = {HOLDS: "●", ALSO: "◎", MIXED: "◪", UNDECIDED: "◐", FAILS: "○"}
 """Verdict of a comparison that could be made -> its mark."""
 VERDICTS = (*DECIDED, APART, ABSENT)
+PLURAL = {HOLDS: "hold", ALSO: "hold of a control, too", FAILS: "fail"}
 REASONS = {
     "setup": "the set-up of the paper's experiment (sizes, lengths, thresholds); ours stands in the parameters of each record",
     "background": "a fact about a model or a tokenizer, not about its attention",
@@ -235,6 +235,7 @@ def compared(claim: Claim, numbers: Numbers, network: str = "", **other: str) ->
     if any(found[name] is None for name in ("ours", "against", "judged") if name in found):
         return "–", ABSENT
     number = found["ours"].times(factor)
+    unit = unit.removesuffix("s") if number.value == 1 and claim.shown_in == "heads" else unit
     text = f"{number:.{digits}f}" + (unit if number.words is None else "")
     if "against" in found:
         second = found["against"].times(factor)
@@ -354,6 +355,13 @@ def verdicts(board: pd.DataFrame) -> pd.Series:
     return found.reindex(pd.MultiIndex.from_tuples(rows), fill_value=ABSENT)
 
 
+def decided_by(found: pd.Series) -> str:
+    """How many of the models that have a number decide a claim: ``, 1 of 2``."""
+    there = found[found != ABSENT]
+    decide = sum(verdict in DECIDED and verdict != UNDECIDED for verdict in there)
+    return f", {decide}{FIRM}of{FIRM}{len(there)}" if decide else ""
+
+
 def tally(board: pd.DataFrame) -> pd.DataFrame:
     """Notebook by verdict: how many claims."""
     found = verdicts(board).groupby(level=0).value_counts().unstack(fill_value=0)
@@ -376,10 +384,11 @@ def compact(board: pd.DataFrame, rows: Mapping[tuple[str, int], str]) -> Table:
     cells = []
     for (chapter, n), name in rows.items():
         found = board[(board.chapter == chapter) & (board.claim == n)]
+        said = total[chapter, n] + decided_by(found[found.network == ""].verdict)
         ours = found[found.network == ""].set_index("model").text.reindex(models, fill_value="–")
         controls = found[found.network != ""]
-        said = "; ".join(controls.model + controls.network + " " + controls.text)
-        cells.append([name, total[chapter, n], chapters()[chapter]["claims"][n].theirs, *ours, said])
+        shown = "; ".join(controls.model + controls.network + " " + controls.text)
+        cells.append([name, said, chapters()[chapter]["claims"][n].theirs, *ours, shown])
     return Table(["finding", "verdict", "paper", *models, "controls"], cells)
 
 
@@ -416,7 +425,8 @@ def headlines(board: pd.DataFrame) -> Table:
             for claim in said["headlines"]:
                 cell = judge(claim, numbers)
                 controls = "; ".join(f"{name}: {one.text}" for name, one in cell.controls.items())
-                rows.append([linked(chapter), claim.claim, cell.text, controls or claim.uncontrolled])
+                text = f"{cell.text} ({claim.rule})"
+                rows.append([linked(chapter), claim.claim, text, controls or claim.uncontrolled])
     return Table(["chapter", "headline", "ours", "control"], rows)
 
 
@@ -468,7 +478,7 @@ def sections(board: pd.DataFrame) -> str:
     parts, counts = [], tally(board)
     for chapter in counts.index:
         said = chapters()[chapter]
-        found = ", ".join(f"{n} {name}" for name, n in counts.loc[chapter].items() if n)
+        found = ", ".join(f"{n} {PLURAL.get(name, name)}" for name, n in counts.loc[chapter].items() if n)
         parts += [f"({label(chapter)})=\n## Chapter {int(chapter[:2])}: {said['title']}", said["intro"]]
         parts += [
             f"::::{{dropdown}} {counts.loc[chapter].sum()} findings: {found}",

@@ -125,10 +125,11 @@ def _fewer(*estimates: Estimate) -> Any:
     return np.minimum.reduce(np.broadcast_arrays(*known)) if known else None
 
 
-def mean(values: Float[np.ndarray, "row *rest"], by: Sequence[Any] | None = None, *, seed: int = 0) -> Estimate:
-    """Mean over rows with an interval over documents; NaN marks a row without a value, and values from 0 to 1 are shares.
+def mean(values: Any, by: Any = None, *, seed: int = 0) -> Estimate:
+    """Mean over rows with an interval over documents; values from 0 to 1 are shares.
 
     Args:
+        values: [row, ...]; NaN marks a row without a value.
         by: the document of each row (default: each row is one).
     """
     values = np.asarray(values, np.float64)
@@ -137,17 +138,11 @@ def mean(values: Float[np.ndarray, "row *rest"], by: Sequence[Any] | None = None
     return found.within(0.0, 1.0) if ((values[known] >= 0) & (values[known] <= 1)).all() else found
 
 
-def ratio(
-    sums: Float[np.ndarray, "row *rest"],
-    counts: Float[np.ndarray, "row *rest"],
-    by: Sequence[Any] | None = None,
-    *,
-    seed: int = 0,
-) -> Estimate:
+def ratio(sums: Any, counts: Any, by: Any = None, *, seed: int = 0) -> Estimate:
     """Sums over all rows divided by counts over all rows, with an interval over documents; a share where no sum exceeds its count.
 
     Args:
-        sums, counts: a row for each text (or sentence, or word), of shapes that fit each other: counts [row, 1, 13] go with sums [row, 144, 13].
+        sums, counts: [row, ...], a row for each text (or sentence, or word), of shapes that fit each other: counts [row, 1, 13] go with sums [row, 144, 13].
         by: the document of each row (default: each row is one). Numbers keep their meaning from run to run, other names are numbered in their order.
 
     Returns:
@@ -166,9 +161,10 @@ def ratio(
     return found.within(0.0, 1.0) if ((sums >= 0) & (sums <= counts)).all() else found
 
 
-def resampled(documents: Sequence[int], seed: int = 0) -> Float[np.ndarray, "replicate document"]:
+def resampled(documents: Any, seed: int = 0) -> Float[np.ndarray, "replicate document"]:
     """How often each replicate counts each document; the first row is the estimate itself and counts each once."""
-    return np.stack([_counts(seed, int(document)) for document in documents], axis=1)
+    drawn = [_counts(seed, int(document)) for document in documents]
+    return np.array(drawn).reshape(len(drawn), 1 + REPLICATES).T
 
 
 @lru_cache(maxsize=4096)
@@ -196,10 +192,8 @@ def percent(estimate: Estimate | Mapping[str, Any], spec: str = ".0f") -> str:
     return f"{100 * found.value:{spec}} [{100 * found.low:{ends}}, {100 * found.high:{ends}}]"
 
 
-def max_t(
-    differences: Float[np.ndarray, "candidate row"], *, permutations: int = 999, seed: int = 0
-) -> Float[np.ndarray, "candidate"]:
-    """For each candidate the chance of such a sum of differences if their signs were random, corrected for having tried all.
+def max_t(differences: Any, *, permutations: int = 999, seed: int = 0) -> Float[np.ndarray, "candidate"]:
+    """For each candidate the chance of such a sum of differences [candidate, row] if their signs were random, corrected for having tried all.
 
     In each permutation every row (a document, a sentence) changes the sign of its difference or not, the same way for all candidates, and
     the *largest* sum over all candidates is kept. A candidate's p is the share of those that reach its own sum (Westfall & Young's max-T).

@@ -1,9 +1,12 @@
 """Shared by all tests: no network, shapes checked at run time, results never in the tracked files."""
 
+import ast
+import json
 import os
 import random
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 from jaxtyping import install_import_hook
 
@@ -116,9 +119,36 @@ def real_data(monkeypatch) -> Path:
 
 @pytest.fixture(scope="session")
 def minilm():
-    from helpers.engine import encoders
+    from helpers import encoders
 
     return encoders.load("minilm", device="cpu")
+
+
+@pytest.fixture(scope="session")
+def methods():
+    """Factory: the functions and constants that a chapter's page defines in cells tagged ``method``."""
+
+    def make(chapter: str) -> SimpleNamespace:
+        page = json.loads((places.ROOT / "notebooks" / f"{chapter}.ipynb").read_text("utf-8"))
+        cells = [cell for cell in page["cells"] if cell["cell_type"] == "code"]
+        defining = [cells[1], *(c for c in cells if "method" in c["metadata"].get("tags", []))]  # [1] imports
+        tree = ast.parse("\n".join("".join(cell["source"]) for cell in defining))
+        kept = [
+            node
+            for node in tree.body
+            if isinstance(node, ast.Import | ast.ImportFrom | ast.FunctionDef)
+            or (isinstance(node, ast.Assign) and ast.unparse(node.targets[0]).isupper())
+        ]
+        names: dict[str, object] = {}
+        exec(compile(ast.Module(kept, []), f"{chapter}.ipynb", "exec"), names)
+        return SimpleNamespace(**names)
+
+    return make
+
+
+def as_printed(number: float, printed: str) -> str:
+    """A number with as many decimals as the page prints of it."""
+    return f"{number:.{len(printed.partition('.')[2])}f}"
 
 
 @pytest.fixture(scope="session")
@@ -155,7 +185,7 @@ SMALL = {
     "max_position_embeddings": 64,
     "pad_token_id": 0,
 }
-_families = yaml.safe_load((places.ROOT / "helpers" / "engine" / "families.yml").read_text("utf-8"))
+_families = yaml.safe_load((places.ROOT / "helpers" / "families.yml").read_text("utf-8"))
 FAMILIES = {family: given.get("small", {}) for family, given in _families.items()}
 """The families that are said to work, and how the smallest model of each differs from :data:`SMALL`."""
 USUAL = list(FAMILIES)[:10]
@@ -190,7 +220,7 @@ def small_model(family: str, **changes: object):
 def small_encoder(minilm):
     """Factory: a tiny encoder of a family, with minilm's tokenizer."""
 
-    from helpers.engine import encoders
+    from helpers import encoders
 
     def make(family: str = "bert", **changes: object) -> encoders.Encoder:
         return encoders.wrap(small_model(family, **changes), minilm.tokenizer, name=f"small-{family}", device="cpu")

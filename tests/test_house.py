@@ -5,12 +5,14 @@ import ast
 from helpers import places
 
 HOUSE = places.ROOT / "helpers"
-ROOMS = ("__main__", "run", "chapters", "record", "figures", "engine", "corpora", "places")
+ROOMS = ("__main__", "run", "chapters", "scoreboard", "record", "figures", "measurements", "tidy", "results", "rows")
+ROOMS += ("tasks", "inputs", "examples", "layers", "engine", "attention", "controls", "tokens", "encoders")
+ROOMS += ("adapters", "checkpoints", "models", "stats", "corpora", "places")
 """From top to bottom."""
 
 
 def imported(module: tuple[str, ...]) -> set[tuple[str, ...]]:
-    """What a module imports of the house, also inside functions: ``("engine", "tokens")``, ``("places",)``."""
+    """What a module imports of the house, also inside functions: ``("engine", "shards")``, ``("places",)``."""
     names = set()
     for node in ast.walk(ast.parse((HOUSE / "/".join(module)).with_suffix(".py").read_text("utf-8"))):
         if isinstance(node, ast.Import):

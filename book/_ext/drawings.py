@@ -16,9 +16,8 @@ from matplotlib.figure import Figure
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-from helpers import corpora, places, scoreboard
+from helpers import corpora, places, scoreboard, stats
 from helpers.corpora import sources, treebanks
-from helpers.engine import estimates
 from helpers.figures import look, series, words
 
 
@@ -139,8 +138,8 @@ def coverage() -> Figure:
     """How often 95 % intervals over few documents hold the truth, with and without Student's factor."""
     counts, random, truth, covered = (3, 5, 7, 10, 15, 20, 29, 30, 50, 100), np.random.default_rng(0), 0.5, []
     for count in counts:
-        estimate = estimates.over(random.beta(4, 4, (count, 2000)))
-        bootstrap = estimates.Estimate.of(estimate.value, estimate.replicates)
+        estimate = stats.mean(random.beta(4, 4, (count, 2000)))
+        bootstrap = stats.Estimate.of(estimate.value, estimate.replicates)
         covered.append([((e.low <= truth) & (truth <= e.high)).mean() for e in (bootstrap, estimate)])
     figure, ax = plt.subplots(figsize=(6.4, 3.2))
     styles = {"bootstrap alone": ("first", "--"), "as in this book": ("second", "-")}

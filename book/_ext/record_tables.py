@@ -7,9 +7,8 @@ from docutils.statemachine import StringList
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-from helpers import scoreboard
-from helpers.record import tidy
-from helpers.record.results import ResultError
+from helpers import scoreboard, tidy
+from helpers.results import ResultError
 
 SECTIONS = ("chapters", "quantities")
 """Parts that are sections of the page; the others are one table each."""

@@ -90,7 +90,7 @@ def held_out(
 
 
 def provenance(name: str, kind: str, *splits: str) -> Corpus:
-    """Name, digest and licence of the files that a measurement read, for :func:`helpers.record.results.record`."""
+    """Name, digest and licence of the files that a measurement read, for :func:`helpers.results.record`."""
     known = sources.entry(name, kind)
     if known:
         paths = [locate(name, kind, split) for split in splits or (None,)]
@@ -105,7 +105,7 @@ def provenance(name: str, kind: str, *splits: str) -> Corpus:
 def own(**names: str | Sequence[str]) -> tuple[Corpus, ...]:
     """Of the corpora that a chapter reads, those that are a reader's own: ``own(treebank=treebank, pairs=[one, other])``.
 
-    A record names them (:func:`helpers.record.results.record`), and is kept apart from the book's.
+    A record names them (:func:`helpers.results.record`), and is kept apart from the book's.
     """
     known = {entry.name for entry in sources.CATALOGUE}
     given = [(kind, name) for kind, one in names.items() for name in ([one] if isinstance(one, str) else one)]

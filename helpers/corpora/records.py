@@ -52,7 +52,7 @@ class Segment:
 
     @property
     def texts(self) -> tuple[str, str]:
-        """The pair as an input for :class:`helpers.engine.tokens.Batches`."""
+        """The pair as an input for :class:`helpers.tokens.Batches`."""
         return self.first, self.second
 
 

@@ -1,7 +1,1 @@
-"""The way into a forward pass: models, text to batches, taps, tasks, means with intervals, work in parts."""
-
-TASKS = ("mlm", "qa", "paraphrase", "entailment", "rte", "keywords")
-"""What a head may be for; :data:`helpers.engine.adapters.LABELS` has its classes."""
-
-DTYPES = ("float32", "float64")
-"""What a model can compute in. In half precision the weights of a row would sum to 1 only within a hundredth."""
+"""Accumulators that keep sums while batches stream by, and passes in parts: what chapters need that are no functions of one text yet."""

@@ -39,9 +39,8 @@ import cloudpickle
 import joblib
 import torch
 
-from helpers import places
-from helpers.engine import DTYPES, encoders
-from helpers.engine.encoders import Encoder
+from helpers import DTYPES, encoders, places
+from helpers.encoders import Encoder
 
 BATCHES = 24  # in a part of a corpus pass: some seconds of work on a processor
 PATIENCE = "20s"  # for a scheduler to answer
@@ -350,7 +349,7 @@ class Portable:
 
     Attributes:
         state: digest of weights, head and tokenizer, checked on arrival.
-        source: what :func:`helpers.engine.encoders.load` was given.
+        source: what :func:`helpers.encoders.load` was given.
         device: where it shall compute; ``auto`` if it was on this machine's best device.
         dtype: what it shall compute in.
         pickled: the encoder itself, when loading does not give the same one, as after an edit of its weights.

@@ -194,7 +194,8 @@
   function specialities(data, head, texts) {
     const own = data.best.filter((one) => one.head === head), shown = ofTexts(data, own, texts);
     const rows = shown.map((one) => [
-      make("strong", {}, one.title), ` ${bare(one.value, SHARE)}${NBSP}% [${bare(one.low, SHARE)}, ${bare(one.high, SHARE)}]`,
+      make("strong", {}, one.title), ` ${bare(one.value, SHARE)}${NBSP}%`,
+      one.low === undefined ? null : ` [${bare(one.low, SHARE)}, ${bare(one.high, SHARE)}]`,
       one.control === undefined ? null : `; ${one.against} ${bare(one.control, SHARE)}${NBSP}%`,
       one.lead ? `; lead ${bare(one.lead[0], SHARE)} [${bare(one.lead[1], SHARE)}, ${bare(one.lead[2], SHARE)}]` : null,
       small(` ${[one.label && one.label.includes(" to ") ? one.label : "", from(data, one)].filter(Boolean).join("; ")}`),

@@ -10,8 +10,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike
 
-from helpers.engine.estimates import Estimate
 from helpers.figures.look import COLOURS, INK, LABELS, MARKERS, Number, in_rows, ink_on, legend_beside, on_layers
+from helpers.stats import Estimate
 
 Places = ArrayLike | Sequence[Number] | Number
 Parts = Mapping[str, Mapping[str, object]]

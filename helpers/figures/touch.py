@@ -18,9 +18,9 @@ from matplotlib.colors import to_hex
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike, NDArray
 
-from helpers.engine.estimates import Estimate
 from helpers.figures.look import COLOURS, HEAD_COLOURS, LABELS, layer_colours
 from helpers.figures.views import in_script
+from helpers.stats import Estimate
 
 LIMIT = 150_000
 """Characters that a figure may put into a page, its script and style apart."""

@@ -82,8 +82,8 @@ def line_diagrams(panels: Mapping[str, NDArray], tokens: Sequence[str]) -> Figur
     Args:
         panels: title -> map [query, key].
     """
-    figure, axes = titled(panels, (2.7, 0.5 + 0.178 * len(tokens)), size=10.5)
-    for ax, weights in zip(axes.flat, panels.values(), strict=True):
+    figure, axes = titled(panels, (2.9, 0.5 + 0.178 * len(tokens)), columns=2, size=10.5)
+    for ax, weights in zip(axes.flat, panels.values(), strict=False):
         lines(ax, weights, tokens, {}, colour=COLOURS["cls"])
         ax.set_ylim(len(tokens) - 0.4, -0.6)
     return figure

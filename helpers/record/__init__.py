@@ -1,1 +1,1 @@
-"""Numbers with provenance; the papers beside them."""
+"""Heads that go by a name, and recorded runs beside a fresh one."""

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from helpers.corpora.readers import Corpus
-from helpers.engine.encoders import Encoder
+from helpers.encoders import Encoder
 
 
 def short(model: str) -> str:
@@ -18,7 +18,7 @@ def runs(
     """Model and corpus -> values: those of this run, then those of the recorded runs.
 
     Args:
-        recorded: model -> what was recorded, as :func:`helpers.record.results.runs` gives it.
+        recorded: model -> what was recorded, as :func:`helpers.results.runs` gives it.
     """
     others = {
         f"{short(name)}, {one['provenance']['corpus']['name']}": one["values"] for name, one in recorded.items()

@@ -11,8 +11,9 @@ from typing import Any
 
 from IPython.display import HTML
 
+from helpers import results
 from helpers.figures.look import COLOURS, LABELS, group_names, head_name
-from helpers.record import results
+from helpers.stats import Estimate, percent
 
 FEWEST = 20
 """A relation that occurs less often makes no character."""
@@ -110,13 +111,14 @@ def _values(name: str, model: str) -> Mapping[str, Any] | None:
 
 def _antecedents(records: Records) -> Head | None:
     found = records.get("05", {}).get("one_head", {}).get("earlier", {}).get("table", {}).get("all")
-    return _place(found) if found and found["gains"]["nearest"]["low"] > 0 else None
+    return _place(found) if found and Estimate.from_record(found["gains"]["nearest"]).low > 0 else None
 
 
 def _led(records: Records) -> dict[str, Mapping[str, Any]]:
     """The relations in which the head chosen on other documents is beyond the best fixed offset, the largest lead first."""
     table = records.get("04", {}).get("ud", {}).get("table", {})
-    led = {r: e for r, e in table.items() if r != "all" and e["count"] >= FEWEST and e["gain"]["low"] > 0}
+    known = {r: e for r, e in table.items() if r != "all" and e["count"] >= FEWEST}
+    led = {r: e for r, e in known.items() if Estimate.from_record(e["gain"]).low > 0}
     return dict(sorted(led.items(), key=lambda item: -item[1]["gain"]["value"]))
 
 
@@ -166,11 +168,11 @@ def _retreat(values: Mapping[str, Any], head: Head) -> str:
     """The relation for which the share of [CLS] falls most where its partner is there, if the intervals lie apart."""
     found = {r: d for r, d in values.get("duty", {}).items() if _place(d) == head}
     on, off = ({r: d["groups"].index(f"{kind} duty") for r, d in found.items()} for kind in ("on", "off"))
-    shares = {r: d["share"] for r, d in found.items()}
-    apart = {r: share for r, share in shares.items() if share["low"][off[r]][0] > share["high"][on[r]][0]}
+    shares = {r: Estimate.from_record(d["share"]) for r, d in found.items()}
+    apart = {r: share for r, share in shares.items() if share.low[off[r], 0] > share.high[on[r], 0]}
     if not apart:
         return ""
-    ends = {r: (share["value"][off[r]][0], share["value"][on[r]][0]) for r, share in apart.items()}
+    ends = {r: (share.value[off[r], 0], share.value[on[r], 0]) for r, share in apart.items()}
     relation = max(ends, key=lambda r: ends[r][0] - ends[r][1])
     idle, busy = ends[relation]
     return f"Gives [CLS] {_percent(busy)} from words that have a <code>{escape(relation)}</code> partner, {_percent(idle)} from all others."
@@ -210,7 +212,8 @@ def _type(values: Mapping[str, Any], head: Head) -> str:
 def _missed(values: Mapping[str, Any], head: Head) -> str:
     """Tasks in which it is the head missed most, where that is beyond chance."""
     worst = {name: task["extremes"]["worst"] for name, task in values.get("drawn", {}).items()}
-    named = [escape(name) for name, one in worst.items() if tuple(one["head"]) == head and one["cost"]["low"] > 0]
+    own = {name: Estimate.from_record(one["cost"]) for name, one in worst.items() if tuple(one["head"]) == head}
+    named = [escape(name) for name, cost in own.items() if cost.low > 0]
     return f"The head missed most: {', '.join(named)}." if named else ""
 
 
@@ -239,7 +242,8 @@ def _percent(share: float) -> str:
 
 
 def _interval(found: Mapping[str, float]) -> str:
-    return f"{_percent(found['value'])} [{100 * found['low']:.0f}, {100 * found['high']:.0f}]"
+    value, _, interval = percent(found).partition(" ")
+    return f"{value}\N{NO-BREAK SPACE}% {interval}"
 
 
 def show(chapter: str, model: str, *, unfolded: bool = False) -> HTML:

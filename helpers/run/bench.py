@@ -19,11 +19,10 @@ import yaml
 from jaxtyping import Float
 from tqdm import tqdm
 
-from helpers import corpora, places
+from helpers import attention, corpora, encoders, places, results, tasks, tokens
 from helpers.chapters import distance_features, divergence_map, head_importance, no_op
-from helpers.chapters.surface_patterns import measures as surface_patterns
-from helpers.engine import attention, encoders, shards, tasks, tokens
-from helpers.record import results
+from helpers.engine import shards, sweeps
+from helpers.measurements import surface
 from helpers.run.templates import template
 
 PASSES = {
@@ -68,7 +67,6 @@ def passes(model: str = "minilm", *, rounds: int = 3, names: Iterable[str] = PAS
     batches = tokens.Batches(encoder, texts(16), batch_size=4, max_length=128, overlong="truncate")
     halves = distance_features.random_halves(16)
     observers = {
-        "surface_patterns": partial(surface_patterns.Accumulator, encoder, documents),
         "no_op": partial(no_op.NormSums, encoder, documents),
         "distance_features": partial(distance_features.Accumulator, encoder, documents, halves),
         "divergence_map": partial(divergence_map.Accumulator, encoder, documents),
@@ -78,8 +76,10 @@ def passes(model: str = "minilm", *, rounds: int = 3, names: Iterable[str] = PAS
         if name == "forward":
             for batch in batches:
                 encoder.model(**batch.inputs)
+        elif name == "surface_patterns":
+            attention.measure(encoder, texts(16), surface.look, longest=128)
         else:
-            attention.sweep(encoder, batches, observers[name]())
+            sweeps.sweep(encoder, batches, observers[name]())
 
     seconds = timed(rounds, *(partial(run, name) for name in names))
     rates = {name: np.round(128 * 16 / row, 1).tolist() for name, row in zip(names, seconds, strict=True)}

@@ -1,7 +1,7 @@
 """An encoder on one page from Python: ``c = card("my/encoder")`` measures, and ``c`` shows itself, saves itself, gives its numbers.
 
 Measured with chapter 14's passes and the functions of chapters 02, 04, 05, 07 and 08; kept as these chapters record it, so that
-the numbers come in the same long form (:mod:`helpers.record.tidy`) as those that travel with the book.
+the numbers come in the same long form (:mod:`helpers.tidy`) as those that travel with the book.
 """
 
 import re
@@ -15,14 +15,13 @@ from typing import Any
 import pandas as pd
 from scipy.spatial.distance import squareform
 
-from helpers import places
-from helpers.chapters import coreference_heads, distance_features, divergence_map, surface_patterns
-from helpers.chapters.dependency_heads import measures as dependency_heads
+from helpers import places, results, tidy
+from helpers.chapters import coreference_heads, distance_features, divergence_map
 from helpers.chapters.your_own_model import measures as your_own_model
 from helpers.chapters.your_own_model.measures import MOST_TOKENS, Sample
-from helpers.engine.encoders import Encoder
+from helpers.encoders import Encoder
 from helpers.figures.look import COLOURS, LABELS, group_names, head_name, ink_on
-from helpers.record import results, tidy
+from helpers.measurements import surface, syntax
 from helpers.run.names import resolved
 from helpers.run.templates import template
 
@@ -31,7 +30,7 @@ RELATIONS, NEAREST = 5, 5
 """Relations and neighbours that are shown of a head."""
 SHARES = {"share_cls": "cls", "share_sep": "sep", "share_punctuation": "stop", "share_previous": "previous"}
 SHARES |= {"share_self": "self", "share_next": "next"}
-FEWEST = dependency_heads.FEWEST
+FEWEST = syntax.FEWEST
 """Words of a relation, or mentions of a kind: of fewer a card says nothing."""
 
 
@@ -93,10 +92,7 @@ def measure(encoder: Encoder, texts: Sample, *, seed: int = 0) -> tuple[dict[str
     patterns, features, divergences, _ = your_own_model.sweep(encoder, texts.segments, seed=seed)
     types, shares, _, fits = your_own_model.typed(features, seed=seed)
     found: dict[str, dict[str, Any]] = {
-        "surface_patterns": {
-            "summary": surface_patterns.summary(patterns),
-            "patterns": surface_patterns.as_dict(patterns),
-        },
+        "surface_patterns": {"summary": surface.summary(patterns), "patterns": surface.as_dict(patterns)},
         "distance_features": {
             "feature_names": list(distance_features.FEATURES),
             "features": features.all,
@@ -134,8 +130,8 @@ def _map(divergences: divergence_map.Divergences) -> dict[str, Any]:
 
 
 def _relations(encoder: Encoder, texts: Sample, seed: int) -> dict[str, Any]:
-    dev, test = (dependency_heads.score(dependency_heads.predict(encoder, part)) for part in texts.trees)
-    return {"ud": dependency_heads.as_dict(dependency_heads.table(dev, test, seed=seed), test)}
+    dev, test = (syntax.score(syntax.predict(encoder, part)) for part in texts.trees)
+    return {"ud": syntax.as_dict(syntax.table(dev, test, seed=seed), test)}
 
 
 def _antecedents(encoder: Encoder, texts: Sample, seed: int) -> dict[str, Any]:
@@ -155,7 +151,7 @@ class Card:
     Attributes:
         name: of the encoder.
         shape: layers, and heads in each.
-        table: every number in the long form of :data:`helpers.record.tidy.COLUMNS`.
+        table: every number in the long form of :data:`helpers.tidy.COLUMNS`.
         missing: chapter -> why nothing of it is here.
     """
 

@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from helpers import corpora, places
-from helpers.engine import adapters, encoders, tasks
-from helpers.engine.encoders import Encoder
-from helpers.engine.estimates import StreamingMean
-from helpers.record.results import Table
+from helpers import adapters, corpora, encoders, places, tasks
+from helpers.encoders import Encoder
+from helpers.engine.accumulators import StreamingMean
+from helpers.results import Table
 from helpers.run.course import RECIPES, Evaluation
 from helpers.run.templates import template
 

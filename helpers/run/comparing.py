@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from helpers import places
-from helpers.record import tidy
+from helpers import places, tidy
 from helpers.run import pages
 
 ROUNDING = 1e-4

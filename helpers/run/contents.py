@@ -11,11 +11,11 @@ from pathlib import Path
 
 import helpers
 from helpers import places
-from helpers.record.results import Table
+from helpers.results import Table
 from helpers.run import address, notebooks
 
-PACKAGES = ("run", "chapters", "record", "figures", "engine", "corpora")
-"""Folders of the package, from top to bottom; a module imports what stands below it."""
+PACKAGES = ("run", "chapters", "record", "figures", "measurements", "engine", "corpora", "core")
+"""Folders of the package, from top to bottom, and ``core``, the modules that lie in none."""
 
 
 def purpose(chapter: str) -> tuple[str, str]:
@@ -40,7 +40,7 @@ def chapters() -> str:
 
 def families() -> str:
     """The families of encoders that work, as the tests measure them."""
-    from helpers.engine import models  # takes seconds, and most pages do not need it
+    from helpers import models  # takes seconds, and most pages do not need it
 
     *most, last = (family["name"] for family in models.FAMILIES.values())
     without = " and ".join(family["name"] for family in models.FAMILIES.values() if not family.get("values", True))
@@ -50,8 +50,9 @@ def families() -> str:
 def package(folder: str) -> str:
     """The reference of a folder of the package: a part for each of its modules."""
     house = places.HOME / "helpers"
-    sections = [_docstring(house / folder / "__init__.py").strip()]
-    for file in sorted(f for f in (house / folder).rglob("*.py") if f.stem != "__init__"):
+    files = house.glob("*.py") if folder == "core" else (house / folder).rglob("*.py")
+    sections = [] if folder == "core" else [_docstring(house / folder / "__init__.py").strip()]
+    for file in sorted(f for f in files if not f.stem.startswith("__")):
         name = ".".join(file.relative_to(house).with_suffix("").parts)
         members = "" if file.stem == "exercises" else "\n   :members:"  # what is in those are answers
         sections.append(f"## {name}\n\n```{{eval-rst}}\n.. automodule:: helpers.{name}{members}\n```")
@@ -61,7 +62,7 @@ def package(folder: str) -> str:
 def reference(name: str) -> str:
     """The page that documents a name of the package, ``helpers.engine.shards.each``."""
     folder = name.partition(".")[2].partition(".")[0]
-    return f"book/helpers/{folder}" if folder in PACKAGES else "book/helpers"
+    return f"book/helpers/{folder if folder in PACKAGES else 'core'}"
 
 
 def clone() -> str:

@@ -14,11 +14,11 @@ import torch
 import yaml
 from torch.utils.data import DataLoader
 
+from helpers import inputs, tasks, tokens
 from helpers.corpora import CorpusError
-from helpers.engine import inputs, tasks, tokens
-from helpers.engine.encoders import Encoder
-from helpers.engine.inputs import Asked
-from helpers.engine.tasks import Example
+from helpers.encoders import Encoder
+from helpers.inputs import Asked
+from helpers.tasks import Example
 
 WORKERS = 3  # processes that make batches for another device than the processor
 BUCKET = 40  # batches whose inputs are sorted by length together

@@ -3,8 +3,7 @@
 from collections.abc import Iterable
 from pathlib import Path
 
-from helpers import __version__, places
-from helpers.record import tidy
+from helpers import __version__, places, tidy
 from helpers.run.templates import template
 
 TABLE, CARD, LICENCE, SUMS = "numbers.parquet", "README.md", "LICENSE", "SHA256SUMS"

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import click
 
-from helpers import places
-from helpers.record import tidy
+from helpers import places, tidy
 from helpers.run.names import resolved
 
 PROFILES = (*tidy.PROFILES, places.OWN)

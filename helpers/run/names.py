@@ -13,7 +13,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 def resolved(model: str) -> str:
     """A model's name; of a folder its absolute path, since chapters run elsewhere. A name that the book knows is never a folder's."""
-    from helpers.engine.models import KNOWN
+    from helpers.models import KNOWN
 
     base = model.removesuffix("@random")
     folder = Path(base).expanduser()

@@ -125,6 +125,14 @@ def execute(
         bar: show papermill's progress bar, a step for each cell.
     """
     start = time.perf_counter()
+    changed = dict(changed)
+    if "jobs" in defaults(chapter):  # how it is measured changes no number, and so is no reason to execute again
+        workers = int(os.environ.get("BOOK_WORKERS") or 1)
+        how = {
+            "jobs": os.environ.get("BOOK_DASK") or (workers if workers > 1 else None),
+            "parts": parts and str(parts),
+        }
+        changed = {name: value for name, value in how.items() if value} | changed
     scratch = target.with_name(f"{chapter}.failed.ipynb")
     variables = QUIET | {"BOOK_RESULTS": str(results)} | ({} if parts is None else {"BOOK_SHARDS": str(parts)})
     problem, state = "", "failed"
@@ -137,7 +145,7 @@ def execute(
                 "extra_arguments": ["--IPKernelApp.log_level=CRITICAL"],
                 "request_save_on_cell_execute": False,
             }
-            done = papermill.execute_notebook(FOLDER / f"{chapter}.ipynb", scratch, dict(changed), **options)
+            done = papermill.execute_notebook(FOLDER / f"{chapter}.ipynb", scratch, changed, **options)
             places.write(target, nbformat.writes(normalised(done)) + "\n")
             scratch.unlink()
             state = "executed"
@@ -211,6 +219,7 @@ def is_current(chapter: str, target: Path, changed: Mapping[str, Any]) -> bool:
 def normalised(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
     """The notebook without what differs from run to run: times, ids, papermill's marks, scripts of other packages."""
     given = notebook.metadata.get("papermill", {}).get("parameters", {})
+    given = {name: value for name, value in given.items() if name not in ("jobs", "parts")}
     notebook.metadata = nbformat.from_dict(
         {
             "kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},

@@ -24,15 +24,14 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from tqdm import tqdm
 
-from helpers import places
-from helpers.engine import adapters, encoders, inputs, tasks
-from helpers.engine.adapters import AdapterError, Head
-from helpers.engine.encoders import Encoder
-from helpers.engine.inputs import Asked
-from helpers.engine.tasks import Example
+from helpers import adapters, encoders, inputs, places, tasks
+from helpers.adapters import AdapterError, Head
+from helpers.encoders import Encoder
+from helpers.inputs import Asked
 from helpers.run import cards
 from helpers.run.cards import finish
 from helpers.run.course import RECIPES, WORKERS, Course, Settings, parts
+from helpers.tasks import Example
 
 LOG_EVERY = 10  # steps
 KEEP_EVERY = 50  # steps between checkpoints
@@ -183,7 +182,7 @@ class Run:
         return torch.autocast(self.student.encoder.device.type, torch.bfloat16, enabled=mixed)
 
     def evaluate(self) -> dict[str, float]:
-        """Scores on the development part, the loss (:func:`helpers.engine.tasks.losses`) among them."""
+        """Scores on the development part, the loss (:func:`helpers.tasks.losses`) among them."""
         self.student.train(False, False)
         with self._precision():
             scores = tasks.score(self.student.encoder, self.dev)
@@ -393,7 +392,7 @@ def train(
         The adapter's folder and whether the run has come to its end.
 
     Raises:
-        AdapterError, helpers.corpora.sources.CorpusError, helpers.engine.encoders.EncoderError: each says what to do.
+        AdapterError, helpers.corpora.sources.CorpusError, helpers.encoders.EncoderError: each says what to do.
     """
     if task not in RECIPES:
         raise AdapterError(f"There is no task {task!r}. The tasks are {', '.join(RECIPES)}.")

@@ -9,17 +9,15 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helpers import scoreboard
+from helpers import adapters, attention, results, scoreboard, stats, tasks, tokens
+from helpers.adapters import AdapterError
 from helpers.chapters import ablation_by_type as ablate
 from helpers.chapters import distance_features
 from helpers.chapters.ablation_by_type import ACTIONS, ROWS, TABLE2, TABLE3, TYPES, Ablation, tables
 from helpers.corpora import Answer
-from helpers.engine import adapters, attention, estimates, tasks, tokens
-from helpers.engine.adapters import AdapterError
-from helpers.engine.estimates import Estimate
-from helpers.engine.tasks import Example
-from helpers.record import results
 from helpers.scoreboard import ALSO, FAILS, HOLDS, UNDECIDED
+from helpers.stats import Estimate
+from helpers.tasks import Example
 
 CONTEXTS = (
     "The keeper lit the lamp. Then she went to bed. Nobody saw the ship, which had no light.",
@@ -198,7 +196,7 @@ def some_ablations(names=NAMES):
 @pytest.mark.slow
 @pytest.mark.parametrize("family", ["bert", "mpnet", "albert"])
 def test_scores_are_those_of_the_tapped_model(answerer, family):
-    """Against :func:`helpers.engine.tasks.score` with the editor around it, one question at a time."""
+    """Against :func:`helpers.tasks.score` with the editor around it, one question at a time."""
     encoder, plans = answerer(family), some_ablations()
     found = ablate.measure(encoder, QUESTIONS, plans, batch_size=3)
     assert found.keys == ("1", *plans) and found.documents.tolist() == [0, 0, 1, 2]
@@ -266,7 +264,7 @@ def test_intervals_resample_documents():
     per = scores.values[1, :, 0].reshape(20, 3).sum(1)
     replicates = (counts @ per) / (3 * counts.sum(1))
     value = scores.mean("2").value
-    low, high = value + estimates.widened(20) * (np.percentile(replicates, (2.5, 97.5)) - value)
+    low, high = value + stats.widened(20) * (np.percentile(replicates, (2.5, 97.5)) - value)
     assert scores.mean("2").low == pytest.approx(low) and scores.mean("2").high == pytest.approx(high)
 
 

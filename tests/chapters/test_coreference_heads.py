@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from helpers import corpora
+from helpers import attention, corpora, results, tokens
 from helpers.chapters import coreference_heads
 from helpers.chapters.coreference_heads import (
     BASELINES,
@@ -20,8 +20,6 @@ from helpers.chapters.coreference_heads import (
     removed,
 )
 from helpers.corpora.treebanks import NOMINAL, PRONOUN, PROPER, Document, Mention, Sentence
-from helpers.engine import attention, tokens
-from helpers.record import results
 
 WORDS = ("the", "unbelievable", "cat", "she", "it", "her", "photosynthesis", "Mary", "cats", ",")
 MOST = 24  # tokens kept of the random documents

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sklearn.cluster import KMeans
 from sklearn.metrics import silhouette_score
 
-from helpers import scoreboard
+from helpers import attention, encoders, results, scoreboard, tokens
 from helpers.chapters import distance_features as distance
 from helpers.chapters.distance_features import (
     FEATURES,
@@ -21,11 +21,10 @@ from helpers.chapters.distance_features import (
     random_halves,
     tables,
 )
-from helpers.engine import attention, encoders, tokens
-from helpers.engine.estimates import Estimate
-from helpers.engine.tokens import Batches
+from helpers.engine import sweeps
 from helpers.figures.look import group_names
-from helpers.record import results
+from helpers.stats import Estimate
+from helpers.tokens import Batches
 
 INPUTS = [
     "One, two, three. Four",
@@ -116,7 +115,7 @@ def test_even_attention_has_the_features_called_even(small_encoder):
         real = (probabilities > 0).any(-2)[:, 0]
         return attention.uniform([(layer, h) for h in range(4)], real)(layer, probabilities)
 
-    attention.sweep(encoder, Batches(encoder, INPUTS, batch_size=4), accumulator, edit=edit)
+    sweeps.sweep(encoder, Batches(encoder, INPUTS, batch_size=4), accumulator, edit=edit)
     found = accumulator.result()
     assert np.allclose(found.all.value, found.even, atol=1e-6) and found.even.sum() == pytest.approx(1)
 
@@ -137,7 +136,7 @@ def test_batches_and_merging_do_not_matter(small_encoder):
         for row in rows:
             batch = tokens.encode(encoder, [INPUTS[row]])
             object.__setattr__(batch, "index", (row,))
-            attention.sweep(encoder, [batch], part)
+            sweeps.sweep(encoder, [batch], part)
         joined.absorb(part)
     found = joined.result()
     assert np.allclose(found.halves, whole.halves, atol=1e-6) and found.tokens == whole.tokens

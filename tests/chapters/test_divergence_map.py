@@ -15,13 +15,11 @@ from scipy.spatial.distance import pdist, squareform
 from scipy.special import rel_entr
 from sklearn.manifold import MDS
 
-from helpers import corpora
+from helpers import attention, controls, corpora, encoders, results, tokens
 from helpers.chapters import divergence_map
 from helpers.chapters.divergence_map import KINDS, LARGEST, Divergences
 from helpers.corpora.readers import Segment
-from helpers.engine import attention, controls, encoders, tokens
-from helpers.engine.estimates import Estimate
-from helpers.record import results
+from helpers.stats import Estimate
 
 
 def softmax_maps(heads=5, queries=7, keys=7, sharp=3.0, seed=0) -> torch.Tensor:

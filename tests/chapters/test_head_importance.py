@@ -11,16 +11,14 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from helpers import scoreboard
+from helpers import adapters, attention, results, scoreboard, tasks
+from helpers.adapters import AdapterError
 from helpers.chapters import head_importance
 from helpers.chapters.head_importance import PruneError, Scored, tables
 from helpers.corpora import Answer
-from helpers.engine import adapters, attention, tasks
-from helpers.engine.adapters import AdapterError
-from helpers.engine.encoders import EncoderError
-from helpers.engine.estimates import Estimate
-from helpers.engine.tasks import Example
-from helpers.record import results
+from helpers.encoders import EncoderError
+from helpers.stats import Estimate
+from helpers.tasks import Example
 
 PAIRS = [
     ("The harbour was built in three years.", "It took three years to build the harbour."),
@@ -148,7 +146,7 @@ def test_an_answer_is_looked_for_in_all_windows_of_a_long_context(headed):
 
 
 def test_a_three_class_head_answers_rte(headed):
-    """Score and loss are those of :func:`helpers.engine.tasks.score`: neutral and contradiction count together."""
+    """Score and loss are those of :func:`helpers.tasks.score`: neutral and contradiction count together."""
     encoder = headed("entailment")
     job = job_of(encoder, "rte")
     removed = head_importance.remove_each(job)
@@ -264,7 +262,7 @@ def test_costs_are_paired_differences_of_weighted_means():
         assert without.cost(whole, "loss").value[layer, head] == pytest.approx(added)
     assert (cost.low < cost.value).all() and (cost.value < cost.high).all()
     part = without.on([3, 4, 5]).cost(whole.on([3, 4, 5]))
-    assert (part.low == part.high).all(), "one document cannot be resampled"
+    assert np.isnan([part.low, part.high]).all(), "one document has no interval"
 
 
 def test_p_values_are_uniform_when_nothing_happens_and_small_when_it_does():
@@ -628,16 +626,16 @@ def test_a_task_that_is_not_solved_is_not_judged(record):
 
 @pytest.mark.parametrize("profile", ["book", "full"])
 def test_what_a_test_could_not_see_is_not_judged(profile):
-    """Few heads or none found decide nothing where a cost of a twentieth of the score would be overlooked."""
+    """Few heads missed decide nothing where a cost of a twentieth of the score would be overlooked; none that hurts, a hundredth."""
     values = results.recorded("head_importance", profile=profile)["values"]
     found, judged = scoreboard.numbers_in(values, tables.tidy), 0
     for claim in (one for one in CLAIMS if one.power and ("", one.ours) in found):
         task = values["tasks"][claim.ours.split("/")[1]]
         seen = task["cost"]["score"]["heads"]["visible"]["alone"] / task["score"]["value"]
         plain, said = scoreboard.compared(claim, found)[1], scoreboard.judge(claim, found).verdict
-        assert said == (plain if seen < 0.05 else scoreboard.UNDECIDED), claim.claim
+        assert said == (plain if seen < (0.01 if claim.p else 0.05) else scoreboard.UNDECIDED), claim.claim
         judged += said == plain
-    assert judged == {"book": 0, "full": 8}[profile]
+    assert judged == {"book": 0, "full": 4}[profile]
 
 
 def test_claims_about_real_sets():

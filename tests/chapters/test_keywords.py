@@ -12,13 +12,13 @@ from scipy import stats
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import average_precision_score
 
+from helpers import adapters, attention, results, tasks, tokens
 from helpers.chapters import keywords
 from helpers.chapters.keywords import Received, Words
 from helpers.corpora import phrases
-from helpers.engine import adapters, attention, controls, tasks, tokens
-from helpers.engine.estimates import Estimate, over
-from helpers.engine.tasks import Example
-from helpers.record import results
+from helpers.engine import sweeps
+from helpers.stats import Estimate, mean
+from helpers.tasks import Example
 
 EXAMPLES = [
     Example("keywords", str(n), n, (title, text), keyphrases=keys)
@@ -104,7 +104,7 @@ def test_batches_padding_and_parts_of_the_work_do_not_matter(encoder, found):
     for first, last in ((2, 4), (0, 2)):
         part = whole.part(range(first, last))
         units = [list(e.spelled.units) for e in EXAMPLES[first:last]]
-        attention.sweep(encoder, list(tokens.Batches(encoder, units, first=first)), part)
+        sweeps.sweep(encoder, list(tokens.Batches(encoder, units, first=first)), part)
         whole.absorb(part)
     np.testing.assert_allclose(whole.values, found.values, rtol=1e-3, atol=1e-5)
     np.testing.assert_allclose(whole.to_special(), found.to_special(), rtol=1e-4)
@@ -116,7 +116,7 @@ def test_shuffled_scores_beside_are_those_of_the_control(encoder, found):
     np.testing.assert_allclose(own.values, found.values, rtol=1e-3, atol=1e-5)
     alone = Received(encoder, found.words)
     units = [list(e.spelled.units) for e in EXAMPLES]
-    attention.sweep(encoder, list(tokens.Batches(encoder, units)), controls.Shuffled(alone, 4))
+    sweeps.sweep(encoder, list(tokens.Batches(encoder, units)), sweeps.Shuffled(alone, 4))
     np.testing.assert_allclose(dealt.values, alone.values, rtol=1e-3, atol=1e-5)
     assert not np.allclose(dealt.values, own.values, atol=1e-3)
 
@@ -134,7 +134,7 @@ def test_a_document_that_was_cut_is_refused(encoder):
     words = Words.of(EXAMPLES)
     batches = tokens.Batches(encoder, [list(e.spelled.units) for e in EXAMPLES], max_length=8, overlong="truncate")
     with pytest.raises(ValueError, match=r"cut it with shortened\(\) before"):
-        attention.sweep(encoder, batches, Received(encoder, words))
+        sweeps.sweep(encoder, batches, Received(encoder, words))
 
 
 @pytest.mark.parametrize("among", ["words", "content"])
@@ -267,7 +267,7 @@ def test_heads_that_stand_are_tested_together(tagger):
     each = 0.1 * rng.normal(size=(3, 4, 9, len(keywords.SCORES)))
     each[1, 2, :, 2] += 3
     each[0, 0, :, 2] = 0  # nothing varies, nothing is tested
-    removed = keywords.RemoveOne(np.zeros(each.shape[2:]), each, over(np.moveaxis(each, 2, 0)))
+    removed = keywords.RemoveOne(np.zeros(each.shape[2:]), each, mean(np.moveaxis(each, 2, 0)))
     p = np.array([stats.ttest_1samp(row, 0).pvalue if row.any() else 1 for row in each[..., 2].reshape(12, 9)])
     wanted = stats.false_discovery_control(p) <= keywords.LEVEL
     found = removed.stands()

@@ -10,11 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from helpers import corpora
+from helpers import attention, controls, corpora, results, tokens
 from helpers.chapters import layer_semantics as semantics
 from helpers.chapters.layer_semantics import OTHER, SAME, TASKS, Outcome, Probes
-from helpers.engine import attention, controls, tokens
-from helpers.record import results
 
 
 @pytest.fixture(scope="module")

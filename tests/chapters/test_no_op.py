@@ -9,15 +9,14 @@ from conftest import USUAL, WITH_VALUES
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helpers import scoreboard
+from helpers import attention, inputs, results, scoreboard, tokens
 from helpers.chapters import no_op
 from helpers.chapters.no_op import GROUPS, KINDS, PLACES, Removal, tables
 from helpers.corpora.treebanks import Sentence
-from helpers.engine import attention, inputs, tokens
-from helpers.engine.encoders import EncoderError
-from helpers.engine.estimates import Estimate
-from helpers.engine.tasks import IGNORED, Asked, Example
-from helpers.record import results
+from helpers.encoders import EncoderError
+from helpers.measurements.syntax import OFFSETS, Scores
+from helpers.stats import Estimate
+from helpers.tasks import IGNORED, Asked, Example
 
 
 def seg(first, second, document, name):
@@ -64,6 +63,26 @@ def test_a_hidden_comma_looks_like_any_hidden_word(minilm):
     targets = torch.where(batch.stop, batch.ids, IGNORED)
     kinds = no_op.kinds(batch, Asked("mlm", batch, targets, batch.index))
     assert (kinds[batch.stop][:, KINDS.index("other")] == 1).all() and kinds[..., KINDS.index("stop")].sum() == 0
+
+
+def test_leaders_are_heads_that_clearly_lead_the_best_offset():
+    rng = np.random.default_rng(0)
+    label = rng.choice([-1, 1, 2, 3], 80, p=[0.1, 0.5, 0.35, 0.05])
+    hits, by_offset = rng.random((2, 3, 2, 80)) < 0.4, rng.random((len(OFFSETS), 80)) < 0.2
+    hits[1, 2, 1, label == 1] = True
+    dev = Scores(("all", "obj", "det", "iobj"), hits, by_offset, label, np.arange(80) // 4)
+    best, lead = {}, {}
+    for number, relation in enumerate(dev.relations[1:], 1):
+        asked = label == number
+        best[relation] = max(hits[at][asked].mean() for at in np.ndindex(2, 3, 2))
+        lead[relation] = best[relation] - max(row[asked].mean() for row in by_offset)
+    found = no_op.leaders(dev, "iobj", words=10, lead=lead["det"] + 0.01)
+    assert [*found] == ["iobj", "obj"] and found["obj"].head == (1, 2, 1), (
+        "the rare one only because it was asked for"
+    )
+    assert [*no_op.leaders(dev, words=10, lead=lead["det"] - 0.01)] == ["obj", "det"]
+    for relation, one in found.items():
+        assert (one.accuracy, one.lead) == pytest.approx((best[relation], lead[relation]))
 
 
 def loss_by_hand(encoder, asked, edit=None):

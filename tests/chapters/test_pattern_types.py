@@ -10,12 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import accuracy_score, confusion_matrix, f1_score
 
+from helpers import attention, results
 from helpers.chapters import pattern_types
 from helpers.chapters.pattern_types import FEATURES, TYPES, Cell, Examples, Item, PatternTypes
 from helpers.corpora.sources import CorpusError
-from helpers.engine import attention
-from helpers.engine.estimates import Estimate
-from helpers.record import results
+from helpers.stats import Estimate
 
 
 def random_maps(count: int, n: int, seed: int = 0) -> torch.Tensor:

@@ -8,13 +8,12 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from helpers import attention, controls, results
 from helpers.chapters import probing_classifiers
 from helpers.chapters.probing_classifiers import AttentionProbe, DistanceProbe, Pairs, StructuralProbe
 from helpers.corpora.readers import Vectors
 from helpers.corpora.treebanks import Document, Sentence
-from helpers.engine import attention, controls
-from helpers.engine.tokens import encode, to_words
-from helpers.record import results
+from helpers.tokens import encode, to_words
 
 RELATIONS = ("nsubj", "obj", "det", "case", "obl", "punct")
 WORDS = ("the", "unbelievable", "cat", "sat", "on", "its", "mat", "photosynthesis", "'s", ",")

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 
+from helpers import attention, encoders, tokens
 from helpers.chapters.transformer_refresher import figures
 from helpers.chapters.transformer_refresher import measures as transformer_refresher
-from helpers.engine import attention, encoders, tokens
 
 PAIR = ("The otter cracked a mollusc on its belly.", "Then it dived.")
 

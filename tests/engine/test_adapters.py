@@ -16,8 +16,8 @@ from transformers import (
     AutoModelForTokenClassification,
 )
 
-from helpers.engine import adapters, attention, encoders, tokens
-from helpers.engine.adapters import AdapterError
+from helpers import adapters, attention, encoders, tokens
+from helpers.adapters import AdapterError
 from helpers.run import training
 
 SETTINGS = training.Settings(steps=4, batch_size=4, max_length=48, evaluate_every=2, rank=4, alpha=8)

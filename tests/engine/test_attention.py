@@ -8,7 +8,7 @@ from conftest import EVERY, FAMILIES, WITH_VALUES, small_model
 from torch import nn
 from transformers import BertConfig, BertModel, FunnelConfig, FunnelModel, NystromformerConfig, NystromformerModel
 
-from helpers.engine import attention, encoders, tokens
+from helpers import attention, encoders, tokens
 
 TEXTS = ["A short one.", ("The otter dives for an urchin.", "It cracks it open on a stone!"), ["given", "words"]]
 

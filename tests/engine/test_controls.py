@@ -6,9 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import softmax
 
-from helpers.engine import attention, controls
-from helpers.engine.estimates import Additive
-from helpers.engine.tokens import Batches, encode
+from helpers import attention, controls
+from helpers.engine import sweeps
+from helpers.engine.accumulators import Additive
+from helpers.tokens import Batches, encode
 
 
 @given(st.integers(0, 10**6), st.integers(2, 6), st.integers(0, 3))
@@ -56,12 +57,12 @@ def test_a_shuffled_observer_is_the_same_in_parts_and_leaves_the_model_alone(min
     for size in (1, 4):
         batches = Batches(minilm, TEXTS, batch_size=size)
         trained, control = _Rows(minilm.layers), _Rows(minilm.layers)
-        attention.sweep(minilm, batches, trained, controls.Shuffled(control))
+        sweeps.sweep(minilm, batches, trained, sweeps.Shuffled(control))
         found.append((trained.squares, control.squares, control.rows))
     for one, other in zip(*found, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-4)
     plain = _Rows(minilm.layers)
-    attention.sweep(minilm, Batches(minilm, TEXTS, batch_size=4), plain)
+    sweeps.sweep(minilm, Batches(minilm, TEXTS, batch_size=4), plain)
     np.testing.assert_array_equal(plain.squares, found[1][0])
     assert (abs(found[1][1] / found[1][0] - 1) > 0.01).any()
 

@@ -12,10 +12,10 @@ import pytest
 import torch
 from conftest import small_model
 
-from helpers import places
+from helpers import attention, encoders, models, places, tokens
 from helpers.corpora import fetching
 from helpers.corpora.fetching import FetchError
-from helpers.engine import attention, encoders, models, shards, tokens
+from helpers.engine import shards
 
 
 @pytest.fixture

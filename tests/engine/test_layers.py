@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from helpers.engine import attention, tokens
-from helpers.engine.encoders import EncoderError
-from helpers.engine.layers import FirstPass, branching, layers
+from helpers import attention, tokens
+from helpers.encoders import EncoderError
+from helpers.layers import FirstPass, branching, layers
 
 TEXTS = ["The otter dives, fast.", ("It cracks an urchin.", "On a stone, they say, by the sea.")]
 

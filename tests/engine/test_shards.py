@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 import torch
 
-from helpers.chapters import distance_features
-from helpers.chapters.surface_patterns import measures as surface_patterns
-from helpers.engine import attention, encoders, shards
-from helpers.engine.tokens import Batches, NoWords
+from helpers import encoders
+from helpers.chapters import distance_features, no_op
+from helpers.engine import shards, sweeps
+from helpers.tokens import Batches, NoWords
 
 WORDS = [
     "the",
@@ -36,21 +36,21 @@ DOCUMENTS = [n // 3 for n in range(54)]
 
 def measured(encoder):
     """A pass over the corpus in nine parts, with two of the chapters' observers."""
-    sums = surface_patterns.Accumulator(encoder, DOCUMENTS)
+    sums = no_op.NormSums(encoder, DOCUMENTS)
     features = distance_features.Accumulator(encoder, DOCUMENTS, distance_features.random_halves(54, draws=3))
     batches = Batches(encoder, TEXTS, batch_size=1, max_length=12, overlong="truncate")
-    attention.sweep(encoder, batches, sums, features)
+    sweeps.sweep(encoder, batches, sums, features)
     return sums, features, batches.truncated
 
 
 def same(one, other):
     """Bit for bit."""
-    means = [(a.halves[0], a.halves[1], a.background, b.all) for a, b, _ in (one, other)]
+    means = [(a.rows, a.norm, b.all) for a, b, _ in (one, other)]
     for a, b in zip(*means, strict=True):
         assert np.array_equal(a.numerator, b.numerator) and np.array_equal(a.denominator, b.denominator)
     for name in ("halves", "even", "counts", "inputs", "tokens"):
         assert np.array_equal(getattr(one[1], name), getattr(other[1], name)), name
-    assert (one[0].segments, one[0].tokens, one[2]) == (other[0].segments, other[0].tokens, other[2])
+    assert (one[0].segments, one[2]) == (other[0].segments, other[2])
 
 
 @pytest.fixture(scope="module")
@@ -76,18 +76,18 @@ def test_parts_add_up_to_the_whole(encoder, monkeypatch):
     monkeypatch.setenv("BOOK_SHARD_BATCHES", "1000")
     whole = measured(encoder)
     assert (in_parts[0].segments, in_parts[2]) == (54, whole[2]) and whole[2] > 0
-    for a, b in ((in_parts[0].halves[0], whole[0].halves[0]), (in_parts[1].all, whole[1].all)):
+    for a, b in ((in_parts[0].rows, whole[0].rows), (in_parts[1].all, whole[1].all)):
         np.testing.assert_allclose(a.numerator, b.numerator, atol=1e-9)
-    seen = surface_patterns.Accumulator(encoder, DOCUMENTS)
+    seen = no_op.NormSums(encoder, DOCUMENTS)
     observed = []
-    attention.sweep(
+    sweeps.sweep(
         encoder,
         Batches(encoder, TEXTS, batch_size=1, max_length=12, overlong="truncate"),
         seen,
         lambda batch, *_: observed.extend(batch.index),
     )
     assert sorted(observed) == sorted([*range(54)] * encoder.layers), "an observer that cannot be cut sees everything"
-    np.testing.assert_allclose(seen.halves[1].numerator, whole[0].halves[1].numerator, atol=1e-9)
+    np.testing.assert_allclose(seen.norm.numerator, whole[0].norm.numerator, atol=1e-9)
 
 
 @pytest.mark.slow
@@ -187,10 +187,10 @@ def test_parts_are_kept_under_all_that_they_depend_on(encoder, small_encoder, tm
         other.model.get_parameter("encoder.layer.1.attention.output.dense.bias")[0] += 1e-3
     assert new(other), "one weight"
     inputs = Batches(encoder, TEXTS[:6], batch_size=1)
-    sums = surface_patterns.Accumulator(encoder, DOCUMENTS[:6])
+    sums = no_op.NormSums(encoder, DOCUMENTS[:6])
     part = next(inputs.shards(6)), [sums.part(range(6))]
     assert new(encoder, part) and not new(encoder, (next(inputs.shards(6)), [sums.part(range(6))]))
-    seeded = surface_patterns.Accumulator(encoder, DOCUMENTS[:6], seed=1)
+    seeded = no_op.NormSums(encoder, DOCUMENTS[:6], seed=1)
     assert new(encoder, (part[0], [seeded.part(range(6))])), "the observer's seed"
     assert new(encoder, (replace(part[0], settings=part[0].settings | {"max_length": 9}), part[1])), (
         "the batches' settings"

@@ -20,8 +20,7 @@ from transformers import (
     ViTModel,
 )
 
-from helpers import places
-from helpers.engine import adapters, encoders, models, tokens
+from helpers import adapters, encoders, models, places, tokens
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", ".", *"abcdefghijklmnopqrstuvwxyz"]
 WORDS += [f"##{letter}" for letter in "abcdefghijklmnopqrstuvwxyz"]

@@ -13,12 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from helpers import corpora
+from helpers import adapters, corpora, inputs, tasks
+from helpers.adapters import AdapterError
 from helpers.chapters import head_importance
 from helpers.corpora import phrases
-from helpers.engine import adapters, inputs, tasks
-from helpers.engine.adapters import AdapterError
-from helpers.engine.tasks import IGNORED, Example
+from helpers.tasks import IGNORED, Example
 
 
 def with_head(encoder, task: str):

@@ -8,8 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helpers import corpora
-from helpers.engine import attention, tokens
+from helpers import attention, corpora, tokens
 
 TEXT = "Sea-otters' fur isn't thick, it's unbelievably thick."
 

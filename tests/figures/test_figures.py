@@ -11,13 +11,13 @@ import pytest
 
 from helpers.corpora import Answer, Question
 from helpers.corpora.treebanks import Document, Mention, Sentence
-from helpers.engine.estimates import Estimate
 from helpers.figures.drawing import Numbers, as_text, draw, schema
 from helpers.figures.grids import head_grids, relation_maps, thumbnails, type_grids
 from helpers.figures.look import group_names, head_name
 from helpers.figures.series import against_baseline, curves, heads_by_layer, intervals, stacked
 from helpers.figures.views import attention_view, bertviz, without_frames
 from helpers.figures.words import answers, coreference, dependency_tree, heatmap, line_diagrams
+from helpers.stats import Estimate
 
 HOSTILE = "</script><img src=x onerror=alert(1)>"
 GRID = np.array([[0.1, 0.9, 0.3], [0.2, 0.2, 0.5]])

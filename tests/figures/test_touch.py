@@ -12,8 +12,8 @@ import pytest
 from browser import CHROMIUM, browser
 from IPython.display import HTML
 
-from helpers.engine.estimates import Estimate
 from helpers.figures import touch
+from helpers.stats import Estimate
 
 HOSTILE = "</script><img src=x onerror=\"document.title='taken'\">"
 NAMES = ["1-1", "1-2", "2-1", "2-2"]

@@ -4,7 +4,8 @@ import copy
 
 import pytest
 
-from helpers.record import characters, results
+from helpers import results
+from helpers.record import characters
 
 MODEL = "minilm"
 

@@ -5,8 +5,7 @@ import re
 import nbformat
 import pytest
 
-from helpers import places, scoreboard
-from helpers.record import results, tidy
+from helpers import places, results, scoreboard, tidy
 from helpers.run import notebooks
 
 CHAPTERS = scoreboard.chapters()
@@ -57,11 +56,20 @@ def test_the_front_pages_say_what_is_recorded():
     summary = results.recorded("surface_patterns")["values"]
     cls, even = summary["summary"]["to_cls"]["value"], summary["summary"]["chance"]["cls"]
     readme, intro = ((places.ROOT / name).read_text("utf-8") for name in ("README.md", "book/intro.md"))
-    assert f"Of {counted} findings" in readme and f"{tally['holds']} hold and {tally['fails']} fail" in readme
-    assert f"Of {counted} findings {tally['holds']} hold on our encoders and {tally['fails']} fail" in intro
+    assert (
+        f"Of {counted} findings" in readme
+        and f"{tally['holds']} hold, {tally['fails']} fail, and 9 hold of a control" in readme
+    )
+    assert (
+        f"of {counted} findings about the heads of BERT, {tally['holds']} hold on our encoders, {tally['fails']} fail"
+        in intro
+    )
     assert f"Nine of the {counted} findings" in readme and tally["also the control"] == 9
     assert f"Head {found['layer'] + 1}-{found['head'] + 1}" in readme
-    assert f"{share} % of the time [{low}, {high}]; the best fixed distance reaches {distance} %" in readme
+    assert (
+        f"{share} % of the time [{low}, {high}] on our test documents; the best fixed distance reaches {distance} %"
+        in readme
+    )
     assert f"{share} % of the time, where the best fixed distance reaches {distance} %" in intro
     assert f"gets {100 * cls:.0f} %, thirty times its even share" in readme and 30 < cls / even < 35
     assert abs(summary["shuffled"]["to_cls"]["value"] / even - 1) < 0.01

@@ -10,10 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from helpers import corpora, places
-from helpers.engine import encoders
-from helpers.engine.estimates import Estimate
-from helpers.record import results, tidy
+from helpers import corpora, encoders, places, results, tidy
+from helpers.stats import Estimate
 
 
 @pytest.fixture

@@ -11,10 +11,9 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helpers import places, scoreboard
+from helpers import places, results, scoreboard, tidy
 from helpers.__main__ import main
-from helpers.record import results, tidy
-from helpers.record.tidy import rows
+from helpers.rows import rows
 from helpers.run import notebooks
 from helpers.scoreboard import (
     ABSENT,
@@ -179,7 +178,7 @@ def test_the_run_on_real_corpora_counts_or_the_one_that_has_a_number():
     board = pd.DataFrame(made, columns=columns)
     assert scoreboard.verdicts(board)[chapter, n] == HOLDS
     (row,) = scoreboard.compact(board, {(chapter, n): "name"}).cells
-    assert row[:2] == ["name", HOLDS] and row[-3:] == ["1", "?", "a@random 1"]
+    assert row[:2] == ["name", f"{HOLDS}, 1{FIRM}of{FIRM}2"] and row[-3:] == ["1", "?", "a@random 1"]
 
 
 # ---------------------------------------------------------------------------------------- claims and papers
@@ -305,9 +304,10 @@ def test_a_changed_record_changes_the_page(tmp_path, monkeypatch):
     assert "9.23" in repr(scoreboard.compact(after, {key: ""}))
 
 
-def test_twelve_findings_come_first_survived_taken_away_and_undecided(board):
+def test_twelve_findings_come_first_survived_taken_away_undecided_and_failed(board):
     table = scoreboard.twelve(board)
-    assert [row[1] for row in table.cells] == ["holds"] * 4 + ["also the control"] * 4 + ["undecided"] * 4
+    counted = [("holds", 4), ("also the control", 4), ("undecided", 2), ("fails", 2)]
+    assert [row[1].partition(",")[0] for row in table.cells] == [said for said, n in counted for _ in range(n)]
     assert len(table.columns) <= 6
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from browser import CHROMIUM, browser
 
+from helpers import results, tidy
 from helpers.figures import atlas
-from helpers.record import results, tidy
 from helpers.run.atlas import content, measuring, page
 
 HOSTILE = "</script><img src=x onerror=\"document.title='taken'\">"

@@ -7,11 +7,9 @@ import pandas as pd
 import pytest
 from browser import CHROMIUM, browser
 
-from helpers import card
-from helpers.chapters.dependency_heads import measures as dependency_heads
-from helpers.chapters.surface_patterns import measures as surface_patterns
+from helpers import card, tidy
 from helpers.chapters.your_own_model import measures as your_own_model
-from helpers.record import tidy
+from helpers.measurements import surface, syntax
 from helpers.run.card import CardError
 
 SMALL = {"segments": 8, "documents": 5, "choose_on": ("dev",)}
@@ -34,9 +32,9 @@ def test_every_head_has_the_numbers_of_the_chapters(made, encoder):
         return rows[rows.of == of if of else rows.of.isna()].value.to_numpy().reshape(made.shape)
 
     texts = your_own_model.sample("encyclopedia", "encyclopedia", "encyclopedia", **SMALL)
-    patterns = surface_patterns.measure(encoder, texts.segments)
+    patterns = surface.measure(encoder, texts.segments)
     assert np.allclose(grid("share_cls"), patterns["cls"].value, atol=1e-6)
-    scores = dependency_heads.score(dependency_heads.predict(encoder, texts.trees[1]))
+    scores = syntax.score(syntax.predict(encoder, texts.trees[1]))
     assert np.allclose(grid("found_by_governor", "det"), scores.accuracy("det")[..., 1], atol=1e-6)
 
 

@@ -10,8 +10,7 @@ import nbformat
 import pytest
 from conftest import small_model
 
-from helpers import places, scoreboard
-from helpers.record import results, tidy
+from helpers import places, results, scoreboard, tidy
 from helpers.run import comparing, notebooks
 
 CHAPTERS = notebooks.chapters()

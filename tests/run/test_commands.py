@@ -13,9 +13,8 @@ from packaging.requirements import Requirement
 from test_chapters import assert_whole
 
 import helpers.__main__
-from helpers import corpora, places
+from helpers import corpora, places, tidy
 from helpers.__main__ import main
-from helpers.record import tidy
 from helpers.run import notebooks
 from helpers.run.names import resolved
 

@@ -6,9 +6,8 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 
-from helpers import places
+from helpers import places, tidy
 from helpers.__main__ import main
-from helpers.record import tidy
 from helpers.run import dataset
 
 

@@ -46,7 +46,7 @@ def test_a_chapter_is_plain_and_whole(chapter):
     [
         ("{doc}`../book/glossary`", f"[Glossary]({SITE}/book/glossary.html)"),
         ("{doc}`the words <../book/glossary>`", f"[the words]({SITE}/book/glossary.html)"),
-        ("{func}`~helpers.f`", f"[`helpers.f`]({SITE}/book/helpers.html#helpers.f)"),
+        ("{func}`~helpers.f`", f"[`helpers.f`]({SITE}/book/helpers/core.html#helpers.f)"),
         ("{cite:t}`clark2019`", "[Clark et al. (2019)](https://doi.org/10.18653/v1/W19-4828)"),
         (
             "so {cite:p}`jain2019,stefaniknd`.",

@@ -9,7 +9,7 @@ from browser import CHROMIUM, browser
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from helpers import places
-from helpers.record.results import Table
+from helpers.results import Table
 from helpers.run import notebooks, report
 from helpers.run.notebooks import Run
 

@@ -10,10 +10,9 @@ from click.testing import CliRunner
 from conftest import small_model
 from safetensors.torch import load_file
 
-from helpers import places
+from helpers import encoders, places, tasks
 from helpers.__main__ import main
-from helpers.engine import encoders, tasks
-from helpers.engine.adapters import AdapterError
+from helpers.adapters import AdapterError
 from helpers.run import training
 
 FEW = {"device": "cpu", "precision": "fp32", "steps": 6, "batch_size": 3, "rank": 2, "evaluate_every": 3}

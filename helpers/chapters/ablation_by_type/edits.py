@@ -9,9 +9,9 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from helpers.engine import attention
-from helpers.engine.tokens import Batch
+from helpers import attention
 from helpers.figures.look import LABELS
+from helpers.tokens import Batch
 
 Maps = Float[Tensor, "batch head query key"]
 Pairs = Bool[Tensor, "batch query key"]

@@ -9,7 +9,6 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from numpy.typing import ArrayLike
 
-from helpers.engine.estimates import Estimate
 from helpers.figures import touch
 from helpers.figures.grids import grid
 from helpers.figures.look import (
@@ -27,6 +26,7 @@ from helpers.figures.look import (
 )
 from helpers.figures.series import intervals, named, references, stacked
 from helpers.figures.words import token_axes
+from helpers.stats import Estimate
 
 CHANGE = "change of F1 (points)"
 CONTROL = {"color": COLOURS["random"], "marker": "D", "linestyle": "", "markerfacecolor": "none", "markersize": 4.5}

@@ -16,6 +16,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from helpers import tasks
 from helpers.chapters.ablation_by_type.edits import (
     ROWS,
     SINGLE,
@@ -30,12 +31,12 @@ from helpers.chapters.ablation_by_type.edits import (
     editor,
     relations,
 )
-from helpers.engine import attention, tasks
-from helpers.engine.encoders import Encoder
-from helpers.engine.estimates import Estimate, over
-from helpers.engine.layers import branching
-from helpers.engine.tasks import Asked, Example
-from helpers.engine.tokens import Batch
+from helpers.encoders import Encoder
+from helpers.engine import sweeps
+from helpers.layers import branching
+from helpers.stats import Estimate, mean
+from helpers.tasks import Asked, Example
+from helpers.tokens import Batch
 
 SCORES = ("f1", "em")
 
@@ -74,7 +75,7 @@ class Scores:
     @cached_property
     def means(self) -> Estimate:
         """Mean scores over questions, (ablation, score), with a bootstrap over documents; replicates are shared."""
-        return over(self.values.transpose(1, 0, 2), self.documents.tolist(), seed=self.seed)
+        return mean(self.values.transpose(1, 0, 2), self.documents.tolist(), seed=self.seed)
 
     def mean(self, keys: str | Sequence[str], score: str = "f1") -> Estimate:
         """Mean score under an ablation, or on average under several."""
@@ -93,7 +94,7 @@ class Scores:
         """Share of questions whose F1 falls, stays and rises, (3,)."""
         difference = self.values[self.at(key), :, 0] - self.values[self.at(BASE), :, 0]
         kinds = np.stack([difference < 0, difference == 0, difference > 0], axis=-1).astype(np.float64)
-        return over(kinds, self.documents.tolist(), seed=self.seed)
+        return mean(kinds, self.documents.tolist(), seed=self.seed)
 
     def take(self, questions: Sequence[int]) -> "Scores":
         """Some of the questions, by number."""
@@ -138,7 +139,7 @@ def measure(
 ) -> Scores:
     """Answer every question with the model as it is and under each ablation, with a progress bar.
 
-    Inputs are encoded once, and their batches measured wherever :mod:`helpers.engine.shards` is told to. Long contexts are cut into windows, as in :func:`helpers.engine.tasks.score`.
+    Inputs are encoded once, and their batches measured wherever :mod:`helpers.engine.shards` is told to. Long contexts are cut into windows, as in :func:`helpers.tasks.score`.
 
     Args:
         ablations: name -> ablation.
@@ -146,7 +147,7 @@ def measure(
         seed: of the bootstrap.
 
     Raises:
-        helpers.engine.adapters.AdapterError: without a head for questions.
+        helpers.adapters.AdapterError: without a head for questions.
     """
     tasks.check(encoder, "qa")
     keys = (BASE, *ablations)
@@ -232,7 +233,7 @@ def weigh(encoder: Encoder, examples: Sequence[Example], *, batch_size: int = 1)
     """:class:`Weights` of the model as it is, over questions with their contexts."""
     found = Weights(encoder)
     for asked in tasks.batches(encoder, examples, batch_size=batch_size):
-        attention.sweep(encoder, [asked.batch], found)
+        sweeps.sweep(encoder, [asked.batch], found)
     return found
 
 
@@ -258,7 +259,7 @@ def as_dict(
     sizes: Sequence[int] = (),
     ladders: int = 0,
 ) -> dict[str, Any]:
-    """Numbers for :func:`helpers.record.results.record`.
+    """Numbers for :func:`helpers.results.record`.
 
     Args:
         scores: rows, :func:`floors`, :func:`ladder`, :func:`retyped` and the plans of the core.

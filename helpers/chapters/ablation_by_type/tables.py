@@ -5,12 +5,12 @@ from typing import Any
 
 import pandas as pd
 
+from helpers import results
 from helpers.chapters.ablation_by_type.edits import ROWS
 from helpers.chapters.ablation_by_type.measures import SCORES, percent, spread
 from helpers.figures.look import group_names
-from helpers.record import results
-from helpers.record.results import Table
-from helpers.record.tidy import rows
+from helpers.results import Table
+from helpers.rows import rows
 
 DEALT = "shuffled heads"
 VERTICAL = ("5", "6", "7", "11")
@@ -22,7 +22,7 @@ TELLING = 19
 
 
 def tidy(record: Mapping[str, Any]) -> Iterator[pd.DataFrame]:
-    """The numbers of a record, for :func:`helpers.record.results.record`."""
+    """The numbers of a record, for :func:`helpers.results.record`."""
     values = record["values"]
     control, tuned = values["control"], values["tuned"]
     common, few = {"n": values["questions"]}, {"n": control["questions"]}

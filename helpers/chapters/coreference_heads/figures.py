@@ -6,10 +6,10 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from helpers.engine.estimates import Estimate
 from helpers.figures.look import COLOURS, HEAD_COLOURS, legend_beside, titled
 from helpers.figures.series import against_baseline
 from helpers.figures.words import flow, lines
+from helpers.stats import Estimate
 
 WIDTH = 84  # characters in a line
 

@@ -16,12 +16,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 from tqdm import tqdm
 
+from helpers import attention
 from helpers.chapters.coreference_heads.mentions import Passage, Placed, passages
 from helpers.corpora.treebanks import NOMINAL, PRONOUN, PROPER, Document
-from helpers.engine import attention, controls
-from helpers.engine.encoders import Encoder
-from helpers.engine.estimates import Estimate, InRows, over
-from helpers.engine.tokens import Batch, Batches, to_words
+from helpers.encoders import Encoder
+from helpers.engine import sweeps
+from helpers.engine.accumulators import InRows
+from helpers.stats import Estimate, mean
+from helpers.tokens import Batch, Batches, to_words
 
 KINDS = ("all", PRONOUN, PROPER, NOMINAL)
 """The columns of Clark et al.'s Table 2."""
@@ -75,7 +77,7 @@ def predict(
 
     Args:
         max_length: tokens kept of each document; 128 as in the paper's footnote 4, fewer if the encoder takes fewer.
-        shuffled: of the control whose scores are shuffled (:mod:`helpers.engine.controls`).
+        shuffled: of the control whose scores are shuffled (:mod:`helpers.controls`).
     """
     max_length = min(max_length, encoder.max_length)
     kept = passages(encoder, documents, max_length=max_length)
@@ -84,8 +86,8 @@ def predict(
     word, share = np.full((len(READINGS), *shape), -1, np.int16), np.zeros((*shape, len(PLACES)), np.float32)
     batches = Batches(encoder, [list(p.words) for p in kept], batch_size=batch_size, max_length=max_length)
     chooser = _Chooser(kept, word, share, starts)
-    observer = controls.Shuffled(chooser) if shuffled else chooser
-    attention.sweep(encoder, tqdm(batches, desc=f"{encoder.name}: {len(kept)} documents"), observer)
+    observer = sweeps.Shuffled(chooser) if shuffled else chooser
+    sweeps.sweep(encoder, tqdm(batches, desc=f"{encoder.name}: {len(kept)} documents"), observer)
     return Choices(kept, word, share)
 
 
@@ -230,7 +232,7 @@ class Scores:
         """Accuracy of a rule (by name) or a head (layer, head), with an interval over documents; NaN without mentions."""
         answers = self.rules[system] if isinstance(system, str) else self.hits[system]
         asked = self.member[GROUPS.index(group)]
-        return over(np.where(asked, answers, np.nan), self.document.tolist(), seed=seed)
+        return mean(np.where(asked, answers, np.nan), self.document.tolist(), seed=seed)
 
 
 def score(choices: Choices, *, reading: str = "earlier") -> Scores:
@@ -339,7 +341,7 @@ def attended(choices: Choices, head: tuple[int, int], *, seed: int = 0) -> dict[
     share = choices.share[head].astype(np.float64)
     wanted = {"with antecedent": asked, "of these, no pronouns": asked & ~pronoun, "first": ~asked}
     masked = {name: np.where(kept[:, None], share, np.nan) for name, kept in wanted.items() if kept.any()}
-    return {name: over(values, choices.document.tolist(), seed=seed) for name, values in masked.items()}
+    return {name: mean(values, choices.document.tolist(), seed=seed) for name, values in masked.items()}
 
 
 # ---------------------------------------------------------------------------------------- examples
@@ -382,7 +384,7 @@ def examples(
 
 
 def as_dict(rows: Sequence[Row], test: Scores) -> dict[str, Any]:
-    """Numbers for :func:`helpers.record.results.record`: the table, and every head's accuracy on the test part."""
+    """Numbers for :func:`helpers.results.record`: the table, and every head's accuracy on the test part."""
     return {
         "reading": test.reading,
         "table": {r.group: r.as_dict() for r in rows},

@@ -9,7 +9,7 @@ from jaxtyping import Bool, Int
 
 from helpers.corpora.sources import CorpusError
 from helpers.corpora.treebanks import PRONOUN, Document, Mention, Sentence
-from helpers.engine.encoders import Encoder
+from helpers.encoders import Encoder
 
 
 def refuse_unlinked(*documents: Sequence[Document]) -> None:

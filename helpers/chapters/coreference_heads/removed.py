@@ -11,12 +11,12 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import NDArray
 
+from helpers import attention
 from helpers.chapters.coreference_heads.mentions import Passage, Placed
 from helpers.corpora.treebanks import PRONOUN
-from helpers.engine import attention
-from helpers.engine.encoders import Encoder
-from helpers.engine.estimates import Estimate, over
-from helpers.engine.tokens import Batches, to_words
+from helpers.encoders import Encoder
+from helpers.stats import Estimate, mean
+from helpers.tokens import Batches, to_words
 
 
 def cuts(passages: Sequence[Passage], *, other: bool = False) -> Iterator[tuple[Passage, Placed, Placed]]:
@@ -69,7 +69,7 @@ def without(
 def _compared(
     shares: Float[np.ndarray, "mention 2"], kept: NDArray[np.bool_], document: Sequence[int], seed: int
 ) -> dict[str, Estimate]:
-    with_, gone = (over(np.where(kept, shares[:, n], np.nan), document, seed=seed) for n in range(2))
+    with_, gone = (mean(np.where(kept, shares[:, n], np.nan), document, seed=seed) for n in range(2))
     return {"with": with_, "without": gone, "difference": gone - with_}
 
 

@@ -5,11 +5,11 @@ from typing import Any
 
 import pandas as pd
 
+from helpers import results
 from helpers.chapters.coreference_heads.measures import FEWEST, KINDS
-from helpers.engine.estimates import percent
-from helpers.record import results
-from helpers.record.results import Table
-from helpers.record.tidy import rows
+from helpers.results import Table
+from helpers.rows import rows
+from helpers.stats import percent
 
 NETWORKS = {"": "by_kind", "@random": "random", "@shuffled": "shuffled"}
 BASELINES = {"nearest": "nearest mention", "rules": "four-sieve rules", "random": "random mention"}
@@ -17,7 +17,7 @@ BASELINES = {"nearest": "nearest mention", "rules": "four-sieve rules", "random"
 
 
 def tidy(record: Mapping[str, Any]) -> Iterator[pd.DataFrame]:
-    """The numbers of a record, for :func:`helpers.record.results.record`."""
+    """The numbers of a record, for :func:`helpers.results.record`."""
     values = record["values"]
     for network, name in NETWORKS.items():
         measured = values.get(name) or {"table": {}}

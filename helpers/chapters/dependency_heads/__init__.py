@@ -1,6 +1,4 @@
-"""You read every head as a parser, against fixed distances and heads that learned nothing.
+"""You read every head as a parser, against fixed distances, rules that know word classes, and heads that learned nothing.
 
 After {cite:t}`clark2019`, section 4.2.
 """
-
-from helpers.chapters.dependency_heads.measures import *

@@ -1,4 +1,4 @@
-"""Chapter 04: its numbers as rows of the tidy table, and the paper's Table 1 beside ours."""
+"""Chapter 04: its numbers as rows of the tidy table."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -6,11 +6,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from helpers.chapters.dependency_heads.measures import Row
-from helpers.figures.look import head_name
-from helpers.record import results
-from helpers.record.results import Table
-from helpers.record.tidy import rows
+from helpers.measurements.syntax import Row
+from helpers.rows import rows
 
 PARTS = {
     "ud": ("", ""),
@@ -24,7 +21,7 @@ PARTS = {
 
 
 def tidy(record: Mapping[str, Any]) -> Iterator[pd.DataFrame]:
-    """The numbers of a record, for :func:`helpers.record.results.record`."""
+    """The numbers of a record, for :func:`helpers.results.record`."""
     for part, (network, ending) in PARTS.items():
         measured = record["values"].get(part) or {"table": {}}
         for relation, row in measured["table"].items():
@@ -37,15 +34,34 @@ def tidy(record: Mapping[str, Any]) -> Iterator[pd.DataFrame]:
             yield rows(f"best_for_relation{ending}", row["held_out"], **offset, **best)
             yield rows(f"lead_for_relation{ending}", row["gain"], **offset | best | {"control": None})
             yield rows(f"best_offset{ending}", row["baseline"], **common, against="")
+    values = record["values"]
+    for relation, rule in values.get("rules", {}).items():
+        common = {"of": relation, "n": rule["count"], "split": "test", "against": ""}
+        yield rows("rule_for_relation", rule["held_out"], label=rule["rule"], **common)
+        yield rows("lead_over_rule", rule["gain"], **common)
+    for kind, counts in values.get("landing", {}).items():
+        number = sum(counts.values())
+        shares = [count / number for count in counts.values()]
+        names = [f"{kind}: {place}" for place in counts]
+        yield rows("lines_landing", shares, names, n=number, split="test", against="")
+    for head, found in values.get("to_special", {}).items():
+        for relation, share in found.items():
+            yield rows("share_to_special", share, of=f"{relation}, {head}", split="test", against="")
+    for what, cost in values.get("cost", {}).items():
+        yield rows("cost_on_hidden_objects", cost, of=what, split="test", against="")
+    yield rows("cost_beyond_its_layer", values.get("cost_beyond"), split="test", against="")
 
 
-def table_1(model: str, found: Sequence[Row]) -> Table:
-    """The paper's Table 1 beside the rows of a model: the best head of each relation, the best offset."""
-    theirs = {row["relation"].lower(): row for row in results.paper("clark2019", "table1")["rows"]}
-    lines = []
+def rules(found: Sequence[Row], ruled: Mapping[str, Row], classes: Sequence[str]) -> dict[str, Any]:
+    """For a record: the rule by word class for each relation, and how much better the head is, paired over documents.
+
+    Args:
+        found, ruled: rows of heads; of rules, by relation, whose heads are (class, side, 0).
+    """
+    kept = {}
     for row in found:
-        paper = theirs[row.relation]
-        head, offset = head_name(*row.head[:2]), f"{row.baseline.value:.1%} ({row.offset:+d})"
-        published = [f"{paper['accuracy']} % ({paper['head']})", f"{paper['baseline']} % ({paper['offset']:+d})"]
-        lines.append([row.relation + " (few)" * row.few, *published, f"{row.held_out:.1%}", head, offset])
-    return Table(["relation", "BERT-base, WSJ", "their offset", model, "head", "our offset"], lines)
+        if rule := ruled.get(row.relation):
+            name = f"{('last', 'next')[rule.head[1]]} {classes[rule.head[0]]}"
+            gain = row.held_out - rule.held_out
+            kept[row.relation] = {"rule": name, "count": row.count, "held_out": rule.held_out, "gain": gain}
+    return kept

@@ -14,9 +14,9 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.mixture import GaussianMixture
 
 from helpers.chapters.distance_features.measures import FEATURES, SPECIAL, DistanceFeatures, points
-from helpers.engine.encoders import Encoder, EncoderError
-from helpers.engine.estimates import Estimate
+from helpers.encoders import Encoder, EncoderError
 from helpers.figures.look import group_names
+from helpers.stats import Estimate
 
 Features = Float[np.ndarray, "feature"]
 Points = Float[np.ndarray, "point feature"]

@@ -21,7 +21,7 @@ from helpers.chapters.distance_features.clusters import (
     squared_gaps,
 )
 from helpers.chapters.distance_features.measures import DistanceFeatures, points, random_halves
-from helpers.engine.estimates import Estimate
+from helpers.stats import Estimate
 
 REFITS, CONTROLS, CROWDS = 10, 20, 50
 """Refits that have to agree on a head; sets of invented heads that ours are compared with, where each is refitted and where not."""

@@ -10,7 +10,6 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from numpy.typing import ArrayLike, NDArray
 
-from helpers.engine.estimates import Estimate
 from helpers.figures import touch
 from helpers.figures.grids import thumbnails
 from helpers.figures.look import (
@@ -29,6 +28,7 @@ from helpers.figures.look import (
 )
 from helpers.figures.series import band, intervals, stacked
 from helpers.figures.words import token_axes
+from helpers.stats import Estimate
 
 WINDOW_COLOUR = "#8794a5"
 CORNERS = np.array([[0.0, 0.0], [0.5, np.sqrt(3) / 2], [1.0, 0.0]])  # all near, all far, all special

@@ -15,10 +15,11 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from tqdm import tqdm
 
-from helpers.engine import attention, controls
-from helpers.engine.encoders import Encoder
-from helpers.engine.estimates import Additive, Estimate, StreamingMean
-from helpers.engine.tokens import Batch, Batches, Input
+from helpers.encoders import Encoder
+from helpers.engine import sweeps
+from helpers.engine.accumulators import Additive, StreamingMean
+from helpers.stats import Estimate
+from helpers.tokens import Batch, Batches, Input
 
 WINDOWS = 16
 KINDS = ("cls", "sep", "comma", "period")
@@ -111,7 +112,7 @@ def points(array: Float[np.ndarray, "*draws layer head feature"]) -> Float[np.nd
 
 
 class Accumulator(Additive):
-    """Sums of every input's features; an observer for :func:`helpers.engine.attention.sweep`.
+    """Sums of every input's features; an observer for :func:`helpers.engine.sweeps.sweep`.
 
     An input's feature is the mean over its rows, so that each input counts once, whatever its length.
 
@@ -191,7 +192,7 @@ def measure(
     Args:
         documents: for each input the number of its document; default: each is one of its own.
         draws: number of random halves.
-        shuffled: measure the control instead: every map with its scores shuffled (:mod:`helpers.engine.controls`).
+        shuffled: measure the control instead: every map with its scores shuffled (:mod:`helpers.controls`).
         seed: of the halves, of the bootstrap and of the deals.
     """
     inputs = list(inputs)
@@ -200,6 +201,6 @@ def measure(
     accumulator = Accumulator(encoder, documents, halves, seed=seed)
     longest = min(max_length, encoder.max_length)
     batches = Batches(encoder, inputs, batch_size=batch_size, max_length=longest, overlong="truncate")
-    observer = controls.Shuffled(accumulator, seed) if shuffled else accumulator
-    attention.sweep(encoder, tqdm(batches, desc=f"{encoder.name}: {len(inputs)} inputs"), observer)
+    observer = sweeps.Shuffled(accumulator, seed) if shuffled else accumulator
+    sweeps.sweep(encoder, tqdm(batches, desc=f"{encoder.name}: {len(inputs)} inputs"), observer)
     return replace(accumulator.result(), truncated=batches.truncated)

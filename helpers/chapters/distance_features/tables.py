@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from helpers.engine.estimates import percent
+from helpers import results
 from helpers.figures.look import LABELS, group_names
-from helpers.record import results
-from helpers.record.results import Table
-from helpers.record.tidy import rows
+from helpers.results import Table
+from helpers.rows import rows
+from helpers.stats import Estimate, percent
 
 BY_DEPTH = {"dense": "dense", "dense_vertical": "dense & vertical", "vertical": "vertical"}
 """Types in the paper's order of depth, and how they are written."""
@@ -27,7 +27,7 @@ REST = {
 
 
 def tidy(record: Mapping[str, Any]) -> Iterator[pd.DataFrame]:
-    """The numbers of a record, for :func:`helpers.record.results.record`."""
+    """The numbers of a record, for :func:`helpers.results.record`."""
     values, parameters = record["values"], record["provenance"]["parameters"]
     n, heads = values["inputs"], ("layer", "head")
     networks = {"": values, "@random": values.get("random", {}), "@shuffled": values.get("shuffled", {})}
@@ -70,7 +70,10 @@ def _groups(values: Mapping[str, Any], parameters: Mapping[str, Any]) -> Iterato
         yield rows("mixture_agreement", found["mixture"], of=name, control=control, against=INVENTED)
         yield rows("mixture_agreement_invented", control, of=name)
     if scales:
-        yield rows("clearer_scales", np.mean([found["excess"]["4"]["low"] > 0 for found in scales.values()]))
+        yield rows(
+            "clearer_scales",
+            np.mean([Estimate.from_record(found["excess"]["4"]).low > 0 for found in scales.values()]),
+        )
 
 
 def _depths(types: np.ndarray) -> pd.DataFrame:

@@ -13,7 +13,7 @@ from scipy.stats import rankdata
 
 from helpers.chapters.divergence_map.measures import Divergences
 from helpers.chapters.divergence_map.scaling import Map
-from helpers.engine.estimates import Estimate
+from helpers.stats import Estimate
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.spatial.distance import pdist, squareform
 
 from helpers.chapters.divergence_map.scaling import Map, Stability
-from helpers.engine.estimates import Estimate, stack
 from helpers.figures import touch
 from helpers.figures.look import (
     COLOURS,
@@ -31,6 +30,7 @@ from helpers.figures.look import (
     squares,
 )
 from helpers.figures.series import intervals
+from helpers.stats import Estimate, stack
 
 
 def row_pairs(panels: Mapping[str, tuple[str, NDArray, str, NDArray]], tokens: Sequence[str]) -> Figure:

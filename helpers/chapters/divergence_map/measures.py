@@ -19,11 +19,12 @@ from scipy.spatial.distance import squareform
 from torch import Tensor
 
 from helpers.corpora.readers import Segment
-from helpers.engine import attention
-from helpers.engine.controls import Shuffled
-from helpers.engine.encoders import Encoder, EncoderError
-from helpers.engine.estimates import REPLICATES, Estimate, InRows, Numbers
-from helpers.engine.tokens import Batch
+from helpers.encoders import Encoder, EncoderError
+from helpers.engine import sweeps
+from helpers.engine.accumulators import InRows
+from helpers.engine.sweeps import Shuffled
+from helpers.stats import REPLICATES, Estimate, Numbers
+from helpers.tokens import Batch
 
 MOST_TOKENS = 128  # Clark et al. 2019, section 3
 LARGEST = float(np.log(2))  # nats, or one bit: the divergence of two distributions that share no token
@@ -181,7 +182,7 @@ def measure(
     """Divergences of all pairs of heads over segments of at most 128 tokens, in one pass, with a progress bar.
 
     Args:
-        shuffled: whether every map has its scores shuffled (:mod:`helpers.engine.controls`).
+        shuffled: whether every map has its scores shuffled (:mod:`helpers.controls`).
     """
     return _measured(encoder, segments, (False,), shuffled, batch_size)[0]
 
@@ -200,12 +201,12 @@ def _measured(
     found = [Accumulator(encoder, [s.document for s in segments], ordinary=kind) for kind in kinds]
     seen = [Shuffled(one) for one in found] if shuffled else found
     told = {"what": f"{len(segments)} segments", "most": MOST_TOKENS, "batch_size": batch_size}
-    truncated = attention.accumulate(encoder, [s.texts for s in segments], *seen, **told)
+    truncated = sweeps.accumulate(encoder, [s.texts for s in segments], *seen, **told)
     return [one.result(truncated=truncated) for one in found]
 
 
 class Accumulator(InRows):
-    """Divergences of every segment; an observer for :func:`helpers.engine.attention.sweep`.
+    """Divergences of every segment; an observer for :func:`helpers.engine.sweeps.sweep`.
 
     Heads of different layers are compared, so the maps of one batch are kept until its last layer has passed:
     4 · batch · layers · heads · tokens² bytes, 38 MB for four segments of 128 tokens and 144 heads.
@@ -300,6 +301,6 @@ def duties(
             found.setdefault((row["layer"], row["head"]), []).append(relation)
     if coreference:
         row = coreference["one_head"]["earlier"]["table"]["all"]
-        if row["gains"]["head match, else nearest"]["low"] > 0:
+        if Estimate.from_record(row["gains"]["head match, else nearest"]).low > 0:
             found.setdefault((row["layer"], row["head"]), []).append("coreference")
     return {head: tuple(names) for head, names in found.items()}

@@ -7,9 +7,9 @@ import numpy as np
 import pandas as pd
 from scipy.spatial.distance import squareform
 
-from helpers.engine.estimates import Estimate
 from helpers.figures.look import head_name
-from helpers.record.tidy import rows
+from helpers.rows import rows
+from helpers.stats import Estimate
 
 NETWORKS = {"": "model", "@random": "control"}
 BEYOND = {
@@ -22,7 +22,7 @@ PARTS = {"ours": "", "control": "_of_shuffled", "difference": "_beyond_shuffled"
 
 
 def tidy(record: Mapping[str, Any]) -> Iterator[pd.DataFrame]:
-    """The numbers of a record, for :func:`helpers.record.results.record`."""
+    """The numbers of a record, for :func:`helpers.results.record`."""
     values = record["values"]
     for network, name in NETWORKS.items():
         if found := values.get(name):

@@ -9,7 +9,7 @@ from scipy.stats import norm, rankdata
 from helpers.chapters.head_importance.jobs import per_document
 from helpers.chapters.head_importance.measures import Importance, by_layer_norm
 from helpers.chapters.head_importance.sweep import Removals
-from helpers.engine.estimates import Estimate, widened
+from helpers.stats import Estimate, widened
 
 SPLITS = 500
 """Random halves of the documents that an agreement is the mean of, and replicates of its bootstrap."""

@@ -11,10 +11,10 @@ import torch
 from scipy.optimize import minimize_scalar
 from torch import Tensor
 
+from helpers import tasks
+from helpers.adapters import LABELS, Head, Inputs
 from helpers.chapters.head_importance.jobs import Job
 from helpers.chapters.head_importance.sweep import Removals, costs, remove_each
-from helpers.engine import tasks
-from helpers.engine.adapters import LABELS, Head, Inputs
 
 
 class Cooled(Head):

@@ -9,7 +9,6 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike, NDArray
 
-from helpers.engine.estimates import Estimate
 from helpers.figures import touch
 from helpers.figures.look import (
     COLOURS,
@@ -24,6 +23,7 @@ from helpers.figures.look import (
     titled,
 )
 from helpers.figures.series import intervals, references
+from helpers.stats import Estimate
 
 ORDER_STYLES = {
     "I_h": ("cls", "-", "o", "Iₕ"),

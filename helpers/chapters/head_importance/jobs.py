@@ -11,12 +11,11 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 from torch import Tensor
 
-from helpers import places
+from helpers import places, tasks
 from helpers.corpora.sources import CorpusError
-from helpers.engine import tasks
-from helpers.engine.encoders import Encoder
-from helpers.engine.estimates import Estimate, Numbers
-from helpers.engine.tasks import Asked, Example
+from helpers.encoders import Encoder
+from helpers.stats import Estimate, Numbers
+from helpers.tasks import Asked, Example
 
 Heads = Iterable[tuple[int, int]]
 """Pairs (layer, head), from 0."""
@@ -34,7 +33,7 @@ class Job:
 
     Attributes:
         encoder: loaded with the examples' task, or with ``entailment`` for examples of ``rte``.
-        examples: see :func:`helpers.engine.examples.examples`.
+        examples: see :func:`helpers.examples.examples`.
         seed: of the hidden words (mlm).
         batch_size: inputs in a batch.
         rows: inputs, times sets of heads, that go through the upper layers together: bounds the memory.
@@ -42,7 +41,7 @@ class Job:
         folder: where finished batches are kept, if the environment names no place (:mod:`helpers.engine.shards`); None: nowhere.
 
     Raises:
-        helpers.engine.adapters.AdapterError: when the head is for another task.
+        helpers.adapters.AdapterError: when the head is for another task.
     """
 
     encoder: Encoder
@@ -70,7 +69,7 @@ class Job:
         return tasks.batches(self.encoder, self.examples, **self._cut)
 
     def each(self, function: Callable[..., Any], *given: Any, doing: str) -> Iterator[tuple[Asked, Any]]:
-        """Every batch with ``function(encoder, asked, *given)``, with a progress bar (:func:`helpers.engine.tasks.each`)."""
+        """Every batch with ``function(encoder, asked, *given)``, with a progress bar (:func:`helpers.tasks.each`)."""
         what = f"{self.encoder.name}, {self.task}: {doing}, {len(self.examples)} examples"
         return tasks.each(self.encoder, self.examples, function, *given, what=what, keep=self.folder, **self._cut)
 

@@ -20,13 +20,13 @@ from jaxtyping import Float, Int
 from numpy.typing import NDArray
 from torch import Tensor
 
+from helpers import attention, tasks
 from helpers.chapters.head_importance.jobs import Heads, Job, Scored, combine, numpy_of, outcomes, resampled
 from helpers.chapters.head_importance.sweep import Removals, costs
-from helpers.engine import attention, tasks
-from helpers.engine.encoders import Encoder
-from helpers.engine.estimates import Estimate, Numbers
-from helpers.engine.layers import Step, branching
-from helpers.engine.tasks import Asked
+from helpers.encoders import Encoder
+from helpers.layers import Step, branching
+from helpers.stats import Estimate, Numbers
+from helpers.tasks import Asked
 
 Order = list[tuple[int, int]]
 """Heads, (layer, head) from 0, in the order in which they go."""
@@ -257,7 +257,7 @@ def as_dict(
     further: Mapping[str, Any] | None = None,
     seed: int = 0,
 ) -> dict[str, Any]:
-    """One task's numbers for :func:`helpers.record.results.record`.
+    """One task's numbers for :func:`helpers.results.record`.
 
     Args:
         bare: the model without any head (:func:`without`).

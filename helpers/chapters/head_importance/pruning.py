@@ -7,10 +7,10 @@ from dataclasses import replace
 import torch
 from torch import Tensor, nn
 
+from helpers import attention
 from helpers.chapters.head_importance.jobs import Heads
-from helpers.engine import attention
-from helpers.engine.encoders import Encoder, EncoderError
-from helpers.engine.layers import layers
+from helpers.encoders import Encoder, EncoderError
+from helpers.layers import layers
 
 
 class PruneError(EncoderError):

@@ -10,6 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from helpers import attention, tokens
 from helpers.chapters.head_importance.jobs import (
     Heads,
     Job,
@@ -22,10 +23,9 @@ from helpers.chapters.head_importance.jobs import (
     significant,
     visible,
 )
-from helpers.engine import attention, tokens
-from helpers.engine.encoders import Encoder, EncoderError
-from helpers.engine.layers import layers, standing_aside
-from helpers.engine.tasks import Asked
+from helpers.encoders import Encoder, EncoderError
+from helpers.layers import layers, standing_aside
+from helpers.tasks import Asked
 
 
 def switched_off(encoder: Encoder, asked: Asked, heads: Heads, *, even: bool = False) -> Float[np.ndarray, "row 5"]:

@@ -3,22 +3,21 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import numpy as np
 import pandas as pd
 from scipy.stats import binom
 
 from helpers.chapters.head_importance.jobs import ALONE
 from helpers.chapters.head_importance.measures import solved
-from helpers.engine.estimates import percent
 from helpers.figures.look import head_name
-from helpers.record.tidy import rows
+from helpers.rows import rows
+from helpers.stats import Estimate, percent
 
 LITTLE = 0.05
 """Share of the score. Where a test would overlook so large a cost, heads that it does not find are no evidence."""
 
 
 def tidy(record: Mapping[str, Any]) -> Iterator[pd.DataFrame]:
-    """The numbers of a record, for :func:`helpers.record.results.record`."""
+    """The numbers of a record, for :func:`helpers.results.record`."""
     values, texts = record["values"], record["provenance"]["parameters"].get("texts", {})
     for task, found in values["tasks"].items():
         corpus, split = texts.get(task, (None, None))
@@ -63,12 +62,13 @@ def _of_task(found: Mapping[str, Any], common: Mapping[str, Any]) -> Iterator[pd
     yield rows("smallest_cost_seen", _seen(found, "alone"), **common)
     yield rows("smallest_cost_seen_together", _seen(found, "together"), **common)
     for which, one in found["extremes"].items():
-        cost = one["cost"]
-        change = {"value": -cost["value"], "low": -cost["high"], "high": -cost["low"]}
+        cost = Estimate.from_record(one["cost"])
+        change = {"value": -cost.value, "low": -cost.high, "high": -cost.low}
         words = percent(change, "+.1f").replace("-", "−")
         yield rows(f"{which}_removal", change, label=f"{words}, {head_name(*one['head'])}", **common)
-    cost, score = found["extremes"]["worst"]["cost"], found["score"]["value"]
-    yield rows("worst_removal_share", {end: one / score for end, one in cost.items()}, **common)
+    cost, score = Estimate.from_record(found["extremes"]["worst"]["cost"]), found["score"]["value"]
+    share = {end: getattr(cost, end) / score for end in ("value", "low", "high")}
+    yield rows("worst_removal_share", share, **common)
 
 
 def _seen(found: Mapping[str, Any], test: str) -> float:
@@ -85,9 +85,11 @@ def _headlines(values: Mapping[str, Any]) -> Iterator[pd.DataFrame]:
     needed = [count["hurts_alone"] / count["heads"] for count in counts]
     yield rows("most_needed_share", max(needed, default=None))
     some = [one["cost"]["loss"] for title, one in drawn.items() if title.startswith(("mlm ", "paraphrase "))]
-    low = [np.array(one["layers"]["cost"]["low"]) for one in some if "layers" in one]
+    low = [Estimate.from_record(one["layers"]["cost"]).low for one in some if "layers" in one]
     yield rows("needed_layers_share", min(((one > 0).mean() for one in low), default=None))
     agreements = [one["agreement"]["importance_twice"] for one in drawn.values()]
-    yield rows("least_steady_importance", min(agreements, key=lambda one: one["low"], default=None))
+    yield rows(
+        "least_steady_importance", min(agreements, key=lambda one: Estimate.from_record(one).low, default=None)
+    )
     if "without them" in sizes:
         yield rows("parameters_gone", 1 - sizes["without them"]["all"] / sizes["whole"]["all"])

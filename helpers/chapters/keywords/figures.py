@@ -7,7 +7,6 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
-from helpers.engine.estimates import Estimate
 from helpers.figures.grids import head_grids
 from helpers.figures.look import (
     COLOURS,
@@ -24,6 +23,7 @@ from helpers.figures.look import (
 )
 from helpers.figures.series import band, intervals
 from helpers.figures.words import flow
+from helpers.stats import Estimate
 
 LINE = 88  # characters
 

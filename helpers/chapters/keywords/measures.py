@@ -14,12 +14,15 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from tqdm import tqdm
 
+from helpers import inputs, tasks
 from helpers.corpora import phrases, sources
-from helpers.engine import attention, controls, inputs, tasks
-from helpers.engine.encoders import Encoder
-from helpers.engine.estimates import Additive, Estimate, InRows, over, sample
-from helpers.engine.tasks import Example
-from helpers.engine.tokens import Batch, Batches
+from helpers.corpora.records import sample
+from helpers.encoders import Encoder
+from helpers.engine import sweeps
+from helpers.engine.accumulators import Additive, InRows
+from helpers.stats import Estimate, mean
+from helpers.tasks import Example
+from helpers.tokens import Batch, Batches
 
 STATISTICS = ("mean", "max")
 """What a word's attention received is summed up by: the sum of the weights it gets, and the greatest; means over its pieces."""
@@ -135,7 +138,7 @@ def received(
 
 
 class Received(InRows):
-    """Attention that each word receives from each head; an observer for :func:`helpers.engine.attention.sweep`.
+    """Attention that each word receives from each head; an observer for :func:`helpers.engine.sweeps.sweep`.
 
     A split word receives the mean of what its pieces receive, and the mean of their greatest weights. (A sum, or the
     greatest of several, would count pieces: rare words have more of them, and are key more often.) Memory: two numbers
@@ -212,13 +215,13 @@ def with_shuffled(
     """As :func:`measure`, and beside it what words receive of maps whose scores are shuffled, in the same pass."""
     words = Words.of(examples)
     found, control = Received(encoder, words), Received(encoder, words)
-    _sweep(encoder, examples, batch_size, found, controls.Shuffled(control, seed))
+    _sweep(encoder, examples, batch_size, found, sweeps.Shuffled(control, seed))
     return found, control
 
 
 def _sweep(encoder: Encoder, examples: Sequence[Example], batch_size: int, *observers: Additive) -> None:
     batches = Batches(encoder, [list(e.spelled.units) for e in examples], batch_size=batch_size)
-    attention.sweep(encoder, tqdm(batches, desc=f"{encoder.name}: {len(examples)} documents"), *observers)
+    sweeps.sweep(encoder, tqdm(batches, desc=f"{encoder.name}: {len(examples)} documents"), *observers)
 
 
 def relative(found: Received, *, among: str = "words", summed: bool = False, seed: int = 0) -> Estimate:
@@ -240,4 +243,4 @@ def relative(found: Received, *, among: str = "words", summed: bool = False, see
         key, other = (words.key[here] & counted[here], ~words.key[here] & counted[here])
         if key.any() and other.any():
             each[number] = sums[here][key].mean(0) - sums[here][other].mean(0)
-    return over(each, seed=seed)
+    return mean(each, seed=seed)

@@ -12,7 +12,8 @@ from tqdm import tqdm
 
 from helpers.chapters.keywords.measures import STATISTICS, Received, Words
 from helpers.corpora import phrases
-from helpers.engine.estimates import Estimate, Numbers, StreamingMean, over
+from helpers.engine.accumulators import StreamingMean
+from helpers.stats import Estimate, Numbers, mean
 
 Head = tuple[int, int]
 Key = Bool[np.ndarray, "word"]
@@ -46,7 +47,7 @@ def precisions(words: Words, scores: OfWords, *, among: str = "words", seed: int
         kept = counted[here]
         if words.key[here][kept].any():
             each[number] = average_precision(scores[here][kept], words.key[here][kept])
-    return over(each, seed=seed)
+    return mean(each, seed=seed)
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,7 +179,7 @@ def listing(words: Words, scores: Float[np.ndarray, "word"], *, seed: int = 0) -
     for kind, right in (("f1", words.present()), ("all", words.everything())):
         for size in (5, 10):
             each = [phrases.f1(f[:size], r) for f, r in zip(found, right, strict=True)]
-            scored[f"{kind}_{size}"] = over(np.array(each), seed=seed)
+            scored[f"{kind}_{size}"] = mean(np.array(each), seed=seed)
     return scored
 
 

@@ -6,30 +6,30 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from helpers.engine.estimates import Estimate
+from helpers import results
 from helpers.figures.look import head_name
-from helpers.record import results
-from helpers.record.results import Table
-from helpers.record.tidy import rows
+from helpers.results import Table
+from helpers.rows import rows
+from helpers.stats import Estimate
 
 NETWORKS = {"": "", "@random": "_random", "@shuffled": "_shuffled"}
 """Network -> how the names of its parts of a record end."""
 
 
 def tidy(record: Mapping[str, Any]) -> Iterator[pd.DataFrame]:
-    """The numbers of a record, for :func:`helpers.record.results.record`."""
+    """The numbers of a record, for :func:`helpers.results.record`."""
     values = record["values"]
     common = {"n": values["coverage"]["documents"]}
     for network, ending in NETWORKS.items():
         relative, content = values[f"relative{ending}"], values[f"content{ending}"]
         yield rows("key_word_attention", relative, "layer", "head", network=network, **common)
         yield rows("key_word_attention_content", content, "layer", "head", network=network, **common)
-        certain = np.asarray(content["low"]) > 0
+        certain = Estimate.from_record(content).low > 0
         upper = certain[len(certain) // 2 :].sum()
         yield rows("upper_heads_that_favour_key_words", upper, network=network, **common)
         name = f"all heads, {network}" if network else "all heads"
         yield rows("all_heads_over_rule", values["over_rules"].get(name), network=network, **common)
-    summed = (np.asarray(values["relative_summed"]["low"]) > 0).sum()
+    summed = (Estimate.from_record(values["relative_summed"]).low > 0).sum()
     yield rows("heads_that_favour_key_words_summed", summed, network="@random", **common)
     heads = values["heads"]
     rule = {"control": heads["constant"], "against": "share of key words"}

@@ -11,15 +11,16 @@ from jaxtyping import Bool, Float
 from scipy import stats
 from tqdm import tqdm
 
+from helpers import attention, tasks
 from helpers.chapters.keywords.measures import Words
 from helpers.chapters.keywords.predictors import Head, in_order
 from helpers.corpora import phrases
-from helpers.engine import attention, shards, tasks
-from helpers.engine.encoders import Encoder
-from helpers.engine.estimates import Estimate, over
-from helpers.engine.inputs import IGNORED, Asked, batches
-from helpers.engine.layers import FirstPass
-from helpers.engine.tasks import Example
+from helpers.encoders import Encoder
+from helpers.engine import shards
+from helpers.inputs import IGNORED, Asked, batches
+from helpers.layers import FirstPass
+from helpers.stats import Estimate, mean
+from helpers.tasks import Example
 
 Heads = Sequence[Head]
 
@@ -42,7 +43,7 @@ def _chances(tagger: Encoder, asked: Asked) -> list[Float[np.ndarray, "word"]]:
 
 
 SCORES = ("f1", "f1_all", "loss", "given", "hits", "right")
-"""What is measured of the tagger for each document, three scores that :mod:`helpers.engine.tasks` gives, and how many phrases it gives,
+"""What is measured of the tagger for each document, three scores that :mod:`helpers.tasks` gives, and how many phrases it gives,
 how many of them are right, and how many would be."""
 
 
@@ -118,7 +119,7 @@ def remove_one(tagger: Encoder, examples: Sequence[Example], *, seed: int = 0) -
     sets = [(), *([head] for head in np.ndindex(tagger.layers, tagger.heads))]
     whole, *each = _each_set(tagger, examples, sets)
     each = np.stack(each).reshape(tagger.layers, tagger.heads, *whole.shape)
-    return RemoveOne(whole, each, over(np.moveaxis(each - whole, 2, 0), seed=seed))
+    return RemoveOne(whole, each, mean(np.moveaxis(each - whole, 2, 0), seed=seed))
 
 
 TOGETHER = 24
@@ -174,7 +175,7 @@ class Curve:
     @classmethod
     def of(cls, counts: Sequence[int], each: Float[np.ndarray, "count document score"], *, seed: int = 0) -> "Curve":
         """With means over documents and their intervals."""
-        scores, change = (over(np.moveaxis(a, 1, 0), seed=seed) for a in (each, each - each[:1]))
+        scores, change = (mean(np.moveaxis(a, 1, 0), seed=seed) for a in (each, each - each[:1]))
         return cls(tuple(counts), each, scores, change)
 
     def score(self, name: str) -> Estimate:

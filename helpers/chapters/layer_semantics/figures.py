@@ -9,7 +9,6 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from numpy.typing import ArrayLike, NDArray
 
-from helpers.engine.estimates import Estimate, stack
 from helpers.figures import touch
 from helpers.figures.look import (
     CENTRED,
@@ -25,6 +24,7 @@ from helpers.figures.look import (
     titled,
 )
 from helpers.figures.series import band, intervals, references
+from helpers.stats import Estimate, stack
 
 WEIGHT_COLOUR, GAIN_COLOUR = COLOURS["diagonal"], "#7B3294"
 NETWORKS = tuple(

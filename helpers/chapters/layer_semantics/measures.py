@@ -22,9 +22,9 @@ from scipy import stats
 from helpers.chapters.layer_semantics.probes import answers, train
 from helpers.chapters.layer_semantics.states import Part, part, stream
 from helpers.chapters.layer_semantics.texts import TASKS, Context, Target, targets
+from helpers.encoders import Encoder
 from helpers.engine import shards
-from helpers.engine.encoders import Encoder
-from helpers.engine.estimates import Estimate, over
+from helpers.stats import Estimate, mean
 
 # ---------------------------------------------------------------------------------------- scores
 
@@ -90,7 +90,7 @@ class Outcome:
     @cached_property
     def scores(self) -> Estimate:
         """[prefix], share of right answers, mean over the seeds; interval over documents."""
-        return over(self.hits.mean(0).T, self.document.tolist())
+        return mean(self.hits.mean(0).T, self.document.tolist())
 
     @cached_property
     def seeds(self) -> Float[np.ndarray, "seed prefix"]:
@@ -99,7 +99,7 @@ class Outcome:
 
     def baseline(self, name: str) -> Estimate:
         """Share of right answers of a baseline, with an interval over documents."""
-        return over(self.baselines[name].astype(np.float64), self.document.tolist())
+        return mean(self.baselines[name].astype(np.float64), self.document.tolist())
 
     @cached_property
     def gains(self) -> Estimate:
@@ -140,7 +140,7 @@ class Outcome:
         """What all layers bring on the test targets of each label, above the embeddings; paired over documents."""
         rise = self.hits[:, -1].mean(0) - self.hits[:, 0].mean(0)
         here = {label: self.truth == self.labels.index(label) for label in labels}
-        return {label: over(rise[own], self.document[own].tolist()) for label, own in here.items()}
+        return {label: mean(rise[own], self.document[own].tolist()) for label, own in here.items()}
 
 
 def baselines(train: Sequence[Target], test: Sequence[Target]) -> dict[str, Bool[np.ndarray, "target"]]:
@@ -352,7 +352,7 @@ def _sentence(found: Sequence[Context], target: Target) -> tuple[int, int]:
 
 
 def as_dict(outcomes: Mapping[str, Outcome]) -> dict[str, Any]:
-    """Numbers for :func:`helpers.record.results.record`; ``expected`` is None where the layers bring nothing for certain."""
+    """Numbers for :func:`helpers.results.record`; ``expected`` is None where the layers bring nothing for certain."""
     kept = ("sizes", "scores", "seeds", "gains", "gain", "gravity", "weights", "gamma")
     return {
         task: {name: getattr(o, name) for name in kept}

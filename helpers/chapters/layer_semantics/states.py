@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 from tqdm import tqdm
 
-from helpers import places
+from helpers import attention, controls, places
 from helpers.chapters.layer_semantics.texts import Context, Target
-from helpers.engine import attention, controls, shards
-from helpers.engine.encoders import Encoder
-from helpers.engine.tokens import Batches, Shard
+from helpers.encoders import Encoder
+from helpers.engine import shards
+from helpers.tokens import Batches, Shard
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +48,7 @@ def stream(encoder: Encoder, found: Sequence[Context], *, batch_size: int = 8, s
     The file is in the user's cache, named after the weights and the words, and is there only when it is whole.
 
     Args:
-        shuffled: seed with which every head's scores are shuffled (:func:`helpers.engine.controls.shuffling`); None leaves
+        shuffled: seed with which every head's scores are shuffled (:func:`helpers.controls.shuffling`); None leaves
             the heads as they are.
     """
     inputs = [list(c.words) for c in found]

@@ -5,17 +5,17 @@ from typing import Any
 
 import pandas as pd
 
-from helpers.engine.estimates import Estimate
-from helpers.record import results
-from helpers.record.results import Table
-from helpers.record.tidy import rows
+from helpers import results
+from helpers.results import Table
+from helpers.rows import rows
+from helpers.stats import Estimate
 
 NETWORKS = {"": "trained", "@random": "random", "@shuffled": "shuffled"}
 GAINING = ("part of speech", "dependency", "entity")
 
 
 def tidy(record: Mapping[str, Any]) -> Iterator[pd.DataFrame]:
-    """The numbers of a record, for :func:`helpers.record.results.record`."""
+    """The numbers of a record, for :func:`helpers.results.record`."""
     values = record["values"]
     for network, name in NETWORKS.items():
         tasks = values.get("tasks" if not network else name, {})
@@ -41,14 +41,18 @@ def _in_brief(tasks: Mapping[str, Any], network: str) -> Iterator[pd.DataFrame]:
     """What the chapter's headlines are about: the least and the most that the layers certainly bring to a task, and the later expected layer of two."""
     common = {"network": network, "split": "test", "against": ""}
     gains = [tasks[task]["gain"] for task in GAINING if task in tasks]
-    yield rows("least_certain_gain", min(gains, key=lambda gain: gain["low"], default=None), **common)
+    yield rows(
+        "least_certain_gain", min(gains, key=lambda gain: Estimate.from_record(gain).low, default=None), **common
+    )
     yield rows(
         "most_certain_gain",
-        max((t["gain"] for t in tasks.values()), key=lambda gain: gain["low"], default=None),
+        max((t["gain"] for t in tasks.values()), key=lambda gain: Estimate.from_record(gain).low, default=None),
         **common,
     )
     known = [tasks[task]["expected"] for task in GAINING[:2] if task in tasks and tasks[task]["expected"] is not None]
-    yield rows("later_expected_layer", max(known, key=lambda layer: layer["high"], default=None), **common)
+    yield rows(
+        "later_expected_layer", max(known, key=lambda layer: Estimate.from_record(layer).high, default=None), **common
+    )
 
 
 def _order(values: Mapping[str, Any], key: str) -> str:

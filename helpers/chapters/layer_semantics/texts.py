@@ -9,8 +9,8 @@ import numpy as np
 
 from helpers.corpora.sources import CorpusError
 from helpers.corpora.treebanks import Document, Mention, Sentence
-from helpers.engine.encoders import Encoder
-from helpers.engine.tokens import encode
+from helpers.encoders import Encoder
+from helpers.tokens import encode
 
 TASKS = ("part of speech", "dependency", "entity", "coreference")
 """In the order of the paper's pipeline."""

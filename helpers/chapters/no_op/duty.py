@@ -12,10 +12,47 @@ from torch import Tensor
 
 from helpers.chapters.no_op.measures import numpy_of
 from helpers.corpora.treebanks import Sentence
-from helpers.engine import attention, controls
-from helpers.engine.encoders import Encoder
-from helpers.engine.estimates import Additive, Estimate, StreamingMean, stack
-from helpers.engine.tokens import Batch, to_words
+from helpers.encoders import Encoder
+from helpers.engine import sweeps
+from helpers.engine.accumulators import Additive, StreamingMean
+from helpers.measurements.syntax import Head, Scores
+from helpers.stats import Estimate, stack
+from helpers.tokens import Batch, to_words
+
+
+@dataclass(frozen=True)
+class Leader:
+    """The best head of a relation, where heads are chosen.
+
+    Attributes:
+        head: (layer, head, direction).
+        accuracy: its accuracy there.
+        lead: by how much this exceeds that of the best offset.
+    """
+
+    head: Head
+    accuracy: float
+    lead: float
+
+
+def leaders(dev: Scores, *always: str, words: int = 60, lead: float = 0.1) -> dict[str, Leader]:
+    """The best head of each relation whose best head leads the best offset clearly, where heads are chosen.
+
+    Args:
+        always: relations that are kept in any case, first.
+        words: the fewest that another relation has there.
+        lead: the least by which the head of another relation exceeds the best offset.
+    """
+    counted = [r for r in dev.relations[1:] if dev.count(r) >= words]
+    found = {r: _leader(dev, r) for r in (*always, *counted)}
+    return {r: one for r, one in found.items() if r in always or one.lead >= lead}
+
+
+def _leader(dev: Scores, relation: str) -> Leader:
+    offset = dev.by_offset[:, dev.asked(relation)].mean(-1).max()
+    accuracy = float(dev.accuracy(relation).max())
+    return Leader(dev.best(relation), accuracy, accuracy - float(offset))
+
 
 GROUPS = ("on duty", "other nouns", "no nouns", "punctuation", "off duty")
 """Kinds of attending word: those that the head's function concerns; nouns and pronouns that it does not; words of other
@@ -58,7 +95,7 @@ class Duty:
 
 
 class DutySums(Additive):
-    """Sums for :class:`Duty`; an observer for :func:`helpers.engine.attention.sweep` over sentences given as words.
+    """Sums for :class:`Duty`; an observer for :func:`helpers.engine.sweeps.sweep` over sentences given as words.
 
     Args:
         functions: relation -> 0 if the dependent attends to its governor, 1 if the governor attends to its dependent.
@@ -135,12 +172,12 @@ def duties(
     Args:
         sentences: with trees, each short enough for the model.
         functions: relation -> direction, see :class:`DutySums`.
-        shuffled: of the control whose scores are shuffled (:mod:`helpers.engine.controls`).
+        shuffled: of the control whose scores are shuffled (:mod:`helpers.controls`).
     """
     sums = DutySums(encoder, sentences, functions, seed=seed)
     words = [list(s.words) for s in sentences]
-    observer = controls.Shuffled(sums, seed) if shuffled else sums
-    attention.accumulate(encoder, words, observer, what=f"{len(words)} sentences", batch_size=batch_size)
+    observer = sweeps.Shuffled(sums, seed) if shuffled else sums
+    sweeps.accumulate(encoder, words, observer, what=f"{len(words)} sentences", batch_size=batch_size)
     return sums.result()
 
 

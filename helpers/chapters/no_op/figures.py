@@ -8,7 +8,6 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
-from helpers.engine.estimates import Estimate
 from helpers.figures.look import (
     COLOURS,
     INK,
@@ -22,6 +21,7 @@ from helpers.figures.look import (
 )
 from helpers.figures.series import band, intervals
 from helpers.figures.words import token_axes
+from helpers.stats import Estimate
 
 
 def weights_and_gradient(

@@ -16,11 +16,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 from tqdm import tqdm
 
-from helpers.engine import adapters, attention, controls, shards, tasks
-from helpers.engine.encoders import Encoder, EncoderError
-from helpers.engine.estimates import Additive, Estimate, StreamingMean
-from helpers.engine.tasks import IGNORED, Asked, Example
-from helpers.engine.tokens import WINDOW, Batch
+from helpers import adapters, attention, tasks
+from helpers.encoders import Encoder, EncoderError
+from helpers.engine import shards, sweeps
+from helpers.engine.accumulators import Additive, StreamingMean
+from helpers.stats import Estimate
+from helpers.tasks import IGNORED, Asked, Example
+from helpers.tokens import WINDOW, Batch
 
 KINDS = ("cls", "sep", "stop", "other")
 """Kinds of attended token: [CLS], [SEP], full stops and commas, everything else."""
@@ -79,7 +81,7 @@ def gradients(encoder: Encoder, asked: Asked, see: Callable[[int, Tensor, Tensor
             down; no more than one layer's gradient exists at a time.
 
     Returns:
-        each example's loss, see :func:`helpers.engine.tasks.losses`.
+        each example's loss, see :func:`helpers.tasks.losses`.
     """
 
     def edit(layer: int, probabilities: Tensor) -> Tensor:
@@ -246,7 +248,7 @@ class Norms:
 
 
 class NormSums(Additive):
-    """Sums for :class:`Norms`; an observer for :func:`helpers.engine.attention.sweep`."""
+    """Sums for :class:`Norms`; an observer for :func:`helpers.engine.sweeps.sweep`."""
 
     ADDED = ("rows", "norm", "segments")
     PER_INPUT = ("documents",)
@@ -297,12 +299,12 @@ def weigh(
     No word is hidden here, and any encoder will do, with or without a head.
 
     Args:
-        shuffled: of the control whose scores are shuffled (:mod:`helpers.engine.controls`); the vectors are the model's own.
+        shuffled: of the control whose scores are shuffled (:mod:`helpers.controls`); the vectors are the model's own.
     """
     sums = NormSums(encoder, [e.document for e in examples], seed=seed)
     told = {"what": f"norms, {len(examples)} segments", "most": MOST_TOKENS, "batch_size": batch_size}
-    observer = controls.Shuffled(sums, seed) if shuffled else sums
-    attention.accumulate(encoder, [e.texts for e in examples], observer, **told)
+    observer = sweeps.Shuffled(sums, seed) if shuffled else sums
+    sweeps.accumulate(encoder, [e.texts for e in examples], observer, **told)
     return sums.result()
 
 

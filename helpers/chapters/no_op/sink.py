@@ -10,6 +10,7 @@ from jaxtyping import Bool, Float, Int
 from numpy.typing import NDArray
 from torch import Tensor
 
+from helpers import attention, tasks
 from helpers.chapters.no_op.measures import (
     KINDS,
     Norms,
@@ -19,12 +20,12 @@ from helpers.chapters.no_op.measures import (
     numpy_of,
     predicted_by_layer,
 )
-from helpers.engine import attention, tasks
-from helpers.engine.encoders import Encoder
-from helpers.engine.estimates import Additive, Estimate, StreamingMean, stack
-from helpers.engine.layers import FirstPass
-from helpers.engine.tasks import Asked, Example
-from helpers.engine.tokens import Batch
+from helpers.encoders import Encoder
+from helpers.engine.accumulators import Additive, StreamingMean
+from helpers.layers import FirstPass
+from helpers.stats import Estimate, stack
+from helpers.tasks import Asked, Example
+from helpers.tokens import Batch
 
 
 @dataclass(frozen=True)
@@ -288,7 +289,7 @@ def removed_as_dict(removed: Removed) -> dict[str, Any]:
 
 
 def as_dict(sensed: Sensitivity, weighed: Norms, removed: Removed) -> dict[str, Any]:
-    """Numbers for :func:`helpers.record.results.record`, by layer; head by head where the figures show heads."""
+    """Numbers for :func:`helpers.results.record`, by layer; head by head where the figures show heads."""
     return {
         "kinds": list(KINDS),
         "segments": sensed.segments,

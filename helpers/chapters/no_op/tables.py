@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from helpers.engine.estimates import Estimate
 from helpers.figures.look import head_name
-from helpers.record.results import Table
-from helpers.record.tidy import rows
+from helpers.results import Table
+from helpers.rows import rows
+from helpers.stats import Estimate
 
 SMALL = 0.5
 """A mean gradient of less than this multiple of that on other tokens is called small."""
@@ -22,7 +22,7 @@ DUTIES = {"": "duty", "@random": "duty_random", "@shuffled": "duty_shuffled"}
 
 
 def tidy(record: Mapping[str, Any]) -> Iterator[pd.DataFrame]:
-    """The numbers of a record, for :func:`helpers.record.results.record`."""
+    """The numbers of a record, for :func:`helpers.results.record`."""
     values, kinds = record["values"], record["values"]["kinds"]
     yield rows("weighted_share", values["norms"]["weighted_share"], "layer", kinds, n=values["segments"])
     yield rows("gradient_by_kind", values["gradient"], "layer", kinds, n=values["segments"])

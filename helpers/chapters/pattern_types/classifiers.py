@@ -36,8 +36,8 @@ from helpers.chapters.pattern_types.measures import (
 )
 from helpers.corpora import sources
 from helpers.corpora.sources import CorpusError
-from helpers.engine.encoders import Encoder
-from helpers.engine.estimates import REPLICATES, Estimate
+from helpers.encoders import Encoder
+from helpers.stats import REPLICATES, Estimate
 
 # ---------------------------------------------------------------------------------------- synthetic maps
 

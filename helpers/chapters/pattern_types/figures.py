@@ -8,12 +8,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike, NDArray
 
-from helpers.engine.estimates import Estimate
-from helpers.engine.tokens import Batch
 from helpers.figures.grids import grid
 from helpers.figures.look import COLOURS, LABELS, REFERENCE, in_rows, squares, titled
 from helpers.figures.series import intervals, named, share_bars
 from helpers.figures.words import number_cells
+from helpers.stats import Estimate
+from helpers.tokens import Batch
 
 
 def marks(batch: Batch) -> dict[int, str]:

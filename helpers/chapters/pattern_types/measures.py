@@ -16,11 +16,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 from tqdm import tqdm
 
-from helpers import corpora
-from helpers.engine import attention, controls
-from helpers.engine.encoders import Encoder
-from helpers.engine.estimates import Additive, Estimate, StreamingMean, sample, stack
-from helpers.engine.tokens import Batch, Batches, Input, encode
+from helpers import attention, corpora
+from helpers.corpora.records import sample
+from helpers.encoders import Encoder
+from helpers.engine import sweeps
+from helpers.engine.accumulators import Additive, StreamingMean
+from helpers.stats import Estimate, stack
+from helpers.tokens import Batch, Batches, Input, encode
 
 TYPES = ("vertical", "diagonal", "vertical_diagonal", "block", "heterogeneous")
 VERTICAL, DIAGONAL, BOTH, BLOCK, REST = range(len(TYPES))
@@ -352,20 +354,20 @@ def measure(
 
     Args:
         by_task: task -> its items (:func:`items`).
-        shuffled: measure the control instead: every map with its scores shuffled (:mod:`helpers.engine.controls`).
+        shuffled: measure the control instead: every map with its scores shuffled (:mod:`helpers.controls`).
         seed: of the bootstrap over documents, and of the deals.
     """
     every = [item for of_task in by_task.values() for item in of_task]
     texts, longest = [i.texts for i in every], min(MOST_TOKENS, encoder.max_length)
     batches = Batches(encoder, texts, batch_size=batch_size, max_length=longest, overlong="truncate")
     counter = Accumulator(encoder, every, classifier, seed=seed)
-    observer = controls.Shuffled(counter, seed) if shuffled else counter
-    attention.sweep(encoder, tqdm(batches, desc=f"{encoder.name}: {len(every)} inputs"), observer)
+    observer = sweeps.Shuffled(counter, seed) if shuffled else counter
+    sweeps.sweep(encoder, tqdm(batches, desc=f"{encoder.name}: {len(every)} inputs"), observer)
     return counter.result(batches.truncated)
 
 
 class Accumulator(Additive):
-    """Counts of types; an observer for :func:`helpers.engine.attention.sweep`.
+    """Counts of types; an observer for :func:`helpers.engine.sweeps.sweep`.
 
     Args:
         every: the items in the order of the inputs.

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from helpers.chapters.pattern_types.classifiers import FOREST, KNOWN, LAYER, MAJORITY, NEW, OWN_HEAD, RULE
-from helpers.record.tidy import rows
+from helpers.rows import rows
 
 ACCURACIES = {"accuracy_known_heads": KNOWN, "accuracy_new_heads": NEW}
 GAINS = {
@@ -21,7 +21,7 @@ FAINT = ("heterogeneous", "block")
 
 
 def tidy(record: Mapping[str, Any]) -> Iterator[pd.DataFrame]:
-    """The numbers of a record, for :func:`helpers.record.results.record`."""
+    """The numbers of a record, for :func:`helpers.results.record`."""
     values = record["values"]
     networks = {"": values} | {f"@{name}": found for name, found in values.get("controls", {}).items()}
     for network, found in networks.items():

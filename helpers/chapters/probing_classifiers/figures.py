@@ -9,11 +9,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike, NDArray
 
-from helpers.engine.estimates import Estimate
 from helpers.figures.grids import grid
 from helpers.figures.look import COLOURS, INK, MARKERS, REFERENCE, Number, in_rows, legend_beside, panels, titled
 from helpers.figures.series import intervals
 from helpers.figures.words import heatmap
+from helpers.stats import Estimate
 
 CONTROLS = {"@random": "random", "@shuffled": "shuffled", "control task": "other"}
 """How the name of a control ends -> its style."""

@@ -17,7 +17,8 @@ from helpers.chapters.probing_classifiers.pairs import Pairs, classify, control_
 from helpers.chapters.probing_classifiers.parsers import answers, parse, train_parser
 from helpers.chapters.probing_classifiers.reading import Part
 from helpers.chapters.probing_classifiers.structural import neighbours, train_structural, undirected
-from helpers.engine.estimates import Estimate, ratio, stack
+from helpers.engine.accumulators import ratio
+from helpers.stats import Estimate, stack
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,7 +164,7 @@ CONTROLS = (", @random", ", @shuffled")
 
 
 def as_dict(outcomes: Mapping[str, Outcome]) -> dict[str, Any]:
-    """Scores, controls, selectivities and the scores of several fits for :func:`helpers.record.results.record`, and ``over``: the paired differences from all others.
+    """Scores, controls, selectivities and the scores of several fits for :func:`helpers.results.record`, and ``over``: the paired differences from all others.
 
     A control's rivals are the same control's where it has them, and else ours.
 

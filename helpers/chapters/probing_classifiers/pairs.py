@@ -17,7 +17,8 @@ from sklearn.preprocessing import StandardScaler
 
 from helpers.chapters.probing_classifiers.reading import Part, drawn, scored_words
 from helpers.corpora.treebanks import Sentence
-from helpers.engine.estimates import Estimate, ratio
+from helpers.engine.accumulators import ratio
+from helpers.stats import Estimate
 
 
 @dataclass(frozen=True, eq=False)

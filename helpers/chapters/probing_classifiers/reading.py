@@ -13,12 +13,13 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from tqdm import tqdm
 
+from helpers import attention, controls
 from helpers.corpora.readers import Vectors
 from helpers.corpora.sources import CorpusError
 from helpers.corpora.treebanks import Document, Sentence
-from helpers.engine import attention, controls, shards
-from helpers.engine.encoders import Encoder
-from helpers.engine.tokens import Batch, encode, fits, to_words, word_states
+from helpers.encoders import Encoder
+from helpers.engine import shards
+from helpers.tokens import Batch, encode, fits, to_words, word_states
 
 TASKS = ("governor", "control", "next word")
 """What a parser can be trained to point at: the governor, the control task's word, or the word to the right."""
@@ -188,7 +189,7 @@ def read(
 
     Args:
         states: whether to keep the words' hidden states, too.
-        shuffled: whether to keep each map with its scores shuffled (:func:`helpers.engine.controls.shuffled`).
+        shuffled: whether to keep each map with its scores shuffled (:func:`helpers.controls.shuffled`).
         pairs: pairs of units in a block, see :data:`PAIRS`; the memory of one step of training goes with it.
         seed: of the control task, and of the dealing.
     """

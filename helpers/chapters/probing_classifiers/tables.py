@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from helpers import scoreboard
-from helpers.record import results
-from helpers.record.results import Table
-from helpers.record.tidy import rows, vocabulary
+from helpers import results, scoreboard
+from helpers.results import Table
+from helpers.rows import rows
+from helpers.tidy import vocabulary
 
 NETWORKS = {"": "", "@random": ", @random", "@shuffled": ", @shuffled"}
 """Network -> how the names of its outcomes end."""
@@ -41,7 +41,7 @@ LARGEST = 6
 
 
 def tidy(record: Mapping[str, Any]) -> Iterator[pd.DataFrame]:
-    """The numbers of a record, for :func:`helpers.record.results.record`."""
+    """The numbers of a record, for :func:`helpers.results.record`."""
     values = record["values"]
     test, train = ({"split": split, "against": ""} for split in ("test", "train"))
     for probe, found in values.get("outcomes", {}).items():

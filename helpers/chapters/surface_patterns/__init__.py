@@ -2,5 +2,3 @@
 
 After {cite:t}`clark2019`, section 3.
 """
-
-from helpers.chapters.surface_patterns.measures import *

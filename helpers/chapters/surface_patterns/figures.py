@@ -8,11 +8,11 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
-from helpers.chapters.surface_patterns.measures import SurfacePatterns
-from helpers.engine.tokens import Batch
 from helpers.figures import touch
 from helpers.figures.look import COLOURS, INK, LABELS, MARKERS, head_name, legend_beside
 from helpers.figures.series import references
+from helpers.measurements.surface import SurfacePatterns
+from helpers.tokens import Batch
 
 Roles = Mapping[tuple[int, int], str]
 """(layer, head) -> role, from 0."""

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from helpers.chapters.surface_patterns.measures import ROLES, SPECIALIST_SHARE, STATISTICS, sink_of
-from helpers.record.tidy import rows
+from helpers.measurements.surface import ROLES, SPECIALIST_SHARE, STATISTICS, sink_of
+from helpers.rows import rows
 
 QUANTITIES = {name: f"share_{name}" for name in STATISTICS} | {"stop": "share_punctuation"}
 QUANTITIES |= {name: name for name in ("entropy", "entropy_from_cls", "peak")}
@@ -19,7 +19,7 @@ CLOSE = 0.1
 
 
 def tidy(record: Mapping[str, Any]) -> Iterator[pd.DataFrame]:
-    """The numbers of a record, for :func:`helpers.record.results.record`."""
+    """The numbers of a record, for :func:`helpers.results.record`."""
     values = record["values"]
     networks = {"": (values["summary"], values["patterns"])}
     if "control" in values:

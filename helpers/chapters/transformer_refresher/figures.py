@@ -8,15 +8,15 @@ import torch
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
+from helpers import attention, tokens
 from helpers.chapters.transformer_refresher import measures
-from helpers.engine import attention, tokens
-from helpers.engine.encoders import Encoder
-from helpers.engine.tokens import Batch
+from helpers.encoders import Encoder
 from helpers.figures import touch
 from helpers.figures.drawing import MOST_TOKENS, Numbers
 from helpers.figures.grids import thumbnails
 from helpers.figures.look import CENTRED, COLOURS, INK
 from helpers.figures.words import number_cells, token_axes
+from helpers.tokens import Batch
 
 
 def all_heads(maps: ArrayLike, *, title: str = "") -> Figure:

@@ -8,9 +8,9 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from helpers.engine import attention, tokens
-from helpers.engine.encoders import Encoder, EncoderError
-from helpers.engine.tokens import Batch
+from helpers import attention, tokens
+from helpers.encoders import Encoder, EncoderError
+from helpers.tokens import Batch
 
 PROJECTIONS = (("query", "key", "value"), ("q", "k", "v"), ("q_lin", "k_lin", "v_lin"))
 

@@ -9,7 +9,6 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from helpers.engine.estimates import Estimate
 from helpers.figures.grids import grid
 from helpers.figures.look import (
     COLOURS,
@@ -24,6 +23,7 @@ from helpers.figures.look import (
     squares,
 )
 from helpers.figures.series import against_baseline, intervals, stacked
+from helpers.stats import Estimate
 
 ROLE_MARKS = {"previous": "P", "self": "=", "next": "N", "cls": "C", "sep": "S", "stop": "•", "broad": "B"}
 """The letter of a specialist on a card's grid."""

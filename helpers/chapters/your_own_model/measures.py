@@ -14,22 +14,21 @@ import numpy as np
 from jaxtyping import Float
 from tqdm import tqdm
 
-from helpers import corpora
+from helpers import corpora, encoders
 from helpers.chapters import coreference_heads, distance_features, divergence_map
 from helpers.chapters.coreference_heads import KINDS
-from helpers.chapters.dependency_heads import measures as dependency_heads
 from helpers.chapters.distance_features import TYPES, DistanceFeatures
 from helpers.chapters.divergence_map import Divergences
-from helpers.chapters.surface_patterns import measures as surface_patterns
-from helpers.chapters.surface_patterns.measures import SurfacePatterns
 from helpers.corpora.readers import Segment
+from helpers.corpora.records import sample as drawn
 from helpers.corpora.treebanks import Document
-from helpers.engine import attention, controls, encoders
-from helpers.engine.encoders import Encoder
-from helpers.engine.estimates import Estimate, percent, ratio, stack
-from helpers.engine.estimates import sample as drawn
-from helpers.engine.tokens import Batches
+from helpers.encoders import Encoder
+from helpers.engine import sweeps
 from helpers.figures.look import group_names
+from helpers.measurements import surface, syntax
+from helpers.measurements.surface import SurfacePatterns
+from helpers.stats import Estimate, percent, stack
+from helpers.tokens import Batches
 
 MOST_TOKENS = 128  # as in chapters 02, 05, 07 and 08
 PLACES = ("cls", "sep", "stop", "other")
@@ -91,7 +90,7 @@ def sample(
         CorpusError: when a text or a treebank is too small to choose heads on one part of it and to score them on another.
     """
     found = tuple(corpora.segments(corpora.read(corpus), limit=segments, seed=seed))
-    surface_patterns.refuse_few(found)
+    surface.refuse_few(found)
     trees, chains = (
         tuple(tuple(drawn(part, documents, seed=seed)) for part in corpora.held_out(name, choose_on))
         for name in (treebank, coreference)
@@ -106,7 +105,7 @@ def card(encoder: Encoder, texts: Sample, *, shuffled: bool = False, seed: int =
     """What the book has to say about an encoder: one pass over the plain text for three chapters at once, one over each treebank.
 
     Args:
-        shuffled: also what the control shows whose scores are shuffled in every map (:mod:`helpers.engine.controls`).
+        shuffled: also what the control shows whose scores are shuffled in every map (:mod:`helpers.controls`).
         seed: of bootstraps, permutations and clustering.
 
     Returns:
@@ -134,7 +133,7 @@ def card(encoder: Encoder, texts: Sample, *, shuffled: bool = False, seed: int =
     return {
         "model": {"name": short_name(encoder.name), "family": type(encoder.model).__name__, **numbers},
         "units": counts,
-        "specialists": [vars(s) for s in surface_patterns.specialists(patterns)],
+        "specialists": [vars(s) for s in surface.specialists(patterns)],
         **_where(patterns),
         "chance": {name: float(patterns[f"chance_{name}"].value) for name in PLACES[:-1]},
         "sink": sink(patterns),
@@ -158,7 +157,7 @@ def _where(patterns: SurfacePatterns) -> dict[str, Any]:
         "shares": stack([patterns[name].mean() for name in PLACES]).map(lambda x: np.swapaxes(x, -2, -1)),
         "to": {name: patterns[name].mean((-2, -1)) for name in PLACES},
         "entropy": patterns["entropy"].mean(),
-        "breadth": surface_patterns.relative_entropy(patterns).mean((-2, -1)),
+        "breadth": surface.relative_entropy(patterns).mean((-2, -1)),
     }
 
 
@@ -175,11 +174,8 @@ def _shuffled(
     found: dict[str, Any] = {"rule_shares": distance_features.by_type(_by_rule(features)), "closeness": None}
     found |= _where(patterns) | {"relations": {}, "coreference": {}}
     if relations:
-        dev, test = (
-            dependency_heads.score(dependency_heads.predict(encoder, part, shuffled=True)) for part in texts.trees
-        )
-        answers = {name: test.answers(name, dev.best(name)) for name in relations}
-        made = {name: ratio(right, seed=seed) for name, right in answers.items()}
+        dev, test = (syntax.score(syntax.predict(encoder, part, shuffled=True)) for part in texts.trees)
+        made = {name: test.share(name, test.hits[dev.best(name)], seed) for name in relations}
         found["relations"] = {
             name: {"held_out": one, "gain": one - relations[name]["baseline"]} for name, one in made.items()
         }
@@ -197,7 +193,7 @@ def sink(patterns: SurfacePatterns) -> dict[str, Any] | None:
         if even.value > 0:  # a tokenizer may add no token in this role
             found[kind] = patterns[kind].mean((-2, -1)) / even
     best = max(found, key=lambda kind: float(found[kind].value), default=None)
-    if best is None or found[best].value < surface_patterns.SINK_FACTOR:
+    if best is None or found[best].value < surface.SINK_FACTOR:
         return None
     return {"kind": best, "multiple": found[best]}
 
@@ -205,28 +201,19 @@ def sink(patterns: SurfacePatterns) -> dict[str, Any] | None:
 def sweep(
     encoder: Encoder, segments: Sequence[Segment], *, shuffled: bool = False, seed: int = 0
 ) -> tuple[SurfacePatterns, DistanceFeatures, Divergences | None, tuple[SurfacePatterns, DistanceFeatures] | None]:
-    """The statistics of chapters 02, 08 and 07 from a single pass: three observers of the same maps.
-
-    With ``shuffled`` two more see them with their scores shuffled: those of chapters 02 and 08.
-    """
+    """The statistics of chapters 02, 08 and 07; with ``shuffled`` also those of 02 and 08 with the scores of each map shuffled."""
     documents, texts = [s.document for s in segments], [s.texts for s in segments]
     halves = distance_features.random_halves(len(texts), draws=2, seed=seed)
-    own, dealt = (
-        (
-            surface_patterns.Accumulator(encoder, documents, seed=seed),
-            distance_features.Accumulator(encoder, documents, halves, seed=seed),
-        )
-        for _ in range(2)
-    )
+    own, control = (distance_features.Accumulator(encoder, documents, halves, seed=seed) for _ in range(2))
     pairs = divergence_map.Accumulator(encoder, documents) if encoder.layers * encoder.heads >= FEWEST_HEADS else None
     longest = min(MOST_TOKENS, encoder.max_length)
     batches = Batches(encoder, texts, batch_size=8, max_length=longest, overlong="truncate")
-    observers = [*own, *([] if pairs is None else [pairs])]
-    observers += [controls.Shuffled(one, seed) for one in dealt] if shuffled else []
-    attention.sweep(encoder, tqdm(batches, desc=f"{encoder.name}: {len(texts)} segments"), *observers)
-    surface, distances = (one.result() for one in own)
-    control = tuple(one.result() for one in dealt) if shuffled else None
-    return surface, distances, None if pairs is None else pairs.result(truncated=batches.truncated), control
+    observers = [own, *([] if pairs is None else [pairs]), *([sweeps.Shuffled(control, seed)] if shuffled else [])]
+    sweeps.sweep(encoder, tqdm(batches, desc=f"{encoder.name}: {len(texts)} segments"), *observers)
+    patterns = surface.measure(encoder, segments, seed=seed)
+    divergences = None if pairs is None else pairs.result(truncated=batches.truncated)
+    beside = (surface.measure(encoder, segments, seed=seed, shuffled=True), control.result()) if shuffled else None
+    return patterns, own.result(), divergences, beside
 
 
 def typed(features: DistanceFeatures, *, seed: int = 0) -> tuple[np.ndarray, Estimate, Estimate, dict[str, bool]]:
@@ -259,13 +246,13 @@ def _tried(missing: dict[str, str], part: str, measure: Any) -> tuple[dict[str, 
 
 
 def _relations(encoder: Encoder, texts: Sample, seed: int) -> tuple[dict[str, Any], int]:
-    dev, test = (dependency_heads.score(dependency_heads.predict(encoder, part)) for part in texts.trees)
-    rows = dependency_heads.table(dev, test, seed=seed)
+    there, here = (syntax.predict(encoder, part) for part in texts.trees)
+    rows = syntax.table(syntax.score(there), syntax.score(here), seed=seed)
     named = [r for r in rows if r.relation != "all" and not r.few][:RELATIONS]
     shown = [*(r for r in rows if r.relation == "all"), *named]
     left_out = ("chosen", "beaten_by")
     found = {r.relation: {k: v for k, v in r.as_dict().items() if k not in left_out} for r in shown}
-    return found, int(test.sentence.max()) + 1
+    return found, len(here.sentences)
 
 
 def _chains(encoder: Encoder, texts: Sample, seed: int, *, shuffled: bool = False) -> tuple[list[Any], int]:

@@ -5,13 +5,13 @@ from typing import Any
 
 import pandas as pd
 
-from helpers.record.tidy import RANDOM, SHUFFLED, rows
+from helpers.rows import RANDOM, SHUFFLED, rows
 
 PLACES = ("cls", "sep", "punctuation", "other")
 
 
 def tidy(record: Mapping[str, Any]) -> Iterator[pd.DataFrame]:
-    """The numbers of a record, for :func:`helpers.record.results.record`."""
+    """The numbers of a record, for :func:`helpers.results.record`."""
     card, second = record["values"]["card"], record["values"]["other"]
     model = {"model": second["model"]["name"], "sha256": second["model"]["sha256"]}
     network = RANDOM if model["model"].endswith(RANDOM) else model["model"]

@@ -14,9 +14,10 @@ import yaml
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
+from helpers import results, tidy
 from helpers.figures.look import COLOURS, TYPE_NAMES, group_names, head_name
-from helpers.record import characters, results, tidy
-from helpers.record.results import Table
+from helpers.record import characters
+from helpers.results import Table
 from helpers.run import notebooks
 from helpers.run.atlas import measuring
 from helpers.scoreboard import titled
@@ -291,7 +292,9 @@ def _chosen(row: Row, lead: Row | None, told: Mapping[str, Any], shape: Sequence
     found |= {key: round(row[key], DIGITS) for key in ("value", "low", "high") if not pd.isna(row[key])}
     if row["against"] in RULES and not pd.isna(row["control"]):
         found |= {"against": row["against"], "control": round(row["control"], DIGITS)}
-    return found | ({"lead": [round(lead[key], DIGITS) for key in ("value", "low", "high")]} if lead else {})
+    if lead and not pd.isna(lead["low"]):  # of a single document there is no interval
+        found["lead"] = [round(lead[key], DIGITS) for key in ("value", "low", "high")]
+    return found
 
 
 def _known(model: str, shape: Sequence[int]) -> dict[str, str]:

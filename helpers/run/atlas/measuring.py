@@ -17,15 +17,14 @@ from jaxtyping import Float
 from numpy.typing import NDArray
 from torch import Tensor
 
-from helpers import corpora, places
+from helpers import adapters, attention, corpora, encoders, places, results, tidy
 from helpers.chapters.your_own_model.measures import MOST_TOKENS, Sample, sample
 from helpers.corpora.treebanks import Sentence
-from helpers.engine import adapters, attention, encoders
-from helpers.engine.encoders import Encoder
-from helpers.engine.estimates import Additive
-from helpers.engine.tokens import Batch, Batches, fits
-from helpers.record import results, tidy
+from helpers.encoders import Encoder
+from helpers.engine import sweeps
+from helpers.engine.accumulators import Additive
 from helpers.run import card
+from helpers.tokens import Batch, Batches, fits
 
 CHAPTER, PROFILE = "heads", "atlas"
 """Where the numbers are kept: ``data/results/atlas/MODEL/heads.json``."""
@@ -41,7 +40,7 @@ DIGITS = 4  # kept of a share: no picture and no card shows more
 
 
 def load(name: str) -> Encoder:
-    """An encoder by the name it has in the atlas: as :func:`helpers.engine.encoders.load` knows it, or that of an adapter's folder, ``minilm-qa``."""
+    """An encoder by the name it has in the atlas: as :func:`helpers.encoders.load` knows it, or that of an adapter's folder, ``minilm-qa``."""
     folder = places.adapters() / name
     if not (folder / "adapter.json").is_file():
         return encoders.load(name)
@@ -180,7 +179,7 @@ def recorded() -> dict[str, dict[str, Any]]:
 def _maps(encoder: Encoder, texts: Sequence[str]) -> dict[str, Any]:
     found = MeanMaps(encoder)
     single = [text[a:b].strip() for text in texts for a, b in corpora.sentences(text)]
-    attention.accumulate(encoder, single, found, what=f"{len(single)} sentences", most=MOST_TOKENS)
+    sweeps.accumulate(encoder, single, found, what=f"{len(single)} sentences", most=MOST_TOKENS)
     maps = found.maps / found.sentences
     scale = maps.max((-2, -1))
     return {

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from helpers import places
 from helpers.figures import atlas, look
-from helpers.record.results import ResultError
+from helpers.results import ResultError
 from helpers.run.atlas import content, measuring
 from helpers.run.atlas.content import Content
 

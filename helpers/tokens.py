@@ -22,7 +22,7 @@ from tokenizers import Encoding
 from torch import Tensor
 
 from helpers.corpora.readers import sentences
-from helpers.engine.encoders import Encoder
+from helpers.encoders import Encoder
 from helpers.places import BookError
 
 Text = str | list[str]

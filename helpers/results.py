@@ -18,15 +18,15 @@ from tabulate import tabulate
 
 import helpers
 from helpers import places
-from helpers.engine.estimates import Estimate
+from helpers.rows import DIGITS, as_csv, joined
+from helpers.stats import Estimate
 
 if TYPE_CHECKING:  # who reads records does not wait for torch
     import pandas as pd
 
     from helpers.corpora.readers import Corpus
-    from helpers.engine.encoders import Encoder
+    from helpers.encoders import Encoder
 
-DIGITS = 6  # decimals kept: float32 models do not carry more
 VERSIONS = ("torch", "transformers", "numpy", "scikit-learn")
 
 
@@ -69,7 +69,7 @@ def record(
         values: numbers, strings, arrays, :class:`Estimate` objects, nested in dicts and lists.
         own: the reader's own among all that was read (:func:`helpers.corpora.own`). With any, or with a ``corpus`` that is one,
             the numbers are kept under :data:`helpers.places.OWN` and not under the profile.
-        table: from the record to blocks of :func:`helpers.record.tidy.rows`, which are kept beside it as CSV.
+        table: from the record to blocks of :func:`helpers.rows.rows`, which are kept beside it as CSV.
 
     Raises:
         ResultError: for NaN, infinity, or a type that JSON cannot hold; the message names the place.
@@ -87,9 +87,7 @@ def record(
     if not file.exists() or _without_date(json.loads(file.read_text("utf-8"))) != _without_date(content):
         places.write(file, _as_json(content) + "\n")
     if table is not None:
-        from helpers.record import tidy  # here, since it reads what is written here
-
-        places.write(file.with_suffix(".csv"), tidy.as_csv(tidy.joined(table(content))))
+        places.write(file.with_suffix(".csv"), as_csv(joined(table(content))))
     return file
 
 
@@ -168,7 +166,8 @@ def plain(value: Any, where: str = "values") -> Any:
         ResultError: for NaN, infinity, or a type that JSON cannot hold; the message names the place.
     """
     if isinstance(value, Estimate):
-        return {key: plain(getattr(value, key), f"{where}.{key}") for key in ("value", "low", "high")}
+        ends = {end: np.where(np.isnan(found := getattr(value, end)), None, found)[()] for end in ("low", "high")}
+        return {key: plain(found, f"{where}.{key}") for key, found in ({"value": value.value} | ends).items()}
     if isinstance(value, Mapping):
         return {str(key): plain(item, f"{where}.{key}") for key, item in value.items()}
     if isinstance(value, np.ndarray):

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from helpers import corpora
+from helpers.adapters import LABELS, AdapterError
 from helpers.corpora import phrases, sources
-from helpers.engine.adapters import LABELS, AdapterError
-from helpers.engine.estimates import sample
+from helpers.corpora.records import sample
 
 
 @dataclass(frozen=True)
@@ -16,7 +16,7 @@ class Example:
     """One thing to get right.
 
     Attributes:
-        task: a key of :data:`helpers.engine.adapters.LABELS`.
+        task: a key of :data:`helpers.adapters.LABELS`.
         id: of the question, pair or segment.
         document: number of the article or source it is from, the unit that intervals resample.
         texts: two paragraphs (mlm), question and context (qa), title and text (keywords), or the two sentences of a pair.
@@ -45,7 +45,7 @@ def examples(
     """Read a corpus as examples of a task.
 
     Args:
-        task: a key of :data:`helpers.engine.adapters.LABELS`.
+        task: a key of :data:`helpers.adapters.LABELS`.
         corpus: a name of the catalogue or a path; for pairs of the book tier ``encyclopedia`` is enough. For ``mlm`` the
             contexts of questions are texts too.
         limit: draw this many at random; all when there are no more.

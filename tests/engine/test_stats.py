@@ -5,8 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helpers.engine import estimates
-from helpers.engine.estimates import Estimate, StreamingMean, _counts
+from helpers import results, stats
+from helpers.corpora import records
+from helpers.engine import accumulators
+from helpers.engine.accumulators import StreamingMean
+from helpers.stats import Estimate
 
 
 def streamed(documents, numerators, denominators, order, size, replicates=50):
@@ -42,8 +45,7 @@ def test_replicates_count_whole_documents():
     numbers = [0, 0, 1, 2, 2, 2]
     numerators, denominators = rng.random((6, 1)), np.ones((6, 1))
     estimate = streamed(numbers, numerators, denominators, np.arange(6), 4, replicates=20).estimate()
-    for replicate in range(20):
-        counts = np.array([_counts(0, d, 20)[replicate + 1] for d in numbers])
+    for replicate, counts in enumerate(stats.resampled(numbers, seed=0)[1:21]):
         if counts.sum():
             assert estimate.replicates[replicate, 0] == pytest.approx(counts @ numerators[:, 0] / counts.sum())
 
@@ -64,28 +66,84 @@ def test_the_interval_covers_the_truth():
 @pytest.mark.parametrize("documents", [3, 5, 10, 20, 29, 30, 100])
 def test_intervals_over_few_documents_keep_their_promise(documents):
     """1,000 samples at once, a column each: as the bootstrap alone would do it, and widened."""
-    found = estimates.over(np.random.default_rng(documents).normal(3.0, 1.0, (documents, 1000)))
+    found = stats.mean(np.random.default_rng(documents).normal(3.0, 1.0, (documents, 1000)))
     bare = Estimate.of(found.value, found.replicates)
     alone, kept = (((e.low <= 3.0) & (e.high >= 3.0)).mean() for e in (bare, found))
     assert 0.92 <= kept <= 0.985, "within what a fixed draw of the documents leaves"
-    assert kept == alone if documents >= estimates.FEW else kept > alone
+    assert kept == alone if documents >= stats.FEW else kept > alone
     assert documents != 5 or alone < 0.88, "the defect"
 
 
 def test_the_widening_is_students_factor_by_hand():
-    assert estimates.widened(5) == pytest.approx((5 / 4) ** 0.5 * 2.7764451 / 1.9599640)
-    assert [estimates.widened(units) for units in (None, 0, 1, 30, 1000)] == [1, 1, 1, 1, 1]
-    factors = [estimates.widened(units) for units in range(2, 31)]
+    assert stats.widened(5) == pytest.approx((5 / 4) ** 0.5 * 2.7764451 / 1.9599640)
+    assert [stats.widened(units) for units in (None, 30, 1000)] == [1, 1, 1]
+    assert np.isnan(stats.widened(1)), "one document has no interval"
+
+
+@pytest.mark.parametrize("keep", ["arrays", "sums"])
+def test_what_few_documents_have_is_widened_by_their_number(keep):
+    """5 of 100 documents have the thing: 95 % intervals of 1,000 samples hold the truth as often as they say."""
+    rng = np.random.default_rng(0)
+    have = np.zeros((100, 1))
+    have[::20] = 1
+    values = rng.normal(3.0, 1.0, (100, 1000)) * have
+    counts = np.broadcast_to(have, values.shape)
+    if keep == "arrays":
+        found = stats.ratio(values, counts)
+    else:
+        sums = StreamingMean((1000,), denominators=(1,))
+        for half in (slice(0, 50), slice(50, 100)):
+            sums.add(list(range(100))[half], values[half], have[half])
+        found = sums.estimate()
+    assert set(np.ravel(found.units)) == {5}
+    assert 0.9 <= ((found.low <= 3.0) & (found.high >= 3.0)).mean() <= 0.99
+
+
+def test_one_document_gives_no_interval():
+    found = stats.ratio(np.array([[2.0, 1.0], [0.0, 3.0]]), np.array([[4.0, 2.0], [0.0, 4.0]]))
+    assert found.units.tolist() == [1, 2] and np.isnan(found.low[0]) and not np.isnan(found.low[1])
+    assert f"{found[0]:.2f}" == "0.50 (one document)" and stats.percent(found[0]) == "50 (one document)"
+    recorded = results.plain(found[0])
+    assert recorded == {"value": 0.5, "low": None, "high": None} and np.isnan(Estimate.from_record(recorded).low)
+
+
+@given(st.integers(1, 12), st.integers(1, 5), st.integers(0, 10_000))
+def test_ratios_are_those_of_loops(rows, documents, seed):
+    """Against slow loops: resampled sums of each document, one by one."""
+    rng = np.random.default_rng(seed)
+    by = rng.integers(documents, size=rows)
+    sums, counts = rng.random((rows, 2)), rng.random((rows, 2)) + 0.1
+    found = stats.ratio(sums, counts, by, seed=seed)
+    weights = stats.resampled(range(documents), seed)
+    for replicate in (0, 1, 2, 77):
+        top, bottom = np.zeros(2), np.zeros(2)
+        for row in range(rows):
+            top += weights[replicate, by[row]] * sums[row]
+            bottom += weights[replicate, by[row]] * counts[row]
+        if bottom.all():
+            there = found.value if replicate == 0 else found.replicates[replicate - 1]
+            np.testing.assert_allclose(there, top / bottom)
+
+
+def test_a_permutation_counts_the_best_of_all_candidates():
+    differences = np.random.default_rng(0).normal(0, 1, (3, 7))
+    differences[0] += 2
+    found = stats.max_t(differences, permutations=500, seed=1)
+    signs = np.random.default_rng(1).choice(np.float32([-1, 1]), (500, 7))
+    for candidate in range(3):
+        reached = sum(max((row * one).sum() for one in differences) >= differences[candidate].sum() for row in signs)
+        assert found[candidate] == pytest.approx((1 + reached) / 501, abs=2e-3)
+    factors = [stats.widened(units) for units in range(2, 31)]
     assert sorted(factors, reverse=True) == factors
 
 
 def test_intervals_of_shares_end_at_none_and_all():
     hits = np.array([[1.0, 1.0], [0.0, 1.0], [1.0, 1.0]])
-    share = estimates.ratio(hits)
-    assert (share.low, share.high) == (0, 1) and estimates.over(hits[:, 0]).high == 1
-    assert estimates.over(100 * hits[:, 0]).high > 100, "of what is no share, nothing is known"
-    assert estimates.ratio(hits * [3, 1]).high > 3
-    assert estimates.over(hits[:, :1] - 0.5).low[0] < -0.5
+    share = accumulators.ratio(hits)
+    assert (share.low, share.high) == (0, 1) and stats.mean(hits[:, 0]).high == 1
+    assert stats.mean(100 * hits[:, 0]).high > 100, "of what is no share, nothing is known"
+    assert accumulators.ratio(hits * [3, 1]).high > 3
+    assert stats.mean(hits[:, :1] - 0.5).low[0] < -0.5
 
 
 def test_differences_are_paired():
@@ -113,38 +171,36 @@ def test_map_mean_and_stack_keep_the_intervals_of_what_they_make():
         slow = np.array([replicate.mean(axis) for replicate in one.replicates])
         assert np.allclose(one.mean(axis).low, np.percentile(slow, 2.5, axis=0))
         assert np.allclose(one.mean(axis).value, one.value.mean(axis))
-    both = estimates.stack([one, two])
+    both = stats.stack([one, two])
     assert both.value.shape == (2, 2, 3) and np.array_equal(both[1].low, two.low)
     assert np.array_equal(both.replicates[7, 1], two.replicates[7])
-    bare = estimates.stack([one, Estimate.from_record({"value": one.value, "low": one.low, "high": one.high})])
+    bare = stats.stack([one, Estimate.from_record({"value": one.value, "low": one.low, "high": one.high})])
     assert bare.replicates.shape == (0, 2, 2, 3) and np.array_equal(bare.high[1], one.high)
 
 
-def test_over_is_a_mean_of_what_is_known():
+def test_a_mean_is_of_what_is_known():
     values = np.array([[1.0, np.nan], [3.0, 4.0], [5.0, 8.0]])
-    assert estimates.over(values).value.tolist() == [3.0, 6.0]
-    same = estimates.over(values, [4, 4, 4])
-    assert np.allclose(same.low, same.value) and np.allclose(same.high, same.value), "one document cannot vary"
+    assert stats.mean(values).value.tolist() == [3.0, 6.0]
+    same = stats.mean(values, [4, 4, 4])
+    assert same.value.tolist() == [3.0, 6.0] and np.isnan([same.low, same.high]).all(), "one document has no interval"
 
 
 def test_a_sample_keeps_its_order_and_its_seed():
     items = [f"item {n}" for n in range(20)]
-    drawn = estimates.sample(items, 7, seed=3)
+    drawn = records.sample(items, 7, seed=3)
     assert (
-        len(set(drawn)) == 7
-        and drawn == sorted(drawn, key=items.index)
-        and drawn == estimates.sample(items, 7, seed=3)
+        len(set(drawn)) == 7 and drawn == sorted(drawn, key=items.index) and drawn == records.sample(items, 7, seed=3)
     )
-    assert drawn != estimates.sample(items, 7, seed=4)
-    assert estimates.sample(items, 20) == estimates.sample(items, None) == items
+    assert drawn != records.sample(items, 7, seed=4)
+    assert records.sample(items, 20) == records.sample(items, None) == items
 
 
 def test_a_difference_of_shares_stays_possible():
     documents = [0, 0, 1, 1, 2]
     right, wrong = np.array([1.0, 1, 1, 0, 1]), np.array([0.0, 0, 0, 0, 1])
-    one, other = (estimates.over(values, documents) for values in (right, wrong))
+    one, other = (stats.mean(values, documents) for values in (right, wrong))
     difference = one - other
     assert -1 <= difference.low < difference.value < difference.high <= 1
     assert Estimate.of(difference.value, difference.replicates, 3).high > 1, "it would be wider than that"
-    longer = estimates.over(3 * right, documents) - estimates.over(wrong, documents)
-    assert longer.high > 1 and not estimates.over(3 * right, documents).is_share
+    longer = stats.mean(3 * right, documents) - stats.mean(wrong, documents)
+    assert longer.high > 1 and not stats.mean(3 * right, documents).is_share

@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import CodeType, FunctionType
 from typing import Any, Literal
 
 import cloudpickle
@@ -33,12 +34,10 @@ from tqdm import tqdm
 from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.masking_utils import eager_mask
 
-from helpers import places
+from helpers import controls, encoders, places
 from helpers.corpora.records import Segment, Sentence
-from helpers.engine import controls, encoders, shards
-from helpers.engine.encoders import Encoder, EncoderError, attention_modules
-from helpers.engine.estimates import Additive
-from helpers.engine.tokens import Batch, Batches, EncodedText, Input, Shard, by_word
+from helpers.encoders import Encoder, EncoderError, attention_modules
+from helpers.tokens import Batch, Batches, EncodedText, Input, by_word
 
 Observer = Callable[[int, Tensor, Tensor | None], None]
 """``observe(layer, probabilities, values)``: layer from 0, probabilities [batch, head, query, key], values
@@ -139,7 +138,7 @@ def _check_all_seen(stream: _Stream) -> None:
 
 
 def pass_by(encoder: Encoder) -> None:
-    """Count a layer that stands aside in this pass (:mod:`helpers.engine.layers`) as seen."""
+    """Count a layer that stands aside in this pass (:mod:`helpers.layers`) as seen."""
     if (stream := _STREAMS.get(id(encoder.model.config))) is not None:
         stream.layer += 1
 
@@ -255,7 +254,7 @@ def measure(
     pieces = [(start, texts[start : start + PART]) for start in range(0, len(texts), PART)]
     files = [None] * len(pieces)
     if parts is not None:
-        what = joblib.hash((encoder.state, cloudpickle.dumps(function), sorted(options.items())))
+        what = joblib.hash((encoder.state, _code_of(function), sorted(options.items())))
         files = [Path(parts) / f"{joblib.hash((what, *piece))}.npz" for piece in pieces]
     where = joblib.parallel_config(n_jobs=jobs)
     if isinstance(jobs, str):
@@ -273,6 +272,19 @@ def measure(
             found += arrays
             bar.update(len(arrays))
     return found
+
+
+def _code_of(function: Function) -> bytes:
+    """A function's code with all that it refers to, wherever it was defined: a notebook's cell has another name in every kernel."""
+    if not isinstance(function, FunctionType):
+        return cloudpickle.dumps(function)
+    given = (function.__globals__, function.__name__, function.__defaults__, function.__closure__)
+    return cloudpickle.dumps(FunctionType(_placeless(function.__code__), *given))
+
+
+def _placeless(code: CodeType) -> CodeType:
+    parts = tuple(_placeless(one) if isinstance(one, CodeType) else one for one in code.co_consts)
+    return code.replace(co_filename="", co_firstlineno=1, co_linetable=b"", co_consts=parts)
 
 
 def _part(
@@ -350,98 +362,6 @@ def _unpacked(file: Path) -> list[Any]:
     return [arrays.get("", arrays) for _, arrays in sorted(found.items())]
 
 
-# ------------------------------------------------------------------ what chapters call that keep sums of batches
-
-
-BatchObserver = Callable[[Batch, int, Tensor, Tensor | None], None]
-"""``observer(batch, layer, probabilities, values)``: a chapter's accumulator, which keeps sums and never maps."""
-
-
-def sweep(encoder: Encoder, batches: Iterable[Batch], *observers: BatchObserver, edit: Editor | None = None) -> None:
-    """Run every batch through the encoder once and show each layer's attention to all observers.
-
-    When the batches are a :class:`helpers.engine.tokens.Batches` and every observer is :class:`helpers.engine.estimates.Additive`, the
-    inputs are cut into parts that are measured wherever :mod:`helpers.engine.shards` is told to, with the same numbers wherever
-    that is. With an editor, or with other observers, all happens in this process, batch after batch.
-
-    Args:
-        batches: usually a :class:`helpers.engine.tokens.Batches`; wrap it in ``tqdm`` for a progress bar.
-        observers: each called as ``observer(batch, layer, probabilities, values)``.
-        edit: an editor; observers then see the edited probabilities.
-    """
-    source = batches.iterable if isinstance(batches, tqdm) else batches
-    if edit is None and isinstance(source, Batches) and all(isinstance(o, Additive) for o in observers):
-        _sweep_in_parts(encoder, batches, source, observers)
-    else:
-        _show(encoder, batches, observers, edit)
-
-
-def accumulate(
-    encoder: Encoder,
-    inputs: Sequence[Input],
-    *observers: BatchObserver,
-    what: str,
-    most: int | None = None,
-    batch_size: int = 16,
-) -> int:
-    """One pass of observers over inputs, with a progress bar (:func:`sweep`).
-
-    Args:
-        what: the inputs in words, for the bar: "12 segments".
-        most: tokens to cut an input to, or to the model's limit if that is less (default: longer ones are refused).
-
-    Returns:
-        how many inputs were cut.
-    """
-    cut = {"max_length": min(most, encoder.max_length), "overlong": "truncate"} if most else {}
-    batches = Batches(encoder, inputs, batch_size=batch_size, **cut)
-    sweep(encoder, tqdm(batches, desc=f"{encoder.name}: {what}"), *observers)
-    return batches.truncated
-
-
-def _show(
-    encoder: Encoder, batches: Iterable[Batch], observers: Sequence[BatchObserver], edit: Editor | None
-) -> None:
-    for batch in batches:
-
-        def show(layer: int, probabilities: Tensor, values: Tensor | None, batch: Batch = batch) -> None:
-            for observer in observers:
-                observer(batch, layer, probabilities, values)
-
-        with torch.inference_mode(), tap(encoder, edit=edit), tap(encoder, observe=show):
-            encoder.model(**batch.inputs)
-
-
-def _sweep_in_parts(encoder: Encoder, bar: object, batches: Batches, observers: Sequence[Additive]) -> None:
-    size = shards.batches_per_shard()
-    parts = ((s, [observer.part(s.numbers) for observer in observers]) for s in batches.shards(size))
-    named = getattr(bar, "desc", None) or f"{encoder.name}: attention"  # a disabled bar has no description
-    what = named.removesuffix(": ")
-    counted = np.zeros(3, dtype=int)
-    for measured, counts, number in shards.each(encoder, _sweep_part, parts, what=what):
-        for observer, part in zip(observers, measured, strict=True):
-            observer.absorb(part)
-        counted += counts
-        if isinstance(bar, tqdm):
-            bar.update(number)
-    if isinstance(bar, tqdm):
-        bar.close()
-    batches.counts = tuple(counted.tolist())
-    batches.say_unknown()
-
-
-def _sweep_part(
-    encoder: Encoder, part: tuple[Shard, list[Additive]]
-) -> tuple[list[Additive], tuple[int, int, int], int]:
-    """What a part's observers have seen, what its inputs counted, how many batches there were."""
-    shard, observers = part
-    batches = shard.batches(encoder)
-    for observer in observers:
-        observer.attach(encoder)
-    _show(encoder, batches, observers, None)
-    return observers, batches.counts, len(batches)
-
-
 def maps(encoder: Encoder, batch: Batch) -> Float[Tensor, "layer batch head query key"]:
     """All attention maps of one small batch, for pictures and worked examples."""
     seen: list[Tensor] = []
@@ -505,6 +425,6 @@ def output_projections(encoder: Encoder) -> list[nn.Linear]:
         raise TapError(
             f"{encoder.name!r} ({type(encoder.model).__name__}): {len(found)} output maps of the attention were found "
             f"for {encoder.layers} layers, so value vectors cannot be followed through them; this family needs its "
-            "name for that map in helpers.engine.attention.OUTPUT_PROJECTION."
+            "name for that map in helpers.attention.OUTPUT_PROJECTION."
         )
     return [found[layer * len(found) // encoder.layers] for layer in range(encoder.layers)]  # ALBERT's layers share

@@ -31,10 +31,9 @@ from transformers.models.auto.modeling_auto import (
     MODEL_MAPPING,
 )
 
-from helpers import places
-from helpers.engine import DTYPES, adapters, checkpoints, models
-from helpers.engine.adapters import Head, Inputs
-from helpers.engine.models import KNOWN, WORKING_FAMILIES, EncoderError, NotAnEncoder, UnknownModel, available, fetch  # noqa: F401 (what callers of load need besides)
+from helpers import DTYPES, adapters, checkpoints, models, places
+from helpers.adapters import Head, Inputs
+from helpers.models import KNOWN, WORKING_FAMILIES, EncoderError, NotAnEncoder, UnknownModel, available, fetch  # noqa: F401 (what callers of load need besides)
 
 
 @dataclass(frozen=True)
@@ -64,7 +63,7 @@ class Encoder:
         max_length: most tokens an input may have, special tokens included.
         special: which tokens play the roles of ``[CLS]`` and ``[SEP]``.
         sha256: digest of the weights file (for ``@random``: of the weights themselves).
-        route: how the attention is reached; see :mod:`helpers.engine.attention`.
+        route: how the attention is reached; see :mod:`helpers.attention`.
         head: what makes logits of the last layer, for an encoder loaded with a task.
         source: name, task and seed that :func:`load` was given, so that another process can load the same; None for
             an encoder made in memory.
@@ -88,7 +87,7 @@ class Encoder:
         return self.head.task if self.head is not None else None
 
     def logits(self, batch: Inputs) -> torch.Tensor:
-        """The head's answer to a batch, in one forward pass that the tap sees; shapes in :class:`helpers.engine.adapters.Head`.
+        """The head's answer to a batch, in one forward pass that the tap sees; shapes in :class:`helpers.adapters.Head`.
 
         Raises:
             EncoderError: without a head.
@@ -187,8 +186,8 @@ def load(
 
     Raises:
         UnknownModel, HubUnreachable, HashMismatch, UnsafeWeights, DamagedModel, NotAnEncoder: see each in
-            :mod:`helpers.engine.models`.
-        helpers.engine.adapters.AdapterError: when there is neither an adapter nor a head for the task.
+            :mod:`helpers.models`.
+        helpers.adapters.AdapterError: when there is neither an adapter nor a head for the task.
     """
     base = name.removesuffix("@random")
     if task is not None and base != name:
@@ -231,9 +230,9 @@ def wrap(
 
     Raises:
         NotAnEncoder: for a decoder, a model of images, a slow tokenizer, or attention that the tap cannot reach.
-        DamagedModel: when model and tokenizer do not fit, or the weights are no numbers; see :mod:`helpers.engine.soundness`.
+        DamagedModel: when model and tokenizer do not fit, or the weights are no numbers; see :mod:`helpers.soundness`.
     """
-    from helpers.engine import soundness  # it looks through the tap, which is built on this module
+    from helpers import soundness  # it looks through the tap, which is built on this module
 
     _refuse_others(name, model.config)
     route = _route(model)

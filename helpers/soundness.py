@@ -6,10 +6,9 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from helpers import places
-from helpers.engine import attention, tokens
-from helpers.engine.encoders import Encoder
-from helpers.engine.models import OWN_TOKENIZER, DamagedModel, NotAnEncoder, in_a_line
+from helpers import attention, places, tokens
+from helpers.encoders import Encoder
+from helpers.models import OWN_TOKENIZER, DamagedModel, NotAnEncoder, in_a_line
 
 LEAST_TOKENS = 8
 """An encoder that takes fewer tokens than this has no text to look at."""

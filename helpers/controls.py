@@ -14,8 +14,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from helpers.engine.estimates import Additive
-from helpers.engine.tokens import Batch
+from helpers.tokens import Batch
 
 SHUFFLED = "@shuffled"
 
@@ -66,33 +65,9 @@ def shuffling(batch: Batch, seed: int = 0) -> Callable[[int, Tensor], Tensor]:
     Later layers compute their scores from what has become of the earlier ones. For one batch; the same input, layer, head and
     seed are shuffled alike in every batch.
     """
-    return lambda layer, probabilities: _of_batch(batch, layer, probabilities, seed)
+    return lambda layer, probabilities: of_batch(batch, layer, probabilities, seed)
 
 
-class Shuffled(Additive):
-    """An observer that sees every map shuffled, while the model goes on with its own: the control of what the observer measures.
-
-    The observer itself is left as it is, with its results on it::
-
-        trained, control = Observer(...), Observer(...)
-        attention.sweep(encoder, batches, trained, Shuffled(control))
-    """
-
-    def __init__(self, observer: Callable[..., None], seed: int = 0) -> None:
-        self.observer, self.seed = observer, seed
-
-    def part(self, inputs: range) -> "Shuffled":
-        return Shuffled(self.observer.part(inputs), self.seed)
-
-    def attach(self, encoder: object) -> None:
-        self.observer.attach(encoder)
-
-    def absorb(self, part: "Shuffled") -> None:
-        self.observer.absorb(part.observer)
-
-    def __call__(self, batch: Batch, layer: int, probabilities: Tensor, values: Tensor | None) -> None:
-        self.observer(batch, layer, _of_batch(batch, layer, probabilities, self.seed), values)
-
-
-def _of_batch(batch: Batch, layer: int, probabilities: Tensor, seed: int) -> Tensor:
+def of_batch(batch: Batch, layer: int, probabilities: Tensor, seed: int) -> Tensor:
+    """A layer's maps of a batch, shuffled."""
     return shuffled(probabilities, batch.mask, lambda row, head: [seed, batch.index[row], layer, head])

@@ -9,13 +9,12 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
-from helpers import corpora
+from helpers import corpora, tokens
+from helpers.adapters import LABELS, AdapterError
 from helpers.corpora import phrases
-from helpers.engine import tokens
-from helpers.engine.adapters import LABELS, AdapterError
-from helpers.engine.encoders import Encoder
-from helpers.engine.examples import Example
-from helpers.engine.tokens import Batch
+from helpers.encoders import Encoder
+from helpers.examples import Example
+from helpers.tokens import Batch
 
 IGNORED = -100
 """The target of a position that is not asked about."""
@@ -30,7 +29,7 @@ class Asked(tokens.OfTensors):
     """A batch with what is right for it.
 
     Attributes:
-        task: of the examples, a key of :data:`helpers.engine.adapters.LABELS`.
+        task: of the examples, a key of :data:`helpers.adapters.LABELS`.
         batch: the inputs. ``batch.index`` numbers the rows' *inputs*; ``example`` says whose they are.
         targets: mlm: [batch, length], the token that was there, :data:`IGNORED` where nothing is asked; qa:
             [batch, 2], first and last token of the answer, :data:`IGNORED` in a window without it; keywords: [batch,
@@ -114,7 +113,7 @@ def texts_of(encoder: Encoder, example: Example) -> tuple[str, str] | list[str]:
 
 
 def classes(given: Sequence[Example]) -> Int[Tensor, "batch"]:
-    """The pairs' classes as numbers, in the order of :data:`helpers.engine.adapters.LABELS`."""
+    """The pairs' classes as numbers, in the order of :data:`helpers.adapters.LABELS`."""
     return torch.tensor([LABELS[e.task].index(e.label) for e in given])
 
 
@@ -218,7 +217,7 @@ def usual_answer(example: Example) -> corpora.Answer | None:
 
 
 def asked_questions(encoder: Encoder, rows: Sequence[Window], *, bare: bool = False) -> Asked:
-    """One batch of windows; ``bare`` as :func:`helpers.engine.tokens.bare` makes it."""
+    """One batch of windows; ``bare`` as :func:`helpers.tokens.bare` makes it."""
     make = tokens.bare if bare else tokens.encode
     batch = make(encoder, [row.texts for row in rows], max_length=encoder.max_length)
     spans, targets = [], torch.full((len(rows), 2), IGNORED)

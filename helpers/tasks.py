@@ -9,7 +9,7 @@
 
 Scores are per example and in the order of the examples, so that what a changed model does can be compared
 pair by pair with what it did before. :func:`score` runs ordinary forward passes; an
-:func:`helpers.engine.attention.tap` around it ablates heads. For gradients there are :func:`helpers.engine.inputs.batches` and :func:`losses`, and
+:func:`helpers.attention.tap` around it ablates heads. For gradients there are :func:`helpers.inputs.batches` and :func:`losses`, and
 for long measurements :func:`each`.
 """
 
@@ -24,14 +24,15 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from tqdm import tqdm
 
+from helpers import TASKS, encoders
+from helpers.adapters import LABELS, AdapterError
 from helpers.corpora import phrases
-from helpers.engine import TASKS, encoders, shards
-from helpers.engine.adapters import LABELS, AdapterError
-from helpers.engine.encoders import Encoder
-from helpers.engine.examples import Example
-from helpers.engine.examples import examples as examples
-from helpers.engine.examples import majority as majority
-from helpers.engine.inputs import IGNORED, Asked, batches, classes
+from helpers.encoders import Encoder
+from helpers.engine import shards
+from helpers.examples import Example
+from helpers.examples import examples as examples
+from helpers.examples import majority as majority
+from helpers.inputs import IGNORED, Asked, batches, classes
 
 LONGEST_ANSWER = 30  # tokens
 
@@ -114,7 +115,7 @@ def each(
         what: for the progress bar.
         keep: a folder for finished batches, if the environment names none.
 
-    Other arguments as in :func:`helpers.engine.inputs.batches`.
+    Other arguments as in :func:`helpers.inputs.batches`.
     """
     cut = list(batches(encoder, examples, batch_size=batch_size, max_length=max_length, seed=seed))
     found = shards.each(encoder, _on_its_device, cut, function, *given, what=what, keep=keep)
@@ -142,7 +143,7 @@ def check(encoder: Encoder, task: str) -> None:
 
 
 def answers(encoder: Encoder, hidden: Tensor, asked: Asked) -> Float[Tensor, "batch *token answer"]:
-    """The head's logits, classes in the order of :data:`helpers.engine.adapters.LABELS`, in which the targets are.
+    """The head's logits, classes in the order of :data:`helpers.adapters.LABELS`, in which the targets are.
 
     The classes of a checkpoint may come in another order. For ``rte`` the probabilities of neutral and
     contradiction are added up.

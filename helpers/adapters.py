@@ -28,8 +28,7 @@ from transformers import (
 from transformers.modeling_outputs import BaseModelOutput, BaseModelOutputWithPooling
 from transformers.utils import ModelOutput
 
-from helpers import places
-from helpers.engine import checkpoints
+from helpers import checkpoints, places
 
 LABELS: dict[str, tuple[str, ...]] = {
     "mlm": (),
@@ -57,7 +56,7 @@ class AdapterError(places.BookError, ValueError):
 
 @runtime_checkable
 class Inputs(Protocol):
-    """What a head may ask of a batch; :class:`helpers.engine.tokens.Batch` has it."""
+    """What a head may ask of a batch; :class:`helpers.tokens.Batch` has it."""
 
     mask: Tensor
     text: Tensor
@@ -310,7 +309,7 @@ def load_with_head(
 
     Raises:
         AdapterError: when the checkpoint has no such head, or one for other classes.
-        DamagedModel: see :func:`helpers.engine.checkpoints.read`.
+        DamagedModel: see :func:`helpers.checkpoints.read`.
     """
     kind = HUB_HEADS.get(task, AutoModelForSequenceClassification)
     train = f"python -m helpers train {task} --model {name}"

@@ -12,7 +12,7 @@ import torch
 from safetensors import safe_open
 from transformers import PreTrainedModel
 
-from helpers.engine.models import DamagedModel, readable
+from helpers.models import DamagedModel, readable
 
 FROM_FOLDER = {
     "attn_implementation": "eager",
@@ -30,7 +30,7 @@ def read(kind: Any, folder: Path, files: Sequence[Path]) -> tuple[PreTrainedMode
     """A model of a kind (``AutoModel``, …) with a folder's weights, and which weights of a task head are missing.
 
     Args:
-        files: those that hold the weights (:func:`helpers.engine.models.weights_files`).
+        files: those that hold the weights (:func:`helpers.models.weights_files`).
 
     Raises:
         DamagedModel: when the files cannot be read, or the encoder's weights are not all there, have other shapes, or

@@ -21,9 +21,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from helpers.engine import attention
-from helpers.engine.encoders import Encoder, EncoderError
-from helpers.engine.tokens import Batch
+from helpers import attention
+from helpers.encoders import Encoder, EncoderError
+from helpers.tokens import Batch
 
 
 def layers(encoder: Encoder) -> list[nn.Module]:

@@ -1,0 +1,169 @@
+"""A function of one text's maps over a corpus: the same numbers in any batch, any process, and after a run that was killed."""
+
+import pickle
+
+import cloudpickle
+import numpy as np
+import pytest
+import torch
+
+from helpers import attention, controls, encoders, tokens
+from helpers.corpora.readers import Segment
+from helpers.encoders import EncoderError
+from helpers.tokens import TooLong
+
+WORDS = ["the", "otter", ",", "dived", "with", "an", "unbelievable", "shell", "and", "came", "up", "."]
+TEXTS = [[WORDS[(n + i) % len(WORDS)] for i in range(1 + 7 * n % 23)] for n in range(24)]
+
+
+@pytest.fixture(scope="module")
+def encoder(small_encoder):
+    return small_encoder("bert")
+
+
+def as_it_is(maps, text):
+    return maps
+
+
+def same(one, other, **tolerance):
+    assert len(one) == len(other)
+    for a, b in zip(one, other, strict=True):
+        np.testing.assert_allclose(a, b, **tolerance)
+
+
+def test_results_come_in_the_order_of_the_texts_whatever_batch_they_were_in(encoder):
+    def number_and_length(maps, text):
+        assert text.source is TEXTS[text.number]
+        assert maps.shape == (encoder.layers, encoder.heads, len(text.tokens), len(text.tokens))
+        return torch.tensor([text.number, len(text.words)])
+
+    found = attention.measure(encoder, TEXTS, number_and_length)
+    assert [one.tolist() for one in found] == [[n, len(words)] for n, words in enumerate(TEXTS)]
+    alone = [attention.measure(encoder, [words], as_it_is)[0] for words in TEXTS]
+    same(attention.measure(encoder, TEXTS, as_it_is), alone, atol=1e-6)
+    assert attention.measure(encoder, [], as_it_is) == []
+
+
+def test_maps_are_those_of_a_batch(encoder):
+    """Of tokens, of words (pieces summed and averaged, special tokens left out), and with shuffled scores."""
+    batch = tokens.encode(encoder, TEXTS)
+    maps = attention.maps(encoder, batch)
+    shuffled = torch.stack([controls.of_batch(batch, layer, one, 3) for layer, one in enumerate(maps)])
+    for made, options in ((maps, {}), (shuffled, {"shuffled": True, "seed": 3})):
+        in_words = torch.stack([tokens.to_words(one, batch) for one in made])
+        by_token, by_word = (
+            attention.measure(encoder, TEXTS, as_it_is, units=units, **options) for units in ("tokens", "words")
+        )
+        for row, (length, real) in enumerate(zip(batch.lengths, batch.is_word, strict=True)):
+            np.testing.assert_allclose(by_token[row], made[:, row, :, :length, :length], atol=1e-5)
+            np.testing.assert_allclose(by_word[row], in_words[:, row][:, :, real][..., real], atol=1e-5)
+
+
+def test_long_texts_are_cut_or_refused(encoder):
+    texts = [["otter"] * 100, ["shell"]]
+    with pytest.raises(TooLong, match="Input 0"):
+        attention.measure(encoder, texts, as_it_is)
+    for longest, kept in ((10, 10), (1000, encoder.max_length)):
+        found = attention.measure(encoder, texts, as_it_is, longest=longest)
+        assert [one.shape[-1] for one in found] == [kept, 3]
+
+
+def test_records_and_pairs_are_texts_too(encoder):
+    def which(maps, text):
+        return text.text
+
+    pair = ("An otter dived.", "It came up.")
+    [segment, plain] = attention.measure(encoder, [Segment(*pair, 0, "t"), pair], which)
+    assert segment.tolist() == plain.tolist() == [-1, *[0] * 5, -1, *[1] * 4, -1]
+
+
+def counting(folder):
+    """A function with two results that notes whom it has seen, and fails at text 16 while a file says so."""
+
+    def function(maps, text):
+        if text.number == 16 and (folder / "broken").exists():
+            raise RuntimeError("killed")
+        with (folder / "seen").open("a") as file:
+            file.write(f"{text.number}\n")
+        return {"sum": maps.sum(-1), "words": np.array(len(text.words))}
+
+    return function
+
+
+def seen(folder):
+    return sorted(map(int, (folder / "seen").read_text().split()))
+
+
+def test_a_run_that_was_killed_goes_on_where_it_was(encoder, tmp_path, monkeypatch):
+    monkeypatch.setattr(attention, "PART", 8)
+    function, parts = counting(tmp_path), tmp_path / "parts"
+    (tmp_path / "broken").touch()
+    with pytest.raises(RuntimeError, match="killed"):
+        attention.measure(encoder, TEXTS, function, parts=parts)
+    assert set(range(16)) <= set(seen(tmp_path)) and len(list(parts.iterdir())) == 2
+    (tmp_path / "broken").unlink()
+    (tmp_path / "seen").unlink()
+    first = attention.measure(encoder, TEXTS, function, parts=parts)
+    assert seen(tmp_path) == [*range(16, 24)]
+    again = attention.measure(encoder, TEXTS, function, parts=parts)
+    assert seen(tmp_path) == [*range(16, 24)], "nothing is measured twice"
+    fresh = attention.measure(encoder, TEXTS, function)
+    for found in (first, again):
+        assert [one["words"] for one in found] == [len(words) for words in TEXTS]
+        same([one["sum"] for one in found], [one["sum"] for one in fresh])
+
+
+@pytest.mark.slow
+def test_parts_of_another_measurement_are_not_read(encoder, small_encoder, tmp_path):
+    def files(by=encoder, texts=TEXTS[:2], function=as_it_is, **options):
+        attention.measure(by, texts, function, parts=tmp_path, **options)
+        return len(list(tmp_path.iterdir()))
+
+    assert files() == files() == files(small_encoder("bert")) == 1, "the same weights, loaded again"
+    assert files(texts=TEXTS[1:3]) == 2 and files(function=lambda maps, text: maps[0]) == 3
+    assert files(longest=5) == 4 and files(units="words") == 5 and files(shuffled=True) == 6
+    assert files(shuffled=True, seed=1) == 7
+    other = small_encoder("bert")
+    with torch.no_grad():
+        other.model.get_parameter("encoder.layer.1.attention.output.dense.bias")[0] += 1e-3
+    assert files(other) == 8, "one weight"
+
+
+def test_parts_of_a_notebooks_function_are_found_by_another_kernel(encoder, tmp_path):
+    for kernel in (101, 202):
+        cell: dict = {"__name__": "__main__"}
+        exec(compile("def f(maps, text):\n    return maps\n", f"/tmp/ipykernel_{kernel}/1.py", "exec"), cell)
+        attention.measure(encoder, TEXTS[:2], cell["f"], parts=tmp_path)
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+@pytest.mark.slow
+def test_other_processes_and_a_cluster_find_the_same(encoder, tmp_path, monkeypatch):
+    from distributed import LocalCluster
+
+    monkeypatch.setattr(attention, "PART", 8)
+    scale = 2.0
+
+    def scaled(maps, text):
+        return scale * maps.sum((0, 1))
+
+    here = attention.measure(encoder, TEXTS, scaled)
+    same(attention.measure(encoder, TEXTS, scaled, jobs=2, parts=tmp_path), here, atol=1e-6)
+    assert len(list(tmp_path.iterdir())) == 3
+    where = {"n_workers": 2, "threads_per_worker": 1, "processes": False, "dashboard_address": None}
+    with LocalCluster(**where, silence_logs=50) as cluster:
+        same(attention.measure(encoder, TEXTS, scaled, jobs=cluster.scheduler_address), here, atol=1e-6)
+
+
+@pytest.mark.slow
+def test_an_encoder_travels_by_its_name_or_with_its_weights(minilm, encoder):
+    by_name = cloudpickle.dumps(minilm)
+    assert len(by_name) < 2000 and pickle.loads(by_name).state == minilm.state
+    edited = encoders.load("minilm", device="cpu")
+    with torch.no_grad():
+        next(edited.model.parameters())[0] += 1
+    for changed in (edited, encoder):
+        sent = cloudpickle.dumps(changed)
+        assert len(sent) > 4 * changed.parameters and pickle.loads(sent).state == changed.state
+    with pytest.raises(EncoderError, match="other weights on this worker"):
+        encoders._loaded_again("minilm", None, 0, "cpu", "float32", "another state")
