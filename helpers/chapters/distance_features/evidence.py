@@ -224,7 +224,8 @@ def changed(
     def share(other: DistanceFeatures) -> Estimate:
         second, others = labels(other)
         size = min(len(drawn), len(others))
-        units = min(found.all.units or size for found in (one, other))
+        known = [found.all.units for found in (one, other) if found.all.units is not None]
+        units = min((int(np.min(found)) for found in known), default=size)
         return Estimate.of((first != second).mean(), (drawn[:size] != others[:size]).mean(-1), units)
 
     first, drawn = labels(one)
