@@ -395,6 +395,13 @@ def test_the_closing_table_follows_from_all_runs(values):
     lows = [{r: row["gain"]["low"] for r, row in run["stanford"]["table"].items()} for run in (*runs, values)]
     assert all(low[r] > 0 for low in lows[:-1] for r in ("dobj", "pobj", "det", "nsubj")), "on GUM, in both models"
     assert all(low[r] < 0.04 for low in lows[:-1] for r in ("prep", "nn")), "ahead by little on GUM"
+    large = results.recorded("dependency_heads", profile="full")["values"]
+    costs = {what: large["cost"][what]["value"] for what in ("3-1", "verb hidden")}
+    assert {what: f"{cost:.2f}" for what, cost in costs.items()} == {"3-1": "0.07", "verb hidden": "0.67"}
+    assert large["cost_beyond"]["low"] > 0 and 8 < costs["verb hidden"] / costs["3-1"] < 10
+    landing = large["landing"]["words before two nouns"]
+    assert [round(100 * landing[place] / 916) for place in ("governor", "next noun")] == [35, 41]
+    assert large["rules"]["advmod"]["gain"]["low"] > 0
     for run in runs:
         assert set(syntax.TABLE_1) <= set(run["stanford"]["table"])
         assert not any(row["beaten_by"] for row in run["random_stanford"]["table"].values() if row["count"] >= 30)
