@@ -84,7 +84,7 @@ def card(
 
 
 def measure(encoder: Encoder, texts: Sample, *, seed: int = 0) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
-    """What chapters 02, 04, 05, 07 and 08 would record of an encoder, from one pass over plain text and one over each treebank.
+    """What chapters 02, 04, 05, 07 and 08 would record of an encoder, from two passes over plain text and one over each treebank.
 
     Returns:
         Chapter -> values, and, where the encoder or the texts do not allow it, chapter -> why not.
