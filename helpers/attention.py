@@ -324,7 +324,8 @@ def _part(
                     maps = controls.shuffled_maps(maps, number, options["seed"])
                 maps = by_word(maps, text) if options["units"] == "words" else maps
                 found[number] = _as_arrays(function(maps, text))
-    arrays = [found[number] for number in sorted(found)]
+        seen.clear()  # before the next batch's maps exist
+    arrays = _compact([found[number] for number in sorted(found)])
     if file is not None:
         places.write(file, _packed(arrays))
     return arrays
@@ -339,6 +340,16 @@ def _as_arrays(result: Any) -> Any:
     if isinstance(result, Mapping):
         return {name: _as_arrays(one) for name, one in result.items()}
     return result.cpu().numpy() if isinstance(result, Tensor) else np.asarray(result)
+
+
+def _compact(arrays: Sequence[Any]) -> list[Any]:
+    """The same arrays as views of one: small ones that stay would keep the memory between them from being used again."""
+    if isinstance(arrays[0], dict):
+        columns = {name: _compact([one[name] for one in arrays]) for name in arrays[0]}
+        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    flat = np.concatenate([one.ravel() for one in arrays])
+    parts = np.split(flat, np.cumsum([one.size for one in arrays])[:-1])
+    return [part.reshape(one.shape) for part, one in zip(parts, arrays, strict=True)]
 
 
 def _packed(arrays: Sequence[Any]) -> bytes:
