@@ -256,13 +256,8 @@ def measure(
     if parts is not None:
         what = joblib.hash((encoder.state, _code_of(function), sorted(options.items())))
         files = [Path(parts) / f"{joblib.hash((what, *piece))}.npz" for piece in pieces]
-    where = joblib.parallel_config(n_jobs=jobs)
-    if isinstance(jobs, str):
-        from distributed import Client
-
-        where = joblib.parallel_config(backend="dask", client=Client(jobs, set_as_default=False), n_jobs=-1)
     found: list[Any] = []
-    with where, tqdm(total=len(texts), desc=encoder.name, unit=" texts") as bar:
+    with _where(jobs), tqdm(total=len(texts), desc=encoder.name, unit=" texts") as bar:
         sent = encoder if joblib.effective_n_jobs(None) == 1 else cloudpickle.dumps(encoder)
         work = (
             joblib.delayed(_part)(sent, *piece, function, options, file)
@@ -272,6 +267,19 @@ def measure(
             found += arrays
             bar.update(len(arrays))
     return found
+
+
+@contextmanager
+def _where(jobs: int | str | None) -> Iterator[None]:
+    """Where joblib works inside the block: in processes, or through a client of a Dask scheduler that is closed afterwards."""
+    if not isinstance(jobs, str):
+        with joblib.parallel_config(n_jobs=jobs):
+            yield
+        return
+    from distributed import Client
+
+    with Client(jobs, set_as_default=False) as client, joblib.parallel_config("dask", client=client, n_jobs=-1):
+        yield
 
 
 def _code_of(function: Function) -> bytes:

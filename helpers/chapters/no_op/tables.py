@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from helpers.figures.look import head_name
 from helpers.results import Table
 from helpers.rows import rows
 from helpers.stats import Estimate
@@ -97,39 +96,6 @@ def by_layer(runs: Mapping[str, Mapping[str, Any]]) -> Table:
         layers = range(len(values["gradient_ratio"]["value"]))
         lines += [[model, n + 1, *(f"{one[n]:{spec}}" for one, spec in columns.values())] for n in layers]
     return Table(["model", "layer", *columns], lines)
-
-
-def retreats_of(values: Mapping[str, Any], way: str) -> tuple[dict[str, str], dict[str, dict[str, Estimate | float]]]:
-    """How the heads of relations retreat off duty, best found first, and beside each the mean of all heads.
-
-    Args:
-        values: fresh or recorded.
-        way: one of :data:`helpers.chapters.no_op.duty.RETREATS`.
-
-    Returns:
-        relation -> relation, head, and how often it is right; and series -> (relation -> share).
-    """
-    names, own, every = {}, {}, {}
-    for relation, head in _best_first(values["duty"]):
-        names[relation] = f"{relation}, {head_name(head['layer'], head['head'])} ({head['accuracy']:.0%})"
-        own[relation] = Estimate.from_record(head["off_duty"][way])
-        every[relation] = float(own[relation].value - Estimate.from_record(head["beyond"][way]).value)
-    return names, {"its head": own, "mean of all heads": every}
-
-
-def duties_of(runs: Mapping[str, Mapping[str, Any]]) -> Table:
-    """The relations of several runs' recorded values, best found first: how much more goes to the special tokens off duty."""
-    lines = []
-    for model, values in runs.items():
-        for relation, head in _best_first(values["duty"]):
-            place = head_name(head["layer"], head["head"])
-            retreat, of_all = (
-                Estimate.from_record(head["retreat"]["off duty"]),
-                float(np.mean(head["retreat_of_all"])),
-            )
-            lines.append([model, relation, place, f"{head['accuracy']:.0%}", retreat, of_all])
-    columns = ["model", "relation", "head", "finds", "to special tokens, off minus on duty", "mean of all heads"]
-    return Table(columns, lines, digits=2)
 
 
 def _best_first(duty: Mapping[str, Any]) -> list[tuple[str, Any]]:
