@@ -28,7 +28,7 @@ from transformers import (
 from transformers.modeling_outputs import BaseModelOutput, BaseModelOutputWithPooling
 from transformers.utils import ModelOutput
 
-from helpers import checkpoints, places
+from helpers import models, places
 
 LABELS: dict[str, tuple[str, ...]] = {
     "mlm": (),
@@ -202,9 +202,6 @@ def new_head(model: PreTrainedModel, task: str) -> Head:
     return {"mlm": MaskedWords, "qa": Spans, "keywords": TokenClasses}.get(task, PairClasses)(model, task)
 
 
-# ---------------------------------------------------------------------------------------- adapters
-
-
 @dataclass(frozen=True, eq=False)
 class Adapter:
     """What an adapter's folder holds.
@@ -299,9 +296,6 @@ def merge(model: nn.Module, tensors: dict[str, Tensor], scale: float) -> None:
                 raise AdapterError(f"The adapter's change of {path!r} does not fit the model: {error}") from None
 
 
-# ---------------------------------------------------------------------------------------- heads of checkpoints
-
-
 def load_with_head(
     folder: Path, config: PretrainedConfig, files: Sequence[Path], task: str, *, name: str
 ) -> tuple[PreTrainedModel, Head]:
@@ -309,7 +303,7 @@ def load_with_head(
 
     Raises:
         AdapterError: when the checkpoint has no such head, or one for other classes.
-        DamagedModel: see :func:`helpers.checkpoints.read`.
+        DamagedModel: see :func:`helpers.models.read_weights`.
     """
     kind = HUB_HEADS.get(task, AutoModelForSequenceClassification)
     train = f"python -m helpers train {task} --model {name}"
@@ -318,7 +312,7 @@ def load_with_head(
         raise AdapterError(
             f"{name!r} can have no head for {task!r}: its family, {config.model_type}, has none. {advice}"
         )
-    model, missing = checkpoints.read(kind, folder, files)
+    model, missing = models.read_weights(kind, folder, files)
     if missing:
         raise AdapterError(f"{name!r} has no head for {task!r} (no {', '.join(missing[:3])}). {advice}")
     labels = LABELS[task] if task in ("mlm", "qa") else _labels(model, task, name)

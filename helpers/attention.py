@@ -34,9 +34,10 @@ from tqdm import tqdm
 from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.masking_utils import eager_mask
 
-from helpers import controls, encoders, places
+from helpers import controls, places
 from helpers.corpora.records import Segment, Sentence
-from helpers.encoders import Encoder, EncoderError, attention_modules
+from helpers.encoder import Encoder, arrived, attention_modules
+from helpers.models import EncoderError
 from helpers.tokens import Batch, Batches, EncodedText, Input, by_word
 
 Observer = Callable[[int, Tensor, Tensor | None], None]
@@ -143,9 +144,6 @@ def pass_by(encoder: Encoder) -> None:
         stream.layer += 1
 
 
-# ------------------------------------------------------------------ route 1: the attention interface
-
-
 def _attend(
     module: nn.Module,
     query: Float[Tensor, "batch head query dim"],
@@ -184,9 +182,6 @@ def _open_interface(stream: _Stream, restore: ExitStack) -> None:
     model.set_attn_implementation(INTERFACE)
 
 
-# ------------------------------------------------------------------ route 2: the dropout after the softmax
-
-
 def _open_dropouts(stream: _Stream, restore: ExitStack) -> None:
     def before_dropout(_: nn.Module, args: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
         probabilities = stream.through(args[0], stream.values)
@@ -204,9 +199,6 @@ def _open_dropouts(stream: _Stream, restore: ExitStack) -> None:
             if isinstance(projection := getattr(module, name, None), nn.Linear):
                 restore.callback(projection.register_forward_hook(after_values).remove)
                 break
-
-
-# ------------------------------------------------------------------ a function of one text, over a corpus
 
 
 Function = Callable[[Tensor, EncodedText], Any]
@@ -300,43 +292,56 @@ def _part(
     first: int,
     texts: Sequence[Any],
     function: Function,
-    options: dict[str, Any],
+    options: Mapping[str, Any],
     file: Path | None,
 ) -> list[Any]:
     """What :func:`measure` finds for some of the texts; out of the file, if it is there."""
     if file is not None and file.is_file():
         return _unpacked(file)
     if isinstance(encoder, bytes):
-        encoder = encoders.arrived(encoder)
-    cut = (
-        {}
-        if options["longest"] is None
-        else {"max_length": min(options["longest"], encoder.max_length), "overlong": "truncate"}
-    )
-    cells = MOST_MAPS // (4 * encoder.layers * encoder.heads)
-    batches = Batches(encoder, [_input(text) for text in texts], batch_size=32, first=first, cells=cells, **cut)
-    found: dict[int, Any] = {}
-    for batch in batches:
-        seen: list[Tensor] = []
-        with (
-            _ONE_AT_A_TIME,
-            torch.inference_mode(),
-            tap(encoder, observe=lambda _, weights, __, seen=seen: seen.append(weights)),
-        ):
-            encoder.model(**batch.inputs)
-            for row, number in enumerate(batch.index):
-                text = EncodedText.of(batch, row, texts[number - first])
-                length = len(text.tokens)
-                maps = torch.stack([weights[row, :, :length, :length] for weights in seen])
-                if options["shuffled"]:
-                    maps = controls.shuffled_maps(maps, number, options["seed"])
-                maps = by_word(maps, text) if options["units"] == "words" else maps
-                found[number] = _as_arrays(function(maps, text))
-        seen.clear()  # before the next batch's maps exist
+        encoder = arrived(encoder)
+    found = dict(_answers(encoder, first, texts, function, **options))
     arrays = _compact([found[number] for number in sorted(found)])
     if file is not None:
         places.write(file, _packed(arrays))
     return arrays
+
+
+def _answers(
+    encoder: Encoder,
+    first: int,
+    texts: Sequence[Any],
+    function: Function,
+    units: str,
+    longest: int | None,
+    shuffled: bool,
+    seed: int,
+) -> Iterator[tuple[int, Any]]:
+    """Number and result of each text, batch by batch; texts are numbered from ``first``."""
+    cut = {}
+    if longest is not None:
+        cut = {"max_length": min(longest, encoder.max_length), "overlong": "truncate"}
+    cells = MOST_MAPS // (4 * encoder.layers * encoder.heads)
+    for batch in Batches(encoder, [_input(t) for t in texts], batch_size=32, first=first, cells=cells, **cut):
+        layers = _layers(encoder, batch)
+        for row, number in enumerate(batch.index):
+            text = EncodedText.of(batch, row, texts[number - first])
+            length = len(text.tokens)
+            found = torch.stack([weights[row, :, :length, :length] for weights in layers])
+            if shuffled:
+                found = controls.shuffled_maps(found, number, seed)
+            if units == "words":
+                found = by_word(found, text)
+            yield number, _as_arrays(function(found, text))
+        layers.clear()  # before the next batch's maps exist
+
+
+def _layers(encoder: Encoder, batch: Batch) -> list[Float[Tensor, "batch head query key"]]:
+    """The attention maps of a batch, a tensor for each layer."""
+    seen: list[Tensor] = []
+    with _ONE_AT_A_TIME, torch.inference_mode(), tap(encoder, observe=lambda _, weights, __: seen.append(weights)):
+        encoder.model(**batch.inputs)
+    return seen
 
 
 def _input(text: Any) -> Input:
@@ -383,13 +388,7 @@ def _unpacked(file: Path) -> list[Any]:
 
 def maps(encoder: Encoder, batch: Batch) -> Float[Tensor, "layer batch head query key"]:
     """All attention maps of one small batch, for pictures and worked examples."""
-    seen: list[Tensor] = []
-    with torch.inference_mode(), tap(encoder, observe=lambda _, p, __: seen.append(p.cpu())):
-        encoder.model(**batch.inputs)
-    return torch.stack(seen)
-
-
-# ------------------------------------------------------------------ editors
+    return torch.stack([weights.cpu() for weights in _layers(encoder, batch)])
 
 
 def zero(heads: Iterable[tuple[int, int]]) -> Editor:
@@ -422,8 +421,6 @@ def _only(heads: Iterable[tuple[int, int]], change: Callable[[Tensor], Tensor]) 
 
     return edit
 
-
-# ------------------------------------------------------------------ what follows the values
 
 OUTPUT_PROJECTION = re.compile(
     r"(?!.*bottleneck)(^|.*\.)(attention|attn|self_attn)\.(output\.dense|out_lin|dense|o|Wo|o_proj|out_proj)"

@@ -7,16 +7,15 @@ came with a model.
 """
 
 import copy
+import copyreg
 import hashlib
-import json
 import logging
 import os
-import pickle
 import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
@@ -31,125 +30,23 @@ from transformers.models.auto.modeling_auto import (
     MODEL_MAPPING,
 )
 
-from helpers import DTYPES, adapters, checkpoints, models, places
-from helpers.adapters import Head, Inputs
+from helpers import DTYPES, adapters, models, places, validation
+from helpers.adapters import Head
+from helpers.encoder import Encoder, SpecialTokens, attention_modules
 from helpers.models import KNOWN, WORKING_FAMILIES, EncoderError, NotAnEncoder, UnknownModel, available, fetch  # noqa: F401 (what callers of load need besides)
 
 
-@dataclass(frozen=True)
-class SpecialTokens:
-    """The two special tokens that every input carries, by their role in BERT.
-
-    ``cls`` opens an input and ``sep`` closes each of its texts. They are ``[CLS]`` and ``[SEP]`` in
-    BERT's vocabulary, ``<s>`` and ``</s>`` in RoBERTa's and MPNet's.
-    """
-
-    cls: str
-    sep: str
-    cls_id: int
-    sep_id: int
-    pad_id: int
+def _reduced(encoder: Encoder) -> tuple[Any, tuple[Any, ...]]:
+    """Another process loads an encoder by its name where that gives the same one; elsewhere the weights travel."""
+    device = "auto" if encoder.device == best_device() else str(encoder.device)
+    dtype = str(encoder.dtype).removeprefix("torch.")
+    known = encoder.source is not None and dtype in DTYPES
+    if known and _state_when_loaded(*encoder.source, dtype) == encoder.state:
+        return _loaded_again, (*encoder.source, device, dtype, encoder.state)
+    return Encoder, tuple(getattr(encoder, field.name) for field in fields(encoder))
 
 
-@dataclass(frozen=True, eq=False)
-class Encoder:
-    """A loaded model and all that the book needs to know about it.
-
-    Attributes:
-        name: the name given to :func:`load`.
-        model: the model without a task head, in eval mode, float32 or float64, eager attention; an adapter is merged into it.
-        tokenizer: its fast tokenizer.
-        layers, heads: their numbers (a head is shown as ``layer-head``, both from 1).
-        max_length: most tokens an input may have, special tokens included.
-        special: which tokens play the roles of ``[CLS]`` and ``[SEP]``.
-        sha256: digest of the weights file (for ``@random``: of the weights themselves).
-        route: how the attention is reached; see :mod:`helpers.attention`.
-        head: what makes logits of the last layer, for an encoder loaded with a task.
-        source: name, task and seed that :func:`load` was given, so that another process can load the same; None for
-            an encoder made in memory.
-    """
-
-    name: str
-    model: PreTrainedModel
-    tokenizer: PreTrainedTokenizerBase
-    layers: int
-    heads: int
-    max_length: int
-    special: SpecialTokens
-    sha256: str
-    route: Literal["interface", "dropout"]
-    head: Head | None = None
-    source: tuple[str, str | None, int] | None = None
-
-    @property
-    def task(self) -> str | None:
-        """What the head is for; None without one."""
-        return self.head.task if self.head is not None else None
-
-    def logits(self, batch: Inputs) -> torch.Tensor:
-        """The head's answer to a batch, in one forward pass that the tap sees; shapes in :class:`helpers.adapters.Head`.
-
-        Raises:
-            EncoderError: without a head.
-        """
-        if self.head is None:
-            raise EncoderError(
-                f"{self.name!r} was loaded without a task; load it with task= one of {', '.join(adapters.LABELS)}."
-            )
-        return self.head(self.model(**batch.inputs).last_hidden_state, batch)
-
-    @property
-    def device(self) -> torch.device:
-        return self.model.device
-
-    @property
-    def dtype(self) -> torch.dtype:
-        return self.model.dtype
-
-    @property
-    def parameters(self) -> int:
-        """Number of weights."""
-        return sum(p.numel() for p in self.model.parameters())
-
-    @property
-    def state(self) -> str:
-        """Digest of all that decides what the encoder computes: weights, head, configuration, tokenizer."""
-        total = hashlib.sha256(type(self.model).__name__.encode())
-        passing = ("_name_or_path", "transformers_version", "dtype", "torch_dtype")
-        config = {k: v for k, v in self.model.config.to_dict().items() if k not in passing}
-        vocabulary = json.loads(self.tokenizer.backend_tokenizer.to_str())
-        for passing in ("truncation", "padding"):  # of the last call
-            vocabulary.pop(passing, None)
-        total.update(json.dumps([config, vocabulary, self.max_length], sort_keys=True, default=str).encode())
-        for module in filter(None, (self.model, self.head)):
-            for name, tensor in sorted(module.state_dict().items()):
-                total.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
-                total.update(memoryview(tensor.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy()))
-        if self.head is not None:
-            total.update(f"{type(self.head).__name__} {self.task} {self.head.labels}".encode())
-        return total.hexdigest()
-
-    def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
-        """Another process loads the encoder by its name where that gives the same one; elsewhere the weights travel."""
-        device = "auto" if self.device == best_device() else str(self.device)
-        dtype = str(self.dtype).removeprefix("torch.")
-        if self.source is not None and dtype in DTYPES and _state_when_loaded(*self.source, dtype) == self.state:
-            return _loaded_again, (*self.source, device, dtype, self.state)
-        return Encoder, tuple(getattr(self, field.name) for field in fields(self))
-
-    def __repr__(self) -> str:
-        task = f" with a head for {self.task!r}" if self.task else ""
-        return (
-            f"Encoder {self.name!r}: {type(self.model).__name__}, {self.layers} layers x {self.heads} heads{task}\n"
-            f"{self.parameters / 1e6:.0f} M parameters, up to {self.max_length} tokens, on {self.device}\n"
-            f"sha256 of the weights {self.sha256[:16]}…"
-        )
-
-
-@lru_cache(maxsize=2)
-def arrived(pickled: bytes) -> Encoder:
-    """An encoder that was sent to this process, kept for the next time."""
-    return pickle.loads(pickled)
+copyreg.pickle(Encoder, _reduced)
 
 
 @lru_cache(maxsize=4)
@@ -158,13 +55,13 @@ def _state_when_loaded(name: str, task: str | None, seed: int, dtype: str) -> st
 
 
 def _loaded_again(name: str, task: str | None, seed: int, device: str, dtype: str, state: str) -> Encoder:
-    found = load(name, task=task, seed=seed, device=device, dtype=dtype)
-    if found.state != state:
+    encoder = load(name, task=task, seed=seed, device=device, dtype=dtype)
+    if encoder.state != state:
         raise EncoderError(
             f"{name!r} has other weights on this worker than where the run was started. Give all machines the same files "
             "(BOOK_CACHE, BOOK_ADAPTERS)."
         )
-    return found
+    return encoder
 
 
 def load(
@@ -192,28 +89,34 @@ def load(
     base = name.removesuffix("@random")
     if task is not None and base != name:
         raise adapters.AdapterError(f"{name!r} has random weights, for which no adapter can be made. Load {base!r}.")
-    adapter = adapters.find(name, task) if task is not None else None
-    folder = models.find(base)
-    config = models.read_config(base, folder)
-    _refuse_others(base, config)
-    weights = models.weights_files(base, folder)
-    with models.readable(f"The model in {folder}"):
-        digest = models.verified(weights[0], base) if base in KNOWN else places.sha256(*weights)
-    head = None
-    with _quiet(), _same_draws(0):  # a pooler that the weights lack is drawn, alike each time
-        if task is not None and adapter is None:
-            model, head = adapters.load_with_head(folder, config, weights, task, name=name)
-        else:
-            model, _ = checkpoints.read(AutoModel, folder, weights)
-        tokenizer = models.read_tokenizer(base, folder)
-    if adapter is not None:
-        head = adapters.apply(adapters.read(adapter), model, name=name, sha256=digest)
+    model, tokenizer, head, digest = _read(base, task)
     if base != name:
         model = _randomised(model, seed)
         digest = _digest_of_tensors(model)
     encoder = wrap(model, tokenizer, name=name, sha256=digest, device=device, dtype=dtype, head=head)
     here = str(Path(base).resolve()) + name.removeprefix(base) if Path(base).is_dir() and base not in KNOWN else name
     return replace(encoder, source=(here, task, seed))
+
+
+def _read(name: str, task: str | None) -> tuple[PreTrainedModel, PreTrainedTokenizerBase, Head | None, str]:
+    """Model, tokenizer, the head of a task, and the digest of the weights' files."""
+    adapter = adapters.find(name, task) if task is not None else None
+    folder = models.find(name)
+    config = models.read_config(name, folder)
+    _refuse_others(name, config)
+    weights = models.weights_files(name, folder)
+    with models.readable(f"The model in {folder}"):
+        digest = models.verified(weights[0], name) if name in KNOWN else places.sha256(*weights)
+    head = None
+    with _quiet(), _same_draws(0):  # a pooler that the weights lack is drawn, alike each time
+        if task is not None and adapter is None:
+            model, head = adapters.load_with_head(folder, config, weights, task, name=name)
+        else:
+            model, _ = models.read_weights(AutoModel, folder, weights)
+        tokenizer = models.read_tokenizer(name, folder)
+    if adapter is not None:
+        head = adapters.apply(adapters.read(adapter), model, name=name, sha256=digest)
+    return model, tokenizer, head, digest
 
 
 def wrap(
@@ -230,25 +133,12 @@ def wrap(
 
     Raises:
         NotAnEncoder: for a decoder, a model of images, a slow tokenizer, or attention that the tap cannot reach.
-        DamagedModel: when model and tokenizer do not fit, or the weights are no numbers; see :mod:`helpers.soundness`.
+        DamagedModel: when model and tokenizer do not fit, or the weights are no numbers; see :mod:`helpers.validation`.
     """
-    from helpers import soundness  # it looks through the tap, which is built on this module
-
     _refuse_others(name, model.config)
-    route = _route(model)
-    if route is None:
-        raise NotAnEncoder(
-            f"The self-attention of {type(model).__name__} ({name!r}) neither goes through transformers' "
-            f"AttentionInterface nor applies a dropout to its probabilities, so it cannot be observed. "
-            f"Families that work: {WORKING_FAMILIES}."
-        )
-    if not tokenizer.is_fast:
-        raise NotAnEncoder(
-            f"{name!r} comes with a slow tokenizer; the book needs character offsets. Save a fast one "
-            "(tokenizer.json) into its folder."
-        )
-    soundness.weights(model, name)
-    soundness.vocabulary(tokenizer, model, name)
+    route = _route(model, name)
+    validation.check_weights(model, name)
+    validation.check_tokenizer(tokenizer, model, name)
     place = {"device": best_device() if device == "auto" else device, "dtype": precision(dtype)}
     model = model.to(**place).eval().requires_grad_(False)
     encoder = Encoder(
@@ -263,46 +153,41 @@ def wrap(
         route=route,
         head=head and head.to(**place),
     )
-    soundness.attention_of(encoder)
+    validation.check_attention(encoder)
     return encoder
-
-
-# ---------------------------------------------------------------------------------------- checking
 
 
 def _refuse_others(name: str, config: transformers.PretrainedConfig) -> None:
     """Refuse what its configuration shows to be no encoder of text, before any weights are read."""
-    kind = type(config)
-    takes = (
-        getattr(MODEL_MAPPING[kind], "main_input_name", "input_ids") if kind in MODEL_MAPPING else "no known input"
-    )
+    kind, family = type(config), f"{name!r} ({config.model_type})"
+    works = f"Families that work: {WORKING_FAMILIES}."
+    known = kind in MODEL_MAPPING
+    takes = getattr(MODEL_MAPPING[kind], "main_input_name", "input_ids") if known else "no known input"
     if takes != "input_ids":
-        raise NotAnEncoder(
-            f"{name!r} ({config.model_type}) takes {takes}, not the tokens of a text. Families that work: {WORKING_FAMILIES}."
-        )
+        raise NotAnEncoder(f"{family} takes {takes}, not the tokens of a text. {works}")
     causal = kind in MODEL_FOR_CAUSAL_LM_MAPPING and kind not in MODEL_FOR_MASKED_LM_MAPPING
     if config.is_encoder_decoder or causal or getattr(config, "is_decoder", False):
         what = "an encoder-decoder" if config.is_encoder_decoder else "a decoder (each token sees only its past)"
         raise NotAnEncoder(
-            f"{name!r} ({config.model_type}) is {what}; the book's measurements are defined for "
-            f"bidirectional encoders. Families that work: {WORKING_FAMILIES}."
+            f"{family} is {what}; the book's measurements are defined for bidirectional encoders. {works}"
         )
-    for what, number in (("layers", "num_hidden_layers"), ("heads", "num_attention_heads")):
-        if not isinstance(found := getattr(config, number, None), int) or found < 1:
-            raise NotAnEncoder(f"{name!r} ({config.model_type}) has no {what}: its {number} is {found}.")
+    for what, key in (("layers", "num_hidden_layers"), ("heads", "num_attention_heads")):
+        number = getattr(config, key, None)
+        if not isinstance(number, int) or number < 1:
+            raise NotAnEncoder(f"{family} has no {what}: its {key} is {number}.")
 
 
-def attention_modules(model: PreTrainedModel) -> list[nn.Module]:
-    """Self-attention modules that apply an ``nn.Dropout`` to their probabilities, in layer order."""
-    named = (m for m in model.modules() if "SelfAttention" in type(m).__name__)
-    return [m for m in named if isinstance(getattr(m, "dropout", None), nn.Dropout)]
-
-
-def _route(model: PreTrainedModel) -> Literal["interface", "dropout"] | None:
+def _route(model: PreTrainedModel, name: str) -> Literal["interface", "dropout"]:
     if getattr(model, "_supports_attention_backend", False):
         return "interface"
-    found = attention_modules(model)
-    return "dropout" if found and len(found) == getattr(model.config, "num_hidden_layers", None) else None
+    modules = attention_modules(model)
+    if not modules or len(modules) != getattr(model.config, "num_hidden_layers", None):
+        raise NotAnEncoder(
+            f"The self-attention of {type(model).__name__} ({name!r}) neither goes through transformers' "
+            f"AttentionInterface nor applies a dropout to its probabilities, so it cannot be observed. "
+            f"Families that work: {WORKING_FAMILIES}."
+        )
+    return "dropout"
 
 
 DEVICES = ("cpu", "cuda", "mps", "xpu")
@@ -366,9 +251,6 @@ def _digest_of_tensors(model: PreTrainedModel) -> str:
         digest.update(name.encode())
         digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
     return digest.hexdigest()
-
-
-# ---------------------------------------------------------------------------------------- controls
 
 
 def _randomised(model: PreTrainedModel, seed: int) -> PreTrainedModel:

@@ -63,6 +63,7 @@ def batches(
     max_length: int | None = None,
     seed: int = 0,
     first: int = 0,
+    share: float = MASKED,
 ) -> Iterator[Asked]:
     """Batches of inputs of like length, with their targets.
 
@@ -71,6 +72,7 @@ def batches(
     Args:
         seed: which tokens are masked (mlm); an example's masks depend on the seed and its number only.
         first: number of the first example, when they are a part of many (not for qa).
+        share: of the tokens that are hidden (mlm).
     """
     if not examples:
         raise tokens.NoWords("There is no example to score.")
@@ -93,7 +95,7 @@ def batches(
     )
     for batch in source:
         if task == "mlm":
-            yield masked(encoder, batch, [(seed, n) for n in batch.index])
+            yield masked(encoder, batch, [(seed, n) for n in batch.index], share)
         elif task == "keywords":
             yield tagged(batch, examples)
         else:
@@ -112,9 +114,9 @@ def texts_of(encoder: Encoder, example: Example) -> tuple[str, str] | list[str]:
     return (first, second) if example.task == "mlm" else example.texts
 
 
-def classes(given: Sequence[Example]) -> Int[Tensor, "batch"]:
+def classes(examples: Sequence[Example]) -> Int[Tensor, "batch"]:
     """The pairs' classes as numbers, in the order of :data:`helpers.adapters.LABELS`."""
-    return torch.tensor([LABELS[e.task].index(e.label) for e in given])
+    return torch.tensor([LABELS[e.task].index(e.label) for e in examples])
 
 
 def first_pieces(batch: Batch) -> Bool[Tensor, "batch length"]:
@@ -178,12 +180,12 @@ def windows(encoder: Encoder, example: Example, number: int, max_length: int) ->
     room = room_for_context(encoder, question, max_length)
     spans, words = tokens_of(encoder, context)
     starts = [n for n in range(len(words)) if n == 0 or words[n] != words[n - 1]]
-    found, begin = [], 0
+    stretches, begin = [], 0
     while True:
         end = len(words) if begin + room >= len(words) else max(s for s in starts if s <= begin + room)
-        found.append(window(example, number, int(spans[begin, 0]), int(spans[end - 1, 1])))
+        stretches.append(window(example, number, int(spans[begin, 0]), int(spans[end - 1, 1])))
         if end == len(words):
-            return found
+            return stretches
         begin = max(s for s in starts if s <= max(end - min(STRIDE, room // 2), begin + 1))
 
 
@@ -216,10 +218,9 @@ def usual_answer(example: Example) -> corpora.Answer | None:
     return max(example.answers, key=lambda a: counted[a.text]) if example.answers else None
 
 
-def asked_questions(encoder: Encoder, rows: Sequence[Window], *, bare: bool = False) -> Asked:
-    """One batch of windows; ``bare`` as :func:`helpers.tokens.bare` makes it."""
-    make = tokens.bare if bare else tokens.encode
-    batch = make(encoder, [row.texts for row in rows], max_length=encoder.max_length)
+def asked_questions(encoder: Encoder, rows: Sequence[Window]) -> Asked:
+    """One batch of windows."""
+    batch = tokens.encode(encoder, [row.texts for row in rows], max_length=encoder.max_length)
     spans, targets = [], torch.full((len(rows), 2), IGNORED)
     for n, row in enumerate(rows):
         here, _ = tokens_of(encoder, row.texts[1])

@@ -9,16 +9,19 @@ import json
 import shutil
 import tempfile
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
+import torch
 import transformers
 import yaml
+from safetensors import safe_open
 from tqdm import tqdm
-from transformers import CONFIG_MAPPING, AutoConfig, AutoTokenizer, PreTrainedTokenizerBase
+from transformers import CONFIG_MAPPING, AutoConfig, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
 from helpers import places
 from helpers.corpora import fetching
@@ -81,8 +84,8 @@ def readable(what: object) -> Iterator[None]:
 
 def in_a_line(error: BaseException, most: int = 240) -> str:
     """What an error says, on one line and not too long."""
-    said = " ".join(str(error).split())
-    return f"{type(error).__name__}: {said[:most]}{'…' * (len(said) > most)}"
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text[:most]}{'…' * (len(text) > most)}"
 
 
 @dataclass(frozen=True)
@@ -238,8 +241,8 @@ def weights_files(name: str, folder: Path) -> list[Path]:
         UnsafeWeights: when there is neither.
         DamagedModel: when the index cannot be read, or names parts that are not there.
     """
-    if (whole := folder / "model.safetensors").is_file():
-        return [whole]
+    if (folder / "model.safetensors").is_file():
+        return [folder / "model.safetensors"]
     index = folder / "model.safetensors.index.json"
     if not index.is_file():
         raise UnsafeWeights(_how_to_convert(name))
@@ -249,6 +252,68 @@ def weights_files(name: str, folder: Path) -> list[Path]:
     if gone or not names:
         raise DamagedModel(f"{index} names parts that are not beside it: {', '.join(gone[:3])}. Get them again.")
     return [folder / part for part in names]
+
+
+def read_weights(kind: Any, folder: Path, files: Sequence[Path]) -> tuple[PreTrainedModel, list[str]]:
+    """A model of a kind (``AutoModel``, …) with a folder's weights, and which weights of a task head are missing.
+
+    No network, no pickle, no code of others. The library draws weights that a file lacks at random and leaves out those
+    that it does not know, without an error; both are refused here, by name.
+
+    Args:
+        files: those that hold the weights (:func:`weights_files`).
+
+    Raises:
+        DamagedModel: when the files cannot be read, or the encoder's weights are not all there, have other shapes, or
+            are more than the configuration tells of. A pooler may be missing: no chapter uses it, and a head that
+            does comes with its own. A head of any kind may be there.
+    """
+    with readable(f"The model in {folder}"):
+        model, report = kind.from_pretrained(
+            folder,
+            attn_implementation="eager",
+            use_safetensors=True,
+            local_files_only=True,
+            trust_remote_code=False,
+            dtype=torch.float32,
+            ignore_mismatched_sizes=True,  # the library's own error does not name them; ours does
+            output_loading_info=True,
+        )
+        wrong = _foreign(model, report, files)
+    if wrong:
+        raise DamagedModel(
+            f"The weights in {folder} are not those of the {type(model.base_model).__name__} that its config.json describes: "
+            f"{'; '.join(wrong)}. Save model and configuration together, with save_pretrained."
+        )
+    return model, sorted(key for key in report["missing_keys"] if "pooler" not in key.split("."))
+
+
+def _foreign(model: PreTrainedModel, report: Mapping[str, Iterable], files: Sequence[Path]) -> list[str]:
+    """What is wrong with the encoder's weights, in words; empty when nothing is.
+
+    A checkpoint with a head says ``bert.`` before the names of the encoder's weights. What stands beside them is the
+    head; in a checkpoint without that word there is none.
+    """
+    prefix, parts = model.base_model_prefix + ".", {name for name, _ in model.base_model.named_children()}
+
+    def of_encoder(key: str) -> bool:
+        return key.removeprefix(prefix).split(".")[0] in parts and "pooler" not in key.split(".")
+
+    missing = [key for key in report["missing_keys"] if of_encoder(key)]
+    shapes = [f"{key} {list(given)}, not {list(wanted)}" for key, given, wanted in report["mismatched_keys"]]
+    unknown = [key for key in report["unexpected_keys"] if "pooler" not in key.split(".")]
+    names: list[str] = []
+    for file in files if unknown else ():
+        with safe_open(file, framework="pt") as opened:
+            names += opened.keys()
+    if any(name.startswith(prefix) for name in names):
+        unknown = [key for key in unknown if of_encoder(key)]
+    wrong = []
+    for what, keys in (("without", missing), ("of another shape", shapes), ("unknown", unknown)):
+        if keys:
+            more = f" and {len(keys) - 3} more" if len(keys) > 3 else ""
+            wrong.append(f"{what} {', '.join(sorted(keys)[:3])}{more}")
+    return wrong
 
 
 def read_tokenizer(name: str, folder: Path) -> PreTrainedTokenizerBase:
@@ -282,15 +347,13 @@ def _how_to_convert(name: str) -> str:
 
 def verified(weights: Path, name: str) -> str:
     """The digest of a known model's weights, if it is the official one."""
-    if (found := places.sha256(weights)) != KNOWN[name].sha256:
+    digest = places.sha256(weights)
+    if digest != KNOWN[name].sha256:
         raise HashMismatch(
             f"{weights} is not the official file of {name!r}.\n  expected sha256 {KNOWN[name].sha256}\n"
-            f"  found    sha256 {found}\nRemove it and get it again: {KNOWN[name].how}"
+            f"  found    sha256 {digest}\nRemove it and get it again: {KNOWN[name].how}"
         )
-    return found
-
-
-# ---------------------------------------------------------------------------------------- fetching
+    return digest
 
 
 def fetch(name: str, *, progress: bool = True) -> Path:
@@ -306,8 +369,8 @@ def fetch(name: str, *, progress: bool = True) -> Path:
     if name not in KNOWN:
         raise UnknownModel(f"There is no recipe to fetch {name!r}. {_what_exists(name)}")
     known = KNOWN[name]
-    if (folder := known.folder()) is not None:
-        return folder
+    if known.folder() is not None:
+        return known.folder()
     if not known.parts:
         raise UnknownModel(f"{name!r} is an ordinary dependency. Get it with: {known.how}")
     folder = places.cache() / "models" / name

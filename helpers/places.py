@@ -118,16 +118,16 @@ def adapters() -> Path:
 def label(model: str) -> str:
     """What files and folders of a model are called: its name; of a folder of one's own, the folder's and the sha256 of its weights.
 
-    So models in folders of one name stay apart, and one that was moved stays the same. ``BOOK_NAME=NAME=FOLDER`` gives that
-    folder another name.
+    So models in folders of one name stay apart, and one that was moved stays the same. ``BOOK_NAME`` gives another name than
+    the folder's.
     """
     base = model.removesuffix("@random")
     if not (Path(base).is_absolute() and Path(base).is_dir()):
         return model.replace("/", "--")
     weights = sorted(Path(base).glob("model*.safetensors"))
     state = _digest_of(tuple((file, file.stat().st_size, file.stat().st_mtime_ns) for file in weights))
-    name, _, named = os.environ.get("BOOK_NAME", "").partition("=")
-    return f"{name if named == base else Path(base).name}-{state[:8]}{model.removeprefix(base)}"
+    name = os.environ.get("BOOK_NAME", "").replace("/", "-") or Path(base).name
+    return f"{name}-{state[:8]}{model.removeprefix(base)}"
 
 
 @lru_cache(maxsize=64)
@@ -136,7 +136,7 @@ def _digest_of(files: tuple[tuple[Path, int, int], ...]) -> str:
 
 
 @contextmanager
-def whole(file: Path) -> Iterator[Path]:
+def atomic_write(file: Path) -> Iterator[Path]:
     """A file to write beside ``file``, which becomes ``file`` in one step when all is written."""
     file.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=file.parent, suffix=".tmp")
@@ -173,7 +173,7 @@ def writable(*folders: Path) -> None:
 
 
 @contextmanager
-def alone(folder: Path) -> Iterator[None]:
+def exclusive_lock(folder: Path) -> Iterator[None]:
     """Be the only process that works in a folder; however the process ends, others may then.
 
     Raises:
@@ -199,7 +199,7 @@ def write(file: Path, content: str | bytes) -> None:
     """Write a file in one step; one that would not change is left alone."""
     content = content.encode() if isinstance(content, str) else content
     if not (file.is_file() and file.read_bytes() == content):
-        with whole(file) as scratch:
+        with atomic_write(file) as scratch:
             scratch.write_bytes(content)
 
 

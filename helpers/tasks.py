@@ -64,9 +64,6 @@ class Scores:
         return float(np.average(self.values[name or next(iter(self.values))], weights=self.weights))
 
 
-# ---------------------------------------------------------------------------------------- models
-
-
 def loaded(model: str, wanted: Iterable[str], *, least: int = 0) -> tuple[dict[str, Encoder], list[str]]:
     """The encoder with a head for each task that it has one for, and a sentence for each other task.
 
@@ -124,9 +121,6 @@ def each(
 
 def _on_its_device(encoder: Encoder, asked: Asked, function: Callable[..., Any], *given: Any) -> Any:
     return function(encoder, asked.to(encoder.device), *given)
-
-
-# ---------------------------------------------------------------------------------------- answers and losses
 
 
 def check(encoder: Encoder, task: str) -> None:
@@ -207,9 +201,6 @@ def masked_losses(
     row = there.nonzero()[:, 0]
     total = torch.zeros(len(there), dtype=per.dtype, device=per.device).index_add(0, row, per)
     return total / there.sum(-1).clamp_min(1), logits.argmax(-1) == asked.targets[there]
-
-
-# ---------------------------------------------------------------------------------------- scores
 
 
 @torch.no_grad()

@@ -11,9 +11,9 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from functools import cached_property
-from itertools import islice
+from itertools import accumulate, islice
 from operator import itemgetter
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -22,7 +22,7 @@ from tokenizers import Encoding
 from torch import Tensor
 
 from helpers.corpora.readers import sentences
-from helpers.encoders import Encoder
+from helpers.encoder import Encoder
 from helpers.places import BookError
 
 Text = str | list[str]
@@ -68,38 +68,47 @@ class OfTensors:
 
 
 @dataclass(frozen=True, eq=False)
-class Batch(OfTensors):
+class Marks(OfTensors):
+    """What each token of a text, or of a batch of texts, is: all [token] or [batch, token].
+
+    Attributes:
+        special, cls, sep: true at special tokens; at the one in the role of ``[CLS]``; of ``[SEP]``.
+        punctuation: true at tokens made of punctuation or symbols only.
+        stop: true at full stops and commas, the papers' "punctuation" column.
+        text: 0 or 1, which text of the input the token is from; -1 at special tokens and padding.
+        sentence: index of the token's sentence through both texts; -1 at special tokens and padding.
+    """
+
+    special: Bool[Tensor, "... token"]
+    cls: Bool[Tensor, "... token"]
+    sep: Bool[Tensor, "... token"]
+    punctuation: Bool[Tensor, "... token"]
+    stop: Bool[Tensor, "... token"]
+    text: Int[Tensor, "... token"]
+    sentence: Int[Tensor, "... token"]
+
+
+@dataclass(frozen=True, eq=False)
+class Batch(Marks):
     """Encoded inputs, padded to one length, and what each of their tokens is.
 
-    All tensors are [batch, length] and on the encoder's device. "Real" tokens are those that are not
+    All tensors are [batch, token] and on the encoder's device. "Real" tokens are those that are not
     padding; special tokens are real.
 
     Attributes:
         ids, mask, types: the model's input ids, attention mask (true: real) and token types (None for
             families without them).
-        special, cls, sep: true at special tokens; at the one in the role of ``[CLS]``; of ``[SEP]``.
-        punctuation: true at tokens made of punctuation or symbols only.
-        stop: true at full stops and commas, the papers' "punctuation" column.
-        text: 0 or 1, which text of the input the token is from; -1 at special tokens and padding.
         unit: index of the token's word, counted through both texts and *including* each special token
             as a unit of its own, so that word-level rows still sum to 1; -1 at padding.
-        sentence: index of the token's sentence through both texts; -1 at special tokens and padding.
         index: for each row, which of the caller's inputs it is (from 0).
         tokens: the token strings, without padding.
         words: the surface form of each unit; special tokens under their own name.
     """
 
-    ids: Int[Tensor, "batch length"]
-    mask: Bool[Tensor, "batch length"]
-    types: Int[Tensor, "batch length"] | None
-    special: Bool[Tensor, "batch length"]
-    cls: Bool[Tensor, "batch length"]
-    sep: Bool[Tensor, "batch length"]
-    punctuation: Bool[Tensor, "batch length"]
-    stop: Bool[Tensor, "batch length"]
-    text: Int[Tensor, "batch length"]
-    unit: Int[Tensor, "batch length"]
-    sentence: Int[Tensor, "batch length"]
+    ids: Int[Tensor, "batch token"]
+    mask: Bool[Tensor, "batch token"]
+    types: Int[Tensor, "batch token"] | None
+    unit: Int[Tensor, "batch token"]
     index: tuple[int, ...]
     tokens: tuple[tuple[str, ...], ...]
     words: tuple[tuple[str, ...], ...]
@@ -125,7 +134,7 @@ class Batch(OfTensors):
 
 
 @dataclass(frozen=True, eq=False)
-class EncodedText:
+class EncodedText(Marks):
     """One input without padding: what each of its tokens is.
 
     Attributes:
@@ -133,7 +142,6 @@ class EncodedText:
         source: the input itself, as the caller gave it: a text, a pair, a :class:`helpers.corpora.records.Segment` or ``Sentence``.
         tokens, words: the token strings; the words without special tokens.
         word: [token], which word a token is part of, counted through both texts; -1 at special tokens.
-        special, cls, sep, punctuation, stop, text, sentence: [token], as in :class:`Batch`.
     """
 
     number: int
@@ -141,25 +149,17 @@ class EncodedText:
     tokens: tuple[str, ...]
     words: tuple[str, ...]
     word: Int[Tensor, "token"]
-    special: Bool[Tensor, "token"]
-    cls: Bool[Tensor, "token"]
-    sep: Bool[Tensor, "token"]
-    punctuation: Bool[Tensor, "token"]
-    stop: Bool[Tensor, "token"]
-    text: Int[Tensor, "token"]
-    sentence: Int[Tensor, "token"]
 
     @classmethod
     def of(cls, batch: Batch, row: int, source: Any) -> "EncodedText":
         """A row of a batch, without what pads it."""
         length = int(batch.lengths[row])
-        names = ("special", "cls", "sep", "punctuation", "stop", "text", "sentence")
-        parts = {name: getattr(batch, name)[row, :length] for name in names}
-        unit, special = batch.unit[row, :length], parts["special"]
+        marks = {mark.name: getattr(batch, mark.name)[row, :length] for mark in fields(Marks)}
+        unit, special = batch.unit[row, :length], marks["special"]
         before = special.long().cumsum(0)  # special tokens are units, too, and stand between the words
-        words = [word for number, word in enumerate(batch.words[row]) if not special[unit == number][0]]
+        words = tuple(word for number, word in enumerate(batch.words[row]) if not special[unit == number][0])
         word = torch.where(special, -1, unit - before)
-        return cls(batch.index[row], source, batch.tokens[row], tuple(words), word, **parts)
+        return cls(number=batch.index[row], source=source, tokens=batch.tokens[row], words=words, word=word, **marks)
 
 
 def by_word(maps: Float[Tensor, "layer head query key"], text: EncodedText) -> Float[Tensor, "layer head word word"]:
@@ -227,9 +227,9 @@ class Batches:
             rows.sort(key=lambda row: len(row.encoding.ids), reverse=True)
             while rows:
                 longest = len(rows[0].encoding.ids)
-                size = (
-                    self.batch_size if self.cells is None else max(1, min(self.batch_size, self.cells // longest**2))
-                )
+                size = self.batch_size
+                if self.cells is not None:
+                    size = max(1, min(size, self.cells // longest**2))
                 yield _collate(self.encoder, rows[:size])
                 rows = rows[size:]
         if not self.part:
@@ -241,8 +241,8 @@ class Batches:
         return self.truncated, self.pieces, self.unknown
 
     @counts.setter
-    def counts(self, found: tuple[int, int, int]) -> None:
-        self.truncated, self.pieces, self.unknown = found
+    def counts(self, counted: tuple[int, int, int]) -> None:
+        self.truncated, self.pieces, self.unknown = counted
 
     def say_unknown(self) -> None:
         """Warn when more than :data:`UNKNOWN` of the tokens are unknown to the vocabulary: then a model reads little of a text."""
@@ -271,7 +271,7 @@ class Batches:
             first += len(inputs)
 
     def _encode(self, number: int, given: object) -> "_Row":
-        sides = [_Side.of(text, number) for text in (given if isinstance(given, tuple) else (given,))]
+        sides = [_side(text, number) for text in (given if isinstance(given, tuple) else (given,))]
         if len(sides) > 2:
             raise NoWords(f"Input {number} is a tuple of {len(sides)} texts; a pair has two.")
         call = {"add_special_tokens": True, "return_offsets_mapping": True, "padding": False}
@@ -286,10 +286,10 @@ class Batches:
             cut = {"truncation": "longest_first", "max_length": self.max_length}
             encoding = self.encoder.tokenizer(*texts, **cut, **call).encodings[0]
             self.truncated += 1
-        words = [i for i, special in zip(encoding.ids, encoding.special_tokens_mask, strict=True) if not special]
-        self.pieces += len(words)
-        self.unknown += words.count(self.encoder.tokenizer.unk_token_id)
-        return _Row(number, sides, encoding)
+        pieces = [i for i, special in zip(encoding.ids, encoding.special_tokens_mask, strict=True) if not special]
+        self.pieces += len(pieces)
+        self.unknown += pieces.count(self.encoder.tokenizer.unk_token_id)
+        return _row(number, sides, encoding)
 
 
 def rows_of(batch_size: int) -> int:
@@ -330,62 +330,17 @@ def encode(encoder: Encoder, inputs: Sequence, **options: object) -> Batch:
     return _collate(encoder, [batches._encode(n, given) for n, given in enumerate(inputs)])
 
 
-def bare(encoder: Encoder, inputs: Sequence[tuple[str, str]], *, max_length: int) -> Batch:
-    """Pairs as one batch with all that a model and a head read, ten times faster: no tokens, words, sentences or marks.
-
-    ``ids``, ``mask``, ``types``, ``special``, ``cls``, ``sep`` and ``text`` are those of :func:`encode`, longer pairs cut; ``unit`` and
-    ``sentence`` are -1 and the marks false.
-    """
-    firsts, seconds = map(list, zip(*inputs, strict=True))
-    cut = {"truncation": "longest_first", "max_length": max_length, "padding": "longest", "padding_side": "right"}
-    found = encoder.tokenizer(firsts, seconds, **cut, verbose=False).encodings
-
-    def whole(rows: Iterable[Sequence[int]], dtype: torch.dtype = torch.long) -> Tensor:
-        return torch.from_numpy(np.array(list(rows), dtype=np.int64)).to(encoder.device, dtype)
-
-    ids, mask = whole(e.ids for e in found), whole((e.attention_mask for e in found), torch.bool)
-    text = whole([-1 if side is None else side for side in e.sequence_ids] for e in found)
-    special, nothing = mask & (text < 0), torch.full_like(ids, -1)
-    return Batch(
-        ids=ids,
-        mask=mask,
-        types=whole(e.type_ids for e in found) if _uses_types(encoder) else None,
-        special=special,
-        cls=special & (ids == encoder.special.cls_id),
-        sep=special & (ids == encoder.special.sep_id),
-        punctuation=torch.zeros_like(mask),
-        stop=torch.zeros_like(mask),
-        text=text,
-        unit=nothing,
-        sentence=nothing,
-        index=tuple(range(len(found))),
-        tokens=(),
-        words=(),
-    )
-
-
-# ---------------------------------------------------------------------------------------- words
-
-
 def to_words(
-    probabilities: Float[Tensor, "batch head query key"],
-    batch: Batch,
-    *,
-    source: Literal["mean", "first", "sum"] = "mean",
-    target: Literal["sum", "first", "mean"] = "sum",
+    probabilities: Float[Tensor, "batch head query key"], batch: Batch
 ) -> Float[Tensor, "batch head unit unit"]:
     """Token-to-token attention as word-to-word attention.
 
-    The defaults are those of Clark et al. 2019, section 4.1: attention *to* a split word is the sum over
-    its pieces, attention *from* it their mean, and each row still sums to 1. Special tokens are units of
-    their own (``batch.is_word`` tells them apart). Rows and columns that pad the batch are 0.
-
-    Args:
-        source: how the rows of a word's pieces are combined.
-        target: how the columns of a word's pieces are combined.
+    As in Clark et al. 2019, section 4.1: attention *to* a split word is the sum over its pieces, attention *from* it their
+    mean, and each row still sums to 1. Special tokens are units of their own (``batch.is_word`` tells them apart). Rows and
+    columns that pad the batch are 0.
     """
-    rows = _pooling(batch, source).to(probabilities.dtype)
-    columns = _pooling(batch, target).to(probabilities.dtype)
+    columns = _pieces(batch).to(probabilities.dtype)
+    rows = columns / columns.sum(-1, keepdim=True).clamp_min(1)
     size, heads, length, _ = probabilities.shape
     # Two large products instead of one small product for each head: five times faster than broadcasting
     words = probabilities.reshape(size, heads * length, length) @ columns.transpose(-2, -1)
@@ -394,30 +349,22 @@ def to_words(
 
 
 def word_states(
-    states: Float[Tensor, "batch length dimension"], batch: Batch
+    states: Float[Tensor, "batch token dimension"], batch: Batch
 ) -> Float[Tensor, "batch unit dimension"]:
     """Hidden states of words: the mean over a word's pieces; special tokens are units of their own."""
-    return _pooling(batch, "mean").to(states.dtype) @ states
+    pieces = _pieces(batch).to(states.dtype)
+    return (pieces / pieces.sum(-1, keepdim=True).clamp_min(1)) @ states
+
+
+def _pieces(batch: Batch) -> Bool[Tensor, "batch unit token"]:
+    """Which tokens are pieces of which unit."""
+    units = torch.arange(max(map(len, batch.words)), device=batch.unit.device)
+    return batch.unit[:, None, :] == units[None, :, None]
 
 
 def fits(encoder: Encoder, words: Sequence[str]) -> bool:
     """Whether a sentence of words, with its special tokens, is no longer than the model allows."""
     return len(encoder.tokenizer(" ".join(words), verbose=False)["input_ids"]) <= encoder.max_length
-
-
-def _pooling(batch: Batch, how: str) -> Float[Tensor, "batch unit length"]:
-    units = torch.arange(max(map(len, batch.words)), device=batch.unit.device)
-    member = (batch.unit[:, None, :] == units[None, :, None]).float()
-    if how == "sum":
-        return member
-    if how == "mean":
-        return member / member.sum(-1, keepdim=True).clamp_min(1)
-    if how == "first":
-        return member * (member.cumsum(-1) == 1)
-    raise ValueError(f"{how!r}: say 'first', 'mean' or 'sum'.")
-
-
-# ---------------------------------------------------------------------------------------- inside
 
 
 @dataclass(frozen=True)
@@ -428,63 +375,58 @@ class _Side:
     words: list[tuple[int, int]] | None
     sentences: list[tuple[int, int]]
 
-    @classmethod
-    def of(cls, given: object, number: int) -> "_Side":
-        if isinstance(given, str):
-            if not given.strip():
-                raise NoWords(f"Input {number} is empty.")
-            return cls(given, None, sentences(given))
-        if not given or any(not word.strip() for word in given):
-            raise NoWords(f"Input {number} has no words, or an empty one: {given[:8]!r}.")
-        spans, start = [], 0
-        for word in given:
-            spans.append((start, start + len(word)))
-            start += len(word) + 1
-        text = " ".join(given)
-        return cls(text, spans, [(0, len(text))])
+
+def _side(given: Text, number: int) -> _Side:
+    if isinstance(given, str):
+        if not given.strip():
+            raise NoWords(f"Input {number} is empty.")
+        return _Side(given, None, sentences(given))
+    if not given or any(not word.strip() for word in given):
+        raise NoWords(f"Input {number} has no words, or an empty one: {given[:8]!r}.")
+    starts = [0, *accumulate(len(word) + 1 for word in given)]
+    text = " ".join(given)
+    return _Side(
+        text, [(start, start + len(word)) for start, word in zip(starts, given, strict=False)], [(0, len(text))]
+    )
 
 
 @dataclass(frozen=True)
 class _Row:
-    number: int
-    sides: list[_Side]
-    encoding: Encoding
-    marks: dict[str, list[int]] = field(init=False)
-    words: tuple[str, ...] = field(init=False)
+    """An encoded input; ``marks`` and ``words`` as in :class:`Batch`."""
 
-    def __post_init__(self) -> None:
-        text, unit, sentence, words, stop, punctuation = [], [], [], [], [], []
-        last = None
-        first_sentence = [0, len(self.sides[0].sentences)]
-        encoding = self.encoding
-        for position, (side, (start, end)) in enumerate(zip(encoding.sequence_ids, encoding.offsets, strict=True)):
-            if side is None:
-                key, surface, piece = ("special", position), encoding.tokens[position], ""
-                sentence.append(-1)
-            else:
-                given = self.sides[side]
-                piece = given.text[start:end].strip()
-                # The last character decides: some tokenizers count the space before a word as its own
-                spot = max(end - 1, start)
-                if given.words is None:
-                    key = (side, encoding.word_ids[position])
-                    surface = piece
-                else:
-                    key = (side, _span_of(spot, given.words))
-                    surface = given.text[slice(*given.words[key[1]])]
-                sentence.append(first_sentence[side] + _span_of(spot, given.sentences))
-            if key != last:
-                words.append(surface)
-            elif side is not None and self.sides[side].words is None:
-                words[-1] += piece
-            last = key
-            unit.append(len(words) - 1)
-            text.append(-1 if side is None else side)
-            stop.append(piece in (".", ","))
-            punctuation.append(bool(piece) and all(unicodedata.category(c)[0] in "PS" for c in piece))
-        marks = {"text": text, "unit": unit, "sentence": sentence, "stop": stop, "punctuation": punctuation}
-        object.__setattr__(self, "marks", marks)
-        object.__setattr__(self, "words", tuple(words))
+    number: int
+    encoding: Encoding
+    marks: dict[str, list[int]]
+    words: tuple[str, ...]
+
+
+def _row(number: int, sides: list[_Side], encoding: Encoding) -> _Row:
+    marks: dict[str, list[int]] = {name: [] for name in ("text", "unit", "sentence", "stop", "punctuation")}
+    words, last = [], None
+    first_sentence = [0, len(sides[0].sentences)]
+    for position, (side, (start, end)) in enumerate(zip(encoding.sequence_ids, encoding.offsets, strict=True)):
+        if side is None:
+            key, surface, piece, sentence = ("special", position), encoding.tokens[position], "", -1
+        else:
+            given = sides[side]
+            piece = surface = given.text[start:end].strip()
+            # The last character decides: some tokenizers count the space before a word as its own
+            spot = max(end - 1, start)
+            sentence = first_sentence[side] + _span_of(spot, given.sentences)
+            key = (side, encoding.word_ids[position] if given.words is None else _span_of(spot, given.words))
+            if given.words is not None:
+                surface = given.text[slice(*given.words[key[1]])]
+        if key != last:
+            words.append(surface)
+        elif side is not None and sides[side].words is None:
+            words[-1] += piece
+        last = key
+        marks["text"].append(-1 if side is None else side)
+        marks["unit"].append(len(words) - 1)
+        marks["sentence"].append(sentence)
+        marks["stop"].append(piece in (".", ","))
+        marks["punctuation"].append(bool(piece) and all(unicodedata.category(c)[0] in "PS" for c in piece))
+    return _Row(number, encoding, marks, tuple(words))
 
 
 def _span_of(spot: int, spans: list[tuple[int, int]]) -> int:

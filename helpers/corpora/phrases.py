@@ -47,14 +47,14 @@ class Spelled:
 @lru_cache(maxsize=8192)
 def spell(text: str) -> Spelled:
     """Cut a text into words and punctuation marks."""
-    found = list(_UNIT.finditer(text))
-    places = [n for n, match in enumerate(found) if _WORD.fullmatch(match.group())]
-    gaps = [text[found[a].end() : found[b].start()] for a, b in pairwise(places)]
+    matches = list(_UNIT.finditer(text))
+    places = [n for n, match in enumerate(matches) if _WORD.fullmatch(match.group())]
+    gaps = [text[matches[a].end() : matches[b].start()] for a, b in pairwise(places)]
     return Spelled(
-        tuple(match.group() for match in found),
-        tuple(match.span() for match in found),
+        tuple(match.group() for match in matches),
+        tuple(match.span() for match in matches),
         tuple(places),
-        tuple(found[n].group().lower() for n in places),
+        tuple(matches[n].group().lower() for n in places),
         (False, *(_JOIN.fullmatch(gap) is not None for gap in gaps))[: len(places)],
     )
 
@@ -66,14 +66,14 @@ def normal(phrase: str) -> str:
 
 def locate(spelled: Spelled, phrases: Iterable[str]) -> dict[str, list[int]]:
     """Where phrases stand in a text, word for word: normal form -> first words, for the phrases that are there."""
-    found: dict[str, list[int]] = {}
+    starts_of: dict[str, list[int]] = {}
     for phrase in dict.fromkeys(filter(None, map(normal, phrases))):
         wanted = tuple(phrase.split())
         size = len(wanted)
-        places = (n for n, word in enumerate(spelled.words) if word == wanted[0])
-        if starts := [n for n in places if spelled.words[n : n + size] == wanted]:
-            found[phrase] = starts
-    return found
+        starts = [n for n in range(len(spelled.words)) if spelled.words[n : n + size] == wanted]
+        if starts:
+            starts_of[phrase] = starts
+    return starts_of
 
 
 def key_words(spelled: Spelled, phrases: Iterable[str]) -> list[bool]:
@@ -88,42 +88,42 @@ def key_words(spelled: Spelled, phrases: Iterable[str]) -> list[bool]:
 
 def tags(spelled: Spelled, phrases: Iterable[str]) -> list[int]:
     """:data:`OUTSIDE`, :data:`BEGIN` or :data:`INSIDE` for each word; where phrases overlap, the longer one counts."""
-    found = [OUTSIDE] * len(spelled.words)
+    tags = [OUTSIDE] * len(spelled.words)
     spans = [(len(p.split()), s) for p, starts in locate(spelled, phrases).items() for s in starts]
     for size, start in sorted(spans, key=lambda span: (-span[0], span[1])):
-        if not any(found[start : start + size]):
-            found[start : start + size] = [BEGIN] + [INSIDE] * (size - 1)
-    return found
+        if not any(tags[start : start + size]):
+            tags[start : start + size] = [BEGIN] + [INSIDE] * (size - 1)
+    return tags
 
 
-def tagged(spelled: Spelled, given: Sequence[int]) -> tuple[str, ...]:
+def tagged(spelled: Spelled, tags: Sequence[int]) -> tuple[str, ...]:
     """The phrases that tags of the first words stand for, each once, in order; an inside without a begin begins one."""
-    found: list[list[str]] = []
+    phrases: list[list[str]] = []
     before = OUTSIDE
-    for word, tag in zip(spelled.words, given, strict=False):
+    for word, tag in zip(spelled.words, tags, strict=False):
         if tag == BEGIN or (tag == INSIDE and before == OUTSIDE):
-            found.append([word])
+            phrases.append([word])
         elif tag == INSIDE:
-            found[-1].append(word)
+            phrases[-1].append(word)
         before = tag
-    return tuple(dict.fromkeys(map(" ".join, found)))
+    return tuple(dict.fromkeys(map(" ".join, phrases)))
 
 
 def candidates(spelled: Spelled) -> list[tuple[int, int]]:
     """Longest stretches of words without a stop word, number or mark between them: (first word, number of words).
 
-    The candidates of Rose et al. 2010 (RAKE): noun phrases, more or less, found without a tagger.
+    The candidates of Rose et al. 2010 (RAKE): noun phrases, more or less, phrases without a tagger.
     """
-    found: list[tuple[int, int]] = []
+    phrases: list[tuple[int, int]] = []
     open_phrase = False
     for n, (content, joined) in enumerate(zip(spelled.content, spelled.joined, strict=True)):
         if content and open_phrase and joined:
-            start, size = found[-1]
-            found[-1] = (start, size + 1)
+            start, size = phrases[-1]
+            phrases[-1] = (start, size + 1)
         elif content:
-            found.append((n, 1))
+            phrases.append((n, 1))
         open_phrase = content
-    return found
+    return phrases
 
 
 def ranked(spelled: Spelled, scores: Sequence[float]) -> list[str]:
@@ -139,7 +139,7 @@ def ranked(spelled: Spelled, scores: Sequence[float]) -> list[str]:
     return sorted(total, key=lambda phrase: -total[phrase])
 
 
-def f1(said: Iterable[str], right: Iterable[str]) -> float:
+def f1(predicted: Iterable[str], right: Iterable[str]) -> float:
     """F1 of a set of phrases against the right ones, both in normal form; 1 when both are empty."""
-    said, right = set(said), set(right)
-    return 2 * len(said & right) / (len(said) + len(right)) if said or right else 1.0
+    predicted, right = set(predicted), set(right)
+    return 2 * len(predicted & right) / (len(predicted) + len(right)) if predicted or right else 1.0

@@ -13,12 +13,14 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
-from pathlib import Path
 
+import numpy as np
+
+from helpers import places
 from helpers.corpora import formats, parts, sources, treebanks
-from helpers.corpora.formats import TASKS, read_pairs
+from helpers.corpora.formats import read_pairs
 from helpers.corpora.records import Corpus, Document, KeyedText, Pair, Question, Segment, Vectors, sample
-from helpers.corpora.sources import CorpusError, locate
+from helpers.corpora.sources import TASKS, CorpusError, locate
 
 
 def read(name: str, split: str | None = None) -> Corpus:
@@ -55,21 +57,20 @@ def documents(name: str, split: str | None = None, *, trees: bool = False) -> tu
     """
     gum = name == "gum-ontonotes" and sources.find(sources.entry("gum", "treebank"), split or "test")
     if sources.entry(name, "treebank") is None:
-        own = parts.treebank(name)
-        if split not in (None, *parts.PARTS):
-            raise CorpusError(name, None, f"There is no split {split!r}.", f"one of {', '.join(parts.PARTS)}.")
-        found = own.all if split is None else getattr(own, split)
+        by_part, _ = parts.treebank(name)
+        if split not in (None, *by_part):
+            raise CorpusError(name, None, f"There is no split {split!r}.", f"one of {', '.join(by_part)}.")
+        chosen = tuple(d for part in by_part if split in (None, part) for d in by_part[part])
     elif gum:
         of_gum = {document.id: document for document in treebanks.read(gum)}
-        found = treebanks.read_conll(locate(name, "treebank", split), of_gum)
+        chosen = treebanks.read_conll(locate(name, "treebank", split), of_gum)
     else:
-        found = treebanks.read(locate(name, "treebank", split))
-    if trees and not any(s.governors for d in found for s in d.sentences):
-        problem = (
-            f"No sentence of {f'the part {split!r}' if split else 'it'} has a tree (governors, the column HEAD)."
-        )
+        chosen = treebanks.read(locate(name, "treebank", split))
+    if trees and not any(s.governors for d in chosen for s in d.sentences):
+        where = f"the part {split!r}" if split else "it"
+        problem = f"No sentence of {where} has a tree (governors, the column HEAD)."
         raise CorpusError(name, None, problem, "a treebank in CoNLL-U; mentions alone are enough for chapter 05.")
-    return found
+    return chosen
 
 
 def held_out(
@@ -92,14 +93,16 @@ def held_out(
 def provenance(name: str, kind: str, *splits: str) -> Corpus:
     """Name, digest and licence of the files that a measurement read, for :func:`helpers.results.record`."""
     known = sources.entry(name, kind)
-    if known:
-        paths = [locate(name, kind, split) for split in splits or (None,)]
-        return Corpus(Path(name).name, sources.digest(paths), known.licence, ())
-    if kind == "text":
+    if known is None and kind == "text":
         return replace(read(name), articles=())
-    paths = sources.given(name) if kind == "treebank" else (locate(name, kind),)
-    how = parts.treebank(name).how if kind == "treebank" else ""
-    return Corpus(sources.label(name), sources.digest(paths), "unknown", (), own=True, parts=how)
+    if known is None:
+        paths = sources.treebank_paths(name) if kind == "treebank" else [locate(name, kind)]
+        corpus = Corpus(sources.label(name), "", "unknown", (), own=True)
+        corpus = replace(corpus, parts=parts.treebank(name)[1] if kind == "treebank" else "")
+    else:
+        paths = [locate(name, kind, split) for split in splits or (None,)]
+        corpus = Corpus(name, "", known.licence, ())
+    return replace(corpus, sha256=places.sha256(*sources.files(*paths)))
 
 
 def own(**names: str | Sequence[str]) -> tuple[Corpus, ...]:
@@ -108,7 +111,7 @@ def own(**names: str | Sequence[str]) -> tuple[Corpus, ...]:
     A record names them (:func:`helpers.results.record`), and is kept apart from the book's.
     """
     known = {entry.name for entry in sources.CATALOGUE}
-    given = [(kind, name) for kind, one in names.items() for name in ([one] if isinstance(one, str) else one)]
+    given = [(kind, name) for kind, some in names.items() for name in ([some] if isinstance(some, str) else some)]
     return tuple(provenance(name, kind) for kind, name in dict.fromkeys(given) if name not in known)
 
 
@@ -122,8 +125,7 @@ def notes(*given: str | Corpus) -> list[str]:
         if isinstance(corpus, Corpus):
             sentences.append(parts.halves(corpus)[1])
         elif sources.entry(corpus, "treebank") is None:
-            treebank = parts.treebank(corpus)
-            sentences += [treebank.how, parts.untagged(treebank.all)]
+            sentences += [parts.treebank(corpus)[1], parts.untagged(documents(corpus))]
     return [sentence for sentence in dict.fromkeys(sentences) if sentence]
 
 
@@ -170,11 +172,13 @@ def segments(corpus: Corpus, *, limit: int | None = None, seed: int = 0) -> list
 
 @lru_cache(maxsize=1)
 def vectors(name: str = "glove") -> Vectors:
-    """Read word vectors: ``glove`` (GloVe 6B, 50 dimensions, 400,000 words)."""
-    return formats.read_vectors(locate(name, "vectors"))
+    """Read word vectors: ``glove`` (GloVe 6B, 50 dimensions, 400,000 words), an array with its index of words beside it."""
+    import pandas as pd
 
+    path = locate(name, "vectors")
+    words = pd.read_parquet(path.with_name("glove_6B_index.parquet")).iloc[:, 0]
+    return Vectors({word: row for row, word in enumerate(words)}, np.load(path, mmap_mode="r"))
 
-# ---------------------------------------------------------------------------------------- sentences
 
 _SENTENCE_END = re.compile(r"""[.!?]["')\]]*\s+(?=["'(\[]*[A-Z0-9])""")
 _ABBREVIATION = re.compile(
@@ -191,8 +195,7 @@ def sentences(text: str) -> list[tuple[int, int]]:
     """
     spans, start = [], 0
     for match in _SENTENCE_END.finditer(text):
-        stop = match.group().rstrip()
-        if stop[0] == "." and _ABBREVIATION.search(text[start : match.start() + 1]):
+        if match.group().startswith(".") and _ABBREVIATION.search(text[start : match.start() + 1]):
             continue
         spans.append((start, match.end()))
         start = match.end()
@@ -216,6 +219,6 @@ def count(name: str, kind: str, split: str) -> str:
     if kind == "keyphrases":
         texts = keyphrases(name, split)
         return f"{len(texts):,} texts, {sum(len(text.keyphrases) for text in texts):,} keyphrases"
-    return (
-        f"{len(questions(name, split)):,} questions" if kind == "questions" else f"{len(vectors(name).index):,} words"
-    )
+    if kind == "questions":
+        return f"{len(questions(name, split)):,} questions"
+    return f"{len(vectors(name).index):,} words"

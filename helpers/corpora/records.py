@@ -188,10 +188,10 @@ class Document:
     @cached_property
     def chains(self) -> dict[str, tuple[Mention, ...]]:
         """Coreference chains: the mentions of everything that is mentioned at least twice."""
-        found: dict[str, list[Mention]] = {}
+        mentions_of: dict[str, list[Mention]] = {}
         for mention in self.mentions:
-            found.setdefault(mention.chain, []).append(mention)
-        return {chain: tuple(m) for chain, m in found.items() if len(m) > 1}
+            mentions_of.setdefault(mention.chain, []).append(mention)
+        return {chain: tuple(mentions) for chain, mentions in mentions_of.items() if len(mentions) > 1}
 
     @property
     def text(self) -> str:

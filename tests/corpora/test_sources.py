@@ -90,16 +90,18 @@ def test_only_the_wanted_members_are_kept(served, monkeypatch, tmp_path, name, p
     url = served(name, pack({"top/RTE/train.tsv": b"rows", "top/RTE/other": b"no"}))
     (file,) = fetched(monkeypatch, Download(url, members={"RTE/train.tsv": "x/train.tsv"}))
     assert file.read_bytes() == b"rows" and in_cache(tmp_path) == ["train.tsv"]
-    with pytest.raises(FetchError, match=r"has no RTE/dev\.tsv"):
-        fetched(monkeypatch, Download(url, members={"RTE/dev.tsv": "x/dev.tsv"}))
-    with pytest.raises(FetchError, match=r"RTE/other in .* is not the expected file"):
-        fetched(monkeypatch, Download(url, members={"RTE/other": "x/o"}, digests={"RTE/other": "0" * 64}))
+    for wrong in (
+        {"members": {"RTE/dev.tsv": "x/o"}},
+        {"members": {"RTE/other": "x/o"}, "digests": {"RTE/other": "0"}},
+    ):
+        with pytest.raises(FetchError, match=r"o is not in .*, or not the expected file"):
+            fetched(monkeypatch, Download(url, **wrong))
     assert in_cache(tmp_path) == ["train.tsv"]
 
 
 def test_a_treebank_without_a_digest_is_counted(served, monkeypatch):
     url = served("t.conllu", b"# sent_id = 1\n# sent_id = 2\n")
-    with pytest.raises(FetchError, match="does not have 3 sentences"):
+    with pytest.raises(FetchError, match="not the expected file"):
         fetched(monkeypatch, Download(url, None, "t.conllu", sentences=3))
     assert fetched(monkeypatch, Download(url, None, "t.conllu", sentences=2))[0].exists()
 
@@ -132,9 +134,6 @@ def test_every_recipe_is_pinned_and_leads_to_the_catalogue():
             assert all(
                 re.fullmatch("[0-9a-f]{64}", digest) for digest in filter(None, (d.sha256, *d.digests.values()))
             )
-
-
-# ------------------------------------------------------------------ sets of the hub
 
 
 def saved(folder: Path, **columns: list) -> str:
@@ -207,9 +206,6 @@ def test_a_hub_out_of_reach_is_one_sentence(cache, name):
     ) as caught:
         corpora.pairs(name, labels=False)
     assert "\n" not in str(caught.value)
-
-
-# ------------------------------------------------------------------ the catalogue
 
 
 def test_the_named_folder_comes_before_the_cache_and_the_book(monkeypatch, tmp_path):

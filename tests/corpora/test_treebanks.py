@@ -8,7 +8,6 @@ from validators import check_trees, crossing
 
 from helpers import corpora, places
 from helpers.corpora import treebanks
-from helpers.corpora.sources import CorpusError
 
 
 def test_three_formats_of_one_document_read_alike(tmp_path):
@@ -59,17 +58,6 @@ def test_multiword_tokens_empty_nodes_and_spaces(tmp_path):
             assert sentence.words == ("Do", "n't", "stop", "!") and sentence.governors == (2, 2, -1, 2)
 
 
-def test_longer_cycles_and_nothing(tmp_path):
-    file = tmp_path / "x.conllu"
-    rows = [f"{i}\tw\tw\tX\tX\t_\t{h}\tdep\t_\t_" for i, h in ((1, 2), (2, 3), (3, 1), (4, 0))]
-    file.write_text("\n".join(rows) + "\n")
-    with pytest.raises(CorpusError, match=r"line 1: Word 1 is part of, or hangs from, a cycle"):
-        treebanks.read(file)
-    file.write_text("# newdoc id = d\n")
-    with pytest.raises(CorpusError, match="no sentence"):
-        treebanks.read(file)
-
-
 def test_head_words_without_a_tree():
     heads = {
         "the king of Spain": 1,
@@ -82,9 +70,6 @@ def test_head_words_without_a_tree():
     for text, head in heads.items():
         sentence = treebanks.Sentence("s", tuple(text.split()))
         assert treebanks.head_word(sentence, 0, len(sentence.words)) == head, text
-
-
-# ------------------------------------------------------------------ Stanford relations
 
 
 def sentence(text: str) -> treebanks.Sentence:
@@ -123,9 +108,6 @@ def test_possessive_marks():
     found = sentence("dog/NOUN/3/nmod:poss 's/PART/1/case tail/NOUN/0/root")
     assert treebanks.possessive(found, 0) == 1 == treebanks.possessive(treebanks.stanford(found), 0)
     assert treebanks.possessive(found, 2) is None
-
-
-# ------------------------------------------------------------------ the book's own treebank
 
 
 SPLITS = ("train", "dev", "test")

@@ -42,8 +42,6 @@ def check_encyclopedia(corpus: Corpus) -> list[str]:
     return problems + [f"{sentences[a]!r} is close to {sentences[b]!r}" for a, b in near]
 
 
-# ---------------------------------------------------------------------------------------- trees
-
 TAGS = {
     "det": {"DET"},
     "case": {"ADP", "PART", "SCONJ", "VERB", "ADV", "ADJ"},

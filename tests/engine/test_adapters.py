@@ -20,7 +20,8 @@ from helpers import adapters, attention, encoders, tokens
 from helpers.adapters import AdapterError
 from helpers.run import training
 
-SETTINGS = training.Settings(steps=4, batch_size=4, max_length=48, evaluate_every=2, rank=4, alpha=8)
+SETTINGS = training.DEFAULTS | {"rank": 4, "alpha": 8}
+SCALE = 2
 PAIRS = [
     ("The otter dived.", "An otter went under water, and it came up again."),
     ("It rained all day, all night.", "The sun shone."),
@@ -29,24 +30,23 @@ PAIRS = [
 
 def trained(encoder: encoders.Encoder, task: str, seed: int = 1) -> training.Student:
     """An encoder with changes that are not zero, as after training."""
-    student = training.Student.of(encoder, task, SETTINGS)
+    student = training.Student(encoder, task, SETTINGS).eval()
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for weight in student.weights.values():
             weight += 0.1 * torch.randn(weight.shape, generator=generator)
-    student.train(False, False)
     return student
 
 
 def shipped_as(student: training.Student, folder) -> None:
     """The files of an adapter, in single precision so that comparisons can be sharp."""
     folder.mkdir(parents=True)
-    save_file(student.tensors(), folder / "adapter.safetensors")
+    save_file(dict(student.weights), folder / "adapter.safetensors")
     card = {
         "format": 1,
         "task": student.encoder.task,
         "model": student.encoder.name,
-        "scale": student.scale,
+        "scale": SCALE,
         "model_sha256": student.encoder.sha256,
     }
     (folder / "adapter.json").write_text(json.dumps(card))
@@ -69,23 +69,22 @@ def test_merging_equals_peft(small_encoder, family):
         expected = student.encoder.logits(batch)
     plain = small_encoder(family)
     before = plain.model(**batch.inputs).last_hidden_state
-    adapters.merge(plain.model, student.tensors(), student.scale)
+    adapters.merge(plain.model, student.weights, SCALE)
     merged = replace(plain, head=student.head)
     torch.testing.assert_close(merged.logits(batch), expected, rtol=1e-4, atol=1e-4)
     assert not torch.allclose(plain.model(**batch.inputs).last_hidden_state, before, atol=1e-2)
 
 
 def test_the_changes_are_on_all_six_maps_of_each_layer(small_encoder):
-    maps = training.linear_maps(small_encoder("bert").model)
-    assert len(maps) == 3 * 6 and not any("pooler" in m for m in maps)
-    student = training.Student.of(small_encoder("bert"), "qa", SETTINGS)
-    assert sum(n.startswith("lora.") for n in student.weights) == 2 * 3 * 6
+    student = training.Student(small_encoder("bert"), "qa", SETTINGS)
+    changed = [name for name in student.weights if name.startswith("lora.")]
+    assert len(changed) == 2 * 3 * 6 and not any("pooler" in name for name in changed)
     trainable = {id(p) for p in student.encoder.model.parameters() if p.requires_grad}
     assert trainable == {id(p) for n, p in student.weights.items() if n.startswith("lora.")}
 
 
 def test_an_untrained_adapter_changes_nothing(small_encoder):
-    plain, student = small_encoder("bert"), training.Student.of(small_encoder("bert"), "qa", SETTINGS)
+    plain, student = small_encoder("bert"), training.Student(small_encoder("bert"), "qa", SETTINGS)
     batch = tokens.encode(plain, PAIRS)
     torch.testing.assert_close(
         student.encoder.model(**batch.inputs).last_hidden_state, plain.model(**batch.inputs).last_hidden_state

@@ -103,7 +103,7 @@ def test_one_document_gives_no_interval():
     found = stats.ratio(np.array([[2.0, 1.0], [0.0, 3.0]]), np.array([[4.0, 2.0], [0.0, 4.0]]))
     assert found.units.tolist() == [1, 2] and np.isnan(found.low[0]) and not np.isnan(found.low[1])
     assert f"{found[0]:.2f}" == "0.50 (one document)" and stats.percent(found[0]) == "50 (one document)"
-    recorded = results.plain(found[0])
+    recorded = results.to_json(found[0])
     assert recorded == {"value": 0.5, "low": None, "high": None} and np.isnan(Estimate.from_record(recorded).low)
 
 

@@ -7,7 +7,7 @@ from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from helpers import attention, places, tokens
-from helpers.encoders import Encoder
+from helpers.encoder import Encoder
 from helpers.models import OWN_TOKENIZER, DamagedModel, NotAnEncoder, in_a_line
 
 LEAST_TOKENS = 8
@@ -17,7 +17,7 @@ PROBE = [("Each token looks at every other one.", "So it does."), "A short one."
 TOLERANCE = 1e-3
 
 
-def weights(model: PreTrainedModel, name: str) -> None:
+def check_weights(model: PreTrainedModel, name: str) -> None:
     """Refuse weights that are NaN or infinite.
 
     Raises:
@@ -28,23 +28,30 @@ def weights(model: PreTrainedModel, name: str) -> None:
             raise DamagedModel(f"{name!r} has weights that are NaN or infinite, in {key}. Get its files again.")
 
 
-def vocabulary(tokenizer: PreTrainedTokenizerBase, model: PreTrainedModel, name: str) -> None:
-    """Refuse a tokenizer that knows no words, or more than the model has embeddings for.
+def check_tokenizer(tokenizer: PreTrainedTokenizerBase, model: PreTrainedModel, name: str) -> None:
+    """Refuse a slow tokenizer, and one that knows no words, or more than the model has embeddings for.
 
     Raises:
-        DamagedModel: saying which.
+        NotAnEncoder: for a slow one, which has no character offsets.
+        DamagedModel: saying what does not fit.
     """
+    if not tokenizer.is_fast:
+        raise NotAnEncoder(
+            f"{name!r} comes with a slow tokenizer; the book needs character offsets. Save a fast one "
+            "(tokenizer.json) into its folder."
+        )
     known, embedded = tokenizer.get_vocab(), model.get_input_embeddings().weight.shape[0]
     if len(known) <= len({*tokenizer.all_special_tokens}):
         raise DamagedModel(f"The tokenizer of {name!r} knows no word. {OWN_TOKENIZER}")
-    if (most := max(known.values())) >= embedded:
+    most = max(known.values())
+    if most >= embedded:
         raise DamagedModel(
             f"The tokenizer of {name!r} has tokens up to number {most}, but the model has embeddings for {embedded} only. "
             f"{OWN_TOKENIZER}"
         )
 
 
-def attention_of(encoder: Encoder) -> None:
+def check_attention(encoder: Encoder) -> None:
     """Run a short text through the encoder twice, with and without the tap, and look whether all is as the book needs it.
 
     Raises:
@@ -64,7 +71,8 @@ def attention_of(encoder: Encoder) -> None:
         raise NotAnEncoder(
             f"{encoder.name!r} ({type(encoder.model).__name__}) cannot read a short text ({in_a_line(error)})."
         ) from None
-    if problem := _problem(encoder, batch, plain, tapped, maps):
+    problem = _problem(encoder, batch, plain, tapped, maps)
+    if problem:
         raise NotAnEncoder(f"{encoder.name!r} ({type(encoder.model).__name__}): {problem}")
 
 
@@ -96,9 +104,8 @@ def _problem(encoder: Encoder, batch: tokens.Batch, plain: Tensor, tapped: Tenso
         return "its attention has terms that cannot be observed: the model computes something else while it is looked at."
     if (rows.sum(-1) - 1).abs().max() > TOLERANCE or to_padding > TOLERANCE:
         return "its attention is no share over the tokens of a text."
-    if blind := [layer + 1 for layer, most in enumerate(ahead.tolist()) if most == 0]:
-        return (
-            f"it is a decoder: in {'every layer' if len(blind) == encoder.layers else f'layer {blind[0]}'} a token sees only "
-            "its past, and the book's measurements are defined for bidirectional encoders."
-        )
+    blind = [layer + 1 for layer, most in enumerate(ahead.tolist()) if most == 0]
+    if blind:
+        where = "every layer" if len(blind) == encoder.layers else f"layer {blind[0]}"
+        return f"it is a decoder: in {where} a token sees only its past, and the book's measurements are defined for bidirectional encoders."
     return ""

@@ -1,0 +1,130 @@
+"""A loaded model, and all that the book needs to know about it; :func:`helpers.encoders.load` makes one."""
+
+import hashlib
+import json
+import pickle
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal
+
+import torch
+from torch import nn
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from helpers import adapters
+from helpers.adapters import Head, Inputs
+from helpers.models import EncoderError
+
+
+@dataclass(frozen=True)
+class SpecialTokens:
+    """The two special tokens that every input carries, by their role in BERT.
+
+    ``cls`` opens an input and ``sep`` closes each of its texts. They are ``[CLS]`` and ``[SEP]`` in
+    BERT's vocabulary, ``<s>`` and ``</s>`` in RoBERTa's and MPNet's.
+    """
+
+    cls: str
+    sep: str
+    cls_id: int
+    sep_id: int
+    pad_id: int
+
+
+@dataclass(frozen=True, eq=False)
+class Encoder:
+    """A loaded model and all that the book needs to know about it.
+
+    Attributes:
+        name: the name given to :func:`load`.
+        model: the model without a task head, in eval mode, float32 or float64, eager attention; an adapter is merged into it.
+        tokenizer: its fast tokenizer.
+        layers, heads: their numbers (a head is shown as ``layer-head``, both from 1).
+        max_length: most tokens an input may have, special tokens included.
+        special: which tokens play the roles of ``[CLS]`` and ``[SEP]``.
+        sha256: digest of the weights file (for ``@random``: of the weights themselves).
+        route: how the attention is reached; see :mod:`helpers.attention`.
+        head: what makes logits of the last layer, for an encoder loaded with a task.
+        source: name, task and seed that :func:`load` was given, so that another process can load the same; None for
+            an encoder made in memory.
+    """
+
+    name: str
+    model: PreTrainedModel
+    tokenizer: PreTrainedTokenizerBase
+    layers: int
+    heads: int
+    max_length: int
+    special: SpecialTokens
+    sha256: str
+    route: Literal["interface", "dropout"]
+    head: Head | None = None
+    source: tuple[str, str | None, int] | None = None
+
+    @property
+    def task(self) -> str | None:
+        """What the head is for; None without one."""
+        return self.head.task if self.head is not None else None
+
+    def logits(self, batch: Inputs) -> torch.Tensor:
+        """The head's answer to a batch, in one forward pass that the tap sees; shapes in :class:`helpers.adapters.Head`.
+
+        Raises:
+            EncoderError: without a head.
+        """
+        if self.head is None:
+            raise EncoderError(
+                f"{self.name!r} was loaded without a task; load it with task= one of {', '.join(adapters.LABELS)}."
+            )
+        return self.head(self.model(**batch.inputs).last_hidden_state, batch)
+
+    @property
+    def device(self) -> torch.device:
+        return self.model.device
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return self.model.dtype
+
+    @property
+    def parameters(self) -> int:
+        """Number of weights."""
+        return sum(p.numel() for p in self.model.parameters())
+
+    @property
+    def state(self) -> str:
+        """Digest of all that decides what the encoder computes: weights, head, configuration, tokenizer."""
+        total = hashlib.sha256(type(self.model).__name__.encode())
+        passing = ("_name_or_path", "transformers_version", "dtype", "torch_dtype")
+        config = {k: v for k, v in self.model.config.to_dict().items() if k not in passing}
+        vocabulary = json.loads(self.tokenizer.backend_tokenizer.to_str())
+        for passing in ("truncation", "padding"):  # of the last call
+            vocabulary.pop(passing, None)
+        total.update(json.dumps([config, vocabulary, self.max_length], sort_keys=True, default=str).encode())
+        for module in filter(None, (self.model, self.head)):
+            for name, tensor in sorted(module.state_dict().items()):
+                total.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
+                total.update(memoryview(tensor.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy()))
+        if self.head is not None:
+            total.update(f"{type(self.head).__name__} {self.task} {self.head.labels}".encode())
+        return total.hexdigest()
+
+    def __repr__(self) -> str:
+        task = f" with a head for {self.task!r}" if self.task else ""
+        return (
+            f"Encoder {self.name!r}: {type(self.model).__name__}, {self.layers} layers x {self.heads} heads{task}\n"
+            f"{self.parameters / 1e6:.0f} M parameters, up to {self.max_length} tokens, on {self.device}\n"
+            f"sha256 of the weights {self.sha256[:16]}…"
+        )
+
+
+@lru_cache(maxsize=2)
+def arrived(pickled: bytes) -> Encoder:
+    """An encoder that was sent to this process, kept for the next time."""
+    return pickle.loads(pickled)
+
+
+def attention_modules(model: PreTrainedModel) -> list[nn.Module]:
+    """Self-attention modules that apply an ``nn.Dropout`` to their probabilities, in layer order."""
+    named = (m for m in model.modules() if "SelfAttention" in type(m).__name__)
+    return [m for m in named if isinstance(getattr(m, "dropout", None), nn.Dropout)]
