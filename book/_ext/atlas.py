@@ -1,5 +1,6 @@
 """``{atlas}``: the atlas of heads, its data, and links to it from figures of heads; ``{holdings}``: what is recorded of which model."""
 
+import json
 import re
 from functools import cache
 from pathlib import Path
@@ -10,8 +11,7 @@ from docutils.statemachine import StringList
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-from helpers.figures import atlas
-from helpers.run.atlas import content, page
+from helpers.run import atlas
 
 PAGE = "book/atlas"
 HEAD_FIGURES = re.compile(
@@ -21,7 +21,7 @@ HEAD_FIGURES = re.compile(
 """Functions that draw figures in which a point, a cell or a picture is a head."""
 LINK = '<p class="to-atlas"><a href="../book/atlas.html">Look a head up in the atlas</a></p>'
 
-models = cache(content.models)
+models = cache(atlas.models)
 
 
 class Atlas(SphinxDirective):
@@ -32,12 +32,7 @@ class Atlas(SphinxDirective):
         self.env.note_reread()  # records change without the page
         if not models():
             raise self.error("No model is measured for the atlas. Run: python -m helpers atlas --record")
-        first = next(iter(models().values()))
-        return [
-            nodes.raw(
-                "", atlas.element(models(), folder=f"../{atlas.FOLDER}", still=page.still(first)), format="html"
-            )
-        ]
+        return [nodes.raw("", atlas.element(models(), folder=f"../{atlas.FOLDER}"), format="html")]
 
 
 class Holdings(SphinxDirective):
@@ -47,7 +42,7 @@ class Holdings(SphinxDirective):
         """Parse the table where the directive stands."""
         self.env.note_reread()
         parent = nodes.container()
-        self.state.nested_parse(StringList(str(content.holdings()).split("\n"), source="holdings"), 0, parent)
+        self.state.nested_parse(StringList(str(atlas.holdings()).split("\n"), source="holdings"), 0, parent)
         return [parent]
 
 
@@ -76,7 +71,8 @@ def load_script(app: Sphinx, name: str, template: str, context: dict, tree: node
         if name.startswith("notebooks/"):
             metadata = nbformat.read(app.env.doc2path(name), as_version=4).metadata
             model = metadata.get("papermill", {}).get("parameters", {}).get("model", model)
-        attributes["data-atlas"] = atlas.links(model, models(), folder=f"{up}{atlas.FOLDER}", page=f"{up}{PAGE}.html")
+        data = atlas.data_files(models(), f"{up}{atlas.FOLDER}", page=f"{up}{PAGE}.html")
+        attributes["data-atlas"] = json.dumps({"model": model} | data)
     app.add_css_file("atlas/atlas.css")
     app.add_js_file("atlas/atlas.js", loading_method="defer", **attributes)
 
@@ -84,7 +80,7 @@ def load_script(app: Sphinx, name: str, template: str, context: dict, tree: node
 def write_data(app: Sphinx, exception: Exception | None) -> None:
     """Write script, style and the data of each model."""
     if exception is None and app.builder.format == "html":
-        page.write_data(Path(app.outdir) / atlas.FOLDER, models())
+        atlas.write_data(Path(app.outdir) / atlas.FOLDER, models())
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

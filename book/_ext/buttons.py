@@ -1,5 +1,6 @@
 """The buttons above a page: launching and downloading give copies to run, and releases offer the whole book."""
 
+import re
 from pathlib import Path
 
 from sphinx.application import Sphinx
@@ -16,12 +17,13 @@ def arrange(app: Sphinx, page: str, template: str, context: dict, doctree: objec
         group.get("label"): group["buttons"] for group in context.get("header_buttons", ()) if "buttons" in group
     }
     for button in groups.get("launch-buttons", ()):
-        button["url"] = address.in_launch(button["url"])
-    releases = address.releases()
-    if releases and "download-buttons" in groups:
+        branch = rf"(?<=/blob/){address.BRANCH}(?=/)|(?<=/){address.BRANCH}(?=\?)"
+        button["url"] = re.sub(branch, address.LAUNCH, button["url"])
+    repository = address.repository() or ""
+    if repository.startswith("https://github.com/") and "download-buttons" in groups:
         for kind, icon in FILES.items():
             button = {"type": "link", "label": f"download-book-{kind}", "icon": icon, "text": f"whole book .{kind}"}
-            button["url"] = f"{releases}/latest/download/{publishing.NAME}.{kind}"
+            button["url"] = f"{repository}/releases/latest/download/{publishing.NAME}.{kind}"
             groups["download-buttons"].append(button | {"tooltip": f"Download the whole book .{kind}"})
 
 

@@ -1,4 +1,4 @@
-"""``<!-- generated: NAME -->`` in a page is replaced by the text that :mod:`helpers.run.contents` makes."""
+"""``<!-- generated: NAME -->`` and ``<!-- version -->`` in a page are replaced by the text that :mod:`helpers.run.contents` makes."""
 
 from sphinx.application import Sphinx
 
@@ -7,8 +7,9 @@ from helpers.run import contents
 
 def fill(app: Sphinx, page: str, source: list[str]) -> None:
     """Replace the marks of a page, and read it again in the next build, since what is generated may have changed."""
-    if page.startswith("book/") and "<!-- generated: " in source[0]:
-        source[0] = contents.filled(source[0])
+    filled = contents.filled(source[0]) if page.startswith("book/") else source[0]
+    if filled != source[0]:
+        source[0] = filled
         app.env.note_reread()
 
 

@@ -16,9 +16,9 @@ from matplotlib.figure import Figure
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-from helpers import corpora, places, scoreboard, stats
+from helpers import corpora, places, plots, scoreboard, stats, views
 from helpers.corpora import sources, treebanks
-from helpers.figures import look, series, words
+from helpers.run import course, notebooks
 
 
 def example_sentence() -> treebanks.Sentence:
@@ -30,7 +30,7 @@ def example_sentence() -> treebanks.Sentence:
 
 def tree() -> Figure:
     """The example sentence with its relations."""
-    return words.dependency_tree(example_sentence())
+    return plots.dependency_tree(example_sentence())
 
 
 def stanford_tree() -> Figure:
@@ -42,7 +42,7 @@ def stanford_tree() -> Figure:
         for word in range(len(before.words))
         if (before.governors[word], before.relations[word]) != (after.governors[word], after.relations[word])
     ]
-    return words.dependency_tree(after, highlight=changed)
+    return plots.dependency_tree(after, highlight=changed)
 
 
 def chains() -> str:
@@ -50,7 +50,7 @@ def chains() -> str:
     for document in corpora.documents("encyclopedia", "dev"):
         kinds = [{mention.kind for mention in chain} for chain in document.chains.values()]
         if len(kinds) >= 4 and {"pronoun", "proper", "nominal"} in kinds:
-            return words.coreference(document).data
+            return views.coreference(document).data
     raise LookupError("No document has four chains, one of all three kinds of mention.")
 
 
@@ -62,7 +62,7 @@ def questions() -> str:
     for group in paragraphs.values():
         spans = sorted((q.answers[0].start, q.answers[0].start + len(q.answers[0].text)) for q in group)
         if len(spans) >= 5 and all(first[1] < second[0] for first, second in pairwise(spans)):
-            return words.answers(group).data
+            return views.answers(group).data
     raise LookupError("No paragraph has five answers that do not overlap.")
 
 
@@ -144,9 +144,9 @@ def coverage() -> Figure:
     figure, ax = plt.subplots(figsize=(6.4, 3.2))
     styles = {"bootstrap alone": ("first", "--"), "as in this book": ("second", "-")}
     for (label, (kind, dashes)), shares in zip(styles.items(), np.transpose(covered), strict=True):
-        style = {"color": look.COLOURS[kind], "marker": look.MARKERS[kind], "linestyle": dashes}
+        style = {"color": plots.COLOURS[kind], "marker": plots.MARKERS[kind], "linestyle": dashes}
         ax.plot(counts, 100 * shares, label=label, **style)
-    ax.axhline(95, **look.REFERENCE)
+    ax.axhline(95, **plots.REFERENCE)
     ax.set(xscale="log", xticks=counts, xticklabels=["" if c == 29 else c for c in counts], ylim=(70, 100))
     ax.minorticks_off()
     ax.set(xlabel="documents", ylabel="intervals that hold\nthe truth (%)")
@@ -158,7 +158,29 @@ def verdicts() -> Figure:
     """How many findings of the papers hold on our models, by chapter."""
     tally = scoreboard.tally(scoreboard.judged())
     titles = {f"{chapter[:2]} {scoreboard.titled(chapter)}": tally.loc[chapter] for chapter in tally.index}
-    return series.verdict_bars(titles, order=scoreboard.VERDICTS)
+    return plots.verdict_bars(titles, order=scoreboard.VERDICTS)
+
+
+def chapters() -> Figure:
+    """Which chapter builds on which: a row for each depth, a line from each chapter that no other one leads to."""
+    depth, behind, spots, filled = {}, {}, {}, Counter()
+    for chapter in notebooks.chapters():
+        needed = course.outline(chapter)["before"]
+        behind[chapter] = set(needed).union(*(behind[one] for one in needed))
+        depth[chapter] = 1 + max((depth[one] for one in needed), default=-1)
+    figure = plt.figure(figsize=(8, 5), layout="none")
+    ax = figure.add_axes((0, 0, 1, 1))
+    ax.margins(0.1)
+    for chapter, row in depth.items():
+        spots[chapter] = (filled[row] - (Counter(depth.values())[row] - 1) / 2, -row)
+        filled[row] += 1
+        for one in behind[chapter]:
+            if not any(one in behind[other] for other in behind[chapter]):
+                ax.plot(*zip(spots[one], spots[chapter], strict=True), color="0.6", zorder=0)
+        name = f"{chapter[:2]}\n{chapter[3:].replace('_', ' ')}"
+        ax.text(*spots[chapter], name, ha="center", va="center", bbox={"boxstyle": "round", "facecolor": "white"})
+    ax.set_axis_off()
+    return figure
 
 
 def table(columns: list[str], rows: list) -> str:
@@ -171,7 +193,7 @@ def table(columns: list[str], rows: list) -> str:
 
 
 FUNCTIONS = (
-    *(catalogue, chains, coverage, entailment, heads, keyphrases, paraphrase, questions),
+    *(catalogue, chains, chapters, coverage, entailment, heads, keyphrases, paraphrase, questions),
     *(relations, stanford_tree, tree, verdicts),
 )
 DRAWINGS = {function.__name__.replace("_", "-"): function for function in FUNCTIONS}
@@ -191,7 +213,7 @@ class Drawing(SphinxDirective):
             raise self.error(f"There is no drawing {name!r}; there are {', '.join(DRAWINGS)}.")
         self.env.note_reread()  # data change without the page
         with mpl.rc_context({"svg.hashsalt": "drawing"}):  # the same picture, the same bytes
-            look.use_style()
+            plots.use_style()
             drawing = DRAWINGS[name]()
             if isinstance(drawing, Figure):
                 file = Path(self.env.srcdir) / "drawings" / f"{name}.svg"

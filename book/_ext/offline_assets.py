@@ -14,7 +14,7 @@ from pathlib import Path
 from sphinx.application import Sphinx
 from sphinx.config import Config
 
-from helpers.figures import views
+from helpers import views
 
 FRAME = re.compile(r'(<iframe class="bertviz"[^>]*?) data-bertviz="([^"]*)"')
 MATHJAX = files("sphinx-mathjax-offline") / "static" / "mathjax" / "tex-svg-full.js"

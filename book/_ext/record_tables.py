@@ -1,4 +1,4 @@
-"""``{scoreboard} NAME`` and ``{numbers} NAME``: tables computed from the recorded results while the pages are built."""
+"""``{scoreboard} NAME`` and ``{numbers} NAME``: parts of pages computed from the recorded results, ``scoreboard.md.j2`` and ``numbers.md.j2``."""
 
 from functools import cache
 
@@ -7,35 +7,17 @@ from docutils.statemachine import StringList
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-from helpers import scoreboard, tidy
-from helpers.results import ResultError
+from helpers import results, scoreboard
+from helpers.run.templates import part
 
 SECTIONS = ("chapters", "quantities")
 """Parts that are sections of the page; the others are one table each."""
-BOARD = {
-    "twelve": scoreboard.twelve,
-    "summary": scoreboard.summary,
-    "runs": scoreboard.by_run,
-    "rules": scoreboard.rules,
-    "headlines": scoreboard.headlines,
-    "reasons": scoreboard.reasons,
-    "chapters": scoreboard.sections,
-}
-NUMBERS = {"encoders": tidy.encoders, "corpora": tidy.corpora, "quantities": tidy.quantities}
-
-judged, numbers = cache(scoreboard.judged), cache(tidy.table)
 
 
-def markdown(directive: str, part: str) -> str:
-    """The Markdown of a part of a page.
-
-    Raises:
-        KeyError: for a part that does not exist.
-        ResultError: if a record is missing or damaged.
-    """
-    if directive == "scoreboard":
-        return str(BOARD[part](judged()))
-    return str(tidy.columns() if part == "columns" else NUMBERS[part](numbers()))
+@cache
+def context() -> dict[str, object]:
+    """What the templates are given."""
+    return {"board": scoreboard.judged(), "numbers": results.table(), "scoreboard": scoreboard, "results": results}
 
 
 class RecordTable(SphinxDirective):
@@ -45,18 +27,16 @@ class RecordTable(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         """Parse the Markdown of the part where the directive stands."""
-        part = self.arguments[0]
+        name = self.arguments[0]
         self.env.note_reread()  # records change without the page
         try:
-            text = markdown(self.name, part)
-        except KeyError:
-            raise self.error(f"There is no {self.name} part {part!r}.") from None
-        except ResultError as error:
+            text = part(f"{self.name}.md.j2", name, **context())
+        except (AttributeError, results.ResultError) as error:
             raise self.error(str(error)) from None
-        parent = nodes.Element() if part in SECTIONS else nodes.container(classes=[self.name])
+        parent = nodes.Element() if name in SECTIONS else nodes.container(classes=[self.name])
         lines = StringList(text.split("\n"), source=self.get_source_info()[0])
-        self.state.nested_parse(lines, 0, parent, match_titles=part in SECTIONS)
-        return parent.children if part in SECTIONS else [parent]
+        self.state.nested_parse(lines, 0, parent, match_titles=name in SECTIONS)
+        return parent.children if name in SECTIONS else [parent]
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

@@ -334,10 +334,10 @@ def test_what_is_beside_the_deals():
 
 def recorded_parts(whole, core, rest, beside):
     """A record in which changes of F1 have intervals of these half widths."""
-    widths = {name: results.plain(one_estimate(-0.2, half)) for name, half in (("core", core), ("rest", rest))}
+    widths = {name: results.to_json(one_estimate(-0.2, half)) for name, half in (("core", core), ("rest", rest))}
     rows = {name: {"f1_change": found, "heads": 3} for name, found in widths.items()}
-    rows["rest"]["f1_beside"] = results.plain(one_estimate(0, beside))
-    own = {"4": {"f1_change": results.plain(one_estimate(-0.5, whole))}}
+    rows["rest"]["f1_beside"] = results.to_json(one_estimate(0, beside))
+    own = {"4": {"f1_change": results.to_json(one_estimate(-0.5, whole))}}
     tuned = {"rows": {"2": {}}}
     return {"rows": own, "tuned": tuned, "core": {"first": "dense_vertical", "second": "dense", "rows": rows}}
 
@@ -625,7 +625,7 @@ def test_a_control_on_few_questions_decides_nothing():
     claims = [c for c in scoreboard.chapters()["10_ablation_by_type"]["claims"] if c.power]
     found = scoreboard.numbers_in(spoken_of(), tables.tidy)
     assert [scoreboard.judge(claim, found).verdict for claim in claims] == [UNDECIDED] * 2
-    assert [scoreboard.compared(claim, found)[1] for claim in claims] == [HOLDS] * 2
+    assert [scoreboard.compare(claim, found).verdict for claim in claims] == [HOLDS] * 2
 
 
 def one_estimate(value, half=0.05):

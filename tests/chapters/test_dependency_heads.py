@@ -226,9 +226,6 @@ def test_a_treebank_without_the_usual_relations_is_read_all_the_same(documents):
     assert all(row.few for row in syntax.table(dev, test)[1:])
 
 
-# ------------------------------------------------------------------ rules, landing, losses
-
-
 def test_nearest_words_are_those_of_a_loop(page, documents):
     for sentence in (s for d in documents for s in d.sentences):
         for tags in (("NOUN",), ("VERB", "ADP")):
@@ -285,11 +282,9 @@ def test_losses_are_those_of_exactly_the_hidden_words(page):
     found = page.losses(encoder, hidden)
     np.testing.assert_allclose(found, expected, rtol=1e-4)
     assert np.abs(page.losses(encoder, hidden, both=True) - found).min() > 1e-3, "the governor is hidden, too"
-    without = page.losses(encoder, hidden, [(layer, head) for layer in (2, 3) for head in range(encoder.heads)])
+    without = page.losses(encoder, hidden, heads=[(layer, head) for layer in (2, 3) for head in range(encoder.heads)])
     assert np.abs(without - found).min() > 1e-3
 
-
-# ------------------------------------------------------------------ the page's numbers
 
 PUZZLE = tree(
     "The girl put an old letter under the bed .",

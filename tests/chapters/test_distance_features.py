@@ -22,7 +22,7 @@ from helpers.chapters.distance_features import (
     tables,
 )
 from helpers.engine import sweeps
-from helpers.figures.look import group_names
+from helpers.plots import group_names
 from helpers.stats import Estimate
 from helpers.tokens import Batches
 

@@ -632,7 +632,7 @@ def test_what_a_test_could_not_see_is_not_judged(profile):
     for claim in (one for one in CLAIMS if one.power and ("", one.ours) in found):
         task = values["tasks"][claim.ours.split("/")[1]]
         seen = task["cost"]["score"]["heads"]["visible"]["alone"] / task["score"]["value"]
-        plain, said = scoreboard.compared(claim, found)[1], scoreboard.judge(claim, found).verdict
+        plain, said = scoreboard.compare(claim, found).verdict, scoreboard.judge(claim, found).verdict
         assert said == (plain if seen < (0.01 if claim.p else 0.05) else scoreboard.UNDECIDED), claim.claim
         judged += said == plain
     assert judged == {"book": 0, "full": 4}[profile]

@@ -66,7 +66,7 @@ SIDE = st.lists(st.sampled_from(["a", "dog", ".", ",", "unbelievable", "!"]), mi
 def test_every_statistic_against_loops(minilm, page, texts, seed):
     text = encoded(minilm, texts)
     maps = random_maps(len(text.tokens), seed)
-    on_page, counts = page.look(maps, text), page.attending(text.tokens)
+    on_page = page.look(maps, text)
     fast = surface.look(maps, text)
     for place in np.ndindex(2, 2):
         values = slow(maps[place], text)
@@ -74,8 +74,8 @@ def test_every_statistic_against_loops(minilm, page, texts, seed):
             assert float(fast["sums"][place][n]) == pytest.approx(sum(values[name]), abs=2e-5), name
             assert fast["counts"][n] == len(values[name]), name
         for n, name in enumerate(page.NAMES):
-            assert float(on_page[place][n]) == pytest.approx(sum(values[name]), abs=2e-5), name
-            assert counts[n] == len(values[name]), name
+            assert float(on_page["sums"][place][n]) == pytest.approx(sum(values[name]), abs=2e-5), name
+            assert on_page["counts"][n] == len(values[name]), name
 
 
 WORDS = ["the", "otter", ",", "dived", ".", "it", "cracked", "a", "shell", "on", "its", "unbelievable", "belly", "!"]
@@ -130,9 +130,6 @@ def test_segments_of_one_half_are_refused():
     with pytest.raises(CorpusError, match=r"^3 segments: They are all from one half"):
         surface.refuse_few(of_even)
     surface.refuse_few([*of_even, Segment("a", "b", 1, "t")])
-
-
-# ------------------------------------------------------------------ the page's numbers
 
 
 def recorded(model="minilm", profile="book"):

@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from helpers import attention, results, tidy, tokens
+from helpers import attention, results, tokens
 from helpers.chapters import distance_features, divergence_map
 from helpers.chapters.coreference_heads import measures as coreference_heads
 from helpers.chapters.your_own_model import figures, tables
 from helpers.chapters.your_own_model import measures as your_own_model
 from helpers.chapters.your_own_model.measures import PLACES
-from helpers.figures.look import head_name
 from helpers.measurements import surface, syntax
+from helpers.plots import head_name
 
 
 @pytest.fixture(scope="module")
@@ -156,8 +156,8 @@ def test_odd_models_have_a_card_too(small_encoder, texts, family, changes, witho
     assert set(values["missing"]) == without
     assert np.shape(values["types"]) == (encoder.layers, encoder.heads)
     assert values["shares"].value.shape == (encoder.layers, len(PLACES))
-    numbers = results.plain({"card": values, "other": values})  # finite throughout
-    found = tidy.joined(tables.tidy({"values": numbers, "provenance": {"parameters": {}}}))
+    numbers = results.to_json({"card": values, "other": values})  # finite throughout
+    found = results.joined(tables.tidy({"values": numbers, "provenance": {"parameters": {}}}))
     assert set(found.quantity) >= {"share", "entropy", "type"}
     axes = {ax.get_title() for ax in figures.model_card(values).axes}
     assert {"types and specialists", "where attention goes", "entropy"} <= axes
@@ -182,7 +182,7 @@ def test_only_a_random_second_model_is_a_control(recorded):
     for name, network in (("minilm@random", "@random"), ("mpnet", "mpnet")):
         model = recorded["other"]["model"] | {"name": name}
         values = recorded | {"other": recorded["other"] | {"model": model}}
-        found = tidy.joined(tables.tidy({"values": values, "provenance": {"parameters": {}}}))
+        found = results.joined(tables.tidy({"values": values, "provenance": {"parameters": {}}}))
         assert set(found.network) == {"", "@shuffled", network}
         assert set(found.model[found.network == network]) == {name}
 

@@ -11,13 +11,25 @@ import pytest
 
 from helpers.corpora import Answer, Question
 from helpers.corpora.treebanks import Document, Mention, Sentence
-from helpers.figures.drawing import Numbers, as_text, draw, schema
-from helpers.figures.grids import head_grids, relation_maps, thumbnails, type_grids
-from helpers.figures.look import group_names, head_name
-from helpers.figures.series import against_baseline, curves, heads_by_layer, intervals, stacked
-from helpers.figures.views import attention_view, bertviz, without_frames
-from helpers.figures.words import answers, coreference, dependency_tree, heatmap, line_diagrams
+from helpers.drawing import Numbers, as_text, draw, schema
+from helpers.plots import (
+    curves,
+    dependency_tree,
+    dots,
+    group_names,
+    head_grids,
+    head_name,
+    heads_by_layer,
+    heatmap,
+    intervals,
+    line_diagrams,
+    relation_maps,
+    stacked,
+    thumbnails,
+    type_grids,
+)
 from helpers.stats import Estimate
+from helpers.views import answers, attention_view, bertviz, coreference, without_frames
 
 HOSTILE = "</script><img src=x onerror=alert(1)>"
 GRID = np.array([[0.1, 0.9, 0.3], [0.2, 0.2, 0.5]])
@@ -58,13 +70,10 @@ FIGURES = {
         {"layer", "y", "[CLS]", "chance"},
     ),
     "heat map": (partial(heatmap, GRID[:, :2], ["a", "b"], numbers=True), {"attending token", "a", "0.90"}),
-    "lines of weights": (partial(line_diagrams, {"h": np.eye(2)}, ["a", "b"]), {"h", "a", "b"}),
+    "lines of weights": (partial(line_diagrams, {"h": (["a", "b"], np.eye(2), {0: "#000000"})}), {"h", "a", "b"}),
     "dependency tree": (partial(dependency_tree, TREE, highlight=[2]), {*TREE.words, *TREE.upos, *TREE.relations}),
     "maps of relations": (partial(relation_maps, {"obj": GRID}, {"obj": 0.25}), {"obj (0.25)", "layer", "head"}),
-    "against a baseline": (
-        partial(against_baseline, ["x"], {"head": [estimate()], "offset": [0.2]}),
-        {"x", "head", "offset"},
-    ),
+    "against a baseline": (partial(dots, ["x"], {"head": [estimate()], "offset": [0.2]}), {"x", "head", "offset"}),
     "grids of heads": (
         partial(head_grids, {"a": GRID, "b": -GRID}, bars="nats", signed=["b"]),
         {"a", "b", "nats", "layer", "head"},

@@ -12,7 +12,7 @@ import pytest
 from browser import CHROMIUM, browser
 from IPython.display import HTML
 
-from helpers.figures import touch
+from helpers import views
 from helpers.stats import Estimate
 
 HOSTILE = "</script><img src=x onerror=\"document.title='taken'\">"
@@ -30,16 +30,16 @@ def maps(count=4, size=3):
 
 def scatter(names=NAMES, **changes):
     given = {"xlabel": "x", "ylabel": "y", "alt": "Four heads.", "colours": COLOURS, "maps": maps()}
-    return touch.points([0, 10, 0, 10], [0, 0, 5, 5], names, **given | changes)
+    return views.points([0, 10, 0, 10], [0, 0, 5, 5], names, **given | changes)
 
 
 def steps(**changes):
     value = np.array([0.5, 0.7, 0.9])
     known = Estimate(value, value - 0.1, value + 0.1, np.empty((0, 3)))
-    curve = touch.Curve([0, 0.5, 1], {"trained": known, "random": [0.4, 0.4, 0.4]}, "gate", "accuracy")
+    curve = views.Curve([0, 0.5, 1], {"trained": known, "random": [0.4, 0.4, 0.4]}, "gate", "accuracy")
     pieces = [[["the", ("cat", "#ffdd88")]], [["a", "dog"]], HTML("<b>by its maker</b>")]
     given = {"values": [0, 0.5, 1], "labels": ["gate 0", "gate 0.5", "gate 1"], "pieces": pieces}
-    return touch.frames(**given | {"alt": "Accuracy by gate.", "curve": curve} | changes)
+    return views.frames(**given | {"alt": "Accuracy by gate.", "curve": curve} | changes)
 
 
 def data_of(figure):
@@ -91,7 +91,7 @@ def test_texts_are_texts():
     lists = {"texts": [HOSTILE] * 4, "tokens": [HOSTILE] * 3, "lines": {HOSTILE: ("y", 1.0)}}
     named = {"xlabel": HOSTILE, "ylabel": HOSTILE, "alt": HOSTILE}
     colours = {HOSTILE: ([HOSTILE] * 4, {HOSTILE: "#000000"})}
-    curve = touch.Curve([0, 1], {HOSTILE: [0, 1]}, HOSTILE, HOSTILE)
+    curve = views.Curve([0, 1], {HOSTILE: [0, 1]}, HOSTILE, HOSTILE)
     for figure in (
         scatter([HOSTILE] * 4, colours=colours, **lists, **named),
         steps(labels=[HOSTILE] * 3, pieces=[[[HOSTILE, (HOSTILE, "#ffdd88")]]] * 3, alt=HOSTILE, curve=curve),
@@ -129,7 +129,7 @@ def test_points_that_do_not_fit_are_refused(changes, said):
     ("changes", "said"),
     [
         ({"labels": ["a"]}, "3 values, 1 labels, 3 pieces"),
-        ({"curve": touch.Curve([0, 1], {"a": [0, 1, 2]}, "x", "y")}, "'a' has 3 values for 2 places"),
+        ({"curve": views.Curve([0, 1], {"a": [0, 1, 2]}, "x", "y")}, "'a' has 3 values for 2 places"),
         ({"pieces": [[[("word", "red")]]] * 3}, "A colour is written as #rrggbb"),
     ],
 )
@@ -256,7 +256,7 @@ def test_the_keys_go_from_point_to_point(page):
 
 @needs_chromium
 @pytest.mark.browser
-@pytest.mark.parametrize("control", touch.CONTROLS)
+@pytest.mark.parametrize("control", views.CONTROLS)
 def test_points_change_their_colours(page, control):
     tab = page(scatter(control=control))
     assert tab.evaluate(FILLS) == ["#0072B2", "#0072B2", "#D55E00", "#D55E00"]

@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from helpers import attention
-from helpers.figures.look import LABELS
+from helpers.plots import LABELS
 from helpers.tokens import Batch
 
 Maps = Float[Tensor, "batch head query key"]
@@ -21,8 +21,6 @@ TYPES = ("dense", "diagonal", "dense_vertical", "vertical")
 
 ACTIONS = ("keep", "prune", "substitute", "no_intra", "no_inter")
 """What can be done to a head: nothing; all weights to 0; all to 1/n; those inside, or those between, sentences to 0."""
-
-# ---------------------------------------------------------------------------------------- the tables' rows
 
 
 @dataclass(frozen=True)
@@ -40,7 +38,7 @@ class Row:
     actions: Mapping[str, str]
 
     def label(self, called: Mapping[str, str] = LABELS) -> str:
-        """What is done, in a few words; ``called``: type -> what its group is called (:func:`helpers.figures.look.group_names`)."""
+        """What is done, in a few words; ``called``: type -> what its group is called (:func:`helpers.plots.group_names`)."""
         done = set(self.actions.values())
         kept = [name for name in TYPES if name not in self.actions]
         whom = ", ".join(map(called.__getitem__, self.actions))
@@ -84,9 +82,6 @@ TABLE3 = (
 )
 ROWS = {row.id: row for row in (*TABLE2, *TABLE3)}
 """Rows 2 to 19 of the paper; row 1 is the model as it is."""
-
-
-# ---------------------------------------------------------------------------------------- the editors
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,9 +188,6 @@ def editor(ablation: Ablation, batch: Batch) -> attention.Editor:
         return edited
 
     return edit
-
-
-# ---------------------------------------------------------------------------------------- what to compare
 
 
 def deal(names: np.ndarray, draw: int, *, seed: int = 0) -> np.ndarray:

@@ -9,23 +9,26 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from numpy.typing import ArrayLike
 
-from helpers.figures import touch
-from helpers.figures.grids import grid
-from helpers.figures.look import (
+from helpers import views
+from helpers.plots import (
     COLOURS,
     INK,
     LABELS,
     MARKERS,
     REFERENCE,
     TYPE_NAMES,
+    grid,
     in_rows,
+    intervals,
     legend_below,
+    named,
     outer_labels,
+    references,
     squares,
+    stacked,
     titled,
+    token_axes,
 )
-from helpers.figures.series import intervals, named, references, stacked
-from helpers.figures.words import token_axes
 from helpers.stats import Estimate
 
 CHANGE = "change of F1 (points)"
@@ -155,7 +158,7 @@ def heads_and_loss(panels: Mapping[str, Climb], *, called: Mapping[str, str] = L
 
 def answers_to_touch(
     gone: Sequence[int], change: ArrayLike, questions: Sequence[str], answers: Sequence[Sequence[str]]
-) -> touch.Touchable:
+) -> views.InteractiveFigure:
     """More and more heads pruned, by a slider: F1 over all questions above, what the model answers to some of them below.
 
     Args:
@@ -163,7 +166,7 @@ def answers_to_touch(
         change: [step], of F1, a fraction; shown as percentage points.
         answers: [step][question].
     """
-    kept = {True: touch.GOOD, False: touch.BAD}
+    kept = {True: views.GOOD, False: views.BAD}
     pieces = [
         [
             [question, (said or "no answer", kept[said == whole])]
@@ -171,10 +174,10 @@ def answers_to_touch(
         ]
         for row in answers
     ]
-    curve = touch.Curve(gone, {"all questions": 100 * np.asarray(change)}, "heads pruned", "change of F1 (points)")
+    curve = views.Curve(gone, {"all questions": 100 * np.asarray(change)}, "heads pruned", "change of F1 (points)")
     labels = [f"{n} heads gone" for n in gone]
     alt = f"Change of F1 over the number of heads pruned, and the answers to {len(questions)} questions at each step."
-    return touch.frames(gone, labels, pieces, alt=alt, curve=curve)
+    return views.frames(gone, labels, pieces, alt=alt, curve=curve)
 
 
 TURNS = {"answered worse": COLOURS["sep"], "as before": "#e3e3e3", "answered better": COLOURS["cls"]}

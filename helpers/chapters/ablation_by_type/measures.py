@@ -197,9 +197,6 @@ def graded(answers: Sequence[Sequence[str]], examples: Sequence[Example]) -> Flo
     return values
 
 
-# ---------------------------------------------------------------------------------------- how much is removed
-
-
 PLACES = ("special", "intra", "inter")
 
 
@@ -236,8 +233,6 @@ def weigh(encoder: Encoder, examples: Sequence[Example], *, batch_size: int = 1)
         sweeps.sweep(encoder, [asked.batch], found)
     return found
 
-
-# ---------------------------------------------------------------------------------------- recording
 
 PRUNED = {next(iter(row.actions)): row.id for row in TABLE2[:4]}
 """Type -> the row in which it alone is pruned."""
@@ -380,9 +375,6 @@ def percent(record: Estimate | Mapping[str, Any], spec: str = ".0f") -> str:
 def spread(values: Sequence[float]) -> str:
     """Least and greatest of several changes, in percentage points: ``-41 to -8``."""
     return f"{100 * min(values):+.0f} to {100 * max(values):+.0f}"
-
-
-# ---------------------------------------------------------------------------------------- a whole and its parts
 
 
 def doubled(ladder: Mapping[str, Any]) -> dict[int, float]:

@@ -8,9 +8,8 @@ import pandas as pd
 from helpers import results
 from helpers.chapters.ablation_by_type.edits import ROWS
 from helpers.chapters.ablation_by_type.measures import SCORES, percent, spread
-from helpers.figures.look import group_names
-from helpers.results import Table
-from helpers.rows import rows
+from helpers.plots import group_names
+from helpers.results import Table, rows
 
 DEALT = "shuffled heads"
 VERTICAL = ("5", "6", "7", "11")

@@ -6,9 +6,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from helpers.figures.look import COLOURS, HEAD_COLOURS, legend_beside, titled
-from helpers.figures.series import against_baseline
-from helpers.figures.words import flow, lines
+from helpers.plots import COLOURS, HEAD_COLOURS, dots, flow, legend_beside, line_diagrams, titled
 from helpers.stats import Estimate
 
 WIDTH = 84  # characters in a line
@@ -55,14 +53,11 @@ def looks(panels: Mapping[str, tuple[Sequence[str], NDArray, Sequence[int]]]) ->
     Args:
         panels: title -> (tokens, map [query, key], the tokens whose rows are drawn).
     """
-    tallest = max(len(words) for words, _, _ in panels.values())
-    figure, axes = titled(panels, (3.4, 0.6 + 0.22 * tallest), columns=2, size=8.5)
-    for ax, (words, weights, asked) in zip(axes.flat, panels.values(), strict=True):
+    drawn = {}
+    for title, (words, weights, asked) in panels.items():
         kept = np.where(np.isin(np.arange(len(words)), asked)[:, None], weights, 0)
-        colours = dict.fromkeys(asked, COLOURS["antecedent"])
-        lines(ax, kept, words, colours, colour=COLOURS["other"], widths=(1.2, 2.6), weight="bold")
-        ax.set_ylim(tallest - 0.4, -0.6)
-    return figure
+        drawn[title] = words, kept, dict.fromkeys(asked, COLOURS["antecedent"])
+    return line_diagrams(drawn)
 
 
 def beside(
@@ -77,7 +72,7 @@ def beside(
     most = max(len(names) for names, _ in panels.values())
     figure, axes = titled(panels, (width, 1.0 + 0.34 * most))
     for ax, (names, series) in zip(axes.flat, panels.values(), strict=True):
-        against_baseline(names, series, ax=ax)
+        dots(names, series, ax=ax)
         ax.get_legend().remove()
     legend_beside(axes.flat[-1])
     return figure

@@ -42,9 +42,6 @@ FEWEST = 30
 """Kinds with fewer mentions in the test part are marked: one mention more or less moves them by three points."""
 
 
-# ---------------------------------------------------------------------------------------- one pass over the passages
-
-
 @dataclass(frozen=True, eq=False)
 class Choices:
     """What each head chose for every mention, and where its attention went; mentions of all passages in a row.
@@ -155,9 +152,6 @@ def mention_map(encoder: Encoder, passage: Passage, head: tuple[int, int]) -> Fl
     return by_word[np.ix_(places, places)]
 
 
-# ---------------------------------------------------------------------------------------- rules to compare with
-
-
 def agree(a: Placed, b: Placed) -> bool:
     """Whether two mentions have the same number, gender and person as far as both are known."""
     return all(x == y or not x or not y for x, y in zip(a.agreement, b.agreement, strict=True))
@@ -192,9 +186,6 @@ def resolve(passage: Passage, sieves: Sequence[str]) -> Int[np.ndarray, "mention
         nearest = np.where(passing, np.arange(len(choice)), -1).max(-1, initial=-1)  # mentions are in order
         choice = np.where(choice < 0, nearest, choice)
     return choice
-
-
-# ---------------------------------------------------------------------------------------- scoring
 
 
 @dataclass(frozen=True, eq=False)
@@ -271,9 +262,6 @@ def _groups(passage: Passage) -> Bool[np.ndarray, "group mention"]:
     return np.stack(members) & asked
 
 
-# ---------------------------------------------------------------------------------------- held-out scores
-
-
 @dataclass(frozen=True)
 class Row:
     """One kind of mention: the head chosen on the development documents, scored on the test documents.
@@ -344,9 +332,6 @@ def attended(choices: Choices, head: tuple[int, int], *, seed: int = 0) -> dict[
     return {name: mean(values, choices.document.tolist(), seed=seed) for name, values in masked.items()}
 
 
-# ---------------------------------------------------------------------------------------- examples
-
-
 @dataclass(frozen=True)
 class Link:
     """A mention, the candidate that a head chose for it, and whether they corefer."""
@@ -378,9 +363,6 @@ def examples(
         found = links(choices, head, number)
         if len(found) >= fewest and all(link.right for link in found) == right:
             yield passage, found
-
-
-# ---------------------------------------------------------------------------------------- recording
 
 
 def as_dict(rows: Sequence[Row], test: Scores) -> dict[str, Any]:

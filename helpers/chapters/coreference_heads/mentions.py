@@ -145,9 +145,6 @@ def _whole_words(encoder: Encoder, words: Sequence[str], max_length: int) -> int
     return int((last <= ends[kept - 1]).sum())
 
 
-# ---------------------------------------------------------------------------------------- number, gender, person
-
-
 def _words(listed: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
     return {word: tuple(known.split("-")) for known, words in listed.items() for word in words.split()}
 

@@ -7,8 +7,7 @@ import pandas as pd
 
 from helpers import results
 from helpers.chapters.coreference_heads.measures import FEWEST, KINDS
-from helpers.results import Table
-from helpers.rows import rows
+from helpers.results import Table, rows
 from helpers.stats import percent
 
 NETWORKS = {"": "by_kind", "@random": "random", "@shuffled": "shuffled"}

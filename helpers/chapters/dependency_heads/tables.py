@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from helpers.measurements.syntax import Row
-from helpers.rows import rows
+from helpers.results import rows
 
 PARTS = {
     "ud": ("", ""),

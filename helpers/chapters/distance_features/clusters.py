@@ -15,7 +15,7 @@ from sklearn.mixture import GaussianMixture
 
 from helpers.chapters.distance_features.measures import FEATURES, SPECIAL, DistanceFeatures, points
 from helpers.encoders import Encoder, EncoderError
-from helpers.figures.look import group_names
+from helpers.plots import group_names
 from helpers.stats import Estimate
 
 Features = Float[np.ndarray, "feature"]
@@ -203,9 +203,6 @@ def over_k(points: Points, ks: Sequence[int], reference: Labels, *, seed: int = 
     return np.stack([matched(k_means(points, k, seed=seed).labels, reference) for k in ks])
 
 
-# ---------------------------------------------------------------------------------------- naming
-
-
 def prototypes(even: Features) -> Float[np.ndarray, "type mass"]:
     """The three masses of a pure head of each of :data:`TYPES`.
 
@@ -322,9 +319,6 @@ def embedding(points: Points, *, seed: int = 0) -> Float[np.ndarray, "point 2"]:
     """Heads in the plane by t-SNE (van der Maaten & Hinton 2008): neighbours stay neighbours, distances mean little."""
     perplexity = min(15.0, (len(points) - 1) / 3)
     return TSNE(2, perplexity=perplexity, init="pca", method="exact", random_state=seed).fit_transform(points)
-
-
-# ---------------------------------------------------------------------------------------- recording
 
 
 def as_dict(found: DistanceFeatures, types: Types, *, seed: int = 0) -> dict[str, Any]:

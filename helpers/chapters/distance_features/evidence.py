@@ -28,8 +28,6 @@ REFITS, CONTROLS, CROWDS = 10, 20, 50
 
 LEAST = 1e-6  # stands for an empty feature where logarithms are taken
 
-# ---------------------------------------------------------------------------------------- invented heads
-
 
 def structureless(points: Points, *, seed: int = 0) -> Points:
     """As many invented heads from one cloud without groups, each of 21 shares that sum to 1, as those of a head are.
@@ -48,8 +46,6 @@ def crowds(points: Points, count: int, *, seed: int = 0) -> Float[np.ndarray, "c
     """Several sets of invented heads (:func:`structureless`)."""
     return np.stack([structureless(points, seed=seed + 1 + n) for n in range(count)])
 
-
-# ---------------------------------------------------------------------------------------- scales
 
 SCALES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "as they are": lambda x: x,
@@ -133,9 +129,6 @@ def _on_scale(
 def _mixed(points: Points, labels: Labels, seed: int) -> float:
     """Agreement of four groups with those of a mixture of Gaussians."""
     return agreement(labels, mixture(points, len(TYPES), seed=seed).labels)
-
-
-# ---------------------------------------------------------------------------------------- stability
 
 
 def refits(

@@ -10,9 +10,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from numpy.typing import ArrayLike, NDArray
 
-from helpers.figures import touch
-from helpers.figures.grids import thumbnails
-from helpers.figures.look import (
+from helpers import views
+from helpers.plots import (
     CENTRED,
     COLOURS,
     INK,
@@ -20,14 +19,17 @@ from helpers.figures.look import (
     MARKERS,
     TYPE_NAMES,
     Number,
+    band,
     ink_on,
+    intervals,
     legend_beside,
     on_layers,
     squares,
+    stacked,
+    thumbnails,
     titled,
+    token_axes,
 )
-from helpers.figures.series import band, intervals, stacked
-from helpers.figures.words import token_axes
 from helpers.stats import Estimate
 
 WINDOW_COLOUR = "#8794a5"
@@ -117,7 +119,7 @@ def feature_boxes(
 
     Args:
         groups: type -> [head, feature].
-        called: type -> what its group is called, here and in the other figures (:func:`helpers.figures.look.group_names`).
+        called: type -> what its group is called, here and in the other figures (:func:`helpers.plots.group_names`).
         even: [feature], what even attention would give, as dashes.
     """
     titles = [f"{called[name]} ({len(values)} heads)" for name, values in groups.items()]
@@ -156,7 +158,7 @@ def _points(ax: Axes, places: NDArray, types: NDArray, called: Mapping[str, str]
 
 def groups_to_touch(
     shares: ArrayLike, groups: ArrayLike, ks: Sequence[int], heads: Sequence[str], parts: Sequence[str]
-) -> touch.Touchable:
+) -> views.InteractiveFigure:
     """Heads by how much they give near and to special tokens; a slider says into how many groups they are cut.
 
     Args:
@@ -168,7 +170,7 @@ def groups_to_touch(
     colours = [*(COLOURS[name] for name in TYPE_NAMES), *(colour for colour, _ in FURTHER)]
     palette = {f"group {number}": colour for number, colour in enumerate(colours, 1)}
     cuts = {f"k = {k}": ([f"group {n + 1}" for n in row], palette) for k, row in zip(ks, groups, strict=True)}
-    return touch.points(
+    return views.points(
         *shares.T[[0, 2]],
         heads,
         xlabel=f"share {parts[0]}",

@@ -30,9 +30,6 @@ SPECIAL = len(FEATURES) - len(KINDS)  # where the four kinds of token begin
 PAD = len(FEATURES)  # the number of cells that belong to no feature
 
 
-# ---------------------------------------------------------------------------------------- the feature
-
-
 def cells(batch: Batch) -> Int[Tensor, "batch query key"]:
     """Which of the 21 features each cell (i, j) of an input's map belongs to; 21 where i or j is padding.
 

@@ -7,9 +7,8 @@ import numpy as np
 import pandas as pd
 
 from helpers import results
-from helpers.figures.look import LABELS, group_names
-from helpers.results import Table
-from helpers.rows import rows
+from helpers.plots import LABELS, group_names
+from helpers.results import Table, rows
 from helpers.stats import Estimate, percent
 
 BY_DEPTH = {"dense": "dense", "dense_vertical": "dense & vertical", "vertical": "vertical"}

@@ -239,9 +239,6 @@ def layers_apart(found: Divergences, *, permutations: int = 1999, seed: int = 0)
     )
 
 
-# ---------------------------------------------------------------------------------------- recording
-
-
 def comparisons(found: Divergences, behaviour: Int[np.ndarray, "head"], *, seed: int = 0) -> dict[str, Closeness]:
     """The chapter's questions: same layer; same number in its layer; same behaviour; same layer, behaviour held.
 

@@ -11,9 +11,9 @@ from matplotlib.figure import Figure
 from numpy.typing import ArrayLike, NDArray
 from scipy.spatial.distance import pdist, squareform
 
+from helpers import views
 from helpers.chapters.divergence_map.scaling import Map, Stability
-from helpers.figures import touch
-from helpers.figures.look import (
+from helpers.plots import (
     COLOURS,
     INK,
     LABELS,
@@ -21,6 +21,7 @@ from helpers.figures.look import (
     REFERENCE,
     group_names,
     in_rows,
+    intervals,
     layer_colours,
     legend_below,
     legend_beside,
@@ -29,7 +30,6 @@ from helpers.figures.look import (
     panels,
     squares,
 )
-from helpers.figures.series import intervals
 from helpers.stats import Estimate, stack
 
 
@@ -159,11 +159,11 @@ def head_map(
 def map_to_touch(
     points: NDArray,
     names: Sequence[str],
-    colourings: Mapping[str, touch.Colouring],
+    colourings: Mapping[str, views.Colouring],
     maps: ArrayLike,
     tokens: Sequence[str],
     duties: Mapping[int, Sequence[str]] | None = None,
-) -> touch.Touchable:
+) -> views.InteractiveFigure:
     """The same map to touch; each head shows its map of one sentence, unless that is too much for a page.
 
     Args:
@@ -176,22 +176,22 @@ def map_to_touch(
     given = {"xlabel": "nats", "ylabel": "nats", "colours": colourings, "texts": texts}
     given |= {"alt": "Heads in the plane, near where they attend alike.", "first": min(duties or [0]), "equal": True}
     with_maps = {"maps": maps, "tokens": tokens}
-    return touch.largest(*(partial(touch.points, *points.T, names, **given, **more) for more in (with_maps, {})))
+    return views.largest(*(partial(views.points, *points.T, names, **given, **more) for more in (with_maps, {})))
 
 
 def colourings(
     layer: Sequence[int], kinds: Sequence[str], grouped: Mapping[str, Any] | None = None
-) -> dict[str, touch.Colouring]:
+) -> dict[str, views.Colouring]:
     """What heads can be coloured by: behaviour, layer, and type if that is known.
 
     Args:
         layer, kinds: as in :func:`head_map`.
         grouped: what chapter 08 has recorded.
     """
-    found = {"behaviour": touch.by_kind(kinds), "layer": touch.by_layer(layer)}
+    found = {"behaviour": views.by_kind(kinds), "layer": views.by_layer(layer)}
     if grouped is not None:
         called = group_names(grouped["fits"])
-        found["type"] = touch.by_kind([name for row in grouped["types"] for name in row], called=called)
+        found["type"] = views.by_kind([name for row in grouped["types"] for name in row], called=called)
     return found
 
 

@@ -46,9 +46,6 @@ def refuse_small(encoder: Encoder) -> None:
         )
 
 
-# ---------------------------------------------------------------------------------------- two rows, all pairs
-
-
 def divergence(p: Float[np.ndarray, "*rows key"], q: Float[np.ndarray, "*rows key"]) -> Numbers:
     """Jensen–Shannon divergence of distributions, row by row, in nats; 0 · ln 0 = 0.
 
@@ -103,9 +100,6 @@ def mixtures(maps: Any, xp: Any) -> Any:
         xp.log2(mixture[i:], out=logarithm[i:])
         sums[i, i:] = xp.linalg.vecdot(mixture[i:], logarithm[i:])
     return sums
-
-
-# ---------------------------------------------------------------------------------------- one pass over the corpus
 
 
 @dataclass(frozen=True, eq=False)
@@ -253,9 +247,6 @@ class Accumulator(InRows):
             raise ValueError("No segment was measured: the list of segments is empty, or the sweep has not run.")
         encoder = self.encoder
         return Divergences(encoder.layers, encoder.heads, self.sums, self.tokens, self.documents, truncated)
-
-
-# ---------------------------------------------------------------------------------------- what the heads are known for
 
 
 LEANING = 1 / 3

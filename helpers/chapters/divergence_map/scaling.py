@@ -122,9 +122,6 @@ def branches(links: Float[np.ndarray, "merge 4"], count: int) -> list[list[int]]
     return sorted(found, key=lambda heads: (-len(heads), heads))
 
 
-# ---------------------------------------------------------------------------------------- stability
-
-
 @dataclass(frozen=True, eq=False)
 class Stability:
     """How alike the maps of two sets of documents are that have none in common.

@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 from scipy.spatial.distance import squareform
 
-from helpers.figures.look import head_name
-from helpers.rows import rows
+from helpers.plots import head_name
+from helpers.results import rows
 from helpers.stats import Estimate
 
 NETWORKS = {"": "model", "@random": "control"}

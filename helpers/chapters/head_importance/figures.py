@@ -9,20 +9,21 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike, NDArray
 
-from helpers.figures import touch
-from helpers.figures.look import (
+from helpers import views
+from helpers.plots import (
     COLOURS,
     INK,
     REFERENCE,
     Number,
     head_name,
     in_rows,
+    intervals,
     legend_below,
     legend_beside,
     on_layers,
+    references,
     titled,
 )
-from helpers.figures.series import intervals, references
 from helpers.stats import Estimate
 
 ORDER_STYLES = {
@@ -60,7 +61,7 @@ def gate_lines(
 
 def gate_to_touch(
     gates: Sequence[float | int], losses: ArrayLike, asked: Sequence[str], head: str
-) -> touch.Touchable:
+) -> views.InteractiveFigure:
     """One gate to turn: the probability that the model gives to the right answer of some inputs, as a curve and in words.
 
     Args:
@@ -71,16 +72,16 @@ def gate_to_touch(
     names = [f"{number}" for number in range(1, len(asked) + 1)]
     pieces = [
         [
-            [f"{name}.", text, (f"{p:.0%}", touch.GOOD if p > 0.5 else touch.BAD)]
+            [f"{name}.", text, (f"{p:.0%}", views.GOOD if p > 0.5 else views.BAD)]
             for name, text, p in zip(names, asked, row, strict=True)
         ]
         for row in right.T
     ]
-    curve = touch.Curve(
+    curve = views.Curve(
         gates, dict(zip(names, right, strict=True)), f"gate of head {head}", "probability of the right answer"
     )
     alt = f"Probability of the right answer to {len(asked)} inputs over the gate of head {head}."
-    return touch.frames(gates, [f"gate of head {head} at {gate:.3g}" for gate in gates], pieces, alt=alt, curve=curve)
+    return views.frames(gates, [f"gate of head {head} at {gate:.3g}" for gate in gates], pieces, alt=alt, curve=curve)
 
 
 def layer_costs(

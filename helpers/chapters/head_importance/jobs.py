@@ -109,8 +109,6 @@ def halves(examples: Sequence[Example], *, seed: int = 0) -> tuple[list[int], li
     return np.flatnonzero(first).tolist(), np.flatnonzero(~first).tolist()
 
 
-# ---------------------------------------------------------------------------------------- outcomes
-
 LOSS, COUNT, RIGHT, BEGIN, END = range(5)
 """What is kept of an input: its loss; how many things were asked; how many were right (qa: the best span's sum of logits); first and
 last character of that span."""
@@ -227,9 +225,6 @@ def _f1(
 def numpy_of(tensor: Tensor) -> NDArray[np.float64]:
     """In float64, on the processor."""
     return tensor.detach().double().cpu().numpy()
-
-
-# ---------------------------------------------------------------------------------------- is it more than chance?
 
 
 def resampled(

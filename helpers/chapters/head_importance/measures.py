@@ -31,8 +31,6 @@ from helpers.tasks import Asked
 Order = list[tuple[int, int]]
 """Heads, (layer, head) from 0, in the order in which they go."""
 
-# ---------------------------------------------------------------------------------------- importance from gradients
-
 
 def gate_gradients(encoder: Encoder, asked: Asked) -> tuple[Float[Tensor, "row layer head"], Float[Tensor, "row"]]:
     """∂L/∂ξ for every gate of every input, at ξ = 1, and the losses.
@@ -94,9 +92,6 @@ def importance(task: Job) -> Importance:
 
 def _gate_gradients(encoder: Encoder, asked: Asked) -> Float[np.ndarray, "row layer head"]:
     return numpy_of(gate_gradients(encoder, asked)[0])
-
-
-# ---------------------------------------------------------------------------------------- removing heads in an order
 
 
 def ascending(values: Float[np.ndarray, "layer head"]) -> Order:
@@ -169,8 +164,6 @@ def along(encoder: Encoder, asked: Asked, heads: Heads, gates: Iterable[float]) 
     gates = list(gates)
     return np.array([[loss(head, gate) for gate in gates] for head in heads])
 
-
-# ---------------------------------------------------------------------------------------- recording
 
 NAMES = ("score", "loss")
 

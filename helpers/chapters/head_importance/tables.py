@@ -8,8 +8,8 @@ from scipy.stats import binom
 
 from helpers.chapters.head_importance.jobs import ALONE
 from helpers.chapters.head_importance.measures import solved
-from helpers.figures.look import head_name
-from helpers.rows import rows
+from helpers.plots import head_name
+from helpers.results import rows
 from helpers.stats import Estimate, percent
 
 LITTLE = 0.05

@@ -7,22 +7,23 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
-from helpers.figures.grids import head_grids
-from helpers.figures.look import (
+from helpers.plots import (
     COLOURS,
     INK,
     REFERENCE,
     Number,
+    band,
+    flow,
+    head_grids,
     head_name,
     in_rows,
     ink_on,
+    intervals,
     legend_below,
     legend_beside,
     squares,
     titled,
 )
-from helpers.figures.series import band, intervals
-from helpers.figures.words import flow
 from helpers.stats import Estimate
 
 LINE = 88  # characters

@@ -28,9 +28,6 @@ STATISTICS = ("mean", "max")
 """What a word's attention received is summed up by: the sum of the weights it gets, and the greatest; means over its pieces."""
 
 
-# ---------------------------------------------------------------------------------------- documents
-
-
 def parts(
     corpus: str, limits: Sequence[int | None] = (None, None, None), *, seed: int = 0
 ) -> tuple[list[Example], list[Example], list[Example]]:
@@ -119,9 +116,6 @@ class Words:
         """Each word's place in its document, 0 for the first word and almost 1 for the last."""
         sizes = np.diff(self.starts)
         return (np.arange(len(self.key)) - np.repeat(self.starts[:-1], sizes)) / np.repeat(sizes, sizes)
-
-
-# ---------------------------------------------------------------------------------------- attention received
 
 
 def received(

@@ -166,9 +166,6 @@ def counts(words: Words) -> Float[np.ndarray, "word"]:
     return np.array([text.count(word) for text in texts for word in text], np.float64)
 
 
-# ---------------------------------------------------------------------------------------- lists of phrases
-
-
 def listing(words: Words, scores: Float[np.ndarray, "word"], *, seed: int = 0) -> dict[str, Estimate]:
     """F1 of the first 5 and 10 candidate phrases, ranked by :func:`helpers.corpora.phrases.ranked`, mean over documents.
 

@@ -7,9 +7,8 @@ import numpy as np
 import pandas as pd
 
 from helpers import results
-from helpers.figures.look import head_name
-from helpers.results import Table
-from helpers.rows import rows
+from helpers.plots import head_name
+from helpers.results import Table, rows
 from helpers.stats import Estimate
 
 NETWORKS = {"": "", "@random": "_random", "@shuffled": "_shuffled"}

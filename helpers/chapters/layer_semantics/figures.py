@@ -9,21 +9,23 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from numpy.typing import ArrayLike, NDArray
 
-from helpers.figures import touch
-from helpers.figures.look import (
+from helpers import views
+from helpers.plots import (
     CENTRED,
     COLOURS,
     INK,
     MARKERS,
     REFERENCE,
     Number,
+    band,
     in_rows,
+    intervals,
     legend_below,
     outer_labels,
     panels,
+    references,
     titled,
 )
-from helpers.figures.series import band, intervals, references
 from helpers.stats import Estimate, stack
 
 WEIGHT_COLOUR, GAIN_COLOUR = COLOURS["diagonal"], "#7B3294"
@@ -62,11 +64,11 @@ def tags_by_layer(networks: Mapping[str, ArrayLike], words: Sequence[str], right
 
 def sentence_to_touch(
     networks: Mapping[str, ArrayLike], words: Sequence[str], right: Sequence[str]
-) -> touch.Touchable:
+) -> views.InteractiveFigure:
     """A sentence with the label that wins for each word, a step of a slider for each layer; arguments as for :func:`tags_by_layer`."""
-    kept = {True: touch.GOOD, False: touch.BAD}
+    kept = {True: views.GOOD, False: views.BAD}
 
-    def line(name: str, labels: ArrayLike) -> list[touch.Word]:
+    def line(name: str, labels: ArrayLike) -> list[views.Word]:
         pairs = zip(words, labels, right, strict=True)
         return [
             f"{name}:",
@@ -79,7 +81,7 @@ def sentence_to_touch(
     layers = range(len(next(iter(networks.values()))))
     pieces = [[line(name, labels[layer]) for name, labels in networks.items()] for layer in layers]
     alt = f"The label that wins for each of {len(words)} words, after each of {len(layers) - 1} layers."
-    return touch.frames(layers, [f"layer {layer}" for layer in layers], pieces, alt=alt)
+    return views.frames(layers, [f"layer {layer}" for layer in layers], pieces, alt=alt)
 
 
 def layers_of_tasks(

@@ -26,8 +26,6 @@ from helpers.encoders import Encoder
 from helpers.engine import shards
 from helpers.stats import Estimate, mean
 
-# ---------------------------------------------------------------------------------------- scores
-
 
 def expected_layer(scores: NDArray[np.float64]) -> NDArray[np.float64]:
     """Mean layer at which the score is gained, from scores [..., layer] of the prefixes 0 to L; NaN without a gain.
@@ -160,9 +158,6 @@ def baselines(train: Sequence[Target], test: Sequence[Target]) -> dict[str, Bool
     }
 
 
-# ---------------------------------------------------------------------------------------- measuring
-
-
 def prepare(
     encoder: Encoder,
     parts: Mapping[str, Sequence[Context]],
@@ -254,9 +249,6 @@ def together(outcomes: Sequence[Outcome]) -> Outcome:
     return replace(outcomes[0], probabilities=mean, **stacked)
 
 
-# ---------------------------------------------------------------------------------------- sentences layer by layer
-
-
 @dataclass(frozen=True, eq=False)
 class Case:
     """One target of a sentence, followed through the layers.
@@ -346,9 +338,6 @@ def rises(outcome: Outcome) -> list[int]:
 
 def _sentence(found: Sequence[Context], target: Target) -> tuple[int, int]:
     return target.context, found[target.context].sentence_of(target.spans[-1][0])
-
-
-# ---------------------------------------------------------------------------------------- recording
 
 
 def as_dict(outcomes: Mapping[str, Outcome]) -> dict[str, Any]:

@@ -98,7 +98,7 @@ def _write(
     shuffled: int | None,
 ) -> None:
     parts, what = Batches(encoder, inputs, batch_size=batch_size).shards(1), f"{encoder.name}: contexts"
-    with places.whole(file) as scratch, tqdm(total=len(inputs), desc=what) as progress:
+    with places.atomic_write(file) as scratch, tqdm(total=len(inputs), desc=what) as progress:
         values = None
         for found in shards.each(encoder, _states, parts, shuffled, what=what):
             for number, states in found:
@@ -123,9 +123,6 @@ def _states(
         plain = batch.mask & ~batch.special
         found += [(n, layers[row][plain[row]].half().cpu().numpy()) for row, n in enumerate(batch.index)]
     return found
-
-
-# ---------------------------------------------------------------------------------------- what a probe reads
 
 
 @dataclass(frozen=True, eq=False)

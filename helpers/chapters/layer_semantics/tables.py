@@ -6,8 +6,7 @@ from typing import Any
 import pandas as pd
 
 from helpers import results
-from helpers.results import Table
-from helpers.rows import rows
+from helpers.results import Table, rows
 from helpers.stats import Estimate
 
 NETWORKS = {"": "trained", "@random": "random", "@shuffled": "shuffled"}

@@ -8,19 +8,20 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
-from helpers.figures.look import (
+from helpers.plots import (
     COLOURS,
     INK,
     REFERENCE,
+    band,
     in_rows,
+    intervals,
     legend_below,
     legend_beside,
     logarithmic,
     on_layers,
     titled,
+    token_axes,
 )
-from helpers.figures.series import band, intervals
-from helpers.figures.words import token_axes
 from helpers.stats import Estimate
 
 

@@ -67,9 +67,6 @@ def _ask_part(
     return sums
 
 
-# ---------------------------------------------------------------------------------------- gradients
-
-
 def gradients(encoder: Encoder, asked: Asked, see: Callable[[int, Tensor, Tensor], None]) -> Float[Tensor, "batch"]:
     """Differentiate the loss with respect to every attention weight.
 
@@ -201,9 +198,6 @@ def untrained(encoder: Encoder, *, seed: int = 0) -> Encoder:
         torch.manual_seed(seed)
         head = adapters.new_head(encoder.model, "mlm")
     return replace(encoder, head=head.eval().requires_grad_(False).to(encoder.device))
-
-
-# ---------------------------------------------------------------------------------------- norms
 
 
 def norms(

@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from helpers.results import Table
-from helpers.rows import rows
+from helpers.results import Table, rows
 from helpers.stats import Estimate
 
 SMALL = 0.5

@@ -39,7 +39,6 @@ from helpers.corpora.sources import CorpusError
 from helpers.encoders import Encoder
 from helpers.stats import REPLICATES, Estimate
 
-# ---------------------------------------------------------------------------------------- synthetic maps
 
 RANGES = {
     "vertical": ((0.15, 1.0), (0.0, 0.08), (0.0, 0.1)),
@@ -163,8 +162,6 @@ def synthetic(count: int = 2000, *, seed: int = 0) -> Examples:
     return Examples(*(np.concatenate(part) for part in zip(*found, strict=True)))
 
 
-# ---------------------------------------------------------------------------------------- classifiers
-
 KINDS = ("forest", "logistic")
 
 
@@ -206,8 +203,6 @@ def fit_rule(examples: Examples) -> Rule:
     grid = [Rule(sink, near) for sink in steps for near in steps]
     return max(grid, key=lambda rule: macro(f1(confusion(examples.types, rule(examples.masses)))))
 
-
-# ---------------------------------------------------------------------------------------- judging
 
 FOREST, RULE, MAJORITY = "forest on synthetic maps", "simple rule", "always the majority type"
 OWN_HEAD, LAYER = "other maps of the head", "other heads of the layer"
@@ -280,9 +275,6 @@ def score(
     accuracy = Estimate.of(np.trace(table) / len(labels), hits, len(names)).within(0.0, 1.0)
     macro_f1 = Estimate.of(macro(f1(table)), macro(f1(drawn)), len(names)).within(0.0, 1.0)
     return Score(macro_f1, accuracy, f1(table), table)
-
-
-# ---------------------------------------------------------------------------------------- labels
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,19 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike, NDArray
 
-from helpers.figures.grids import grid
-from helpers.figures.look import COLOURS, LABELS, REFERENCE, in_rows, squares, titled
-from helpers.figures.series import intervals, named, share_bars
-from helpers.figures.words import number_cells
+from helpers.plots import (
+    COLOURS,
+    LABELS,
+    REFERENCE,
+    grid,
+    in_rows,
+    intervals,
+    named,
+    number_cells,
+    share_bars,
+    squares,
+    titled,
+)
 from helpers.stats import Estimate
 from helpers.tokens import Batch
 

@@ -27,7 +27,6 @@ from helpers.tokens import Batch, Batches, Input, encode
 TYPES = ("vertical", "diagonal", "vertical_diagonal", "block", "heterogeneous")
 VERTICAL, DIAGONAL, BOTH, BLOCK, REST = range(len(TYPES))
 
-# ---------------------------------------------------------------------------------------- inputs
 
 TASKS = ("text", "paraphrase", "entailment", "question")
 """Two paragraphs of running text; two sentences that may say the same; premise and hypothesis; question and context."""
@@ -127,8 +126,6 @@ def texts_of(batch: Batch) -> Int[Tensor, "batch length"]:
     """Which text each token belongs to, 0 or 1; a special token belongs to the text before it, the first one to text 0."""
     return batch.text.cummax(-1).values.clamp(min=0)
 
-
-# ---------------------------------------------------------------------------------------- features of a map
 
 FEATURES = (
     "column",  # columns: the largest median of a column's weights;
@@ -245,8 +242,6 @@ def masses(weights: Float[Tensor, "map n n"]) -> Float[Tensor, "map two"]:
 def _entropy(p: Float[Tensor, "*rows n"]) -> Float[Tensor, "*rows"]:
     return torch.special.entr(p).sum(-1)
 
-
-# ---------------------------------------------------------------------------------------- the corpus
 
 Typed = Callable[[NDArray[np.float64]], NDArray[np.int64]]
 """From features, [map, feature], to types, [map]: a classifier (:mod:`helpers.chapters.pattern_types.classifiers`)."""

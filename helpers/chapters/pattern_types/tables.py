@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from helpers.chapters.pattern_types.classifiers import FOREST, KNOWN, LAYER, MAJORITY, NEW, OWN_HEAD, RULE
-from helpers.rows import rows
+from helpers.results import rows
 
 ACCURACIES = {"accuracy_known_heads": KNOWN, "accuracy_new_heads": NEW}
 GAINS = {

@@ -9,10 +9,20 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike, NDArray
 
-from helpers.figures.grids import grid
-from helpers.figures.look import COLOURS, INK, MARKERS, REFERENCE, Number, in_rows, legend_beside, panels, titled
-from helpers.figures.series import intervals
-from helpers.figures.words import heatmap
+from helpers.plots import (
+    COLOURS,
+    INK,
+    MARKERS,
+    REFERENCE,
+    Number,
+    grid,
+    heatmap,
+    in_rows,
+    intervals,
+    legend_beside,
+    panels,
+    titled,
+)
 from helpers.stats import Estimate
 
 CONTROLS = {"@random": "random", "@shuffled": "shuffled", "control task": "other"}

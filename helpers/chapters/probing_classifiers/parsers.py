@@ -209,9 +209,6 @@ def train_parser(probe: nn.Module, part: Part, dev: Part, *, task: str = "govern
     return train(probe, part, score, task=task, **options)
 
 
-# ---------------------------------------------------------------------------------------- scoring parsers
-
-
 def parse(probe: nn.Module, part: Part) -> NDArray[np.int64]:
     """[word], the most probable candidate of each word."""
     with torch.inference_mode():

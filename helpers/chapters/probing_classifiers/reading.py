@@ -283,9 +283,6 @@ def scored_words(sentence: Sentence) -> list[bool]:
     return [r != "punct" and u != "PUNCT" for r, u in zip(sentence.relations, sentence.upos, strict=True)]
 
 
-# ---------------------------------------------------------------------------------------- tasks
-
-
 @lru_cache(maxsize=100_000)
 def drawn(kind: str, choices: int, seed: int) -> int:
     """A number below ``choices`` that looks random and is always the same for a kind of word, upper case ignored."""

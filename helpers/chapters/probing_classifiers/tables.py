@@ -7,9 +7,7 @@ import numpy as np
 import pandas as pd
 
 from helpers import results, scoreboard
-from helpers.results import Table
-from helpers.rows import rows
-from helpers.tidy import vocabulary
+from helpers.results import Table, from_yaml, rows
 
 NETWORKS = {"": "", "@random": ", @random", "@shuffled": ", @shuffled"}
 """Network -> how the names of its outcomes end."""
@@ -93,9 +91,6 @@ def _first(found: Mapping[str, Any]) -> dict[str, float]:
     return {end: numbers[0] for end, numbers in found.items()}
 
 
-# ---------------------------------------------------------------------------------------- beside the papers
-
-
 def cited() -> dict[str, float]:
     """Our probe -> its UAS in the paper, in %: Table 3, and for the best single head Table 1, which has no roots."""
     theirs = {row["model"]: row["score"] for row in results.paper("clark2019", "table3")["rows"]}
@@ -146,10 +141,10 @@ def more(runs: Mapping[str, Mapping[str, Any]]) -> Table:
 def _ours(names: Mapping[str, str], runs: Mapping[str, Mapping[str, Any]]) -> list[list[str]]:
     """Labels, and our numbers of several runs; shares in per cent."""
     numbers = [scoreboard.numbers_in(values, tidy) for values in runs.values()]
-    units = vocabulary()["probing_classifiers"]
+    units = from_yaml("quantities")["probing_classifiers"]
     shown = []
     for label, name in names.items():
-        factor, digits = scoreboard.UNITS["%" if units[name.split("/")[0]]["unit"] == "share" else "count"]
+        factor, digits, _ = scoreboard.UNITS["%" if units[name.split("/")[0]]["unit"] == "share" else "count"]
         found = [one.get(("", name)) for one in numbers]
-        shown.append([label, *("" if one is None else f"{one.times(factor):.{digits}f}" for one in found)])
+        shown.append([label, *("" if one is None else f"{one * factor:.{digits}f}" for one in found)])
     return shown

@@ -8,10 +8,9 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
-from helpers.figures import touch
-from helpers.figures.look import COLOURS, INK, LABELS, MARKERS, head_name, legend_beside
-from helpers.figures.series import references
+from helpers import views
 from helpers.measurements.surface import SurfacePatterns
+from helpers.plots import COLOURS, INK, LABELS, MARKERS, head_name, legend_beside, references
 from helpers.tokens import Batch
 
 Roles = Mapping[tuple[int, int], str]
@@ -47,7 +46,7 @@ def aim_and_breadth(trained: SurfacePatterns, dealt: SurfacePatterns, roles: Rol
     shuffled = {"color": COLOURS["shuffled"], "marker": MARKERS["shuffled"], "label": LABELS["shuffled"]}
     ax.scatter(100 * dealt["cls"].value, dealt["entropy"].value, s=16, linewidths=0, alpha=0.7, **shuffled)
     for kind in ("", *(role for role in LABELS if role in roles.values())):
-        look = {"color": COLOURS.get(kind, touch.REST), "marker": MARKERS.get(kind, "o")}
+        look = {"color": COLOURS.get(kind, views.REST), "marker": MARKERS.get(kind, "o")}
         here = kinds == kind
         ax.scatter(x[here], y[here], s=34, edgecolors="white", linewidths=0.5, label=LABELS.get(kind, PLAIN), **look)
     for (layer, head), role in roles.items():
@@ -63,7 +62,7 @@ def aim_and_breadth(trained: SurfacePatterns, dealt: SurfacePatterns, roles: Rol
 
 def heads_to_touch(
     trained: SurfacePatterns, dealt: SurfacePatterns, roles: Roles, maps: Sequence[ArrayLike], tokens: Sequence[str]
-) -> touch.Touchable:
+) -> views.InteractiveFigure:
     """The same points to touch; each shows its head's map of one sentence. A large model gets fewer points, or no maps.
 
     Args:
@@ -75,14 +74,14 @@ def heads_to_touch(
     both = {name: np.stack([one[name].value for one in (trained, dealt)]).ravel() for name in SAID}
     names = [*heads, *(f"{head}, shuffled" for head in heads)]
     said = [", ".join(SAID[name].format(both[name][n]) for name in SAID) for n in range(len(names))]
-    kinds, kind_colours = touch.by_kind([*(roles.get(p, "") for p in places), *["shuffled"] * len(heads)], rest=PLAIN)
-    layers, layer_colours = touch.by_layer([layer for layer, _ in places])
+    kinds, kind_colours = views.by_kind([*(roles.get(p, "") for p in places), *["shuffled"] * len(heads)], rest=PLAIN)
+    layers, layer_colours = views.by_layer([layer for layer, _ in places])
     layers += [LABELS["shuffled"]] * len(heads)
     layer_colours |= {LABELS["shuffled"]: COLOURS["shuffled"]}
     seen = np.concatenate([np.asarray(one).reshape(-1, len(tokens), len(tokens)) for one in maps])
 
-    def drawn(count: int, with_maps: bool) -> touch.Touchable:
-        return touch.points(
+    def drawn(count: int, with_maps: bool) -> views.InteractiveFigure:
+        return views.points(
             100 * both["cls"][:count],
             both["entropy"][:count],
             names[:count],
@@ -98,7 +97,7 @@ def heads_to_touch(
         )
 
     sizes = ((len(names), True), (len(heads), True), (len(names), False), (len(heads), False))
-    return touch.largest(*(partial(drawn, *size) for size in sizes))
+    return views.largest(*(partial(drawn, *size) for size in sizes))
 
 
 SAID = {"cls": "{:.0%} to [CLS]", "previous": "{:.0%} to the previous token", "next": "{:.0%} to the next"}

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from helpers.measurements.surface import ROLES, SPECIALIST_SHARE, STATISTICS, sink_of
-from helpers.rows import rows
+from helpers.results import rows
 
 QUANTITIES = {name: f"share_{name}" for name in STATISTICS} | {"stop": "share_punctuation"}
 QUANTITIES |= {name: name for name in ("entropy", "entropy_from_cls", "peak")}

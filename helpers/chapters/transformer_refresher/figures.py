@@ -8,14 +8,11 @@ import torch
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
-from helpers import attention, tokens
+from helpers import attention, tokens, views
 from helpers.chapters.transformer_refresher import measures
+from helpers.drawing import MOST_TOKENS, Numbers
 from helpers.encoders import Encoder
-from helpers.figures import touch
-from helpers.figures.drawing import MOST_TOKENS, Numbers
-from helpers.figures.grids import thumbnails
-from helpers.figures.look import CENTRED, COLOURS, INK
-from helpers.figures.words import number_cells, token_axes
+from helpers.plots import CENTRED, COLOURS, INK, number_cells, thumbnails, token_axes
 from helpers.tokens import Batch
 
 
@@ -102,13 +99,13 @@ def numbers(encoder: Encoder, batch: Batch, layer: int, head: int) -> Numbers:
 FIRST = 3  # numbers of a vector that are written out
 
 
-def token_to_touch(numbers: Numbers) -> touch.Touchable:
+def token_to_touch(numbers: Numbers) -> views.InteractiveFigure:
     """What one token after the other asks, scores, weighs and gets, by a slider; attended tokens are darker the larger their weight."""
 
     def vector(row: ArrayLike) -> list[str]:
         return [*(f"{number:.2f}" for number in np.asarray(row)[:FIRST]), "…"]
 
-    def step(i: int) -> list[list[touch.Word]]:
+    def step(i: int) -> list[list[views.Word]]:
         attended = zip(numbers.tokens, numbers.scores[i], numbers.weights[i], numbers.value, strict=True)
         rows = [
             [(token, _shade(weight)), f"score {score:.2f},", f"weight {weight:.2f},", "value", *vector(value)]
@@ -122,7 +119,7 @@ def token_to_touch(numbers: Numbers) -> touch.Touchable:
 
     steps = range(len(numbers.tokens))
     alt = f"Query, scores, weights, values and output of each of {len(steps)} tokens."
-    return touch.frames(steps, numbers.tokens, [step(i) for i in steps], alt=alt)
+    return views.frames(steps, numbers.tokens, [step(i) for i in steps], alt=alt)
 
 
 def _shade(weight: float) -> str:

@@ -9,20 +9,22 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from helpers.figures.grids import grid
-from helpers.figures.look import (
+from helpers.plots import (
     COLOURS,
     INK,
     LABELS,
     MARKERS,
+    dots,
+    grid,
     group_names,
     head_name,
     in_rows,
+    intervals,
     layer_colours,
     on_layers,
     squares,
+    stacked,
 )
-from helpers.figures.series import against_baseline, intervals, stacked
 from helpers.stats import Estimate
 
 ROLE_MARKS = {"previous": "P", "self": "=", "next": "N", "cls": "C", "sep": "S", "stop": "•", "broad": "B"}
@@ -101,9 +103,6 @@ def gaps(lines: Sequence[Any], *, names: tuple[str, str]) -> Figure:
     return figure
 
 
-# ---------------------------------------------------------------------------------------- panels
-
-
 def _type_legend(ax: Axes, values: Mapping[str, Any]) -> None:
     """What the groups of heads are called, with their shares; groups without a head are left out."""
     called = group_names(values["fits"])
@@ -171,7 +170,7 @@ def scored_rows(ax: Axes, values: Mapping[str, Any], part: str, title: str, base
         f"{n}{note} {head_name(r['layer'], r['head'])}"
         for (n, r), note in zip(values[part].items(), notes, strict=True)
     ]
-    against_baseline(names, {"head": held_out, baseline: simple}, xlabel="accuracy, held out", ax=ax)
+    dots(names, {"head": held_out, baseline: simple}, xlabel="accuracy, held out", ax=ax)
     dealt = (values.get("shuffled") or {}).get(part, {})
     rows = [(y, dealt[name]["held_out"]) for y, name in enumerate(values[part]) if name in dealt]
     if rows:

@@ -24,9 +24,9 @@ from helpers.corpora.records import sample as drawn
 from helpers.corpora.treebanks import Document
 from helpers.encoders import Encoder
 from helpers.engine import sweeps
-from helpers.figures.look import group_names
 from helpers.measurements import surface, syntax
 from helpers.measurements.surface import SurfacePatterns
+from helpers.plots import group_names
 from helpers.stats import Estimate, percent, stack
 from helpers.tokens import Batches
 
@@ -51,9 +51,6 @@ def load(name: str, *, beside: str | None = None, seed: int = 0) -> Encoder:
 def short_name(name: str) -> str:
     """A model's name as a label: of a folder its last part."""
     return Path(name).name or name
-
-
-# ---------------------------------------------------------------------------------------- what is measured on what
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,9 +93,6 @@ def sample(
         for name in (treebank, coreference)
     )
     return Sample(found, trees, chains)
-
-
-# ---------------------------------------------------------------------------------------- the card
 
 
 def card(encoder: Encoder, texts: Sample, *, shuffled: bool = False, seed: int = 0) -> dict[str, Any]:
@@ -288,9 +282,6 @@ def _map(divergences: Divergences) -> dict[str, Any]:
 def _closeness(divergences: Divergences, seed: int) -> dict[str, Any]:
     found = divergence_map.closeness(divergences, divergences.layer, seed=seed)
     return {name: getattr(found, name) for name in ("ratio", "p", "nearest", "nearest_by_chance")}
-
-
-# ---------------------------------------------------------------------------------------- two cards
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pandas as pd
 
-from helpers.rows import RANDOM, SHUFFLED, rows
+from helpers.results import RANDOM, SHUFFLED, rows
 
 PLACES = ("cls", "sep", "punctuation", "other")
 

@@ -1,4 +1,4 @@
-// Figures that a reader can touch (helpers/figures/touch.py). The page has them drawn; this adds what moves.
+// Figures that a reader can touch (helpers/views.py). The page has them drawn; this adds what moves.
 (function (root) {
   if (!root || root.dataset.drawn) return;
   root.dataset.drawn = "yes";

@@ -1,25 +1,30 @@
-"""Figures that a reader can touch: points that show a map, and steps of a slider.
+"""Views in the page: text with its annotations, bertviz and a small view of our own, and figures to touch, which are points that show a map, or steps of a slider.
 
-Each is drawn here, as SVG and text in the page, and can be read without a script and printed; ``touch.js`` adds what moves.
-Nothing is loaded from anywhere, every text is escaped, and the data of a figure stay under :data:`LIMIT`.
+Each is drawn as SVG and text, can be read without a script and printed, and loads nothing from anywhere; every text is escaped, and the
+data of a figure to touch stay under :data:`LIMIT`.
 """
 
 import base64
+import html
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from html import escape
+from importlib.metadata import PackageNotFoundError, distribution
 from importlib.resources import files
+from pathlib import Path
 
 import numpy as np
+from IPython.display import HTML
 from matplotlib.colors import to_hex
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike, NDArray
 
-from helpers.figures.look import COLOURS, HEAD_COLOURS, LABELS, layer_colours
-from helpers.figures.views import in_script
+from helpers.corpora.readers import Question
+from helpers.corpora.treebanks import Document
+from helpers.plots import COLOURS, HEAD_COLOURS, LABELS, layer_colours
 from helpers.stats import Estimate
 
 LIMIT = 150_000
@@ -41,7 +46,7 @@ class TooLarge(ValueError):
 
 
 @dataclass(frozen=True)
-class Touchable:
+class InteractiveFigure:
     """What a cell shows: HTML where that can be shown, and otherwise what the figure says in words."""
 
     data: str
@@ -88,7 +93,7 @@ def points(
     control: str = "buttons",
     first: int = 0,
     equal: bool = False,
-) -> Touchable:
+) -> InteractiveFigure:
     """Points that say who they are when they are pointed at, touched, or reached with the arrow keys.
 
     Args:
@@ -134,7 +139,7 @@ def points(
     ]
     drawn = frame.svg(alt, xlabel, ylabel, frame.rules(lines or {}), *circles)
     body = f'<div class="plot">{drawn}{_legend(palette)}</div>'
-    return _touchable(body, data, alt)
+    return _figure(body, data, alt)
 
 
 def _check_points(count: int, listed: Mapping[str, Sequence | np.ndarray | None]) -> None:
@@ -149,7 +154,7 @@ def _check_points(count: int, listed: Mapping[str, Sequence | np.ndarray | None]
 
 def frames(
     values: Sequence[float], labels: Sequence[str], pieces: Sequence[Piece], *, alt: str, curve: Curve | None = None
-) -> Touchable:
+) -> InteractiveFigure:
     """Steps that a slider goes through, with a marker on a curve.
 
     Args:
@@ -179,16 +184,16 @@ def frames(
         f"<details{' open' if n == 0 else ''}><summary>{escape(label)}</summary>{_piece(piece)}</details>"
         for n, (label, piece) in enumerate(zip(labels, pieces, strict=True))
     )
-    return _touchable(f'{body}<div class="steps">{steps}</div>', data, alt)
+    return _figure(f'{body}<div class="steps">{steps}</div>', data, alt)
 
 
-def largest(*forms: Callable[[], Touchable]) -> Touchable:
+def largest(*forms: Callable[[], InteractiveFigure]) -> InteractiveFigure:
     """The first of several forms of a figure that is small enough for a page, so that a model with many heads has one too."""
     for form in forms:
         with suppress(TooLarge):
             return form()
     said = "There are too many points here for a figure to touch."
-    return Touchable(f"<p>{said}</p>", said)
+    return InteractiveFigure(f"<p>{said}</p>", said)
 
 
 def by_layer(layers: Sequence[int]) -> Colouring:
@@ -199,17 +204,17 @@ def by_layer(layers: Sequence[int]) -> Colouring:
 
 
 def by_kind(kinds: Sequence[str], *, called: Mapping[str, str] = LABELS, rest: str = "none of these") -> Colouring:
-    """Points coloured by a name of :data:`helpers.figures.look.STYLES` each, an empty one for the rest.
+    """Points coloured by a name of :data:`helpers.plots.STYLES` each, an empty one for the rest.
 
     Args:
-        called: name -> what it is called (:func:`helpers.figures.look.group_names`).
+        called: name -> what it is called (:func:`helpers.plots.group_names`).
         rest: what those without a name are called.
     """
     named = {called[kind]: COLOURS[kind] for kind in called if kind in set(kinds)}
     return [called[kind] if kind else rest for kind in kinds], named | {rest: REST}
 
 
-def _touchable(body: str, data: Mapping[str, object], alt: str) -> Touchable:
+def _figure(body: str, data: Mapping[str, object], alt: str) -> InteractiveFigure:
     """The figure in one element, small enough for a page."""
     content = f'{body}<script type="application/json">{in_script(json.dumps(data))}</script>'
     if len(content) > LIMIT:
@@ -217,12 +222,11 @@ def _touchable(body: str, data: Mapping[str, object], alt: str) -> Touchable:
             f"This figure would put {len(content):,} characters into the page; at most {LIMIT:,} are allowed. "
             "Give fewer points or steps, smaller maps, or shorter texts."
         )
-    script = (files("helpers.figures") / "touch.js").read_text("utf-8")
-    style = (files("helpers.figures") / "touch.css").read_text("utf-8")
-    return Touchable(f'<div class="touch"><style>{style}</style>{content}<script>{script}</script></div>', alt)
-
-
-# ---------------------------------------------------------------------------------------- points
+    script = (files("helpers") / "assets" / "touch.js").read_text("utf-8")
+    style = (files("helpers") / "assets" / "touch.css").read_text("utf-8")
+    return InteractiveFigure(
+        f'<div class="touch"><style>{style}</style>{content}<script>{script}</script></div>', alt
+    )
 
 
 def _painted(
@@ -250,9 +254,6 @@ def _packed(maps: NDArray[np.float64], tokens: Sequence[str] | None) -> dict[str
         raise ValueError("Maps hold numbers from 0 to 1.")
     kept = np.round(255 * maps).astype(np.uint8)
     return {"size": size, "tokens": list(tokens or ()), "maps": base64.b64encode(kept.tobytes()).decode()}
-
-
-# ---------------------------------------------------------------------------------------- steps
 
 
 def _piece(piece: object) -> str:
@@ -287,9 +288,6 @@ def _curve(curve: Curve) -> tuple["_Frame", str, list[tuple[str, str]]]:
             drawn += f'<path class="band" d="{outline}Z" fill="{colour}"/>'
         drawn += f'<path class="line" d="{frame.path(across, frame.down(value))}" stroke="{colour}"/>'
     return frame, drawn, [(name, names[name]) for name in bands]
-
-
-# ---------------------------------------------------------------------------------------- drawing
 
 
 @dataclass(frozen=True)
@@ -375,3 +373,161 @@ def _finite(what: str, values: ArrayLike) -> NDArray[np.float64]:
     if not np.isfinite(numbers).all():
         raise ValueError(f"{what} holds what is no number.")
     return numbers
+
+
+def attention_view(
+    maps: ArrayLike, tokens: Sequence[str], *, layer: int = 0, heads: Sequence[int] | None = None
+) -> HTML:
+    """The book's own interactive view: choose layers and heads, point at a token.
+
+    Draws with no network in the book and in JupyterLab; weights are rounded to one byte, so that a sentence
+    of twenty tokens takes about 40 kB. Reachable by keyboard.
+
+    Args:
+        maps: [layer, head, query, key], at most 40 tokens.
+        layer, heads: what is shown at first (from 0; default: all heads).
+    """
+    maps = np.asarray(maps)
+    layers, count, length, _ = maps.shape
+    if length > 40 or length != len(tokens):
+        raise ValueError(
+            f"The view takes up to 40 tokens with their maps, not {length} positions and {len(tokens)} tokens."
+        )
+    weights = np.round(255 * maps.clip(0, 1)).astype(np.uint8)
+    data = {"tokens": list(tokens), "layers": layers, "heads": count, "layer": layer}
+    data |= {"on": list(range(count) if heads is None else heads), "colours": list(HEAD_COLOURS)}
+    data["label"] = f"Attention of {count} heads in {layers} layers over {length} tokens"
+    data["weights"] = base64.b64encode(weights.tobytes()).decode()
+    script = (files("helpers") / "assets" / "attention_view.js").read_text("utf-8")
+    return HTML(
+        '<div class="attention-view" style="max-width:34em">'
+        f'<script type="application/json">{in_script(json.dumps(data))}</script><script>{script}</script></div>'
+    )
+
+
+def in_script(code: str) -> str:
+    """JSON, whatever texts are in it, as it may stand in a script element: nothing in it can end the element or open a comment."""
+    return code.translate({ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"})
+
+
+def bertviz(
+    view: str, maps: ArrayLike, tokens: Sequence[str], *, second: int | None = None, height: int | None = None
+) -> HTML:
+    """bertviz's ``head_view`` or ``model_view`` (Vig 2019), in a frame of its own that needs no network.
+
+    bertviz asks a content network for d3, jQuery and require.js. Here they come from installed packages. A
+    stored notebook keeps the weights only (:func:`without_frames`); the book's build and a fresh run of the
+    cell put the scripts in again.
+
+    Args:
+        view: ``"head_view"`` or ``"model_view"``.
+        maps: [layer, head, query, key]; rounded to three digits.
+        second: position where the second text begins, to choose directions between the two.
+        height: of the frame in pixels (default: as many as the head view of these tokens needs).
+    """
+    maps = np.asarray(maps)
+    height = height or 90 + 24 * len(tokens)
+    thousandths = np.round(1000 * maps).astype("<u2")
+    data = {"view": view, "tokens": list(tokens), "second": second, "shape": list(maps.shape)}
+    data["thousandths"] = base64.b64encode(thousandths.tobytes()).decode()
+    try:
+        scripts = vendored(*FRAME_LIBRARIES).values()
+        libraries = "".join(f"<script>{file.read_text('utf-8')}</script>" for file in scripts)
+        document = bertviz_document(data, libraries)
+    except (PackageNotFoundError, ModuleNotFoundError):
+        return HTML(
+            "<p>bertviz is not installed here: <code>pip install 'attention-heads-book[book]'</code> brings it.</p>"
+        )
+    return HTML(
+        f'<div><iframe class="bertviz" sandbox="allow-scripts" title="bertviz {view}" style="width:100%;height:{height}px;border:1px solid #cccccc;'
+        f'background:white" data-bertviz="{html.escape(json.dumps(data))}" '
+        f'srcdoc="{html.escape(document)}"></iframe></div>'
+    )
+
+
+FRAME_LIBRARIES = ("d3.min.js", "jquery.min.js")
+FRAME_DOCUMENT = re.compile(r' srcdoc="[^"]*"')
+_AS_OTHERS = {ord(sign): 0xE000 + ord(sign) for sign in "<>&"}  # of Unicode's private use
+_REQUIRE_FROM_CDN = re.compile(r'<script src="https://cdnjs[^"]*require[^"]*"></script>')
+_REQUIRE_SHIM = "window.require={config(){}};window.requirejs=(names,run)=>run(window.jQuery,window.d3);"
+
+
+def bertviz_document(data: Mapping[str, object], libraries: str) -> str:
+    """A whole HTML page with a bertviz view.
+
+    Args:
+        data: what :func:`bertviz` keeps in ``data-bertviz``.
+        libraries: script elements that bring d3 and jQuery.
+    """
+    import torch
+    from bertviz import head_view, model_view
+
+    raw = np.frombuffer(base64.b64decode(data["thousandths"]), dtype="<u2").reshape(data["shape"])
+    attention = [torch.from_numpy(layer / 1000.0)[None] for layer in raw]
+    draw = {"head_view": head_view, "model_view": model_view}[data["view"]]
+    # bertviz writes tokens into its script as they are: signs that could end it go through as others, and come back escaped
+    tokens = [token.translate(_AS_OTHERS) for token in data["tokens"]]
+    page = draw(attention, tokens, sentence_b_start=data["second"], html_action="return").data
+    page = re.sub(r"\\ue0([0-9a-f]{2})", r"\\u00\1", page)
+    page = re.sub(r"bertviz-[0-9a-f]{32}", "bertviz-view", page)
+    return (
+        "<!doctype html><html><head><meta charset='utf-8'></head><body style='margin:4px;background:white'>"
+        f"{libraries}<script>{_REQUIRE_SHIM}</script>{_REQUIRE_FROM_CDN.sub('', page)}</body></html>"
+    )
+
+
+def without_frames(output: str) -> str:
+    """The HTML of :func:`bertviz` without its scripts, as it is kept in stored notebooks."""
+    return FRAME_DOCUMENT.sub(' srcdoc="Run this cell to draw the view."', output)
+
+
+VENDORED = {"d3.min.js": ("mpld3", "js/d3.v5.min.js"), "jquery.min.js": ("sphinxcontrib-jquery", "jquery/jquery.js")}
+"""Third-party scripts that pages load: the package that has each, and how its path there ends."""
+
+
+def vendored(*names: str) -> dict[str, Path]:
+    """Third-party scripts, all or those named: name -> where an installed package keeps them."""
+    return {name: _file_of(*VENDORED[name]) for name in names or VENDORED}
+
+
+def _file_of(package: str, ending: str) -> Path:
+    for file in distribution(package).files or ():
+        if str(file).endswith(ending):
+            return Path(file.locate())
+    raise FileNotFoundError(f"The installed package {package} has no file {ending}.")
+
+
+def coreference(document: Document) -> HTML:
+    """A document with its coreference chains underlined, each in a colour and with a number of its own."""
+    number = {chain: i for i, chain in enumerate(document.chains, 1)}
+    pieces = []
+    for place, sentence in enumerate(document.sentences):
+        own = [(m, number[m.chain]) for m in document.mentions if m.sentence == place and m.chain in number]
+        for word, form in enumerate(sentence.words):
+            for _, n in sorted(((m, n) for m, n in own if m.start == word), key=lambda found: -found[0].end):
+                colour = HEAD_COLOURS[(n - 1) % len(HEAD_COLOURS)]
+                style = f"border-bottom: 2px solid {colour}; background: {colour}22"
+                pieces.append(f'<span class="mention" style="{style}">')
+            pieces.append(html.escape(form))
+            for _, n in sorted(((m, n) for m, n in own if m.end == word + 1), key=lambda found: -found[0].start):
+                pieces.append(f'<sub style="color: {HEAD_COLOURS[(n - 1) % len(HEAD_COLOURS)]}">{n}</sub></span>')
+            if sentence.spaces[word] if sentence.spaces else True:
+                pieces.append(" ")
+        pieces.append(" ")
+    return HTML(f'<p class="coreference" style="line-height: 2.1">{"".join(pieces).strip()}</p>')
+
+
+def answers(questions: Sequence[Question]) -> HTML:
+    """A paragraph with the answers to its questions marked and numbered, and the questions below."""
+    context = questions[0].context
+    cuts: list[tuple[int, int, str]] = []
+    for number, question in enumerate(questions, 1):
+        answer = question.answers[0]
+        end = answer.start + len(answer.text)
+        cuts += [(answer.start, 1, "<mark>"), (end, 0, f"</mark><sub>{number}</sub>")]
+    text, last = [], 0
+    for place, _, tag in sorted(cuts):
+        text += [html.escape(context[last:place]), tag]
+        last = place
+    asked = "".join(f"<li>{html.escape(q.question)}</li>" for q in questions)
+    return HTML(f'<p class="context">{"".join(text)}{html.escape(context[last:])}</p><ol>{asked}</ol>')

@@ -1,4 +1,4 @@
-// The atlas of heads (helpers/figures/atlas.py): all heads of a model as small maps, a card for each, two side by side.
+// The atlas of heads (helpers/run/atlas.py): all heads of a model as small maps, a card for each, two side by side.
 // Also the card that opens under a figure whose points are heads. Data come as scripts, so that pages open from disk.
 (function () {
   if (window.Atlas) return;

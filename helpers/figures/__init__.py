@@ -1,1 +1,0 @@
-"""Pictures that two or more chapters draw."""

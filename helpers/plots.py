@@ -1,0 +1,773 @@
+"""The look of every figure, and the plots that chapters share: maps and lines of attention, layer × head grids, heads by layer, rows with intervals, stacked shares."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib.resources import files
+from itertools import cycle
+
+import matplotlib
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.colors import to_rgba
+from matplotlib.figure import Figure
+from matplotlib.image import AxesImage
+from matplotlib.legend import Legend
+from matplotlib.lines import Line2D
+from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
+from numpy.typing import ArrayLike, NDArray
+
+from helpers.corpora.treebanks import Sentence
+from helpers.stats import Estimate
+
+Number = float | int
+Size = tuple[Number, Number]
+Style = Mapping[str, object]
+
+# Okabe and Ito's colours, which colour-blind readers can tell apart; one meaning each in the whole book
+STYLES = {
+    "cls": ("#0072B2", "[CLS]", "o"),
+    "sep": ("#D55E00", "[SEP]", "s"),
+    "stop": ("#009E73", ". or ,", "^"),
+    "comma": ("#66C2A5", "comma", "o"),
+    "period": ("#009E73", "full stop", "o"),
+    "other": ("#999999", "other tokens", "o"),
+    "previous": ("#CC79A7", "previous token", "v"),
+    "self": ("#555555", "same token", "D"),
+    "next": ("#E69F00", "next token", "^"),
+    "broad": ("#56B4E9", "broad", "o"),
+    "entropy": ("#44546A", "trained", "o"),
+    "entropy_from_cls": ("#44546A", "trained", "o"),
+    "sep_from_sep": ("#D55E00", "from [SEP]", "s"),
+    "sep_from_other": ("#999999", "from other tokens", "o"),
+    # what several words can be to the word that attends
+    "antecedent": ("#009E73", "antecedents", "o"),
+    "partner": ("#009E73", "its partner in the tree", "o"),
+    "object": ("#AA4499", "objects", "o"),
+    "later": ("#56B4E9", "later in its chain", "o"),
+    "mention": ("#E69F00", "other mentions", "o"),
+    "special": ("#0072B2", "special tokens", "o"),
+    "intra": ("#E69F00", "own sentence", "o"),
+    "inter": ("#56B4E9", "other sentences", "o"),
+    "minilm": ("#332288", "minilm", "o"),
+    "mpnet": ("#882255", "mpnet", "s"),
+    "random": ("#999933", "random", "D"),
+    "shuffled": ("#44AA99", "shuffled scores", "v"),
+    "first": ("#D55E00", "first", "o"),
+    "second": ("#0072B2", "second", "o"),
+    # the four types of chapter 08: apart from one another in hue and in grey
+    "dense": ("#EECC66", "dense", "o"),
+    "diagonal": ("#2F6BA8", "diagonal", "s"),
+    "dense_vertical": ("#CC6677", "dense & vertical", "D"),
+    "vertical": ("#4A1030", "vertical", "^"),
+    # the other types of chapter 09, next to these two
+    "vertical_diagonal": ("#B78AC0", "vertical + diagonal", "o"),
+    "block": ("#117733", "block", "D"),
+    "heterogeneous": ("#BBBBBB", "heterogeneous", "x"),
+}
+"""Of each thing that is drawn: colour, name, marker."""
+
+COLOURS, LABELS, MARKERS = ({name: style[n] for name, style in STYLES.items()} for n in range(3))
+TYPE_NAMES = ("dense", "diagonal", "dense_vertical", "vertical")
+"""Guan et al.'s four types of heads, in the order of every table and legend."""
+# tab10 repeats for heads 11 and 12; these twelve do not
+HEAD_COLOURS = (
+    *("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"),
+    *("#8C564B", "#6A3D9A", "#7F7F7F", "#B2182B", "#1B7837", "#8C6D31"),
+)
+INK = "#222222"
+PALE = "#eeeeee"  # of what has no meaning of its own
+REFERENCE = {"color": COLOURS["self"], "linewidth": 1, "linestyle": ":"}
+"""A line that values are compared with."""
+CENTRED = {"ha": "center", "va": "center"}
+
+
+def use_style() -> None:
+    """Switch to the book's style; every chapter calls it once."""
+    plt.style.use(str(files("helpers") / "assets" / "book.mplstyle"))
+    if "inline" not in (backend := matplotlib.get_backend()):
+        return
+    from matplotlib_inline.backend_inline import set_matplotlib_formats
+
+    set_matplotlib_formats("retina", metadata={"Software": None})
+    plt.switch_backend(backend)  # pyplot installs its hook here, otherwise with the first figure
+    plt.uninstall_repl_displayhook()  # it would draw every figure once more than is shown, for windows that there are none of
+
+
+def head_name(layer: int, head: int) -> str:
+    """The field's name of a head, layer-head, both from 1: ``head_name(7, 9)`` is ``"8-10"``."""
+    return f"{layer + 1}-{head + 1}"
+
+
+def group_names(fits: Mapping[str, bool]) -> dict[str, str]:
+    """What each of four groups of heads is called: the type that it stands for where it fits, else only "group" and its number.
+
+    Args:
+        fits: type -> whether the group that stands for it has the marks of its name (``distance_features.Types.fits``).
+    """
+    return {name: LABELS[name] if fits[name] else f"group {n}" for n, name in enumerate(TYPE_NAMES, 1)}
+
+
+def layer_colours(layers: int) -> list:
+    """A colour for each layer, from dark (next to the embeddings) to light."""
+    return [plt.get_cmap("viridis")(x) for x in np.linspace(0.0, 0.95, layers)]
+
+
+def ink_on(colour: object) -> str:
+    """The colour of text that can be read on a colour, itself on white: white where that is dark."""
+    *rgb, opacity = to_rgba(colour)
+    return "white" if 1 - opacity + opacity * np.dot(rgb, (0.299, 0.587, 0.114)) < 0.5 else INK
+
+
+def panels(columns: int, *, width: Number = 3.8, height: Number = 3.3) -> tuple[Figure, NDArray]:
+    """An empty figure of panels side by side, as an array of axes."""
+    figure, axes = plt.subplots(1, columns, figsize=(width * columns, height), squeeze=False)
+    return figure, axes[0]
+
+
+def titled(
+    titles: Iterable[str], each: Size, *, columns: int = 0, margin: Size = (0, 0), size: Number = 9, **options: object
+) -> tuple[Figure, NDArray]:
+    """A panel for each title, row by row; what is left of the last row stays empty.
+
+    Args:
+        each, margin: width and height of a panel, and of what is around all of them, in inches.
+        columns: at most so many in a row (0: all).
+        size: of the titles.
+        options: of ``plt.subplots``.
+
+    Returns:
+        The figure and its axes [row, column].
+    """
+    titles = list(titles)
+    columns = min(columns or len(titles), len(titles))
+    rows = -(-len(titles) // columns)
+    shape = (each[0] * columns + margin[0], each[1] * rows + margin[1])
+    figure, axes = plt.subplots(rows, columns, figsize=shape, squeeze=False, **options)
+    for ax, title in zip(axes.flat, titles, strict=False):
+        ax.set_title(title, fontsize=size)
+    for ax in axes.flat[len(titles) :]:
+        ax.axis("off")
+    return figure, axes
+
+
+def outer_labels(axes: NDArray, xlabel: str = "", ylabel: str = "", **style: object) -> None:
+    """Label the left panels and, of each column, the lowest that is in use, and no others."""
+    for ax in axes.flat:
+        ax.set(xlabel="", ylabel="")
+    for ax in axes[:, 0]:
+        ax.set_ylabel(ylabel, **style)
+    for column in axes.T:
+        lowest = [ax for ax in column if ax.axison][-1]
+        lowest.set_xlabel(xlabel, **style)
+        lowest.tick_params(labelbottom=True)
+
+
+def on_layers(ax: Axes, layers: int, *, every: int = 1, **settings: object) -> None:
+    """Layers on x, from 1."""
+    ax.set(xlabel="layer", xticks=range(1, layers + 1, every), **settings)
+    ax.grid(axis="x", visible=False)
+
+
+def logarithmic(axis: Axis) -> None:
+    """A logarithmic scale with plain numbers: in this style a dollar sign is a dollar sign, and no number is set as mathematics.
+
+    A lower limit that has no logarithm, as of an axis that began at 0, becomes one a little below the smallest of the data.
+    """
+    axes, name, direction = axis.axes, axis.axis_name, "xy".index(axis.axis_name)
+    axes.set(**{f"{name}scale": "log"})
+    if axis.get_view_interval()[0] <= 0:
+        least, most = axes.dataLim.minpos[direction], axes.dataLim.max[direction]
+        axes.set(**{f"{name}lim": (least * (least / most) ** 0.05, None)})
+    axis.set_major_locator(LogLocator(subs=(1, 3)))
+    axis.set_major_formatter("{x:g}")
+    axis.set_minor_formatter(NullFormatter())
+
+
+def in_rows(ax: Axes, names: Iterable[str], *, size: Number | None = None, margin: float = 0.5) -> None:
+    """Names down the side, the first on top."""
+    names = list(names)
+    ax.set_yticks(range(len(names)), names, fontsize=size)
+    ax.set_ylim(len(names) - 1 + margin, -margin)
+
+
+def squares(colours: Mapping[str, object] | Sequence[str]) -> list[Line2D]:
+    """Entries of a legend: a square for each label and its colour, or for each name of :data:`STYLES`."""
+    if not isinstance(colours, Mapping):
+        colours = {LABELS[name]: COLOURS[name] for name in colours}
+    style = {"marker": "s", "linestyle": "", "markersize": 8}
+    return [Line2D([], [], color=colour, label=label, **style) for label, colour in colours.items()]
+
+
+def legend_beside(ax: Axes, **options: object) -> Legend:
+    """The legend to the right of a panel."""
+    return ax.legend(**{"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)} | options)
+
+
+def legend_below(ax: Axes, **options: object) -> Legend:
+    """One legend for all panels, below them; its entries are those of one panel."""
+    where = {"loc": "outside lower center", "fontsize": 8}
+    return ax.figure.legend(*ax.get_legend_handles_labels(), **where | options)
+
+
+Places = ArrayLike | Sequence[Number] | Number
+Parts = Mapping[str, Mapping[str, object]]
+"""Places on an axis; labels of the parts of a bar, with the style of each."""
+
+
+def intervals(
+    ax: Axes,
+    at: Places,
+    estimate: Estimate,
+    *,
+    across: bool = False,
+    scale: Number = 1,
+    bar: Mapping[str, object] | None = None,
+    **point: object,
+) -> None:
+    """A point and the bar of its interval for each value, upright at places on x, or across in rows.
+
+    Args:
+        at: the place of each value.
+        scale: what values are multiplied with, 100 for per cent.
+        bar: what is different about the bars.
+        point: style of the points; the colour is that of the bars too.
+    """
+    look = {"color": point.get("color"), "linewidth": 2.2, "alpha": 0.5} | (bar or {})
+    (ax.hlines if across else ax.vlines)(at, scale * estimate.low, scale * estimate.high, **look)
+    value = scale * estimate.value
+    ax.plot(*((value, at) if across else (at, value)), **{"marker": "o", "linestyle": ""} | point)
+
+
+def band(ax: Axes, x: Places, estimate: Estimate, *, colour: object, alpha: Number = 0.18, **line: object) -> None:
+    """A line with its interval as a band."""
+    ax.fill_between(x, estimate.low, estimate.high, color=colour, alpha=alpha, linewidth=0)
+    ax.plot(x, estimate.value, color=colour, **line)
+
+
+def references(
+    ax: Axes, lines: Mapping[str, Number] | None, *, colour: str = COLOURS["self"], **style: object
+) -> None:
+    """Horizontal lines with names, which differ in their dashes."""
+    for number, (name, value) in enumerate((lines or {}).items()):
+        ax.axhline(value, **{"color": colour, "linestyle": ("--", ":", "-.")[number % 3], "label": name} | style)
+
+
+def stacked(
+    ax: Axes,
+    rows: ArrayLike,
+    parts: Parts,
+    *,
+    upright: bool = False,
+    least: Number = np.inf,
+    number: str = "{:.0%}",
+    **style: object,
+) -> None:
+    """Bars cut into parts: across with the first on top, or upright with the first at 1.
+
+    Args:
+        rows: [bar, part].
+        parts: label -> style of each part.
+        least: sizes from which numbers are written into the parts; default: none are.
+        number: how.
+        style: of all parts; ``size`` is the thickness of a bar.
+    """
+    rows = np.asarray(rows, np.float64)
+    starts = rows.cumsum(1) - rows
+    places = np.arange(len(rows)) + upright
+    size = style.pop("size", 0.7)
+    for (label, own), sizes, start in zip(parts.items(), rows.T, starts.T, strict=True):
+        look = {"label": label} | style | dict(own)
+        there = sizes > 0 if (sizes > 0).any() else [0]  # what is nothing would still have an edge
+        (ax.bar if upright else ax.barh)(places[there], sizes[there], size, start[there], **look)
+        for place, long, left in zip(places, sizes, start, strict=True):
+            if long >= least:
+                face = look.get("color") or look["facecolor"]
+                box = {"facecolor": face, "edgecolor": "none", "pad": 1.2} if "hatch" in look else None
+                text = number.format(long)
+                ax.text(
+                    left + long / 2, place, text, ha="center", va="center", fontsize=8, color=ink_on(face), bbox=box
+                )
+    ax.grid(visible=False)
+
+
+def named(parts: Iterable[str]) -> Parts:
+    """Parts for :func:`stacked` by their names in ``look``."""
+    return {LABELS[name]: {"color": COLOURS[name]} for name in parts}
+
+
+def heads_by_layer(
+    series: Mapping[str, Estimate],
+    *,
+    ylabel: str,
+    title: str = "",
+    lines: Mapping[str, Number] | None = None,
+    ax: Axes | None = None,
+    limits: tuple[Number, Number] | None = None,
+) -> Figure:
+    """A point for each head over its layer, and a line through the layers' means, for one or more statistics.
+
+    Args:
+        series: statistic -> estimate (layer, head); colour, marker and label go by the statistic's name.
+        lines: label -> value of horizontal reference lines.
+        limits: of the y axis.
+    """
+    ax = ax or plt.subplots()[1]
+    for place, (name, estimate) in enumerate(series.items()):
+        layers, heads = estimate.value.shape
+        x = np.arange(1, layers + 1) + 0.16 * (place - (len(series) - 1) / 2)
+        spread = x[:, None] + np.linspace(-0.07, 0.07, heads)
+        look = {"color": COLOURS.get(name), "alpha": 0.6, "linewidths": 0, "marker": MARKERS.get(name, "o")}
+        ax.scatter(spread, estimate.value, s=13, **look)
+        ax.plot(x, estimate.value.mean(-1), color=COLOURS.get(name), label=LABELS.get(name, name))
+    references(ax, lines, colour=INK, linewidth=1)
+    on_layers(ax, layers, ylabel=ylabel, title=title, ylim=limits)
+    ax.legend()
+    return ax.figure
+
+
+def dots(
+    names: Sequence[str],
+    values: Mapping[str, Sequence[Estimate | float]],
+    *,
+    xlabel: str = "accuracy",
+    limits: Size | None = (0, 1),
+    ax: Axes | None = None,
+) -> Figure:
+    """One row a name, from top to bottom, with a point for each series and a bar for its interval.
+
+    Args:
+        values: series -> one value for each name; an :class:`Estimate` shows its interval, NaN nothing. Four looks, and one that
+            is that of shuffled scores wherever a name begins with ``@shuffled``. A single series without a name needs no legend.
+        limits: of the x axis (None: as the values have it, with a line at 0).
+    """
+    ax = ax or plt.subplots(figsize=(6.6, 0.6 + 0.3 * len(names)))[1]
+    looks = [
+        {"color": COLOURS["first"], "marker": "o"},
+        {"color": COLOURS["cls"], "marker": "|", "markersize": 9, "markeredgewidth": 2},
+        {"color": COLOURS["random"], "marker": "x", "markeredgewidth": 2},
+        {"color": COLOURS["other"], "marker": "D"},
+    ]
+    dealt = {"color": COLOURS["shuffled"], "marker": MARKERS["shuffled"]}
+    others = cycle(looks)
+    for series, points in values.items():
+        look = (dealt if series.startswith("@shuffled") else next(others)) | {"linestyle": ""}
+        for row, point in enumerate(points):
+            label = series if series and row == 0 else None
+            if isinstance(point, Estimate):
+                intervals(ax, row, point, across=True, label=label, **look)
+            else:
+                ax.plot(point, row, label=label, **look)
+    in_rows(ax, names)
+    if limits is None:
+        ax.axvline(0, **REFERENCE)
+    ax.set(xlim=limits, xlabel=xlabel)
+    if any(values):
+        legend_beside(ax)
+    return ax.figure
+
+
+PLACE_COLOURS = COLOURS | {"other": "#d9d9d9"}
+PLACE_LABELS = LABELS | {"self": "the word itself", "other": "other words"}
+
+
+def where_to(rows: Mapping[str, Estimate], places: Sequence[str]) -> Figure:
+    """Stacked bars: what share of attention goes where, from each kind of word.
+
+    Args:
+        rows: label -> shares of the places, which sum to 1; numbers of 3 % and more are written out.
+    """
+    parts = {PLACE_LABELS[place]: {"color": PLACE_COLOURS[place]} for place in places}
+    bars = {label: shares.value for label, shares in rows.items()}
+    return share_bars(bars, parts, xlabel="share of attention", least=0.03, row=0.5)
+
+
+def share_bars(rows: Mapping[str, ArrayLike], parts: Parts, *, xlabel: str, least: Number, row: Number) -> Figure:
+    """A stacked bar for each row.
+
+    Args:
+        rows: label -> shares of the parts, which sum to 1.
+        parts: as for :func:`stacked`.
+        least: from which share on numbers are written out.
+        row: height of a row, in inches.
+    """
+    figure, ax = plt.subplots(figsize=(7.6, 0.9 + row * len(rows)))
+    stacked(ax, [*rows.values()], parts, least=least, edgecolor="white", linewidth=0.6)
+    in_rows(ax, rows)
+    ax.set(xlim=(0, 1), xlabel=xlabel)
+    legend_beside(ax, bbox_to_anchor=(1.0, 1.05), fontsize=8)
+    return figure
+
+
+def curves(
+    x: Sequence[Number],
+    series: Mapping[str, Estimate],
+    *,
+    lines: Mapping[str, Number] | None = None,
+    logarithmic: bool = False,
+    **labels: str,
+) -> Figure:
+    """A line with its interval as a band for each series, over one axis.
+
+    Args:
+        series: name -> estimate [x].
+        lines: name -> value of horizontal reference lines.
+        logarithmic: whether x doubles from step to step.
+        labels: ``xlabel`` and ``ylabel``.
+    """
+    figure, ax = plt.subplots(figsize=(6.4, 3.6))
+    looks = zip(("cls", "first", "stop", "previous"), "os^v", strict=True)
+    for (name, estimate), (colour, marker) in zip(series.items(), looks, strict=False):
+        band(ax, x, estimate, colour=COLOURS[colour], marker=marker, label=name)
+    references(ax, lines, linewidth=1.2)
+    if logarithmic:
+        ax.set_xscale("log", base=2)
+        ax.minorticks_off()
+    ax.set_xticks(x, [f"{value:,g}" for value in x])
+    ax.set(ylim=(0, 1), **labels)
+    legend_beside(ax)
+    return figure
+
+
+# dark to light, so that the order can be read in grey; the last three have no colour because there is nothing to say
+VERDICT_STYLES = {
+    "holds": {"facecolor": "#1B4965", "edgecolor": "#1B4965"},
+    "also the control": {"facecolor": "#4F86A6", "edgecolor": "#1B4965", "hatch": "..."},
+    "mixed": {"facecolor": "#8FB8D0", "edgecolor": "#1B4965"},
+    "undecided": {"facecolor": "#D5E3EC", "edgecolor": "#1B4965"},
+    "fails": {"facecolor": "#F3E3C3", "edgecolor": "#8A6D2F", "hatch": "///"},
+    "not comparable": {"facecolor": "white", "edgecolor": "#999999"},
+    "no number": {"facecolor": "white", "edgecolor": "#999999", "linestyle": "--"},
+}
+
+
+def verdict_bars(counts: Mapping[str, Mapping[str, int]], *, order: Sequence[str] = tuple(VERDICT_STYLES)) -> Figure:
+    """A bar for each chapter, cut by verdict, with the counts written in.
+
+    Args:
+        counts: name of the chapter -> verdict -> number of findings.
+        order: of the verdicts, from the left; those that never occur are left out.
+    """
+    parts = {v: VERDICT_STYLES[v] for v in order if any(found.get(v) for found in counts.values())}
+    figure, ax = plt.subplots(figsize=(7.2, 0.36 * len(counts) + 1.1))
+    sizes = [[found.get(verdict, 0) for verdict in parts] for found in counts.values()]
+    stacked(ax, sizes, parts, least=1, number="{:.0f}", size=0.72, linewidth=0.8)
+    in_rows(ax, counts)
+    ax.grid(axis="x")
+    ax.set_xlabel("findings of the papers")
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+    ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=len(parts))
+    return figure
+
+
+DOT = {"marker": "o", "color": "black", "markerfacecolor": "white", "markersize": 4.5}
+
+
+def grid(
+    ax: Axes,
+    values: ArrayLike,
+    *,
+    scale: tuple[Number, Number] | None = None,
+    colours: Mapping[str, object] = COLOURS,
+    words: Mapping[tuple[int, int], str] | None = None,
+    marked: ArrayLike | None = None,
+    mark: Mapping[str, object] = DOT,
+    every: tuple[int, int] = (1, 1),
+    apart: bool = False,
+    **text: object,
+) -> AxesImage:
+    """The one layer × head grid of the book, which every other is drawn with.
+
+    Args:
+        values: [layer, head], numbers (NaN: an empty cell) or names of colours.
+        scale: values of the lightest and the darkest shade (default: 0 and the largest); from a negative number on,
+            shades run from blue through white to red.
+        words: (layer, head) from 0 -> what is written into the cell.
+        marked, mark: [layer, head], cells that carry a marker, and its style.
+        every: which layers and which heads have a tick.
+        apart: whether white lines part the cells.
+    """
+    values = np.asarray(values)
+    layers, heads = values.shape
+    if values.dtype.kind in "fiub":
+        low, high = scale or (0, np.nanmax(values, initial=0))
+        options = {"cmap": "RdBu_r" if low < 0 else "Blues", "vmin": low, "vmax": high}
+        shown = np.asarray(values, np.float64)
+    else:
+        shown, options = np.array([[to_rgba(colours[name]) for name in row] for row in values.tolist()]), {}
+    image = ax.imshow(shown.swapaxes(0, 1), aspect="auto", extent=(0.5, layers + 0.5, heads + 0.5, 0.5), **options)
+    if marked is not None:
+        ax.plot(*(np.argwhere(marked).T + 1), linestyle="", **mark)
+    for where, word in (words or {}).items():
+        colour = ink_on(image.to_rgba(shown[where]) if shown.ndim == 2 else shown[where])
+        ax.text(
+            where[0] + 1, where[1] + 1, word, color=colour, **{"ha": "center", "va": "center", "fontsize": 8} | text
+        )
+    if apart:
+        ax.vlines(np.arange(layers + 1) + 0.5, 0.5, heads + 0.5, color="white", linewidth=2)
+        ax.hlines(np.arange(heads + 1) + 0.5, 0.5, layers + 0.5, color="white", linewidth=2)
+    on_layers(ax, layers, every=every[0], ylabel="head", yticks=range(1, heads + 1, every[1]))
+    ax.grid(visible=False)
+    return image
+
+
+def head_grids(
+    grids: Mapping[str, ArrayLike],
+    *,
+    bars: str | Mapping[str, str],
+    columns: int = 2,
+    signed: bool | Sequence[str] = False,
+    one_scale: bool | tuple[Number, Number] = False,
+    percentile: Number = 100,
+    marked: Mapping[str, ArrayLike] | None = None,
+    mark: Mapping[str, object] = DOT,
+    each: tuple[Number, Number] | None = None,
+    every: tuple[int, int] = (1, 2),
+) -> Figure:
+    """Layer × head grids of numbers side by side, each with its own scale unless one is asked for.
+
+    Args:
+        grids: title -> [layer, head].
+        bars: what the shade means, for all or for each title.
+        signed: whether, or the titles of those where, values have both signs: blue (negative) to red.
+        one_scale: whether all share a scale and its bar, or the ends of that scale.
+        percentile: of the absolute values, where a scale ends.
+        marked, mark: title -> [layer, head], cells that carry a marker, and its style.
+        each: width and height of a panel, in inches.
+        every: which layers and which heads have a tick.
+    """
+    values = {title: np.asarray(shown, np.float64) for title, shown in grids.items()}
+    layers, heads = next(iter(values.values())).shape
+    named = dict.fromkeys(values, bars) if isinstance(bars, str) else bars
+    each = each or (2.3 + 0.16 * layers, 1.1 + 0.14 * heads)
+    shared = bool(one_scale)
+    figure, axes = titled(values, each, columns=columns, sharex=shared, sharey=shared, layout="constrained")
+    for ax, (title, shown) in zip(axes.flat, values.items(), strict=False):
+        most = np.percentile(np.abs(np.stack([*values.values()]) if shared else shown), percentile) or 1e-9
+        both = signed if isinstance(signed, bool) else title in signed
+        scale = one_scale if isinstance(one_scale, tuple) else (-most if both else 0, most)
+        dots = None if marked is None else marked[title]
+        image = grid(ax, shown, scale=scale, marked=dots, mark=mark, every=every)
+        if not shared:
+            figure.colorbar(image, ax=ax, label=named[title])
+    if shared:
+        outer_labels(axes, "layer", "head")
+        figure.colorbar(image, ax=axes, shrink=1 if len(axes) == 1 else 0.6, label=named[title])
+    return figure
+
+
+def relation_maps(accuracy: Mapping[str, ArrayLike], baselines: Mapping[str, float], *, columns: int = 5) -> Figure:
+    """For each relation a grid of accuracies from 0 to 1.
+
+    Args:
+        accuracy: relation -> [layer, head].
+        baselines: relation -> accuracy of the best offset, shown in the title; heads above it get a dot.
+    """
+    layers, heads = np.shape(next(iter(accuracy.values())))
+    grids = {f"{name} ({baselines[name]:.2f})": np.asarray(values) for name, values in accuracy.items()}
+    above = {title: grids[title] > baselines[name] for title, name in zip(grids, accuracy, strict=True)}
+    dot = {"marker": ".", "color": COLOURS["first"], "markersize": 4}
+    how = {"each": (1.95 + 0.6 / columns, 1.0 + 0.115 * heads), "every": few_ticks(layers, heads), "mark": dot}
+    return head_grids(grids, bars="accuracy", one_scale=(0, 1), marked=above, columns=columns, **how)
+
+
+def few_ticks(layers: int, heads: int) -> tuple[int, int]:
+    """Which layers and heads have a tick in a small grid."""
+    return max(1, layers // 6), max(1, heads // 4)
+
+
+def type_grids(grids: Mapping[str, ArrayLike], *, called: Mapping[str, str] = LABELS, columns: int = 3) -> Figure:
+    """Grids coloured by type; a cross marks heads of another type than in the first grid.
+
+    Args:
+        grids: title -> [layer, head], types; the first is what the others are compared with.
+        called: type -> what its group is called (:func:`helpers.plots.group_names`).
+    """
+    types = {title: np.asarray(names) for title, names in grids.items()}
+    first = next(iter(types.values()))
+    layers, heads = first.shape
+    changed = {title: [tuple(at) for at in np.argwhere(names != first).tolist()] for title, names in types.items()}
+    titles = [f"{title}: {len(changed[title])} changed" if n else title for n, title in enumerate(types)]
+    each = (7.6 / min(columns, len(types)), 0.9 + 0.125 * heads)
+    figure, axes = titled(titles, each, columns=columns, margin=(0, 0.3), sharex=True, sharey=True)
+    for ax, (title, names) in zip(axes.flat, types.items(), strict=False):
+        crosses = dict.fromkeys(changed[title], "×")
+        grid(ax, names, words=crosses, every=few_ticks(layers, heads), fontsize=9, weight="bold")
+    outer_labels(axes, "layer", "head")
+    handles = squares({called[name]: COLOURS[name] for name in TYPE_NAMES})
+    figure.legend(handles=handles, loc="outside upper center", ncols=len(TYPE_NAMES), fontsize=8)
+    return figure
+
+
+def thumbnails(
+    shape: tuple[int, int], size: tuple[Number, Number], draw: Callable[[Axes, int, int], object]
+) -> Figure:
+    """A small picture of every head: a row for each layer, a column for each head.
+
+    Args:
+        shape: numbers of layers and heads.
+        size: width and height of the figure, in inches.
+        draw: what draws a head: called with its axes, layer and head, from 0.
+    """
+    figure, axes = plt.subplots(*shape, figsize=size, squeeze=False)
+    for (layer, head), ax in np.ndenumerate(axes):
+        ax.set(xticks=[], yticks=[])
+        ax.grid(visible=False)
+        draw(ax, layer, head)
+    for head, ax in enumerate(axes[0], 1):
+        ax.set_title(head, fontsize=8, loc="center", weight="normal")
+    for layer, ax in enumerate(axes[:, 0], 1):
+        ax.set_ylabel(layer, fontsize=8, rotation=0, ha="right", va="center")
+    figure.supylabel("layer", fontsize=9)
+    return figure
+
+
+def token_axes(
+    ax: Axes,
+    tokens: Sequence[str],
+    keys: Sequence[str] = (),
+    *,
+    size: Number = 8,
+    rotation: int = 60,
+    top: bool = True,
+) -> None:
+    """The axes of a map: attending tokens down the side, attended tokens (``keys``, if they are others) along the top."""
+    keys = keys or tokens
+    ends = {"ha": "left", "rotation_mode": "anchor"} if rotation < 90 else {}
+    ax.set_xticks(range(len(keys)), keys, rotation=rotation, fontsize=size, **ends)
+    ax.set_yticks(range(len(tokens)), tokens, fontsize=size)
+    above = {"top": True, "labeltop": True, "bottom": False, "labelbottom": False} if top else {}
+    ax.tick_params(length=0, **above)
+    ax.grid(visible=False)
+
+
+def heatmap(
+    matrix: ArrayLike,
+    tokens: Sequence[str],
+    keys: Sequence[str] = (),
+    *,
+    title: str = "",
+    ax: Axes | None = None,
+    numbers: bool = False,
+    most: Number | None = None,
+    ylabel: str = "attending token",
+    bar: str = "attention",
+) -> Figure:
+    """An attention map: the attending token (query) down the side, the attended token (key) along the top.
+
+    Args:
+        keys: the attended tokens, if they are others.
+        numbers: write each weight into its cell.
+        most: the weight shown in the darkest colour; default: the largest.
+        bar: what the shade means.
+    """
+    matrix = np.asarray(matrix)
+    size = (1.2 + 0.36 * matrix.shape[1], 1.0 + 0.32 * len(tokens))
+    ax = ax or plt.subplots(figsize=size)[1]
+    image = ax.imshow(matrix, cmap="Blues", vmin=0, vmax=most or matrix.max())
+    token_axes(ax, tokens, keys)
+    ax.set(title=title, ylabel=ylabel)
+    if numbers:
+        number_cells(ax, matrix, "{:.2f}", fontsize=7)
+    else:
+        ax.figure.colorbar(image, ax=ax, shrink=0.7, label=bar)
+    return ax.figure
+
+
+def number_cells(ax: Axes, numbers: ArrayLike, number: str, **text: object) -> None:
+    """Write a number into each cell of the image that was drawn last, unless it is NaN."""
+    image = ax.images[-1]
+    for (row, column), value in np.ndenumerate(numbers):
+        if np.isfinite(value):
+            colour = ink_on(image.to_rgba(image.get_array())[row, column])
+            ax.text(column, row, number.format(value), color=colour, **CENTRED, **text)
+
+
+def line_diagrams(
+    panels: Mapping[str, tuple[Sequence[str], ArrayLike, Mapping[int, str]]], *, least: Number = 0.02
+) -> Figure:
+    """Attention as lines from the attending tokens (left) to the attended tokens (right), darker for larger weights.
+
+    Args:
+        panels: title -> tokens, map [query, key], and for chosen queries the colour of their word and their lines, of which the
+            strongest to another token is the thickest.
+        least: the smallest weight that is drawn.
+    """
+    tallest = max(len(tokens) for tokens, _, _ in panels.values())
+    figure, axes = titled(panels, (2.9, 0.5 + 0.178 * tallest), columns=2, size=10.5)
+    for ax, (tokens, weights, chosen) in zip(axes.flat, panels.values(), strict=False):
+        weights = np.asarray(weights)
+        strongest = np.where(np.eye(len(tokens), dtype=bool), -1, weights).argmax(-1)
+        for query, key in np.argwhere(weights >= least).tolist():
+            own = query in chosen
+            width = 1.6 if not own else 3.6 if key == strongest[query] else 2.2
+            colour, alpha = chosen.get(query, COLOURS["cls"]), float(min(1, weights[query, key] + 0.25 * own))
+            look = {"linewidth": width, "alpha": alpha, "solid_capstyle": "round", "zorder": 1 + own}
+            ax.plot([0, 1], [query, key], color=colour, **look)
+        for place, token in enumerate(tokens):
+            weight = "bold" if place in chosen else "normal"
+            left = {"ha": "right", "color": chosen.get(place, INK), "weight": weight}
+            ax.text(-0.05, place, token, va="center", fontsize=8, **left)
+            ax.text(1.05, place, token, ha="left", va="center", fontsize=8, color=INK)
+        ax.set(xlim=(-1.0, 2.0), ylim=(tallest - 0.4, -0.6))
+        ax.axis("off")
+    return figure
+
+
+def flow(words: Sequence[str], width: int, joined: Sequence[bool] | None = None) -> list[tuple[int, int]]:
+    """Column and line at which each word begins when a text is set in lines of so many characters.
+
+    Args:
+        joined: for each word whether it follows the one before without a space.
+    """
+    spots, end, line = [], 0, 0
+    for number, word in enumerate(words):
+        start = end + (number > 0 and not (joined and joined[number]))
+        if end and start + len(word) > width:
+            start, line = 0, line + 1
+        spots.append((start, line))
+        end = start + len(word)
+    return spots
+
+
+def dependency_tree(sentence: Sentence, *, highlight: Sequence[int] = ()) -> Figure:
+    """Arcs from each governor to its dependents above the words, with relations; parts of speech below.
+
+    Args:
+        highlight: words whose arc is drawn in the first colour.
+    """
+    words, tags = sentence.words, sentence.upos or ("",) * len(sentence.words)
+    widths = np.array([max(0.55, 0.095 * max(len(w), len(t)) + 0.18) for w, t in zip(words, tags, strict=True)])
+    places = np.cumsum(widths) - widths / 2
+    level = _levels(sentence)
+    top = max(level.values(), default=0) + 1
+    figure, ax = plt.subplots(figsize=(widths.sum() + 0.2, 0.42 * top + 0.75))
+
+    def arc(x: Sequence[Number], y: Sequence[Number], name: str, colour: str) -> None:
+        ax.plot(x, y, color=colour, linewidth=1.1, solid_joinstyle="round")
+        ax.plot(x[-1], 0.22, marker="v", color=colour, markersize=4)
+        box = {"facecolor": "white", "edgecolor": "none", "pad": 0.6}
+        ax.text((x[0] + x[-1]) / 2, max(y), name, **CENTRED, fontsize=7, color=colour, bbox=box)
+
+    for word, height in level.items():
+        governor = sentence.governors[word]
+        start, end = places[governor] + 0.12 * np.sign(word - governor), places[word]
+        colour = COLOURS["first"] if word in highlight else COLOURS["cls"]
+        arc([start, start, end, end], [0.1, height, height, 0.28], sentence.relations[word], colour)
+    arc([places[sentence.governors.index(-1)]] * 2, [0.28, top - 0.2], "root", COLOURS["self"])
+    for place, word, tag in zip(places, words, tags, strict=True):
+        ax.text(place, -0.1, word, ha="center", va="top", fontsize=9.5)
+        ax.text(place, -0.75, tag, ha="center", va="top", fontsize=6.5, color=COLOURS["self"])
+    ax.set(xlim=(0, widths.sum()), ylim=(-1.2, top + 0.1))
+    ax.axis("off")
+    return figure
+
+
+def _levels(sentence: Sentence) -> dict[int, int]:
+    """How high the arc to each word is: one above all that it spans; the shortest first."""
+    spans = {w: (min(w, g), max(w, g)) for w, g in enumerate(sentence.governors) if g >= 0}
+    level: dict[int, int] = {}
+    for word in sorted(spans, key=lambda w: spans[w][1] - spans[w][0]):
+        low, high = spans[word]
+        level[word] = 1 + max((h for w, h in level.items() if low <= spans[w][0] and spans[w][1] <= high), default=0)
+    return level
