@@ -1,40 +1,57 @@
-"""Recording numbers with their provenance, reading them back, and the papers' numbers beside them."""
+"""Numbers with their provenance: recorded by chapters, read back, as one long table, and exported; and the papers' numbers beside them.
 
+A chapter's record is a JSON file in ``data/results/<profile>/<model>``. Beside it lies its table (CSV), in which a row is a number: what
+was measured, of which head, with its interval and what it stands against. Layers and heads of a table are numbered from 1.
+"""
+
+import hashlib
 import json
 import math
 import platform
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import lru_cache
+from functools import cache
 from html import escape
+from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 import yaml
 from tabulate import tabulate
 
 import helpers
 from helpers import places
-from helpers.rows import DIGITS, as_csv, joined
 from helpers.stats import Estimate
 
 if TYPE_CHECKING:  # who reads records does not wait for torch
-    import pandas as pd
-
     from helpers.corpora.readers import Corpus
     from helpers.encoders import Encoder
 
 VERSIONS = ("torch", "transformers", "numpy", "scikit-learn")
+PROFILES = ("book", "full")
+RANDOM, SHUFFLED = "@random", "@shuffled"
+DIGITS = 6
+"""Decimals kept: float32 models do not carry more."""
+WHOLE, NUMBERS = ("layer", "head", "n"), ("value", "low", "high", "control")
+KEY = ("model", "profile", "chapter", "quantity", "layer", "head", "of", "label")
+"""Columns that tell every row of the long table from every other."""
+COLUMNS = ("run", *KEY, "corpus", "split", "n", "value", "low", "high", "control", "against", "unit")
+"""Columns of the long table; ``data/columns.yml`` says what is in each."""
+STORED = ("network", "model", "sha256", "quantity", "layer", "head", "of", "label", "corpus", "split", "n")
+STORED += (*NUMBERS, "against")
+"""Columns that a stored table may have: ``network`` is "" or a control, ``model`` and ``sha256`` say so where rows are of another model;
+what is the same in all rows is left out."""
 
 
 class ResultError(places.BookError, ValueError):
     """A result cannot be recorded, or has not been recorded."""
 
 
-def path(chapter: str, *, model: str, profile: str, root: Path | None = None) -> Path:
+def path(chapter: str, *, model: str, profile: str) -> Path:
     """Where a chapter's numbers lie: ``<results>/<profile>/<model>/<chapter>.json``, the model as :func:`helpers.places.label` has it.
 
     Raises:
@@ -46,7 +63,7 @@ def path(chapter: str, *, model: str, profile: str, root: Path | None = None) ->
             raise ResultError(
                 f"Numbers cannot be kept under the name {name!r}. Give one of letters, digits, - and _."
             )
-    return (root or places.results()).joinpath(*folders, f"{chapter}.json")
+    return places.results().joinpath(*folders, f"{chapter}.json")
 
 
 def record(
@@ -58,7 +75,7 @@ def record(
     profile: str,
     parameters: Mapping[str, Any],
     own: Sequence["Corpus"] = (),
-    table: "Callable[[Mapping[str, Any]], Iterable[pd.DataFrame]] | None" = None,
+    table: Callable[[Mapping[str, Any]], Iterable[pd.DataFrame]] | None = None,
 ) -> Path:
     """Write a chapter's numbers and where they come from; nothing half-written is ever left behind.
 
@@ -69,52 +86,47 @@ def record(
         values: numbers, strings, arrays, :class:`Estimate` objects, nested in dicts and lists.
         own: the reader's own among all that was read (:func:`helpers.corpora.own`). With any, or with a ``corpus`` that is one,
             the numbers are kept under :data:`helpers.places.OWN` and not under the profile.
-        table: from the record to blocks of :func:`helpers.rows.rows`, which are kept beside it as CSV.
+        table: from the record to blocks of :func:`rows`, which are kept beside it as CSV.
 
     Raises:
         ResultError: for NaN, infinity, or a type that JSON cannot hold; the message names the place.
     """
-    provenance = {
-        **_measured(encoder, corpus, own),
-        "profile": profile,
-        "parameters": plain(dict(parameters), "parameters"),
-        **_machine(encoder),
-        "date": datetime.now(UTC).date().isoformat(),
-    }
-    content = {"chapter": chapter, "provenance": provenance, "values": plain(values)}
+    provenance = _provenance(encoder, corpus, own, profile, parameters)
+    content = {"chapter": chapter, "provenance": provenance, "values": to_json(values)}
     apart = bool(own) or (corpus is not None and corpus.own)
     file = path(chapter, model=encoder.name, profile=places.OWN if apart else profile)
-    if not file.exists() or _without_date(json.loads(file.read_text("utf-8"))) != _without_date(content):
-        places.write(file, _as_json(content) + "\n")
+    before = json.loads(file.read_text("utf-8")) if file.exists() else {"provenance": {}}
+    before["provenance"]["date"] = provenance["date"]
+    if before != content:
+        places.write(file, _as_text(content) + "\n")
     if table is not None:
         places.write(file.with_suffix(".csv"), as_csv(joined(table(content))))
     return file
 
 
-def _measured(encoder: "Encoder", corpus: "Corpus | None", own: Sequence["Corpus"]) -> dict[str, Any]:
-    """Which weights and texts numbers are of."""
-    return {
+def _provenance(
+    encoder: "Encoder", corpus: "Corpus | None", own: Sequence["Corpus"], profile: str, parameters: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Which weights and texts numbers are of, and what they were computed with."""
+    texts = [
+        {"name": one.name, "sha256": one.sha256} | ({"own": True, "parts": one.parts} if one.own else {})
+        for one in (*filter(None, [corpus]), *own)
+    ]
+    found = {
         "model": {"name": encoder.name, "class": type(encoder.model).__name__, "sha256": encoder.sha256},
-        "head": None if encoder.head is None else {"task": encoder.task, "sha256": encoder.head.sha256},
-        "corpus": None if corpus is None else _named(corpus),
-        **({"own": [_named(one) for one in own]} if own else {}),
-    }
-
-
-def _machine(encoder: "Encoder") -> dict[str, Any]:
-    """What numbers were computed with: the device, a precision other than single, and versions."""
-    precision = str(encoder.dtype).removeprefix("torch.")
-    return {
+        "head": encoder.head and {"task": encoder.task, "sha256": encoder.head.sha256},
+        "corpus": corpus and texts[0],
+        "own": texts[len(texts) - len(own) :],
+        "profile": profile,
+        "parameters": to_json(dict(parameters), "parameters"),
         "device": encoder.device.type,
-        **({} if precision == "float32" else {"dtype": precision}),
+        "dtype": str(encoder.dtype).removeprefix("torch."),
         "versions": {"book": helpers.__version__, "python": platform.python_version()}
         | {name: version(name) for name in VERSIONS},
+        "date": datetime.now(UTC).date().isoformat(),
     }
-
-
-def _named(corpus: "Corpus") -> dict[str, Any]:
-    found = {"name": corpus.name, "sha256": corpus.sha256}
-    return found | ({"own": True, "parts": corpus.parts} if corpus.own else {})
+    usual = {"own": [], "dtype": "float32"}
+    return {name: value for name, value in found.items() if name not in usual or value != usual[name]}
 
 
 def recorded(chapter: str, *, model: str = "minilm", profile: str = "book") -> dict[str, Any]:
@@ -125,111 +137,265 @@ def recorded(chapter: str, *, model: str = "minilm", profile: str = "book") -> d
     Raises:
         ResultError: if there are none; the message lists what there is.
     """
-    roots = [places.results(), places.book_data() / "results"]
-    for root in roots:
-        file = path(chapter, model=model, profile=profile, root=root)
-        if file.exists():
-            return json.loads(file.read_text("utf-8"))
-    known = sorted({str(f.relative_to(r).with_suffix("")) for r in roots for f in r.rglob(f"{chapter}.json")})
+    files = _files(chapter)
+    if (profile, places.label(model)) in files:
+        return json.loads(files[profile, places.label(model)].read_text("utf-8"))
+    known = sorted(f"{of}/{folder}/{chapter}" for of, folder in files)
     raise ResultError(
         f"Nothing is recorded for {chapter!r} with model {model!r} and profile {profile!r}. "
         f"Recorded: {', '.join(known) or 'nothing'}. Run: python -m helpers run {chapter} --model {model} --profile {profile}"
     )
 
 
+def _files(chapter: str) -> dict[tuple[str, str], Path]:
+    """(Profile, folder of a model) -> the record; this run's own results (``BOOK_RESULTS``) before those that travel with the book."""
+    roots = (places.book_data() / "results", places.results())
+    return {file.parts[-3:-1]: file for root in roots for file in root.glob(f"*/*/{chapter}.json")}
+
+
 def runs(chapter: str, *, profile: str) -> dict[str, dict[str, Any]]:
-    """Every recorded run of a chapter with a profile: name of the model -> what :func:`recorded` gives, by name."""
-    return {model: json.loads(file.read_text("utf-8")) for model, file in files(chapter, profile=profile).items()}
+    """Every recorded run of a chapter with a profile, by name of the model; own runs before those of the book.
+
+    Returns:
+        Name of the model -> what :func:`recorded` gives, with ``"run"``, a short id of its provenance, and the ``"file"`` of its table.
+    """
+    found = {}
+    for (of, folder), file in _files(chapter).items():
+        if of == profile:
+            record = json.loads(file.read_text("utf-8"))
+            stated = json.dumps([chapter, record["provenance"]]).encode()
+            record |= {"run": hashlib.sha256(stated).hexdigest()[:8], "file": file.with_suffix(".csv")}
+            name = record["provenance"]["model"]["name"]  # a path, as long as the model is still there
+            found[name if places.label(name) == folder else folder.replace("--", "/")] = record
+    return dict(sorted(found.items()))
 
 
-def files(chapter: str, *, profile: str, suffix: str = ".json") -> dict[str, Path]:
-    """Name of the model -> record (or ``.csv``: its table) of every run of a chapter with a profile, by name; own runs before those of the book."""
-    roots = [places.book_data() / "results", places.results()]
-    found = {file.parent.name: file for root in roots for file in (root / profile).glob(f"*/{chapter}{suffix}")}
-    named = {_model_of(file): file for file in found.values()}
-    return {model: named[model] for model in sorted(named)}
+def all_runs(profiles: Iterable[str] = PROFILES, chapters: Iterable[str] = ()) -> list[tuple[str, dict[str, Any]]]:
+    """Name of the model and what :func:`runs` gives of every run that has a table, with the ``"table"``; of some chapters (default: all)."""
+    return [
+        (model, run | {"table": from_csv(run["file"])})
+        for chapter in list(chapters) or from_yaml("quantities")
+        for profile in profiles
+        for model, run in runs(chapter, profile=profile).items()
+        if run["file"].is_file()
+    ]
 
 
-def _model_of(file: Path) -> str:
-    """The name of the model that a record is of; a path, as long as the model is still there."""
-    name, folder = (
-        json.loads(file.with_suffix(".json").read_text("utf-8"))["provenance"]["model"]["name"],
-        file.parent.name,
-    )
-    return name if places.label(name) == folder else folder.replace("--", "/")
-
-
-def plain(value: Any, where: str = "values") -> Any:
+def to_json(value: Any, where: str = "values") -> Any:
     """What would be recorded of a value: the same in JSON's own types, rounded.
 
     Raises:
         ResultError: for NaN, infinity, or a type that JSON cannot hold; the message names the place.
     """
     if isinstance(value, Estimate):
-        ends = {end: np.where(np.isnan(found := getattr(value, end)), None, found)[()] for end in ("low", "high")}
-        return {key: plain(found, f"{where}.{key}") for key, found in ({"value": value.value} | ends).items()}
+        low, high = (np.where(np.isnan(end), None, end) for end in (value.low, value.high))
+        return to_json({"value": value.value, "low": low, "high": high}, where)
     if isinstance(value, Mapping):
-        return {str(key): plain(item, f"{where}.{key}") for key, item in value.items()}
-    if isinstance(value, np.ndarray):
-        return plain(value.tolist(), where)
+        return {str(key): to_json(item, f"{where}.{key}") for key, item in value.items()}
+    if isinstance(value, np.ndarray | np.generic):
+        return to_json(value.tolist(), where)
     if isinstance(value, Sequence) and not isinstance(value, str):
-        return [plain(item, f"{where}[{n}]") for n, item in enumerate(value)]
-    if value is None or isinstance(value, str | bool | int):
-        return value
-    if isinstance(value, float | np.floating):
+        return [to_json(item, f"{where}[{n}]") for n, item in enumerate(value)]
+    if isinstance(value, float):
         if not math.isfinite(value):
             raise ResultError(f"{where} is {value}; only finite numbers are recorded.")
-        return round(float(value), DIGITS)
-    if isinstance(value, np.integer):
-        return int(value)
+        return round(value, DIGITS)
+    if value is None or isinstance(value, str | bool | int):
+        return value
     raise ResultError(f"{where} is of type {type(value).__name__}, which cannot be recorded.")
 
 
-def _as_json(content: Any) -> str:
+def _as_text(value: Any, indent: str = "") -> str:
     """Indented JSON with each innermost list on one line: short diffs, small files."""
-
-    def write(value: Any, indent: int) -> str:
-        if isinstance(value, dict):
-            pad = " " * (indent + 1)
-            items = (f"{pad}{json.dumps(k)}: {write(v, indent + 1)}" for k, v in value.items())
-            return "{\n" + ",\n".join(items) + "\n" + " " * indent + "}" if value else "{}"
-        if isinstance(value, list) and any(isinstance(item, list | dict) for item in value):
-            pad = " " * (indent + 1)
-            return "[\n" + ",\n".join(pad + write(v, indent + 1) for v in value) + "\n" + " " * indent + "]"
+    if isinstance(value, dict) and value:
+        parts = [f"{json.dumps(key)}: {_as_text(item, indent + ' ')}" for key, item in value.items()]
+        brackets = "{}"
+    elif isinstance(value, list) and any(isinstance(item, list | dict) for item in value):
+        parts, brackets = [_as_text(item, indent + " ") for item in value], "[]"
+    else:
         return json.dumps(value, ensure_ascii=False)
-
-    return write(content, 0)
-
-
-def _without_date(content: dict[str, Any]) -> dict[str, Any]:
-    provenance = {k: v for k, v in content["provenance"].items() if k != "date"}
-    return content | {"provenance": provenance}
+    return f"{brackets[0]}\n{indent} " + f",\n{indent} ".join(parts) + f"\n{indent}{brackets[1]}"
 
 
-# ---------------------------------------------------------------------------------------- the papers
+# The tables beside the records
 
 
-@lru_cache(maxsize=1)
-def _papers() -> dict[str, Any]:
-    return yaml.safe_load((places.book_data() / "papers.yml").read_text("utf-8"))
+def rows(
+    quantity: str, found: Any, *axes: Any, place: Sequence[int] | None = None, control: Any = None, **columns: Any
+) -> pd.DataFrame:
+    """A block of a chapter's table: a number, an estimate or an array of them.
+
+    Args:
+        quantity: a name of ``data/quantities.yml``.
+        found: a recorded number, yes or no, estimate (``{"value", "low", "high"}``), or array; names become labels; None gives no rows.
+            An estimate that comes from one document has no ends; its interval is then from -inf to inf, which decides nothing.
+        axes: what each axis of the array is: ``"layer"``, ``"head"``, ``"state"`` (a layer, from 0 for the embeddings), or the
+            names that become the column ``of``. Without axes an array is flat, and ``columns`` say what its places are.
+        place: layer and head of a number, from 0.
+        control: what the numbers stand against, in the same shape. Without one, and without ``against``, it is the same number of ``@random``.
+        columns: others of :data:`STORED`: ``network``, ``of``, ``label``, ``n``, ``split``, ``corpus``, ``against``; ``against=""`` for nothing.
+    """
+    parts = found if isinstance(found, Mapping) else {"value": found}
+    if parts["value"] is None:
+        return pd.DataFrame()
+    values = np.asarray(parts["value"])
+    table: dict[str, Any] = {"quantity": quantity, **columns}
+    if place is not None:
+        table |= {"layer": place[0] + 1, "head": place[1] + 1}
+    for axis, at in zip(axes, np.indices(values.shape).reshape(values.ndim, values.size), strict=False):
+        if axis == "state":
+            table["layer"] = at
+        elif isinstance(axis, str):
+            table[axis] = at + 1
+        else:
+            table["of"] = np.array(list(axis), object)[at]
+    if values.dtype.kind in "US":
+        return pd.DataFrame(table | {"label": values.ravel()})
+    table["value"] = values.astype(float).ravel()
+    for end, open_end in {"low": -np.inf, "high": np.inf}.items():
+        if end in parts:
+            table[end] = np.nan_to_num(np.asarray(parts[end], float).ravel(), nan=open_end)
+    if control is not None:
+        control = control["value"] if isinstance(control, Mapping) else control
+        table["control"] = np.broadcast_to(np.asarray(control, float), values.shape).ravel()
+    return pd.DataFrame(table)
+
+
+def joined(blocks: Iterable[pd.DataFrame]) -> pd.DataFrame:
+    """Blocks of :func:`rows` as one table of :data:`STORED`, with the numbers of ``@random`` as the controls of all rows that have no other."""
+    table = pd.concat(list(blocks), ignore_index=True).reindex(columns=list(STORED))
+    table["network"] = table.network.fillna("")
+    key = ["quantity", "layer", "head", "of"]
+    random = table[(table.network == RANDOM) & table.value.notna()].drop_duplicates(key)
+    same = table[key].merge(random[[*key, "value"]], "left", key).value
+    without = table.against.isna() & table.control.isna() & (table.network != RANDOM) & table.value.notna()
+    table["control"] = table.control.where(~without, same)
+    table["against"] = table.against.where(~(without & same.notna()), RANDOM).replace("", None)
+    return table.assign(**{name: table[name].astype(float).round(DIGITS) for name in NUMBERS})
+
+
+def as_csv(table: pd.DataFrame) -> str:
+    """A stored table as text, without columns that are empty."""
+    table = table.replace({"network": {"": None}}).dropna(axis="columns", how="all")
+    whole = dict.fromkeys(table.columns.intersection(WHOLE), "Int64")
+    return table.astype(whole).to_csv(index=False, lineterminator="\n")
+
+
+def from_csv(file: Path) -> pd.DataFrame:
+    """A stored table with all of :data:`STORED`."""
+    texts = {name: "str" for name in STORED if name not in (*WHOLE, *NUMBERS)}
+    table = pd.read_csv(file, dtype=texts, keep_default_na=False, na_values={name: [""] for name in STORED})
+    table = table.reindex(columns=list(STORED))
+    return table.assign(network=table.network.fillna(""))
+
+
+def tabulated(chapter: str, record: Mapping[str, Any]) -> pd.DataFrame:
+    """A record as the chapter stores it as a table."""
+    return joined(import_module(f"helpers.chapters.{chapter}.tables").tidy(record))
+
+
+def renew(root: Path) -> None:
+    """Write the table beside every record in a folder again: after a new quantity."""
+    for chapter in from_yaml("quantities"):
+        for file in (file for profile in PROFILES for file in root.glob(f"{profile}/*/{chapter}.json")):
+            places.write(file.with_suffix(".csv"), as_csv(tabulated(chapter, json.loads(file.read_text("utf-8")))))
+
+
+# The long table
+
+
+@cache
+def from_yaml(name: str) -> dict[str, Any]:
+    """What ``data/NAME.yml`` says: ``papers`` (paper -> ``claims`` -> claim: what the papers report), ``quantities`` (chapter -> quantity -> unit
+    and meaning), ``columns`` (of the long table -> what is in it).
+    """
+    return yaml.safe_load((places.book_data() / f"{name}.yml").read_text("utf-8"))
+
+
+@cache
+def notebooks() -> dict[str, str]:
+    """Name of a chapter's module -> that of its notebook, in the order of the book."""
+    toc = (places.ROOT / "book" / "_toc.yml").read_text("utf-8")
+    return {name[3:]: name for name in re.findall(r"notebooks/(\w+)", toc)}
+
+
+def trained(model: str) -> str:
+    """The model that a control is of; a model itself."""
+    return re.sub(f"({RANDOM}|{SHUFFLED})+$", "", model)
+
+
+def table(
+    models: Iterable[str] = (), profiles: Iterable[str] = PROFILES, chapters: Iterable[str] = ()
+) -> pd.DataFrame:
+    """All recorded numbers in one long table of :data:`COLUMNS`, a row a number.
+
+    Args:
+        models: names of encoders, whose controls come with them, or of controls (default: every one that is recorded).
+        profiles: of which runs.
+        chapters: names of their modules (default: all).
+
+    Raises:
+        ResultError: for a model of which nothing is recorded.
+    """
+    models, profiles = list(models), list(profiles)
+    stored = all_runs(profiles, chapters)
+    stored.sort(key=lambda run: run[0] == trained(run[0]))  # a control's own run says more than that of its model
+    found = long(stored).drop_duplicates(list(KEY), ignore_index=True)
+    if lacking := [model for model in models if model not in set(found.model)]:
+        known = ", ".join(sorted({model for model, _ in stored})) or "nothing"
+        raise ResultError(
+            f"Nothing is recorded of {', '.join(lacking)} with profile {' or '.join(profiles)}. Recorded: {known}. "
+            f"Run: python -m helpers run all --model {lacking[0]}"
+        )
+    named = found.model.isin(models) | found.model.map(trained).isin(models)
+    return found[named].reset_index(drop=True) if models else found
+
+
+def long(stored: Iterable[tuple[str, Mapping[str, Any]]]) -> pd.DataFrame:
+    """The long table of some runs, each with the name of its model, as :func:`all_runs` gives them."""
+    parts = [pd.DataFrame(columns=list(COLUMNS))]
+    for model, run in stored:
+        found, provenance = run["table"], run["provenance"]
+        if model.endswith(RANDOM):  # a random network beside a random network
+            found = found[found.network != RANDOM]
+        corpus, chapter = provenance["corpus"] or {}, run["chapter"]
+        own = provenance.get("own") or corpus.get("own")
+        whose = {
+            "run": run["run"],
+            "model": found.model.fillna(model + found.network),
+            "profile": places.OWN if own else provenance["profile"],
+            "chapter": notebooks().get(chapter, chapter),
+            "corpus": found.corpus.fillna(corpus.get("name") or np.nan),
+            "unit": found.quantity.map(
+                {name: line["unit"] for name, line in from_yaml("quantities")[chapter].items()}
+            ),
+        }
+        parts.append(found.assign(**whose)[list(COLUMNS)])
+    kinds = dict.fromkeys(WHOLE, "Int64") | dict.fromkeys(NUMBERS, "float64")
+    return pd.concat(parts, ignore_index=True).fillna(np.nan).astype(kinds)
+
+
+def provenance(numbers: pd.DataFrame) -> list[dict[str, Any]]:
+    """Where the numbers of a long table are from: for each of its runs the chapter, weights, texts, parameters, versions and date."""
+    wanted = set(numbers.run)
+    stored = [run for _, run in all_runs(numbers.profile.unique()) if run["run"] in wanted]
+    return [{name: run[name] for name in ("run", "chapter")} | run["provenance"] for run in stored]
+
+
+# The papers
 
 
 def paper(key: str, claim: str) -> dict[str, Any]:
-    """What a paper reports, from ``data/papers.yml``: value or rows, unit, model, where.
+    """What a paper reports: value or rows, unit, model, where.
 
     Raises:
         ResultError: for an unknown paper or claim; the message lists those there are.
     """
-    papers = _papers()
-    if key not in papers:
-        raise ResultError(f"No paper {key!r} in data/papers.yml; there are {', '.join(papers)}.")
-    claims = papers[key]["claims"]
-    if claim not in claims:
-        raise ResultError(f"No claim {claim!r} of {key} in data/papers.yml; there are {', '.join(claims)}.")
-    return claims[claim]
-
-
-BOUNDS = {"lower": "over ", "upper": "at most ", "approx": "about "}
+    papers = from_yaml("papers")
+    for name, known in ((key, papers), (claim, papers.get(key, {}).get("claims", {}))):
+        if name not in known:
+            raise ResultError(f"data/papers.yml has no {name!r}; there are {', '.join(known)}.")
+    return papers[key]["claims"][claim]
 
 
 def paper_text(claim: Mapping[str, Any]) -> str:
@@ -242,11 +408,11 @@ def paper_text(claim: Mapping[str, Any]) -> str:
     else:
         shown = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
     shown = re.sub(r"(?<![\w.])-(?=\d)", "−", shown)
-    unit = {"%": " %"}.get(claim.get("unit"), "")
-    return f"{BOUNDS.get(claim.get('bound'), '')}{shown}{unit} ({claim['where']})"
+    unit = " %" if claim.get("unit") == "%" else ""
+    return f"{claim.get('bound', '')} {shown}{unit} ({claim['where']})".lstrip()
 
 
-# ---------------------------------------------------------------------------------------- tables
+# Tables on pages
 
 
 class Table:
@@ -259,48 +425,24 @@ class Table:
     """
 
     def __init__(self, columns: Sequence[str], rows: Iterable[Sequence[object]], *, digits: int = 3) -> None:
-        self.columns, self.cells = list(columns), [list(row) for row in rows]
+        self.columns, self.cells, self.digits = list(columns), [list(row) for row in rows], digits
         for row in self.cells:
             if len(row) != len(self.columns):
                 raise ResultError(f"The row {row} has {len(row)} cells for {len(self.columns)} columns.")
-        number = float | np.floating | Estimate
-        shown = f"z.{digits}f"  # z: a number that rounds to nothing has no sign
-        self.rows = [
-            [format(cell, shown) if isinstance(cell, number) else str(cell) for cell in row] for row in self.cells
-        ]
 
     def __repr__(self) -> str:
-        headings, *rows = ([_as_markdown(cell) for cell in row] for row in [self.columns, *self.rows])
-        return tabulate(rows, headings, tablefmt="github", disable_numparse=True)
+        lines = [[as_markdown(cell, self.digits) for cell in line] for line in (self.columns, *self.cells)]
+        return tabulate(lines[1:], lines[0], tablefmt="github", disable_numparse=True)
 
     _repr_markdown_ = __repr__
 
-    def frame(self) -> "pd.DataFrame":
-        """The table as a data frame, with numbers as they are, not rounded.
 
-        A column with estimates becomes three: its own name for the values, and with ``low`` and ``high`` after it for the ends of
-        their intervals, empty where a cell is no estimate.
-        """
-        import pandas as pd  # here, since showing a table needs none of it
-
-        columns = []
-        for number, name in enumerate(self.columns):
-            cells = [row[number] for row in self.cells]
-            columns.append((name, [float(c.value) if isinstance(c, Estimate) else c for c in cells]))
-            for end in ("low", "high") if any(isinstance(c, Estimate) for c in cells) else ():
-                ends = [float(getattr(c, end)) if isinstance(c, Estimate) else None for c in cells]
-                columns.append((f"{name} {end}", ends))
-        series = [pd.Series(cells, name=name) for name, cells in columns]
-        return pd.concat(series, axis=1) if series else pd.DataFrame()
+_CODE_OR_HTML = re.compile(r"(?<![\\`])(`+)(?!`).+?(?<!`)\1(?!`)|[<>&]")
 
 
-_CODE = re.compile(r"(?<![\\`])(`+)(?!`)(.+?)(?<!`)\1(?!`)")
-
-
-def _as_markdown(cell: str) -> str:
-    """Markdown in which no HTML is: a name, a token or a text of somebody's own is shown as it is typed, tags and all."""
-    shown, end = "", 0
-    for code in _CODE.finditer(cell):  # what is in code spans is no HTML anyway
-        shown += escape(cell[end : code.start()], quote=False) + code[0]
-        end = code.end()
-    return (shown + escape(cell[end:], quote=False)).replace("|", "\\|")
+def as_markdown(cell: object, digits: int = 3) -> str:
+    """A cell in Markdown in which no HTML is: a name, a token or a text of somebody's own is shown as it is typed, tags and all."""
+    if isinstance(cell, float | np.floating | Estimate):
+        return format(cell, f"z.{digits}f")  # z: a number that rounds to nothing has no sign
+    kept = _CODE_OR_HTML.sub(lambda found: found[0] if found[1] else escape(found[0], quote=False), str(cell))
+    return kept.replace("|", "\\|")

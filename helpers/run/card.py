@@ -1,27 +1,26 @@
 """An encoder on one page from Python: ``c = card("my/encoder")`` measures, and ``c`` shows itself, saves itself, gives its numbers.
 
 Measured with chapter 14's passes and the functions of chapters 02, 04, 05, 07 and 08; kept as these chapters record it, so that
-the numbers come in the same long form (:mod:`helpers.tidy`) as those that travel with the book.
+the numbers come in the same long form (:func:`helpers.results.table`) as those that travel with the book.
 """
 
-import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 from scipy.spatial.distance import squareform
 
-from helpers import places, results, tidy
+from helpers import places, results
 from helpers.chapters import coreference_heads, distance_features, divergence_map
 from helpers.chapters.your_own_model import measures as your_own_model
 from helpers.chapters.your_own_model.measures import MOST_TOKENS, Sample
 from helpers.encoders import Encoder
-from helpers.figures.look import COLOURS, LABELS, group_names, head_name, ink_on
 from helpers.measurements import surface, syntax
+from helpers.plots import COLOURS, LABELS, group_names, head_name, ink_on
 from helpers.run.names import resolved
 from helpers.run.templates import template
 
@@ -34,13 +33,8 @@ FEWEST = syntax.FEWEST
 """Words of a relation, or mentions of a kind: of fewer a card says nothing."""
 
 
-class CardError(places.BookError, KeyError):
+class CardError(places.BookError):
     """A card has no such head."""
-
-    __str__ = Exception.__str__  # that of KeyError shows its argument as Python would
-
-
-# ---------------------------------------------------------------------------------------- measuring
 
 
 def card(
@@ -71,16 +65,14 @@ def card(
     names = {"corpus": corpus, "treebank": treebank, "coreference": coreference}
     choice = {"choose_on": choose_on, "segments": segments, "documents": documents, "seed": seed}
     values, missing = measure(encoder, your_own_model.sample(*names.values(), **choice), seed=seed)
-    own = {"name": encoder.name, "class": type(encoder.model).__name__, "sha256": encoder.sha256}
-    texts = {"dependency_heads": treebank, "coreference_heads": coreference}
-    records = []
-    for chapter, found in values.items():
-        given = {"model": own, "profile": PROFILE, "parameters": names | choice}
-        record = {"chapter": chapter, "provenance": given | {"corpus": {"name": texts.get(chapter, corpus)}}}
-        records.append(record | {"table": table(chapter, found)})
     name = your_own_model.short_name(encoder.name)
-    numbers = tidy.of_records((record, name) for record in records)
-    return Card(name, (encoder.layers, encoder.heads), numbers, missing)
+    texts = {"dependency_heads": treebank, "coreference_heads": coreference}
+    runs = []
+    for chapter, found in values.items():
+        provenance = {"profile": PROFILE, "corpus": {"name": texts.get(chapter, corpus)}}
+        run = {"run": PROFILE, "chapter": chapter, "provenance": provenance, "table": table(chapter, found)}
+        runs.append((name, run))
+    return Card(name, (encoder.layers, encoder.heads), encoder.sha256, results.long(runs), missing)
 
 
 def measure(encoder: Encoder, texts: Sample, *, seed: int = 0) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
@@ -117,8 +109,7 @@ def measure(encoder: Encoder, texts: Sample, *, seed: int = 0) -> tuple[dict[str
 
 def table(chapter: str, values: dict[str, Any]) -> pd.DataFrame:
     """Values in the form in which the chapter stores them as a table."""
-    rows = import_module(f"helpers.chapters.{chapter}.tables").tidy
-    return tidy.joined(rows({"chapter": chapter, "values": results.plain(values), "provenance": {"parameters": {}}}))
+    return results.tabulated(chapter, {"values": results.to_json(values), "provenance": {"parameters": {}}})
 
 
 def _map(divergences: divergence_map.Divergences) -> dict[str, Any]:
@@ -141,24 +132,22 @@ def _antecedents(encoder: Encoder, texts: Sample, seed: int) -> dict[str, Any]:
     return {"by_kind": coreference_heads.as_dict(coreference_heads.table(dev, test, seed=seed), test)}
 
 
-# ---------------------------------------------------------------------------------------- the card
-
-
 @dataclass(frozen=True, eq=False)
 class Card:
     """An encoder's heads in numbers; shows itself in a notebook.
 
     Attributes:
-        name: of the encoder.
+        name, sha256: of the encoder, and of its weights.
         shape: layers, and heads in each.
-        table: every number in the long form of :data:`helpers.tidy.COLUMNS`.
+        table: every number in the long form of :data:`helpers.results.COLUMNS`.
         missing: chapter -> why nothing of it is here.
     """
 
     name: str
     shape: tuple[int, int]
+    sha256: str
     table: pd.DataFrame
-    missing: dict[str, str] = field(default_factory=dict)
+    missing: dict[str, str]
 
     def __getitem__(self, head: str) -> "Head":
         """One head by the field's name for it, layer-head from 1: ``c["3-5"]``.
@@ -166,36 +155,26 @@ class Card:
         Raises:
             CardError: for a name of another form, or a head that the encoder does not have.
         """
-        found = re.fullmatch(r"(\d+)-(\d+)", head)
-        layer, number = map(int, found.groups()) if found else (0, 0)
-        if not (1 <= layer <= self.shape[0] and 1 <= number <= self.shape[1]):
+        found = self._heads.get(head)
+        if found is None:
             layers, heads = self.shape
             raise CardError(f"{self.name} has no head {head!r}; it has 1-1 to {layers}-{heads}, layer first.")
-        return Head(head, self._of_heads.get_group((layer, number)), self._named)
+        return found
 
     @cached_property
-    def _of_heads(self) -> Any:
-        return self.table.groupby(["layer", "head"])
+    def _heads(self) -> dict[str, "Head"]:
+        """Every head by its name, layer by layer."""
+        names = self.table.layer.astype(str) + "-" + self.table["head"].astype(str)
+        return {name: Head(name, rows, self.types) for name, rows in self.table.groupby(names, sort=False)}
 
     @cached_property
-    def _named(self) -> dict[str, str]:
+    def types(self) -> dict[str, str]:
         """What each group of heads is called."""
-        fits = self.table[self.table.quantity == "type_fits"].set_index("of").value.astype(bool)
-        return group_names(fits)
-
-    @property
-    def corpora(self) -> list[str]:
-        """What it was measured on."""
-        return list(self.table.corpus.unique())
-
-    def heads(self) -> list[list["Head"]]:
-        """Every head, layer by layer."""
-        layers, heads = self.shape
-        return [[self[head_name(layer, head)] for head in range(heads)] for layer in range(layers)]
+        return group_names(self.table[self.table.quantity == "type_fits"].set_index("of").value.astype(bool))
 
     def best(self) -> list[Any]:
         """The best head for each frequent relation and each kind of mention, chosen and scored on different documents."""
-        return _trusted(self.table[self.table.quantity.isin(["best_for_relation", "best_for_antecedent"])])
+        return _frequent(self.table[self.table.quantity.isin(["best_for_relation", "best_for_antecedent"])])
 
     def _repr_html_(self) -> str:
         return self._page(whole=False)
@@ -206,10 +185,10 @@ class Card:
         return Path(file)
 
     def _page(self, *, whole: bool) -> str:
-        shown = {"card": self, "whole": whole, "grid": self.heads(), "named": self._named, "colours": COLOURS}
-        return template("encoder_card.html.j2", escaped=True).render(
-            **shown, ink=ink_on, number=number, between=between
-        )
+        layers, heads = map(range, self.shape)
+        grid = [[self[head_name(layer, head)] for head in heads] for layer in layers]
+        shown = {"card": self, "whole": whole, "grid": grid, "colours": COLOURS, "ink": ink_on}
+        return template("encoder_card.html.j2", escaped=True).render(**shown, number=number, between=between)
 
 
 @dataclass(frozen=True, eq=False)
@@ -219,30 +198,21 @@ class Head:
     Attributes:
         name: ``3-5``.
         table: its numbers, in the long form.
-        named: what each type of heads is called.
+        types: what each type of heads is called.
     """
 
     name: str
     table: pd.DataFrame
-    named: dict[str, str]
+    types: dict[str, str]
 
-    def rows(self, *named: str) -> pd.DataFrame:
+    def rows(self, *quantities: str) -> pd.DataFrame:
         """Its rows of some quantities."""
-        return self.table[self.table.quantity.isin(named)]
+        return self.table[self.table.quantity.isin(quantities)]
 
     @cached_property
     def type(self) -> str:
         """Its type by distance, as in chapter 08."""
         return str(self.rows("type").label.iloc[0])
-
-    @cached_property
-    def called(self) -> str:
-        """What heads of its type are called here."""
-        return self.named[self.type]
-
-    def shares(self) -> dict[str, Any]:
-        """What it looks at -> the row."""
-        return {LABELS[SHARES[row.quantity]]: row for row in self.rows(*SHARES).itertuples()}
 
     def relations(self) -> list[Any]:
         """The frequent relations in which it leads the best fixed offset most, a row each."""
@@ -251,28 +221,22 @@ class Head:
         found = found.assign(lead=found["value"] - found.control).sort_values("lead", ascending=False)
         return list(found.drop_duplicates("of").head(RELATIONS).itertuples())
 
-    def antecedents(self) -> list[Any]:
-        """How often it finds the antecedent, for each frequent kind of mention."""
-        return _trusted(self.rows("finds_antecedent"))
-
-    def chosen(self) -> list[Any]:
-        """The frequent relations and kinds of mentions for which it was chosen on other documents, with intervals."""
-        return _trusted(self.rows("best_for_relation", "best_for_antecedent"))
-
     def nearest(self) -> list[Any]:
         """The heads whose attention is most like its own."""
         return list(self.rows("divergence").nsmallest(NEAREST, "value").itertuples())
 
-    def entropy(self) -> Any:
-        """The row of its mean entropy."""
-        return next(self.rows("entropy").itertuples())
-
     def _repr_html_(self) -> str:
-        shown: dict[str, Callable[..., str]] = {"number": number, "between": between}
-        return template("head_card.html.j2", escaped=True).render(head=self, **shown)
+        shares = {LABELS[SHARES[row.quantity]]: row for row in self.rows(*SHARES).itertuples()}
+        lists = {
+            "entropy": next(self.rows("entropy").itertuples()),
+            "chosen": _frequent(self.rows("best_for_relation", "best_for_antecedent")),
+            "antecedents": _frequent(self.rows("finds_antecedent")),
+        }
+        page = template("head_card.html.j2", escaped=True)
+        return page.render(head=self, shares=shares, number=number, between=between, **lists)
 
 
-def _trusted(found: pd.DataFrame) -> list[Any]:
+def _frequent(found: pd.DataFrame) -> list[Any]:
     """The rows of what occurs often enough."""
     return list(found[found.n >= FEWEST].itertuples())
 
@@ -284,4 +248,4 @@ def number(value: float) -> str:
 
 def between(row: Any) -> str:
     """A number with its interval, where it has one."""
-    return number(row.value) + ("" if pd.isna(row.low) else f" [{number(row.low)}, {number(row.high)}]")
+    return number(row.value) + (f" [{number(row.low)}, {number(row.high)}]" if math.isfinite(row.low) else "")

@@ -1,83 +1,80 @@
-"""``export`` and ``data``: the commands that hand recorded numbers to readers."""
+"""Recorded numbers for readers, as one long table or as a data set with what is in it, its licence and checksums."""
 
-import os
+import json
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-import click
+import pandas as pd
 
-from helpers import places, tidy
-from helpers.run.names import resolved
+from helpers import __version__, places, results
+from helpers.results import ResultError
+from helpers.run.templates import template
 
-PROFILES = (*tidy.PROFILES, places.OWN)
+PROFILES = (*results.PROFILES, places.OWN)
+FORMATS = {
+    ".csv": ("to_csv", {"index": False, "lineterminator": "\n"}),
+    ".parquet": ("to_parquet", {"index": False, "compression": "zstd"}),
+    ".jsonl": ("to_json", {"orient": "records", "lines": True, "double_precision": 15, "force_ascii": False}),
+    ".tex": ("to_latex", {"index": False, "escape": True, "longtable": True, "na_rep": ""}),
+}
+"""Ending of a file's name -> how pandas writes it."""
+CC0 = """The numbers in this folder are dedicated to the public domain under Creative Commons Zero 1.0 Universal (CC0 1.0):
+https://creativecommons.org/publicdomain/zero/1.0/
 
-
-def _whose(ctx: click.Context, parameter: click.Parameter, own: bool) -> None:
-    os.environ.setdefault("BOOK_RESULTS", str(places.results() if own else places.book_data() / "results"))
-
-
-OWN = click.option(
-    "--own",
-    is_flag=True,
-    expose_value=False,
-    callback=_whose,
-    help="Show your own runs (_build/runs/results) too, before those that travel with the book.",
-)
-
-
-def _words(ctx: click.Context, parameter: click.Parameter, given: str | None) -> list[str]:
-    return (given or "").split()
+You may copy, change and share them, for any purpose, without asking. The corpora that they were measured on are not in
+this folder and stay under the terms of their owners, the encoders under theirs.
+"""
 
 
-@click.command()
-@click.option(
-    "--models", callback=_words, help="Models, with spaces between them; their controls come along (default: all)."
-)
-@click.option("--profile", type=click.Choice(PROFILES), help="Only runs of this profile (default: all).")
-@click.option("--chapters", callback=_words, help="Only these chapters (numbers or names), with spaces between them.")
-@click.option("--quantities", "named", callback=_words, help="Only these quantities, with spaces between them.")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(list(tidy.FORMATS.values())),
-    help="Default: what the name of the file says, else csv.",
-)
-@click.option("--to", type=click.Path(dir_okay=False, path_type=Path), help="File to write (default: print it).")
-@OWN
-def export(
-    models: list[str], profile: str | None, chapters: list[str], named: list[str], form: str | None, to: Path | None
-) -> None:
-    """Write the recorded numbers of heads, layers and models as one long table.
+def select(
+    models: Iterable[str] = (),
+    profile: str | None = None,
+    chapters: Iterable[str] = (),
+    quantities: Sequence[str] = (),
+) -> pd.DataFrame:
+    """The recorded numbers of some models (with their controls), a profile, chapters (names of notebooks) and quantities; of all where none is named.
 
-    A row is a number: model, sha256 of its weights, profile, chapter, quantity, layer and head (from 1), what it is of,
-    corpus, split, n, value, interval, control, unit. The page "The numbers" of the book lists all quantities.
+    Raises:
+        ResultError: for a model or a quantity of which nothing is recorded.
     """
-    if to is None and form == "parquet":
-        raise click.UsageError("Parquet is no text: say with --to which file to write.")
-    from helpers.run import notebooks
-
-    modules = [notebooks.find(name)[3:] for name in chapters]
-    table = tidy.table([resolved(m) for m in models] or None, [profile] if profile else PROFILES, modules)
-    table = tidy.chosen(table, "quantity", named)
-    if to is None:
-        click.echo(tidy.as_bytes(table, form or "csv"), nl=False)
-        return
-    tidy.write(table, to, form)
-    click.echo(f"{len(table):,} numbers in {to}")
+    numbers = results.table(models, [profile] if profile else PROFILES, [name[3:] for name in chapters])
+    known = set(numbers.quantity)
+    if unknown := [name for name in quantities if name not in known]:
+        raise ResultError(f"No number of the quantity {', '.join(unknown)}; there are {', '.join(sorted(known))}.")
+    return numbers[numbers.quantity.isin(quantities or known)]
 
 
-@click.command()
-@click.option(
-    "--models", default="minilm mpnet", show_default=True, callback=_words, help="Models, with spaces between them."
-)
-@click.option(
-    "--to", type=click.Path(file_okay=False, path_type=Path), help="Folder to write (default: _build/data)."
-)
-def data(models: list[str], to: Path | None) -> None:
-    """Write the recorded results that travel with the book as a data set: Parquet, README, licence, checksums.
+def write(numbers: pd.DataFrame, file: Path) -> list[Path]:
+    """Write the long table (:func:`helpers.results.table`) in the format that the file's name ends in, and beside it, as ``<name>.runs.json``,
+    where it is from (:func:`helpers.results.provenance`).
 
-    The same records give the same bytes.
+    Raises:
+        ResultError: for a name that says nothing of a format.
     """
-    from helpers.run import dataset
+    if file.suffix not in FORMATS:
+        raise ResultError(f"{file.name}: give a name that ends in {', '.join(FORMATS)}.")
+    method, options = FORMATS[file.suffix]
+    shown = numbers.dropna(axis="columns", how="all") if file.suffix == ".tex" else numbers
+    places.write(file, getattr(shown, method)(**options))
+    sources = file.with_suffix(".runs.json")
+    places.write(sources, json.dumps(results.provenance(numbers), indent=1, ensure_ascii=False) + "\n")
+    return [file, sources]
 
-    for file in dataset.write(to or places.ROOT / "_build" / "data", map(resolved, models)):
-        click.echo(file)
+
+def write_data_set(folder: Path, models: Iterable[str], profiles: Iterable[str] = results.PROFILES) -> list[Path]:
+    """Write the recorded results of some models as a data set; the same records give the same bytes.
+
+    Returns:
+        Its files, checksums last: ``sha256sum --check SHA256SUMS``.
+
+    Raises:
+        ResultError: for a model of which nothing is recorded.
+    """
+    numbers = results.table(models, profiles)
+    page = template("dataset.md.j2").render(numbers=numbers, results=results, version=__version__)
+    files = [*write(numbers, folder / "numbers.parquet"), folder / "README.md", folder / "LICENSE"]
+    places.write(files[2], page)
+    places.write(files[3], CC0)
+    sums = folder / "SHA256SUMS"
+    places.write(sums, "".join(f"{places.sha256(file)}  {file.name}\n" for file in files))
+    return [*files, sums]

@@ -11,10 +11,11 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helpers import places, results, scoreboard, tidy
+from helpers import places, results, scoreboard
 from helpers.__main__ import main
-from helpers.rows import rows
+from helpers.results import rows
 from helpers.run import notebooks
+from helpers.run.templates import part
 from helpers.scoreboard import (
     ABSENT,
     ALSO,
@@ -38,9 +39,6 @@ PAPERS = yaml.safe_load((places.ROOT / "data" / "papers.yml").read_text("utf-8")
 @pytest.fixture(scope="module")
 def board():
     return scoreboard.judged()
-
-
-# ---------------------------------------------------------------------------------------- rules
 
 
 @pytest.mark.parametrize(
@@ -108,9 +106,6 @@ def test_models_that_decide_decide(verdicts, over_all):
     assert overall(verdicts) == overall(verdicts[::-1]) == over_all
 
 
-# ---------------------------------------------------------------------------------------- a claim and a table
-
-
 def estimate(value, low, high):
     return {"value": value, "low": low, "high": high}
 
@@ -128,7 +123,7 @@ def numbers(**more):
         rows("order", 2 / 3, label="dense 1, vertical 2"),
         *(rows(name, value) for name, value in more.items()),
     ]
-    return scoreboard.numbers_of(tidy.joined(blocks))
+    return scoreboard.numbers_of(results.joined(blocks))
 
 
 def judged(found=None, **given):
@@ -138,19 +133,19 @@ def judged(found=None, **given):
 
 def test_judging():
     pair = {"against": "offset/obj", "difference": "gain/obj", "p": "p"}
-    assert judged(**pair).text.replace(FIRM, " ") == "80.0 vs 60.0 %, +20.0 [15.0, 25.0] points ●"
+    assert str(judged(**pair)).replace(FIRM, " ") == "80.0 vs 60.0 %, +20.0 [15.0, 25.0] points ●"
     by_chance = judged(**pair | {"p": "chance"}, found=numbers(chance=0.05))
-    assert by_chance.verdict == UNDECIDED and by_chance.text.endswith("◐")
+    assert by_chance.verdict == UNDECIDED and str(by_chance).endswith("◐")
     unpaired = judged(against="offset/obj")
     assert "+20.0 [5.0, 35.0]" in unpaired.text.replace(FIRM, " "), "the widest that two intervals allow"
     both = judged(against="offset/obj", controls={"@random": None, "a guess": "offset/obj"})
     assert both.verdict == ALSO and both.controls["@random"].verdict == FAILS
-    assert both.controls["a guess"].text.replace(FIRM, " ") == "60.0 [50.0, 70.0] % ●", "judged alone"
+    assert str(both.controls["a guess"]).replace(FIRM, " ") == "60.0 [50.0, 70.0] % ●", "judged alone"
     assert judged(rule="above 80").verdict == UNDECIDED and judged(rule="above 86").verdict == FAILS
     assert judged(rule="above offset/obj").verdict == HOLDS and judged(rule="below paper").verdict == HOLDS
     test = judged(rule="passed", judged="fits")
     assert test.verdict == FAILS and test.text.startswith("80.0")
-    assert judged(ours="order", rule="every").text.replace(FIRM, " ") == "dense 1, vertical 2 ◪"
+    assert str(judged(ours="order", rule="every")).replace(FIRM, " ") == "dense 1, vertical 2 ◪"
     assert judged(ours="@random head/obj", rule="below 20").verdict == HOLDS, "a claim of a control"
     for absent in ({"ours": "nothing"}, {"against": "nothing"}, {"judged": "nothing"}):
         assert judged(**absent) == scoreboard.Cell("–", ABSENT)
@@ -168,20 +163,18 @@ def test_absence_of_evidence_is_undecided():
 
 
 def test_the_run_on_real_corpora_counts_or_the_one_that_has_a_number():
-    columns = ["chapter", "claim", "model", "profile", "network", "text", "verdict", "counts"]
+    columns = ["chapter", "claim", "model", "profile", "control", "whose", "text", "verdict", "counts"]
     chapter, n = next((c, n) for c, said in CHAPTERS.items() for n, claim in enumerate(said["claims"]) if claim.rule)
-    made = [[chapter, n, "a", "full", "", "1", HOLDS, True], [chapter, n, "a", "book", "", "0", FAILS, False]]
-    made += [
-        [chapter, n, "a", "full", "@random", "1", FAILS, True],
-        [chapter, n, "b", "book", "", "?", UNDECIDED, True],
+    made = [
+        [chapter, n, "a", "full", "", "a", "1", HOLDS, True],
+        [chapter, n, "a", "book", "", "a", "0", FAILS, False],
+        [chapter, n, "a", "full", "@random", "a@random", "1", FAILS, True],
+        [chapter, n, "b", "book", "", "b", "?", UNDECIDED, True],
     ]
     board = pd.DataFrame(made, columns=columns)
     assert scoreboard.verdicts(board)[chapter, n] == HOLDS
     (row,) = scoreboard.compact(board, {(chapter, n): "name"}).cells
     assert row[:2] == ["name", f"{HOLDS}, 1{FIRM}of{FIRM}2"] and row[-3:] == ["1", "?", "a@random 1"]
-
-
-# ---------------------------------------------------------------------------------------- claims and papers
 
 
 def test_every_number_of_the_papers_has_a_claim_or_a_reason():
@@ -190,7 +183,6 @@ def test_every_number_of_the_papers_has_a_claim_or_a_reason():
     ruled = {tuple(c.paper.split()) for said in CHAPTERS.values() for c in said["claims"] if c.rule}
     listed = []
     for said in CHAPTERS.values():
-        assert set(said["not measured"]) <= set(scoreboard.REASONS)
         for texts in said["not measured"].values():
             for key, names in (text.split(maxsplit=1) for text in texts):
                 listed += [(key, name) for name in names.split(", ")]
@@ -209,7 +201,7 @@ def test_every_row_of_the_papers_tables_is_used():
             for name in text.split(", ")
         }
         for claim in said["claims"]:
-            if claim.row is not None:
+            if claim.row:
                 others = [claim.beside] if isinstance(claim.beside, dict) else []
                 used.setdefault(tuple(claim.paper.split()), []).extend([claim.row, *others])
     for (key, name), picks in used.items():
@@ -237,11 +229,7 @@ NO_RUN_HAS_IT = {"order_of_depth", "em_cost_of_row/5", "em_in_row/11", *(f"f1_in
 def test_every_number_that_a_claim_names_is_recorded_somewhere():
     """A misspelt name would read as a number that no run has."""
     for chapter, said in CHAPTERS.items():
-        tables = [
-            scoreboard.numbers_of(one["table"])
-            for p in tidy.PROFILES
-            for one in tidy.runs_of(chapter[3:], p).values()
-        ]
+        tables = [scoreboard.numbers_of(run["table"]) for _, run in results.all_runs(chapters=[chapter[3:]])]
         known = {name for table in tables for _, name in table} | NO_RUN_HAS_IT
         known |= {
             name.partition("/")[0] for name in known
@@ -251,9 +239,6 @@ def test_every_number_that_a_claim_names_is_recorded_somewhere():
             fields = [getattr(claim, name) for name in ("ours", "against", "difference", "judged", "p", "power")]
             for name in filter(None, [*fields, *(name for other in others for name in other.values())]):
                 assert name.split(" ", 1)[-1] in known if name.startswith("@") else name in known, (claim.claim, name)
-
-
-# ---------------------------------------------------------------------------------------- the page and the command
 
 
 def test_the_page_shows_the_recorded_numbers(board):
@@ -276,13 +261,18 @@ def test_the_page_shows_the_recorded_numbers(board):
 
 def test_the_page_adds_up(board):
     counts, claims = scoreboard.tally(board), [c for said in CHAPTERS.values() for c in said["claims"] if c.rule]
-    assert counts.to_numpy().sum() == len(claims) == sum(row[2] for row in scoreboard.rules(board).cells)
-    last = scoreboard.summary(board).cells[-1]
-    assert last[0] == "all" and sum(last[2:]) == len(claims)
-    runs = {row[0]: row[1:] for row in scoreboard.by_run(board).cells}
-    assert next(iter(runs)).endswith(", book") and runs["minilm@random, full"][0] < runs["minilm, full"][0]
-    sections = html.unescape(scoreboard.sections(board))
+    assert counts.to_numpy().sum() == len(claims)
+    assert scoreboard.summary(board).loc["all"].sum() == len(claims)
+    runs = scoreboard.by_run(board)
+    assert runs.index[0].endswith(", book") and runs[HOLDS]["minilm@random, full"] < runs[HOLDS]["minilm, full"]
+    sections, reasons = (
+        html.unescape(part("scoreboard.md.j2", name, board=board, scoreboard=scoreboard, results=results))
+        for name in ("chapters", "reasons")
+    )
     assert all(claim.claim in sections for claim in claims)
+    for said in CHAPTERS.values():
+        for line in (line for lines in said["not measured"].values() for line in lines):
+            assert line.split(maxsplit=1)[1].replace("_", " ") in reasons
 
 
 def test_a_changed_record_changes_the_page(tmp_path, monkeypatch):
@@ -293,11 +283,11 @@ def test_a_changed_record_changes_the_page(tmp_path, monkeypatch):
     before = scoreboard.verdicts(scoreboard.judged())[key]
     folder = tmp_path / "full" / "minilm"
     shutil.copytree(STORED / "full" / "minilm", folder)
-    table = tidy.from_csv(folder / "divergence_map.csv")
+    table = results.from_csv(folder / "divergence_map.csv")
     claim = CHAPTERS[key[0]]["claims"][key[1]]
     named = table.quantity + ("/" + table.of).fillna("") == (claim.difference or claim.ours)
     table.loc[named & (table.network == ""), ["value", "low", "high"]] = [9.234, 9.1, 9.3]
-    (folder / "divergence_map.csv").write_text(tidy.as_csv(table))
+    (folder / "divergence_map.csv").write_text(results.as_csv(table))
     monkeypatch.setenv("BOOK_RESULTS", str(tmp_path))
     after = scoreboard.judged()
     assert (before, scoreboard.verdicts(after)[key]) == (HOLDS, MIXED)
@@ -312,22 +302,16 @@ def test_twelve_findings_come_first_survived_taken_away_undecided_and_failed(boa
 
 
 def test_the_command(tmp_path, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "200")
-
     def run(*arguments):
         return CliRunner().invoke(main, ("scoreboard", *arguments))
 
     everything = run()
-    assert (
-        everything.exit_code == 0
-        and "04_dependency_heads" in everything.output
-        and "mpnet, full" in everything.output
-    )
+    assert everything.exit_code == 0 and "\n04 dobj: the best head" in everything.output
+    assert "mpnet, full: " in everything.output
     one = run("04", "--model", "mpnet").output
-    assert "02_surface" not in one and "minilm" not in one and "{doc}" not in one
-    for arguments, says in ((("--model", "nobody"), "Recorded: minilm, mpnet"), (("99",), "has no chapter '99'")):
-        failed = run(*arguments)
-        assert failed.exit_code == 1 and says in failed.output
+    assert "\n02 " not in one and "minilm" not in one and "{doc}" not in one
+    failed = run("--model", "nobody")
+    assert failed.exit_code == 1 and "Recorded: minilm, mpnet" in failed.output
     own = tmp_path / "full" / "my--model"
     own.mkdir(parents=True)
     for suffix in (".json", ".csv"):

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from browser import CHROMIUM, browser
 
-from helpers import results, tidy
-from helpers.figures import atlas
-from helpers.run.atlas import content, measuring, page
+from helpers import plots, results
+from helpers.run import atlas
+from helpers.run.templates import template
 
 HOSTILE = "</script><img src=x onerror=\"document.title='taken'\">"
 
@@ -16,7 +16,7 @@ HOSTILE = "</script><img src=x onerror=\"document.title='taken'\">"
 @pytest.fixture(scope="module")
 def shown():
     """What the page shows of a model with records of its own, and of its random twin."""
-    return content.models(["minilm", "minilm@random"])
+    return atlas.models(["minilm", "minilm@random"])
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,9 @@ def test_what_is_measured_for_the_atlas_is_what_the_chapter_measures(chapter, qu
     key = ["layer", "head", "of"]
     own, recorded = (
         table[(table.quantity == quantity) & (table.network == "") & table["head"].notna()].set_index(key).value
-        for table in (tidy.runs_of(chapter, profile)["minilm"]["table"] for profile in (measuring.PROFILE, "book"))
+        for table in (
+            dict(results.all_runs([profile], [chapter]))["minilm"]["table"] for profile in (atlas.PROFILE, "book")
+        )
     )
     both = own.to_frame("own").join(recorded.rename("recorded"), how="left")
     assert len(both) >= 72 and np.allclose(both.own, both.recorded, atol=2e-4)
@@ -72,7 +74,7 @@ def test_chosen_heads_types_and_neighbours_are_those_of_the_records(shown):
     ours = [best[key] for key in ("value", "low", "high", "control")]
     assert np.allclose(ours, [*row["held_out"].values(), row["baseline"]["value"]], atol=1e-5)
     types = results.recorded("distance_features")["values"]["types"]
-    assert [content.TYPE_NAMES[n] for n in model["types"]["of"]] == np.ravel(types).tolist()
+    assert [plots.TYPE_NAMES[n] for n in model["types"]["of"]] == np.ravel(types).tolist()
     distance = np.full((72, 72), np.inf)
     distance[np.triu_indices(72, 1)] = results.recorded("divergence_map")["values"]["model"]["pairs"]
     distance = np.minimum(distance, distance.T)
@@ -89,7 +91,7 @@ def test_what_was_not_measured_of_a_model_is_named(shown):
 
 def test_a_mean_map_keeps_all_attention():
     place = np.arange(33)
-    columns = measuring.places_of(place == 0, place == 32, (place > 0) & (place < 32))
+    columns = atlas.places_of(place == 0, place == 32, (place > 0) & (place < 32))
     weights = np.random.default_rng(0).dirichlet(np.ones(33), 33)
     mean = columns / columns.sum(-1, keepdims=True) @ weights @ columns.T
     assert mean.shape == (16, 16) and np.allclose(mean.sum(-1), 1) and np.isclose(mean[0, -1], weights[0, -1])
@@ -97,13 +99,13 @@ def test_a_mean_map_keeps_all_attention():
 
 @pytest.mark.slow
 def test_a_model_of_ones_own_joins(small_encoder, tmp_path, monkeypatch):
-    segments = measuring.corpora.segments
-    monkeypatch.setattr(measuring.corpora, "segments", lambda corpus, **options: segments(corpus, limit=40))
+    segments = atlas.corpora.segments
+    monkeypatch.setattr(atlas.corpora, "segments", lambda corpus, **options: segments(corpus, limit=40))
     encoder = small_encoder("bert")
-    assert not measuring.known(encoder)
-    values = json.loads(measuring.record(encoder).read_text("utf-8"))["values"]
-    assert measuring.known(encoder) and values["missing"] == {} and len(values["examples"]) == 3
-    index = page.write(tmp_path / "page", [encoder.name])
+    assert not atlas.known(encoder)
+    values = json.loads(atlas.record(encoder).read_text("utf-8"))["values"]
+    assert atlas.known(encoder) and values["missing"] == {} and len(values["examples"]) == 3
+    index = atlas.write(tmp_path / "page", [encoder.name])
     assert encoder.name in index.read_text("utf-8")
     script = index.with_name(atlas.file_of(encoder.name)).read_text("utf-8")
     own = json.loads(script.split("]=", 1)[1].rstrip(";\n"))
@@ -117,9 +119,9 @@ def test_a_reader_uses_the_atlas_with_the_keyboard(shown, tmp_path):
     example = next(iter(shown["minilm@random"]["examples"].values()))
     hostile = {HOSTILE: example | {"tokens": [HOSTILE] * len(example["tokens"])}}
     models = {"minilm": shown["minilm"], "other": shown["minilm@random"] | {"examples": hostile}}
-    page.write_data(tmp_path, models)
-    element = atlas.element([*models], folder=".", still=page.still(models["minilm"]), page=False)
-    (tmp_path / "index.html").write_text(page.PAGE.format(title="Atlas", element=element), "utf-8")
+    atlas.write_data(tmp_path, models)
+    body = atlas.element(models, folder=".", page=False)
+    (tmp_path / "index.html").write_text(template("atlas.html.j2").render(element=body), "utf-8")
     with browser() as tab:
         tab.open(tmp_path / "index.html")
         tab.wait("document.querySelectorAll('.tile').length === 72")
@@ -144,4 +146,4 @@ def test_a_reader_uses_the_atlas_with_the_keyboard(shown, tmp_path):
         tab.evaluate("location.hash = '#minilm/3-5+other/3-5'")
         tab.wait("document.querySelectorAll('.head-card').length === 2")
         assert HOSTILE in tab.evaluate("document.querySelectorAll('.head-card')[1].textContent")
-        assert tab.evaluate("document.title") == "Atlas" and tab.problems == []
+        assert tab.evaluate("document.title") == "The atlas of heads" and tab.problems == []

@@ -7,9 +7,10 @@ import pandas as pd
 import pytest
 from browser import CHROMIUM, browser
 
-from helpers import card, tidy
+from helpers import card, results
 from helpers.chapters.your_own_model import measures as your_own_model
 from helpers.measurements import surface, syntax
+from helpers.run import exporting
 from helpers.run.card import CardError
 
 SMALL = {"segments": 8, "documents": 5, "choose_on": ("dev",)}
@@ -40,8 +41,8 @@ def test_every_head_has_the_numbers_of_the_chapters(made, encoder):
 
 @pytest.mark.slow
 def test_the_table_is_of_the_long_form_and_can_be_exported(made, tmp_path):
-    assert list(made.table) == list(tidy.COLUMNS) and set(made.table.model) == {made.name}
-    back = pd.read_csv(tidy.write(made.table, tmp_path / "card.csv"))
+    assert list(made.table) == list(results.COLUMNS) and set(made.table.model) == {made.name}
+    back = pd.read_csv(exporting.write(made.table, tmp_path / "card.csv")[0])
     assert (back.value.fillna(-1) == made.table.value.fillna(-1)).all()
 
 

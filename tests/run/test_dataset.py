@@ -1,50 +1,56 @@
-"""The data set and the command that exports: files, checksums, the same bytes twice, what is asked for and nothing else."""
+"""The data set and exported files: formats, checksums, the same bytes twice, what is asked for and nothing else."""
 
 import hashlib
+import json
 
+import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner
 
-from helpers import places, tidy
-from helpers.__main__ import main
-from helpers.run import dataset
+from helpers import results
+from helpers.run import exporting
+
+
+@pytest.fixture(scope="module")
+def numbers():
+    return exporting.select(["minilm"], "book", ["04_dependency_heads"])
 
 
 @pytest.mark.slow
-def test_a_data_set_holds_its_table_what_is_in_it_and_checksums(tmp_path):
-    files = dataset.write(tmp_path / "once", ["mpnet"], ["full"])
-    assert [file.name for file in files] == ["numbers.parquet", "README.md", "LICENSE", "SHA256SUMS"]
+def test_a_data_set_holds_its_table_where_it_is_from_what_is_in_it_and_checksums(tmp_path):
+    files = exporting.write_data_set(tmp_path / "once", ["mpnet"], ["full"])
+    names = ["numbers.parquet", "numbers.runs.json", "README.md", "LICENSE", "SHA256SUMS"]
+    assert [file.name for file in files] == names
     sums = dict(line.split("  ")[::-1] for line in files[-1].read_text("utf-8").splitlines())
     assert sums == {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in files[:-1]}
-    table, card = pd.read_parquet(files[0]), files[1].read_text("utf-8")
-    named = set(tidy.COLUMNS).union(*(table[column].dropna() for column in ("quantity", "corpus", "model")))
-    assert f"{len(table):,} numbers" in card and all(f"`{name}`" in card for name in named)
-    again = dataset.write(tmp_path / "again", ["mpnet"], ["full"])
+    table, readme = pd.read_parquet(files[0]), files[2].read_text("utf-8")
+    named = set(results.COLUMNS).union(*(table[column].dropna() for column in ("quantity", "corpus", "model")))
+    assert f"{len(table):,} numbers" in readme and all(f"`{name}`" in readme for name in named)
+    assert {run["run"] for run in json.loads(files[1].read_text("utf-8"))} == set(table.run)
+    again = exporting.write_data_set(tmp_path / "again", ["mpnet"], ["full"])
     assert [file.read_bytes() for file in again] == [file.read_bytes() for file in files]
 
 
-@pytest.mark.slow
-def test_export_writes_what_is_asked_for(tmp_path):
-    asked = ["--models", "minilm", "--profile", "book", "--chapters", "04", "--quantities", "finds_governor"]
-    done = CliRunner().invoke(main, ["export", *asked, "--to", str(tmp_path / "few.jsonl")])
-    assert done.exit_code == 0, done.output
-    table = pd.read_json(tmp_path / "few.jsonl", lines=True)
-    assert set(table.quantity) == {"finds_governor"} and set(table.profile) == {"book"}
-    assert set(table.model) == {"minilm", "minilm@random", "minilm@shuffled"}
+def test_what_is_asked_for_and_nothing_else(numbers):
+    assert set(numbers.chapter) == {"04_dependency_heads"} and set(numbers.profile) == {"book"}
+    assert set(numbers.model) == {"minilm", "minilm@random", "minilm@shuffled"}
+    with pytest.raises(results.ResultError, match=r"No number of the quantity peek; there are "):
+        exporting.select(["minilm"], "book", quantities=["peek"])
 
 
-@pytest.mark.parametrize(
-    ("command", "says"),
-    [
-        ("export --format parquet", "say with --to which file to write"),
-        ("export --chapters 99", "There is no chapter '99'"),
-        ("export --chapters 04 --quantities peek", "No number of the quantity peek"),
-        ("export --to numbers.xls", "give a name that ends in .csv"),
-        ("data --models nobody", "Nothing is recorded of nobody"),
-    ],
-)
-def test_a_mistake_is_answered(command, says, monkeypatch):
-    monkeypatch.setenv("BOOK_RESULTS", str(places.book_data() / "results"))
-    done = CliRunner().invoke(main, command.split())
-    assert done.exit_code and says in done.output and "Traceback" not in done.output
+@pytest.mark.parametrize(("suffix", "read"), [(".csv", pd.read_csv), (".parquet", pd.read_parquet), (".jsonl", None)])
+def test_what_was_written_can_be_read(numbers, suffix, read, tmp_path):
+    some = numbers.iloc[::50].reset_index(drop=True)
+    file, _ = exporting.write(some, tmp_path / f"numbers{suffix}")
+    back = pd.read_json(file, lines=True, precise_float=True) if read is None else read(file)
+    assert list(back) == list(results.COLUMNS) and np.array_equal(back.value, some.value, equal_nan=True)
+    assert back["quantity"].tolist() == some["quantity"].tolist()
+
+
+def test_latex_shows_every_number_and_a_name_without_a_format_is_refused(numbers, tmp_path):
+    some = numbers[numbers.quantity == "best_for_relation"].head(5)
+    text = exporting.write(some, tmp_path / "numbers.tex")[0].read_text("utf-8")
+    assert "longtable" in text and r"best\_for\_relation" in text
+    assert all(f"{value:f}" in text for value in some.value)
+    with pytest.raises(results.ResultError, match=r"numbers\.xls: give a name that ends in \.csv"):
+        exporting.write(some, tmp_path / "numbers.xls")

@@ -1,6 +1,6 @@
 """The characters of the book: a few heads that several chapters speak of, and what is known of each so far, from the records.
 
-Who they are is computed: for each trade (finding antecedents, objects, …) the head that its chapter singles out, if its number
+Who they are is computed: for each speciality (finding antecedents, objects, …) the head that its chapter singles out, if its number
 stands beyond the simple rival of that chapter. Another model has other characters, or none.
 """
 
@@ -12,7 +12,7 @@ from typing import Any
 from IPython.display import HTML
 
 from helpers import results
-from helpers.figures.look import COLOURS, LABELS, group_names, head_name
+from helpers.plots import COLOURS, LABELS, group_names, head_name
 from helpers.stats import Estimate, percent
 
 FEWEST = 20
@@ -36,12 +36,12 @@ Records = Mapping[str, Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
-class Trade:
+class Speciality:
     """What a head can be known for.
 
     Attributes:
         name: of the head, "the object head".
-        colour: name in :data:`helpers.figures.look.COLOURS`.
+        colour: name in :data:`helpers.plots.COLOURS`.
         rule: how the head is chosen, for readers.
         find: the head in the records of a model, or ``None`` if none stands out.
     """
@@ -53,28 +53,28 @@ class Trade:
 
 
 @dataclass(frozen=True)
-class Character:
-    """A head with a trade: ``head`` is (layer, head) from 0; ``facts`` chapter, ``"04"`` -> what it found about this head."""
+class HeadProfile:
+    """A head with a speciality: ``head`` is (layer, head) from 0; ``facts`` chapter, ``"04"`` -> what it found about this head."""
 
     head: Head
-    trade: Trade
+    speciality: Speciality
     facts: Mapping[str, str]
 
     @property
     def label(self) -> str:
         """``3-1, the object head``."""
-        return f"{head_name(*self.head)}, the {self.trade.name} head"
+        return f"{head_name(*self.head)}, the {self.speciality.name} head"
 
     def card(self, upto: str = "14") -> str:
         """What is known up to a chapter, as HTML."""
         known = {chapter: fact for chapter, fact in self.facts.items() if chapter <= upto}
         facts = "".join(f"<li><b>{chapter}</b> {fact}</li>" for chapter, fact in known.items())
-        colour = COLOURS[self.trade.colour]
+        colour = COLOURS[self.speciality.colour]
         return f'<div class="character" style="--trade: {colour}"><p>{escape(self.label)}</p><ul>{facts}</ul></div>'
 
 
-def of(model: str) -> tuple[Character, ...]:
-    """The characters of a model in the order of :data:`TRADES`; a head with two trades goes by the first.
+def of(model: str) -> tuple[HeadProfile, ...]:
+    """The characters of a model in the order of :data:`SPECIALITIES`; a head with two specialities goes by the first.
 
     Raises:
         ResultError: if no chapter that knows single heads has recorded the model.
@@ -84,18 +84,11 @@ def of(model: str) -> tuple[Character, ...]:
         raise results.ResultError(
             f"Nothing is recorded of the heads of {model!r}. Run: python -m helpers run 04 --model {model}"
         )
-    cast: dict[Head, Trade] = {}
-    for trade in TRADES:
-        if (head := trade.find(records)) is not None:
-            cast.setdefault(head, trade)
-    return tuple(Character(head, trade, dict(_facts(records, head))) for head, trade in cast.items())
-
-
-def told(model: str) -> results.Table:
-    """Who plays in a model: each trade with its head and the rule that chose it; a dash where no head stands out."""
-    heads = {one.trade.name: one for one in of(model)}
-    rows = [[t.name, head_name(*heads[t.name].head) if t.name in heads else "–", t.rule] for t in TRADES]
-    return results.Table(["the … head", model, "chosen as"], rows)
+    cast: dict[Head, Speciality] = {}
+    for speciality in SPECIALITIES:
+        if (head := speciality.find(records)) is not None:
+            cast.setdefault(head, speciality)
+    return tuple(HeadProfile(head, speciality, dict(_facts(records, head))) for head, speciality in cast.items())
 
 
 def _values(name: str, model: str) -> Mapping[str, Any] | None:
@@ -106,7 +99,7 @@ def _values(name: str, model: str) -> Mapping[str, Any] | None:
     return None
 
 
-# ---------------------------------------------------------------------------------------- trades
+# Specialities
 
 
 def _antecedents(records: Records) -> Head | None:
@@ -138,15 +131,15 @@ def _previous(records: Records) -> Head | None:
     return _place(max(found, key=lambda s: s["chosen"])) if found else None
 
 
-TRADES = (
-    Trade("antecedent", "antecedent", "finds most antecedents (05), beyond the nearest mention", _antecedents),
-    Trade("phrase", "next", "leads most relations (04), each beyond the best fixed offset", _phrases),
-    Trade("object", "object", "finds the verb of an object (04), beyond the best fixed offset", _objects),
-    Trade("previous-token", "previous", "more than half of its attention goes one token back (02)", _previous),
+SPECIALITIES = (
+    Speciality("antecedent", "antecedent", "finds most antecedents (05), beyond the nearest mention", _antecedents),
+    Speciality("phrase", "next", "leads most relations (04), each beyond the best fixed offset", _phrases),
+    Speciality("object", "object", "finds the verb of an object (04), beyond the best fixed offset", _objects),
+    Speciality("previous-token", "previous", "more than half of its attention goes one token back (02)", _previous),
 )
 
 
-# ---------------------------------------------------------------------------------------- facts
+# Facts
 
 
 def _facts(records: Records, head: Head) -> Iterator[tuple[str, str]]:

@@ -1,20 +1,21 @@
 """The long table: what it says of every head is what the chapters recorded, and nothing is there that was not."""
 
 import json
+import re
 from importlib import import_module
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from helpers import results, tidy
+from helpers import places, results, scoreboard
 from helpers.chapters.surface_patterns.tables import tidy as surface_patterns
-from helpers.rows import rows as block
+from helpers.results import rows as block
 
 
 @pytest.fixture(scope="module")
 def table():
-    return tidy.table()
+    return results.table()
 
 
 def rows(table, quantity, **wanted):
@@ -106,47 +107,54 @@ def test_controls_are_models_of_their_own_and_stand_beside_the_model(table):
     values = results.recorded("surface_patterns")["values"]["control_patterns"]["random"]["cls"]["value"]
     twin = rows(table, "share_cls", model="minilm@random", profile="book")
     np.testing.assert_array_equal(as_grid(twin[twin["head"].notna()]), np.array(values))
-    assert twin.sha256.isna().all() and twin.control.isna().all()
+    assert twin.control.isna().all()
     own = rows(table, "share_cls", model="minilm", profile="book")
     np.testing.assert_array_equal(as_grid(own[own["head"].notna()], "control"), np.array(values))
-    assert set(own.against) == {"@random"} and own.sha256.str.len().eq(64).all()
+    assert set(own.against) == {"@random"} and set(own.run) == set(twin.run), "one run recorded both"
 
 
 def test_no_two_rows_say_the_same(table):
-    assert not table.duplicated(list(tidy.KEY)).any()
+    assert not table.duplicated(list(results.KEY)).any()
     assert set(table.model) >= {"minilm", "minilm@random", "minilm@shuffled", "mpnet"}
     assert table.unit.notna().all() and (table.value.notna() | table.label.notna()).all()
 
 
 def test_every_quantity_has_a_line_and_has_been_recorded(table):
-    listed = {(tidy.notebooks()[chapter], name) for chapter, said in tidy.vocabulary().items() for name in said}
+    listed = {
+        (results.notebooks()[chapter], name)
+        for chapter, said in results.from_yaml("quantities").items()
+        for name in said
+    }
     recorded = set(table[["chapter", "quantity"]].itertuples(index=False, name=None))
     assert recorded <= listed and listed - recorded <= {("08_distance_features", "order_of_depth")}
-    assert all(line["meaning"] and line["unit"] for said in tidy.vocabulary().values() for line in said.values())
+    assert all(
+        line["meaning"] and line["unit"]
+        for said in results.from_yaml("quantities").values()
+        for line in said.values()
+    )
 
 
-@pytest.mark.parametrize("profile", tidy.PROFILES)
-@pytest.mark.parametrize("chapter", tidy.vocabulary())
-def test_a_stored_table_is_that_of_its_record(chapter, profile, tmp_path):
+@pytest.mark.parametrize("profile", results.PROFILES)
+@pytest.mark.parametrize("chapter", results.from_yaml("quantities"))
+def test_a_stored_table_is_that_of_its_record(chapter, profile):
     """What the chapter's ``tidy`` makes of the record today is what lies beside it."""
     rows = import_module(f"helpers.chapters.{chapter}.tables").tidy
-    for file in results.files(chapter, profile=profile).values():
-        made = tidy.as_csv(tidy.joined(rows(json.loads(file.read_text("utf-8")))))
-        assert file.with_suffix(".csv").read_text("utf-8") == made
+    for run in results.runs(chapter, profile=profile).values():
+        assert run["file"].read_text("utf-8") == results.as_csv(results.joined(rows(run)))
 
 
 def test_one_model_is_given_with_its_controls_and_an_unknown_one_refused():
-    assert set(tidy.table(["mpnet"], ["full"]).model) == {"mpnet", "mpnet@random", "mpnet@shuffled"}
+    assert set(results.table(["mpnet"], ["full"]).model) == {"mpnet", "mpnet@random", "mpnet@shuffled"}
     with pytest.raises(
         results.ResultError, match=r"Nothing is recorded of nobody with profile book\. Recorded: minilm"
     ):
-        tidy.table(["nobody"], ["book"])
+        results.table(["nobody"], ["book"])
 
 
 def test_a_control_is_given_alone_and_its_own_run_counts_first(tmp_path, monkeypatch):
     monkeypatch.setenv("BOOK_RESULTS", str(tmp_path))
     chosen = ["minilm@random"], ["book"], ["surface_patterns"]
-    before = tidy.table(*chosen)
+    before = results.table(*chosen)
     assert set(before.model) == {"minilm@random"}
     record = results.recorded("surface_patterns")
     record["provenance"]["model"]["name"] = "minilm@random"
@@ -154,10 +162,10 @@ def test_a_control_is_given_alone_and_its_own_run_counts_first(tmp_path, monkeyp
     file = results.path("surface_patterns", model="minilm@random", profile="book")
     file.parent.mkdir(parents=True)
     file.write_text(json.dumps(record))
-    file.with_suffix(".csv").write_text(tidy.as_csv(tidy.joined(surface_patterns(record))))
-    after = tidy.table(*chosen)
+    file.with_suffix(".csv").write_text(results.as_csv(results.joined(surface_patterns(record))))
+    after = results.table(*chosen)
     assert rows(after, "share_cls", layer=1, head=1).value.tolist() == [0.5]
-    assert not after.duplicated(list(tidy.KEY)).any() and set(after.model) == {"minilm@random"}
+    assert not after.duplicated(list(results.KEY)).any() and set(after.model) == {"minilm@random"}
 
 
 def test_blocks_of_rows():
@@ -170,7 +178,7 @@ def test_blocks_of_rows():
         block("e", {"value": 0.5, "low": 0.1, "high": 0.9}, of="x", place=(2, 4)),
         block("f", None),
     ]
-    table = tidy.joined(blocks)
+    table = results.joined(blocks)
     a = table[(table.quantity == "a") & (table.network == "")]
     assert a[["layer", "head", "value", "low", "high", "control"]].to_numpy().tolist() == [
         [1, 1, 1, 0, 2, 9],
@@ -188,27 +196,48 @@ def test_blocks_of_rows():
     assert table[table.quantity == "e"][["layer", "head"]].to_numpy().tolist() == [[3, 5]]
 
 
-@pytest.mark.parametrize(("suffix", "read"), [(".csv", pd.read_csv), (".parquet", pd.read_parquet), (".jsonl", None)])
-def test_what_was_written_can_be_read(table, suffix, read, tmp_path):
-    some = table.iloc[::500].reset_index(drop=True)
-    file = tidy.write(some, tmp_path / f"numbers{suffix}")
-    back = pd.read_json(file, lines=True, precise_float=True) if read is None else read(file)
-    assert list(back) == list(tidy.COLUMNS) and np.array_equal(back.value, some.value, equal_nan=True)
-    assert back["quantity"].tolist() == some["quantity"].tolist()
+def test_where_numbers_are_from_is_said_once_for_each_run(table):
+    some = table[(table.quantity == "share_cls") & (table.profile == "full")]
+    runs = pd.json_normalize(results.provenance(some)).set_index("run")
+    assert sorted(runs["model.name"]) == ["minilm", "mpnet"] and runs["model.sha256"].str.len().eq(64).all()
+    joined = some.join(runs["model.name"], on="run")
+    assert (joined["model.name"] == joined.model.map(results.trained)).all()
 
 
-def test_latex_shows_every_number_and_a_name_without_a_format_is_refused(table, tmp_path):
-    some = table[(table.quantity == "best_for_relation") & (table.profile == "book")].head(5)
-    text = tidy.write(some, tmp_path / "numbers.tex").read_text("utf-8")
-    assert (
-        "longtable" in text and r"best\_for\_relation" in text and all(f"{value:f}" in text for value in some.value)
-    )
-    with pytest.raises(results.ResultError, match=r"numbers\.xls: give a name that ends in \.csv"):
-        tidy.write(some, tmp_path / "numbers.xls")
+def test_the_columns_are_described():
+    assert tuple(results.from_yaml("columns")) == results.COLUMNS
 
 
-def test_rows_are_chosen_by_what_is_there(table):
-    assert set(tidy.chosen(table, "quantity", ["type", "peak"]).quantity) == {"type", "peak"}
-    assert tidy.chosen(table, "quantity", []) is table
-    with pytest.raises(results.ResultError, match=r"No number of the quantity peek; there are "):
-        tidy.chosen(table, "quantity", ["peek"])
+def test_a_number_of_one_document_is_not_taken_for_a_certain_one():
+    """Its interval is open on both sides, in the file and for the scoreboard; that of a count is empty."""
+    alone = {"value": 0.9, "low": None, "high": None}
+    pairs = {"value": [0.9, 0.8], "low": [None, 0.7], "high": [None, 0.85]}
+    table = results.joined([block("share", alone), block("heads", 3), block("pairs", pairs, ["x", "y"])])
+    assert table[["low", "high"]].fillna(0).to_numpy().tolist() == [
+        [-np.inf, np.inf],
+        [0, 0],
+        [-np.inf, np.inf],
+        [0.7, 0.85],
+    ]
+    numbers = scoreboard.numbers_of(table)
+    for rule, wrong in (("above 50", "below 50"), ("below 95", "above 95"), ("about 90", "about 10")):
+        for one in (rule, wrong):
+            claim = scoreboard.Claim("04_dependency_heads", ours="share", rule=one, unit="%")
+            assert scoreboard.judge(claim, numbers).verdict == scoreboard.UNDECIDED
+    count = scoreboard.Claim("04_dependency_heads", ours="heads", rule="above 2", unit="count")
+    assert scoreboard.judge(count, numbers).verdict == scoreboard.HOLDS
+    against = scoreboard.Claim("04_dependency_heads", ours="share", against="pairs/y", rule="above", unit="%")
+    assert scoreboard.judge(against, numbers).verdict == scoreboard.UNDECIDED
+
+
+def test_make_tables_writes_the_table_beside_a_record(tmp_path, monkeypatch):
+    """What the Makefile calls."""
+    (command,) = re.findall(r'^tables:.*\n.* -c "(.*)"$', (places.ROOT / "Makefile").read_text("utf-8"), re.M)
+    stored = places.book_data() / "results" / "book" / "minilm" / "divergence_map.json"
+    kept = tmp_path / "results" / "book" / "minilm" / "divergence_map.json"
+    kept.parent.mkdir(parents=True)
+    kept.write_bytes(stored.read_bytes())
+    results.from_yaml("quantities")  # which stays known in the empty folder
+    monkeypatch.setattr(places, "book_data", lambda: tmp_path)
+    exec(command, {})
+    assert kept.with_suffix(".csv").read_bytes() == stored.with_suffix(".csv").read_bytes()

@@ -1,1 +1,0 @@
-"""Heads that go by a name, and recorded runs beside a fresh one."""

@@ -1,0 +1,568 @@
+"""The atlas of heads: what is measured for it, what its page shows of all that is recorded, and the page.
+
+What no chapter records of a model (mean maps, three sentences) is measured on the book's own texts, with the numbers of a card
+(:mod:`helpers.run.card`), so that models stand beside one another whatever else is recorded of them: a random network, an encoder with an
+adapter, a model of a reader's own. :data:`Content` is what ``atlas.js`` shows of a model; a page has it as a script that assigns a variable,
+not as a file to be asked for, so that the page works when it is opened from a disk.
+"""
+
+import base64
+import io
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import matplotlib.pyplot as plt
+import nbformat
+import numpy as np
+import pandas as pd
+import yaml
+from jaxtyping import Float
+from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
+from torch import Tensor
+
+from helpers import adapters, attention, corpora, encoders, head_profiles, places, plots, results
+from helpers.chapters.your_own_model.measures import MOST_TOKENS, Sample, sample
+from helpers.encoders import Encoder
+from helpers.plots import COLOURS, TYPE_NAMES, group_names, head_name, squares
+from helpers.results import ResultError, Table
+from helpers.run import card, notebooks
+from helpers.run.templates import template
+from helpers.scoreboard import titled
+from helpers.tokens import Batches, EncodedText, fits
+from helpers.views import TooLarge, in_script
+
+CHAPTER, PROFILE = "heads", "atlas"
+"""Where the numbers are kept: ``data/results/atlas/MODEL/heads.json``."""
+PROFILES = ("book", PROFILE, "full")
+"""Of two runs on the book's texts a chapter's own comes first, then what was measured for the atlas; real corpora stand apart."""
+CORPUS, CHOOSE_ON = "encyclopedia", ("train", "dev")  # as in the book's runs of chapters 02, 04, 05, 07 and 08
+SIZE = 16
+"""Rows and columns of a mean map: [CLS], the words of a sentence brought to 14 places, [SEP]."""
+REACH = 8
+"""Tokens to the left and to the right that the profile of distance goes."""
+WORDS = range(8, 15)
+"""Of the three sentences of a card."""
+DIGITS = 5
+NEAREST = 5
+FEWEST = 30  # words of a relation, below which no head is said to be best at it
+RULES = ("best fixed offset", "nearest mention")
+"""What the head of a relation or a kind of mention stands against; another network's head that was chosen is another head."""
+SOURCE = ["chapter", "profile", "corpus", "split"]
+HEAD = re.compile(r"(?<![\w./–-])(?:head |Head )?(\d{1,2})-(\d{1,2})(?![\w–-]|\.\d)")
+LIMIT = 1_500_000
+"""Bytes of a model's data."""
+FOLDER = "_static/atlas"
+"""Where the built book keeps script, style and data."""
+Content = dict[str, Any]
+
+
+# Measuring
+
+
+def load(name: str) -> Encoder:
+    """An encoder by the name it has in the atlas: as :func:`helpers.encoders.load` knows it, or that of an adapter's folder, ``minilm-qa``."""
+    folder = places.adapters() / name
+    if not (folder / "adapter.json").is_file():
+        return encoders.load(name)
+    card = adapters.read(folder).card
+    return replace(encoders.load(card["model"], task=card["task"]), name=name)
+
+
+def mean_map(maps: Float[Tensor, "layer head query key"], text: EncodedText) -> dict[str, NDArray[np.float32]]:
+    """A sentence's maps brought to 16 places, [layer, head, 16, 16]; the sums of its weights by distance, and how many pairs each is of.
+
+    ``[CLS]`` and ``[SEP]`` keep a row and a column of their own, and the tokens between them are brought to the same number of
+    places: rows are averaged and columns summed in proportion, so that a row sums to 1. Distances are those between tokens of
+    the text, by how far to the right of the one the other stands.
+    """
+    cls, sep, special = (marks.cpu().numpy() for marks in (text.cls, text.sep, text.special))
+    weights, inner = maps.double().cpu().numpy(), ~special
+    columns = places_of(cls, sep, inner)
+    rows = columns / columns.sum(-1, keepdims=True).clip(1e-12)
+    between, offsets = weights[:, :, inner][..., inner], range(-REACH, REACH + 1)
+    found = {
+        "maps": rows @ weights @ columns.T,
+        "profile": np.stack([between.diagonal(offset, -2, -1).sum(-1) for offset in offsets], -1),
+        "pairs": np.array([max(inner.sum() - abs(offset), 0) for offset in offsets]),
+    }
+    return {name: array.astype(np.float32) for name, array in found.items()}
+
+
+def places_of(
+    cls: NDArray[np.bool_], sep: NDArray[np.bool_], text: NDArray[np.bool_]
+) -> Float[np.ndarray, "place token"]:
+    """How much of each token falls into each place of a mean map; the columns of special tokens and of the text sum to 1."""
+    inner, count = SIZE - 2, max(int(text.sum()), 1)
+    edges = np.arange(text.sum() + 1) * inner / count
+    low, high = np.maximum.outer(np.arange(inner), edges[:-1]), np.minimum.outer(np.arange(1, inner + 1), edges[1:])
+    found = np.zeros((SIZE, len(text)))
+    found[0, cls], found[-1, sep] = 1, 1
+    found[1:-1, text] = (high - low).clip(0) * count / inner
+    return found
+
+
+def examples(encoder: Encoder) -> dict[str, dict[str, Any]]:
+    """Three short sentences of the development part: with an object, with a pronoun, with commas; tokens and weights of each."""
+    short = [
+        sentence
+        for document in corpora.documents(CORPUS, "dev")
+        for sentence in document.sentences
+        if len(sentence.words) in WORDS and fits(encoder, sentence.words)
+    ]
+    fitting = {
+        "an object": [s for s in short if {"nsubj", "obj", "case"} <= set(s.relations)],
+        "a pronoun": [s for s in short if "PRON" in s.upos[3:] and {"PROPN", "NOUN"} & set(s.upos[:3])],
+        "commas": [s for s in short if s.words.count(",") > 1],
+    }
+    found, used = {}, []
+    for what, sentences in fitting.items():
+        sentence = next((one for one in sentences if one not in used), None)
+        if sentence is not None:
+            used.append(sentence)
+            batch = next(iter(Batches(encoder, [list(sentence.words)])))
+            weights = attention.maps(encoder, batch)[:, 0].double().numpy()
+            found[what] = {"tokens": list(batch.tokens[0]), "weights": packed(weights)}
+    return found
+
+
+def packed(shares: NDArray[np.float64]) -> str:
+    """Numbers from 0 to 1 as bytes in base64."""
+    return base64.b64encode(np.round(255 * shares.clip(0, 1)).astype(np.uint8).tobytes()).decode()
+
+
+def measure(encoder: Encoder, texts: Sample) -> dict[str, Any]:
+    """What the atlas shows of a model that no chapter records.
+
+    Returns:
+        For recording. ``maps``: bytes of [layer, head, 16, 16] in base64, each map as parts of its largest weight ``scale``;
+        ``profile``; ``examples``: tokens and bytes of [layer, head, query, key], parts of 1.
+    """
+    whole = [segment.first for segment in texts.segments]
+    single = [text[start:end].strip() for text in whole for start, end in corpora.sentences(text)]
+    each = attention.measure(encoder, single, mean_map, longest=MOST_TOKENS)
+    sums = {name: sum(one[name].astype(float) for one in each) for name in ("maps", "profile", "pairs")}
+    maps = sums["maps"] / len(single)
+    scale = maps.max((-2, -1))
+    return {
+        "maps": packed(maps / scale[..., None, None].clip(1e-12)),
+        "scale": scale.round(4),
+        "profile": {"offsets": range(-REACH, REACH + 1), "value": (sums["profile"] / sums["pairs"].clip(1)).round(4)},
+        "sentences": len(single),
+        "examples": examples(encoder),
+    }
+
+
+def record(encoder: Encoder, *, seed: int = 0) -> Path:
+    """Measure a model, with progress bars, and keep the numbers: those of chapters as tables of the profile ``atlas``; what it cannot do is left out."""
+    texts = sample(CORPUS, CORPUS, CORPUS, choose_on=CHOOSE_ON, segments=None, seed=seed)
+    values, missing = card.measure(encoder, texts, seed=seed)
+    about = {"encoder": encoder, "corpus": corpora.read(CORPUS), "profile": PROFILE, "parameters": _parameters(seed)}
+    for chapter, found in values.items():
+        file = results.record(chapter, {}, **about)
+        places.write(file.with_suffix(".csv"), results.as_csv(card.table(chapter, found)))
+    return results.record(CHAPTER, measure(encoder, texts) | {"missing": missing}, **about)
+
+
+def _parameters(seed: int) -> dict[str, Any]:
+    return {"corpus": CORPUS, "choose_on": list(CHOOSE_ON), "size": SIZE, "reach": REACH, "seed": seed}
+
+
+def known(encoder: Encoder, *, seed: int = 0) -> bool:
+    """Whether these weights have been measured so already."""
+    if encoder.name not in recorded():
+        return False
+    found, head = recorded()[encoder.name]["provenance"], encoder.head and encoder.head.sha256
+    weights = found["model"]["sha256"], (found["head"] or {}).get("sha256")
+    return weights == (encoder.sha256, head) and found["parameters"] == _parameters(seed)
+
+
+def recorded() -> dict[str, dict[str, Any]]:
+    """What was measured of every model: name -> record, the default model first."""
+    found = results.runs(CHAPTER, profile=PROFILE)
+    return {model: found[model] for model in sorted(found, key=_rank)}
+
+
+def _rank(model: str) -> tuple[bool, str, bool, str]:
+    """Where a model stands in a list: the default one first, adapters and controls after their model."""
+    family = model.split("@")[0].split("-")[0]
+    return family != "minilm", family, "@" in model, model
+
+
+# What the page shows
+
+
+@cache
+def shown() -> dict[str, Any]:
+    """``atlas.yml``: which quantities the atlas shows, in what words."""
+    return yaml.safe_load((files("helpers.run") / "atlas.yml").read_text("utf-8"))
+
+
+def models(names: Iterable[str] | None = None) -> dict[str, Content]:
+    """The content of the atlas: model -> what the page shows of it; each has been measured for the atlas, in the order of the list."""
+    numbers, measured = results.table(profiles=(*results.PROFILES, PROFILE)), recorded()
+    numbers = numbers[numbers.chapter != notebooks.find("your_own_model")]
+    chosen = [name for name in measured if names is None or name in names]
+    return {name: of(name, numbers[numbers.model == name], measured[name]) for name in chosen}
+
+
+def holdings() -> Table:
+    """What is recorded of which model: in the atlas, and by which chapters on the book's texts and on real corpora."""
+    runs = [
+        [model, run["provenance"]["profile"], int(results.notebooks()[run["chapter"]][:2])]
+        for model, run in results.all_runs(PROFILES)
+    ]
+    there = pd.DataFrame(runs, columns=["model", "profile", "chapter"])
+    spans = there.groupby(["model", "profile"]).chapter.agg(_spans).unstack(fill_value="–").reindex(columns=PROFILES)
+    rows = [
+        [f"`{model}`", "–" if spans[PROFILE][model] == "–" else "yes", spans["book"][model], spans["full"][model]]
+        for model in sorted(spans.index, key=_rank)
+    ]
+    return Table(["model", "in the atlas", "chapters, the book's texts", "chapters, real corpora"], rows)
+
+
+def _spans(numbers: pd.Series) -> str:
+    """Chapters by their numbers, those that follow one another as ``02–14``."""
+    runs = numbers.groupby(numbers.sort_values().diff().ne(1).cumsum()).agg(["min", "max"])
+    return ", ".join("–".join(f"{n:02}" for n in dict.fromkeys(ends)) for ends in runs.itertuples(index=False))
+
+
+def of(model: str, numbers: pd.DataFrame, measured: Mapping[str, Any]) -> Content:
+    """What the page shows of one model; heads are numbered layer by layer, from 0.
+
+    Args:
+        numbers: the rows of the long table that are of the model.
+        measured: its record of :func:`record`.
+    """
+    values, provenance = measured["values"], measured["provenance"]
+    shape = layers, heads = np.shape(values["scale"])
+    numbers = numbers.replace({"low": -np.inf, "high": np.inf}, np.nan).sort_values(["layer", "head"], kind="stable")
+    numbers["place"] = (numbers.layer - 1) * heads + numbers["head"] - 1
+    numbers["source"] = numbers.groupby(SOURCE, dropna=False, sort=False).ngroup()
+    single = numbers[numbers.place.notna()]
+    what = single.quantity + "/" + single.of.fillna("")  # what a chapter has recorded on the same texts comes first
+    single = single[~(single.profile.eq(PROFILE) & what.isin(what[single.profile == "book"]))]
+    grids = [grid for name in shown()["groups"] for grid in _group(name, single, layers * heads)]
+    there = {grid["group"] for grid in grids}
+    return {
+        "model": model,
+        "layers": layers,
+        "heads": heads,
+        "sha256": provenance["model"]["sha256"],
+        "corpus": provenance["corpus"]["name"],
+        "task": (provenance["head"] or {}).get("task"),
+        **{name: values[name] for name in ("maps", "scale", "sentences", "profile", "examples")},
+        "size": SIZE,
+        "types": _types(numbers, layers * heads),
+        **_alike(numbers, shape),
+        "grids": [*grids, *_best_relation(grids)],
+        "best": _best(numbers, single),
+        "known": _known(model),
+        "mentions": mentions(model, shape),
+        "lacking": [
+            {"group": name, "chapter": notebooks.find(told["chapter"])[:2]}
+            for name, told in shown()["groups"].items()
+            if name not in there
+        ],
+        "sources": [
+            _source(row) for row in numbers.drop_duplicates("source").sort_values("source").to_dict("records")
+        ],
+    }
+
+
+def _source(row: Mapping[str, Any]) -> Content:
+    name, texts = row["chapter"], {key: _value(row[key]) for key in ("corpus", "split")}
+    page = {"chapter": name[:2], "title": titled(name), "page": f"../notebooks/{name}.html"}
+    return page | {"profile": row["profile"]} | texts
+
+
+def _value(cell: Any) -> Any:
+    """A cell for JSON: nothing where it is empty."""
+    return None if pd.isna(cell) else round(cell, DIGITS) if isinstance(cell, float) else cell
+
+
+def called(name: str | None) -> str:
+    """What something is called for readers."""
+    return "" if name is None else shown()["called"].get(name, name)
+
+
+def _group(name: str, numbers: pd.DataFrame, heads: int) -> Iterable[Content]:
+    """The grids of a group: a number for every head, quantity by quantity, the most frequent relation first."""
+    for quantity, told in shown()["groups"][name]["quantities"].items():
+        for (of, _), rows in numbers[numbers.quantity == quantity].groupby(
+            ["of", "profile"], sort=False, dropna=False
+        ):
+            if len(rows) == heads:
+                yield {"group": name, "quantity": quantity, **_grid(rows, _value(of), told)}
+
+
+def _grid(rows: pd.DataFrame, of: str | None, told: Mapping[str, Any]) -> Content:
+    first = rows.iloc[0]
+    title = told["whole"] if of == "all" and "whole" in told else told["title"].format(of=called(of))
+    found = {"of": of, "title": title, **{key: told[key] for key in ("as", "words", "least") if key in told}}
+    found |= {"unit": first.unit, "source": int(first.source), "n": None if pd.isna(first.n) else int(first.n)}
+    full = rows[["value", "low", "high", "control"]].dropna(axis="columns").round(DIGITS)
+    found |= full.to_dict("list")
+    if "control" in full:
+        alike = full.control.nunique() == 1
+        found |= {"against": first.against, "control": full.control.iloc[0] if alike else found["control"]}
+    return found
+
+
+def _best_relation(grids: Sequence[Content]) -> Iterable[Content]:
+    """For every head the relation in which it is furthest beyond the best fixed offset, in its better direction, for each run."""
+    relations = [g for g in grids if g["quantity"] in ("finds_governor", "found_by_governor") and g["of"] != "all"]
+    frequent = [g for g in relations if "control" in g and (g["n"] or 0) >= FEWEST]
+    for source in dict.fromkeys(g["source"] for g in frequent):
+        here = [g for g in frequent if g["source"] == source]
+        leads = np.stack([np.subtract(g["value"], g["control"]) for g in here])
+        yield {
+            "group": "Dependency",
+            "quantity": "best_relation",
+            "of": None,
+            "title": "best relation, lead over the offset",
+            "as": "signed",
+            "unit": "share",
+            "source": source,
+            "n": None,
+            "words": "best relation lead speciality syntax dependency",
+            "value": leads.max(0).round(DIGITS).tolist(),
+            "labels": [here[best]["of"] for best in leads.argmax(0)],
+            "against": "best fixed offset",
+        }
+
+
+def _first(numbers: pd.DataFrame, quantity: str) -> pd.DataFrame:
+    """The rows of a quantity, of the first of :data:`PROFILES` that has some."""
+    rows = numbers[numbers.quantity == quantity]
+    return next((one for profile in PROFILES if len(one := rows[rows.profile == profile])), rows)
+
+
+def _types(numbers: pd.DataFrame, heads: int) -> Content | None:
+    """The type of every head, and what the types are called and drawn in."""
+    rows = _first(numbers, "type")
+    if len(rows) != heads:
+        return None
+    fits = _first(numbers, "type_fits").set_index("of").value
+    named = group_names({name: fits.get(name) == 1 for name in TYPE_NAMES})
+    return {
+        "of": [TYPE_NAMES.index(label) for label in rows.label],
+        "names": [named[name] for name in TYPE_NAMES],
+        "colours": [COLOURS[name] for name in TYPE_NAMES],
+        "source": int(rows.source.iloc[0]),
+    }
+
+
+def _alike(numbers: pd.DataFrame, shape: Sequence[int]) -> Content:
+    """For every head its nearest heads with their divergence, and its place on a grid on which neighbours are alike."""
+    pairs, found = _first(numbers, "divergence"), {"nearest": None, "alike": None}
+    if len(pairs):
+        layer, head = pairs.of.str.split("-", expand=True).astype(int).T.to_numpy()
+        pairs = pairs.assign(other=(layer - 1) * shape[1] + head - 1)
+        near = pairs.sort_values(["place", "value"]).groupby("place").head(NEAREST).groupby("place")
+        found["nearest"] = [
+            [(other, round(far, DIGITS)) for other, far in zip(one.other, one.value, strict=True)] for _, one in near
+        ]
+    if len(x := _first(numbers, "map_x")):
+        found["alike"] = on_grid(np.stack([x.value, _first(numbers, "map_y").value], -1), shape).tolist()
+    return found
+
+
+def on_grid(points: NDArray[np.float64], shape: Sequence[int]) -> NDArray[np.int64]:
+    """The row and column of each point when each gets a cell of a grid of its own, so that all are moved as little as may be."""
+    rows, columns = shape
+    if rows > columns:
+        return on_grid(points[:, ::-1], (columns, rows))[:, ::-1]
+    ranks = points[:, ::-1].argsort(0).argsort(0) / max(len(points) - 1, 1)
+    cells = np.argwhere(np.ones((rows, columns)))
+    places = cells / np.maximum([rows - 1, columns - 1], 1)
+    cost = ((ranks[:, None] - places[None]) ** 2).sum(-1)
+    return cells[linear_sum_assignment(cost)[1]]
+
+
+def _best(numbers: pd.DataFrame, single: pd.DataFrame) -> Iterable[Content]:
+    """What single heads were chosen for on one part of the data, with their numbers on another."""
+    found, run = [], ["of", "profile"]
+    for quantity, told in shown()["best"].items():
+        leads = numbers[numbers.quantity == told["lead"]][[*run, "value", "low", "high"]].drop_duplicates(
+            run, keep="last"
+        )
+        rows = single[single.quantity == quantity].merge(leads, "left", run, suffixes=("", "_lead"))
+        for row in rows.to_dict("records"):
+            label, of = _value(row["label"]), _value(row["of"])
+            title = told.get("titles", {}).get(label, told["title"]).format(of=called(of), label=called(label))
+            best = {"head": int(row["place"]), "quantity": quantity, "of": of, "title": title, "label": label}
+            best |= {"n": _value(row["n"]), "source": row["source"], "unit": row["unit"]}
+            best |= {key: _value(row[key]) for key in ("value", "low", "high") if not pd.isna(row[key])}
+            if row["against"] in RULES and not pd.isna(row["control"]):
+                best |= {"against": row["against"], "control": _value(row["control"])}
+            if not pd.isna(row["low_lead"]):  # of a single document there is no interval
+                best["lead"] = [_value(row[f"{key}_lead"]) for key in ("value", "low", "high")]
+            found.append(best)
+    return found
+
+
+def _known(model: str) -> dict[str, str]:
+    """Heads that go by a name in the book, ``"3-5"`` -> "antecedent"."""
+    try:
+        return {head_name(*one.head): one.speciality.name for one in head_profiles.of(model)}
+    except ResultError:
+        return {}
+
+
+def mentions(model: str, shape: Sequence[int]) -> dict[str, list[list[Any]]]:
+    """Chapters whose text or tables name a head: ``"3-5"`` -> [[number, title, page, how often], …].
+
+    A chapter speaks of the model that its stored outputs are of; heads of others are named in what is recorded of them.
+    """
+    found: dict[str, list[list[Any]]] = {}
+    for chapter, speaks_of, named in _spoken():
+        for (layer, head), count in named.items() if speaks_of == model else ():
+            if 1 <= layer <= shape[0] and 1 <= head <= shape[1]:
+                said = [chapter[:2], titled(chapter), f"../notebooks/{chapter}.html", count]
+                found.setdefault(f"{layer}-{head}", []).append(said)
+    return found
+
+
+@cache
+def _spoken() -> list[tuple[str, str | None, Counter[tuple[int, int]]]]:
+    """For each chapter its model and the heads that it names to readers, in prose, tables and printed lines, with how often."""
+    found = []
+    for chapter in notebooks.chapters():
+        notebook, texts = nbformat.read(notebooks.FOLDER / f"{chapter}.ipynb", as_version=4), []
+        for cell in notebook.cells:
+            if cell.cell_type == "markdown":
+                texts.append(re.sub(r"```.*?```|\$[^$]*\$", " ", cell.source, flags=re.DOTALL))
+            for output in cell.get("outputs", ()):
+                texts += [output.get("data", {}).get("text/markdown", ""), output.get("text", "")]
+        named = Counter((int(layer), int(head)) for layer, head in HEAD.findall("\n".join(texts)))
+        found.append((chapter, notebook.metadata.get("book", {}).get("parameters", {}).get("model"), named))
+    return found
+
+
+# The page
+
+
+def asset(kind: str) -> str:
+    """The script (``js``) or the style (``css``)."""
+    return (files("helpers") / "assets" / f"atlas.{kind}").read_text("utf-8")
+
+
+def file_of(model: str) -> str:
+    """The name of a model's data."""
+    return f"{places.label(model)}.js"
+
+
+def data(model: str, content: Content) -> str:
+    """A script that hands the content of a model to the page; nothing in it can end a script element.
+
+    Raises:
+        TooLarge: for more than :data:`LIMIT`.
+    """
+    name, body = (in_script(json.dumps(one, separators=(",", ":"), allow_nan=False)) for one in (model, content))
+    script = f"(window.atlasModels=window.atlasModels||{{}})[{name}]={body};\n"
+    if len(script) > LIMIT:
+        raise TooLarge(f"The atlas of {model} has {len(script):,} bytes; at most {LIMIT:,} are allowed.")
+    return script
+
+
+def picture(content: Content) -> bytes:
+    """All heads as mean maps in a layer × head grid, framed in the colours of their types, as a PNG file."""
+    plots.use_style()
+    layers, heads, size = content["layers"], content["heads"], content["size"]
+    maps = np.frombuffer(base64.b64decode(content["maps"]), np.uint8).reshape(layers, heads, size, size)
+    shape = {"figsize": (0.62 * heads, 0.62 * layers + 0.3), "squeeze": False, "layout": "none"}
+    figure, axes = plt.subplots(layers, heads, **shape)
+    types = content["types"]
+    for (layer, head), ax in np.ndenumerate(axes):
+        ax.imshow(np.sqrt(maps[layer, head] / 255), cmap="Greys", vmin=0, vmax=1.08)
+        ax.set(xticks=[], yticks=[])
+        ax.set_title(head + 1 if layer == 0 else "", fontsize=8, pad=3)
+        ax.set_ylabel(layer + 1 if head == 0 else "", fontsize=8, rotation=0, ha="right", va="center")
+        kind = types and types["of"][layer * heads + head]
+        ax.spines[:].set(visible=True, color=types["colours"][kind] if types else "#999999", linewidth=2.2)
+    figure.subplots_adjust(wspace=0.12, hspace=0.12, left=0.04, right=0.99, top=0.94, bottom=0.09)
+    if types:
+        used = {types["names"][kind]: types["colours"][kind] for kind in sorted(set(types["of"]))}
+        figure.legend(handles=squares(used), loc="lower center", ncols=len(used), fontsize=8)
+    target = io.BytesIO()
+    figure.savefig(target, format="png", dpi=110, bbox_inches="tight", metadata={"Software": None})
+    plt.close(figure)
+    return target.getvalue()
+
+
+def data_files(models: Iterable[str], folder: str, page: bool | str) -> Content:
+    """What ``atlas.js`` is told of its data.
+
+    Args:
+        models: in the order of the list, the first is opened.
+        folder: where their data lie, from the page.
+        page: whether the chapters stand beside the page, to be linked to; in a chapter, where the atlas is.
+    """
+    return {"folder": f"{folder}/", "files": {name: file_of(name) for name in models}, "page": page}
+
+
+def element(models: Mapping[str, Content], *, folder: str, page: bool = True) -> str:
+    """The atlas in a page: what a reader without scripts, or of a print, sees (the first model), and what ``atlas.js`` needs (:func:`data_files`)."""
+    first = next(iter(models.values()))
+    words = (
+        f"Mean attention maps of the {first['layers'] * first['heads']} heads of {first['model']}: "
+        "a row for each layer, a column for each head, framed in the colour of the head's type."
+    )
+    still = f'<img alt="{escape(words)}" src="data:image/png;base64,{base64.b64encode(picture(first)).decode()}">'
+    told = in_script(json.dumps(data_files(models, folder, page)))
+    return f'<div class="atlas" data-page><div class="still">{still}</div><script type="application/json">{told}</script></div>'
+
+
+def write_data(folder: Path, models: Mapping[str, Content]) -> None:
+    """Script, style, and the data of each model."""
+    for kind in ("js", "css"):
+        places.write(folder / f"atlas.{kind}", asset(kind))
+    for name, content in models.items():
+        places.write(folder / file_of(name), data(name, content))
+
+
+def inline(content: Content) -> str:
+    """The atlas of one model with its script, style and data, for a page that is one file.
+
+    Raises:
+        TooLarge: for a model with more heads than a page should carry.
+    """
+    model = content["model"]
+    body = element({model: content}, folder=".", page=False)
+    return f"<style>{asset('css')}</style>{body}<script>{data(model, content)}</script><script>{asset('js')}</script>"
+
+
+def write_picture() -> Path:
+    """Draw the picture of the first model for the README and the welcome page, and say where it is."""
+    file, first = places.ROOT / "book" / "_static" / "atlas.png", next(iter(recorded()))
+    places.write(file, picture(models([first])[first]))
+    return file
+
+
+def write(folder: Path, names: Sequence[str] | None = None) -> Path:
+    """A page of models that have been measured (default: all), with its data beside it, that opens from a disk.
+
+    Returns:
+        The page.
+
+    Raises:
+        ResultError: when none has been measured.
+    """
+    contents = models(names)
+    if not contents:
+        raise ResultError(
+            f"Not measured for the atlas: {', '.join(names or ['any model'])}. Run: python -m helpers atlas --model ..."
+        )
+    write_data(folder, contents)
+    body = element(contents, folder=".", page=False)
+    places.write(folder / "index.html", template("atlas.html.j2").render(element=body))
+    return folder / "index.html"
