@@ -6,6 +6,7 @@
 
 import os
 import re
+import shutil
 import subprocess
 
 import yaml
@@ -24,44 +25,31 @@ _REMOTE = re.compile(
 
 def repository() -> str | None:
     """``https://github.com/owner/name``, or None for a checkout of none, and for a remote that is no address on the web."""
-    named = os.environ.get("BOOK_REPOSITORY")
-    found = _REMOTE.fullmatch(_origin() if named is None else named.strip())
+    remote = os.environ.get("BOOK_REPOSITORY")
+    # another repository may be around a folder that is none
+    if remote is None and (places.ROOT / ".git").exists() and shutil.which("git"):
+        command = ["git", "-C", str(places.ROOT), "remote", "get-url", "origin"]
+        remote = subprocess.run(command, capture_output=True, text=True, check=False).stdout
+    found = _REMOTE.fullmatch((remote or "").strip())
     return f"https://{found[1]}/{found[2]}" if found else None
-
-
-def _origin() -> str:
-    if not (places.ROOT / ".git").exists():  # another repository may be around a folder that is none
-        return ""
-    command = ["git", "-C", str(places.ROOT), "remote", "get-url", "origin"]
-    try:
-        return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
-    except FileNotFoundError:  # no git on this machine
-        return ""
 
 
 def site() -> str | None:
     """Address of the built book, without a slash at its end, or None when it is not known."""
-    named = os.environ.get("BOOK_SITE", "").strip()
-    if named:
+    if named := os.environ.get("BOOK_SITE", "").strip():
         return named.rstrip("/")
-    host, *path = (repository() or "").removeprefix("https://").split("/")
-    if host not in PAGES or len(path) < 2:
+    host, _, path = (repository() or "").removeprefix("https://").partition("/")
+    owner, _, name = path.partition("/")
+    if host not in PAGES or not name:
         return None
-    owner, *name = path
     home = f"{owner.lower()}.{PAGES[host]}"
-    return f"https://{home}" if [home] == [part.lower() for part in name] else f"https://{home}/{'/'.join(name)}"
+    return f"https://{home}" if name.lower() == home else f"https://{home}/{name}"
 
 
-def raw(path: str, branch: str = LAUNCH) -> str | None:
-    """Address of a file in a branch of the repository, as downloads need it."""
+def raw(path: str) -> str | None:
+    """Address of a file in the branch of copies to launch, as downloads need it."""
     found = repository()
-    return f"{found}/raw/{branch}/{path}" if found else None
-
-
-def releases() -> str | None:
-    """Where releases are listed, and below ``latest/download`` the files of the newest, on hosts that are known to."""
-    found = repository()
-    return f"{found}/releases" if found and found.startswith("https://github.com/") else None
+    return f"{found}/raw/{LAUNCH}/{path}" if found else None
 
 
 def configured(config: str) -> str:
@@ -73,12 +61,6 @@ def configured(config: str) -> str:
     if found:
         values["repository"] = {"url": found, "path_to_book": "", "branch": BRANCH}
         values["launch_buttons"] = {"notebook_interface": "jupyterlab", "binderhub_url": BINDER}
-        if "/github.com/" in found:
-            values["launch_buttons"]["colab_url"] = COLAB
+        values["launch_buttons"] |= {"colab_url": COLAB} if "/github.com/" in found else {}
         values["html"] |= {"use_repository_button": True, "use_edit_page_button": True}
     return yaml.safe_dump(values, sort_keys=False, allow_unicode=True)
-
-
-def in_launch(url: str) -> str:
-    """The address of a button, led to the branch of copies."""
-    return re.sub(rf"(?<=/blob/){BRANCH}(?=/)|(?<=/){BRANCH}(?=\?)", LAUNCH, url)

@@ -1,263 +1,278 @@
-"""What a training run sees: a task's recipe, its examples, and the batch of each step.
+"""A course made from chapters: copies for students and for instructors, slides, a guide, a folder for nbgrader."""
 
-Everything random (order, masks, windows) is drawn from seeds made of the run's seed and the number of the step.
-"""
-
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field, replace
+import re
+import shutil
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from importlib.metadata import distribution
+from importlib.resources import files
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import torch
+import nbformat
 import yaml
-from torch.utils.data import DataLoader
+from nbformat import NotebookNode
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+from tqdm import tqdm
 
-from helpers import inputs, tasks, tokens
-from helpers.corpora import CorpusError
-from helpers.encoders import Encoder
-from helpers.inputs import Asked
-from helpers.tasks import Example
+from helpers import places
+from helpers.run import address, launch, notebooks
+from helpers.run.templates import template
 
-WORKERS = 3  # processes that make batches for another device than the processor
-BUCKET = 40  # batches whose inputs are sorted by length together
+POINTS = 2
+"""Of an exercise with a check."""
+WORDS_A_MINUTE, MINUTES_A_FIGURE = 130, 1.5
+MOST_WORDS, MOST_LIMITS = 42, 110
+"""Words on a slide beneath a figure, and of what a chapter does not show."""
+MADE = ("students", "solutions", "slides", "guide", "static", "nbgrader/source", "students.zip")
+"""What is made anew in a course's folder; anything else in it is the teacher's own and stays."""
+TEST = "verdict = {}\nassert verdict.solved, verdict.message\nprint(verdict.message)"
+NBGRADER = """\
+c = get_config()
+c.CourseDirectory.course_id = "heads"
+c.ClearSolutions.code_stub = {"python": "# Your answer is the function above"}
+c.ExecutePreprocessor.timeout = 900  # seconds of a cell
+c.CsvExportPlugin.to = "grades.csv"
+"""
+CHECK = re.compile(r"^exercises\.check\(\s*\"(\w+)\",\s*(\w+)\s*\)$", re.MULTILINE)
+WRITTEN = re.compile(r"^\*\*(Predict|Interpret|Open project)\*\* ★", re.MULTILINE)
+EXERCISE = re.compile(
+    r"^### Exercise [\d.]+: (?P<title>.+)\n+\*\*(?P<kind>[\w ]+)\*\* (?P<stars>★[★☆]{2}), (?P<time>\d+ \w+)\. (?P<text>.*)",
+    re.MULTILINE,
+)
+BOX = re.compile(r"(^> \*\*Predict\*\*\n(?:>[^\n]*\n?)*|<details>.*?</details>)", re.MULTILINE | re.DOTALL)
+LIMITS = re.compile(
+    r"^(?:## |> \*\*)What this does not show[*]*\n((?:>[^\n]*\n)+|.*?(?=^## |^\|))", re.MULTILINE | re.DOTALL
+)
 
 
-@dataclass(frozen=True)
-class Settings:
-    """What decides the weights a run ends with, besides the data.
+def copy(chapter: str) -> NotebookNode:
+    """A chapter in plain Markdown with its solutions, and with a cell that installs the package."""
+    made = launch.copy(chapter)
+    made.metadata = {name: about for name, about in made.metadata.items() if name in ("kernelspec", "language_info")}
+    made.cells.insert(1, launch.installing(wheel()))
+    return made
 
-    Attributes:
-        steps: of the whole schedule; ``warmup`` of them raise the learning rate to ``rate``, the rest let it fall to 0.
-        max_length: tokens of a training input, special ones included; longer pairs are cut short.
-        dropout: whether the encoder's own dropout is on.
-        hidden: share of the tokens that are hidden in training (mlm only; scores are always with 15 %). More than 15 %
-            teaches more a step (Wettig et al. 2023).
-        precision: ``bf16`` (mixed) or ``fp32``.
-        evaluate_every: steps between scores on the development part; ``patience`` of them without a better state end the run.
-        smoothing: share of each target spread evenly over all classes in training (pairs, keywords; Szegedy et al. 2016).
-        blanked: share of the tokens of pairs that are the mask in training, at random each time.
-        choose: the score on the development part that decides which state is kept: the lowest loss, or the highest of another.
+
+def wheel() -> str:
+    """What students install: the address of the wheel, or its name where no address is known."""
+    return address.raw(launch.wheel_name()) or launch.wheel_name()
+
+
+def student(notebook: NotebookNode) -> NotebookNode:
+    """A copy without the cells that belong to solutions; checks stay."""
+    with places.extra("course", "Making a course"):
+        from nbconvert.preprocessors import TagRemovePreprocessor
+    return TagRemovePreprocessor(remove_cell_tags={launch.SOLUTION}).preprocess(notebook, {})[0]
+
+
+def instructor(chapter: str) -> NotebookNode:
+    """A chapter with its solutions and nbgrader's marks: handed in as it is, it gets all points.
+
+    The solution of an exercise stands in the cell where students answer, between the comments that nbgrader looks for, and a
+    locked cell after it checks the answer and gives points. A written answer has a cell without points.
     """
-
-    steps: int
-    batch_size: int
-    max_length: int
-    evaluate_every: int
-    rate: float = 1e-3
-    warmup: int = 50
-    rank: int = 16
-    alpha: int = 32
-    weight_decay: float = 0.01
-    dropout: bool = True
-    hidden: float = inputs.MASKED
-    precision: str = "fp32"
-    patience: int = 6
-    seed: int = 0
-    smoothing: float = 0.0
-    blanked: float = 0.0
-    choose: str = "loss"
-
-
-@dataclass(frozen=True)
-class Evaluation:
-    """A set that the finished adapter is scored on; ``floors`` are the scores it should reach, for the ``reason`` given."""
-
-    corpus: str
-    split: str | None = None
-    task: str | None = None
-    limit: int | None = None
-    floors: Mapping[str, float] = field(default_factory=dict)
-    reason: str = ""
+    made, cells = copy(chapter), []
+    checks = {cell.id: CHECK.search(cell.source) for cell in made.cells if cell.cell_type == "code"}
+    solved = {}
+    for cell in made.cells:
+        if launch.SOLUTION in cell.metadata.get("tags", ()):
+            cell.source = re.sub(r"(\w)_solution\b", r"\1", cell.source)
+            if checks.get(cell.id):
+                solved[checks[cell.id][1]] = cell
+    for cell in made.cells:
+        check = checks.get(cell.id)
+        if check and cell is not solved[check[1]]:
+            stub, solution = (CHECK.sub("", one.source).strip() for one in (cell, solved[check[1]]))
+            cell.source = f"{stub}\n\n\n### BEGIN SOLUTION\n{solution}\n### END SOLUTION"
+            test = new_code_cell(TEST.format(check[0]), outputs=solved[check[1]].outputs)
+            cells.append(marked(cell, check[1], solution=True))
+            cells.append(marked(test, f"test-{check[1]}", points=POINTS, grade=True, locked=True))
+        elif not check and not re.fullmatch("#### Solution to .*", cell.source):
+            cells.append(cell)
+        if written := WRITTEN.search(cell.source):
+            answer = new_markdown_cell("*Your answer here.*")
+            cells.append(marked(answer, written[1].lower().replace(" ", "-"), points=0, grade=True, solution=True))
+    made.cells = cells
+    return made
 
 
-@dataclass(frozen=True)
-class Recipe:
-    """A task's data and settings.
+def marked(cell: NotebookNode, name: str, **marks: Any) -> NotebookNode:
+    """The cell, with a name and nbgrader's metadata."""
+    usual = {"grade": False, "locked": False, "solution": False, "task": False}
+    cell.metadata["nbgrader"] = {"schema_version": 3, "grade_id": name, "cell_type": cell.cell_type, **usual, **marks}
+    cell.id = name
+    return cell
 
-    Attributes:
-        train: corpora and splits to train on.
-        dev: size of the development part, taken from the first corpus (mlm, keywords: that corpus's own part).
-        evaluations: what the card reports; never trained on and never used to choose anything.
-        start: the task whose finished adapter the run begins with, as far as its weights fit; none for fresh ones.
-        reference: what a fully tuned model of this size reaches, and who says so.
-        notes: what else the card says.
+
+@lru_cache(maxsize=32)
+def outline(chapter: str) -> Mapping[str, Any]:
+    """What slides, guide and the page on teaching tell of a chapter, in plain Markdown.
+
+    Returns:
+        What is in its ``teaching.yml``, and ``chapter``, ``number``, ``title``; ``box``, the points of "In this chapter", with
+        ``minutes`` to read, what it ``needs``, what a ``run`` takes, and the chapters ``before`` it; its ``cells``; ``sections``
+        up to the exercises; ``predictions``, ``limits``, ``summary``, ``misconceptions``, ``exercises``.
     """
+    known = yaml.safe_load((places.ROOT / "helpers" / "chapters" / chapter[3:] / "teaching.yml").read_text("utf-8"))
+    cells = student(copy(chapter)).cells
+    prose = "\n\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
+    opening, *parts = re.split(r"^## (.+)\n", prose, flags=re.MULTILINE)
+    texts = {"Opening": opening} | dict(zip(parts[::2], parts[1::2], strict=True))
+    box = unquoted(re.search(r"^> \*\*In this chapter\*\*\n((?:>.*\n?)+)", opening, re.MULTILINE)[1])
+    needs = re.search(r"\*\*You need:\*\* (.+)", box)[1]
+    asked = [unquoted(text).split("\n", 1)[1].strip() for text in BOX.findall(prose) if text.startswith(">")]
+    answers = re.findall(r"<b>What comes out</b></summary>\n+(.*?)\n+</details>", prose, re.DOTALL)
+    usual = zip(asked, answers, known["predictions"], strict=True)
+    exercises = [found.groupdict() for found in EXERCISE.finditer(texts["Exercises"])]
+    names = iter(CHECK.findall("\n".join(cell.source for cell in cells if cell.cell_type == "code")))
+    for exercise in exercises:
+        exercise["name"] = next(names)[0] if exercise["kind"] == "Build" else ""
+    return known | {
+        "chapter": chapter,
+        "number": int(chapter[:2]),
+        "title": re.match("# (.+)", prose)[1],
+        "box": points(box),
+        "minutes": re.search(r"\*\*Read:\*\* (\d+)", box)[1],
+        "run": re.search(r"\*\*Run:\*\* (.+)", box)[1],
+        "needs": needs,
+        "before": [one for one in notebooks.chapters() if one < chapter and one[:2] in re.findall(r"\b\d\d", needs)],
+        "cells": cells,
+        "sections": [section(*part) for part in takewhile(lambda part: part[0] != "Exercises", texts.items())],
+        "predictions": [{"ask": ask, "answer": answer} | told for ask, answer, told in usual],
+        "limits": unquoted(LIMITS.search(prose)[1]),
+        "summary": points(texts["Summary"]),
+        "misconceptions": re.findall(r"^(?:- )?(One might think .*(?:\n(?!- |\n).*)*)", prose, re.MULTILINE),
+        "exercises": exercises,
+    }
 
-    train: tuple[tuple[str, str], ...]
-    dev: int
-    settings: Settings
-    evaluations: tuple[Evaluation, ...]
-    start: str = ""
-    reference: str = ""
-    notes: tuple[str, ...] = ()
 
-    @classmethod
-    def of(cls, given: Mapping[str, Any]) -> "Recipe":
-        """An item of ``recipes.yml``."""
-        settings, evaluations = Settings(**given["settings"]), (Evaluation(**e) for e in given["evaluations"])
-        read = {"train": tuple(map(tuple, given["train"])), "settings": settings, "evaluations": tuple(evaluations)}
-        return cls(**given | read | {"notes": tuple(given.get("notes", ()))})
+def section(title: str, text: str) -> dict[str, Any]:
+    """How many figures and predictions a section has, and the minutes to read it."""
+    figures, words = text.count("**Fig. "), re.sub(r"<details>.*?</details>", "", text, flags=re.DOTALL).split()
+    minutes = round(len(words) / WORDS_A_MINUTE + MINUTES_A_FIGURE * figures)
+    return {"title": title, "minutes": minutes, "figures": figures, "predictions": text.count("> **Predict**")}
 
 
-RECIPES = {
-    task: Recipe.of(given)
-    for task, given in yaml.safe_load(Path(__file__).with_name("recipes.yml").read_text("utf-8")).items()
-}
-"""How each task's adapter is trained."""
+def unquoted(text: str) -> str:
+    """A quoted text without its marks."""
+    return re.sub(r"^> ?", "", text, flags=re.MULTILINE).strip()
 
 
-@dataclass(frozen=True)
-class Parts:
-    """Training examples, and the development part that decides when to stop."""
-
-    train: tuple[Example, ...]
-    dev: tuple[Example, ...]
+def points(text: str) -> list[str]:
+    """The items of a list, each on one line."""
+    return [" ".join(point.split()) for point in re.findall(r"^- (.*(?:\n(?!- |\n).*)*)", text, re.MULTILINE)]
 
 
-def parts(task: str, recipe: Recipe, seed: int) -> Parts:
-    """Read a recipe's data and set the development part aside.
+def listed(items: Iterable[str]) -> str:
+    """A list in Markdown."""
+    return "\n".join(f"- {' '.join(item.split())}" for item in items)
 
-    Pairs are held out of the first corpus at random, questions by its whole articles; ``mlm`` and ``keywords`` use the first
-    corpus's own part. Pairs of a further corpus with a sentence that stands in a set the adapter is scored on are left out.
 
-    Raises:
-        helpers.corpora.sources.CorpusError: when a corpus is not here.
+def brief(text: str, most: int) -> str:
+    """The first sentences of a text: one, and as many more as have no more words together."""
+    first, *more = re.split(r"(?:(?<=[.?!])|(?<=[.?!]\*\*))\s+(?=[A-Z*`\"“])", text)
+    for sentence in more:
+        if len(f"{first} {sentence}".split()) > most:
+            break
+        first = f"{first} {sentence}"
+    return first
+
+
+def deck(told: Mapping[str, Any]) -> NotebookNode:
+    """A notebook of cells that are tagged as slides and as notes.
+
+    In the order of the chapter its predictions and the figures that have the tag ``slide``, each with the sentence in bold that
+    follows it; then what closes a lesson. Prose becomes the notes of the slide before it.
     """
-    read = [tasks.examples(task, name, split) for name, split in recipe.train]
-    random = np.random.default_rng([seed, 1])
-    if task in ("mlm", "keywords"):
-        name = recipe.train[0][0]
-        rows = [e for part in read for e in part]
-        return Parts(tuple(rows), tuple(tasks.examples(task, name, "dev", limit=recipe.dev, seed=seed)))
-    if task == "qa":
-        dev: list[Example] = []
-        documents = random.permutation(sorted({e.document for e in read[0]})).tolist()
-        while len(dev) < recipe.dev and len(documents) > 1:
-            held = documents.pop()
-            dev += [e for e in read[0] if e.document == held]
-        contexts = {e.texts[1] for e in dev}
-        kept = [e for part in read for e in part if e.texts[1] not in contexts]
-        chosen = random.permutation(len(dev))[: recipe.dev]
-        return Parts(tuple(kept), tuple(dev[i] for i in sorted(chosen)))
-    if task in ("entailment", "rte"):
-        read = [[replace(e, texts=tuple(map(_stopped, e.texts))) for e in part] for part in read]
-    scored = _scored(task, recipe)
-    read[1:] = [[e for e in part if not scored & set(map(_letters, e.texts))] for part in read[1:]]
-    rows = [e for part in read for e in part]
-    order = random.permutation(len(read[0]))
-    held = set(order[: min(recipe.dev, len(order) // 4)].tolist())
-    dev_texts = {rows[i].texts for i in held}
-    train = tuple(e for i, e in enumerate(rows) if i not in held and e.texts not in dev_texts)
-    return Parts(train, tuple(rows[i] for i in sorted(held)))
+    cells, heading, predictions = [], told["title"], iter(told["predictions"])
+
+    def add(title: str, text: str, notes: str = "", **figure: Any) -> None:
+        about = {"slideshow": {"slide_type": "slide"}, "tags": ["figure"] if figure else []}
+        cells.append(new_markdown_cell(f"{'##' if cells else '#'} {title}\n\n{text}", metadata=about, **figure))
+        cells.append(new_markdown_cell(notes, metadata={"slideshow": {"slide_type": "notes"}}))
+
+    add(heading, f"Chapter {told['number']}", f"You need: {told['needs']}\n\nTo run it: {told['run']}")
+    add("In this chapter", listed(told["box"]), f"Afterwards students can:\n\n{listed(told['goals'])}")
+    for cell, caption, after in zip(told["cells"][2:], told["cells"][3:], told["cells"][4:], strict=False):
+        if cell.source.startswith("## Exercises"):
+            break
+        if cell.cell_type == "code":
+            picture = next((o.data["image/png"] for o in cell.outputs if "image/png" in o.get("data", {})), None)
+            if picture and "slide" in cell.metadata.tags:
+                claim = after.source.removeprefix("**What to notice.** ")
+                text = brief(claim if claim.startswith("**") else caption.source, MOST_WORDS)
+                alt, attached = cell.metadata.mystnb.get("image", {}).get("alt", ""), {"image/png": picture}
+                add(heading, f"![{alt}](attachment:figure.png)\n\n{text}", attachments={"figure.png": attached})
+            continue
+        for text in BOX.split(cell.source):
+            heading = (re.findall(r"^## (.+)$", text, re.MULTILINE) or [heading])[-1]
+            if text.startswith("> **Predict**"):
+                one = next(predictions)
+                add("Predict", one["ask"], f"Usual answer: {one['usual']}\n\nWhy: {one['why']}")
+                add("What comes out", one["answer"])
+            elif not text.startswith("<details>"):
+                cells[-1].source += "\n\n" + re.sub(r"^[>|#!].*\n?", "", text, flags=re.MULTILINE)
+    claims = [claim for point in told["summary"] for claim in re.findall(r"^\*\*(.+?)\*\*", point)]
+    asked = [f"**{one['kind']}** {one['stars']} {one['title']} ({one['time']})" for one in told["exercises"]]
+    heard = [f"{one['ask']} Listen for: {one['listen']}" for one in told["discussion"]]
+    add("What this does not show", brief(told["limits"], MOST_LIMITS), told["limits"])
+    add("One might think …", listed(told["misconceptions"]))
+    add("Summary", listed(claim for claim in claims if len(claim.split()) > 3), listed(told["summary"]))
+    add("To discuss", listed(one["ask"] for one in told["discussion"]), listed(heard))
+    add("Exercises", listed(asked), listed(one["text"] for one in told["exercises"]))
+    return new_notebook(cells=cells)
 
 
-def _scored(task: str, recipe: Recipe) -> set[str]:
-    """The sentences of the sets that the adapter is scored on, as far as they are here."""
-    found = set()
-    for wanted in recipe.evaluations:
-        with suppress(CorpusError):
-            given = tasks.examples(wanted.task or task, wanted.corpus, wanted.split)
-            found |= {_letters(text) for example in given for text in example.texts}
-    return found
+def carry(folder: Path) -> None:
+    """Copy reveal.js and MathJax out of the packages that hold them, so that slides need no network."""
+    with places.extra("book", "Making slides"):
+        import sphinx_revealjs
+    reveal = Path(sphinx_revealjs.__file__).parent / "_static" / "revealjs"
+    ignored = shutil.ignore_patterns("*.map", "*.esm.js", "league-gothic")
+    for part in ("dist", "plugin/notes", "plugin/zoom"):
+        shutil.copytree(reveal / part, folder / "reveal" / part, ignore=ignored)
+    mathjax = "sphinx-mathjax-offline/static/mathjax/tex-svg-full.js"
+    shutil.copyfile(distribution("sphinx-mathjax-offline").locate_file(mathjax), folder / "mathjax.js")
 
 
-def _letters(text: str) -> str:
-    """Letters and digits only, so that spacing and punctuation do not tell copies of a sentence apart."""
-    return "".join(filter(str.isalnum, text.lower()))
+def make(chapters: Sequence[str], folder: Path) -> Path:
+    """Write a course of chapters, anew where it was written before, and return the zip of it all.
+
+    Args:
+        chapters: names of their files, in the order of the course.
+        folder: where to; other files in it stay.
+    """
+    with places.extra("course", "Making a course"):
+        from nbconvert import SlidesExporter
+    slides = SlidesExporter(template_file=str(files("helpers.run") / "slides.html.j2"), exclude_anchor_links=True)
+    slides.reveal_url_prefix, slides.reveal_theme = "../static/reveal", "white"
+    places.writable(folder)
+    for name in MADE:
+        shutil.rmtree(folder / name, ignore_errors=True)
+        (folder / name).unlink(missing_ok=True)
+    carry(folder / "static")
+    for chapter in tqdm(chapters, desc="course", unit="chapter"):
+        told, copies = outline(chapter), {"students": student(copy(chapter)), "solutions": instructor(chapter)}
+        copies[f"nbgrader/source/{chapter}"] = student(instructor(chapter))
+        for place, notebook in copies.items():
+            nbformat.validate(notebook)
+            places.write(folder / place / f"{chapter}.ipynb", nbformat.writes(notebook) + "\n")
+        page, _ = slides.from_notebook_node(deck(told), {"metadata": {"name": told["title"]}})
+        places.write(folder / "slides" / f"{chapter}.html", page)
+        write(template("guide.md.j2").render(told), told["title"], folder / "guide" / chapter, "../")
+    places.write(folder / "nbgrader" / "nbgrader_config.py", NBGRADER)
+    about = {"chapters": [outline(chapter) for chapter in chapters], "wheel": wheel()}
+    write(template("course.md.j2").render(about), "A course", folder / "README")
+    shutil.make_archive(str(folder / "students"), "zip", folder, "students")
+    return Path(shutil.make_archive(str(folder), "zip", folder.parent, folder.name))
 
 
-def _stopped(text: str) -> str:
-    """With a full stop at the end, which one copy of MNLI's training part has lost."""
-    return text if text.rstrip()[-1:] in ".?!\"'" else f"{text.rstrip()}."
+def write(text: str, title: str, file: Path, root: str = "") -> None:
+    """A page as Markdown and as HTML; ``root`` leads from it to the folder of the course."""
+    from nbconvert.filters import markdown2html
 
-
-@dataclass(frozen=True, eq=False)
-class Course:
-    """Which inputs each step sees: a pure function of the settings and the step, so that a run can go on anywhere."""
-
-    encoder: Encoder
-    examples: Sequence[Example]
-    settings: Settings
-
-    @property
-    def steps_an_epoch(self) -> int:
-        return -(-len(self.examples) // self.settings.batch_size)
-
-    def asked(self, step: int) -> Asked:
-        """The batch of a step (from 0)."""
-        epoch, place = divmod(step, self.steps_an_epoch)
-        numbers = self._order(epoch)[place]
-        chosen = [self.examples[n] for n in numbers]
-        task, longest = chosen[0].task, self.settings.max_length
-        if task == "qa":
-            random = np.random.default_rng([self.settings.seed, 3, step])
-            windows = [self._window(e, n, random) for n, e in enumerate(chosen)]
-            return inputs.asked_questions(self.encoder, windows, bare=True)
-        texts = [inputs.texts_of(self.encoder, e) for e in chosen]
-        if task == "keywords":
-            batch = tokens.encode(self.encoder, texts, max_length=longest, overlong="truncate")
-            return inputs.tagged(batch, chosen)
-        batch = tokens.bare(self.encoder, texts, max_length=longest)
-        if task == "mlm":
-            return inputs.masked(
-                self.encoder, batch, [(self.settings.seed, 4, step, n) for n in batch.index], self.settings.hidden
-            )
-        if self.settings.blanked:
-            random = np.random.default_rng([self.settings.seed, 5, step])
-            blank = torch.from_numpy(random.random(tuple(batch.ids.shape)) < self.settings.blanked).to(
-                batch.ids.device
-            )
-            blank &= batch.text >= 0
-            batch = replace(batch, ids=batch.ids.masked_fill(blank, self.encoder.tokenizer.mask_token_id))
-        return Asked(task, batch, inputs.classes(chosen).to(self.encoder.device), batch.index)
-
-    __getitem__ = asked
-
-    def ahead(self, first: int, last: int, workers: int) -> Iterator[Asked]:
-        """The batches of the steps from first up to last, made ahead by so many other processes (0: by this one)."""
-        if not workers:
-            yield from map(self.asked, range(first, last))
-            return
-        steps = range(first, last)
-        loader = DataLoader(
-            self, None, sampler=steps, num_workers=workers, multiprocessing_context="fork", collate_fn=_as_it_is
-        )  # type: ignore[arg-type]
-        yield from loader
-
-    def _order(self, epoch: int) -> list[list[int]]:
-        """Batches of like length in random order."""
-        kept = self.__dict__.get("_kept")
-        if kept is None or kept[0] != epoch:
-            random = np.random.default_rng([self.settings.seed, 2, epoch])
-            order, size = random.permutation(len(self.examples)).tolist(), self.settings.batch_size
-            found = []
-            for start in range(0, len(order), size * BUCKET):
-                bucket = sorted(
-                    order[start : start + size * BUCKET], key=lambda n: sum(map(len, self.examples[n].texts))
-                )
-                found += [bucket[i : i + size] for i in range(0, len(bucket), size)]
-            kept = (epoch, [found[i] for i in random.permutation(len(found))])
-            object.__setattr__(self, "_kept", kept)
-        return kept[1]
-
-    def _window(self, example: Example, number: int, random: np.random.Generator) -> inputs.Window:
-        """The whole context if it fits, else a stretch around the answer, at random."""
-        room = inputs.room_for_context(self.encoder, example.texts[0], self.settings.max_length)
-        spans, words = inputs.tokens_of(self.encoder, example.texts[1])
-        if len(spans) <= room:
-            return inputs.window(example, number, 0, len(example.texts[1]))
-        answer = inputs.usual_answer(example)
-        assert answer is not None
-        first = int(np.searchsorted(spans[:, 1], answer.start, side="right"))
-        last = int(np.searchsorted(spans[:, 0], answer.start + len(answer.text), side="left"))
-        borders = [n for n in range(len(words)) if n == 0 or words[n] != words[n - 1]]
-        begins = [n for n in borders if last - room <= n <= first] or [first]
-        begin = begins[random.integers(len(begins))]
-        ends = [n for n in [*borders, len(words)] if last <= n <= begin + room] or [min(begin + room, len(words))]
-        return inputs.window(example, number, int(spans[begin, 0]), int(spans[ends[-1] - 1, 1]))
-
-
-def _as_it_is(asked: Asked) -> Asked:
-    return asked
+    page = template("course.html.j2").render(title=title, body=markdown2html(text), root=root)
+    places.write(file.with_name(f"{file.name}.md"), text)
+    places.write(file.with_name(f"{file.name}.html"), page)

@@ -41,19 +41,9 @@ def build(folder: Path, output: Path, results: Path | None = None) -> Path:
         BookError: if the build fails or warns.
     """
     program = "from jupyter_book.cli.main import main; main()"
-    command = [
-        sys.executable,
-        "-c",
-        program,
-        "build",
-        folder,
-        "--path-output",
-        output,
-        "-W",
-        "--keep-going",
-        "--quiet",
-    ]
+    command = [sys.executable, "-c", program, "build", folder, "--path-output", output]
     command += ["--toc", folder / "book" / "_toc.yml", "--config", folder / "_config.yml"]
+    command += ["-W", "--keep-going", "--quiet"]
     variables = os.environ | {"BOOK_RESULTS": str(results or places.ROOT / "data" / "results")}
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=variables)
     if done.returncode:
@@ -65,9 +55,6 @@ def build(folder: Path, output: Path, results: Path | None = None) -> Path:
 def cover() -> bytes:
     """PNG of the figure that the README shows, from the stored outputs of chapter 02."""
     notebook = nbformat.read(places.ROOT / "notebooks" / "02_surface_patterns.ipynb", as_version=4)
-    for cell in notebook.cells:
-        if cell.metadata.get("mystnb", {}).get("figure", {}).get("name") == "fig-special":
-            return base64.b64decode(
-                next(o.data["image/png"] for o in cell.outputs if "image/png" in o.get("data", {}))
-            )
-    raise places.BookError("Chapter 02 has no figure 'fig-special' among its stored outputs. Run: make notebooks")
+    figures = {cell.metadata.mystnb.figure.name: cell for cell in notebook.cells if "mystnb" in cell.metadata}
+    outputs = figures["fig-special"].outputs
+    return base64.b64decode(next(o.data["image/png"] for o in outputs if "image/png" in o.get("data", {})))

@@ -4,12 +4,12 @@ The prose of the chapters is not in it: it describes the models that the book wa
 prints on A4; only the atlas of the model's heads, where it was measured, needs a script.
 """
 
-import itertools
 import json
 import os
 import re
 import shlex
 from collections.abc import Collection, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -18,17 +18,15 @@ import nbformat
 from markdown_it import MarkdownIt
 from markupsafe import Markup
 from mdit_py_plugins.dollarmath import dollarmath_plugin
+from nbformat.v4 import new_markdown_cell
 
 from helpers import places
-from helpers.figures.touch import TooLarge
-from helpers.run.atlas import content, measuring, page
+from helpers.run import atlas, launch
 from helpers.run.notebooks import Run
 from helpers.run.templates import template
+from helpers.views import TooLarge
 
 MARKDOWN = MarkdownIt("commonmark", {"html": False}).enable("table").use(dollarmath_plugin)
-CITED = re.compile(r"\{cite[\w:]*\}`([a-z]+)(\d{4})\w*`")
-ROLE = re.compile(r"\{[\w:]+\}`([^`<]*?)(?: *<[^`]*>)?`")
-"""What the pages of the book resolve in a caption, such as ``{numref}`fig-card```."""
 
 
 def write(done: Sequence[Run], target: Path, *, results: Path, profile: str) -> Path:
@@ -46,15 +44,15 @@ def write(done: Sequence[Run], target: Path, *, results: Path, profile: str) -> 
     model = chapters[0]["model"] if chapters else "minilm"
     records = sorted((results / profile / places.label(model)).glob("*.json"))
     provenance = {file.stem: json.loads(file.read_text("utf-8"))["provenance"] for file in records}
-    text = template("report.html.j2", escaped=True).render(
-        name=Path(model).name,
-        profile=profile,
-        chapters=chapters,
-        done=done,
-        provenance=provenance,
-        atlas=atlas_of(model, results, {own["model"]["sha256"] for own in provenance.values()}),
-    )
-    places.write(target, text)
+    told = {
+        "chapters": chapters,
+        "done": done,
+        "provenance": provenance,
+        "name": Path(model).name,
+        "profile": profile,
+    }
+    told["atlas"] = atlas_of(model, results, {own["model"]["sha256"] for own in provenance.values()})
+    places.write(target, template("report.html.j2", escaped=True).render(told))
     return target
 
 
@@ -65,31 +63,28 @@ def read(file: Path) -> dict[str, Any]:
         ``number``, ``model``, ``title``; ``sections``, each a heading with blocks: a ``figure`` with its caption, a ``table`` (both
         HTML), or a ``log``, the lines that a cell printed.
     """
-    notebook, number, count = nbformat.read(file, as_version=4), int(file.stem[:2]), itertools.count(1)
-    sections, labels = [(Markup(), [])], {}
-    for cell in notebook.cells:
-        if cell.cell_type == "markdown":
-            headings = re.findall(r"^##? (.+)$", cell.source, re.MULTILINE)
-            sections += [(Markup(MARKDOWN.renderInline(heading)), []) for heading in headings]
-        if cell.cell_type != "code" or sections[-1][0] == "Exercises" or "inspect.getsource" in cell.source:
-            continue
-        figure, blocks = cell.metadata.get("mystnb", {}).get("figure", {}), sections[-1][1]
-        for output in cell.outputs:
-            data = output.get("data", {})
+    notebook, sections = launch.rendered(nbformat.read(file, as_version=4), file.stem), [(Markup(), [])]
+    for cell, after in pairwise([*notebook.cells, new_markdown_cell()]):
+        headings = re.findall(r"^##? (.+)$", cell.source, re.MULTILINE) if cell.cell_type == "markdown" else []
+        if "Exercises" in headings:
+            break
+        sections += [(Markup(MARKDOWN.renderInline(heading)), []) for heading in headings]
+        for output in cell.get("outputs", ()):
+            data, blocks = output.get("data", {}), sections[-1][1]
             if output.output_type == "stream" and output.name == "stdout":
                 blocks.append({"kind": "log", "text": output.text})
             elif "image/png" in data:
-                label = labels[figure.get("name")] = f"Figure {number}.{next(count)}"
-                caption = CITED.sub(lambda cited: f"{cited[1].title()} {cited[2]}", figure.get("caption", ""))
-                caption = ROLE.sub(lambda role: labels.get(role[1], role[1]), caption)
-                block = {"name": figure.get("name"), "label": label, "text": Markup(MARKDOWN.renderInline(caption))}
+                name = cell.metadata.get("mystnb", {}).get("figure", {}).get("name")
                 width = output.metadata.get("image/png", {}).get("width")
-                blocks.append({"kind": "figure", "png": data["image/png"], "width": width, **block})
+                caption = Markup(MARKDOWN.renderInline(after.source if name else ""))
+                blocks.append(
+                    {"kind": "figure", "png": data["image/png"], "width": width, "name": name, "text": caption}
+                )
             elif data.get("text/markdown", "").startswith("|"):
                 blocks.append({"kind": "table", "text": Markup(MARKDOWN.render(data["text/markdown"]))})
     model = notebook.metadata.get("papermill", {}).get("parameters", {}).get("model", "minilm")
     title = next((heading for heading, _ in sections if heading), file.stem)
-    return {"number": number, "model": model, "title": title, "sections": sections}
+    return {"number": int(file.stem[:2]), "model": model, "title": title, "sections": sections}
 
 
 def atlas_of(model: str, results: Path, weights: Collection[str]) -> Markup:
@@ -100,14 +95,14 @@ def atlas_of(model: str, results: Path, weights: Collection[str]) -> Markup:
         weights: checksums of the model's weights in the run, if it recorded any.
     """
     with patch.dict(os.environ, {"BOOK_RESULTS": str(results)}):
-        for name, record in measuring.recorded().items():
+        for name, record in atlas.recorded().items():
             measured = record["provenance"]["model"]
             if measured["name"] == model and (not weights or measured["sha256"] in weights):
                 try:
-                    return Markup(page.inline(content.models([name])[name] | {"model": Path(model).name}))
+                    return Markup(atlas.inline(atlas.models([name])[name] | {"model": Path(model).name}))
                 except TooLarge as error:
                     return Markup("<p>{}</p>").format(error)
     return Markup(
-        "<p>The atlas was not measured with these weights. <code>python -m helpers atlas --models {}</code> measures it; "
+        "<p>The atlas was not measured with these weights. <code>python -m helpers atlas --model {}</code> measures it; "
         "the command of this run, given again, then puts it here.</p>"
     ).format(shlex.quote(model))

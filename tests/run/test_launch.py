@@ -1,14 +1,85 @@
-"""Copies of the chapters: what they install, where they lead, what is left alone."""
+"""Copies of the chapters: nothing of MyST is left, nothing that was said is lost, and what they install and where they lead."""
+
+import re
 
 import nbformat
 import pytest
-from click.testing import CliRunner
 
 from helpers import places
-from helpers.__main__ import main
 from helpers.run import launch, notebooks
 
-pytest.importorskip("pybtex", reason="the extra lab is not installed")
+SITE = "https://example.org/book"
+LEFT = re.compile(r"\{[\w:.-]+\}`|^\s*:{3,}|^\s*[`~]{3,}\{|^:[\w-]+: ", re.MULTILINE)
+
+
+def rendered(*cells, site=None):
+    """The cells of a toy chapter in plain Markdown."""
+    return launch.rendered(nbformat.v4.new_notebook(cells=cells), "02_toy", site).cells
+
+
+def prose(notebook):
+    return "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
+
+
+@pytest.mark.parametrize("chapter", notebooks.chapters())
+def test_a_chapter_is_plain_and_whole(chapter):
+    stored = nbformat.read(notebooks.FOLDER / f"{chapter}.ipynb", as_version=4)
+    made = launch.rendered(stored, chapter, SITE)
+    nbformat.validate(made)
+    assert LEFT.search(prose(stored)) and LEFT.findall(prose(made)) == []
+    bare = re.sub(r"\{solution.*|\{[\w:-]+\}(`[^`]*`)?|^:[\w-]+:.*$", " ", prose(stored), flags=re.MULTILINE)
+    assert set(re.findall(r"[a-z]{5,}", bare)) - set(re.findall(r"[a-z]{5,}", prose(made))) == set()
+    code = [[(c.source, c.outputs) for c in book.cells if c.cell_type == "code"] for book in (stored, made)]
+    assert code[0] == code[1] and len({cell.id for cell in made.cells}) == len(made.cells)
+    figures = [cell for cell in stored.cells if "figure" in cell.metadata.get("mystnb", {})]
+    numbers = re.findall(r"^\*\*Fig\. ([\d.]+)\*\* \S", prose(made), re.MULTILINE)
+    assert numbers == [f"{int(chapter[:2])}.{n}" for n in range(1, len(figures) + 1)]
+    pages = re.findall(rf"\]\({SITE}/([\w/]+)\.html\)", prose(made))
+    assert all(any((places.ROOT / page).with_suffix(end).is_file() for end in (".md", ".ipynb")) for page in pages)
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ("{doc}`../book/glossary`", f"[glossary]({SITE}/book/glossary.html)"),
+        ("{doc}`the words <../book/glossary>`", f"[the words]({SITE}/book/glossary.html)"),
+        ("{func}`~helpers.f`", "`~helpers.f`"),
+        ("{cite:t}`clark2019`", "[Clark et al. (2019)](https://doi.org/10.18653/v1/W19-4828)"),
+        (
+            "so {cite:p}`jain2019,stefaniknd`.",
+            "so ([Jain and Wallace, 2019](https://doi.org/10.18653/v1/N19-1357); Štefánik, n.d.).",
+        ),
+        (":::{admonition} Tip\n:class: tip\nDo.\n:::", "> **Tip**\n>\n> Do."),
+        (
+            ":::{admonition} A `b` < c\n:class: note dropdown\n\nDo.\n:::",
+            "<details><summary><b>A <code>b</code> &lt; c</b></summary>\n\nDo.\n\n</details>",
+        ),
+    ],
+)
+def test_each_construct_has_its_plain_form(source, said):
+    assert [cell.source for cell in rendered(nbformat.v4.new_markdown_cell(source), site=SITE)] == [said]
+
+
+def test_exercises_are_numbered_and_solutions_marked():
+    sources = (
+        "```{exercise-start} First\n:label: ex-a\n```\nDo.\n```{exercise-end}\n```\n````{solution-start} ex-a\n````\nSo.",
+        "````{solution-end}\n````\nAfter {ref}`ex-a`.",
+    )
+    first, last = map(nbformat.v4.new_markdown_cell, sources)
+    made = rendered(first, nbformat.v4.new_code_cell("1"), last)
+    assert [(cell.source, launch.SOLUTION in cell.metadata.get("tags", ())) for cell in made] == [
+        ("### Exercise 2.1: First\n\nDo.", False),
+        ("#### Solution to Exercise 2.1\n\nSo.", True),
+        ("1", True),
+        ("After Exercise 2.1.", False),
+    ]
+
+
+def test_what_the_page_hides_is_hidden_and_parameters_are_not():
+    tags = (["hide-input"], ["hide-output"], ["parameters", "hide-input"], [])
+    made = rendered(*(nbformat.v4.new_code_cell("a", metadata={"tags": [*one]}) for one in tags))
+    hidden = [{"source_hidden": True}, {"outputs_hidden": True}, {"source_hidden": False}, {}]
+    assert [cell.metadata.get("jupyter") for cell in made] == hidden
 
 
 @pytest.fixture
@@ -19,31 +90,23 @@ def wheel(tmp_path):
     return file
 
 
-def cells(file):
-    return nbformat.read(file, as_version=4).cells
-
-
-def test_the_branch_has_copies_that_install_its_wheel_and_what_binder_reads(wheel, tmp_path, monkeypatch):
-    monkeypatch.setenv("BOOK_REPOSITORY", "https://github.com/example/attention")
-    *files, packed = launch.branch(tmp_path / "out", wheel)
-    assert [file.stem for file in files] == notebooks.chapters() and packed.read_bytes() == b"wheel"
-    for file in files:
-        title, page, install = cells(file)[:3]
-        assert title.source.startswith("# ")
-        assert f"https://example.github.io/attention/notebooks/{file.stem}.html" in page.source
-        address = f"https://github.com/example/attention/raw/launch/{wheel.name}"
-        assert f'%pip install --quiet "{address}"' in install.source
-        assert not any(cell.get("outputs") for cell in cells(file))
+@pytest.mark.parametrize("repository", ["https://github.com/example/attention", ""])
+def test_the_branch_has_copies_that_install_its_wheel_and_what_binder_reads(wheel, tmp_path, monkeypatch, repository):
+    monkeypatch.setenv("BOOK_REPOSITORY", repository)
+    copies = launch.branch(tmp_path / "out", wheel)
+    assert [file.stem for file in copies] == notebooks.chapters()
+    address = f"{repository}/raw/launch/{wheel.name}" if repository else tmp_path / "out" / wheel.name
+    for file in copies:
+        cells = nbformat.read(file, as_version=4).cells
+        assert cells[0].source.startswith("# ") and f'%pip install --quiet "{address}"' in cells[1].source
+        assert (f"https://example.github.io/attention/notebooks/{file.stem}.html" in cells[2].source) == bool(
+            repository
+        )
+        assert not any(cell.get("outputs") for cell in cells)
     wanted = (tmp_path / "out" / "environment.yml").read_text("utf-8")
-    assert "pytorch-cpu=" in wanted and f"./{wheel.name}[lab]" in wanted
+    assert "pytorch-cpu=" in wanted and f"./{wheel.name}[lab]" in wanted and "--editable" not in wanted
     assert "torch==" not in (tmp_path / "out" / "environment.lock").read_text("utf-8")
-
-
-def test_without_an_address_copies_install_the_wheel_beside_them(wheel, tmp_path, monkeypatch):
-    monkeypatch.setenv("BOOK_REPOSITORY", "")
-    first, *_ = launch.branch(tmp_path / "out", wheel)
-    install = cells(first)[1].source
-    assert f'"{tmp_path / "out" / wheel.name}"' in install and "http" not in install
+    assert (tmp_path / "out" / wheel.name).read_bytes() == b"wheel"
 
 
 def test_a_wheel_of_another_version_is_refused(tmp_path):
@@ -51,14 +114,8 @@ def test_a_wheel_of_another_version_is_refused(tmp_path):
         launch.branch(tmp_path, tmp_path / "old.whl")
 
 
-def test_lab_copies_chapters_and_keeps_what_a_reader_has_changed(tmp_path):
-    def lab(*options):
-        done = CliRunner().invoke(main, ["lab", str(tmp_path / "mine"), "--copy-only", *options])
-        assert done.exit_code == 0, done.output
-        return tmp_path / "mine" / "notebooks" / "02_surface_patterns.ipynb"
-
-    file = lab()
-    assert "install" not in [cell.id for cell in cells(file)], "the package that copies them is there"
+def test_copies_that_a_reader_has_changed_are_kept(tmp_path):
+    file = launch.write(tmp_path)[1]
+    assert "install" not in [cell.id for cell in nbformat.read(file, as_version=4).cells], "the package is there"
     file.write_text("mine")
-    assert lab().read_text() == "mine"
-    assert lab("--replace").read_text() != "mine"
+    assert launch.write(tmp_path, replace=False)[1].read_text() == "mine"

@@ -15,16 +15,15 @@ import pytest
 import yaml
 from browser import CHROMIUM, browser
 
-from helpers import places
-from helpers.figures import views
-from helpers.run import address, contents, notebooks, pages, publishing
+from helpers import places, views
+from helpers.run import address, notebooks, pages, publishing
 
 pytest.importorskip("jupyter_book", reason="the extra book is not installed")
 
 TOC = places.ROOT / "book" / "_toc.yml"
 PAGES = re.findall(r"^[- ]*(?:root|file): *(\S+)", TOC.read_text("utf-8"), re.MULTILINE)
 CHAPTERS = [page for page in PAGES if page.startswith("notebooks/")]
-REFERENCE = [f"book/helpers/{folder}" for folder in contents.PACKAGES if folder != "corpora"]
+REFERENCE = [page for page in PAGES if page.startswith("book/helpers/")][1:]
 """Pages that Sphinx makes of docstrings, all alike: axe, which takes minutes for them, looks at one."""
 LOOKS = ((1280, "light"), (390, "dark"))
 REPOSITORY = "https://github.com/example/attention"
@@ -289,27 +288,24 @@ def test_pages_are_packed(tmp_path):
 @needs_chromium
 @pytest.mark.browser
 def test_the_book_is_printed(site, tmp_path):
-    from helpers.run import paper
-
     toc = {"root": "book/intro", "parts": [{"chapters": [{"file": CHAPTERS[0]}, {"file": "book/notation"}]}]}
     (tmp_path / "_toc.yml").write_text(yaml.safe_dump(toc))
-    joined = paper.join(site, tmp_path / "_toc.yml")
+    joined = publishing.join(site, tmp_path / "_toc.yml")
     known = set(re.findall(r'\bid="([^"]+)"', joined))
     links = [html.unescape(link) for link in re.findall(r'href="#((?:book|notebooks)/[^"]+)"', joined)]
     assert len(links) > 10 and set(links) <= known
     target = tmp_path / "dist" / "book.pdf"
     with ThreadPoolExecutor(1) as thread:  # this one has a browser already
-        thread.submit(paper.write, site, tmp_path / "_toc.yml", target).result()
+        thread.submit(publishing.write_pdf, target, site, tmp_path / "_toc.yml").result()
     printed = target.read_bytes()
     assert printed.startswith(b"%PDF") and len(printed) > 500_000
     assert not (site / "notebooks" / "paper.html").exists()
 
 
 def test_without_a_browser_nothing_is_printed(tmp_path, monkeypatch):
-    paper = pytest.importorskip("helpers.run.paper")
-    monkeypatch.setattr(paper.shutil, "which", {}.get)
+    monkeypatch.setattr(publishing.shutil, "which", {}.get)
     with pytest.raises(places.BookError, match="Chromium"):
-        paper.write(tmp_path, TOC, tmp_path / "book.pdf")
+        publishing.write_pdf(tmp_path / "book.pdf", tmp_path)
 
 
 FLOWS = {

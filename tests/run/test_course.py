@@ -1,4 +1,4 @@
-"""A course of one chapter, made once: copies for students and instructors, slides, guide, and what nbgrader makes of it."""
+"""A course of one chapter: copies for students and instructors, slides, guide, and what nbgrader makes of it."""
 
 import csv
 import json
@@ -14,12 +14,9 @@ from pathlib import Path
 import nbformat
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
 from helpers import places
-from helpers.__main__ import main
-from helpers.run import contents, notebooks
-from helpers.run.teaching import concepts, copies, form, slides
+from helpers.run import contents, course, notebooks
 
 pytest.importorskip("nbgrader", reason="the extra course is not installed")
 pytest.importorskip("sphinx_revealjs", reason="the extra book is not installed")
@@ -28,33 +25,28 @@ CHAPTER = "04_dependency_heads"
 
 
 @pytest.fixture(scope="module")
-def course(tmp_path_factory):
+def folder(tmp_path_factory):
     """The folder of a course, in a path with a space, that held something before."""
     folder = tmp_path_factory.mktemp("a course") / "heads"
     (folder / "students").mkdir(parents=True)
     (folder / "students" / "old.ipynb").write_text("{}")
     (folder / "mine.txt").write_text("kept")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("BOOK_REPOSITORY", "https://github.com/example/attention")
-        done = CliRunner().invoke(main, ["course", "4", "--to", str(folder), "--nbgrader"], catch_exceptions=False)
-    assert done.exit_code == 0
+    course.make([CHAPTER], folder)
     return folder
 
 
-def test_a_course_is_a_folder_and_a_zip(course):
-    for place in ("students/{}.ipynb", "solutions/{}.ipynb", "slides/{}.html", "guide/{}.html"):
-        assert (course / place.format(CHAPTER)).is_file()
-    assert (course / "mine.txt").read_text() == "kept" and not (course / "students" / "old.ipynb").exists()
-    with zipfile.ZipFile(course / "students.zip") as packed:
+def test_a_course_is_a_folder_and_a_zip(folder):
+    assert (folder / "mine.txt").read_text() == "kept" and not (folder / "students" / "old.ipynb").exists()
+    with zipfile.ZipFile(folder / "students.zip") as packed:
         names = [name for name in packed.namelist() if not name.endswith("/")]
         assert names == [f"students/{CHAPTER}.ipynb"]
         assert any("%pip install" in "".join(cell["source"]) for cell in json.loads(packed.read(names[0]))["cells"])
-    with zipfile.ZipFile(course.with_name("heads.zip")) as packed:
-        assert {"heads/README.html", f"heads/slides/{CHAPTER}.html"} <= set(packed.namelist())
+    with zipfile.ZipFile(folder.with_name("heads.zip")) as packed:
+        assert {"heads/README.html", f"heads/solutions/{CHAPTER}.ipynb"} <= set(packed.namelist())
 
 
-def test_pages_of_a_course_lead_to_its_files(course):
-    for page in (course / "README.html", course / "guide" / f"{CHAPTER}.html", course / "slides" / f"{CHAPTER}.html"):
+def test_pages_of_a_course_lead_to_its_files(folder):
+    for page in (folder / "README.html", folder / "guide" / f"{CHAPTER}.html", folder / "slides" / f"{CHAPTER}.html"):
         linked = re.findall(r'(?:href|src)="([^"#]+)"', page.read_text("utf-8"))
         own = [name for name in linked if not name.startswith(("https://", "data:"))]
         assert own and [name for name in own if not (page.parent / name).is_file()] == []
@@ -68,10 +60,9 @@ def everything(notebook):
 
 @pytest.mark.parametrize("chapter", notebooks.chapters())
 def test_students_get_no_solution_and_instructors_get_both(chapter):
-    stored, student, instructor = copies.read(chapter), copies.student(chapter), copies.instructor(chapter)
-    gated = re.compile(
-        r"^`{3,}\{solution-start\}.*?^`{3,}\{solution-end\}|^(`{3,})\{solution\}.*?^\1$", re.MULTILINE | re.DOTALL
-    )
+    stored = nbformat.read(notebooks.FOLDER / f"{chapter}.ipynb", as_version=4)
+    student, instructor = course.student(course.copy(chapter)), course.instructor(chapter)
+    gated = re.compile(r"^`{3,}\{solution-start\}.*?^`{3,}\{solution-end\}", re.MULTILINE | re.DOTALL)
     rest = gated.sub("", everything(stored))
     inside = "\n".join(found[0] for found in gated.finditer(everything(stored)))
     secret = {line for line in inside.split("\n") if len(line) > 20 and "{" not in line and line not in rest}
@@ -86,28 +77,27 @@ def test_students_get_no_solution_and_instructors_get_both(chapter):
 @pytest.mark.parametrize("chapter", notebooks.chapters())
 def test_instructors_answers_pass_the_tests_and_the_stub_fails(chapter):
     module = import_module(f"helpers.chapters.{chapter[3:]}.exercises")
-    marked = [c for c in copies.instructor(chapter).cells if "nbgrader" in c.metadata and c.cell_type == "code"]
+    marked = [c for c in course.instructor(chapter).cells if "nbgrader" in c.metadata and c.cell_type == "code"]
     assert len(marked) >= 4
     for answer, test in zip(marked[::2], marked[1::2], strict=True):
         space = {"np": np, "exercises": module}
         exec(answer.source, space)
         exec(test.source, space)
-        exec(answer.source.partition(copies.BEGIN)[0] + "    raise NotImplementedError", space)
+        exec(answer.source.partition("### BEGIN SOLUTION")[0], space)
         with pytest.raises(AssertionError, match="not solved yet"):
             exec(test.source, space)
 
 
 @pytest.mark.slow
-def test_nbgrader_gives_all_points_to_the_solutions_and_fewer_to_a_wrong_answer(course, tmp_path):
+def test_nbgrader_gives_all_points_to_the_solutions_and_fewer_to_a_wrong_answer(folder, tmp_path):
     """The way of nbgrader's documentation from the source to the table; of the chapter only imports and exercises are run."""
-    folder = tmp_path / "a course"
-    shutil.copytree(course / "nbgrader", folder)
+    root = tmp_path / "a course"
+    shutil.copytree(folder / "nbgrader", root)
 
     def nbgrader(*arguments):
         command = [sys.executable, "-m", "nbgrader", *arguments]
         path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])  # where nbgrader finds alembic
-        environment = os.environ | {"PATH": path}
-        done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+        done = subprocess.run(command, cwd=root, env=os.environ | {"PATH": path}, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
 
     def shortened(notebook):
@@ -115,16 +105,17 @@ def test_nbgrader_gives_all_points_to_the_solutions_and_fewer_to_a_wrong_answer(
         return notebook
 
     def hand_in(student, notebook):
-        file = folder / "submitted" / student / CHAPTER / f"{CHAPTER}.ipynb"
+        file = root / "submitted" / student / CHAPTER / f"{CHAPTER}.ipynb"
         file.parent.mkdir(parents=True)
         nbformat.write(notebook, file)
 
-    source = folder / "source" / CHAPTER / f"{CHAPTER}.ipynb"
+    source = root / "source" / CHAPTER / f"{CHAPTER}.ipynb"
     nbformat.write(shortened(nbformat.read(source, as_version=4)), source)
     nbgrader("generate_assignment", CHAPTER)
-    released = nbformat.read(folder / "release" / CHAPTER / f"{CHAPTER}.ipynb", as_version=4)
+    released = nbformat.read(root / "release" / CHAPTER / f"{CHAPTER}.ipynb", as_version=4)
     assert "SOLUTION" not in everything(released) and "member" not in everything(released)
-    hand_in("right", shortened(nbformat.read(course / "solutions" / f"{CHAPTER}.ipynb", as_version=4)))
+    hand_in("right", shortened(nbformat.read(folder / "solutions" / f"{CHAPTER}.ipynb", as_version=4)))
+    hand_in("untouched", released)
     for cell in released.cells:
         if "def pool_words" in cell.source:
             cell.source = cell.source.replace("raise NotImplementedError", "return weights")
@@ -134,32 +125,29 @@ def test_nbgrader_gives_all_points_to_the_solutions_and_fewer_to_a_wrong_answer(
     for step in ("autograde", "generate_feedback"):
         nbgrader(step, CHAPTER)
     nbgrader("export")
-    with (folder / "grades.csv").open() as table:
+    with (root / "grades.csv").open() as table:
         scores = {row["student_id"]: (float(row["score"]), float(row["max_score"])) for row in csv.DictReader(table)}
-    assert scores == {"right": (4, 4), "half": (2, 4)}
-    assert "the result has shape" in (folder / "feedback" / "half" / CHAPTER / f"{CHAPTER}.html").read_text("utf-8")
+    assert scores == {"right": (4, 4), "half": (2, 4), "untouched": (0, 4)}
+    assert "the result has shape" in (root / "feedback" / "half" / CHAPTER / f"{CHAPTER}.html").read_text("utf-8")
 
 
 @pytest.mark.parametrize("chapter", notebooks.chapters())
-def test_what_is_taught_fits_the_chapter(chapter):
-    told = form.of(chapter)
-    figures = {item.name for section in told.sections for item in section.items if isinstance(item, form.Figure)}
-    assert {told.taught["drawing"], *told.taught["claims"]} <= figures
-    assert len(told.taught["predictions"]) == len(told.predictions)
-    assert set(told.taught["skip"]) <= {section.title for section in told.sections}
-    assert all([told.box, told.limits, told.summary, told.misconceptions, told.taught["discussion"]])
-    assert [one["kind"] for one in told.exercises][0::4] == ["Predict", "Open project"]
-    shown = {slide.figure.name for slide in slides.deck(told) if slide.figure}
-    assert shown >= {told.taught["drawing"], *told.taught["claims"]}
+def test_slides_and_guide_have_all_parts_of_a_chapter(chapter):
+    told = course.outline(chapter)
+    assert set(told["skip"]) <= {section["title"] for section in told["sections"]}
+    assert all(told[part] for part in ("box", "limits", "summary", "misconceptions", "discussion", "predictions"))
+    assert [one["kind"] for one in told["exercises"]][0::4] == ["Predict", "Open project"]
+    slides = [cell for cell in course.deck(told).cells if "tags" in cell.metadata]
+    assert sum(cell.metadata.tags == ["figure"] for cell in slides) >= 4
 
 
 @pytest.mark.browser
-def test_slides_are_whole_without_a_network(course):
+def test_slides_are_whole_without_a_network(folder):
     browser = pytest.importorskip("browser")
     with browser.browser() as page:
-        page.open(course / "slides" / f"{CHAPTER}.html", settle=2)
+        page.open(folder / "slides" / f"{CHAPTER}.html", settle=2)
         assert page.problems == []
-        assert page.evaluate("Reveal.getTotalSlides()") == len(slides.deck(form.of(CHAPTER)))
+        assert page.evaluate("Reveal.getTotalSlides()") == len(course.deck(course.outline(CHAPTER)).cells) / 2
         assert page.evaluate("[...document.images].every((one) => one.naturalWidth > 400)")
         assert page.evaluate("document.querySelectorAll('mjx-container svg').length") > 0
 
@@ -168,11 +156,5 @@ def test_the_page_on_teaching_has_every_chapter_and_every_question():
     page = contents.filled((places.ROOT / "book" / "teaching.md").read_text("utf-8"))
     assert "generated:" not in page
     for chapter in notebooks.chapters():
-        assert f"../notebooks/{chapter}.html" in page
-        assert [one["ask"] for one in form.of(chapter).taught["discussion"] if one["ask"] not in page] == []
-
-
-def test_the_map_has_a_line_for_each_chapter_that_one_builds_on_directly():
-    drawn = concepts.drawn({"01_a": [], "02_b": ["01_a"], "03_c": ["01_a", "02_b"], "04_d": ["01_a"]})
-    assert 'aria-label="02 builds on 01; 03 builds on 02; 04 builds on 01"' in drawn
-    assert (drawn.count("<path"), drawn.count("<rect")) == (3, 4)
+        assert f"<../notebooks/{chapter}>" in page
+        assert [one["ask"] for one in course.outline(chapter)["discussion"] if one["ask"] not in page] == []
