@@ -6,6 +6,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 EXTRAS := book,long,train,lab,course,test
 HELPERS := $(BIN)/python -m helpers
+MODEL    = $(addprefix --model ,$(MODELS))
 PYTEST := $(BIN)/python -m pytest --numprocesses auto
 JOBS   ?= 2
 # Who commits in a workflow, and what of
@@ -34,10 +35,10 @@ chapters: $(BOOK)/notebooks/08_distance_features.ipynb $(CHAPTERS) # those that 
 
 book: $(READY) ## Execute the chapters that are older than what they are made of, two at a time (JOBS=2), and build the pages
 	@$(MAKE) --no-print-directory --jobs $(JOBS) chapters
-	@$(HELPERS) pages $(BOOK)/notebooks --results $(BOOK)/results
+	@$(HELPERS) build pages --of $(BOOK)
 
 site: $(READY) ## Build the pages from the outputs kept in git, without executing anything
-	@$(HELPERS) pages notebooks
+	@$(HELPERS) build pages
 
 notebooks: $(READY) ## Refresh the outputs and records kept in git with those of executed chapters
 	@$(MAKE) --no-print-directory --jobs $(JOBS) chapters
@@ -47,7 +48,7 @@ compare: $(READY) ## Compare the records of 'make book' with the stored ones; wh
 	@$(HELPERS) compare $(BOOK)
 
 tables: $(READY) ## Write the tables beside all stored records again, after a new quantity or claim
-	@$(BIN)/python -c "from helpers import places; from helpers.record import tidy; tidy.renew(places.book_data() / 'results')"
+	@$(BIN)/python -c "from helpers import places, results; results.renew(places.book_data() / 'results')"
 
 test: $(READY) lint ## Lint, unit tests, all chapters executed with small data, every built page in a browser
 	@$(PYTEST) -m "not journey"
@@ -78,33 +79,33 @@ lab: $(READY) ## Open the chapters in JupyterLab
 	@$(BIN)/jupyter lab notebooks/
 
 atlas: $(READY) ## Measure models for the atlas of heads and write its page (MODELS="bert-base-uncased mpnet"; RECORD=1 to keep them with the book)
-	@$(HELPERS) atlas --models "$(or $(MODELS),minilm)" $(if $(RECORD),--record)
+	@$(HELPERS) atlas $(MODEL) $(if $(RECORD),--record)
 
 full: $(READY) ## Run every chapter on real corpora; goes on where it stopped (MODELS="minilm mpnet" DATA=... WORKERS=2)
-	@$(HELPERS) full --models "$(or $(MODELS),minilm)" $(if $(DATA),--data "$(DATA)") \
+	@$(HELPERS) run all --profile full $(MODEL) $(if $(DATA),--data "$(DATA)") \
 	  $(if $(WORKERS),--workers $(WORKERS)) $(if $(DASK),--dask "$(DASK)") $(if $(RECORD),--record)
 
 data: $(READY) ## Write the recorded results as a data set: Parquet, README, licence, checksums (OUT=folder)
-	@$(HELPERS) data $(if $(MODELS),--models "$(MODELS)") $(if $(OUT),--to "$(OUT)")
+	@$(HELPERS) build data $(MODEL) $(if $(OUT),--to "$(OUT)")
 
-course: $(READY) ## Make a course of chapters, to teach with (CHAPTERS="4 5" OUT=folder NBGRADER=1)
-	@$(HELPERS) course $(or $(CHAPTERS),all) $(if $(OUT),--to "$(OUT)") $(if $(NBGRADER),--nbgrader)
+course: $(READY) ## Make a course of chapters, to teach with (CHAPTERS="4 5" OUT=folder)
+	@$(HELPERS) course $(or $(CHAPTERS),all) $(if $(OUT),--to "$(OUT)")
 
 wheel: $(READY) ## Build the package, with data and notebooks, into dist/
 	@$(BIN)/pip install -qq --no-deps --no-compile --disable-pip-version-check --editable . # of this tag
 	@rm -rf build dist && $(BIN)/pip wheel -q --no-deps --disable-pip-version-check --wheel-dir dist . && rm -rf build && ls -sh dist
 
 launch: wheel ## Write what the branch 'launch' holds into _build/launch: copies of the chapters for hosted notebooks
-	@$(HELPERS) launch --to _build/launch
+	@$(HELPERS) build launch
 
 pdf: site ## Print the built pages as one PDF into dist/ (needs Chromium or Chrome; minutes)
-	@$(HELPERS) pdf
+	@$(HELPERS) build pdf
 
 zip: site ## Pack the built pages, which need no network, into dist/
-	@$(HELPERS) zip
+	@$(HELPERS) build zip
 
 release: launch pdf zip data ## Everything that publishing puts out: dist/, _build/launch, _build/html
-	@$(HELPERS) zip --of _build/data --to dist/results.zip
+	@$(HELPERS) build zip --of _build/data --to dist/results.zip
 	@ls -sh dist
 
 fetch: $(READY) ## Bring corpora or models onto this machine (NAMES="gum squad")

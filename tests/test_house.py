@@ -5,9 +5,10 @@ import ast
 from helpers import places
 
 HOUSE = places.ROOT / "helpers"
-ROOMS = ("__main__", "run", "chapters", "scoreboard", "record", "figures", "measurements", "tidy", "results", "rows")
-ROOMS += ("tasks", "inputs", "examples", "layers", "engine", "attention", "controls", "tokens", "encoders")
-ROOMS += ("adapters", "checkpoints", "models", "stats", "corpora", "places")
+ROOMS = ("__main__", "run", "chapters", "scoreboard", "head_profiles", "views", "drawing", "plots")
+ROOMS += ("measurements", "results", "tasks", "inputs", "examples", "layers", "engine", "encoders")
+ROOMS += ("validation", "attention", "controls", "tokens", "encoder", "adapters", "models")
+ROOMS += ("stats", "corpora", "places")
 """From top to bottom."""
 
 

@@ -15,6 +15,9 @@ document.addEventListener("DOMContentLoaded", () => {
   document.querySelectorAll(".bd-article table").forEach((table, n) => {
     const csv = [...table.rows].map((row) => [...row.cells].map(cell).join(",")).join("\n");
     const box = table.closest(".pst-scrollable-table-container") ?? table;
+    const fade = () => box.classList.toggle("scrolls", box.scrollLeft + box.clientWidth < box.scrollWidth - 2);
+    new ResizeObserver(fade).observe(box); // also when a folded part is opened
+    box.addEventListener("scroll", fade);
     addLink(box, `data:text/csv;charset=utf-8,${encodeURIComponent(csv)}`, `${page}-table-${n + 1}.csv`);
   });
   document.querySelectorAll(".bd-article figure").forEach((figure, n) => {

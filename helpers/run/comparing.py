@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from helpers import places, tidy
+from helpers import places, results
 from helpers.run import pages
 
 ROUNDING = 1e-4
@@ -72,5 +72,5 @@ def keep(executed: Path, root: Path) -> None:
     for name in differences(executed / "results", root / "data" / "results"):
         if (executed / "results" / name).is_file():
             places.write(root / "data" / "results" / name, (executed / "results" / name).read_bytes())
-    tidy.renew(root / "data" / "results")
+    results.renew(root / "data" / "results")
     (root / "book" / "_static" / "cover.png").write_bytes(pages.cover())

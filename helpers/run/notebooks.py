@@ -18,13 +18,12 @@ from nbclient.exceptions import DeadKernelError
 from papermill.exceptions import PapermillExecutionError
 from tqdm import tqdm
 
-from helpers import places
-from helpers.figures.views import without_frames
-from helpers.run.names import did_you_mean
+from helpers import corpora, places
+from helpers.run.names import did_you_mean, resolved
+from helpers.views import without_frames
 
 FOLDER = places.ROOT / "notebooks"
 PROFILE_FOLDER = places.ROOT / "book" / "profiles"
-PROFILES = ("smoke", "book", "full")
 LATER = ("07_divergence_map", "09_pattern_types", "10_ablation_by_type")
 """Chapters that read what others of the same run have recorded."""
 REFUSALS = {"AdapterError", "EncoderError", "NotAnEncoder", "PruneError", "TapError", "SystemExit"}
@@ -75,6 +74,18 @@ def find(name: str) -> str:
     raise NotebookError(f"There is no chapter {name!r}.{hint} There are: {', '.join(chapters())}.")
 
 
+def select(names: Iterable[str]) -> list[str]:
+    """The chapters that a reader names, in the order given; all for ``all``."""
+    return chapters() if list(names) == ["all"] else [*dict.fromkeys(map(find, names))]
+
+
+def read_values(given: Iterable[tuple[str, str]]) -> dict[str, Any]:
+    """Parameters as a reader types them; paths are meant from where the reader stands, and chapters run elsewhere."""
+    values = {name: yaml.safe_load(text) if text[:1] in ("[", "{") else text for name, text in given}
+    models = {name: resolved(values[name]) for name in ("model", "other") if name in values}
+    return corpora.absolute(values) | models
+
+
 def defaults(chapter: str) -> dict[str, Any]:
     """The parameters that a chapter takes, with the values of its parameters cell: those of the book."""
     found = papermill.inspect_notebook(FOLDER / f"{chapter}.ipynb")
@@ -110,7 +121,7 @@ def parameters(chapter: str, profile: str, given: Mapping[str, Any] | None = Non
 def execute(
     chapter: str,
     target: Path,
-    changed: Mapping[str, Any],
+    changed: dict[str, Any],
     *,
     results: Path,
     parts: Path | None = None,
@@ -121,45 +132,49 @@ def execute(
     Args:
         changed: parameters that differ from the parameters cell.
         results: folder for the numbers that the chapter records.
-        parts: folder in which finished parts of its passes are kept.
+        parts: folder in which finished parts of its passes are kept until it is finished.
         bar: show papermill's progress bar, a step for each cell.
     """
-    start = time.perf_counter()
-    changed = dict(changed)
-    if "jobs" in defaults(chapter):  # how it is measured changes no number, and so is no reason to execute again
-        workers = int(os.environ.get("BOOK_WORKERS") or 1)
-        how = {
-            "jobs": os.environ.get("BOOK_DASK") or (workers if workers > 1 else None),
-            "parts": parts and str(parts),
-        }
-        changed = {name: value for name, value in how.items() if value} | changed
+    start, state, problem = time.perf_counter(), "failed", ""
     scratch = target.with_name(f"{chapter}.failed.ipynb")
-    variables = QUIET | {"BOOK_RESULTS": str(results)} | ({} if parts is None else {"BOOK_SHARDS": str(parts)})
-    problem, state = "", "failed"
-    with patch.dict(os.environ, variables):
-        os.environ.pop("MPLBACKEND", None)  # "agg" would silently drop every inline figure
-        try:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            options = {"kernel_name": "python3", "cwd": str(places.ROOT), "progress_bar": bar}
-            options |= {
-                "extra_arguments": ["--IPKernelApp.log_level=CRITICAL"],
-                "request_save_on_cell_execute": False,
-            }
-            done = papermill.execute_notebook(FOLDER / f"{chapter}.ipynb", scratch, changed, **options)
-            places.write(target, nbformat.writes(normalised(done)) + "\n")
-            scratch.unlink()
-            state = "executed"
-        except PapermillExecutionError as error:
-            if error.ename in REFUSALS:
-                problem, state = " ".join(str(error.evalue).split()), "skipped"
-                scratch.unlink()
-            else:
-                problem = f"cell {error.exec_count} ended in {error.ename}: {error.evalue} (up to there: {scratch})"
-        except DeadKernelError:
-            problem = "its kernel ended: it was stopped, or the memory was used up (then run one chapter at a time)"
-        except OSError as error:
-            problem = f"{error.filename or target}: {error.strerror or error}"
+    variables = QUIET | {"BOOK_RESULTS": str(results)} | ({"BOOK_SHARDS": str(parts)} if parts else {})
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with patch.dict(os.environ, variables):
+            os.environ.pop("MPLBACKEND", None)  # "agg" would silently drop every inline figure
+            done = papermill.execute_notebook(
+                FOLDER / f"{chapter}.ipynb",
+                scratch,
+                _workers(chapter, parts) | changed,
+                kernel_name="python3",
+                cwd=str(places.ROOT),
+                progress_bar=bar,
+                extra_arguments=["--IPKernelApp.log_level=CRITICAL"],
+                request_save_on_cell_execute=False,
+            )
+        places.write(target, nbformat.writes(normalised(done)) + "\n")
+        state = "executed"
+    except PapermillExecutionError as error:
+        problem = f"cell {error.exec_count} ended in {error.ename}: {error.evalue} (up to there: {scratch})"
+        if error.ename in REFUSALS:
+            problem, state = " ".join(str(error.evalue).split()), "skipped"
+    except DeadKernelError:
+        problem = "its kernel ended: it was stopped, or the memory was used up (then run one chapter at a time)"
+    except OSError as error:
+        problem = f"{error.filename or target}: {error.strerror or error}"
+    if state != "failed":
+        scratch.unlink()
+        if parts:
+            shutil.rmtree(parts, ignore_errors=True)
     return Run(chapter, target, state, time.perf_counter() - start, problem)
+
+
+def _workers(chapter: str, parts: Path | None) -> dict[str, Any]:
+    """What a chapter is told of how to measure: it changes no number, and so is no reason to execute it again."""
+    workers = int(os.environ.get("BOOK_WORKERS") or 1)
+    jobs = os.environ.get("BOOK_DASK") or (workers if workers > 1 else None)
+    given = {"jobs": jobs, "parts": parts and str(parts)} if "jobs" in defaults(chapter) else {}
+    return {name: value for name, value in given.items() if value}
 
 
 def run(
@@ -183,26 +198,22 @@ def run(
     Raises:
         NotebookError: before anything is executed, for a parameter that a chapter does not take.
     """
-    changed = {name: parameters(name, profile, given) for name in names}
-    jobs = {name: (name, folder / f"{name}.ipynb", changed[name]) for name in changed}
-    kept = {n: Run(*job[:2], "kept", 0.0) for n, job in jobs.items() if keep and is_current(*job)}
+    jobs = [(name, folder / f"{name}.ipynb", parameters(name, profile, given)) for name in names]
+    done = {job[0]: Run(*job[:2], "kept", 0.0) for job in jobs if keep and is_current(*job)}
     at_a_time = min(at_a_time, len(jobs))
     options = {"results": results, "bar": at_a_time == 1}
     os.environ.setdefault("OMP_NUM_THREADS", str(max(1, joblib.cpu_count() // at_a_time)))
-    done = dict(kept)
-    with tqdm(total=len(jobs), initial=len(kept), desc="chapters", disable=len(jobs) == 1) as progress:
+    with tqdm(total=len(jobs), initial=len(done), desc="chapters", disable=len(jobs) == 1) as progress:
         for later in (False, True):
-            waiting = [job for name, job in jobs.items() if name not in done and (name in LATER) == later]
-            tasks = (
+            waiting = [job for job in jobs if job[0] not in done and (job[0] in LATER) == later]
+            runs = (
                 joblib.delayed(execute)(*job, parts=folder / "parts" / job[0] if parts else None, **options)
                 for job in waiting
             )
-            for one in joblib.Parallel(at_a_time, return_as="generator_unordered")(tasks):
+            for one in joblib.Parallel(at_a_time, return_as="generator_unordered")(runs):
                 done[one.chapter] = one
-                if one.state == "executed":
-                    shutil.rmtree(folder / "parts" / one.chapter, ignore_errors=True)
                 progress.update()
-    return [done[name] for name in jobs]
+    return [done[name] for name, *_ in jobs]
 
 
 def is_current(chapter: str, target: Path, changed: Mapping[str, Any]) -> bool:
@@ -229,13 +240,11 @@ def normalised(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
     )
     for number, cell in enumerate(notebook.cells):
         cell["id"] = f"cell-{number:02d}"
-        tags = [tag for tag in cell.metadata.get("tags", []) if tag != "papermill-error-cell-tag"]
-        if "injected-parameters" in tags:
-            tags.append("remove-cell")
-        for name in ("papermill", "execution", "tags"):
-            cell.metadata.pop(name, None)
+        tags = cell.metadata.pop("tags", [])
         if tags:
-            cell.metadata["tags"] = tags
+            cell.metadata["tags"] = [*tags, "remove-cell"] if "injected-parameters" in tags else tags
+        for name in ("papermill", "execution"):
+            cell.metadata.pop(name, None)
         for output in cell.get("outputs", []):
             if output.output_type == "execute_result":
                 output["execution_count"] = cell.execution_count

@@ -1,370 +1,185 @@
-"""Training task adapters: LoRA on every linear map of the encoder's layers, and a head.
+"""Training and scoring task adapters: LoRA (peft) on the linear maps of an encoder's layers, and a head, by transformers' Trainer.
 
-``python -m helpers train qa`` calls :func:`train`. A run can be killed at any moment: the same command goes on from the
-last checkpoint and ends with the same weights, because everything random (order, masks, windows, dropout) is
-drawn from seeds made of the run's seed and the number of the step. Whenever the loss on the development part falls, the
-adapter is written to its folder; :func:`finish` scores what lies there and writes its card. The loss chooses because it moves
-with every answer: the best of many accuracies on a few hundred examples is often that of a state that is sure of its errors.
-A recipe may name another score (``choose``).
+``python -m helpers train qa`` calls :func:`train`. A run that was interrupted, even killed, goes on from its last checkpoint when the
+same call is made again. What is kept is the state that is best on a development part, by its loss: the loss moves with every answer,
+where the best of many accuracies on a few hundred examples is often that of a state that is sure of its errors. A recipe may name
+another score (``choose``). :func:`score` scores a finished adapter and writes its card: ``adapter.json`` for programs, ``README.md`` for
+people.
 """
 
 import json
 import math
-import os
+import random
+import re
 import shutil
-import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
+import joblib
 import numpy as np
 import torch
-from safetensors.torch import load_file, save_file
+import yaml
+from datasets import Dataset
+from safetensors.torch import save_file
 from torch import Tensor, nn
-from tqdm import tqdm
+from transformers import EarlyStoppingCallback, Trainer, TrainingArguments
 
-from helpers import adapters, encoders, inputs, places, tasks
-from helpers.adapters import AdapterError, Head
+from helpers import adapters, encoders, inputs, places, stats, tasks
+from helpers.adapters import AdapterError
+from helpers.corpora import CorpusError
 from helpers.encoders import Encoder
 from helpers.inputs import Asked
-from helpers.run import cards
-from helpers.run.cards import finish
-from helpers.run.course import RECIPES, WORKERS, Course, Settings, parts
+from helpers.run.names import did_you_mean
+from helpers.run.templates import template
 from helpers.tasks import Example
 
-LOG_EVERY = 10  # steps
-KEEP_EVERY = 50  # steps between checkpoints
-PROGRESS = ("step", "seconds", "best_step", "curve", "recent", "corners")
-"""Of a run, what a checkpoint keeps beside the weights, the optimiser's moments and the best value of what chooses."""
+RECIPES: dict[str, dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("recipes.yml").read_text("utf-8"))
+"""Task -> how its adapter is trained, what it is scored on, and what its card says."""
+DEFAULTS: dict[str, Any] = RECIPES.pop("defaults")
+"""The settings of a run, where a recipe does not say otherwise."""
 
 
-def native_precision(device: torch.device) -> str:
-    """``bf16`` where the processor computes it natively, which is two to three times faster, else ``fp32``."""
-    if device.type == "cuda":
-        return "bf16" if torch.cuda.is_bf16_supported() else "fp32"
-    return "bf16" if getattr(torch.cpu, "_is_avx512_bf16_supported", lambda: False)() else "fp32"
+def read_examples(task: str, seed: int = 0) -> tuple[list[Example], list[Example]]:
+    """A recipe's training examples and its development part.
+
+    The development part is documents of the first corpus, drawn at random (``mlm``, ``keywords``: that corpus's own part). Examples of
+    further corpora are left out where one of their texts stands in a set that the adapter is scored on.
+
+    Raises:
+        helpers.corpora.sources.CorpusError: when a corpus is not here.
+    """
+    recipe = RECIPES[task]
+    first, *further = (tasks.examples(task, corpus, split) for corpus, split in recipe["train"])
+    if task in ("mlm", "keywords"):
+        dev = tasks.examples(task, recipe["train"][0][0], "dev", limit=recipe["dev"], seed=seed)
+    else:
+        place = np.random.default_rng([seed, 1]).permutation(1 + max(one.document for one in first))
+        dev = sorted(first, key=lambda one: place[one.document])[: min(recipe["dev"], len(first) // 4)]
+        held = {one.document for one in dev}
+        first = [one for one in first if one.document not in held]
+    scored = set()
+    for wanted in recipe["evaluations"]:
+        with suppress(CorpusError):  # what is not here is not scored either
+            given = tasks.examples(wanted.get("task", task), wanted["corpus"], wanted.get("split"))
+            scored |= {_letters(text) for one in given for text in one.texts}
+    train = first + [one for part in further for one in part if not scored & set(map(_letters, one.texts))]
+    in_dev = {one.texts for one in dev}
+    return [one for one in train if one.texts not in in_dev], dev
 
 
-# ---------------------------------------------------------------------------------------- the model in training
+def _letters(text: str) -> str:
+    """Letters and digits only, so that spacing and punctuation do not tell copies of a sentence apart."""
+    return "".join(filter(str.isalnum, text.lower()))
 
 
-@dataclass(frozen=True, eq=False)
-class Student:
+class Student(nn.Module):
     """An encoder with trainable low-rank changes and a head; the encoder's own weights are frozen.
 
     Attributes:
         encoder: with the head; its maps carry the changes, not merged.
         weights: the trainable tensors, named as in an adapter's file.
-        scale: what the changes are multiplied with.
     """
 
-    encoder: Encoder
-    weights: dict[str, nn.Parameter]
-    scale: float
-
-    @classmethod
-    def of(cls, encoder: Encoder, task: str, settings: Settings) -> "Student":
-        """Fresh changes (B = 0) on every linear map of the layers, and a fresh head, drawn from the seed.
+    def __init__(self, encoder: Encoder, task: str, settings: Mapping[str, Any]) -> None:
+        """Changes that do nothing yet (B = 0) on every linear map of the layers, and a fresh head, drawn from the seed.
 
         Raises:
             BookError: when peft is missing, or for an unknown task.
         """
+        super().__init__()
         with places.extra("train", "Training (loading a finished adapter does not)"):
             from peft import LoraConfig, inject_adapter_in_model
-        model = encoder.model
+        self.settings, self.model = settings, encoder.model
+        maps = [name for name, module in self.model.named_modules() if isinstance(module, nn.Linear)]
+        maps = [name for name in maps if "pooler" not in name and "embeddings" not in name]
         with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(settings.seed)
-            head = adapters.new_head(model, task).to(encoder.device)
-            config = LoraConfig(r=settings.rank, lora_alpha=settings.alpha, target_modules=linear_maps(model))
-            inject_adapter_in_model(config, model)
-        weights: dict[str, nn.Parameter] = {}
-        for path, module in model.named_modules():
+            torch.manual_seed(settings["seed"])
+            self.head = adapters.new_head(self.model, task).to(encoder.device)
+            config = LoraConfig(r=settings["rank"], lora_alpha=settings["alpha"], target_modules=maps)
+            inject_adapter_in_model(config, self.model)
+        self.encoder = replace(encoder, head=self.head)
+        self.weights = {f"head.{name}": weight for name, weight in self.head.named_parameters()}
+        for path, module in self.model.named_modules():
             if hasattr(module, "lora_A"):
-                weights[f"lora.{path}.A"] = module.lora_A["default"].weight
-                weights[f"lora.{path}.B"] = module.lora_B["default"].weight
-        weights |= {f"head.{n}": p for n, p in head.named_parameters()}
-        return cls(replace(encoder, head=head), weights, settings.alpha / settings.rank)
+                self.weights[f"lora.{path}.A"] = module.lora_A["default"].weight
+                self.weights[f"lora.{path}.B"] = module.lora_B["default"].weight
 
-    @property
-    def head(self) -> Head:
-        assert self.encoder.head is not None
-        return self.encoder.head
+    def train(self, mode: bool = True) -> "Student":
+        """Training mode, in the encoder only where its own dropout is wanted."""
+        super().train(mode)
+        self.model.train(mode and self.settings["dropout"])
+        return self
 
-    def train(self, mode: bool, dropout: bool) -> None:
-        self.encoder.model.train(mode and dropout)
-        self.head.train(mode)
+    def batches(self, examples: Sequence[Example]) -> list[Asked]:
+        """Examples as batches with their targets, with hidden and blanked tokens drawn anew each time."""
+        longest = self.settings["max_length"]
+        if examples[0].task == "qa":  # of each question, one window with the answer
+            rows = [inputs.windows(self.encoder, one, number, longest) for number, one in enumerate(examples)]
+            holding = [[window for window in row if window.answer] for row in rows]
+            return [inputs.asked_questions(self.encoder, [random.choice(row) for row in holding if row])]
+        options = {"batch_size": len(examples), "max_length": longest, "share": self.settings["hidden"]}
+        found = list(inputs.batches(self.encoder, examples, seed=random.getrandbits(32), **options))
+        if self.settings["blanked"]:
+            for asked in found:
+                ids = asked.batch.ids
+                blank = (torch.rand(ids.shape) < self.settings["blanked"]).to(ids.device) & (asked.batch.text >= 0)
+                ids.masked_fill_(blank, self.encoder.tokenizer.mask_token_id)
+        return found
 
-    def tensors(self) -> dict[str, Tensor]:
-        """A copy of the trainable tensors."""
-        return {n: p.detach().cpu().clone().contiguous() for n, p in self.weights.items()}
+    def loss(self, batches: Sequence[Asked], smoothing: float = 0.0) -> Tensor:
+        """Mean loss over the rows that ask for something: a window without the answer to its question does not."""
+        mixed = self.settings["precision"] == "bf16"
+        with torch.autocast(self.encoder.device.type, torch.bfloat16, enabled=mixed):
+            losses = torch.cat([tasks.losses(self.encoder, asked, smoothing) for asked in batches])
+        asks = [(asked.targets != inputs.IGNORED).reshape(len(asked.targets), -1).any(1) for asked in batches]
+        return losses.float()[torch.cat(asks)].mean()
 
     @torch.no_grad()
-    def load(self, tensors: Mapping[str, Tensor]) -> None:
+    def start_from(self, tensors: Mapping[str, Tensor]) -> None:
+        """Take over the weights of the same name and shape: of a finished adapter, the changes and most of the head."""
         for name, weight in self.weights.items():
-            weight.copy_(tensors[name])
+            if name in tensors and tensors[name].shape == weight.shape:
+                weight.copy_(tensors[name])
+
+    def log_frequencies(self, examples: Sequence[Example]) -> Tensor:
+        """Log frequencies of the vocabulary in some texts, less their mean: where the bias of a head for words begins."""
+        texts = [text for one in examples[::4] for text in inputs.texts_of(self.encoder, one)]
+        ids = self.encoder.tokenizer(texts, add_special_tokens=False, verbose=False)["input_ids"]
+        ids = torch.cat([torch.tensor(text, dtype=torch.long) for text in ids])
+        logs = (1 + torch.bincount(ids, minlength=len(self.weights["head.bias"]))).log()
+        return logs - logs.mean()
 
 
-def linear_maps(model: nn.Module) -> list[str]:
-    """Names of the linear maps of the layers: queries, keys, values, outputs and both feed-forward maps."""
-    linear = (name for name, module in model.named_modules() if isinstance(module, nn.Linear))
-    return [name for name in linear if "pooler" not in name and "embeddings" not in name]
+class TaskTrainer(Trainer):
+    """The library's Trainer with the book's losses, and with its scores on the development part."""
 
-
-# ---------------------------------------------------------------------------------------- a run
-
-
-@dataclass(eq=False)
-class Run:
-    """A training run and the folder it keeps its checkpoints in.
-
-    The newest complete ``step-<n>`` folder is the checkpoint: the tensors, the optimiser's moments, and ``state.json``. It is
-    written beside its place and moved there in one piece, so that no kill leaves half of one.
-    """
-
-    task: str
-    student: Student
-    settings: Settings
-    course: Course
-    dev: Sequence[Example]
-    work: Path
-    out: Path
-    step: int = 0
-    seconds: float = 0.0
-    best: float = math.inf
-    best_step: int = -1
-    curve: list[dict[str, float | int]] = field(default_factory=list)
-    recent: list[float] = field(default_factory=list)
-    corners: list[list[float]] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        weights = self.student.weights.values()
-        decay, other = [p for p in weights if p.dim() > 1], [p for p in weights if p.dim() <= 1]
-        kinds = {"params": decay, "weight_decay": self.settings.weight_decay}, {"params": other, "weight_decay": 0.0}
-        self.optimizer = torch.optim.AdamW(kinds, lr=self.settings.rate)
-        s, warmup = self.settings, max(1, min(self.settings.warmup, self.settings.steps - 1))
-        self.corners = [[-1, 0.0], [warmup - 1, s.rate], [warmup, s.rate], [s.steps, 0.0]]
-
-    # -- one step
-
-    def rate(self, step: int) -> float:
-        """Learning rate of a step: straight lines between the corners, up in the warm-up, then down to 0."""
-        steps, rates = zip(*self.corners, strict=True)
-        return float(np.interp(step, steps, rates))
-
-    def advance(self, asked: Asked | None = None) -> float:
-        """One step, on the course's own batch or the same made ahead; its mean loss.
+    def compute_loss(self, model: nn.Module, inputs: Mapping[str, Any], **_: object) -> Tensor:
+        """Mean loss of what the data collator made.
 
         Raises:
             AdapterError: when the loss is no number any more.
         """
-        self.student.train(True, self.settings.dropout)
-        for group in self.optimizer.param_groups:
-            group["lr"] = self.rate(self.step)
-        torch.manual_seed(self.settings.seed * 1_000_003 + self.step)  # dropout, whatever happened before
-        with self._precision():
-            asked = (asked or self.course.asked(self.step)).to(self.student.encoder.device)
-            loss = tasks.losses(self.student.encoder, asked, self.settings.smoothing).float().mean()
+        loss = self.model.loss(inputs["batches"], self.model.settings["smoothing"])
         if not torch.isfinite(loss):
-            raise AdapterError(
-                f"The loss is {loss.item()} at step {self.step + 1}. Train with a smaller --rate "
-                f"(now {self.settings.rate:g})."
-            )
-        loss.backward()
-        nn.utils.clip_grad_norm_(list(self.student.weights.values()), 1.0)
-        self.optimizer.step()
-        self.optimizer.zero_grad(set_to_none=True)
-        self.step += 1
-        return loss.item()
+            now = self.args.learning_rate
+            raise AdapterError(f"The loss is {loss.item()}. Train with a smaller rate (now {now:g}): -p rate …")
+        return loss
 
-    def _precision(self) -> torch.autocast:
-        mixed = self.settings.precision == "bf16"
-        return torch.autocast(self.student.encoder.device.type, torch.bfloat16, enabled=mixed)
-
-    def evaluate(self) -> dict[str, float]:
-        """Scores on the development part, the loss (:func:`helpers.tasks.losses`) among them."""
-        self.student.train(False, False)
-        with self._precision():
-            scores = tasks.score(self.student.encoder, self.dev)
-            found = {name: scores.mean(name) for name in scores.values}
-            if "loss" not in found:
-                found["loss"] = self._loss()
-        return {name: round(value, 4) for name, value in found.items()}
-
-    @torch.no_grad()
-    def _loss(self) -> float:
-        """Mean loss over the windows of the development part that hold the answer."""
-        per: list[float] = []
-        for asked in inputs.batches(self.student.encoder, self.dev):
-            there = (asked.targets != inputs.IGNORED).all(-1)
-            per += tasks.losses(self.student.encoder, asked)[there].float().tolist()
-        return float(np.mean(per))
-
-    # -- checkpoints
-
-    def keep(self) -> None:
-        """Write a checkpoint, then remove the older ones."""
-        unfinished, place = self.work / "unfinished", self.work / f"step-{self.step:07d}"
-        shutil.rmtree(unfinished, ignore_errors=True)
-        unfinished.mkdir(parents=True)
-        save_file(self.student.tensors(), unfinished / "weights.safetensors")
-        moments = {}
-        for name, weight in self.student.weights.items():
-            if state := self.optimizer.state.get(weight):
-                moments |= {f"{k}.{name}": state[k].detach().cpu().contiguous() for k in ("exp_avg", "exp_avg_sq")}
-        if moments:
-            save_file(moments, unfinished / "optimizer.safetensors")
-        best = self.best if self.best_step >= 0 else None
-        state = {"task": self.task, "settings": asdict(self.settings), "best": best}
-        state |= {name: getattr(self, name) for name in PROGRESS}
-        (unfinished / "state.json").write_text(json.dumps(state), "utf-8")
-        for file in unfinished.iterdir():
-            with file.open("rb") as stream:
-                os.fsync(stream.fileno())
-        shutil.rmtree(place, ignore_errors=True)
-        unfinished.replace(place)
-        for old in self.checkpoints():
-            if old != place:
-                shutil.rmtree(old)
-
-    def checkpoints(self) -> list[Path]:
-        return sorted(self.work.glob("step-*"))
-
-    def resume(self) -> bool:
-        """Go on from the newest checkpoint, if there is one; with another number of steps, the learning rate falls to
-        0 there in a straight line from where it is.
-
-        Raises:
-            AdapterError: when it was made with other settings.
-        """
-        if not (found := self.checkpoints()):
-            return False
-        state = json.loads((found[-1] / "state.json").read_text("utf-8"))
-        begun = state["settings"]
-        changed = {k: v for k, v in asdict(self.settings).items() if k != "steps" and begun.get(k, v) != v}
-        if other := [f"{k} {begun.get(k)!r}, now {v!r}" for k, v in changed.items()]:
-            raise AdapterError(
-                f"The run in {self.work} was begun with other settings ({'; '.join(other)}). Give the same "
-                "ones to go on, or --fresh to begin anew."
-            )
-        self.student.load(load_file(found[-1] / "weights.safetensors"))
-        for name in PROGRESS:
-            setattr(self, name, state[name])
-        if self.settings.steps != self.corners[-1][0] and self.step < self.settings.steps:
-            now = [self.step, self.rate(self.step)]
-            self.corners = [*[c for c in self.corners if c[0] < self.step], now, [self.settings.steps, 0.0]]
-        self.best = math.inf if state["best"] is None else state["best"]
-        if self.step:
-            moments = load_file(found[-1] / "optimizer.safetensors")
-            for name, weight in self.student.weights.items():
-                self.optimizer.state[weight] = {"step": torch.tensor(float(self.step))} | {
-                    k: moments[f"{k}.{name}"].to(weight) for k in ("exp_avg", "exp_avg_sq")
-                }
-        return True
-
-    def log(self, **row: float | int) -> None:
-        """One more line of ``log.jsonl``."""
-        with (self.work / "log.jsonl").open("a", encoding="utf-8") as stream:
-            stream.write(json.dumps(row) + "\n")
-
-    def cut_log(self) -> None:
-        """Forget what was logged after the checkpoint."""
-        file = self.work / "log.jsonl"
-        if file.exists():
-            rows = [line for line in file.read_text("utf-8").splitlines() if line.endswith("}")]
-            kept = [line for line in rows if json.loads(line)["step"] <= self.step]
-            file.write_text("".join(f"{line}\n" for line in kept), "utf-8")
-
-    # -- the result
-
-    def export(self) -> None:
-        """Write the adapter as it is now, in half precision, and what is known of it."""
-        encoder = self.student.encoder
-        card = {
-            "format": adapters.FORMAT,
-            "task": self.task,
-            "model": label_of(encoder),
-            "model_sha256": encoder.sha256,
-            "labels": list(self.student.head.labels),
-            "head": type(self.student.head).__name__,
-            "rank": self.settings.rank,
-            "scale": self.student.scale,
-            "settings": asdict(self.settings),
-            "data": {
-                "train": [list(t) for t in RECIPES[self.task].train],
-                "train_examples": len(self.course.examples),
-                "dev_examples": len(self.dev),
-                "start": RECIPES[self.task].start,
-            },
-            "corners": self.corners,
-            "step": self.step,
-            "steps_an_epoch": self.course.steps_an_epoch,
-            "minutes": round(self.seconds / 60, 1),
-            "curve": self.curve,
-            "versions": {n: version(n) for n in ("torch", "transformers", "peft")},
-            "scores": [],
-        }
-        half = {n: t.half() for n, t in self.student.tensors().items()}
-        with places.whole(self.out / "adapter.safetensors") as scratch:
-            save_file(half, scratch)
-        cards.write(self.out, card)
-
-    def go(self, *, minutes: float | None = None, after_step: Callable[[int], None] | None = None) -> bool:
-        """Train until the schedule ends, the development loss stops falling, or the minutes are over.
-
-        Returns:
-            Whether the run has come to its end (False: the minutes were over, and the same command goes on).
-        """
-        self.work.mkdir(parents=True, exist_ok=True)
-        if not self.resume():
-            self.keep()
-        self.cut_log()
-        started, before = time.monotonic(), self.seconds
-        named = f"{label_of(self.student.encoder)}-{self.task}"
-        elsewhere = self.student.encoder.device != self.course.encoder.device
-        ahead = self.course.ahead(self.step, self.settings.steps, WORKERS if elsewhere else 0)
-        with tqdm(total=self.settings.steps, initial=self.step, desc=named, unit="step") as bar:
-            while self.step < self.settings.steps and not self.stalled():
-                self.recent = [*self.recent[-49:], self.advance(next(ahead))]
-                self.seconds, loss = before + time.monotonic() - started, float(np.mean(self.recent))
-                bar.update()
-                best = f"{abs(self.best):.3f}" if self.best_step >= 0 else "none yet"
-                bar.set_postfix(loss=f"{loss:.3f}", dev=best, refresh=False)
-                if self.step % LOG_EVERY == 0:
-                    now = {"rate": self.rate(self.step - 1), "seconds": round(self.seconds, 1)}
-                    self.log(step=self.step, loss=round(loss, 4), **now)
-                if self.step % self.settings.evaluate_every == 0 or self.step == self.settings.steps:
-                    self._judge(loss)
-                    self.seconds = before + time.monotonic() - started
-                    self.keep()
-                elif self.step % KEEP_EVERY == 0:
-                    self.keep()
-                if after_step is not None:
-                    after_step(self.step)
-                if minutes is not None and time.monotonic() - started > 60 * minutes:
-                    self.keep()
-                    return False
-        return True
-
-    def stalled(self) -> bool:
-        """Whether none of the last states was the best on the development part."""
-        return sum(row["step"] > self.best_step for row in self.curve) >= self.settings.patience
-
-    def _judge(self, loss: float) -> None:
-        scores = self.evaluate()
-        row = {"step": self.step, "loss": round(loss, 4), **{f"dev_{k}": v for k, v in scores.items()}}
-        self.curve.append(row)
-        self.log(**row)
-        chooses = self.settings.choose
-        found = scores[chooses] if chooses == "loss" else -scores[chooses]
-        if found < self.best:
-            self.best, self.best_step = found, self.step
-            self.export()
-
-
-def label_of(encoder: Encoder) -> str:
-    """The encoder's name; of a folder, its last part."""
-    return Path(encoder.name).name if Path(encoder.name).is_dir() else encoder.name
+    def evaluate(self, *_: object, **__: object) -> dict[str, float]:
+        """Scores on the development part, the loss among them."""
+        student = self.model.eval()
+        scores = tasks.score(student.encoder, self.eval_dataset)
+        metrics = {f"eval_{name}": scores.mean(name) for name in scores.values}
+        if "eval_loss" not in metrics:
+            with torch.no_grad():
+                metrics["eval_loss"] = student.loss(list(inputs.batches(student.encoder, self.eval_dataset))).item()
+        self.log(metrics)
+        self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
+        return metrics
 
 
 def train(
@@ -372,93 +187,166 @@ def train(
     model: str = "minilm",
     *,
     to: Path | None = None,
-    work: Path | None = None,
     device: str = "auto",
-    minutes: float | None = None,
     fresh: bool = False,
-    progress: bool = True,
     **changes: object,
-) -> tuple[Path, bool]:
+) -> dict[str, Any]:
     """Train the adapter of a model for a task, or go on with it; then score it and write its card.
 
     Args:
         to: folder of the adapter (default ``data/adapters/<model>-<task>``).
-        work: folder of the run's checkpoints and log (default ``_build/training/<model>-<task>``).
-        minutes: stop after so many, to go on another time.
-        fresh: forget an earlier run.
-        changes: settings that differ from the recipe's, by name.
+        fresh: begin anew, and replace an adapter that is there.
+        changes: settings that differ from the recipe's, by the names in ``recipes.yml``.
 
     Returns:
-        The adapter's folder and whether the run has come to its end.
+        The content of ``adapter.json``.
 
     Raises:
         AdapterError, helpers.corpora.sources.CorpusError, helpers.encoders.EncoderError: each says what to do.
     """
-    if task not in RECIPES:
-        raise AdapterError(f"There is no task {task!r}. The tasks are {', '.join(RECIPES)}.")
-    recipe = RECIPES[task]
+    recipe, folder = RECIPES[task], to or adapters.folder_of(model, task)
+    for name in changes.keys() - DEFAULTS.keys() - recipe["settings"].keys():
+        hint = did_you_mean(name, DEFAULTS | recipe["settings"])
+        raise AdapterError(f"There is no setting {name!r}.{hint}")
+    if (folder / "adapter.json").exists() and not fresh:
+        raise AdapterError(
+            f"There is an adapter in {folder} already. Score it with --score, replace it with --fresh, or name another "
+            "folder with --to."
+        )
     encoder = encoders.load(model, device=device)
-    given = {"precision": native_precision(encoder.device)} | {k: v for k, v in changes.items() if v is not None}
-    settings = replace(recipe.settings, **given)  # type: ignore[arg-type]
-    settings = replace(settings, max_length=min(settings.max_length, encoder.max_length))
-    found = parts(task, recipe, settings.seed)
-    out = to or adapters.folder_of(model, task)
-    work = work or places.build() / "training" / out.name
+    settings = DEFAULTS | recipe["settings"] | changes
+    settings["max_length"] = min(settings["max_length"], encoder.max_length)
+    # runs with other settings or weights have another folder, so that none goes on with the checkpoints of another
+    work = places.build() / "training" / f"{folder.name}-{joblib.hash((settings, encoder.sha256))[:8]}"
     if fresh:
         shutil.rmtree(work, ignore_errors=True)
-    if not any(work.glob("step-*")) and (out / "adapter.json").exists() and not fresh:
-        raise AdapterError(
-            f"There is an adapter in {out} already. Name another folder with --to, or replace it with --fresh."
-        )
-    student = Student.of(encoder, task, settings)
-    if not any(work.glob("step-*")):
-        if task == "mlm":
-            start_from_frequencies(student, found.train)
-        if recipe.start:
-            start_from_adapter(student, model, recipe.start)
-    here = student.encoder.device.type == "cpu"
-    course = Course(student.encoder if here else encoders.load(model, device="cpu"), found.train, settings)
-    run = Run(task, student, settings, course, found.dev, work, out)
-    ended = run.go(minutes=minutes)
-    if not (out / "adapter.json").exists():
-        raise AdapterError(
-            f"There was no time for a first score (every {settings.evaluate_every} steps), so there is no adapter "
-            f"yet. The run is at step {run.step}; the same command goes on."
-        )
-    cards.write(out, cards.read(out) | {"curve": run.curve})  # also what came after the best step
-    finish(out, model, device=device, progress=progress)
-    return out, ended
+    examples, dev = read_examples(task, settings["seed"])
+    student = Student(encoder, task, settings)
+    if task == "mlm":
+        student.start_from({"head.bias": student.log_frequencies(examples)})
+    if recipe.get("start"):
+        student.start_from(adapters.read(adapters.folder_of(model, recipe["start"])).tensors)
+    run = trainer(student, examples, dev, work)
+    begun = [
+        file.parent for file in work.glob("checkpoint-*/trainer_state.json")
+    ]  # written last: a half one has none
+    last = max(begun, key=lambda checkpoint: int(checkpoint.name.partition("-")[2]), default=None)
+    run.train(resume_from_checkpoint=last and str(last))
+    _write(folder, run)
+    return score(folder, model, device=device)
 
 
-def start_from_adapter(student: Student, model: str, task: str) -> None:
-    """Take over what fits of a finished adapter: the low-rank changes, and the head's weights of the same shape.
+def trainer(student: Student, examples: Sequence[Example], dev: Sequence[Example], work: Path) -> TaskTrainer:
+    """A Trainer that groups inputs of like length, keeps checkpoints, and ends with the best state."""
+    settings = student.settings
+    every = min(settings["evaluate_every"], settings["steps"])
+    arguments = TrainingArguments(
+        str(work),
+        max_steps=settings["steps"],
+        per_device_train_batch_size=settings["batch_size"],
+        learning_rate=settings["rate"],
+        warmup_steps=settings["warmup"],
+        weight_decay=settings["weight_decay"],
+        seed=settings["seed"],
+        train_sampling_strategy="group_by_length",
+        remove_unused_columns=False,
+        **dict.fromkeys(("eval_steps", "save_steps", "logging_steps"), every),
+        eval_strategy="steps",
+        save_total_limit=1,  # and the best
+        load_best_model_at_end=True,
+        metric_for_best_model=settings["choose"],
+        greater_is_better=settings["choose"] != "loss",
+        use_cpu=student.encoder.device.type == "cpu",
+        report_to="none",
+    )
+    lengths = [sum(map(len, one.texts)) for one in examples]
+    return TaskTrainer(
+        student,
+        arguments,
+        train_dataset=Dataset.from_dict({"number": range(len(examples)), "length": lengths}),
+        eval_dataset=dev,
+        data_collator=lambda rows: {"batches": student.batches([examples[row["number"]] for row in rows])},
+        callbacks=[EarlyStoppingCallback(settings["patience"])],
+    )
 
-    Raises:
-        AdapterError: when there is none, or one of another scale.
+
+def _write(folder: Path, trainer: TaskTrainer) -> None:
+    """Write the adapter, in half precision, and what is known of it."""
+    student, examples = trainer.model, len(trainer.train_dataset)
+    settings, task = student.settings, student.head.task
+    curve: dict[int, dict[str, float]] = {}
+    for logged in trainer.state.log_history:
+        shown = {name.replace("eval_", "dev_"): round(float(value), 4) for name, value in logged.items()}
+        kept = {name: value for name, value in shown.items() if name == "loss" or name.startswith("dev_")}
+        curve[logged["step"]] = curve.get(logged["step"], {"step": logged["step"]}) | kept
+    name = student.encoder.name
+    card = {"format": adapters.FORMAT, "task": task, "model": Path(name).name if Path(name).is_dir() else name}
+    card |= {
+        "model_sha256": student.encoder.sha256,
+        "labels": student.head.labels,
+        "head": type(student.head).__name__,
+    }
+    card |= {"rank": settings["rank"], "scale": settings["alpha"] / settings["rank"], "settings": settings}
+    card["data"] = {name: RECIPES[task].get(name, "") for name in ("train", "start")}
+    card["data"] |= {"train_examples": examples, "dev_examples": len(trainer.eval_dataset)}
+    card |= {"step": trainer.state.best_global_step, "steps_an_epoch": -(-examples // settings["batch_size"])}
+    card["curve"] = [row for row in curve.values() if "dev_loss" in row]
+    card["versions"] = {library: version(library) for library in ("torch", "transformers", "peft")}
+    folder.mkdir(parents=True, exist_ok=True)
+    half = {name: weight.detach().cpu().half().contiguous() for name, weight in student.weights.items()}
+    save_file(half, folder / "adapter.safetensors")
+    places.write(folder / "adapter.json", json.dumps(card | {"scores": []}, indent=1) + "\n")
+
+
+def score(folder: Path, model: str, *, device: str = "auto") -> dict[str, Any]:
+    """Score the adapter in a folder as readers load it, in single precision, and write ``adapter.json`` and its card for people.
+
+    A corpus that is not on this machine is left out, and the card says so.
+
+    Returns:
+        The content of ``adapter.json``.
     """
-    folder = adapters.find(model, task)
-    if folder is None:
-        raise AdapterError(
-            f"The run begins with the adapter for {task!r}, which is not here. Make it first: "
-            f"python -m helpers train {task} --model {model}"
-        )
-    adapter = adapters.read(folder)
-    if adapter.card["scale"] != student.scale:
-        raise AdapterError(
-            f"The adapter in {folder} has the scale {adapter.card['scale']:g}, the run {student.scale:g}."
-        )
-    own = student.tensors()
-    student.load(own | {n: t for n, t in adapter.tensors.items() if n in own and t.shape == own[n].shape})
+    card = adapters.read(folder).card
+    encoder = encoders.load(model, task=str(folder), device=device)
+    recipe = RECIPES[card["task"]]
+    card |= {"reference": recipe.get("reference", ""), "notes": recipe.get("notes", [])}
+    card["scores"] = [_scores(encoder, {"task": card["task"]} | wanted) for wanted in recipe["evaluations"]]
+    places.write(folder / "adapter.json", json.dumps(card, indent=1) + "\n")
+    places.write(folder / "README.md", as_markdown(card))
+    if folder.parent.resolve() == places.adapters().resolve():
+        places.write(folder.parent / "README.md", index(folder.parent))
+    return card
 
 
-@torch.no_grad()
-def start_from_frequencies(student: Student, examples: Sequence[Example]) -> None:
-    """Let the bias over the vocabulary begin at the words' log frequencies, less their mean."""
-    bias = student.weights["head.bias"]
-    counts = torch.ones(len(bias))
-    for example in examples[::4]:
-        text = inputs.texts_of(student.encoder, example)[0]
-        ids = student.encoder.tokenizer(text, add_special_tokens=False, verbose=False)
-        counts += torch.bincount(torch.tensor(ids["input_ids"], dtype=torch.long), minlength=len(bias))
-    logs = counts.log()
-    bias.copy_(logs - logs.mean())
+def _scores(encoder: Encoder, wanted: Mapping[str, Any]) -> dict[str, Any]:
+    """A set that is scored, with each score and its interval over documents, which a single document has not."""
+    row = {"task": wanted["task"], "corpus": wanted["corpus"], "split": wanted.get("split")}
+    row |= {"floors": wanted.get("floors", {}), "reason": wanted.get("reason", "")}
+    try:
+        given = tasks.examples(row["task"], row["corpus"], row["split"], limit=wanted.get("limit"))
+    except CorpusError:
+        return row | {"missing": True}
+    scores = tasks.score(encoder, given, progress=True)
+    row |= {"examples": len(given), "scores": {}}
+    if not math.isnan(chance := tasks.majority(given)):
+        row["majority"] = round(chance, 4)
+    for name, values in scores.values.items():
+        found = stats.ratio(values * scores.weights, scores.weights, scores.documents)
+        ends = map(float, (found.value, found.low, found.high))
+        row["scores"][name] = [None if math.isnan(end) else round(end, 4) for end in ends]
+    return row
+
+
+def as_markdown(card: Mapping[str, Any]) -> str:
+    """The card for people: what it is, how it was made, what it scores."""
+    return template("card.md.j2").render(card=card, name=RECIPES[card["task"]]["name"])
+
+
+def index(folder: Path) -> str:
+    """The cards of all scored adapters in a folder as one page, with a table of what is quoted from each."""
+    cards = [json.loads(file.read_text("utf-8")) for file in sorted(folder.glob("*/adapter.json"))]
+    cards = [card for card in cards if card["scores"]]
+    texts = [re.sub("^#", "##", as_markdown(card).strip(), flags=re.MULTILINE) for card in cards]
+    there = {card["task"] for card in cards if card["model"] == "minilm"} | {"rte"}  # entailment's serves for it
+    without = [task for task in RECIPES if task not in there]
+    return template("adapters.md.j2").render(cards=cards, texts=texts, without=without)

@@ -10,7 +10,7 @@ import nbformat
 import pytest
 from conftest import small_model
 
-from helpers import places, results, scoreboard, tidy
+from helpers import places, results, scoreboard
 from helpers.run import comparing, notebooks
 
 CHAPTERS = notebooks.chapters()
@@ -50,7 +50,7 @@ def test_a_chapter_runs(chapter, tmp_path):
     for file in found:
         record = json.loads(file.read_text("utf-8"))
         assert record["provenance"]["profile"] == "smoke" and record["values"] and finite(record["values"])
-        numbers = scoreboard.numbers_of(tidy.from_csv(file.with_suffix(".csv")))
+        numbers = scoreboard.numbers_of(results.from_csv(file.with_suffix(".csv")))
         assert all(scoreboard.judge(claim, numbers) for claim in scoreboard.chapters()[chapter]["headlines"])
 
 
@@ -167,7 +167,7 @@ def test_a_new_model_goes_through_chapters_and_into_a_report(names, tmp_path, mi
             assert run.state == "skipped" and f"no head for {LACKING[run.chapter]!r}" in run.problem
         else:
             assert run.state == "executed", run
-            assert_whole(run.file, without=["fig-key-remove", "fig-key-curves"])  # the tagger's
+            assert_whole(run.file, without=["fig-key-remove", "fig-key-curves", "fig-dep-cost"])  # no head
     page = report.write(done, tmp_path / "report.html", **kept).read_text("utf-8")
     assert "DistilBertModel" in page and "03_no_op" in page
     again = notebooks.run(names, tmp_path / "out", given={"model": str(folder)}, keep=True, **kept)

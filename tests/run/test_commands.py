@@ -6,6 +6,7 @@ import shlex
 import shutil
 import tomllib
 
+import nbformat
 import pytest
 import yaml
 from click.testing import CliRunner
@@ -13,7 +14,7 @@ from packaging.requirements import Requirement
 from test_chapters import assert_whole
 
 import helpers.__main__
-from helpers import corpora, places, tidy
+from helpers import corpora, places, results
 from helpers.__main__ import main
 from helpers.run import notebooks
 from helpers.run.names import resolved
@@ -40,9 +41,13 @@ def test_every_command_has_help(command):
         (("run", "02", "-p", "segments", "many"), "segments must be of type int, as 1000 is; 'many' is not"),
         (("run", "all", "-p", "segments", "5"), "01_transformer_refresher has no parameter 'segments'"),
         (("run", "all", "--model", "no_such_model"), "'no_such_model' is not"),
-        (("full", "--chapters", "no-op"), "Did you mean 'no_op'?"),
+        (("scorebord",), "Did you mean 'scoreboard'?"),
+        (("run", "no-op", "04"), "Did you mean 'no_op'?"),
         (("scoreboard", "nowhere"), "no chapter 'nowhere'"),
-        (("export", "--models", "nobody"), "Nothing is recorded of nobody"),
+        (("scoreboard", "--model", "nobody", "--to", "x.csv"), "Nothing is recorded of nobody"),
+        (("scoreboard", "--to", "numbers.xls"), "give a name that ends in .csv"),
+        (("scoreboard", "04", "--quantity", "peek", "--to", "x.csv"), "No number of the quantity peek"),
+        (("build", "data", "--model", "nobody"), "Nothing is recorded of nobody"),
     ],
 )
 def test_a_foreseen_error_is_one_sentence(arguments, says):
@@ -74,21 +79,53 @@ def test_own_runs_are_shown_when_asked_for_and_never_as_the_books(monkeypatch, t
     own = tmp_path / "runs" / "results" / "book" / "minilm" / "surface_patterns.json"
     own.parent.mkdir(parents=True)
     shutil.copyfile(record, own)
-    table = tidy.from_csv(record.with_suffix(".csv"))
+    table = results.from_csv(record.with_suffix(".csv"))
     table.loc[(table.quantity == "share_cls") & table.layer.isna(), "value"] = 0.987654
-    own.with_suffix(".csv").write_text(tidy.as_csv(table), "utf-8")
-    asked = ("export", "--models", "minilm", "--profile", "book", "--quantities", "share_cls")
+    own.with_suffix(".csv").write_text(results.as_csv(table), "utf-8")
+    asked = ("scoreboard", "--model", "minilm", "--profile", "book", "--quantity", "share_cls", "--to")
     for options, shown in (((), False), (("--own",), True)):
         monkeypatch.delenv("BOOK_RESULTS", raising=False)
-        assert ("0.987654" in run(*asked, *options).output) == shown
+        assert run(*asked, str(tmp_path / "numbers.csv"), *options).exit_code == 0
+        assert ("0.987654" in (tmp_path / "numbers.csv").read_text("utf-8")) == shown
 
 
 @pytest.mark.slow
-def test_doctor_models_and_corpora(monkeypatch, tmp_path):
+def test_several_models_and_chapters_go_on_where_they_stopped(tmp_path, monkeypatch):
+    for name, source in {"01_one": "print(n)", "02_two": "assert model != 'minilm@random', 'broken'"}.items():
+        cells = [nbformat.v4.new_code_cell("model = 'minilm'\nn = 3", metadata={"tags": ["parameters"]})]
+        kernel = {"kernelspec": {"name": "python3", "language": "python", "display_name": "Python 3"}}
+        notebook = nbformat.v4.new_notebook(cells=[*cells, nbformat.v4.new_code_cell(source)], metadata=kernel)
+        nbformat.write(notebook, tmp_path / f"{name}.ipynb")
+    monkeypatch.setattr(notebooks, "FOLDER", tmp_path)
+    monkeypatch.setattr(notebooks, "is_current", lambda chapter, target, changed: target.is_file())
+    command = [
+        "run",
+        "1",
+        "two",
+        "--at-a-time",
+        "1",
+        "-p",
+        "n",
+        "2",
+        "--model",
+        "minilm",
+        "--model",
+        "minilm@random",
+        "--to",
+    ]
+    first, again = (run(*command, str(tmp_path / "out")) for _ in range(2))
+    assert [done.exit_code for done in (first, again)] == [1, 1], first.output
+    assert first.output.count(": executed, ") == 3 and again.output.count(": kept, ") == 3
+    assert "minilm@random  02_two: failed" in again.output and "AssertionError: broken" in again.output
+    assert nbformat.read(tmp_path / "out" / "minilm@random" / "01_one.ipynb", 4).cells[2].outputs[0].text == "2\n"
+
+
+@pytest.mark.slow
+def test_info_shows_models_corpora_and_machine(monkeypatch, tmp_path):
     monkeypatch.setenv("BOOK_CACHE", str(tmp_path))
-    assert "not here yet: python -m helpers fetch mpnet" in run("models").output
-    assert "encyclopedia (text; CC0 1.0)" in run("corpora", "--quick").output
-    assert all(part in run("doctor").output for part in ("torch", "papermill", "minilm", "real corpora", "hub"))
+    shown = run("info", "--quick").output
+    assert "not here yet: python -m helpers fetch mpnet" in shown and "encyclopedia (text; CC0 1.0)" in shown
+    assert all(part in shown for part in ("torch", "papermill", "minilm", "real corpora", "hub"))
 
 
 # Bring your own: the page's commands on the page's files
@@ -106,7 +143,7 @@ def test_a_command_of_bring_your_own_does_what_the_page_says(command, tmp_path, 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(helpers.__main__, "BUILD", tmp_path / "_build")
     monkeypatch.setenv("BOOK_RESULTS", str(tmp_path / "results"))
-    if " export " in command:  # of a run before it
+    if " scoreboard " in command:  # of a run before it
         assert run("run", "02", *["--profile", "smoke", "-p", "corpus", "my_text.txt"]).exit_code == 0
     done = run(*shlex.split(command)[3:])
     assert done.exit_code == 0, done.output
@@ -147,7 +184,7 @@ def test_the_core_takes_the_versions_of_the_hosted_notebook():
 def test_a_cache_that_is_no_folder_is_said(monkeypatch, tmp_path):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("BOOK_CACHE", os.fspath(tmp_path / "file"))
-    assert "which is not a folder" in run("models").output
+    assert "which is not a folder" in run("info", "models").output
 
 
 def test_a_parameter_is_read_as_yaml_where_it_is_not_a_text():

@@ -39,7 +39,6 @@ from helpers.corpora.sources import CorpusError
 from helpers.encoders import Encoder
 from helpers.stats import REPLICATES, Estimate
 
-
 RANGES = {
     "vertical": ((0.15, 1.0), (0.0, 0.08), (0.0, 0.1)),
     "diagonal": ((0.0, 0.06), (0.35, 1.0), (0.0, 0.1)),
