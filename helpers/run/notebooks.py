@@ -142,16 +142,7 @@ def execute(
         target.parent.mkdir(parents=True, exist_ok=True)
         with patch.dict(os.environ, variables):
             os.environ.pop("MPLBACKEND", None)  # "agg" would silently drop every inline figure
-            done = papermill.execute_notebook(
-                FOLDER / f"{chapter}.ipynb",
-                scratch,
-                _workers(chapter, parts) | changed,
-                kernel_name="python3",
-                cwd=str(places.ROOT),
-                progress_bar=bar,
-                extra_arguments=["--IPKernelApp.log_level=CRITICAL"],
-                request_save_on_cell_execute=False,
-            )
+            done = _executed(FOLDER / f"{chapter}.ipynb", scratch, _workers(chapter, parts) | changed, bar)
         places.write(target, nbformat.writes(normalised(done)) + "\n")
         state = "executed"
     except PapermillExecutionError as error:
@@ -160,6 +151,8 @@ def execute(
             problem, state = " ".join(str(error.evalue).split()), "skipped"
     except DeadKernelError:
         problem = "its kernel ended: it was stopped, or the memory was used up (then run one chapter at a time)"
+    except RuntimeError as error:
+        problem = f"its kernel did not start: {error}"
     except OSError as error:
         problem = f"{error.filename or target}: {error.strerror or error}"
     if state != "failed":
@@ -167,6 +160,21 @@ def execute(
         if parts:
             shutil.rmtree(parts, ignore_errors=True)
     return Run(chapter, target, state, time.perf_counter() - start, problem)
+
+
+def _executed(source: Path, target: Path, given: dict[str, Any], bar: bool) -> nbformat.NotebookNode:
+    """The notebook as papermill executes it; tried again if the kernel never answers.
+
+    Kernels that start at the same moment can be given the same port, and one of them then cannot use it.
+    """
+    options = {"kernel_name": "python3", "cwd": str(places.ROOT), "progress_bar": bar}
+    options |= {"extra_arguments": ["--IPKernelApp.log_level=CRITICAL"], "request_save_on_cell_execute": False}
+    try:
+        return papermill.execute_notebook(source, target, given, **options)
+    except RuntimeError as error:
+        if isinstance(error, DeadKernelError):
+            raise
+        return papermill.execute_notebook(source, target, given, **options)
 
 
 def _workers(chapter: str, parts: Path | None) -> dict[str, Any]:

@@ -215,6 +215,21 @@ def test_a_kernel_that_ends_is_a_failure_and_so_is_a_folder_that_cannot_be_writt
     assert done.state == "failed" and str(tmp_path / "file") in done.problem
 
 
+def test_a_kernel_that_never_answers_is_started_again(tmp_path, monkeypatch):
+    tiny(monkeypatch, tmp_path, "print(n)")
+    execute, calls = notebooks.papermill.execute_notebook, []
+
+    def answers_the_second_time(*given, **options):
+        calls.append(given)
+        if len(calls) == 1:
+            raise RuntimeError("Kernel didn't respond in 60 seconds")
+        return execute(*given, **options)
+
+    monkeypatch.setattr(notebooks.papermill, "execute_notebook", answers_the_second_time)
+    done = notebooks.execute("01_tiny", tmp_path / "out" / "01_tiny.ipynb", {}, results=tmp_path / "results")
+    assert (done.state, len(calls)) == ("executed", 2)
+
+
 def test_comparing_finds_what_differs_beyond_its_tolerance(tmp_path):
     stored = results.recorded("dependency_heads")
     for folder, change in {"old": 0, "same": 5e-5, "new": 1e-3}.items():
