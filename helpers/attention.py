@@ -327,12 +327,14 @@ def _answers(
         for row, number in enumerate(batch.index):
             text = EncodedText.of(batch, row, texts[number - first])
             length = len(text.tokens)
-            found = torch.stack([weights[row, :, :length, :length] for weights in layers])
-            if shuffled:
-                found = controls.shuffled_maps(found, number, seed)
-            if units == "words":
-                found = by_word(found, text)
-            yield number, _as_arrays(function(found, text))
+            with torch.inference_mode():
+                found = torch.stack([weights[row, :, :length, :length] for weights in layers])
+                if shuffled:
+                    found = controls.shuffled_maps(found, number, seed)
+                if units == "words":
+                    found = by_word(found, text)
+                result = _as_arrays(function(found, text))
+            yield number, result
         layers.clear()  # before the next batch's maps exist
 
 
