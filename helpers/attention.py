@@ -14,18 +14,13 @@ them. transformers 5 has no ``head_mask`` any more, and ``output_attentions=True
 layers alive at once; the tap stands for both.
 """
 
-import io
 import re
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from types import CodeType, FunctionType
 from typing import Any, Literal
 
-import cloudpickle
-import joblib
 import numpy as np
 import torch
 from jaxtyping import Float
@@ -34,9 +29,9 @@ from tqdm import tqdm
 from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.masking_utils import eager_mask
 
-from helpers import controls, places
+from helpers import controls, parallel
 from helpers.corpora.records import Segment, Sentence
-from helpers.encoder import Encoder, arrived, attention_modules
+from helpers.encoder import Encoder, attention_modules
 from helpers.models import EncoderError
 from helpers.tokens import Batch, Batches, EncodedText, Input, by_word
 
@@ -201,14 +196,13 @@ def _open_dropouts(stream: _Stream, restore: ExitStack) -> None:
                 break
 
 
-Function = Callable[[Tensor, EncodedText], Any]
+Function = Callable[..., Any]
 """``function(maps, text)``: maps [layer, head, query, key] of one text without padding -> an array, or a dict of arrays."""
 
 MOST_MAPS = 256 << 20
 """Bytes of attention maps that exist at a time, those of one batch; a single text may need more."""
 PART = 96
 """Texts that are measured, kept and sent to other processes together."""
-_ONE_AT_A_TIME = threading.Lock()  # a Dask worker may have several threads, but a model has one tap
 
 
 def measure(
@@ -218,6 +212,7 @@ def measure(
     *,
     units: Literal["tokens", "words"] = "tokens",
     longest: int | None = None,
+    values: bool = False,
     shuffled: bool = False,
     seed: int = 0,
     jobs: int | str | None = None,
@@ -233,115 +228,72 @@ def measure(
             defined in a notebook.
         units: what the maps' queries and keys are; of ``"words"`` special tokens are left out (:func:`helpers.tokens.by_word`).
         longest: cut texts to so many tokens, or to the model's limit if that is less (default: longer ones are refused).
+        values: call the function as ``function(maps, text, values)`` with the vectors that the weights multiply,
+            [layer, head, token, dimension].
         shuffled: give the function the control's maps, in which each head's scores are shuffled (:mod:`helpers.controls`).
         seed: of the shuffling.
-        jobs: processes on this machine, or the address of a Dask scheduler (default: what :class:`joblib.parallel_config` says, else this process).
-        parts: a folder in which every finished part is kept, so that a run that was killed goes on.
+        jobs, parts: where it is measured, and where finished parts are kept, see :func:`helpers.parallel.each`.
 
     Raises:
         TooLong: for a text that is longer than the model allows, where ``longest`` is not given.
-        EncoderError: when a worker has other weights.
+        TapError: where ``values`` are wanted and the family does not show them.
     """
-    options = {"units": units, "longest": longest, "shuffled": shuffled, "seed": seed}
+    options = {"units": units, "longest": longest, "values": values, "shuffled": shuffled, "seed": seed}
     pieces = [(start, texts[start : start + PART]) for start in range(0, len(texts), PART)]
-    files = [None] * len(pieces)
-    if parts is not None:
-        what = joblib.hash((encoder.state, _code_of(function), sorted(options.items())))
-        files = [Path(parts) / f"{joblib.hash((what, *piece))}.npz" for piece in pieces]
     found: list[Any] = []
-    with _where(jobs), tqdm(total=len(texts), desc=encoder.name, unit=" texts") as bar:
-        sent = encoder if joblib.effective_n_jobs(None) == 1 else cloudpickle.dumps(encoder)
-        work = (
-            joblib.delayed(_part)(sent, *piece, function, options, file)
-            for piece, file in zip(pieces, files, strict=True)
-        )
-        for arrays in joblib.Parallel(return_as="generator")(work):
+    with tqdm(total=len(texts), desc=encoder.name, unit=" texts") as bar:
+        for arrays in parallel.each(encoder, _part, pieces, function, options, jobs=jobs, keep=parts):
             found += arrays
             bar.update(len(arrays))
     return found
 
 
-@contextmanager
-def _where(jobs: int | str | None) -> Iterator[None]:
-    """Where joblib works inside the block: in processes, or through a client of a Dask scheduler that is closed afterwards."""
-    if not isinstance(jobs, str):
-        with joblib.parallel_config(n_jobs=jobs):
-            yield
-        return
-    from distributed import Client
-
-    with Client(jobs, set_as_default=False) as client, joblib.parallel_config("dask", client=client, n_jobs=-1):
-        yield
-
-
-def _code_of(function: Function) -> bytes:
-    """A function's code with all that it refers to, wherever it was defined: a notebook's cell has another name in every kernel."""
-    if not isinstance(function, FunctionType):
-        return cloudpickle.dumps(function)
-    given = (function.__globals__, function.__name__, function.__defaults__, function.__closure__)
-    return cloudpickle.dumps(FunctionType(_placeless(function.__code__), *given))
-
-
-def _placeless(code: CodeType) -> CodeType:
-    parts = tuple(_placeless(one) if isinstance(one, CodeType) else one for one in code.co_consts)
-    return code.replace(co_filename="", co_firstlineno=1, co_linetable=b"", co_consts=parts)
-
-
 def _part(
-    encoder: Encoder | bytes,
-    first: int,
-    texts: Sequence[Any],
-    function: Function,
-    options: Mapping[str, Any],
-    file: Path | None,
+    encoder: Encoder, part: tuple[int, Sequence[Any]], function: Function, options: Mapping[str, Any]
 ) -> list[Any]:
-    """What :func:`measure` finds for some of the texts; out of the file, if it is there."""
-    if file is not None and file.is_file():
-        return _unpacked(file)
-    if isinstance(encoder, bytes):
-        encoder = arrived(encoder)
-    found = dict(_answers(encoder, first, texts, function, **options))
-    arrays = _compact([found[number] for number in sorted(found)])
-    if file is not None:
-        places.write(file, _packed(arrays))
-    return arrays
-
-
-def _answers(
-    encoder: Encoder,
-    first: int,
-    texts: Sequence[Any],
-    function: Function,
-    units: str,
-    longest: int | None,
-    shuffled: bool,
-    seed: int,
-) -> Iterator[tuple[int, Any]]:
-    """Number and result of each text, batch by batch; texts are numbered from ``first``."""
+    """What :func:`measure` finds for some of the texts, which are numbered from the part's first."""
+    first, texts = part
     cut = {}
-    if longest is not None:
-        cut = {"max_length": min(longest, encoder.max_length), "overlong": "truncate"}
+    if options["longest"] is not None:
+        cut = {"max_length": min(options["longest"], encoder.max_length), "overlong": "truncate"}
     cells = MOST_MAPS // (4 * encoder.layers * encoder.heads)
+    found: dict[int, Any] = {}
     for batch in Batches(encoder, [_input(t) for t in texts], batch_size=32, first=first, cells=cells, **cut):
-        layers = _layers(encoder, batch)
+        layers = _seen(encoder, batch)
         for row, number in enumerate(batch.index):
             text = EncodedText.of(batch, row, texts[number - first])
-            length = len(text.tokens)
-            with torch.inference_mode():
-                found = torch.stack([weights[row, :, :length, :length] for weights in layers])
-                if shuffled:
-                    found = controls.shuffled_maps(found, number, seed)
-                if units == "words":
-                    found = by_word(found, text)
-                result = _as_arrays(function(found, text))
-            yield number, result
+            found[number] = _as_arrays(_result(encoder, layers, row, text, function, options))
         layers.clear()  # before the next batch's maps exist
+    return _compact([found[number] for number in sorted(found)])
 
 
-def _layers(encoder: Encoder, batch: Batch) -> list[Float[Tensor, "batch head query key"]]:
-    """The attention maps of a batch, a tensor for each layer."""
-    seen: list[Tensor] = []
-    with _ONE_AT_A_TIME, torch.inference_mode(), tap(encoder, observe=lambda _, weights, __: seen.append(weights)):
+@torch.inference_mode()
+def _result(
+    encoder: Encoder,
+    layers: Sequence[tuple[Tensor, Tensor | None]],
+    row: int,
+    text: EncodedText,
+    function: Function,
+    options: Mapping[str, Any],
+) -> Any:
+    """What the function makes of one row of a batch."""
+    length = len(text.tokens)
+    found = torch.stack([weights[row, :, :length, :length] for weights, _ in layers])
+    if options["shuffled"]:
+        found = controls.shuffled_maps(found, text.number, options["seed"])
+    if options["units"] == "words":
+        found = by_word(found, text)
+    if not options["values"]:
+        return function(found, text)
+    if any(values is None for _, values in layers):
+        raise TapError(f"{encoder.name!r} does not show its value vectors, so they have no length here.")
+    return function(found, text, torch.stack([values[row, :, :length] for _, values in layers]))
+
+
+def _seen(encoder: Encoder, batch: Batch) -> list[tuple[Tensor, Tensor | None]]:
+    """Attention maps [batch, head, query, key] and values of a batch, layer by layer."""
+    seen: list[tuple[Tensor, Tensor | None]] = []
+    with torch.inference_mode(), tap(encoder, observe=lambda _, weights, values: seen.append((weights, values))):
         encoder.model(**batch.inputs)
     return seen
 
@@ -367,30 +319,9 @@ def _compact(arrays: Sequence[Any]) -> list[Any]:
     return [part.reshape(one.shape) for part, one in zip(parts, arrays, strict=True)]
 
 
-def _packed(arrays: Sequence[Any]) -> bytes:
-    """Arrays, or dicts of them, as a file without pickles."""
-    named = {
-        f"{n} {name}": one
-        for n, found in enumerate(arrays)
-        for name, one in (found if isinstance(found, dict) else {"": found}).items()
-    }
-    file = io.BytesIO()
-    np.savez_compressed(file, **named)
-    return file.getvalue()
-
-
-def _unpacked(file: Path) -> list[Any]:
-    found: dict[int, dict[str, Any]] = {}
-    with np.load(file, allow_pickle=False) as stored:
-        for key in stored.files:
-            number, _, name = key.partition(" ")
-            found.setdefault(int(number), {})[name] = stored[key]
-    return [arrays.get("", arrays) for _, arrays in sorted(found.items())]
-
-
 def maps(encoder: Encoder, batch: Batch) -> Float[Tensor, "layer batch head query key"]:
     """All attention maps of one small batch, for pictures and worked examples."""
-    return torch.stack([weights.cpu() for weights in _layers(encoder, batch)])
+    return torch.stack([weights.cpu() for weights, _ in _seen(encoder, batch)])
 
 
 def zero(heads: Iterable[tuple[int, int]]) -> Editor:

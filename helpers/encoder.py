@@ -2,9 +2,7 @@
 
 import hashlib
 import json
-import pickle
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Literal
 
 import torch
@@ -116,12 +114,6 @@ class Encoder:
             f"{self.parameters / 1e6:.0f} M parameters, up to {self.max_length} tokens, on {self.device}\n"
             f"sha256 of the weights {self.sha256[:16]}…"
         )
-
-
-@lru_cache(maxsize=2)
-def arrived(pickled: bytes) -> Encoder:
-    """An encoder that was sent to this process, kept for the next time."""
-    return pickle.loads(pickled)
 
 
 def attention_modules(model: PreTrainedModel) -> list[nn.Module]:

@@ -24,11 +24,10 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from tqdm import tqdm
 
-from helpers import TASKS, encoders
+from helpers import TASKS, encoders, parallel
 from helpers.adapters import LABELS, AdapterError
 from helpers.corpora import phrases
 from helpers.encoders import Encoder
-from helpers.engine import shards
 from helpers.examples import Example
 from helpers.examples import examples as examples
 from helpers.examples import majority as majority
@@ -105,17 +104,17 @@ def each(
     seed: int = 0,
     keep: Path | None = None,
 ) -> Iterator[tuple[Asked, Any]]:
-    """Every batch with ``function(encoder, asked, *given)``, measured wherever :mod:`helpers.engine.shards` is told to.
+    """Every batch with ``function(encoder, asked, *given)``, measured wherever :mod:`helpers.parallel` is told to.
 
     Args:
-        function: of a module, see :func:`helpers.engine.shards.each`.
+        function: of a module, see :func:`helpers.parallel.each`.
         what: for the progress bar.
         keep: a folder for finished batches, if the environment names none.
 
     Other arguments as in :func:`helpers.inputs.batches`.
     """
     cut = list(batches(encoder, examples, batch_size=batch_size, max_length=max_length, seed=seed))
-    found = shards.each(encoder, _on_its_device, cut, function, *given, what=what, keep=keep)
+    found = parallel.each(encoder, _on_its_device, cut, function, *given, keep=keep)
     yield from zip(cut, tqdm(found, desc=what, total=len(cut)), strict=True)
 
 

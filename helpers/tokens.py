@@ -51,7 +51,7 @@ class OfTensors:
     """A dataclass with tensors that can move to another device or process.
 
     Tensors are pickled as arrays: then equal ones have equal pickles, by which finished parts of a measurement are found
-    again (:mod:`helpers.engine.shards`), and what was on one device can be read on a machine without it.
+    again (:mod:`helpers.parallel`), and what was on one device can be read on a machine without it.
     """
 
     def to(self: T, device: torch.device | str) -> T:
@@ -103,6 +103,7 @@ class Batch(Marks):
         index: for each row, which of the caller's inputs it is (from 0).
         tokens: the token strings, without padding.
         words: the surface form of each unit; special tokens under their own name.
+        cut: for each row, whether its input was cut.
     """
 
     ids: Int[Tensor, "batch token"]
@@ -112,6 +113,7 @@ class Batch(Marks):
     index: tuple[int, ...]
     tokens: tuple[tuple[str, ...], ...]
     words: tuple[tuple[str, ...], ...]
+    cut: tuple[bool, ...]
 
     @cached_property
     def inputs(self) -> dict[str, Tensor]:
@@ -142,6 +144,7 @@ class EncodedText(Marks):
         source: the input itself, as the caller gave it: a text, a pair, a :class:`helpers.corpora.records.Segment` or ``Sentence``.
         tokens, words: the token strings; the words without special tokens.
         word: [token], which word a token is part of, counted through both texts; -1 at special tokens.
+        cut: whether it was cut to fit.
     """
 
     number: int
@@ -149,6 +152,7 @@ class EncodedText(Marks):
     tokens: tuple[str, ...]
     words: tuple[str, ...]
     word: Int[Tensor, "token"]
+    cut: bool
 
     @classmethod
     def of(cls, batch: Batch, row: int, source: Any) -> "EncodedText":
@@ -159,7 +163,8 @@ class EncodedText(Marks):
         before = special.long().cumsum(0)  # special tokens are units, too, and stand between the words
         words = tuple(word for number, word in enumerate(batch.words[row]) if not special[unit == number][0])
         word = torch.where(special, -1, unit - before)
-        return cls(number=batch.index[row], source=source, tokens=batch.tokens[row], words=words, word=word, **marks)
+        kept = {"number": batch.index[row], "tokens": batch.tokens[row], "cut": batch.cut[row]}
+        return cls(source=source, words=words, word=word, **kept, **marks)
 
 
 def by_word(maps: Float[Tensor, "layer head query key"], text: EncodedText) -> Float[Tensor, "layer head word word"]:
@@ -185,14 +190,12 @@ class Batches:
         batch_size: rows in a batch.
         max_length: most tokens an input may have, special ones included (default: the model's limit).
         overlong: ``"refuse"`` raises :class:`TooLong` at the first longer input; ``"truncate"`` cuts it,
-            a pair from its longer side first, and counts it in ``truncated``.
-        first: number of the first input, when the inputs are a part of many (:meth:`shards`).
-        part: whether the inputs are a part of many; then :meth:`say_unknown` is the caller's.
+            a pair from its longer side first, and says so (``Batch.cut``).
+        first: number of the first input, when the inputs are a part of many.
         cells: most weights (rows × tokens × tokens) of one map in a batch: long inputs come in smaller batches.
 
     Attributes:
-        truncated: how many inputs of the current pass have been cut so far.
-        pieces, unknown: how many tokens of text it has had so far, and how many that the vocabulary does not know.
+        pieces, unknown: how many tokens of text the current pass has had so far, and how many that the vocabulary does not know.
     """
 
     encoder: Encoder
@@ -202,9 +205,7 @@ class Batches:
     max_length: int | None = None
     overlong: str = "refuse"
     first: int = 0
-    part: bool = False
     cells: int | None = None
-    truncated: int = field(default=0, init=False)
     pieces: int = field(default=0, init=False)
     unknown: int = field(default=0, init=False)
 
@@ -220,7 +221,7 @@ class Batches:
         self.max_length = self.max_length or most
 
     def __iter__(self) -> Iterator[Batch]:
-        self.counts = 0, 0, 0
+        self.pieces = self.unknown = 0
         source = enumerate(self.inputs, self.first)
         while window := list(islice(source, self.batch_size * WINDOW)):
             rows = [self._encode(number, given) for number, given in window]
@@ -232,19 +233,9 @@ class Batches:
                     size = max(1, min(size, self.cells // longest**2))
                 yield _collate(self.encoder, rows[:size])
                 rows = rows[size:]
-        if not self.part:
-            self.say_unknown()
+        self._say_unknown()
 
-    @property
-    def counts(self) -> tuple[int, int, int]:
-        """What the current pass has counted: ``truncated``, ``pieces``, ``unknown``."""
-        return self.truncated, self.pieces, self.unknown
-
-    @counts.setter
-    def counts(self, counted: tuple[int, int, int]) -> None:
-        self.truncated, self.pieces, self.unknown = counted
-
-    def say_unknown(self) -> None:
+    def _say_unknown(self) -> None:
         """Warn when more than :data:`UNKNOWN` of the tokens are unknown to the vocabulary: then a model reads little of a text."""
         if self.unknown > UNKNOWN * self.pieces:
             warnings.warn(
@@ -258,18 +249,6 @@ class Batches:
         """Number of batches, when the inputs have a length."""
         return -(-len(self.inputs) // self.batch_size)  # type: ignore[arg-type]
 
-    def shards(self, batches: int) -> "Iterator[Shard]":
-        """The inputs in parts of so many batches (rounded up to whole windows); all parts together make the same batches.
-
-        Parts are made as they are needed and know nothing of the encoder, so that they can travel.
-        """
-        size = self.batch_size * WINDOW * -(-batches // WINDOW)
-        settings = {name: getattr(self, name) for name in ("batch_size", "max_length", "overlong")}
-        source, first = iter(self.inputs), self.first
-        while inputs := list(islice(source, size)):
-            yield Shard(first, inputs, settings)
-            first += len(inputs)
-
     def _encode(self, number: int, given: object) -> "_Row":
         sides = [_side(text, number) for text in (given if isinstance(given, tuple) else (given,))]
         if len(sides) > 2:
@@ -277,19 +256,19 @@ class Batches:
         call = {"add_special_tokens": True, "return_offsets_mapping": True, "padding": False}
         texts = [side.text for side in sides]
         encoding = self.encoder.tokenizer(*texts, truncation=False, verbose=False, **call).encodings[0]
-        if len(encoding.ids) > self.max_length:
+        long = len(encoding.ids) > self.max_length
+        if long:
             if self.overlong == "refuse":
                 raise TooLong(
                     f"Input {number} has {len(encoding.ids)} tokens; at most {self.max_length} are allowed. "
-                    "Pass overlong='truncate' to cut it (cuts are counted), or split it."
+                    "Pass overlong='truncate' to cut it, or split it."
                 )
             cut = {"truncation": "longest_first", "max_length": self.max_length}
             encoding = self.encoder.tokenizer(*texts, **cut, **call).encodings[0]
-            self.truncated += 1
         pieces = [i for i, special in zip(encoding.ids, encoding.special_tokens_mask, strict=True) if not special]
         self.pieces += len(pieces)
         self.unknown += pieces.count(self.encoder.tokenizer.unk_token_id)
-        return _row(number, sides, encoding)
+        return _row(number, sides, encoding, long)
 
 
 def rows_of(batch_size: int) -> int:
@@ -302,24 +281,6 @@ def rows_of(batch_size: int) -> int:
     if not named.isdecimal() or int(named) < 1:
         raise ValueError(f"BOOK_BATCH_SIZE={named!r}: a batch has at least one row.")
     return int(named)
-
-
-@dataclass(frozen=True, eq=False)
-class Shard:
-    """Some consecutive inputs of a :class:`Batches`, with its settings; ``first`` is the number of the first of them."""
-
-    first: int
-    inputs: list
-    settings: dict[str, Any]
-
-    @property
-    def numbers(self) -> range:
-        """Numbers of the inputs."""
-        return range(self.first, self.first + len(self.inputs))
-
-    def batches(self, encoder: Encoder) -> Batches:
-        """The inputs in batches."""
-        return Batches(encoder, self.inputs, first=self.first, part=True, **self.settings)
 
 
 def encode(encoder: Encoder, inputs: Sequence, **options: object) -> Batch:
@@ -398,9 +359,10 @@ class _Row:
     encoding: Encoding
     marks: dict[str, list[int]]
     words: tuple[str, ...]
+    cut: bool
 
 
-def _row(number: int, sides: list[_Side], encoding: Encoding) -> _Row:
+def _row(number: int, sides: list[_Side], encoding: Encoding, cut: bool) -> _Row:
     marks: dict[str, list[int]] = {name: [] for name in ("text", "unit", "sentence", "stop", "punctuation")}
     words, last = [], None
     first_sentence = [0, len(sides[0].sentences)]
@@ -426,7 +388,7 @@ def _row(number: int, sides: list[_Side], encoding: Encoding) -> _Row:
         marks["sentence"].append(sentence)
         marks["stop"].append(piece in (".", ","))
         marks["punctuation"].append(bool(piece) and all(unicodedata.category(c)[0] in "PS" for c in piece))
-    return _Row(number, encoding, marks, tuple(words))
+    return _Row(number, encoding, marks, tuple(words), cut)
 
 
 def _span_of(spot: int, spans: list[tuple[int, int]]) -> int:
@@ -456,6 +418,7 @@ def _collate(encoder: Encoder, rows: Sequence[_Row]) -> Batch:
         index=tuple(r.number for r in rows),
         tokens=tuple(tuple(r.encoding.tokens) for r in rows),
         words=tuple(r.words for r in rows),
+        cut=tuple(r.cut for r in rows),
     )
 
 

@@ -9,20 +9,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
-from jaxtyping import Float
 from numpy.typing import NDArray
 
 from helpers.stats import REPLICATES, Estimate, resampled
-
-
-def ratio(sums: Float[np.ndarray, "sentence 2"], *, seed: int = 0) -> Estimate:
-    """Sum of the first column over sum of the second, with a bootstrap over the rows (sentences); a share where none exceeds the other."""
-    counts = np.random.default_rng(seed).poisson(1.0, (REPLICATES, len(sums)))
-    drawn = counts @ sums
-    with np.errstate(invalid="ignore", divide="ignore"):
-        value = np.float64(sums[:, 0].sum() / sums[:, 1].sum())
-        found = Estimate.of(value, drawn[:, 0] / drawn[:, 1], int((sums[:, 1] > 0).sum()))
-    return found.within(0.0, 1.0) if ((sums[:, 0] >= 0) & (sums[:, 0] <= sums[:, 1])).all() else found
 
 
 class StreamingMean:

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable, Sequence
 
-import numpy as np
 import torch
 from torch import Tensor
 from tqdm import tqdm
@@ -10,31 +9,23 @@ from tqdm import tqdm
 from helpers import controls
 from helpers.attention import Editor, tap
 from helpers.encoders import Encoder
-from helpers.engine import shards
 from helpers.engine.accumulators import Additive
-from helpers.tokens import Batch, Batches, Input, Shard
+from helpers.tokens import Batch, Batches, Input
 
 BatchObserver = Callable[[Batch, int, Tensor, Tensor | None], None]
 """``observer(batch, layer, probabilities, values)``: a chapter's accumulator, which keeps sums and never maps."""
 
 
 def sweep(encoder: Encoder, batches: Iterable[Batch], *observers: BatchObserver, edit: Editor | None = None) -> None:
-    """Run every batch through the encoder once and show each layer's attention to all observers.
+    """Run every batch through the encoder once and show each layer's attention to all observers."""
+    for batch in batches:
 
-    When the batches are a :class:`helpers.tokens.Batches` and every observer is :class:`helpers.engine.accumulators.Additive`, the
-    inputs are cut into parts that are measured wherever :mod:`helpers.engine.shards` is told to, with the same numbers wherever
-    that is. With an editor, or with other observers, all happens in this process, batch after batch.
+        def show(layer: int, probabilities: Tensor, values: Tensor | None, batch: Batch = batch) -> None:
+            for observer in observers:
+                observer(batch, layer, probabilities, values)
 
-    Args:
-        batches: usually a :class:`helpers.tokens.Batches`; wrap it in ``tqdm`` for a progress bar.
-        observers: each called as ``observer(batch, layer, probabilities, values)``.
-        edit: an editor; observers then see the edited probabilities.
-    """
-    source = batches.iterable if isinstance(batches, tqdm) else batches
-    if edit is None and isinstance(source, Batches) and all(isinstance(o, Additive) for o in observers):
-        _sweep_in_parts(encoder, batches, source, observers)
-    else:
-        _show(encoder, batches, observers, edit)
+        with torch.inference_mode(), tap(encoder, edit=edit), tap(encoder, observe=show):
+            encoder.model(**batch.inputs)
 
 
 def accumulate(
@@ -58,49 +49,6 @@ def accumulate(
     batches = Batches(encoder, inputs, batch_size=batch_size, **cut)
     sweep(encoder, tqdm(batches, desc=f"{encoder.name}: {what}"), *observers)
     return batches.truncated
-
-
-def _show(
-    encoder: Encoder, batches: Iterable[Batch], observers: Sequence[BatchObserver], edit: Editor | None
-) -> None:
-    for batch in batches:
-
-        def show(layer: int, probabilities: Tensor, values: Tensor | None, batch: Batch = batch) -> None:
-            for observer in observers:
-                observer(batch, layer, probabilities, values)
-
-        with torch.inference_mode(), tap(encoder, edit=edit), tap(encoder, observe=show):
-            encoder.model(**batch.inputs)
-
-
-def _sweep_in_parts(encoder: Encoder, bar: object, batches: Batches, observers: Sequence[Additive]) -> None:
-    size = shards.batches_per_shard()
-    parts = ((s, [observer.part(s.numbers) for observer in observers]) for s in batches.shards(size))
-    named = getattr(bar, "desc", None) or f"{encoder.name}: attention"  # a disabled bar has no description
-    what = named.removesuffix(": ")
-    counted = np.zeros(3, dtype=int)
-    for measured, counts, number in shards.each(encoder, _sweep_part, parts, what=what):
-        for observer, part in zip(observers, measured, strict=True):
-            observer.absorb(part)
-        counted += counts
-        if isinstance(bar, tqdm):
-            bar.update(number)
-    if isinstance(bar, tqdm):
-        bar.close()
-    batches.counts = tuple(counted.tolist())
-    batches.say_unknown()
-
-
-def _sweep_part(
-    encoder: Encoder, part: tuple[Shard, list[Additive]]
-) -> tuple[list[Additive], tuple[int, int, int], int]:
-    """What a part's observers have seen, what its inputs counted, how many batches there were."""
-    shard, observers = part
-    batches = shard.batches(encoder)
-    for observer in observers:
-        observer.attach(encoder)
-    _show(encoder, batches, observers, None)
-    return observers, batches.counts, len(batches)
 
 
 class Shuffled(Additive):

@@ -15,7 +15,7 @@ from helpers.corpora.readers import Segment, sentences
 from helpers.corpora.sources import CorpusError
 from helpers.encoders import Encoder
 from helpers.stats import Estimate
-from helpers.tokens import Batch, Batches, EncodedText
+from helpers.tokens import Batch, EncodedText, encode
 
 STATISTICS = ("previous", "self", "next", "cls", "sep", "stop", "other", "sep_from_sep", "sep_from_other")
 STATISTICS += ("cls_from_cls", "entropy", "entropy_from_cls", "peak")
@@ -221,6 +221,5 @@ def short_sentence(segments: Sequence[Segment], *, words: int = 14) -> str:
 def drawable(encoder: Encoder, segments: Sequence[Segment], *, most: int = 40) -> tuple[Batch, str]:
     """A short sentence of the segments as a batch of one, cut where it is too long to be drawn, and a remark if it was."""
     room = min(most, encoder.max_length)
-    batches = Batches(encoder, [short_sentence(segments)], max_length=room, overlong="truncate")
-    batch = next(iter(batches))
-    return batch, f"The first {room} tokens of a longer sentence are shown." if batches.truncated else ""
+    batch = encode(encoder, [short_sentence(segments)], max_length=room, overlong="truncate")
+    return batch, f"The first {room} tokens of a longer sentence are shown." if batch.cut[0] else ""

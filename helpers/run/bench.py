@@ -18,9 +18,9 @@ import torch
 from jaxtyping import Float
 from tqdm import tqdm
 
-from helpers import attention, corpora, encoders, places, results, tokens
+from helpers import attention, corpora, encoders, parallel, places, results, tokens
 from helpers.chapters import distance_features, divergence_map, head_importance, no_op
-from helpers.engine import shards, sweeps
+from helpers.engine import sweeps
 from helpers.measurements import surface
 from helpers.run.templates import template
 
@@ -37,7 +37,7 @@ PASSES = {
 def timed(rounds: int, *runs: Callable[[], object]) -> Float[np.ndarray, "run round"]:
     """Processor seconds of each run in each round; every round runs all of them once, and a round before the first warms up."""
     stamps = []
-    with shards.one_thread(), torch.inference_mode():
+    with parallel.one_thread(), torch.inference_mode():
         for _ in tqdm(range(1 + rounds), desc="rounds", leave=False):
             stamps.append([time.process_time()])
             for run in runs:

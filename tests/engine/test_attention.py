@@ -269,9 +269,8 @@ def test_query_heads_that_share_keys_have_a_map_each(small_encoder):
 def test_the_longest_input_fits(small_encoder, family):
     """What is said of the longest input is true: where positions are counted from the padding's, for one."""
     encoder = small_encoder(family)
-    batches = tokens.Batches(encoder, ["otter " * 80, "short"], overlong="truncate")
-    (batch,) = batches
-    assert batch.ids.shape[1] == encoder.max_length <= 66 and batches.truncated == 1
+    batch = tokens.encode(encoder, ["otter " * 80, "short"], overlong="truncate")
+    assert batch.ids.shape[1] == encoder.max_length <= 66 and batch.cut == (True, False)
     assert torch.isfinite(run(encoder, batch)).all()
 
 

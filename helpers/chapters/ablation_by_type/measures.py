@@ -139,7 +139,7 @@ def measure(
 ) -> Scores:
     """Answer every question with the model as it is and under each ablation, with a progress bar.
 
-    Inputs are encoded once, and their batches measured wherever :mod:`helpers.engine.shards` is told to. Long contexts are cut into windows, as in :func:`helpers.tasks.score`.
+    Inputs are encoded once, and their batches measured wherever :mod:`helpers.parallel` is told to. Long contexts are cut into windows, as in :func:`helpers.tasks.score`.
 
     Args:
         ablations: name -> ablation.

@@ -38,7 +38,7 @@ class Job:
         batch_size: inputs in a batch.
         rows: inputs, times sets of heads, that go through the upper layers together: bounds the memory.
         max_length: tokens of an input (default: the task's).
-        folder: where finished batches are kept, if the environment names no place (:mod:`helpers.engine.shards`); None: nowhere.
+        folder: where finished batches are kept, if the environment names no place (:mod:`helpers.parallel`); None: nowhere.
 
     Raises:
         helpers.adapters.AdapterError: when the head is for another task.

@@ -158,7 +158,7 @@ def repeated(asked: Asked, times: int) -> Asked:
     batch = asked.batch
     changed = {f.name: getattr(batch, f.name) for f in fields(batch)}
     changed = {k: v.repeat(times, 1) if isinstance(v, Tensor) else v for k, v in changed.items()}
-    changed |= {k: getattr(batch, k) * times for k in ("index", "tokens", "words")}
+    changed |= {k: getattr(batch, k) * times for k in ("index", "tokens", "words", "cut")}
     targets = asked.targets.repeat(times, *(1,) * (asked.targets.dim() - 1))
     return Asked(asked.task, tokens.Batch(**changed), targets, asked.example * times, asked.spans * times)
 

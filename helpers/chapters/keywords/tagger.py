@@ -11,12 +11,11 @@ from jaxtyping import Bool, Float
 from scipy import stats
 from tqdm import tqdm
 
-from helpers import attention, tasks
+from helpers import attention, parallel, tasks
 from helpers.chapters.keywords.measures import Words
 from helpers.chapters.keywords.predictors import Head, in_order
 from helpers.corpora import phrases
 from helpers.encoders import Encoder
-from helpers.engine import shards
 from helpers.inputs import IGNORED, Asked, batches
 from helpers.layers import FirstPass
 from helpers.stats import Estimate, mean
@@ -129,13 +128,13 @@ TOGETHER = 24
 def _each_set(
     tagger: Encoder, examples: Sequence[Example], sets: Sequence[Heads]
 ) -> Float[np.ndarray, "set document score"]:
-    """:func:`tagging` without each set of heads, measured wherever :mod:`helpers.engine.shards` is told to."""
+    """:func:`tagging` without each set of heads, measured wherever :mod:`helpers.parallel` is told to."""
     found = np.zeros((len(sets), len(examples), len(SCORES)))
     groups = [range(low, min(low + TOGETHER, len(sets))) for low in range(0, len(sets), TOGETHER)]
     cut = list(product(batches(tagger, examples, max_length=tagger.max_length), groups))
     parts = ((asked, [sets[n] for n in group]) for asked, group in cut)
     what = f"{len(sets)} sets of heads"
-    scores = shards.each(tagger, _without, parts, examples, what=what)
+    scores = parallel.each(tagger, _without, parts, examples)
     for (asked, group), values in zip(cut, tqdm(scores, desc=what, total=len(cut)), strict=True):
         found[np.ix_(group, asked.example)] = values
     return found

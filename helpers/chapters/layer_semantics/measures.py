@@ -19,11 +19,11 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from scipy import stats
 
+from helpers import parallel
 from helpers.chapters.layer_semantics.probes import answers, train
 from helpers.chapters.layer_semantics.states import Part, part, stream
 from helpers.chapters.layer_semantics.texts import TASKS, Context, Target, targets
 from helpers.encoders import Encoder
-from helpers.engine import shards
 from helpers.stats import Estimate, mean
 
 
@@ -235,7 +235,7 @@ def explore(
         for task in tasks
         for (encoder, shuffled), s in zip(networks, seeds, strict=True)
     ]
-    with shards.one_thread():
+    with parallel.one_thread():
         jobs = Parallel(min(MOST_THREADS, os.cpu_count() or 1), prefer="threads")
         found = jobs(delayed(measure)(ready[task, *of], task, seeds=[s], **options) for task, *of, s in pairs)
     return {task: together([o for o in found if o.task == task]) for task in tasks}

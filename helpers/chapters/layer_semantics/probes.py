@@ -9,8 +9,8 @@ from jaxtyping import Float, Int
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from helpers import parallel
 from helpers.chapters.layer_semantics.states import Part
-from helpers.engine import shards
 
 CHUNK = 256
 """Spans, or pairs, that are scored at once."""
@@ -115,7 +115,7 @@ def train(
     flat = (RATE, _as_one(rest)), (MIXING, _as_one(mix))
     optimiser = torch.optim.Adam([{"params": [one]} for _, one in flat])
     best, kept = None, {}
-    with shards.one_thread():
+    with parallel.one_thread():
         for step, chosen in enumerate(_batches(len(train.targets), batch, steps, seed), 1):
             gradients = torch.autograd.grad(cross_entropy(probes, train, chosen).sum(0).mean(), [*rest, *mix])
             of_groups = gradients[: len(rest)], gradients[len(rest) :]
@@ -172,6 +172,6 @@ def _chunks(count: int) -> list[NDArray[np.int64]]:
 
 def answers(probes: Probes, part: Part) -> Float[np.ndarray, "probe target label"]:
     """Probabilities of all labels, by every probe."""
-    with shards.one_thread(), torch.inference_mode():
+    with parallel.one_thread(), torch.inference_mode():
         found = [probes(part.inputs(chosen)).softmax(-1) for chosen in _chunks(len(part.targets))]
     return torch.cat(found, 1).numpy()

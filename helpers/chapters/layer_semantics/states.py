@@ -14,11 +14,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 from tqdm import tqdm
 
-from helpers import attention, controls, places
+from helpers import attention, controls, parallel, places
 from helpers.chapters.layer_semantics.texts import Context, Target
 from helpers.encoders import Encoder
-from helpers.engine import shards
-from helpers.tokens import Batches, Shard
+from helpers.tokens import WINDOW, Batches
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,10 +96,11 @@ def _write(
     batch_size: int,
     shuffled: int | None,
 ) -> None:
-    parts, what = Batches(encoder, inputs, batch_size=batch_size).shards(1), f"{encoder.name}: contexts"
-    with places.atomic_write(file) as scratch, tqdm(total=len(inputs), desc=what) as progress:
+    size = batch_size * WINDOW
+    parts = ((first, inputs[first : first + size]) for first in range(0, len(inputs), size))
+    with places.atomic_write(file) as scratch, tqdm(total=len(inputs), desc=f"{encoder.name}: contexts") as progress:
         values = None
-        for found in shards.each(encoder, _states, parts, shuffled, what=what):
+        for found in parallel.each(encoder, _states, parts, batch_size, shuffled):
             for number, states in found:
                 if values is None:
                     shape = (int(start[-1][-1]), *states.shape[1:])
@@ -112,11 +112,12 @@ def _write(
 
 @torch.inference_mode()
 def _states(
-    encoder: Encoder, part: Shard, shuffled: int | None
+    encoder: Encoder, part: tuple[int, Sequence[list[str]]], batch_size: int, shuffled: int | None
 ) -> list[tuple[int, Float[np.ndarray, "token layer width"]]]:
     """Numbers of a part's contexts, each with the states of its tokens."""
+    first, inputs = part
     found = []
-    for batch in part.batches(encoder):
+    for batch in Batches(encoder, inputs, batch_size=batch_size, first=first):
         edit = None if shuffled is None else controls.shuffling(batch, shuffled)
         with attention.tap(encoder, edit=edit):
             layers = torch.stack(encoder.model(**batch.inputs, output_hidden_states=True).hidden_states, 2)

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 from tqdm import tqdm
 
-from helpers import adapters, attention, tasks
+from helpers import adapters, attention, parallel, tasks
 from helpers.encoders import Encoder, EncoderError
-from helpers.engine import shards, sweeps
+from helpers.engine import sweeps
 from helpers.engine.accumulators import Additive, StreamingMean
 from helpers.stats import Estimate
 from helpers.tasks import IGNORED, Asked, Example
@@ -45,13 +45,13 @@ def kinds(batch: Batch, asked: Asked | None = None) -> Float[Tensor, "batch key 
 def ask(
     encoder: Encoder, examples: Sequence[Example], sums: Additive, *, seed: int, batch_size: int, doing: str
 ) -> None:
-    """Show examples of at most 128 tokens with hidden words to ``sums.add``, in parts (:mod:`helpers.engine.shards`)."""
-    size = batch_size * WINDOW * -(-shards.batches_per_shard() // WINDOW)
+    """Show examples of at most 128 tokens with hidden words to ``sums.add``, in parts (:mod:`helpers.parallel`)."""
+    size = batch_size * WINDOW
     starts = range(0, len(examples), size)
     pieces = ((start, examples[start : start + size]) for start in starts)
     parts = ((start, some, sums.part(range(start, start + len(some)))) for start, some in pieces)
     what = f"{encoder.name}: {doing}, {len(examples)} segments"
-    measured = shards.each(encoder, _ask_part, parts, seed, batch_size, what=what)
+    measured = parallel.each(encoder, _ask_part, parts, seed, batch_size)
     for part in tqdm(measured, desc=what, total=len(starts)):
         sums.absorb(part)
 

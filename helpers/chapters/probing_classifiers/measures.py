@@ -15,9 +15,8 @@ from torch import nn
 
 from helpers.chapters.probing_classifiers.pairs import Pairs, classify, control_labels, share
 from helpers.chapters.probing_classifiers.parsers import answers, parse, train_parser
-from helpers.chapters.probing_classifiers.reading import Part
+from helpers.chapters.probing_classifiers.reading import Part, ratio
 from helpers.chapters.probing_classifiers.structural import neighbours, train_structural, undirected
-from helpers.engine.accumulators import ratio
 from helpers.stats import Estimate, stack
 
 

@@ -15,9 +15,8 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from helpers.chapters.probing_classifiers.reading import Part, drawn, scored_words
+from helpers.chapters.probing_classifiers.reading import Part, drawn, ratio, scored_words
 from helpers.corpora.treebanks import Sentence
-from helpers.engine.accumulators import ratio
 from helpers.stats import Estimate
 
 

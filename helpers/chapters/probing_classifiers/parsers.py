@@ -11,8 +11,8 @@ from jaxtyping import Float, Int
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from helpers import parallel
 from helpers.chapters.probing_classifiers.reading import Block, Part
-from helpers.engine import shards
 
 PASS_GAIN = 0.0005
 """A pass over the training part that brings less than this on the development part cuts the step."""
@@ -151,7 +151,7 @@ def penalised(probe: nn.Module, block: Block, task: str) -> Tensor:
     return parser_loss(probe, block, task) + RIDGE * block.present.sum() * (probe.bias**2).sum()
 
 
-@shards.one_thread()
+@parallel.one_thread()
 def train(
     probe: nn.Module,
     part: Part,
