@@ -1,10 +1,10 @@
 """A loaded model, and all that the book needs to know about it; :func:`helpers.encoders.load` makes one."""
 
-import hashlib
 import json
 from dataclasses import dataclass
 from typing import Literal
 
+import joblib
 import torch
 from torch import nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -92,20 +92,18 @@ class Encoder:
     @property
     def state(self) -> str:
         """Digest of all that decides what the encoder computes: weights, head, configuration, tokenizer."""
-        total = hashlib.sha256(type(self.model).__name__.encode())
         passing = ("_name_or_path", "transformers_version", "dtype", "torch_dtype")
         config = {k: v for k, v in self.model.config.to_dict().items() if k not in passing}
         vocabulary = json.loads(self.tokenizer.backend_tokenizer.to_str())
-        for passing in ("truncation", "padding"):  # of the last call
-            vocabulary.pop(passing, None)
-        total.update(json.dumps([config, vocabulary, self.max_length], sort_keys=True, default=str).encode())
-        for module in filter(None, (self.model, self.head)):
-            for name, tensor in sorted(module.state_dict().items()):
-                total.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
-                total.update(memoryview(tensor.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy()))
-        if self.head is not None:
-            total.update(f"{type(self.head).__name__} {self.task} {self.head.labels}".encode())
-        return total.hexdigest()
+        vocabulary |= {"truncation": None, "padding": None}  # of the last call
+        settings = json.dumps([config, vocabulary, self.max_length], sort_keys=True, default=str)
+        weights = [
+            {name: tensor.numpy(force=True) for name, tensor in module.state_dict().items()}
+            for module in (self.model, self.head)
+            if module is not None
+        ]
+        head = self.head and (type(self.head).__name__, self.task, self.head.labels)
+        return joblib.hash((type(self.model).__name__, settings, weights, head))
 
     def __repr__(self) -> str:
         task = f" with a head for {self.task!r}" if self.task else ""

@@ -9,12 +9,11 @@ came with a model.
 import copy
 import copyreg
 import hashlib
-import logging
 import os
 import sys
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import fields, replace
 from functools import lru_cache
 from pathlib import Path
@@ -33,7 +32,16 @@ from transformers.models.auto.modeling_auto import (
 from helpers import DTYPES, adapters, models, places, validation
 from helpers.adapters import Head
 from helpers.encoder import Encoder, SpecialTokens, attention_modules
-from helpers.models import KNOWN, WORKING_FAMILIES, EncoderError, NotAnEncoder, UnknownModel, available, fetch  # noqa: F401 (what callers of load need besides)
+from helpers.models import (  # noqa: F401 (what callers of load need besides)
+    KNOWN,
+    WORKING_FAMILIES,
+    EncoderError,
+    NotAnEncoder,
+    UnknownModel,
+    available,
+    fetch,
+    in_a_line,
+)
 
 
 def _reduced(encoder: Encoder) -> tuple[Any, tuple[Any, ...]]:
@@ -159,38 +167,33 @@ def wrap(
 
 def _refuse_others(name: str, config: transformers.PretrainedConfig) -> None:
     """Refuse what its configuration shows to be no encoder of text, before any weights are read."""
-    kind, family = type(config), f"{name!r} ({config.model_type})"
-    works = f"Families that work: {WORKING_FAMILIES}."
-    known = kind in MODEL_MAPPING
-    takes = getattr(MODEL_MAPPING[kind], "main_input_name", "input_ids") if known else "no known input"
-    if takes != "input_ids":
-        raise NotAnEncoder(f"{family} takes {takes}, not the tokens of a text. {works}")
+    kind = type(config)
+    takes = getattr(MODEL_MAPPING[kind], "main_input_name", "input_ids") if kind in MODEL_MAPPING else "nothing known"
     causal = kind in MODEL_FOR_CAUSAL_LM_MAPPING and kind not in MODEL_FOR_MASKED_LM_MAPPING
-    if config.is_encoder_decoder or causal or getattr(config, "is_decoder", False):
-        what = "an encoder-decoder" if config.is_encoder_decoder else "a decoder (each token sees only its past)"
-        raise NotAnEncoder(
-            f"{family} is {what}; the book's measurements are defined for bidirectional encoders. {works}"
-        )
-    for what, key in (("layers", "num_hidden_layers"), ("heads", "num_attention_heads")):
-        number = getattr(config, key, None)
-        if not isinstance(number, int) or number < 1:
-            raise NotAnEncoder(f"{family} has no {what}: its {key} is {number}.")
+    decoder = config.is_encoder_decoder or causal or getattr(config, "is_decoder", False)
+    layers, heads = (getattr(config, key, None) for key in ("num_hidden_layers", "num_attention_heads"))
+    problems = {
+        f"takes {takes}, not the tokens of a text": takes != "input_ids",
+        "is a decoder: a token sees only its past": decoder,
+        f"has {layers} layers of {heads} heads": not (layers and heads),
+    }
+    for problem, there in problems.items():
+        if there:
+            raise NotAnEncoder(
+                f"{name!r} ({config.model_type}) {problem}; the book's measurements are defined for bidirectional "
+                f"encoders of text. Families that work: {WORKING_FAMILIES}."
+            )
 
 
 def _route(model: PreTrainedModel, name: str) -> Literal["interface", "dropout"]:
     if getattr(model, "_supports_attention_backend", False):
         return "interface"
-    modules = attention_modules(model)
-    if not modules or len(modules) != getattr(model.config, "num_hidden_layers", None):
+    if len(attention_modules(model)) != model.config.num_hidden_layers:
         raise NotAnEncoder(
-            f"The self-attention of {type(model).__name__} ({name!r}) neither goes through transformers' "
-            f"AttentionInterface nor applies a dropout to its probabilities, so it cannot be observed. "
-            f"Families that work: {WORKING_FAMILIES}."
+            f"The self-attention of {type(model).__name__} ({name!r}) neither goes through transformers' AttentionInterface "
+            f"nor applies a dropout to its probabilities, so it cannot be observed. Families that work: {WORKING_FAMILIES}."
         )
     return "dropout"
-
-
-DEVICES = ("cpu", "cuda", "mps", "xpu")
 
 
 def best_device() -> torch.device:
@@ -199,18 +202,14 @@ def best_device() -> torch.device:
     Raises:
         EncoderError: for a device that this machine does not have.
     """
-    if named := os.environ.get("BOOK_DEVICE"):
-        try:
-            if named.split(":")[0] in DEVICES:
-                return torch.zeros(1, device=named).device
-        except (RuntimeError, AssertionError):  # AssertionError: torch was built without it
-            pass
+    there = "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
+    named = os.environ.get("BOOK_DEVICE") or there
+    try:
+        return torch.zeros(1, device=named).device
+    except (RuntimeError, AssertionError, NotImplementedError) as error:  # AssertionError: torch was built without it
         raise EncoderError(
-            f"There is no device {named!r} here. Give one of {', '.join(DEVICES)} that there is, or none."
-        )
-    if torch.cuda.is_available():
-        return torch.device("cuda")
-    return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+            f"There is no device {named!r} here; the best is {there!r} ({in_a_line(error)})."
+        ) from None
 
 
 def precision(dtype: str = "auto") -> torch.dtype:
@@ -277,16 +276,10 @@ def _same_draws(seed: int) -> Iterator[None]:
 @contextmanager
 def _quiet() -> Iterator[None]:
     """Keep transformers' loading bars and notices about unused heads out of notebooks."""
-    bars = transformers.utils.logging.is_progress_bar_enabled()
-    logger = logging.getLogger("transformers")
-    level = logger.level
-    transformers.utils.logging.disable_progress_bar()
-    logger.setLevel(logging.ERROR)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        logger.setLevel(level)
-        if bars:
-            transformers.utils.logging.enable_progress_bar()
+    logging, level = transformers.utils.logging, transformers.utils.logging.get_verbosity()
+    logging.disable_progress_bar()
+    logging.set_verbosity_error()
+    with ExitStack() as after, warnings.catch_warnings(action="ignore"):
+        after.callback(logging.enable_progress_bar)
+        after.callback(logging.set_verbosity, level)
+        yield

@@ -64,26 +64,20 @@ def check_attention(encoder: Encoder) -> None:
         )
     try:
         batch = tokens.encode(encoder, PROBE, overlong="truncate")
-        plain, tapped, maps = _twice(encoder, batch)
+        seen: list[Tensor] = []
+        with torch.inference_mode():
+            plain = encoder.model(**batch.inputs).last_hidden_state
+            with attention.tap(encoder, observe=lambda _, p, __: seen.append(p)):
+                tapped = encoder.model(**batch.inputs).last_hidden_state
     except places.BookError as error:
         raise NotAnEncoder(str(error)) from None
     except Exception as error:  # a model of another kind fails in any way
         raise NotAnEncoder(
             f"{encoder.name!r} ({type(encoder.model).__name__}) cannot read a short text ({in_a_line(error)})."
         ) from None
-    problem = _problem(encoder, batch, plain, tapped, maps)
+    problem = _problem(encoder, batch, plain, tapped, torch.stack(seen))
     if problem:
         raise NotAnEncoder(f"{encoder.name!r} ({type(encoder.model).__name__}): {problem}")
-
-
-def _twice(encoder: Encoder, batch: tokens.Batch) -> tuple[Tensor, Tensor, Tensor]:
-    """Last hidden states without the tap and with it, [batch, length, width], and maps, [layer, batch, head, query, key]."""
-    seen: list[Tensor] = []
-    with torch.inference_mode():
-        plain = encoder.model(**batch.inputs).last_hidden_state
-        with attention.tap(encoder, observe=lambda _, p, __: seen.append(p)):
-            tapped = encoder.model(**batch.inputs).last_hidden_state
-    return plain, tapped, torch.stack(seen)
 
 
 def _problem(encoder: Encoder, batch: tokens.Batch, plain: Tensor, tapped: Tensor, maps: Tensor) -> str:
@@ -104,8 +98,5 @@ def _problem(encoder: Encoder, batch: tokens.Batch, plain: Tensor, tapped: Tenso
         return "its attention has terms that cannot be observed: the model computes something else while it is looked at."
     if (rows.sum(-1) - 1).abs().max() > TOLERANCE or to_padding > TOLERANCE:
         return "its attention is no share over the tokens of a text."
-    blind = [layer + 1 for layer, most in enumerate(ahead.tolist()) if most == 0]
-    if blind:
-        where = "every layer" if len(blind) == encoder.layers else f"layer {blind[0]}"
-        return f"it is a decoder: in {where} a token sees only its past, and the book's measurements are defined for bidirectional encoders."
-    return ""
+    blind = [str(layer + 1) for layer, most in enumerate(ahead.tolist()) if most == 0]
+    return f"it is a decoder: in layer {', '.join(blind)} a token sees only its past." if blind else ""

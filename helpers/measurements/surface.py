@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -33,7 +32,6 @@ SPECIALIST_SHARE = 0.5  # section 3.1: "more than half of its attention"
 BROAD_SHARE = 0.9  # of the uniform entropy
 ROLES = ("previous", "self", "next", "cls", "sep", "stop")
 SINK_FACTOR = 3.0  # times what even attention would give, on average over all heads
-BY_LAYER = ("sep_from_sep", "cls_from_cls", "entropy", "entropy_from_cls")
 
 
 def look(maps: Float[Tensor, "layer head token token"], text: EncodedText) -> dict[str, Any]:
@@ -51,10 +49,9 @@ def look(maps: Float[Tensor, "layer head token token"], text: EncodedText) -> di
     seps, ones = float(sep.sum()), float(cls.sum())
     counts = {"previous": n - 1, "next": n - 1, "sep_from_sep": seps, "sep_from_other": n - seps}
     counts |= {"cls_from_cls": ones, "entropy_from_cls": ones}
+    sums += [every[..., 3], from_cls[..., 3], every[..., 4]]  # in the order of STATISTICS
     return {
-        "sums": torch.stack(
-            [*sums, every[..., 3], from_cls[..., 3], every[..., 4]], -1
-        ),  # in the order of STATISTICS
+        "sums": torch.stack(sums, -1),
         "counts": np.array([counts.get(name, n) for name in STATISTICS], float),
         "even": np.array([n * np.log(n), ones * np.log(n), *kinds.sum(0).tolist()]),
         "even_counts": np.array([n, ones, n, n, n], float),
@@ -89,18 +86,9 @@ class SurfacePatterns:
         return self.halves[number][..., STATISTICS.index(statistic)]
 
 
-def measure(
-    encoder: Encoder,
-    segments: Sequence[Segment],
-    *,
-    seed: int = 0,
-    shuffled: bool = False,
-    jobs: int | str | None = None,
-    parts: str | Path | None = None,
-) -> SurfacePatterns:
+def measure(encoder: Encoder, segments: Sequence[Segment], *, seed: int = 0, **options: Any) -> SurfacePatterns:
     """All statistics of every head over segments of at most :data:`MOST_TOKENS` tokens; options as in :func:`helpers.attention.measure`."""
-    options = {"longest": MOST_TOKENS, "shuffled": shuffled, "seed": seed, "jobs": jobs, "parts": parts}
-    found = attention.measure(encoder, segments, look, **options)
+    found = attention.measure(encoder, segments, look, longest=MOST_TOKENS, seed=seed, **options)
     return patterns(found, [s.document for s in segments], seed=seed)
 
 
@@ -108,14 +96,11 @@ def patterns(found: Sequence[Mapping[str, Any]], documents: Sequence[int], *, se
     """What :func:`look` found of each text, with intervals over documents."""
     sums, counts, even, even_counts = (np.stack([np.asarray(one[name]) for one in found]) for name in found[0])
     counts, documents = counts[:, None, None], np.asarray(documents)
-    both = (
-        stats.ratio(sums[rows], counts[rows], documents[rows], seed=seed)
-        for rows in (documents % 2 == n for n in (0, 1))
-    )
-    whole = stats.ratio(sums, counts, documents, seed=seed)
+    rows = np.full(len(documents), True), documents % 2 == 0, documents % 2 == 1
+    whole, *halves = (stats.ratio(sums[one], counts[one], documents[one], seed=seed) for one in rows)
     background = stats.ratio(even, even_counts, documents, seed=seed)
     tokens = int(counts[..., STATISTICS.index("self")].sum())
-    return SurfacePatterns(whole, tuple(both), background, len(found), tokens)
+    return SurfacePatterns(whole, tuple(halves), background, len(found), tokens)
 
 
 @dataclass(frozen=True)
@@ -176,7 +161,8 @@ def summary(found: SurfacePatterns) -> dict[str, Any]:
         **{f"to_{kind}": found[kind].mean((-2, -1)) for kind in ("cls", "sep", "stop")},
         "chance": {name: float(found[f"chance_{name}"].value) for name in ("cls", "sep", "stop")},
         **{f"to_{kind}_by_layer": found[kind].mean() for kind in ("cls", "sep")},
-        **{f"{name}_by_layer": found[name].mean() for name in BY_LAYER},
+        **{f"{kind}_from_{kind}_by_layer": found[f"{kind}_from_{kind}"].mean() for kind in ("sep", "cls")},
+        **{f"{name}_by_layer": found[name].mean() for name in ("entropy", "entropy_from_cls")},
         "cls_narrower_by_layer": (found["entropy"] - found["entropy_from_cls"]).mean(),
         **{name: float(found[name].value) for name in ("uniform", "uniform_from_cls")},
         "largest_peak_of_broad": float(max(peaks, default=0.0)),

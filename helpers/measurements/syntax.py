@@ -5,7 +5,6 @@ Heads and offsets are chosen on one part of a treebank and scored on another; in
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -61,24 +60,9 @@ class Answers:
         """Number of words of each sentence."""
         return np.array([len(s.words) for s in self.sentences])
 
-    @property
-    def position(self) -> NDArray[np.int64]:
-        """[word], index of the word in its sentence."""
-        return np.concatenate([np.arange(n) for n in self.lengths])
 
-
-def predict(
-    encoder: Encoder,
-    documents: Sequence[Document],
-    *,
-    shuffled: bool = False,
-    jobs: int | str | None = None,
-    parts: str | Path | None = None,
-) -> Answers:
-    """Let every head of an encoder point. A sentence that is longer than the model allows is left out.
-
-    Args:
-        shuffled, jobs, parts: as in :func:`helpers.attention.measure`.
+def predict(encoder: Encoder, documents: Sequence[Document], **options: Any) -> Answers:
+    """Let every head of an encoder point; options as in :func:`helpers.attention.measure`. A sentence that is longer than the model allows is left out.
 
     Raises:
         CorpusError: when no sentence has a tree and fits.
@@ -88,8 +72,7 @@ def predict(
         said, wanted = "No sentence has a tree and fits the model.", f"trees of at most {encoder.max_length} tokens."
         raise CorpusError("The treebank", None, said, wanted)
     sentences, numbers = zip(*placed, strict=True)
-    options = {"units": "words", "shuffled": shuffled, "jobs": jobs, "parts": parts}
-    found = attention.measure(encoder, sentences, point, **options)
+    found = attention.measure(encoder, sentences, point, units="words", **options)
     return Answers(sentences, np.array(numbers), np.concatenate(found, -1).astype(np.int16))
 
 
@@ -151,23 +134,22 @@ def score(answers: Answers, *, stanford: bool = False) -> Scores:
     relations = ("all", *sorted({*names} - {None}))
     label = np.array([-1 if name is None else relations.index(name) for name in names])
     hits = answers.pointed == governors
-    offsets = np.stack([governors - answers.position == offset for offset in OFFSETS])
-    if possessors := _possessors(trees, "poss" if stanford else "nmod:poss"):
-        owners, marks = map(list, zip(*possessors, strict=True))
-        hits[..., owners] |= answers.pointed[..., marks] == governors[owners]
-        distance = governors[owners] - answers.position[marks]
-        offsets[:, owners] |= np.stack([distance == offset for offset in OFFSETS])
+    position = np.concatenate([np.arange(n) for n in answers.lengths])  # of each word in its sentence
+    offsets = governors - position == np.array(OFFSETS)[:, None]
+    owners, marks = _possessors(trees, "poss" if stanford else "nmod:poss")
+    hits[..., owners] |= answers.pointed[..., marks] == governors[owners]
+    offsets[:, owners] |= governors[owners] - position[marks] == np.array(OFFSETS)[:, None]
     return Scores(relations, hits, offsets, label, np.repeat(answers.documents, answers.lengths))
 
 
-def _possessors(trees: Sequence[Sentence], relation: str) -> list[tuple[int, int]]:
+def _possessors(trees: Sequence[Sentence], relation: str) -> Int[np.ndarray, "2 possessor"]:
     """Places of possessors and of their *'s* among all words."""
     found, start = [], 0
     for tree in trees:
         marked = ((word, treebanks.possessive(tree, word)) for word, r in enumerate(tree.relations) if r == relation)
         found += [(start + word, start + mark) for word, mark in marked if mark is not None]
         start += len(tree.words)
-    return found
+    return np.array(found, int).reshape(-1, 2).T
 
 
 @dataclass(frozen=True)
@@ -219,20 +201,16 @@ def _row(dev: Scores, test: Scores, relation: str, seed: int) -> Row:
     head, offset = dev.best(relation), dev.best_offset(relation)
     held_out = test.share(relation, test.hits[head], seed)
     baseline = test.share(relation, test.by_offset[OFFSETS.index(offset)], seed)
+    chosen, same_data = float(dev.accuracy(relation)[head]), float(test.accuracy(relation).max())
     p = stats.max_t(gains(test, relation, offset), seed=seed).reshape(test.hits.shape[:3])
-    return Row(
-        relation,
-        test.count(relation),
-        head,
-        float(dev.accuracy(relation)[head]),
-        held_out,
-        float(test.accuracy(relation).max()),
-        offset,
-        baseline,
-        held_out - baseline,
-        float(p[head]),
-        int((p < 0.05).sum()),
-    )
+    found = {"head": head, "chosen": chosen, "held_out": held_out, "same_data": same_data, "offset": offset}
+    found |= {
+        "baseline": baseline,
+        "gain": held_out - baseline,
+        "p": float(p[head]),
+        "beaten_by": int((p < 0.05).sum()),
+    }
+    return Row(relation, test.count(relation), **found)
 
 
 def gains(scores: Scores, relation: str, offset: int) -> Float[np.ndarray, "candidate document"]:

@@ -8,6 +8,7 @@ import zipfile
 from dataclasses import replace
 from pathlib import Path
 
+import cloudpickle
 import pytest
 import torch
 from conftest import small_model
@@ -15,7 +16,6 @@ from conftest import small_model
 from helpers import attention, encoders, models, places, tokens
 from helpers.corpora import fetching
 from helpers.corpora.fetching import FetchError
-from helpers.engine import shards
 
 
 @pytest.fixture
@@ -215,7 +215,7 @@ def test_what_a_model_computes_in_may_be_named(monkeypatch):
     one, two = (attention.maps(e, tokens.encode(e, ["A cat sat on the mat."]))[3] for e in (single, double))
     assert two.dtype == torch.float64 and 0 < (one - two).abs().max() < 1e-5
     assert (two.sum(-1) - 1).abs().max() < 1e-14, "the softmax is as exact as the rest"
-    assert shards.Portable.of(double, double.state).dtype == "float64", "workers compute in it too"
+    assert cloudpickle.loads(cloudpickle.dumps(double)).dtype == torch.float64, "workers compute in it too"
     for wrong, why in (("bfloat16", "half precision"), ("int8", "no others")):
         monkeypatch.setenv("BOOK_DTYPE", wrong)
         with pytest.raises(encoders.EncoderError, match=f"float32 or float64 here, not in '{wrong}'.*{why}"):

@@ -123,7 +123,7 @@ SMALL_VIT = {"hidden_size": 32, "intermediate_size": 48, "num_attention_heads": 
 DAMAGE = {
     "config: cut": (cut("config.json", 0.5), r"config\.json cannot be used \(JSONDecodeError"),
     "config: no family": (lambda f: configure(f, model_type=None), "states no model_type"),
-    "config: no layers": (lambda f: configure(f, num_hidden_layers=0), "has no layers"),
+    "config: no layers": (lambda f: configure(f, num_hidden_layers=0), "has 0 layers"),
     "config: a short position table": (
         lambda f: configure(f, max_position_embeddings=6),
         r"position_embeddings\.weight \[64, 32\], not \[6, 32\]",
@@ -165,7 +165,7 @@ DAMAGE = {
     "a decoder": (another(lambda: small_model("bert", **TINY, is_decoder=True)), "is a decoder"),
     "a causal encoder of text": (
         another(lambda: CLIPTextModel(CLIPTextConfig(**SMALL_CLIP, num_hidden_layers=2))),
-        "in every layer a token sees only its past",
+        "in layer 1, 2 a token sees only its past",
     ),
     "a model of images": (
         another(lambda: ViTModel(ViTConfig(**SMALL_VIT, num_hidden_layers=2))),
@@ -250,7 +250,7 @@ def test_a_text_unknown_to_the_vocabulary_is_said(sound, share, recwarn):
     encoder = encoders.load(str(sound), device="cpu")
     texts = ["a b c d ж" if n < share * 20 * 5 / 2 else "a b c d e" for n in range(20)]
     batches = tokens.Batches(encoder, texts, batch_size=4)
-    assert len(list(batches)) == 5 and batches.counts == (0, 100, int(share * 50))
+    assert len(list(batches)) == 5 and (batches.pieces, batches.unknown) == (100, int(share * 50))
     said = [str(w.message) for w in recwarn if w.category is tokens.UnknownWords]
     assert len(said) == (share > 0)
     if said:
