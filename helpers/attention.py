@@ -33,7 +33,7 @@ from helpers import controls, parallel
 from helpers.corpora.records import Segment, Sentence
 from helpers.encoder import Encoder, attention_modules
 from helpers.models import EncoderError
-from helpers.tokens import Batch, Batches, EncodedText, Input, by_word
+from helpers.tokens import Batch, EncodedText, Input, batches, by_word
 
 Observer = Callable[[int, Tensor, Tensor | None], None]
 """``observe(layer, probabilities, values)``: layer from 0, probabilities [batch, head, query, key], values
@@ -253,12 +253,10 @@ def _part(
 ) -> list[Any]:
     """What :func:`measure` finds for some of the texts, which are numbered from the part's first."""
     first, texts = part
-    cut = {}
-    if options["longest"] is not None:
-        cut = {"max_length": min(options["longest"], encoder.max_length), "overlong": "truncate"}
-    cells = MOST_MAPS // (4 * encoder.layers * encoder.heads)
+    longest, cells = options["longest"], MOST_MAPS // (4 * encoder.layers * encoder.heads)
+    how = {"max_length": longest, "truncate": longest is not None, "cells": cells, "batch_size": 32}
     found: dict[int, Any] = {}
-    for batch in Batches(encoder, [_input(t) for t in texts], batch_size=32, first=first, cells=cells, **cut):
+    for batch in batches(encoder, [_input(t) for t in texts], first=first, **how):
         layers = _seen(encoder, batch)
         for row, number in enumerate(batch.index):
             text = EncodedText.of(batch, row, texts[number - first])

@@ -9,9 +9,9 @@ import unicodedata
 import warnings
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import KW_ONLY, dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from itertools import accumulate, islice
+from itertools import accumulate
 from operator import itemgetter
 from typing import Any, TypeVar
 
@@ -29,7 +29,6 @@ Text = str | list[str]
 Input = Text | tuple[Text, Text]
 UNKNOWN = 0.05
 """A pass says so when more than this share of its tokens is unknown to the vocabulary."""
-WINDOW = 6  # batches that are sorted by length together: enough to save most padding, little to hold
 
 
 class TooLong(BookError, ValueError):
@@ -178,117 +177,44 @@ def by_word(maps: Float[Tensor, "layer head query key"], text: EncodedText) -> F
     return ((pieces / pieces.sum(-1, keepdim=True)) @ to_words).view(layers, heads, len(pieces), -1)
 
 
-@dataclass(eq=False, repr=False)
-class Batches:
-    """An iterable of :class:`Batch`, inputs of like length together, made as they are needed.
-
-    Inputs are read a window at a time, so memory does not depend on their number; rows keep the caller's
-    numbering in ``Batch.index``. Results that are sums over inputs do not depend on ``batch_size``.
+def batches(
+    encoder: Encoder,
+    inputs: Iterable,
+    *,
+    batch_size: int = 16,
+    max_length: int | None = None,
+    truncate: bool = False,
+    first: int = 0,
+    cells: int | None = None,
+) -> Iterator[Batch]:
+    """Inputs in batches, those of like length together; rows keep the caller's numbering in ``Batch.index``.
 
     Args:
-        inputs: any iterable of :data:`Input`; see the module's description.
-        batch_size: rows in a batch.
-        max_length: most tokens an input may have, special ones included (default: the model's limit).
-        overlong: ``"refuse"`` raises :class:`TooLong` at the first longer input; ``"truncate"`` cuts it,
-            a pair from its longer side first, and says so (``Batch.cut``).
+        batch_size: rows in a batch; ``BOOK_BATCH_SIZE`` counts before it.
+        max_length: most tokens an input may have, special ones included (default, and at most: the model's limit).
+        truncate: cut longer inputs, a pair from its longer side first, and say so (``Batch.cut``), instead of refusing them.
         first: number of the first input, when the inputs are a part of many.
         cells: most weights (rows × tokens × tokens) of one map in a batch: long inputs come in smaller batches.
 
-    Attributes:
-        pieces, unknown: how many tokens of text the current pass has had so far, and how many that the vocabulary does not know.
-    """
-
-    encoder: Encoder
-    inputs: Iterable
-    _: KW_ONLY
-    batch_size: int = 16
-    max_length: int | None = None
-    overlong: str = "refuse"
-    first: int = 0
-    cells: int | None = None
-    pieces: int = field(default=0, init=False)
-    unknown: int = field(default=0, init=False)
-
-    def __post_init__(self) -> None:
-        most = self.encoder.max_length
-        if self.overlong not in ("refuse", "truncate"):
-            raise ValueError(f"overlong={self.overlong!r}: say 'refuse' or 'truncate'.")
-        self.batch_size = rows_of(self.batch_size)
-        if self.batch_size < 1:
-            raise ValueError(f"batch_size={self.batch_size}: a batch has at least one row.")
-        if self.max_length is not None and not 4 <= self.max_length <= most:
-            raise ValueError(f"max_length={self.max_length}: {self.encoder.name!r} takes 4 to {most} tokens.")
-        self.max_length = self.max_length or most
-
-    def __iter__(self) -> Iterator[Batch]:
-        self.pieces = self.unknown = 0
-        source = enumerate(self.inputs, self.first)
-        while window := list(islice(source, self.batch_size * WINDOW)):
-            rows = [self._encode(number, given) for number, given in window]
-            rows.sort(key=lambda row: len(row.encoding.ids), reverse=True)
-            while rows:
-                longest = len(rows[0].encoding.ids)
-                size = self.batch_size
-                if self.cells is not None:
-                    size = max(1, min(size, self.cells // longest**2))
-                yield _collate(self.encoder, rows[:size])
-                rows = rows[size:]
-        self._say_unknown()
-
-    def _say_unknown(self) -> None:
-        """Warn when more than :data:`UNKNOWN` of the tokens are unknown to the vocabulary: then a model reads little of a text."""
-        if self.unknown > UNKNOWN * self.pieces:
-            warnings.warn(
-                f"{self.unknown / self.pieces:.0%} of {self.pieces} tokens are unknown to the vocabulary of {self.encoder.name!r} "
-                f"({self.encoder.tokenizer.unk_token}; said above {UNKNOWN:.0%}): it reads little of this text. Is it for another language?",
-                UnknownWords,
-                stacklevel=2,
-            )
-
-    def __len__(self) -> int:
-        """Number of batches, when the inputs have a length."""
-        return -(-len(self.inputs) // self.batch_size)  # type: ignore[arg-type]
-
-    def _encode(self, number: int, given: object) -> "_Row":
-        sides = [_side(text, number) for text in (given if isinstance(given, tuple) else (given,))]
-        if len(sides) > 2:
-            raise NoWords(f"Input {number} is a tuple of {len(sides)} texts; a pair has two.")
-        call = {"add_special_tokens": True, "return_offsets_mapping": True, "padding": False}
-        texts = [side.text for side in sides]
-        encoding = self.encoder.tokenizer(*texts, truncation=False, verbose=False, **call).encodings[0]
-        long = len(encoding.ids) > self.max_length
-        if long:
-            if self.overlong == "refuse":
-                raise TooLong(
-                    f"Input {number} has {len(encoding.ids)} tokens; at most {self.max_length} are allowed. "
-                    "Pass overlong='truncate' to cut it, or split it."
-                )
-            cut = {"truncation": "longest_first", "max_length": self.max_length}
-            encoding = self.encoder.tokenizer(*texts, **cut, **call).encodings[0]
-        pieces = [i for i, special in zip(encoding.ids, encoding.special_tokens_mask, strict=True) if not special]
-        self.pieces += len(pieces)
-        self.unknown += pieces.count(self.encoder.tokenizer.unk_token_id)
-        return _row(number, sides, encoding, long)
-
-
-def rows_of(batch_size: int) -> int:
-    """Rows in a batch: as many as ``BOOK_BATCH_SIZE`` says, else as many as whoever measures finds best.
-
     Raises:
-        ValueError: when the variable is no number from 1.
+        TooLong, NoWords: naming the input.
     """
-    named = os.environ.get("BOOK_BATCH_SIZE") or str(batch_size)
-    if not named.isdecimal() or int(named) < 1:
-        raise ValueError(f"BOOK_BATCH_SIZE={named!r}: a batch has at least one row.")
-    return int(named)
+    rows = [_row(encoder, number, given, max_length, truncate) for number, given in enumerate(inputs, first)]
+    _warn_of_unknown_words(encoder, rows)
+    rows.sort(key=lambda row: len(row.encoding.ids), reverse=True)
+    most = int(os.environ.get("BOOK_BATCH_SIZE") or batch_size)
+    while rows:
+        longest = len(rows[0].encoding.ids)
+        size = most if cells is None else max(1, min(most, cells // longest**2))
+        yield _collate(encoder, rows[:size])
+        rows = rows[size:]
 
 
-def encode(encoder: Encoder, inputs: Sequence, **options: object) -> Batch:
-    """All inputs as one batch, in the order given. Options as in :class:`Batches`."""
+def encode(encoder: Encoder, inputs: Sequence, *, max_length: int | None = None, truncate: bool = False) -> Batch:
+    """All inputs as one batch, in the order given; options as in :func:`batches`."""
     if not inputs:
         raise NoWords("There is nothing to encode: the list of inputs is empty.")
-    batches = Batches(encoder, inputs, batch_size=len(inputs), **options)  # type: ignore[arg-type]
-    return _collate(encoder, [batches._encode(n, given) for n, given in enumerate(inputs)])
+    return _collate(encoder, [_row(encoder, n, given, max_length, truncate) for n, given in enumerate(inputs)])
 
 
 def to_words(
@@ -329,29 +255,6 @@ def fits(encoder: Encoder, words: Sequence[str]) -> bool:
 
 
 @dataclass(frozen=True)
-class _Side:
-    """One text of an input: its characters, and where its given words and its sentences lie in them."""
-
-    text: str
-    words: list[tuple[int, int]] | None
-    sentences: list[tuple[int, int]]
-
-
-def _side(given: Text, number: int) -> _Side:
-    if isinstance(given, str):
-        if not given.strip():
-            raise NoWords(f"Input {number} is empty.")
-        return _Side(given, None, sentences(given))
-    if not given or any(not word.strip() for word in given):
-        raise NoWords(f"Input {number} has no words, or an empty one: {given[:8]!r}.")
-    starts = [0, *accumulate(len(word) + 1 for word in given)]
-    text = " ".join(given)
-    return _Side(
-        text, [(start, start + len(word)) for start, word in zip(starts, given, strict=False)], [(0, len(text))]
-    )
-
-
-@dataclass(frozen=True)
 class _Row:
     """An encoded input; ``marks`` and ``words`` as in :class:`Batch`."""
 
@@ -359,28 +262,54 @@ class _Row:
     encoding: Encoding
     marks: dict[str, list[int]]
     words: tuple[str, ...]
-    cut: bool
 
 
-def _row(number: int, sides: list[_Side], encoding: Encoding, cut: bool) -> _Row:
+def _row(encoder: Encoder, number: int, given: Any, max_length: int | None, truncate: bool) -> _Row:
+    sides = [_side(text, number) for text in (given if isinstance(given, tuple) else (given,))]
+    if len(sides) > 2:
+        raise NoWords(f"Input {number} is a tuple of {len(sides)} texts; a pair has two.")
+    most = min(max_length or encoder.max_length, encoder.max_length)
+    cut = {"truncation": "longest_first", "max_length": most, "return_offsets_mapping": True}
+    encoding = encoder.tokenizer(*(text for text, _, _ in sides), padding=False, **cut).encodings[0]
+    if encoding.overflowing and not truncate:
+        raise TooLong(
+            f"Input {number} has more tokens than the {most} that are allowed; say truncate=True to cut it, or split it."
+        )
+    return _marked(number, sides, encoding)
+
+
+def _side(given: Text, number: int) -> tuple[str, list[tuple[int, int]] | None, list[tuple[int, int]]]:
+    """One text of an input: its characters, and where its given words and its sentences lie in them."""
+    text = given if isinstance(given, str) else " ".join(given)
+    if not text.strip():
+        raise NoWords(f"Input {number} is empty.")
+    if isinstance(given, str):
+        return text, None, sentences(text)
+    if any(not word.strip() for word in given):
+        raise NoWords(f"Input {number} has an empty word: {given[:8]!r}.")
+    ends = [end - 1 for end in accumulate(len(word) + 1 for word in given)]
+    return text, [(end - len(word), end) for word, end in zip(given, ends, strict=True)], [(0, len(text))]
+
+
+def _marked(number: int, sides: Sequence[tuple], encoding: Encoding) -> _Row:
     marks: dict[str, list[int]] = {name: [] for name in ("text", "unit", "sentence", "stop", "punctuation")}
     words, last = [], None
-    first_sentence = [0, len(sides[0].sentences)]
+    first_sentence = [0, len(sides[0][2])]
     for position, (side, (start, end)) in enumerate(zip(encoding.sequence_ids, encoding.offsets, strict=True)):
         if side is None:
             key, surface, piece, sentence = ("special", position), encoding.tokens[position], "", -1
         else:
-            given = sides[side]
-            piece = surface = given.text[start:end].strip()
+            text, given, sentence_spans = sides[side]
+            piece = surface = text[start:end].strip()
             # The last character decides: some tokenizers count the space before a word as its own
             spot = max(end - 1, start)
-            sentence = first_sentence[side] + _span_of(spot, given.sentences)
-            key = (side, encoding.word_ids[position] if given.words is None else _span_of(spot, given.words))
-            if given.words is not None:
-                surface = given.text[slice(*given.words[key[1]])]
+            sentence = first_sentence[side] + _span_of(spot, sentence_spans)
+            key = (side, encoding.word_ids[position] if given is None else _span_of(spot, given))
+            if given is not None:
+                surface = text[slice(*given[key[1]])]
         if key != last:
             words.append(surface)
-        elif side is not None and sides[side].words is None:
+        elif side is not None and sides[side][1] is None:
             words[-1] += piece
         last = key
         marks["text"].append(-1 if side is None else side)
@@ -388,11 +317,25 @@ def _row(number: int, sides: list[_Side], encoding: Encoding, cut: bool) -> _Row
         marks["sentence"].append(sentence)
         marks["stop"].append(piece in (".", ","))
         marks["punctuation"].append(bool(piece) and all(unicodedata.category(c)[0] in "PS" for c in piece))
-    return _Row(number, encoding, marks, tuple(words), cut)
+    return _Row(number, encoding, marks, tuple(words))
 
 
 def _span_of(spot: int, spans: list[tuple[int, int]]) -> int:
     return min(bisect_right(spans, spot, key=itemgetter(1)), len(spans) - 1)
+
+
+def _warn_of_unknown_words(encoder: Encoder, rows: Sequence[_Row]) -> None:
+    """Warn when more than :data:`UNKNOWN` of the tokens are unknown to the vocabulary: then a model reads little of a text."""
+    pairs = (zip(row.encoding.ids, row.encoding.special_tokens_mask, strict=True) for row in rows)
+    pieces = [token for pair in pairs for token, special in pair if not special]
+    unknown = pieces.count(encoder.tokenizer.unk_token_id)
+    if unknown > UNKNOWN * len(pieces):
+        warnings.warn(
+            f"{unknown / len(pieces):.0%} of {len(pieces)} tokens are unknown to the vocabulary of {encoder.name!r} "
+            f"({encoder.tokenizer.unk_token}; said above {UNKNOWN:.0%}): it reads little of this text. Is it for another language?",
+            UnknownWords,
+            stacklevel=3,
+        )
 
 
 def _collate(encoder: Encoder, rows: Sequence[_Row]) -> Batch:
@@ -418,7 +361,7 @@ def _collate(encoder: Encoder, rows: Sequence[_Row]) -> Batch:
         index=tuple(r.number for r in rows),
         tokens=tuple(tuple(r.encoding.tokens) for r in rows),
         words=tuple(r.words for r in rows),
-        cut=tuple(r.cut for r in rows),
+        cut=tuple(bool(r.encoding.overflowing) for r in rows),
     )
 
 

@@ -63,7 +63,7 @@ def check_attention(encoder: Encoder) -> None:
             f"{encoder.name!r} takes {encoder.max_length} tokens, special ones included; an encoder of text takes {LEAST_TOKENS} or more."
         )
     try:
-        batch = tokens.encode(encoder, PROBE, overlong="truncate")
+        batch = tokens.encode(encoder, PROBE, truncate=True)
         seen: list[Tensor] = []
         with torch.inference_mode():
             plain = encoder.model(**batch.inputs).last_hidden_state

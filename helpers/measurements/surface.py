@@ -207,5 +207,5 @@ def short_sentence(segments: Sequence[Segment], *, words: int = 14) -> str:
 def drawable(encoder: Encoder, segments: Sequence[Segment], *, most: int = 40) -> tuple[Batch, str]:
     """A short sentence of the segments as a batch of one, cut where it is too long to be drawn, and a remark if it was."""
     room = min(most, encoder.max_length)
-    batch = encode(encoder, [short_sentence(segments)], max_length=room, overlong="truncate")
+    batch = encode(encoder, [short_sentence(segments)], max_length=room, truncate=True)
     return batch, f"The first {room} tokens of a longer sentence are shown." if batch.cut[0] else ""

@@ -72,7 +72,7 @@ def test_rows_do_not_depend_on_their_batch(minilm, inputs, batch_size):
         for one in inputs
     ]
     seen = set()
-    for batch in tokens.Batches(minilm, inputs, batch_size=batch_size):
+    for batch in tokens.batches(minilm, inputs, batch_size=batch_size):
         words = tokens.to_words(attention.maps(minilm, batch)[2], batch)
         for row, number in enumerate(batch.index):
             count = len(batch.words[row])
@@ -82,19 +82,17 @@ def test_rows_do_not_depend_on_their_batch(minilm, inputs, batch_size):
     assert seen == set(range(len(inputs)))
 
 
-def test_long_inputs_are_refused_or_cut_and_counted(minilm):
+def test_long_inputs_are_refused_or_cut(minilm):
     long = " ".join(["word"] * 700)
-    with pytest.raises(tokens.TooLong, match="Input 1 has 702 tokens; at most 512"):
-        list(tokens.Batches(minilm, ["short", long]))
-    batches = tokens.Batches(minilm, ["short", long, long], overlong="truncate")
-    assert sorted(b.ids.shape[1] for b in batches) == [512] and batches.truncated == 2
-    list(batches)
-    assert batches.truncated == 2, "the count is that of one pass"
+    with pytest.raises(tokens.TooLong, match="Input 1 has more tokens than the 512 that are allowed"):
+        list(tokens.batches(minilm, ["short", long]))
+    [batch] = tokens.batches(minilm, ["short", long, long], truncate=True, max_length=1000)
+    assert batch.ids.shape[1] == 512 and batch.index == (1, 2, 0) and batch.cut == (True, True, False)
 
 
 def test_the_longer_side_is_cut_first(minilm):
     short, long = " ".join(["a"] * 10), " ".join(["b"] * 60)
-    batch = tokens.encode(minilm, [(short, long), (long, short)], max_length=40, overlong="truncate")
+    batch = tokens.encode(minilm, [(short, long), (long, short)], max_length=40, truncate=True)
     for row, expected in ((0, (10, 27)), (1, (27, 10))):
         assert ((batch.text[row] == 0).sum(), (batch.text[row] == 1).sum()) == expected
 

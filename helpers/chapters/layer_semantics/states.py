@@ -17,7 +17,7 @@ from tqdm import tqdm
 from helpers import attention, controls, parallel, places
 from helpers.chapters.layer_semantics.texts import Context, Target
 from helpers.encoders import Encoder
-from helpers.tokens import WINDOW, Batches
+from helpers.tokens import batches
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +67,7 @@ def stream(encoder: Encoder, found: Sequence[Context], *, batch_size: int = 8, s
 def _tokens_of_words(encoder: Encoder, inputs: Sequence[list[str]]) -> list[list[int]]:
     """How many tokens each word of each context has."""
     sizes: list[list[int]] = [[] for _ in inputs]
-    for batch in Batches(encoder, inputs, batch_size=64):
+    for batch in batches(encoder, inputs, batch_size=64):
         for row, number in enumerate(batch.index):
             units = batch.unit[row][batch.mask[row] & ~batch.special[row]].cpu().numpy()
             sizes[number] = np.unique(units, return_counts=True)[1].tolist()
@@ -96,7 +96,7 @@ def _write(
     batch_size: int,
     shuffled: int | None,
 ) -> None:
-    size = batch_size * WINDOW
+    size = 6 * batch_size  # contexts that are sorted by length together
     parts = ((first, inputs[first : first + size]) for first in range(0, len(inputs), size))
     with places.atomic_write(file) as scratch, tqdm(total=len(inputs), desc=f"{encoder.name}: contexts") as progress:
         values = None
@@ -117,7 +117,7 @@ def _states(
     """Numbers of a part's contexts, each with the states of its tokens."""
     first, inputs = part
     found = []
-    for batch in Batches(encoder, inputs, batch_size=batch_size, first=first):
+    for batch in batches(encoder, inputs, batch_size=batch_size, first=first):
         edit = None if shuffled is None else controls.shuffling(batch, shuffled)
         with attention.tap(encoder, edit=edit):
             layers = torch.stack(encoder.model(**batch.inputs, output_hidden_states=True).hidden_states, 2)
