@@ -6,14 +6,14 @@ from helpers import places
 
 HOUSE = places.ROOT / "helpers"
 ROOMS = ("__main__", "run", "chapters", "scoreboard", "head_profiles", "views", "drawing", "plots")
-ROOMS += ("measurements", "results", "tasks", "inputs", "examples", "layers", "engine", "encoders")
-ROOMS += ("validation", "attention", "controls", "tokens", "encoder", "adapters", "models")
+ROOMS += ("measurements", "results", "tasks", "inputs", "examples", "layers", "encoders")
+ROOMS += ("validation", "attention", "controls", "tokens", "parallel", "encoder", "adapters", "models")
 ROOMS += ("stats", "corpora", "places")
 """From top to bottom."""
 
 
 def imported(module: tuple[str, ...]) -> set[tuple[str, ...]]:
-    """What a module imports of the house, also inside functions: ``("engine", "shards")``, ``("places",)``."""
+    """What a module imports of the house, also inside functions: ``("corpora", "treebanks")``, ``("places",)``."""
     names = set()
     for node in ast.walk(ast.parse((HOUSE / "/".join(module)).with_suffix(".py").read_text("utf-8"))):
         if isinstance(node, ast.Import):
