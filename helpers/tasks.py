@@ -15,7 +15,6 @@ for long measurements :func:`each`.
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -102,19 +101,17 @@ def each(
     batch_size: int = 16,
     max_length: int | None = None,
     seed: int = 0,
-    keep: Path | None = None,
 ) -> Iterator[tuple[Asked, Any]]:
     """Every batch with ``function(encoder, asked, *given)``, measured wherever :mod:`helpers.parallel` is told to.
 
     Args:
         function: of a module, see :func:`helpers.parallel.each`.
         what: for the progress bar.
-        keep: a folder for finished batches, if the environment names none.
 
     Other arguments as in :func:`helpers.inputs.batches`.
     """
     cut = list(batches(encoder, examples, batch_size=batch_size, max_length=max_length, seed=seed))
-    found = parallel.each(encoder, _on_its_device, cut, function, *given, keep=keep)
+    found = parallel.each(encoder, _on_its_device, cut, function, *given)
     yield from zip(cut, tqdm(found, desc=what, total=len(cut)), strict=True)
 
 

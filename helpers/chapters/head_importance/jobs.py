@@ -2,16 +2,15 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 from numpy.typing import NDArray
-from scipy.stats import norm
+from scipy.stats import false_discovery_control, norm
 from torch import Tensor
 
-from helpers import places, tasks
+from helpers import tasks
 from helpers.corpora.sources import CorpusError
 from helpers.encoders import Encoder
 from helpers.stats import Estimate, Numbers
@@ -38,7 +37,6 @@ class Job:
         batch_size: inputs in a batch.
         rows: inputs, times sets of heads, that go through the upper layers together: bounds the memory.
         max_length: tokens of an input (default: the task's).
-        folder: where finished batches are kept, if the environment names no place (:mod:`helpers.parallel`); None: nowhere.
 
     Raises:
         helpers.adapters.AdapterError: when the head is for another task.
@@ -50,7 +48,6 @@ class Job:
     batch_size: int = 16
     rows: int = 64
     max_length: int | None = None
-    folder: Path | None = None
 
     def __post_init__(self) -> None:
         tasks.check(self.encoder, self.examples[0].task if self.examples else "none")
@@ -71,7 +68,7 @@ class Job:
     def each(self, function: Callable[..., Any], *given: Any, doing: str) -> Iterator[tuple[Asked, Any]]:
         """Every batch with ``function(encoder, asked, *given)``, with a progress bar (:func:`helpers.tasks.each`)."""
         what = f"{self.encoder.name}, {self.task}: {doing}, {len(self.examples)} examples"
-        return tasks.each(self.encoder, self.examples, function, *given, what=what, keep=self.folder, **self._cut)
+        return tasks.each(self.encoder, self.examples, function, *given, what=what, **self._cut)
 
     def on(self, chosen: Sequence[int]) -> "Job":
         """The same with some of the examples, by number."""
@@ -82,14 +79,10 @@ class Job:
         return {"seed": self.seed, "batch_size": self.batch_size, "max_length": self.max_length}
 
 
-def job(encoder: Encoder, examples: Sequence[Example], *, keep: bool = False, **settings: Any) -> Job:
-    """A :class:`Job`; with ``keep`` finished batches stay in the user's cache, under names made of all they depend on.
-
-    On a processor batches are small, so that what goes through a layer stays in its cache.
-    """
+def job(encoder: Encoder, examples: Sequence[Example], **settings: Any) -> Job:
+    """A :class:`Job`; on a processor with small batches, so that what goes through a layer stays in its cache."""
     small = {"batch_size": 1, "rows": 16} if encoder.device.type == "cpu" else {}
-    folder = places.cache() / "head_importance" if keep else None
-    return Job(encoder, examples, folder=folder, **{**small, **settings})
+    return Job(encoder, examples, **{**small, **settings})
 
 
 def halves(examples: Sequence[Example], *, seed: int = 0) -> tuple[list[int], list[int]]:
@@ -269,9 +262,7 @@ def p_values(cost: Estimate) -> Numbers:
 
 def significant(p: Float[np.ndarray, "*shape"]) -> Bool[np.ndarray, "*shape"]:
     """Which p-values stand when all of them are tested together: false discovery rate (Benjamini & Hochberg 1995)."""
-    flat = np.sort(p.ravel())
-    passed = np.flatnonzero(flat <= LEVEL * np.arange(1, flat.size + 1) / flat.size)
-    return p <= (flat[passed[-1]] if passed.size else -1.0)
+    return false_discovery_control(p.ravel()).reshape(p.shape) <= LEVEL
 
 
 ALONE = 0.01
