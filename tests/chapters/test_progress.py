@@ -46,8 +46,8 @@ def test_outside_a_notebook_nothing_is_written(tmp_path, monkeypatch):
 
 
 def test_hints_come_one_by_one(folder):
-    first, second = "`member = np.equal.outer(", "For the attending pieces"
-    assert first in repr(exercises.hint("pool_words")) and second in repr(exercises.hint("pool_words"))
+    assert "hint 1 of 2: `member = np" in repr(exercises.hint("pool_words"))
+    assert "hint 2 of 2: For the attending" in repr(exercises.hint("pool_words"))
     assert "solution" in repr(exercises.hint("pool_words"))
     with pytest.raises(ValueError, match="There are: pool_words, offset_parser"):
         exercises.hint("pool_word")
