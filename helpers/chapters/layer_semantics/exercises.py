@@ -1,12 +1,9 @@
 """The exercises of chapter 12."""
 
-from collections.abc import Sequence
-
 import numpy as np
-from scipy import special
+from scipy.special import softmax
 
-from helpers.chapters.checks import Exercise
-from helpers.chapters.progress import desk
+from helpers.chapters.checks import desk, exercise
 
 
 def _batch(seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -24,81 +21,42 @@ def _hits(seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return hits.astype(float), document, rng.integers(6, size=(50, 6))
 
 
-class attention_pooled(Exercise):
+@exercise([_batch(seed) for seed in range(4)])
+def attention_pooled(tokens, scores, owner):
     """Each target's tokens, weighted by a softmax of their scores."""
-
-    solved = "right: a target of one token keeps its vector, whatever the score."
-    means = (
-        "The softmax runs within a target, so a long target and a short one both give one vector of the same kind."
-    )
-    leads_on = "What does the pooling become when all scores are equal?"
-    hints = (
-        "Go through the targets: `owner == target` picks its tokens and its scores.",
-        "A softmax of these scores, times these tokens, summed over them; one row for each target, in order.",
-    )
-
-    cases = tuple(_batch(seed) for seed in range(4))
-
-    def right(tokens, scores, owner):
-        """each row should be the target's own tokens, weighted by a softmax of their own scores."""
-        return attention_pooled.by(tokens, np.exp(scores), owner)
-
-    def by(tokens, weights, owner):
-        """that weights tokens by their scores; take the softmax of the scores."""
-        own = owner == np.arange(owner.max() + 1)[:, None]
-        return own * weights @ tokens / (own * weights).sum(1, keepdims=True)
-
-    def mean(tokens, scores, owner):
-        """that is the plain mean of a target's tokens; it does not depend on the scores."""
-        return attention_pooled.by(tokens, np.ones(len(owner)), owner)
-
-    def over_all(tokens, scores, owner):
-        """the weights of a target do not sum to 1; the softmax runs over its own tokens only."""
-        return (owner == np.arange(owner.max() + 1)[:, None]) * special.softmax(scores) @ tokens
+    own = owner == np.arange(owner.max() + 1)[:, None]  # [target, token]
+    over_all = own * softmax(scores) @ tokens
+    weighted = (own * np.exp(scores), own * scores, own)
+    right, by_scores, mean = (weights @ tokens / weights.sum(1, keepdims=True) for weights in weighted)
+    return {
+        "each row should be the target's own tokens, weighted by a softmax of their own scores.": right,
+        "that weights tokens by their scores; take the softmax of the scores.": by_scores,
+        "that is the plain mean of a target's tokens; it does not depend on the scores.": mean,
+        "the weights of a target do not sum to 1; the softmax runs over its own tokens only.": over_all,
+    }
 
 
-def _place(scores: np.ndarray) -> np.floating:
-    """Mean layer at which a score is gained."""
-    return np.average(np.arange(1, len(scores)), weights=np.diff(scores))
+def _interval(sums: np.ndarray, draws: list[np.ndarray], ends: tuple[float, float] = (2.5, 97.5)) -> np.ndarray:
+    """The mean layer at which the hits [document, layer] of all documents are gained, and percentiles of that of drawn ones."""
+    scores = np.array([sums.sum(0), *(sums[drawn].sum(0) for drawn in draws)])
+    gains = np.diff(scores)
+    place, *drawn = gains @ np.arange(1, scores.shape[1]) / gains.sum(1)
+    return np.array([place, *np.percentile(drawn, ends)])
 
 
-def _with_ends(
-    hits: np.ndarray, document: np.ndarray, draws: Sequence[np.ndarray], ends: tuple[float, float] = (2.5, 97.5)
-) -> np.ndarray:
-    """The expected layer of all documents, and percentiles of that of the drawn ones."""
-    sums = (document == np.arange(document.max() + 1)[:, None]) @ hits.T
-    each = [_place(sums[drawn].sum(0)) for drawn in draws]
-    return np.array([_place(sums.sum(0)), *np.percentile(each, ends)])
-
-
-class expected_layer(Exercise):
+@exercise([_hits(seed) for seed in range(3)])
+def expected_layer(hits, document, draws):
     """Tenney's expected layer, with the ends of its interval over drawn documents."""
-
-    solved = "right: and where the gain is small, the interval is wide."
-    means = "An expected layer divides by the whole gain, so where the gain is small the number is nearly free."
-    leads_on = "Can an expected layer be negative, or larger than the number of layers?"
-    hints = (
-        "The gain of layer l is the score of probe l less that of probe l - 1; the expected layer is the mean of l weighted by the gains.",
-        "Sum the hits of each document; a draw is the sum over its documents, repeated ones too. Percentiles 2.5 and 97.5 of the draws are the ends.",
-    )
-
-    cases = tuple(_hits(seed) for seed in range(3))
-
-    def right(hits, document, draws):
-        """value and ends should be the mean layer, weighted by the gains, of all documents and of each draw."""
-        return _with_ends(hits, document, draws)
-
-    def from_0(hits, document, draws):
-        """that counts layers from 0; the first gain belongs to layer 1."""
-        return _with_ends(hits, document, draws) - 1
-
-    def narrow(hits, document, draws):
-        """these ends leave out 10 % of the replicates; 95 % lie between the percentiles 2.5 and 97.5."""
-        return _with_ends(hits, document, draws, (5, 95))
-
-    def once(hits, document, draws):
-        """a document that is drawn twice counts twice."""
-        return _with_ends(hits, document, [np.unique(drawn) for drawn in draws])
+    sums = (document == np.arange(document.max() + 1)[:, None]) @ hits.T
+    right = _interval(sums, draws)
+    narrow = _interval(sums, draws, (5, 95))
+    once = _interval(sums, [np.unique(drawn) for drawn in draws])
+    return {
+        "value and ends should be the mean layer, weighted by the gains, of all documents and of each draw.": right,
+        "that counts layers from 0; the first gain belongs to layer 1.": right - 1,
+        "these ends leave out 10 % of the replicates; 95 % lie between the percentiles 2.5 and 97.5.": narrow,
+        "a document that is drawn twice counts twice.": once,
+    }
 
 
-check, hint, progress = desk(globals())
+check, hint, progress = desk("layer_semantics", attention_pooled, expected_layer)

@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from helpers.chapters.checks import Exercise, maps
-from helpers.chapters.progress import desk
+from helpers.chapters.checks import desk, exercise, maps
 
 
 def _inputs(seed: int) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -19,62 +18,28 @@ def _replicates(seed: int) -> tuple[np.ndarray, np.ndarray]:
     return 0.7 + common + 0.01 * rng.normal(size=400), 0.66 + common
 
 
-def _ends(replicates: np.ndarray) -> np.ndarray:
-    return np.percentile(replicates, (2.5, 97.5))
-
-
-class even_multiple(Exercise):
+@exercise([(_inputs(seed),) for seed in range(4)])
+def even_multiple(inputs):
     """Attention to a kind of token as a multiple of even attention."""
-
-    solved = "right: 1 means no preference, whatever the model and the length of its inputs."
-    means = "A multiple of the even share lets models with other tokenizers stand side by side."
-    leads_on = "What is the largest value it can have, and for which head?"
-    hints = (
-        "Above the line: the sum of all weights to tokens of the kind, over all inputs.",
-        "Below the line: a head with equal weights gives each row `kind.sum() / n`, and an input has n rows.",
-    )
-
-    cases = tuple((_inputs(seed),) for seed in range(4))
-
-    def right(inputs):
-        """it should be the mean share of a row, over the mean even share of a row."""
-        return sum(w[:, kind].sum() for w, kind in inputs) / sum(kind.sum() for _, kind in inputs)
-
-    def share(inputs):
-        """that is the share itself; divide it by what a head with equal weights would give."""
-        return sum(w[:, kind].sum() for w, kind in inputs) / sum(len(w) for w, _ in inputs)
-
-    def mean_of_multiples(inputs):
-        """that is a mean of multiples, input by input; sum over all rows first, then divide once."""
-        return np.mean([w[:, kind].sum() / kind.sum() for w, kind in inputs])
+    given, even, rows = np.array([(weights[:, kind].sum(), kind.sum(), len(kind)) for weights, kind in inputs]).T
+    mean_of_multiples = (given / even).mean()
+    return {
+        "it should be the mean share of a row, over the mean even share of a row.": given.sum() / even.sum(),
+        "that is the share itself; divide it by what a head with equal weights would give.": given.sum() / rows.sum(),
+        "that is a mean of multiples, input by input; sum over all rows first, then divide once.": mean_of_multiples,
+    }
 
 
-class paired_gap(Exercise):
+@exercise([_replicates(seed) for seed in range(4)])
+def paired_gap(one, other):
     """The 95 % interval of a paired difference from replicates."""
-
-    solved = "right: what both models owe to the texts drawn cancels out."
-    means = (
-        "What the draw of texts does to both models cancels in their difference, which is why pairs need fewer texts."
-    )
-    leads_on = "When would pairing make the interval wider?"
-    hints = (
-        "Subtract replicate by replicate first: `one - other`.",
-        "`np.percentile(…, (2.5, 97.5))` of these differences.",
-    )
-
-    cases = tuple(_replicates(seed) for seed in range(4))
-
-    def right(one, other):
-        """it should be the 2.5th and 97.5th percentile of one - other."""
-        return _ends(one - other)
-
-    def ends(one, other):
-        """these are differences of ends; subtract replicate by replicate, then take percentiles."""
-        return _ends(one) - _ends(other)
-
-    def unrelated(one, other):
-        """that treats the two as unrelated; the same texts were drawn for both, so subtract first."""
-        return _ends(one) - _ends(other)[::-1]
+    gap, ends, others = (np.percentile(replicates, (2.5, 97.5)) for replicates in (one - other, one, other))
+    unrelated = ends - others[::-1]
+    return {
+        "it should be the 2.5th and 97.5th percentile of one - other.": gap,
+        "these are differences of ends; subtract replicate by replicate, then take percentiles.": ends - others,
+        "that treats the two as unrelated; the same texts were drawn for both, so subtract first.": unrelated,
+    }
 
 
-check, hint, progress = desk(globals())
+check, hint, progress = desk("your_own_model", even_multiple, paired_gap)
