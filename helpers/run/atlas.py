@@ -57,13 +57,14 @@ NEAREST = 5
 FEWEST = 30  # words of a relation, below which no head is said to be best at it
 RULES = ("best fixed offset", "nearest mention")
 """What the head of a relation or a kind of mention stands against; another network's head that was chosen is another head."""
-SOURCE = ["chapter", "profile", "corpus", "split"]
+SOURCE, RUN = ["chapter", "profile", "corpus", "split"], ["of", "profile"]
 HEAD = re.compile(r"(?<![\w./–-])(?:head |Head )?(\d{1,2})-(\d{1,2})(?![\w–-]|\.\d)")
 LIMIT = 1_500_000
 """Bytes of a model's data."""
 FOLDER = "_static/atlas"
 """Where the built book keeps script, style and data."""
 Content = dict[str, Any]
+Marks = NDArray[np.bool_]
 
 
 # Measuring
@@ -98,9 +99,7 @@ def mean_map(maps: Float[Tensor, "layer head query key"], text: EncodedText) -> 
     return {name: array.astype(np.float32) for name, array in found.items()}
 
 
-def places_of(
-    cls: NDArray[np.bool_], sep: NDArray[np.bool_], text: NDArray[np.bool_]
-) -> Float[np.ndarray, "place token"]:
+def places_of(cls: Marks, sep: Marks, text: Marks) -> Float[np.ndarray, "place token"]:
     """How much of each token falls into each place of a mean map; the columns of special tokens and of the text sum to 1."""
     inner, count = SIZE - 2, max(int(text.sum()), 1)
     edges = np.arange(text.sum() + 1) * inner / count
@@ -245,7 +244,6 @@ def of(model: str, numbers: pd.DataFrame, measured: Mapping[str, Any]) -> Conten
     numbers = numbers.replace({"low": -np.inf, "high": np.inf}, np.nan).sort_values(["layer", "head"], kind="stable")
     numbers["place"] = (numbers.layer - 1) * heads + numbers["head"] - 1
     numbers["source"] = numbers.groupby(SOURCE, dropna=False, sort=False).ngroup()
-    numbers = numbers.round(dict.fromkeys(results.NUMBERS, DIGITS))
     single = numbers[numbers.place.notna()]
     what = single.quantity + "/" + single.of.fillna("")  # what a chapter has recorded on the same texts comes first
     single = single[~(single.profile.eq(PROFILE) & what.isin(what[single.profile == "book"]))]
@@ -275,8 +273,11 @@ def of(model: str, numbers: pd.DataFrame, measured: Mapping[str, Any]) -> Conten
 
 
 def _records(rows: pd.DataFrame) -> list[Content]:
-    """Rows for JSON: nothing where a cell is empty."""
-    return rows.astype(object).where(rows.notna(), None).to_dict("records")
+    """Rows for JSON: rounded, and nothing where a cell is empty."""
+    found = rows.astype(object).where(rows.notna(), None).to_dict("records")
+    for row in found:
+        row |= {name: round(cell, DIGITS) for name, cell in row.items() if isinstance(cell, float)}
+    return found
 
 
 def called(name: str | None) -> str:
@@ -287,8 +288,7 @@ def called(name: str | None) -> str:
 def _group(name: str, numbers: pd.DataFrame, heads: int) -> Iterable[Content]:
     """The grids of a group: a number for every head, quantity by quantity, the most frequent relation first."""
     for quantity, told in shown()["groups"][name]["quantities"].items():
-        each = numbers[numbers.quantity == quantity].groupby(["of", "profile"], sort=False, dropna=False)
-        for _, rows in each:
+        for _, rows in numbers[numbers.quantity == quantity].groupby(RUN, sort=False, dropna=False):
             if len(rows) == heads:
                 yield {"group": name, "quantity": quantity, **_grid(rows, told)}
 
@@ -299,11 +299,11 @@ def _grid(rows: pd.DataFrame, told: Mapping[str, Any]) -> Content:
     found = {"of": first["of"], "title": title.format(of=called(first["of"]))}
     found |= {key: told[key] for key in ("as", "words", "least") if key in told}
     found |= {key: first[key] for key in ("unit", "source", "n")}
-    full = rows[list(results.NUMBERS)].dropna(axis="columns")
+    full = rows[list(results.NUMBERS)].dropna(axis="columns").round(DIGITS)
     found |= full.to_dict("list")
     if "control" in full:
-        found["against"] = first["against"]
-        found["control"] = first["control"] if full.control.nunique() == 1 else found["control"]
+        alike = full.control.nunique() == 1
+        found |= {"against": first["against"], "control": full.control.iloc[0] if alike else found["control"]}
     return found
 
 
@@ -354,8 +354,10 @@ def _nearest(numbers: pd.DataFrame, heads: int) -> list[Any] | None:
     if not len(pairs):
         return None
     layer, head = pairs.of.str.split("-", expand=True).astype(int).T.to_numpy()
-    pairs = pairs.assign(other=(layer - 1) * heads + head - 1).sort_values(["place", "value"])
-    return [one.head(NEAREST)[["other", "value"]].apply(tuple, axis=1).tolist() for _, one in pairs.groupby("place")]
+    pairs = (
+        pairs.assign(other=(layer - 1) * heads + head - 1).sort_values(["place", "value"]).round({"value": DIGITS})
+    )
+    return [one.head(NEAREST)[["other", "value"]].to_numpy(object).tolist() for _, one in pairs.groupby("place")]
 
 
 def _alike(numbers: pd.DataFrame, shape: Sequence[int]) -> list[Any] | None:
@@ -378,10 +380,10 @@ def on_grid(points: NDArray[np.float64], shape: Sequence[int]) -> NDArray[np.int
 
 def _best(numbers: pd.DataFrame, single: pd.DataFrame) -> Iterable[Content]:
     """What single heads were chosen for on one part of the data, with their numbers on another."""
-    found, run = [], ["of", "profile"]
+    found = []
     for quantity, told in shown()["best"].items():
-        leads = numbers[numbers.quantity == told["lead"]].drop_duplicates(run, keep="last")
-        rows = single[single.quantity == quantity].merge(leads, "left", run, suffixes=("", "_lead"))
+        leads = numbers[numbers.quantity == told["lead"]].drop_duplicates(RUN, keep="last")
+        rows = single[single.quantity == quantity].merge(leads, "left", RUN, suffixes=("", "_lead"))
         for row in _records(rows):
             title = told.get("titles", {}).get(row["label"], told["title"])
             best = {"head": row["place"], "title": title.format(of=called(row["of"]), label=called(row["label"]))}

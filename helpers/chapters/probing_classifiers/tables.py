@@ -139,5 +139,5 @@ def _ours(names: Mapping[str, str], runs: Mapping[str, Record]) -> list[list[str
     for label, name in names.items():
         factor, digits, _ = scoreboard.UNITS["%" if units[name.split("/")[0]]["unit"] == "share" else "count"]
         found = [one.get(("", name)) for one in numbers]
-        shown.append([label, *("" if one is None else f"{one * factor:.{digits}f}" for one in found)])
+        shown.append([label, *("" if one is None else one.words or f"{one * factor:.{digits}f}" for one in found)])
     return shown
