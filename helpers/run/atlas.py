@@ -354,10 +354,9 @@ def _nearest(numbers: pd.DataFrame, heads: int) -> list[Any] | None:
     if not len(pairs):
         return None
     layer, head = pairs.of.str.split("-", expand=True).astype(int).T.to_numpy()
-    pairs = (
-        pairs.assign(other=(layer - 1) * heads + head - 1).sort_values(["place", "value"]).round({"value": DIGITS})
-    )
-    return [one.head(NEAREST)[["other", "value"]].to_numpy(object).tolist() for _, one in pairs.groupby("place")]
+    pairs = pairs.assign(other=(layer - 1) * heads + head - 1).sort_values(["place", "value"])
+    near = pairs.groupby("place").head(NEAREST).groupby("place")
+    return [[(other, round(far, DIGITS)) for other, far in zip(one.other, one.value, strict=True)] for _, one in near]
 
 
 def _alike(numbers: pd.DataFrame, shape: Sequence[int]) -> list[Any] | None:
