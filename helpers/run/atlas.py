@@ -317,6 +317,7 @@ def _best_relation(grids: Sequence[Content]) -> Iterable[Content]:
         yield {
             "group": "Dependency",
             "quantity": "best_relation",
+            "of": None,
             "title": "best relation, lead over the offset",
             "as": "signed",
             "unit": "share",
