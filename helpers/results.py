@@ -9,12 +9,13 @@ import json
 import math
 import platform
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from html import escape
 from importlib import import_module
 from importlib.metadata import version
+from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +32,10 @@ if TYPE_CHECKING:  # who reads records does not wait for torch
     from helpers.corpora.readers import Corpus
     from helpers.encoders import Encoder
 
+Record = Mapping[str, Any]
+"""What a chapter recorded, ``{"chapter", "provenance", "values"}``, or a part of it."""
+Blocks = Iterator[pd.DataFrame]
+"""What the ``tidy`` of a chapter's ``tables`` makes of a record: blocks of :func:`rows`."""
 VERSIONS = ("torch", "transformers", "numpy", "scikit-learn")
 PROFILES = ("book", "full")
 RANDOM, SHUFFLED = "@random", "@shuffled"
@@ -39,10 +44,9 @@ DIGITS = 6
 WHOLE, NUMBERS = ("layer", "head", "n"), ("value", "low", "high", "control")
 KEY = ("model", "profile", "chapter", "quantity", "layer", "head", "of", "label")
 """Columns that tell every row of the long table from every other."""
-COLUMNS = ("run", *KEY, "corpus", "split", "n", "value", "low", "high", "control", "against", "unit")
+COLUMNS = ("run", *KEY, "corpus", "split", "n", *NUMBERS, "against", "unit")
 """Columns of the long table; ``data/columns.yml`` says what is in each."""
-STORED = ("network", "model", "sha256", "quantity", "layer", "head", "of", "label", "corpus", "split", "n")
-STORED += (*NUMBERS, "against")
+STORED = ("network", "model", "sha256", *KEY[3:], "corpus", "split", "n", *NUMBERS, "against")
 """Columns that a stored table may have: ``network`` is "" or a control, ``model`` and ``sha256`` say so where rows are of another model;
 what is the same in all rows is left out."""
 
@@ -60,22 +64,20 @@ def path(chapter: str, *, model: str, profile: str) -> Path:
     folders = profile, places.label(model)
     for name in folders:
         if name in ("", "..") or Path(name).name != name:
-            raise ResultError(
-                f"Numbers cannot be kept under the name {name!r}. Give one of letters, digits, - and _."
-            )
+            raise ResultError(f"Numbers cannot be kept under the name {name!r}: use letters, digits, - and _.")
     return places.results().joinpath(*folders, f"{chapter}.json")
 
 
 def record(
     chapter: str,
-    values: Mapping[str, Any],
+    values: Record,
     *,
     encoder: "Encoder",
     corpus: "Corpus | None",
     profile: str,
-    parameters: Mapping[str, Any],
+    parameters: Record,
     own: Sequence["Corpus"] = (),
-    table: Callable[[Mapping[str, Any]], Iterable[pd.DataFrame]] | None = None,
+    table: Callable[[Record], Blocks] | None = None,
 ) -> Path:
     """Write a chapter's numbers and where they come from; nothing half-written is ever left behind.
 
@@ -105,28 +107,28 @@ def record(
 
 
 def _provenance(
-    encoder: "Encoder", corpus: "Corpus | None", own: Sequence["Corpus"], profile: str, parameters: Mapping[str, Any]
+    encoder: "Encoder", corpus: "Corpus | None", own: Sequence["Corpus"], profile: str, parameters: Record
 ) -> dict[str, Any]:
     """Which weights and texts numbers are of, and what they were computed with."""
-    texts = [
-        {"name": one.name, "sha256": one.sha256} | ({"own": True, "parts": one.parts} if one.own else {})
-        for one in (*filter(None, [corpus]), *own)
-    ]
-    found = {
+
+    def described(texts: "Corpus") -> dict[str, Any]:
+        found = {"name": texts.name, "sha256": texts.sha256}
+        return found | {"own": True, "parts": texts.parts} if texts.own else found
+
+    dtype = str(encoder.dtype).removeprefix("torch.")
+    versions = {"book": helpers.__version__, "python": platform.python_version()}
+    return {
         "model": {"name": encoder.name, "class": type(encoder.model).__name__, "sha256": encoder.sha256},
         "head": encoder.head and {"task": encoder.task, "sha256": encoder.head.sha256},
-        "corpus": corpus and texts[0],
-        "own": texts[len(texts) - len(own) :],
+        "corpus": corpus and described(corpus),
+        **({"own": [described(texts) for texts in own]} if own else {}),
         "profile": profile,
-        "parameters": to_json(dict(parameters), "parameters"),
+        "parameters": to_json(parameters, "parameters"),
         "device": encoder.device.type,
-        "dtype": str(encoder.dtype).removeprefix("torch."),
-        "versions": {"book": helpers.__version__, "python": platform.python_version()}
-        | {name: version(name) for name in VERSIONS},
+        **({"dtype": dtype} if dtype != "float32" else {}),
+        "versions": versions | {name: version(name) for name in VERSIONS},
         "date": datetime.now(UTC).date().isoformat(),
     }
-    usual = {"own": [], "dtype": "float32"}
-    return {name: value for name, value in found.items() if name not in usual or value != usual[name]}
 
 
 def recorded(chapter: str, *, model: str = "minilm", profile: str = "book") -> dict[str, Any]:
@@ -138,13 +140,13 @@ def recorded(chapter: str, *, model: str = "minilm", profile: str = "book") -> d
         ResultError: if there are none; the message lists what there is.
     """
     files = _files(chapter)
-    if (profile, places.label(model)) in files:
-        return json.loads(files[profile, places.label(model)].read_text("utf-8"))
-    known = sorted(f"{of}/{folder}/{chapter}" for of, folder in files)
-    raise ResultError(
-        f"Nothing is recorded for {chapter!r} with model {model!r} and profile {profile!r}. "
-        f"Recorded: {', '.join(known) or 'nothing'}. Run: python -m helpers run {chapter} --model {model} --profile {profile}"
-    )
+    if (profile, places.label(model)) not in files:
+        known = sorted(f"{of}/{folder}/{chapter}" for of, folder in files)
+        raise ResultError(
+            f"Nothing is recorded for {chapter!r} with model {model!r} and profile {profile!r}. Recorded: "
+            f"{', '.join(known) or 'nothing'}. Run: python -m helpers run {chapter} --model {model} --profile {profile}"
+        )
+    return json.loads(files[profile, places.label(model)].read_text("utf-8"))
 
 
 def _files(chapter: str) -> dict[tuple[str, str], Path]:
@@ -189,27 +191,25 @@ def to_json(value: Any, where: str = "values") -> Any:
     """
     if isinstance(value, Estimate):
         low, high = (np.where(np.isnan(end), None, end) for end in (value.low, value.high))
-        return to_json({"value": value.value, "low": low, "high": high}, where)
+        value = {"value": value.value, "low": low, "high": high}
+    if isinstance(value, np.ndarray | np.generic):
+        value = value.tolist()
     if isinstance(value, Mapping):
         return {str(key): to_json(item, f"{where}.{key}") for key, item in value.items()}
-    if isinstance(value, np.ndarray | np.generic):
-        return to_json(value.tolist(), where)
     if isinstance(value, Sequence) and not isinstance(value, str):
         return [to_json(item, f"{where}[{n}]") for n, item in enumerate(value)]
-    if isinstance(value, float):
-        if not math.isfinite(value):
-            raise ResultError(f"{where} is {value}; only finite numbers are recorded.")
+    if isinstance(value, float) and math.isfinite(value):
         return round(value, DIGITS)
     if value is None or isinstance(value, str | bool | int):
         return value
-    raise ResultError(f"{where} is of type {type(value).__name__}, which cannot be recorded.")
+    of = f"{where} is of type {type(value).__name__}, {value}"
+    raise ResultError(f"{of}; only finite numbers and texts are recorded.")
 
 
 def _as_text(value: Any, indent: str = "") -> str:
     """Indented JSON with each innermost list on one line: short diffs, small files."""
     if isinstance(value, dict) and value:
-        parts = [f"{json.dumps(key)}: {_as_text(item, indent + ' ')}" for key, item in value.items()]
-        brackets = "{}"
+        parts, brackets = [f"{json.dumps(key)}: {_as_text(item, indent + ' ')}" for key, item in value.items()], "{}"
     elif isinstance(value, list) and any(isinstance(item, list | dict) for item in value):
         parts, brackets = [_as_text(item, indent + " ") for item in value], "[]"
     else:
@@ -227,7 +227,8 @@ def rows(
 
     Args:
         quantity: a name of ``data/quantities.yml``.
-        found: a recorded number, yes or no, estimate (``{"value", "low", "high"}``), or array; names become labels; None gives no rows.
+        found: a recorded number, yes or no, estimate (fresh, or ``{"value", "low", "high"}``), or array; names become labels; None gives no
+            rows, and a mapping the rows of each of its values, with the names in the column ``of``.
             An estimate that comes from one document has no ends; its interval is then from -inf to inf, which decides nothing.
         axes: what each axis of the array is: ``"layer"``, ``"head"``, ``"state"`` (a layer, from 0 for the embeddings), or the
             names that become the column ``of``. Without axes an array is flat, and ``columns`` say what its places are.
@@ -235,7 +236,11 @@ def rows(
         control: what the numbers stand against, in the same shape. Without one, and without ``against``, it is the same number of ``@random``.
         columns: others of :data:`STORED`: ``network``, ``of``, ``label``, ``n``, ``split``, ``corpus``, ``against``; ``against=""`` for nothing.
     """
-    parts = found if isinstance(found, Mapping) else {"value": found}
+    if isinstance(found, Mapping) and "value" not in found:
+        columns |= {"place": place, "control": control}
+        each = [rows(quantity, one, *axes, of=name, **columns) for name, one in found.items()]
+        return pd.concat([pd.DataFrame(), *each])
+    parts = vars(found) if isinstance(found, Estimate) else found if isinstance(found, Mapping) else {"value": found}
     if parts["value"] is None:
         return pd.DataFrame()
     values = np.asarray(parts["value"])
@@ -261,17 +266,22 @@ def rows(
     return pd.DataFrame(table)
 
 
+def in_order(quantity: str, numbers: Mapping[str, float], spec: str = "", **columns: Any) -> pd.DataFrame:
+    """A block of one number: the share of pairs of numbers that stand in the order in which they are given; the label has them all."""
+    share = np.mean([one < other for one, other in combinations(numbers.values(), 2)])
+    return rows(quantity, share, label=", ".join(f"{name} {n:{spec}}" for name, n in numbers.items()), **columns)
+
+
 def joined(blocks: Iterable[pd.DataFrame]) -> pd.DataFrame:
     """Blocks of :func:`rows` as one table of :data:`STORED`, with the numbers of ``@random`` as the controls of all rows that have no other."""
-    table = pd.concat(list(blocks), ignore_index=True).reindex(columns=list(STORED))
-    table["network"] = table.network.fillna("")
-    key = ["quantity", "layer", "head", "of"]
-    random = table[(table.network == RANDOM) & table.value.notna()].drop_duplicates(key)
+    table = pd.concat(list(blocks), ignore_index=True).reindex(columns=list(STORED)).fillna({"network": ""})
+    key, numbers = ["quantity", "layer", "head", "of"], table.value.notna()
+    random = table[(table.network == RANDOM) & numbers].drop_duplicates(key)
     same = table[key].merge(random[[*key, "value"]], "left", key).value
-    without = table.against.isna() & table.control.isna() & (table.network != RANDOM) & table.value.notna()
+    without = table.against.isna() & table.control.isna() & (table.network != RANDOM) & numbers
     table["control"] = table.control.where(~without, same)
     table["against"] = table.against.where(~(without & same.notna()), RANDOM).replace("", None)
-    return table.assign(**{name: table[name].astype(float).round(DIGITS) for name in NUMBERS})
+    return table.astype(dict.fromkeys(NUMBERS, float)).round(DIGITS)
 
 
 def as_csv(table: pd.DataFrame) -> str:
@@ -285,8 +295,7 @@ def from_csv(file: Path) -> pd.DataFrame:
     """A stored table with all of :data:`STORED`."""
     texts = {name: "str" for name in STORED if name not in (*WHOLE, *NUMBERS)}
     table = pd.read_csv(file, dtype=texts, keep_default_na=False, na_values={name: [""] for name in STORED})
-    table = table.reindex(columns=list(STORED))
-    return table.assign(network=table.network.fillna(""))
+    return table.reindex(columns=list(STORED)).fillna({"network": ""})
 
 
 def tabulated(chapter: str, record: Mapping[str, Any]) -> pd.DataFrame:
@@ -338,8 +347,8 @@ def table(
         ResultError: for a model of which nothing is recorded.
     """
     models, profiles = list(models), list(profiles)
-    stored = all_runs(profiles, chapters)
-    stored.sort(key=lambda run: run[0] == trained(run[0]))  # a control's own run says more than that of its model
+    # a control's own run says more than that of its model
+    stored = sorted(all_runs(profiles, chapters), key=lambda run: run[0] == trained(run[0]))
     found = long(stored).drop_duplicates(list(KEY), ignore_index=True)
     if lacking := [model for model in models if model not in set(found.model)]:
         known = ", ".join(sorted({model for model, _ in stored})) or "nothing"
@@ -360,17 +369,15 @@ def long(stored: Iterable[tuple[str, Mapping[str, Any]]]) -> pd.DataFrame:
             found = found[found.network != RANDOM]
         corpus, chapter = provenance["corpus"] or {}, run["chapter"]
         own = provenance.get("own") or corpus.get("own")
-        whose = {
-            "run": run["run"],
-            "model": found.model.fillna(model + found.network),
-            "profile": places.OWN if own else provenance["profile"],
-            "chapter": notebooks().get(chapter, chapter),
-            "corpus": found.corpus.fillna(corpus.get("name") or np.nan),
-            "unit": found.quantity.map(
-                {name: line["unit"] for name, line in from_yaml("quantities")[chapter].items()}
-            ),
-        }
-        parts.append(found.assign(**whose)[list(COLUMNS)])
+        found = found.assign(
+            run=run["run"],
+            model=found.model.fillna(model + found.network),
+            profile=places.OWN if own else provenance["profile"],
+            chapter=notebooks().get(chapter, chapter),
+            corpus=found.corpus.fillna(corpus.get("name") or np.nan),
+            unit=found.quantity.map(pd.DataFrame(from_yaml("quantities")[chapter]).loc["unit"]),
+        )
+        parts.append(found[list(COLUMNS)])
     kinds = dict.fromkeys(WHOLE, "Int64") | dict.fromkeys(NUMBERS, "float64")
     return pd.concat(parts, ignore_index=True).fillna(np.nan).astype(kinds)
 
@@ -386,16 +393,8 @@ def provenance(numbers: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def paper(key: str, claim: str) -> dict[str, Any]:
-    """What a paper reports: value or rows, unit, model, where.
-
-    Raises:
-        ResultError: for an unknown paper or claim; the message lists those there are.
-    """
-    papers = from_yaml("papers")
-    for name, known in ((key, papers), (claim, papers.get(key, {}).get("claims", {}))):
-        if name not in known:
-            raise ResultError(f"data/papers.yml has no {name!r}; there are {', '.join(known)}.")
-    return papers[key]["claims"][claim]
+    """What a paper reports: value or rows, unit, model, where; KeyError for a paper or a claim that ``data/papers.yml`` does not have."""
+    return from_yaml("papers")[key]["claims"][claim]
 
 
 def paper_text(claim: Mapping[str, Any]) -> str:
@@ -404,12 +403,11 @@ def paper_text(claim: Mapping[str, Any]) -> str:
         return f"{claim['words']} ({claim['where']})"
     value = claim["value"]
     if isinstance(value, Mapping):
-        shown = ", ".join(f"{key}: {item}" for key, item in value.items())
-    else:
-        shown = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
-    shown = re.sub(r"(?<![\w.])-(?=\d)", "−", shown)
+        value = [f"{key}: {item}" for key, item in value.items()]
+    shown = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
     unit = " %" if claim.get("unit") == "%" else ""
-    return f"{claim.get('bound', '')} {shown}{unit} ({claim['where']})".lstrip()
+    minus = re.sub(r"(?<![\w.])-(?=\d)", "−", shown)
+    return f"{claim.get('bound', '')} {minus}{unit} ({claim['where']})".lstrip()
 
 
 # Tables on pages

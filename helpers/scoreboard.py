@@ -7,7 +7,7 @@ records (:mod:`helpers.results`). No number is typed by hand, and verdicts are c
 import math
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
@@ -94,17 +94,11 @@ class Claim:
         return UNITS.get(self.source.get("unit", "") if self.unit is None else self.unit, (1, 3, ""))
 
     def cited(self, row: Mapping[str, Any], name: str) -> Any:
-        """A number of the paper's table; without a row the paper's number.
-
-        Raises:
-            ResultError: if not exactly one row has these fields, or it has no such number.
-        """
+        """A number of the one row of the paper's table that has these fields; without a row the paper's number."""
         if not row:
             return self.source["value"]
-        same = [line for line in self.source["rows"] if row.items() <= line.items()]
-        if len(same) != 1 or name not in same[0]:
-            raise ResultError(f"{self.paper}: the paper has {len(same)} rows with {dict(row)} and a field {name!r}.")
-        return same[0][name]
+        (same,) = [line for line in self.source["rows"] if row.items() <= line.items()]
+        return same[name]
 
     @property
     def theirs(self) -> str:
@@ -116,9 +110,8 @@ class Claim:
             other = (self.row, self.beside) if isinstance(self.beside, str) else (self.beside, self.number)
             numbers.append(self.cited(*other))
         notes = [str(self.cited(self.row, name)) for name in self.note]
-        unit = None if isinstance(numbers[0], str) else self.source.get("unit")
-        value, where = " vs ".join(map(str, numbers)), "; ".join([*notes, self.source["where"]])
-        return results.paper_text({"value": value, "unit": unit, "where": where})
+        found = {"value": " vs ".join(map(str, numbers)), "where": "; ".join([*notes, self.source["where"]])}
+        return results.paper_text(found | ({} if isinstance(numbers[0], str) else {"unit": self.source.get("unit")}))
 
 
 @dataclass(frozen=True)
@@ -138,12 +131,10 @@ class Number:
         return Number(self.value - other.value, self.low - other.high, self.high - other.low)
 
     def __format__(self, spec: str) -> str:
-        if self.words is not None:
-            return self.words
         unsigned = spec.lstrip("+")
-        ends = f" [{self.low:{unsigned}},{FIRM}{self.high:{unsigned}}]" if math.isfinite(self.low) else ""
+        interval = f" [{self.low:{unsigned}},{FIRM}{self.high:{unsigned}}]" if math.isfinite(self.low) else ""
         alone = " (one document)" if math.isinf(self.low) else ""
-        return f"{self.value:{spec}}{ends or alone}".replace("-", "−")
+        return f"{self.value:{spec}}{interval}{alone}".replace("-", "−")
 
 
 Numbers = Mapping[tuple[str, str], Number]
@@ -170,17 +161,17 @@ def verdict(rule: str, number: Number, bound: float) -> str:
     value = number.value
     low, high = (value if math.isnan(end) else end for end in (number.low, number.high))
     least, most = sorted((bound / FACTOR, bound * FACTOR))
-    holds, fails, otherwise = {
-        "above": (low > bound, high < bound, UNDECIDED),
-        "below": (high < bound, low > bound, UNDECIDED),
-        "about": (least <= low and high <= most, high < least or low > most, UNDECIDED),
-        "at least": (value >= bound, value < bound, FAILS),
-        "equal": (value == bound, value != bound, FAILS),
-        "passed": (value != 0, value == 0, FAILS),
-        "every": (value == 1, value == 0, MIXED),
-        "shown": (False, False, APART),
+    holds, fails = {
+        "above": (low > bound, high < bound),
+        "below": (high < bound, low > bound),
+        "about": (least <= low and high <= most, high < least or low > most),
+        "at least": (value >= bound, not value >= bound),
+        "equal": (value == bound, value != bound),
+        "passed": (value != 0, value == 0),
+        "every": (value == 1, value == 0),
+        "shown": (False, False),
     }[rule]
-    return HOLDS if holds else FAILS if fails else otherwise
+    return HOLDS if holds else FAILS if fails else {"every": MIXED, "shown": APART}.get(rule, UNDECIDED)
 
 
 def ruled(claim: Claim, rule: str, numbers: Numbers, network: str = "") -> tuple[str, float]:
@@ -222,7 +213,7 @@ def compare(claim: Claim, numbers: Numbers, network: str = "", names: Mapping[st
     """
     factor, digits, unit = claim.shown_in
     unit = unit.replace(" ", FIRM)
-    names = names or {name: getattr(claim, name) for name in ("ours", "against", "difference", "judged", "p")}
+    names = names or {role: getattr(claim, role) for role in ("ours", "against", "difference", "judged", "p")}
     found = {}
     for role, name in names.items():
         if name:  # "@random NAME" is a control's number, of which a claim can be, too
@@ -230,11 +221,9 @@ def compare(claim: Claim, numbers: Numbers, network: str = "", names: Mapping[st
     if any(found.get(role, 0) is None for role in ("ours", "against", "judged")):
         return Cell("–", ABSENT)
     number = found["ours"] * factor
-    if number.words is not None:
-        unit = ""
-    elif number.value == 1:
+    if number.value == 1:
         unit = unit.replace("heads", "head")
-    text = f"{number:z.{digits}f}{unit}"
+    text = f"{number:z.{digits}f}{unit}" if number.words is None else number.words
     if "against" in found:
         other = found["against"] * factor
         text = f"{number.value:z.{digits}f}{FIRM}vs{FIRM}{other.value:z.{digits}f}{unit}, ".replace("-", "−")
@@ -248,21 +237,18 @@ def compare(claim: Claim, numbers: Numbers, network: str = "", names: Mapping[st
 
 def judge(claim: Claim, numbers: Numbers) -> Cell:
     """What one record says of a claim, and of each control what it says by the same rule."""
-    cell = compare(claim, numbers)
-    controls = {}
+    cell, controls = compare(claim, numbers), {}
     for name, other in claim.controls.items():
         names = {"ours": other} if isinstance(other, str) else other
         controls[name] = compare(claim, numbers, name if name.startswith("@") else "", names)
-    said = cell.verdict
-    rests_on_absence = FAILS if claim.rule.startswith("at least") else HOLDS
-    power = numbers.get(("", claim.power))
-    if said == HOLDS and any(control.verdict == HOLDS for control in controls.values()):
+    said, power = cell.verdict, numbers.get(("", claim.power))
+    if said == HOLDS and HOLDS in [control.verdict for control in controls.values()]:
         said = ALSO
-    elif power and said == rests_on_absence:
+    elif power and said == (FAILS if claim.rule.startswith("at least") else HOLDS):  # it rests on seeing nothing
         rule, bound = ruled(claim, claim.visible, numbers)
-        seen = power if rule == "at least" else power * claim.shown_in[0]
-        said = said if verdict(rule, seen, bound) == HOLDS else UNDECIDED
-    return replace(cell, verdict=said, controls=controls)
+        if verdict(rule, power if rule == "at least" else power * claim.shown_in[0], bound) != HOLDS:
+            said = UNDECIDED
+    return Cell(cell.text, said, controls)
 
 
 def overall(verdicts: Iterable[str]) -> str:

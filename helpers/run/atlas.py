@@ -25,6 +25,7 @@ import numpy as np
 import pandas as pd
 import yaml
 from jaxtyping import Float
+from matplotlib.axes import Axes
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 from torch import Tensor
@@ -56,13 +57,14 @@ NEAREST = 5
 FEWEST = 30  # words of a relation, below which no head is said to be best at it
 RULES = ("best fixed offset", "nearest mention")
 """What the head of a relation or a kind of mention stands against; another network's head that was chosen is another head."""
-SOURCE = ["chapter", "profile", "corpus", "split"]
+SOURCE, RUN = ["chapter", "profile", "corpus", "split"], ["of", "profile"]
 HEAD = re.compile(r"(?<![\w./–-])(?:head |Head )?(\d{1,2})-(\d{1,2})(?![\w–-]|\.\d)")
 LIMIT = 1_500_000
 """Bytes of a model's data."""
 FOLDER = "_static/atlas"
 """Where the built book keeps script, style and data."""
 Content = dict[str, Any]
+Marks = NDArray[np.bool_]
 
 
 # Measuring
@@ -97,9 +99,7 @@ def mean_map(maps: Float[Tensor, "layer head query key"], text: EncodedText) -> 
     return {name: array.astype(np.float32) for name, array in found.items()}
 
 
-def places_of(
-    cls: NDArray[np.bool_], sep: NDArray[np.bool_], text: NDArray[np.bool_]
-) -> Float[np.ndarray, "place token"]:
+def places_of(cls: Marks, sep: Marks, text: Marks) -> Float[np.ndarray, "place token"]:
     """How much of each token falls into each place of a mean map; the columns of special tokens and of the text sum to 1."""
     inner, count = SIZE - 2, max(int(text.sum()), 1)
     edges = np.arange(text.sum() + 1) * inner / count
@@ -125,8 +125,7 @@ def examples(encoder: Encoder) -> dict[str, dict[str, Any]]:
     }
     found, used = {}, []
     for what, sentences in fitting.items():
-        sentence = next((one for one in sentences if one not in used), None)
-        if sentence is not None:
+        for sentence in [one for one in sentences if one not in used][:1]:
             used.append(sentence)
             batch = next(iter(Batches(encoder, [list(sentence.words)])))
             weights = attention.maps(encoder, batch)[:, 0].double().numpy()
@@ -146,8 +145,7 @@ def measure(encoder: Encoder, texts: Sample) -> dict[str, Any]:
         For recording. ``maps``: bytes of [layer, head, 16, 16] in base64, each map as parts of its largest weight ``scale``;
         ``profile``; ``examples``: tokens and bytes of [layer, head, query, key], parts of 1.
     """
-    whole = [segment.first for segment in texts.segments]
-    single = [text[start:end].strip() for text in whole for start, end in corpora.sentences(text)]
+    single = [s.first[start:end].strip() for s in texts.segments for start, end in corpora.sentences(s.first)]
     each = attention.measure(encoder, single, mean_map, longest=MOST_TOKENS)
     sums = {name: sum(one[name].astype(float) for one in each) for name in ("maps", "profile", "pairs")}
     maps = sums["maps"] / len(single)
@@ -178,11 +176,11 @@ def _parameters(seed: int) -> dict[str, Any]:
 
 def known(encoder: Encoder, *, seed: int = 0) -> bool:
     """Whether these weights have been measured so already."""
-    if encoder.name not in recorded():
+    found = recorded().get(encoder.name, {}).get("provenance")
+    if found is None or found["parameters"] != _parameters(seed):
         return False
-    found, head = recorded()[encoder.name]["provenance"], encoder.head and encoder.head.sha256
-    weights = found["model"]["sha256"], (found["head"] or {}).get("sha256")
-    return weights == (encoder.sha256, head) and found["parameters"] == _parameters(seed)
+    weights = found["model"]["sha256"], found["head"] and found["head"]["sha256"]
+    return weights == (encoder.sha256, encoder.head and encoder.head.sha256)
 
 
 def recorded() -> dict[str, dict[str, Any]]:
@@ -221,12 +219,11 @@ def holdings() -> Table:
         for model, run in results.all_runs(PROFILES)
     ]
     there = pd.DataFrame(runs, columns=["model", "profile", "chapter"])
-    spans = there.groupby(["model", "profile"]).chapter.agg(_spans).unstack(fill_value="–").reindex(columns=PROFILES)
-    rows = [
-        [f"`{model}`", "–" if spans[PROFILE][model] == "–" else "yes", spans["book"][model], spans["full"][model]]
-        for model in sorted(spans.index, key=_rank)
-    ]
-    return Table(["model", "in the atlas", "chapters, the book's texts", "chapters, real corpora"], rows)
+    spans = there.groupby(["model", "profile"]).chapter.agg(_spans).unstack(fill_value="–")
+    spans = spans.reindex(columns=PROFILES).loc[sorted(spans.index, key=_rank)]
+    spans[PROFILE] = spans[PROFILE].where(spans[PROFILE] == "–", "yes")
+    lines = [[f"`{model}`", *line[[PROFILE, "book", "full"]]] for model, line in spans.iterrows()]
+    return Table(["model", "in the atlas", "chapters, the book's texts", "chapters, real corpora"], lines)
 
 
 def _spans(numbers: pd.Series) -> str:
@@ -242,7 +239,7 @@ def of(model: str, numbers: pd.DataFrame, measured: Mapping[str, Any]) -> Conten
         numbers: the rows of the long table that are of the model.
         measured: its record of :func:`record`.
     """
-    values, provenance = measured["values"], measured["provenance"]
+    values = measured["values"]
     shape = layers, heads = np.shape(values["scale"])
     numbers = numbers.replace({"low": -np.inf, "high": np.inf}, np.nan).sort_values(["layer", "head"], kind="stable")
     numbers["place"] = (numbers.layer - 1) * heads + numbers["head"] - 1
@@ -251,42 +248,36 @@ def of(model: str, numbers: pd.DataFrame, measured: Mapping[str, Any]) -> Conten
     what = single.quantity + "/" + single.of.fillna("")  # what a chapter has recorded on the same texts comes first
     single = single[~(single.profile.eq(PROFILE) & what.isin(what[single.profile == "book"]))]
     grids = [grid for name in shown()["groups"] for grid in _group(name, single, layers * heads)]
-    there = {grid["group"] for grid in grids}
+    lacking = set(shown()["groups"]) - {grid["group"] for grid in grids}
+    sources = numbers.drop_duplicates("source").sort_values("source")
     return {
         "model": model,
         "layers": layers,
         "heads": heads,
-        "sha256": provenance["model"]["sha256"],
-        "corpus": provenance["corpus"]["name"],
-        "task": (provenance["head"] or {}).get("task"),
         **{name: values[name] for name in ("maps", "scale", "sentences", "profile", "examples")},
         "size": SIZE,
         "types": _types(numbers, layers * heads),
-        **_alike(numbers, shape),
+        "nearest": _nearest(numbers, heads),
+        "alike": _alike(numbers, shape),
         "grids": [*grids, *_best_relation(grids)],
         "best": _best(numbers, single),
-        "known": _known(model),
+        "known": {head_name(*one.head): one.speciality for one in head_profiles.of(model)},
         "mentions": mentions(model, shape),
         "lacking": [
             {"group": name, "chapter": notebooks.find(told["chapter"])[:2]}
             for name, told in shown()["groups"].items()
-            if name not in there
+            if name in lacking
         ],
-        "sources": [
-            _source(row) for row in numbers.drop_duplicates("source").sort_values("source").to_dict("records")
-        ],
+        "sources": _records(sources[SOURCE].assign(chapter=sources.chapter.str[:2])),
     }
 
 
-def _source(row: Mapping[str, Any]) -> Content:
-    name, texts = row["chapter"], {key: _value(row[key]) for key in ("corpus", "split")}
-    page = {"chapter": name[:2], "title": titled(name), "page": f"../notebooks/{name}.html"}
-    return page | {"profile": row["profile"]} | texts
-
-
-def _value(cell: Any) -> Any:
-    """A cell for JSON: nothing where it is empty."""
-    return None if pd.isna(cell) else round(cell, DIGITS) if isinstance(cell, float) else cell
+def _records(rows: pd.DataFrame) -> list[Content]:
+    """Rows for JSON: rounded, and nothing where a cell is empty."""
+    found = rows.astype(object).where(rows.notna(), None).to_dict("records")
+    for row in found:
+        row |= {name: round(cell, DIGITS) for name, cell in row.items() if isinstance(cell, float)}
+    return found
 
 
 def called(name: str | None) -> str:
@@ -297,23 +288,22 @@ def called(name: str | None) -> str:
 def _group(name: str, numbers: pd.DataFrame, heads: int) -> Iterable[Content]:
     """The grids of a group: a number for every head, quantity by quantity, the most frequent relation first."""
     for quantity, told in shown()["groups"][name]["quantities"].items():
-        for (of, _), rows in numbers[numbers.quantity == quantity].groupby(
-            ["of", "profile"], sort=False, dropna=False
-        ):
+        for _, rows in numbers[numbers.quantity == quantity].groupby(RUN, sort=False, dropna=False):
             if len(rows) == heads:
-                yield {"group": name, "quantity": quantity, **_grid(rows, _value(of), told)}
+                yield {"group": name, "quantity": quantity, **_grid(rows, told)}
 
 
-def _grid(rows: pd.DataFrame, of: str | None, told: Mapping[str, Any]) -> Content:
-    first = rows.iloc[0]
-    title = told["whole"] if of == "all" and "whole" in told else told["title"].format(of=called(of))
-    found = {"of": of, "title": title, **{key: told[key] for key in ("as", "words", "least") if key in told}}
-    found |= {"unit": first.unit, "source": int(first.source), "n": None if pd.isna(first.n) else int(first.n)}
-    full = rows[["value", "low", "high", "control"]].dropna(axis="columns").round(DIGITS)
+def _grid(rows: pd.DataFrame, told: Mapping[str, Any]) -> Content:
+    first = _records(rows.head(1))[0]
+    title = told["whole"] if first["of"] == "all" and "whole" in told else told["title"]
+    found = {"of": first["of"], "title": title.format(of=called(first["of"]))}
+    found |= {key: told[key] for key in ("as", "words", "least") if key in told}
+    found |= {key: first[key] for key in ("unit", "source", "n")}
+    full = rows[list(results.NUMBERS)].dropna(axis="columns").round(DIGITS)
     found |= full.to_dict("list")
     if "control" in full:
         alike = full.control.nunique() == 1
-        found |= {"against": first.against, "control": full.control.iloc[0] if alike else found["control"]}
+        found |= {"against": first["against"], "control": full.control.iloc[0] if alike else found["control"]}
     return found
 
 
@@ -332,11 +322,9 @@ def _best_relation(grids: Sequence[Content]) -> Iterable[Content]:
             "as": "signed",
             "unit": "share",
             "source": source,
-            "n": None,
             "words": "best relation lead speciality syntax dependency",
             "value": leads.max(0).round(DIGITS).tolist(),
             "labels": [here[best]["of"] for best in leads.argmax(0)],
-            "against": "best fixed offset",
         }
 
 
@@ -361,19 +349,21 @@ def _types(numbers: pd.DataFrame, heads: int) -> Content | None:
     }
 
 
-def _alike(numbers: pd.DataFrame, shape: Sequence[int]) -> Content:
-    """For every head its nearest heads with their divergence, and its place on a grid on which neighbours are alike."""
-    pairs, found = _first(numbers, "divergence"), {"nearest": None, "alike": None}
-    if len(pairs):
-        layer, head = pairs.of.str.split("-", expand=True).astype(int).T.to_numpy()
-        pairs = pairs.assign(other=(layer - 1) * shape[1] + head - 1)
-        near = pairs.sort_values(["place", "value"]).groupby("place").head(NEAREST).groupby("place")
-        found["nearest"] = [
-            [(other, round(far, DIGITS)) for other, far in zip(one.other, one.value, strict=True)] for _, one in near
-        ]
-    if len(x := _first(numbers, "map_x")):
-        found["alike"] = on_grid(np.stack([x.value, _first(numbers, "map_y").value], -1), shape).tolist()
-    return found
+def _nearest(numbers: pd.DataFrame, heads: int) -> list[Any] | None:
+    """For every head the heads that attend most alike, each with its divergence."""
+    pairs = _first(numbers, "divergence")
+    if not len(pairs):
+        return None
+    layer, head = pairs.of.str.split("-", expand=True).astype(int).T.to_numpy()
+    pairs = pairs.assign(other=(layer - 1) * heads + head - 1).sort_values(["place", "value"])
+    near = pairs.groupby("place").head(NEAREST).groupby("place")
+    return [[(other, round(far, DIGITS)) for other, far in zip(one.other, one.value, strict=True)] for _, one in near]
+
+
+def _alike(numbers: pd.DataFrame, shape: Sequence[int]) -> list[Any] | None:
+    """For every head its place on a grid on which neighbours are alike."""
+    x, y = (_first(numbers, name).value for name in ("map_x", "map_y"))
+    return on_grid(np.stack([x, y], -1), shape).tolist() if len(x) else None
 
 
 def on_grid(points: NDArray[np.float64], shape: Sequence[int]) -> NDArray[np.int64]:
@@ -390,32 +380,21 @@ def on_grid(points: NDArray[np.float64], shape: Sequence[int]) -> NDArray[np.int
 
 def _best(numbers: pd.DataFrame, single: pd.DataFrame) -> Iterable[Content]:
     """What single heads were chosen for on one part of the data, with their numbers on another."""
-    found, run = [], ["of", "profile"]
+    found = []
     for quantity, told in shown()["best"].items():
-        leads = numbers[numbers.quantity == told["lead"]][[*run, "value", "low", "high"]].drop_duplicates(
-            run, keep="last"
-        )
-        rows = single[single.quantity == quantity].merge(leads, "left", run, suffixes=("", "_lead"))
-        for row in rows.to_dict("records"):
-            label, of = _value(row["label"]), _value(row["of"])
-            title = told.get("titles", {}).get(label, told["title"]).format(of=called(of), label=called(label))
-            best = {"head": int(row["place"]), "quantity": quantity, "of": of, "title": title, "label": label}
-            best |= {"n": _value(row["n"]), "source": row["source"], "unit": row["unit"]}
-            best |= {key: _value(row[key]) for key in ("value", "low", "high") if not pd.isna(row[key])}
-            if row["against"] in RULES and not pd.isna(row["control"]):
-                best |= {"against": row["against"], "control": _value(row["control"])}
-            if not pd.isna(row["low_lead"]):  # of a single document there is no interval
-                best["lead"] = [_value(row[f"{key}_lead"]) for key in ("value", "low", "high")]
+        leads = numbers[numbers.quantity == told["lead"]].drop_duplicates(RUN, keep="last")
+        rows = single[single.quantity == quantity].merge(leads, "left", RUN, suffixes=("", "_lead"))
+        for row in _records(rows):
+            title = told.get("titles", {}).get(row["label"], told["title"])
+            best = {"head": row["place"], "title": title.format(of=called(row["of"]), label=called(row["label"]))}
+            best |= {key: row[key] for key in ("quantity", "of", "label", "n", "source")}
+            best |= {key: row[key] for key in ("value", "low", "high") if row[key] is not None}
+            if row["against"] in RULES and row["control"] is not None:
+                best |= {"against": row["against"], "control": row["control"]}
+            if row["low_lead"] is not None:  # of a single document there is no interval
+                best["lead"] = [row[f"{key}_lead"] for key in ("value", "low", "high")]
             found.append(best)
     return found
-
-
-def _known(model: str) -> dict[str, str]:
-    """Heads that go by a name in the book, ``"3-5"`` -> "antecedent"."""
-    try:
-        return {head_name(*one.head): one.speciality.name for one in head_profiles.of(model)}
-    except ResultError:
-        return {}
 
 
 def mentions(model: str, shape: Sequence[int]) -> dict[str, list[list[Any]]]:
@@ -425,10 +404,10 @@ def mentions(model: str, shape: Sequence[int]) -> dict[str, list[list[Any]]]:
     """
     found: dict[str, list[list[Any]]] = {}
     for chapter, speaks_of, named in _spoken():
+        said = [chapter[:2], titled(chapter), f"../notebooks/{chapter}.html"]
         for (layer, head), count in named.items() if speaks_of == model else ():
             if 1 <= layer <= shape[0] and 1 <= head <= shape[1]:
-                said = [chapter[:2], titled(chapter), f"../notebooks/{chapter}.html", count]
-                found.setdefault(f"{layer}-{head}", []).append(said)
+                found.setdefault(f"{layer}-{head}", []).append([*said, count])
     return found
 
 
@@ -479,20 +458,17 @@ def picture(content: Content) -> bytes:
     plots.use_style()
     layers, heads, size = content["layers"], content["heads"], content["size"]
     maps = np.frombuffer(base64.b64decode(content["maps"]), np.uint8).reshape(layers, heads, size, size)
-    shape = {"figsize": (0.62 * heads, 0.62 * layers + 0.3), "squeeze": False, "layout": "none"}
-    figure, axes = plt.subplots(layers, heads, **shape)
     types = content["types"]
-    for (layer, head), ax in np.ndenumerate(axes):
+
+    def draw(ax: Axes, layer: int, head: int) -> None:
         ax.imshow(np.sqrt(maps[layer, head] / 255), cmap="Greys", vmin=0, vmax=1.08)
-        ax.set(xticks=[], yticks=[])
-        ax.set_title(head + 1 if layer == 0 else "", fontsize=8, pad=3)
-        ax.set_ylabel(layer + 1 if head == 0 else "", fontsize=8, rotation=0, ha="right", va="center")
-        kind = types and types["of"][layer * heads + head]
-        ax.spines[:].set(visible=True, color=types["colours"][kind] if types else "#999999", linewidth=2.2)
-    figure.subplots_adjust(wspace=0.12, hspace=0.12, left=0.04, right=0.99, top=0.94, bottom=0.09)
+        colour = types["colours"][types["of"][layer * heads + head]] if types else "#999999"
+        ax.spines[:].set(visible=True, color=colour, linewidth=2.2)
+
+    figure = plots.thumbnails((layers, heads), (0.62 * heads, 0.62 * layers + 0.3), draw)
     if types:
         used = {types["names"][kind]: types["colours"][kind] for kind in sorted(set(types["of"]))}
-        figure.legend(handles=squares(used), loc="lower center", ncols=len(used), fontsize=8)
+        figure.legend(handles=squares(used), loc="outside lower center", ncols=len(used), fontsize=8)
     target = io.BytesIO()
     figure.savefig(target, format="png", dpi=110, bbox_inches="tight", metadata={"Software": None})
     plt.close(figure)

@@ -15,7 +15,7 @@ import pandas as pd
 from scipy.spatial.distance import squareform
 
 from helpers import places, results
-from helpers.chapters import coreference_heads, distance_features, divergence_map
+from helpers.chapters import coreference_heads, distance_features
 from helpers.chapters.your_own_model import measures as your_own_model
 from helpers.chapters.your_own_model.measures import MOST_TOKENS, Sample
 from helpers.encoders import Encoder
@@ -31,10 +31,6 @@ SHARES = {"share_cls": "cls", "share_sep": "sep", "share_punctuation": "stop", "
 SHARES |= {"share_self": "self", "share_next": "next"}
 FEWEST = syntax.FEWEST
 """Words of a relation, or mentions of a kind: of fewer a card says nothing."""
-
-
-class CardError(places.BookError):
-    """A card has no such head."""
 
 
 def card(
@@ -98,7 +94,9 @@ def measure(encoder: Encoder, texts: Sample, *, seed: int = 0) -> tuple[dict[str
     if divergences is None:
         missing["divergence_map"] = f"{encoder.layers * encoder.heads} heads are too few for a map."
     else:
-        found["divergence_map"] = {"model": _map(divergences)}
+        counts = {"heads": divergences.heads, "segments": int((divergences.tokens > 0).sum())}
+        placed = {"pairs": squareform(divergences.mean()), "map": your_own_model.placed(divergences)}
+        found["divergence_map"] = {"model": counts | placed}
     for chapter, part in {"dependency_heads": _relations, "coreference_heads": _antecedents}.items():
         try:
             found[chapter] = part(encoder, texts, seed)
@@ -110,14 +108,6 @@ def measure(encoder: Encoder, texts: Sample, *, seed: int = 0) -> tuple[dict[str
 def table(chapter: str, values: dict[str, Any]) -> pd.DataFrame:
     """Values in the form in which the chapter stores them as a table."""
     return results.tabulated(chapter, {"values": results.to_json(values), "provenance": {"parameters": {}}})
-
-
-def _map(divergences: divergence_map.Divergences) -> dict[str, Any]:
-    matrix = divergences.mean()
-    points = divergence_map.scale(matrix, divergence_map.classical(matrix))
-    placed = {"points": points, "stress": divergence_map.stress(matrix, points)}
-    size = {"layers": divergences.layers, "heads": divergences.heads, "segments": int((divergences.tokens > 0).sum())}
-    return size | {"pairs": squareform(matrix), "map": placed}
 
 
 def _relations(encoder: Encoder, texts: Sample, seed: int) -> dict[str, Any]:
@@ -150,16 +140,8 @@ class Card:
     missing: dict[str, str]
 
     def __getitem__(self, head: str) -> "Head":
-        """One head by the field's name for it, layer-head from 1: ``c["3-5"]``.
-
-        Raises:
-            CardError: for a name of another form, or a head that the encoder does not have.
-        """
-        found = self._heads.get(head)
-        if found is None:
-            layers, heads = self.shape
-            raise CardError(f"{self.name} has no head {head!r}; it has 1-1 to {layers}-{heads}, layer first.")
-        return found
+        """One head by the field's name for it, layer-head from 1: ``c["3-5"]``; KeyError for one that the encoder does not have."""
+        return self._heads[head]
 
     @cached_property
     def _heads(self) -> dict[str, "Head"]:

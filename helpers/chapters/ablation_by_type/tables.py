@@ -1,15 +1,12 @@
 """Chapter 10: its numbers as rows of the tidy table, and the paper's two tables beside ours."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any
-
-import pandas as pd
+from collections.abc import Mapping
 
 from helpers import results
 from helpers.chapters.ablation_by_type.edits import ROWS
 from helpers.chapters.ablation_by_type.measures import SCORES, percent, spread
 from helpers.plots import group_names
-from helpers.results import Table, rows
+from helpers.results import Blocks, Record, Table, in_order, rows
 
 DEALT = "shuffled heads"
 VERTICAL = ("5", "6", "7", "11")
@@ -20,7 +17,7 @@ TELLING = 19
 """Deals from which on a p-value can be 0.05."""
 
 
-def tidy(record: Mapping[str, Any]) -> Iterator[pd.DataFrame]:
+def tidy(record: Record) -> Blocks:
     """The numbers of a record, for :func:`helpers.results.record`."""
     values = record["values"]
     control, tuned = values["control"], values["tuned"]
@@ -47,14 +44,12 @@ def tidy(record: Mapping[str, Any]) -> Iterator[pd.DataFrame]:
     for row, found in tuned["rows"].items():
         yield rows("f1_cost_of_row_tuned", found["f1_change"], of=row, **common)
         yield rows("f1_tuned_less_own", found["f1_beside"], of=row, **common)
-    for row, found in tuned["control"].items():
-        yield rows("f1_cost_of_deals_tuned", found.get("f1_mean"), of=row, **few)
-    for part, found in values["core"]["rows"].items():
-        yield rows("f1_cost_of_part", found["f1_change"], of=part, **common)
-    for pair, found in values["differences"].items():
-        yield rows("f1_difference", found, of=pair, **common)
-    for pair, found in control["differences"].items():
-        yield rows("f1_difference_of_deals", found, of=pair, **few)
+    dealt = {row: found.get("f1_mean") for row, found in tuned["control"].items()}
+    yield rows("f1_cost_of_deals_tuned", dealt, **few)
+    parts = {part: found["f1_change"] for part, found in values["core"]["rows"].items()}
+    yield rows("f1_cost_of_part", parts, **common)
+    yield rows("f1_difference", values["differences"], **common)
+    yield rows("f1_difference_of_deals", control["differences"], **few)
     yield from _order("pruning_order", {row: found["f1"]["value"] for row, found in values["rows"].items()}, common)
     yield from _order("pruning_order_of_deals", left["f1"], few)
 
@@ -64,22 +59,22 @@ def _left(f1: float, whole: Mapping[str, float]) -> float | None:
     return f1 / whole["value"] if whole["value"] else None
 
 
-def _of_deals(control: Mapping[str, Any]) -> dict[str, dict[str, float]]:
+def _of_deals(control: Record) -> dict[str, dict[str, float]]:
     """Score -> row -> its mean over the row's deals."""
-    found = {}
-    for score in SCORES:
-        means = {row: one[f"{score}_mean"]["value"] for row, one in control["rows"].items() if f"{score}_mean" in one}
-        found[score] = {row: control[score]["value"] + mean for row, mean in means.items()}
-    return found
+    return {
+        score: {
+            row: control[score]["value"] + found[f"{score}_mean"]["value"]
+            for row, found in control["rows"].items()
+            if f"{score}_mean" in found
+        }
+        for score in SCORES
+    }
 
 
-def _order(quantity: str, f1: Mapping[str, float], common: Mapping[str, Any]) -> Iterator[pd.DataFrame]:
-    """Share of pairs of types that come in the paper's order, with what is left of F1 in words."""
+def _order(quantity: str, f1: Mapping[str, float], common: Record) -> Blocks:
+    """Whether types come in the paper's order, by what is left of F1."""
     if set(ORDER.values()) <= set(f1):
-        left = [f1[row] for row in ORDER.values()]
-        pairs = [one < other for n, one in enumerate(left) for other in left[n + 1 :]]
-        words = ", ".join(f"{name} {value:.2f}" for name, value in zip(ORDER, left, strict=True))
-        yield rows(quantity, sum(pairs) / len(pairs), label=words, **common)
+        yield in_order(quantity, {name: f1[row] for name, row in ORDER.items()}, ".2f", **common)
 
 
 COLUMNS = ("heads", "F1", "EM", "change of F1", "deals: lowest to highest", "lead over the deals", "p")
@@ -93,7 +88,7 @@ def cited(claim: str) -> dict[str, float]:
     }
 
 
-def rows_of_paper(claim: str, runs: Mapping[str, Mapping[str, Any]]) -> Table:
+def rows_of_paper(claim: str, runs: Mapping[str, Record]) -> Table:
     """The paper's rows with ours beside them, a line for each run.
 
     Args:
@@ -109,7 +104,7 @@ def rows_of_paper(claim: str, runs: Mapping[str, Mapping[str, Any]]) -> Table:
     return Table(["row and edit", "run", *COLUMNS, "BERT-large, SQuAD: F1 / Acc."], lines)
 
 
-def _cells(values: Mapping[str, Any], row: str) -> list[object]:
+def _cells(values: Record, row: str) -> list[object]:
     """A row under :data:`COLUMNS`; the last three are those of the control."""
     one, control = values["rows"][row], values["control"]["rows"][row]
     cells: list[object] = [one["heads"], percent(one["f1"]), percent(one["em"]), percent(one["f1_change"], "+.0f")]

@@ -1,13 +1,12 @@
 """Chapter 04: its numbers as rows of the tidy table."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from helpers.measurements.syntax import Row
-from helpers.results import rows
+from helpers.results import Blocks, Record, rows
 
 PARTS = {
     "ud": ("", ""),
@@ -20,7 +19,7 @@ PARTS = {
 """Part of a record -> whose numbers, and how the names of their quantities end."""
 
 
-def tidy(record: Mapping[str, Any]) -> Iterator[pd.DataFrame]:
+def tidy(record: Record) -> Blocks:
     """The numbers of a record, for :func:`helpers.results.record`."""
     for part, (network, ending) in PARTS.items():
         measured = record["values"].get(part) or {"table": {}}
@@ -39,17 +38,16 @@ def tidy(record: Mapping[str, Any]) -> Iterator[pd.DataFrame]:
         common = {"of": relation, "n": rule["count"], "split": "test", "against": ""}
         yield rows("rule_for_relation", rule["held_out"], label=rule["rule"], **common)
         yield rows("lead_over_rule", rule["gain"], **common)
+    rest = {"split": "test", "against": ""}
     for kind, counts in values.get("landing", {}).items():
         number = sum(counts.values())
-        shares = [count / number for count in counts.values()]
-        names = [f"{kind}: {place}" for place in counts]
-        yield rows("lines_landing", shares, names, n=number, split="test", against="")
+        shares = {f"{kind}: {place}": count / number for place, count in counts.items()}
+        yield rows("lines_landing", shares, n=number, **rest)
     for head, found in values.get("to_special", {}).items():
-        for relation, share in found.items():
-            yield rows("share_to_special", share, of=f"{relation}, {head}", split="test", against="")
-    for what, cost in values.get("cost", {}).items():
-        yield rows("cost_on_hidden_objects", cost, of=what, split="test", against="")
-    yield rows("cost_beyond_its_layer", values.get("cost_beyond"), split="test", against="")
+        shares = {f"{relation}, {head}": share for relation, share in found.items()}
+        yield rows("share_to_special", shares, **rest)
+    yield rows("cost_on_hidden_objects", values.get("cost", {}), **rest)
+    yield rows("cost_beyond_its_layer", values.get("cost_beyond"), **rest)
 
 
 def rules(found: Sequence[Row], ruled: Mapping[str, Row], classes: Sequence[str]) -> dict[str, Any]:

@@ -1,14 +1,12 @@
 """Chapter 08: its numbers as rows of the tidy table, and types and their stability beside the paper's."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Mapping
 
 import numpy as np
-import pandas as pd
 
 from helpers import results
 from helpers.plots import LABELS, group_names
-from helpers.results import Table, rows
+from helpers.results import Blocks, Record, Table, in_order, rows
 from helpers.stats import Estimate, percent
 
 BY_DEPTH = {"dense": "dense", "dense_vertical": "dense & vertical", "vertical": "vertical"}
@@ -25,7 +23,7 @@ REST = {
 }
 
 
-def tidy(record: Mapping[str, Any]) -> Iterator[pd.DataFrame]:
+def tidy(record: Record) -> Blocks:
     """The numbers of a record, for :func:`helpers.results.record`."""
     values, parameters = record["values"], record["provenance"]["parameters"]
     n, heads = values["inputs"], ("layer", "head")
@@ -39,10 +37,11 @@ def tidy(record: Mapping[str, Any]) -> Iterator[pd.DataFrame]:
         yield rows("two_largest", found.get("largest"), **common)
     yield rows("type", values["types"], *heads, n=n)
     yield rows("type_by_rule", values.get("rule", {}).get("types"), *heads, n=n)
-    for name, share in values.get("shares", {}).items():
-        yield rows("type_share", share, of=name, n=n)
-    if values.get("fits", {}).get("vertical"):
-        yield _depths(np.array(values["types"]))
+    yield rows("type_share", values.get("shares", {}), n=n)
+    types = np.array(values["types"])
+    if values.get("fits", {}).get("vertical") and np.isin(list(BY_DEPTH), types).all():
+        depths = {written: np.nonzero(types == name)[0].mean() + 1 for name, written in BY_DEPTH.items()}
+        yield in_order("order_of_depth", depths, ".1f")
     for name, found in values.get("texts", {}).items():
         common = {"of": name, "n": found["inputs"], "corpus": parameters.get(CORPORA.get(name))}
         yield rows("type_on_texts", found["types"], *heads, **common)
@@ -51,7 +50,7 @@ def tidy(record: Mapping[str, Any]) -> Iterator[pd.DataFrame]:
     yield from _groups(values, parameters)
 
 
-def _groups(values: Mapping[str, Any], parameters: Mapping[str, Any]) -> Iterator[pd.DataFrame]:
+def _groups(values: Record, parameters: Record) -> Blocks:
     """Whether the groups are there: how clear and how stable they are, beside those of invented heads."""
     by_k, scales = values.get("k", {}), values.get("scales", {})
     for quantity, key in {"clearest_groups": "silhouette", "clearest_groups_invented": "silhouette_control"}.items():
@@ -69,23 +68,11 @@ def _groups(values: Mapping[str, Any], parameters: Mapping[str, Any]) -> Iterato
         yield rows("mixture_agreement", found["mixture"], of=name, control=control, against=INVENTED)
         yield rows("mixture_agreement_invented", control, of=name)
     if scales:
-        yield rows(
-            "clearer_scales",
-            np.mean([Estimate.from_record(found["excess"]["4"]).low > 0 for found in scales.values()]),
-        )
+        clearer = [Estimate.from_record(found["excess"]["4"]).low > 0 for found in scales.values()]
+        yield rows("clearer_scales", np.mean(clearer))
 
 
-def _depths(types: np.ndarray) -> pd.DataFrame:
-    """The share of pairs of types that stand in the paper's order, and the mean layer of each."""
-    layers = [np.nonzero(types == name)[0].mean() + 1 for name in BY_DEPTH if (types == name).any()]
-    if len(layers) < len(BY_DEPTH):
-        return pd.DataFrame()
-    pairs = [early < late for n, early in enumerate(layers) for late in layers[n + 1 :]]
-    words = (f"{name} {layer:.1f}" for name, layer in zip(BY_DEPTH.values(), layers, strict=True))
-    return rows("order_of_depth", np.mean(pairs), label=", ".join(words))
-
-
-def shares(runs: Mapping[str, Mapping[str, Any]]) -> Table:
+def shares(runs: Mapping[str, Record]) -> Table:
     """Shares of the types in fresh or recorded values beside the paper's; a group that does not fit the name is given by its own."""
     lines = []
     for row in results.paper("guan2020", "type_shares")["rows"]:
@@ -98,7 +85,7 @@ def shares(runs: Mapping[str, Mapping[str, Any]]) -> Table:
     return Table(["type", "BERT-large, SQuAD", *runs], lines)
 
 
-def stability(runs: Mapping[str, Mapping[str, Any]]) -> Table:
+def stability(runs: Mapping[str, Record]) -> Table:
     """Stability of four groups beside the paper's Table 1, on the texts of each task and after tuning for it."""
     found = [values["stability"] for values in runs.values()]
     lines = []

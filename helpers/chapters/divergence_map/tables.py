@@ -1,14 +1,10 @@
 """Chapter 07: its numbers as rows of the tidy table."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any
-
 import numpy as np
-import pandas as pd
 from scipy.spatial.distance import squareform
 
 from helpers.plots import head_name
-from helpers.results import rows
+from helpers.results import Blocks, Record, rows
 from helpers.stats import Estimate
 
 NETWORKS = {"": "model", "@random": "control"}
@@ -21,7 +17,7 @@ BEYOND = {
 PARTS = {"ours": "", "control": "_of_shuffled", "difference": "_beyond_shuffled", "p": "_p"}
 
 
-def tidy(record: Mapping[str, Any]) -> Iterator[pd.DataFrame]:
+def tidy(record: Record) -> Blocks:
     """The numbers of a record, for :func:`helpers.results.record`."""
     values = record["values"]
     for network, name in NETWORKS.items():
@@ -50,7 +46,7 @@ def tidy(record: Mapping[str, Any]) -> Iterator[pd.DataFrame]:
         yield rows("map_disparity_heads_shuffled", float(np.mean(stable["shuffled"])), **common)
 
 
-def _of_heads(found: Mapping[str, Any], common: Mapping[str, Any]) -> Iterator[pd.DataFrame]:
+def _of_heads(found: Record, common: Record) -> Blocks:
     """Each pair of heads twice, from either to the other, and where heads lie on the map."""
     matrix, points = squareform(found["pairs"]), np.asarray(found["map"]["points"])
     layer, head = np.divmod(np.arange(len(matrix)), found["heads"])
@@ -62,7 +58,7 @@ def _of_heads(found: Mapping[str, Any], common: Mapping[str, Any]) -> Iterator[p
     yield rows("map_y", points[:, 1], layer=layer + 1, head=head + 1, **common)
 
 
-def _in_words(test: Mapping[str, Any]) -> str:
+def _in_words(test: Record) -> str:
     within, between, ratio = (Estimate.from_record(test[name]) for name in ("within", "between", "ratio"))
     means = f"{within.value:.3f} against {between.value:.3f}"
     return f"{means}, ratio {ratio:.3f}, p = {test['p']:.4f}, R = {test['r']:.2f}"

@@ -1,22 +1,18 @@
 """Chapter 11: its numbers as rows of the tidy table."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any
-
-import pandas as pd
 from scipy.stats import binom
 
 from helpers.chapters.head_importance.jobs import ALONE
 from helpers.chapters.head_importance.measures import solved
 from helpers.plots import head_name
-from helpers.results import rows
+from helpers.results import Blocks, Record, rows
 from helpers.stats import Estimate, percent
 
 LITTLE = 0.05
 """Share of the score. Where a test would overlook so large a cost, heads that it does not find are no evidence."""
 
 
-def tidy(record: Mapping[str, Any]) -> Iterator[pd.DataFrame]:
+def tidy(record: Record) -> Blocks:
     """The numbers of a record, for :func:`helpers.results.record`."""
     values, texts = record["values"], record["provenance"]["parameters"].get("texts", {})
     for task, found in values["tasks"].items():
@@ -36,12 +32,12 @@ def tidy(record: Mapping[str, Any]) -> Iterator[pd.DataFrame]:
     yield from _headlines(values)
 
 
-def of_task(record: Mapping[str, Any]) -> Iterator[pd.DataFrame]:
+def of_task(record: Record) -> Blocks:
     """The numbers of one task, fresh or recorded, for a column of the chapter's own tables."""
     return _of_task(record["values"], {})
 
 
-def _of_task(found: Mapping[str, Any], common: Mapping[str, Any]) -> Iterator[pd.DataFrame]:
+def _of_task(found: Record, common: Record) -> Blocks:
     """What is said of all heads together; beyond the score only where the task is solved, since elsewhere nothing can be lost."""
     majority = {"control": found["majority"], "against": "most frequent answer"}
     yield rows("score", found["score"], **common, **majority)
@@ -71,13 +67,13 @@ def _of_task(found: Mapping[str, Any], common: Mapping[str, Any]) -> Iterator[pd
     yield rows("worst_removal_share", share, **common)
 
 
-def _seen(found: Mapping[str, Any], test: str) -> float:
+def _seen(found: Record, test: str) -> float:
     """The smallest cost that a test sees in four of five samples, as a share of the score; all of it where no removal changes anything."""
     score = found["score"]["value"]
     return (found["cost"]["score"]["heads"]["visible"][test] or score) / score
 
 
-def _headlines(values: Mapping[str, Any]) -> Iterator[pd.DataFrame]:
+def _headlines(values: Record) -> Blocks:
     """What the chapter's headlines are about: numbers of the tasks that the page draws, and of the pruned model."""
     drawn, sizes = values.get("drawn", {}), values.get("parameters", {})
     sensitive = [one for one in drawn.values() if solved(one) and _seen(one, "alone") < LITTLE]
@@ -87,9 +83,7 @@ def _headlines(values: Mapping[str, Any]) -> Iterator[pd.DataFrame]:
     some = [one["cost"]["loss"] for title, one in drawn.items() if title.startswith(("mlm ", "paraphrase "))]
     low = [Estimate.from_record(one["layers"]["cost"]).low for one in some if "layers" in one]
     yield rows("needed_layers_share", min(((one > 0).mean() for one in low), default=None))
-    agreements = [one["agreement"]["importance_twice"] for one in drawn.values()]
-    yield rows(
-        "least_steady_importance", min(agreements, key=lambda one: Estimate.from_record(one).low, default=None)
-    )
+    agreements = [Estimate.from_record(one["agreement"]["importance_twice"]) for one in drawn.values()]
+    yield rows("least_steady_importance", min(agreements, key=lambda one: one.low, default=None))
     if "without them" in sizes:
         yield rows("parameters_gone", 1 - sizes["without them"]["all"] / sizes["whole"]["all"])

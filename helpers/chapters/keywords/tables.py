@@ -1,21 +1,19 @@
 """Chapter 13: its numbers as rows of the tidy table, and the lecture's numbers beside ours."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Mapping
 
 import numpy as np
-import pandas as pd
 
 from helpers import results
 from helpers.plots import head_name
-from helpers.results import Table, rows
+from helpers.results import Blocks, Record, Table, rows
 from helpers.stats import Estimate
 
 NETWORKS = {"": "", "@random": "_random", "@shuffled": "_shuffled"}
 """Network -> how the names of its parts of a record end."""
 
 
-def tidy(record: Mapping[str, Any]) -> Iterator[pd.DataFrame]:
+def tidy(record: Record) -> Blocks:
     """The numbers of a record, for :func:`helpers.results.record`."""
     values = record["values"]
     common = {"n": values["coverage"]["documents"]}
@@ -41,61 +39,55 @@ def tidy(record: Mapping[str, Any]) -> Iterator[pd.DataFrame]:
         yield from _removal(values)
 
 
-def _removal(values: Mapping[str, Any]) -> Iterator[pd.DataFrame]:
+def _removal(values: Record) -> Blocks:
     """What the tagger loses without a head, and without the first heads of an order."""
     chosen_on, scored_on = values["removal"]["chosen_on"], values["removal"]["scored_on"]
-    cost, loss = (_part(values["removed"], ..., kind) for kind in (0, 2))
-    yield rows("keyword_removal_cost", cost, "layer", "head", n=chosen_on)
-    yield rows("keyword_removal_loss", loss, "layer", "head", n=chosen_on)
+    removed = Estimate.from_record(values["removed"])
+    yield rows("keyword_removal_cost", removed[..., 0], "layer", "head", n=chosen_on)
+    yield rows("keyword_removal_loss", removed[..., 2], "layer", "head", n=chosen_on)
     for order, curve in values["curves"].items():
         common = {"of": order, "n": scored_on, "against": ""}
-        yield rows("tagger_f1_whole", _part(curve["scores"], 0, 0), **common)
-        yield rows("tagger_f1_first_heads_removed", _part(curve["scores"], 1, 0), **common)
-        yield rows("tagger_f1_change_first_heads_removed", _part(curve["change"], 1, 0), **common)
+        scores, change = (Estimate.from_record(curve[name]) for name in ("scores", "change"))
+        yield rows("tagger_f1_whole", scores[0, 0], **common)
+        yield rows("tagger_f1_first_heads_removed", scores[1, 0], **common)
+        yield rows("tagger_f1_change_first_heads_removed", change[1, 0], **common)
         if len(curve["counts"]) > 2:
-            more = _part(values["given_beside_random"][order], 2)
-            yield rows("phrases_beyond_random_order", more, **common)
+            more = Estimate.from_record(values["given_beside_random"][order])
+            yield rows("phrases_beyond_random_order", more[2], **common)
 
 
-def _part(estimate: Mapping[str, Any], *place: Any) -> dict[str, np.ndarray]:
-    return {name: np.asarray(end)[place] for name, end in estimate.items()}
-
-
-def cell(values: Mapping[str, Any], *path: str) -> str:
+def cell(values: Record, *path: str) -> str:
     """An estimate of a run at a path; a network without a tagger, say, has none of it."""
     for key in path:
         values = values.get(key, {})
     return f"{Estimate.from_record(values):.3f}" if values else "not measured"
 
 
-def tagger(runs: Mapping[str, Mapping[str, Any]]) -> Table:
+def tagger(runs: Mapping[str, Record]) -> Table:
     """The lecture's tagger, whole and pruned, beside those of several runs."""
-    lines = []
-    for label, claim, path in (
-        ("tagger, F1", "tagger_f1", ("tagger", "f1")),
-        ("tagger, F1, all keyphrases", "", ("tagger", "f1_all")),
-        ("whole, where pruned", "", ("pruned", "whole")),
-        ("pruned", "tagger_f1_pruned", ("pruned", "f1")),
-    ):
+    lines = {
+        "tagger, F1": ("tagger_f1", ("tagger", "f1")),
+        "tagger, F1, all keyphrases": ("", ("tagger", "f1_all")),
+        "whole, where pruned": ("", ("pruned", "whole")),
+        "pruned": ("tagger_f1_pruned", ("pruned", "f1")),
+    }
+    table = []
+    for label, (claim, path) in lines.items():
         theirs = results.paper_text(results.paper("stefaniknd", claim)) if claim else ""
-        lines.append([label, theirs, *(cell(values, *path) for values in runs.values())])
-    lines.append(["heads pruned", "", *(values.get("pruned", {}).get("heads", "") for values in runs.values())])
+        table.append([label, theirs, *(cell(values, *path) for values in runs.values())])
+    table.append(["heads pruned", "", *(values.get("pruned", {}).get("heads", "") for values in runs.values())])
     best = results.paper_text(results.paper("stefaniknd", "sota_f1"))
-    lines.append(["best system known to the author", best, *[""] * len(runs)])
-    return Table(["", "lecture: BERT-base", *runs], lines)
+    table.append(["best system known to the author", best, *[""] * len(runs)])
+    return Table(["", "lecture: BERT-base", *runs], table)
 
 
-def heads(runs: Mapping[str, Mapping[str, Any]]) -> Table:
+def heads(runs: Mapping[str, Record]) -> Table:
     """Cross-entropies of the lecture's heads, and our best heads and simple rankings, in units of their own."""
-    lines = []
-    for head in results.paper("stefaniknd", "head_cross_entropy")["rows"][:3]:
-        value = f"head {head['head']}: {head['cross_entropy']:.0f}"
-        lines.append(["cross-entropy of a head", value, *[""] * len(runs)])
-    best = []
-    for values in runs.values():
-        place = tuple(values["best"])
-        best.append(f"{head_name(*place)}: {Estimate.from_record(values['heads']['entropy'])[place]:.3f}")
-    lines.append(["best head, nats a word", "", *best])
+    lecture = results.paper("stefaniknd", "head_cross_entropy")["rows"][:3]
+    theirs = [f"head {head['head']}: {head['cross_entropy']:.0f}" for head in lecture]
+    lines = [["cross-entropy of a head", value, *[""] * len(runs)] for value in theirs]
+    best = [(tuple(values["best"]), Estimate.from_record(values["heads"]["entropy"])) for values in runs.values()]
+    lines.append(["best head, nats a word", "", *(f"{head_name(*head)}: {found[head]:.3f}" for head, found in best)])
     for name in ("first phrases", "tf-idf", "best head", "all heads"):
         ours = [cell(values, "scores", name, "precision") for values in runs.values()]
         lines.append([f"average precision: {name}", "", *ours])

@@ -1,19 +1,16 @@
 """Chapter 12: its numbers as rows of the tidy table, and the order of tasks beside the paper's."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any
-
-import pandas as pd
+from collections.abc import Mapping
 
 from helpers import results
-from helpers.results import Table, rows
+from helpers.results import Blocks, Record, Table, rows
 from helpers.stats import Estimate
 
 NETWORKS = {"": "trained", "@random": "random", "@shuffled": "shuffled"}
 GAINING = ("part of speech", "dependency", "entity")
 
 
-def tidy(record: Mapping[str, Any]) -> Iterator[pd.DataFrame]:
+def tidy(record: Record) -> Blocks:
     """The numbers of a record, for :func:`helpers.results.record`."""
     values = record["values"]
     for network, name in NETWORKS.items():
@@ -32,42 +29,35 @@ def tidy(record: Mapping[str, Any]) -> Iterator[pd.DataFrame]:
             yield rows("later_by_gravity_of_random", found.get("random"), **common)
             yield rows("later_by_gravity_beyond_random", found.get("beyond"), **common)
             yield rows("more_concentrated", found["spread"], **common)
-        for relation, gain in values["relation_gains"][name].items():
-            yield rows("relation_gain", gain, network=network, of=relation, split="test", against="")
+        yield rows("relation_gain", values["relation_gains"][name], network=network, split="test", against="")
 
 
-def _in_brief(tasks: Mapping[str, Any], network: str) -> Iterator[pd.DataFrame]:
+def _in_brief(tasks: Record, network: str) -> Blocks:
     """What the chapter's headlines are about: the least and the most that the layers certainly bring to a task, and the later expected layer of two."""
     common = {"network": network, "split": "test", "against": ""}
-    gains = [tasks[task]["gain"] for task in GAINING if task in tasks]
-    yield rows(
-        "least_certain_gain", min(gains, key=lambda gain: Estimate.from_record(gain).low, default=None), **common
-    )
-    yield rows(
-        "most_certain_gain",
-        max((t["gain"] for t in tasks.values()), key=lambda gain: Estimate.from_record(gain).low, default=None),
-        **common,
-    )
-    known = [tasks[task]["expected"] for task in GAINING[:2] if task in tasks and tasks[task]["expected"] is not None]
-    yield rows(
-        "later_expected_layer", max(known, key=lambda layer: Estimate.from_record(layer).high, default=None), **common
-    )
+    gains = {task: Estimate.from_record(found["gain"]) for task, found in tasks.items()}
+    least = min((gain for task, gain in gains.items() if task in GAINING), key=lambda gain: gain.low, default=None)
+    most = max(gains.values(), key=lambda gain: gain.low, default=None)
+    expected = [tasks[task]["expected"] for task in GAINING[:2] if task in tasks]
+    layers = [Estimate.from_record(layer) for layer in expected if layer is not None]
+    yield rows("least_certain_gain", least, **common)
+    yield rows("most_certain_gain", most, **common)
+    yield rows("later_expected_layer", max(layers, key=lambda layer: layer.high, default=None), **common)
 
 
-def _order(values: Mapping[str, Any], key: str) -> str:
+def _order(values: Record, key: str) -> str:
     known = {task: float(Estimate.from_record(one[key]).value) for task, one in values.items() if one[key]}
     return " < ".join(f"{task} {known[task]:.2f}" for task in sorted(known, key=known.get)) or "–"
 
 
-def order(runs: Mapping[str, Mapping[str, Any]]) -> Table:
+def order(runs: Mapping[str, Record]) -> Table:
     """The order of tasks in the paper beside that in fresh or recorded values of several runs and their controls, by two measures."""
-    orders = [results.paper("tenney2019", name) for name in ("task_order", "ner_order")]
-    theirs = "; ".join(f"{' < '.join(one['value'])} ({one['where']})" for one in orders)
+    stated = [results.paper("tenney2019", name) for name in ("task_order", "ner_order")]
+    theirs = "; ".join(f"{' < '.join(one['value'])} ({one['where']})" for one in stated)
     rows = []
     for label, key in (("expected layer", "expected"), ("centre of gravity", "gravity")):
         rows.append([f"order by {label}", theirs, *(_order(values["tasks"], key) for values in runs.values())])
         for control in ("random", "shuffled"):
-            rows.append(
-                [f"the same, @{control}", "", *(_order(values.get(control, {}), key) for values in runs.values())]
-            )
-    return Table(["", f"Tenney et al. 2019: {orders[0]['model']}", *runs], rows)
+            orders = [_order(values.get(control, {}), key) for values in runs.values()]
+            rows.append([f"the same, @{control}", "", *orders])
+    return Table(["", f"Tenney et al. 2019: {stated[0]['model']}", *runs], rows)

@@ -1,12 +1,10 @@
 """Chapter 03: its numbers as rows of the tidy table, and the tables and lines of several runs."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Mapping
 
 import numpy as np
-import pandas as pd
 
-from helpers.results import Table, rows
+from helpers.results import Blocks, Record, Table, rows
 from helpers.stats import Estimate
 
 SMALL = 0.5
@@ -16,10 +14,11 @@ START = 0.333
 CLS, SEP = 0, 1
 NORMS = {"": "without_adapter", "@random": "random", "@shuffled": "shuffled"}
 """Network -> its part of a record: of the model itself, since the adapter makes the sink larger and the papers' models have none."""
+SINK = ("share", "weighted_share", "kept", "norm_ratio")
 DUTIES = {"": "duty", "@random": "duty_random", "@shuffled": "duty_shuffled"}
 
 
-def tidy(record: Mapping[str, Any]) -> Iterator[pd.DataFrame]:
+def tidy(record: Record) -> Blocks:
     """The numbers of a record, for :func:`helpers.results.record`."""
     values, kinds = record["values"], record["values"]["kinds"]
     yield rows("weighted_share", values["norms"]["weighted_share"], "layer", kinds, n=values["segments"])
@@ -30,14 +29,13 @@ def tidy(record: Mapping[str, Any]) -> Iterator[pd.DataFrame]:
     for network, part in NORMS.items():
         norms = values[part]
         layer, sink = divmod(int(np.array(norms["share"]["value"])[:, [CLS, SEP]].argmax()), 2)
-        for name in ("share", "weighted_share", "kept", "norm_ratio"):
-            at_peak = {end: found[layer][sink] for end, found in norms[name].items()}
-            yield rows(f"sink_{name}", at_peak, network=network)
-        other = {end: found[layer][1 - sink] for end, found in norms["norm_ratio"].items()}
-        yield rows("other_special_norm_ratio", other, network=network)
+        found = {name: Estimate.from_record(norms[name]) for name in SINK}
+        for name, share in found.items():
+            yield rows(f"sink_{name}", share[layer, sink], network=network)
+        yield rows("other_special_norm_ratio", found["norm_ratio"][layer, 1 - sink], network=network)
     for way in ("as_left", "renormalised", "spent"):
-        all_layers = {end: found[-1] for end, found in values["removed"][way]["difference"].items()}
-        yield rows("removal_beyond_others", all_layers, of=way, n=values["removed"]["segments"])
+        every_layer = Estimate.from_record(values["removed"][way]["difference"])[-1]
+        yield rows("removal_beyond_others", every_layer, of=way, n=values["removed"]["segments"])
     treebank = record["provenance"]["parameters"].get("treebank")
     for network, part in DUTIES.items():
         common = {"network": network, "corpus": treebank, "split": "test"}
@@ -47,11 +45,10 @@ def tidy(record: Mapping[str, Any]) -> Iterator[pd.DataFrame]:
             head = values[part]["obj"]
             common["place"] = head["layer"], head["head"]
             yield rows("object_head_to_special", head["sink"], head["groups"], n=head["count"], **common)
-            for group, more in head["retreat"].items():
-                yield rows("object_head_retreat", more, of=group, **common)
+            yield rows("object_head_retreat", head["retreat"], **common)
 
 
-def _small_gradients(quantity: str, found: Mapping[str, Any], **columns: str) -> Iterator[pd.DataFrame]:
+def _small_gradients(quantity: str, found: Record, **columns: str) -> Blocks:
     """In how many of the later layers the gradient for a special token is small."""
     ratio = np.array(found["gradient_ratio"]["value"])
     late = ratio[np.arange(len(ratio)) >= START * len(ratio)]
@@ -61,11 +58,11 @@ def _small_gradients(quantity: str, found: Mapping[str, Any], **columns: str) ->
             yield rows(quantity, small / len(late), of=name, label=f"{small} of {len(late)}", **columns)
 
 
-def _of_cls(found: Mapping[str, Any]) -> Estimate:
+def _of_cls(found: Record) -> Estimate:
     return Estimate.from_record(found)[:, CLS]
 
 
-def by_model(values: Mapping[str, Any], part: str) -> dict[str, Estimate]:
+def by_model(values: Record, part: str) -> dict[str, Estimate]:
     """A part of [CLS] by layer in a run's recorded values: in the model itself, with the adapter, and in the controls.
 
     Args:
@@ -76,10 +73,9 @@ def by_model(values: Mapping[str, Any], part: str) -> dict[str, Estimate]:
     return {name: _of_cls(values[key][part]) for name, key in names.items()}
 
 
-def by_layer(runs: Mapping[str, Mapping[str, Any]]) -> Table:
+def by_layer(runs: Mapping[str, Record]) -> Table:
     """The layers of several runs' recorded values, one under another."""
-    columns: dict[str, tuple[Any, str]] = {}
-    lines = []
+    columns, lines = {}, []
     for model, values in runs.items():
         norms, left, summed = values["norms"], values["removed"]["as_left"], values["removed"]["renormalised"]
         columns = {
@@ -95,8 +91,3 @@ def by_layer(runs: Mapping[str, Mapping[str, Any]]) -> Table:
         layers = range(len(values["gradient_ratio"]["value"]))
         lines += [[model, n + 1, *(f"{one[n]:{spec}}" for one, spec in columns.values())] for n in layers]
     return Table(["model", "layer", *columns], lines)
-
-
-def _best_first(duty: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    accuracy = {relation: head["accuracy"] for relation, head in duty.items()}
-    return [(relation, duty[relation]) for relation in sorted(accuracy, key=accuracy.get, reverse=True)]

@@ -1,13 +1,9 @@
 """Chapter 09: its numbers as rows of the tidy table."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any
-
 import numpy as np
-import pandas as pd
 
 from helpers.chapters.pattern_types.classifiers import FOREST, KNOWN, LAYER, MAJORITY, NEW, OWN_HEAD, RULE
-from helpers.results import rows
+from helpers.results import Blocks, Record, rows
 
 ACCURACIES = {"accuracy_known_heads": KNOWN, "accuracy_new_heads": NEW}
 GAINS = {
@@ -20,7 +16,7 @@ GAINS = {
 FAINT = ("heterogeneous", "block")
 
 
-def tidy(record: Mapping[str, Any]) -> Iterator[pd.DataFrame]:
+def tidy(record: Record) -> Blocks:
     """The numbers of a record, for :func:`helpers.results.record`."""
     values = record["values"]
     networks = {"": values} | {f"@{name}": found for name, found in values.get("controls", {}).items()}
@@ -38,17 +34,16 @@ def tidy(record: Mapping[str, Any]) -> Iterator[pd.DataFrame]:
         yield rows("vertical_heads", np.isin(found["typical"], "vertical").mean(), **common)
         yield rows("dark_column", found["column"], **common)
         yield rows("heterogeneous_in_first_layer", found.get("first"), **common)
-        for name, share in found["targets"].items():
-            yield rows("vertical_target", share, of=name, **common)
+        yield rows("vertical_target", found["targets"], **common)
     yield from _accuracies(values, record["provenance"].get("model", {}).get("name"))
 
 
-def _accuracies(values: Mapping[str, Any], model: str | None) -> Iterator[pd.DataFrame]:
+def _accuracies(values: Record, model: str | None) -> Blocks:
     """How well maps are named; those of another model where this one's are not labelled."""
     judged = values.get("judged", {}).get("model")
     common = {"split": "test", "against": ""} | ({} if judged == model else {"model": judged})
     for quantity, heads in ACCURACIES.items():
         for name, score in values.get("scores", {}).get(heads, {}).items():
             yield rows(quantity, score["accuracy"], of=name, n=np.sum(score["confusion"]), **common)
-    for name, of in GAINS.items():
-        yield rows("accuracy_gain", values.get("gains", {}).get(name), of=of, **common)
+    gains = {of: values.get("gains", {}).get(name) for name, of in GAINS.items()}
+    yield rows("accuracy_gain", gains, **common)

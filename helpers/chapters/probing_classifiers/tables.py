@@ -1,13 +1,12 @@
 """Chapter 06: its numbers as rows of the tidy table, and those of several runs beside the papers'."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Mapping
 
 import numpy as np
-import pandas as pd
 
 from helpers import results, scoreboard
-from helpers.results import Table, from_yaml, rows
+from helpers.results import Blocks, Record, Table, from_yaml, rows
+from helpers.stats import Estimate
 
 NETWORKS = {"": "", "@random": ", @random", "@shuffled": ", @shuffled"}
 """Network -> how the names of its outcomes end."""
@@ -38,7 +37,7 @@ LARGEST = 6
 """So many of a probe's weights are looked at one by one."""
 
 
-def tidy(record: Mapping[str, Any]) -> Iterator[pd.DataFrame]:
+def tidy(record: Record) -> Blocks:
     """The numbers of a record, for :func:`helpers.results.record`."""
     values = record["values"]
     test, train = ({"split": split, "against": ""} for split in ("test", "train"))
@@ -52,11 +51,11 @@ def tidy(record: Mapping[str, Any]) -> Iterator[pd.DataFrame]:
         reader, _, network = name.partition(", @")
         network = f"@{network}" if network else ""
         yield rows("pair_accuracy", found["score"], network=network, of=reader, split="test")
-    for network, score in values.get("next_word", {}).items():
-        yield rows("next_word_found", score, of=network, **test)
+    yield rows("next_word_found", values.get("next_word", {}), **test)
     layers, by_random = values.get("layers"), values.get("random_layers")
+    embeddings = layers and Estimate.from_record(layers)[0]
     yield rows("structural_probe_uas", layers, "state", control=by_random, against="@random", split="dev")
-    yield rows("embeddings_uas", layers and _first(layers), split="dev", against="")
+    yield rows("embeddings_uas", embeddings, split="dev", against="")
     yield rows("neighbours_joined_uas", values.get("neighbours"), split="dev", against="")
     weights = values.get("weights", {})
     yield rows("probe_weight_to_governor", weights.get("w"), "layer", "head", **train)
@@ -70,13 +69,11 @@ def tidy(record: Mapping[str, Any]) -> Iterator[pd.DataFrame]:
         yield rows("uas_from_fit_to_fit", high - low, label=f"{100 * low:.1f} to {100 * high:.1f}", **test)
     if curve := values.get("curve"):
         yield rows("fewest_sentences", curve["sentences"][0], **train)
-        yield rows("uas_with_fewest_sentences", _first(curve["attention"]), **test)
+        yield rows("uas_with_fewest_sentences", Estimate.from_record(curve["attention"])[0], **test)
     yield rows("determiner_head_rank", values.get("determiner", {}).get("rank"), **train)
 
 
-def _compared(
-    found: Mapping[str, Any], probe: str, baseline: str, network: str, ending: str
-) -> Iterator[pd.DataFrame]:
+def _compared(found: Record, probe: str, baseline: str, network: str, ending: str) -> Blocks:
     """A probe's score on the attention of a network, its baseline's, and the paired difference; a baseline that reads no attention is the same for all."""
     ours, against = found.get(probe + ending), found.get(baseline + ending) or found.get(baseline)
     if ours and against:
@@ -87,10 +84,6 @@ def _compared(
         yield rows("gain_over_baseline", ours.get("over", {}).get(less), **common)
 
 
-def _first(found: Mapping[str, Any]) -> dict[str, float]:
-    return {end: numbers[0] for end, numbers in found.items()}
-
-
 def cited() -> dict[str, float]:
     """Our probe -> its UAS in the paper, in %: Table 3, and for the best single head Table 1, which has no roots."""
     theirs = {row["model"]: row["score"] for row in results.paper("clark2019", "table3")["rows"]}
@@ -98,14 +91,14 @@ def cited() -> dict[str, float]:
     return found | {"best single head": results.paper("clark2019", "best_single_head_uas")["value"]}
 
 
-def table(runs: Mapping[str, Mapping[str, Any]]) -> Table:
+def table(runs: Mapping[str, Record]) -> Table:
     """The paper's Table 3 beside fresh or recorded values of several runs."""
     ours = _ours({probe: f"uas/{probe}" for probe in PROBES}, runs)
     rows = [[p + " (UUAS)" * (p == "structural probe"), cited().get(p, ""), *cells] for p, *cells in ours]
     return Table(["UAS, %", f"Clark et al. 2019: {results.paper('clark2019', 'table3')['model']}", *runs], rows)
 
 
-def edges(runs: Mapping[str, Mapping[str, Any]]) -> Table:
+def edges(runs: Mapping[str, Record]) -> Table:
     """How well attention and its baselines tell edges and relations, beside the two numbers of Coenen et al. 2019."""
     names = {f"{question}: {of}": f"pair_accuracy/{question}, {of}" for question in QUESTIONS for of in READERS}
     source = {"edge: attention": "edge_accuracy", "which relation: attention": "relation_accuracy"}
@@ -133,12 +126,12 @@ MORE = {
 """What else the chapter says of several runs -> name of the number."""
 
 
-def more(runs: Mapping[str, Mapping[str, Any]]) -> Table:
+def more(runs: Mapping[str, Record]) -> Table:
     """Fits, weights, the order of words, the learning curve, control tasks, trees, the determiner head."""
     return Table(["", *runs], _ours(MORE, runs))
 
 
-def _ours(names: Mapping[str, str], runs: Mapping[str, Mapping[str, Any]]) -> list[list[str]]:
+def _ours(names: Mapping[str, str], runs: Mapping[str, Record]) -> list[list[str]]:
     """Labels, and our numbers of several runs; shares in per cent."""
     numbers = [scoreboard.numbers_in(values, tidy) for values in runs.values()]
     units = from_yaml("quantities")["probing_classifiers"]
@@ -146,5 +139,5 @@ def _ours(names: Mapping[str, str], runs: Mapping[str, Mapping[str, Any]]) -> li
     for label, name in names.items():
         factor, digits, _ = scoreboard.UNITS["%" if units[name.split("/")[0]]["unit"] == "share" else "count"]
         found = [one.get(("", name)) for one in numbers]
-        shown.append([label, *("" if one is None else f"{one * factor:.{digits}f}" for one in found)])
+        shown.append([label, *("" if one is None else one.words or f"{one * factor:.{digits}f}" for one in found)])
     return shown

@@ -1,14 +1,12 @@
 """Chapter 02: its numbers as rows of the tidy table."""
 
-from collections.abc import Iterator, Mapping
-from itertools import combinations
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from helpers.measurements.surface import ROLES, SPECIALIST_SHARE, STATISTICS, sink_of
-from helpers.results import rows
+from helpers.results import Blocks, Record, in_order, rows
+from helpers.stats import Estimate
 
 QUANTITIES = {name: f"share_{name}" for name in STATISTICS} | {"stop": "share_punctuation"}
 QUANTITIES |= {name: name for name in ("entropy", "entropy_from_cls", "peak")}
@@ -18,7 +16,7 @@ CLOSE = 0.1
 """Entropies that differ by no more than this share of one of them are close."""
 
 
-def tidy(record: Mapping[str, Any]) -> Iterator[pd.DataFrame]:
+def tidy(record: Record) -> Blocks:
     """The numbers of a record, for :func:`helpers.results.record`."""
     values = record["values"]
     networks = {"": (values["summary"], values["patterns"])}
@@ -38,7 +36,7 @@ def tidy(record: Mapping[str, Any]) -> Iterator[pd.DataFrame]:
         yield from _in_brief(summary, patterns, common)
 
 
-def _specialists(specialists: list[dict[str, Any]], common: Mapping[str, Any]) -> Iterator[pd.DataFrame]:
+def _specialists(specialists: list[dict[str, Any]], common: Record) -> Blocks:
     """Every one; of each role, the one with the largest share, and how many there are."""
     scored = common | {"split": "one half of the articles", "against": ""}  # a random network's are other heads
     best: dict[str, dict[str, Any]] = {}
@@ -52,12 +50,10 @@ def _specialists(specialists: list[dict[str, Any]], common: Mapping[str, Any]) -
     roles = [one["role"] for one in specialists]
     counts = {role: roles.count(role) for role in (*ROLES, "broad")}
     counts["cls, sep or stop"] = counts["cls"] + counts["sep"] + counts["stop"]
-    yield rows("specialists", list(counts.values()), counts, **common)
+    yield rows("specialists", counts, **common)
 
 
-def _in_brief(
-    summary: Mapping[str, Any], patterns: Mapping[str, Any], common: Mapping[str, Any]
-) -> Iterator[pd.DataFrame]:
+def _in_brief(summary: Record, patterns: Record, common: Record) -> Blocks:
     """What the chapter's claims are about: numbers of the whole network, or of the layer with the most."""
     count = summary["layers"]
     for place in ("previous", "next"):
@@ -76,29 +72,18 @@ def _in_brief(
     words = f"[{kind.upper()}], {100 * share:.1f} %, {multiple:.0f} times its even share" if kind else "none"
     yield rows("sink", words, **common)
 
-    to_cls, to_sep, from_sep = (summary[f"{part}_by_layer"] for part in ("to_cls", "to_sep", "sep_from_sep"))
-    yield rows("most_in_a_layer", _layer(to_sep, np.argmax(to_sep["value"])), of="sep", **common)
-    yield rows("most_in_a_layer", _layer(from_sep, np.argmax(from_sep["value"])), of="sep from sep", **common)
-    by_layer = {
-        "[CLS]": to_cls["value"],
-        "[SEP]": to_sep["value"],
-        "full stops": np.mean(patterns["stop"]["value"], 1),
-    }
-    peaks = {name: int(np.argmax(shares)) + 1 for name, shares in by_layer.items()}
-    in_order = [one < other for one, other in combinations(peaks.values(), 2)]
-    words = ", ".join(f"{name} {layer}" for name, layer in peaks.items())
-    yield rows("peaks_in_order", np.mean(in_order), label=words, **common)
-
-    from_all, from_cls = (summary[f"{name}_by_layer"] for name in ("entropy", "entropy_from_cls"))
+    to_cls, to_sep, from_sep, from_all, from_cls, narrower = (
+        Estimate.from_record(summary[f"{part}_by_layer"])
+        for part in ("to_cls", "to_sep", "sep_from_sep", "entropy", "entropy_from_cls", "cls_narrower")
+    )
+    yield rows("most_in_a_layer", to_sep[to_sep.value.argmax()], of="sep", **common)
+    yield rows("most_in_a_layer", from_sep[from_sep.value.argmax()], of="sep from sep", **common)
+    to_stop = np.mean(patterns["stop"]["value"], 1)
+    by_layer = {"[CLS]": to_cls.value, "[SEP]": to_sep.value, "full stops": to_stop}
+    yield in_order("peaks_in_order", {name: np.argmax(to) + 1 for name, to in by_layer.items()}, **common)
     if count > 1:
-        yield rows("entropy_from_cls_last", _layer(from_cls, -1), **common)
-        of_all, of_cls = (np.array(entropy["value"][:-1]) for entropy in (from_all, from_cls))
+        yield rows("entropy_from_cls_last", from_cls[-1], **common)
+        of_all, of_cls = from_all.value[:-1], from_cls.value[:-1]
         yield rows("entropy_from_cls_before_last", of_cls.mean(), **common)
         yield rows("layers_cls_close", (np.abs(of_all - of_cls) <= CLOSE * np.abs(of_all)).mean(), **common)
-        narrower = summary["cls_narrower_by_layer"]
-        yield rows("cls_narrower", _layer(narrower, np.argmin(narrower["value"][:-1])), **common)
-
-
-def _layer(by_layer: Mapping[str, Any], layer: int) -> dict[str, float]:
-    """The estimate of one layer."""
-    return {end: numbers[layer] for end, numbers in by_layer.items()}
+        yield rows("cls_narrower", narrower[narrower.value[:-1].argmin()], **common)

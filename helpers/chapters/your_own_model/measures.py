@@ -138,7 +138,7 @@ def card(encoder: Encoder, texts: Sample, *, shuffled: bool = False, seed: int =
         "fits": fits,
         "relations": relations,
         "coreference": coreference,
-        "map": None if divergences is None else _map(divergences),
+        "map": None if divergences is None else placed(divergences),
         "closeness": _closeness(divergences, seed) if near else None,
         "missing": missing,
         "shuffled": None if dealt is None else _shuffled(encoder, texts, dealt, relations, coreference, seed),
@@ -272,7 +272,7 @@ def _coreference(encoder: Encoder, texts: Sample, seed: int) -> tuple[dict[str, 
     return found, count
 
 
-def _map(divergences: Divergences) -> dict[str, Any]:
+def placed(divergences: Divergences) -> dict[str, Any]:
     """Heads in the plane, [head, 2], and how far their distances there are from their divergences."""
     matrix = divergences.mean()
     points = divergence_map.scale(matrix, divergence_map.classical(matrix))

@@ -1,16 +1,11 @@
 """Chapter 14: the numbers of a card, of its control and of the second model's card as rows of the tidy table."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any
-
-import pandas as pd
-
-from helpers.results import RANDOM, SHUFFLED, rows
+from helpers.results import RANDOM, SHUFFLED, Blocks, Record, rows
 
 PLACES = ("cls", "sep", "punctuation", "other")
 
 
-def tidy(record: Mapping[str, Any]) -> Iterator[pd.DataFrame]:
+def tidy(record: Record) -> Blocks:
     """The numbers of a record, for :func:`helpers.results.record`."""
     card, second = record["values"]["card"], record["values"]["other"]
     model = {"model": second["model"]["name"], "sha256": second["model"]["sha256"]}
@@ -23,7 +18,7 @@ def tidy(record: Mapping[str, Any]) -> Iterator[pd.DataFrame]:
         yield from _card(shared | card["shuffled"], parameters, network=SHUFFLED)
 
 
-def _card(card: Mapping[str, Any], parameters: Mapping[str, Any], **whose: str) -> Iterator[pd.DataFrame]:
+def _card(card: Record, parameters: Record, **whose: str) -> Blocks:
     """The numbers of one card; the control's part of one has neither types nor the places of its heads."""
     texts = whose | {"n": card["units"]["tokens"], "against": ""}
     yield rows("share", card["shares"], "layer", PLACES, **texts)
@@ -43,5 +38,5 @@ def _card(card: Mapping[str, Any], parameters: Mapping[str, Any], **whose: str) 
         yield rows("best_for_antecedent", row["held_out"], control=row.get("nearest"), **chains)
 
 
-def _place(row: Mapping[str, Any]) -> tuple[int, int] | None:
+def _place(row: Record) -> tuple[int, int] | None:
     return (row["layer"], row["head"]) if "layer" in row else None
