@@ -1,10 +1,11 @@
 """Executing chapters with papermill: for the pages, for the tests, for a reader's own model and corpora."""
 
 import ast
+import difflib
 import os
 import shutil
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from papermill.exceptions import PapermillExecutionError
 from tqdm import tqdm
 
 from helpers import corpora, places
-from helpers.run.names import did_you_mean, resolved
+from helpers.models import KNOWN
 from helpers.views import without_frames
 
 FOLDER = places.ROOT / "notebooks"
@@ -70,13 +71,28 @@ def find(name: str) -> str:
     for chapter in chapters():
         if name in (chapter, chapter[:2], chapter[3:], str(int(chapter[:2]))):
             return chapter
-    hint = did_you_mean(name, [*chapters(), *(chapter[3:] for chapter in chapters())])
-    raise NotebookError(f"There is no chapter {name!r}.{hint} There are: {', '.join(chapters())}.")
+    raise NotebookError(unknown("There is no chapter", name, chapters()))
+
+
+def unknown(problem: str, name: str, known: Collection[str]) -> str:
+    """The problem, the name that is not known, the one that was probably meant, and all that there are."""
+    close = difflib.get_close_matches(name, known, 1)
+    hint = f" Did you mean {close[0]!r}?" if close else ""
+    return f"{problem} {name!r}.{hint} There are: {', '.join(known)}."
 
 
 def select(names: Iterable[str]) -> list[str]:
     """The chapters that a reader names, in the order given; all for ``all``."""
     return chapters() if list(names) == ["all"] else [*dict.fromkeys(map(find, names))]
+
+
+def resolved(model: str) -> str:
+    """A model's name; of a folder its absolute path, since chapters run elsewhere. A name that the book knows is never a folder's."""
+    base = model.removesuffix("@random")
+    folder = Path(base).expanduser()
+    if base in KNOWN or not folder.is_dir():
+        return model
+    return f"{folder.absolute()}{model.removeprefix(base)}"
 
 
 def read_values(given: Iterable[tuple[str, str]]) -> dict[str, Any]:
@@ -102,13 +118,11 @@ def parameters(chapter: str, profile: str, given: Mapping[str, Any] | None = Non
         NotebookError: for a parameter that the chapter does not take, or a value of another type.
     """
     own, chosen = defaults(chapter), {}
-    file = PROFILE_FOLDER / profile / f"{chapter}.yml"
     if profile != "book":
-        chosen = yaml.safe_load(file.read_text("utf-8")) if file.is_file() else {"profile": profile}
+        chosen = yaml.safe_load((PROFILE_FOLDER / profile / f"{chapter}.yml").read_text("utf-8"))
     for name, value in (given or {}).items():
         if name not in own:
-            known = f"{did_you_mean(name, own)} It takes: {', '.join(own)}."
-            raise NotebookError(f"{chapter} has no parameter {name!r}.{known}")
+            raise NotebookError(unknown(f"{chapter} has no parameter", name, own))
         chosen[name] = value if isinstance(own[name], str) or not isinstance(value, str) else yaml.safe_load(value)
         wanted = type(own[name])
         if own[name] is not None and chosen[name] is not None and type(chosen[name]) is not wanted:
@@ -119,13 +133,7 @@ def parameters(chapter: str, profile: str, given: Mapping[str, Any] | None = Non
 
 
 def execute(
-    chapter: str,
-    target: Path,
-    changed: dict[str, Any],
-    *,
-    results: Path,
-    parts: Path | None = None,
-    bar: bool = False,
+    chapter: str, target: Path, changed: dict[str, Any], results: Path, parts: Path | None = None, bar: bool = False
 ) -> Run:
     """Execute a chapter with papermill and write the executed notebook; a run that fails leaves an older one in place.
 
@@ -151,10 +159,8 @@ def execute(
             problem, state = " ".join(str(error.evalue).split()), "skipped"
     except DeadKernelError:
         problem = "its kernel ended: it was stopped, or the memory was used up (then run one chapter at a time)"
-    except RuntimeError as error:
-        problem = f"its kernel did not start: {error}"
-    except OSError as error:
-        problem = f"{error.filename or target}: {error.strerror or error}"
+    except (OSError, RuntimeError) as error:
+        problem = str(error)
     if state != "failed":
         scratch.unlink()
         if parts:
@@ -230,22 +236,18 @@ def is_current(chapter: str, target: Path, changed: Mapping[str, Any]) -> bool:
         return False
     kept = nbformat.read(target, as_version=4).metadata.get("papermill", {}).get("parameters")
     sources = [FOLDER / f"{chapter}.ipynb", *(places.HOME / "helpers").rglob("*.py")]
-    data = places.book_data()
-    sources += [file for file in data.rglob("*") if file.is_file() and data / "results" not in file.parents]
+    sources += [file for file in places.book_data().rglob("*") if file.is_file() and "results" not in file.parts]
     return kept == changed and target.stat().st_mtime > max(file.stat().st_mtime for file in sources)
 
 
 def normalised(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
     """The notebook without what differs from run to run: times, ids, papermill's marks, scripts of other packages."""
-    given = notebook.metadata.get("papermill", {}).get("parameters", {})
-    given = {name: value for name, value in given.items() if name not in ("jobs", "parts")}
-    notebook.metadata = nbformat.from_dict(
-        {
-            "kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
-            "language_info": {"name": "python"},
-            "papermill": {"parameters": given},
-        }
-    )
+    given = dict(notebook.metadata.papermill.get("parameters", {}))
+    kernel = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
+    about = {"kernelspec": kernel, "language_info": {"name": "python"}, "papermill": {"parameters": given}}
+    for name in ("jobs", "parts"):  # how it was measured, not what
+        given.pop(name, None)
+    notebook.metadata = nbformat.from_dict(about)
     for number, cell in enumerate(notebook.cells):
         cell["id"] = f"cell-{number:02d}"
         tags = cell.metadata.pop("tags", [])
@@ -254,8 +256,6 @@ def normalised(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
         for name in ("papermill", "execution"):
             cell.metadata.pop(name, None)
         for output in cell.get("outputs", []):
-            if output.output_type == "execute_result":
-                output["execution_count"] = cell.execution_count
             if "text/html" in output.get("data", {}):
-                output.data["text/html"] = without_frames("".join(output.data["text/html"]))
+                output.data["text/html"] = without_frames(output.data["text/html"])
     return notebook
