@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
+from uuid import uuid4
 
 from platformdirs import user_cache_path
 
@@ -109,7 +110,7 @@ def _weights_digest(files: tuple[tuple[Path, int], ...]) -> str:
 def atomic_write(file: Path) -> Iterator[Path]:
     """A file to write beside ``file``, which becomes ``file`` in one step when all is written."""
     file.parent.mkdir(parents=True, exist_ok=True)
-    scratch = file.with_name(f"{file.name}.{os.getpid()}.tmp")
+    scratch = file.with_name(f"{file.name}.{uuid4().hex}.tmp")
     try:
         yield scratch
         scratch.replace(file)

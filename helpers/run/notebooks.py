@@ -133,24 +133,28 @@ def parameters(chapter: str, profile: str, given: Mapping[str, Any] | None = Non
 
 
 def execute(
-    chapter: str, target: Path, changed: dict[str, Any], results: Path, parts: Path | None = None, bar: bool = False
+    chapter: str, target: Path, changed: dict[str, Any], results: Path, parts: bool = False, bar: bool = False
 ) -> Run:
     """Execute a chapter with papermill and write the executed notebook; a run that fails leaves an older one in place.
 
     Args:
         changed: parameters that differ from the parameters cell.
         results: folder for the numbers that the chapter records.
-        parts: folder in which finished parts of its passes are kept until it is finished.
+        parts: keep finished parts of its passes beside the notebook, in ``parts/CHAPTER``, until it is finished.
         bar: show papermill's progress bar, a step for each cell.
     """
     start, state, problem = time.perf_counter(), "failed", ""
-    scratch = target.with_name(f"{chapter}.failed.ipynb")
-    variables = QUIET | {"BOOK_RESULTS": str(results)} | ({"BOOK_SHARDS": str(parts)} if parts else {})
+    scratch, kept = target.with_name(f"{chapter}.failed.ipynb"), target.parent / "parts" / chapter
+    variables = QUIET | {"BOOK_RESULTS": str(results)} | ({"BOOK_SHARDS": str(kept)} if parts else {})
+    workers = int(os.environ.get("BOOK_WORKERS") or 1)
+    spread = {"jobs": os.environ.get("BOOK_DASK") or (workers > 1 and workers), "parts": parts and str(kept)}
+    if "jobs" in defaults(chapter):  # in the chapters that take these; they change no number
+        changed = {name: value for name, value in spread.items() if value} | changed
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with patch.dict(os.environ, variables):
             os.environ.pop("MPLBACKEND", None)  # "agg" would silently drop every inline figure
-            done = _executed(FOLDER / f"{chapter}.ipynb", scratch, _workers(chapter, parts) | changed, bar)
+            done = _executed(FOLDER / f"{chapter}.ipynb", scratch, changed, bar)
         places.write(target, nbformat.writes(normalised(done)) + "\n")
         state = "executed"
     except PapermillExecutionError as error:
@@ -163,8 +167,7 @@ def execute(
         problem = str(error)
     if state != "failed":
         scratch.unlink()
-        if parts:
-            shutil.rmtree(parts, ignore_errors=True)
+        shutil.rmtree(kept, ignore_errors=True)
     return Run(chapter, target, state, time.perf_counter() - start, problem)
 
 
@@ -183,14 +186,6 @@ def _executed(source: Path, target: Path, given: dict[str, Any], bar: bool) -> n
         return papermill.execute_notebook(source, target, given, **options)
 
 
-def _workers(chapter: str, parts: Path | None) -> dict[str, Any]:
-    """What a chapter is told of how to measure: it changes no number, and so is no reason to execute it again."""
-    workers = int(os.environ.get("BOOK_WORKERS") or 1)
-    jobs = os.environ.get("BOOK_DASK") or (workers if workers > 1 else None)
-    given = {"jobs": jobs, "parts": parts and str(parts)} if "jobs" in defaults(chapter) else {}
-    return {name: value for name, value in given.items() if value}
-
-
 def run(
     names: Iterable[str],
     folder: Path,
@@ -207,7 +202,7 @@ def run(
     Args:
         given: parameters beyond the profile's, for every chapter.
         keep: leave alone what an earlier run has finished (:func:`is_current`).
-        parts: keep finished parts of passes until a chapter is finished, in ``folder/parts``.
+        parts: as in :func:`execute`.
 
     Raises:
         NotebookError: before anything is executed, for a parameter that a chapter does not take.
@@ -215,15 +210,11 @@ def run(
     jobs = [(name, folder / f"{name}.ipynb", parameters(name, profile, given)) for name in names]
     done = {job[0]: Run(*job[:2], "kept", 0.0) for job in jobs if keep and is_current(*job)}
     at_a_time = min(at_a_time, len(jobs))
-    options = {"results": results, "bar": at_a_time == 1}
     os.environ.setdefault("OMP_NUM_THREADS", str(max(1, joblib.cpu_count() // at_a_time)))
     with tqdm(total=len(jobs), initial=len(done), desc="chapters", disable=len(jobs) == 1) as progress:
         for later in (False, True):
             waiting = [job for job in jobs if job[0] not in done and (job[0] in LATER) == later]
-            runs = (
-                joblib.delayed(execute)(*job, parts=folder / "parts" / job[0] if parts else None, **options)
-                for job in waiting
-            )
+            runs = [joblib.delayed(execute)(*job, results, parts, at_a_time == 1) for job in waiting]
             for one in joblib.Parallel(at_a_time, return_as="generator_unordered")(runs):
                 done[one.chapter] = one
                 progress.update()
