@@ -1,6 +1,5 @@
 """The command line, ``python -m helpers --help``: each command is a few lines over a function that a notebook can call, too."""
 
-import errno
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -13,13 +12,14 @@ import click
 import yaml
 
 from helpers import DTYPES, TASKS, places
-from helpers.run.names import did_you_mean, resolved
 
 BUILD = places.build()
+FILE = click.Path(dir_okay=False, path_type=Path)
 FOLDER = click.Path(file_okay=False, path_type=Path)
 THERE = click.Path(exists=True, file_okay=False, path_type=Path, resolve_path=True)
 FROM_1 = click.IntRange(1)
 Names = Sequence[str]
+Place = Path | None
 Given = Sequence[tuple[str, str]]
 
 
@@ -33,17 +33,16 @@ class Commands(click.Group):
         try:
             with patch.dict(os.environ):
                 return super().invoke(ctx)
-        except places.BookError as error:
+        except BrokenPipeError:  # whoever read what is printed has seen enough
+            raise
+        except (places.BookError, OSError) as error:
             raise click.ClickException(str(error)) from None
-        except OSError as error:
-            if error.errno == errno.EPIPE:  # whoever read what is printed has seen enough
-                raise
-            where = f"{error.filename}: " if error.filename else ""
-            raise click.ClickException(f"{where}{error.strerror or error}") from None
 
 
 def named_models(ctx: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> list[str]:
     """The models that a reader names; folders by their absolute path."""
+    from helpers.run.notebooks import resolved
+
     return [*dict.fromkeys(map(resolved, given))]
 
 
@@ -53,11 +52,19 @@ def into_environment(ctx: click.Context, parameter: click.Parameter, value: obje
         os.environ[f"BOOK_{parameter.name.upper()}"] = str(value)
 
 
+def in_checkout(ctx: click.Context, parameter: click.Parameter, value: bool) -> bool:
+    """Refuse to change the book's own files where it is an installed package."""
+    if value and places.INSTALLED:
+        raise click.UsageError(f"{parameter.opts[0]} needs a checkout; this is a wheel's package, in {places.HOME}.")
+    return value
+
+
 MODEL_HELP = "A short name, a hub id or a folder; may be repeated (default: minilm)."
 MODELS = click.option("--model", "models", multiple=True, callback=named_models, help=MODEL_HELP)
 GIVEN = partial(click.option, "-p", "given", nargs=2, multiple=True, metavar="NAME VALUE")
 PROFILE = partial(click.option, "--profile", type=click.Choice(["smoke", "book", "full"]), default="book")
 TO = partial(click.option, "--to", type=FOLDER)
+RECORD = partial(click.option, "--record", is_flag=True, callback=in_checkout)
 SETTING = partial(click.option, callback=into_environment, expose_value=False)
 DATA = SETTING("--data", type=THERE, help="Folder of real corpora (or BOOK_DATA).")
 SETTINGS = (
@@ -91,18 +98,13 @@ def main() -> None:
 @GIVEN(help="Set any parameter of the chapters.")
 @settings
 @TO(help="Folder for the executed notebooks (default: _build/runs/PROFILE/MODEL).")
-@click.option("--record", is_flag=True, help="Keep the numbers in data/results instead of _build/runs/results.")
+@RECORD(help="Keep the numbers in data/results instead of _build/runs/results.")
 @click.option("--force", is_flag=True, help="Execute also what an earlier run of several chapters has finished.")
-@click.option("--at-a-time", type=FROM_1, help="Chapters executed together (default: 2; 1 with --profile full).")
+@click.option(
+    "--at-a-time", "jobs", type=FROM_1, help="Chapters executed together (default: 2; 1 with --profile full)."
+)
 def run(
-    chapters: Names,
-    models: Names,
-    profile: str,
-    given: Given,
-    to: Path | None,
-    record: bool,
-    force: bool,
-    at_a_time: int | None,
+    chapters: Names, models: Names, profile: str, given: Given, to: Place, record: bool, force: bool, jobs: int | None
 ) -> None:
     """Execute chapters on models and texts of your choice.
 
@@ -113,29 +115,22 @@ def run(
 
     The parameters of a chapter are shown by: papermill --help-notebook notebooks/NAME.ipynb
     """
+    from filelock import FileLock
+
     from helpers import encoders
     from helpers.run import notebooks, report
 
     names, values = notebooks.select(chapters), notebooks.read_values(given)
-    if record:
-        places.checkout("Recording with the book")
     results = places.book_data() / "results" if record else places.results()
     several, problems = len(names) > 1, 0
     for model in models:
         encoders.load(model)  # one that cannot be loaded is one message, at once, not one for each chapter
     for model in models or [values.get("model", "minilm")]:
         folder = to if to and len(models) < 2 else (to or BUILD / "runs" / profile) / places.label(model)
-        with places.exclusive_lock(folder) if several else nullcontext():
-            done = notebooks.run(
-                names,
-                folder,
-                profile=profile,
-                results=results,
-                given=values | {"model": model},
-                at_a_time=at_a_time or (1 if profile == "full" else 2),
-                keep=several and not force,
-                parts=profile == "full",
-            )
+        with FileLock(folder / ".lock", timeout=0) if several else nullcontext():  # one such command at a time
+            options = {"profile": profile, "results": results, "given": values | {"model": model}}
+            options |= {"at_a_time": jobs or (1 if profile == "full" else 2), "parts": profile == "full"}
+            done = notebooks.run(names, folder, keep=several and not force, **options)
         click.echo("\n".join(f"{places.label(model)}  {one}" for one in done))
         if chapters == ("all",):
             click.echo(f"Report: {report.write(done, folder / 'report.html', results=results, profile=profile)}")
@@ -151,17 +146,11 @@ def run(
 @click.option("--quick", is_flag=True, help="Do not read corpora to count what is in them.")
 def info(what: Names, quick: bool) -> None:
     """Show which models and corpora are here, and what this machine is."""
-    from helpers.run import info as here
+    from helpers.run.info import known_corpora, known_models, machine
 
-    parts = {
-        "models": here.known_models,
-        "corpora": partial(here.known_corpora, counts=not quick),
-        "machine": here.machine,
-    }
+    parts = {"models": known_models, "corpora": partial(known_corpora, counts=not quick), "machine": machine}
     for name in what or parts:
-        for line in parts[name]():
-            click.echo(line)
-        click.echo()
+        click.echo("\n".join([*parts[name](), ""]))
 
 
 @main.command()
@@ -175,11 +164,11 @@ def fetch(names: Names) -> None:
     """
     from helpers import encoders
     from helpers.corpora import fetching
+    from helpers.run.notebooks import unknown
 
     known = [*encoders.KNOWN, *fetching.RECIPES]
     for name in set(names) - set(known):
-        hint = did_you_mean(name, known)
-        raise places.BookError(f"There is no recipe to fetch {name!r}.{hint} Known: {', '.join(known)}.")
+        raise places.BookError(unknown("There is no recipe to fetch", name, known))
     for name in names:
         files = [encoders.fetch(name)] if name in encoders.KNOWN else fetching.fetch(name)
         click.echo("\n".join(f"{name}: {file}" for file in files))
@@ -202,9 +191,9 @@ def train(task: str, model: str, to: Path | None, given: Given, fresh: bool, sco
     the same command is given again. Afterwards encoders.load(MODEL, task=TASK) has the adapter in it.
     """
     from helpers import adapters
-    from helpers.run import training
+    from helpers.run import notebooks, training
 
-    folder, model = to or adapters.folder_of(model, task), resolved(model)
+    folder, model = to or adapters.folder_of(model, task), notebooks.resolved(model)
     if score:
         card = training.score(folder, model)
     else:
@@ -216,7 +205,7 @@ def train(task: str, model: str, to: Path | None, given: Given, fresh: bool, sco
 
 @main.command()
 @MODELS
-@click.option("--record", is_flag=True, help="Keep the numbers in data/results, for the book's own atlas.")
+@RECORD(help="Keep the numbers in data/results, for the book's own atlas.")
 @click.option("--force", is_flag=True, help="Measure also what has been measured with these weights.")
 @TO(default=BUILD / "atlas", help="Folder of the page (default: _build/atlas).")
 def atlas(models: Names, record: bool, force: bool, to: Path) -> None:
@@ -242,14 +231,10 @@ def atlas(models: Names, record: bool, force: bool, to: Path) -> None:
 @click.argument("chapters", nargs=-1)
 @MODELS
 @click.option("--own", is_flag=True, help="Show your own runs (_build/runs/results), too, before the book's.")
-@click.option(
-    "--to", type=click.Path(dir_okay=False, path_type=Path), help="File to write: .csv, .parquet, .jsonl or .tex."
-)
+@click.option("--to", type=FILE, help="File to write: .csv, .parquet, .jsonl or .tex.")
 @click.option("--profile", help="With --to, only runs of this profile: book, full, or own (on corpora of yours).")
 @click.option("--quantity", "quantities", multiple=True, help="With --to, only this quantity; may be repeated.")
-def scoreboard(
-    chapters: Names, models: Names, own: bool, to: Path | None, profile: str | None, quantities: Names
-) -> None:
+def scoreboard(chapters: Names, models: Names, own: bool, to: Place, profile: str | None, quantities: Names) -> None:
     """Print the papers' results beside ours, or write all numbers.
 
     Of each finding of CHAPTERS (numbers or names; default: all): what the paper reports, what was recorded here, and whether
@@ -299,22 +284,18 @@ def build(what: str, models: Names, of: Path | None, to: Path | None) -> None:
     folder, as one file; launch: copies of the chapters for hosted notebooks, and the wheel that they install; notebooks:
     copies in plain Markdown, for JupyterLab (those that are there are left alone); data: the recorded results as a data set.
     """
-    from helpers.run import exporting, launch, pages, publishing
+    from helpers.run import exporting, launch, pages
 
-    if what in ("pages", "launch"):
-        places.checkout(f"Building {what}")
     dist = places.ROOT / "dist"
     if what == "pages":
         pages.stage(BUILD / "stage", (of or places.ROOT) / "notebooks")
         made = pages.build(BUILD / "stage", to or places.ROOT, of and of / "results")
     elif what == "pdf":
-        made = to or dist / f"{publishing.NAME}.pdf"
-        publishing.write_pdf(made)
+        made = pages.write_pdf(to or dist / f"{pages.NAME}.pdf")
     elif what == "zip":
-        made = to or dist / f"{publishing.NAME}.zip"
-        publishing.pack(of or publishing.PAGES, made)
+        made = pages.pack(of or pages.HTML, to or dist / f"{pages.NAME}.zip")
     elif what == "launch":
-        made = launch.branch(to or BUILD / "launch", dist / launch.wheel_name())[0].parent
+        made = launch.branch(to or BUILD / "launch", dist / launch.WHEEL)[0].parent
     elif what == "notebooks":
         made = launch.write(to or Path("chapters"), replace=False)[0].parent
     else:
@@ -324,7 +305,12 @@ def build(what: str, models: Names, of: Path | None, to: Path | None) -> None:
 
 @main.command()
 @click.argument("executed", type=THERE)
-@click.option("--keep", is_flag=True, help="Then keep the executed notebooks and their records with the book.")
+@click.option(
+    "--keep",
+    is_flag=True,
+    callback=in_checkout,
+    help="Then keep the executed notebooks and their records with the book.",
+)
 def compare(executed: Path, keep: bool) -> None:
     """Compare the records of a run with those that the book keeps.
 
@@ -332,7 +318,6 @@ def compare(executed: Path, keep: bool) -> None:
     """
     from helpers.run import comparing
 
-    places.checkout("Comparing with the book's records")
     apart = comparing.differences(executed / "results", places.book_data() / "results")
     click.echo("\n".join(apart.values()) or "Every record is the stored one.")
     if keep:

@@ -5,11 +5,13 @@ Notebooks record into ``_build/runs``; only what is asked to record changes trac
 
 import hashlib
 import os
-import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
+from uuid import uuid4
+
+from platformdirs import user_cache_path
 
 HOME = Path(__file__).resolve().parent.parent
 """The folder that holds ``helpers/``."""
@@ -27,47 +29,30 @@ OWN = "own"
 """Folder of results that were measured on a reader's own corpora, in place of a profile's: never among the book's."""
 
 
-ROOM = 1 << 20
-"""Bytes that must fit into a folder before work for it begins."""
-
-
 class BookError(Exception):
     """An error that is an answer: it says what is wrong, where, and what to do next. The command line shows its message alone."""
 
 
 def book_data() -> Path:
     """Folder of the small corpora, ``papers.yml`` and recorded results that travel with the book."""
-    folder = ROOT / "data"
-    if not folder.is_dir():
-        raise FileNotFoundError(
-            f"The book's data folder {folder} is missing. Install a wheel of the book, or a checkout: pip install -e ."
-        )
-    return folder
+    return ROOT / "data"
 
 
 def full_data() -> Path | None:
-    """Folder of the real corpora (``BOOK_DATA``), or None when the reader has not named one."""
+    """Folder of the real corpora (``BOOK_DATA``), or None when the reader has not named one.
+
+    Raises:
+        BookError: when it is not there, since older corpora in the cache would be read in its place.
+    """
     folder = os.environ.get("BOOK_DATA")
-    if not folder:
-        return None
-    if not Path(folder).is_dir():
-        raise FileNotFoundError(f"BOOK_DATA names {folder!r}, which is not a folder.")
-    return Path(folder)
+    if folder and not Path(folder).is_dir():
+        raise BookError(f"BOOK_DATA names {folder!r}, which is not a folder.")
+    return Path(folder) if folder else None
 
 
 def cache() -> Path:
-    """Folder for fetched models and corpora (``BOOK_CACHE``, else the system's user cache).
-
-    Raises:
-        BookError: when ``BOOK_CACHE`` names something that is no folder.
-    """
-    if named := os.environ.get("BOOK_CACHE"):
-        if Path(named).exists() and not Path(named).is_dir():
-            raise BookError(f"BOOK_CACHE names {named!r}, which is not a folder. Name one, or unset it.")
-        return Path(named)
-    from platformdirs import user_cache_path
-
-    return user_cache_path("attention-heads-book")
+    """Folder for fetched models and corpora (``BOOK_CACHE``, else the system's user cache)."""
+    return Path(os.environ.get("BOOK_CACHE") or user_cache_path("attention-heads-book"))
 
 
 def build() -> Path:
@@ -80,16 +65,9 @@ def results() -> Path:
     return Path(os.environ.get("BOOK_RESULTS") or build() / "runs" / "results")
 
 
-def checkout(what: str) -> None:
-    """Refuse what only a checkout can do.
-
-    Raises:
-        BookError: in an installed package.
-    """
-    if INSTALLED:
-        raise BookError(
-            f"{what} needs a checkout of the book's repository; this is the package of a wheel, in {HOME}."
-        )
+def adapters() -> Path:
+    """Folder of the task adapters (``BOOK_ADAPTERS``, else ``data/adapters``)."""
+    return Path(os.environ.get("BOOK_ADAPTERS") or book_data() / "adapters")
 
 
 @contextmanager
@@ -102,17 +80,8 @@ def extra(name: str, what: str) -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] == "helpers":
-            raise
-        raise BookError(
-            f"{what} needs {error.name}, which is not installed. Get it with: pip install 'attention-heads-book[{name}]' "
-            f"(in a checkout: pip install -e '.[{name}]')."
-        ) from None
-
-
-def adapters() -> Path:
-    """Folder of the task adapters (``BOOK_ADAPTERS``, else ``data/adapters``)."""
-    return Path(os.environ.get("BOOK_ADAPTERS") or book_data() / "adapters")
+        install = f"pip install 'attention-heads-book[{name}]' (in a checkout: pip install -e '.[{name}]')"
+        raise BookError(f"{what} needs {error.name}, which is not installed. Get it with: {install}.") from None
 
 
 def label(model: str) -> str:
@@ -122,77 +91,31 @@ def label(model: str) -> str:
     the folder's.
     """
     base = model.removesuffix("@random")
-    if not (Path(base).is_absolute() and Path(base).is_dir()):
+    folder = Path(base)
+    if not (folder.is_absolute() and folder.is_dir()):
         return model.replace("/", "--")
-    weights = sorted(Path(base).glob("model*.safetensors"))
-    state = _digest_of(tuple((file, file.stat().st_size, file.stat().st_mtime_ns) for file in weights))
-    name = os.environ.get("BOOK_NAME", "").replace("/", "-") or Path(base).name
-    return f"{name}-{state[:8]}{model.removeprefix(base)}"
+    weights = sorted(folder.glob("model*.safetensors"))
+    digest = _weights_digest(tuple((file, file.stat().st_mtime_ns) for file in weights))
+    name = os.environ.get("BOOK_NAME", "").replace("/", "-") or folder.name
+    return f"{name}-{digest[:8]}{model.removeprefix(base)}"
 
 
-@lru_cache(maxsize=64)
-def _digest_of(files: tuple[tuple[Path, int, int], ...]) -> str:
-    return sha256(*(file for file, *_ in files))
+@lru_cache
+def _weights_digest(files: tuple[tuple[Path, int], ...]) -> str:
+    """sha256 of files, computed again when their times have changed."""
+    return sha256(*(file for file, _ in files))
 
 
 @contextmanager
 def atomic_write(file: Path) -> Iterator[Path]:
     """A file to write beside ``file``, which becomes ``file`` in one step when all is written."""
     file.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=file.parent, suffix=".tmp")
-    os.close(handle)
-    scratch = Path(name)
+    scratch = file.with_name(f"{file.name}.{uuid4().hex}.tmp")
     try:
-        scratch.chmod(0o644)
         yield scratch
-        with scratch.open("rb") as written:
-            os.fsync(written.fileno())
         scratch.replace(file)
-    except OSError as error:
-        error.filename = error.filename or str(file)  # a full disk does not say which
-        raise
     finally:
-        with suppress(FileNotFoundError):
-            scratch.unlink()
-
-
-def writable(*folders: Path) -> None:
-    """Make folders, and see that files fit into them, which is better known before hours of work than after.
-
-    Raises:
-        OSError: where not.
-    """
-    for folder in folders:
-        folder.mkdir(parents=True, exist_ok=True)
-        try:
-            with tempfile.TemporaryFile(dir=folder) as scratch:
-                scratch.write(bytes(ROOM))
-        except OSError as error:
-            error.filename = str(folder)
-            raise
-
-
-@contextmanager
-def exclusive_lock(folder: Path) -> Iterator[None]:
-    """Be the only process that works in a folder; however the process ends, others may then.
-
-    Raises:
-        BookError: while another does.
-    """
-    from filelock import FileLock, Timeout
-
-    folder.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(folder / ".lock")
-    try:
-        lock.acquire(timeout=0)
-    except Timeout:
-        raise BookError(
-            f"Another command is at work in {folder}. Wait until it ends, or end it; then give this one again."
-        ) from None
-    try:
-        yield
-    finally:
-        lock.release()
+        scratch.unlink(missing_ok=True)
 
 
 def write(file: Path, content: str | bytes) -> None:
@@ -205,9 +128,8 @@ def write(file: Path, content: str | bytes) -> None:
 
 def sha256(*files: Path) -> str:
     """Checksum of one file, or of several one after another."""
-    total = hashlib.sha256()
+    digest = hashlib.sha256()
     for file in files:
         with file.open("rb") as opened:
-            while block := opened.read(1 << 20):
-                total.update(block)
-    return total.hexdigest()
+            hashlib.file_digest(opened, lambda: digest)
+    return digest.hexdigest()

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from sphinx.application import Sphinx
 
-from helpers.run import address, launch, publishing
+from helpers.run import address, launch, pages
 
 FILES = {"pdf": "fas fa-book", "zip": "fas fa-file-archive"}
 """Kinds of files of the whole book in a release, and their icons."""
@@ -23,14 +23,14 @@ def arrange(app: Sphinx, page: str, template: str, context: dict, doctree: objec
     if repository.startswith("https://github.com/") and "download-buttons" in groups:
         for kind, icon in FILES.items():
             button = {"type": "link", "label": f"download-book-{kind}", "icon": icon, "text": f"whole book .{kind}"}
-            button["url"] = f"{repository}/releases/latest/download/{publishing.NAME}.{kind}"
+            button["url"] = f"{repository}/releases/latest/download/{pages.NAME}.{kind}"
             groups["download-buttons"].append(button | {"tooltip": f"Download the whole book .{kind}"})
 
 
 def offer_copies(app: Sphinx, exception: Exception | None) -> None:
     """What a chapter's page offers to download is the copy to run: plain Markdown, and a cell that installs the package."""
     if exception is None and app.builder.format == "html":
-        launch.write(Path(app.outdir) / "_sources", wheel=address.raw(launch.wheel_name()) or "")
+        launch.write(Path(app.outdir) / "_sources", wheel=address.raw(launch.WHEEL) or "")
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

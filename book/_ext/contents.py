@@ -1,13 +1,13 @@
-"""``<!-- generated: NAME -->`` and ``<!-- version -->`` in a page are replaced by the text that :mod:`helpers.run.contents` makes."""
+"""``<!-- generated: NAME -->`` and ``<!-- version -->`` in a page are replaced by the text that :mod:`helpers.run.pages` makes."""
 
 from sphinx.application import Sphinx
 
-from helpers.run import contents
+from helpers.run import pages
 
 
 def fill(app: Sphinx, page: str, source: list[str]) -> None:
     """Replace the marks of a page, and read it again in the next build, since what is generated may have changed."""
-    filled = contents.filled(source[0]) if page.startswith("book/") else source[0]
+    filled = pages.filled(source[0]) if page.startswith("book/") else source[0]
     if filled != source[0]:
         source[0] = filled
         app.env.note_reread()

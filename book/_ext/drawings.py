@@ -1,8 +1,10 @@
 """``{drawing} NAME``: an example or a table from the book's own data, drawn while the pages are built."""
 
 from collections import Counter, defaultdict
+from functools import partial
 from html import escape
 from itertools import pairwise
+from operator import itemgetter
 from pathlib import Path
 
 import matplotlib as mpl
@@ -74,18 +76,8 @@ def pairs(name: str) -> str:
         if counts[pair.label] < 2 and article not in articles:
             counts[pair.label] += 1
             articles.add(article)
-            rows.append((escape(pair.first), escape(pair.second), str(pair.label)))
-    return table(["First", "Second", "Label"], sorted(rows, key=lambda row: row[2]))
-
-
-def paraphrase() -> str:
-    """Examples of the pairs of sentences."""
-    return pairs("encyclopedia-paraphrase")
-
-
-def entailment() -> str:
-    """Examples of the pairs of premises and hypotheses."""
-    return pairs("encyclopedia-entailment")
+            rows.append((pair.first, pair.second, str(pair.label)))
+    return table(["First", "Second", "Label"], sorted(rows, key=itemgetter(2)))
 
 
 def keyphrases() -> str:
@@ -95,7 +87,7 @@ def keyphrases() -> str:
         verbatim = set(article.verbatim())
         phrases = [escape(p) if p in verbatim else f"<em>{escape(p)}</em>" for p in article.keyphrases]
         rows.append((escape(article.title), "; ".join(phrases)))
-    return table(["Article", "Keyphrases"], rows)
+    return table(["Article", "Keyphrases"], rows, escape=False)
 
 
 def heads() -> str:
@@ -114,8 +106,7 @@ def catalogue() -> str:
         own = entry.name.startswith("encyclopedia")
         splits = [f"{s}: {corpora.count(entry.name, entry.kind, s)}" for s in entry.files] if own else entry.files
         how = "in the book" if own else f"fetch {entry.name}" if entry.name in sources.RECIPES else "--data"
-        row = (entry.name, entry.kind, "; ".join(splits).removeprefix("all: "), entry.licence, how)
-        rows.append([escape(cell) for cell in row])
+        rows.append((entry.name, entry.kind, "; ".join(splits).removeprefix("all: "), entry.licence, how))
     return table(["Name", "Kind", "Splits", "Licence", "How to get it"], rows)
 
 
@@ -129,8 +120,8 @@ def relations() -> str:
                     governor = sentence.governors[word]
                     example = " → ".join(sentence.words[w] for w in (governor, word) if w >= 0)
                     pairs_of[relation].append((abs(word - governor) + len(sentence.words) / 100, example))
-    rows = [(escape(name), f"{len(found):,}", escape(min(found)[1])) for name, found in pairs_of.items()]
-    rows.sort(key=lambda row: -len(pairs_of[row[0]]))
+    ranked = sorted(pairs_of.items(), key=lambda item: -len(item[1]))
+    rows = [(name, f"{len(found):,}", min(found)[1]) for name, found in ranked]
     return table(["Relation", "Count", "Governor → dependent"], rows)
 
 
@@ -183,20 +174,18 @@ def chapters() -> Figure:
     return figure
 
 
-def table(columns: list[str], rows: list) -> str:
-    """HTML of a table whose cells are HTML, in a region that scrolls."""
+def table(columns: list[str], rows: list, *, escape: bool = True) -> str:
+    """HTML of a table in a region that scrolls; without ``escape`` its cells are HTML."""
+    layout = {"index": False, "border": 0, "justify": "left", "classes": "table"}
     with pd.option_context("display.max_colwidth", None):
-        html = pd.DataFrame(rows, columns=columns).to_html(
-            index=False, border=0, justify="left", classes="table", escape=False
-        )
+        html = pd.DataFrame(rows, columns=columns).to_html(escape=escape, **layout)
     return f'<div class="pst-scrollable-table-container">{html}</div>'
 
 
-FUNCTIONS = (
-    *(catalogue, chains, chapters, coverage, entailment, heads, keyphrases, paraphrase, questions),
-    *(relations, stanford_tree, tree, verdicts),
-)
-DRAWINGS = {function.__name__.replace("_", "-"): function for function in FUNCTIONS}
+FUNCTIONS = (catalogue, chains, chapters, coverage, heads, keyphrases, questions, relations, tree, verdicts)
+DRAWINGS = {function.__name__: function for function in FUNCTIONS}
+DRAWINGS |= {"stanford-tree": stanford_tree}
+DRAWINGS |= {name: partial(pairs, f"encyclopedia-{name}") for name in ("paraphrase", "entailment")}
 
 
 class Drawing(SphinxDirective):

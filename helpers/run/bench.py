@@ -10,13 +10,14 @@ import time
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
+from timeit import timeit
 from typing import Any
 from unittest.mock import patch
 
 import numpy as np
 import torch
 from jaxtyping import Float
-from tqdm import tqdm
+from tqdm import trange
 
 from helpers import attention, corpora, encoders, parallel, places, results, tokens
 from helpers.chapters import distance_features, divergence_map, head_importance, no_op
@@ -36,14 +37,10 @@ PASSES = {
 
 def timed(rounds: int, *runs: Callable[[], object]) -> Float[np.ndarray, "run round"]:
     """Processor seconds of each run in each round; every round runs all of them once, and a round before the first warms up."""
-    stamps = []
+    once = partial(timeit, timer=time.process_time, number=1)
     with parallel.one_thread(), torch.inference_mode():
-        for _ in tqdm(range(1 + rounds), desc="rounds", leave=False):
-            stamps.append([time.process_time()])
-            for run in runs:
-                run()
-                stamps[-1].append(time.process_time())
-    return np.diff(stamps[1:]).T
+        seconds = [list(map(once, runs)) for _ in trange(1 + rounds, desc="rounds", leave=False)]
+    return np.transpose(seconds[1:])
 
 
 def texts(count: int) -> list[tuple[str, str]]:

@@ -21,7 +21,7 @@ from helpers.chapters.your_own_model.measures import MOST_TOKENS, Sample
 from helpers.encoders import Encoder
 from helpers.measurements import surface, syntax
 from helpers.plots import COLOURS, LABELS, group_names, head_name, ink_on
-from helpers.run.names import resolved
+from helpers.run.notebooks import resolved
 from helpers.run.templates import template
 
 PROFILE = "card"

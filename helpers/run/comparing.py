@@ -30,9 +30,7 @@ def differences(new: Path, old: Path) -> dict[Path, str]:
         model that is in both.
     """
     there = {file.relative_to(new) for file in new.rglob("*.json")}
-    stored = {
-        file.relative_to(old) for folder in {name.parent for name in there} for file in (old / folder).glob("*.json")
-    }
+    stored = {file.relative_to(old) for name in there for file in (old / name.parent).glob("*.json")}
     found = {}
     for name in sorted(there | stored):
         if name not in there or name not in stored:

@@ -25,8 +25,8 @@ POINTS = 2
 WORDS_A_MINUTE, MINUTES_A_FIGURE = 130, 1.5
 MOST_WORDS, MOST_LIMITS = 42, 110
 """Words on a slide beneath a figure, and of what a chapter does not show."""
-MADE = ("students", "solutions", "slides", "guide", "static", "nbgrader/source", "students.zip")
-"""What is made anew in a course's folder; anything else in it is the teacher's own and stays."""
+MADE = ("students", "solutions", "slides", "guide", "static", "nbgrader/source")
+"""Folders that are made anew in a course; anything else in it is the teacher's own and stays."""
 TEST = "verdict = {}\nassert verdict.solved, verdict.message\nprint(verdict.message)"
 NBGRADER = """\
 c = get_config()
@@ -47,24 +47,15 @@ LIMITS = re.compile(
 )
 
 
-def copy(chapter: str) -> NotebookNode:
-    """A chapter in plain Markdown with its solutions, and with a cell that installs the package."""
-    made = launch.copy(chapter)
-    made.metadata = {name: about for name, about in made.metadata.items() if name in ("kernelspec", "language_info")}
-    made.cells.insert(1, launch.installing(wheel()))
-    return made
-
-
 def wheel() -> str:
     """What students install: the address of the wheel, or its name where no address is known."""
-    return address.raw(launch.wheel_name()) or launch.wheel_name()
+    return address.raw(launch.WHEEL) or launch.WHEEL
 
 
 def student(notebook: NotebookNode) -> NotebookNode:
-    """A copy without the cells that belong to solutions; checks stay."""
-    with places.extra("course", "Making a course"):
-        from nbconvert.preprocessors import TagRemovePreprocessor
-    return TagRemovePreprocessor(remove_cell_tags={launch.SOLUTION}).preprocess(notebook, {})[0]
+    """The notebook without the cells that belong to solutions; checks stay."""
+    notebook.cells = [cell for cell in notebook.cells if launch.SOLUTION not in cell.metadata.get("tags", ())]
+    return notebook
 
 
 def instructor(chapter: str) -> NotebookNode:
@@ -73,23 +64,21 @@ def instructor(chapter: str) -> NotebookNode:
     The solution of an exercise stands in the cell where students answer, between the comments that nbgrader looks for, and a
     locked cell after it checks the answer and gives points. A written answer has a cell without points.
     """
-    made, cells = copy(chapter), []
-    checks = {cell.id: CHECK.search(cell.source) for cell in made.cells if cell.cell_type == "code"}
-    solved = {}
+    made, cells = launch.copy(chapter, wheel()), []
     for cell in made.cells:
         if launch.SOLUTION in cell.metadata.get("tags", ()):
             cell.source = re.sub(r"(\w)_solution\b", r"\1", cell.source)
-            if checks.get(cell.id):
-                solved[checks[cell.id][1]] = cell
+    checked = [cell for cell in made.cells if cell.cell_type == "code" and CHECK.search(cell.source)]
+    answers = dict(zip((cell.id for cell in checked[::2]), checked[1::2], strict=True))  # each after its exercise
     for cell in made.cells:
-        check = checks.get(cell.id)
-        if check and cell is not solved[check[1]]:
-            stub, solution = (CHECK.sub("", one.source).strip() for one in (cell, solved[check[1]]))
+        if cell.id in answers:
+            answer, check = answers[cell.id], CHECK.search(cell.source)
+            stub, solution = (CHECK.sub("", one.source).strip() for one in (cell, answer))
             cell.source = f"{stub}\n\n\n### BEGIN SOLUTION\n{solution}\n### END SOLUTION"
-            test = new_code_cell(TEST.format(check[0]), outputs=solved[check[1]].outputs)
+            test = new_code_cell(TEST.format(check[0]), outputs=answer.outputs)
             cells.append(marked(cell, check[1], solution=True))
             cells.append(marked(test, f"test-{check[1]}", points=POINTS, grade=True, locked=True))
-        elif not check and not re.fullmatch("#### Solution to .*", cell.source):
+        elif cell not in answers.values() and not re.fullmatch("#### Solution to .*", cell.source):
             cells.append(cell)
         if written := WRITTEN.search(cell.source):
             answer = new_markdown_cell("*Your answer here.*")
@@ -116,7 +105,7 @@ def outline(chapter: str) -> Mapping[str, Any]:
         up to the exercises; ``predictions``, ``limits``, ``summary``, ``misconceptions``, ``exercises``.
     """
     known = yaml.safe_load((places.ROOT / "helpers" / "chapters" / chapter[3:] / "teaching.yml").read_text("utf-8"))
-    cells = student(copy(chapter)).cells
+    cells = student(launch.copy(chapter, wheel())).cells
     prose = "\n\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
     opening, *parts = re.split(r"^## (.+)\n", prose, flags=re.MULTILINE)
     texts = {"Opening": opening} | dict(zip(parts[::2], parts[1::2], strict=True))
@@ -225,18 +214,6 @@ def deck(told: Mapping[str, Any]) -> NotebookNode:
     return new_notebook(cells=cells)
 
 
-def carry(folder: Path) -> None:
-    """Copy reveal.js and MathJax out of the packages that hold them, so that slides need no network."""
-    with places.extra("book", "Making slides"):
-        import sphinx_revealjs
-    reveal = Path(sphinx_revealjs.__file__).parent / "_static" / "revealjs"
-    ignored = shutil.ignore_patterns("*.map", "*.esm.js", "league-gothic")
-    for part in ("dist", "plugin/notes", "plugin/zoom"):
-        shutil.copytree(reveal / part, folder / "reveal" / part, ignore=ignored)
-    mathjax = "sphinx-mathjax-offline/static/mathjax/tex-svg-full.js"
-    shutil.copyfile(distribution("sphinx-mathjax-offline").locate_file(mathjax), folder / "mathjax.js")
-
-
 def make(chapters: Sequence[str], folder: Path) -> Path:
     """Write a course of chapters, anew where it was written before, and return the zip of it all.
 
@@ -244,20 +221,29 @@ def make(chapters: Sequence[str], folder: Path) -> Path:
         chapters: names of their files, in the order of the course.
         folder: where to; other files in it stay.
     """
-    with places.extra("course", "Making a course"):
+    with places.extra("book,course", "Making a course"):
+        import sphinx_revealjs
         from nbconvert import SlidesExporter
     slides = SlidesExporter(template_file=str(files("helpers.run") / "slides.html.j2"), exclude_anchor_links=True)
     slides.reveal_url_prefix, slides.reveal_theme = "../static/reveal", "white"
-    places.writable(folder)
     for name in MADE:
         shutil.rmtree(folder / name, ignore_errors=True)
-        (folder / name).unlink(missing_ok=True)
-    carry(folder / "static")
+    # reveal.js and MathJax out of the packages that hold them, so that slides need no network
+    reveal = Path(sphinx_revealjs.__file__).parent / "_static" / "revealjs"
+    ignored = shutil.ignore_patterns("*.map", "*.esm.js", "league-gothic")
+    for part in ("dist", "plugin/notes", "plugin/zoom"):
+        shutil.copytree(reveal / part, folder / "static" / "reveal" / part, ignore=ignored)
+    mathjax = "sphinx-mathjax-offline/static/mathjax/tex-svg-full.js"
+    shutil.copyfile(distribution("sphinx-mathjax-offline").locate_file(mathjax), folder / "static" / "mathjax.js")
     for chapter in tqdm(chapters, desc="course", unit="chapter"):
-        told, copies = outline(chapter), {"students": student(copy(chapter)), "solutions": instructor(chapter)}
-        copies[f"nbgrader/source/{chapter}"] = student(instructor(chapter))
+        told = outline(chapter)
+        copies = {
+            "students": student(launch.copy(chapter, wheel())),
+            "solutions": instructor(chapter),
+            f"nbgrader/source/{chapter}": student(instructor(chapter)),
+        }
         for place, notebook in copies.items():
-            nbformat.validate(notebook)
+            notebook.metadata.pop("papermill", None)
             places.write(folder / place / f"{chapter}.ipynb", nbformat.writes(notebook) + "\n")
         page, _ = slides.from_notebook_node(deck(told), {"metadata": {"name": told["title"]}})
         places.write(folder / "slides" / f"{chapter}.html", page)

@@ -7,10 +7,8 @@ from pathlib import Path
 import pandas as pd
 
 from helpers import __version__, places, results
-from helpers.results import ResultError
 from helpers.run.templates import template
 
-PROFILES = (*results.PROFILES, places.OWN)
 FORMATS = {
     ".csv": ("to_csv", {"index": False, "lineterminator": "\n"}),
     ".parquet": ("to_parquet", {"index": False, "compression": "zstd"}),
@@ -37,10 +35,11 @@ def select(
     Raises:
         ResultError: for a model or a quantity of which nothing is recorded.
     """
-    numbers = results.table(models, [profile] if profile else PROFILES, [name[3:] for name in chapters])
+    profiles = [profile] if profile else [*results.PROFILES, places.OWN]
+    numbers = results.table(models, profiles, [name[3:] for name in chapters])
     known = set(numbers.quantity)
-    if unknown := [name for name in quantities if name not in known]:
-        raise ResultError(f"No number of the quantity {', '.join(unknown)}; there are {', '.join(sorted(known))}.")
+    for name in set(quantities) - known:
+        raise results.ResultError(f"No number of the quantity {name}; there are {', '.join(sorted(known))}.")
     return numbers[numbers.quantity.isin(quantities or known)]
 
 
@@ -52,7 +51,7 @@ def write(numbers: pd.DataFrame, file: Path) -> list[Path]:
         ResultError: for a name that says nothing of a format.
     """
     if file.suffix not in FORMATS:
-        raise ResultError(f"{file.name}: give a name that ends in {', '.join(FORMATS)}.")
+        raise results.ResultError(f"{file.name}: give a name that ends in {', '.join(FORMATS)}.")
     method, options = FORMATS[file.suffix]
     shown = numbers.dropna(axis="columns", how="all") if file.suffix == ".tex" else numbers
     places.write(file, getattr(shown, method)(**options))
@@ -75,6 +74,6 @@ def write_data_set(folder: Path, models: Iterable[str], profiles: Iterable[str] 
     files = [*write(numbers, folder / "numbers.parquet"), folder / "README.md", folder / "LICENSE"]
     places.write(files[2], page)
     places.write(files[3], CC0)
-    sums = folder / "SHA256SUMS"
-    places.write(sums, "".join(f"{places.sha256(file)}  {file.name}\n" for file in files))
-    return [*files, sums]
+    files.append(folder / "SHA256SUMS")
+    places.write(files[4], "".join(f"{places.sha256(file)}  {file.name}\n" for file in files[:4]))
+    return files

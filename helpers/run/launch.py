@@ -23,6 +23,8 @@ import helpers
 from helpers import places
 from helpers.run import address, notebooks
 
+WHEEL = f"attention_heads_book-{helpers.__version__}-py3-none-any.whl"
+"""What the wheel of this version is called."""
 SOLUTION = "solution"
 """Tag, in a copy, of the cells that belong to the solution of an exercise."""
 BOX = re.compile(
@@ -75,9 +77,15 @@ def rendered(notebook: NotebookNode, chapter: str, site: str | None = None) -> N
     return made
 
 
-def copy(chapter: str) -> NotebookNode:
-    """A chapter as it is in git, in plain Markdown; links lead to the built pages where their address is known."""
-    return rendered(nbformat.read(notebooks.FOLDER / f"{chapter}.ipynb", as_version=4), chapter, address.site())
+def copy(chapter: str, wheel: str = "") -> NotebookNode:
+    """A chapter as it is in git, in plain Markdown; links lead to the built pages where their address is known.
+
+    Args:
+        wheel: address or path of a wheel, which a cell after the title installs.
+    """
+    made = rendered(nbformat.read(notebooks.FOLDER / f"{chapter}.ipynb", as_version=4), chapter, address.site())
+    made.cells[1:1] = [new_code_cell(INSTALL.format(wheel), id="install")] if wheel else []
+    return made
 
 
 def numbered(notebook: NotebookNode, chapter: str) -> dict[str, str]:
@@ -139,32 +147,22 @@ def bibliography() -> Mapping:
     return parse_file(str(places.ROOT / "book" / "references.bib")).entries
 
 
-def wheel_name() -> str:
-    """What the wheel of this version is called."""
-    return f"attention_heads_book-{helpers.__version__}-py3-none-any.whl"
-
-
-def installing(wheel: str) -> NotebookNode:
-    """The cell that installs a wheel, named by its address or path."""
-    return new_code_cell(INSTALL.format(wheel), id="install")
-
-
 def write(folder: Path, *, wheel: str = "", replace: bool = True) -> list[Path]:
     """Write copies of all chapters without outputs, ``notebooks/NN_name.ipynb``.
 
     Args:
-        wheel: address or path of a wheel, which a cell after the title installs.
+        wheel: as in :func:`copy`.
         replace: whether copies that are there are written again; what was changed in them is lost.
     """
     site, files = address.site(), [folder / "notebooks" / f"{chapter}.ipynb" for chapter in notebooks.chapters()]
     for file in files if replace else [file for file in files if not file.is_file()]:
-        made = copy(file.stem)
+        made = copy(file.stem, wheel)
         for cell in made.cells:
             if cell.cell_type == "code":
                 cell.outputs, cell.execution_count = [], None
-        note = f"*This is a copy to run. Its page has the figures, too: {site}/notebooks/{file.stem}.html*"
-        made.cells[1:1] = [new_markdown_cell(note, id="page")] if site else []
-        made.cells[1:1] = [installing(wheel)] if wheel else []
+        if site:
+            note = f"*This is a copy to run. Its page has the figures, too: {site}/notebooks/{file.stem}.html*"
+            made.cells.insert(2 if wheel else 1, new_markdown_cell(note, id="page"))
         places.write(file, nbformat.writes(made) + "\n")
     return files
 
@@ -177,8 +175,8 @@ def branch(folder: Path, wheel: Path) -> list[Path]:
     Raises:
         BookError: when the wheel is no wheel of this version.
     """
-    if wheel.name != wheel_name() or not wheel.is_file():
-        raise places.BookError(f"{wheel} is no wheel of this version, {wheel_name()}. Build it with: make wheel")
+    if wheel.name != WHEEL or not wheel.is_file():
+        raise places.BookError(f"{wheel} is no wheel of this version, {WHEEL}. Build it with: make wheel")
     environment = (places.ROOT / "environment.yml").read_text("utf-8")
     places.write(folder / wheel.name, wheel.read_bytes())
     places.write(folder / "environment.lock", (places.ROOT / "environment.lock").read_text("utf-8"))

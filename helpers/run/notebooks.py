@@ -1,10 +1,11 @@
 """Executing chapters with papermill: for the pages, for the tests, for a reader's own model and corpora."""
 
 import ast
+import difflib
 import os
 import shutil
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from papermill.exceptions import PapermillExecutionError
 from tqdm import tqdm
 
 from helpers import corpora, places
-from helpers.run.names import did_you_mean, resolved
+from helpers.models import KNOWN
 from helpers.views import without_frames
 
 FOLDER = places.ROOT / "notebooks"
@@ -70,13 +71,28 @@ def find(name: str) -> str:
     for chapter in chapters():
         if name in (chapter, chapter[:2], chapter[3:], str(int(chapter[:2]))):
             return chapter
-    hint = did_you_mean(name, [*chapters(), *(chapter[3:] for chapter in chapters())])
-    raise NotebookError(f"There is no chapter {name!r}.{hint} There are: {', '.join(chapters())}.")
+    raise NotebookError(unknown("There is no chapter", name, chapters()))
+
+
+def unknown(problem: str, name: str, known: Collection[str]) -> str:
+    """The problem, the name that is not known, the one that was probably meant, and all that there are."""
+    close = difflib.get_close_matches(name, known, 1)
+    hint = f" Did you mean {close[0]!r}?" if close else ""
+    return f"{problem} {name!r}.{hint} There are: {', '.join(known)}."
 
 
 def select(names: Iterable[str]) -> list[str]:
     """The chapters that a reader names, in the order given; all for ``all``."""
     return chapters() if list(names) == ["all"] else [*dict.fromkeys(map(find, names))]
+
+
+def resolved(model: str) -> str:
+    """A model's name; of a folder its absolute path, since chapters run elsewhere. A name that the book knows is never a folder's."""
+    base = model.removesuffix("@random")
+    folder = Path(base).expanduser()
+    if base in KNOWN or not folder.is_dir():
+        return model
+    return f"{folder.absolute()}{model.removeprefix(base)}"
 
 
 def read_values(given: Iterable[tuple[str, str]]) -> dict[str, Any]:
@@ -102,13 +118,11 @@ def parameters(chapter: str, profile: str, given: Mapping[str, Any] | None = Non
         NotebookError: for a parameter that the chapter does not take, or a value of another type.
     """
     own, chosen = defaults(chapter), {}
-    file = PROFILE_FOLDER / profile / f"{chapter}.yml"
     if profile != "book":
-        chosen = yaml.safe_load(file.read_text("utf-8")) if file.is_file() else {"profile": profile}
+        chosen = yaml.safe_load((PROFILE_FOLDER / profile / f"{chapter}.yml").read_text("utf-8"))
     for name, value in (given or {}).items():
         if name not in own:
-            known = f"{did_you_mean(name, own)} It takes: {', '.join(own)}."
-            raise NotebookError(f"{chapter} has no parameter {name!r}.{known}")
+            raise NotebookError(unknown(f"{chapter} has no parameter", name, own))
         chosen[name] = value if isinstance(own[name], str) or not isinstance(value, str) else yaml.safe_load(value)
         wanted = type(own[name])
         if own[name] is not None and chosen[name] is not None and type(chosen[name]) is not wanted:
@@ -119,30 +133,28 @@ def parameters(chapter: str, profile: str, given: Mapping[str, Any] | None = Non
 
 
 def execute(
-    chapter: str,
-    target: Path,
-    changed: dict[str, Any],
-    *,
-    results: Path,
-    parts: Path | None = None,
-    bar: bool = False,
+    chapter: str, target: Path, changed: dict[str, Any], results: Path, parts: bool = False, bar: bool = False
 ) -> Run:
     """Execute a chapter with papermill and write the executed notebook; a run that fails leaves an older one in place.
 
     Args:
         changed: parameters that differ from the parameters cell.
         results: folder for the numbers that the chapter records.
-        parts: folder in which finished parts of its passes are kept until it is finished.
+        parts: keep finished parts of its passes beside the notebook, in ``parts/CHAPTER``, until it is finished.
         bar: show papermill's progress bar, a step for each cell.
     """
     start, state, problem = time.perf_counter(), "failed", ""
-    scratch = target.with_name(f"{chapter}.failed.ipynb")
-    variables = QUIET | {"BOOK_RESULTS": str(results)} | ({"BOOK_SHARDS": str(parts)} if parts else {})
+    scratch, kept = target.with_name(f"{chapter}.failed.ipynb"), target.parent / "parts" / chapter
+    variables = QUIET | {"BOOK_RESULTS": str(results)} | ({"BOOK_SHARDS": str(kept)} if parts else {})
+    workers = int(os.environ.get("BOOK_WORKERS") or 1)
+    spread = {"jobs": os.environ.get("BOOK_DASK") or (workers > 1 and workers), "parts": parts and str(kept)}
+    if "jobs" in defaults(chapter):  # in the chapters that take these; they change no number
+        changed = {name: value for name, value in spread.items() if value} | changed
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with patch.dict(os.environ, variables):
             os.environ.pop("MPLBACKEND", None)  # "agg" would silently drop every inline figure
-            done = _executed(FOLDER / f"{chapter}.ipynb", scratch, _workers(chapter, parts) | changed, bar)
+            done = _executed(FOLDER / f"{chapter}.ipynb", scratch, changed, bar)
         places.write(target, nbformat.writes(normalised(done)) + "\n")
         state = "executed"
     except PapermillExecutionError as error:
@@ -151,14 +163,11 @@ def execute(
             problem, state = " ".join(str(error.evalue).split()), "skipped"
     except DeadKernelError:
         problem = "its kernel ended: it was stopped, or the memory was used up (then run one chapter at a time)"
-    except RuntimeError as error:
-        problem = f"its kernel did not start: {error}"
-    except OSError as error:
-        problem = f"{error.filename or target}: {error.strerror or error}"
+    except (OSError, RuntimeError) as error:
+        problem = str(error)
     if state != "failed":
         scratch.unlink()
-        if parts:
-            shutil.rmtree(parts, ignore_errors=True)
+        shutil.rmtree(kept, ignore_errors=True)
     return Run(chapter, target, state, time.perf_counter() - start, problem)
 
 
@@ -177,14 +186,6 @@ def _executed(source: Path, target: Path, given: dict[str, Any], bar: bool) -> n
         return papermill.execute_notebook(source, target, given, **options)
 
 
-def _workers(chapter: str, parts: Path | None) -> dict[str, Any]:
-    """What a chapter is told of how to measure: it changes no number, and so is no reason to execute it again."""
-    workers = int(os.environ.get("BOOK_WORKERS") or 1)
-    jobs = os.environ.get("BOOK_DASK") or (workers if workers > 1 else None)
-    given = {"jobs": jobs, "parts": parts and str(parts)} if "jobs" in defaults(chapter) else {}
-    return {name: value for name, value in given.items() if value}
-
-
 def run(
     names: Iterable[str],
     folder: Path,
@@ -201,7 +202,7 @@ def run(
     Args:
         given: parameters beyond the profile's, for every chapter.
         keep: leave alone what an earlier run has finished (:func:`is_current`).
-        parts: keep finished parts of passes until a chapter is finished, in ``folder/parts``.
+        parts: as in :func:`execute`.
 
     Raises:
         NotebookError: before anything is executed, for a parameter that a chapter does not take.
@@ -209,15 +210,11 @@ def run(
     jobs = [(name, folder / f"{name}.ipynb", parameters(name, profile, given)) for name in names]
     done = {job[0]: Run(*job[:2], "kept", 0.0) for job in jobs if keep and is_current(*job)}
     at_a_time = min(at_a_time, len(jobs))
-    options = {"results": results, "bar": at_a_time == 1}
     os.environ.setdefault("OMP_NUM_THREADS", str(max(1, joblib.cpu_count() // at_a_time)))
     with tqdm(total=len(jobs), initial=len(done), desc="chapters", disable=len(jobs) == 1) as progress:
         for later in (False, True):
             waiting = [job for job in jobs if job[0] not in done and (job[0] in LATER) == later]
-            runs = (
-                joblib.delayed(execute)(*job, parts=folder / "parts" / job[0] if parts else None, **options)
-                for job in waiting
-            )
+            runs = [joblib.delayed(execute)(*job, results, parts, at_a_time == 1) for job in waiting]
             for one in joblib.Parallel(at_a_time, return_as="generator_unordered")(runs):
                 done[one.chapter] = one
                 progress.update()
@@ -230,22 +227,18 @@ def is_current(chapter: str, target: Path, changed: Mapping[str, Any]) -> bool:
         return False
     kept = nbformat.read(target, as_version=4).metadata.get("papermill", {}).get("parameters")
     sources = [FOLDER / f"{chapter}.ipynb", *(places.HOME / "helpers").rglob("*.py")]
-    data = places.book_data()
-    sources += [file for file in data.rglob("*") if file.is_file() and data / "results" not in file.parents]
+    sources += [file for file in places.book_data().rglob("*") if file.is_file() and "results" not in file.parts]
     return kept == changed and target.stat().st_mtime > max(file.stat().st_mtime for file in sources)
 
 
 def normalised(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
     """The notebook without what differs from run to run: times, ids, papermill's marks, scripts of other packages."""
-    given = notebook.metadata.get("papermill", {}).get("parameters", {})
-    given = {name: value for name, value in given.items() if name not in ("jobs", "parts")}
-    notebook.metadata = nbformat.from_dict(
-        {
-            "kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
-            "language_info": {"name": "python"},
-            "papermill": {"parameters": given},
-        }
-    )
+    given = dict(notebook.metadata.papermill.get("parameters", {}))
+    kernel = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
+    about = {"kernelspec": kernel, "language_info": {"name": "python"}, "papermill": {"parameters": given}}
+    for name in ("jobs", "parts"):  # how it was measured, not what
+        given.pop(name, None)
+    notebook.metadata = nbformat.from_dict(about)
     for number, cell in enumerate(notebook.cells):
         cell["id"] = f"cell-{number:02d}"
         tags = cell.metadata.pop("tags", [])
@@ -254,8 +247,6 @@ def normalised(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
         for name in ("papermill", "execution"):
             cell.metadata.pop(name, None)
         for output in cell.get("outputs", []):
-            if output.output_type == "execute_result":
-                output["execution_count"] = cell.execution_count
             if "text/html" in output.get("data", {}):
-                output.data["text/html"] = without_frames("".join(output.data["text/html"]))
+                output.data["text/html"] = without_frames(output.data["text/html"])
     return notebook

@@ -1,34 +1,44 @@
-"""The pages: what they are built from, and building them with warnings as errors."""
+"""The pages: what they are built from, building them with warnings as errors, and the whole book as one PDF or zip."""
 
 import base64
-import filecmp
 import os
+import re
 import shutil
 import subprocess
 import sys
+import zipfile
+from importlib import import_module
+from importlib.resources import files
 from pathlib import Path
+from urllib.parse import urldefrag, urljoin
 
 import nbformat
+import yaml
 
-from helpers import places
-from helpers.run import address
+from helpers import __version__, models, places
+from helpers.run import address, course, notebooks
+from helpers.run.templates import part
+
+NAME = "what-attention-heads-look-at"
+"""What the files of a release are called, without their endings."""
+HTML = places.ROOT / "_build" / "html"
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+FLAGS = ("--disable-gpu", "--disable-dev-shm-usage", "--host-resolver-rules=MAP * ~NOTFOUND")
+UNFOLD = "document.querySelectorAll('details').forEach((one) => { one.open = true; }); MathJax.startup.promise.then(() => 0)"
 
 
-def stage(folder: Path, notebooks: Path) -> None:
-    """Copy what the book is built from into a folder: pages, data cards, and the executed chapters of the folder ``notebooks``.
+def stage(folder: Path, executed: Path) -> None:
+    """Copy what the book is built from into a folder: pages, data cards, and the executed chapters of the folder ``executed``.
 
     Files that are there already with the same content keep their date, so that Sphinx does not read them again.
     """
     pages = [file for file in (places.ROOT / "book").rglob("*") if file.is_file() and "__pycache__" not in file.parts]
-    cards = (places.ROOT / "data").rglob("*.md")
-    copies = {folder / file.relative_to(places.ROOT): file for file in (*pages, *cards)}
-    copies |= {folder / "notebooks" / file.name: file for file in notebooks.glob("[0-9][0-9]_*.ipynb")}
-    for copy, file in copies.items():
-        if not (copy.is_file() and filecmp.cmp(file, copy, shallow=False)):
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(file, copy)
+    for file in (*pages, *(places.ROOT / "data").rglob("*.md")):
+        places.write(folder / file.relative_to(places.ROOT), file.read_bytes())
+    for file in executed.glob("[0-9][0-9]_*.ipynb"):
+        places.write(folder / "notebooks" / file.name, file.read_bytes())
     config = (places.ROOT / "_config.yml").read_text("utf-8")
-    (folder / "_config.yml").write_text(address.configured(config), "utf-8")
+    places.write(folder / "_config.yml", address.configured(config))
 
 
 def build(folder: Path, output: Path, results: Path | None = None) -> Path:
@@ -52,9 +62,104 @@ def build(folder: Path, output: Path, results: Path | None = None) -> Path:
     return output / "_build" / "html" / "index.html"
 
 
+def filled(page: str) -> str:
+    """The text of a page with each ``<!-- generated: NAME -->`` replaced by what is named, and ``<!-- version -->``.
+
+    These are tables of chapters and the families of encoders (``pages.md.j2``), and the reference of the package.
+    """
+    about = {"names": notebooks.chapters(), "purpose": purpose, "outline": course.outline, "models": models.FAMILIES}
+
+    def text(found: re.Match[str]) -> str:
+        room, name = found.groups()
+        return reference(name) if room else part("pages.md.j2", name, **about)
+
+    return re.sub(r"<!-- generated: (package_)?(\w+) -->", text, page.replace("<!-- version -->", __version__))
+
+
+def purpose(chapter: str) -> tuple[str, str]:
+    """What a reader will do in a chapter, and after which source: "You …. After …." in the docstring of its folder."""
+    docstring = import_module(f"helpers.chapters.{chapter[3:]}").__doc__
+    return re.fullmatch(r"You (.+)\. After (.+)\.", " ".join(docstring.split())).groups()
+
+
+def reference(folder: str) -> str:
+    """The reference of a folder of the package, or of the modules that lie in none (``core``): a part for each module."""
+    house = places.HOME / "helpers"
+    modules = house.glob("*.py") if folder == "core" else (house / folder).rglob("*.py")
+    parts = [] if folder == "core" else [import_module(f"helpers.{folder}").__doc__.strip()]
+    for file in sorted(file for file in modules if not file.stem.startswith("__")):
+        name = ".".join(file.relative_to(house).with_suffix("").parts)
+        members = "" if file.stem == "exercises" else "\n   :members:"  # what is in those are answers
+        parts.append(f"## {name}\n\n```{{eval-rst}}\n.. automodule:: helpers.{name}{members}\n```")
+    return "\n\n".join(parts)
+
+
 def cover() -> bytes:
     """PNG of the figure that the README shows, from the stored outputs of chapter 02."""
-    notebook = nbformat.read(places.ROOT / "notebooks" / "02_surface_patterns.ipynb", as_version=4)
+    notebook = nbformat.read(notebooks.FOLDER / "02_surface_patterns.ipynb", as_version=4)
     figures = {cell.metadata.mystnb.figure.name: cell for cell in notebook.cells if "mystnb" in cell.metadata}
     outputs = figures["fig-special"].outputs
     return base64.b64decode(next(o.data["image/png"] for o in outputs if "image/png" in o.get("data", {})))
+
+
+def pack(folder: Path, target: Path) -> Path:
+    """Zip a folder, so that it unpacks into a folder named like the file, and return the zip.
+
+    Raises:
+        BookError: if there is nothing in the folder.
+    """
+    packed = [file for file in sorted(folder.rglob("*")) if file.is_file() and file.suffix != ".map"]
+    if not packed:
+        raise places.BookError(f"There is nothing in {folder}. Run: make site (for the data set: make data)")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
+        for file in packed:
+            archive.write(file, Path(target.stem) / file.relative_to(folder))
+    return target
+
+
+def join(html: Path, contents: Path) -> str:
+    """One page with the articles of all built pages of a table of contents, but for pages below pages; links lead within it."""
+    from bs4 import BeautifulSoup
+
+    toc = yaml.safe_load(contents.read_text("utf-8"))
+    pages = [toc["root"], *(chapter["file"] for part in toc["parts"] for chapter in part["chapters"])]
+    sheets = [BeautifulSoup((html / f"{page}.html").read_text("utf-8"), "html.parser") for page in pages]
+    articles = [sheet.select_one("article.bd-article") for sheet in sheets]
+    for page, article in zip(pages, articles, strict=True):
+        for element in article.select(":not(svg *)[id]"):
+            element["id"] = f"{page}.html#{element['id']}"
+        for link in article.select("a[href]"):
+            target = urljoin(f"{page}.html", link["href"])
+            if urldefrag(target).url.removesuffix(".html") in pages:
+                link["href"] = f"#{target}"
+        article["id"] = f"{page}.html"
+    articles[1].insert_before(articles[0])  # into the sheet of a chapter, which has formulas and so loads MathJax
+    articles[1].insert_after(*articles[2:])
+    return str(sheets[1])
+
+
+def write_pdf(target: Path, html: Path = HTML, contents: Path = places.ROOT / "book" / "_toc.yml") -> Path:
+    """Print the built pages below ``html`` as one PDF, without the reference of the package, and return it.
+
+    Raises:
+        BookError: without Chromium or Chrome.
+    """
+    with places.extra("book", "Printing the book"):
+        from playwright.sync_api import sync_playwright
+    browser = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if browser is None:
+        raise places.BookError("A PDF is printed by Chromium, which is not on this machine. Install it.")
+    sheet = html / "notebooks" / "paper.html"  # as deep as all pages, so that their pictures are found
+    sheet.write_text(join(html, contents), "utf-8")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with sync_playwright() as driver:
+            tab = driver.chromium.launch(executable_path=browser, args=FLAGS).new_page()
+            tab.goto(sheet.as_uri(), timeout=0)
+            tab.add_style_tag(path=str(files("helpers.run") / "paper.css"))
+            tab.evaluate(UNFOLD)
+            tab.pdf(path=target, format="A4", outline=True, tagged=True, prefer_css_page_size=True)
+    finally:
+        sheet.unlink()
+    return target

@@ -44,15 +44,10 @@ def write(done: Sequence[Run], target: Path, *, results: Path, profile: str) -> 
     model = chapters[0]["model"] if chapters else "minilm"
     records = sorted((results / profile / places.label(model)).glob("*.json"))
     provenance = {file.stem: json.loads(file.read_text("utf-8"))["provenance"] for file in records}
-    told = {
-        "chapters": chapters,
-        "done": done,
-        "provenance": provenance,
-        "name": Path(model).name,
-        "profile": profile,
-    }
-    told["atlas"] = atlas_of(model, results, {own["model"]["sha256"] for own in provenance.values()})
-    places.write(target, template("report.html.j2", escaped=True).render(told))
+    weights = {record["model"]["sha256"] for record in provenance.values()}
+    about = {"name": Path(model).name, "profile": profile, "atlas": atlas_of(model, results, weights)}
+    page = template("report.html.j2", escaped=True)
+    places.write(target, page.render(about, chapters=chapters, done=done, provenance=provenance))
     return target
 
 
@@ -75,11 +70,10 @@ def read(file: Path) -> dict[str, Any]:
                 blocks.append({"kind": "log", "text": output.text})
             elif "image/png" in data:
                 name = cell.metadata.get("mystnb", {}).get("figure", {}).get("name")
-                width = output.metadata.get("image/png", {}).get("width")
-                caption = Markup(MARKDOWN.renderInline(after.source if name else ""))
-                blocks.append(
-                    {"kind": "figure", "png": data["image/png"], "width": width, "name": name, "text": caption}
-                )
+                figure = {"kind": "figure", "png": data["image/png"], "name": name}
+                figure["width"] = output.metadata.get("image/png", {}).get("width")
+                figure["text"] = Markup(MARKDOWN.renderInline(after.source if name else ""))
+                blocks.append(figure)
             elif data.get("text/markdown", "").startswith("|"):
                 blocks.append({"kind": "table", "text": Markup(MARKDOWN.render(data["text/markdown"]))})
     model = notebook.metadata.get("papermill", {}).get("parameters", {}).get("model", "minilm")

@@ -12,6 +12,7 @@ import math
 import random
 import re
 import shutil
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -33,7 +34,7 @@ from helpers.adapters import AdapterError
 from helpers.corpora import CorpusError
 from helpers.encoders import Encoder
 from helpers.inputs import Asked
-from helpers.run.names import did_you_mean
+from helpers.run.notebooks import unknown
 from helpers.run.templates import template
 from helpers.tasks import Example
 
@@ -94,12 +95,11 @@ class Student(nn.Module):
         with places.extra("train", "Training (loading a finished adapter does not)"):
             from peft import LoraConfig, inject_adapter_in_model
         self.settings, self.model = settings, encoder.model
-        maps = [name for name, module in self.model.named_modules() if isinstance(module, nn.Linear)]
-        maps = [name for name in maps if "pooler" not in name and "embeddings" not in name]
+        maps = {"target_modules": "all-linear", "exclude_modules": ".*(pooler|embeddings).*"}
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(settings["seed"])
             self.head = adapters.new_head(self.model, task).to(encoder.device)
-            config = LoraConfig(r=settings["rank"], lora_alpha=settings["alpha"], target_modules=maps)
+            config = LoraConfig(r=settings["rank"], lora_alpha=settings["alpha"], **maps)
             inject_adapter_in_model(config, self.model)
         self.encoder = replace(encoder, head=self.head)
         self.weights = {f"head.{name}": weight for name, weight in self.head.named_parameters()}
@@ -130,13 +130,19 @@ class Student(nn.Module):
                 ids.masked_fill_(blank, self.encoder.tokenizer.mask_token_id)
         return found
 
-    def loss(self, batches: Sequence[Asked], smoothing: float = 0.0) -> Tensor:
-        """Mean loss over the rows that ask for something: a window without the answer to its question does not."""
-        mixed = self.settings["precision"] == "bf16"
-        with torch.autocast(self.encoder.device.type, torch.bfloat16, enabled=mixed):
-            losses = torch.cat([tasks.losses(self.encoder, asked, smoothing) for asked in batches])
+    def forward(self, batches: Sequence[Asked]) -> dict[str, Tensor]:
+        """Mean ``loss`` over the rows that ask for something: a window without the answer to its question does not.
+
+        Raises:
+            AdapterError: when the loss is no number any more.
+        """
+        smoothing = self.settings["smoothing"] if self.training else 0.0
+        losses = torch.cat([tasks.losses(self.encoder, asked, smoothing) for asked in batches])
         asks = [(asked.targets != inputs.IGNORED).reshape(len(asked.targets), -1).any(1) for asked in batches]
-        return losses.float()[torch.cat(asks)].mean()
+        loss = losses.float()[torch.cat(asks)].mean()
+        if not torch.isfinite(loss):
+            raise AdapterError(f"The loss is {loss}. Train with a smaller rate, -p rate …")
+        return {"loss": loss}
 
     @torch.no_grad()
     def start_from(self, tensors: Mapping[str, Tensor]) -> None:
@@ -155,19 +161,7 @@ class Student(nn.Module):
 
 
 class TaskTrainer(Trainer):
-    """The library's Trainer with the book's losses, and with its scores on the development part."""
-
-    def compute_loss(self, model: nn.Module, inputs: Mapping[str, Any], **_: object) -> Tensor:
-        """Mean loss of what the data collator made.
-
-        Raises:
-            AdapterError: when the loss is no number any more.
-        """
-        loss = self.model.loss(inputs["batches"], self.model.settings["smoothing"])
-        if not torch.isfinite(loss):
-            now = self.args.learning_rate
-            raise AdapterError(f"The loss is {loss.item()}. Train with a smaller rate (now {now:g}): -p rate …")
-        return loss
+    """The library's Trainer with the book's scores on the development part."""
 
     def evaluate(self, *_: object, **__: object) -> dict[str, float]:
         """Scores on the development part, the loss among them."""
@@ -175,21 +169,16 @@ class TaskTrainer(Trainer):
         scores = tasks.score(student.encoder, self.eval_dataset)
         metrics = {f"eval_{name}": scores.mean(name) for name in scores.values}
         if "eval_loss" not in metrics:
+            batches = list(inputs.batches(student.encoder, self.eval_dataset))
             with torch.no_grad():
-                metrics["eval_loss"] = student.loss(list(inputs.batches(student.encoder, self.eval_dataset))).item()
+                metrics["eval_loss"] = student(batches)["loss"].item()
         self.log(metrics)
         self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
         return metrics
 
 
 def train(
-    task: str,
-    model: str = "minilm",
-    *,
-    to: Path | None = None,
-    device: str = "auto",
-    fresh: bool = False,
-    **changes: object,
+    task: str, model: str = "minilm", *, to: Path | None = None, fresh: bool = False, **changes: object
 ) -> dict[str, Any]:
     """Train the adapter of a model for a task, or go on with it; then score it and write its card.
 
@@ -206,14 +195,12 @@ def train(
     """
     recipe, folder = RECIPES[task], to or adapters.folder_of(model, task)
     for name in changes.keys() - DEFAULTS.keys() - recipe["settings"].keys():
-        hint = did_you_mean(name, DEFAULTS | recipe["settings"])
-        raise AdapterError(f"There is no setting {name!r}.{hint}")
+        raise AdapterError(unknown("There is no setting", name, DEFAULTS | recipe["settings"]))
     if (folder / "adapter.json").exists() and not fresh:
         raise AdapterError(
-            f"There is an adapter in {folder} already. Score it with --score, replace it with --fresh, or name another "
-            "folder with --to."
+            f"There is an adapter in {folder} already: --score it, make it --fresh, or name another --to."
         )
-    encoder = encoders.load(model, device=device)
+    encoder = encoders.load(model)
     settings = DEFAULTS | recipe["settings"] | changes
     settings["max_length"] = min(settings["max_length"], encoder.max_length)
     # runs with other settings or weights have another folder, so that none goes on with the checkpoints of another
@@ -227,13 +214,11 @@ def train(
     if recipe.get("start"):
         student.start_from(adapters.read(adapters.folder_of(model, recipe["start"])).tensors)
     run = trainer(student, examples, dev, work)
-    begun = [
-        file.parent for file in work.glob("checkpoint-*/trainer_state.json")
-    ]  # written last: a half one has none
-    last = max(begun, key=lambda checkpoint: int(checkpoint.name.partition("-")[2]), default=None)
-    run.train(resume_from_checkpoint=last and str(last))
+    states = work.glob("checkpoint-*/trainer_state.json")  # written last: a half checkpoint has none
+    last = max(states, key=lambda state: state.stat().st_mtime_ns, default=None)
+    run.train(resume_from_checkpoint=last and str(last.parent))
     _write(folder, run)
-    return score(folder, model, device=device)
+    return score(folder, model)
 
 
 def trainer(student: Student, examples: Sequence[Example], dev: Sequence[Example], work: Path) -> TaskTrainer:
@@ -256,6 +241,7 @@ def trainer(student: Student, examples: Sequence[Example], dev: Sequence[Example
         load_best_model_at_end=True,
         metric_for_best_model=settings["choose"],
         greater_is_better=settings["choose"] != "loss",
+        bf16=settings["precision"] == "bf16",
         use_cpu=student.encoder.device.type == "cpu",
         report_to="none",
     )
@@ -274,23 +260,19 @@ def _write(folder: Path, trainer: TaskTrainer) -> None:
     """Write the adapter, in half precision, and what is known of it."""
     student, examples = trainer.model, len(trainer.train_dataset)
     settings, task = student.settings, student.head.task
-    curve: dict[int, dict[str, float]] = {}
+    curve = defaultdict(dict)
     for logged in trainer.state.log_history:
-        shown = {name.replace("eval_", "dev_"): round(float(value), 4) for name, value in logged.items()}
-        kept = {name: value for name, value in shown.items() if name == "loss" or name.startswith("dev_")}
-        curve[logged["step"]] = curve.get(logged["step"], {"step": logged["step"]}) | kept
+        shown = [name for name in logged if name == "loss" or name.startswith("eval_")]
+        curve[logged["step"]] |= {name.replace("eval_", "dev_"): round(logged[name], 4) for name in shown}
     name = student.encoder.name
     card = {"format": adapters.FORMAT, "task": task, "model": Path(name).name if Path(name).is_dir() else name}
-    card |= {
-        "model_sha256": student.encoder.sha256,
-        "labels": student.head.labels,
-        "head": type(student.head).__name__,
-    }
+    card |= {"model_sha256": student.encoder.sha256}
+    card |= {"labels": student.head.labels, "head": type(student.head).__name__}
     card |= {"rank": settings["rank"], "scale": settings["alpha"] / settings["rank"], "settings": settings}
     card["data"] = {name: RECIPES[task].get(name, "") for name in ("train", "start")}
     card["data"] |= {"train_examples": examples, "dev_examples": len(trainer.eval_dataset)}
     card |= {"step": trainer.state.best_global_step, "steps_an_epoch": -(-examples // settings["batch_size"])}
-    card["curve"] = [row for row in curve.values() if "dev_loss" in row]
+    card["curve"] = [{"step": step} | row for step, row in curve.items() if "dev_loss" in row]
     card["versions"] = {library: version(library) for library in ("torch", "transformers", "peft")}
     folder.mkdir(parents=True, exist_ok=True)
     half = {name: weight.detach().cpu().half().contiguous() for name, weight in student.weights.items()}
@@ -298,7 +280,7 @@ def _write(folder: Path, trainer: TaskTrainer) -> None:
     places.write(folder / "adapter.json", json.dumps(card | {"scores": []}, indent=1) + "\n")
 
 
-def score(folder: Path, model: str, *, device: str = "auto") -> dict[str, Any]:
+def score(folder: Path, model: str) -> dict[str, Any]:
     """Score the adapter in a folder as readers load it, in single precision, and write ``adapter.json`` and its card for people.
 
     A corpus that is not on this machine is left out, and the card says so.
@@ -307,7 +289,7 @@ def score(folder: Path, model: str, *, device: str = "auto") -> dict[str, Any]:
         The content of ``adapter.json``.
     """
     card = adapters.read(folder).card
-    encoder = encoders.load(model, task=str(folder), device=device)
+    encoder = encoders.load(model, task=str(folder))
     recipe = RECIPES[card["task"]]
     card |= {"reference": recipe.get("reference", ""), "notes": recipe.get("notes", [])}
     card["scores"] = [_scores(encoder, {"task": card["task"]} | wanted) for wanted in recipe["evaluations"]]

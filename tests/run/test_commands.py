@@ -1,6 +1,5 @@
 """python -m helpers: help, foreseen errors, whose numbers are shown; what the repository says of versions."""
 
-import os
 import re
 import shlex
 import shutil
@@ -17,7 +16,7 @@ import helpers.__main__
 from helpers import corpora, places, results
 from helpers.__main__ import main
 from helpers.run import notebooks
-from helpers.run.names import resolved
+from helpers.run.notebooks import resolved
 
 PROJECT = tomllib.loads((places.ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 
@@ -36,13 +35,13 @@ def test_every_command_has_help(command):
     ("arguments", "says"),
     [
         (("fetch", "mpnt"), "Did you mean 'mpnet'"),
-        (("run", "surface_paterns"), "There is no chapter 'surface_paterns'. Did you mean 'surface_patterns'?"),
+        (("run", "surface_paterns"), "There is no chapter 'surface_paterns'. Did you mean '02_surface_patterns'?"),
         (("run", "02", "-p", "segmens", "1"), "no parameter 'segmens'. Did you mean 'segments'?"),
         (("run", "02", "-p", "segments", "many"), "segments must be of type int, as 1000 is; 'many' is not"),
         (("run", "all", "-p", "segments", "5"), "01_transformer_refresher has no parameter 'segments'"),
         (("run", "all", "--model", "no_such_model"), "'no_such_model' is not"),
         (("scorebord",), "Did you mean 'scoreboard'?"),
-        (("run", "no-op", "04"), "Did you mean 'no_op'?"),
+        (("run", "no-op", "04"), "Did you mean '03_no_op'?"),
         (("scoreboard", "nowhere"), "no chapter 'nowhere'"),
         (("scoreboard", "--model", "nobody", "--to", "x.csv"), "Nothing is recorded of nobody"),
         (("scoreboard", "--to", "numbers.xls"), "give a name that ends in .csv"),
@@ -179,12 +178,6 @@ def test_the_core_takes_the_versions_of_the_hosted_notebook():
     tried = pins("requirements.oldest")
     bounds = {one.name: one.specifier for one in map(Requirement, PROJECT["dependencies"])}
     assert all(bound.contains(tried[name]) for name, bound in bounds.items() if name in tried)
-
-
-def test_a_cache_that_is_no_folder_is_said(monkeypatch, tmp_path):
-    (tmp_path / "file").write_text("")
-    monkeypatch.setenv("BOOK_CACHE", os.fspath(tmp_path / "file"))
-    assert "which is not a folder" in run("info", "models").output
 
 
 def test_a_parameter_is_read_as_yaml_where_it_is_not_a_text():

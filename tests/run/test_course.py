@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from helpers import places
-from helpers.run import contents, course, notebooks
+from helpers.run import course, launch, notebooks, pages
 
 pytest.importorskip("nbgrader", reason="the extra course is not installed")
 pytest.importorskip("sphinx_revealjs", reason="the extra book is not installed")
@@ -61,7 +61,7 @@ def everything(notebook):
 @pytest.mark.parametrize("chapter", notebooks.chapters())
 def test_students_get_no_solution_and_instructors_get_both(chapter):
     stored = nbformat.read(notebooks.FOLDER / f"{chapter}.ipynb", as_version=4)
-    student, instructor = course.student(course.copy(chapter)), course.instructor(chapter)
+    student, instructor = course.student(launch.copy(chapter, course.wheel())), course.instructor(chapter)
     gated = re.compile(r"^`{3,}\{solution-start\}.*?^`{3,}\{solution-end\}", re.MULTILINE | re.DOTALL)
     rest = gated.sub("", everything(stored))
     inside = "\n".join(found[0] for found in gated.finditer(everything(stored)))
@@ -153,7 +153,7 @@ def test_slides_are_whole_without_a_network(folder):
 
 
 def test_the_page_on_teaching_has_every_chapter_and_every_question():
-    page = contents.filled((places.ROOT / "book" / "teaching.md").read_text("utf-8"))
+    page = pages.filled((places.ROOT / "book" / "teaching.md").read_text("utf-8"))
     assert "generated:" not in page
     for chapter in notebooks.chapters():
         assert f"<../notebooks/{chapter}>" in page

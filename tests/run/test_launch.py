@@ -84,7 +84,7 @@ def test_what_the_page_hides_is_hidden_and_parameters_are_not():
 
 @pytest.fixture
 def wheel(tmp_path):
-    file = tmp_path / "dist" / launch.wheel_name()
+    file = tmp_path / "dist" / launch.WHEEL
     file.parent.mkdir()
     file.write_bytes(b"wheel")
     return file

@@ -16,7 +16,7 @@ import yaml
 from browser import CHROMIUM, browser
 
 from helpers import places, views
-from helpers.run import address, notebooks, pages, publishing
+from helpers.run import address, notebooks, pages
 
 pytest.importorskip("jupyter_book", reason="the extra book is not installed")
 
@@ -134,8 +134,8 @@ def test_buttons_launch_the_copies_and_edit_the_source(site):
         f"{REPOSITORY}/edit/main/{name}",
         f"https://mybinder.org/v2/gh/example/attention/launch?urlpath=lab/tree/{name}",
         f"https://colab.research.google.com/github/example/attention/blob/launch/{name}",
-        f"{REPOSITORY}/releases/latest/download/{publishing.NAME}.pdf",
-        f"{REPOSITORY}/releases/latest/download/{publishing.NAME}.zip",
+        f"{REPOSITORY}/releases/latest/download/{pages.NAME}.pdf",
+        f"{REPOSITORY}/releases/latest/download/{pages.NAME}.zip",
     }
 
 
@@ -276,11 +276,11 @@ def test_files_are_staged_anew_only_when_they_have_changed(tmp_path):
 def test_pages_are_packed(tmp_path):
     folder = tmp_path / "html"
     with pytest.raises(places.BookError, match="make site"):
-        publishing.pack(folder, tmp_path / "book.zip")
+        pages.pack(folder, tmp_path / "book.zip")
     (folder / "_static").mkdir(parents=True)
     for name in ("index.html", "_static/a.css"):
         (folder / name).write_text(name)
-    publishing.pack(folder, tmp_path / "dist" / "book.zip")
+    pages.pack(folder, tmp_path / "dist" / "book.zip")
     with zipfile.ZipFile(tmp_path / "dist" / "book.zip") as archive:
         assert sorted(archive.namelist()) == ["book/_static/a.css", "book/index.html"]
 
@@ -290,22 +290,22 @@ def test_pages_are_packed(tmp_path):
 def test_the_book_is_printed(site, tmp_path):
     toc = {"root": "book/intro", "parts": [{"chapters": [{"file": CHAPTERS[0]}, {"file": "book/notation"}]}]}
     (tmp_path / "_toc.yml").write_text(yaml.safe_dump(toc))
-    joined = publishing.join(site, tmp_path / "_toc.yml")
+    joined = pages.join(site, tmp_path / "_toc.yml")
     known = set(re.findall(r'\bid="([^"]+)"', joined))
     links = [html.unescape(link) for link in re.findall(r'href="#((?:book|notebooks)/[^"]+)"', joined)]
     assert len(links) > 10 and set(links) <= known
     target = tmp_path / "dist" / "book.pdf"
     with ThreadPoolExecutor(1) as thread:  # this one has a browser already
-        thread.submit(publishing.write_pdf, target, site, tmp_path / "_toc.yml").result()
+        thread.submit(pages.write_pdf, target, site, tmp_path / "_toc.yml").result()
     printed = target.read_bytes()
     assert printed.startswith(b"%PDF") and len(printed) > 500_000
     assert not (site / "notebooks" / "paper.html").exists()
 
 
 def test_without_a_browser_nothing_is_printed(tmp_path, monkeypatch):
-    monkeypatch.setattr(publishing.shutil, "which", {}.get)
+    monkeypatch.setattr(pages.shutil, "which", {}.get)
     with pytest.raises(places.BookError, match="Chromium"):
-        publishing.write_pdf(tmp_path / "book.pdf", tmp_path)
+        pages.write_pdf(tmp_path / "book.pdf", tmp_path)
 
 
 FLOWS = {

@@ -12,7 +12,7 @@ from helpers.__main__ import main
 from helpers.adapters import AdapterError
 from helpers.run import training
 
-FEW = {"device": "cpu", "steps": 6, "batch_size": 3, "rank": 2, "evaluate_every": 2}
+FEW = {"steps": 6, "batch_size": 3, "rank": 2, "evaluate_every": 2}
 
 
 @pytest.fixture
@@ -46,10 +46,10 @@ def test_a_task_is_learned_and_the_encoder_stays_as_it_is(small_encoder, tmp_pat
     examples = tasks.examples(task, "encyclopedia", limit=8)
     frozen = {name: weight.clone() for name, weight in student.model.named_parameters() if not weight.requires_grad}
     with torch.no_grad():
-        before = student.eval().loss(student.batches(examples))
+        before = student.eval()(student.batches(examples))["loss"]
     training.trainer(student, examples, examples[:2], tmp_path).train()
     with torch.no_grad():
-        assert student.eval().loss(student.batches(examples)) < 0.98 * before
+        assert student.eval()(student.batches(examples))["loss"] < 0.98 * before
     now = dict(student.model.named_parameters())
     assert frozen and all(torch.equal(weight, now[name]) for name, weight in frozen.items())
 
@@ -86,7 +86,7 @@ def test_an_interrupted_run_goes_on_and_the_adapter_is_loaded_as_it_was_scored(r
     with pytest.raises(AdapterError, match=r"There is an adapter in .* already"):
         training.train("rte", model, **FEW)
     training.RECIPES["rte"]["evaluations"] = [{"corpus": "encyclopedia", "limit": 1}]
-    [row] = training.score(folder, model, device="cpu")["scores"]
+    [row] = training.score(folder, model)["scores"]
     assert row["scores"]["accuracy"][1:] == [None, None], "one document has no interval"
     assert "NaN" not in (folder / "adapter.json").read_text("utf-8")
 
