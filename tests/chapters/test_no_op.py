@@ -151,13 +151,12 @@ def test_gradients_belong_to_the_example_whatever_the_batch(guesser):
 def slow_gradient_means(encoder, segments, seed):
     """Loops over segments one at a time, heads, attending and attended tokens."""
     shape = (encoder.layers, encoder.heads, 4)
-    sums = {name: np.zeros(shape) for name in ("gradient", "moved", "share", "predicted")}
-    pairs, queries = np.zeros(4), 0
+    sums = {name: np.zeros(shape) for name in ("gradient", "moved", "predicted")}
+    pairs = np.zeros(4)
     for number, segment in enumerate(segments):
         asked = ask(encoder, [segment], [number], seed)
         kind = no_op.kinds(asked.batch, asked.targets)[0].argmax(-1).tolist()
         n = len(kind)
-        queries += n
         for j in range(n):
             pairs[kind[j]] += n
         for layer, (p, g) in all_gradients(encoder, asked).items():
@@ -168,12 +167,10 @@ def slow_gradient_means(encoder, segments, seed):
                     at = (layer, head, kind[j])
                     sums["gradient"][at] += abs(g[head, i, j])
                     sums["moved"][at] += abs(g[head, i, j] - mean)
-                    sums["share"][at] += p[head, i, j]
                     sums["predicted"][at] -= p[head, i, j] * g[head, i, j]
     return {
         "gradient": sums["gradient"] / pairs,
         "moved": sums["moved"] / pairs,
-        "share": sums["share"] / queries,
         "predicted": sums["predicted"] / len(segments),
     }
 

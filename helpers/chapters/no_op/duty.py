@@ -126,10 +126,7 @@ def look_from_words(
     unit = torch.where(text.cls, n, torch.where(text.sep, n + 1, text.word))  # [CLS] and [SEP] as two words more
     words = by_word(maps, replace(text, word=unit, words=(*text.words, "[CLS]", "[SEP]")))[..., :n, :]
     cls, sep, same = words[..., n], words[..., n + 1], words.diagonal(dim1=-2, dim2=-1)
-    governors = words.new_zeros(n, n)
-    for word, governor in enumerate(tree.governors):
-        if governor >= 0:
-            governors[word, governor] = 1
+    governors = (torch.tensor(tree.governors)[:, None] == torch.arange(n)).to(words)  # [word, governor]
     places = []  # one for each direction, [layer, head, word, place]
     for partners in (governors, governors.T):
         partner = (words[..., :n] * partners).sum(-1)
@@ -158,12 +155,12 @@ def duties(
     function = partial(look_from_words, functions=dict(functions))
     found = attention.measure(encoder, sentences, function, shuffled=shuffled, seed=seed)
     counts = np.stack([one["counts"] for one in found])
-    duties = {}
-    for n, relation in enumerate(functions):
-        sums, counted = np.stack([one["sums"][n] for one in found]), counts[:, n]
-        shares = stats.ratio(sums, counted[:, None, None, :, None], seed=seed)
-        duties[relation] = Duty(shares, counted.sum(0))
-    return duties
+    by_relation = {}
+    for n, relation in enumerate(functions):  # one after another: the arrays are large
+        sums = np.stack([one["sums"][n] for one in found])
+        share = stats.ratio(sums, counts[:, n, None, None, :, None], seed=seed)
+        by_relation[relation] = Duty(share, counts[:, n].sum(0))
+    return by_relation
 
 
 def beyond(retreat: Estimate, layer: int, head: int) -> Estimate:

@@ -29,6 +29,8 @@ KINDS = ("cls", "sep", "stop", "other")
 
 MOST_TOKENS = 128  # Clark et al. 2019, section 3
 
+Weights = Float[Tensor, "batch head query key"]
+
 
 def kinds(marks: Marks, targets: Int[Tensor, "*batch token"] | None = None) -> Float[Tensor, "*batch token 4"]:
     """1 where a token is of a kind of :data:`KINDS`; each real token is of one kind, padding of none.
@@ -45,22 +47,15 @@ def kinds(marks: Marks, targets: Int[Tensor, "*batch token"] | None = None) -> F
 
 
 def by_example(
-    encoder: Encoder,
-    examples: Sequence[Example],
-    function: Callable[..., Sequence[NDArray]],
-    *given: object,
-    what: str,
-    **options: int,
+    encoder: Encoder, examples: Sequence[Example], function: Callable[..., Any], *given: Any, **options: Any
 ) -> list[NDArray]:
     """The arrays that ``function(encoder, asked, *given)`` makes of batches with hidden words, a row for each example, in their order.
 
     Args:
         examples: cut to :data:`MOST_TOKENS` tokens.
-        what: is done, for the progress bar.
-        options: ``seed`` and ``batch_size``, see :func:`helpers.tasks.each`.
+        options: ``what``, ``seed`` and ``batch_size``, see :func:`helpers.tasks.each`.
     """
-    what = f"{encoder.name}: {what}, {len(examples)} segments"
-    batches = list(tasks.each(encoder, examples, function, *given, what=what, max_length=MOST_TOKENS, **options))
+    batches = list(tasks.each(encoder, examples, function, *given, max_length=MOST_TOKENS, **options))
     order = np.argsort([number for asked, _ in batches for number in asked.example])
     return [np.concatenate(rows)[order] for rows in zip(*(arrays for _, arrays in batches), strict=True)]
 
@@ -92,9 +87,7 @@ def gradients(encoder: Encoder, asked: Asked, see: Callable[[int, Tensor, Tensor
     return loss.detach()
 
 
-def moved(
-    probabilities: Float[Tensor, "batch head query key"], gradient: Float[Tensor, "batch head query key"]
-) -> Float[Tensor, "batch head query key"]:
+def moved(probabilities: Weights, gradient: Weights) -> Weights:
     """The gradient when the row still has to sum to 1: what a weight costs beyond the mean of its row.
 
     To first order the loss changes by this much per unit of weight that is moved to a token from all tokens of the
@@ -110,7 +103,6 @@ class Sensitivity:
     Attributes:
         gradient: mean of ``|∂L/∂α_ij|`` over the weights to tokens of a kind, (layer, head, kind), nats per unit of weight.
         moved: the same for :func:`moved`.
-        share: share of attention that goes to a kind, (layer, head, kind).
         predicted: change of the loss if the weights to a kind vanished, to first order, -Σ α ∂L/∂α, (layer, head, kind).
         loss: of the untouched model, mean over segments.
         segments, tokens: how many segments, and how many hidden tokens.
@@ -118,7 +110,6 @@ class Sensitivity:
 
     gradient: Estimate
     moved: Estimate
-    share: Estimate
     predicted: Estimate
     loss: Estimate
     segments: int
@@ -137,31 +128,30 @@ def sensitivity(encoder: Encoder, examples: Sequence[Example], *, seed: int = 0,
         examples: segments of two paragraphs, ``tasks.examples("mlm", ...)``; cut to 128 tokens.
         seed: of the hidden words and of the bootstrap over documents.
     """
-    found = by_example(encoder, examples, _gradient_sums, what="gradients", seed=seed, batch_size=batch_size)
+    what = f"{encoder.name}: gradients, {len(examples)} segments"
+    found = by_example(encoder, examples, _gradient_sums, what=what, seed=seed, batch_size=batch_size)
     sums, counts, loss, hidden = found
     documents = [e.document for e in examples]
     means = stats.ratio(sums, counts, documents, seed=seed)
     loss = stats.mean(loss, documents, seed=seed)
-    return Sensitivity(*(means[..., n] for n in range(4)), loss, len(examples), int(hidden.sum()))
+    return Sensitivity(*(means[..., n] for n in range(3)), loss, len(examples), int(hidden.sum()))
 
 
 def _gradient_sums(encoder: Encoder, asked: Asked) -> tuple[NDArray, ...]:
-    """For each example of a batch: the sums of the first four of :class:`Sensitivity`, [row, layer, head, kind, 4], and what they
-    are means over, [row, 1, 1, kind, 4]; the loss; the number of hidden tokens."""
+    """For each example of a batch: the sums of the first three of :class:`Sensitivity`, [row, layer, head, kind, 3], and what they
+    are means over, [row, 1, 1, kind, 3]; the loss; the number of hidden tokens."""
     of_kind = kinds(asked.batch, asked.targets)
     real = asked.batch.mask.float()
     layers: list[Tensor] = []  # from the last down
 
     def see(layer: int, probabilities: Tensor, gradient: Tensor) -> None:
-        costs = probabilities * gradient
-        grids = (gradient.abs(), moved(probabilities, gradient).abs(), probabilities, -costs)
-        received = torch.stack([(real[:, None, None] @ grid)[:, :, 0] for grid in grids], -1)  # [batch, head, key, 4]
+        grids = (gradient.abs(), moved(probabilities, gradient).abs(), -probabilities * gradient)
+        received = torch.stack([(real[:, None, None] @ grid)[:, :, 0] for grid in grids], -1)  # [batch, head, key, 3]
         layers.append(of_kind.mT[:, None] @ received)
 
     loss = gradients(encoder, asked, see)
-    queries = real.sum(-1, keepdim=True).expand(-1, len(KINDS))
-    pairs = queries * of_kind.sum(-2)
-    counts = torch.stack([pairs, pairs, queries, torch.ones_like(pairs)], -1)[:, None, None]
+    pairs = real.sum(-1, keepdim=True) * of_kind.sum(-2)
+    counts = torch.stack([pairs, pairs, torch.ones_like(pairs)], -1)[:, None, None]
     hidden = (asked.targets != IGNORED).sum(-1)
     return tuple(one.cpu().numpy() for one in (torch.stack(layers[::-1], 1), counts, loss, hidden))
 
@@ -201,14 +191,12 @@ class Norms:
         joint: mean over attending tokens of ‖Σ_j α_ij f(x_j)‖ over a kind, (layer, head, kind): what is left when the
             kind's vectors are added up. Never larger than ``weighted``.
         norm: mean of ‖f(x_j)‖ over the tokens of a kind, (layer, head, kind).
-        segments: how many were measured.
     """
 
     share: Estimate
     weighted: Estimate
     joint: Estimate
     norm: Estimate
-    segments: int
 
     def ratio(self) -> Estimate:
         """Mean norm over a layer's heads for each kind, as a multiple of that of other tokens, (layer, kind)."""
@@ -257,8 +245,7 @@ def weigh(encoder: Encoder, segments: Sequence[Example | Segment], *, seed: int 
     sums, norm, tokens = (np.stack([one[name] for one in found]) for name in ("sums", "norm", "tokens"))
     documents = [s.document for s in segments]
     rows = stats.ratio(sums, tokens.sum(-1)[:, None, None, None, None], documents, seed=seed)
-    norm = stats.ratio(norm, tokens[:, None, None], documents, seed=seed)
-    return Norms(*(rows[..., n] for n in range(3)), norm, len(segments))
+    return Norms(*(rows[..., n] for n in range(3)), stats.ratio(norm, tokens[:, None, None], documents, seed=seed))
 
 
 def shares(parts: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -11,12 +11,15 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from helpers import attention, stats, tasks
-from helpers.chapters.no_op.measures import KINDS, Norms, Sensitivity, by_example, norms_as_dict, predicted_by_layer
+from helpers.chapters.no_op import measures
+from helpers.chapters.no_op.measures import Weights
 from helpers.encoders import Encoder
 from helpers.layers import FirstPass
 from helpers.stats import Estimate, stack
 from helpers.tasks import Asked, Example
 from helpers.tokens import Batch
+
+Keys = Bool[Tensor, "batch key"]
 
 
 @dataclass(frozen=True)
@@ -50,16 +53,12 @@ def removals(layers: int, *, draws: int = 2) -> tuple[tuple[Removal, ...], tuple
     return (*single, *ends), tuple(Removal(what, None, r, draw) for r in ways for what, draw in whats)
 
 
-def without(
-    probabilities: Float[Tensor, "batch head query key"], keys: Bool[Tensor, "batch key"]
-) -> Float[Tensor, "batch head query key"]:
+def without(probabilities: Weights, keys: Keys) -> Weights:
     """Attention with the weights to some tokens set to 0."""
     return probabilities.masked_fill(keys[:, None, None], 0.0)
 
 
-def freed(
-    probabilities: Float[Tensor, "batch head query key"], keys: Bool[Tensor, "batch key"]
-) -> Float[Tensor, "batch head query 1"]:
+def freed(probabilities: Weights, keys: Keys) -> Float[Tensor, "batch head query 1"]:
     """The weight that can be taken from ``keys`` or from the others alike: half of what a row gives to the side that has less.
 
     Half, so that on both sides something is left: what is taken from other tokens can then go to others as well.
@@ -68,11 +67,7 @@ def freed(
     return on_keys.minimum(without(probabilities, keys).sum(-1, keepdim=True)) / 2
 
 
-def thinned(
-    probabilities: Float[Tensor, "batch head query key"],
-    keys: Bool[Tensor, "batch key"],
-    order: Int[Tensor, "batch key"],
-) -> Float[Tensor, "batch head query key"]:
+def thinned(probabilities: Weights, keys: Keys, order: Int[Tensor, "batch key"]) -> Weights:
     """Attention from which other tokens than ``keys`` lose :func:`freed`; emptied one after another in the order given, the last in part."""
     rank = order.argsort(-1)
     earlier = (rank[:, :, None] < rank[:, None, :]).to(probabilities)[:, None]  # [batch, 1, key, later key]
@@ -80,18 +75,14 @@ def thinned(
     return probabilities - (budget - weights @ earlier).clamp_min(0).minimum(weights)
 
 
-def matched(
-    probabilities: Float[Tensor, "batch head query key"], keys: Bool[Tensor, "batch key"]
-) -> Float[Tensor, "batch head query key"]:
+def matched(probabilities: Weights, keys: Keys) -> Weights:
     """Attention from which ``keys`` lose :func:`freed` in proportion: as much of each row as :func:`thinned` takes from the others."""
     on_keys = (probabilities * keys[:, None, None]).sum(-1, keepdim=True)
     part = freed(probabilities, keys) / on_keys.clamp_min(torch.finfo(on_keys.dtype).tiny)
     return probabilities * (1 - part * keys[:, None, None])
 
 
-def renormalised(
-    probabilities: Float[Tensor, "batch head query key"], keys: Bool[Tensor, "batch key"]
-) -> Float[Tensor, "batch head query key"]:
+def renormalised(probabilities: Weights, keys: Keys) -> Weights:
     """Rows that sum to 1 again: ``keys`` keep what they have, the others grow in proportion; where they have nothing, they stay so.
 
     Where ``keys`` have lost everything, this divides the row by its sum.
@@ -184,8 +175,9 @@ def remove(
     documents = np.array([e.document for e in examples])
 
     def measured(tried: Sequence[Removal], some: Sequence[Example]) -> list[NDArray]:
-        what = f"{len(tried)} removals"
-        return by_example(encoder, some, _loss_changes, tried, seed, what=what, seed=seed, batch_size=batch_size)
+        what = f"{encoder.name}: {len(tried)} removals, {len(some)} segments"
+        options = {"what": what, "seed": seed, "batch_size": batch_size}
+        return measures.by_example(encoder, some, _loss_changes, tried, seed, **options)
 
     alone = measured(single, examples[:few])[0]
     change, loss, mass, rows = measured(together, examples)
@@ -239,10 +231,10 @@ def removed_as_dict(removed: Removed) -> dict[str, Any]:
     return {"segments": removed.segments, "loss": removed.loss, "mass": removed.mass, "spent": spent, **ways}
 
 
-def as_dict(sensed: Sensitivity, weighed: Norms, removed: Removed) -> dict[str, Any]:
+def as_dict(sensed: measures.Sensitivity, weighed: measures.Norms, removed: Removed) -> dict[str, Any]:
     """Numbers for :func:`helpers.results.record`, by layer; head by head where the figures show heads."""
     return {
-        "kinds": list(KINDS),
+        "kinds": list(measures.KINDS),
         "segments": sensed.segments,
         "hidden_tokens": sensed.tokens,
         "loss": sensed.loss,
@@ -250,7 +242,7 @@ def as_dict(sensed: Sensitivity, weighed: Norms, removed: Removed) -> dict[str, 
         "moved": sensed.moved.mean(-2),
         "gradient_ratio": sensed.ratio(),
         "moved_ratio": sensed.ratio("moved"),
-        "predicted": predicted_by_layer(sensed),
-        "norms": norms_as_dict(weighed),
+        "predicted": measures.predicted_by_layer(sensed),
+        "norms": measures.norms_as_dict(weighed),
         "removed": removed_as_dict(removed),
     }
