@@ -140,8 +140,8 @@ def sensitivity(encoder: Encoder, examples: Sequence[Example], *, seed: int = 0,
 def _gradient_sums(encoder: Encoder, asked: Asked) -> tuple[NDArray, ...]:
     """For each example of a batch: the sums of the first three of :class:`Sensitivity`, [row, layer, head, kind, 3], and what they
     are means over, [row, 1, 1, kind, 3]; the loss; the number of hidden tokens."""
-    of_kind = kinds(asked.batch, asked.targets)
-    real = asked.batch.mask.float()
+    of_kind = kinds(asked.batch, asked.targets).to(encoder.dtype)
+    real = asked.batch.mask.to(encoder.dtype)
     layers: list[Tensor] = []  # from the last down
 
     def see(layer: int, probabilities: Tensor, gradient: Tensor) -> None:
@@ -215,7 +215,7 @@ def weigh_text(
     Args:
         outputs: weights of the layers' output maps, see :func:`norms`.
     """
-    of_kind = kinds(text)
+    of_kind = kinds(text).to(maps)
     parts = (values[..., None] * of_kind[:, None]).flatten(-2)  # all kinds' vectors side by side: one product
     joint = (maps @ parts).unflatten(-1, (-1, len(KINDS)))
     vectors = torch.stack([values, *joint.unbind(-1)], 1)  # [layer, 1 + kind, head, token, d]
