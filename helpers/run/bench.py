@@ -68,7 +68,7 @@ def passes(model: str = "minilm", *, rounds: int = 3) -> dict[str, Any]:
     runs = (
         forward,
         partial(attention.measure, encoder, texts(16), surface.look, longest=128),
-        partial(sweep, no_op.NormSums),
+        partial(no_op.weigh, encoder, corpora.segments(corpora.read("encyclopedia"))[:16]),
         partial(sweep, distance_features.Accumulator, halves),
         partial(sweep, divergence_map.Accumulator),
     )

@@ -16,7 +16,7 @@ from helpers.corpora.treebanks import Sentence
 from helpers.encoders import EncoderError
 from helpers.measurements.syntax import OFFSETS, Scores
 from helpers.stats import Estimate
-from helpers.tasks import IGNORED, Asked, Example
+from helpers.tasks import IGNORED, Example
 
 
 def seg(first, second, document, name):
@@ -61,7 +61,7 @@ def test_every_real_token_is_of_one_kind(small_encoder):
 def test_a_hidden_comma_looks_like_any_hidden_word(minilm):
     batch = batch_of(minilm)
     targets = torch.where(batch.stop, batch.ids, IGNORED)
-    kinds = no_op.kinds(batch, Asked("mlm", batch, targets, batch.index))
+    kinds = no_op.kinds(batch, targets)
     assert (kinds[batch.stop][:, KINDS.index("other")] == 1).all() and kinds[..., KINDS.index("stop")].sum() == 0
 
 
@@ -151,13 +151,12 @@ def test_gradients_belong_to_the_example_whatever_the_batch(guesser):
 def slow_gradient_means(encoder, segments, seed):
     """Loops over segments one at a time, heads, attending and attended tokens."""
     shape = (encoder.layers, encoder.heads, 4)
-    sums = {name: np.zeros(shape) for name in ("gradient", "moved", "share", "predicted")}
-    pairs, queries = np.zeros(4), 0
+    sums = {name: np.zeros(shape) for name in ("gradient", "moved", "predicted")}
+    pairs = np.zeros(4)
     for number, segment in enumerate(segments):
         asked = ask(encoder, [segment], [number], seed)
-        kind = no_op.kinds(asked.batch, asked)[0].argmax(-1).tolist()
+        kind = no_op.kinds(asked.batch, asked.targets)[0].argmax(-1).tolist()
         n = len(kind)
-        queries += n
         for j in range(n):
             pairs[kind[j]] += n
         for layer, (p, g) in all_gradients(encoder, asked).items():
@@ -168,12 +167,10 @@ def slow_gradient_means(encoder, segments, seed):
                     at = (layer, head, kind[j])
                     sums["gradient"][at] += abs(g[head, i, j])
                     sums["moved"][at] += abs(g[head, i, j] - mean)
-                    sums["share"][at] += p[head, i, j]
                     sums["predicted"][at] -= p[head, i, j] * g[head, i, j]
     return {
         "gradient": sums["gradient"] / pairs,
         "moved": sums["moved"] / pairs,
-        "share": sums["share"] / queries,
         "predicted": sums["predicted"] / len(segments),
     }
 
@@ -245,7 +242,7 @@ def test_norm_statistics_are_what_loops_count(small_encoder, family):
                         weighted[layer, head, k] += sum(np.linalg.norm(x) for x in vectors)
                         joint[layer, head, k] += np.linalg.norm(sum(vectors, np.zeros(f.shape[1])))
                         share[layer, head, k] += sum(p[head, i, j] for j in range(n) if kind[j] == k)
-    found = no_op.weigh(encoder, SEGMENTS, batch_size=3)
+    found = no_op.weigh(encoder, SEGMENTS)
     np.testing.assert_allclose(found.share.value, share / queries, rtol=1e-4, atol=1e-6)
     np.testing.assert_allclose(found.weighted.value, weighted / queries, rtol=1e-3, atol=1e-6)
     np.testing.assert_allclose(found.joint.value, joint / queries, rtol=1e-3, atol=1e-6)
@@ -259,10 +256,8 @@ def test_norm_statistics_are_what_loops_count(small_encoder, family):
 
 
 def test_hidden_value_vectors_are_refused(small_encoder):
-    encoder = small_encoder()
-    sums = no_op.NormSums(encoder, [0])
     with pytest.raises(EncoderError, match="value vectors"):
-        sums(batch_of(encoder, SEGMENTS[:1]), 0, torch.ones(1, 4, 2, 2), None)
+        no_op.weigh(small_encoder("deberta"), SEGMENTS[:1])
 
 
 TREES = [
@@ -310,7 +305,7 @@ def test_duty_is_what_loops_count(small_encoder, family, direction):
             ]
             to = [np.broadcast_to(t, row.shape[:2]) for t in to]
             sums[:, :, groups] += np.stack([*to, 1 - sum(to)], -1)[:, :, None]
-    found = no_op.duties(encoder, TREES, {"nsubj": 1 - direction, "obj": direction}, batch_size=2)["obj"]
+    found = no_op.duties(encoder, TREES, {"nsubj": 1 - direction, "obj": direction})["obj"]
     assert found.count.tolist() == count.tolist()
     np.testing.assert_allclose(found.share.value, sums / np.maximum(count, 1)[:, None], atol=1e-5)
     retreat = found.share.value[:, :, 1, :2].sum(-1) - found.share.value[:, :, 0, :2].sum(-1)
@@ -439,17 +434,19 @@ def test_removals_are_what_loops_do_whatever_the_batch_size(guesser, size):
         assert found.change[place].value == pytest.approx(np.mean(changes), abs=2e-5), found.removals[place]
     for renormalise in (False, True):
         assert found.by_layer("random", renormalise).value.shape == (4,)
-        assert found.draws(1, renormalise).mean() == pytest.approx(found.at("random", 1, renormalise).value)
+        random = found.at("random", 1, renormalise).value
+        assert found.draws("random", 1, renormalise).value.mean() == pytest.approx(random)
         special = found.at("special", None, renormalise)
         assert special.value == found.by_layer("special", renormalise).value[-1]
         assert found.at("cls", None, renormalise).value != found.at("sep", None, renormalise).value
+    told, spent = no_op.removed_as_dict(found), {}
     for what in ("special", "matched", "random"):
-        both = found.by_layer(what, True).value - found.by_layer(what, False).value
-        np.testing.assert_allclose(found.spent(what).value, both)
-    for renormalise in (False, True):
+        spent[what] = found.by_layer(what, True).value - found.by_layer(what, False).value
+        np.testing.assert_allclose(told["spent"][what].value, spent[what])
+    for way, renormalise in (("as_left", False), ("renormalised", True)):
         matched, other = (found.by_layer(what, renormalise).value for what in ("matched", "random"))
-        np.testing.assert_allclose(found.apart(renormalise).value, matched - other)
-    np.testing.assert_allclose(found.spent_apart().value, found.spent("matched").value - found.spent("random").value)
+        np.testing.assert_allclose(told[way]["difference"].value, matched - other)
+    np.testing.assert_allclose(told["spent"]["difference"].value, spent["matched"] - spent["random"])
 
 
 def test_the_mass_is_that_of_the_rows(guesser):

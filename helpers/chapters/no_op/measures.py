@@ -8,63 +8,56 @@ the weights are taken away.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from numpy.typing import NDArray
 from torch import Tensor
-from tqdm import tqdm
 
-from helpers import adapters, attention, parallel, tasks
-from helpers.encoders import Encoder, EncoderError
-from helpers.engine import sweeps
-from helpers.engine.accumulators import Additive, StreamingMean
+from helpers import adapters, attention, stats, tasks
+from helpers.corpora.records import Segment
+from helpers.encoders import Encoder
 from helpers.stats import Estimate
 from helpers.tasks import IGNORED, Asked, Example
-from helpers.tokens import WINDOW, Batch
+from helpers.tokens import EncodedText, Marks
 
 KINDS = ("cls", "sep", "stop", "other")
 """Kinds of attended token: [CLS], [SEP], full stops and commas, everything else."""
 
 MOST_TOKENS = 128  # Clark et al. 2019, section 3
 
+Weights = Float[Tensor, "batch head query key"]
 
-def kinds(batch: Batch, asked: Asked | None = None) -> Float[Tensor, "batch key 4"]:
+
+def kinds(marks: Marks, targets: Int[Tensor, "*batch token"] | None = None) -> Float[Tensor, "*batch token 4"]:
     """1 where a token is of a kind of :data:`KINDS`; each real token is of one kind, padding of none.
 
     Args:
-        asked: the same batch as a question; a full stop or comma that is hidden there counts as another token.
+        marks: a batch, or a text without padding.
+        targets: of the batch, where words are hidden; a full stop or comma that is hidden counts as another token.
     """
-    hidden = asked is not None and asked.targets.shape == batch.ids.shape  # tasks on whole inputs hide nothing
-    shown = batch.stop & (asked.targets == IGNORED) if hidden else batch.stop
-    named = torch.stack([batch.cls, batch.sep & ~batch.cls, shown & ~batch.special], dim=-1)
-    return torch.cat([named, (batch.mask & ~named.any(-1))[..., None]], dim=-1).float()
+    sep, stop = marks.sep & ~marks.cls, marks.stop
+    if targets is not None:
+        stop = stop & (targets == IGNORED)
+    real = marks.special | (marks.text >= 0)
+    return torch.stack([marks.cls, sep, stop, real & ~(marks.cls | sep | stop)], dim=-1).float()
 
 
-def ask(
-    encoder: Encoder, examples: Sequence[Example], sums: Additive, *, seed: int, batch_size: int, doing: str
-) -> None:
-    """Show examples of at most 128 tokens with hidden words to ``sums.add``, in parts (:mod:`helpers.parallel`)."""
-    size = batch_size * WINDOW
-    starts = range(0, len(examples), size)
-    pieces = ((start, examples[start : start + size]) for start in starts)
-    parts = ((start, some, sums.part(range(start, start + len(some)))) for start, some in pieces)
-    what = f"{encoder.name}: {doing}, {len(examples)} segments"
-    measured = parallel.each(encoder, _ask_part, parts, seed, batch_size)
-    for part in tqdm(measured, desc=what, total=len(starts)):
-        sums.absorb(part)
+def by_example(
+    encoder: Encoder, examples: Sequence[Example], function: Callable[..., Any], *given: Any, **options: Any
+) -> list[NDArray]:
+    """The arrays that ``function(encoder, asked, *given)`` makes of batches with hidden words, a row for each example, in their order.
 
-
-def _ask_part(
-    encoder: Encoder, part: tuple[int, Sequence[Example], Additive], seed: int, batch_size: int
-) -> Additive:
-    first, examples, sums = part
-    longest = min(MOST_TOKENS, encoder.max_length)
-    sums.attach(encoder)
-    for asked in tasks.batches(encoder, examples, batch_size=batch_size, max_length=longest, seed=seed, first=first):
-        sums.add(asked)
-    return sums
+    Args:
+        examples: cut to :data:`MOST_TOKENS` tokens.
+        options: ``what``, ``seed`` and ``batch_size``, see :func:`helpers.tasks.each`.
+    """
+    batches = list(tasks.each(encoder, examples, function, *given, max_length=MOST_TOKENS, **options))
+    order = np.argsort([number for asked, _ in batches for number in asked.example])
+    return [np.concatenate(rows)[order] for rows in zip(*(arrays for _, arrays in batches), strict=True)]
 
 
 def gradients(encoder: Encoder, asked: Asked, see: Callable[[int, Tensor, Tensor], None]) -> Float[Tensor, "batch"]:
@@ -94,9 +87,7 @@ def gradients(encoder: Encoder, asked: Asked, see: Callable[[int, Tensor, Tensor
     return loss.detach()
 
 
-def moved(
-    probabilities: Float[Tensor, "batch head query key"], gradient: Float[Tensor, "batch head query key"]
-) -> Float[Tensor, "batch head query key"]:
+def moved(probabilities: Weights, gradient: Weights) -> Weights:
     """The gradient when the row still has to sum to 1: what a weight costs beyond the mean of its row.
 
     To first order the loss changes by this much per unit of weight that is moved to a token from all tokens of the
@@ -112,7 +103,6 @@ class Sensitivity:
     Attributes:
         gradient: mean of ``|∂L/∂α_ij|`` over the weights to tokens of a kind, (layer, head, kind), nats per unit of weight.
         moved: the same for :func:`moved`.
-        share: share of attention that goes to a kind, (layer, head, kind).
         predicted: change of the loss if the weights to a kind vanished, to first order, -Σ α ∂L/∂α, (layer, head, kind).
         loss: of the untouched model, mean over segments.
         segments, tokens: how many segments, and how many hidden tokens.
@@ -120,7 +110,6 @@ class Sensitivity:
 
     gradient: Estimate
     moved: Estimate
-    share: Estimate
     predicted: Estimate
     loss: Estimate
     segments: int
@@ -128,55 +117,7 @@ class Sensitivity:
 
     def ratio(self, of: str = "gradient") -> Estimate:
         """Mean over a layer's heads for each kind, as a multiple of that for other tokens, (layer, kind)."""
-        return getattr(self, of).mean(-2).map(over_other)
-
-
-class GradientSums(Additive):
-    """Sums of the gradients' sizes; shown to :func:`gradients` batch by batch.
-
-    Args:
-        documents: for each input, the number of its document (the unit of the bootstrap).
-    """
-
-    ADDED = ("sizes", "share", "predicted", "loss", "segments", "tokens")
-    PER_INPUT = ("documents",)
-
-    def __init__(self, encoder: Encoder, documents: Sequence[int], *, seed: int = 0) -> None:
-        self.encoder, self.documents = encoder, documents
-        layers, shape = encoder.layers, (encoder.layers, encoder.heads, len(KINDS))
-        self.sizes = StreamingMean((*shape, 2), denominators=(layers, 1, len(KINDS), 1), seed=seed)
-        self.share, self.predicted = (StreamingMean(shape, denominators=(layers, 1, 1), seed=seed) for _ in range(2))
-        self.loss = StreamingMean((), seed=seed)
-        self.segments = self.tokens = 0
-
-    def add(self, asked: Asked) -> None:
-        """Run a batch forwards and backwards and add what it shows."""
-        self._numbers = [self.documents[i] for i in asked.example]
-        self._kinds, self._real = kinds(asked.batch, asked), asked.batch.mask.float()
-        self.loss.add(self._numbers, numpy_of(gradients(self.encoder, asked, self._see)), np.ones(len(self._numbers)))
-        self.segments += len(self._numbers)
-        self.tokens += int((asked.targets != IGNORED).sum())
-
-    def _see(self, layer: int, probabilities: Tensor, gradient: Tensor) -> None:
-        real = self._real[:, None, None]  # [batch, 1, 1, query], a row vector that adds up the attending tokens
-        member = self._kinds[:, None]
-        columns = {
-            "gradient": real @ gradient.abs(),
-            "moved": real @ moved(probabilities, gradient).abs(),
-            "share": real @ probabilities,
-            "predicted": -(real @ (probabilities * gradient)),
-        }
-        sums = {name: numpy_of((column @ member)[:, :, 0]) for name, column in columns.items()}
-        queries, keys = numpy_of(self._real.sum(-1)), numpy_of(self._kinds.sum(-2))
-        numbers, ones = self._numbers, np.ones((len(queries), 1, 1))
-        both = np.stack([sums["gradient"], sums["moved"]], axis=-1)
-        self.sizes.add(numbers, both, (queries[:, None] * keys)[:, None, :, None], at=(layer,))
-        self.share.add(numbers, sums["share"], queries[:, None, None], at=(layer,))
-        self.predicted.add(numbers, sums["predicted"], ones, at=(layer,))
-
-    def result(self) -> Sensitivity:
-        sizes, *others = (sums.estimate() for sums in (self.sizes, self.share, self.predicted, self.loss))
-        return Sensitivity(sizes[..., 0], sizes[..., 1], *others, self.segments, self.tokens)
+        return over_other(getattr(self, of))
 
 
 def sensitivity(encoder: Encoder, examples: Sequence[Example], *, seed: int = 0, batch_size: int = 16) -> Sensitivity:
@@ -187,9 +128,32 @@ def sensitivity(encoder: Encoder, examples: Sequence[Example], *, seed: int = 0,
         examples: segments of two paragraphs, ``tasks.examples("mlm", ...)``; cut to 128 tokens.
         seed: of the hidden words and of the bootstrap over documents.
     """
-    sums = GradientSums(encoder, [e.document for e in examples], seed=seed)
-    ask(encoder, examples, sums, seed=seed, batch_size=batch_size, doing="gradients")
-    return sums.result()
+    what = f"{encoder.name}: gradients, {len(examples)} segments"
+    found = by_example(encoder, examples, _gradient_sums, what=what, seed=seed, batch_size=batch_size)
+    sums, counts, loss, hidden = found
+    documents = [e.document for e in examples]
+    means = stats.ratio(sums, counts, documents, seed=seed)
+    loss = stats.mean(loss, documents, seed=seed)
+    return Sensitivity(*(means[..., n] for n in range(3)), loss, len(examples), int(hidden.sum()))
+
+
+def _gradient_sums(encoder: Encoder, asked: Asked) -> tuple[NDArray, ...]:
+    """For each example of a batch: the sums of the first three of :class:`Sensitivity`, [row, layer, head, kind, 3], and what they
+    are means over, [row, 1, 1, kind, 3]; the loss; the number of hidden tokens."""
+    of_kind = kinds(asked.batch, asked.targets).to(encoder.dtype)
+    real = asked.batch.mask.to(encoder.dtype)
+    layers: list[Tensor] = []  # from the last down
+
+    def see(layer: int, probabilities: Tensor, gradient: Tensor) -> None:
+        grids = (gradient.abs(), moved(probabilities, gradient).abs(), -probabilities * gradient)
+        received = torch.stack([(real[:, None, None] @ grid)[:, :, 0] for grid in grids], -1)  # [batch, head, key, 3]
+        layers.append(of_kind.mT[:, None] @ received)
+
+    loss = gradients(encoder, asked, see)
+    pairs = real.sum(-1, keepdim=True) * of_kind.sum(-2)
+    counts = torch.stack([pairs, pairs, torch.ones_like(pairs)], -1)[:, None, None]
+    hidden = (asked.targets != IGNORED).sum(-1)
+    return tuple(one.cpu().numpy() for one in (torch.stack(layers[::-1], 1), counts, loss, hidden))
 
 
 def untrained(encoder: Encoder, *, seed: int = 0) -> Encoder:
@@ -227,84 +191,61 @@ class Norms:
         joint: mean over attending tokens of ‖Σ_j α_ij f(x_j)‖ over a kind, (layer, head, kind): what is left when the
             kind's vectors are added up. Never larger than ``weighted``.
         norm: mean of ‖f(x_j)‖ over the tokens of a kind, (layer, head, kind).
-        segments: how many were measured.
     """
 
     share: Estimate
     weighted: Estimate
     joint: Estimate
     norm: Estimate
-    segments: int
 
     def ratio(self) -> Estimate:
         """Mean norm over a layer's heads for each kind, as a multiple of that of other tokens, (layer, kind)."""
-        return self.norm.mean(-2).map(over_other)
+        return over_other(self.norm)
 
 
-class NormSums(Additive):
-    """Sums for :class:`Norms`; an observer for :func:`helpers.engine.sweeps.sweep`."""
+def weigh_text(
+    maps: Float[Tensor, "layer head query key"],
+    text: EncodedText,
+    values: Float[Tensor, "layer head key d"],
+    outputs: Sequence[Float[np.ndarray, "width features"]],
+) -> dict[str, Tensor]:
+    """Sums over the attending tokens of one text: attention, weighted attention and joint length, [layer, head, kind, 3]; the sums of norms
+    over the tokens of each kind, [layer, head, kind]; their number.
 
-    ADDED = ("rows", "norm", "segments")
-    PER_INPUT = ("documents",)
-
-    def __init__(self, encoder: Encoder, documents: Sequence[int], *, seed: int = 0) -> None:
-        self.documents = documents
-        self.attach(encoder)
-        layers, shape = encoder.layers, (encoder.layers, encoder.heads, len(KINDS))
-        self.rows = StreamingMean((*shape, 3), denominators=(layers, 1, 1, 1), seed=seed)
-        self.norm = StreamingMean(shape, denominators=(layers, 1, len(KINDS)), seed=seed)
-        self.segments = 0
-
-    def attach(self, encoder: Encoder) -> None:
-        """Called where a part begins, with the encoder of the process it is in."""
-        self.encoder = encoder
-        self._output = [module.weight for module in attention.output_projections(encoder)]
-
-    def __call__(self, batch: Batch, layer: int, probabilities: Tensor, values: Tensor | None) -> None:
-        if values is None:
-            raise EncoderError(f"{self.encoder.name!r} does not show its value vectors, so they have no length here.")
-        if layer == 0:
-            self._numbers = [self.documents[i] for i in batch.index]
-            self._kinds, self._real = kinds(batch), batch.mask.float()
-            self.segments += len(self._numbers)
-        member, real, output = self._kinds[:, None], self._real[:, None, None], self._output[layer]
-        length = norms(values, output)
-        columns = (real @ probabilities)[:, :, 0]  # what each token receives from all attending ones
-        parts = (values[..., None] * member[..., None, :]).flatten(-2)  # all kinds' vectors side by side: one product
-        handed = (probabilities @ parts).unflatten(-1, (-1, len(KINDS)))
-        joint = [(norms(handed[..., kind], output) * real[:, :, 0]).sum(-1) for kind in range(len(KINDS))]
-        per_kind = [columns[:, :, None] @ member, (columns * length)[:, :, None] @ member]
-        sums = torch.stack([*(p[:, :, 0] for p in per_kind), torch.stack(joint, -1)], dim=-1)
-        queries, keys = self._real.sum(-1), self._kinds.sum(-2)
-        self.rows.add(self._numbers, numpy_of(sums), numpy_of(queries)[:, None, None, None], at=(layer,))
-        lengths = (length[:, :, None] @ member)[:, :, 0]
-        self.norm.add(self._numbers, numpy_of(lengths), numpy_of(keys)[:, None], at=(layer,))
-
-    def result(self) -> Norms:
-        rows = self.rows.estimate()
-        return Norms(*(rows[..., n] for n in range(3)), self.norm.estimate(), self.segments)
+    Args:
+        outputs: weights of the layers' output maps, see :func:`norms`.
+    """
+    of_kind = kinds(text).to(maps)
+    parts = (values[..., None] * of_kind[:, None]).flatten(-2)  # all kinds' vectors side by side: one product
+    joint = (maps @ parts).unflatten(-1, (-1, len(KINDS)))
+    vectors = torch.stack([values, *joint.unbind(-1)], 1)  # [layer, 1 + kind, head, token, d]
+    weights = (torch.as_tensor(output, device=maps.device) for output in outputs)
+    lengths = torch.stack([norms(one, weight) for one, weight in zip(vectors, weights, strict=True)])
+    length, received = lengths[:, 0], maps.sum(-2)
+    together = lengths[:, 1:].sum(-1).movedim(1, -1)
+    sums = torch.stack([received @ of_kind, (received * length) @ of_kind, together], -1)
+    return {"sums": sums, "norm": length @ of_kind, "tokens": of_kind.sum(0)}
 
 
-def weigh(
-    encoder: Encoder, examples: Sequence[Example], *, seed: int = 0, shuffled: bool = False, batch_size: int = 16
-) -> Norms:
+def weigh(encoder: Encoder, segments: Sequence[Example | Segment], *, seed: int = 0, shuffled: bool = False) -> Norms:
     """Attention, and attention times the length of what it multiplies, over segments of at most 128 tokens.
 
     No word is hidden here, and any encoder will do, with or without a head.
 
     Args:
         shuffled: of the control whose scores are shuffled (:mod:`helpers.controls`); the vectors are the model's own.
+
+    Raises:
+        TapError: for a family that does not show its value vectors.
     """
-    sums = NormSums(encoder, [e.document for e in examples], seed=seed)
-    told = {"what": f"norms, {len(examples)} segments", "most": MOST_TOKENS, "batch_size": batch_size}
-    observer = sweeps.Shuffled(sums, seed) if shuffled else sums
-    sweeps.accumulate(encoder, [e.texts for e in examples], observer, **told)
-    return sums.result()
-
-
-def numpy_of(tensor: Tensor) -> NDArray[np.float64]:
-    """In float64, on the processor."""
-    return tensor.double().cpu().numpy()
+    outputs = [module.weight.detach().cpu().numpy() for module in attention.output_projections(encoder)]
+    options: dict[str, Any] = {"longest": MOST_TOKENS, "values": True, "shuffled": shuffled, "seed": seed}
+    function = partial(weigh_text, outputs=outputs)
+    found = attention.measure(encoder, [s.texts for s in segments], function, **options)
+    sums, norm, tokens = (np.stack([one[name] for one in found]) for name in ("sums", "norm", "tokens"))
+    documents = [s.document for s in segments]
+    rows = stats.ratio(sums, tokens.sum(-1)[:, None, None, None, None], documents, seed=seed)
+    return Norms(*(rows[..., n] for n in range(3)), stats.ratio(norm, tokens[:, None, None], documents, seed=seed))
 
 
 def shares(parts: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -312,9 +253,9 @@ def shares(parts: NDArray[np.float64]) -> NDArray[np.float64]:
     return parts / parts.sum(-1, keepdims=True)
 
 
-def over_other(means: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Each kind over the last one."""
-    return means / means[..., -1:]
+def over_other(means: Estimate) -> Estimate:
+    """Means (layer, head, kind) over a layer's heads, each kind as a multiple of the last one, (layer, kind)."""
+    return means.mean(-2).map(lambda x: x / x[..., -1:])
 
 
 def norms_as_dict(weighed: Norms) -> dict[str, Estimate]:

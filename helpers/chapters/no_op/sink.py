@@ -1,6 +1,6 @@
 """Removing the sink: what becomes of the loss when the weights to special tokens are taken away, beside as much from others."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,22 +10,16 @@ from jaxtyping import Bool, Float, Int
 from numpy.typing import NDArray
 from torch import Tensor
 
-from helpers import attention, tasks
-from helpers.chapters.no_op.measures import (
-    KINDS,
-    Norms,
-    Sensitivity,
-    ask,
-    norms_as_dict,
-    numpy_of,
-    predicted_by_layer,
-)
+from helpers import attention, stats, tasks
+from helpers.chapters.no_op import measures
+from helpers.chapters.no_op.measures import Weights
 from helpers.encoders import Encoder
-from helpers.engine.accumulators import Additive, StreamingMean
 from helpers.layers import FirstPass
 from helpers.stats import Estimate, stack
 from helpers.tasks import Asked, Example
 from helpers.tokens import Batch
+
+Keys = Bool[Tensor, "batch key"]
 
 
 @dataclass(frozen=True)
@@ -59,16 +53,12 @@ def removals(layers: int, *, draws: int = 2) -> tuple[tuple[Removal, ...], tuple
     return (*single, *ends), tuple(Removal(what, None, r, draw) for r in ways for what, draw in whats)
 
 
-def without(
-    probabilities: Float[Tensor, "batch head query key"], keys: Bool[Tensor, "batch key"]
-) -> Float[Tensor, "batch head query key"]:
+def without(probabilities: Weights, keys: Keys) -> Weights:
     """Attention with the weights to some tokens set to 0."""
     return probabilities.masked_fill(keys[:, None, None], 0.0)
 
 
-def freed(
-    probabilities: Float[Tensor, "batch head query key"], keys: Bool[Tensor, "batch key"]
-) -> Float[Tensor, "batch head query 1"]:
+def freed(probabilities: Weights, keys: Keys) -> Float[Tensor, "batch head query 1"]:
     """The weight that can be taken from ``keys`` or from the others alike: half of what a row gives to the side that has less.
 
     Half, so that on both sides something is left: what is taken from other tokens can then go to others as well.
@@ -77,11 +67,7 @@ def freed(
     return on_keys.minimum(without(probabilities, keys).sum(-1, keepdim=True)) / 2
 
 
-def thinned(
-    probabilities: Float[Tensor, "batch head query key"],
-    keys: Bool[Tensor, "batch key"],
-    order: Int[Tensor, "batch key"],
-) -> Float[Tensor, "batch head query key"]:
+def thinned(probabilities: Weights, keys: Keys, order: Int[Tensor, "batch key"]) -> Weights:
     """Attention from which other tokens than ``keys`` lose :func:`freed`; emptied one after another in the order given, the last in part."""
     rank = order.argsort(-1)
     earlier = (rank[:, :, None] < rank[:, None, :]).to(probabilities)[:, None]  # [batch, 1, key, later key]
@@ -89,18 +75,14 @@ def thinned(
     return probabilities - (budget - weights @ earlier).clamp_min(0).minimum(weights)
 
 
-def matched(
-    probabilities: Float[Tensor, "batch head query key"], keys: Bool[Tensor, "batch key"]
-) -> Float[Tensor, "batch head query key"]:
+def matched(probabilities: Weights, keys: Keys) -> Weights:
     """Attention from which ``keys`` lose :func:`freed` in proportion: as much of each row as :func:`thinned` takes from the others."""
     on_keys = (probabilities * keys[:, None, None]).sum(-1, keepdim=True)
     part = freed(probabilities, keys) / on_keys.clamp_min(torch.finfo(on_keys.dtype).tiny)
     return probabilities * (1 - part * keys[:, None, None])
 
 
-def renormalised(
-    probabilities: Float[Tensor, "batch head query key"], keys: Bool[Tensor, "batch key"]
-) -> Float[Tensor, "batch head query key"]:
+def renormalised(probabilities: Weights, keys: Keys) -> Weights:
     """Rows that sum to 1 again: ``keys`` keep what they have, the others grow in proportion; where they have nothing, they stay so.
 
     Where ``keys`` have lost everything, this divides the row by its sum.
@@ -146,53 +128,30 @@ class Removed:
 
     Attributes:
         removals: what was tried.
-        change: for each removal, mean over segments of the loss with minus the loss without it, in nats.
+        change: (removal,), mean over segments of the loss with minus the loss without it, in nats.
         loss: of the untouched model.
         mass: (layer, 2), mean share of attention that goes to special tokens, and that is taken of them or of others (:func:`freed`).
         segments: how many were measured with removals from all layers at once.
     """
 
     removals: tuple[Removal, ...]
-    change: tuple[Estimate, ...]
+    change: Estimate
     loss: Estimate
     mass: Estimate
     segments: int
 
-    def by_layer(self, what: str, renormalise: bool) -> Estimate:
-        """The change for a removal in each layer, and last in all of them, (layer + 1,); mean over random draws."""
-        return self._by_layer(lambda layer: self.at(what, layer, renormalise))
-
-    def spent(self, what: str) -> Estimate:
-        """How much more a removal costs where the rest of the row takes its place, (layer + 1,); paired."""
-        return self._by_layer(lambda layer: self._spent(what, layer))
-
-    def apart(self, renormalise: bool) -> Estimate:
-        """How much more it costs to take weight from special tokens than as much from others, (layer + 1,); paired."""
-        return self._by_layer(
-            lambda layer: self.at("matched", layer, renormalise) - self.at("random", layer, renormalise)
-        )
-
-    def spent_apart(self) -> Estimate:
-        """The same for :meth:`spent`."""
-        return self._by_layer(lambda layer: self._spent("matched", layer) - self._spent("random", layer))
+    def draws(self, what: str, layer: int | None, renormalise: bool) -> Estimate:
+        """The change for each random draw of a removal, (draw,); one where nothing is drawn."""
+        wanted = (what, layer, renormalise)
+        return self.change[[n for n, r in enumerate(self.removals) if (r.what, r.layer, r.renormalise) == wanted]]
 
     def at(self, what: str, layer: int | None, renormalise: bool) -> Estimate:
         """The change for one removal; mean over random draws."""
-        return stack(self._found(what, layer, renormalise)).mean()
+        return self.draws(what, layer, renormalise).mean()
 
-    def draws(self, layer: int | None, renormalise: bool) -> NDArray[np.float64]:
-        """The change for each random draw."""
-        return np.array([one.value for one in self._found("random", layer, renormalise)])
-
-    def _spent(self, what: str, layer: int | None) -> Estimate:
-        return self.at(what, layer, True) - self.at(what, layer, False)
-
-    def _by_layer(self, found: Callable[[int | None], Estimate]) -> Estimate:
-        return stack([found(layer) for layer in (*sorted({r.layer for r in self.removals} - {None}), None)])
-
-    def _found(self, *wanted: object) -> list[Estimate]:
-        tried = zip(self.removals, self.change, strict=True)
-        return [change for r, change in tried if (r.what, r.layer, r.renormalise) == wanted]
+    def by_layer(self, what: str, renormalise: bool) -> Estimate:
+        """The change for a removal in each layer, and last in all of them, (layer + 1,); mean over random draws."""
+        return stack([self.at(what, layer, renormalise) for layer in (*range(len(self.mass.value)), None)])
 
 
 def remove(
@@ -213,85 +172,69 @@ def remove(
         seed: of the hidden words (the same as in :func:`sensitivity`), the orders and the bootstrap over documents.
     """
     single, together = removals(encoder.layers, draws=draws)
+    documents = np.array([e.document for e in examples])
 
-    def measured(tried: tuple[Removal, ...], some: Sequence[Example]) -> RemovalSums:
-        sums = RemovalSums(encoder, [e.document for e in some], tried, seed=seed)
-        ask(encoder, some, sums, seed=seed, batch_size=batch_size, doing=f"{len(tried)} removals")
-        return sums
+    def measured(tried: Sequence[Removal], some: Sequence[Example]) -> list[NDArray]:
+        what = f"{encoder.name}: {len(tried)} removals, {len(some)} segments"
+        options = {"what": what, "seed": seed, "batch_size": batch_size}
+        return measures.by_example(encoder, some, _loss_changes, tried, seed, **options)
 
-    ours = measured(together, examples)
-    changes = (measured(single, examples[:few]).change.estimate(), ours.change.estimate())
-    each = tuple(change[n] for change in changes for n in range(len(change.value)))
-    return Removed(single + together, each, ours.plain.estimate(), ours.mass.estimate(), len(examples))
-
-
-class RemovalSums(Additive):
-    """Sums of what removals do to the loss.
-
-    Args:
-        documents: for each input, the number of its document (the unit of the bootstrap).
-        tried: the removals.
-        seed: of the bootstrap and of the random orders.
-    """
-
-    ADDED = ("change", "plain", "mass")
-    PER_INPUT = ("documents",)
-
-    def __init__(self, encoder: Encoder, documents: Sequence[int], tried: tuple[Removal, ...], *, seed: int) -> None:
-        self.encoder, self.documents, self.tried, self.seed = encoder, documents, tried, seed
-        self.change = StreamingMean((len(tried),), denominators=(1,), seed=seed)
-        self.plain = StreamingMean((), seed=seed)
-        self.mass = StreamingMean((encoder.layers, 2), denominators=(encoder.layers, 1), seed=seed)
-
-    def add(self, asked: Asked) -> None:
-        """Measure a batch's loss as it is and under every removal."""
-        numbers, ones = [self.documents[i] for i in asked.example], np.ones(len(asked.example))
-
-        def look(layer: int, p: Tensor, _: object) -> None:
-            self.mass.add(numbers, *_mass(p, asked.batch), at=(layer,))
-
-        with torch.inference_mode():
-            first, after = FirstPass(self.encoder), []
-            with attention.tap(self.encoder, observe=look), first.kept():
-                before = tasks.losses(self.encoder, asked)
-            for removal in self.tried:
-                edit = editor(removal, asked.batch, seed=self.seed)
-                with attention.tap(self.encoder, edit=edit), first.above(removal.layer or 0):
-                    after.append(tasks.losses(self.encoder, asked))
-        self.plain.add(numbers, numpy_of(before), ones)
-        self.change.add(numbers, numpy_of(torch.stack(after, -1) - before[:, None]), ones[:, None])
+    alone = measured(single, examples[:few])[0]
+    change, loss, mass, rows = measured(together, examples)
+    changes = (stats.ratio(one, np.ones_like(one), documents[: len(one)], seed=seed) for one in (alone, change))
+    change = stack([one[n] for one in changes for n in range(len(one.value))])
+    loss, mass = stats.mean(loss, documents, seed=seed), stats.ratio(mass, rows, documents, seed=seed)
+    return Removed((*single, *together), change, loss, mass, len(examples))
 
 
-def _mass(probabilities: Tensor, batch: Batch) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Weight of each row on special tokens, and what is taken of it: sums over rows and heads, and counts."""
-    keys = batch.cls | batch.sep
-    to_special = (probabilities * keys[:, None, None]).sum(-1)  # [batch, head, query]
-    both = torch.stack([to_special, freed(probabilities, keys)[..., 0]], dim=-1)
-    sums = (both * batch.mask[:, None, :, None]).sum((1, 2))
-    return numpy_of(sums), numpy_of(batch.lengths * probabilities.shape[1])[:, None]
+@torch.inference_mode()
+def _loss_changes(encoder: Encoder, asked: Asked, tried: Sequence[Removal], seed: int) -> tuple[NDArray, ...]:
+    """For each example of a batch: how its loss changes under every removal, [row, removal]; its loss; the sums over heads and attending
+    tokens of the two shares of :attr:`Removed.mass`, [row, layer, 2], and how many these are, [row, 1, 1]."""
+    batch, first = asked.batch, FirstPass(encoder)
+    keys, masses = batch.cls | batch.sep, []
+
+    def look(_: int, probabilities: Tensor, __: object) -> None:
+        to_special = (probabilities * keys[:, None, None]).sum(-1)  # [batch, head, query]
+        both = torch.stack([to_special, freed(probabilities, keys)[..., 0]], dim=-1)
+        masses.append((both * batch.mask[:, None, :, None]).sum((1, 2)))
+
+    with attention.tap(encoder, observe=look), first.kept():
+        before = tasks.losses(encoder, asked)
+    after = []
+    for removal in tried:
+        edit = editor(removal, batch, seed=seed)
+        with attention.tap(encoder, edit=edit), first.above(removal.layer or 0):
+            after.append(tasks.losses(encoder, asked))
+    rows = (batch.lengths * encoder.heads)[:, None, None]
+    change = torch.stack(after, -1) - before[:, None]
+    return tuple(one.cpu().numpy() for one in (change, before, torch.stack(masses, 1), rows))
 
 
 def removed_as_dict(removed: Removed) -> dict[str, Any]:
-    """Changes of the loss by layer (the last entry: all layers at once)."""
-    found: dict[str, Any] = {"segments": removed.segments, "loss": removed.loss, "mass": removed.mass}
+    """Changes of the loss by layer (the last entry: all layers at once).
+
+    ``difference``: how much more it costs to take weight from special tokens than as much from others; ``spent``: how much more a removal
+    costs where the rest of the row takes its place; all paired.
+    """
     whats = ("special", "matched", "random")
-    found["spent"] = {what: removed.spent(what) for what in whats} | {"difference": removed.spent_apart()}
-    for renormalise in (False, True):
-        changes = {what: removed.by_layer(what, renormalise) for what in whats}
-        layers = range(len(changes["special"].value) - 1)
-        found["renormalised" if renormalise else "as_left"] = changes | {
-            "difference": removed.apart(renormalise),
-            "draws": [removed.draws(layer, renormalise) for layer in (*layers, None)],
-            "cls_everywhere": removed.at("cls", None, renormalise),
-            "sep_everywhere": removed.at("sep", None, renormalise),
-        }
-    return found
+    layers = (*range(len(removed.mass.value)), None)
+    ways: dict[str, Any] = {}
+    for way, renormalise in (("as_left", False), ("renormalised", True)):
+        changes: dict[str, Any] = {what: removed.by_layer(what, renormalise) for what in whats}
+        changes["difference"] = changes["matched"] - changes["random"]
+        changes["draws"] = [removed.draws("random", layer, renormalise).value for layer in layers]
+        changes |= {f"{what}_everywhere": removed.at(what, None, renormalise) for what in ("cls", "sep")}
+        ways[way] = changes
+    spent = {what: ways["renormalised"][what] - ways["as_left"][what] for what in whats}
+    spent["difference"] = spent["matched"] - spent["random"]
+    return {"segments": removed.segments, "loss": removed.loss, "mass": removed.mass, "spent": spent, **ways}
 
 
-def as_dict(sensed: Sensitivity, weighed: Norms, removed: Removed) -> dict[str, Any]:
+def as_dict(sensed: measures.Sensitivity, weighed: measures.Norms, removed: Removed) -> dict[str, Any]:
     """Numbers for :func:`helpers.results.record`, by layer; head by head where the figures show heads."""
     return {
-        "kinds": list(KINDS),
+        "kinds": list(measures.KINDS),
         "segments": sensed.segments,
         "hidden_tokens": sensed.tokens,
         "loss": sensed.loss,
@@ -299,7 +242,7 @@ def as_dict(sensed: Sensitivity, weighed: Norms, removed: Removed) -> dict[str, 
         "moved": sensed.moved.mean(-2),
         "gradient_ratio": sensed.ratio(),
         "moved_ratio": sensed.ratio("moved"),
-        "predicted": predicted_by_layer(sensed),
-        "norms": norms_as_dict(weighed),
+        "predicted": measures.predicted_by_layer(sensed),
+        "norms": measures.norms_as_dict(weighed),
         "removed": removed_as_dict(removed),
     }
