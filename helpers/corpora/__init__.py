@@ -1,7 +1,6 @@
 """Where texts come from, and what is in them: ``corpora.read``, ``corpora.documents``, … for each kind of text."""
 
 from helpers.corpora import sources
-from helpers.corpora.formats import read_pairs
 from helpers.corpora.readers import (
     count,
     documents,

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import pairwise
 
+import numpy as np
+
 OUTSIDE, BEGIN, INSIDE = range(3)
 """What a word is for a tagger: part of no keyphrase, the first word of one, another word of it."""
 
@@ -67,46 +69,47 @@ def normal(phrase: str) -> str:
 def locate(spelled: Spelled, phrases: Iterable[str]) -> dict[str, list[int]]:
     """Where phrases stand in a text, word for word: normal form -> first words, for the phrases that are there."""
     starts_of: dict[str, list[int]] = {}
-    for phrase in dict.fromkeys(filter(None, map(normal, phrases))):
+    for phrase in filter(None, map(normal, phrases)):
         wanted = tuple(phrase.split())
-        size = len(wanted)
-        starts = [n for n in range(len(spelled.words)) if spelled.words[n : n + size] == wanted]
+        starts = [n for n in range(len(spelled.words)) if spelled.words[n : n + len(wanted)] == wanted]
         if starts:
             starts_of[phrase] = starts
     return starts_of
 
 
+def _spans(spelled: Spelled, phrases: Iterable[str]) -> list[slice]:
+    """The words of each phrase wherever it stands, longest first, then in order."""
+    spans = [slice(n, n + len(p.split())) for p, starts in locate(spelled, phrases).items() for n in starts]
+    return sorted(spans, key=lambda span: (span.start - span.stop, span.start))
+
+
 def key_words(spelled: Spelled, phrases: Iterable[str]) -> list[bool]:
     """For each word whether it is part of one of the phrases."""
-    key = [False] * len(spelled.words)
-    for phrase, starts in locate(spelled, phrases).items():
-        size = len(phrase.split())
-        for start in starts:
-            key[start : start + size] = [True] * size
-    return key
+    key = np.zeros(len(spelled.words), bool)
+    for span in _spans(spelled, phrases):
+        key[span] = True
+    return key.tolist()
 
 
 def tags(spelled: Spelled, phrases: Iterable[str]) -> list[int]:
     """:data:`OUTSIDE`, :data:`BEGIN` or :data:`INSIDE` for each word; where phrases overlap, the longer one counts."""
-    tags = [OUTSIDE] * len(spelled.words)
-    spans = [(len(p.split()), s) for p, starts in locate(spelled, phrases).items() for s in starts]
-    for size, start in sorted(spans, key=lambda span: (-span[0], span[1])):
-        if not any(tags[start : start + size]):
-            tags[start : start + size] = [BEGIN] + [INSIDE] * (size - 1)
-    return tags
+    tags = np.full(len(spelled.words), OUTSIDE)
+    for span in _spans(spelled, phrases):
+        if not tags[span].any():
+            tags[span] = INSIDE
+            tags[span.start] = BEGIN
+    return tags.tolist()
 
 
 def tagged(spelled: Spelled, tags: Sequence[int]) -> tuple[str, ...]:
     """The phrases that tags of the first words stand for, each once, in order; an inside without a begin begins one."""
-    phrases: list[list[str]] = []
-    before = OUTSIDE
-    for word, tag in zip(spelled.words, tags, strict=False):
-        if tag == BEGIN or (tag == INSIDE and before == OUTSIDE):
-            phrases.append([word])
-        elif tag == INSIDE:
-            phrases[-1].append(word)
-        before = tag
-    return tuple(dict.fromkeys(map(" ".join, phrases)))
+    phrases: list[str] = []
+    for word, tag, before in zip(spelled.words, tags, [OUTSIDE, *tags], strict=False):
+        if tag == INSIDE and before != OUTSIDE:
+            phrases[-1] += f" {word}"
+        elif tag != OUTSIDE:
+            phrases.append(word)
+    return tuple(dict.fromkeys(phrases))
 
 
 def candidates(spelled: Spelled) -> list[tuple[int, int]]:
@@ -114,16 +117,11 @@ def candidates(spelled: Spelled) -> list[tuple[int, int]]:
 
     The candidates of Rose et al. 2010 (RAKE): noun phrases, more or less, phrases without a tagger.
     """
-    phrases: list[tuple[int, int]] = []
-    open_phrase = False
-    for n, (content, joined) in enumerate(zip(spelled.content, spelled.joined, strict=True)):
-        if content and open_phrase and joined:
-            start, size = phrases[-1]
-            phrases[-1] = (start, size + 1)
-        elif content:
-            phrases.append((n, 1))
-        open_phrase = content
-    return phrases
+    content = spelled.content
+    first = [
+        n for n, is_content in enumerate(content) if is_content and not (n and content[n - 1] and spelled.joined[n])
+    ]
+    return [(a, sum(content[a:b])) for a, b in pairwise([*first, len(content)])]
 
 
 def ranked(spelled: Spelled, scores: Sequence[float]) -> list[str]:

@@ -70,8 +70,6 @@ def test_what_is_not_kept(served, monkeypatch, tmp_path):
         with pytest.raises(FetchError, match=rf"{gone} could not be fetched .*--data") as caught:
             fetched(monkeypatch, Download(gone, None, "x/f.bin"))
         assert "\n" not in str(caught.value)
-    with pytest.raises(FetchError, match="no recipe for 'nobody'"):
-        fetching.fetch("nobody")
     assert in_cache(tmp_path) == []
 
 
@@ -94,14 +92,14 @@ def test_only_the_wanted_members_are_kept(served, monkeypatch, tmp_path, name, p
         {"members": {"RTE/dev.tsv": "x/o"}},
         {"members": {"RTE/other": "x/o"}, "digests": {"RTE/other": "0"}},
     ):
-        with pytest.raises(FetchError, match=r"o is not in .*, or not the expected file"):
+        with pytest.raises(FetchError, match=r"o is not in it, or not the expected file"):
             fetched(monkeypatch, Download(url, **wrong))
     assert in_cache(tmp_path) == ["train.tsv"]
 
 
 def test_a_treebank_without_a_digest_is_counted(served, monkeypatch):
     url = served("t.conllu", b"# sent_id = 1\n# sent_id = 2\n")
-    with pytest.raises(FetchError, match="not the expected file"):
+    with pytest.raises(FetchError, match="another number of sentences"):
         fetched(monkeypatch, Download(url, None, "t.conllu", sentences=3))
     assert fetched(monkeypatch, Download(url, None, "t.conllu", sentences=2))[0].exists()
 
@@ -154,7 +152,7 @@ def test_text_of_a_saved_set(cache, tmp_path):
     assert [(a.title, len(a.paragraphs)) for a in corpora.read(lines).articles] == [("One", 2), ("Two", 2)]
     rows = corpora.read(saved(tmp_path / "rows", text=[f"{LINE}\n\n{LINE}\n", f"{LINE}\n{LINE}\n{LINE}", None]))
     assert [len(a.paragraphs) for a in rows.articles] == [2, 3] and rows.own
-    with pytest.raises(corpora.CorpusError, match=r"columns are words\. .*text"):
+    with pytest.raises(corpora.CorpusError, match=r"cannot be read .*the column text"):
         corpora.read(saved(tmp_path / "other", words=["a"]))
     with pytest.raises(corpora.CorpusError, match="cannot be read as questions"):
         corpora.questions(lines)
@@ -201,9 +199,7 @@ def test_a_set_of_the_hub_is_loaded_once(cache, monkeypatch):
 
 @pytest.mark.parametrize("name", ["hub:nobody/nothing", "hub:nobody/nothing/config:test", "hub:nothing"])
 def test_a_hub_out_of_reach_is_one_sentence(cache, name):
-    with pytest.raises(
-        corpora.CorpusError, match=rf"^{name}: The set cannot be loaded .*connection to the hub"
-    ) as caught:
+    with pytest.raises(corpora.CorpusError, match=rf"^{name}: It cannot be read .*connection to the hub") as caught:
         corpora.pairs(name, labels=False)
     assert "\n" not in str(caught.value)
 
@@ -221,7 +217,7 @@ def test_the_named_folder_comes_before_the_cache_and_the_book(monkeypatch, tmp_p
     assert sources.locate("encyclopedia", "questions").is_relative_to(places.book_data())
     with pytest.raises(corpora.CorpusError, match=r"qa/train-v1\.1\.json is in none of.*fetch squad.*--data DIR"):
         sources.locate("squad", "questions", "train")
-    with pytest.raises(corpora.CorpusError, match="no split 'validation'"):
+    with pytest.raises(corpora.CorpusError, match="The split 'validation' is in none of"):
         sources.locate("squad", "questions", "validation")
     with pytest.raises(corpora.CorpusError, match=r"no such file.*encyclopedia, squad"):
         sources.locate("sqaud", "questions")
