@@ -71,14 +71,10 @@ def _segments(task: str, corpus: str, split: str | None) -> list[Example]:
     if not sources.entry(corpus, "questions") or sources.entry(corpus, "text"):
         found = corpora.segments(corpora.read(corpus, split))
         return [Example(task, str(n), segment.document, segment.texts) for n, segment in enumerate(found)]
-    contexts = dict.fromkeys((q.document, q.context) for q in corpora.questions(corpus, split))
-    numbered = zip(_numbers(document for document, _ in contexts), (context for _, context in contexts), strict=True)
-    neighbours = enumerate(pairwise(numbered))
-    return [
-        Example(task, str(n), one, (first, second))
-        for n, ((one, first), (other, second)) in neighbours
-        if one == other
-    ]
+    contexts = list(dict.fromkeys((q.document, q.context) for q in corpora.questions(corpus, split)))
+    numbers, texts = _numbers(document for document, _ in contexts), [context for _, context in contexts]
+    inside = [n for n, (one, other) in enumerate(pairwise(numbers)) if one == other]
+    return [Example(task, str(n), numbers[n], (texts[n], texts[n + 1])) for n in inside]
 
 
 def _questions(task: str, corpus: str, split: str | None) -> list[Example]:

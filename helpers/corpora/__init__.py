@@ -16,5 +16,5 @@ from helpers.corpora.readers import (
     sentences,
     vectors,
 )
-from helpers.corpora.records import Answer, Article, Corpus, KeyedText, Pair, Question, Segment
+from helpers.corpora.records import Answer, KeyedText, Pair, Question
 from helpers.corpora.sources import CorpusError, absolute, locate

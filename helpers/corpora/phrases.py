@@ -52,13 +52,10 @@ def spell(text: str) -> Spelled:
     matches = list(_UNIT.finditer(text))
     places = [n for n, match in enumerate(matches) if _WORD.fullmatch(match.group())]
     gaps = [text[matches[a].end() : matches[b].start()] for a, b in pairwise(places)]
-    return Spelled(
-        tuple(match.group() for match in matches),
-        tuple(match.span() for match in matches),
-        tuple(places),
-        tuple(matches[n].group().lower() for n in places),
-        (False, *(_JOIN.fullmatch(gap) is not None for gap in gaps))[: len(places)],
-    )
+    joined = [False, *(_JOIN.fullmatch(gap) is not None for gap in gaps)]
+    units, spans = (tuple(match.group() for match in matches), tuple(match.span() for match in matches))
+    words = tuple(units[n].lower() for n in places)
+    return Spelled(units, spans, tuple(places), words, tuple(joined[: len(places)]))
 
 
 def normal(phrase: str) -> str:
@@ -117,11 +114,10 @@ def candidates(spelled: Spelled) -> list[tuple[int, int]]:
 
     The candidates of Rose et al. 2010 (RAKE): noun phrases, more or less, phrases without a tagger.
     """
-    content = spelled.content
-    first = [
-        n for n, is_content in enumerate(content) if is_content and not (n and content[n - 1] and spelled.joined[n])
-    ]
-    return [(a, sum(content[a:b])) for a, b in pairwise([*first, len(content)])]
+    content, joined = np.array(spelled.content, bool), np.array(spelled.joined, bool)
+    goes_on = content & joined & np.append(False, content)[:-1]
+    first = np.flatnonzero(content & ~goes_on).tolist()
+    return [(a, int(content[a:b].sum())) for a, b in pairwise([*first, len(content)])]
 
 
 def ranked(spelled: Spelled, scores: Sequence[float]) -> list[str]:

@@ -23,19 +23,8 @@ from typing import Any
 import numpy as np
 
 from helpers import places
-from helpers.corpora import sources, treebanks
-from helpers.corpora.records import (
-    Answer,
-    Article,
-    Corpus,
-    Document,
-    KeyedText,
-    Pair,
-    Question,
-    Segment,
-    Vectors,
-    sample,
-)
+from helpers.corpora import records, sources, treebanks
+from helpers.corpora.records import Answer, Article, Corpus, Document, KeyedText, Pair, Question, Segment, Vectors
 from helpers.corpora.sources import TASKS, CorpusError, lines, locate, reading, some
 
 
@@ -51,9 +40,8 @@ def read(name: str, split: str | None = None) -> Corpus:
     path, known = locate(name, "text", split), sources.entry(name, "text")
     articles = tuple(_encyclopedia(path)) if path.suffix == ".jsonl" else _plain_text(path)
     some(path, articles, "articles; of plain text, a paragraph of ten words or more on each line.")
-    corpus = Corpus(
-        name if known else path.stem, places.sha256(path), known.licence if known else "unknown", articles
-    )
+    title, licence = (name, known.licence) if known else (path.stem, "unknown")
+    corpus = Corpus(title, places.sha256(path), licence, articles)
     if known:
         return corpus
     with suppress(CorpusError):  # too little for two halves, which not everybody needs
@@ -64,7 +52,9 @@ def read(name: str, split: str | None = None) -> Corpus:
 def _encyclopedia(path: Path) -> Iterator[Article]:
     """Articles from JSON lines: ``{"id", "title", "topic", "paragraphs": [str, ...]}``."""
     for number, row in _json_lines(path):
-        with reading(path, "an object with id, title, topic and paragraphs.", number):
+        with reading(path, "an object with id, title, topic and paragraphs, which are a list.", number):
+            if isinstance(row["paragraphs"], str):  # each letter would be a paragraph
+                raise ValueError("the paragraphs are one text")
             yield Article(**row | {"paragraphs": tuple(row["paragraphs"])})
 
 
@@ -92,9 +82,8 @@ def _plain_text(path: Path) -> tuple[Article, ...]:
     is_table = path.name.endswith(".csv.gz")
     articles: list[tuple[str, list[str]]] = []
     with reading(path, "CSV in UTF-8, a column."):
-        texts = (
-            pd.read_csv(path, header=None, dtype=str, na_filter=False)[0] if is_table else ["\n".join(lines(path))]
-        )
+        table = pd.read_csv(path, header=None, dtype=str, na_filter=False)[0] if is_table else []
+    texts = table if is_table else ["\n".join(lines(path))]
     for text in texts:
         articles.append((f"{path.stem} {len(articles)}" if is_table else path.stem, []))
         for line in text.split("\n"):
@@ -168,7 +157,7 @@ def segments(corpus: Corpus, *, limit: int | None = None, seed: int = 0) -> list
         for document, article in enumerate(halves(corpus)[0].articles)
         for first, second in pairwise(article.paragraphs)
     ]
-    return sample(pairs, limit, seed=seed)
+    return records.sample(pairs, limit, seed=seed)
 
 
 def documents(name: str, split: str | None = None, *, trees: bool = False) -> tuple[Document, ...]:
@@ -194,9 +183,7 @@ def documents(name: str, split: str | None = None, *, trees: bool = False) -> tu
         of_gum = {d.id: d for d in treebanks.read(gum)} if gum and name == "gum-ontonotes" else None
         chosen = treebanks.read_conll(path, of_gum) if of_gum else treebanks.read(path)
     if trees and not any(s.governors for d in chosen for s in d.sentences):
-        problem = (
-            f"No sentence of {f'the part {split!r}' if split else 'it'} has a tree (governors, the column HEAD)."
-        )
+        problem = f"No sentence of the part {split or 'all'!r} has a tree (governors, the column HEAD)."
         raise CorpusError(name, None, problem, "a treebank in CoNLL-U; mentions alone are enough for chapter 05.")
     return chosen
 
@@ -271,9 +258,8 @@ def questions(name: str, split: str | None = None) -> tuple[Question, ...]:
                     answers = tuple(Answer(answer["text"], answer["answer_start"]) for answer in asked["answers"])
                     if not all(a.text and context.startswith(a.text, a.start) for a in answers):
                         raise ValueError(f"{asked['id']!r}: {answers} are not all in the context")
-                    found.append(
-                        Question(asked["id"], str(article.get("title", "")), context, asked["question"], answers)
-                    )
+                    title = str(article.get("title", ""))
+                    found.append(Question(asked["id"], title, context, asked["question"], answers))
     return some(path, found, wanted)
 
 
@@ -329,8 +315,8 @@ def _rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
             rows = list(enumerate(csv.reader(io.StringIO("\n".join(lines(path)))), 1))
         else:
             rows = [(number, line.split("\t")) for number, line in enumerate(lines(path), 1) if line]
-    header = rows[0][1]
-    for line, row in rows[1:]:
+        (_, header), *rows = rows
+    for line, row in rows:
         with reading(path, f"{len(header)} cells, as in the header; in a question, two quoted sentences.", line):
             cells = dict(zip(header, row, strict=True))
             if "Question" in cells:
@@ -349,18 +335,17 @@ def keyphrases(name: str, split: str | None = None) -> tuple[KeyedText, ...]:
     Raises:
         CorpusError: for a damaged file, and for keyphrases without a text.
     """
-    path, wanted = (
-        locate(name, "keyphrases", split),
-        "ids of articles.jsonl; or N.abstr with N.uncontr in a zip archive.",
-    )
-    with reading(path, wanted):
+    path = locate(name, "keyphrases", split)
+    with reading(path, "keyphrases with ids of articles.jsonl; or a zip archive of N.abstr and N.uncontr."):
         if path.suffix == ".zip":
-            return some(path, list(_inspec(zipfile.Path(path))), wanted)
-        article = {article.id: article for article in _encyclopedia(path.with_name("articles.jsonl"))}
-        rows = [(article[row["id"]], row["keyphrases"]) for _, row in _json_lines(path)]
-        return some(
-            path, [KeyedText(a.id, a.title, "\n".join(a.paragraphs), tuple(keys)) for a, keys in rows], wanted
-        )
+            found = list(_inspec(zipfile.Path(path)))
+        else:
+            article = {article.id: article for article in _encyclopedia(path.with_name("articles.jsonl"))}
+            found = []
+            for _, row in _json_lines(path):
+                text = article[row["id"]]
+                found.append(KeyedText(text.id, text.title, "\n".join(text.paragraphs), tuple(row["keyphrases"])))
+    return some(path, found, "texts with keyphrases.")
 
 
 def _inspec(archive: zipfile.Path) -> Iterator[KeyedText]:
@@ -421,8 +406,8 @@ def count(name: str, kind: str, split: str) -> str:
     elif kind == "keyphrases":
         texts = keyphrases(name, split)
         counts = {"texts": len(texts), "keyphrases": sum(len(text.keyphrases) for text in texts)}
+    elif kind == "questions":
+        counts = {"questions": len(questions(name, split))}
     else:
-        counts = (
-            {"questions": len(questions(name, split))} if kind == "questions" else {"words": len(vectors(name).index)}
-        )
+        counts = {"words": len(vectors(name).index)}
     return ", ".join(f"{number:,} {unit}" for unit, number in counts.items())

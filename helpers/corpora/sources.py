@@ -48,9 +48,8 @@ class Entry:
     task: str = ""
 
 
-CATALOGUE = tuple(
-    Entry(**row) for row in yaml.safe_load(Path(__file__).with_name("catalogue.yml").read_text("utf-8"))
-)
+_catalogue = yaml.safe_load(Path(__file__).with_name("catalogue.yml").read_text("utf-8"))
+CATALOGUE = tuple(Entry(**row) for row in _catalogue)
 """Every corpus that the book knows by name."""
 
 TASKS = {
@@ -176,10 +175,8 @@ def _written_set(name: str, kind: str) -> Path:
             frame = table.to_pandas()
             if "label" in frame:
                 classes = enumerate(getattr(table.features["label"], "names", ()))
-                names = {n: c for n, c in classes if any(c in labels for labels in TASKS.values())} | {
-                    -1: "-",
-                    None: "-",
-                }
+                known = {label for labels in TASKS.values() for label in labels}
+                names = {n: name for n, name in classes if name in known} | {-1: "-", None: "-"}
                 frame["label"] = [names.get(label, label) for label in table["label"]]
             frame = frame.astype(str).replace(r"\s+", " ", regex=True)
             content = frame.to_csv(sep="\t", index=False, quoting=csv.QUOTE_NONE)

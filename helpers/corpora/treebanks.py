@@ -45,10 +45,8 @@ def read_conllu(path: Path) -> tuple[Document, ...]:
     layout = "eid-etype-head"  # of what stands in Entity=
     documents: list[tuple[str, str, list[Row]]] = []
     for line, block in _blocks(lines(path)):
-        with reading(
-            path, "CoNLL-U: ten columns with single tabs between, words from 1, heads that are a tree.", line
-        ):
-            tokens = conllu.parser.parse_token_and_metadata("\n".join(block), field_parsers=_AS_WRITTEN)
+        with reading(path, "CoNLL-U: ten columns with tabs between, words from 1, heads that are a tree.", line):
+            tokens = conllu.parse_token_and_metadata("\n".join(block), field_parsers=_AS_WRITTEN)
             layout = tokens.metadata.get("global.Entity") or layout
             if {"newdoc", "newdoc id"} & set(tokens.metadata) or not documents:
                 number = f"-{len(documents) + 1}" if "newdoc" in tokens.metadata else ""
@@ -56,8 +54,8 @@ def read_conllu(path: Path) -> tuple[Document, ...]:
             name, _, rows = documents[-1]
             if tokens:
                 rows.append((line, *_sentence(tokens.metadata.get("sent_id") or f"{name}-{len(rows) + 1}", tokens)))
-    read = [_document(path, name, rows, layout.split("-")) for name, layout, rows in documents if rows]
-    return some(path, read, "sentences in CoNLL-U.")
+    found = [_document(path, name, rows, layout.split("-")) for name, layout, rows in documents if rows]
+    return some(path, found, "sentences in CoNLL-U.")
 
 
 def _blocks(rows: Iterable[str], first: int = 1) -> Iterator[tuple[int, tuple[str, ...]]]:
@@ -94,9 +92,7 @@ def _document(path: Path, name: str, rows: Sequence[Row], layout: Sequence[str] 
     """A document with the mentions that its brackets make."""
     mentions: list[Mention] = []
     for number, (line, sentence, marks) in enumerate(rows):
-        with reading(
-            path, "brackets such as (3 and 3) and (3), closed in their sentence, of mentions without gaps.", line
-        ):
+        with reading(path, "brackets (3 and 3) and (3), closed in their sentence; mentions without gaps.", line):
             mentions += _mentions(number, sentence, marks, layout)
     return Document(name, tuple(sentence for _, sentence, _ in rows), tuple(mentions))
 
@@ -161,15 +157,16 @@ def tags_of(sentence: Sentence, word: int) -> set[str]:
 
 def _kind(sentence: Sentence, start: int, end: int, head: int) -> str:
     """Pronoun, proper or nominal: by the head word's tag, or by its form where there are no tags."""
-    tags = tags_of(sentence, head)
+    tags, word, alone = tags_of(sentence, head), sentence.words[head], end - start == 1
     if tags:
-        if tags & {"PRON", "PRP", "PRP$", "WP", "WP$", "WDT"} or (tags & {"DT", "DET"} and end - start == 1):
-            return PRONOUN
-        return PROPER if tags & {"PROPN", "NNP", "NNPS"} else NOMINAL
-    word = sentence.words[head]
-    if end - start == 1 and word.lower() in _PRONOUNS:
+        pronoun = tags & {"PRON", "PRP", "PRP$", "WP", "WP$", "WDT"} or (tags & {"DT", "DET"} and alone)
+        proper = tags & {"PROPN", "NNP", "NNPS"}
+    else:
+        pronoun = alone and word.lower() in _PRONOUNS
+        proper = word[:1].isupper() and head > 0
+    if pronoun:
         return PRONOUN
-    return PROPER if word[:1].isupper() and head > 0 else NOMINAL
+    return PROPER if proper else NOMINAL
 
 
 _DOCUMENT = re.compile(
@@ -203,9 +200,7 @@ def read_conll(path: Path | str, trees: Mapping[str, Document] | None = None) ->
             name = f"{match['name']} part {int(match['part'] or 0)}" if match["name"] else file.stem
             rows = []
             for line, block in _blocks(match["rows"].split("\n"), first):
-                with reading(
-                    file, "CoNLL-2012, or three columns (OntoGUM); words from 0, and as in the treebank.", line
-                ):
+                with reading(file, "CoNLL-2012; or three columns (OntoGUM), with the treebank's words.", line):
                     if match["name"]:
                         rows.append((line, *_ontonotes(f"{name}-{len(rows) + 1}", block)))
                     else:
