@@ -320,8 +320,9 @@ def _rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
         with reading(path, f"{len(header)} cells, as in the header; in a question, two quoted sentences.", line):
             cells = dict(zip(header, row, strict=True))
             if "Question" in cells:
-                quoted = [text.rstrip() for text in _ASKED.fullmatch(cells["Question"]).groups()]
-                first, second = (text if text[-1:] in ".?!\"'" else f"{text}." for text in quoted)  # lost full stops
+                quoted = _ASKED.fullmatch(cells["Question"]).groups()
+                ends = ".?!\"'"  # a full stop that was lost is put back
+                first, second = (text if text.rstrip()[-1:] in ends else f"{text.rstrip()}." for text in quoted)
                 cells |= {"sentence1": first, "sentence2": second, "label": cells["Answer"], "index": str(line - 2)}
         yield line, cells
 
