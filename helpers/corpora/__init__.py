@@ -1,7 +1,6 @@
 """Where texts come from, and what is in them: ``corpora.read``, ``corpora.documents``, … for each kind of text."""
 
 from helpers.corpora import sources
-from helpers.corpora.formats import read_pairs
 from helpers.corpora.readers import (
     count,
     documents,
@@ -17,5 +16,5 @@ from helpers.corpora.readers import (
     sentences,
     vectors,
 )
-from helpers.corpora.records import Answer, Article, Corpus, KeyedText, Pair, Question, Segment
+from helpers.corpora.records import Answer, KeyedText, Pair, Question
 from helpers.corpora.sources import CorpusError, absolute, locate

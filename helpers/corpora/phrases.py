@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import pairwise
 
+import numpy as np
+
 OUTSIDE, BEGIN, INSIDE = range(3)
 """What a word is for a tagger: part of no keyphrase, the first word of one, another word of it."""
 
@@ -50,13 +52,10 @@ def spell(text: str) -> Spelled:
     matches = list(_UNIT.finditer(text))
     places = [n for n, match in enumerate(matches) if _WORD.fullmatch(match.group())]
     gaps = [text[matches[a].end() : matches[b].start()] for a, b in pairwise(places)]
-    return Spelled(
-        tuple(match.group() for match in matches),
-        tuple(match.span() for match in matches),
-        tuple(places),
-        tuple(matches[n].group().lower() for n in places),
-        (False, *(_JOIN.fullmatch(gap) is not None for gap in gaps))[: len(places)],
-    )
+    joined = [False, *(_JOIN.fullmatch(gap) is not None for gap in gaps)]
+    units, spans = (tuple(match.group() for match in matches), tuple(match.span() for match in matches))
+    words = tuple(units[n].lower() for n in places)
+    return Spelled(units, spans, tuple(places), words, tuple(joined[: len(places)]))
 
 
 def normal(phrase: str) -> str:
@@ -67,46 +66,47 @@ def normal(phrase: str) -> str:
 def locate(spelled: Spelled, phrases: Iterable[str]) -> dict[str, list[int]]:
     """Where phrases stand in a text, word for word: normal form -> first words, for the phrases that are there."""
     starts_of: dict[str, list[int]] = {}
-    for phrase in dict.fromkeys(filter(None, map(normal, phrases))):
+    for phrase in filter(None, map(normal, phrases)):
         wanted = tuple(phrase.split())
-        size = len(wanted)
-        starts = [n for n in range(len(spelled.words)) if spelled.words[n : n + size] == wanted]
+        starts = [n for n in range(len(spelled.words)) if spelled.words[n : n + len(wanted)] == wanted]
         if starts:
             starts_of[phrase] = starts
     return starts_of
 
 
+def _spans(spelled: Spelled, phrases: Iterable[str]) -> list[slice]:
+    """The words of each phrase wherever it stands, longest first, then in order."""
+    spans = [slice(n, n + len(p.split())) for p, starts in locate(spelled, phrases).items() for n in starts]
+    return sorted(spans, key=lambda span: (span.start - span.stop, span.start))
+
+
 def key_words(spelled: Spelled, phrases: Iterable[str]) -> list[bool]:
     """For each word whether it is part of one of the phrases."""
-    key = [False] * len(spelled.words)
-    for phrase, starts in locate(spelled, phrases).items():
-        size = len(phrase.split())
-        for start in starts:
-            key[start : start + size] = [True] * size
-    return key
+    key = np.zeros(len(spelled.words), bool)
+    for span in _spans(spelled, phrases):
+        key[span] = True
+    return key.tolist()
 
 
 def tags(spelled: Spelled, phrases: Iterable[str]) -> list[int]:
     """:data:`OUTSIDE`, :data:`BEGIN` or :data:`INSIDE` for each word; where phrases overlap, the longer one counts."""
-    tags = [OUTSIDE] * len(spelled.words)
-    spans = [(len(p.split()), s) for p, starts in locate(spelled, phrases).items() for s in starts]
-    for size, start in sorted(spans, key=lambda span: (-span[0], span[1])):
-        if not any(tags[start : start + size]):
-            tags[start : start + size] = [BEGIN] + [INSIDE] * (size - 1)
-    return tags
+    tags = np.full(len(spelled.words), OUTSIDE)
+    for span in _spans(spelled, phrases):
+        if not tags[span].any():
+            tags[span] = INSIDE
+            tags[span.start] = BEGIN
+    return tags.tolist()
 
 
 def tagged(spelled: Spelled, tags: Sequence[int]) -> tuple[str, ...]:
     """The phrases that tags of the first words stand for, each once, in order; an inside without a begin begins one."""
-    phrases: list[list[str]] = []
-    before = OUTSIDE
-    for word, tag in zip(spelled.words, tags, strict=False):
-        if tag == BEGIN or (tag == INSIDE and before == OUTSIDE):
-            phrases.append([word])
-        elif tag == INSIDE:
-            phrases[-1].append(word)
-        before = tag
-    return tuple(dict.fromkeys(map(" ".join, phrases)))
+    phrases: list[str] = []
+    for word, tag, before in zip(spelled.words, tags, [OUTSIDE, *tags], strict=False):
+        if tag == INSIDE and before != OUTSIDE:
+            phrases[-1] += f" {word}"
+        elif tag != OUTSIDE:
+            phrases.append(word)
+    return tuple(dict.fromkeys(phrases))
 
 
 def candidates(spelled: Spelled) -> list[tuple[int, int]]:
@@ -114,16 +114,10 @@ def candidates(spelled: Spelled) -> list[tuple[int, int]]:
 
     The candidates of Rose et al. 2010 (RAKE): noun phrases, more or less, phrases without a tagger.
     """
-    phrases: list[tuple[int, int]] = []
-    open_phrase = False
-    for n, (content, joined) in enumerate(zip(spelled.content, spelled.joined, strict=True)):
-        if content and open_phrase and joined:
-            start, size = phrases[-1]
-            phrases[-1] = (start, size + 1)
-        elif content:
-            phrases.append((n, 1))
-        open_phrase = content
-    return phrases
+    content, joined = np.array(spelled.content, bool), np.array(spelled.joined, bool)
+    goes_on = content & joined & np.append(False, content)[:-1]
+    first = np.flatnonzero(content & ~goes_on).tolist()
+    return [(a, int(content[a:b].sum())) for a, b in pairwise([*first, len(content)])]
 
 
 def ranked(spelled: Spelled, scores: Sequence[float]) -> list[str]:

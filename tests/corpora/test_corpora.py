@@ -3,6 +3,7 @@
 import csv
 import gzip
 import json
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,7 @@ from sklearn.model_selection import GroupKFold, cross_val_score
 from validators import check_encyclopedia
 
 from helpers import corpora, places
-from helpers.corpora import formats, treebanks
+from helpers.corpora import treebanks
 
 
 def written(folder: Path, *lines: object, name: str = "articles.jsonl") -> Path:
@@ -158,7 +159,7 @@ def test_plain_text(tmp_path):
 def test_wrong_encodings(tmp_path):
     file = tmp_path / "latin.txt"
     file.write_bytes("fine\nna\xefve".encode("latin-1"))
-    with pytest.raises(corpora.CorpusError, match=r"line 2: Byte 0xef is not UTF-8.*iconv"):
+    with pytest.raises(corpora.CorpusError, match=r"line 2: .*UnicodeDecodeError.*iconv"):
         corpora.read(str(file))
 
 
@@ -186,7 +187,7 @@ READ = {
 def test_pairs(tmp_path, task):
     file = tmp_path / "pairs.tsv"
     file.write_bytes(PAIRS[task].encode())
-    assert formats.read_pairs(file, task) == corpora.pairs(str(file), task=task) == (READ[task],)
+    assert corpora.pairs(str(file), task=task) == (READ[task],)
 
 
 @pytest.mark.parametrize("label", ["\tlabel", "\tQuality", ""])
@@ -195,7 +196,7 @@ def test_pairs_of_ones_own_need_no_task(tmp_path, label):
     file = tmp_path / "pairs.tsv"
     file.write_text(f"sentence1\tsentence2{label}\nA.\tB.{chr(9) + 'mine' if label else ''}\n")
     assert corpora.pairs(str(file), labels=False) == (corpora.Pair("2", "A.", "B.", "mine" if label else ""),)
-    with pytest.raises(corpora.CorpusError, match=r"The columns are|The label is 'mine'"):
+    with pytest.raises(corpora.CorpusError, match=r"line 2: The row is .*label"):
         corpora.pairs(str(file), task="nli")
     with pytest.raises(corpora.CorpusError, match="task= one of mrpc"):
         corpora.pairs(str(file))
@@ -204,19 +205,19 @@ def test_pairs_of_ones_own_need_no_task(tmp_path, label):
 def test_pairs_in_other_wrappings(tmp_path):
     for name, text in (("s1", "A man .\nA dog .\n"), ("s2", "He .\nIt .\n"), ("labels", "neutral\nentailment\n")):
         (tmp_path / f"{name}.dev.gz").write_bytes(gzip.compress(text.encode()))
-    first, second = formats.read_pairs(tmp_path / "s1.dev.gz", "snli")
+    first, second = corpora.pairs(f"{tmp_path}/s1.dev.gz", task="snli")
     assert (first.first, first.second, first.label) == ("A man .", "He .", "neutral")
     assert (second.first, second.second, second.label) == ("A dog .", "It .", "entailment")
     (tmp_path / "labels.dev.gz").write_bytes(gzip.compress(b"neutral\n"))
     with pytest.raises(corpora.CorpusError, match="as many lines each"):
-        formats.read_pairs(tmp_path / "s1.dev.gz", "snli")
+        corpora.pairs(f"{tmp_path}/s1.dev.gz", task="snli")
     file = tmp_path / "mnli.csv"
     file.write_bytes(ASKED)
-    (pair,) = formats.read_pairs(file, "mnli")
+    (pair,) = corpora.pairs(str(file), task="mnli")
     assert (pair.first, pair.second, pair.label) == ("He ran.", "He moved.", "entailment")
     file.write_text("Question,Answer,Origin\nWhat?,entailment,mnli\n")
-    with pytest.raises(corpora.CorpusError, match=r"line 2: 'What\?'"):
-        formats.read_pairs(file, "mnli")
+    with pytest.raises(corpora.CorpusError, match=r"line 2: .*two quoted sentences"):
+        corpora.pairs(str(file), task="mnli")
 
 
 def test_inspec(tmp_path):
@@ -228,8 +229,8 @@ def test_inspec(tmp_path):
     assert ten.verbatim() == ("the text",)
     for members, says in (
         ({"9.abstr": b"T\nx"}, "x.zip/9.uncontr: It cannot be read"),
-        ({"9.abstr": b"caf\xe9", "9.uncontr": b"x"}, "x.zip/9.abstr, line 1: Byte 0xe9 is not UTF-8"),
-        ({"readme": b"x"}, "no .abstr member"),
+        ({"9.abstr": b"caf\xe9", "9.uncontr": b"x"}, "x.zip/9.abstr, line 1: .*UnicodeDecodeError"),
+        ({"readme": b"x"}, "Nothing is in it"),
     ):
         file.write_bytes(zipped(members))
         with pytest.raises(corpora.CorpusError, match=says):
@@ -241,7 +242,7 @@ def test_keyphrases_need_their_articles(tmp_path):
     file = written(tmp_path, {"id": "a", "keyphrases": ["one"]}, name="keyphrases.jsonl")
     assert corpora.keyphrases(str(file)) == (corpora.KeyedText("a", "A", "One.\nTwo.\nThree.", ("one",)),)
     written(tmp_path, {"id": "b", "keyphrases": ["one"]}, name="keyphrases.jsonl")
-    with pytest.raises(corpora.CorpusError, match="no article 'b'"):
+    with pytest.raises(corpora.CorpusError, match=r"KeyError: 'b'.*ids of articles"):
         corpora.keyphrases(str(file))
 
 
@@ -254,76 +255,57 @@ def test_word_vectors():
 
 TEXT = " = Title = \n \n This line of text has more than ten words in it , I believe . \n = = Part = = \n"
 SEEDS = {
-    "articles.jsonl": (json.dumps(ARTICLE), formats.read_encyclopedia),
-    "text.txt": (TEXT, formats.read_plain_text),
-    "text.csv.gz": (gzip.compress(f'"{TEXT}"\n'.encode()), formats.read_plain_text),
+    "articles.jsonl": (json.dumps(ARTICLE), corpora.read),
+    "text.txt": (TEXT, corpora.read),
+    "text.csv.gz": (gzip.compress(f'"{TEXT}"\n'.encode()), corpora.read),
     "trees.conllu": (CONLLU, treebanks.read),
     "ontonotes_conll": (ONTONOTES, treebanks.read),
     "ontogum.conll": (ONTOGUM, treebanks.read),
-    "squad.json": (SQUAD, formats.read_squad),
-    "keyphrases.jsonl": (json.dumps({"id": "a", "keyphrases": ["one"]}), formats.read_keyphrases),
-    "x.zip": (zipped(ABSTRACT), formats.read_inspec),
-    "s1.x.gz": (gzip.compress(b"A .\nB .\n"), lambda path: formats.read_pairs(path, "snli")),
-    "mnli.csv": (ASKED, lambda path: formats.read_pairs(path, "mnli")),
-    **{f"{task}.tsv": (text, lambda path, task=task: formats.read_pairs(path, task)) for task, text in PAIRS.items()},
+    "squad.json": (SQUAD, corpora.questions),
+    "keyphrases.jsonl": (json.dumps({"id": "a", "keyphrases": ["one"]}), corpora.keyphrases),
+    "x.zip": (zipped(ABSTRACT), corpora.keyphrases),
+    "s1.x.gz": (gzip.compress(b"A .\nB .\n"), partial(corpora.pairs, task="snli")),
+    "mnli.csv": (ASKED, partial(corpora.pairs, task="mnli")),
+    **{f"{task}.tsv": (text, partial(corpora.pairs, task=task)) for task, text in PAIRS.items()},
 }
 GOOD = json.dumps(ARTICLE)
 BAD = [  # a format, what is changed in a valid file, and what is said
-    ("articles.jsonl", '"id": "a", ', "", "line 1: The fields are"),
-    ("articles.jsonl", '"title": "A"', '"title": ""', "line 1: 'title' is ''"),
-    ("articles.jsonl", '"Two."', "2", "line 1: 'paragraphs' is"),
-    ("articles.jsonl", GOOD, f"{GOOD}\n\n{GOOD}", "line 3: The id 'a' was there before (line 1)"),
+    ("articles.jsonl", '"id": "a", ', "", "line 1: It cannot be read (TypeError"),
     ("articles.jsonl", "]}", "]", "line 1: It cannot be read (JSONDecodeError"),
-    ("articles.jsonl", GOOD, "", "The file is empty"),
-    ("squad.json", '"answer_start": 4', '"answer_start": 5', "'q1': the answer 'dog' is not in the context at 5"),
-    ("squad.json", '"answer_start": 4', '"answer_start": "4"', "is not in the context at '4'"),
+    ("articles.jsonl", '["One.", "Two.", "Three."]', '"One."', "ValueError: the paragraphs are one text"),
+    ("articles.jsonl", GOOD, "", "Nothing is in it"),
+    ("squad.json", '"answer_start": 4', '"answer_start": 5', "'q1': (Answer(text='dog', start=5),) are not"),
+    ("squad.json", '"answer_start": 4', '"answer_start": "4"', "cannot be read (Type"),
     ("squad.json", '"text"', '"texts"', "cannot be read (KeyError: 'text')"),
-    ("squad.json", '"Who ran?"', '""', "'q1': a text is empty"),
-    ("squad.json", '[{"id"', '[{"id": "q1", "question": "Who?", "answers": []}, {"id"', "'q1' was there before"),
-    ("squad.json", SQUAD, '{"data": []}', "no question"),
-    ("rte.tsv", "A dog.\t", "A dog.\textra\t", "line 2: 5 tab-separated columns"),
-    ("rte.tsv", "sentence2", "other", "line 1: The columns are index, sentence1, other, label"),
-    ("rte.tsv", "A dog.", " ", "line 2: A sentence is empty"),
-    ("rte.tsv", "\tnot_entailment", "\tmaybe", "line 2: The label is 'maybe'"),
-    ("mrpc.tsv", "1\t7", "2\t7", "line 2: The label is '2'"),
-    ("snli.tsv", "neutral\t(A)\tA man.\tA cat.\t3416.jpg#1\n", "", "no labelled pair"),
-    ("trees.conllu", "1\tAnn\tann", "1\tAnn ann", "line 4: 9 tab-separated columns"),
+    ("squad.json", SQUAD, '{"data": []}', "Nothing is in it"),
+    ("rte.tsv", "A dog.\t", "A dog.\textra\t", "line 2: It cannot be read (ValueError"),
+    ("rte.tsv", "sentence2", "other", "line 2: The row is"),
+    ("rte.tsv", "A dog.", " ", "line 2: The row is"),
+    ("rte.tsv", "\tnot_entailment", "\tmaybe", "line 2: The row is"),
+    ("mrpc.tsv", "1\t7", "2\t7", "line 2: The row is"),
+    ("snli.tsv", "neutral\t(A)\tA man.\tA cat.\t3416.jpg#1\n", "", "labelled pairs"),
+    ("trees.conllu", "1\tAnn\tann", "1\tAnn ann", "line 1: It cannot be read (ParseException"),
     (
         "trees.conllu",
         "1\tAnn\tann",
         "a\tAnn\tann",
         "line 1: It cannot be read (ParseException: Failed parsing field 'id': 'a'",
     ),
-    ("trees.conllu", "2\tsold", "3\tsold", "line 4: The words are numbered 1, 3, 3, 4, 5"),
-    ("trees.conllu", "\t2\tnsubj", "\t7\tnsubj", "line 4: The heads 7, 0, 4, 2, 2 are no tree"),
-    ("trees.conllu", "\t2\tnsubj", "\t0\tnsubj", "line 4: The heads 0, 0, 4, 2, 2 are no tree"),
-    ("trees.conllu", "\t0\troot", "\t1\troot", "line 4: The heads 2, 1, 4, 2, 2 are no tree"),
-    ("trees.conllu", "\t2\tnsubj", "\t1\tnsubj", "line 4: The heads 1, 0, 4, 2, 2 are no tree"),
-    ("trees.conllu", "2\tsold", "2-9\tsold" + 8 * "\t_" + "\n2\tsold", "line 5: Multiword token 2-9"),
-    ("trees.conllu", "(1-person-1)", "(1-person-1", "line 4: '1' is opened but not closed"),
-    ("trees.conllu", "(1-person-1)", "1)", "line 4: '1' is closed but was not opened"),
+    ("trees.conllu", "2\tsold", "3\tsold", "ValueError: the words are numbered [1, 3, 3, 4, 5]"),
+    ("trees.conllu", "\t2\tnsubj", "\t7\tnsubj", "ValueError: the heads [7, 0, 4, 2, 2] are no tree"),
+    ("trees.conllu", "\t2\tnsubj", "\t0\tnsubj", "the heads [0, 0, 4, 2, 2] are no tree"),
+    ("trees.conllu", "\t0\troot", "\t1\troot", "the heads [2, 1, 4, 2, 2] are no tree"),
+    ("trees.conllu", "\t2\tnsubj", "\t1\tnsubj", "the heads [1, 0, 4, 2, 2] are no tree"),
+    ("trees.conllu", "2\tsold", "2-9\tsold" + 8 * "\t_" + "\n2\tsold", "ValueError: the words are numbered"),
+    ("trees.conllu", "(1-person-1)", "(1-person-1", "ValueError: ['1'] opened but not closed"),
+    ("trees.conllu", "(1-person-1)", "1)", "ValueError: '1' is closed but was not opened"),
     ("trees.conllu", "(1-person-1)", "(1-person-1))", "is not made of brackets"),
-    ("trees.conllu", "(1-person-1)", "(1[1/2]-person-1)", "has gaps"),
-    ("trees.conllu", "# sent_id = d-2", "# sent_id = d-1", "line 10: The sentence id 'd-1' was there before"),
-    ("trees.conllu", "# sent_id = d-2", "# newdoc id = d", "line 10: The document id 'd' was there before"),
-    ("ontonotes_conll", "sold VBD * -", "sold VBD *", "line 3: 11 columns"),
-    ("ontonotes_conll", "0 1 sold", "0 7 sold", "line 3: Word 7 stands where word 1"),
-    ("ontonotes_conll", "sold", "[WORD]", "line 3: The words are left out"),
-    ("ontonotes_conll", "#end document\n", "", "The last document has no end"),
-    ("ontonotes_conll", "#begin document (d); part 000\n", "", "line 1: 'd 0 0 Ann"),
-    (
-        "ontonotes_conll",
-        "#end document\n",
-        "#end document\n#end document\n",
-        "line 14: '#end document' is not expected",
-    ),
-    (
-        "ontonotes_conll",
-        "#end document\n",
-        "#end document\n" + ONTONOTES,
-        "The document id 'd part 0' was there before",
-    ),
-    ("ontogum.conll", "3\tdog", "4\tdog", "line 5: '4\\tdog"),
+    ("trees.conllu", "(1-person-1)", "(1[1/2]-person-1)", "mentions without gaps"),
+    ("ontonotes_conll", "sold VBD * -", "sold VBD *", "line 2: It cannot be read (ValueError"),
+    ("ontogum.conll", "3\tdog\t", "3\tdog", "line 2: It cannot be read (ValueError"),
+    ("ontonotes_conll", "#end document\n", "", "something stands outside of documents"),
+    ("ontonotes_conll", "#begin document (d); part 000\n", "", "something stands outside of documents"),
+    ("ontonotes_conll", "#end document\n", "#end document\n#end document\n", "something stands outside of documents"),
 ]
 
 
@@ -333,7 +315,7 @@ def test_a_wrong_file_is_named_with_its_line(tmp_path, name, old, new, says):
     assert old in content
     (tmp_path / name).write_bytes(content.replace(old, new, 1).encode())
     with pytest.raises(corpora.CorpusError) as caught:
-        read(tmp_path / name)
+        read(str(tmp_path / name))
     assert (
         says in str(caught.value) and f"{tmp_path / name}" in str(caught.value) and "Expected:" in str(caught.value)
     )
@@ -372,14 +354,14 @@ def test_damaged_files_end_in_a_result_or_a_clear_error(tmp_path_factory, name):
     (folder / "s2.x.gz").write_bytes(gzip.compress(b"C .\nD .\n"))
     (folder / "labels.x.gz").write_bytes(gzip.compress(b"neutral\nneutral\n"))
     (folder / name).write_bytes(content)
-    assert read(folder / name), "the undamaged file is read"
+    assert read(str(folder / name)), "the undamaged file is read"
 
     @settings(max_examples=160, deadline=None)
     @given(damaged=mutations(content))
     def check(damaged):
         (folder / name).write_bytes(damaged)
         try:
-            assert read(folder / name)
+            assert read(str(folder / name))
         except corpora.CorpusError as error:
             assert str(folder) in str(error) and "Expected:" in str(error)
 

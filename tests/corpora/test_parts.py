@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from helpers import corpora, places
-from helpers.corpora import parts, sources
+from helpers.corpora import sources, treebanks
 from helpers.corpora.sources import CorpusError
 
 TREEBANK = places.book_data() / "encyclopedia" / "treebank"
@@ -35,7 +35,7 @@ def sentences_of(found) -> list[tuple[str, ...]]:
 
 def apart(name: str) -> list[int]:
     """How many sentences each part has, after making sure that no two parts share any, and that none is lost."""
-    found = [set(sentences_of(corpora.documents(name, part))) for part in parts.PARTS]
+    found = [set(sentences_of(corpora.documents(name, part))) for part in treebanks.PARTS]
     assert all(not one & other for one, other in combinations(found, 2)) and all(found)
     assert set.union(*found) == set(sentences_of(corpora.documents(name)))
     return [len(one) for one in found]
@@ -72,11 +72,11 @@ def test_too_little_is_one_sentence(tmp_path, documents, told):
 
 
 def test_three_files_and_folders_keep_their_parts(tmp_path):
-    for part, count in zip(parts.PARTS, (6, 2, 3), strict=True):
+    for part, count in zip(treebanks.PARTS, (6, 2, 3), strict=True):
         documents = {f"{part}{n}": 2 for n in range(count)}
         written(tmp_path / "ud" / f"xx_mine-ud-{part}.conllu", documents)
         written(tmp_path / "folders" / {"dev": "development"}.get(part, part) / "a.conllu", documents)
-    three = ",".join(str(tmp_path / "ud" / f"xx_mine-ud-{part}.conllu") for part in parts.PARTS)
+    three = ",".join(str(tmp_path / "ud" / f"xx_mine-ud-{part}.conllu") for part in treebanks.PARTS)
     for name in (three, str(tmp_path / "ud"), str(tmp_path / "folders")):
         assert apart(name) == [12, 4, 6] and "as the files are named" in corpora.notes(name)[0]
         assert {d.id for d in corpora.documents(name, "dev")} == {"dev0", "dev1"}
@@ -176,7 +176,7 @@ def test_articles_of_one_paragraph_do_not_empty_a_half(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("counts", "found"), [((1, 1), "No article has two"), ((7,), "7 in all"), ((1, 2), "2 in all")]
+    ("counts", "found"), [((1, 1), "longest has 1 par"), ((7,), "longest has 7"), ((1, 2), "longest has 2")]
 )
 def test_too_little_text_is_refused_at_once(tmp_path, counts, found):
     with pytest.raises(CorpusError, match=rf"{found}.*text of several articles.*or one of 8 paragraphs"):
@@ -191,9 +191,9 @@ def test_a_readers_own_is_named_as_such(tmp_path):
     assert (known.name, known.licence, known.own) == ("encyclopedia", "CC0 1.0", False)
     found = corpora.own(treebank=["encyclopedia", str(TREEBANK)], text=str(file), pairs="mrpc")
     assert [(one.name, one.own) for one in found] == [("treebank", True), ("mine", True)]
-    assert found[0].parts == parts.treebank(str(TREEBANK))[1]
-    three = ",".join(str(TREEBANK / f"{part}.conllu") for part in parts.PARTS)
-    one, other = (corpora.provenance(n, "treebank", *parts.PARTS) for n in (three, "encyclopedia"))
+    assert found[0].parts == treebanks.in_parts(str(TREEBANK))[1]
+    three = ",".join(str(TREEBANK / f"{part}.conllu") for part in treebanks.PARTS)
+    one, other = (corpora.provenance(n, "treebank", *treebanks.PARTS) for n in (three, "encyclopedia"))
     assert one.name == "train.conllu, dev.conllu, test.conllu" and one.sha256 == other.sha256
 
 
