@@ -10,6 +10,9 @@ from helpers.plots import COLOURS, HEAD_COLOURS, dots, flow, legend_beside, line
 from helpers.stats import Estimate
 
 WIDTH = 84  # characters in a line
+ARROW = {"arrowstyle": "-|>", "linewidth": 1.3, "shrinkA": 1, "shrinkB": 1}
+RIGHT = {"color": COLOURS["stop"], "linestyle": "-"}
+WRONG = {"color": COLOURS["first"], "linestyle": (0, (3, 2))}
 
 
 def mention_links(
@@ -34,14 +37,9 @@ def mention_links(
         for start, end, right in arrows:
             (x, y), (to_x, to_y) = ((spots[w][0] + len(words[w]) / 2, spots[w][1] - 0.24) for w in (start, end))
             bend = min(0.35, 3.2 / (1 + abs(x - to_x))) if y == to_y else 0.08
-            arrow = {
-                "arrowstyle": "-|>",
-                "connectionstyle": f"arc3,rad={bend if x > to_x else -bend}",
-                "color": COLOURS["stop"] if right else COLOURS["first"],
-                "linestyle": "-" if right else (0, (3, 2)),
-                "linewidth": 1.3,
-            }
-            ax.annotate("", (to_x, to_y), (x, y), arrowprops=arrow | {"shrinkA": 1, "shrinkB": 1})
+            arrow = ARROW | (RIGHT if right else WRONG)
+            arrow["connectionstyle"] = f"arc3,rad={bend if x > to_x else -bend}"
+            ax.annotate("", (to_x, to_y), (x, y), arrowprops=arrow)
         ax.set(xlim=(-1, WIDTH + 4), ylim=(spots[-1][1] + 0.6, -0.9))
         ax.axis("off")
     return figure
@@ -55,22 +53,20 @@ def looks(panels: Mapping[str, tuple[Sequence[str], NDArray, Sequence[int]]]) ->
     """
     drawn = {}
     for title, (words, weights, asked) in panels.items():
-        kept = np.where(np.isin(np.arange(len(words)), asked)[:, None], weights, 0)
+        kept = np.zeros_like(weights)
+        kept[asked] = weights[asked]
         drawn[title] = words, kept, dict.fromkeys(asked, COLOURS["antecedent"])
     return line_diagrams(drawn)
 
 
-def beside(
-    panels: Mapping[str, tuple[Sequence[str], Mapping[str, Sequence[Estimate | float]]]], *, width: float = 3.2
-) -> Figure:
+def beside(panels: Mapping[str, tuple[Sequence[str], Mapping[str, Sequence[Estimate | float]]]]) -> Figure:
     """Rows with points and intervals, a panel for each title, with one legend.
 
     Args:
         panels: title -> (names of rows, series -> a value for each row); all have the same series.
-        width: of a panel, in inches.
     """
     most = max(len(names) for names, _ in panels.values())
-    figure, axes = titled(panels, (width, 1.0 + 0.34 * most))
+    figure, axes = titled(panels, (3.2, 1.0 + 0.34 * most))
     for ax, (names, series) in zip(axes.flat, panels.values(), strict=True):
         dots(names, series, ax=ax)
         ax.get_legend().remove()
