@@ -22,6 +22,8 @@ from helpers.stats import Estimate
 
 Size = tuple[float, float]
 Names = Sequence[str]
+Labels = Mapping[str, str]
+Values = Mapping[str, ArrayLike]
 Series = Mapping[str, Estimate]
 Levels = Mapping[str, float]
 Style = Mapping[str, object]
@@ -200,7 +202,7 @@ def in_rows(ax: Axes, names: Iterable[str], *, size: float | None = None, margin
     ax.set_ylim(len(names) - 1 + margin, -margin)
 
 
-def squares(colours: Mapping[str, object] | Names, called: Mapping[str, str] = LABELS) -> list[Line2D]:
+def squares(colours: Mapping[str, object] | Names, called: Labels = LABELS) -> list[Line2D]:
     """Entries of a legend: a square for each label and its colour, or for each name of :data:`STYLES` and what it is called."""
     if not isinstance(colours, Mapping):
         colours = {called[name]: COLOURS[name] for name in colours}
@@ -208,7 +210,7 @@ def squares(colours: Mapping[str, object] | Names, called: Mapping[str, str] = L
     return [Line2D([], [], color=colour, label=label, **style) for label, colour in colours.items()]
 
 
-def type_legend(figure: Figure, called: Mapping[str, str], place: str, **options: object) -> None:
+def type_legend(figure: Figure, called: Labels, place: str, **options: object) -> None:
     """The four types of heads below all panels (``place``: "lower") or above them ("upper")."""
     where = {"loc": f"outside {place} center", "ncols": len(TYPE_NAMES), "fontsize": 8}
     figure.legend(handles=squares(TYPE_NAMES, called), **where | options)
@@ -300,7 +302,7 @@ def references(ax: Axes, lines: Levels | None, *, colour: str = COLOURS["self"],
 
 
 def scatter_groups(
-    ax: Axes, x: ArrayLike, y: ArrayLike, groups: ArrayLike, called: Mapping[str, str] = LABELS, **look: object
+    ax: Axes, x: ArrayLike, y: ArrayLike, groups: ArrayLike, called: Labels = LABELS, **look: object
 ) -> None:
     """Points in the plane, each in the colour and with the marker of its group, a name of :data:`STYLES` or an empty string.
 
@@ -349,7 +351,7 @@ def stacked(
     ax.grid(visible=False)
 
 
-def coloured(names: Iterable[str], called: Mapping[str, str] = LABELS) -> Parts:
+def coloured(names: Iterable[str], called: Labels = LABELS) -> Parts:
     """Parts for :func:`stacked` by their names in :data:`STYLES`, and what these are called."""
     return {called[name]: {"color": COLOURS[name]} for name in names}
 
@@ -423,7 +425,7 @@ def where_to(rows: Series, places: Names) -> Figure:
     return share_bars(bars, parts, xlabel="share of attention", least=0.03, row=0.5)
 
 
-def share_bars(rows: Mapping[str, ArrayLike], parts: Parts, *, xlabel: str, least: float, row: float) -> Figure:
+def share_bars(rows: Values, parts: Parts, *, xlabel: str, least: float, row: float) -> Figure:
     """A stacked bar for each row.
 
     Args:
@@ -540,14 +542,14 @@ def grid(
 
 
 def head_grids(
-    grids: Mapping[str, ArrayLike],
+    grids: Values,
     *,
-    bars: str | Mapping[str, str],
+    bars: str | Labels,
     columns: int = 2,
     signed: bool = False,
     one_scale: bool | Size = False,
     percentile: float = 100,
-    marked: Mapping[str, ArrayLike] | None = None,
+    marked: Values | None = None,
     each: Size | None = None,
     **look: object,
 ) -> Figure:
@@ -581,7 +583,7 @@ def head_grids(
     return figure
 
 
-def relation_maps(accuracy: Mapping[str, ArrayLike], baselines: Levels, *, columns: int = 5) -> Figure:
+def relation_maps(accuracy: Values, baselines: Levels, *, columns: int = 5) -> Figure:
     """For each relation a grid of accuracies from 0 to 1.
 
     Args:
@@ -601,7 +603,7 @@ def few_ticks(layers: int, heads: int) -> tuple[int, int]:
     return max(1, layers // 6), max(1, heads // 4)
 
 
-def type_grids(grids: Mapping[str, ArrayLike], *, called: Mapping[str, str] = LABELS, columns: int = 3) -> Figure:
+def type_grids(grids: Values, *, called: Labels = LABELS, columns: int = 3) -> Figure:
     """Grids coloured by type; a cross marks heads of another type than in the first grid.
 
     Args:

@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike
 
 from helpers.corpora.readers import Question
 from helpers.corpora.treebanks import Document
-from helpers.plots import COLOURS, HEAD_COLOURS, LABELS, REST, layer_colours
+from helpers.plots import COLOURS, HEAD_COLOURS, LABELS, REST, Labels, Levels, Names, layer_colours
 
 LIMIT = 150_000
 """Characters that a figure may put into a page, its script and style apart."""
@@ -31,10 +31,11 @@ WIDTH, HEIGHT = 400, 300  # of a plot, in its own units
 LEFT, RIGHT, TOP, BOTTOM = 56, 390, 10, 258  # where its axes are
 GOOD, BAD = "#dbe7f3", "#f3d3c2"  # behind words: right or as before, and wrong or changed
 
-Colouring = tuple[Sequence[str], Mapping[str, str]]
+Colouring = tuple[Names, Labels]
+Colourings = Mapping[str, Colouring]
 Word = str | tuple[str, str]
 Piece = Sequence[Sequence[Word]]
-"""The label of each point, with the colour of each label; a word, with or without a colour; the lines of a step."""
+"""The label of each point, with the colour of each label; what points may be coloured by; a word, with or without a colour; the lines of a step."""
 
 
 class TooLarge(ValueError):
@@ -73,16 +74,16 @@ class Curve:
 def points(
     x: ArrayLike,
     y: ArrayLike,
-    names: Sequence[str],
+    names: Names,
     *,
     xlabel: str,
     ylabel: str,
     alt: str,
-    colours: Mapping[str, Colouring],
-    texts: Sequence[str],
+    colours: Colourings,
+    texts: Names,
     maps: ArrayLike | None = None,
-    tokens: Sequence[str] = (),
-    lines: Mapping[str, float] | None = None,
+    tokens: Names = (),
+    lines: Levels | None = None,
     control: str = "buttons",
     first: int = 0,
     equal: bool = False,
@@ -128,7 +129,7 @@ def points(
 
 
 def frames(
-    values: Sequence[float], labels: Sequence[str], pieces: Sequence[Piece], *, alt: str, curve: Curve | None = None
+    values: Sequence[float], labels: Names, pieces: Sequence[Piece], *, alt: str, curve: Curve | None = None
 ) -> InteractiveFigure:
     """Steps that a slider goes through, with a marker on a curve.
 
@@ -178,7 +179,7 @@ def by_layer(layers: Sequence[int]) -> Colouring:
     return [names[layer] for layer in layers], dict(zip(names, shades, strict=True))
 
 
-def by_kind(kinds: Sequence[str], *, called: Mapping[str, str] = LABELS, rest: str = "none of these") -> Colouring:
+def by_kind(kinds: Names, *, called: Labels = LABELS, rest: str = "none of these") -> Colouring:
     """Points coloured by a name of :data:`helpers.plots.STYLES` each, an empty one for the rest.
 
     Args:
@@ -265,9 +266,7 @@ def _text(text: str, x: float, y: float, anchor: str, kind: str = "") -> str:
     return f'<text{kind} x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(text)}</text>'
 
 
-def attention_view(
-    maps: ArrayLike, tokens: Sequence[str], *, layer: int = 0, heads: Sequence[int] | None = None
-) -> HTML:
+def attention_view(maps: ArrayLike, tokens: Names, *, layer: int = 0, heads: Sequence[int] | None = None) -> HTML:
     """The book's own interactive view: choose layers and heads, point at a token.
 
     Draws with no network in the book and in JupyterLab; weights are rounded to one byte, so that a sentence
@@ -296,7 +295,7 @@ def in_script(code: str) -> str:
 
 
 def bertviz(
-    view: str, maps: ArrayLike, tokens: Sequence[str], *, second: int | None = None, height: int | None = None
+    view: str, maps: ArrayLike, tokens: Names, *, second: int | None = None, height: int | None = None
 ) -> HTML:
     """bertviz's ``head_view`` or ``model_view`` (Vig 2019), in a frame of its own that needs no network.
 

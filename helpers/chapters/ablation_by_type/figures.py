@@ -10,7 +10,7 @@ from matplotlib.lines import Line2D
 from numpy.typing import ArrayLike
 
 from helpers import plots, views
-from helpers.plots import COLOURS, INK, LABELS, MARKERS, REFERENCE
+from helpers.plots import COLOURS, INK, LABELS, MARKERS, REFERENCE, Labels, Levels, Names, Series, Values
 from helpers.stats import Estimate
 
 CHANGE = "change of F1 (points)"
@@ -22,7 +22,7 @@ BELOW = 0.26
 """How far below its row, of height 1, a control is drawn, so that neither hides the other."""
 
 
-def edited_maps(maps: Mapping[str, ArrayLike], tokens: Sequence[str], borders: Sequence[int] = ()) -> Figure:
+def edited_maps(maps: Values, tokens: Names, borders: Sequence[int] = ()) -> Figure:
     """One head's map under several edits, three in a row and on one scale; thin lines where a new sentence or a special token begins.
 
     Args:
@@ -44,17 +44,17 @@ def edited_maps(maps: Mapping[str, ArrayLike], tokens: Sequence[str], borders: S
     return figure
 
 
+Rows = Mapping[str, tuple[Estimate, float, ArrayLike]]
+"""Row -> ours on all questions, ours on those of the control, [draw] of the control; fractions, shown as percentage points."""
+
+
 def ablation_rows(
-    panels: Mapping[str, Mapping[str, tuple[Estimate, float, ArrayLike]]],
-    colours: Mapping[str, str],
-    cuts: Sequence[int],
-    cited: Mapping[str, float] | None = None,
+    panels: Mapping[str, Rows], colours: Labels, cuts: Sequence[int], cited: Levels | None = None
 ) -> Figure:
     """Rows of a table as points with intervals, and just below them the draws of their control as open diamonds; a panel for each run.
 
     Args:
-        panels: title -> (row -> (ours on all questions, ours on those of the control, [draw] of the control)); fractions,
-            shown as percentage points.
+        panels: title -> rows.
         colours: row -> colour.
         cuts: rows above which a thin line separates groups, counted from 0.
         cited: row -> the change that a paper reports, in points: crosses.
@@ -96,7 +96,7 @@ def _parted(ax: Axes, cuts: Sequence[int], colour: str = "#bbbbbb") -> None:
         ax.axhline(cut - 0.5, color=colour, linewidth=0.8)
 
 
-def without_heads(names: ArrayLike, gone: Mapping[str, ArrayLike], *, called: Mapping[str, str] = LABELS) -> Figure:
+def without_heads(names: ArrayLike, gone: Values, *, called: Labels = LABELS) -> Figure:
     """The heads of a model in the colours of their types, a grid for each answer; heads that are gone are white with a cross.
 
     Args:
@@ -117,7 +117,7 @@ Climb = tuple[Sequence[int], ArrayLike, Mapping[str, tuple[int, Estimate]], floa
 """Numbers of heads; [size, draw], the change with so many random heads pruned; type, or the name of another set -> (heads, change); the change with every head pruned."""
 
 
-def heads_and_loss(panels: Mapping[str, Climb], *, called: Mapping[str, str] = LABELS) -> Figure:
+def heads_and_loss(panels: Mapping[str, Climb], *, called: Labels = LABELS) -> Figure:
     """Change against the number of heads pruned, a panel for each run: grey lines for random heads from anywhere, a point for each type or other set.
 
     Args:
@@ -142,7 +142,7 @@ def heads_and_loss(panels: Mapping[str, Climb], *, called: Mapping[str, str] = L
 
 
 def answers_to_touch(
-    gone: Sequence[int], change: ArrayLike, questions: Sequence[str], answers: Sequence[Sequence[str]]
+    gone: Sequence[int], change: ArrayLike, questions: Names, answers: Sequence[Names]
 ) -> views.InteractiveFigure:
     """More and more heads pruned, by a slider: F1 over all questions above, what the model answers to some of them below.
 
@@ -169,7 +169,7 @@ TURNS = {
 }
 
 
-def turned_bars(rows: Mapping[str, ArrayLike], cuts: Sequence[int]) -> Figure:
+def turned_bars(rows: Values, cuts: Sequence[int]) -> Figure:
     """For each row the share of questions that are answered worse, as before, and better, as stacked bars.
 
     Args:
@@ -181,7 +181,7 @@ def turned_bars(rows: Mapping[str, ArrayLike], cuts: Sequence[int]) -> Figure:
     return figure
 
 
-def attention_by_place(shares: Mapping[str, ArrayLike], *, called: Mapping[str, str] = LABELS) -> Figure:
+def attention_by_place(shares: Values, *, called: Labels = LABELS) -> Figure:
     """For each type, how its attention is shared out among places, as a stacked bar.
 
     Args:
@@ -192,9 +192,7 @@ def attention_by_place(shares: Mapping[str, ArrayLike], *, called: Mapping[str, 
     return _shares(rows, plots.coloured(("special", "intra", "inter")), 0.34, "share of attention (%)")
 
 
-def _shares(
-    rows: Mapping[str, ArrayLike], parts: plots.Parts, height: float, xlabel: str, *, size: float | None = None
-) -> Figure:
+def _shares(rows: Values, parts: plots.Parts, height: float, xlabel: str, *, size: float | None = None) -> Figure:
     figure, ax = plt.subplots(figsize=(7.2, 0.9 + height * len(rows)))
     plots.stacked(ax, 100 * np.array([*rows.values()]), parts, least=4, number="{:.0f}", size=0.72)
     ax.set(xlabel=xlabel, xlim=(0, 100))
@@ -211,7 +209,7 @@ READING_STYLES = {
 }
 
 
-def readings(rows: Mapping[str, Mapping[str, Estimate]], cuts: Sequence[int]) -> Figure:
+def readings(rows: Mapping[str, Series], cuts: Sequence[int]) -> Figure:
     """Each row under several readings of "sentence" and "removing": a marker with interval for each.
 
     Args:

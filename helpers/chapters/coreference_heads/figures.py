@@ -6,8 +6,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from helpers.plots import COLOURS, HEAD_COLOURS, dots, flow, legend_beside, line_diagrams, titled
-from helpers.stats import Estimate
+from helpers.plots import COLOURS, HEAD_COLOURS, Names, Points, dots, flow, legend_beside, line_diagrams, titled
 
 WIDTH = 84  # characters in a line
 ARROW = {"arrowstyle": "-|>", "linewidth": 1.3, "shrinkA": 1, "shrinkB": 1}
@@ -15,9 +14,7 @@ RIGHT = {"color": COLOURS["stop"], "linestyle": "-"}
 WRONG = {"color": COLOURS["first"], "linestyle": (0, (3, 2))}
 
 
-def mention_links(
-    panels: Mapping[str, tuple[Sequence[str], Mapping[int, str], Sequence[tuple[int, int, bool]]]],
-) -> Figure:
+def mention_links(panels: Mapping[str, tuple[Names, Mapping[int, str], Sequence[tuple[int, int, bool]]]]) -> Figure:
     """Texts with the head words of their mentions boxed, one colour a chain, and arrows from mentions to chosen antecedents.
 
     Args:
@@ -45,7 +42,7 @@ def mention_links(
     return figure
 
 
-def looks(panels: Mapping[str, tuple[Sequence[str], NDArray, Sequence[int]]]) -> Figure:
+def looks(panels: Mapping[str, tuple[Names, NDArray, Sequence[int]]]) -> Figure:
     """The lines of a few tokens to all tokens, in each panel.
 
     Args:
@@ -59,7 +56,7 @@ def looks(panels: Mapping[str, tuple[Sequence[str], NDArray, Sequence[int]]]) ->
     return line_diagrams(drawn)
 
 
-def beside(panels: Mapping[str, tuple[Sequence[str], Mapping[str, Sequence[Estimate | float]]]]) -> Figure:
+def beside(panels: Mapping[str, tuple[Names, Points]]) -> Figure:
     """Rows with points and intervals, a panel for each title, with one legend.
 
     Args:

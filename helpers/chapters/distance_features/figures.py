@@ -11,7 +11,7 @@ from matplotlib.lines import Line2D
 from numpy.typing import ArrayLike, NDArray
 
 from helpers import plots, views
-from helpers.plots import CENTRED, COLOURS, INK, LABELS, MARKERS, TYPE_NAMES
+from helpers.plots import CENTRED, COLOURS, INK, LABELS, MARKERS, TYPE_NAMES, Labels, Names, Values
 from helpers.stats import Estimate
 
 WINDOW_COLOUR = "#8794a5"
@@ -21,7 +21,7 @@ LOOKS = (*((COLOURS[name], MARKERS[name]) for name in TYPE_NAMES), ("#9d9d9d", "
 """Colour and marker of up to six groups."""
 
 
-def feature_cells(cells: ArrayLike, tokens: Sequence[str], names: Sequence[str]) -> Figure:
+def feature_cells(cells: ArrayLike, tokens: Names, names: Names) -> Figure:
     """A map whose cells are coloured by the distance feature they belong to; windows carry their number.
 
     Args:
@@ -47,7 +47,7 @@ def feature_cells(cells: ArrayLike, tokens: Sequence[str], names: Sequence[str])
     return figure
 
 
-def feature_bars(heads: Mapping[str, ArrayLike], names: Sequence[str], *, even: ArrayLike) -> Figure:
+def feature_bars(heads: Values, names: Names, *, even: ArrayLike) -> Figure:
     """The 21 numbers of a few heads, one panel each; a dash marks what even attention would give.
 
     Args:
@@ -60,9 +60,7 @@ def feature_bars(heads: Mapping[str, ArrayLike], names: Sequence[str], *, even: 
     return figure
 
 
-def feature_variances(
-    shares: Mapping[str, ArrayLike], names: Sequence[str], *, control: Mapping[str, ArrayLike]
-) -> Figure:
+def feature_variances(shares: Values, names: Names, *, control: Values) -> Figure:
     """How much each of the 21 numbers counts when heads are compared: its share of the variance over heads, one panel a scale.
 
     Args:
@@ -74,16 +72,14 @@ def feature_variances(
     return figure
 
 
-def _bars(
-    axes: NDArray, names: Sequence[str], values: Mapping[str, ArrayLike], dashes: Mapping[str, ArrayLike], label: str
-) -> None:
+def _bars(axes: NDArray, names: Names, values: Values, dashes: Values, label: str) -> None:
     for ax, (title, sizes) in zip(axes, values.items(), strict=True):
         ax.bar(range(len(names)), sizes, color=[COLOURS.get(name, WINDOW_COLOUR) for name in names])
         _dashes(ax, names, dashes[title], label)
     ax.legend(fontsize=8)
 
 
-def _dashes(ax: Axes, names: Sequence[str], values: ArrayLike, label: str) -> None:
+def _dashes(ax: Axes, names: Names, values: ArrayLike, label: str) -> None:
     """A dash for each of the 21 numbers, and their axis."""
     ax.plot(range(len(names)), values, "_", color=INK, markersize=5, label=label, zorder=4)
     short = [LABELS[n] if n in ("cls", "sep") else n.removeprefix("window ") for n in names]
@@ -94,9 +90,7 @@ def _dashes(ax: Axes, names: Sequence[str], values: ArrayLike, label: str) -> No
     ax.grid(axis="x", visible=False)
 
 
-def feature_boxes(
-    groups: Mapping[str, ArrayLike], names: Sequence[str], *, called: Mapping[str, str] = LABELS, even: ArrayLike
-) -> Figure:
+def feature_boxes(groups: Values, names: Names, *, called: Labels = LABELS, even: ArrayLike) -> Figure:
     """Box-plots of the 21 numbers over the heads of each group, one panel a group.
 
     Args:
@@ -118,7 +112,7 @@ def feature_boxes(
     return figure
 
 
-def embeddings(views: Mapping[str, tuple[ArrayLike, ArrayLike]], *, called: Mapping[str, str] = LABELS) -> Figure:
+def embeddings(views: Mapping[str, tuple[ArrayLike, ArrayLike]], *, called: Labels = LABELS) -> Figure:
     """Heads as points in the plane, in the colour and marker of their group, side by side.
 
     Args:
@@ -133,12 +127,12 @@ def embeddings(views: Mapping[str, tuple[ArrayLike, ArrayLike]], *, called: Mapp
     return figure
 
 
-def _points(ax: Axes, places: NDArray, types: ArrayLike, called: Mapping[str, str]) -> None:
+def _points(ax: Axes, places: NDArray, types: ArrayLike, called: Labels) -> None:
     plots.scatter_groups(ax, *places.T, types, called, s=24, edgecolor="#444444", linewidth=0.4)
 
 
 def groups_to_touch(
-    shares: ArrayLike, groups: ArrayLike, ks: Sequence[int], heads: Sequence[str], parts: Sequence[str]
+    shares: ArrayLike, groups: ArrayLike, ks: Sequence[int], heads: Names, parts: Names
 ) -> views.InteractiveFigure:
     """Heads by how much they give near and to special tokens; a slider says into how many groups they are cut.
 
@@ -157,7 +151,7 @@ def groups_to_touch(
     return views.points(*shares.T[[0, 2]], heads, **labels, alt=alt, colours=cuts, texts=texts, control="slider")
 
 
-def groups_by_k(sets: Mapping[str, tuple[ArrayLike, ArrayLike]], ks: Sequence[int], corners: Sequence[str]) -> Figure:
+def groups_by_k(sets: Mapping[str, tuple[ArrayLike, ArrayLike]], ks: Sequence[int], corners: Names) -> Figure:
     """Heads in a triangle of three shares, coloured by group when 2, 3, … groups are asked for: a row a set of heads, a column a k.
 
     Args:
@@ -185,7 +179,7 @@ def groups_by_k(sets: Mapping[str, tuple[ArrayLike, ArrayLike]], ks: Sequence[in
 
 
 def versus_control(
-    x: Sequence[int], views: Mapping[str, tuple[Estimate, Estimate]], *, xlabel: str, ylabels: Sequence[str]
+    x: Sequence[int], views: Mapping[str, tuple[Estimate, Estimate]], *, xlabel: str, ylabels: Names
 ) -> Figure:
     """One panel a measure: ours as a line with its interval, the control as a dashed line with a band.
 
@@ -205,13 +199,7 @@ def versus_control(
 
 
 def type_triangle(
-    masses: ArrayLike,
-    types: ArrayLike,
-    *,
-    prototypes: Mapping[str, ArrayLike],
-    centroids: Mapping[str, ArrayLike],
-    controls: Mapping[str, ArrayLike],
-    called: Mapping[str, str] = LABELS,
+    masses: ArrayLike, types: ArrayLike, *, prototypes: Values, centroids: Values, controls: Values, called: Labels
 ) -> Figure:
     """Heads in a triangle of three shares that sum to 1, with the mean of each group and the prototype of the type it stands for.
 
@@ -265,7 +253,7 @@ def _framed_map(ax: Axes, weights: NDArray, name: str, width: Number) -> None:
     ax.spines[:].set(visible=True, color=COLOURS[name], linewidth=width)
 
 
-def type_examples(examples: Mapping[str, Mapping[str, ArrayLike]], *, called: Mapping[str, str] = LABELS) -> Figure:
+def type_examples(examples: Mapping[str, Values], *, called: Labels = LABELS) -> Figure:
     """Maps of the heads that stand for each type: a column a type; each map on its own scale.
 
     Args:
@@ -284,7 +272,7 @@ def type_examples(examples: Mapping[str, Mapping[str, ArrayLike]], *, called: Ma
     return figure
 
 
-def types_by_layer(types: ArrayLike, *, called: Mapping[str, str] = LABELS) -> Figure:
+def types_by_layer(types: ArrayLike, *, called: Labels = LABELS) -> Figure:
     """How many heads of each layer are of each type, as stacked bars; layer on x from 1.
 
     Args:
@@ -301,7 +289,7 @@ def types_by_layer(types: ArrayLike, *, called: Mapping[str, str] = LABELS) -> F
     return figure
 
 
-def typed_heads(maps: ArrayLike, types: ArrayLike, *, called: Mapping[str, str] = LABELS) -> Figure:
+def typed_heads(maps: ArrayLike, types: ArrayLike, *, called: Labels = LABELS) -> Figure:
     """Every head's map of one input, in the colour of its type: a row for each layer, a column for each head.
 
     Args:

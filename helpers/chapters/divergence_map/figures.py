@@ -13,11 +13,11 @@ from scipy.spatial.distance import pdist, squareform
 
 from helpers import plots, views
 from helpers.chapters.divergence_map.scaling import Map, Stability
-from helpers.plots import COLOURS, INK, LABELS, MARKERS, REFERENCE
+from helpers.plots import COLOURS, INK, LABELS, MARKERS, REFERENCE, Names, Series, Values
 from helpers.stats import Estimate
 
 
-def row_pairs(panels: Mapping[str, tuple[str, NDArray, str, NDArray]], tokens: Sequence[str]) -> Figure:
+def row_pairs(panels: Mapping[str, tuple[str, NDArray, str, NDArray]], tokens: Names) -> Figure:
     """What two heads attend to from one token, side by side for every attended token; one panel under another.
 
     Args:
@@ -39,7 +39,7 @@ def row_pairs(panels: Mapping[str, tuple[str, NDArray, str, NDArray]], tokens: S
     return figure
 
 
-def pair_matrices(matrices: Mapping[str, NDArray], heads: int, *, bar: str) -> Figure:
+def pair_matrices(matrices: Values, heads: int, *, bar: str) -> Figure:
     """Distances between all pairs of heads, dark where they are small; lines part the layers. Each matrix has its own scale.
 
     Args:
@@ -81,7 +81,7 @@ def _by_layer(ax: Axes, points: NDArray, layer: Sequence[int]) -> None:
         ax.scatter(*of_layer.T, s=34, linewidths=0.5, color=[colour], edgecolors="#555555", label=str(number + 1))
 
 
-def ratios(series: Mapping[str, Mapping[str, Estimate]]) -> Figure:
+def ratios(series: Mapping[str, Series]) -> Figure:
     """A row for each grouping of the heads and a point for each series: how far apart heads of one group are, as a share of how far apart others are.
 
     Args:
@@ -108,9 +108,7 @@ def ratios(series: Mapping[str, Mapping[str, Estimate]]) -> Figure:
     return figure
 
 
-def head_map(
-    points: NDArray, kinds: Sequence[str], layer: Sequence[int], notes: Mapping[int, str] | None = None
-) -> Figure:
+def head_map(points: NDArray, kinds: Names, layer: Sequence[int], notes: Mapping[int, str] | None = None) -> Figure:
     """Heads in the plane, twice: coloured by what they do (left) and by layer (right).
 
     Args:
@@ -134,30 +132,28 @@ def head_map(
 
 def map_to_touch(
     points: NDArray,
-    names: Sequence[str],
-    colourings: Mapping[str, views.Colouring],
+    names: Names,
+    colours: views.Colourings,
     maps: ArrayLike,
-    tokens: Sequence[str],
-    duties: Mapping[int, Sequence[str]] | None = None,
+    tokens: Names,
+    duties: Mapping[int, Names],
 ) -> views.InteractiveFigure:
     """The same map to touch; each head shows its map of one sentence, unless that is too much for a page.
 
     Args:
         points: [head, 2], in nats.
-        colourings: what heads can be coloured by.
+        colours: what heads can be coloured by.
         maps: [head, query, key].
         duties: head -> what is known of it.
     """
-    texts = [", ".join((duties or {}).get(head, ())) for head in range(len(names))]
+    texts = [", ".join(duties.get(head, ())) for head in range(len(names))]
     alt = "Heads in the plane, near where they attend alike."
-    look = {"xlabel": "nats", "ylabel": "nats", "alt": alt, "first": min(duties or [0]), "equal": True}
-    plain = partial(views.points, *points.T, names, colours=colourings, texts=texts, **look)
+    look = {"xlabel": "nats", "ylabel": "nats", "alt": alt, "first": min(duties, default=0), "equal": True}
+    plain = partial(views.points, *points.T, names, colours=colours, texts=texts, **look)
     return views.largest(partial(plain, maps=maps, tokens=tokens), plain)
 
 
-def colourings(
-    layer: Sequence[int], kinds: Sequence[str], grouped: Mapping[str, Any] | None = None
-) -> dict[str, views.Colouring]:
+def colourings(layer: Sequence[int], kinds: Names, grouped: Mapping[str, Any] | None = None) -> views.Colourings:
     """What heads can be coloured by: behaviour, layer, and type if that is known.
 
     Args:
@@ -171,7 +167,7 @@ def colourings(
     return found
 
 
-def _shown(kinds: Sequence[str]) -> list[str]:
+def _shown(kinds: Names) -> list[str]:
     """Kinds of behaviour that occur, in the order of ``look``."""
     return [kind for kind in LABELS if kind in kinds]
 
@@ -216,9 +212,7 @@ def closeness_by_layer(series: Mapping[str, tuple[Estimate, NDArray, Estimate, N
     return figure
 
 
-def predicted_pairs(
-    pairs: NDArray, predicted: NDArray, same: NDArray, gaps: Mapping[str, Mapping[str, Estimate]]
-) -> Figure:
+def predicted_pairs(pairs: NDArray, predicted: NDArray, same: NDArray, gaps: Mapping[str, Series]) -> Figure:
     """Divergences of all pairs against what the heads' own properties predict (left), and what belonging to one layer adds (right).
 
     Args:
@@ -245,9 +239,7 @@ def predicted_pairs(
     return figure
 
 
-def head_tree(
-    links: NDArray, names: Sequence[str], kinds: Sequence[str], layer: Sequence[int], *, ylabel: str
-) -> Figure:
+def head_tree(links: NDArray, names: Names, kinds: Names, layer: Sequence[int], *, ylabel: str) -> Figure:
     """Tree of the heads, with a strip for what each does and one for its layer below.
 
     Args:

@@ -10,7 +10,7 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike, NDArray
 
 from helpers import plots, views
-from helpers.plots import COLOURS, INK, REFERENCE
+from helpers.plots import COLOURS, INK, REFERENCE, Levels, Names, Series, Values
 from helpers.stats import Estimate
 
 ORDER_STYLES = {
@@ -46,9 +46,7 @@ def gate_lines(
     return figure
 
 
-def gate_to_touch(
-    gates: Sequence[float], losses: ArrayLike, asked: Sequence[str], head: str
-) -> views.InteractiveFigure:
+def gate_to_touch(gates: Sequence[float], losses: ArrayLike, asked: Names, head: str) -> views.InteractiveFigure:
     """One gate to turn: the probability that the model gives to the right answer of some inputs, as a curve and in words.
 
     Args:
@@ -69,9 +67,7 @@ def gate_to_touch(
     return views.frames(gates, labels, pieces, alt=alt, curve=curve)
 
 
-def layer_costs(
-    costs: Mapping[str, Estimate], stands: Mapping[str, ArrayLike], heads: Mapping[str, ArrayLike], *, ylabel: str
-) -> Figure:
+def layer_costs(costs: Series, stands: Values, heads: Values, *, ylabel: str) -> Figure:
     """For each task a panel with a bar for each layer: what it costs when all of its heads are off, with intervals.
 
     Args:
@@ -137,11 +133,7 @@ def _named(ax: plt.Axes, x: NDArray, y: NDArray, names: Mapping[int, str]) -> No
 
 
 def pruning_curves(
-    shares: Mapping[str, Sequence[float]],
-    curves: Mapping[str, Mapping[str, Mapping]],
-    *,
-    ylabel: str,
-    baselines: Mapping[str, float | None],
+    shares: Values, curves: Mapping[str, Mapping[str, Mapping]], *, ylabel: str, baselines: Mapping[str, float | None]
 ) -> Figure:
     """For each task what is left as heads are taken away in several orders.
 
@@ -171,7 +163,7 @@ def pruning_curves(
     return figure
 
 
-def leads(series: Mapping[str, Mapping[str, Estimate]]) -> Figure:
+def leads(series: Mapping[str, Series]) -> Figure:
     """How much more of the score each order keeps than random orders do, a row for each task; right of the line is better than chance.
 
     Args:
@@ -188,7 +180,7 @@ def leads(series: Mapping[str, Mapping[str, Estimate]]) -> Figure:
     return figure
 
 
-def size_and_speed(variants: Mapping[str, Mapping[str, float]]) -> Figure:
+def size_and_speed(variants: Mapping[str, Levels]) -> Figure:
     """Parameters and time of a forward pass over the share of heads removed, as multiples of the whole model.
 
     Args:
@@ -202,7 +194,7 @@ def size_and_speed(variants: Mapping[str, Mapping[str, float]]) -> Figure:
     figure, axes = plots.titled(titles, (3.7, 3.3), size=10.5, sharey=True)
     sizes, times = axes[0]
 
-    def line(ax: plt.Axes, rows: Sequence[Mapping[str, float]], key: str, name: str, label: str, **style: object):
+    def line(ax: plt.Axes, rows: Sequence[Levels], key: str, name: str, label: str, **style: object):
         x, y = [100 * r["removed"] for r in rows], [r[key] / whole[key] for r in rows]
         ax.plot(x, y, color=COLOURS[name], label=label, **style)
 

@@ -5,16 +5,15 @@ from collections.abc import Mapping, Sequence
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
-from numpy.typing import ArrayLike
 
 from helpers import plots
-from helpers.plots import COLOURS, INK, REFERENCE
+from helpers.plots import COLOURS, INK, REFERENCE, Labels, Levels, Names, Series, Values
 from helpers.stats import Estimate
 
 LINE = 88  # characters
 
 
-def word_bars(panels: Mapping[str, ArrayLike], words: Sequence[str], key: Sequence[bool], *, even: float) -> Figure:
+def word_bars(panels: Values, words: Names, key: Sequence[bool], *, even: float) -> Figure:
     """A bar for each word of a sentence, key words in a colour of their own; a panel for each way to measure.
 
     Args:
@@ -36,9 +35,7 @@ def word_bars(panels: Mapping[str, ArrayLike], words: Sequence[str], key: Sequen
     return figure
 
 
-def shaded_text(
-    panels: Mapping[str, ArrayLike], units: Sequence[str], places: Sequence[int], key: Sequence[bool]
-) -> Figure:
+def shaded_text(panels: Values, units: Names, places: Sequence[int], key: Sequence[bool]) -> Figure:
     """A text once for each panel, each word on a shade for its value; key words are bold and underlined.
 
     Args:
@@ -67,13 +64,7 @@ def shaded_text(
     return figure
 
 
-def signed_grids(
-    grids: Mapping[str, ArrayLike],
-    *,
-    bar: str | Mapping[str, str],
-    certain: Mapping[str, ArrayLike] | None = None,
-    percentile: float = 100,
-) -> Figure:
+def signed_grids(grids: Values, *, bar: str | Labels, certain: Values | None = None, percentile: int = 100) -> Figure:
     """Layer × head grids of values of both signs, red above 0 and blue below; layers on x.
 
     Args:
@@ -89,7 +80,7 @@ def signed_grids(
     return plots.head_grids(grids, bars=bar, marked=certain, each=each, columns=columns, **look)
 
 
-def ranked_heads(precision: Estimate, order: Sequence[tuple[int, int]], lines: Mapping[str, float]) -> Figure:
+def ranked_heads(precision: Estimate, order: Sequence[tuple[int, int]], lines: Levels) -> Figure:
     """A point and interval for each head in a given order, the first ones named, and horizontal lines for other methods.
 
     Args:
@@ -115,9 +106,7 @@ def ranked_heads(precision: Estimate, order: Sequence[tuple[int, int]], lines: M
     return figure
 
 
-def score_bars(
-    scores: Mapping[str, Mapping[str, Estimate]], groups: Mapping[str, str], *, xlabel: str = "F1 of phrases"
-) -> Figure:
+def score_bars(scores: Mapping[str, Series], groups: Labels, *, xlabel: str = "F1 of phrases") -> Figure:
     """Horizontal bars with intervals: a row for each method, a bar for each kind of score, or for each run.
 
     Args:
@@ -151,12 +140,7 @@ ORDERS = {
 """Colour, marker and line of each order in which heads are removed."""
 
 
-def removal_curves(
-    panels: Mapping[str, Mapping[str, Estimate]],
-    counts: Sequence[int],
-    *,
-    range_of: Mapping[str, ArrayLike] | None = None,
-) -> Figure:
+def removal_curves(panels: Mapping[str, Series], counts: Sequence[int], *, range_of: Values | None = None) -> Figure:
     """What is left as heads are removed one after another, a line with its interval for each order.
 
     Args:

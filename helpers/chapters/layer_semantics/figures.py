@@ -10,7 +10,7 @@ from matplotlib.patches import Rectangle
 from numpy.typing import ArrayLike, NDArray
 
 from helpers import plots, views
-from helpers.plots import CENTRED, COLOURS, INK, MARKERS, REFERENCE
+from helpers.plots import CENTRED, COLOURS, INK, MARKERS, REFERENCE, Levels, Names, Series, Values
 from helpers.stats import Estimate
 
 WEIGHT_COLOUR, GAIN_COLOUR = COLOURS["diagonal"], "#7B3294"
@@ -18,7 +18,7 @@ NETWORKS = [{"color": COLOURS[n], "marker": MARKERS[n], "markersize": 5} for n i
 """Looks of the network that is measured, and of its controls."""
 
 
-def tags_by_layer(networks: Mapping[str, ArrayLike], words: Sequence[str], right: Sequence[str]) -> Figure:
+def tags_by_layer(networks: Values, words: Names, right: Names) -> Figure:
     """A sentence below and the layers above it, a panel for each network: in each cell the label that wins there, wrong ones hatched.
 
     Args:
@@ -45,12 +45,10 @@ def tags_by_layer(networks: Mapping[str, ArrayLike], words: Sequence[str], right
     return figure
 
 
-def sentence_to_touch(
-    networks: Mapping[str, ArrayLike], words: Sequence[str], right: Sequence[str]
-) -> views.InteractiveFigure:
+def sentence_to_touch(networks: Values, words: Names, right: Names) -> views.InteractiveFigure:
     """A sentence with the label that wins for each word, a step of a slider for each layer; arguments as for :func:`tags_by_layer`."""
 
-    def line(name: str, labels: Sequence[str]) -> list[views.Word]:
+    def line(name: str, labels: Names) -> list[views.Word]:
         said = [f"{name}:"]
         for word, label, true in zip(words, labels, right, strict=True):
             said.append((f"{word} {label}", views.GOOD) if label == true else (f"{word} {label} ✗", views.BAD))
@@ -63,10 +61,7 @@ def sentence_to_touch(
 
 
 def layers_of_tasks(
-    measures: Mapping[str, Mapping[str, Mapping[str, Estimate | None]]],
-    *,
-    layers: Mapping[str, int],
-    even: Mapping[str, float],
+    measures: Mapping[str, Mapping[str, Mapping[str, Estimate | None]]], *, layers: Mapping[str, int], even: Levels
 ) -> Figure:
     """A panel for each measure, two in a row; in it a row for each task, a point with its interval for each network.
 
@@ -94,7 +89,7 @@ def layers_of_tasks(
     return figure
 
 
-def steps_of_tasks(runs: Mapping[str, Mapping[str, Mapping[str, Estimate]]]) -> Figure:
+def steps_of_tasks(runs: Mapping[str, Mapping[str, Series]]) -> Figure:
     """A panel for each run; in it a row for each step from a task to a later one, a point with its interval for each network.
 
     Args:
@@ -151,7 +146,7 @@ def weights_and_gains(rows: Mapping[str, tuple[ArrayLike, Estimate, ArrayLike]])
     return figure
 
 
-def prefix_scores(rows: Mapping[str, tuple[Mapping[str, Estimate], Mapping[str, float]]]) -> Figure:
+def prefix_scores(rows: Mapping[str, tuple[Series, Levels]]) -> Figure:
     """Scores of probes that read the layers 0 to l, over l, with intervals; a panel for each task.
 
     Args:

@@ -9,13 +9,11 @@ from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
 from helpers import plots
-from helpers.plots import COLOURS, INK, REFERENCE
+from helpers.plots import COLOURS, INK, REFERENCE, Names, Series
 from helpers.stats import Estimate
 
 
-def weights_and_gradient(
-    weights: ArrayLike, gradient: ArrayLike, tokens: Sequence[str], *, title: str = ""
-) -> Figure:
+def weights_and_gradient(weights: ArrayLike, gradient: ArrayLike, tokens: Names, *, title: str = "") -> Figure:
     """One head's map and, beside it, how the loss reacts to each of its weights; attending tokens down the side.
 
     Args:
@@ -37,7 +35,7 @@ def weights_and_gradient(
 
 
 def weights_and_lengths(
-    weights: ArrayLike, lengths: ArrayLike, tokens: Sequence[str], kinds: Sequence[str], *, title: str = ""
+    weights: ArrayLike, lengths: ArrayLike, tokens: Names, kinds: Names, *, title: str = ""
 ) -> Figure:
     """For each token of a text, how much of a head's attention it gets, and how long the vector is that the attention multiplies.
 
@@ -61,7 +59,7 @@ MEASURE_LINES = (("broad", "--", "o"), ("cls", "-", "s"), ("", ":", "D"))
 """The same of the plain gradient, the gradient of a move, and the length."""
 
 
-def over_layers(panels: Mapping[str, Mapping[str, Estimate]], *, ylabel: str, reference: str = "") -> Figure:
+def over_layers(panels: Mapping[str, Series], *, ylabel: str, reference: str = "") -> Figure:
     """A line with its band over the layers for each series, in a panel for each measurement.
 
     Args:
@@ -102,7 +100,7 @@ CHANGES = {
 """Looks of each way of taking attention away."""
 
 
-def loss_changes(panels: Mapping[str, Mapping[str, Estimate]], *, losses: Sequence[float]) -> Figure:
+def loss_changes(panels: Mapping[str, Series], *, losses: Sequence[float]) -> Figure:
     """What taking attention away does to the loss: layers on x, last all layers at once, in a panel of its own scale.
 
     Args:

@@ -1,6 +1,6 @@
 """Types of single attention maps, their shares, and how they change."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -9,8 +9,7 @@ from matplotlib.figure import Figure
 from numpy.typing import ArrayLike, NDArray
 
 from helpers import plots
-from helpers.plots import COLOURS, LABELS, REFERENCE
-from helpers.stats import Estimate
+from helpers.plots import COLOURS, LABELS, REFERENCE, Names, Series, Values
 from helpers.tokens import Batch
 
 
@@ -41,9 +40,7 @@ def grey_maps(panels: Mapping[str, tuple[NDArray, Mapping[int, str]]], *, column
     return figure
 
 
-def type_scatter(
-    points: Mapping[str, NDArray], *, thresholds: tuple[float, float], ax: Axes, **labels: str
-) -> Figure:
+def type_scatter(points: Values, *, thresholds: tuple[float, float], ax: Axes, **labels: str) -> Figure:
     """Two numbers of every map, coloured by the type of the map.
 
     Args:
@@ -60,7 +57,7 @@ def type_scatter(
     return ax.figure
 
 
-def accuracies(sets: Mapping[str, Mapping[str, Estimate]]) -> Figure:
+def accuracies(sets: Mapping[str, Series]) -> Figure:
     """How many maps each way to name them names rightly, with intervals: a panel for each set of maps, rows in one order.
 
     Args:
@@ -74,9 +71,7 @@ def accuracies(sets: Mapping[str, Mapping[str, Estimate]]) -> Figure:
     return figure
 
 
-def share_table(
-    table: ArrayLike, *, rows: Sequence[str], columns: Sequence[str], counts: bool = False, **labels: str
-) -> Figure:
+def share_table(table: ArrayLike, *, rows: Names, columns: Names, counts: bool = False, **labels: str) -> Figure:
     """A table as shades, each row relative to its own sum, with the numbers written out.
 
     Args:
@@ -97,7 +92,7 @@ def share_table(
     return figure
 
 
-def type_shares(rows: Mapping[str, ArrayLike], types: Sequence[str]) -> Figure:
+def type_shares(rows: Values, types: Names) -> Figure:
     """Stacked bars: which share of the maps is of which type; shares of 4 % and more are written out.
 
     Args:
@@ -106,7 +101,7 @@ def type_shares(rows: Mapping[str, ArrayLike], types: Sequence[str]) -> Figure:
     return plots.share_bars(rows, plots.coloured(types), xlabel="share of maps", least=0.04, row=0.4)
 
 
-def types_and_changes(typical: NDArray, entropy: NDArray, types: Sequence[str]) -> Figure:
+def types_and_changes(typical: NDArray, entropy: NDArray, types: Names) -> Figure:
     """Two layer × head grids: the type each head shows most often, and how much its type changes; layers on x.
 
     Args:

@@ -10,14 +10,13 @@ from matplotlib.figure import Figure
 from numpy.typing import ArrayLike, NDArray
 
 from helpers import plots
-from helpers.plots import COLOURS, INK, MARKERS, REFERENCE
-from helpers.stats import Estimate
+from helpers.plots import COLOURS, INK, MARKERS, REFERENCE, Levels, Names, Points, Series, Values
 
 CONTROLS = {"@random": "random", "@shuffled": "shuffled", "control task": "other"}
 """How the name of a control ends -> its style."""
 
 
-def arcs(words: Sequence[str], right: Mapping[int, int], parsers: Mapping[str, Sequence[int]]) -> Figure:
+def arcs(words: Names, right: Mapping[int, int], parsers: Mapping[str, Sequence[int]]) -> Figure:
     """One sentence as several parsers see it: an arc from each governor to its dependents, in colour where it is right; ROOT is a line from above.
 
     Args:
@@ -62,7 +61,7 @@ def _arc(ax: Axes, places: NDArray, word: int, governor: int, hit: bool, top: fl
     ax.plot(x, 0.1, marker="v", markersize=4.5, color=look["color"])
 
 
-def governor_map(probabilities: ArrayLike, words: Sequence[str], right: Sequence[int]) -> Figure:
+def governor_map(probabilities: ArrayLike, words: Names, right: Sequence[int]) -> Figure:
     """How likely each candidate is to be each word's governor: words down the side, ROOT and the words along the top.
 
     Args:
@@ -80,7 +79,7 @@ def governor_map(probabilities: ArrayLike, words: Sequence[str], right: Sequence
     return figure
 
 
-def parsers_and_weights(grids: Mapping[str, ArrayLike], weights: Sequence[str]) -> Figure:
+def parsers_and_weights(grids: Values, weights: Names) -> Figure:
     """Layer × head grids of accuracies, and of signed weights; all of a kind share a scale.
 
     Args:
@@ -97,7 +96,7 @@ def parsers_and_weights(grids: Mapping[str, ArrayLike], weights: Sequence[str]) 
     return figure
 
 
-def readers(questions: Mapping[str, Mapping[str, Estimate]], guesses: Mapping[str, float]) -> Figure:
+def readers(questions: Mapping[str, Series], guesses: Levels) -> Figure:
     """A panel for each question and a row for each thing that a classifier may read; controls in their own colours, per cent beside the points.
 
     Args:
@@ -119,7 +118,7 @@ def readers(questions: Mapping[str, Mapping[str, Estimate]], guesses: Mapping[st
     return figure
 
 
-def runs(names: Sequence[str], series: Mapping[str, Sequence[Estimate | float]]) -> Figure:
+def runs(names: Names, series: Points) -> Figure:
     """A row for each name, and in it a point for each run below the other, so that none hides another.
 
     Args:
@@ -136,7 +135,7 @@ def runs(names: Sequence[str], series: Mapping[str, Sequence[Estimate | float]])
     return figure
 
 
-def differences(names: Sequence[str], series: Mapping[str, Estimate]) -> Figure:
+def differences(names: Names, series: Series) -> Figure:
     """A row for each name with paired differences in points, and a line at none.
 
     Args:

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from helpers import plots, views
 from helpers.measurements.surface import SurfacePatterns
-from helpers.plots import COLOURS, INK, LABELS, MARKERS
+from helpers.plots import COLOURS, INK, LABELS, MARKERS, Names
 from helpers.tokens import Batch
 
 Roles = Mapping[tuple[int, int], str]
@@ -57,7 +57,7 @@ def aim_and_breadth(trained: SurfacePatterns, dealt: SurfacePatterns, roles: Rol
 
 
 def heads_to_touch(
-    trained: SurfacePatterns, dealt: SurfacePatterns, roles: Roles, maps: Sequence[ArrayLike], tokens: Sequence[str]
+    trained: SurfacePatterns, dealt: SurfacePatterns, roles: Roles, maps: Sequence[ArrayLike], tokens: Names
 ) -> views.InteractiveFigure:
     """The same points to touch; each shows its head's map of one sentence. A large model gets fewer points, or no maps.
 

@@ -1,7 +1,5 @@
 """What only chapter 01 draws."""
 
-from collections.abc import Sequence
-
 import matplotlib.pyplot as plt
 import numpy as np
 import torch
@@ -12,7 +10,7 @@ from helpers import attention, plots, tokens, views
 from helpers.chapters.transformer_refresher import measures
 from helpers.drawing import MOST_TOKENS, Numbers
 from helpers.encoders import Encoder
-from helpers.plots import CENTRED, COLOURS, INK
+from helpers.plots import CENTRED, COLOURS, INK, Names
 from helpers.tokens import Batch
 
 
@@ -48,7 +46,7 @@ def input_diagram(batch: Batch) -> Figure:
     return figure
 
 
-def stares(weights: ArrayLike, pieces: Sequence[str], *, title: str = "", least: float = 0.05) -> Figure:
+def stares(weights: ArrayLike, pieces: Names, *, title: str = "", least: float = 0.05) -> Figure:
     """A head's map with its larger weights written in; framed: the largest of each row that is not in the first column.
 
     Args:
