@@ -28,7 +28,8 @@ Series = Mapping[str, Estimate]
 Levels = Mapping[str, float]
 Style = Mapping[str, object]
 Points = Mapping[str, Sequence[Estimate | float | None]]
-"""Width and height in inches, or two ends; names of rows, words, tokens; name -> estimate; name -> value; matplotlib's keywords; name -> values, None where there is none."""
+"""Width and height in inches, or two ends; names of rows, words, tokens; name -> what it is called, or a colour; name -> array; name -> estimate;
+name -> number; matplotlib's keywords; series -> a value for each row, None where there is none."""
 
 # Okabe and Ito's colours, which colour-blind readers can tell apart; one meaning each in the whole book
 STYLES = {

@@ -238,7 +238,7 @@ def type_triangle(
     return figure
 
 
-def _framed_map(ax: Axes, weights: NDArray, name: str, width: Number) -> None:
+def _framed_map(ax: Axes, weights: NDArray, name: str, width: float) -> None:
     """A map on its own scale in the colour of a type, with a frame a little apart, so that it does not cover the first column.
 
     The scale ends where only three in a hundred weights are larger, so that a dark column does not hide the rest. Shades
