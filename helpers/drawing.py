@@ -1,4 +1,4 @@
-"""The drawing of a layer that grows through chapter 01, its small form in other chapters, and the mark of the book."""
+"""The drawing of a layer that grows through chapter 01, and its small form in other chapters."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -10,7 +10,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike, NDArray
 
-from helpers.plots import CENTRED, INK, Number, head_name
+from helpers.plots import CENTRED, INK, head_name
+
+Array = NDArray[np.float64]
+Number = float | int
 
 STEPS = ("embeddings", "projections", "scores", "weights", "values", "heads", "output", "residual", "layers")
 """The steps in order: hidden states; q, k and v; their products; the softmax; the weighted sum of values; all heads side by
@@ -23,14 +26,6 @@ COLOURS = {"stream": "#44546A", "query": "#B4690E", "key": "#0F766E", "value": "
 """Of the residual stream, of queries, keys, values (and mixtures of them), and of scores and weights."""
 
 OLD, FAINT = "#6a6a6a", "#c4c4c4"  # what an earlier step drew; what is not lit in the schema
-
-
-def known(names: Iterable[str], allowed: Sequence[str]) -> tuple[str, ...]:
-    """The names, if each is one of those allowed; else a ``ValueError`` that lists them."""
-    names = tuple(names)
-    if unknown := [name for name in names if name not in allowed]:
-        raise ValueError(f"The drawing has no part {unknown[0]!r} here. There are: {', '.join(allowed)}.")
-    return names
 
 
 class Sheet:
@@ -58,14 +53,7 @@ class Sheet:
             self.ax.plot(*points[-1], marker=end, markersize=4.5, color=look["color"], zorder=2)
 
     def cells(
-        self,
-        x: Number,
-        y: Number,
-        shades: NDArray[np.float64],
-        cell: tuple[Number, Number],
-        colour: str,
-        *,
-        lit: bool,
+        self, x: Number, y: Number, shades: Array, cell: tuple[Number, Number], colour: str, *, lit: bool
     ) -> None:
         """A block of cells in shades from 0 to 1 of a colour, with a frame."""
         for (row, column), shade in np.ndenumerate(shades):
@@ -79,6 +67,7 @@ class Sheet:
 UNIT = 0.1  # the side of a cell, in inches
 STARES = np.array([[0.9, 0.1, 0.1, 0.1], [0.9, 0.1, 0.1, 0.1], [0.1, 0.1, 0.9, 0.1], [0.9, 0.1, 0.1, 0.1]])
 """A map as the book meets it first: all rows but one on the first column."""
+VECTORS = np.full((4, 3), 0.45)
 
 
 def schema(lit: Iterable[str] = ()) -> Figure:
@@ -86,11 +75,8 @@ def schema(lit: Iterable[str] = ()) -> Figure:
 
     Args:
         lit: some of :data:`PARTS`; ``gate`` is drawn only when it is lit, since a model has none.
-
-    Raises:
-        ValueError: for a part that there is not.
     """
-    return _Strip(frozenset(known(lit, PARTS))).figure
+    return _Strip(frozenset(lit)).figure
 
 
 class _Strip(Sheet):
@@ -101,14 +87,14 @@ class _Strip(Sheet):
         self.lit, high, low, middle = lit, 0.36, 1.74, 1.14
         kinds = {"query": 0.66, "key": middle, "value": low}
         self._stream(high)
-        self.small("embeddings", 0.20, high, 2, "stream")
-        self.label("embeddings", 0.18, 0.08, "hidden states x", ha="left")
+        self.small(0.20, high, np.full((4, 2), 0.45), "stream", "embeddings")
+        self.label(0.18, 0.08, "hidden states x", "embeddings", ha="left")
         self.path((0.30, high + 0.22), (0.30, low), **self.line("projections"))
         for kind, y in kinds.items():
             own = ("projections", "values") if kind == "value" else ("projections",)
             self.path((0.30, y), (0.86, y), end=">", **self.line(*own))
-            self.small(own, 0.94, y, 3, kind)
-            self.label(own, 0.72, y - 0.09, kind[0])
+            self.small(0.94, y, VECTORS, kind, *own)
+            self.label(0.72, y - 0.09, kind[0], *own)
         self._map(kinds, middle)
         self._sum(low, middle)
         self._way_out(high, middle)
@@ -120,57 +106,47 @@ class _Strip(Sheet):
         """How a line that belongs to some parts is drawn."""
         return {"color": INK, "linewidth": 1.5} if self.on(*parts) else {"color": FAINT, "linewidth": 1.0}
 
-    def label(self, parts: str | tuple[str, ...], x: Number, y: Number, text: str, **look: object) -> None:
-        on = self.on(*([parts] if isinstance(parts, str) else parts))
+    def label(self, x: Number, y: Number, text: str, *parts: str, **look: object) -> None:
+        on = self.on(*parts)
         self.text(x, y, text, color=INK if on else OLD, weight="bold" if on else "normal", **look)
 
-    def small(
-        self,
-        parts: str | tuple[str, ...],
-        x: Number,
-        y: Number,
-        columns: int,
-        kind: str,
-        shades: NDArray[np.float64] | None = None,
-        wide: Number = UNIT,
-    ) -> None:
+    def small(self, x: Number, y: Number, shades: Array, kind: str, *parts: str) -> None:
         """A block of four rows, its middle at y."""
-        on = self.on(*([parts] if isinstance(parts, str) else parts))
-        shades = np.full((4, columns), 0.45) if shades is None else shades
+        on = self.on(*parts)
         colour = COLOURS[kind] if on else OLD
-        self.cells(x, y - 2 * UNIT, shades if on else shades * 0.4, (wide, UNIT), colour, lit=on)
+        self.cells(x, y - 2 * UNIT, shades if on else shades * 0.4, (UNIT, UNIT), colour, lit=on)
 
     def _stream(self, y: Number) -> None:
         on = self.on("residual", "embeddings", "layers")
         look = {"color": COLOURS["stream"], "linewidth": 3} if on else {"color": FAINT, "linewidth": 2}
         self.path((0.43, y), (6.28, y), end=">", **look)
-        self.label("residual", 3.2, y - 0.14, "residual stream")
+        self.label(3.2, y - 0.14, "residual stream", "residual")
+        on = self.on("layers")
+        look = {"facecolor": (COLOURS["stream"], 0.45) if on else (OLD, 0.12)}
+        look |= {"edgecolor": COLOURS["stream"] if on else FAINT, "linewidth": 1.4 if on else 0.8}
         for n in range(3):
-            on = self.on("layers")
-            face = (COLOURS["stream"], 0.45) if on else (OLD, 0.12)
-            edge = {"edgecolor": COLOURS["stream"] if on else FAINT, "linewidth": 1.4 if on else 0.8}
-            self.rectangle(6.36 + 0.26 * n, y - 0.24, 0.20, 0.48, facecolor=face, **edge)
-        self.label("layers", 6.72, y + 0.36, "next layers")
+            self.rectangle(6.36 + 0.26 * n, y - 0.24, 0.20, 0.48, **look)
+        self.label(6.72, y + 0.36, "next layers", "layers")
 
     def _map(self, kinds: dict[str, Number], y: Number) -> None:
         line = self.line("scores")
         self.path((1.26, kinds["query"]), (1.5, kinds["query"]), (1.5, y), **line)
         self.path((1.26, y), (1.72, y), end=">", **line)
-        self.small("scores", 1.80, y, 4, "weight", 0.2 + 0.5 * STARES)
-        self.label("scores", 2.0, y + 0.32, "scores")
+        self.small(1.80, y, 0.2 + 0.5 * STARES, "weight", "scores")
+        self.label(2.0, y + 0.32, "scores", "scores")
         self.path((2.24, y), (2.66, y), end=">", **self.line("weights"))
-        self.small("weights", 2.74, y, 4, "weight", STARES)
-        self.label("weights", 2.94, y + 0.32, "weights")
+        self.small(2.74, y, STARES, "weight", "weights")
+        self.label(2.94, y + 0.32, "weights", "weights")
 
     def _sum(self, low: Number, y: Number) -> None:
         line = self.line("values")
         self.path((1.26, low), (3.48, low), (3.48, y), **line)
         self.path((3.18, y), (3.82, y), end=">", **line)
-        self.small("values", 3.90, y, 3, "value")
-        self.label("values", 4.05, y + 0.32, "output o")
+        self.small(3.90, y, VECTORS, "value", "values")
+        self.label(4.05, y + 0.32, "output o", "values")
 
     def _way_out(self, high: Number, y: Number) -> None:
-        line = self.line("heads", "gate") if self.on("gate") else self.line("heads")
+        line = self.line("heads", "gate")
         if not self.on("gate"):
             self.path((4.24, y), (4.76, y), end=">", **line)
         else:  # an open switch between two contacts
@@ -178,39 +154,19 @@ class _Strip(Sheet):
             self.path((4.56, y), (4.76, y), end=">", **line)
             self.path((4.36, y), (4.54, y - 0.14), color=INK, linewidth=2)
             self.ax.plot([4.36, 4.56], [y, y], "o", color=INK, markersize=4, zorder=3)
-            self.label("gate", 4.46, y - 0.27, "gate")
-        heads = np.full((4, 8), 0.18)
-        self.small("heads", 4.84, y, 8, "stream", heads)
+            self.label(4.46, y - 0.27, "gate", "gate")
+        self.small(4.84, y, np.full((4, 8), 0.18), "stream", "heads")
         on = self.on("heads", "gate")
         self.cells(5.04, y - 2 * UNIT, np.full((4, 1), 0.55), (UNIT, UNIT), COLOURS["value"] if on else OLD, lit=on)
-        self.label("heads", 5.24, y + 0.32, "all heads")
+        self.label(5.24, y + 0.32, "all heads", "heads")
         self.path((5.68, y), (6.0, y), (6.0, high + 0.12), end="^", **self.line("output", "residual"))
-        self.rectangle(
-            5.80, y - 0.30, 0.40, 0.24, facecolor="white", zorder=2, edgecolor=INK if self.on("output") else FAINT
-        )
-        self.label("output", 6.0, y - 0.18, "$W_O$", parse_math=True)
-        on = self.on("residual")
-        colour = COLOURS["stream"] if on else OLD
+        edge = INK if self.on("output") else FAINT
+        self.rectangle(5.80, y - 0.30, 0.40, 0.24, facecolor="white", edgecolor=edge, zorder=2)
+        self.label(6.0, y - 0.18, "$W_O$", "output", parse_math=True)
+        colour = COLOURS["stream"] if self.on("residual") else OLD
         self.ax.plot(6.0, high, "o", markersize=11, markerfacecolor="white", markeredgecolor=colour, zorder=3)
-        self.label("residual", 6.0, high, "+")
+        self.label(6.0, high, "+", "residual")
 
-
-def mark() -> str:
-    """SVG of the book's mark: a map of three tokens, of which one does not look where the others look.
-
-    On a grid of 16 units, so that it is sharp at 16 pixels, in colours that can be seen on white and on black.
-    """
-    dark, pale, odd = "#2F6BA8", "#A9BFD6", "#E69F00"
-    cells = [[dark, pale, pale], [dark, pale, pale], [pale, odd, pale]]
-    drawn = "".join(
-        f'<rect x="{1 + 5 * column}" y="{1 + 5 * row}" width="4" height="4" fill="{colour}"/>'
-        for row, colours in enumerate(cells)
-        for column, colour in enumerate(colours)
-    )
-    return f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16" role="img"><title>A map of attention</title>{drawn}</svg>\n'
-
-
-__all__ = ["PARTS", "STEPS", "Numbers", "as_text", "draw", "mark", "schema"]
 
 MOST_TOKENS, MOST_HEADS, SHOWN = 6, 12, 3
 
@@ -230,9 +186,6 @@ class Numbers:
         added: [n, D], these side by side through the output map, bias included.
         residual: [n, D], hidden + added.
         after: [n, D], what leaves the layer.
-
-    Raises:
-        ValueError: if there is no room for so many tokens.
     """
 
     tokens: tuple[str, ...]
@@ -251,15 +204,8 @@ class Numbers:
     residual: Float[np.ndarray, "n D"]
     after: Float[np.ndarray, "n D"]
 
-    def __post_init__(self) -> None:
-        n = len(self.tokens)
-        if not 2 <= n <= MOST_TOKENS:
-            raise ValueError(
-                f"The drawing has room for 2 to {MOST_TOKENS} tokens, not for {n}. Give it a shorter input."
-            )
 
-
-def as_text(number: float, *, inside: bool = False) -> str:
+def as_text(number: Number, *, inside: bool = False) -> str:
     """Two decimals, with a true minus sign and no negative zero; ``inside`` a sum, negative numbers have brackets."""
     text = f"{abs(number):.2f}"
     if number > 0 or float(text) == 0:
@@ -277,25 +223,19 @@ STREAM = COLUMNS[0] + 0.08  # where the residual stream passes by the head
 ABOVE = (0.74, 0.88, 0.86, 0.86)  # above each row of blocks
 
 
-def draw(numbers: Numbers, upto: str = STEPS[-1], *, lit: Sequence[str] = (), row: int = 1) -> Figure:
+def draw(numbers: Numbers, upto: str = STEPS[-1], *, lit: Sequence[str] = ()) -> Figure:
     """The steps up to the one named, with their numbers; the last is lit, the others are grey.
 
-    Hidden states and heads are cut to a few dimensions, and the drawing says so.
+    Hidden states and heads are cut to a few dimensions, and the drawing says so. The numbers of the second token are framed,
+    and worked out in a line of their own.
 
     Args:
         upto: one of :data:`STEPS`.
         lit: steps that are lit instead of the last.
-        row: the token whose numbers are framed, and worked out in a line of their own.
-
-    Raises:
-        ValueError: for a step or a token that there is not.
     """
-    drawn = STEPS[: STEPS.index(*known([upto], STEPS)) + 1]
-    lit = known(lit or [upto], drawn)
-    if not 0 <= row < len(numbers.tokens):
-        raise ValueError(f"There is no token {row}: the input has {len(numbers.tokens)} of them, counted from 0.")
-    page = _Page(numbers, row, upto, lit)
-    for step in drawn:
+    lit = lit or (upto,)
+    page = _Page(numbers, upto, lit)
+    for step in STEPS[: STEPS.index(upto) + 1]:
         DRAWN[step](page, step in lit)
     return page.figure
 
@@ -303,8 +243,8 @@ def draw(numbers: Numbers, upto: str = STEPS[-1], *, lit: Sequence[str] = (), ro
 class _Page(Sheet):
     """The sheet of :func:`draw`: four rows of blocks below one another, and at the foot a strip of layers."""
 
-    def __init__(self, numbers: Numbers, row: int, last: str, lit: tuple[str, ...]) -> None:
-        self.numbers, self.row, self.last, self.last_lit = numbers, row, last, max(lit, key=STEPS.index)
+    def __init__(self, numbers: Numbers, last: str, lit: Sequence[str]) -> None:
+        self.numbers, self.row, self.last, self.last_lit = numbers, 1, last, max(lit, key=STEPS.index)
         self.tokens, self.tall = numbers.tokens, len(numbers.tokens) * ROW
         self.square_cell = SQUARE / len(numbers.tokens)
         self.tops = [float(sum(ABOVE[: n + 1]) + n * self.tall) for n in range(4)]
@@ -312,65 +252,48 @@ class _Page(Sheet):
         rows = {"embeddings": 0, "projections": 0, "scores": 1, "weights": 1, "values": 1, "heads": 2}
         super().__init__(WIDE, self.strip + 0.60 if last == "layers" else self.bottom(rows.get(last, 3)) + 0.34)
 
-    def bottom(self, row: int) -> float:
+    def bottom(self, row: int) -> Number:
         return self.tops[row] + self.tall
 
     def names(self, x: Number, y: Number, *, lit: bool) -> None:
         """The tokens down the side of a block."""
         for place, token in enumerate(self.tokens):
-            look = {"ha": "right", "color": INK if lit else OLD, "weight": "normal"}
-            if lit and place == self.row:
-                look["weight"] = "bold"
+            weight = "bold" if lit and place == self.row else "normal"
+            look = {"ha": "right", "color": _ink(lit), "weight": weight}
             self.text(x - 0.07, y + (place + 0.5) * ROW, token, _fitting(token, 0.5), **look)
 
     def title(self, x: Number, y: Number, title: str, below: str, kind: str, *, lit: bool, **look: object) -> None:
         """What stands above a block: its name and, in plain letters, what is shown of it."""
         self.text(x, y - 0.29, title, 9, color=COLOURS[kind] if lit else OLD, weight="bold", **look)
-        self.text(x, y - 0.12, below, color=INK if lit else OLD, **look)
+        self.text(x, y - 0.12, below, color=_ink(lit), **look)
 
     def numbered(
-        self,
-        x: Number,
-        y: Number,
-        numbers: ArrayLike,
-        kind: str,
-        *,
-        lit: bool,
-        wide: Number = CELL,
-        most: Number | None = None,
+        self, x: Number, y: Number, numbers: ArrayLike, kind: str, *, lit: bool, wide: Number = CELL, most: Number = 0
     ) -> None:
-        """Cells with numbers, darker for numbers further from 0; ``most``: that of the darkest."""
+        """Cells with numbers, darker for numbers further from 0; ``most``: that of the darkest (default: the largest)."""
         numbers = np.asarray(numbers, np.float64)
         shades = 0.05 + 0.50 * np.minimum(1, np.abs(numbers) / (most or np.abs(numbers).max() or 1))
         self.cells(x, y, shades if lit else shades / 3, (wide, ROW), COLOURS[kind], lit=lit)
         for (row, column), number in np.ndenumerate(numbers):
             text, where = as_text(number), (x + (column + 0.5) * wide, y + (row + 0.5) * ROW)
-            self.text(*where, text, _fitting(text, wide), color=INK if lit else OLD)
+            self.text(*where, text, _fitting(text, wide), color=_ink(lit))
 
     def block(
-        self,
-        column: int,
-        row: int,
-        title: str,
-        numbers: NDArray[np.float64],
-        kind: str,
-        *,
-        lit: bool,
-        most: Number | None = None,
+        self, column: int, row: int, title: str, numbers: Array, kind: str, *, lit: bool, most: Number = 0
     ) -> None:
         """A few dimensions of each token's row of numbers, in one of the four columns."""
         x, y, of = COLUMNS[column], self.tops[row], numbers.shape[1]
         self.numbered(x, y, numbers[:, :SHOWN], kind, lit=lit, most=most)
         self.title(x + BLOCK / 2, y, title, f"{min(SHOWN, of)} of {of} dimensions", kind, lit=lit)
 
-    def square(self, x: Number, title: str, below: str, numbers: NDArray[np.float64], *, lit: bool) -> None:
+    def square(self, x: Number, title: str, below: str, numbers: Array, *, lit: bool) -> None:
         """A map: attending tokens down the side, attended tokens along the top."""
         y = self.tops[1]
         self.numbered(x, y, numbers, "weight", lit=lit, wide=self.square_cell)
         self.title(x + SQUARE / 2, y - 0.18, title, below, "weight", lit=lit)
         for place, token in enumerate(self.tokens):
             where = x + (place + 0.5) * self.square_cell, y - 0.11
-            self.text(*where, token, _fitting(token, self.square_cell), color=INK if lit else OLD)
+            self.text(*where, token, _fitting(token, self.square_cell), color=_ink(lit))
 
     def frame(
         self, x: Number, y: Number, row: int, *, columns: int = SHOWN, wide: Number = CELL, rows: int = 1
@@ -430,11 +353,10 @@ def _scores(page: _Page, lit: bool) -> None:
         page.sum(1, f"{pair} + {rest} = {as_text(whole)};   / {root}{further} = {as_text(score)}")
 
 
-def _products(ones: NDArray[np.float64], others: NDArray[np.float64]) -> str:
+def _products(ones: Array, others: Array) -> str:
     """A sum of products as it is written out."""
-    return " + ".join(
-        f"{as_text(a, inside=True)}·{as_text(b, inside=True)}" for a, b in zip(ones, others, strict=True)
-    )
+    pairs = zip(ones, others, strict=True)
+    return " + ".join(f"{as_text(a, inside=True)}·{as_text(b, inside=True)}" for a, b in pairs)
 
 
 def _weights(page: _Page, lit: bool) -> None:
@@ -469,18 +391,18 @@ def _values(page: _Page, lit: bool) -> None:
 
 def _heads(page: _Page, lit: bool) -> None:
     numbers, y = page.numbers, page.tops[2]
-    count, first, shown = _heads_shown(numbers)
+    count = numbers.heads.shape[1]
+    shown = min(count, MOST_HEADS)
+    first = min(max(numbers.head - shown // 2, 0), count - shown)
     wide, own = (HEADS_END - HEADS) / shown, numbers.head - first
     x, bend, target = COLUMNS[3] + BLOCK / 2, page.bottom(1) + 0.13, HEADS + (own + 0.5) * wide
     page.path((x, page.bottom(1)), (x, bend), (target, bend), (target, y - 0.23), color=_ink(lit), end="v")
     page.names(HEADS, y, lit=lit)
-    parts = [(HEADS, 0, own), (target + wide / 2, own + 1, shown)]
-    for start, begin, end in parts:
+    for begin, end, kind in ((0, own, "stream"), (own + 1, shown, "stream"), (own, own + 1, "value")):
         if begin < end:
             column = numbers.heads[:, first + begin : first + end, 0]
-            page.numbered(start, y, column, "stream", lit=lit, wide=wide, most=np.abs(numbers.heads[:, :, 0]).max())
-    ours = numbers.heads[:, numbers.head : numbers.head + 1, 0]
-    page.numbered(target - wide / 2, y, ours, "value", lit=lit, wide=wide, most=np.abs(numbers.heads[:, :, 0]).max())
+            most = np.abs(numbers.heads[:, :, 0]).max()
+            page.numbered(HEADS + begin * wide, y, column, kind, lit=lit, wide=wide, most=most)
     for place in range(shown):
         look = {"weight": "bold", "color": COLOURS["value"]} if lit and place == own else {"color": _ink(lit)}
         name = head_name(numbers.layer, first + place)
@@ -492,13 +414,6 @@ def _heads(page: _Page, lit: bool) -> None:
     if lit and page.last_lit == "heads":
         page.frame(COLUMNS[3], page.tops[1], 0, columns=1, rows=len(page.tokens))
         page.frame(target - wide / 2, y, 0, columns=1, wide=wide, rows=len(page.tokens))
-
-
-def _heads_shown(numbers: Numbers) -> tuple[int, int, int]:
-    """How many heads there are, the first that is drawn, and how many are drawn."""
-    count = numbers.heads.shape[1]
-    shown = min(count, MOST_HEADS)
-    return count, min(max(numbers.head - shown // 2, 0), count - shown), shown
 
 
 def _output(page: _Page, lit: bool) -> None:
@@ -513,15 +428,11 @@ def _output(page: _Page, lit: bool) -> None:
         page.frame(HEADS, page.tops[2], page.row, columns=1, wide=HEADS_END - HEADS)
         page.frame(COLUMNS[1], y, page.row)
         whole = np.prod(numbers.heads.shape[1:])
-        page.text(
-            COLUMNS[1] + BLOCK + 0.15,
-            y + (page.row + 0.5) * ROW,
-            f"each number of z is made of all {whole} in its row above",
-            ha="left",
-        )
+        text = f"each number of z is made of all {whole} in its row above"
+        page.text(COLUMNS[1] + BLOCK + 0.15, y + (page.row + 0.5) * ROW, text, ha="left")
 
 
-def _largest(numbers: Numbers) -> float:
+def _largest(numbers: Numbers) -> Number:
     """Of what is shown of x, z and their sum: one scale for the three."""
     return max(float(np.abs(a[:, :SHOWN]).max()) for a in (numbers.hidden, numbers.added, numbers.residual))
 
@@ -569,10 +480,5 @@ def _layers(page: _Page, lit: bool) -> None:
     page.text(WIDE / 2, strip + high + 0.17, note, color=_ink(lit))
 
 
-DRAWN = dict(
-    zip(
-        STEPS,
-        (_embeddings, _projections, _scores, _weights, _values, _heads, _output, _residual, _layers),
-        strict=True,
-    )
-)
+FUNCTIONS = (_embeddings, _projections, _scores, _weights, _values, _heads, _output, _residual, _layers)
+DRAWN = dict(zip(STEPS, FUNCTIONS, strict=True))

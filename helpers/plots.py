@@ -20,9 +20,16 @@ from numpy.typing import ArrayLike, NDArray
 from helpers.corpora.treebanks import Sentence
 from helpers.stats import Estimate
 
-Number = float | int
-Size = tuple[Number, Number]
+Size = tuple[float, float]
+Names = Sequence[str]
+Labels = Mapping[str, str]
+Values = Mapping[str, ArrayLike]
+Series = Mapping[str, Estimate]
+Levels = Mapping[str, float]
 Style = Mapping[str, object]
+Points = Mapping[str, Sequence[Estimate | float | None]]
+"""Width and height in inches, or two ends; names of rows, words, tokens; name -> what it is called, or a colour; name -> array; name -> estimate;
+name -> number; matplotlib's keywords; series -> a value for each row, None where there is none."""
 
 # Okabe and Ito's colours, which colour-blind readers can tell apart; one meaning each in the whole book
 STYLES = {
@@ -50,7 +57,6 @@ STYLES = {
     "intra": ("#E69F00", "own sentence", "o"),
     "inter": ("#56B4E9", "other sentences", "o"),
     "minilm": ("#332288", "minilm", "o"),
-    "mpnet": ("#882255", "mpnet", "s"),
     "random": ("#999933", "random", "D"),
     "shuffled": ("#44AA99", "shuffled scores", "v"),
     "first": ("#D55E00", "first", "o"),
@@ -76,7 +82,7 @@ HEAD_COLOURS = (
     *("#8C564B", "#6A3D9A", "#7F7F7F", "#B2182B", "#1B7837", "#8C6D31"),
 )
 INK = "#222222"
-PALE = "#eeeeee"  # of what has no meaning of its own
+REST = "#bbbbbb"  # of points without a kind
 REFERENCE = {"color": COLOURS["self"], "linewidth": 1, "linestyle": ":"}
 """A line that values are compared with."""
 CENTRED = {"ha": "center", "va": "center"}
@@ -119,14 +125,14 @@ def ink_on(colour: object) -> str:
     return "white" if 1 - opacity + opacity * np.dot(rgb, (0.299, 0.587, 0.114)) < 0.5 else INK
 
 
-def panels(columns: int, *, width: Number = 3.8, height: Number = 3.3) -> tuple[Figure, NDArray]:
+def panels(columns: int, *, width: float = 3.8, height: float = 3.3) -> tuple[Figure, NDArray]:
     """An empty figure of panels side by side, as an array of axes."""
     figure, axes = plt.subplots(1, columns, figsize=(width * columns, height), squeeze=False)
     return figure, axes[0]
 
 
 def titled(
-    titles: Iterable[str], each: Size, *, columns: int = 0, margin: Size = (0, 0), size: Number = 9, **options: object
+    titles: Iterable[str], each: Size, *, columns: int = 0, margin: Size = (0, 0), size: float = 9, **options: object
 ) -> tuple[Figure, NDArray]:
     """A panel for each title, row by row; what is left of the last row stays empty.
 
@@ -169,6 +175,12 @@ def on_layers(ax: Axes, layers: int, *, every: int = 1, **settings: object) -> N
     ax.grid(axis="x", visible=False)
 
 
+def on_tokens(ax: Axes, tokens: Names, **settings: object) -> None:
+    """Tokens on x."""
+    ax.set_xticks(range(len(tokens)), tokens, rotation=60, ha="right", rotation_mode="anchor", **settings)
+    ax.grid(axis="x", visible=False)
+
+
 def logarithmic(axis: Axis) -> None:
     """A logarithmic scale with plain numbers: in this style a dollar sign is a dollar sign, and no number is set as mathematics.
 
@@ -184,19 +196,25 @@ def logarithmic(axis: Axis) -> None:
     axis.set_minor_formatter(NullFormatter())
 
 
-def in_rows(ax: Axes, names: Iterable[str], *, size: Number | None = None, margin: float = 0.5) -> None:
+def in_rows(ax: Axes, names: Iterable[str], *, size: float | None = None, margin: float = 0.5) -> None:
     """Names down the side, the first on top."""
     names = list(names)
     ax.set_yticks(range(len(names)), names, fontsize=size)
     ax.set_ylim(len(names) - 1 + margin, -margin)
 
 
-def squares(colours: Mapping[str, object] | Sequence[str]) -> list[Line2D]:
-    """Entries of a legend: a square for each label and its colour, or for each name of :data:`STYLES`."""
+def squares(colours: Mapping[str, object] | Names, called: Labels = LABELS) -> list[Line2D]:
+    """Entries of a legend: a square for each label and its colour, or for each name of :data:`STYLES` and what it is called."""
     if not isinstance(colours, Mapping):
-        colours = {LABELS[name]: COLOURS[name] for name in colours}
+        colours = {called[name]: COLOURS[name] for name in colours}
     style = {"marker": "s", "linestyle": "", "markersize": 8}
     return [Line2D([], [], color=colour, label=label, **style) for label, colour in colours.items()]
+
+
+def type_legend(figure: Figure, called: Labels, place: str, **options: object) -> None:
+    """The four types of heads below all panels (``place``: "lower") or above them ("upper")."""
+    where = {"loc": f"outside {place} center", "ncols": len(TYPE_NAMES), "fontsize": 8}
+    figure.legend(handles=squares(TYPE_NAMES, called), **where | options)
 
 
 def legend_beside(ax: Axes, **options: object) -> Legend:
@@ -210,47 +228,94 @@ def legend_below(ax: Axes, **options: object) -> Legend:
     return ax.figure.legend(*ax.get_legend_handles_labels(), **where | options)
 
 
-Places = ArrayLike | Sequence[Number] | Number
-Parts = Mapping[str, Mapping[str, object]]
-"""Places on an axis; labels of the parts of a bar, with the style of each."""
+Parts = Mapping[str, Style]
+"""Labels of the parts of a bar, with the style of each."""
 
 
 def intervals(
-    ax: Axes,
-    at: Places,
-    estimate: Estimate,
-    *,
-    across: bool = False,
-    scale: Number = 1,
-    bar: Mapping[str, object] | None = None,
-    **point: object,
+    ax: Axes, at: ArrayLike, estimate: Estimate | float, *, across: bool = False, scale: float = 1, **point: object
 ) -> None:
     """A point and the bar of its interval for each value, upright at places on x, or across in rows.
 
     Args:
         at: the place of each value.
+        estimate: without an interval, a number.
         scale: what values are multiplied with, 100 for per cent.
-        bar: what is different about the bars.
-        point: style of the points; the colour is that of the bars too.
+        point: style of the points; the colour is that of the bars too, and ``bar`` is what else is different about those.
     """
-    look = {"color": point.get("color"), "linewidth": 2.2, "alpha": 0.5} | (bar or {})
-    (ax.hlines if across else ax.vlines)(at, scale * estimate.low, scale * estimate.high, **look)
-    value = scale * estimate.value
-    ax.plot(*((value, at) if across else (at, value)), **{"marker": "o", "linestyle": ""} | point)
+    look = {"color": point.get("color"), "linewidth": 2.2, "alpha": 0.5} | point.pop("bar", {})
+    if isinstance(estimate, Estimate):
+        (ax.hlines if across else ax.vlines)(at, scale * estimate.low, scale * estimate.high, **look)
+        estimate = estimate.value
+    values = scale * estimate
+    ax.plot(*((values, at) if across else (at, values)), **{"marker": "o", "linestyle": ""} | point)
 
 
-def band(ax: Axes, x: Places, estimate: Estimate, *, colour: object, alpha: Number = 0.18, **line: object) -> None:
+def dot_rows(
+    ax: Axes,
+    names: Names,
+    series: Points,
+    looks: Iterable[Style],
+    *,
+    apart: float = 0,
+    margin: float = 0.5,
+    line: float | None = None,
+    **options: object,
+) -> None:
+    """A row for each name, the first on top, and in it a point with its interval for each series.
+
+    Args:
+        series: series -> a value for each name, None where there is none.
+        looks: of each series, with its label if that is another.
+        apart: how far below one another the points of a row are.
+        margin: above the first and below the last row.
+        line: value that others are compared with.
+        options: of :func:`intervals`.
+    """
+    for number, ((label, points), look) in enumerate(zip(series.items(), looks, strict=False)):
+        style = {"label": label, **options, **look}
+        shift = apart * (number - (len(series) - 1) / 2)
+        for row, point in enumerate(points):
+            if point is not None:
+                intervals(ax, row + shift, point, across=True, **style)
+                style["label"] = None  # the legend names a series once
+    in_rows(ax, names, margin=margin)
+    if line is not None:
+        ax.axvline(line, **REFERENCE)
+
+
+def by_series(rows: Mapping[str, Mapping[str, object]]) -> dict[str, list]:
+    """Row -> (series -> value) as :func:`dot_rows` takes it: series -> a value for each row, None where there is none."""
+    names = dict.fromkeys(name for row in rows.values() for name in row)
+    return {name: [row.get(name) for row in rows.values()] for name in names}
+
+
+def band(ax: Axes, x: ArrayLike, estimate: Estimate, *, colour: object, alpha: float = 0.18, **line: object) -> None:
     """A line with its interval as a band."""
     ax.fill_between(x, estimate.low, estimate.high, color=colour, alpha=alpha, linewidth=0)
     ax.plot(x, estimate.value, color=colour, **line)
 
 
-def references(
-    ax: Axes, lines: Mapping[str, Number] | None, *, colour: str = COLOURS["self"], **style: object
-) -> None:
+def references(ax: Axes, lines: Levels | None, *, colour: str = COLOURS["self"], **style: object) -> None:
     """Horizontal lines with names, which differ in their dashes."""
     for number, (name, value) in enumerate((lines or {}).items()):
         ax.axhline(value, **{"color": colour, "linestyle": ("--", ":", "-.")[number % 3], "label": name} | style)
+
+
+def scatter_groups(
+    ax: Axes, x: ArrayLike, y: ArrayLike, groups: ArrayLike, called: Labels = LABELS, **look: object
+) -> None:
+    """Points in the plane, each in the colour and with the marker of its group, a name of :data:`STYLES` or an empty string.
+
+    Args:
+        called: what the groups are called; in its order they are drawn, after those without a name.
+    """
+    x, y, groups = np.asarray(x), np.asarray(y), np.asarray(groups)
+    for name in ("", *called):
+        here = groups == name
+        if here.any():
+            style = {"color": COLOURS.get(name, REST), "marker": MARKERS.get(name, "o")} | look
+            ax.scatter(x[here], y[here], label=called.get(name, "none of these"), **style)
 
 
 def stacked(
@@ -259,7 +324,7 @@ def stacked(
     parts: Parts,
     *,
     upright: bool = False,
-    least: Number = np.inf,
+    least: float = np.inf,
     number: str = "{:.0%}",
     **style: object,
 ) -> None:
@@ -279,31 +344,21 @@ def stacked(
     for (label, own), sizes, start in zip(parts.items(), rows.T, starts.T, strict=True):
         look = {"label": label} | style | dict(own)
         there = sizes > 0 if (sizes > 0).any() else [0]  # what is nothing would still have an edge
-        (ax.bar if upright else ax.barh)(places[there], sizes[there], size, start[there], **look)
-        for place, long, left in zip(places, sizes, start, strict=True):
-            if long >= least:
-                face = look.get("color") or look["facecolor"]
-                box = {"facecolor": face, "edgecolor": "none", "pad": 1.2} if "hatch" in look else None
-                text = number.format(long)
-                ax.text(
-                    left + long / 2, place, text, ha="center", va="center", fontsize=8, color=ink_on(face), bbox=box
-                )
+        bars = (ax.bar if upright else ax.barh)(places[there], sizes[there], size, start[there], **look)
+        face = look.get("color") or look["facecolor"]
+        box = {"facecolor": face, "edgecolor": "none", "pad": 1.2} if "hatch" in look else None
+        numbers = [number.format(long) if long >= least else "" for long in sizes[there]]
+        ax.bar_label(bars, numbers, label_type="center", fontsize=8, color=ink_on(face), bbox=box)
     ax.grid(visible=False)
 
 
-def named(parts: Iterable[str]) -> Parts:
-    """Parts for :func:`stacked` by their names in ``look``."""
-    return {LABELS[name]: {"color": COLOURS[name]} for name in parts}
+def coloured(names: Iterable[str], called: Labels = LABELS) -> Parts:
+    """Parts for :func:`stacked` by their names in :data:`STYLES`, and what these are called."""
+    return {called[name]: {"color": COLOURS[name]} for name in names}
 
 
 def heads_by_layer(
-    series: Mapping[str, Estimate],
-    *,
-    ylabel: str,
-    title: str = "",
-    lines: Mapping[str, Number] | None = None,
-    ax: Axes | None = None,
-    limits: tuple[Number, Number] | None = None,
+    series: Series, *, lines: Levels | None = None, ax: Axes | None = None, limits: Size | None = None, **labels: str
 ) -> Figure:
     """A point for each head over its layer, and a line through the layers' means, for one or more statistics.
 
@@ -311,6 +366,7 @@ def heads_by_layer(
         series: statistic -> estimate (layer, head); colour, marker and label go by the statistic's name.
         lines: label -> value of horizontal reference lines.
         limits: of the y axis.
+        labels: ``ylabel`` and ``title``.
     """
     ax = ax or plt.subplots()[1]
     for place, (name, estimate) in enumerate(series.items()):
@@ -321,18 +377,22 @@ def heads_by_layer(
         ax.scatter(spread, estimate.value, s=13, **look)
         ax.plot(x, estimate.value.mean(-1), color=COLOURS.get(name), label=LABELS.get(name, name))
     references(ax, lines, colour=INK, linewidth=1)
-    on_layers(ax, layers, ylabel=ylabel, title=title, ylim=limits)
+    on_layers(ax, layers, ylim=limits, **labels)
     ax.legend()
     return ax.figure
 
 
+DOT_LOOKS = (
+    {"color": COLOURS["first"], "marker": "o"},
+    {"color": COLOURS["cls"], "marker": "|", "markersize": 9, "markeredgewidth": 2},
+    {"color": COLOURS["random"], "marker": "x", "markeredgewidth": 2},
+    {"color": COLOURS["other"], "marker": "D"},
+)
+SHUFFLED = {"color": COLOURS["shuffled"], "marker": MARKERS["shuffled"]}
+
+
 def dots(
-    names: Sequence[str],
-    values: Mapping[str, Sequence[Estimate | float]],
-    *,
-    xlabel: str = "accuracy",
-    limits: Size | None = (0, 1),
-    ax: Axes | None = None,
+    names: Names, values: Points, *, xlabel: str = "accuracy", limits: Size | None = (0, 1), ax: Axes | None = None
 ) -> Figure:
     """One row a name, from top to bottom, with a point for each series and a bar for its interval.
 
@@ -342,25 +402,9 @@ def dots(
         limits: of the x axis (None: as the values have it, with a line at 0).
     """
     ax = ax or plt.subplots(figsize=(6.6, 0.6 + 0.3 * len(names)))[1]
-    looks = [
-        {"color": COLOURS["first"], "marker": "o"},
-        {"color": COLOURS["cls"], "marker": "|", "markersize": 9, "markeredgewidth": 2},
-        {"color": COLOURS["random"], "marker": "x", "markeredgewidth": 2},
-        {"color": COLOURS["other"], "marker": "D"},
-    ]
-    dealt = {"color": COLOURS["shuffled"], "marker": MARKERS["shuffled"]}
-    others = cycle(looks)
-    for series, points in values.items():
-        look = (dealt if series.startswith("@shuffled") else next(others)) | {"linestyle": ""}
-        for row, point in enumerate(points):
-            label = series if series and row == 0 else None
-            if isinstance(point, Estimate):
-                intervals(ax, row, point, across=True, label=label, **look)
-            else:
-                ax.plot(point, row, label=label, **look)
-    in_rows(ax, names)
-    if limits is None:
-        ax.axvline(0, **REFERENCE)
+    looks = cycle(DOT_LOOKS)
+    looks = [SHUFFLED if name.startswith("@shuffled") else next(looks) for name in values]
+    dot_rows(ax, names, values, looks, line=0 if limits is None else None)
     ax.set(xlim=limits, xlabel=xlabel)
     if any(values):
         legend_beside(ax)
@@ -371,7 +415,7 @@ PLACE_COLOURS = COLOURS | {"other": "#d9d9d9"}
 PLACE_LABELS = LABELS | {"self": "the word itself", "other": "other words"}
 
 
-def where_to(rows: Mapping[str, Estimate], places: Sequence[str]) -> Figure:
+def where_to(rows: Series, places: Names) -> Figure:
     """Stacked bars: what share of attention goes where, from each kind of word.
 
     Args:
@@ -382,7 +426,7 @@ def where_to(rows: Mapping[str, Estimate], places: Sequence[str]) -> Figure:
     return share_bars(bars, parts, xlabel="share of attention", least=0.03, row=0.5)
 
 
-def share_bars(rows: Mapping[str, ArrayLike], parts: Parts, *, xlabel: str, least: Number, row: Number) -> Figure:
+def share_bars(rows: Values, parts: Parts, *, xlabel: str, least: float, row: float) -> Figure:
     """A stacked bar for each row.
 
     Args:
@@ -400,12 +444,7 @@ def share_bars(rows: Mapping[str, ArrayLike], parts: Parts, *, xlabel: str, leas
 
 
 def curves(
-    x: Sequence[Number],
-    series: Mapping[str, Estimate],
-    *,
-    lines: Mapping[str, Number] | None = None,
-    logarithmic: bool = False,
-    **labels: str,
+    x: Sequence[float], series: Series, *, lines: Levels | None = None, logarithmic: bool = False, **labels: str
 ) -> Figure:
     """A line with its interval as a band for each series, over one axis.
 
@@ -416,8 +455,7 @@ def curves(
         labels: ``xlabel`` and ``ylabel``.
     """
     figure, ax = plt.subplots(figsize=(6.4, 3.6))
-    looks = zip(("cls", "first", "stop", "previous"), "os^v", strict=True)
-    for (name, estimate), (colour, marker) in zip(series.items(), looks, strict=False):
+    for (name, estimate), colour, marker in zip(series.items(), ("cls", "first", "stop"), "os^", strict=False):
         band(ax, x, estimate, colour=COLOURS[colour], marker=marker, label=name)
     references(ax, lines, linewidth=1.2)
     if logarithmic:
@@ -441,7 +479,7 @@ VERDICT_STYLES = {
 }
 
 
-def verdict_bars(counts: Mapping[str, Mapping[str, int]], *, order: Sequence[str] = tuple(VERDICT_STYLES)) -> Figure:
+def verdict_bars(counts: Mapping[str, Mapping[str, int]], *, order: Names) -> Figure:
     """A bar for each chapter, cut by verdict, with the counts written in.
 
     Args:
@@ -467,25 +505,22 @@ def grid(
     ax: Axes,
     values: ArrayLike,
     *,
-    scale: tuple[Number, Number] | None = None,
-    colours: Mapping[str, object] = COLOURS,
+    scale: Size | None = None,
     words: Mapping[tuple[int, int], str] | None = None,
     marked: ArrayLike | None = None,
-    mark: Mapping[str, object] = DOT,
+    mark: Style = DOT,
     every: tuple[int, int] = (1, 1),
-    apart: bool = False,
     **text: object,
 ) -> AxesImage:
     """The one layer × head grid of the book, which every other is drawn with.
 
     Args:
-        values: [layer, head], numbers (NaN: an empty cell) or names of colours.
+        values: [layer, head], numbers (NaN: an empty cell), or names of :data:`STYLES` and of colours.
         scale: values of the lightest and the darkest shade (default: 0 and the largest); from a negative number on,
             shades run from blue through white to red.
-        words: (layer, head) from 0 -> what is written into the cell.
+        words, text: (layer, head) from 0 -> what is written into the cell, and its style.
         marked, mark: [layer, head], cells that carry a marker, and its style.
         every: which layers and which heads have a tick.
-        apart: whether white lines part the cells.
     """
     values = np.asarray(values)
     layers, heads = values.shape
@@ -494,69 +529,62 @@ def grid(
         options = {"cmap": "RdBu_r" if low < 0 else "Blues", "vmin": low, "vmax": high}
         shown = np.asarray(values, np.float64)
     else:
-        shown, options = np.array([[to_rgba(colours[name]) for name in row] for row in values.tolist()]), {}
+        shown, options = np.array([[to_rgba(COLOURS.get(name, name)) for name in row] for row in values.tolist()]), {}
     image = ax.imshow(shown.swapaxes(0, 1), aspect="auto", extent=(0.5, layers + 0.5, heads + 0.5, 0.5), **options)
     if marked is not None:
         ax.plot(*(np.argwhere(marked).T + 1), linestyle="", **mark)
-    for where, word in (words or {}).items():
-        colour = ink_on(image.to_rgba(shown[where]) if shown.ndim == 2 else shown[where])
-        ax.text(
-            where[0] + 1, where[1] + 1, word, color=colour, **{"ha": "center", "va": "center", "fontsize": 8} | text
-        )
-    if apart:
-        ax.vlines(np.arange(layers + 1) + 0.5, 0.5, heads + 0.5, color="white", linewidth=2)
-        ax.hlines(np.arange(heads + 1) + 0.5, 0.5, layers + 0.5, color="white", linewidth=2)
+    for (layer, head), word in (words or {}).items():
+        cell = shown[layer, head]
+        look = {"color": ink_on(image.to_rgba(cell) if shown.ndim == 2 else cell), "fontsize": 8}
+        ax.text(layer + 1, head + 1, word, **CENTRED, **look | text)
     on_layers(ax, layers, every=every[0], ylabel="head", yticks=range(1, heads + 1, every[1]))
     ax.grid(visible=False)
     return image
 
 
 def head_grids(
-    grids: Mapping[str, ArrayLike],
+    grids: Values,
     *,
-    bars: str | Mapping[str, str],
+    bars: str | Labels,
     columns: int = 2,
-    signed: bool | Sequence[str] = False,
-    one_scale: bool | tuple[Number, Number] = False,
-    percentile: Number = 100,
-    marked: Mapping[str, ArrayLike] | None = None,
-    mark: Mapping[str, object] = DOT,
-    each: tuple[Number, Number] | None = None,
-    every: tuple[int, int] = (1, 2),
+    signed: bool = False,
+    one_scale: bool | Size = False,
+    percentile: float = 100,
+    marked: Values | None = None,
+    each: Size | None = None,
+    **look: object,
 ) -> Figure:
     """Layer × head grids of numbers side by side, each with its own scale unless one is asked for.
 
     Args:
         grids: title -> [layer, head].
         bars: what the shade means, for all or for each title.
-        signed: whether, or the titles of those where, values have both signs: blue (negative) to red.
+        signed: whether values have both signs: blue (negative) to red.
         one_scale: whether all share a scale and its bar, or the ends of that scale.
         percentile: of the absolute values, where a scale ends.
-        marked, mark: title -> [layer, head], cells that carry a marker, and its style.
+        marked: title -> [layer, head], cells that carry a marker.
         each: width and height of a panel, in inches.
-        every: which layers and which heads have a tick.
+        look: ``mark`` and ``every`` of :func:`grid`.
     """
     values = {title: np.asarray(shown, np.float64) for title, shown in grids.items()}
     layers, heads = next(iter(values.values())).shape
-    named = dict.fromkeys(values, bars) if isinstance(bars, str) else bars
+    bars = dict.fromkeys(values, bars) if isinstance(bars, str) else bars
     each = each or (2.3 + 0.16 * layers, 1.1 + 0.14 * heads)
     shared = bool(one_scale)
-    figure, axes = titled(values, each, columns=columns, sharex=shared, sharey=shared, layout="constrained")
+    figure, axes = titled(values, each, columns=columns, sharex=shared, sharey=shared)
     for ax, (title, shown) in zip(axes.flat, values.items(), strict=False):
-        most = np.percentile(np.abs(np.stack([*values.values()]) if shared else shown), percentile) or 1e-9
-        both = signed if isinstance(signed, bool) else title in signed
-        scale = one_scale if isinstance(one_scale, tuple) else (-most if both else 0, most)
-        dots = None if marked is None else marked[title]
-        image = grid(ax, shown, scale=scale, marked=dots, mark=mark, every=every)
+        most = np.percentile(np.abs([*values.values()] if shared else shown), percentile) or 1e-9
+        scale = one_scale if isinstance(one_scale, tuple) else (-most * signed, most)
+        image = grid(ax, shown, scale=scale, marked=(marked or {}).get(title), **{"every": (1, 2)} | look)
         if not shared:
-            figure.colorbar(image, ax=ax, label=named[title])
+            figure.colorbar(image, ax=ax, label=bars[title])
     if shared:
         outer_labels(axes, "layer", "head")
-        figure.colorbar(image, ax=axes, shrink=1 if len(axes) == 1 else 0.6, label=named[title])
+        figure.colorbar(image, ax=axes, shrink=1 if len(axes) == 1 else 0.6, label=bars[title])
     return figure
 
 
-def relation_maps(accuracy: Mapping[str, ArrayLike], baselines: Mapping[str, float], *, columns: int = 5) -> Figure:
+def relation_maps(accuracy: Values, baselines: Levels, *, columns: int = 5) -> Figure:
     """For each relation a grid of accuracies from 0 to 1.
 
     Args:
@@ -567,8 +595,8 @@ def relation_maps(accuracy: Mapping[str, ArrayLike], baselines: Mapping[str, flo
     grids = {f"{name} ({baselines[name]:.2f})": np.asarray(values) for name, values in accuracy.items()}
     above = {title: grids[title] > baselines[name] for title, name in zip(grids, accuracy, strict=True)}
     dot = {"marker": ".", "color": COLOURS["first"], "markersize": 4}
-    how = {"each": (1.95 + 0.6 / columns, 1.0 + 0.115 * heads), "every": few_ticks(layers, heads), "mark": dot}
-    return head_grids(grids, bars="accuracy", one_scale=(0, 1), marked=above, columns=columns, **how)
+    look = {"each": (1.95 + 0.6 / columns, 1.0 + 0.115 * heads), "every": few_ticks(layers, heads), "mark": dot}
+    return head_grids(grids, bars="accuracy", one_scale=(0, 1), marked=above, columns=columns, **look)
 
 
 def few_ticks(layers: int, heads: int) -> tuple[int, int]:
@@ -576,7 +604,7 @@ def few_ticks(layers: int, heads: int) -> tuple[int, int]:
     return max(1, layers // 6), max(1, heads // 4)
 
 
-def type_grids(grids: Mapping[str, ArrayLike], *, called: Mapping[str, str] = LABELS, columns: int = 3) -> Figure:
+def type_grids(grids: Values, *, called: Labels = LABELS, columns: int = 3) -> Figure:
     """Grids coloured by type; a cross marks heads of another type than in the first grid.
 
     Args:
@@ -586,7 +614,7 @@ def type_grids(grids: Mapping[str, ArrayLike], *, called: Mapping[str, str] = LA
     types = {title: np.asarray(names) for title, names in grids.items()}
     first = next(iter(types.values()))
     layers, heads = first.shape
-    changed = {title: [tuple(at) for at in np.argwhere(names != first).tolist()] for title, names in types.items()}
+    changed = {title: list(zip(*np.nonzero(names != first), strict=True)) for title, names in types.items()}
     titles = [f"{title}: {len(changed[title])} changed" if n else title for n, title in enumerate(types)]
     each = (7.6 / min(columns, len(types)), 0.9 + 0.125 * heads)
     figure, axes = titled(titles, each, columns=columns, margin=(0, 0.3), sharex=True, sharey=True)
@@ -594,14 +622,11 @@ def type_grids(grids: Mapping[str, ArrayLike], *, called: Mapping[str, str] = LA
         crosses = dict.fromkeys(changed[title], "×")
         grid(ax, names, words=crosses, every=few_ticks(layers, heads), fontsize=9, weight="bold")
     outer_labels(axes, "layer", "head")
-    handles = squares({called[name]: COLOURS[name] for name in TYPE_NAMES})
-    figure.legend(handles=handles, loc="outside upper center", ncols=len(TYPE_NAMES), fontsize=8)
+    type_legend(figure, called, "upper")
     return figure
 
 
-def thumbnails(
-    shape: tuple[int, int], size: tuple[Number, Number], draw: Callable[[Axes, int, int], object]
-) -> Figure:
+def thumbnails(shape: tuple[int, int], size: Size, draw: Callable[[Axes, int, int], object]) -> Figure:
     """A small picture of every head: a row for each layer, a column for each head.
 
     Args:
@@ -623,13 +648,7 @@ def thumbnails(
 
 
 def token_axes(
-    ax: Axes,
-    tokens: Sequence[str],
-    keys: Sequence[str] = (),
-    *,
-    size: Number = 8,
-    rotation: int = 60,
-    top: bool = True,
+    ax: Axes, tokens: Names, keys: Names = (), *, size: float = 8, rotation: int = 60, top: bool = True
 ) -> None:
     """The axes of a map: attending tokens down the side, attended tokens (``keys``, if they are others) along the top."""
     keys = keys or tokens
@@ -642,35 +661,25 @@ def token_axes(
 
 
 def heatmap(
-    matrix: ArrayLike,
-    tokens: Sequence[str],
-    keys: Sequence[str] = (),
-    *,
-    title: str = "",
-    ax: Axes | None = None,
-    numbers: bool = False,
-    most: Number | None = None,
-    ylabel: str = "attending token",
-    bar: str = "attention",
+    matrix: ArrayLike, tokens: Names, *, ax: Axes | None = None, most: float = 0, numbers: bool = False, **labels: str
 ) -> Figure:
     """An attention map: the attending token (query) down the side, the attended token (key) along the top.
 
     Args:
-        keys: the attended tokens, if they are others.
-        numbers: write each weight into its cell.
         most: the weight shown in the darkest colour; default: the largest.
-        bar: what the shade means.
+        numbers: write each weight into its cell.
+        labels: ``title`` and ``ylabel``.
     """
     matrix = np.asarray(matrix)
-    size = (1.2 + 0.36 * matrix.shape[1], 1.0 + 0.32 * len(tokens))
+    size = (1.2 + 0.36 * len(tokens), 1.0 + 0.32 * len(tokens))
     ax = ax or plt.subplots(figsize=size)[1]
     image = ax.imshow(matrix, cmap="Blues", vmin=0, vmax=most or matrix.max())
-    token_axes(ax, tokens, keys)
-    ax.set(title=title, ylabel=ylabel)
+    token_axes(ax, tokens)
+    ax.set(**{"ylabel": "attending token"} | labels)
     if numbers:
         number_cells(ax, matrix, "{:.2f}", fontsize=7)
     else:
-        ax.figure.colorbar(image, ax=ax, shrink=0.7, label=bar)
+        ax.figure.colorbar(image, ax=ax, shrink=0.7, label="attention")
     return ax.figure
 
 
@@ -683,9 +692,7 @@ def number_cells(ax: Axes, numbers: ArrayLike, number: str, **text: object) -> N
             ax.text(column, row, number.format(value), color=colour, **CENTRED, **text)
 
 
-def line_diagrams(
-    panels: Mapping[str, tuple[Sequence[str], ArrayLike, Mapping[int, str]]], *, least: Number = 0.02
-) -> Figure:
+def line_diagrams(panels: Mapping[str, tuple[Names, ArrayLike, Mapping[int, str]]], *, least: float = 0.02) -> Figure:
     """Attention as lines from the attending tokens (left) to the attended tokens (right), darker for larger weights.
 
     Args:
@@ -701,20 +708,18 @@ def line_diagrams(
         for query, key in np.argwhere(weights >= least).tolist():
             own = query in chosen
             width = 1.6 if not own else 3.6 if key == strongest[query] else 2.2
-            colour, alpha = chosen.get(query, COLOURS["cls"]), float(min(1, weights[query, key] + 0.25 * own))
-            look = {"linewidth": width, "alpha": alpha, "solid_capstyle": "round", "zorder": 1 + own}
-            ax.plot([0, 1], [query, key], color=colour, **look)
+            look = {"linewidth": width, "alpha": float(min(1, weights[query, key] + 0.25 * own)), "zorder": 1 + own}
+            ax.plot([0, 1], [query, key], color=chosen.get(query, COLOURS["cls"]), solid_capstyle="round", **look)
         for place, token in enumerate(tokens):
-            weight = "bold" if place in chosen else "normal"
-            left = {"ha": "right", "color": chosen.get(place, INK), "weight": weight}
-            ax.text(-0.05, place, token, va="center", fontsize=8, **left)
+            look = {"color": chosen.get(place, INK), "weight": "bold" if place in chosen else "normal"}
+            ax.text(-0.05, place, token, ha="right", va="center", fontsize=8, **look)
             ax.text(1.05, place, token, ha="left", va="center", fontsize=8, color=INK)
         ax.set(xlim=(-1.0, 2.0), ylim=(tallest - 0.4, -0.6))
         ax.axis("off")
     return figure
 
 
-def flow(words: Sequence[str], width: int, joined: Sequence[bool] | None = None) -> list[tuple[int, int]]:
+def flow(words: Names, width: int, joined: Sequence[bool] | None = None) -> list[tuple[int, int]]:
     """Column and line at which each word begins when a text is set in lines of so many characters.
 
     Args:
@@ -739,11 +744,15 @@ def dependency_tree(sentence: Sentence, *, highlight: Sequence[int] = ()) -> Fig
     words, tags = sentence.words, sentence.upos or ("",) * len(sentence.words)
     widths = np.array([max(0.55, 0.095 * max(len(w), len(t)) + 0.18) for w, t in zip(words, tags, strict=True)])
     places = np.cumsum(widths) - widths / 2
-    level = _levels(sentence)
+    level: dict[int, int] = {}  # how high the arc to each word is: one above all that it spans; the shortest first
+    spans = {w: (min(w, g), max(w, g)) for w, g in enumerate(sentence.governors) if g >= 0}
+    for word, (low, high) in sorted(spans.items(), key=lambda item: item[1][1] - item[1][0]):
+        below = [height for w, height in level.items() if low <= spans[w][0] and spans[w][1] <= high]
+        level[word] = 1 + max(below, default=0)
     top = max(level.values(), default=0) + 1
     figure, ax = plt.subplots(figsize=(widths.sum() + 0.2, 0.42 * top + 0.75))
 
-    def arc(x: Sequence[Number], y: Sequence[Number], name: str, colour: str) -> None:
+    def arc(x: Sequence[float], y: Sequence[float], name: str, colour: str) -> None:
         ax.plot(x, y, color=colour, linewidth=1.1, solid_joinstyle="round")
         ax.plot(x[-1], 0.22, marker="v", color=colour, markersize=4)
         box = {"facecolor": "white", "edgecolor": "none", "pad": 0.6}
@@ -761,13 +770,3 @@ def dependency_tree(sentence: Sentence, *, highlight: Sequence[int] = ()) -> Fig
     ax.set(xlim=(0, widths.sum()), ylim=(-1.2, top + 0.1))
     ax.axis("off")
     return figure
-
-
-def _levels(sentence: Sentence) -> dict[int, int]:
-    """How high the arc to each word is: one above all that it spans; the shortest first."""
-    spans = {w: (min(w, g), max(w, g)) for w, g in enumerate(sentence.governors) if g >= 0}
-    level: dict[int, int] = {}
-    for word in sorted(spans, key=lambda w: spans[w][1] - spans[w][0]):
-        low, high = spans[word]
-        level[word] = 1 + max((h for w, h in level.items() if low <= spans[w][0] and spans[w][1] <= high), default=0)
-    return level

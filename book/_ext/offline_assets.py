@@ -32,13 +32,11 @@ def write_frames(app: Sphinx, exception: Exception | None) -> None:
     output = Path(app.outdir)
     folder = output / "_static" / "bertviz"
     folder.mkdir(parents=True, exist_ok=True)
-    scripts = views.vendored(*views.FRAME_LIBRARIES).values()
-    libraries = "".join(f"<script>{file.read_text('utf-8')}</script>" for file in scripts)
 
     def with_page(frame: re.Match[str]) -> str:
         weights = html.unescape(frame[2])
         name = f"{hashlib.sha256(weights.encode()).hexdigest()[:16]}.html"
-        (folder / name).write_text(views.bertviz_document(json.loads(weights), libraries), "utf-8")
+        (folder / name).write_text(views.bertviz_document(json.loads(weights)), "utf-8")
         return f'{frame[1]} data-src="../_static/bertviz/{name}"'
 
     for page in output.glob("notebooks/*.html"):

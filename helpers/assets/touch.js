@@ -50,7 +50,6 @@
       const [title, labels, palette] = data.colourings[colouring];
       says.textContent = "";
       says.append(make("strong", {}, data.names[n]), `  ${title}: ${palette[labels[n]][0]}. ${data.texts[n] || ""} `);
-      if (data.links[n]) says.append(make("a", { href: data.links[n] }, `More on ${data.names[n]}`));
       if (map) map.show(maps.subarray(n * data.size ** 2, (n + 1) * data.size ** 2), data.names[n]);
     }
     function keep(n) {

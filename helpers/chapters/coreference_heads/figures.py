@@ -6,15 +6,15 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from helpers.plots import COLOURS, HEAD_COLOURS, dots, flow, legend_beside, line_diagrams, titled
-from helpers.stats import Estimate
+from helpers.plots import COLOURS, HEAD_COLOURS, Names, Points, dots, flow, legend_beside, line_diagrams, titled
 
 WIDTH = 84  # characters in a line
+ARROW = {"arrowstyle": "-|>", "linewidth": 1.3, "shrinkA": 1, "shrinkB": 1}
+RIGHT = {"color": COLOURS["stop"], "linestyle": "-"}
+WRONG = {"color": COLOURS["first"], "linestyle": (0, (3, 2))}
 
 
-def mention_links(
-    panels: Mapping[str, tuple[Sequence[str], Mapping[int, str], Sequence[tuple[int, int, bool]]]],
-) -> Figure:
+def mention_links(panels: Mapping[str, tuple[Names, Mapping[int, str], Sequence[tuple[int, int, bool]]]]) -> Figure:
     """Texts with the head words of their mentions boxed, one colour a chain, and arrows from mentions to chosen antecedents.
 
     Args:
@@ -34,20 +34,15 @@ def mention_links(
         for start, end, right in arrows:
             (x, y), (to_x, to_y) = ((spots[w][0] + len(words[w]) / 2, spots[w][1] - 0.24) for w in (start, end))
             bend = min(0.35, 3.2 / (1 + abs(x - to_x))) if y == to_y else 0.08
-            arrow = {
-                "arrowstyle": "-|>",
-                "connectionstyle": f"arc3,rad={bend if x > to_x else -bend}",
-                "color": COLOURS["stop"] if right else COLOURS["first"],
-                "linestyle": "-" if right else (0, (3, 2)),
-                "linewidth": 1.3,
-            }
-            ax.annotate("", (to_x, to_y), (x, y), arrowprops=arrow | {"shrinkA": 1, "shrinkB": 1})
+            arrow = ARROW | (RIGHT if right else WRONG)
+            arrow["connectionstyle"] = f"arc3,rad={bend if x > to_x else -bend}"
+            ax.annotate("", (to_x, to_y), (x, y), arrowprops=arrow)
         ax.set(xlim=(-1, WIDTH + 4), ylim=(spots[-1][1] + 0.6, -0.9))
         ax.axis("off")
     return figure
 
 
-def looks(panels: Mapping[str, tuple[Sequence[str], NDArray, Sequence[int]]]) -> Figure:
+def looks(panels: Mapping[str, tuple[Names, NDArray, Sequence[int]]]) -> Figure:
     """The lines of a few tokens to all tokens, in each panel.
 
     Args:
@@ -55,22 +50,20 @@ def looks(panels: Mapping[str, tuple[Sequence[str], NDArray, Sequence[int]]]) ->
     """
     drawn = {}
     for title, (words, weights, asked) in panels.items():
-        kept = np.where(np.isin(np.arange(len(words)), asked)[:, None], weights, 0)
+        kept = np.zeros_like(weights)
+        kept[asked] = weights[asked]
         drawn[title] = words, kept, dict.fromkeys(asked, COLOURS["antecedent"])
     return line_diagrams(drawn)
 
 
-def beside(
-    panels: Mapping[str, tuple[Sequence[str], Mapping[str, Sequence[Estimate | float]]]], *, width: float = 3.2
-) -> Figure:
+def beside(panels: Mapping[str, tuple[Names, Points]]) -> Figure:
     """Rows with points and intervals, a panel for each title, with one legend.
 
     Args:
         panels: title -> (names of rows, series -> a value for each row); all have the same series.
-        width: of a panel, in inches.
     """
     most = max(len(names) for names, _ in panels.values())
-    figure, axes = titled(panels, (width, 1.0 + 0.34 * most))
+    figure, axes = titled(panels, (3.2, 1.0 + 0.34 * most))
     for ax, (names, series) in zip(axes.flat, panels.values(), strict=True):
         dots(names, series, ax=ax)
         ax.get_legend().remove()

@@ -10,34 +10,18 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from numpy.typing import ArrayLike, NDArray
 
-from helpers import views
-from helpers.plots import (
-    CENTRED,
-    COLOURS,
-    INK,
-    LABELS,
-    MARKERS,
-    TYPE_NAMES,
-    Number,
-    band,
-    ink_on,
-    intervals,
-    legend_beside,
-    on_layers,
-    squares,
-    stacked,
-    thumbnails,
-    titled,
-    token_axes,
-)
+from helpers import plots, views
+from helpers.plots import CENTRED, COLOURS, INK, LABELS, MARKERS, TYPE_NAMES, Labels, Names, Values
 from helpers.stats import Estimate
 
 WINDOW_COLOUR = "#8794a5"
 CORNERS = np.array([[0.0, 0.0], [0.5, np.sqrt(3) / 2], [1.0, 0.0]])  # all near, all far, all special
-FURTHER = (("#9d9d9d", "P"), ("#111111", "X"))  # colour and marker of a fifth and a sixth group
+TRIANGLE = CORNERS[[0, 1, 2, 0]].T
+LOOKS = (*((COLOURS[name], MARKERS[name]) for name in TYPE_NAMES), ("#9d9d9d", "P"), ("#111111", "X"))
+"""Colour and marker of up to six groups."""
 
 
-def feature_cells(cells: ArrayLike, tokens: Sequence[str], names: Sequence[str]) -> Figure:
+def feature_cells(cells: ArrayLike, tokens: Names, names: Names) -> Figure:
     """A map whose cells are coloured by the distance feature they belong to; windows carry their number.
 
     Args:
@@ -53,57 +37,51 @@ def feature_cells(cells: ArrayLike, tokens: Sequence[str], names: Sequence[str])
     for (row, column), cell in np.ndenumerate(cells):
         if names[cell] in shades:
             number = names[cell].removeprefix("window ")
-            ax.text(column, row, number, **CENTRED, fontsize=6, color=ink_on(colours[cell]))
-    token_axes(ax, tokens, size=7.5)
+            ax.text(column, row, number, **CENTRED, fontsize=6, color=plots.ink_on(colours[cell]))
+    plots.token_axes(ax, tokens, size=7.5)
     ax.set_ylabel("attending token")
-    handles = [*squares(("cls", "sep", "comma", "period")), *squares({"the token itself": COLOURS["self"]})]
-    handles += squares({windows[n]: shades[windows[n]] for n in (0, len(windows) // 2 - 1, -1)})
-    for handle in handles[-3:]:
-        handle.set(markeredgecolor="#999999", markeredgewidth=0.5)
-    legend_beside(ax, handles=handles, fontsize=8)
+    handles = plots.squares(("cls", "sep", "comma", "period")) + plots.squares({"the token itself": COLOURS["self"]})
+    handles += plots.squares({windows[n]: shades[windows[n]] for n in (0, len(windows) // 2 - 1, -1)})
+    plt.setp(handles[-3:], markeredgecolor="#999999", markeredgewidth=0.5)
+    plots.legend_beside(ax, handles=handles, fontsize=8)
     return figure
 
 
-def feature_bars(heads: Mapping[str, ArrayLike], names: Sequence[str], *, even: ArrayLike) -> Figure:
+def feature_bars(heads: Values, names: Names, *, even: ArrayLike) -> Figure:
     """The 21 numbers of a few heads, one panel each; a dash marks what even attention would give.
 
     Args:
         heads: title -> [feature].
     """
-    figure, axes = titled(heads, (7.4 / len(heads), 2.9))
-    for ax, values in zip(axes.flat, heads.values(), strict=True):
-        ax.bar(range(len(names)), values, color=[COLOURS.get(name, WINDOW_COLOUR) for name in names])
-        _feature_axis(ax, names, even)
+    figure, axes = plots.titled(heads, (7.4 / len(heads), 2.9))
+    _bars(axes[0], names, heads, dict.fromkeys(heads, even), "even attention")
+    plt.setp(axes[0], ylim=(0, 1))
     axes[0, 0].set_ylabel("share of attention")
-    axes[0, -1].legend(fontsize=8)
     return figure
 
 
-def feature_variances(
-    shares: Mapping[str, ArrayLike], names: Sequence[str], *, control: Mapping[str, ArrayLike]
-) -> Figure:
+def feature_variances(shares: Values, names: Names, *, control: Values) -> Figure:
     """How much each of the 21 numbers counts when heads are compared: its share of the variance over heads, one panel a scale.
 
     Args:
         shares, control: title -> [feature], which sum to 1; those of the control as dashes.
     """
-    figure, axes = titled(shares, (7.6 / len(shares), 2.7), size=9.5, sharey=True)
-    for ax, (title, values) in zip(axes.flat, shares.items(), strict=True):
-        ax.bar(range(len(names)), values, color=[COLOURS.get(name, WINDOW_COLOUR) for name in names])
-        ax.plot(range(len(names)), control[title], "_", color=INK, markersize=5, label="shuffled heads", zorder=4)
-        _feature_ticks(ax, names)
+    figure, axes = plots.titled(shares, (7.6 / len(shares), 2.7), size=9.5, sharey=True)
+    _bars(axes[0], names, shares, control, "shuffled heads")
     axes[0, 0].set_ylabel("share of the variance")
-    axes[0, -1].legend(fontsize=8)
     return figure
 
 
-def _feature_axis(ax: Axes, names: Sequence[str], even: ArrayLike) -> None:
-    ax.plot(range(len(names)), even, "_", color=INK, markersize=5, label="even attention", zorder=4)
-    _feature_ticks(ax, names)
-    ax.set_ylim(0, 1)
+def _bars(axes: NDArray, names: Names, values: Values, dashes: Values, label: str) -> None:
+    for ax, (title, sizes) in zip(axes, values.items(), strict=True):
+        ax.bar(range(len(names)), sizes, color=[COLOURS.get(name, WINDOW_COLOUR) for name in names])
+        _dashes(ax, names, dashes[title], label)
+    ax.legend(fontsize=8)
 
 
-def _feature_ticks(ax: Axes, names: Sequence[str]) -> None:
+def _dashes(ax: Axes, names: Names, values: ArrayLike, label: str) -> None:
+    """A dash for each of the 21 numbers, and their axis."""
+    ax.plot(range(len(names)), values, "_", color=INK, markersize=5, label=label, zorder=4)
     short = [LABELS[n] if n in ("cls", "sep") else n.removeprefix("window ") for n in names]
     shown = [i for i, name in enumerate(names) if not name.startswith("window") or int(short[i]) in (1, 4, 8, 12, 16)]
     ax.set_xticks(shown, [short[i] for i in shown], fontsize=7, rotation=90)
@@ -112,9 +90,7 @@ def _feature_ticks(ax: Axes, names: Sequence[str]) -> None:
     ax.grid(axis="x", visible=False)
 
 
-def feature_boxes(
-    groups: Mapping[str, ArrayLike], names: Sequence[str], *, called: Mapping[str, str] = LABELS, even: ArrayLike
-) -> Figure:
+def feature_boxes(groups: Values, names: Names, *, called: Labels = LABELS, even: ArrayLike) -> Figure:
     """Box-plots of the 21 numbers over the heads of each group, one panel a group.
 
     Args:
@@ -123,41 +99,40 @@ def feature_boxes(
         even: [feature], what even attention would give, as dashes.
     """
     titles = [f"{called[name]} ({len(values)} heads)" for name, values in groups.items()]
-    figure, axes = titled(titles, (3.75, 2.7), columns=2, size=9.5)
+    figure, axes = plots.titled(titles, (3.75, 2.7), columns=2, size=9.5)
     fliers = {"markersize": 2, "markeredgecolor": "#777777"}
     look = {"widths": 0.7, "patch_artist": True, "medianprops": {"color": INK}, "flierprops": fliers}
     for ax, (name, values) in zip(axes.flat, groups.items(), strict=True):
         box = {"facecolor": to_rgba(COLOURS[name], 0.85), "linewidth": 0.6}
         ax.boxplot(np.asarray(values), positions=range(len(names)), boxprops=box, **look)
-        _feature_axis(ax, names, even)
+        _dashes(ax, names, even, "even attention")
+        ax.set_ylim(0, 1)
     for ax in axes[:, 0]:
         ax.set_ylabel("share of attention")
     return figure
 
 
-def embeddings(views: Mapping[str, tuple[ArrayLike, ArrayLike]], *, called: Mapping[str, str] = LABELS) -> Figure:
+def embeddings(views: Mapping[str, tuple[ArrayLike, ArrayLike]], *, called: Labels = LABELS) -> Figure:
     """Heads as points in the plane, in the colour and marker of their group, side by side.
 
     Args:
         views: title -> (coordinates [head, 2], type of each head). Axes have no unit and are not drawn.
     """
-    figure, axes = titled(views, (7.4 / len(views), 3.4), size=10.5)
+    figure, axes = plots.titled(views, (7.4 / len(views), 3.4), size=10.5)
     for ax, (places, types) in zip(axes.flat, views.values(), strict=True):
-        _points(ax, np.asarray(places), np.asarray(types), called)
+        _points(ax, np.asarray(places), types, called)
         ax.set(xticks=[], yticks=[])
         ax.grid(visible=False)
-    legend_beside(axes[0, -1], fontsize=8)
+    plots.legend_beside(axes[0, -1], fontsize=8)
     return figure
 
 
-def _points(ax: Axes, places: NDArray, types: NDArray, called: Mapping[str, str]) -> None:
-    for name in TYPE_NAMES:
-        look = {"color": COLOURS[name], "marker": MARKERS[name], "edgecolor": "#444444", "linewidth": 0.4}
-        ax.scatter(*places[types == name].T, s=24, label=called[name], **look)
+def _points(ax: Axes, places: NDArray, types: ArrayLike, called: Labels) -> None:
+    plots.scatter_groups(ax, *places.T, types, called, s=24, edgecolor="#444444", linewidth=0.4)
 
 
 def groups_to_touch(
-    shares: ArrayLike, groups: ArrayLike, ks: Sequence[int], heads: Sequence[str], parts: Sequence[str]
+    shares: ArrayLike, groups: ArrayLike, ks: Sequence[int], heads: Names, parts: Names
 ) -> views.InteractiveFigure:
     """Heads by how much they give near and to special tokens; a slider says into how many groups they are cut.
 
@@ -167,36 +142,29 @@ def groups_to_touch(
         heads, parts: names of the heads and of the three shares.
     """
     shares = np.asarray(shares)
-    colours = [*(COLOURS[name] for name in TYPE_NAMES), *(colour for colour, _ in FURTHER)]
-    palette = {f"group {number}": colour for number, colour in enumerate(colours, 1)}
+    palette = {f"group {number}": colour for number, (colour, _) in enumerate(LOOKS, 1)}
     cuts = {f"k = {k}": ([f"group {n + 1}" for n in row], palette) for k, row in zip(ks, groups, strict=True)}
-    return views.points(
-        *shares.T[[0, 2]],
-        heads,
-        xlabel=f"share {parts[0]}",
-        ylabel=f"share {parts[2]}",
-        alt=f"{len(heads)} heads by their shares {parts[0]} and {parts[2]}, coloured by group, for {len(ks)} numbers of groups.",
-        colours=cuts,
-        texts=[", ".join(f"{part} {share:.0%}" for part, share in zip(parts, row, strict=True)) for row in shares],
-        control="slider",
-    )
+    near, _, special = parts
+    labels = {"xlabel": f"share {near}", "ylabel": f"share {special}"}
+    alt = f"{len(heads)} heads by their shares {near} and {special}, coloured by group, for {len(ks)} numbers of groups."
+    texts = [", ".join(f"{part} {share:.0%}" for part, share in zip(parts, row, strict=True)) for row in shares]
+    return views.points(*shares.T[[0, 2]], heads, **labels, alt=alt, colours=cuts, texts=texts, control="slider")
 
 
-def groups_by_k(sets: Mapping[str, tuple[ArrayLike, ArrayLike]], ks: Sequence[int], corners: Sequence[str]) -> Figure:
+def groups_by_k(sets: Mapping[str, tuple[ArrayLike, ArrayLike]], ks: Sequence[int], corners: Names) -> Figure:
     """Heads in a triangle of three shares, coloured by group when 2, 3, … groups are asked for: a row a set of heads, a column a k.
 
     Args:
         sets: title -> (shares [head, 3], group of each head for each k [k, head]).
         corners: names of the three shares, said once.
     """
-    looks = [*((COLOURS[name], MARKERS[name]) for name in TYPE_NAMES), *FURTHER]
     figure, axes = plt.subplots(len(sets), len(ks), figsize=(7.6, 1.65 * len(sets) + 0.3), squeeze=False)
     for row, (title, (shares, groups)) in zip(axes, sets.items(), strict=True):
         places = np.asarray(shares) @ CORNERS
         for ax, labels in zip(row, np.asarray(groups), strict=True):
-            ax.plot(*np.vstack([CORNERS, CORNERS[:1]]).T, color="#bbbbbb", linewidth=0.8, zorder=0)
+            ax.plot(*TRIANGLE, color="#bbbbbb", linewidth=0.8, zorder=0)
             for group in np.unique(labels):
-                colour, marker = looks[group]
+                colour, marker = LOOKS[group]
                 look = {"color": colour, "marker": marker, "edgecolor": "#444444", "linewidth": 0.3}
                 ax.scatter(*places[labels == group].T, s=12, **look)
             ax.set(xticks=[], yticks=[], aspect="equal")
@@ -211,19 +179,19 @@ def groups_by_k(sets: Mapping[str, tuple[ArrayLike, ArrayLike]], ks: Sequence[in
 
 
 def versus_control(
-    x: Sequence[int], views: Mapping[str, tuple[Estimate, Estimate]], *, xlabel: str, ylabels: Sequence[str]
+    x: Sequence[int], views: Mapping[str, tuple[Estimate, Estimate]], *, xlabel: str, ylabels: Names
 ) -> Figure:
     """One panel a measure: ours as a line with its interval, the control as a dashed line with a band.
 
     Args:
         views: title -> (ours [x], control [x]).
     """
-    figure, axes = titled(views, (7.6 / len(views), 3.0), size=10.5)
+    figure, axes = plots.titled(views, (7.6 / len(views), 3.0), size=10.5)
     for ax, ylabel, (ours, control) in zip(axes.flat, ylabels, views.values(), strict=True):
         look = {"colour": COLOURS["random"], "marker": "x", "linestyle": "--", "label": "invented heads"}
-        band(ax, x, control, alpha=0.25, **look)
+        plots.band(ax, x, control, alpha=0.25, **look)
         line = {"color": COLOURS["minilm"], "linestyle": "-", "label": "our heads"}
-        intervals(ax, x, ours, bar={"alpha": 1, "linewidth": 1.6}, **line)
+        plots.intervals(ax, x, ours, bar={"alpha": 1, "linewidth": 1.6}, **line)
         top = 1.03 if max(ours.high.max(), control.high.max()) > 0.7 else 0.7
         ax.set(xlabel=xlabel, ylabel=ylabel, xticks=x, ylim=(0, top))
     axes[0, 0].legend(fontsize=8, loc="lower left")
@@ -231,13 +199,7 @@ def versus_control(
 
 
 def type_triangle(
-    masses: ArrayLike,
-    types: ArrayLike,
-    *,
-    prototypes: Mapping[str, ArrayLike],
-    centroids: Mapping[str, ArrayLike],
-    controls: Mapping[str, ArrayLike],
-    called: Mapping[str, str] = LABELS,
+    masses: ArrayLike, types: ArrayLike, *, prototypes: Values, centroids: Values, controls: Values, called: Labels
 ) -> Figure:
     """Heads in a triangle of three shares that sum to 1, with the mean of each group and the prototype of the type it stands for.
 
@@ -246,40 +208,37 @@ def type_triangle(
         prototypes, centroids: type -> [3].
         controls: title -> [head, 3], heads that are in no group.
     """
-    place = CORNERS
     figure, ax = plt.subplots(figsize=(6.6, 4.9))
-    ax.plot(*np.vstack([place, place[:1]]).T, color="#888888", linewidth=1)
+    ax.plot(*TRIANGLE, color="#888888", linewidth=1)
     for step in (0.25, 0.5, 0.75):
-        for corner, others in zip(place, place[[[1, 2], [2, 0], [0, 1]]], strict=True):
+        for corner, others in zip(CORNERS, CORNERS[[[1, 2], [2, 0], [0, 1]]], strict=True):
             ax.plot(*(step * corner + (1 - step) * others).T, color="#e4e4e4", linewidth=0.7, zorder=0)
-    _points(ax, np.asarray(masses) @ place, np.asarray(types), called)
+    _points(ax, np.asarray(masses) @ CORNERS, types, called)
     star = {"marker": "*", "linestyle": "", "markeredgecolor": INK}
     plus = {"marker": "+", "linestyle": ""}
     for name in TYPE_NAMES:
-        target, mean = np.asarray(prototypes[name]) @ place, np.asarray(centroids[name]) @ place
+        target, mean = np.asarray(prototypes[name]) @ CORNERS, np.asarray(centroids[name]) @ CORNERS
         ax.plot(*np.transpose([mean, target]), color=COLOURS[name], linewidth=1.4, linestyle=":", zorder=1)
         ax.plot(*target, **star, markersize=17, color=COLOURS[name])
         ax.plot(*mean, **plus, markersize=13, markeredgewidth=2.6, color=INK)
         ax.plot(*mean, **plus, markersize=11, markeredgewidth=1.3, color=COLOURS[name])
-    dots = [
-        ax.plot(*(np.asarray(shares) @ place).T, marker, color=INK, markersize=4, label=title, zorder=5)[0]
-        for marker, (title, shares) in zip(("x", "."), controls.items(), strict=False)
-    ]
-    for corner, (x, y), shift in zip(("near", "far", "special"), place, (-0.045, 0.045, -0.045), strict=True):
+    points = ax.get_legend_handles_labels()[0]
+    dots = []
+    for marker, (title, shares) in zip("x.", controls.items(), strict=False):
+        dots += ax.plot(*(np.asarray(shares) @ CORNERS).T, marker, color=INK, markersize=4, label=title, zorder=5)
+    for corner, (x, y), shift in zip(("near", "far", "special"), CORNERS, (-0.045, 0.045, -0.045), strict=True):
         ax.text(x, y + shift, f"all {corner}", **CENTRED, fontsize=9)
     extra = [
         Line2D([], [], **star, markersize=11, color="#cccccc", label="prototype of a type"),
         Line2D([], [], **plus, markersize=9, markeredgewidth=2, color=INK, label="mean of the group"),
     ]
-    points = [handle for handle in ax.get_legend_handles_labels()[0] if handle not in dots]
-    handles = [*points, *extra, *dots]
-    legend_beside(ax, handles=handles, bbox_to_anchor=(0.84, 1.0), fontsize=8)
+    plots.legend_beside(ax, handles=[*points, *extra, *dots], bbox_to_anchor=(0.84, 1.0), fontsize=8)
     ax.set_aspect("equal")
     ax.axis("off")
     return figure
 
 
-def _framed_map(ax: Axes, weights: NDArray, name: str, width: Number) -> None:
+def _framed_map(ax: Axes, weights: NDArray, name: str, width: float) -> None:
     """A map on its own scale in the colour of a type, with a frame a little apart, so that it does not cover the first column.
 
     The scale ends where only three in a hundred weights are larger, so that a dark column does not hide the rest. Shades
@@ -294,7 +253,7 @@ def _framed_map(ax: Axes, weights: NDArray, name: str, width: Number) -> None:
     ax.spines[:].set(visible=True, color=COLOURS[name], linewidth=width)
 
 
-def type_examples(examples: Mapping[str, Mapping[str, ArrayLike]], *, called: Mapping[str, str] = LABELS) -> Figure:
+def type_examples(examples: Mapping[str, Values], *, called: Labels = LABELS) -> Figure:
     """Maps of the heads that stand for each type: a column a type; each map on its own scale.
 
     Args:
@@ -313,7 +272,7 @@ def type_examples(examples: Mapping[str, Mapping[str, ArrayLike]], *, called: Ma
     return figure
 
 
-def types_by_layer(types: ArrayLike, *, called: Mapping[str, str] = LABELS) -> Figure:
+def types_by_layer(types: ArrayLike, *, called: Labels = LABELS) -> Figure:
     """How many heads of each layer are of each type, as stacked bars; layer on x from 1.
 
     Args:
@@ -322,21 +281,15 @@ def types_by_layer(types: ArrayLike, *, called: Mapping[str, str] = LABELS) -> F
     types = np.asarray(types)
     figure, ax = plt.subplots(figsize=(6.8, 3.3))
     counts = [[(layer == name).sum() for name in TYPE_NAMES] for layer in types]
-    stacked(
-        ax,
-        counts,
-        {called[name]: {"color": COLOURS[name]} for name in TYPE_NAMES},
-        upright=True,
-        size=0.8,
-        edgecolor="white",
-    )
+    parts = plots.coloured(TYPE_NAMES, called)
+    plots.stacked(ax, counts, parts, upright=True, size=0.8, edgecolor="white")
     ax.grid(axis="y")
-    on_layers(ax, len(types), ylabel="heads", ylim=(0, types.shape[1]))
-    legend_beside(ax)
+    plots.on_layers(ax, len(types), ylabel="heads", ylim=(0, types.shape[1]))
+    plots.legend_beside(ax)
     return figure
 
 
-def typed_heads(maps: ArrayLike, types: ArrayLike, *, called: Mapping[str, str] = LABELS) -> Figure:
+def typed_heads(maps: ArrayLike, types: ArrayLike, *, called: Labels = LABELS) -> Figure:
     """Every head's map of one input, in the colour of its type: a row for each layer, a column for each head.
 
     Args:
@@ -345,9 +298,6 @@ def typed_heads(maps: ArrayLike, types: ArrayLike, *, called: Mapping[str, str] 
     """
     maps, types = np.asarray(maps), np.asarray(types)
     size = (7.6, 7.0 * types.shape[0] / types.shape[1] + 0.7)
-    figure = thumbnails(types.shape, size, lambda ax, *at: _framed_map(ax, maps[at], str(types[at]), 1.6))
-    where = {"loc": "outside upper center", "ncols": len(TYPE_NAMES), "fontsize": 8}
-    figure.legend(
-        handles=squares({called[name]: COLOURS[name] for name in TYPE_NAMES}), **where, title="head", title_fontsize=9
-    )
+    figure = plots.thumbnails(types.shape, size, lambda ax, *at: _framed_map(ax, maps[at], str(types[at]), 1.6))
+    plots.type_legend(figure, called, "upper", title="head", title_fontsize=9)
     return figure

@@ -9,21 +9,8 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike, NDArray
 
-from helpers import views
-from helpers.plots import (
-    COLOURS,
-    INK,
-    REFERENCE,
-    Number,
-    head_name,
-    in_rows,
-    intervals,
-    legend_below,
-    legend_beside,
-    on_layers,
-    references,
-    titled,
-)
+from helpers import plots, views
+from helpers.plots import COLOURS, INK, REFERENCE, Levels, Names, Series, Values
 from helpers.stats import Estimate
 
 ORDER_STYLES = {
@@ -38,7 +25,7 @@ ZERO = {"color": COLOURS["self"], "linewidth": 0.8}
 
 
 def gate_lines(
-    gates: Sequence[float | int], losses: Mapping[tuple[int, int], ArrayLike], slopes: Mapping[tuple[int, int], float]
+    gates: Sequence[float], losses: Mapping[tuple[int, int], ArrayLike], slopes: Mapping[tuple[int, int], float]
 ) -> Figure:
     """Loss over the value of one gate for some heads, and the straight line that the slope at 1 foretells.
 
@@ -50,18 +37,16 @@ def gate_lines(
     x = np.asarray(gates)
     for (head, values), name, marker in zip(losses.items(), ("sep", "cls", "stop", "previous"), "os^v", strict=False):
         at_one = np.asarray(values)[np.abs(x - 1).argmin()]
-        ax.plot(x, values, color=COLOURS[name], marker=marker, markersize=4, label=f"head {head_name(*head)}")
+        ax.plot(x, values, color=COLOURS[name], marker=marker, markersize=4, label=f"head {plots.head_name(*head)}")
         ax.plot(x, at_one + slopes[head] * (x - 1), color=COLOURS[name], linestyle=":", linewidth=1.3)
     ax.axvline(1, **ZERO)
     ax.set(xlabel="gate ξ (0: switched off, 1: as it is)", ylabel="loss of the pair (nats)")
     slope = Line2D([], [], color=COLOURS["self"], linestyle=":", label="slope at ξ = 1")
-    legend_beside(ax, handles=[*ax.get_legend_handles_labels()[0], slope], fontsize=8)
+    plots.legend_beside(ax, handles=[*ax.get_legend_handles_labels()[0], slope], fontsize=8)
     return figure
 
 
-def gate_to_touch(
-    gates: Sequence[float | int], losses: ArrayLike, asked: Sequence[str], head: str
-) -> views.InteractiveFigure:
+def gate_to_touch(gates: Sequence[float], losses: ArrayLike, asked: Names, head: str) -> views.InteractiveFigure:
     """One gate to turn: the probability that the model gives to the right answer of some inputs, as a curve and in words.
 
     Args:
@@ -69,24 +54,20 @@ def gate_to_touch(
         asked: what the model is asked, in words, for each input.
     """
     right = np.exp(-np.asarray(losses))
-    names = [f"{number}" for number in range(1, len(asked) + 1)]
-    pieces = [
-        [
-            [f"{name}.", text, (f"{p:.0%}", views.GOOD if p > 0.5 else views.BAD)]
-            for name, text, p in zip(names, asked, row, strict=True)
-        ]
-        for row in right.T
-    ]
-    curve = views.Curve(
-        gates, dict(zip(names, right, strict=True)), f"gate of head {head}", "probability of the right answer"
-    )
+    names = [str(number) for number in range(1, len(asked) + 1)]
+
+    def line(name: str, text: str, share: float) -> list[views.Word]:
+        return [f"{name}.", text, (f"{share:.0%}", views.GOOD if share > 0.5 else views.BAD)]
+
+    pieces = [list(map(line, names, asked, row)) for row in right.T]
+    series = dict(zip(names, right, strict=True))
+    curve = views.Curve(gates, series, f"gate of head {head}", "probability of the right answer")
+    labels = [f"gate of head {head} at {gate:.3g}" for gate in gates]
     alt = f"Probability of the right answer to {len(asked)} inputs over the gate of head {head}."
-    return views.frames(gates, [f"gate of head {head} at {gate:.3g}" for gate in gates], pieces, alt=alt, curve=curve)
+    return views.frames(gates, labels, pieces, alt=alt, curve=curve)
 
 
-def layer_costs(
-    costs: Mapping[str, Estimate], stands: Mapping[str, ArrayLike], heads: Mapping[str, ArrayLike], *, ylabel: str
-) -> Figure:
+def layer_costs(costs: Series, stands: Values, heads: Values, *, ylabel: str) -> Figure:
     """For each task a panel with a bar for each layer: what it costs when all of its heads are off, with intervals.
 
     Args:
@@ -94,21 +75,21 @@ def layer_costs(
         stands: task -> [layer], true where the change is significant: filled bars; others are hollow.
         heads: task -> [layer, head], costs of single heads: a diamond at the sum of each layer's.
     """
-    figure, axes = titled(costs, (2.5, 2.5), columns=3, margin=(0.4, 0))
+    figure, axes = plots.titled(costs, (2.5, 2.5), columns=3, margin=(0.4, 0))
     for ax, (task, cost) in zip(axes.flat, costs.items(), strict=False):
         x = np.arange(1, len(cost.value) + 1)
         colours = np.where(cost.value > 0, COLOURS["first"], COLOURS["second"])
         faces = np.where(stands[task], colours, "white")
         ax.bar(x, cost.value, width=0.7, edgecolor=colours, color=faces, linewidth=1.2)
-        intervals(ax, x, cost, marker="", color=INK, bar={"linewidth": 1, "alpha": 1})
-        alone = {"facecolors": "white", "edgecolors": INK, "linewidths": 1, "zorder": 4}
-        ax.scatter(x, np.sum(heads[task], -1), 22, marker="D", label="sum over its heads, each off alone", **alone)
+        plots.intervals(ax, x, cost, marker="", color=INK, bar={"linewidth": 1, "alpha": 1})
+        alone = {"marker": "D", "facecolors": "white", "edgecolors": INK, "linewidths": 1, "zorder": 4}
+        ax.scatter(x, np.sum(heads[task], -1), 22, **alone, label="sum over its heads, each off alone")
         ax.axhline(0, **ZERO)
-        on_layers(ax, len(x))
+        plots.on_layers(ax, len(x))
         ax.yaxis.set_major_locator(MaxNLocator(5))
     for ax in axes[:, 0]:
         ax.set_ylabel(ylabel)
-    legend_below(axes[0, 0])
+    plots.legend_below(axes[0, 0])
     return figure
 
 
@@ -118,14 +99,14 @@ def importance_and_cost(series: Mapping[str, tuple[ArrayLike, ArrayLike]]) -> Fi
     Args:
         series: title -> ([layer, head] importance, [layer, head] added loss).
     """
-    figure, axes = titled(series, (2.5, 2.5), columns=3, margin=(0.3, 0))
+    figure, axes = plots.titled(series, (2.5, 2.5), columns=3, margin=(0.3, 0))
     for ax, (value, cost) in zip(axes.flat, series.values(), strict=False):
         value, cost = np.asarray(value), np.asarray(cost)
         look = {"cmap": "viridis", "vmin": 1, "vmax": len(value), "s": 16, "linewidths": 0}
-        points = ax.scatter(value.ravel(), cost.ravel(), c=np.indices(value.shape)[0].ravel() + 1, **look)
+        points = ax.scatter(value, cost, c=np.indices(value.shape)[0] + 1, **look)
         ax.axhline(0, **ZERO)
-        largest = {int(n) for numbers in (value, cost) for n in np.argsort(-numbers, axis=None)[:2]}
-        names = {n: head_name(*map(int, np.unravel_index(n, value.shape))) for n in sorted(largest)}
+        largest = np.unique([np.argsort(-numbers, axis=None)[:2] for numbers in (value, cost)])
+        names = {n: plots.head_name(*np.unravel_index(n, value.shape)) for n in largest}
         _named(ax, value.ravel(), cost.ravel(), names)
         ax.set(xlabel="Iₕ (nats)")
         ax.xaxis.set_major_locator(MaxNLocator(3))
@@ -152,11 +133,7 @@ def _named(ax: plt.Axes, x: NDArray, y: NDArray, names: Mapping[int, str]) -> No
 
 
 def pruning_curves(
-    shares: Mapping[str, Sequence[Number]],
-    curves: Mapping[str, Mapping[str, Mapping]],
-    *,
-    ylabel: str,
-    baselines: Mapping[str, Number | None] | None = None,
+    shares: Values, curves: Mapping[str, Mapping[str, Mapping]], *, ylabel: str, baselines: Mapping[str, float | None]
 ) -> Figure:
     """For each task what is left as heads are taken away in several orders.
 
@@ -166,7 +143,7 @@ def pruning_curves(
         ylabel: what is measured.
         baselines: task -> value of a dashed line: the majority class.
     """
-    figure, axes = titled(curves, (3.7, 2.7), columns=2, margin=(0, 0.4))
+    figure, axes = plots.titled(curves, (3.7, 2.7), columns=2, margin=(0, 0.4))
     entries = {}
     for ax, (task, orders) in zip(axes.flat, curves.items(), strict=False):
         x = 100 * np.asarray(shares[task])
@@ -177,8 +154,8 @@ def pruning_curves(
             if name in ("I_h", "oracle", "random"):  # more bands cannot be read
                 ax.fill_between(x, low, high, color=COLOURS[colour], alpha=0.18, linewidth=0)
             ax.plot(x, mean.value, line, color=COLOURS[colour], marker=marker, markersize=4, label=label)
-        if baselines and baselines.get(task) is not None:
-            references(ax, {"majority class": baselines[task]}, linewidth=1)
+        if baselines.get(task) is not None:
+            plots.references(ax, {"majority class": baselines[task]}, linewidth=1)
         ax.set(xlabel="heads taken away (%)", ylabel=ylabel)
         handles, labels = ax.get_legend_handles_labels()
         entries = dict(zip(labels, handles, strict=True)) | entries
@@ -186,28 +163,24 @@ def pruning_curves(
     return figure
 
 
-def leads(series: Mapping[str, Mapping[str, Estimate]]) -> Figure:
+def leads(series: Mapping[str, Series]) -> Figure:
     """How much more of the score each order keeps than random orders do, a row for each task; right of the line is better than chance.
 
     Args:
         series: task -> order (a key of :data:`ORDER_STYLES`) -> estimate, a fraction, shown as percentage points.
     """
     figure, ax = plt.subplots(figsize=(7.2, 1.0 + 0.62 * len(series)))
-    for place, found in enumerate(series.values()):
-        for number, (order, lead) in enumerate(found.items()):
-            colour, _, marker, label = ORDER_STYLES[order]
-            y = place + 0.18 * (number - (len(found) - 1) / 2)
-            look = {"marker": marker, "color": COLOURS[colour], "label": None if place else label}
-            intervals(ax, y, lead, across=True, scale=100, markersize=5.5, **look)
-    ax.axvline(0, **REFERENCE)
-    in_rows(ax, series, margin=0.6)
+    values = plots.by_series(series)
+    styles = [ORDER_STYLES[order] for order in values]
+    looks = [{"color": COLOURS[colour], "marker": marker, "label": label} for colour, _, marker, label in styles]
+    plots.dot_rows(ax, [*series], values, looks, apart=0.18, margin=0.6, line=0, scale=100, markersize=5.5)
     ax.grid(axis="y", visible=False)
     ax.set_xlabel("score kept beyond random orders (points)")
-    legend_below(ax, ncols=4)
+    plots.legend_below(ax, ncols=4)
     return figure
 
 
-def size_and_speed(variants: Mapping[str, Mapping[str, float]]) -> Figure:
+def size_and_speed(variants: Mapping[str, Levels]) -> Figure:
     """Parameters and time of a forward pass over the share of heads removed, as multiples of the whole model.
 
     Args:
@@ -217,10 +190,11 @@ def size_and_speed(variants: Mapping[str, Mapping[str, float]]) -> Figure:
     whole = next(iter(variants.values()))
     layers = {name: v for name, v in variants.items() if name.startswith("all heads of")}
     even = [v for name, v in variants.items() if name not in layers]
-    figure, axes = titled(("parameters", "processor time of a forward pass"), (3.7, 3.3), size=10.5, sharey=True)
+    titles = "parameters", "processor time of a forward pass"
+    figure, axes = plots.titled(titles, (3.7, 3.3), size=10.5, sharey=True)
     sizes, times = axes[0]
 
-    def line(ax: plt.Axes, rows: Sequence[Mapping[str, float]], key: str, name: str, label: str, **style: object):
+    def line(ax: plt.Axes, rows: Sequence[Levels], key: str, name: str, label: str, **style: object):
         x, y = [100 * r["removed"] for r in rows], [r[key] / whole[key] for r in rows]
         ax.plot(x, y, color=COLOURS[name], label=label, **style)
 

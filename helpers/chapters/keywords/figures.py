@@ -5,31 +5,15 @@ from collections.abc import Mapping, Sequence
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
-from numpy.typing import ArrayLike
 
-from helpers.plots import (
-    COLOURS,
-    INK,
-    REFERENCE,
-    Number,
-    band,
-    flow,
-    head_grids,
-    head_name,
-    in_rows,
-    ink_on,
-    intervals,
-    legend_below,
-    legend_beside,
-    squares,
-    titled,
-)
+from helpers import plots
+from helpers.plots import COLOURS, INK, REFERENCE, Labels, Levels, Names, Series, Values
 from helpers.stats import Estimate
 
 LINE = 88  # characters
 
 
-def word_bars(panels: Mapping[str, ArrayLike], words: Sequence[str], key: Sequence[bool], *, even: Number) -> Figure:
+def word_bars(panels: Values, words: Names, key: Sequence[bool], *, even: float) -> Figure:
     """A bar for each word of a sentence, key words in a colour of their own; a panel for each way to measure.
 
     Args:
@@ -37,26 +21,21 @@ def word_bars(panels: Mapping[str, ArrayLike], words: Sequence[str], key: Sequen
         words: down the side, marks left out.
         even: what a token gets of even attention, drawn as a line.
     """
-    figure, axes = titled(panels, (8.4 / len(panels), 0.24 * len(words) + 0.9), size=9.5, sharey=True)
-    places = np.arange(len(words))
-    named = {True: (COLOURS["first"], "key words"), False: (COLOURS["other"], "other words")}
-    for ax, values in zip(axes[0], panels.values(), strict=True):
-        values = np.asarray(values)
-        for kind, (colour, label) in named.items():
-            own = np.flatnonzero(np.asarray(key) == kind)
-            ax.barh(places[own], values.mean(0)[own], 0.72, color=colour, label=label)
+    figure, axes = plots.titled(panels, (8.4 / len(panels), 0.24 * len(words) + 0.9), size=9.5, sharey=True)
+    places, key = np.arange(len(words)), np.asarray(key)
+    for ax, values in zip(axes[0], map(np.asarray, panels.values()), strict=True):
+        for label, colour, own in (("key words", "first", key), ("other words", "other", ~key)):
+            ax.barh(places[own], values.mean(0)[own], 0.72, color=COLOURS[colour], label=label)
         ax.hlines(places, values.min(0), values.max(0), color=INK, linewidth=1.2)
         ax.axvline(even, **REFERENCE, label="even attention")
         ax.grid(axis="y", visible=False)
         ax.set_xlabel("attention received")
-    in_rows(axes[0, 0], words)
-    legend_below(axes[0, 0], loc="outside upper right", ncols=3, fontsize=8.5)
+    plots.in_rows(axes[0, 0], words)
+    plots.legend_below(axes[0, 0], loc="outside upper right", ncols=3, fontsize=8.5)
     return figure
 
 
-def shaded_text(
-    panels: Mapping[str, ArrayLike], units: Sequence[str], places: Sequence[int], key: Sequence[bool]
-) -> Figure:
+def shaded_text(panels: Values, units: Names, places: Sequence[int], key: Sequence[bool]) -> Figure:
     """A text once for each panel, each word on a shade for its value; key words are bold and underlined.
 
     Args:
@@ -66,35 +45,26 @@ def shaded_text(
         key: for each word whether it is part of a keyphrase.
     """
     joined = [u in ".,;:!?)’'-" or before in "(’'-" for before, u in zip(("", *units), units, strict=False)]
-    spots = flow(units, LINE, joined)
+    spots = plots.flow(units, LINE, joined)
     last = spots[-1][1]
-    figure, axes = titled(panels, (8.2, 0.21 * (last + 1) + 0.4), columns=1)
+    figure, axes = plots.titled(panels, (8.2, 0.21 * (last + 1) + 0.4), columns=1)
     for ax, values in zip(axes.flat, panels.values(), strict=True):
         shades = plt.cm.Blues(0.75 * np.clip(np.asarray(values) / max(np.percentile(values, 98), 1e-12), 0, 1))
-        inks, strong = {}, set()
+        looks = [{"color": INK}] * len(units)
         for place, shade, of_key in zip(places, shades, key, strict=True):
             (x, y), length = spots[place], len(units[place])
             ax.add_patch(plt.Rectangle((x - 0.1, y - 0.42), length + 0.2, 0.84, color=shade, linewidth=0))
-            inks[place] = ink_on(shade)
+            looks[place] = {"color": plots.ink_on(shade), "weight": "bold" if of_key else "normal"}
             if of_key:
-                strong.add(place)
                 ax.plot([x, x + length], [y + 0.4, y + 0.4], color=COLOURS["first"], linewidth=1.4)
-        for place, (unit, at) in enumerate(zip(units, spots, strict=True)):
-            weight = "bold" if place in strong else "normal"
-            look = {"fontsize": 7.6, "family": "monospace", "color": inks.get(place, INK)}
-            ax.text(*at, unit, va="center", weight=weight, **look)
+        for unit, at, look in zip(units, spots, looks, strict=True):
+            ax.text(*at, unit, va="center", fontsize=7.6, family="monospace", **look)
         ax.set(xlim=(-0.5, LINE + 0.5), ylim=(last + 0.6, -0.7))
         ax.axis("off")
     return figure
 
 
-def signed_grids(
-    grids: Mapping[str, ArrayLike],
-    *,
-    bar: str | Mapping[str, str],
-    certain: Mapping[str, ArrayLike] | None = None,
-    percentile: float = 100,
-) -> Figure:
+def signed_grids(grids: Values, *, bar: str | Labels, certain: Values | None = None, percentile: int = 100) -> Figure:
     """Layer × head grids of values of both signs, red above 0 and blue below; layers on x.
 
     Args:
@@ -104,21 +74,13 @@ def signed_grids(
         percentile: of the absolute values, where the scale ends.
     """
     layers, heads = np.shape(next(iter(grids.values())))
-    shared = isinstance(bar, str)
-    how = {
-        "signed": True,
-        "one_scale": shared,
-        "percentile": percentile,
-        "columns": min(len(grids), 2),
-        "every": (1, 1),
-    }
-    each = (0.95 + 0.3 * layers + 1.1 / (min(len(grids), 2) if shared else 1), 1 + 0.21 * heads)
-    return head_grids(grids, bars=bar, marked=certain, each=each, **how)
+    shared, columns = isinstance(bar, str), min(len(grids), 2)
+    each = (0.95 + 0.3 * layers + 1.1 / (columns if shared else 1), 1 + 0.21 * heads)
+    look = {"signed": True, "one_scale": shared, "percentile": percentile, "every": (1, 1)}
+    return plots.head_grids(grids, bars=bar, marked=certain, each=each, columns=columns, **look)
 
 
-def ranked_heads(
-    precision: Estimate, order: Sequence[tuple[int, int]], lines: Mapping[str, float], *, named: int = 5
-) -> Figure:
+def ranked_heads(precision: Estimate, order: Sequence[tuple[int, int]], lines: Levels) -> Figure:
     """A point and interval for each head in a given order, the first ones named, and horizontal lines for other methods.
 
     Args:
@@ -128,26 +90,23 @@ def ranked_heads(
     figure, ax = plt.subplots(figsize=(7.4, 3.8))
     x, ranked = np.arange(1, len(order) + 1), precision[tuple(np.transpose(order))]
     look = {"color": COLOURS["minilm"], "markersize": 3.5, "label": "one head"}
-    intervals(ax, x, ranked, bar={"linewidth": 2, "alpha": 0.4}, **look)
+    plots.intervals(ax, x, ranked, bar={"linewidth": 2, "alpha": 0.4}, **look)
     top = 1.06 * max([*ranked.high, *lines.values()])
     line = {"arrowstyle": "-", "color": COLOURS["other"], "linewidth": 0.6}
-    for n, head in enumerate(order[:named]):  # spread out above the points, which are too close for names
+    for n, head in enumerate(order[:5]):  # spread out above the points, which are too close for names
         above = (2 + n * len(order) / 18, top)
-        ax.annotate(head_name(*head), (x[n], ranked.high[n]), above, fontsize=7, ha="center", arrowprops=line)
+        ax.annotate(plots.head_name(*head), (x[n], ranked.high[n]), above, fontsize=7, ha="center", arrowprops=line)
     names = ("first", "self", "stop", "random", "other")
-    for n, (label, at) in enumerate(lines.items()):
-        dashes = ("-", "--", ":", "-.")[n % 4]
-        ax.axhline(at, color=COLOURS[names[n % 5]], linestyle=dashes, linewidth=1.4, label=label)
+    for (label, at), name, dashes in zip(lines.items(), names, ("-", "--", ":", "-.", "-"), strict=False):
+        ax.axhline(at, color=COLOURS[name], linestyle=dashes, linewidth=1.4, label=label)
     ax.set(xlabel="head, from the lowest cross-entropy where it was fitted", ylabel="average precision")
     ax.set(xlim=(0, len(order) + 1), ylim=(0, 1.06 * top))
     ax.grid(axis="x", visible=False)
-    legend_beside(ax, fontsize=8)
+    plots.legend_beside(ax, fontsize=8)
     return figure
 
 
-def score_bars(
-    scores: Mapping[str, Mapping[str, Estimate]], groups: Mapping[str, str], *, xlabel: str = "F1 of phrases"
-) -> Figure:
+def score_bars(scores: Mapping[str, Series], groups: Labels, *, xlabel: str = "F1 of phrases") -> Figure:
     """Horizontal bars with intervals: a row for each method, a bar for each kind of score, or for each run.
 
     Args:
@@ -158,20 +117,16 @@ def score_bars(
     figure, ax = plt.subplots(figsize=(7.4, 0.9 + (0.14 + 0.14 * len(kinds)) * len(scores)))
     size, rows = 0.8 / len(kinds), np.arange(len(scores))
     colours = [COLOURS[groups[method]] for method in scores]
-    handles = squares(dict.fromkeys(kinds, COLOURS["self"]))
+    handles = plots.squares(dict.fromkeys(kinds, COLOURS["self"]))
     for n, (kind, handle, alpha) in enumerate(zip(kinds, handles, np.linspace(1, 0.5, len(kinds)), strict=True)):
-        y = rows + (n - (len(kinds) - 1) / 2) * size
-        value, low, high = (
-            np.array([float(getattr(found[kind], end)) for found in scores.values()])
-            for end in ("value", "low", "high")
-        )
-        ax.barh(y, value, height=size * 0.92, color=colours, alpha=alpha)
-        ax.plot([low, high], [y, y], color=INK, linewidth=1.2)
+        y, shown = rows + (n - (len(kinds) - 1) / 2) * size, [found[kind] for found in scores.values()]
+        ax.barh(y, [e.value for e in shown], height=size * 0.92, color=colours, alpha=alpha)
+        ax.plot([[e.low for e in shown], [e.high for e in shown]], [y, y], color=INK, linewidth=1.2)
         handle.set_alpha(alpha)
-    in_rows(ax, scores)
+    plots.in_rows(ax, scores)
     ax.set_xlabel(xlabel)
     ax.grid(axis="y", visible=False)
-    legend_beside(ax, handles=handles)
+    plots.legend_beside(ax, handles=handles)
     return figure
 
 
@@ -185,12 +140,7 @@ ORDERS = {
 """Colour, marker and line of each order in which heads are removed."""
 
 
-def removal_curves(
-    panels: Mapping[str, Mapping[str, Estimate]],
-    counts: Sequence[int],
-    *,
-    range_of: Mapping[str, ArrayLike] | None = None,
-) -> Figure:
+def removal_curves(panels: Mapping[str, Series], counts: Sequence[int], *, range_of: Values | None = None) -> Figure:
     """What is left as heads are removed one after another, a line with its interval for each order.
 
     Args:
@@ -198,16 +148,16 @@ def removal_curves(
         range_of: what is measured -> [2, count], lowest and highest of the random orders, drawn as dotted lines; a record has only
             their mean.
     """
-    figure, axes = titled(panels, (3.7, 3.0), columns=3, size=10)
+    figure, axes = plots.titled(panels, (3.7, 3.0), columns=3, size=10)
     for ax, (title, series) in zip(axes.flat, panels.items(), strict=False):
         for name, found in series.items():
             colour, marker, line = ORDERS[name]
             look = {"colour": COLOURS[colour], "marker": marker, "linestyle": line, "label": name, "markersize": 4}
-            band(ax, counts, found, alpha=0.1, **look)
+            plots.band(ax, counts, found, alpha=0.1, **look)
         for edge in (range_of or {}).get(title, ()):
             ax.plot(counts, edge, ":", color=COLOURS["random"], linewidth=1)
         ax.axhline(float(next(iter(series.values())).value[0]), **REFERENCE)
         ax.set(xlabel="heads removed", xticks=counts)
         ax.tick_params(axis="x", labelsize=7.5)
-    legend_below(axes[0, 0], ncols=3, fontsize=8.5)
+    plots.legend_below(axes[0, 0], ncols=3, fontsize=8.5)
     return figure

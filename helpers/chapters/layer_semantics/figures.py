@@ -9,33 +9,16 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from numpy.typing import ArrayLike, NDArray
 
-from helpers import views
-from helpers.plots import (
-    CENTRED,
-    COLOURS,
-    INK,
-    MARKERS,
-    REFERENCE,
-    Number,
-    band,
-    in_rows,
-    intervals,
-    legend_below,
-    outer_labels,
-    panels,
-    references,
-    titled,
-)
-from helpers.stats import Estimate, stack
+from helpers import plots, views
+from helpers.plots import CENTRED, COLOURS, INK, MARKERS, REFERENCE, Levels, Names, Series, Values
+from helpers.stats import Estimate
 
 WEIGHT_COLOUR, GAIN_COLOUR = COLOURS["diagonal"], "#7B3294"
-NETWORKS = tuple(
-    {"color": COLOURS[name], "marker": MARKERS[name], "markersize": 5} for name in ("minilm", "random", "shuffled")
-)
+NETWORKS = [{"color": COLOURS[n], "marker": MARKERS[n], "markersize": 5} for n in ("minilm", "random", "shuffled")]
 """Looks of the network that is measured, and of its controls."""
 
 
-def tags_by_layer(networks: Mapping[str, ArrayLike], words: Sequence[str], right: Sequence[str]) -> Figure:
+def tags_by_layer(networks: Values, words: Names, right: Names) -> Figure:
     """A sentence below and the layers above it, a panel for each network: in each cell the label that wins there, wrong ones hatched.
 
     Args:
@@ -43,7 +26,7 @@ def tags_by_layer(networks: Mapping[str, ArrayLike], words: Sequence[str], right
         right: the right label of each word.
     """
     layers = len(next(iter(networks.values())))
-    figure, axes = titled(networks, (8.4, 0.27 * layers + 0.75), columns=1, size=10)
+    figure, axes = plots.titled(networks, (8.4, 0.27 * layers + 0.75), columns=1, size=10)
     good, bad = {"facecolor": "#dbe7f3"}, {"facecolor": COLOURS["next"], "hatch": "///"}
     for ax, labels in zip(axes[:, 0], networks.values(), strict=True):
         for (layer, place), label in np.ndenumerate(np.asarray(labels)):
@@ -58,25 +41,18 @@ def tags_by_layer(networks: Mapping[str, ArrayLike], words: Sequence[str], right
         ax.grid(visible=False)
     for label, look in {"right": good, "wrong": bad}.items():
         axes[0, 0].add_patch(Rectangle((0, 0), 0, 0, edgecolor="white", linewidth=0, label=label, **look))
-    legend_below(axes[0, 0], loc="outside upper right", ncols=2, fontsize=8.5)
+    plots.legend_below(axes[0, 0], loc="outside upper right", ncols=2, fontsize=8.5)
     return figure
 
 
-def sentence_to_touch(
-    networks: Mapping[str, ArrayLike], words: Sequence[str], right: Sequence[str]
-) -> views.InteractiveFigure:
+def sentence_to_touch(networks: Values, words: Names, right: Names) -> views.InteractiveFigure:
     """A sentence with the label that wins for each word, a step of a slider for each layer; arguments as for :func:`tags_by_layer`."""
-    kept = {True: views.GOOD, False: views.BAD}
 
-    def line(name: str, labels: ArrayLike) -> list[views.Word]:
-        pairs = zip(words, labels, right, strict=True)
-        return [
-            f"{name}:",
-            *(
-                (f"{word} {label}" if label == true else f"{word} {label} ✗", kept[label == true])
-                for word, label, true in pairs
-            ),
-        ]
+    def line(name: str, labels: Names) -> list[views.Word]:
+        said = [f"{name}:"]
+        for word, label, true in zip(words, labels, right, strict=True):
+            said.append((f"{word} {label}", views.GOOD) if label == true else (f"{word} {label} ✗", views.BAD))
+        return said
 
     layers = range(len(next(iter(networks.values()))))
     pieces = [[line(name, labels[layer]) for name, labels in networks.items()] for layer in layers]
@@ -85,10 +61,7 @@ def sentence_to_touch(
 
 
 def layers_of_tasks(
-    measures: Mapping[str, Mapping[str, Mapping[str, Estimate | None]]],
-    *,
-    layers: Mapping[str, int],
-    even: Mapping[str, Number],
+    measures: Mapping[str, Mapping[str, Mapping[str, Estimate | None]]], *, layers: Mapping[str, int], even: Levels
 ) -> Figure:
     """A panel for each measure, two in a row; in it a row for each task, a point with its interval for each network.
 
@@ -99,55 +72,47 @@ def layers_of_tasks(
         even: title -> where a measure lies that prefers no layer, drawn as a line.
     """
     tasks = list(next(iter(next(iter(measures.values())).values())))
-    figure, axes = titled(measures, (3.9, 0.5 * len(tasks) + 1.0), columns=2, size=10)
+    figure, axes = plots.titled(measures, (3.9, 0.5 * len(tasks) + 1.0), columns=2, size=10)
     for ax, (title, networks) in zip(axes.flat, measures.items(), strict=False):
-        for number, (look, (name, of)) in enumerate(zip(NETWORKS, networks.items(), strict=False)):
-            known = [(y, one) for y, one in enumerate(of.values()) if one is not None]
-            ax.plot([], [], label=name, **look, linestyle="")
-            for y, one in known:
-                clipped = one.within(0.0, float(layers[title]))
-                intervals(ax, y + 0.22 * (number - (len(networks) - 1) / 2), clipped, across=True, **look)
-            if number == 0:
-                for y in set(range(len(tasks))) - {y for y, _ in known}:
-                    ax.text(0.1, y, "no certain gain", va="center", fontsize=8, style="italic", color=look["color"])
+        most, ours = float(layers[title]), next(iter(networks.values()))
+        series = {name: [e.within(0.0, most) if e else np.nan for e in of.values()] for name, of in networks.items()}
+        plots.dot_rows(ax, tasks, series, NETWORKS, apart=0.22, margin=0.55)
+        for y in [y for y, estimate in enumerate(ours.values()) if estimate is None]:
+            text = {"fontsize": 8, "style": "italic", "color": NETWORKS[0]["color"]}
+            ax.text(0.1, y, "no certain gain", va="center", **text)
         if title in even:
             ax.axvline(even[title], **REFERENCE)
-        in_rows(ax, tasks, margin=0.55)
         ticks = range(0, layers[title] + 1, 1 if layers[title] < 9 else 2)
         ax.set(xlabel="layer (0: embeddings)", xlim=(-0.1, layers[title] + 0.1), xticks=ticks)
         ax.grid(axis="y", visible=False)
-    legend_below(axes[0, 0], loc="outside upper center", ncols=3, fontsize=8.5)
+    plots.legend_below(axes[0, 0], loc="outside upper center", ncols=3, fontsize=8.5)
     return figure
 
 
-def steps_of_tasks(runs: Mapping[str, Mapping[str, Mapping[str, Estimate]]]) -> Figure:
+def steps_of_tasks(runs: Mapping[str, Mapping[str, Series]]) -> Figure:
     """A panel for each run; in it a row for each step from a task to a later one, a point with its interval for each network.
 
     Args:
         runs: title -> network -> step -> layers. The first network is the trained one, the others are controls.
     """
     names = list(dict.fromkeys(name for run in runs.values() for of in run.values() for name in of))
-    each, shared = (2.75, 0.7 * len(names) + 0.7), {"sharex": True, "sharey": True}
-    figure, axes = titled(runs, each, columns=3, margin=(1.4, 0.4), size=9.5, layout="constrained", **shared)
+    look = {"columns": 3, "margin": (1.4, 0.4), "size": 9.5, "sharex": True, "sharey": True}
+    figure, axes = plots.titled(runs, (2.75, 0.7 * len(names) + 0.7), **look)
     for ax, run in zip(axes.flat, runs.values(), strict=False):
-        for number, (look, (network, of)) in enumerate(zip(NETWORKS, run.items(), strict=False)):
-            rows = np.array([names.index(name) for name in of]) + 0.22 * (number - 1)
-            if of:
-                intervals(ax, rows, stack([*of.values()]), across=True, label=network, **look)
-        ax.axvline(0, **REFERENCE)
-        in_rows(ax, names, margin=0.55)
+        series = {network: [of.get(name) for name in names] for network, of in run.items()}
+        plots.dot_rows(ax, names, series, NETWORKS, apart=0.22, margin=0.55, line=0)
         ax.set_xlabel("layers later")
         ax.grid(axis="y", visible=False)
-    legend_below(axes[0, 0], ncols=len(NETWORKS), fontsize=8.5)
+    plots.legend_below(axes[0, 0], ncols=len(NETWORKS), fontsize=8.5)
     return figure
 
 
 def _tasks(
-    titles: Iterable[str], each: tuple[Number, Number], xlabel: str, ylabel: str, *, size: Number = 10.5
+    titles: Iterable[str], each: tuple[float, float], xlabel: str, ylabel: str, *, size: float = 10.5
 ) -> tuple[Figure, NDArray]:
     """A panel for each task, two in a row, with labels at the outer ones only."""
-    figure, axes = titled(titles, each, columns=2, size=size)
-    outer_labels(axes, xlabel, ylabel)
+    figure, axes = plots.titled(titles, each, columns=2, size=size)
+    plots.outer_labels(axes, xlabel, ylabel)
     for ax in axes.flat:
         ax.grid(axis="x", visible=False)
     return figure, axes.ravel()
@@ -177,11 +142,11 @@ def weights_and_gains(rows: Mapping[str, tuple[ArrayLike, Estimate, ArrayLike]])
         ax.axhline(0, color=COLOURS["self"], linewidth=0.8)
         ax.set_xticks(layers)
         ax.set_ylim(*np.clip(ax.get_ylim(), -0.8, 1.3))
-    legend_below(axes[0], loc="outside upper center", ncols=3, fontsize=8.5)
+    plots.legend_below(axes[0], loc="outside upper center", ncols=3, fontsize=8.5)
     return figure
 
 
-def prefix_scores(rows: Mapping[str, tuple[Mapping[str, Estimate], Mapping[str, Number]]]) -> Figure:
+def prefix_scores(rows: Mapping[str, tuple[Series, Levels]]) -> Figure:
     """Scores of probes that read the layers 0 to l, over l, with intervals; a panel for each task.
 
     Args:
@@ -191,11 +156,11 @@ def prefix_scores(rows: Mapping[str, tuple[Mapping[str, Estimate], Mapping[str, 
     for ax, (networks, lines) in zip(axes, rows.values(), strict=False):
         for (name, estimate), look, line in zip(networks.items(), NETWORKS, ("-", "--", "-."), strict=False):
             style = {"colour": look["color"], "linestyle": line, "marker": look["marker"], "markersize": 4}
-            band(ax, range(len(estimate.value)), estimate, label=name, **style)
+            plots.band(ax, range(len(estimate.value)), estimate, label=name, **style)
         for (name, value), dashes in zip(lines.items(), (":", "-."), strict=False):
-            references(ax, {name: value}, linestyle=dashes, linewidth=1.1)
+            plots.references(ax, {name: value}, linestyle=dashes, linewidth=1.1)
         ax.set_xticks(range(len(estimate.value)))
-    legend_below(axes[0], loc="outside upper center", ncols=5, fontsize=8.5)
+    plots.legend_below(axes[0], loc="outside upper center", ncols=5, fontsize=8.5)
     return figure
 
 
@@ -221,7 +186,7 @@ def cases_by_layer(cases: Sequence[Any], *, title: str = "") -> Figure:
     return figure
 
 
-def label_changes(rows: Mapping[str, tuple[Number, Number, Number, int]], *, names: tuple[str, str, str]) -> Figure:
+def label_changes(rows: Mapping[str, tuple[float, float, float, int]], *, names: tuple[str, str, str]) -> Figure:
     """For each label two accuracies joined by a line, say at layer 0 and at the top, and a control's; sorted by the change.
 
     Args:
@@ -231,7 +196,7 @@ def label_changes(rows: Mapping[str, tuple[Number, Number, Number, int]], *, nam
     order = sorted(rows, key=lambda label: rows[label][1] - rows[label][0])
     values = np.array([rows[label][:3] for label in order]).T
     y = np.arange(len(order))
-    figure, (ax,) = panels(1, width=6.6, height=0.24 * len(rows) + 1.1)
+    figure, (ax,) = plots.panels(1, width=6.6, height=0.24 * len(rows) + 1.1)
     ax.plot(values[:2], [y, y], color="#aaaaaa", linewidth=1.6, zorder=1)
     for name, each, colour, marker in zip(names, values, ("other", "minilm", "random"), "sox", strict=True):
         ax.scatter(each, y, color=COLOURS[colour], marker=marker, s=28, label=name, zorder=2)

@@ -1,6 +1,6 @@
 """Types of single attention maps, their shares, and how they change."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -8,20 +8,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike, NDArray
 
-from helpers.plots import (
-    COLOURS,
-    LABELS,
-    REFERENCE,
-    grid,
-    in_rows,
-    intervals,
-    named,
-    number_cells,
-    share_bars,
-    squares,
-    titled,
-)
-from helpers.stats import Estimate
+from helpers import plots
+from helpers.plots import COLOURS, LABELS, REFERENCE, Names, Series, Values
 from helpers.tokens import Batch
 
 
@@ -39,7 +27,7 @@ def grey_maps(panels: Mapping[str, tuple[NDArray, Mapping[int, str]]], *, column
     Args:
         panels: title -> (map, position -> tick label).
     """
-    figure, axes = titled(panels, (2.1, 2.5), columns=columns, size=8, layout="constrained")
+    figure, axes = plots.titled(panels, (2.1, 2.5), columns=columns, size=8)
     figure.get_layout_engine().set(h_pad=0.12)  # titles of three lines, under the tick letters of the row above
     for ax, (weights, ticks) in zip(axes.flat, panels.values(), strict=False):
         shade = np.clip(weights / np.quantile(weights, 0.99), 0, 1) ** 0.7
@@ -52,9 +40,7 @@ def grey_maps(panels: Mapping[str, tuple[NDArray, Mapping[int, str]]], *, column
     return figure
 
 
-def type_scatter(
-    points: Mapping[str, NDArray], *, thresholds: tuple[float, float], ax: Axes | None = None, **labels: str
-) -> Figure:
+def type_scatter(points: Values, *, thresholds: tuple[float, float], ax: Axes, **labels: str) -> Figure:
     """Two numbers of every map, coloured by the type of the map.
 
     Args:
@@ -62,7 +48,6 @@ def type_scatter(
         thresholds: where to draw a vertical and a horizontal line.
         labels: ``xlabel``, ``ylabel`` and ``title``.
     """
-    ax = ax or plt.subplots(figsize=(5.2, 3.9))[1]
     for (name, xy), marker in zip(points.items(), "osD^x", strict=False):
         edge = {"linewidths": 1.2} if marker == "x" else {"edgecolors": "white", "linewidths": 0.3}
         ax.scatter(*xy.T, s=24, marker=marker, color=COLOURS[name], alpha=0.8, label=LABELS[name], **edge)
@@ -72,26 +57,21 @@ def type_scatter(
     return ax.figure
 
 
-def accuracies(sets: Mapping[str, Mapping[str, Estimate]]) -> Figure:
+def accuracies(sets: Mapping[str, Series]) -> Figure:
     """How many maps each way to name them names rightly, with intervals: a panel for each set of maps, rows in one order.
 
     Args:
         sets: title -> (way -> accuracy); a way that a set lacks stays empty.
     """
-    ways = list(dict.fromkeys(way for one in sets.values() for way in one))
-    figure, axes = titled(sets, (2.6, 0.8 + 0.3 * len(ways)), margin=(1.4, 0), sharex=True, sharey=True)
-    for ax, one in zip(axes.flat, sets.values(), strict=True):
-        for place, way in enumerate(ways):
-            if way in one:
-                intervals(ax, place, one[way], across=True, color=COLOURS["cls"])
-        in_rows(ax, ways)
+    ways = list(dict.fromkeys(way for accuracy in sets.values() for way in accuracy))
+    figure, axes = plots.titled(sets, (2.6, 0.8 + 0.3 * len(ways)), margin=(1.4, 0), sharex=True, sharey=True)
+    for ax, accuracy in zip(axes.flat, sets.values(), strict=True):
+        plots.dot_rows(ax, ways, {"": [accuracy.get(way) for way in ways]}, [{"color": COLOURS["cls"]}])
         ax.set(xlabel="maps named as labelled", xlim=(0, 1.03))
     return figure
 
 
-def share_table(
-    table: ArrayLike, *, rows: Sequence[str], columns: Sequence[str], counts: bool = False, **labels: str
-) -> Figure:
+def share_table(table: ArrayLike, *, rows: Names, columns: Names, counts: bool = False, **labels: str) -> Figure:
     """A table as shades, each row relative to its own sum, with the numbers written out.
 
     Args:
@@ -103,7 +83,7 @@ def share_table(
     total = table.sum(-1, keepdims=True)
     figure, ax = plt.subplots(figsize=(1.9 + 0.95 * len(columns), 1.0 + 0.5 * len(rows)))
     ax.imshow(table / np.where(total > 0, total, 1), cmap="Blues", vmin=0, vmax=1, aspect="auto")
-    number_cells(ax, table, "{:.0f}" if counts else "{:.0%}", fontsize=9)
+    plots.number_cells(ax, table, "{:.0f}" if counts else "{:.0%}", fontsize=9)
     ax.set_xticks(range(len(columns)), [c.replace(" + ", " +\n") for c in columns], fontsize=8)
     ax.set_yticks(range(len(rows)), rows, fontsize=8)
     ax.set(**labels)
@@ -112,16 +92,16 @@ def share_table(
     return figure
 
 
-def type_shares(rows: Mapping[str, ArrayLike], types: Sequence[str]) -> Figure:
+def type_shares(rows: Values, types: Names) -> Figure:
     """Stacked bars: which share of the maps is of which type; shares of 4 % and more are written out.
 
     Args:
         rows: label -> shares of the types, which sum to 1.
     """
-    return share_bars(rows, named(types), xlabel="share of maps", least=0.04, row=0.4)
+    return plots.share_bars(rows, plots.coloured(types), xlabel="share of maps", least=0.04, row=0.4)
 
 
-def types_and_changes(typical: NDArray, entropy: NDArray, types: Sequence[str]) -> Figure:
+def types_and_changes(typical: NDArray, entropy: NDArray, types: Names) -> Figure:
     """Two layer × head grids: the type each head shows most often, and how much its type changes; layers on x.
 
     Args:
@@ -129,13 +109,14 @@ def types_and_changes(typical: NDArray, entropy: NDArray, types: Sequence[str]) 
         entropy: [layer, head], in nats.
     """
     layers, heads = typical.shape
-    each = (2.6 + 0.18 * layers, 1.4 + 0.17 * heads)
-    figure, axes = titled(("most frequent type", "entropy of the types"), each, layout="constrained")
+    each, most = (2.6 + 0.18 * layers, 1.4 + 0.17 * heads), np.log(len(types))
+    figure, axes = plots.titled(("most frequent type", "entropy of the types"), each)
     left, right = axes[0]
-    most = np.log(len(types))
-    grid(left, np.asarray(types)[typical], every=(1, 2), apart=True)
-    image = grid(right, entropy, scale=(0, most), every=(1, 2))
+    plots.grid(left, np.asarray(types)[typical], every=(1, 2))
+    left.vlines(np.arange(layers + 1) + 0.5, 0.5, heads + 0.5, color="white", linewidth=2)
+    left.hlines(np.arange(heads + 1) + 0.5, 0.5, layers + 0.5, color="white", linewidth=2)
+    image = plots.grid(right, entropy, scale=(0, most), every=(1, 2))
     figure.colorbar(image, ax=right, label=f"nats (at most {most:.2f})")
-    handles = squares([name for number, name in enumerate(types) if (typical == number).any()])
+    handles = plots.squares([name for number, name in enumerate(types) if (typical == number).any()])
     figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), fontsize=8)
     return figure

@@ -9,27 +9,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike, NDArray
 
-from helpers.plots import (
-    COLOURS,
-    INK,
-    MARKERS,
-    REFERENCE,
-    Number,
-    grid,
-    heatmap,
-    in_rows,
-    intervals,
-    legend_beside,
-    panels,
-    titled,
-)
-from helpers.stats import Estimate
+from helpers import plots
+from helpers.plots import COLOURS, INK, MARKERS, REFERENCE, Levels, Names, Points, Series, Values
 
 CONTROLS = {"@random": "random", "@shuffled": "shuffled", "control task": "other"}
 """How the name of a control ends -> its style."""
 
 
-def arcs(words: Sequence[str], right: Mapping[int, int], parsers: Mapping[str, Sequence[int]]) -> Figure:
+def arcs(words: Names, right: Mapping[int, int], parsers: Mapping[str, Sequence[int]]) -> Figure:
     """One sentence as several parsers see it: an arc from each governor to its dependents, in colour where it is right; ROOT is a line from above.
 
     Args:
@@ -58,7 +45,7 @@ def _rise(steps: int) -> float:
     return 0.55 * abs(steps) ** 0.6
 
 
-def _arc(ax: Axes, places: NDArray, word: int, governor: int, hit: bool, top: Number) -> None:
+def _arc(ax: Axes, places: NDArray, word: int, governor: int, hit: bool, top: float) -> None:
     """An arc that ends above a dependent; a ring where it is its own governor, a line from above where that is ROOT."""
     look = {"color": COLOURS["first"], "linewidth": 1.7} if hit else {"color": COLOURS["other"], "linewidth": 1.2}
     x, turn = places[word], np.linspace(0, np.pi, 60)
@@ -74,22 +61,25 @@ def _arc(ax: Axes, places: NDArray, word: int, governor: int, hit: bool, top: Nu
     ax.plot(x, 0.1, marker="v", markersize=4.5, color=look["color"])
 
 
-def governor_map(probabilities: ArrayLike, words: Sequence[str], right: Sequence[int]) -> Figure:
+def governor_map(probabilities: ArrayLike, words: Names, right: Sequence[int]) -> Figure:
     """How likely each candidate is to be each word's governor: words down the side, ROOT and the words along the top.
 
     Args:
         probabilities: [word, candidate].
         right: each word's right candidate, which gets a frame.
     """
-    keys = ["ROOT", *words]
-    figure = heatmap(probabilities, words, keys, most=1, ylabel="dependent", bar="probability")
+    figure, ax = plt.subplots(figsize=(1.56 + 0.36 * len(words), 1.0 + 0.32 * len(words)))
+    image = ax.imshow(probabilities, cmap="Blues", vmin=0, vmax=1)
+    plots.token_axes(ax, words, ["ROOT", *words])
+    ax.set_ylabel("dependent")
+    figure.colorbar(image, ax=ax, shrink=0.7, label="probability")
     for word, candidate in enumerate(right):
         style = {"fill": False, "edgecolor": COLOURS["first"], "linewidth": 1.6}
-        figure.axes[0].add_patch(plt.Rectangle((candidate - 0.5, word - 0.5), 1, 1, **style))
+        ax.add_patch(plt.Rectangle((candidate - 0.5, word - 0.5), 1, 1, **style))
     return figure
 
 
-def parsers_and_weights(grids: Mapping[str, ArrayLike], weights: Sequence[str]) -> Figure:
+def parsers_and_weights(grids: Values, weights: Names) -> Figure:
     """Layer × head grids of accuracies, and of signed weights; all of a kind share a scale.
 
     Args:
@@ -97,16 +87,16 @@ def parsers_and_weights(grids: Mapping[str, ArrayLike], weights: Sequence[str]) 
         weights: the titles of those that are weights.
     """
     layers, heads = np.shape(next(iter(grids.values())))
-    figure, axes = titled(grids, (2.5 + 0.16 * layers, 1.1 + 0.14 * heads), columns=2, layout="constrained")
+    figure, axes = plots.titled(grids, (2.5 + 0.16 * layers, 1.1 + 0.14 * heads), columns=2)
     most = {kind: max(np.abs(v).max() for t, v in grids.items() if (t in weights) == kind) for kind in (True, False)}
     for ax, (title, values) in zip(axes.flat, grids.items(), strict=True):
         signed = title in weights
-        image = grid(ax, values, scale=(-most[signed] if signed else 0, most[signed]), every=(1, 2))
+        image = plots.grid(ax, values, scale=(-most[signed] if signed else 0, most[signed]), every=(1, 2))
         figure.colorbar(image, ax=ax, label="weight" if signed else "UAS")
     return figure
 
 
-def readers(questions: Mapping[str, Mapping[str, Estimate]], guesses: Mapping[str, float]) -> Figure:
+def readers(questions: Mapping[str, Series], guesses: Levels) -> Figure:
     """A panel for each question and a row for each thing that a classifier may read; controls in their own colours, per cent beside the points.
 
     Args:
@@ -114,21 +104,21 @@ def readers(questions: Mapping[str, Mapping[str, Estimate]], guesses: Mapping[st
         guesses: question -> what guessing scores, a dotted line.
     """
     rows = list(dict.fromkeys(name for found in questions.values() for name in found))
-    figure, axes = panels(len(questions), width=2.6, height=0.9 + 0.28 * len(rows))
+    figure, axes = plots.panels(len(questions), width=2.6, height=0.9 + 0.28 * len(rows))
     for ax, (question, found) in zip(axes, questions.items(), strict=True):
         for name, accuracy in found.items():
             kind = next((look for end, look in CONTROLS.items() if name.endswith(end)), "first")
             look = {"color": COLOURS[kind], "marker": MARKERS.get(kind, "o")}
-            intervals(ax, rows.index(name), accuracy, across=True, **look)
+            plots.intervals(ax, rows.index(name), accuracy, across=True, **look)
             number = {"fontsize": 7.5, "va": "center", "color": INK}
             ax.text(float(accuracy.high) + 0.04, rows.index(name), f"{100 * float(accuracy.value):.0f}", **number)
         ax.axvline(guesses[question], **REFERENCE)
-        in_rows(ax, rows if ax is axes[0] else [""] * len(rows))
+        plots.in_rows(ax, rows if ax is axes[0] else [""] * len(rows))
         ax.set(title=question, xlim=(0, 1.1), xticks=(0, 0.5, 1), xlabel="accuracy")
     return figure
 
 
-def runs(names: Sequence[str], series: Mapping[str, Sequence[Estimate | Number]]) -> Figure:
+def runs(names: Names, series: Points) -> Figure:
     """A row for each name, and in it a point for each run below the other, so that none hides another.
 
     Args:
@@ -136,34 +126,24 @@ def runs(names: Sequence[str], series: Mapping[str, Sequence[Estimate | Number]]
     """
     figure, ax = plt.subplots(figsize=(6.6, 0.6 + 0.15 * len(series) * len(names)))
     looks = (("first", "o"), ("cls", "s"), ("random", "^"), ("minilm", "D"))
-    for place, ((run, found), (colour, marker)) in enumerate(zip(series.items(), cycle(looks), strict=False)):
-        style = {"color": COLOURS[colour], "marker": marker, "markersize": 4.5, "linestyle": ""}
-        for row, one in enumerate(found):
-            at, label = row + 0.8 * ((place + 0.5) / len(series) - 0.5), None if row else run
-            if isinstance(one, Estimate):
-                intervals(ax, at, one, across=True, label=label, **style)
-            else:
-                ax.plot(one, at, label=label, **style)
-    in_rows(ax, names)
+    looks = cycle({"color": COLOURS[colour], "marker": marker, "markersize": 4.5} for colour, marker in looks)
+    plots.dot_rows(ax, names, series, looks, apart=0.8 / len(series))
     ax.hlines(np.arange(len(names) - 1) + 0.5, 0, 1, color=COLOURS["other"], linewidth=0.4)
     ax.grid(axis="y", visible=False)
     ax.set(xlim=(0, 1), xlabel="share of words (UAS)")
-    legend_beside(ax)
+    plots.legend_beside(ax)
     return figure
 
 
-def differences(names: Sequence[str], series: Mapping[str, Estimate]) -> Figure:
+def differences(names: Names, series: Series) -> Figure:
     """A row for each name with paired differences in points, and a line at none.
 
     Args:
         series: what is subtracted from what -> [name], in shares.
     """
     figure, ax = plt.subplots(figsize=(6.6, 0.8 + 0.34 * len(names)))
-    looks = (("first", "o"), ("cls", "s"))
-    for place, ((label, estimate), (colour, marker)) in enumerate(zip(series.items(), looks, strict=False)):
-        at = [row + 0.2 * (place - (len(series) - 1) / 2) for row in range(len(names))]
-        intervals(ax, at, estimate, across=True, scale=100, color=COLOURS[colour], marker=marker, label=label)
-    in_rows(ax, names)
+    looks = ({"color": COLOURS["first"], "marker": "o"}, {"color": COLOURS["cls"], "marker": "s"})
+    plots.dot_rows(ax, names, series, looks, apart=0.2, scale=100)
     ax.axvline(0, color=INK, linewidth=0.9)
     ax.set_xlabel("difference (points)")
     ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), fontsize=8)

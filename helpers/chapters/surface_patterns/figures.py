@@ -8,9 +8,9 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
-from helpers import views
+from helpers import plots, views
 from helpers.measurements.surface import SurfacePatterns
-from helpers.plots import COLOURS, INK, LABELS, MARKERS, head_name, legend_beside, references
+from helpers.plots import COLOURS, INK, LABELS, MARKERS, Names
 from helpers.tokens import Batch
 
 Roles = Mapping[tuple[int, int], str]
@@ -29,10 +29,9 @@ def received(shares: ArrayLike, sentence: Batch) -> Figure:
     figure, ax = plt.subplots(figsize=(0.6 + 0.36 * len(tokens), 3.0))
     kinds = np.where(sentence.cls[0].cpu(), "cls", np.where(sentence.sep[0].cpu(), "sep", "other"))
     ax.bar(range(len(tokens)), 100 * np.asarray(shares), color=[COLOURS[kind] for kind in kinds])
-    references(ax, {"even share": 100 / len(tokens)}, colour=INK, linewidth=1)
-    ax.set_xticks(range(len(tokens)), tokens, rotation=60, ha="right", rotation_mode="anchor")
-    ax.set(ylabel="share of all attention (%)")
-    ax.grid(axis="x", visible=False)
+    plots.references(ax, {"even share": 100 / len(tokens)}, colour=INK, linewidth=1)
+    plots.on_tokens(ax, tokens)
+    ax.set_ylabel("share of all attention (%)")
     ax.legend()
     return figure
 
@@ -45,23 +44,20 @@ def aim_and_breadth(trained: SurfacePatterns, dealt: SurfacePatterns, roles: Rol
     x, y = 100 * trained["cls"].value, trained["entropy"].value
     shuffled = {"color": COLOURS["shuffled"], "marker": MARKERS["shuffled"], "label": LABELS["shuffled"]}
     ax.scatter(100 * dealt["cls"].value, dealt["entropy"].value, s=16, linewidths=0, alpha=0.7, **shuffled)
-    for kind in ("", *(role for role in LABELS if role in roles.values())):
-        look = {"color": COLOURS.get(kind, views.REST), "marker": MARKERS.get(kind, "o")}
-        here = kinds == kind
-        ax.scatter(x[here], y[here], s=34, edgecolors="white", linewidths=0.5, label=LABELS.get(kind, PLAIN), **look)
+    plots.scatter_groups(ax, x, y, kinds, s=34, edgecolors="white", linewidths=0.5)
     for (layer, head), role in roles.items():
         if role != "broad":
             at = x[layer, head], y[layer, head]
-            ax.annotate(head_name(layer, head), at, (6, 3), textcoords="offset points", fontsize=8)
+            ax.annotate(plots.head_name(layer, head), at, (6, 3), textcoords="offset points", fontsize=8)
     even = 100 * float(trained["chance_cls"].value), float(trained["uniform"].value)
     ax.plot(*even, marker="+", linestyle="", color=INK, markersize=11, label="even attention")
     ax.set(xlabel=SHARE, ylabel=BREADTH)
-    legend_beside(ax, fontsize=8)
+    plots.legend_beside(ax, fontsize=8)
     return figure
 
 
 def heads_to_touch(
-    trained: SurfacePatterns, dealt: SurfacePatterns, roles: Roles, maps: Sequence[ArrayLike], tokens: Sequence[str]
+    trained: SurfacePatterns, dealt: SurfacePatterns, roles: Roles, maps: Sequence[ArrayLike], tokens: Names
 ) -> views.InteractiveFigure:
     """The same points to touch; each shows its head's map of one sentence. A large model gets fewer points, or no maps.
 
@@ -70,7 +66,7 @@ def heads_to_touch(
         tokens: of the sentence.
     """
     places = list(np.ndindex(trained["cls"].value.shape))
-    heads = [head_name(*place) for place in places]
+    heads = [plots.head_name(*place) for place in places]
     both = {name: np.stack([one[name].value for one in (trained, dealt)]).ravel() for name in SAID}
     names = [*heads, *(f"{head}, shuffled" for head in heads)]
     said = [", ".join(SAID[name].format(both[name][n]) for name in SAID) for n in range(len(names))]
@@ -81,18 +77,19 @@ def heads_to_touch(
     seen = np.concatenate([np.asarray(one).reshape(-1, len(tokens), len(tokens)) for one in maps])
 
     def drawn(count: int, with_maps: bool) -> views.InteractiveFigure:
+        shuffled = " and its shuffled scores" if count > len(heads) else ""
         return views.points(
             100 * both["cls"][:count],
             both["entropy"][:count],
             names[:count],
             xlabel=SHARE,
             ylabel=BREADTH,
-            alt=f"Every head{' and its shuffled scores' if count > len(heads) else ''} by share to [CLS] and entropy.",
+            alt=f"Every head{shuffled} by share to [CLS] and entropy.",
             colours={"role": (kinds[:count], kind_colours), "layer": (layers[:count], layer_colours)},
-            maps=seen[:count] if with_maps else None,
-            tokens=tokens if with_maps else None,
             texts=said[:count],
-            lines={"even attention": ("y", float(trained["uniform"].value))},
+            maps=seen[:count] if with_maps else None,
+            tokens=tokens,
+            lines={"even attention": float(trained["uniform"].value)},
             first=int(both["cls"][: len(heads)].argmax()),
         )
 

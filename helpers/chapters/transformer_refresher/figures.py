@@ -1,18 +1,16 @@
 """What only chapter 01 draws."""
 
-from collections.abc import Sequence
-
 import matplotlib.pyplot as plt
 import numpy as np
 import torch
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
-from helpers import attention, tokens, views
+from helpers import attention, plots, tokens, views
 from helpers.chapters.transformer_refresher import measures
 from helpers.drawing import MOST_TOKENS, Numbers
 from helpers.encoders import Encoder
-from helpers.plots import CENTRED, COLOURS, INK, number_cells, thumbnails, token_axes
+from helpers.plots import CENTRED, COLOURS, INK, Names
 from helpers.tokens import Batch
 
 
@@ -25,7 +23,7 @@ def all_heads(maps: ArrayLike, *, title: str = "") -> Figure:
     maps = np.asarray(maps)
     layers, heads = maps.shape[:2]
     size = (0.68 * heads, 0.7 * layers + 0.5)
-    figure = thumbnails((layers, heads), size, lambda ax, *at: ax.imshow(maps[at], cmap="Blues", vmin=0))
+    figure = plots.thumbnails((layers, heads), size, lambda ax, *at: ax.imshow(maps[at], cmap="Blues", vmin=0))
     figure.suptitle(title or "head", fontsize=9)
     return figure
 
@@ -48,7 +46,7 @@ def input_diagram(batch: Batch) -> Figure:
     return figure
 
 
-def stares(weights: ArrayLike, pieces: Sequence[str], *, title: str = "", least: float = 0.05) -> Figure:
+def stares(weights: ArrayLike, pieces: Names, *, title: str = "", least: float = 0.05) -> Figure:
     """A head's map with its larger weights written in; framed: the largest of each row that is not in the first column.
 
     Args:
@@ -59,8 +57,8 @@ def stares(weights: ArrayLike, pieces: Sequence[str], *, title: str = "", least:
     n = len(weights)
     figure, ax = plt.subplots(figsize=(1.2 + 0.42 * n, 0.9 + 0.34 * n))
     ax.imshow(weights, cmap="Blues", vmin=0, vmax=1, aspect="auto")
-    token_axes(ax, pieces, size=9, rotation=90 if n > 20 else 45)
-    number_cells(ax, np.where(weights >= least, weights, np.nan), "{:.2f}", fontsize=8)
+    plots.token_axes(ax, pieces, size=9, rotation=90 if n > 20 else 45)
+    plots.number_cells(ax, np.where(weights >= least, weights, np.nan), "{:.2f}", fontsize=8)
     for row, column in enumerate(weights.argmax(-1).tolist()):
         if column:
             ax.add_patch(plt.Rectangle((column - 0.5, row - 0.5), 1, 1, fill=False, edgecolor=INK, linewidth=2))
@@ -106,16 +104,13 @@ def token_to_touch(numbers: Numbers) -> views.InteractiveFigure:
         return [*(f"{number:.2f}" for number in np.asarray(row)[:FIRST]), "…"]
 
     def step(i: int) -> list[list[views.Word]]:
-        attended = zip(numbers.tokens, numbers.scores[i], numbers.weights[i], numbers.value, strict=True)
-        rows = [
-            [(token, _shade(weight)), f"score {score:.2f},", f"weight {weight:.2f},", "value", *vector(value)]
-            for token, score, weight, value in attended
-        ]
-        return [
-            [f"{numbers.tokens[i]} asks with the query", *vector(numbers.query[i])],
-            *rows,
-            ["output", *vector(numbers.output[i])],
-        ]
+        lines = [[f"{numbers.tokens[i]} asks with the query", *vector(numbers.query[i])]]
+        for token, score, weight, value in zip(
+            numbers.tokens, numbers.scores[i], numbers.weights[i], numbers.value, strict=True
+        ):
+            scored = f"score {score:.2f},", f"weight {weight:.2f},"
+            lines.append([(token, _shade(weight)), *scored, "value", *vector(value)])
+        return [*lines, ["output", *vector(numbers.output[i])]]
 
     steps = range(len(numbers.tokens))
     alt = f"Query, scores, weights, values and output of each of {len(steps)} tokens."

@@ -9,22 +9,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from helpers.plots import (
-    COLOURS,
-    INK,
-    LABELS,
-    MARKERS,
-    dots,
-    grid,
-    group_names,
-    head_name,
-    in_rows,
-    intervals,
-    layer_colours,
-    on_layers,
-    squares,
-    stacked,
-)
+from helpers import plots
+from helpers.plots import COLOURS, INK, LABELS, MARKERS, head_name
 from helpers.stats import Estimate
 
 ROLE_MARKS = {"previous": "P", "self": "=", "next": "N", "cls": "C", "sep": "S", "stop": "•", "broad": "B"}
@@ -96,28 +82,27 @@ def gaps(lines: Sequence[Any], *, names: tuple[str, str]) -> Figure:
     figure, ax = plt.subplots(figsize=(7.4, 1.0 + 0.27 * len(shown)))
     for row, line in enumerate(shown):
         face = COLOURS["cls"] if line.gap.low > 0 or line.gap.high < 0 else "white"
-        intervals(ax, row, line.gap, across=True, color=COLOURS["cls"], markerfacecolor=face)
+        plots.intervals(ax, row, line.gap, across=True, color=COLOURS["cls"], markerfacecolor=face)
     ax.axvline(0, color=INK, linewidth=1)
-    in_rows(ax, [line.measure for line in shown])
+    plots.in_rows(ax, [line.measure for line in shown])
     ax.set_xlabel(f"{names[0]} minus {names[1]} (shares and ratios)")
     return figure
 
 
 def _type_legend(ax: Axes, values: Mapping[str, Any]) -> None:
     """What the groups of heads are called, with their shares; groups without a head are left out."""
-    called = group_names(values["fits"])
+    called = plots.group_names(values["fits"])
     shares = {n: float(Estimate.from_record(values["type_shares"][n]).value) for n in called}
     there = [n for n in called if (np.asarray(values["types"]) == n).any()]
-    _below(ax, handles=squares({f"{called[n]} {shares[n]:.0%}": COLOURS[n] for n in there}))
+    _below(ax, handles=plots.squares({f"{called[n]} {shares[n]:.0%}": COLOURS[n] for n in there}))
 
 
 def type_grid(ax: Axes, values: Mapping[str, Any], *, title: str) -> None:
     """The layer × head grid coloured by group of heads, with a letter on each specialist."""
     types = np.asarray(values["types"])
     letters = {(s["layer"], s["head"]): ROLE_MARKS[s["role"]] for s in values["specialists"]}
-    look = {"weight": "bold", "fontsize": 8 if types.shape[1] <= 16 else 6}
-    every = (_every(types.shape[0]), _every(types.shape[1]))
-    grid(ax, types, colours={name: COLOURS[name] for name in values["fits"]}, words=letters, every=every, **look)
+    every, size = (_every(types.shape[0]), _every(types.shape[1])), 8 if types.shape[1] <= 16 else 6
+    plots.grid(ax, types, words=letters, every=every, weight="bold", fontsize=size)
     ax.set_title(title)
 
 
@@ -126,9 +111,9 @@ def layer_shares(ax: Axes, values: Mapping[str, Any], *, title: str, legend: boo
     shares = Estimate.from_record(values["shares"]).value
     colours = COLOURS | {"other": "#dddddd"}
     parts = {LABELS[kind]: {"color": colours[kind], "hatch": HATCHES.get(kind, "")} for kind in PLACES}
-    stacked(ax, shares, parts, upright=True, size=0.85, edgecolor="white", linewidth=0.5)
+    plots.stacked(ax, shares, parts, upright=True, size=0.85, edgecolor="white", linewidth=0.5)
     ax.grid(axis="y")
-    on_layers(ax, len(shares), every=_every(len(shares)), ylabel="share of attention", ylim=(0, 1), title=title)
+    plots.on_layers(ax, len(shares), every=_every(len(shares)), ylabel="share of attention", ylim=(0, 1), title=title)
     if legend:
         ax.legend(loc="upper right", fontsize=7.5, ncols=2, frameon=True, framealpha=0.9, edgecolor="none")
 
@@ -138,15 +123,14 @@ def layer_entropy(ax: Axes, values: Mapping[str, Any]) -> None:
     entropy, even = Estimate.from_record(values["entropy"]), values["uniform"]
     x = np.arange(1, len(entropy.value) + 1)
     look = {"color": COLOURS["entropy"], "linestyle": "-", "markersize": 4}
-    intervals(ax, x, entropy, bar={"alpha": 1, "linewidth": 2}, **look)
+    plots.intervals(ax, x, entropy, bar={"alpha": 1, "linewidth": 2}, **look)
     if values.get("shuffled"):
         ax.plot(x, Estimate.from_record(values["shuffled"]["entropy"]).value, **DEALT, label=LABELS["shuffled"])
         ax.legend(fontsize=7.5, loc="lower right")
     ax.axhline(even, color=INK, linestyle="--", linewidth=1)
-    text = {"textcoords": "offset points", "fontsize": 7.5, "ha": "right", "va": "top"}
-    ax.annotate("even", (x[-1], even), (0, -3), **text)
-    ax.set(xlabel="layer", ylabel="nats", title="entropy", ylim=(0, 1.08 * even))
-    ax.set_xticks(range(1, len(x) + 1, _every(len(x))))
+    ax.annotate("even", (x[-1], even), (0, -3), textcoords="offset points", fontsize=7.5, ha="right", va="top")
+    plots.on_layers(ax, len(x), every=_every(len(x)), ylabel="nats", title="entropy", ylim=(0, 1.08 * even))
+    ax.grid(axis="x")
 
 
 def scored_rows(ax: Axes, values: Mapping[str, Any], part: str, title: str, baseline: str) -> None:
@@ -159,23 +143,16 @@ def scored_rows(ax: Axes, values: Mapping[str, Any], part: str, title: str, base
     if not values[part]:
         _instead(ax, f"Not on this card: {values['missing'].get(part)}")
         return
-    rows = values[part].values()
-    held_out = [Estimate.from_record(row["held_out"]) for row in rows]
-    if part == "relations":
-        rivals, notes = [row["baseline"] for row in rows], ["*" if row["p"] < 0.05 else "" for row in rows]
-    else:
-        rivals, notes = [row["rules"] for row in rows], [f" ({row['count']})" for row in rows]
-    simple = [float(Estimate.from_record(rival).value) for rival in rivals]
-    names = [
-        f"{n}{note} {head_name(r['layer'], r['head'])}"
-        for (n, r), note in zip(values[part].items(), notes, strict=True)
-    ]
-    dots(names, {"head": held_out, baseline: simple}, xlabel="accuracy, held out", ax=ax)
-    dealt = (values.get("shuffled") or {}).get(part, {})
-    rows = [(y, dealt[name]["held_out"]) for y, name in enumerate(values[part]) if name in dealt]
-    if rows:
-        found = [float(Estimate.from_record(one).value) for _, one in rows]
-        ax.plot(found, [y for y, _ in rows], **DEALT, label=LABELS["shuffled"])
+    rows, control = values[part], (values.get("shuffled") or {}).get(part, {})
+    names, rival = [], "baseline" if part == "relations" else "rules"
+    for name, row in rows.items():
+        note = ("*" if row["p"] < 0.05 else "") if part == "relations" else f" ({row['count']})"
+        names.append(f"{name}{note} {head_name(row['layer'], row['head'])}")
+    held_out = [Estimate.from_record(row["held_out"]) for row in rows.values()]
+    simple = [float(Estimate.from_record(row[rival]).value) for row in rows.values()]
+    plots.dots(names, {"head": held_out, baseline: simple}, xlabel="accuracy, held out", ax=ax)
+    shuffled = [Estimate.from_record(control[name]["held_out"]).value if name in control else None for name in rows]
+    plots.dot_rows(ax, names, {LABELS["shuffled"]: shuffled}, [DEALT])
     ax.tick_params(axis="y", labelsize=8)
     _below(ax, columnspacing=0.8)
 
@@ -196,7 +173,7 @@ def _map(ax: Axes, values: Mapping[str, Any]) -> None:
         return
     model = values["model"]
     points = np.asarray(values["map"]["points"], np.float64).reshape(model["layers"], model["heads"], 2)
-    for layer, (own, colour) in enumerate(zip(points, layer_colours(len(points)), strict=True), 1):
+    for layer, (own, colour) in enumerate(zip(points, plots.layer_colours(len(points)), strict=True), 1):
         ax.scatter(*own.T, s=22, color=[colour], edgecolors="#555555", linewidths=0.4)
         box = {"boxstyle": "round,pad=0.12", "facecolor": "white", "edgecolor": colour, "alpha": 0.9}
         ax.text(*own.mean(0), layer, ha="center", va="center", fontsize=8, weight="bold", bbox=box)
