@@ -59,21 +59,21 @@ def passes(model: str = "minilm", *, rounds: int = 3) -> dict[str, Any]:
     """
     encoder, documents = encoders.load(model, device="cpu"), range(16)
     batches = tokens.Batches(encoder, texts(16), batch_size=4, max_length=128, overlong="truncate")
-    halves = distance_features.random_halves(16)
 
     def forward() -> None:
         for batch in batches:
             encoder.model(**batch.inputs)
 
-    def sweep(observer: type, *given: object) -> None:
-        sweeps.sweep(encoder, batches, observer(encoder, documents, *given))
+    def sweep(observer: type) -> None:
+        sweeps.sweep(encoder, batches, observer(encoder, documents))
 
+    look = partial(attention.measure, encoder, texts(16), longest=128)
     runs = (
         forward,
-        partial(attention.measure, encoder, texts(16), surface.look, longest=128),
+        partial(look, surface.look),
         partial(sweep, no_op.NormSums),
-        partial(sweep, distance_features.Accumulator, halves),
-        partial(sweep, divergence_map.Accumulator),
+        partial(look, distance_features.look),
+        partial(look, divergence_map.look),
     )
     rates = np.round(16 * 128 / timed(rounds, *runs), 1).tolist()
     found = {"model": model, "layers": encoder.layers, "heads": encoder.heads}
