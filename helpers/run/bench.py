@@ -21,7 +21,7 @@ from tqdm import trange
 
 from helpers import attention, corpora, encoders, parallel, places, results, tokens
 from helpers.chapters import distance_features, divergence_map, head_importance, no_op
-from helpers.engine import sweeps
+from helpers.corpora.records import Segment
 from helpers.measurements import surface
 from helpers.run.templates import template
 
@@ -43,9 +43,9 @@ def timed(rounds: int, *runs: Callable[[], object]) -> Float[np.ndarray, "run ro
     return np.transpose(seconds[1:])
 
 
-def texts(count: int) -> list[tuple[str, str]]:
+def first(count: int) -> list[Segment]:
     """The first segments of the encyclopedia."""
-    return [segment.texts for segment in corpora.segments(corpora.read("encyclopedia"))[:count]]
+    return corpora.segments(corpora.read("encyclopedia"))[:count]
 
 
 def passes(model: str = "minilm", *, rounds: int = 3) -> dict[str, Any]:
@@ -54,24 +54,18 @@ def passes(model: str = "minilm", *, rounds: int = 3) -> dict[str, Any]:
     Returns:
         ``model``, its ``layers`` and ``heads``; ``rates``: pass -> tokens a second, one for each round.
     """
-    encoder, documents = encoders.load(model, device="cpu"), range(16)
-    batches = tokens.Batches(encoder, texts(16), batch_size=4, max_length=128, overlong="truncate")
-    halves = distance_features.random_halves(16)
+    encoder, segments = encoders.load(model, device="cpu"), first(16)
+    texts = [segment.texts for segment in segments]
 
     def forward() -> None:
-        for batch in batches:
+        for batch in tokens.batches(encoder, texts, batch_size=4, max_length=128, truncate=True):
             encoder.model(**batch.inputs)
 
-    def sweep(observer: type, *given: object) -> None:
-        sweeps.sweep(encoder, batches, observer(encoder, documents, *given))
-
-    runs = (
-        forward,
-        partial(attention.measure, encoder, texts(16), surface.look, longest=128),
-        partial(no_op.weigh, encoder, corpora.segments(corpora.read("encyclopedia"))[:16]),
-        partial(sweep, distance_features.Accumulator, halves),
-        partial(sweep, divergence_map.Accumulator),
+    look = partial(attention.measure, encoder, texts, longest=128)
+    statistics, features, pairs = (
+        partial(look, chapter.look) for chapter in (surface, distance_features, divergence_map)
     )
+    runs = (forward, statistics, partial(no_op.weigh, encoder, segments), features, pairs)
     rates = np.round(16 * 128 / timed(rounds, *runs), 1).tolist()
     found = {"model": model, "layers": encoder.layers, "heads": encoder.heads}
     return found | {"rates": dict(zip(PASSES, rates, strict=True))}
@@ -108,7 +102,10 @@ def pruning(model: str = "minilm", *, rounds: int = 9) -> dict[str, Any]:
         gone = [(layer, head) for layer in range(layers - count, layers) for head in range(heads)]
         removed[f"all heads of {count} of {layers} layers"] = gone
     pruned = [head_importance.prune(encoder, gone) for gone in removed.values()]
-    both = [tokens.encode(encoder, texts(n), max_length=128, overlong="truncate").inputs for n in (1, 16)]
+    both = [
+        tokens.encode(encoder, [segment.texts for segment in first(n)], max_length=128, truncate=True).inputs
+        for n in (1, 16)
+    ]
     seconds = timed(rounds, *(partial(one.model, **given) for one in pruned for given in both))
     variants = {}
     for (name, gone), one, times in zip(removed.items(), pruned, np.median(seconds, 1).reshape(-1, 2), strict=True):

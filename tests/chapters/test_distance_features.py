@@ -1,5 +1,6 @@
 """Chapter 08: distance features against plain loops, naming and matching against all permutations, controls."""
 
+from dataclasses import replace
 from itertools import permutations
 
 import numpy as np
@@ -8,23 +9,13 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.cluster import KMeans
-from sklearn.metrics import silhouette_score
 
 from helpers import attention, encoders, results, scoreboard, tokens
 from helpers.chapters import distance_features as distance
-from helpers.chapters.distance_features import (
-    FEATURES,
-    PAD,
-    TYPES,
-    Accumulator,
-    DistanceFeatures,
-    random_halves,
-    tables,
-)
-from helpers.engine import sweeps
+from helpers.chapters.distance_features import FEATURES, TYPES, DistanceFeatures, tables
 from helpers.plots import group_names
 from helpers.stats import Estimate
-from helpers.tokens import Batches
+from helpers.tokens import EncodedText
 
 INPUTS = [
     "One, two, three. Four",
@@ -61,89 +52,53 @@ def by_loops(weights: np.ndarray, names: tuple[str, ...], cls: str, sep: str) ->
 @pytest.mark.parametrize("family", ["bert", "roberta", "mpnet"])
 def test_features_are_what_loops_count(small_encoder, family):
     encoder = small_encoder(family)
-    found = distance.measure(encoder, INPUTS, draws=4, batch_size=4)
-    wanted = np.zeros((encoder.layers, encoder.heads, 21))
+    found = distance.measure(encoder, INPUTS, draws=4)
+    wanted = np.zeros((len(INPUTS), encoder.layers, encoder.heads, 21))
     special = encoder.special
-    for one in INPUTS:
+    for n, one in enumerate(INPUTS):
         batch = tokens.encode(encoder, [one])
         maps = attention.maps(encoder, batch)[:, 0].numpy()
         for layer, head in np.ndindex(encoder.layers, encoder.heads):
-            wanted[layer, head] += by_loops(maps[layer, head], batch.tokens[0], special.cls, special.sep)
-    assert np.allclose(found.all.value, wanted / len(INPUTS), atol=1e-6)
+            wanted[n, layer, head] = by_loops(maps[layer, head], batch.tokens[0], special.cls, special.sep)
+    assert np.allclose(found.all.value, wanted.mean(0), atol=1e-6)
+    for half, chosen in zip(found.halves, distance.random_halves(len(INPUTS), draws=4), strict=True):
+        assert np.allclose(half, wanted[chosen].mean(0), atol=1e-6) and chosen.sum() == 3
     assert found.inputs == len(INPUTS) and found.shape == (3, 4) and found.points.shape == (12, 21)
 
 
 SOME_WORDS = st.lists(st.sampled_from(["the", ",", ".", "cat", "unbelievable", "x", "!"]), min_size=1, max_size=40)
 
 
+def encoded(encoder, given) -> EncodedText:
+    return EncodedText.of(tokens.encode(encoder, [given]), 0, given)
+
+
 @settings(max_examples=20, deadline=None)
-@given(st.lists(SOME_WORDS, min_size=1, max_size=4), st.integers(0, 99))
-def test_every_head_sums_to_one_at_any_length_and_under_padding(minilm, texts, seed):
-    batch = tokens.encode(minilm, texts)
-    scores = torch.randn(len(texts), 3, *[batch.ids.shape[1]] * 2, generator=torch.Generator().manual_seed(seed))
-    weights = scores.mul(3).masked_fill(~batch.mask[:, None, None, :], -torch.inf).softmax(-1)
-    sums = distance.features(weights, distance.membership(batch)) / batch.lengths[:, None, None]
-    assert torch.allclose(sums.sum(-1), torch.ones(len(texts), 3), atol=1e-5)
-    assert (sums >= 0).all()
+@given(SOME_WORDS, st.integers(0, 99))
+def test_every_head_sums_to_one_at_any_length(minilm, words, seed):
+    text = encoded(minilm, words)
+    scores = torch.randn(2, 3, *[len(text.tokens)] * 2, generator=torch.Generator().manual_seed(seed))
+    found = distance.look(scores.mul(3).softmax(-1), text)
+    assert torch.allclose(found["features"].sum(-1), torch.ones(2, 3), atol=1e-5) and (found["features"] >= 0).all()
+    even = distance.look(torch.full_like(scores, 1 / len(text.tokens)), text)["features"]
+    assert torch.allclose(even, found["even"].expand_as(even), atol=1e-6) and float(
+        even[0, 0].sum()
+    ) == pytest.approx(1)
 
 
 def test_kinds_of_token_come_before_the_diagonal_and_the_windows(minilm):
-    batch = tokens.encode(minilm, [("One, two.", "Three"), "Hi"])
-    cells = distance.cells(batch)
-    names = list(batch.tokens[0])
+    text = encoded(minilm, ("One, two.", "Three"))
+    cells, names = distance.cells(text), list(text.tokens)
     comma, stop = names.index(","), names.index(".")
     for place, feature in ((0, "cls"), (comma, "comma"), (stop, "period"), (len(names) - 1, "sep")):
-        assert (cells[0, :, place] == FEATURES.index(feature)).all(), feature
-    assert cells[0, 1, 1] == 0 and cells[0, 1, 3] > 0
-    assert (cells[1, :, 3:] == PAD).all() and (cells[1, 3:] == PAD).all() and (cells[1, :3, :3] < PAD).all()
-    assert distance.membership(batch)[1].sum() == 9
+        assert (cells[:, place] == FEATURES.index(feature)).all(), feature
+    assert cells[1, 1] == 0 and cells[1, 3] > 0
 
 
 def test_commas_are_known_under_any_tokenizers_marks(minilm):
-    from dataclasses import replace
-
-    batch = tokens.encode(minilm, ["a , b ."])
-    marked = replace(batch, tokens=(("<s>", "a", "\u0120,", "\u2581b", "\u2581.", "</s>"),))
-    assert torch.equal(distance.cells(batch), distance.cells(marked))
-
-
-def test_even_attention_has_the_features_called_even(small_encoder):
-    encoder = small_encoder("bert")
-    accumulator = Accumulator(encoder, list(range(6)), random_halves(6, draws=2))
-
-    def edit(layer, probabilities):
-        real = (probabilities > 0).any(-2)[:, 0]
-        return attention.uniform([(layer, h) for h in range(4)], real)(layer, probabilities)
-
-    sweeps.sweep(encoder, Batches(encoder, INPUTS, batch_size=4), accumulator, edit=edit)
-    found = accumulator.result()
-    assert np.allclose(found.all.value, found.even, atol=1e-6) and found.even.sum() == pytest.approx(1)
-
-
-def test_batches_and_merging_do_not_matter(small_encoder):
-    encoder = small_encoder("mpnet")
-    documents = [0, 0, 1, 1, 2, 2]
-    whole = distance.measure(encoder, INPUTS, documents=documents, draws=6, batch_size=1)
-    for size in (2, 6):
-        other = distance.measure(encoder, INPUTS, documents=documents, draws=6, batch_size=size)
-        for name in ("value", "low", "high", "replicates"):
-            assert np.allclose(getattr(whole.all, name), getattr(other.all, name), atol=1e-6), name
-        assert np.allclose(whole.halves, other.halves, atol=1e-6)
-    halves = random_halves(6, draws=6)
-    joined = Accumulator(encoder, documents, halves)
-    for rows in (range(4), range(4, 6)):
-        part = joined.part(rows)
-        for row in rows:
-            batch = tokens.encode(encoder, [INPUTS[row]])
-            object.__setattr__(batch, "index", (row,))
-            sweeps.sweep(encoder, [batch], part)
-        joined.absorb(part)
-    found = joined.result()
-    assert np.allclose(found.halves, whole.halves, atol=1e-6) and found.tokens == whole.tokens
-    assert np.allclose(found.all.replicates, whole.all.replicates, atol=1e-6)
-    assert np.allclose(found.even, whole.even)
-    with pytest.raises(ValueError, match="at least two"):
-        Accumulator(encoder, documents, halves).result()
+    text = encoded(minilm, "a , b .")
+    marked = replace(text, tokens=("<s>", "a", "\u0120,", "\u2581b", "\u2581.", "</s>"))
+    assert torch.equal(distance.cells(text), distance.cells(marked))
 
 
 def test_shuffled_maps_have_features_without_places(small_encoder):
@@ -316,17 +271,6 @@ def test_changes_are_shares_of_heads_with_paired_intervals():
     assert found["same"].high == 0
     found = found["other"]
     assert found.value == found.low == found.high == pytest.approx(2 / 36)
-
-
-@settings(max_examples=20, deadline=None)
-@given(st.integers(0, 9_999), st.integers(2, 6))
-def test_silhouettes_of_many_samples_are_scikit_learns_of_each(seed, k):
-    rng = np.random.default_rng(seed)
-    samples, labels = rng.dirichlet(np.ones(21), (4, 30)), rng.integers(0, k, (4, 30))
-    labels[:, :2], labels[0, 2:] = (0, 1), 1  # two groups at least; a head alone in its group
-    wanted = [silhouette_score(*one) for one in zip(samples, labels, strict=True)]
-    assert np.allclose(distance.silhouette(samples, labels), wanted, atol=1e-12)
-    assert distance.silhouette(samples[0], labels[0]) == pytest.approx(wanted[0])
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 from sklearn.cluster import KMeans
 from sklearn.manifold import TSNE
-from sklearn.metrics import adjusted_rand_score
+from sklearn.metrics import adjusted_rand_score, silhouette_score
 from sklearn.mixture import GaussianMixture
 
 from helpers.chapters.distance_features.measures import FEATURES, SPECIAL, DistanceFeatures, points
@@ -175,16 +175,13 @@ def silhouette(
 
     A head's is (b - a) / max(a, b), with its mean distances a from the others of its group and b from the heads of the
     group that is next; 0 for a head that is alone in its group.
+
+    Raises:
+        ValueError: when all heads of a sample are in one group.
     """
     *samples, count, width = points.shape
-    apart = np.stack([cdist(one, one) for one in points.reshape(-1, count, width)])
-    member = labels.reshape(-1, count, 1) == np.arange(labels.max() + 1)  # [sample, point, group]
-    sums, sizes = apart @ member.astype(float), member.sum(1)[:, None]
-    with np.errstate(invalid="ignore", divide="ignore"):
-        next_one = np.where(member | (sizes == 0), np.inf, sums / sizes).min(-1)
-        own = np.where(member, sums / (sizes - 1), 0).sum(-1)
-        each = (next_one - own) / np.maximum(own, next_one)
-    return np.nan_to_num(each).mean(-1).reshape(samples)[()]
+    pairs = zip(points.reshape(-1, count, width), labels.reshape(-1, count), strict=True)
+    return np.array([silhouette_score(*pair) for pair in pairs]).reshape(samples)[()]
 
 
 def matched(labels: Labels, reference: Labels) -> Labels:

@@ -271,7 +271,7 @@ def as_dict(
     return {
         "layers": found.layers,
         "heads": found.heads,
-        "segments": int((found.tokens > 0).sum()),
+        "segments": len(found.tokens),
         "tokens": int(found.tokens.sum()),
         "pairs": squareform(found.mean()),
         "closeness": {name: vars(one) for name, one in compared.items()},

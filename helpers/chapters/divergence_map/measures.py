@@ -18,13 +18,11 @@ from numpy.typing import NDArray
 from scipy.spatial.distance import squareform
 from torch import Tensor
 
+from helpers import attention
 from helpers.corpora.readers import Segment
 from helpers.encoders import Encoder, EncoderError
-from helpers.engine import sweeps
-from helpers.engine.accumulators import InRows
-from helpers.engine.sweeps import Shuffled
 from helpers.stats import REPLICATES, Estimate, Numbers
-from helpers.tokens import Batch
+from helpers.tokens import EncodedText
 
 MOST_TOKENS = 128  # Clark et al. 2019, section 3
 LARGEST = float(np.log(2))  # nats, or one bit: the divergence of two distributions that share no token
@@ -110,9 +108,8 @@ class Divergences:
         layers, heads: of the encoder; head number k = layer · heads + head.
         sums: [segment, pair], summed over the segment's tokens, in nats; pairs k < l in the order of
             :func:`numpy.triu_indices`. float32, so that 1,000 segments of a 144-head encoder take 41 MB.
-        tokens: [segment], attending tokens; 0 for segments not measured.
+        tokens: [segment], attending tokens.
         documents: [segment], the document that each is from, the unit of the bootstrap.
-        truncated: how many segments were cut to fit.
     """
 
     layers: int
@@ -120,7 +117,12 @@ class Divergences:
     sums: Float[np.ndarray, "segment pair"]
     tokens: Int[np.ndarray, "segment"]
     documents: Int[np.ndarray, "segment"]
-    truncated: int = 0
+
+    @classmethod
+    def of(cls, encoder: Encoder, segments: Sequence[Segment], found: Sequence[Mapping[str, Any]]) -> "Divergences":
+        """What :func:`look` found of each segment."""
+        sums, tokens = (np.stack([segment[name] for segment in found]) for name in ("sums", "tokens"))
+        return cls(encoder.layers, encoder.heads, sums, tokens, np.array([s.document for s in segments]))
 
     @cached_property
     def layer(self) -> Int[np.ndarray, "head"]:
@@ -170,83 +172,42 @@ class Divergences:
         return Estimate.of(each.sum(0) / self.tokens.sum(), replicates, len(np.unique(self.documents)))
 
 
-def measure(
-    encoder: Encoder, segments: Sequence[Segment], *, shuffled: bool = False, batch_size: int = 4
-) -> Divergences:
-    """Divergences of all pairs of heads over segments of at most 128 tokens, in one pass, with a progress bar.
+def look(maps: Float[Tensor, "layer head query key"], text: EncodedText) -> dict[str, Any]:
+    """Divergences of all pairs of heads in one text, [pair], summed over its tokens; and how many tokens these are."""
+    sums = squareform(divergences(maps.flatten(0, 1)), checks=False)
+    return {"sums": sums.astype(np.float32), "tokens": maps.shape[-1]}
+
+
+def ordinary(
+    maps: Float[Tensor, "layer head query key"], text: EncodedText
+) -> Float[Tensor, "layer head ordinary ordinary"]:
+    """The maps without the rows and columns of special tokens; each row sums to 1 again, and one with nothing left is even."""
+    kept = maps[:, :, ~text.special][..., ~text.special].float() + TINY
+    return kept / kept.sum(-1, keepdim=True)
+
+
+def look_twice(maps: Float[Tensor, "layer head query key"], text: EncodedText) -> dict[str, dict[str, Any]]:
+    """:func:`look` at all tokens, and at the :func:`ordinary` ones alone."""
+    return {"all": look(maps, text), "ordinary": look(ordinary(maps, text), text)}
+
+
+def measure(encoder: Encoder, segments: Sequence[Segment], *, shuffled: bool = False) -> Divergences:
+    """Divergences of all pairs of heads over segments of at most 128 tokens.
 
     Args:
         shuffled: whether every map has its scores shuffled (:mod:`helpers.controls`).
     """
-    return _measured(encoder, segments, (False,), shuffled, batch_size)[0]
+    found = attention.measure(encoder, segments, look, longest=MOST_TOKENS, shuffled=shuffled)
+    return Divergences.of(encoder, segments, found)
 
 
 def measure_both(
-    encoder: Encoder, segments: Sequence[Segment], *, shuffled: bool = False, batch_size: int = 4
+    encoder: Encoder, segments: Sequence[Segment], *, shuffled: bool = False
 ) -> tuple[Divergences, Divergences]:
     """:func:`measure`, and the same of ordinary tokens alone: special ones neither attend nor are attended to."""
-    whole, ordinary = _measured(encoder, segments, (False, True), shuffled, batch_size)
-    return whole, ordinary
-
-
-def _measured(
-    encoder: Encoder, segments: Sequence[Segment], kinds: Sequence[bool], shuffled: bool, batch_size: int
-) -> list[Divergences]:
-    found = [Accumulator(encoder, [s.document for s in segments], ordinary=kind) for kind in kinds]
-    seen = [Shuffled(one) for one in found] if shuffled else found
-    told = {"what": f"{len(segments)} segments", "most": MOST_TOKENS, "batch_size": batch_size}
-    truncated = sweeps.accumulate(encoder, [s.texts for s in segments], *seen, **told)
-    return [one.result(truncated=truncated) for one in found]
-
-
-class Accumulator(InRows):
-    """Divergences of every segment; an observer for :func:`helpers.engine.sweeps.sweep`.
-
-    Heads of different layers are compared, so the maps of one batch are kept until its last layer has passed:
-    4 · batch · layers · heads · tokens² bytes, 38 MB for four segments of 128 tokens and 144 heads.
-
-    Args:
-        documents: for each segment, the number of its document.
-        ordinary: whether special tokens are left out: their rows and columns, after which each row is made to sum to 1 again. A
-            row with nothing left is even.
-    """
-
-    ROWS = (("sums", 0), ("tokens", 0), ("documents", 0))
-
-    def __init__(self, encoder: Encoder, documents: Sequence[int], *, ordinary: bool = False) -> None:
-        self.encoder, self.ordinary = encoder, ordinary
-        count = encoder.layers * encoder.heads
-        self.sums = np.zeros((len(documents), count * (count - 1) // 2), np.float32)
-        self.tokens = np.zeros(len(documents), np.int64)
-        self.documents = np.asarray(documents)
-        self.starts = np.arange(len(documents) + 1)
-
-    def __call__(self, batch: Batch, layer: int, probabilities: Tensor, values: Tensor | None) -> None:
-        if layer == 0:
-            self._maps: list[Tensor] = []
-        self._maps.append(probabilities)
-        if layer < self.encoder.layers - 1:
-            return
-        kept = batch.mask & ~batch.special if self.ordinary else batch.mask
-        for row, (number, here) in enumerate(zip(batch.index, kept, strict=True)):
-            maps = torch.cat([layer_maps[row] for layer_maps in self._maps])[:, here][:, :, here]
-            if self.ordinary:
-                maps = maps.float() + TINY
-                maps = maps / maps.sum(-1, keepdim=True)
-            self.sums[number - self.first] = squareform(divergences(maps), checks=False)
-            self.tokens[number - self.first] = maps.shape[1]
-        self._maps = []
-
-    def result(self, *, truncated: int = 0) -> Divergences:
-        """What was measured.
-
-        Raises:
-            ValueError: if nothing was.
-        """
-        if not self.tokens.any():
-            raise ValueError("No segment was measured: the list of segments is empty, or the sweep has not run.")
-        encoder = self.encoder
-        return Divergences(encoder.layers, encoder.heads, self.sums, self.tokens, self.documents, truncated)
+    found = attention.measure(encoder, segments, look_twice, longest=MOST_TOKENS, shuffled=shuffled)
+    every, others = (Divergences.of(encoder, segments, [one[kind] for one in found]) for kind in ("all", "ordinary"))
+    return every, others
 
 
 LEANING = 1 / 3

@@ -49,14 +49,6 @@ def stress(distances: Float[np.ndarray, "head head"], points: Float[np.ndarray, 
     return float(np.sqrt(((shown - distances) ** 2).sum() / (shown**2).sum()))
 
 
-def separations(points: Float[np.ndarray, "head dimension"]) -> Float[np.ndarray, "head head"]:
-    """Euclidean distances of all points."""
-    squares = (points**2).sum(1)
-    found = np.sqrt((squares[:, None] + squares - 2 * points @ points.T).clip(min=0))
-    np.fill_diagonal(found, 0)
-    return found
-
-
 def scale(
     distances: Float[np.ndarray, "head head"], start: Float[np.ndarray, "head dimension"]
 ) -> Float[np.ndarray, "head dimension"]:
@@ -66,11 +58,11 @@ def scale(
     four times as slow with so few points.
     """
     points, before = start, np.inf
-    shown = separations(points)
+    shown = squareform(pdist(points))
     for _ in range(STEPS):
         shares = distances / np.where(shown == 0, 1e-5, shown)
         points = (np.diag(shares.sum(1)) - shares) @ points / len(points)
-        shown = separations(points)
+        shown = squareform(pdist(points))
         left = ((shown - distances) ** 2).sum() / 2
         if before - left < EPSILON * (shown**2).sum() / 2:
             break

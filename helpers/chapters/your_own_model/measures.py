@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Float
-from tqdm import tqdm
+from torch import Tensor
 
-from helpers import corpora, encoders
+from helpers import attention, corpora, encoders
 from helpers.chapters import coreference_heads, distance_features, divergence_map
 from helpers.chapters.coreference_heads import KINDS
 from helpers.chapters.distance_features import TYPES, DistanceFeatures
@@ -23,12 +23,11 @@ from helpers.corpora.readers import Segment
 from helpers.corpora.records import sample as drawn
 from helpers.corpora.treebanks import Document
 from helpers.encoders import Encoder
-from helpers.engine import sweeps
 from helpers.measurements import surface, syntax
 from helpers.measurements.surface import SurfacePatterns
 from helpers.plots import group_names
 from helpers.stats import Estimate, percent, stack
-from helpers.tokens import Batches
+from helpers.tokens import EncodedText
 
 MOST_TOKENS = 128  # as in chapters 02, 05, 07 and 08
 PLACES = ("cls", "sep", "stop", "other")
@@ -192,22 +191,33 @@ def sink(patterns: SurfacePatterns) -> dict[str, Any] | None:
     return {"kind": best, "multiple": found[best]}
 
 
+def look(maps: Float[Tensor, "layer head query key"], text: EncodedText) -> dict[str, Any]:
+    """What chapters 02 and 08 measure of one text."""
+    return {"patterns": surface.look(maps, text), "features": distance_features.look(maps, text)}
+
+
+def look_also_at_pairs(maps: Float[Tensor, "layer head query key"], text: EncodedText) -> dict[str, Any]:
+    """What chapters 02, 08 and 07 measure of one text."""
+    return look(maps, text) | {"pairs": divergence_map.look(maps, text)}
+
+
 def sweep(
     encoder: Encoder, segments: Sequence[Segment], *, shuffled: bool = False, seed: int = 0
 ) -> tuple[SurfacePatterns, DistanceFeatures, Divergences | None, tuple[SurfacePatterns, DistanceFeatures] | None]:
     """The statistics of chapters 02, 08 and 07; with ``shuffled`` also those of 02 and 08 with the scores of each map shuffled."""
-    documents, texts = [s.document for s in segments], [s.texts for s in segments]
-    halves = distance_features.random_halves(len(texts), draws=2, seed=seed)
-    own, control = (distance_features.Accumulator(encoder, documents, halves, seed=seed) for _ in range(2))
-    pairs = divergence_map.Accumulator(encoder, documents) if encoder.layers * encoder.heads >= FEWEST_HEADS else None
-    longest = min(MOST_TOKENS, encoder.max_length)
-    batches = Batches(encoder, texts, batch_size=8, max_length=longest, overlong="truncate")
-    observers = [own, *([] if pairs is None else [pairs]), *([sweeps.Shuffled(control, seed)] if shuffled else [])]
-    sweeps.sweep(encoder, tqdm(batches, desc=f"{encoder.name}: {len(texts)} segments"), *observers)
-    patterns = surface.measure(encoder, segments, seed=seed)
-    divergences = None if pairs is None else pairs.result(truncated=batches.truncated)
-    beside = (surface.measure(encoder, segments, seed=seed, shuffled=True), control.result()) if shuffled else None
-    return patterns, own.result(), divergences, beside
+    documents = [s.document for s in segments]
+
+    def means(found: Sequence[Mapping[str, Any]]) -> tuple[SurfacePatterns, DistanceFeatures]:
+        features = DistanceFeatures.of([text["features"] for text in found], documents, draws=2, seed=seed)
+        return surface.patterns([text["patterns"] for text in found], documents, seed=seed), features
+
+    options = {"longest": MOST_TOKENS, "seed": seed}
+    own = attention.measure(encoder, segments, look_also_at_pairs, **options)
+    control = means(attention.measure(encoder, segments, look, shuffled=True, **options)) if shuffled else None
+    divergences = None
+    if encoder.layers * encoder.heads >= FEWEST_HEADS:
+        divergences = Divergences.of(encoder, segments, [text["pairs"] for text in own])
+    return *means(own), divergences, control
 
 
 def typed(features: DistanceFeatures, *, seed: int = 0) -> tuple[np.ndarray, Estimate, Estimate, dict[str, bool]]:
@@ -313,12 +323,9 @@ def compare(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[Line]:
         _, b = second.get(name, ("", None))
         same = other.get("units", one["units"])  # a control's part has the texts of its card
         paired = a is not None and b is not None and one["units"][unit] == same[unit]
-        lines.append(Line(name, a, b, _gap(a, b) if paired else None))
+        paired = paired and len(a.replicates) and a.replicates.shape == b.replicates.shape
+        lines.append(Line(name, a, b, a - b if paired else None))
     return lines
-
-
-def _gap(a: Estimate, b: Estimate) -> Estimate | None:
-    return a - b if len(a.replicates) and a.replicates.shape == b.replicates.shape else None
 
 
 def _numbers(card: Mapping[str, Any]) -> dict[str, tuple[str, Estimate]]:
