@@ -170,11 +170,11 @@ class Received:
     attending: Int[np.ndarray, "document"]
 
     @classmethod
-    def of(cls, examples: Sequence[Example], found: Sequence[Mapping[str, Any]]) -> "Received":
+    def of(cls, words: Words, found: Sequence[Mapping[str, Any]]) -> "Received":
         """From what :func:`of_words` found of each document."""
         arrays = {name: [one[name] for one in found] for name in found[0]}
         values, pieces = np.concatenate(arrays["values"]), np.concatenate(arrays["pieces"], dtype=np.float64)
-        return cls(Words.of(examples), values, pieces, np.stack(arrays["special"]), np.stack(arrays["attending"]))
+        return cls(words, values, pieces, np.stack(arrays["special"]), np.stack(arrays["attending"]))
 
     def to_special(self) -> Float[np.ndarray, "layer head"]:
         """Share of the attention of words and marks that goes to special tokens."""
@@ -183,8 +183,8 @@ class Received:
 
 def measure(encoder: Encoder, examples: Sequence[Example]) -> Received:
     """Attention received by each word of documents that fit (:func:`shortened`), with a progress bar."""
-    texts = [list(e.spelled.units) for e in examples]
-    return Received.of(examples, attention.measure(encoder, texts, partial(of_words, examples=examples)))
+    words, texts = Words.of(examples), [list(e.spelled.units) for e in examples]
+    return Received.of(words, attention.measure(encoder, texts, partial(of_words, examples=examples)))
 
 
 def with_shuffled(encoder: Encoder, examples: Sequence[Example], *, seed: int = 0) -> tuple[Received, Received]:
@@ -194,9 +194,10 @@ def with_shuffled(encoder: Encoder, examples: Sequence[Example], *, seed: int = 
         control = controls.shuffled_maps(maps, text.number, seed)
         return {"own": of_words(maps, text, examples), "control": of_words(control, text, examples)}
 
-    found = attention.measure(encoder, [list(e.spelled.units) for e in examples], both)
+    words, texts = Words.of(examples), [list(e.spelled.units) for e in examples]
+    found = attention.measure(encoder, texts, both)
     own, control = ([one[name] for one in found] for name in ("own", "control"))
-    return Received.of(examples, own), Received.of(examples, control)
+    return Received.of(words, own), Received.of(words, control)
 
 
 def relative(found: Received, *, among: str = "words", summed: bool = False, seed: int = 0) -> Estimate:
