@@ -276,7 +276,7 @@ def test_questions_turn():
 
 def test_weights_against_a_loop(answerer):
     encoder = answerer()
-    found = ablate.weigh(encoder, QUESTIONS, batch_size=2)
+    found = ablate.weigh(encoder, QUESTIONS)
     sums, rows = np.zeros((3, 4, 3)), 0
     for example in QUESTIONS:
         batch = batch_of(encoder, [example])

@@ -1,6 +1,7 @@
 """Attention received, predictors and removed heads, against slow loops; and the claims of chapter 13."""
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -12,13 +13,13 @@ from scipy import stats
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import average_precision_score
 
-from helpers import adapters, attention, results, tasks, tokens
+from helpers import adapters, attention, controls, results, tasks, tokens
 from helpers.chapters import keywords
-from helpers.chapters.keywords import Received, Words
+from helpers.chapters.keywords import Words
 from helpers.corpora import phrases
-from helpers.engine import sweeps
 from helpers.stats import Estimate, mean
 from helpers.tasks import Example
+from helpers.tokens import EncodedText
 
 EXAMPLES = [
     Example("keywords", str(n), n, (title, text), keyphrases=keys)
@@ -96,28 +97,19 @@ def test_received_against_a_loop(encoder, found):
     assert found.pieces.max() > 1, "some word is split"
 
 
-def test_batches_padding_and_parts_of_the_work_do_not_matter(encoder, found):
-    one = keywords.measure(encoder, EXAMPLES, batch_size=1)
-    np.testing.assert_allclose(one.values, found.values, rtol=1e-3, atol=1e-5)
-    np.testing.assert_allclose(one.to_special(), found.to_special(), rtol=1e-4)
-    whole = Received(encoder, found.words)
-    for first, last in ((2, 4), (0, 2)):
-        part = whole.part(range(first, last))
-        units = [list(e.spelled.units) for e in EXAMPLES[first:last]]
-        sweeps.sweep(encoder, list(tokens.Batches(encoder, units, first=first)), part)
-        whole.absorb(part)
-    np.testing.assert_allclose(whole.values, found.values, rtol=1e-3, atol=1e-5)
-    np.testing.assert_allclose(whole.to_special(), found.to_special(), rtol=1e-4)
-    np.testing.assert_array_equal(whole.pieces, found.pieces)
-
-
-def test_shuffled_scores_beside_are_those_of_the_control(encoder, found):
-    own, dealt = keywords.with_shuffled(encoder, EXAMPLES, batch_size=3, seed=4)
+def test_the_share_of_special_tokens_and_shuffled_scores_beside(encoder, found):
+    own, dealt = keywords.with_shuffled(encoder, EXAMPLES, seed=4)
     np.testing.assert_allclose(own.values, found.values, rtol=1e-3, atol=1e-5)
-    alone = Received(encoder, found.words)
-    units = [list(e.spelled.units) for e in EXAMPLES]
-    sweeps.sweep(encoder, list(tokens.Batches(encoder, units)), sweeps.Shuffled(alone, 4))
-    np.testing.assert_allclose(dealt.values, alone.values, rtol=1e-3, atol=1e-5)
+    given, alone, rows = 0, [], 0
+    for number, example in enumerate(EXAMPLES):
+        batch = tokens.encode(encoder, [list(example.spelled.units)])
+        text, maps = EncodedText.of(batch, 0, example), attention.maps(encoder, batch)[:, 0]
+        given += maps[:, :, ~text.special][..., text.special].sum((-1, -2)).numpy()
+        rows += int((~text.special).sum())
+        shuffled = controls.shuffled_maps(maps, number, 4)
+        alone.append(keywords.of_words(shuffled, replace(text, number=number), EXAMPLES)["values"].numpy())
+    np.testing.assert_allclose(found.to_special(), given / rows, rtol=1e-4)
+    np.testing.assert_allclose(dealt.values, np.concatenate(alone), rtol=1e-3, atol=1e-5)
     assert not np.allclose(dealt.values, own.values, atol=1e-3)
 
 
@@ -131,10 +123,9 @@ def test_even_attention_gives_every_word_almost_one(encoder):
 
 
 def test_a_document_that_was_cut_is_refused(encoder):
-    words = Words.of(EXAMPLES)
-    batches = tokens.Batches(encoder, [list(e.spelled.units) for e in EXAMPLES], max_length=8, overlong="truncate")
-    with pytest.raises(ValueError, match=r"cut it with shortened\(\) before"):
-        sweeps.sweep(encoder, batches, Received(encoder, words))
+    [*_, long] = sorted(EXAMPLES, key=lambda e: len(e.spelled.units))
+    with pytest.raises(ValueError, match="one of its words has no token"):
+        attention.measure(encoder, [list(long.spelled.units)], partial(keywords.of_words, examples=[long]), longest=8)
 
 
 @pytest.mark.parametrize("among", ["words", "content"])

@@ -191,7 +191,7 @@ def test_counts_are_what_loops_find(small_encoder, synthetic, family):
     encoder, every = small_encoder(family), small_items()
     classifier = pattern_types.train(synthetic, "logistic")
     by_task = {task: [i for i in every if i.task == task] for task in ("text", "question")}
-    found = pattern_types.measure(encoder, by_task, classifier, batch_size=4)
+    found = pattern_types.measure(encoder, by_task, classifier)
     seen = {task: np.zeros((encoder.layers, encoder.heads, 5)) for task in by_task}
     targets = Counter()
     for item in every:

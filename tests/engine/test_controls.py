@@ -7,41 +7,20 @@ from hypothesis import strategies as st
 from scipy.special import softmax
 
 from helpers import attention, controls
-from helpers.engine import sweeps
-from helpers.engine.accumulators import Additive
-from helpers.tokens import Batches, encode
+from helpers.tokens import encode
 
 
-@given(st.integers(0, 10**6), st.integers(2, 6), st.integers(0, 3))
-def test_scores_are_dealt_anew_among_real_pairs(seed: int, length: int, padding: int) -> None:
-    random = np.random.default_rng(seed)
-    scores = random.normal(size=(1, 2, length, length))
-    maps = np.zeros((1, 2, length + padding, length + padding))
-    maps[..., :length, :length] = softmax(scores, -1)
-    mask = torch.arange(length + padding)[None] < length
-    found = controls.shuffled(torch.from_numpy(maps), mask, lambda row, head: [seed, head]).numpy()
-    assert not found[..., length:, :].any() and not found[..., length:].any()
-    for head in range(2):
-        centred = scores[0, head] - scores[0, head].mean(-1, keepdims=True)
-        order = np.random.default_rng([seed, head]).permutation(length * length)
+@given(st.integers(0, 10**6), st.integers(2, 6), st.integers(0, 9))
+def test_scores_are_shuffled_among_the_pairs_of_each_map(seed: int, length: int, number: int) -> None:
+    scores = np.random.default_rng(seed).normal(size=(2, 2, length, length))
+    found = controls.shuffled_maps(torch.from_numpy(softmax(scores, -1)), number, seed).numpy()
+    for layer, head in np.ndindex(2, 2):
+        centred = scores[layer, head] - scores[layer, head].mean(-1, keepdims=True)
+        order = np.random.default_rng([seed, number, layer, head]).permutation(length * length)
         wanted = np.zeros((length, length))
         for place, source in enumerate(order):
             wanted[place // length, place % length] = centred[source // length, source % length]
-        np.testing.assert_allclose(found[0, head, :length, :length], softmax(wanted, -1), atol=1e-12)
-
-
-class _Rows(Additive):
-    """The sum of squared weights and of weights over all real rows, for each layer."""
-
-    ADDED = ("squares", "rows")
-
-    def __init__(self, layers: int) -> None:
-        self.squares, self.rows = np.zeros(layers), np.zeros(layers)
-
-    def __call__(self, batch, layer, probabilities, values) -> None:
-        real = probabilities.double().transpose(1, 2)[batch.mask]
-        self.squares[layer] += float((real**2).sum())
-        self.rows[layer] += float(real.sum())
+        np.testing.assert_allclose(found[layer, head], softmax(wanted, -1), atol=1e-12)
 
 
 TEXTS = [
@@ -52,19 +31,15 @@ TEXTS = [
 ]
 
 
-def test_a_shuffled_observer_is_the_same_in_parts_and_leaves_the_model_alone(minilm) -> None:
-    found = []
-    for size in (1, 4):
-        batches = Batches(minilm, TEXTS, batch_size=size)
-        trained, control = _Rows(minilm.layers), _Rows(minilm.layers)
-        sweeps.sweep(minilm, batches, trained, sweeps.Shuffled(control))
-        found.append((trained.squares, control.squares, control.rows))
-    for one, other in zip(*found, strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-4)
-    plain = _Rows(minilm.layers)
-    sweeps.sweep(minilm, Batches(minilm, TEXTS, batch_size=4), plain)
-    np.testing.assert_array_equal(plain.squares, found[1][0])
-    assert (abs(found[1][1] / found[1][0] - 1) > 0.01).any()
+def test_a_text_is_shuffled_alike_alone_and_in_a_batch(minilm) -> None:
+    batch = encode(minilm, TEXTS)
+    maps = attention.maps(minilm, batch)
+    of_batch = torch.stack([controls.of_batch(batch, layer, one, 0) for layer, one in enumerate(maps)])
+    for row, n in enumerate(batch.lengths.tolist()):
+        alone = controls.shuffled_maps(maps[:, row, :, :n, :n], row)
+        torch.testing.assert_close(of_batch[:, row, :, :n, :n], alone)
+        assert not of_batch[:, row, :, n:].any() and not of_batch[:, row, ..., n:].any()
+        assert float((alone - maps[:, row, :, :n, :n]).abs().mean()) > 0.01
 
 
 def test_a_model_that_runs_on_shuffled_maps(minilm) -> None:

@@ -16,7 +16,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from helpers import tasks
+from helpers import attention, tasks
 from helpers.chapters.ablation_by_type.edits import (
     ROWS,
     SINGLE,
@@ -29,14 +29,13 @@ from helpers.chapters.ablation_by_type.edits import (
     ablation,
     deal,
     editor,
-    relations,
 )
 from helpers.encoders import Encoder
-from helpers.engine import sweeps
+from helpers.inputs import MAX_LENGTH, windows
 from helpers.layers import branching
 from helpers.stats import Estimate, mean
 from helpers.tasks import Asked, Example
-from helpers.tokens import Batch
+from helpers.tokens import EncodedText
 
 SCORES = ("f1", "em")
 
@@ -200,38 +199,37 @@ def graded(answers: Sequence[Sequence[str]], examples: Sequence[Example]) -> Flo
 PLACES = ("special", "intra", "inter")
 
 
+@dataclass(frozen=True, eq=False)
 class Weights:
-    """Share of the attention of ordinary tokens on special tokens, in their own sentence and in others; an observer.
+    """Attention of ordinary tokens to special tokens, in their own sentence and to others.
 
     Attributes:
         sums: [layer, head, place], over the ordinary tokens of all inputs.
         rows: number of these tokens.
     """
 
-    def __init__(self, encoder: Encoder) -> None:
-        self.sums = np.zeros((encoder.layers, encoder.heads, len(PLACES)))
-        self.rows = 0
-
-    def __call__(self, batch: Batch, layer: int, probabilities: Tensor, values: Tensor | None) -> None:
-        if layer == 0:
-            ordinary = batch.mask & ~batch.special
-            intra, inter = relations(batch)
-            special = ordinary[:, :, None] & batch.special[:, None, :]
-            self._member = torch.stack([special, intra, inter]).to(probabilities.dtype)
-            self.rows += int(ordinary.sum())
-        self.sums[layer] += torch.einsum("bhij,pbij->hp", probabilities, self._member).double().cpu().numpy()
+    sums: Float[np.ndarray, "layer head place"]
+    rows: int
 
     def shares(self, names: np.ndarray) -> dict[str, Float[np.ndarray, "place"]]:
         """Means over the heads of each type that there is."""
         return {name: (self.sums / self.rows)[names == name].mean(0) for name in TYPES if (names == name).any()}
 
 
-def weigh(encoder: Encoder, examples: Sequence[Example], *, batch_size: int = 1) -> Weights:
+def weigh(encoder: Encoder, examples: Sequence[Example]) -> Weights:
     """:class:`Weights` of the model as it is, over questions with their contexts."""
-    found = Weights(encoder)
-    for asked in tasks.batches(encoder, examples, batch_size=batch_size):
-        sweeps.sweep(encoder, [asked.batch], found)
-    return found
+    longest = min(MAX_LENGTH["qa"], encoder.max_length)
+    rows = [row.texts for number, one in enumerate(examples) for row in windows(encoder, one, number, longest)]
+    found = attention.measure(encoder, rows, by_place)
+    return Weights(np.sum([one["sums"] for one in found], 0, np.float64), sum(int(one["rows"]) for one in found))
+
+
+def by_place(maps: Float[Tensor, "layer head token token"], text: EncodedText) -> dict[str, Tensor]:
+    """Weights of one text's ordinary tokens to each of :data:`PLACES`, summed, [layer, head, place]; how many tokens these are."""
+    ordinary, same = ~text.special, text.sentence[:, None] == text.sentence
+    pairs = ordinary[:, None] & ordinary
+    member = torch.stack([ordinary[:, None] & text.special, pairs & same, pairs & ~same]).to(maps)
+    return {"sums": torch.einsum("lhij,pij->lhp", maps, member), "rows": ordinary.sum()}
 
 
 PRUNED = {next(iter(row.actions)): row.id for row in TABLE2[:4]}

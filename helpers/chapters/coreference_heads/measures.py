@@ -7,6 +7,7 @@ the head word of an earlier mention, and that is right if the two corefer. After
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,16 +15,13 @@ import torch
 from jaxtyping import Bool, Float, Int
 from numpy.typing import NDArray
 from torch import Tensor
-from tqdm import tqdm
 
 from helpers import attention
 from helpers.chapters.coreference_heads.mentions import Passage, Placed, passages
 from helpers.corpora.treebanks import NOMINAL, PRONOUN, PROPER, Document
 from helpers.encoders import Encoder
-from helpers.engine import sweeps
-from helpers.engine.accumulators import InRows
 from helpers.stats import Estimate, mean
-from helpers.tokens import Batch, Batches, to_words
+from helpers.tokens import EncodedText, by_word
 
 KINDS = ("all", PRONOUN, PROPER, NOMINAL)
 """The columns of Clark et al.'s Table 2."""
@@ -63,62 +61,42 @@ class Choices:
 
 
 def predict(
-    encoder: Encoder,
-    documents: Sequence[Document],
-    *,
-    max_length: int = 128,
-    shuffled: bool = False,
-    batch_size: int = 16,
+    encoder: Encoder, documents: Sequence[Document], *, max_length: int = 128, shuffled: bool = False
 ) -> Choices:
-    """Let every head choose for every mention, in one pass with a progress bar.
+    """Let every head choose for every mention, with a progress bar.
 
     Args:
         max_length: tokens kept of each document; 128 as in the paper's footnote 4, fewer if the encoder takes fewer.
         shuffled: of the control whose scores are shuffled (:mod:`helpers.controls`).
     """
-    max_length = min(max_length, encoder.max_length)
-    kept = passages(encoder, documents, max_length=max_length)
-    starts = np.cumsum([0, *(len(p.mentions) for p in kept)])
-    shape = encoder.layers, encoder.heads, int(starts[-1])
-    word, share = np.full((len(READINGS), *shape), -1, np.int16), np.zeros((*shape, len(PLACES)), np.float32)
-    batches = Batches(encoder, [list(p.words) for p in kept], batch_size=batch_size, max_length=max_length)
-    chooser = _Chooser(kept, word, share, starts)
-    observer = sweeps.Shuffled(chooser) if shuffled else chooser
-    sweeps.sweep(encoder, tqdm(batches, desc=f"{encoder.name}: {len(kept)} documents"), observer)
-    return Choices(kept, word, share)
+    kept = passages(encoder, documents, max_length=min(max_length, encoder.max_length))
+    texts = [list(p.words) for p in kept]
+    found = attention.measure(encoder, texts, partial(read, passages=kept), shuffled=shuffled)
+    word, share = ([one[name] for one in found] for name in ("word", "share"))
+    return Choices(kept, np.concatenate(word, axis=3), np.concatenate(share, axis=2))
 
 
-@dataclass(eq=False)
-class _Chooser(InRows):
-    """An observer that keeps what each head chose, see :class:`Choices`."""
-
-    PER_INPUT = ("passages",)
-    ROWS = (("word", 3), ("share", 2))
-    passages: Sequence[Passage] | Mapping[int, Passage]
-    word: Int[np.ndarray, "reading layer head mention"]
-    share: Float[np.ndarray, "layer head mention place"]
-    starts: NDArray[np.int64]
-
-    def __call__(self, batch: Batch, layer: int, probabilities: Tensor, values: Tensor | None) -> None:
-        by_word = to_words(probabilities, batch)
-        for row, number in enumerate(batch.index):
-            passage, here = self.passages[number], self.rows(number)
-            if not passage.mentions:
-                continue
-            units = torch.nonzero(batch.is_word[row])[:, 0]  # where the passage's words are among the special tokens
-            if len(units) != len(passage.words):
-                raise ValueError(f"Document {passage.name!r}: one of its first words has no token; leave it out.")
-            weights = by_word[row][:, units[torch.from_numpy(passage.heads).to(units.device)]]
-            for reading, name in enumerate(READINGS):
-                candidate = torch.from_numpy(passage.candidates[name]).to(weights.device)
-                self.word[reading, layer, :, here] = choose(weights[:, :, units], candidate).cpu().numpy()
-            member = (_places(passage, batch, row)[:, :, None] == np.arange(len(PLACES))).astype(np.float32)
-            self.share[layer, :, here] = np.einsum("hmu,mup->hmp", weights.cpu().numpy(), member)
+def read(
+    maps: Float[Tensor, "layer head token token"], text: EncodedText, passages: Sequence[Passage]
+) -> dict[str, Tensor]:
+    """What every head chose in one of the passages, and where its attention went: the arrays of :class:`Choices`."""
+    passage = passages[text.number]
+    if len(text.words) != len(passage.words):
+        raise ValueError(f"Document {passage.name!r}: one of its first words has no token; leave it out.")
+    weights = by_word(maps, text)[:, :, passage.heads]
+    candidates = (torch.from_numpy(passage.candidates[reading]).to(maps.device) for reading in READINGS)
+    word = torch.stack([choose(weights, candidate) for candidate in candidates])
+    pieces = (text.word == torch.from_numpy(passage.heads)[:, None].to(maps.device)).to(maps)  # [mention, token]
+    to_special = maps @ torch.stack([text.cls, text.sep], -1).to(maps)
+    from_heads = (pieces / pieces.sum(-1, keepdim=True)) @ to_special  # [layer, head, mention, 2]
+    to_words = torch.einsum("lhmw,mwp->lhmp", weights, torch.from_numpy(_places(passage)).to(maps))
+    share = torch.cat([from_heads, to_words], -1)
+    return {"word": word.to(torch.int16), "share": share}
 
 
 def choose(
-    weights: Float[Tensor, "head mention word"], candidate: Bool[Tensor, "mention word"]
-) -> Int[Tensor, "head mention"]:
+    weights: Float[Tensor, "*heads mention word"], candidate: Bool[Tensor, "mention word"]
+) -> Int[Tensor, "*heads mention"]:
     """The candidate to which the head word of each mention attends most; -1 where there is no candidate.
 
     Args:
@@ -128,28 +106,24 @@ def choose(
     return chosen.masked_fill(~candidate.any(-1), -1)
 
 
-def _places(passage: Passage, batch: Batch, row: int) -> Int[np.ndarray, "mention unit"]:
-    """For each mention and each unit of the input, index in :data:`PLACES`; -1 at padding."""
-    units = np.flatnonzero(batch.is_word[row].cpu().numpy())
-    table = np.full((len(passage.mentions), batch.is_word.shape[1]), -1)
-    table[:, batch.unit[row][batch.cls[row]].cpu().numpy()] = PLACES.index("cls")
-    table[:, batch.unit[row][batch.sep[row]].cpu().numpy()] = PLACES.index("sep")
+def _places(passage: Passage) -> Bool[np.ndarray, "mention word place"]:
+    """For each mention, which of :data:`PLACES` after the special tokens each word of the passage is."""
     words = np.full((len(passage.mentions), len(passage.words)), PLACES.index("other"))
     words[:, passage.heads] = PLACES.index("mention")
-    chain = passage.compare(lambda a, b: a.chain == b.chain)
-    words[passage.at_heads(chain)] = PLACES.index("later")
+    words[passage.at_heads(passage.compare(lambda a, b: a.chain == b.chain))] = PLACES.index("later")
     words[passage.at_heads(passage.antecedent)] = PLACES.index("antecedent")
     words[np.arange(len(words)), passage.heads] = PLACES.index("self")
-    table[:, units] = words
-    return table
+    return words[..., None] == np.arange(len(PLACES))[2:]
 
 
 def mention_map(encoder: Encoder, passage: Passage, head: tuple[int, int]) -> Float[np.ndarray, "mention candidate"]:
     """A head's attention from the head word of each mention to the head words of all."""
-    batch = next(iter(Batches(encoder, [list(passage.words)])))
-    by_word = to_words(attention.maps(encoder, batch)[head[0]], batch)[0, head[1]].numpy()
-    places = np.flatnonzero(batch.is_word[0].cpu().numpy())[passage.heads]
-    return by_word[np.ix_(places, places)]
+
+    def of_head(maps: Tensor, text: EncodedText) -> Tensor:
+        return maps[*head][passage.heads][:, passage.heads]
+
+    [found] = attention.measure(encoder, [list(passage.words)], of_head, units="words")
+    return found
 
 
 def agree(a: Placed, b: Placed) -> bool:

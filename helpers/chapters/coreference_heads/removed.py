@@ -10,13 +10,14 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 from jaxtyping import Float
 from numpy.typing import NDArray
+from torch import Tensor
 
 from helpers import attention
 from helpers.chapters.coreference_heads.mentions import Passage, Placed
 from helpers.corpora.treebanks import PRONOUN
 from helpers.encoders import Encoder
 from helpers.stats import Estimate, mean
-from helpers.tokens import Batches, to_words
+from helpers.tokens import EncodedText
 
 
 def cuts(passages: Sequence[Passage], *, other: bool = False) -> Iterator[tuple[Passage, Placed, Placed]]:
@@ -37,13 +38,7 @@ def cuts(passages: Sequence[Passage], *, other: bool = False) -> Iterator[tuple[
 
 
 def without(
-    encoder: Encoder,
-    passages: Sequence[Passage],
-    head: tuple[int, int],
-    *,
-    other: bool = False,
-    seed: int = 0,
-    batch_size: int = 32,
+    encoder: Encoder, passages: Sequence[Passage], head: tuple[int, int], *, other: bool = False, seed: int = 0
 ) -> Mapping[str, Mapping[str, Estimate]]:
     """What a head gives [CLS] from the head word of a mention, with and without the nearest antecedent.
 
@@ -59,7 +54,13 @@ def without(
     asked = [(passage, mention) for passage, mention, _ in found for _ in range(2)]
     inputs = [list(p.words[start:]) for (p, _), start in zip(asked, starts, strict=True)]
     places = [mention.head - start for (_, mention), start in zip(asked, starts, strict=True)]
-    shares = _to_cls(encoder, inputs, places, head, batch_size).reshape(-1, 2)
+
+    def to_cls(maps: Tensor, text: EncodedText) -> Tensor:
+        """The weight from the mention's head word to [CLS], a mean over its pieces."""
+        pieces = text.word == places[text.number]
+        return maps[*head][pieces][:, text.cls].mean()
+
+    shares = np.reshape(attention.measure(encoder, inputs, to_cls), (-1, 2))
     pronoun = np.array([mention.kind == PRONOUN for _, mention, _ in found], bool)
     document = [passage.document for passage, _, _ in found]
     kinds = {"pronouns": pronoun, "nouns and names": ~pronoun}
@@ -71,17 +72,3 @@ def _compared(
 ) -> dict[str, Estimate]:
     with_, gone = (mean(np.where(kept, shares[:, n], np.nan), document, seed=seed) for n in range(2))
     return {"with": with_, "without": gone, "difference": gone - with_}
-
-
-def _to_cls(
-    encoder: Encoder, inputs: Sequence[list[str]], places: Sequence[int], head: tuple[int, int], batch_size: int
-) -> Float[np.ndarray, "input"]:
-    """The weight from one word of each input to [CLS]."""
-    found = np.zeros(len(inputs))
-    for batch in Batches(encoder, inputs, batch_size=batch_size):
-        by_word = to_words(attention.maps(encoder, batch)[head[0]], batch)[:, head[1]].cpu().numpy()
-        for row, number in enumerate(batch.index):
-            units = np.flatnonzero(batch.is_word[row].cpu().numpy())
-            cls = int(batch.unit[row][batch.cls[row]][0])
-            found[number] = by_word[row, units[places[number]], cls]
-    return found

@@ -5,24 +5,23 @@ against the others (mean relative attention), heads one by one and together as p
 whose heads are taken away. After M. Štefánik's lecture on attention semantics, last part.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
-from tqdm import tqdm
 
-from helpers import inputs, tasks
+from helpers import attention, controls, inputs, tasks
 from helpers.corpora import phrases, sources
 from helpers.corpora.records import sample
 from helpers.encoders import Encoder
-from helpers.engine import sweeps
-from helpers.engine.accumulators import Additive, InRows
 from helpers.stats import Estimate, mean
 from helpers.tasks import Example
-from helpers.tokens import Batch, Batches
+from helpers.tokens import EncodedText, Marks
 
 STATISTICS = ("mean", "max")
 """What a word's attention received is summed up by: the sum of the weights it gets, and the greatest; means over its pieces."""
@@ -118,104 +117,87 @@ class Words:
         return (np.arange(len(self.key)) - np.repeat(self.starts[:-1], sizes)) / np.repeat(sizes, sizes)
 
 
-def received(
-    probabilities: Float[Tensor, "batch head query key"], batch: Batch
-) -> Float[Tensor, "batch head key statistic"]:
+def received(maps: Float[Tensor, "*heads query key"], text: Marks) -> Float[Tensor, "*heads key statistic"]:
     """What each token receives from the words and marks of its text: the sum of their weights, and the greatest.
 
     Special tokens are not counted among those that attend. With even weights over all tokens of an input a token would
     receive a sum of almost 1, whatever the length.
+
+    Args:
+        maps: [layer, head, query, key] of one text, or [batch, head, query, key] with the marks of a batch.
     """
-    attending = (batch.text >= 0).to(probabilities.dtype)[:, None, :, None]
-    shown = probabilities * attending
+    shown = maps * (text.text >= 0)[..., None, :, None]
     return torch.stack([shown.sum(-2), shown.amax(-2)], dim=-1)
 
 
-class Received(InRows):
-    """Attention that each word receives from each head; an observer for :func:`helpers.engine.sweeps.sweep`.
+def of_words(
+    maps: Float[Tensor, "layer head token token"], text: EncodedText, examples: Sequence[Example]
+) -> dict[str, Tensor]:
+    """What each word of one of the documents receives from each head: the arrays of :class:`Received`.
 
     A split word receives the mean of what its pieces receive, and the mean of their greatest weights. (A sum, or the
-    greatest of several, would count pieces: rare words have more of them, and are key more often.) Memory: two numbers
-    for each word and head; no map is kept.
+    greatest of several, would count pieces: rare words have more of them, and are key more often.)
+    """
+    example = examples[text.number]
+    if len(text.words) != len(example.spelled.units):
+        raise ValueError(f"Document {example.id!r}: one of its words has no token; leave it out.")
+    places = torch.tensor(example.spelled.places, device=maps.device)
+    own = (text.word == places[:, None]).to(maps)  # [word, token]
+    pieces, by_token = own.sum(-1), received(maps, text)
+    return {
+        "values": ((own / pieces[:, None]) @ by_token).permute(2, 0, 1, 3),
+        "pieces": pieces,
+        "special": by_token[:, :, text.special, 0].sum(-1),
+        "attending": (text.text >= 0).sum(),
+    }
+
+
+@dataclass(frozen=True, eq=False)
+class Received:
+    """Attention that each word receives from each head; two numbers for each word and head.
 
     Attributes:
-        words: the words; a part has only its own documents' ``examples``.
+        words: the words.
         values: [word, layer, head, statistic] (:data:`STATISTICS`), float32.
         pieces: [word], how many tokens each word has.
-        special: [layer, head], attention of words and marks that goes to special tokens, summed; ``attending`` of them.
+        special: [document, layer, head], attention of words and marks that goes to special tokens, summed; ``attending`` of them.
     """
 
-    ADDED = ("special", "attending")
-    PER_INPUT = ("examples",)
-    ROWS = (("values", 0), ("pieces", 0))
+    words: Words
+    values: Float[np.ndarray, "word layer head statistic"]
+    pieces: Float[np.ndarray, "word"]
+    special: Float[np.ndarray, "document layer head"]
+    attending: Int[np.ndarray, "document"]
 
-    def __init__(self, encoder: Encoder, words: Words) -> None:
-        self.words, self.examples, self.starts = words, words.examples, words.starts
-        self.values = np.zeros((len(words.key), encoder.layers, encoder.heads, len(STATISTICS)), np.float32)
-        self.pieces = np.zeros(len(words.key))
-        self.special = np.zeros((encoder.layers, encoder.heads))
-        self.attending = 0
-
-    def part(self, inputs: range) -> "Received":
-        """An empty one for some of the documents."""
-        made = super().part(inputs)
-        made.words = None
-        return made
-
-    def __call__(self, batch: Batch, layer: int, probabilities: Tensor, values: Tensor | None) -> None:
-        if layer == 0:
-            self._places = [_word_units(batch, row, self.examples[n]) for row, n in enumerate(batch.index)]
-            self._unit = batch.unit.clamp_min(0)[:, None].expand(-1, probabilities.shape[1], -1)
-            self._real = batch.mask[:, None].float()
-            self._counts = torch.zeros(len(batch.index), max(map(len, batch.words)), device=batch.ids.device)
-            self._counts.scatter_add_(1, self._unit[:, 0], self._real[:, 0])
-            counts = self._counts.cpu().numpy()
-            for row, (number, places) in enumerate(zip(batch.index, self._places, strict=True)):
-                self.pieces[self.rows(number)] = counts[row, places]
-            self.attending += int((batch.text >= 0).sum())
-        tokens = received(probabilities, batch) * self._real[..., None]
-        units = torch.zeros(*tokens.shape[:2], max(map(len, batch.words)), tokens.shape[-1], device=tokens.device)
-        units.scatter_add_(2, self._unit[..., None].expand_as(tokens), tokens)
-        units /= self._counts[:, None, :, None].clamp_min(1)
-        self.special[layer] += (tokens[..., 0] * batch.special[:, None]).sum((0, 2)).double().cpu().numpy()
-        found = units.transpose(1, 2).cpu().numpy()
-        for row, (number, places) in enumerate(zip(batch.index, self._places, strict=True)):
-            self.values[self.rows(number), layer] = found[row, places]
+    @classmethod
+    def of(cls, words: Words, found: Sequence[Mapping[str, Any]]) -> "Received":
+        """From what :func:`of_words` found of each document."""
+        arrays = {name: [one[name] for one in found] for name in found[0]}
+        values, pieces = np.concatenate(arrays["values"]), np.concatenate(arrays["pieces"], dtype=np.float64)
+        return cls(words, values, pieces, np.stack(arrays["special"]), np.stack(arrays["attending"]))
 
     def to_special(self) -> Float[np.ndarray, "layer head"]:
         """Share of the attention of words and marks that goes to special tokens."""
-        return self.special / max(1, self.attending)
+        return self.special.sum(0, np.float64) / self.attending.sum()
 
 
-def _word_units(batch: Batch, row: int, example: Example) -> Int[np.ndarray, "word"]:
-    """Which units of a row are the words of its document."""
-    first = int(batch.unit[row, batch.text[row] >= 0].min())
-    places = np.array(example.spelled.places)
-    if first + len(example.spelled.units) > len(batch.words[row]):
-        raise ValueError(f"Document {example.id!r} was cut while it was encoded; cut it with shortened() before.")
-    return first + places
+def measure(encoder: Encoder, examples: Sequence[Example]) -> Received:
+    """Attention received by each word of documents that fit (:func:`shortened`), with a progress bar."""
+    words, texts = Words.of(examples), [list(e.spelled.units) for e in examples]
+    return Received.of(words, attention.measure(encoder, texts, partial(of_words, examples=examples)))
 
 
-def measure(encoder: Encoder, examples: Sequence[Example], *, batch_size: int = 16) -> Received:
-    """Attention received by each word of documents that fit (:func:`shortened`), in one pass with a progress bar."""
-    found = Received(encoder, Words.of(examples))
-    _sweep(encoder, examples, batch_size, found)
-    return found
-
-
-def with_shuffled(
-    encoder: Encoder, examples: Sequence[Example], *, batch_size: int = 16, seed: int = 0
-) -> tuple[Received, Received]:
+def with_shuffled(encoder: Encoder, examples: Sequence[Example], *, seed: int = 0) -> tuple[Received, Received]:
     """As :func:`measure`, and beside it what words receive of maps whose scores are shuffled, in the same pass."""
-    words = Words.of(examples)
-    found, control = Received(encoder, words), Received(encoder, words)
-    _sweep(encoder, examples, batch_size, found, sweeps.Shuffled(control, seed))
-    return found, control
 
+    def both(maps: Tensor, text: EncodedText) -> dict[str, dict[str, Tensor]]:
+        control = controls.shuffled_maps(maps, text.number, seed)
+        return {"own": of_words(maps, text, examples), "control": of_words(control, text, examples)}
 
-def _sweep(encoder: Encoder, examples: Sequence[Example], batch_size: int, *observers: Additive) -> None:
-    batches = Batches(encoder, [list(e.spelled.units) for e in examples], batch_size=batch_size)
-    sweeps.sweep(encoder, tqdm(batches, desc=f"{encoder.name}: {len(examples)} documents"), *observers)
+    words, texts = Words.of(examples), [list(e.spelled.units) for e in examples]
+    found = attention.measure(encoder, texts, both)
+    own, control = ([one[name] for one in found] for name in ("own", "control"))
+    return Received.of(words, own), Received.of(words, control)
 
 
 def relative(found: Received, *, among: str = "words", summed: bool = False, seed: int = 0) -> Estimate:

@@ -12,8 +12,7 @@ from tqdm import tqdm
 
 from helpers.chapters.keywords.measures import STATISTICS, Received, Words
 from helpers.corpora import phrases
-from helpers.engine.accumulators import StreamingMean
-from helpers.stats import Estimate, Numbers, mean
+from helpers.stats import Estimate, Numbers, mean, ratio
 
 Head = tuple[int, int]
 Key = Bool[np.ndarray, "word"]
@@ -141,12 +140,8 @@ def head_predictors(fitted_on: Received, scored_on: Received, *, seed: int = 0) 
 
 def entropy(words: Words, chances: OfWords, *, seed: int = 0) -> Estimate:
     """Cross-entropy in nats, mean over all words, with a bootstrap over documents."""
-    each = cross_entropy(chances, words.key)
-    sums = StreamingMean(chances.shape[1:], denominators=(1,) * (chances.ndim - 1), seed=seed)
-    totals = np.add.reduceat(each, words.starts[:-1], axis=0)
-    sizes = np.diff(words.starts).astype(np.float64).reshape(-1, *[1] * (chances.ndim - 1))
-    sums.add(range(len(totals)), totals, sizes)
-    return sums.estimate()
+    totals = np.add.reduceat(cross_entropy(chances, words.key), words.starts[:-1], axis=0)
+    return ratio(totals, np.diff(words.starts).reshape(-1, *[1] * (chances.ndim - 1)), seed=seed)
 
 
 def inverse_frequencies(words: Words) -> Callable[[Words], Float[np.ndarray, "word"]]:

@@ -14,15 +14,12 @@ import torch
 from jaxtyping import Bool, Float, Int
 from numpy.typing import NDArray
 from torch import Tensor
-from tqdm import tqdm
 
 from helpers import attention, corpora
 from helpers.corpora.records import sample
 from helpers.encoders import Encoder
-from helpers.engine import sweeps
-from helpers.engine.accumulators import Additive, StreamingMean
-from helpers.stats import Estimate, stack
-from helpers.tokens import Batch, Batches, Input, encode
+from helpers.stats import Estimate, ratio, stack
+from helpers.tokens import Batch, EncodedText, Input, Marks, encode
 
 TYPES = ("vertical", "diagonal", "vertical_diagonal", "block", "heterogeneous")
 VERTICAL, DIAGONAL, BOTH, BLOCK, REST = range(len(TYPES))
@@ -122,9 +119,9 @@ def map_of(encoder: Encoder, cell: Cell) -> tuple[Float[np.ndarray, "query key"]
     return attention.maps(encoder, batch)[cell.layer, 0, cell.head].double().numpy(), batch
 
 
-def texts_of(batch: Batch) -> Int[Tensor, "batch length"]:
+def texts_of(text: Marks) -> Int[Tensor, "*batch token"]:
     """Which text each token belongs to, 0 or 1; a special token belongs to the text before it, the first one to text 0."""
-    return batch.text.cummax(-1).values.clamp(min=0)
+    return text.text.cummax(-1).values.clamp(min=0)
 
 
 FEATURES = (
@@ -343,79 +340,38 @@ def measure(
     *,
     shuffled: bool = False,
     seed: int = 0,
-    batch_size: int = 16,
 ) -> PatternTypes:
     """The type of every head's map on every input, cut to 64 tokens, in one pass, with a progress bar.
 
     Args:
         by_task: task -> its items (:func:`items`).
         shuffled: measure the control instead: every map with its scores shuffled (:mod:`helpers.controls`).
-        seed: of the bootstrap over documents, and of the deals.
+        seed: of the bootstrap over documents, and of the shuffling.
     """
     every = [item for of_task in by_task.values() for item in of_task]
-    texts, longest = [i.texts for i in every], min(MOST_TOKENS, encoder.max_length)
-    batches = Batches(encoder, texts, batch_size=batch_size, max_length=longest, overlong="truncate")
-    counter = Accumulator(encoder, every, classifier, seed=seed)
-    observer = sweeps.Shuffled(counter, seed) if shuffled else counter
-    sweeps.sweep(encoder, tqdm(batches, desc=f"{encoder.name}: {len(every)} inputs"), observer)
-    return counter.result(batches.truncated)
+    options = {"longest": MOST_TOKENS, "shuffled": shuffled, "seed": seed}
+    found = attention.measure(encoder, [item.texts for item in every], look, **options)
+    measured, darkest = (np.stack([one[name] for one in found]) for name in ("features", "darkest"))
+    types = classifier(measured.reshape(-1, len(FEATURES))).reshape(darkest.shape)  # a forest is asked once for all
+    vertical = (types == VERTICAL)[..., None]
+    documents, of_task = (np.array([getattr(item, name) for item in every]) for name in ("document", "task"))
+    shown, ones = np.eye(len(TYPES))[types], np.ones((len(every), 1, 1, 1))
+    shares = {}
+    for task in by_task:
+        mine = of_task == task
+        shares[task] = ratio(shown[mine], ones[mine], documents[mine], seed=seed)
+    hits = (np.eye(len(TARGETS))[darkest] * vertical).sum((1, 2))
+    targets = ratio(hits, vertical.sum((1, 2)), documents, seed=seed)
+    inputs = {task: len(some) for task, some in by_task.items()}
+    return PatternTypes(shares, targets, inputs, sum(int(one["cut"]) for one in found))
 
 
-class Accumulator(Additive):
-    """Counts of types; an observer for :func:`helpers.engine.sweeps.sweep`.
-
-    Args:
-        every: the items in the order of the inputs.
-    """
-
-    ADDED = ("tasks", "targets", "inputs")
-    PER_INPUT = ("items",)
-
-    def __init__(self, encoder: Encoder, every: Sequence[Item], classifier: Typed, *, seed: int = 0) -> None:
-        self.items = every
-        self.classifier, self.layers = classifier, encoder.layers
-        shape, counts = (encoder.layers, encoder.heads, len(TYPES)), (encoder.layers, 1, 1)
-        self.tasks = {
-            task: StreamingMean(shape, denominators=counts, seed=seed)
-            for task in dict.fromkeys(item.task for item in every)
-        }
-        self.targets = StreamingMean((len(TARGETS),), denominators=(1,), seed=seed)
-        self.inputs = dict.fromkeys(self.tasks, 0)
-
-    def __call__(self, batch: Batch, layer: int, probabilities: Tensor, values: Tensor | None) -> None:
-        if layer == 0:
-            self._measured, self._darkest, self._texts = [], [], texts_of(batch)
-        for row, n in enumerate(batch.lengths.tolist()):
-            found, darkest = described(probabilities[row, :, :n, :n], self._texts[row : row + 1, :n])
-            self._measured.append(found.cpu().numpy())
-            self._darkest.append(self._kinds(batch, row)[darkest.cpu().numpy()])
-        if layer + 1 == self.layers:  # a forest takes as long to ask for one layer as for all
-            shape = self.layers, len(batch.index), -1
-            types = self.classifier(np.concatenate(self._measured)).reshape(shape)
-            self._count([self.items[i] for i in batch.index], types, np.stack(self._darkest).reshape(shape))
-
-    def _count(
-        self, rows: list[Item], types: Int[np.ndarray, "layer row head"], darkest: Int[np.ndarray, "layer row head"]
-    ) -> None:
-        shown = np.eye(len(TYPES))[types].swapaxes(0, 1)
-        for task in dict.fromkeys(item.task for item in rows):
-            mine = [number for number, item in enumerate(rows) if item.task == task]
-            documents = [rows[number].document for number in mine]
-            self.tasks[task].add(documents, shown[mine], np.ones((len(mine), self.layers, 1, 1)))
-            self.inputs[task] += len(mine)
-        vertical = (types == VERTICAL)[..., None].astype(np.float64)
-        hits = (np.eye(len(TARGETS))[darkest] * vertical).sum((0, 2))
-        self.targets.add([item.document for item in rows], hits, vertical.sum((0, 2)))
-
-    @staticmethod
-    def _kinds(batch: Batch, row: int) -> Int[np.ndarray, "length"]:
-        marks = torch.stack([batch.cls[row], batch.sep[row], batch.punctuation[row]]).cpu().numpy()
-        return np.where(marks.any(0), marks.argmax(0), len(TARGETS) - 1)
-
-    def result(self, truncated: int = 0) -> PatternTypes:
-        """Shares with intervals."""
-        tasks = {task: mean.estimate() for task, mean in self.tasks.items()}
-        return PatternTypes(tasks, self.targets.estimate(), dict(self.inputs), truncated)
+def look(maps: Float[Tensor, "layer head token token"], text: EncodedText) -> dict[str, Any]:
+    """:data:`FEATURES` of the maps of one text, [layer, head, feature]; which of :data:`TARGETS` the darkest column of each belongs to; whether the text was cut."""
+    found, column = described(maps.flatten(0, 1), texts_of(text)[None])
+    kinds = torch.stack([text.cls, text.sep, text.punctuation, torch.ones_like(text.cls)]).int().argmax(0)
+    shape = maps.shape[:2]
+    return {"features": found.view(*shape, -1), "darkest": kinds[column].view(shape), "cut": text.cut}
 
 
 CLUSTERS = ("dense", "diagonal", "dense_vertical", "vertical")
