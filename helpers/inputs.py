@@ -62,7 +62,6 @@ def batches(
     batch_size: int = 16,
     max_length: int | None = None,
     seed: int = 0,
-    first: int = 0,
     share: float = MASKED,
 ) -> Iterator[Asked]:
     """Batches of inputs of like length, with their targets.
@@ -71,7 +70,6 @@ def batches(
 
     Args:
         seed: which tokens are masked (mlm); an example's masks depend on the seed and its number only.
-        first: number of the first example, when they are a part of many (not for qa).
         share: of the tokens that are hidden (mlm).
     """
     if not examples:
@@ -85,14 +83,14 @@ def batches(
         for start in range(0, len(order), batch_size):
             yield asked_questions(encoder, [rows[i] for i in order[start : start + batch_size]])
         return
-    texts, options = [texts_of(encoder, e) for e in examples], {"max_length": longest, "overlong": "truncate"}
-    for batch in tokens.Batches(encoder, texts, batch_size=batch_size, first=first, **options):
+    texts = [texts_of(encoder, e) for e in examples]
+    for batch in tokens.batches(encoder, texts, batch_size=batch_size, max_length=longest, truncate=True):
         if task == "mlm":
             yield masked(encoder, batch, [(seed, n) for n in batch.index], share)
         elif task == "keywords":
             yield tagged(batch, examples)
         else:
-            targets = classes([examples[n - first] for n in batch.index]).to(encoder.device)
+            targets = classes([examples[n] for n in batch.index]).to(encoder.device)
             yield Asked(task, batch, targets, batch.index)
 
 

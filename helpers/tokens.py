@@ -190,7 +190,7 @@ def batches(
     """Inputs in batches, those of like length together; rows keep the caller's numbering in ``Batch.index``.
 
     Args:
-        batch_size: rows in a batch; ``BOOK_BATCH_SIZE`` counts before it.
+        batch_size: rows in a batch (:func:`rows_of`).
         max_length: most tokens an input may have, special ones included (default, and at most: the model's limit).
         truncate: cut longer inputs, a pair from its longer side first, and say so (``Batch.cut``), instead of refusing them.
         first: number of the first input, when the inputs are a part of many.
@@ -202,12 +202,17 @@ def batches(
     rows = [_row(encoder, number, given, max_length, truncate) for number, given in enumerate(inputs, first)]
     _warn_of_unknown_words(encoder, rows)
     rows.sort(key=lambda row: len(row.encoding.ids), reverse=True)
-    most = int(os.environ.get("BOOK_BATCH_SIZE") or batch_size)
+    most = rows_of(batch_size)
     while rows:
         longest = len(rows[0].encoding.ids)
         size = most if cells is None else max(1, min(most, cells // longest**2))
         yield _collate(encoder, rows[:size])
         rows = rows[size:]
+
+
+def rows_of(batch_size: int) -> int:
+    """Rows in a batch: as many as ``BOOK_BATCH_SIZE`` says, else as many as whoever measures finds best."""
+    return int(os.environ.get("BOOK_BATCH_SIZE") or batch_size)
 
 
 def encode(encoder: Encoder, inputs: Sequence, *, max_length: int | None = None, truncate: bool = False) -> Batch:

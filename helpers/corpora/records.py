@@ -53,7 +53,7 @@ class Segment:
 
     @property
     def texts(self) -> tuple[str, str]:
-        """The pair as an input for :class:`helpers.tokens.Batches`."""
+        """The pair as an input for :func:`helpers.tokens.batches`."""
         return self.first, self.second
 
 

@@ -38,7 +38,7 @@ from helpers.results import ResultError, Table
 from helpers.run import card, notebooks
 from helpers.run.templates import template
 from helpers.scoreboard import titled
-from helpers.tokens import Batches, EncodedText, fits
+from helpers.tokens import EncodedText, encode, fits
 from helpers.views import TooLarge, in_script
 
 CHAPTER, PROFILE = "heads", "atlas"
@@ -127,7 +127,7 @@ def examples(encoder: Encoder) -> dict[str, dict[str, Any]]:
     for what, sentences in fitting.items():
         for sentence in [one for one in sentences if one not in used][:1]:
             used.append(sentence)
-            batch = next(iter(Batches(encoder, [list(sentence.words)])))
+            batch = encode(encoder, [list(sentence.words)])
             weights = attention.maps(encoder, batch)[:, 0].double().numpy()
             found[what] = {"tokens": list(batch.tokens[0]), "weights": packed(weights)}
     return found

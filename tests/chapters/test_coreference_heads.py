@@ -48,7 +48,7 @@ def slow_passage(encoder, document):
     """The words whose tokens all survive the cut, and (start, end, head, mention) of what lies wholly in them."""
     words = [w for s in document.sentences for w in s.words]
     whole = tokens.encode(encoder, [words]).unit[0].tolist()
-    kept = tokens.encode(encoder, [words], max_length=MOST, overlong="truncate").unit[0].tolist()
+    kept = tokens.encode(encoder, [words], max_length=MOST, truncate=True).unit[0].tolist()
     count = sum(whole.count(w) == kept[:-1].count(w) for w in range(1, len(words) + 1))
     if len(whole) <= MOST:
         count = len(words)

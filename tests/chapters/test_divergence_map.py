@@ -78,7 +78,7 @@ def test_all_pairs_are_those_of_the_slow_definition(shape, threads):
 def test_digits_survive_on_long_rows_and_on_heads_that_hardly_differ(minilm):
     """128 tokens: 1e-5 relative to float64, for a trained model's maps and for nearly even ones."""
     texts = [s.texts for s in corpora.segments(corpora.read("encyclopedia"))[:1]]
-    batch = tokens.encode(minilm, texts, max_length=128, overlong="truncate")
+    batch = tokens.encode(minilm, texts, max_length=128, truncate=True)
     real = attention.maps(minilm, batch)[:, 0].flatten(0, 1)[::4].contiguous()
     for maps in (real, softmax_maps(18, 128, 128, sharp=0.1)):
         found, exact = divergence_map.divergences(maps), maps.double().numpy()

@@ -103,7 +103,7 @@ def test_shares_and_the_sink_are_what_loops_count(measured, texts):
     encoder, card = measured
     sums, even, rows = np.zeros((encoder.layers, 4)), np.zeros(3), 0
     for segment in texts.segments:
-        batch = tokens.encode(encoder, [segment.texts], max_length=128, overlong="truncate")
+        batch = tokens.encode(encoder, [segment.texts], max_length=128, truncate=True)
         maps = attention.maps(encoder, batch)[:, 0].numpy().mean(1)
         kinds = [batch.cls[0].numpy(), batch.sep[0].numpy(), batch.stop[0].numpy()]
         for n, kind in enumerate(kinds):

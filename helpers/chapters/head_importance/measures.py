@@ -6,8 +6,7 @@ parameters. A :class:`Job` is a model with a head, examples of its task, and how
 
 The heads of one layer share all that lies below it and their own attention maps, so :func:`remove_each` computes these
 once for all of them; :func:`switched_off`, one forward pass for each set of heads, gives the same numbers and is what it is tested
-against. Batches are measured wherever :mod:`helpers.parallel` is told to, and finished ones can be kept in a folder, so that a long
-sweep goes on where it was stopped.
+against. Batches are measured wherever :mod:`helpers.parallel` is told to.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence

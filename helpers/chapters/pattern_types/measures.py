@@ -114,8 +114,7 @@ def draw(encoder: Encoder, choice: Sequence[Item], n: int, *, seed: int) -> list
 
 def map_of(encoder: Encoder, cell: Cell) -> tuple[Float[np.ndarray, "query key"], Batch]:
     """The attention map of one cell, and its input as a batch of one (cut to 64 tokens)."""
-    most = min(MOST_TOKENS, encoder.max_length)
-    batch = encode(encoder, [cell.item.texts], max_length=most, overlong="truncate")
+    batch = encode(encoder, [cell.item.texts], max_length=MOST_TOKENS, truncate=True)
     return attention.maps(encoder, batch)[cell.layer, 0, cell.head].double().numpy(), batch
 
 
