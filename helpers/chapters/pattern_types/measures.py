@@ -353,11 +353,11 @@ def measure(
     measured, darkest = (np.stack([one[name] for one in found]) for name in ("features", "darkest"))
     types = classifier(measured.reshape(-1, len(FEATURES))).reshape(darkest.shape)  # a forest is asked once for all
     vertical = (types == VERTICAL)[..., None]
-    documents, of_task = (np.array([getattr(item, name) for item in every]) for name in ("document", "task"))
+    documents, tasks = (np.array([getattr(item, name) for item in every]) for name in ("document", "task"))
     shown, ones = np.eye(len(TYPES))[types], np.ones((len(every), 1, 1, 1))
     shares = {}
     for task in by_task:
-        mine = of_task == task
+        mine = tasks == task
         shares[task] = ratio(shown[mine], ones[mine], documents[mine], seed=seed)
     hits = (np.eye(len(TARGETS))[darkest] * vertical).sum((1, 2))
     targets = ratio(hits, vertical.sum((1, 2)), documents, seed=seed)
