@@ -257,7 +257,7 @@ def _part(
     how = {"max_length": longest, "truncate": longest is not None, "cells": cells, "batch_size": 32}
     found: dict[int, Any] = {}
     for batch in batches(encoder, [_input(t) for t in texts], first=first, **how):
-        layers = _seen(encoder, batch)
+        layers = _seen(encoder, batch, values=options["values"])
         for row, number in enumerate(batch.index):
             text = EncodedText.of(batch, row, texts[number - first])
             found[number] = _as_arrays(_result(encoder, layers, row, text, function, options))
@@ -288,10 +288,14 @@ def _result(
     return function(found, text, torch.stack([values[row, :, :length] for _, values in layers]))
 
 
-def _seen(encoder: Encoder, batch: Batch) -> list[tuple[Tensor, Tensor | None]]:
-    """Attention maps [batch, head, query, key] and values of a batch, layer by layer."""
+def _seen(encoder: Encoder, batch: Batch, *, values: bool = False) -> list[tuple[Tensor, Tensor | None]]:
+    """Attention maps [batch, head, query, key] of a batch, layer by layer, and values where they are wanted."""
     seen: list[tuple[Tensor, Tensor | None]] = []
-    with torch.inference_mode(), tap(encoder, observe=lambda _, weights, values: seen.append((weights, values))):
+
+    def keep(_: int, weights: Tensor, vectors: Tensor | None) -> None:
+        seen.append((weights, vectors if values else None))
+
+    with torch.inference_mode(), tap(encoder, observe=keep):
         encoder.model(**batch.inputs)
     return seen
 

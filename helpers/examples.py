@@ -5,9 +5,9 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from helpers import corpora
+from helpers import corpora, phrases
 from helpers.adapters import LABELS, AdapterError
-from helpers.corpora import phrases, sources
+from helpers.corpora import sources
 from helpers.corpora.records import sample
 
 

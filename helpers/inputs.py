@@ -9,9 +9,8 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from helpers import tokens
+from helpers import phrases, tokens
 from helpers.adapters import LABELS, AdapterError
-from helpers.corpora import phrases
 from helpers.encoders import Encoder
 from helpers.examples import Example
 from helpers.tokens import Batch
@@ -111,7 +110,7 @@ def classes(examples: Sequence[Example]) -> Int[Tensor, "batch"]:
 
 
 def tagged(batch: Batch, examples: Sequence[Example]) -> Asked:
-    """The class of each word of each row (:func:`helpers.corpora.phrases.tags`), at its first piece.
+    """The class of each word of each row (:func:`helpers.phrases.tags`), at its first piece.
 
     Args:
         examples: those that ``batch.index`` numbers.

@@ -18,6 +18,7 @@ import cloudpickle
 import joblib
 import torch
 
+from helpers import places
 from helpers.encoder import Encoder
 
 _ONE_AT_A_TIME = threading.Lock()  # a Dask worker may have several threads, but a model has one tap
@@ -39,8 +40,8 @@ def each(
         jobs: processes on this machine, or the address of a Dask scheduler (default: what the environment says, or
             :class:`joblib.parallel_config`, else this process).
         keep: a folder for the results of finished parts, so that a run that was killed goes on; a part is known by the encoder's
-            state, the function (one of a notebook by its code), what is given to it, and the part itself. Name a folder that only you can write to:
-            results are pickles.
+            state, the code of this package and of the notebook's functions, what is given to them, and the part itself. Name a folder that only
+            you can write to: results are pickles.
 
     Raises:
         EncoderError: when a worker has other weights. Errors of the function come as they are.
@@ -49,7 +50,8 @@ def each(
     run, what = _run, None
     if keep is not None:
         run = joblib.Memory(keep, verbose=0).cache(_run, ignore=["encoder", "function", "given"])
-        what = joblib.hash((encoder.state, [_code_of(one) if callable(one) else one for one in (function, *given)]))
+        codes = [_code_of(one) if callable(one) else one for one in (function, *given)]
+        what = joblib.hash((encoder.state, _package(), codes))
     with _where(jobs or os.environ.get("BOOK_DASK") or int(os.environ.get("BOOK_WORKERS") or 0) or None):
         sent = encoder if joblib.effective_n_jobs(None) == 1 else cloudpickle.dumps(encoder)
         work = (joblib.delayed(run)(what, part, sent, function, given) for part in parts)
@@ -75,6 +77,12 @@ def _run(what: str | None, part: Any, encoder: Encoder | bytes, function: Callab
         encoder = _arrived(encoder)
     with _ONE_AT_A_TIME:
         return function(encoder, part, *given)
+
+
+@lru_cache
+def _package() -> str:
+    """Digest of this package's code."""
+    return places.sha256(*sorted(Path(__file__).parent.rglob("*.py")))
 
 
 @lru_cache(maxsize=2)

@@ -324,8 +324,7 @@ def from_yaml(name: str) -> dict[str, Any]:
 @cache
 def notebooks() -> dict[str, str]:
     """Name of a chapter's module -> that of its notebook, in the order of the book."""
-    toc = (places.ROOT / "book" / "_toc.yml").read_text("utf-8")
-    return {name[3:]: name for name in re.findall(r"notebooks/(\w+)", toc)}
+    return {file.stem[3:]: file.stem for file in sorted((places.ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb"))}
 
 
 def trained(model: str) -> str:

@@ -23,9 +23,8 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from tqdm import tqdm
 
-from helpers import TASKS, encoders, parallel
+from helpers import TASKS, encoders, parallel, phrases
 from helpers.adapters import LABELS, AdapterError
-from helpers.corpora import phrases
 from helpers.encoders import Encoder
 from helpers.examples import Example
 from helpers.examples import examples as examples

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from helpers import attention, controls, encoders, tokens
+from helpers import attention, controls, encoders, parallel, tokens
 from helpers.corpora.readers import Segment
 from helpers.encoders import EncoderError
 from helpers.tokens import TooLong
@@ -119,7 +119,7 @@ def test_a_run_that_was_killed_goes_on_where_it_was(encoder, tmp_path, monkeypat
 
 
 @pytest.mark.slow
-def test_parts_of_another_measurement_are_not_read(encoder, small_encoder, tmp_path):
+def test_parts_of_another_measurement_are_not_read(encoder, small_encoder, tmp_path, monkeypatch):
     def files(by=encoder, texts=TEXTS[:2], function=as_it_is, **options):
         attention.measure(by, texts, function, parts=tmp_path, **options)
         return len(kept(tmp_path))
@@ -132,6 +132,8 @@ def test_parts_of_another_measurement_are_not_read(encoder, small_encoder, tmp_p
     with torch.no_grad():
         other.model.get_parameter("encoder.layer.1.attention.output.dense.bias")[0] += 1e-3
     assert files(other) == 8, "one weight"
+    monkeypatch.setattr(parallel, "_package", lambda: "of another version")
+    assert files() == 9
 
 
 def test_parts_of_a_notebooks_function_are_found_by_another_kernel(encoder, tmp_path):

@@ -6,7 +6,7 @@ from helpers import places
 
 HOUSE = places.ROOT / "helpers"
 ROOMS = ("__main__", "run", "chapters", "scoreboard", "head_profiles", "views", "drawing", "plots")
-ROOMS += ("measurements", "results", "tasks", "inputs", "examples", "layers", "encoders")
+ROOMS += ("measurements", "results", "tasks", "inputs", "examples", "phrases", "layers", "encoders")
 ROOMS += ("validation", "attention", "controls", "tokens", "parallel", "encoder", "adapters", "models")
 ROOMS += ("stats", "corpora", "places")
 """From top to bottom."""

@@ -31,7 +31,6 @@ MOST_TOKENS = 128  # Clark et al. 2019, section 3
 SPECIALIST_SHARE = 0.5  # section 3.1: "more than half of its attention"
 BROAD_SHARE = 0.9  # of the uniform entropy
 ROLES = ("previous", "self", "next", "cls", "sep", "stop")
-SINK_FACTOR = 3.0  # times what even attention would give, on average over all heads
 
 
 def look(maps: Float[Tensor, "layer head token token"], text: EncodedText) -> dict[str, Any]:
@@ -172,19 +171,6 @@ def summary(found: SurfacePatterns) -> dict[str, Any]:
 def as_dict(found: SurfacePatterns) -> dict[str, Estimate]:
     """Every statistic of every head, for recording."""
     return {name: found[name] for name in (*STATISTICS, *BACKGROUND)}
-
-
-def sink_of(values: Mapping[str, Any]) -> tuple[str, float] | None:
-    """The special token that draws most attention for its number, and how many times its even share it gets.
-
-    Returns:
-        ``("cls" or "sep", multiple)`` from a fresh or recorded :func:`summary`; None if neither gets three times
-        its even share. Some models have several tokens in the role of ``[SEP]``, hence the multiple.
-    """
-    chance = {kind: values["chance"][kind] for kind in ("cls", "sep")}
-    gain = {kind: float(Estimate.from_record(values[f"to_{kind}"]).value) / even for kind, even in chance.items()}
-    best = max(gain, key=gain.__getitem__)
-    return (best, gain[best]) if gain[best] >= SINK_FACTOR else None
 
 
 def refuse_few(segments: Sequence[Segment]) -> None:

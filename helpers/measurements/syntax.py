@@ -24,9 +24,6 @@ from helpers.tokens import EncodedText, fits
 DIRECTIONS = ("dependent to governor", "governor to dependent")
 """Which word attends: the governor is the word *to* which a word attends most, or the word that attends most *to* it."""
 OFFSETS = tuple(offset for offset in range(-10, 11) if offset)
-TABLE_1 = ("all", "prep", "pobj", "det", "nn", "nsubj", "amod", "dobj")
-TABLE_1 += ("advmod", "aux", "poss", "auxpass", "ccomp", "mark", "prt")
-"""The rows of Clark et al.'s Table 1."""
 FEWEST = 30
 """Relations with fewer words in the test part are marked: one word more or less moves them by three points."""
 
@@ -201,16 +198,11 @@ def _row(dev: Scores, test: Scores, relation: str, seed: int) -> Row:
     head, offset = dev.best(relation), dev.best_offset(relation)
     held_out = test.share(relation, test.hits[head], seed)
     baseline = test.share(relation, test.by_offset[OFFSETS.index(offset)], seed)
-    chosen, same_data = float(dev.accuracy(relation)[head]), float(test.accuracy(relation).max())
     p = stats.max_t(gains(test, relation, offset), seed=seed).reshape(test.hits.shape[:3])
-    found = {"head": head, "chosen": chosen, "held_out": held_out, "same_data": same_data, "offset": offset}
-    found |= {
-        "baseline": baseline,
-        "gain": held_out - baseline,
-        "p": float(p[head]),
-        "beaten_by": int((p < 0.05).sum()),
-    }
-    return Row(relation, test.count(relation), **found)
+    tried = {"chosen": float(dev.accuracy(relation)[head]), "same_data": float(test.accuracy(relation).max())}
+    shares = {"held_out": held_out, "baseline": baseline, "gain": held_out - baseline}
+    beyond = {"p": float(p[head]), "beaten_by": int((p < 0.05).sum())}
+    return Row(relation, test.count(relation), head, offset=offset, **tried, **shares, **beyond)
 
 
 def gains(scores: Scores, relation: str, offset: int) -> Float[np.ndarray, "candidate document"]:

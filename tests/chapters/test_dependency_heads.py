@@ -8,6 +8,7 @@ import torch
 from conftest import as_printed
 
 from helpers import attention, corpora, encoders, results, stats, tokens
+from helpers.chapters.dependency_heads import tables
 from helpers.corpora import treebanks
 from helpers.corpora.treebanks import Document, Sentence
 from helpers.measurements import syntax
@@ -398,5 +399,5 @@ def test_the_closing_table_follows_from_all_runs(values):
     assert [round(100 * landing[place] / 916) for place in ("governor", "next noun")] == [35, 41]
     assert large["rules"]["advmod"]["gain"]["low"] > 0
     for run in runs:
-        assert set(syntax.TABLE_1) <= set(run["stanford"]["table"])
+        assert set(tables.TABLE_1) <= set(run["stanford"]["table"])
         assert not any(row["beaten_by"] for row in run["random_stanford"]["table"].values() if row["count"] >= 30)

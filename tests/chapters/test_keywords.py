@@ -13,10 +13,9 @@ from scipy import stats
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import average_precision_score
 
-from helpers import adapters, attention, controls, results, tasks, tokens
+from helpers import adapters, attention, controls, phrases, results, tasks, tokens
 from helpers.chapters import keywords
 from helpers.chapters.keywords import Words
-from helpers.corpora import phrases
 from helpers.stats import Estimate, mean
 from helpers.tasks import Example
 from helpers.tokens import EncodedText

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from helpers import attention, corpora, results, tokens
+from helpers.chapters.surface_patterns import tables
 from helpers.corpora.readers import Segment
 from helpers.corpora.sources import CorpusError
 from helpers.measurements import surface
@@ -150,9 +151,9 @@ def test_the_pages_numbers_follow_from_the_records():
     entropies = [np.ravel(one["entropy"]["value"]) for one in (patterns, shuffled)]
     table = [
         ("per cent to [CLS]", "26", 100 * summary["to_cls"]["value"]),
-        ("times an even share", "33", surface.sink_of(summary)[1]),
-        ("times, minilm on WikiText", "33", surface.sink_of(recorded(profile="full")["summary"])[1]),
-        ("times, mpnet", "18", surface.sink_of(elsewhere)[1]),
+        ("times an even share", "33", tables.sink_of(summary)[1]),
+        ("times, minilm on WikiText", "33", tables.sink_of(recorded(profile="full")["summary"])[1]),
+        ("times, mpnet", "18", tables.sink_of(elsewhere)[1]),
         ("1-3, per cent to the previous token", "99", 100 * patterns["previous"]["value"][0][2]),
         ("the same, on odd articles", "99", 100 * held_out["previous"]),
         ("2-9, per cent to the next token", "62", 100 * patterns["next"]["value"][1][8]),
@@ -182,9 +183,9 @@ def test_what_the_page_says_of_every_run(model, profile):
     neighbours = ["1-3", "2-9"] if model == "minilm" else []
     assert heads(summary, "previous", "next", "self") == neighbours
     assert all(abs(s["chosen"] - s["held_out"]["value"]) < 0.03 for s in summary["specialists"])
-    assert surface.sink_of(summary)[0] == "cls" and not heads(summary, "sep")
+    assert tables.sink_of(summary)[0] == "cls" and not heads(summary, "sep")
     for control in controls:
-        assert surface.sink_of(control) is None and not heads(control, *surface.ROLES)
+        assert tables.sink_of(control) is None and not heads(control, *surface.ROLES)
         assert control["to_cls"]["value"] == pytest.approx(control["chance"]["cls"], rel=0.03)
     assert len(heads(controls[0], "broad")) == summary["layers"] * summary["heads"]
     assert len(heads(controls[1], "broad")) >= len(heads(summary, "broad")) - 2, "nearly as many"

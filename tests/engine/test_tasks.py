@@ -13,10 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from helpers import adapters, corpora, inputs, tasks
+from helpers import adapters, corpora, inputs, phrases, tasks
 from helpers.adapters import AdapterError
 from helpers.chapters import head_importance
-from helpers.corpora import phrases
 from helpers.tasks import IGNORED, Example
 
 

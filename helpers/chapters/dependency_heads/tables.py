@@ -18,6 +18,10 @@ PARTS = {
 }
 """Part of a record -> whose numbers, and how the names of their quantities end."""
 
+TABLE_1 = ("all", "prep", "pobj", "det", "nn", "nsubj", "amod", "dobj")
+TABLE_1 += ("advmod", "aux", "poss", "auxpass", "ccomp", "mark", "prt")
+"""The rows of Clark et al.'s Table 1."""
+
 
 def tidy(record: Record) -> Blocks:
     """The numbers of a record, for :func:`helpers.results.record`."""

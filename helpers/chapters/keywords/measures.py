@@ -15,8 +15,8 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from helpers import attention, controls, inputs, tasks
-from helpers.corpora import phrases, sources
+from helpers import attention, controls, inputs, phrases, tasks
+from helpers.corpora import sources
 from helpers.corpora.records import sample
 from helpers.encoders import Encoder
 from helpers.stats import Estimate, mean

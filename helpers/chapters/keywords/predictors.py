@@ -10,8 +10,8 @@ from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 from tqdm import tqdm
 
+from helpers import phrases
 from helpers.chapters.keywords.measures import STATISTICS, Received, Words
-from helpers.corpora import phrases
 from helpers.stats import Estimate, Numbers, mean, ratio
 
 Head = tuple[int, int]
@@ -162,7 +162,7 @@ def counts(words: Words) -> Float[np.ndarray, "word"]:
 
 
 def listing(words: Words, scores: Float[np.ndarray, "word"], *, seed: int = 0) -> dict[str, Estimate]:
-    """F1 of the first 5 and 10 candidate phrases, ranked by :func:`helpers.corpora.phrases.ranked`, mean over documents.
+    """F1 of the first 5 and 10 candidate phrases, ranked by :func:`helpers.phrases.ranked`, mean over documents.
 
     Against the keyphrases that stand in the document (``f1_5``, ``f1_10``), and against all of them (``all_5``, ``all_10``).
     """
@@ -181,7 +181,7 @@ class Method:
 
     Attributes:
         words: [word], score of each word.
-        ranking: [word], what candidate phrases are ranked by (:func:`helpers.corpora.phrases.ranked`).
+        ranking: [word], what candidate phrases are ranked by (:func:`helpers.phrases.ranked`).
         probability: whether ``words`` are probabilities.
     """
 

@@ -11,10 +11,9 @@ from jaxtyping import Bool, Float
 from scipy import stats
 from tqdm import tqdm
 
-from helpers import attention, parallel, tasks
+from helpers import attention, parallel, phrases, tasks
 from helpers.chapters.keywords.measures import Words
 from helpers.chapters.keywords.predictors import Head, in_order
-from helpers.corpora import phrases
 from helpers.encoders import Encoder
 from helpers.inputs import IGNORED, Asked, batches
 from helpers.layers import FirstPass

@@ -1,10 +1,11 @@
 """Chapter 02: its numbers as rows of the tidy table."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from helpers.measurements.surface import ROLES, SPECIALIST_SHARE, STATISTICS, sink_of
+from helpers.measurements.surface import ROLES, SPECIALIST_SHARE, STATISTICS
 from helpers.results import Blocks, Record, in_order, rows
 from helpers.stats import Estimate
 
@@ -12,6 +13,8 @@ QUANTITIES = {name: f"share_{name}" for name in STATISTICS} | {"stop": "share_pu
 QUANTITIES |= {name: name for name in ("entropy", "entropy_from_cls", "peak")}
 LITTLE = 0.1
 """A head that gives less of its attention than this to the token itself gives it little."""
+SINK_FACTOR = 3.0
+"""A sink gets so many times what even attention would give it, on average over all heads."""
 CLOSE = 0.1
 """Entropies that differ by no more than this share of one of them are close."""
 
@@ -87,3 +90,16 @@ def _in_brief(summary: Record, patterns: Record, common: Record) -> Blocks:
         yield rows("entropy_from_cls_before_last", of_cls.mean(), **common)
         yield rows("layers_cls_close", (np.abs(of_all - of_cls) <= CLOSE * np.abs(of_all)).mean(), **common)
         yield rows("cls_narrower", narrower[narrower.value[:-1].argmin()], **common)
+
+
+def sink_of(values: Mapping[str, Any]) -> tuple[str, float] | None:
+    """The special token that draws most attention for its number, and how many times its even share it gets.
+
+    Returns:
+        ``("cls" or "sep", multiple)`` from a fresh or recorded :func:`summary`; None if neither gets three times
+        its even share. Some models have several tokens in the role of ``[SEP]``, hence the multiple.
+    """
+    chance = {kind: values["chance"][kind] for kind in ("cls", "sep")}
+    gain = {kind: float(Estimate.from_record(values[f"to_{kind}"]).value) / even for kind, even in chance.items()}
+    best = max(gain, key=gain.__getitem__)
+    return (best, gain[best]) if gain[best] >= SINK_FACTOR else None

@@ -2,8 +2,8 @@
 
 import pytest
 
-from helpers.corpora import phrases
-from helpers.corpora.phrases import BEGIN, INSIDE, OUTSIDE
+from helpers import phrases
+from helpers.phrases import BEGIN, INSIDE, OUTSIDE
 
 TEXT = "State-of-the-art ice\nWater ice, and the rings of Saturn's moons. Ice 12 rings; U.S. water ice!"
 
