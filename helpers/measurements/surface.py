@@ -31,6 +31,7 @@ MOST_TOKENS = 128  # Clark et al. 2019, section 3
 SPECIALIST_SHARE = 0.5  # section 3.1: "more than half of its attention"
 BROAD_SHARE = 0.9  # of the uniform entropy
 ROLES = ("previous", "self", "next", "cls", "sep", "stop")
+SINK_FACTOR = 3.0  # times what even attention would give, on average over all heads
 
 
 def look(maps: Float[Tensor, "layer head token token"], text: EncodedText) -> dict[str, Any]:

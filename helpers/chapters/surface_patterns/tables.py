@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from helpers.measurements.surface import ROLES, SPECIALIST_SHARE, STATISTICS
+from helpers.measurements.surface import ROLES, SINK_FACTOR, SPECIALIST_SHARE, STATISTICS
 from helpers.results import Blocks, Record, in_order, rows
 from helpers.stats import Estimate
 
@@ -13,8 +13,6 @@ QUANTITIES = {name: f"share_{name}" for name in STATISTICS} | {"stop": "share_pu
 QUANTITIES |= {name: name for name in ("entropy", "entropy_from_cls", "peak")}
 LITTLE = 0.1
 """A head that gives less of its attention than this to the token itself gives it little."""
-SINK_FACTOR = 3.0
-"""A sink gets so many times what even attention would give it, on average over all heads."""
 CLOSE = 0.1
 """Entropies that differ by no more than this share of one of them are close."""
 
