@@ -150,7 +150,7 @@ def progress(chapter: str, exercises: Mapping[str, Exercise]) -> Text:
 
 
 def by_example(batches: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
-    """Results of the mean |gradient| over examples, asked in two chapters, from gradients [example, gate] of the means of batches."""
+    """Results of the mean absolute gradient over examples, which two chapters ask for, from gradients [example, gate] of the means of batches."""
     own = np.concatenate([len(batch) * batch for batch in batches])
     raw = np.concatenate(batches)
     twice = np.concatenate([batch / len(batch) for batch in batches])
