@@ -38,8 +38,7 @@ def look(maps: Float[Tensor, "layer head token token"], text: EncodedText) -> di
     """Sums over the attending tokens of one text, [layer, head, statistic]; how many tokens each is over; the same for even attention."""
     n, cls, sep = maps.shape[-1], text.cls.float(), text.sep.float()
     kinds = torch.stack([cls, sep, text.stop.float()], -1)
-    tiny = torch.finfo(maps.dtype).tiny
-    entropy = -torch.linalg.vecdot(maps, maps.clamp_min(tiny).log_())
+    entropy = -torch.linalg.vecdot(maps, maps.clamp_min(torch.finfo(maps.dtype).tiny).log_())
     to = torch.cat([maps @ kinds, entropy[..., None], maps.amax(-1, keepdim=True)], -1)  # [layer, head, query, 5]
     attending = torch.stack([torch.ones_like(cls), sep, 1 - sep, cls])
     every, from_sep, from_other, from_cls = (attending @ to).unbind(-2)

@@ -225,9 +225,7 @@ def select_relations(dev: Scores, test: Sequence[Sentence], *wanted: str) -> tup
     Raises:
         CorpusError: when the two parts have no relation in common.
     """
-    there = {relation for s in test for relation in s.relations}
-    both = [r for r in sorted(dev.relations[1:], key=lambda r: -dev.count(r)) if r in there]
+    both = [r for r in sorted(dev.relations[1:], key=lambda r: -dev.count(r)) if any(r in s.relations for s in test)]
     if not both:
-        said = "No relation occurs both where heads are chosen and where they are scored."
-        raise CorpusError("The treebank", None, said, "more sentences with trees and with names of relations.")
+        raise CorpusError("The treebank", None, "Its parts share no relation.", "trees with names of relations.")
     return tuple(r for r in wanted if r in both) or (both[0],)
