@@ -60,13 +60,13 @@ check: $(READY) lint ## Lint and the quick unit tests, for while you are editing
 	@$(PYTEST) -m "not slow and not journey and not browser"
 
 test-random: SEED := $(or $(SEED),$(shell od -An -N3 -tu4 /dev/urandom | tr -d ' '))
-test-random: $(READY) ## Unit tests with other examples each time; SEED=... repeats (TESTS="tests/engine -k tap")
+test-random: $(READY) ## Unit tests with other examples each time; SEED=... repeats (TESTS="tests/core -k tap")
 	@echo "Repeat with: make test-random SEED=$(SEED)"
 	@$(PYTEST) --hypothesis-seed=$(SEED) -m "not slow and not journey" $(TESTS)
 
 # The environment of the oldest versions has no pages and no JupyterLab: tests that need them are skipped
 OLDVENV := _build/oldest
-test-oldest: ## Unit tests with the oldest versions that the core supports, in an environment of their own (TESTS="tests/engine -k tap")
+test-oldest: ## Unit tests with the oldest versions that the core supports, in an environment of their own (TESTS="tests/core -k tap")
 	@test -x $(OLDVENV)/bin/pytest || { echo "Making $(OLDVENV) (several GB on Linux; minutes) ..."; $(PYTHON) -m venv $(OLDVENV) \
 	  && $(OLDVENV)/bin/pip install -qq --no-compile --disable-pip-version-check --constraint requirements.oldest --editable '.[long,train,test]'; }
 	@$(OLDVENV)/bin/python -m pytest --numprocesses auto -m "not slow and not journey" $(TESTS)

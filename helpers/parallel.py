@@ -1,7 +1,7 @@
 """A function over the parts of a long measurement: in this process, in several, or on a Dask cluster, with the same numbers each time.
 
 joblib does the work. Where it is done is the caller's to say, or the command line's, which tells the kernels of chapters by ``BOOK_WORKERS``
-(processes), ``BOOK_DASK`` (address of a scheduler) and ``BOOK_SHARDS`` (folder in which finished parts are kept).
+(processes), ``BOOK_DASK`` (address of a scheduler) and ``BOOK_PARTS`` (folder in which finished parts are kept).
 """
 
 import os
@@ -46,7 +46,7 @@ def each(
     Raises:
         EncoderError: when a worker has other weights. Errors of the function come as they are.
     """
-    keep = keep or os.environ.get("BOOK_SHARDS")
+    keep = keep or os.environ.get("BOOK_PARTS")
     run, what = _run, None
     if keep is not None:
         run = joblib.Memory(keep, verbose=0).cache(_run, ignore=["encoder", "function", "given"])

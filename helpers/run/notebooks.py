@@ -145,7 +145,7 @@ def execute(
     """
     start, state, problem = time.perf_counter(), "failed", ""
     scratch, kept = target.with_name(f"{chapter}.failed.ipynb"), target.parent / "parts" / chapter
-    variables = QUIET | {"BOOK_RESULTS": str(results)} | ({"BOOK_SHARDS": str(kept)} if parts else {})
+    variables = QUIET | {"BOOK_RESULTS": str(results)} | ({"BOOK_PARTS": str(kept)} if parts else {})
     workers = int(os.environ.get("BOOK_WORKERS") or 1)
     spread = {"jobs": os.environ.get("BOOK_DASK") or (workers > 1 and workers), "parts": parts and str(kept)}
     if "jobs" in defaults(chapter):  # in the chapters that take these; they change no number
