@@ -19,7 +19,6 @@ CARRIED = (
     "book/profiles",
     "book/*.md",
     "book/references.bib",
-    "book/_toc.yml",
     "requirements.lock",
     "environment.lock",
 )

@@ -94,7 +94,7 @@ def sink_of(values: Mapping[str, Any]) -> tuple[str, float] | None:
     """The special token that draws most attention for its number, and how many times its even share it gets.
 
     Returns:
-        ``("cls" or "sep", multiple)`` from a fresh or recorded :func:`summary`; None if neither gets three times
+        ``("cls" or "sep", multiple)`` from a fresh or recorded :func:`helpers.measurements.surface.summary`; None if neither gets three times
         its even share. Some models have several tokens in the role of ``[SEP]``, hence the multiple.
     """
     chance = {kind: values["chance"][kind] for kind in ("cls", "sep")}
