@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.resources import files
 from itertools import cycle
+from typing import Any
 
 import matplotlib
 import matplotlib.pyplot as plt
@@ -43,8 +44,8 @@ STYLES = {
     "self": ("#555555", "same token", "D"),
     "next": ("#E69F00", "next token", "^"),
     "broad": ("#56B4E9", "broad", "o"),
-    "entropy": ("#44546A", "trained", "o"),
-    "entropy_from_cls": ("#44546A", "trained", "o"),
+    "entropy": ("#44546A", "from all tokens", "o"),
+    "entropy_from_cls": ("#0072B2", "from [CLS]", "D"),
     "sep_from_sep": ("#D55E00", "from [SEP]", "s"),
     "sep_from_other": ("#999999", "from other tokens", "o"),
     # what several words can be to the word that attends
@@ -57,6 +58,7 @@ STYLES = {
     "intra": ("#E69F00", "own sentence", "o"),
     "inter": ("#56B4E9", "other sentences", "o"),
     "minilm": ("#332288", "minilm", "o"),
+    "mpnet": ("#882255", "mpnet", "s"),
     "random": ("#999933", "random", "D"),
     "shuffled": ("#44AA99", "shuffled scores", "v"),
     "first": ("#D55E00", "first", "o"),
@@ -358,28 +360,53 @@ def coloured(names: Iterable[str], called: Labels = LABELS) -> Parts:
 
 
 def heads_by_layer(
-    series: Series, *, lines: Levels | None = None, ax: Axes | None = None, limits: Size | None = None, **labels: str
+    series: Mapping[str, Estimate | NDArray],
+    *,
+    lines: Levels | None = None,
+    ax: Axes | None = None,
+    limits: Size | None = None,
+    **labels: str,
 ) -> Figure:
     """A point for each head over its layer, and a line through the layers' means, for one or more statistics.
 
     Args:
-        series: statistic -> estimate (layer, head); colour, marker and label go by the statistic's name.
+        series: statistic -> numbers [layer, head]; colour, marker and label go by the statistic's name.
         lines: label -> value of horizontal reference lines.
         limits: of the y axis.
         labels: ``ylabel`` and ``title``.
     """
     ax = ax or plt.subplots()[1]
-    for place, (name, estimate) in enumerate(series.items()):
-        layers, heads = estimate.value.shape
+    for place, (name, numbers) in enumerate(series.items()):
+        numbers = np.asarray(getattr(numbers, "value", numbers))
+        layers, heads = numbers.shape
         x = np.arange(1, layers + 1) + 0.16 * (place - (len(series) - 1) / 2)
         spread = x[:, None] + np.linspace(-0.07, 0.07, heads)
         look = {"color": COLOURS.get(name), "alpha": 0.6, "linewidths": 0, "marker": MARKERS.get(name, "o")}
-        ax.scatter(spread, estimate.value, s=13, **look)
-        ax.plot(x, estimate.value.mean(-1), color=COLOURS.get(name), label=LABELS.get(name, name))
+        ax.scatter(spread, numbers, s=13, **look)
+        ax.plot(x, numbers.mean(-1), color=COLOURS.get(name), label=LABELS.get(name, name))
     references(ax, lines, colour=INK, linewidth=1)
     on_layers(ax, layers, ylim=limits, **labels)
     ax.legend()
     return ax.figure
+
+
+def layer_panels(panels: Mapping[str, Mapping[str, NDArray]], *, columns: int = 2, **options: object) -> Figure:
+    """:func:`heads_by_layer` for several runs or statistics side by side.
+
+    Args:
+        panels: title -> series.
+        columns: panels in a row.
+        options: of :func:`heads_by_layer`. Panels of a row share the legend of the first if they have the same series.
+    """
+    figure, axes = titled(panels, (4.4, 3.2), columns=columns, size=10)
+    for row in axes:
+        named = [ax for ax in row if ax.get_title()]
+        for ax in named:
+            heads_by_layer(panels[ax.get_title()], ax=ax, **options)
+        for ax in named[1:]:
+            if panels[ax.get_title()].keys() == panels[named[0].get_title()].keys():
+                ax.get_legend().remove()
+    return figure
 
 
 DOT_LOOKS = (
@@ -388,27 +415,58 @@ DOT_LOOKS = (
     {"color": COLOURS["random"], "marker": "x", "markeredgewidth": 2},
     {"color": COLOURS["other"], "marker": "D"},
 )
-SHUFFLED = {"color": COLOURS["shuffled"], "marker": MARKERS["shuffled"]}
+MODEL_LOOKS = {name: {"color": COLOURS[name], "marker": MARKERS[name]} for name in ("minilm", "mpnet", "shuffled")}
 
 
 def dots(
-    names: Names, values: Points, *, xlabel: str = "accuracy", limits: Size | None = (0, 1), ax: Axes | None = None
+    names: Names,
+    values: Points,
+    *,
+    xlabel: str = "accuracy",
+    limits: Size | None = (0, 1),
+    ax: Axes | None = None,
+    apart: float = 0,
+    grey: Values | None = None,
+    below: bool = False,
 ) -> Figure:
     """One row a name, from top to bottom, with a point for each series and a bar for its interval.
 
     Args:
-        values: series -> one value for each name; an :class:`Estimate` shows its interval, NaN nothing. Four looks, and one that
-            is that of shuffled scores wherever a name begins with ``@shuffled``. A single series without a name needs no legend.
+        values: series -> one value for each name; an :class:`Estimate` shows its interval, NaN and None nothing. Series that are named
+            after a model, or ``@shuffled``, have its look, others the next of four. A single series without a name needs no legend.
         limits: of the x axis (None: as the values have it, with a line at 0).
+        apart: how far below one another the points of a row are.
+        grey: label -> for each name how far a grey band goes: what controls reach.
+        below: whether the legend stands below the panel, not to its right.
     """
     ax = ax or plt.subplots(figsize=(6.6, 0.6 + 0.3 * len(names)))[1]
-    looks = cycle(DOT_LOOKS)
-    looks = [SHUFFLED if name.startswith("@shuffled") else next(looks) for name in values]
-    dot_rows(ax, names, values, looks, line=0 if limits is None else None)
+    others = cycle(DOT_LOOKS)
+    models = [name.removeprefix("@").split(" ")[0].split(",")[0] for name in values]
+    looks = [MODEL_LOOKS[model] if model in MODEL_LOOKS else next(others) for model in models]
+    for label, ends in (grey or {}).items():
+        ax.barh(range(len(names)), ends, height=0.9, color="#dddddd", label=label, zorder=0)
+    dot_rows(ax, names, values, looks, apart=apart, line=0 if limits is None else None)
     ax.set(xlim=limits, xlabel=xlabel)
-    if any(values):
+    if below:
+        ax.legend(loc="upper left", bbox_to_anchor=(0, -0.6 / len(names) - 0.06), fontsize=8)
+    elif any(values):
         legend_beside(ax)
     return ax.figure
+
+
+def dots_with_gains(names: Names, values: Points, gains: Mapping[str, Points], **options: Any) -> Figure:
+    """:func:`dots`, and beside them, in panels with a line at 0, how far the first series is ahead of another.
+
+    Args:
+        gains: label of the axis -> series -> one difference for each name.
+        options: of :func:`dots`.
+    """
+    size, widths = (3.6 + 2.2 * len(gains), 1.1 + 0.32 * len(names)), [1.5, *[1] * len(gains)]
+    figure, axes = plt.subplots(1, 1 + len(gains), figsize=size, width_ratios=widths, sharey=True)
+    dots(names, values, apart=0.25, below=True, ax=axes[0], **options)
+    for ax, (xlabel, series) in zip(axes[1:], gains.items(), strict=True):
+        dots(names, series, xlabel=xlabel, limits=None, apart=0.3, below=True, ax=ax)
+    return figure
 
 
 PLACE_COLOURS = COLOURS | {"other": "#d9d9d9"}
@@ -626,24 +684,34 @@ def type_grids(grids: Values, *, called: Labels = LABELS, columns: int = 3) -> F
     return figure
 
 
-def thumbnails(shape: tuple[int, int], size: Size, draw: Callable[[Axes, int, int], object]) -> Figure:
-    """A small picture of every head: a row for each layer, a column for each head.
+def thumbnails(
+    shape: tuple[int, int],
+    size: Size,
+    draw: Callable[[Axes, int, int], object],
+    *,
+    across: str = "",
+    down: str = "layer",
+) -> Figure:
+    """A small picture of every head, by default with a row for each layer and a column for each head.
 
     Args:
-        shape: numbers of layers and heads.
+        shape: numbers of rows and columns.
         size: width and height of the figure, in inches.
-        draw: what draws a head: called with its axes, layer and head, from 0.
+        draw: what draws a head: called with its axes, row and column, from 0.
+        across, down: what the columns and the rows are.
     """
     figure, axes = plt.subplots(*shape, figsize=size, squeeze=False)
-    for (layer, head), ax in np.ndenumerate(axes):
+    for (row, column), ax in np.ndenumerate(axes):
         ax.set(xticks=[], yticks=[])
         ax.grid(visible=False)
-        draw(ax, layer, head)
-    for head, ax in enumerate(axes[0], 1):
-        ax.set_title(head, fontsize=8, loc="center", weight="normal")
-    for layer, ax in enumerate(axes[:, 0], 1):
-        ax.set_ylabel(layer, fontsize=8, rotation=0, ha="right", va="center")
-    figure.supylabel("layer", fontsize=9)
+        draw(ax, row, column)
+    for column, ax in enumerate(axes[0], 1):
+        ax.set_title(column, fontsize=8, loc="center", weight="normal")
+    for row, ax in enumerate(axes[:, 0], 1):
+        ax.set_ylabel(row, fontsize=8, rotation=0, ha="right", va="center")
+    if across:
+        figure.suptitle(across, fontsize=9)
+    figure.supylabel(down, fontsize=9)
     return figure
 
 
@@ -736,7 +804,7 @@ def flow(words: Names, width: int, joined: Sequence[bool] | None = None) -> list
 
 
 def dependency_tree(sentence: Sentence, *, highlight: Sequence[int] = ()) -> Figure:
-    """Arcs from each governor to its dependents above the words, with relations; parts of speech below.
+    """An arc from each word to its governor, where the arrowhead is, with its relation, as attention has it; parts of speech below.
 
     Args:
         highlight: words whose arc is drawn in the first colour.
@@ -760,10 +828,12 @@ def dependency_tree(sentence: Sentence, *, highlight: Sequence[int] = ()) -> Fig
 
     for word, height in level.items():
         governor = sentence.governors[word]
-        start, end = places[governor] + 0.12 * np.sign(word - governor), places[word]
+        start, end = places[word], places[governor] + 0.12 * np.sign(word - governor)
         colour = COLOURS["first"] if word in highlight else COLOURS["cls"]
         arc([start, start, end, end], [0.1, height, height, 0.28], sentence.relations[word], colour)
-    arc([places[sentence.governors.index(-1)]] * 2, [0.28, top - 0.2], "root", COLOURS["self"])
+    root = places[sentence.governors.index(-1)]
+    ax.text(root, top - 0.2, "root", **CENTRED, fontsize=7, color=COLOURS["self"])
+    ax.plot([root, root], [0.1, top - 0.5], color=COLOURS["self"], linewidth=1.1)
     for place, word, tag in zip(places, words, tags, strict=True):
         ax.text(place, -0.1, word, ha="center", va="top", fontsize=9.5)
         ax.text(place, -0.75, tag, ha="center", va="top", fontsize=6.5, color=COLOURS["self"])
