@@ -397,16 +397,18 @@ def layer_panels(panels: Mapping[str, Mapping[str, NDArray]], *, columns: int = 
     Args:
         panels: title -> series.
         columns: panels in a row.
-        options: of :func:`heads_by_layer`. Panels of a row share the legend of the first if they have the same series.
+        options: of :func:`heads_by_layer`. A row whose panels have the same series has one legend, in the first; where all have, it
+            stands below them.
     """
     figure, axes = titled(panels, (4.4, 3.2), columns=columns, size=10)
-    for row in axes:
-        named = [ax for ax in row if ax.get_title()]
-        for ax in named:
-            heads_by_layer(panels[ax.get_title()], ax=ax, **options)
-        for ax in named[1:]:
-            if panels[ax.get_title()].keys() == panels[named[0].get_title()].keys():
-                ax.get_legend().remove()
+    shown = list(zip(axes.flat, panels.values(), strict=False))
+    names = [set(series) for _, series in shown]
+    for number, (ax, series) in enumerate(shown):
+        heads_by_layer(series, ax=ax, **options)
+        if set(series) in names[:number] or names.count(names[0]) == len(names):
+            ax.get_legend().remove()
+    if names.count(names[0]) == len(names):
+        legend_below(axes[0, 0], ncols=len(names[0]) + len(options.get("lines") or {}))
     return figure
 
 
@@ -416,7 +418,9 @@ DOT_LOOKS = (
     {"color": COLOURS["random"], "marker": "x", "markeredgewidth": 2},
     {"color": COLOURS["other"], "marker": "D"},
 )
-MODEL_LOOKS = {name: {"color": COLOURS[name], "marker": MARKERS[name]} for name in ("minilm", "mpnet", "shuffled")}
+MODEL_LOOKS = {
+    name: {"color": COLOURS[name], "marker": MARKERS[name]} for name in ("minilm", "mpnet", "random", "shuffled")
+}
 
 
 def dots(

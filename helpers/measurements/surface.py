@@ -174,7 +174,7 @@ def record(run: Run, found: SurfacePatterns, network: str = "") -> None:
         number(STATISTICS[kind], found[kind].mean((-2, -1)))
     for statistic in ("cls", "sep", "entropy", "entropy_from_cls"):
         number(STATISTICS[statistic], found[statistic].mean(), axes=("layer",))
-    number("entropy_even", found["uniform"].value)
+    number("entropy_even", found["uniform"])
 
     listed = specialists(found)
     scored = {"split": "one half of the articles", "against": ""}  # a random network's are other heads
