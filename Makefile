@@ -75,8 +75,9 @@ lint: $(READY)
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 
-lab: $(READY) ## Open the chapters in JupyterLab
-	@$(BIN)/jupyter lab notebooks/
+lab: $(READY) ## Open copies of the chapters, in _build/lab, in JupyterLab; what you have changed there stays
+	@$(HELPERS) build notebooks --to _build/lab && $(BIN)/jupyter trust _build/lab/notebooks/*.ipynb >/dev/null
+	@$(BIN)/jupyter lab _build/lab/notebooks/
 
 atlas: $(READY) ## Measure models for the atlas of heads and write its page (MODELS="bert-base-uncased mpnet"; RECORD=1 to keep them with the book)
 	@$(HELPERS) atlas $(MODEL) $(if $(RECORD),--record)

@@ -282,7 +282,7 @@ def build(what: str, models: Names, of: Path | None, to: Path | None) -> None:
 
     pages: the book, from stored or executed chapters; pdf: the built pages, printed by Chromium; zip: the built pages, or a
     folder, as one file; launch: copies of the chapters for hosted notebooks, and the wheel that they install; notebooks:
-    copies in plain Markdown, for JupyterLab (those that are there are left alone); data: the recorded results as a data set.
+    copies in plain Markdown with their outputs, for JupyterLab (those that are there are left alone); data: the recorded results as a data set.
     """
     from helpers.run import exporting, launch, pages
 
@@ -297,7 +297,7 @@ def build(what: str, models: Names, of: Path | None, to: Path | None) -> None:
     elif what == "launch":
         made = launch.branch(to or BUILD / "launch", dist / launch.WHEEL)[0].parent
     elif what == "notebooks":
-        made = launch.write(to or Path("chapters"), replace=False)[0].parent
+        made = launch.write(to or Path("chapters"), replace=False, outputs=True)[0].parent
     else:
         made = exporting.write_data_set(to or BUILD / "data", models or ["minilm", "mpnet"])[0].parent
     click.echo(f"Made {made}")

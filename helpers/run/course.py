@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from importlib.metadata import distribution
 from importlib.resources import files
-from itertools import takewhile
+from itertools import pairwise, takewhile
 from pathlib import Path
 from typing import Any
 
@@ -70,7 +70,7 @@ def instructor(chapter: str) -> NotebookNode:
             cell.source = re.sub(r"(\w)_solution\b", r"\1", cell.source)
     checked = [cell for cell in made.cells if cell.cell_type == "code" and CHECK.search(cell.source)]
     answers = dict(zip((cell.id for cell in checked[::2]), checked[1::2], strict=True))  # each after its exercise
-    for cell in made.cells:
+    for cell, after in pairwise([*made.cells, None]):
         if cell.id in answers:
             answer, check = answers[cell.id], CHECK.search(cell.source)
             stub, solution = (CHECK.sub("", one.source).strip() for one in (cell, answer))
@@ -78,7 +78,7 @@ def instructor(chapter: str) -> NotebookNode:
             test = new_code_cell(TEST.format(check[0]), outputs=answer.outputs)
             cells.append(marked(cell, check[1], solution=True))
             cells.append(marked(test, f"test-{check[1]}", points=POINTS, grade=True, locked=True))
-        elif cell not in answers.values() and not re.fullmatch("#### Solution to .*", cell.source):
+        elif cell not in answers.values() and not (launch.ANSWER.match(cell.source) and after in answers.values()):
             cells.append(cell)
         if written := WRITTEN.search(cell.source):
             answer = new_markdown_cell("*Your answer here.*")
