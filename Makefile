@@ -89,12 +89,12 @@ full: $(READY) ## Run every chapter on real corpora; goes on where it stopped (M
 data: $(READY) ## Write the recorded results as a data set: Parquet, README, licence, checksums (OUT=folder)
 	@$(HELPERS) build data $(MODEL) $(if $(OUT),--to "$(OUT)")
 
-course: $(READY) ## Make a course of chapters, to teach with (CHAPTERS="4 5" OUT=folder)
+course: wheel ## Make a course of chapters, to teach with (CHAPTERS="4 5" OUT=folder)
 	@$(HELPERS) course $(or $(CHAPTERS),all) $(if $(OUT),--to "$(OUT)")
 
 wheel: $(READY) ## Build the package, with data and notebooks, into dist/
-	@$(BIN)/pip install -qq --no-deps --no-compile --disable-pip-version-check --editable . # of this tag
-	@rm -rf build dist && $(BIN)/pip wheel -q --no-deps --disable-pip-version-check --wheel-dir dist . && rm -rf build && ls -sh dist
+	@$(BIN)/pip install -qq --no-deps --no-build-isolation --no-compile --disable-pip-version-check --editable . # of this tag
+	@rm -rf build dist && $(BIN)/pip wheel -q --no-deps --no-build-isolation --disable-pip-version-check --wheel-dir dist . && rm -rf build && ls -sh dist
 
 launch: wheel ## Write what the branch 'launch' holds into _build/launch: copies of the chapters for hosted notebooks
 	@$(HELPERS) build launch

@@ -258,7 +258,8 @@ def scoreboard(chapters: Names, models: Names, own: bool, to: Place, profile: st
 @main.command()
 @click.argument("chapters", nargs=-1, required=True)
 @TO(default=BUILD / "course", help="Folder of the course (default: _build/course).")
-def course(chapters: Names, to: Path) -> None:
+@click.option("--wheel", type=FILE, help="What students install (default: the wheel in dist/).")
+def course(chapters: Names, to: Path, wheel: Place) -> None:
     """Make a course of chapters, to teach with.
 
     CHAPTERS are numbers or names, or 'all'. A course is a folder and a zip. For each chapter it has a copy without solutions
@@ -266,9 +267,10 @@ def course(chapters: Names, to: Path) -> None:
     the chapters as they are; nothing is executed.
     """
     from helpers.run import course as teaching
-    from helpers.run import notebooks
+    from helpers.run import launch, notebooks
 
-    packed = teaching.make(notebooks.select(chapters), to.resolve())
+    wheel = wheel or places.ROOT / "dist" / launch.WHEEL
+    packed = teaching.make(notebooks.select(chapters), to.resolve(), wheel)
     click.echo(f"Begin with {to / 'README.html'}. For students: {to / 'students.zip'}. All of it: {packed}")
 
 

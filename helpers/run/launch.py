@@ -175,6 +175,17 @@ def write(folder: Path, *, wheel: str = "", replace: bool = True, outputs: bool 
     return files
 
 
+def checked(wheel: Path) -> Path:
+    """A wheel of this version.
+
+    Raises:
+        BookError: for any other file, and for none.
+    """
+    if wheel.name != WHEEL or not wheel.is_file():
+        raise places.BookError(f"{wheel} is no wheel of this version, {WHEEL}. Build it with: make wheel")
+    return wheel
+
+
 def branch(folder: Path, wheel: Path) -> list[Path]:
     """Write what the branch ``launch`` holds: the copies, the wheel that they install, and what Binder makes of it.
 
@@ -183,10 +194,8 @@ def branch(folder: Path, wheel: Path) -> list[Path]:
     Raises:
         BookError: when the wheel is no wheel of this version.
     """
-    if wheel.name != WHEEL or not wheel.is_file():
-        raise places.BookError(f"{wheel} is no wheel of this version, {WHEEL}. Build it with: make wheel")
     environment = (places.ROOT / "environment.yml").read_text("utf-8")
-    places.write(folder / wheel.name, wheel.read_bytes())
+    places.write(folder / wheel.name, checked(wheel).read_bytes())
     places.write(folder / "environment.lock", (places.ROOT / "environment.lock").read_text("utf-8"))
     places.write(folder / "environment.yml", re.sub(r"--editable \S+", f"./{wheel.name}[lab]", environment))
     return write(folder, wheel=address.raw(wheel.name) or str((folder / wheel.name).resolve()))
