@@ -16,7 +16,17 @@ document.addEventListener("DOMContentLoaded", () => {
     const csv = [...table.rows].map((row) => [...row.cells].map(cell).join(",")).join("\n");
     const box = table.closest(".pst-scrollable-table-container") ?? table;
     const fade = () => box.classList.toggle("scrolls", box.scrollLeft + box.clientWidth < box.scrollWidth - 2);
-    new ResizeObserver(fade).observe(box); // also when a folded part is opened
+    const fit = () => { // as wide as the text; one that needs more takes what is free at its right
+      box.style.width = "";
+      const free = document.documentElement.clientWidth - box.getBoundingClientRect().left - 32;
+      if (box.scrollWidth > box.clientWidth && free > box.clientWidth) {
+        box.style.width = `${Math.min(box.scrollWidth, free)}px`;
+        box.classList.add("full-width"); // the theme hides what stands there
+      }
+      fade();
+    };
+    fit();
+    new ResizeObserver(fit).observe(box.parentElement); // also when a folded part is opened
     box.addEventListener("scroll", fade);
     addLink(box, `data:text/csv;charset=utf-8,${encodeURIComponent(csv)}`, `${page}-table-${n + 1}.csv`);
   });
@@ -25,6 +35,9 @@ document.addEventListener("DOMContentLoaded", () => {
     const kind = image?.src.match(/\.(png|svg)$/);
     if (kind) addLink(figure, image.src, `${figure.id || `${page}-figure-${n + 1}`}${kind[0]}`);
   });
+
+  // what the pages say comes before what the package is called
+  if (window.Scorer) Scorer.score = ([page, , , , score]) => score - 100 * page.startsWith("book/helpers");
 
   document.querySelectorAll("nav li > details > summary").forEach((toggle) => {
     toggle.ariaLabel = `Pages below: ${toggle.closest("li").querySelector("a").textContent.trim()}`;
