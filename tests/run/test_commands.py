@@ -44,6 +44,7 @@ def test_every_command_has_help(command):
         (("run", "no-op", "04"), "Did you mean '03_no_op'?"),
         (("scoreboard", "nowhere"), "no chapter 'nowhere'"),
         (("scoreboard", "--model", "nobody", "--to", "x.csv"), "Nothing is recorded of nobody"),
+        (("scoreboard", "--profile", "own", "--to", "x.csv"), "Nothing is recorded of own"),
         (("scoreboard", "--to", "numbers.xls"), "give a name that ends in .csv"),
         (("scoreboard", "04", "--quantity", "peek", "--to", "x.csv"), "No number of the quantity peek"),
         (("build", "data", "--model", "nobody"), "Nothing is recorded of nobody"),
@@ -150,7 +151,7 @@ def test_a_command_of_bring_your_own_does_what_the_page_says(command, tmp_path, 
         # so small a treebank has no cases for two of the drawings
         assert_whole(file, without=["fig-coref-links", "fig-dep-landing"])
     if " run " in command:
-        assert [file.parts[-3] for file in (tmp_path / "results").rglob("*.json")] == ["own"]
+        assert [file.parts[-3] for file in (tmp_path / "results").rglob("*.json")] == ["smoke"]
 
 
 # Versions
