@@ -141,6 +141,19 @@ def run(
 
 
 @main.command()
+@click.argument("sentence")
+@click.option("--model", default="minilm", show_default=True, help="A short name, a hub id or a folder.")
+@click.option("--to", type=FILE, default=BUILD / "look.html", help="The page (default: _build/look.html).")
+def look(sentence: str, model: str, to: Path) -> None:
+    """Show where every head looks in a sentence of yours, on one page that needs no network."""
+    from helpers.run.look import page
+    from helpers.run.notebooks import resolved
+
+    places.write(to, page(sentence, resolved(model)))
+    click.echo(f"Open {to}")
+
+
+@main.command()
 @click.argument("what", nargs=-1, type=click.Choice(["models", "corpora", "machine"]))
 @DATA
 @click.option("--quick", is_flag=True, help="Do not read corpora to count what is in them.")

@@ -11,9 +11,26 @@ document.addEventListener("DOMContentLoaded", () => {
     element.after(line);
   }
 
+  const inSight = new Set();
+  const beside = new IntersectionObserver( // what stands beside a wide table folds, as the theme has it beside notes in the margin
+    (entries) => {
+      for (const entry of entries) inSight[entry.isIntersecting ? "add" : "delete"](entry.target);
+      document.body.classList.toggle("wide-in-sight", inSight.size > 0);
+    },
+    { rootMargin: "0px 0px -33% 0px" },
+  );
+
   const cell = (td) => `"${td.textContent.trim().replace(/\s+/g, " ").replaceAll('"', '""')}"`;
   document.querySelectorAll(".bd-article table").forEach((table, n) => {
     const csv = [...table.rows].map((row) => [...row.cells].map(cell).join(",")).join("\n");
+    const [head] = table.rows;
+    if (matchMedia("(max-width: 600px)").matches && head.lastElementChild.textContent.trim() === "controls") {
+      table.querySelectorAll("td:last-child").forEach((td) => {
+        const folded = Object.assign(document.createElement("details"), { innerHTML: "<summary>show</summary>" });
+        folded.append(...td.childNodes);
+        td.append(folded);
+      });
+    }
     const box = table.closest(".pst-scrollable-table-container") ?? table;
     const fade = () => box.classList.toggle("scrolls", box.scrollLeft + box.clientWidth < box.scrollWidth - 2);
     const fit = () => { // as wide as the text; one that needs more takes what is free at its right
@@ -21,7 +38,8 @@ document.addEventListener("DOMContentLoaded", () => {
       const free = document.documentElement.clientWidth - box.getBoundingClientRect().left - 32;
       if (box.scrollWidth > box.clientWidth && free > box.clientWidth) {
         box.style.width = `${Math.min(box.scrollWidth, free)}px`;
-        box.classList.add("full-width"); // the theme hides what stands there
+        box.classList.add("wide");
+        beside.observe(box);
       }
       fade();
     };

@@ -90,6 +90,17 @@ def test_own_runs_are_shown_when_asked_for_and_never_as_the_books(monkeypatch, t
 
 
 @pytest.mark.slow
+def test_a_sentence_of_ones_own_is_one_page_without_a_network(tmp_path):
+    page = tmp_path / "look.html"
+    done = run("look", "The <b>cat</b> sat.", "--to", str(page))
+    assert done.exit_code == 0 and str(page) in done.output, done.output
+    text = page.read_text("utf-8")
+    assert "<h1>The &lt;b&gt;cat&lt;/b&gt; sat.</h1>" in text and not re.search(r"(?:src|href)=.?https?:", text)
+    assert 'class="attention-view"' in text and "bertviz model_view" in text
+    assert "The sentence has 52 tokens; a page shows 40 at most." in run("look", "cat " * 50).output
+
+
+@pytest.mark.slow
 def test_several_models_and_chapters_go_on_where_they_stopped(tmp_path, monkeypatch):
     for name, source in {"01_one": "print(n)", "02_two": "assert model != 'minilm@random', 'broken'"}.items():
         cells = [nbformat.v4.new_code_cell("model = 'minilm'\nn = 3", metadata={"tags": ["parameters"]})]

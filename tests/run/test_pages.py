@@ -51,11 +51,14 @@ def test_a_page_needs_no_network_and_fits_every_screen(site, page, name):
     formulas = page.evaluate("document.querySelectorAll('.math').length")
     assert page.evaluate("document.querySelectorAll('.math > mjx-container > svg').length") == formulas
     assert page.evaluate("document.querySelectorAll('[data-mml-node=merror]').length") == 0
+    tables = "[...document.querySelectorAll('.pst-scrollable-table-container')]"
+    narrow = f"{tables}.filter((t) => t.scrollWidth > t.clientWidth + 1 && t.getBoundingClientRect().right < innerWidth - 40)"
     cut = "[...document.querySelectorAll('article img')].filter((i) => i.getBoundingClientRect().right > innerWidth)"
     for width, theme in LOOKS:
         page.look(width, theme)
         assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth + 1"), width
         assert page.evaluate(f"{cut}.map((i) => i.src)") == [], width
+        assert page.evaluate(f"{narrow}.length") == 0, "a table is cut beside empty space"
 
 
 @pytest.mark.journey
