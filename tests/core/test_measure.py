@@ -53,13 +53,14 @@ def test_maps_are_those_of_a_batch(encoder):
     maps = attention.maps(encoder, batch)
     shuffled = torch.stack([controls.of_batch(batch, layer, one, 3) for layer, one in enumerate(maps)])
     for made, options in ((maps, {}), (shuffled, {"shuffled": True, "seed": 3})):
-        in_words = torch.stack([tokens.to_words(one, batch) for one in made])
         by_token, by_word = (
             attention.measure(encoder, TEXTS, as_it_is, units=units, **options) for units in ("tokens", "words")
         )
-        for row, (length, real) in enumerate(zip(batch.lengths, batch.is_word, strict=True)):
-            np.testing.assert_allclose(by_token[row], made[:, row, :, :length, :length], atol=1e-5)
-            np.testing.assert_allclose(by_word[row], in_words[:, row][:, :, real][..., real], atol=1e-5)
+        for row, length in enumerate(batch.lengths):
+            one = made[:, row, :, :length, :length]
+            np.testing.assert_allclose(by_token[row], one, atol=1e-5)
+            in_words = tokens.by_word(one, tokens.EncodedText.of(batch, row, TEXTS[row]))
+            np.testing.assert_allclose(by_word[row], in_words, atol=1e-5)
 
 
 def test_long_texts_are_cut_or_refused(encoder):
