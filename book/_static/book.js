@@ -12,7 +12,7 @@ document.addEventListener("DOMContentLoaded", () => {
   }
 
   const cell = (td) => `"${td.textContent.trim().replace(/\s+/g, " ").replaceAll('"', '""')}"`;
-  document.querySelectorAll(".bd-article table").forEach((table, n) => {
+  document.querySelectorAll(".bd-article table:not(.live table)").forEach((table, n) => {
     const csv = [...table.rows].map((row) => [...row.cells].map(cell).join(",")).join("\n");
     const box = table.closest(".pst-scrollable-table-container") ?? table;
     const fade = () => box.classList.toggle("scrolls", box.scrollLeft + box.clientWidth < box.scrollWidth - 2);
