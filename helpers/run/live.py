@@ -69,5 +69,5 @@ def write(encoder: encoders.Encoder, folder: Path, base: str = ".", known: atlas
     places.write(folder / "model.js", script)
     data = {"sentence": SENTENCE, "tokens": batch.tokens[0], "maps": base64.b64encode(maps).decode(), "base": base}
     data |= {"words": (batch.unit * ~batch.special)[0].tolist()}  # from 1; 0 of special tokens
-    data |= {"bytes": len(script), "most": min(MOST_TOKENS, encoder.max_length)}
+    data |= {"bytes": len(script), "most": min(MOST_TOKENS, encoder.max_length - 50)}  # places may count from 50
     return template("live.html.j2").render(data, encoder=encoder, known=known, called=atlas.called)
