@@ -7,12 +7,11 @@ records (:mod:`helpers.results`). No number is typed by hand, and verdicts are c
 import math
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cache
 from typing import Any
 
 import pandas as pd
-import yaml
 
 from helpers import places, results
 from helpers.results import ResultError, Table
@@ -112,6 +111,10 @@ class Claim:
         notes = [str(self.cited(self.row, name)) for name in self.note]
         found = {"value": " vs ".join(map(str, numbers)), "where": "; ".join([*notes, self.source["where"]])}
         return results.paper_text(found | ({} if isinstance(numbers[0], str) else {"unit": self.source.get("unit")}))
+
+
+FIELDS = {one.name for one in fields(Claim)} - {"chapter"}
+"""Of a row in ``data/claims``."""
 
 
 @dataclass(frozen=True)
@@ -269,17 +272,30 @@ def chapters() -> dict[str, dict[str, Any]]:
     found = {}
     for file in sorted((places.book_data() / "claims").glob("*.yml")):
         said = {"intro": "", "claims": [], "headlines": [], "not measured": {}}
-        said |= yaml.safe_load(file.read_text("utf-8"))
-        rows = {kind: [Claim(file.stem, **row) for row in said[kind]] for kind in ("claims", "headlines")}
-        found[file.stem] = said | rows
+        said |= results.from_yaml(f"claims/{file.stem}")
+        for kind, known in (("claims", FIELDS), ("headlines", FIELDS - {"paper"})):
+            for row in said[kind]:
+                if unknown := set(row) - known:
+                    what = f"{file}: under {kind} a row has no {', '.join(sorted(unknown))}"
+                    raise ResultError(f"{what}: {row}. A paper's finding stands under claims.")
+            said[kind] = [Claim(file.stem, **row) for row in said[kind]]
+        found[file.stem] = said
     return found
 
 
 @cache
 def findings() -> pd.DataFrame:
-    """Every claim that has a rule, by notebook and number there: the row, its sentence, and which paper, model and data it is of."""
+    """Every claim that has a rule, by notebook and number there: the row, its sentence, and which paper, model and data it is of ("" for our own)."""
     rows = [
-        [chapter, n, row, row.claim, row.paper.split()[0], row.source["model"], row.source["data"]]
+        [
+            chapter,
+            n,
+            row,
+            row.claim,
+            row.paper.partition(" ")[0],
+            row.source.get("model", ""),
+            row.source.get("data", ""),
+        ]
         for chapter, said in chapters().items()
         for n, row in enumerate(said["claims"])
         if row.rule
@@ -299,7 +315,7 @@ def judged() -> pd.DataFrame:
     rows = []
     for chapter, claims in findings().row.groupby(level=0):
         for model, run in results.all_runs(chapters=[chapter[3:]]):
-            numbers, profile = numbers_of(run["table"]), run["provenance"]["profile"]
+            numbers, profile = numbers_of(run.table), run["provenance"]["profile"]
             for key, claim in claims.items():
                 cell = judge(claim, numbers)
                 for name, one in {"": cell, **cell.controls}.items():
@@ -364,7 +380,7 @@ def twelve(board: pd.DataFrame) -> Table:
 def headlines() -> list[tuple[str, Claim, Cell]]:
     """What the chapters claim themselves, judged on the runs on the book's own texts: notebook, claim, cell."""
     return [
-        (chapter, claim, judge(claim, numbers_of(run["table"])))
+        (chapter, claim, judge(claim, numbers_of(run.table)))
         for chapter, said in chapters().items()
         for _, run in results.all_runs(["book"], [chapter[3:]])
         for claim in said["headlines"]
@@ -426,6 +442,24 @@ def numbers_in(values: Mapping[str, Any], rows: Any, network: str = "") -> Numbe
     record = {"values": results.to_json(values), "provenance": {"parameters": {}}}
     found = numbers_of(results.joined(rows(record)))
     return {("", name): number for (whose, name), number in found.items() if whose == network}
+
+
+def comparison_table(run: results.Run, paper: str, *, networks: Iterable[str] = ("",), full: str = "full") -> Table:
+    """A paper's claims that have a label, beside this run, its controls, and the recorded runs on real corpora.
+
+    Args:
+        paper: its key in ``data/papers.yml``.
+        networks: of this run: ``""`` for the model itself, ``"@random"``, ``"@shuffled"``.
+        full: what the real corpora are called.
+    """
+    table = run.recorded.table
+    columns = {
+        network or run.encoder.name: numbers_of(table[table.network == network].assign(network=""))
+        for network in networks
+    }
+    for model, recorded in results.runs(run.chapter, profile="full").items():
+        columns[f"{model}, {full}"] = numbers_of(recorded.table)
+    return beside(results.notebooks()[run.chapter], paper, columns)
 
 
 def beside(chapter: str, paper: str, columns: Mapping[str, Numbers]) -> Table:
