@@ -385,6 +385,8 @@ def _ontonotes(faults: Faults, header: re.Match, rows: Sequence[tuple[int, str]]
             for place, (line, cells) in enumerate(block):
                 if len(cells) < 5:
                     raise WrongRow(f"the row has {len(cells)} columns in place of five or more", line)
+                if not cells[3].strip():
+                    raise WrongRow("the word is empty", line)
                 start = int(cells[2] == "1") if start is None else start
                 if cells[2] != str(start + place):
                     raise WrongRow(
