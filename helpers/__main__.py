@@ -292,18 +292,20 @@ def course(chapters: Names, to: Path, wheel: Place) -> None:
 
 
 @main.command()
-@click.argument("what", type=click.Choice(["pages", "pdf", "zip", "launch", "notebooks", "data"]))
-@MODELS(help="data: of which models; may be repeated (default: minilm and mpnet).")
+@click.argument("what", type=click.Choice(["pages", "pdf", "zip", "live", "launch", "notebooks", "data"]))
+@MODELS(help="data: of which models; may be repeated (default: minilm and mpnet); live: of which (default: minilm).")
 @click.option("--of", type=THERE, help="pages: folder of executed notebooks/ and results/; zip: folder to pack.")
 @click.option("--to", type=click.Path(path_type=Path), help="File or folder (default: in _build/ or dist/).")
 def build(what: str, models: Names, of: Path | None, to: Path | None) -> None:
-    """Build what is published: pages, PDF, zip, notebooks, data.
+    """Build what is published: pages, PDF, zip, notebooks, data; or a live page of your own.
 
     pages: the book, from stored or executed chapters; pdf: the built pages, printed by Chromium; zip: the built pages, or a
     folder, as one file; launch: copies of the chapters for hosted notebooks, and the wheel that they install; notebooks:
-    copies in plain Markdown with their outputs, for JupyterLab (those that are there are left alone); data: the recorded results as a data set.
+    copies in plain Markdown with their outputs, for JupyterLab (those that are there are left alone); data: the recorded
+    results as a data set; live: a page on which a reader's browser runs the model that --model names, a small BERT.
     """
-    from helpers.run import exporting, launch, pages
+    from helpers import encoders
+    from helpers.run import exporting, launch, live, pages
 
     dist = places.ROOT / "dist"
     if what == "pages":
@@ -313,6 +315,9 @@ def build(what: str, models: Names, of: Path | None, to: Path | None) -> None:
         made = pages.write_pdf(to or dist / f"{pages.NAME}.pdf")
     elif what == "zip":
         made = pages.pack(of or pages.HTML, to or dist / f"{pages.NAME}.zip")
+    elif what == "live":
+        made = (to or BUILD / "live") / "index.html"
+        places.write(made, live.write(encoders.load(*models[:1]), made.parent))
     elif what == "launch":
         made = launch.branch(to or BUILD / "launch", dist / launch.WHEEL)[0].parent
     elif what == "notebooks":
