@@ -136,7 +136,7 @@ class Number:
     def __format__(self, spec: str) -> str:
         unsigned = spec.lstrip("+")
         interval = f" [{self.low:{unsigned}},{FIRM}{self.high:{unsigned}}]" if math.isfinite(self.low) else ""
-        alone = " (one document)" if math.isinf(self.low) else ""
+        alone = " (no interval)" if math.isinf(self.low) else ""
         return f"{self.value:{spec}}{interval}{alone}".replace("-", "−")
 
 
