@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 import joblib
@@ -9,7 +10,7 @@ import torch
 from torch import nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from helpers import adapters
+from helpers import adapters, places
 from helpers.adapters import Head, Inputs
 from helpers.models import EncoderError
 
@@ -58,6 +59,11 @@ class Encoder:
     route: Literal["interface", "dropout"]
     head: Head | None = None
     source: tuple[str, str | None, int] | None = None
+
+    @property
+    def label(self) -> str:
+        """What pages call it: its name; of a folder, that of the folder with the first letters of its weights' sha256."""
+        return places.label(self.name) if Path(self.name).is_absolute() else self.name
 
     @property
     def task(self) -> str | None:

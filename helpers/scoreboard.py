@@ -454,7 +454,7 @@ def comparison_table(run: results.Run, paper: str, *, networks: Iterable[str] = 
     """
     table = run.recorded.table
     columns = {
-        network or run.encoder.name: numbers_of(table[table.network == network].assign(network=""))
+        network or run.encoder.label: numbers_of(table[table.network == network].assign(network=""))
         for network in networks
     }
     for model, recorded in results.runs(run.chapter, profile="full").items():

@@ -140,7 +140,8 @@ def parameters(chapter: str, profile: str, given: Mapping[str, Any] | None = Non
     """
     own, chosen = defaults(chapter), {}
     if profile != "book":
-        chosen = yaml.safe_load((PROFILE_FOLDER / profile / f"{chapter}.yml").read_text("utf-8"))
+        file = PROFILE_FOLDER / profile / f"{chapter}.yml"
+        chosen = yaml.safe_load(file.read_text("utf-8")) if file.is_file() else {"profile": profile}
     for name, value in (given or {}).items():
         if name not in own:
             raise NotebookError(unknown(f"{chapter} has no parameter", name, own))

@@ -177,8 +177,9 @@ def pins(name):
 
 def test_the_lock_holds_what_pyproject_allows():
     locked = pins("requirements.lock")
-    for text in sum(PROJECT["optional-dependencies"].values(), PROJECT["dependencies"]):
-        assert Requirement(text).specifier.contains(locked[Requirement(text).name]), text
+    for wanted in map(Requirement, sum(PROJECT["optional-dependencies"].values(), PROJECT["dependencies"])):
+        if wanted.name != "setuptools":  # the lock leaves it to pip
+            assert wanted.specifier.contains(locked[wanted.name]), wanted
 
 
 def test_conda_and_binder_take_the_same_with_a_torch_that_has_no_cuda():
