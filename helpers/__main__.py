@@ -331,7 +331,8 @@ def build(what: str, models: Names, of: Path | None, to: Path | None) -> None:
         made = launch.write(to or Path("chapters"), replace=False, outputs=True)[0].parent
     else:
         made = exporting.write_data_set(to or BUILD / "data", models or ["minilm", "mpnet"])[0].parent
-    click.echo(f"Made {made}")
+    weight = f", {made.stat().st_size / 1e6:.0f} MB" if what in ("pdf", "zip") else ""
+    click.echo(f"Made {made}{weight}")
 
 
 @main.command()

@@ -148,8 +148,8 @@ def live(folder: Path) -> dict[str, Any]:
     """Compare a live page's attention on twenty sentences of the encyclopedia with the encoder's own, and time it in Chromium.
 
     Returns:
-        ``largest`` and ``mean`` difference of a weight, of so many ``weights``; ``milliseconds`` for about 16 tokens, the fastest of
-        ten; ``memory``, bytes that the page's process takes more with the model; ``bytes`` of the model's file.
+        ``largest`` and ``mean`` difference of a weight, of so many ``weights``; processor ``seconds`` for about 16 tokens, the
+        least of ten, with drawing and saving; ``memory``, bytes that the page's process takes more with the model; ``bytes`` of the model's file.
     """
     from playwright.sync_api import sync_playwright
 
@@ -165,23 +165,32 @@ def live(folder: Path) -> dict[str, Any]:
         )
         tab = browser.new_page()
         tab.goto((folder / "index.html").as_uri())
-        before = _memory()
+        before = _renderers("memory_info")[0]
         tab.click(".live .load")
         answers = [np.array(ask(tab, first=sentence)["maps"]) for sentence, _ in chosen]
-        memory = _memory() - before
+        tab.request_gc()
+        memory = _renderers("memory_info")[0] - before
         near = min(chosen, key=lambda one: abs(len(one[1].tokens[0]) - 16))[0]
-        times = [ask(tab, first=near + " " * n)["milliseconds"] for n in range(10)]
+        seconds = [_renderers("cpu_times")]
+        for n in range(10):
+            ask(tab, first=near + " " * n)
+            seconds.append(_renderers("cpu_times"))
         browser.close()
     exact = [attention.maps(encoder, batch)[:, 0].numpy() for _, batch in chosen]
     apart = np.concatenate([np.abs(a - b).ravel() for a, b in zip(answers, exact, strict=True)])
-    found = {"largest": apart.max(), "mean": apart.mean(), "weights": apart.size, "milliseconds": min(times)}
+    found = {
+        "largest": apart.max(),
+        "mean": apart.mean(),
+        "weights": apart.size,
+        "seconds": np.diff(np.array(seconds)[:, :2].sum(-1)).min(),
+    }
     return found | {"memory": memory, "bytes": (folder / "model.js").stat().st_size}
 
 
-def _memory() -> int:
-    """Bytes of the processes that draw pages, of browsers that this process has started."""
+def _renderers(what: str) -> list[float]:
+    """Sums of what psutil tells of the processes that draw pages, of browsers that this process has started."""
     mine = [one for one in psutil.Process().children(recursive=True) if "--type=renderer" in one.cmdline()]
-    return sum(one.memory_info().rss for one in mine)
+    return np.sum([getattr(one, what)() for one in mine], axis=0).tolist()
 
 
 def keep_live(found: Mapping[str, Any], machine: str) -> Path:
