@@ -298,7 +298,7 @@ PRINTED = {
     "mpnet": [
         ("lines_landing", "words before two nouns: governor", "63"),
         ("lines_landing", "words before two nouns: next noun", "15"),
-        ("lead_over_rule", "conj", "19", "14", "24"),
+        ("lead_over_rule", "conj", "19"),
     ],
 }
 """What the page prints of this run and of those on GUM: quantity, of what, the number (shares in per cent) and the ends of its interval."""
