@@ -327,7 +327,7 @@ def test_the_pages_sentences_hold_in_every_run_that_they_speak_of(runs):
         assert gains["all"].low > 0 and gains["obj"].high < 0 and test.value["all"] < 0.5
         assert run.number("lead_for_relation", of="nmod").high < 0, "nor for nmod is the distance"
         random = run.rows("best_for_relation", network="@random", of="all").value.item()
-        assert max(random, run.rows("best_for_relation", network="@shuffled", of="all").value.item()) < 0.08
+        assert max(random, run.rows("best_for_relation", network="@shuffled", of="all").value.item()) < 0.09
     assert all(gain.low <= 0 for r, gain in book.estimates("lead_over_rule").items() if r != "all")
     ahead = [run.number("lead_over_rule", of=r) for run in gum for r in ("advmod", "cc", "cop")]
     assert all(gain.low > 0 and 0.085 < gain.value < 0.225 for gain in ahead)
@@ -337,8 +337,8 @@ def test_the_pages_sentences_hold_in_every_run_that_they_speak_of(runs):
         head = next(name for name in shares if name.startswith("obj, ")).removeprefix("obj, ")
         less = [shares[f"{r}, {head}"].value - shares[f"{r}, all heads"].value for r in ("obj", "nmod", "obl")]
         assert shown[0] < min(less) and max(less) < shown[1], "how much less than the average head"
-        assert run.array("attention_shift", of="obj").mean() < -0.03, "over all heads the other way round"
     for run in (book, runs["minilm"]):
+        assert run.array("attention_shift", of="obj").mean() < -0.03, "over all heads the other way round"
         heads = run.rows("best_for_relation").set_index("of")[["layer", "head"]]
         assert [tuple(heads.loc[r]) for r in ("obj", "case", "det")] == [(3, 1), (3, 9), (3, 9)]
         assert all(run.number("lead_for_relation", of=r).low > 0 for r in ("obj", "case", "det"))
