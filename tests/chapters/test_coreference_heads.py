@@ -279,7 +279,7 @@ def test_a_perfect_head_is_found_and_held_out_is_scored_elsewhere():
     rows = coreference_heads.table(*(coreference_heads.score(c) for c in (dev, test)))
     assert [r.group for r in rows] == list(GROUPS)
     for row in rows:
-        assert row.head == (1, 0) and row.chosen == row.held_out.value == row.held_out.low == row.same_data[1] == 1
+        assert row.head == (1, 0) and row.chosen == row.held_out.value == row.held_out.high == row.same_data[1] == 1
         assert row.gains["nearest"].value == pytest.approx(1 - row.rules["nearest"].value)
         assert row.few == (row.count < 30)
     [fixed] = [
