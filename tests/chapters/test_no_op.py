@@ -9,7 +9,7 @@ from conftest import USUAL
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helpers import attention, encoders, inputs, results, tasks, tokens
+from helpers import attention, encoders, inputs, results, scoreboard, tasks, tokens
 from helpers.encoders import EncoderError
 from helpers.tasks import IGNORED, Example
 
@@ -195,6 +195,10 @@ PRINTED = [  # numbers as the page prints them
     (BOOK, "gradient_ratio", IN_5, "0.053 [0.052, 0.054]"),
     (BOOK, "gradient_ratio_untrained", IN_5, "0.025"),
     (BOOK, "copy_length_ratio", IN_5, "0.056"),
+    (BOOK, "copy_attention_share", IN_5, "0.68"),
+    (BOOK, "copy_output_share", IN_5, "0.17"),
+    (MPNET, "attention_share", {"of": "cls", "layer": 4}, "0.41"),
+    (MPNET, "output_share", {"of": "cls", "layer": 4}, "0.06"),
 ]
 
 
@@ -202,3 +206,72 @@ PRINTED = [  # numbers as the page prints them
 def test_the_page_prints_what_is_recorded(run, quantity, where, printed):
     digits = len(printed.split()[0].partition(".")[2])
     assert f"{recorded(run).number(quantity, **where):.{digits}f}".startswith(printed)
+
+
+BOUNDS = [  # what the page says of several numbers: runs, quantity, where, the least, the most
+    (
+        "largest where it draws most",
+        (BOOK, FULL),
+        "attention_share",
+        {"of": "cls", "layer": [2, 3, 4, 5]},
+        0.32,
+        0.39,
+    ),
+    ("thirty times shorter", (BOOK, FULL), "length_ratio", IN_5, 1 / 34, 1 / 30),
+    ("twenty times in mpnet", (MPNET,), "length_ratio", {"of": "cls", "layer": 4}, 1 / 21, 1 / 19),
+    ("a sink in layers 3 to 5 of mpnet", (MPNET,), "attention_share", {"of": "cls", "layer": [3, 4, 5]}, 0.25, 0.42),
+    ("in 7 and 8 less than 5 %", (MPNET,), "attention_share", {"of": "cls", "layer": [7, 8]}, 0, 0.05),
+    ("there nine tenths as long", (MPNET,), "length_ratio", {"of": "cls", "layer": [7, 8]}, 0.9, 0.92),
+    ("full stops and commas, 40 %", (MPNET,), "attention_share", {"of": "stop", "layer": [7, 8]}, 0.39, 0.41),
+    ("and an eighth of the output", (MPNET,), "output_share", {"of": "stop", "layer": [7, 8]}, 0.12, 0.14),
+    (
+        "in mpnet the slope is nearly that of others",
+        (MPNET,),
+        "gradient_ratio_untrained",
+        {"of": "cls", "layer": [7, 8]},
+        0.87,
+        0.91,
+    ),
+    (
+        "in @random they are as long",
+        (BOOK, FULL, MPNET),
+        "length_ratio",
+        {"of": "cls", "network": "@random"},
+        0.95,
+        1.05,
+    ),
+    ("[SEP] three quarters as long", (BOOK, FULL), "other_special_norm_ratio", {}, 0.74, 0.77),
+    ("its gradient is not small", (BOOK, FULL), "gradient_ratio", {"of": "sep", "layer": [2, 3, 4, 5]}, 0.65, 1.25),
+    ("1 to 3 % of the attention", (FULL,), "copy_attention_share", {"of": "sep"}, 0.005, 0.03),
+    ("nothing in the copy is smaller than its length", (BOOK, FULL), "slope_off_length", {}, 1, 2),
+]
+
+
+@pytest.mark.parametrize(("said", "runs", "quantity", "where", "least", "most"), BOUNDS, ids=[b[0] for b in BOUNDS])
+def test_the_page_says_what_is_recorded(said, runs, quantity, where, least, most):
+    layers = where.get("layer", [])
+    for run in runs:
+        found = recorded(run).rows(quantity, **{name: one for name, one in where.items() if name != "layer"})
+        found = found[found.layer.isin(np.atleast_1d(layers))] if np.size(layers) else found
+        assert len(found) and found.value.between(least, most).all(), (said, run, found.value.tolist())
+
+
+@pytest.mark.parametrize("run", [BOOK, FULL, MPNET])
+def test_the_summary_holds_in_every_run(run):
+    numbers = scoreboard.numbers_of(recorded(run).table)
+    for claim in scoreboard.chapters()["03_no_op"]["headlines"]:
+        assert scoreboard.judge(claim, numbers).verdict in (scoreboard.HOLDS, scoreboard.ABSENT), claim.claim
+
+
+def test_the_others_are_what_costs():
+    """About ten times what the sink costs, on the page; on both corpora far more, in one layer less than in all."""
+    for run, least in ((BOOK, 9), (FULL, 5)):
+        cost = {of: recorded(run).number("loss_added", of=of) for of in ("sink deleted", "others louder", "both")}
+        assert cost["both"].value > least * cost["sink deleted"].value
+        assert cost["others louder"].low > cost["sink deleted"].high
+    layers = recorded(FULL).rows("loss_added_in_layer", of="both").value.sum()
+    assert 0.31 < layers < 0.33 and 0.68 < cost["both"].value < 0.70, "the exercise: 0.32 and 0.69"
+    alone = {
+        of: recorded(FULL).number("loss_added", of=f"sink deleted, {of} only").value for of in ("[CLS]", "[SEP]")
+    }
+    assert alone["[SEP]"] > alone["[CLS]"]
