@@ -19,7 +19,7 @@ from helpers.corpora.sources import CorpusError
 from helpers.corpora.treebanks import Document, Sentence
 from helpers.encoders import Encoder
 from helpers.stats import Estimate
-from helpers.tokens import EncodedText, fits
+from helpers.tokens import EncodedText, usable
 
 DIRECTIONS = ("dependent to governor", "governor to dependent")
 """Which word attends: the governor is the word *to* which a word attends most, or the word that attends most *to* it."""
@@ -62,12 +62,12 @@ class Answers:
 
 
 def predict(encoder: Encoder, documents: Sequence[Document], **options: Any) -> Answers:
-    """Let every head of an encoder point; options as in :func:`helpers.attention.measure`. A sentence that is longer than the model allows is left out.
+    """Let every head of an encoder point; options as in :func:`helpers.attention.measure`. :func:`helpers.tokens.usable` says what is left out.
 
     Raises:
         CorpusError: when no sentence has a tree and fits.
     """
-    sentences = tuple(s for d in documents for s in d.sentences if s.governors and fits(encoder, s.words))
+    sentences = tuple(usable(encoder, [s for d in documents for s in d.sentences]))
     if not sentences:
         said, wanted = "No sentence has a tree and fits the model.", f"trees of at most {encoder.max_length} tokens."
         raise CorpusError("The treebank", None, said, wanted)
