@@ -183,6 +183,13 @@ def wrap(
     return encoder
 
 
+def with_new_head(encoder: Encoder, task: str, *, seed: int = 0) -> Encoder:
+    """The same encoder with a head that has learned nothing: what a measurement shows without any skill."""
+    with _same_draws(seed):
+        head = adapters.new_head(encoder.model, task)
+    return replace(encoder, head=head.eval().requires_grad_(False).to(encoder.device))
+
+
 def _refuse_others(name: str, config: transformers.PretrainedConfig) -> None:
     """Refuse what its configuration shows to be no encoder of text, before any weights are read."""
     kind = type(config)

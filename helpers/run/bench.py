@@ -24,7 +24,7 @@ from jaxtyping import Float
 from tqdm import trange
 
 from helpers import attention, corpora, encoders, parallel, places, results, tokens
-from helpers.chapters import distance_features, divergence_map, head_importance, no_op
+from helpers.chapters import distance_features, divergence_map, head_importance
 from helpers.corpora.records import Segment
 from helpers.measurements import surface
 from helpers.run import pages
@@ -33,7 +33,6 @@ from helpers.run.templates import template
 PASSES = {
     "forward": "forward pass, nothing observed",
     "surface_patterns": "chapter 02, all statistics",
-    "no_op": "chapter 03, norms",
     "distance_features": "chapter 08, distance features",
     "divergence_map": "chapter 07, all pairs of heads",
 }
@@ -70,7 +69,7 @@ def passes(model: str = "minilm", *, rounds: int = 3) -> dict[str, Any]:
     statistics, features, pairs = (
         partial(look, chapter.look) for chapter in (surface, distance_features, divergence_map)
     )
-    runs = (forward, statistics, partial(no_op.weigh, encoder, segments), features, pairs)
+    runs = (forward, statistics, features, pairs)
     rates = np.round(16 * 128 / timed(rounds, *runs), 1).tolist()
     found = {"model": model, "layers": encoder.layers, "heads": encoder.heads}
     return found | {"rates": dict(zip(PASSES, rates, strict=True))}
