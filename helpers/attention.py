@@ -241,10 +241,16 @@ def measure(
     options = {"units": units, "longest": longest, "values": values, "shuffled": shuffled, "seed": seed}
     pieces = [(start, texts[start : start + PART]) for start in range(0, len(texts), PART)]
     found: list[Any] = []
-    with tqdm(total=len(texts), desc=encoder.name, unit=" texts") as bar:
+    with tqdm(total=len(texts), desc=encoder.label, unit=" texts") as bar:
         for arrays in parallel.each(encoder, _part, pieces, function, options, jobs=jobs, keep=parts):
             found += arrays
             bar.update(len(arrays))
+    kinds = [array.keys() if isinstance(array, dict) else None for array in found]
+    if other := next((number for number, kind in enumerate(kinds) if kind != kinds[0]), None):
+        names = [", ".join(kind) if kind else "one array" for kind in (kinds[0], kinds[other])]
+        raise ValueError(
+            f"The function must return the same of every text: of the first {names[0]}, of text {other} {names[1]}."
+        )
     return found
 
 
@@ -313,6 +319,9 @@ def _as_arrays(result: Any) -> Any:
 
 def _compact(arrays: Sequence[Any]) -> list[Any]:
     """The same arrays as views of one: small ones that stay would keep the memory between them from being used again."""
+    kinds = {tuple(one) if isinstance(one, dict) else None for one in arrays}
+    if len(kinds) > 1:  # which :func:`measure` refuses
+        return list(arrays)
     if isinstance(arrays[0], dict):
         columns = {name: _compact([one[name] for one in arrays]) for name in arrays[0]}
         return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]

@@ -471,6 +471,8 @@ def dots_with_gains(names: Names, values: Points, gains: Mapping[str, Points], *
     dots(names, values, apart=0.25, below=True, ax=axes[0], **options)
     for ax, (xlabel, series) in zip(axes[1:], gains.items(), strict=True):
         dots(names, series, xlabel=xlabel, limits=None, apart=0.3, below=True, ax=ax)
+    ends = [end for ax in axes[1:] for end in ax.get_xlim()]
+    plt.setp(axes[1:], xlim=(min(ends), max(ends)))
     return figure
 
 

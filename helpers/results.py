@@ -88,7 +88,7 @@ def record(
         chapter: name of the chapter's module, such as ``surface_patterns``.
         values: numbers, strings, arrays, :class:`Estimate` objects, nested in dicts and lists.
         own: the reader's own among all that was read (:func:`helpers.corpora.own`). With any, or with a ``corpus`` that is one,
-            the numbers are kept under :data:`helpers.places.OWN` and not under the profile.
+            the numbers are kept under :data:`helpers.places.OWN` and not under the profile; those of a try stay under ``smoke``.
         table: from the record to blocks of :func:`rows`, which are kept beside it as CSV.
 
     Raises:
@@ -96,8 +96,7 @@ def record(
     """
     provenance = _provenance(encoder, corpus, own, profile, parameters)
     content = {"chapter": chapter, "provenance": provenance, "values": to_json(values)}
-    apart = bool(own) or (corpus is not None and corpus.own)
-    file = path(chapter, model=encoder.name, profile=places.OWN if apart else profile)
+    file = path(chapter, model=encoder.name, profile=_profile(provenance))
     before = json.loads(file.read_text("utf-8")) if file.exists() else {"provenance": {}}
     before["provenance"]["date"] = provenance["date"]
     if before != content:
@@ -149,6 +148,11 @@ class Recorded(dict[str, Any]):
         low, high = (row.value if np.isnan(end) else end for end in (row.low, row.high))
         return Estimate.from_record({"value": row.value, "low": low, "high": high})
 
+    def estimates(self, quantity: str, **where: Any) -> dict[str, Estimate]:
+        """What each number of a quantity is ``of`` -> the number with its interval, without replicates."""
+        rows = self.rows(quantity, **where).set_index("of")[["value", "low", "high"]]
+        return {of: Estimate.from_record(dict(row)) for of, row in rows.iterrows()}
+
     def array(self, quantity: str, *, column: str = "value", **where: Any) -> np.ndarray:
         """The numbers of all heads, [layer, head], or, with ``head=None`` not given and no head recorded, of all layers, [layer]."""
         rows = self.rows(quantity, **where)
@@ -160,6 +164,8 @@ class Recorded(dict[str, Any]):
 
 class Run:
     """The numbers of a chapter's run: each recorded where it is made, all saved once, at the end of the page.
+
+    Says in a line when a page is executed on another model than the one its text tells of.
 
     Args:
         chapter: name of its notebook without the number, such as ``surface_patterns``.
@@ -182,7 +188,9 @@ class Run:
     ) -> None:
         self.chapter, self.encoder, self.blocks = chapter, encoder, []
         self.provenance = _provenance(encoder, corpus, own, profile, parameters)
-        self.folder = places.OWN if own or (corpus is not None and corpus.own) else profile
+        self.folder = _profile(self.provenance)
+        if profile in ("smoke", *PROFILES) and trained(encoder.name) != "minilm":
+            print(f"The text of this page tells of minilm; its numbers, tables and figures are of {encoder.label}.")
 
     def number(
         self,
@@ -278,6 +286,12 @@ def _provenance(
         "versions": versions | {name: version(name) for name in VERSIONS},
         "date": datetime.now(UTC).date().isoformat(),
     }
+
+
+def _profile(provenance: Mapping[str, Any]) -> str:
+    """Under which profile a run counts: on a reader's own texts as ``own``, a try always as ``smoke``."""
+    own = provenance.get("own") or (provenance["corpus"] or {}).get("own")
+    return places.OWN if own and provenance["profile"] != "smoke" else provenance["profile"]
 
 
 def processor() -> str:
@@ -483,9 +497,16 @@ def renew(root: Path) -> None:
 @cache
 def from_yaml(name: str) -> dict[str, Any]:
     """What ``data/NAME.yml`` says: ``papers`` (paper -> ``claims`` -> claim: what the papers report), ``quantities`` (chapter -> quantity -> unit
-    and meaning), ``columns`` (of the long table -> what is in it).
+    and meaning), ``columns`` (of the long table -> what is in it), ``claims/NN_chapter`` (:func:`helpers.scoreboard.chapters`).
+
+    Raises:
+        ResultError: for what is no YAML; the message names the file and the line.
     """
-    return yaml.safe_load((places.book_data() / f"{name}.yml").read_text("utf-8"))
+    with (places.book_data() / f"{name}.yml").open(encoding="utf-8") as file:
+        try:
+            return yaml.safe_load(file)
+        except yaml.YAMLError as error:
+            raise ResultError(str(error)) from None
 
 
 @cache
@@ -534,11 +555,10 @@ def long(stored: Iterable[tuple[str, Recorded]]) -> pd.DataFrame:
         if model.endswith(RANDOM):  # a random network beside a random network
             found = found[found.network != RANDOM]
         corpus, chapter = provenance["corpus"] or {}, run["chapter"]
-        own = provenance.get("own") or corpus.get("own")
         found = found.assign(
             run=run["run"],
             model=found.model.fillna(model + found.network),
-            profile=places.OWN if own else provenance["profile"],
+            profile=_profile(provenance),
             chapter=notebooks().get(chapter, chapter),
             corpus=found.corpus.fillna(corpus.get("name") or np.nan),
             unit=found.quantity.map(pd.DataFrame(from_yaml("quantities")[chapter]).loc["unit"]),

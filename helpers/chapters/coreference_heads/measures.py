@@ -81,8 +81,6 @@ def read(
 ) -> dict[str, Tensor]:
     """What every head chose in one of the passages, and where its attention went: the arrays of :class:`Choices`."""
     passage = passages[text.number]
-    if len(text.words) != len(passage.words):
-        raise ValueError(f"Document {passage.name!r}: one of its first words has no token; leave it out.")
     weights = by_word(maps, text)[:, :, passage.heads]
     candidates = (torch.from_numpy(passage.candidates[reading]).to(maps.device) for reading in READINGS)
     word = torch.stack([choose(weights, candidate) for candidate in candidates])

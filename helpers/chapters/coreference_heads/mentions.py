@@ -7,9 +7,11 @@ from functools import cached_property
 import numpy as np
 from jaxtyping import Bool, Int
 
+from helpers.corpora import sources
 from helpers.corpora.sources import CorpusError
 from helpers.corpora.treebanks import PRONOUN, Document, Mention, Sentence
 from helpers.encoders import Encoder
+from helpers.tokens import tokens_of_words
 
 
 def refuse_unlinked(*documents: Sequence[Document]) -> None:
@@ -115,15 +117,23 @@ def passages(encoder: Encoder, documents: Sequence[Document], *, max_length: int
 
 def _passage(encoder: Encoder, number: int, document: Document, max_length: int) -> Passage:
     words = [w for s in document.sentences for w in s.words]
-    length = _whole_words(encoder, words, max_length)
+    counts = tokens_of_words(encoder, words[: 4 * max_length])
+    room = max_length - encoder.tokenizer.num_special_tokens_to_add()
+    length = int((np.cumsum(counts) <= room).sum())  # whole words only
     starts = np.cumsum([0, *(len(s.words) for s in document.sentences)]).tolist()
     placed = [
         _placed(document.sentences[m.sentence], m, starts[m.sentence])
         for chain in document.chains.values()
         for m in chain
     ]
-    inside = sorted((p for p in placed if p.end <= length), key=lambda p: (p.head, p.start, -p.end))
-    return Passage(number, document.id, tuple(words[:length]), tuple(inside))
+    inside = [p for p in placed if p.end <= length]
+    kept = sorted((p for p in inside if counts[p.head]), key=lambda p: (p.head, p.start, -p.end))
+    if len(kept) < len(inside):
+        without = (
+            f"{len(inside) - len(kept)} of {len(inside)} mentions are left out: their head words leave no token."
+        )
+        sources.say(encoder.name, f"document {document.id!r}: {without}")
+    return Passage(number, document.id, tuple(words[:length]), tuple(kept))
 
 
 def _placed(sentence: Sentence, mention: Mention, start: int) -> Placed:
@@ -131,18 +141,6 @@ def _placed(sentence: Sentence, mention: Mention, start: int) -> Placed:
     places = (start + at for at in (mention.start, mention.end, mention.head))
     known = (mention.chain, mention.kind, " ".join(words), sentence.words[mention.head].lower())
     return Placed(*places, *known, agreement(sentence, mention))
-
-
-def _whole_words(encoder: Encoder, words: Sequence[str], max_length: int) -> int:
-    """How many words fit, none of them cut in the middle."""
-    words = words[:max_length]  # a word has at least one token
-    encoding = encoder.tokenizer(" ".join(words), return_offsets_mapping=True, verbose=False).encodings[0]
-    if len(encoding.ids) <= max_length:
-        return len(words)
-    ends = [end for (_, end), side in zip(encoding.offsets, encoding.sequence_ids, strict=True) if side is not None]
-    kept = len(ends) - (len(encoding.ids) - max_length)
-    last = np.cumsum([len(w) + 1 for w in words]) - 1
-    return int((last <= ends[kept - 1]).sum())
 
 
 def _words(listed: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
