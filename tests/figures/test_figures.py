@@ -1,5 +1,8 @@
 """The primitives draw with their labels, and nothing in what is shown runs as a script or loads one."""
 
+import base64
+import json
+import re
 from functools import partial
 
 import matplotlib.pyplot as plt
@@ -18,8 +21,8 @@ from helpers.plots import (
     head_name,
     heads_by_layer,
     heatmap,
-    intervals,
     layer_panels,
+    intervals,
     line_diagrams,
     relation_maps,
     stacked,
@@ -27,7 +30,7 @@ from helpers.plots import (
     type_grids,
 )
 from helpers.stats import Estimate
-from helpers.views import answers, bertviz, coreference, without_frames
+from helpers.views import answers, attention_view, bertviz, coreference, without_frames
 
 HOSTILE = "</script><img src=x onerror=alert(1)>"
 GRID = np.array([[0.1, 0.9, 0.3], [0.2, 0.2, 0.5]])
@@ -141,6 +144,17 @@ def test_the_drawing_of_a_head_shows_the_numbers_it_is_given():
         *(getattr(given, name)[:, :3] for name in ("hidden", "query", "output", "after")),
     ):
         assert {as_text(number) for number in numbers.ravel()} <= shown
+
+
+def test_the_view_of_attention_holds_every_weight():
+    given = maps()
+    page = attention_view(given, ["a", "b", HOSTILE, "d"], layer=1, heads=[2]).data
+    data = json.loads(re.search(r"application/json\">(.*?)</script>", page)[1].replace("<\\/", "</"))
+    weights = np.frombuffer(base64.b64decode(data["weights"]), np.uint8).reshape(given.shape) / 255
+    assert np.abs(weights - given).max() < 0.003 and (data["layer"], data["on"]) == (1, [2])
+    assert data["tokens"][2] == HOSTILE and HOSTILE not in page
+    with pytest.raises(ValueError, match="up to 40 tokens"):
+        attention_view(maps(length=41), ["x"] * 41)
 
 
 @pytest.mark.parametrize("view", ["head_view", "model_view"])

@@ -16,7 +16,7 @@ import yaml
 from browser import CHROMIUM, browser
 
 from helpers import places, views
-from helpers.run import address, notebooks, pages
+from helpers.run import address, look, notebooks, pages
 
 pytest.importorskip("jupyter_book", reason="the extra book is not installed")
 
@@ -200,6 +200,23 @@ def test_a_head_of_a_figure_opens_its_card(site, page):
 
 @needs_chromium
 @pytest.mark.browser
+def test_the_view_of_attention_reacts(tmp_path, page):
+    (tmp_path / "page.html").write_text(look.page("Emma slept until her dog woke her"), "utf-8")
+    page.open(tmp_path / "page.html", settle=1)
+    view = page.tab.locator(".attention-view").first
+    lines = view.locator("svg line")
+    view.get_by_role("button", name="all").click()
+    everything = lines.count()
+    assert everything > 50
+    view.locator("text[tabindex]").first.focus()
+    assert 0 < lines.count() < everything / 5, "one token's rows"
+    assert "attends to" in view.locator("p").first.text_content()
+    view.get_by_role("button", name="none").click()
+    assert lines.count() == 0 and page.problems == []
+
+
+@needs_chromium
+@pytest.mark.browser
 def test_bertviz_draws_in_a_frame_without_rights(site, page):
     page.open(site / "notebooks" / "01_transformer_refresher.html", settle=1)
     frames = page.evaluate("[...document.querySelectorAll('iframe.bertviz')].map((f) => [f.src, f.sandbox.value])")
@@ -218,10 +235,11 @@ def test_tokens_that_are_code_are_shown_as_typed(tmp_path, page):
         "<img src=x onerror=\"title='taken'\">",
     ]
     maps = [[[[1 / 3] * 3] * 3] * 2] * 2
-    shown = views.bertviz("head_view", maps, tokens).data
+    shown = views.attention_view(maps, tokens).data + views.bertviz("head_view", maps, tokens).data
     (tmp_path / "page.html").write_text(f"<!doctype html><title>mine</title>{shown}", "utf-8")
     page.open(tmp_path / "page.html", settle=1)
     assert page.problems == [] and page.evaluate("document.title") == "mine"
+    assert set(tokens) <= set(page.tab.locator(".attention-view svg text").all_text_contents())
     assert set(tokens) <= set(page.tab.frame_locator("iframe.bertviz").locator("svg text").all_text_contents())
 
 
