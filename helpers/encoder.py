@@ -102,7 +102,9 @@ class Encoder:
         config = {k: v for k, v in self.model.config.to_dict().items() if k not in passing}
         vocabulary = json.loads(self.tokenizer.backend_tokenizer.to_str())
         vocabulary |= {"truncation": None, "padding": None}  # of the last call
-        settings = json.dumps([config, vocabulary, self.max_length], sort_keys=True, default=str)
+        names = ("special_tokens_map", "model_input_names", "truncation_side", "padding_side")
+        roles = {name: getattr(self.tokenizer, name) for name in names}
+        settings = json.dumps([config, vocabulary, roles, self.max_length], sort_keys=True, default=str)
         weights = [
             {name: tensor.numpy(force=True) for name, tensor in module.state_dict().items()}
             for module in (self.model, self.head)
