@@ -9,7 +9,6 @@ from pathlib import Path
 from unittest.mock import patch
 
 import click
-import yaml
 
 from helpers import DTYPES, TASKS, places
 
@@ -29,12 +28,20 @@ class Commands(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.commands)  # in the order in which a reader needs them
 
+    def main(self, *args: object, **options: object) -> object:
+        for stream in (sys.stdout, sys.stderr):  # a console that knows few letters shows '?' for the others
+            if hasattr(stream, "reconfigure"):
+                stream.reconfigure(errors="replace")
+        return super().main(*args, **options)
+
     def invoke(self, ctx: click.Context) -> object:
         try:
             with patch.dict(os.environ):
                 return super().invoke(ctx)
         except BrokenPipeError:  # whoever read what is printed has seen enough
             raise
+        except PermissionError as error:
+            raise click.ClickException(str(places.NotWritable(error.filename))) from None
         except (places.BookError, OSError) as error:
             raise click.ClickException(str(error)) from None
 
@@ -210,7 +217,7 @@ def train(task: str, model: str, to: Path | None, given: Given, fresh: bool, sco
     if score:
         card = training.score(folder, model)
     else:
-        changes = {name: yaml.safe_load(value) for name, value in given}
+        changes = {name: notebooks.read_yaml(name, value) for name, value in given}
         card = training.train(task, model, to=folder, fresh=fresh, **changes)
     click.echo(training.as_markdown(card))
     click.echo(f"The adapter is in {folder}")
@@ -292,18 +299,20 @@ def course(chapters: Names, to: Path, wheel: Place) -> None:
 
 
 @main.command()
-@click.argument("what", type=click.Choice(["pages", "pdf", "zip", "launch", "notebooks", "data"]))
-@MODELS(help="data: of which models; may be repeated (default: minilm and mpnet).")
+@click.argument("what", type=click.Choice(["pages", "pdf", "zip", "live", "launch", "notebooks", "data"]))
+@MODELS(help="data: of which models; may be repeated (default: minilm and mpnet); live: of which (default: minilm).")
 @click.option("--of", type=THERE, help="pages: folder of executed notebooks/ and results/; zip: folder to pack.")
 @click.option("--to", type=click.Path(path_type=Path), help="File or folder (default: in _build/ or dist/).")
 def build(what: str, models: Names, of: Path | None, to: Path | None) -> None:
-    """Build what is published: pages, PDF, zip, notebooks, data.
+    """Build what is published: pages, PDF, zip, notebooks, data; or a live page of your own.
 
     pages: the book, from stored or executed chapters; pdf: the built pages, printed by Chromium; zip: the built pages, or a
     folder, as one file; launch: copies of the chapters for hosted notebooks, and the wheel that they install; notebooks:
-    copies in plain Markdown with their outputs, for JupyterLab (those that are there are left alone); data: the recorded results as a data set.
+    copies in plain Markdown with their outputs, for JupyterLab (those that are there are left alone); data: the recorded
+    results as a data set; live: a page on which a reader's browser runs the model that --model names, a small BERT.
     """
-    from helpers.run import exporting, launch, pages
+    from helpers import encoders
+    from helpers.run import exporting, launch, live, pages
 
     dist = places.ROOT / "dist"
     if what == "pages":
@@ -313,13 +322,17 @@ def build(what: str, models: Names, of: Path | None, to: Path | None) -> None:
         made = pages.write_pdf(to or dist / f"{pages.NAME}.pdf")
     elif what == "zip":
         made = pages.pack(of or pages.HTML, to or dist / f"{pages.NAME}.zip")
+    elif what == "live":
+        made = (to or BUILD / "live") / "index.html"
+        places.write(made, live.write(encoders.load(*models[:1]), made.parent))
     elif what == "launch":
         made = launch.branch(to or BUILD / "launch", dist / launch.WHEEL)[0].parent
     elif what == "notebooks":
         made = launch.write(to or Path("chapters"), replace=False, outputs=True)[0].parent
     else:
         made = exporting.write_data_set(to or BUILD / "data", models or ["minilm", "mpnet"])[0].parent
-    click.echo(f"Made {made}")
+    weight = f", {made.stat().st_size / 1e6:.0f} MB" if what in ("pdf", "zip") else ""
+    click.echo(f"Made {made}{weight}")
 
 
 @main.command()

@@ -148,6 +148,11 @@ class Recorded(dict[str, Any]):
         low, high = (row.value if np.isnan(end) else end for end in (row.low, row.high))
         return Estimate.from_record({"value": row.value, "low": low, "high": high})
 
+    def estimates(self, quantity: str, **where: Any) -> dict[str, Estimate]:
+        """What each number of a quantity is ``of`` -> the number with its interval, without replicates."""
+        rows = self.rows(quantity, **where).set_index("of")[["value", "low", "high"]]
+        return {of: Estimate.from_record(dict(row)) for of, row in rows.iterrows()}
+
     def array(self, quantity: str, *, column: str = "value", **where: Any) -> np.ndarray:
         """The numbers of all heads, [layer, head], or, with ``head=None`` not given and no head recorded, of all layers, [layer]."""
         rows = self.rows(quantity, **where)
@@ -159,6 +164,8 @@ class Recorded(dict[str, Any]):
 
 class Run:
     """The numbers of a chapter's run: each recorded where it is made, all saved once, at the end of the page.
+
+    Says in a line when a page is executed on another model than the one its text tells of.
 
     Args:
         chapter: name of its notebook without the number, such as ``surface_patterns``.
@@ -182,6 +189,8 @@ class Run:
         self.chapter, self.encoder, self.blocks = chapter, encoder, []
         self.provenance = _provenance(encoder, corpus, own, profile, parameters)
         self.folder = _profile(self.provenance)
+        if profile in ("smoke", *PROFILES) and trained(encoder.name) != "minilm":
+            print(f"The text of this page tells of minilm; its numbers, tables and figures are of {encoder.label}.")
 
     def number(
         self,

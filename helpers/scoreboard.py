@@ -136,7 +136,7 @@ class Number:
     def __format__(self, spec: str) -> str:
         unsigned = spec.lstrip("+")
         interval = f" [{self.low:{unsigned}},{FIRM}{self.high:{unsigned}}]" if math.isfinite(self.low) else ""
-        alone = " (one document)" if math.isinf(self.low) else ""
+        alone = " (no interval)" if math.isinf(self.low) else ""
         return f"{self.value:{spec}}{interval}{alone}".replace("-", "−")
 
 
@@ -456,7 +456,7 @@ def comparison_table(
     """
     table = run.recorded.table
     columns = {
-        network or run.encoder.name: numbers_of(table[table.network == network].assign(network=""))
+        network or run.encoder.label: numbers_of(table[table.network == network].assign(network=""))
         for network in networks
     }
     for model, recorded in results.runs(run.chapter, profile="full").items():

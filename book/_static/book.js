@@ -21,7 +21,7 @@ document.addEventListener("DOMContentLoaded", () => {
   );
 
   const cell = (td) => `"${td.textContent.trim().replace(/\s+/g, " ").replaceAll('"', '""')}"`;
-  document.querySelectorAll(".bd-article table").forEach((table, n) => {
+  document.querySelectorAll(".bd-article table:not(.live table)").forEach((table, n) => {
     const csv = [...table.rows].map((row) => [...row.cells].map(cell).join(",")).join("\n");
     const [head] = table.rows;
     if (matchMedia("(max-width: 600px)").matches && head.lastElementChild.textContent.trim() === "controls") {

@@ -18,6 +18,7 @@ from helpers import places, results
 from helpers.chapters import coreference_heads, distance_features
 from helpers.chapters.your_own_model import measures as your_own_model
 from helpers.chapters.your_own_model.measures import MOST_TOKENS, Sample
+from helpers.corpora import CorpusError
 from helpers.encoders import Encoder
 from helpers.measurements import surface, syntax
 from helpers.plots import COLOURS, LABELS, group_names, head_name, ink_on
@@ -104,21 +105,21 @@ def measure(
         counts = {"heads": divergences.heads, "segments": int((divergences.tokens > 0).sum())}
         placed = {"pairs": squareform(divergences.mean()), "map": your_own_model.placed(divergences)}
         found["divergence_map"] = {"model": counts | placed}
-    for chapter, part in {"dependency_heads": _relations, "coreference_heads": _antecedents}.items():
-        try:
-            found[chapter] = part(encoder, texts, seed)
-        except ValueError as error:  # no sentence, or no chain, fits into the model's longest input
-            missing[chapter] = str(error)
+    try:
+        found["coreference_heads"] = _antecedents(encoder, texts, seed)
+    except ValueError as error:  # no chain fits into the model's longest input
+        missing["coreference_heads"] = str(error)
     runs = [run(chapter) for chapter in found]
     for made in runs:
         record = {"values": results.to_json(found[made.chapter]), "provenance": {"parameters": {}}}
         made.blocks.append(results.tabulated(made.chapter, record))
+    try:
+        trees = [syntax.trees(encoder, part) for part in texts.trees]
+        runs.append(run("dependency_heads"))
+        syntax.record(runs[-1], syntax.answers(encoder, *trees), *trees, seed=seed)
+    except CorpusError as error:  # no sentence fits
+        missing["dependency_heads"] = str(error)
     return runs, missing
-
-
-def _relations(encoder: Encoder, texts: Sample, seed: int) -> dict[str, Any]:
-    dev, test = (syntax.score(syntax.predict(encoder, part)) for part in texts.trees)
-    return {"ud": syntax.as_dict(syntax.table(dev, test, seed=seed), test)}
 
 
 def _antecedents(encoder: Encoder, texts: Sample, seed: int) -> dict[str, Any]:

@@ -79,7 +79,7 @@ def test_stored_outputs_are_whole_and_of_the_books_parameters(chapter):
 
 @pytest.mark.parametrize("profile", ["smoke", "full"])
 def test_profiles_are_parameter_files_of_chapters(profile):
-    assert sorted(file.stem for file in (notebooks.PROFILE_FOLDER / profile).glob("*.yml")) == CHAPTERS
+    assert {file.stem for file in (notebooks.PROFILE_FOLDER / profile).glob("*.yml")} <= {*CHAPTERS}
     for chapter in CHAPTERS:
         assert notebooks.parameters(chapter, profile)["profile"] == profile
 

@@ -1,0 +1,78 @@
+"""The best of many candidates, chosen on one part of a corpus and scored on another, beside a baseline.
+
+A candidate is a head (and a direction), a fixed distance or a rule; an item is a word or a mention, which each candidate is right about or
+not. The best of many looks good by luck on the items that picked it, so it is scored on others; intervals are over documents.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float, Int, Shaped
+
+from helpers import stats
+from helpers.stats import Estimate
+
+
+@dataclass(frozen=True, eq=False)
+class Hits:
+    """Which candidates are right about which items of one part of a corpus.
+
+    Attributes:
+        right: [*candidate, item], right or not; shares from 0 to 1 for a candidate that is right by chance.
+        documents: [item], the number of each item's document.
+    """
+
+    right: Shaped[np.ndarray, "*candidate item"]
+    documents: Int[np.ndarray, "item"]
+
+    def __len__(self) -> int:
+        return len(self.documents)
+
+    def __getitem__(self, items: Any) -> "Hits":
+        """The same candidates, for some of the items: a mask or indices."""
+        return Hits(self.right[..., items], self.documents[items])
+
+    def accuracy(self) -> Float[np.ndarray, "*candidate"]:
+        """Share of the items that each candidate is right about; 0 without items."""
+        return self.right.sum(-1) / max(len(self), 1)
+
+    def best(self) -> tuple[int, ...]:
+        """Index of the candidate that is right most often; the first of equals."""
+        accuracy = self.accuracy()
+        return tuple(map(int, np.unravel_index(accuracy.argmax(), accuracy.shape)))
+
+    def estimate(self, *candidate: int, seed: int = 0) -> Estimate:
+        """Accuracy of one candidate with an interval over documents; two of the same items can be subtracted."""
+        return stats.mean(self.right[candidate], self.documents, seed=seed)
+
+    def p_values(self, baseline: Shaped[np.ndarray, "item"], *, seed: int = 0) -> Float[np.ndarray, "*candidate"]:
+        """How often the best of so many would be so far ahead of a baseline by chance (:func:`helpers.stats.max_t`, signs by document)."""
+        _, place = np.unique(self.documents, return_inverse=True)
+        ahead = self.right.reshape(-1, len(self)).astype(np.float32) - np.asarray(baseline, np.float32)
+        by_document = ahead @ np.eye(place.max() + 1, dtype=np.float32)[place]
+        return stats.max_t(by_document, seed=seed).reshape(self.right.shape[:-1])
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A candidate chosen on one part and scored on another.
+
+    Attributes:
+        candidate: its index.
+        chosen: its accuracy where it was chosen.
+        held_out: its accuracy on the other part; ``held_out - baseline.held_out`` is a paired gain.
+        same_data: accuracy of the best candidate when it is chosen on the other part itself, as papers do: too good by luck.
+    """
+
+    candidate: tuple[int, ...]
+    chosen: float
+    held_out: Estimate
+    same_data: float
+
+
+def choose(dev: Hits, test: Hits, *, candidate: tuple[int, ...] | None = None, seed: int = 0) -> Choice:
+    """Choose the candidate that is best on ``dev`` (or take the one given), and score it on ``test``."""
+    best = dev.best() if candidate is None else tuple(candidate)
+    held_out, same_data = test.estimate(*best, seed=seed), test.accuracy().max()
+    return Choice(best, float(dev.accuracy()[best]), held_out, float(same_data))
