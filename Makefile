@@ -44,7 +44,7 @@ notebooks: $(READY) ## Refresh the outputs and records kept in git with those of
 	@$(MAKE) --no-print-directory --jobs $(JOBS) chapters
 	@$(HELPERS) compare $(BOOK) --keep
 
-compare: $(READY) ## Compare the records of 'make book' with the stored ones; what differs by more than rounding is an error
+compare: $(READY) ## Compare the tables of 'make book' with the stored ones; what differs by more than rounding is an error
 	@$(HELPERS) compare $(BOOK)
 
 tables: $(READY) ## Write the tables beside all stored records again, after a new quantity or claim

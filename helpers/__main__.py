@@ -245,7 +245,8 @@ def scoreboard(chapters: Names, models: Names, own: bool, to: Place, profile: st
     from helpers import scoreboard as board
     from helpers.run import exporting, notebooks
 
-    os.environ.setdefault("BOOK_RESULTS", str(places.results() if own else places.book_data() / "results"))
+    if own:
+        os.environ.setdefault("BOOK_RESULTS", str(places.results()))
     names = notebooks.select(chapters)
     if to is None:
         click.echo(board.as_text(models, names))
@@ -312,14 +313,16 @@ def build(what: str, models: Names, of: Path | None, to: Path | None) -> None:
     help="Then keep the executed notebooks and their records with the book.",
 )
 def compare(executed: Path, keep: bool) -> None:
-    """Compare the records of a run with those that the book keeps.
+    """Compare the tables of a run with those that the book keeps.
 
-    Those of the run are in EXECUTED/results, the book's in data/results. Refitted probes may differ by what helpers/run/comparing.py allows; any other difference is listed, and ends in exit status 1.
+    Those of the run are in EXECUTED/results, the book's in data/results. Between processors refitted probes may differ by what helpers/run/comparing.py allows; any other difference is listed, and ends in exit status 1.
     """
     from helpers.run import comparing
 
-    apart = comparing.differences(executed / "results", places.book_data() / "results")
-    click.echo("\n".join(apart.values()) or "Every record is the stored one.")
+    both = executed / "results", places.book_data() / "results"
+    apart = comparing.differences(*both)
+    click.echo(comparing.rule_of(*both))
+    click.echo("\n".join(apart.values()) or "Every table is the stored one.")
     if keep:
         comparing.keep(executed, places.ROOT)
     elif apart:

@@ -1,29 +1,29 @@
-"""The characters of the book: a few heads that several chapters speak of, and what is known of each so far, from the records.
+"""A few heads that several chapters speak of, and what is recorded of each so far.
 
 Who they are is computed: for each speciality (finding antecedents, objects, …) the head that its chapter singles out, if its number
-stands beyond the simple rival of that chapter. Another model has other characters, or none.
+stands beyond the simple baseline of that chapter. Another model has other such heads, or none.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from html import escape
 
 import numpy as np
+import pandas as pd
 from IPython.display import HTML
 
 from helpers import results
 from helpers.plots import COLOURS, LABELS, group_names, head_name
-from helpers.results import Record
-from helpers.stats import Estimate, percent
+from helpers.results import Recorded
 
 FEWEST = 20
-"""A relation that occurs less often makes no character."""
+"""A relation that occurs less often singles out no head."""
 SHOWN = 3
 """Relations that a card names."""
 
 Head = tuple[int, int]
-Records = Mapping[str, Record]
-"""Chapter, ``"04"`` -> the values of its record."""
+Records = Mapping[str, Recorded]
+"""Chapter, ``"04"`` -> what it has recorded."""
 
 
 @dataclass(frozen=True)
@@ -53,174 +53,143 @@ class HeadProfile:
 
 
 def of(model: str) -> tuple[HeadProfile, ...]:
-    """The characters of a model in the order of :data:`SPECIALITIES`; a head with two specialities goes by the first."""
+    """The heads of a model in the order of :data:`SPECIALITIES`; one with two specialities goes by the first."""
     records = records_of(model)
-    cast: dict[Head, str] = {}
-    for name, (_, find) in SPECIALITIES.items():
-        if (head := find(records)) is not None:
-            cast.setdefault(head, name)
-    return tuple(HeadProfile(head, name, dict(_facts(records, head))) for head, name in cast.items())
+    heads: dict[Head, str] = {}
+    for name, (_, chapter, find) in SPECIALITIES.items():
+        head = find(records[chapter]) if chapter in records else None
+        if head is not None:
+            heads.setdefault(head, name)
+    return tuple(HeadProfile(head, name, facts(records, head)) for head, name in heads.items())
 
 
 def records_of(model: str) -> Records:
     """What the chapters of :data:`FACTS` have recorded of a model: in the book's run, or in a full one."""
-    found = {}
-    chapters = {notebook[:2]: name for name, notebook in results.notebooks().items() if notebook[:2] in FACTS}
-    for number, name in chapters.items():
-        runs = results.runs(name, profile="book")
-        runs = runs if model in runs else results.runs(name, profile="full")
-        if model in runs:
-            found[number] = runs[model]["values"]
-    return found
+    names = {notebook[:2]: name for name, notebook in results.notebooks().items() if notebook[:2] in FACTS}
+    runs = {
+        number: results.runs(name, profile="full") | results.runs(name, profile="book")
+        for number, name in names.items()
+    }
+    return {number: run[model] for number, run in runs.items() if model in run}
+
+
+def facts(records: Records, head: Head) -> dict[str, str]:
+    """Chapter -> what it says of a head, where it says something."""
+    told = {chapter: FACTS[chapter](recorded, head) for chapter, recorded in records.items()}
+    return {chapter: fact for chapter, fact in told.items() if fact}
 
 
 # Specialities
 
 
-def _antecedents(records: Records) -> Head | None:
+def _antecedents(recorded: Recorded) -> Head | None:
     """The head that finds most antecedents, if it is beyond the nearest mention."""
-    found = records.get("05", {}).get("one_head", {}).get("earlier", {}).get("table", {}).get("all")
-    return _place(found) if found and Estimate.from_record(found["gains"]["nearest"]).low > 0 else None
+    lead = recorded.rows("one_head_lead", of="all over nearest mention")
+    return _places(lead[lead.low > 0])[0] if (lead.low > 0).any() else None
 
 
-def _led(records: Records) -> dict[str, Record]:
-    """The relations in which the head chosen on other documents is beyond the best fixed offset, the largest lead first."""
-    table = records.get("04", {}).get("ud", {}).get("table", {})
-    known = {r: e for r, e in table.items() if r != "all" and e["count"] >= FEWEST}
-    led = {r: e for r, e in known.items() if Estimate.from_record(e["gain"]).low > 0}
-    return dict(sorted(led.items(), key=lambda item: -item[1]["gain"]["value"]))
+def _leading(recorded: Recorded) -> tuple[list[Head], list[str]]:
+    """Heads chosen on other documents that are beyond the best fixed offset, and their relations, the largest lead first."""
+    lead = recorded.rows("lead_for_relation")
+    lead = lead[(lead.of != "all") & (lead.n >= FEWEST) & (lead.low > 0)].sort_values("value", ascending=False)
+    return _places(lead), list(lead.of)
 
 
-def _phrases(records: Records) -> Head | None:
+def _phrases(recorded: Recorded) -> Head | None:
     """The head that leads most relations, if it leads more than one."""
-    led = [_place(found) for found in _led(records).values()]
-    most = max(led, key=led.count, default=None)
-    return most if led.count(most) > 1 else None
+    heads, _ = _leading(recorded)
+    most = max(heads, key=heads.count, default=None)
+    return most if heads.count(most) > 1 else None
 
 
-def _objects(records: Records) -> Head | None:
+def _objects(recorded: Recorded) -> Head | None:
     """The head that finds the verb of an object, if it is beyond the best fixed offset."""
-    found = _led(records).get("obj")
-    return found and _place(found)
+    heads, relations = _leading(recorded)
+    return heads[relations.index("obj")] if "obj" in relations else None
 
 
-def _previous(records: Records) -> Head | None:
+def _previous(recorded: Recorded) -> Head | None:
     """The head that gives most of its attention to the token before, if that is more than half."""
-    found = [s for s in records.get("02", {}).get("summary", {}).get("specialists", ()) if s["role"] == "previous"]
-    return _place(max(found, key=lambda s: s["chosen"])) if found else None
+    found = recorded.rows("specialist", label="previous").sort_values("value")
+    return _places(found)[-1] if len(found) else None
 
 
 SPECIALITIES = {
-    "antecedent": ("antecedent", _antecedents),
-    "phrase": ("next", _phrases),
-    "object": ("object", _objects),
-    "previous-token": ("previous", _previous),
+    "antecedent": ("antecedent", "05", _antecedents),
+    "phrase": ("next", "04", _phrases),
+    "object": ("object", "04", _objects),
+    "previous-token": ("previous", "02", _previous),
 }
-"""What a head can be known for -> its name in :data:`helpers.plots.COLOURS`, and the function that finds it in the records, or None."""
+"""What a head can be known for -> its name in :data:`helpers.plots.COLOURS`, the chapter, and the function that finds it there, or None."""
 
 
 # Facts
 
 
-def _facts(records: Records, head: Head) -> Iterator[tuple[str, str]]:
-    for chapter, values in records.items():
-        if fact := FACTS[chapter](values, head):
-            yield chapter, fact
-
-
-def _surface(values: Record, head: Head) -> str:
-    shares = {
-        name: np.array(values["patterns"][name]["value"])[head] for name in ("cls", "sep", "stop", "previous", "next")
-    }
+def _surface(recorded: Recorded, head: Head) -> str:
+    names = {"cls": "cls", "sep": "sep", "punctuation": "stop", "previous": "previous", "next": "next"}
+    shares = {name: recorded.array(f"share_{quantity}")[head] for quantity, name in names.items()}
     most = max(shares, key=shares.__getitem__)
     return f"{_percent(shares[most])} of its attention goes to the {LABELS[most]}.".replace("the [", "[")
 
 
-def _retreat(values: Record, head: Head) -> str:
-    """The relation for which the share of [CLS] falls most where its partner is there, if the intervals lie apart."""
-    ends = {}
-    for relation, found in values.get("duty", {}).items():
-        share = Estimate.from_record(found["share"])
-        on, off = (share[found["groups"].index(f"{kind} duty"), 0] for kind in ("on", "off"))
-        if _place(found) == head and off.low > on.high:
-            ends[relation] = off.value, on.value
-    if not ends:
-        return ""
-    relation = max(ends, key=lambda r: ends[r][0] - ends[r][1])
-    idle, busy = map(_percent, ends[relation])
-    return (
-        f"Gives [CLS] {busy} from words that have a <code>{escape(relation)}</code> partner, {idle} from all others."
-    )
-
-
-def _relations(values: Record, head: Head) -> str:
-    parts = [
-        f"<code>{escape(r)}</code> {_interval(e['held_out'])}; offset {_percent(e['baseline']['value'])}"
-        for r, e in _led({"04": values}).items()
-        if _place(e) == head
-    ]
+def _relations(recorded: Recorded, head: Head) -> str:
+    relations = [relation for one, relation in zip(*_leading(recorded), strict=True) if one == head]
+    rows = [recorded.row("best_for_relation", of=relation) for relation in relations]
+    parts = [f"<code>{escape(row.of)}</code> {_interval(row)}; offset {_percent(row.control)}" for row in rows]
     more = f", and {len(parts) - SHOWN} more" if len(parts) > SHOWN else ""
     return f"Finds {'; '.join(parts[:SHOWN])}{more}." if parts else ""
 
 
-def _chains(values: Record, head: Head) -> str:
-    found = values["one_head"]["earlier"]["table"]["all"]
-    nearest = _percent(found["rules"]["nearest"]["value"])
+def _chains(recorded: Recorded, head: Head) -> str:
+    row = recorded.row("one_head", of="all")
     said = (
-        f"Picks an antecedent among earlier mentions: {_interval(found['held_out'])}; the nearest mention {nearest}."
+        f"Picks an antecedent among earlier mentions: {_interval(row)}; the nearest mention {_percent(row.control)}."
     )
-    return said if _place(found) == head else ""
+    return said if (row.layer - 1, row["head"] - 1) == head else ""
 
 
-def _probed(values: Record, head: Head) -> str:
-    said = f"The best single head for joining words: {_interval(values['outcomes']['best single head']['score'])}."
-    return said if values["head"]["name"] == head_name(*head) else ""
+def _probed(recorded: Recorded, head: Head) -> str:
+    found = recorded.rows("uas", of="best single head", head=head)
+    return f"The best single head for joining words: {_interval(found.iloc[0])}." if len(found) else ""
 
 
-def _type(values: Record, head: Head) -> str:
-    return f"Its type: {escape(group_names(values['fits'])[values['types'][head[0]][head[1]]])}."
+def _type(recorded: Recorded, head: Head) -> str:
+    fits = {row.of: bool(row.value) for row in recorded.rows("type_fits").itertuples()}
+    return f"Its type: {escape(group_names(fits)[recorded.row('type', head=head).label])}."
 
 
-def _missed(values: Record, head: Head) -> str:
-    """Tasks in which it is the head missed most, where that is beyond chance."""
-    worst = {name: task["extremes"]["worst"] for name, task in values.get("drawn", {}).items()}
-    own = {name: Estimate.from_record(one["cost"]) for name, one in worst.items() if tuple(one["head"]) == head}
-    named = [escape(name) for name, cost in own.items() if cost.low > 0]
-    return f"The head missed most: {', '.join(named)}." if named else ""
+def _missed(recorded: Recorded, head: Head) -> str:
+    """Tasks in which it is the head without which the score falls most, where that is beyond chance."""
+    found = recorded.rows("worst_removal")
+    named = found[(found.high < 0) & found.label.str.endswith(f", {head_name(*head)}")].of
+    return f"The head whose removal costs most: {', '.join(map(escape, named))}." if len(named) else ""
 
 
-def _keywords(values: Record, head: Head) -> str:
-    return "Looks at key words more than any other head." if tuple(values["best"]) == head else ""
+def _keywords(recorded: Recorded, head: Head) -> str:
+    received = recorded.array("key_word_attention")
+    return "Looks at key words more than any other head." if received[head] == received.max() else ""
 
 
-FACTS = {
-    "02": _surface,
-    "03": _retreat,
-    "04": _relations,
-    "05": _chains,
-    "06": _probed,
-    "08": _type,
-    "11": _missed,
-    "13": _keywords,
-}
+FACTS = {"02": _surface, "04": _relations, "05": _chains, "06": _probed, "08": _type, "11": _missed, "13": _keywords}
 """Chapters that know something of single heads -> what they say of one."""
 
 
-def _place(found: Record) -> Head:
-    return found["layer"], found["head"]
+def _places(rows: pd.DataFrame) -> list[Head]:
+    return [(int(layer) - 1, int(head) - 1) for layer, head in zip(rows.layer, rows["head"], strict=True)]
 
 
 def _percent(share: float) -> str:
     return f"{100 * share:.0f}\N{NO-BREAK SPACE}%"
 
 
-def _interval(found: Mapping[str, float]) -> str:
-    value, _, interval = percent(found).partition(" ")
-    return f"{value}\N{NO-BREAK SPACE}% {interval}"
+def _interval(row: pd.Series) -> str:
+    value, low, high = (100 * np.float64(row[end]) for end in ("value", "low", "high"))
+    return f"{value:.0f}\N{NO-BREAK SPACE}% [{low:.0f}, {high:.0f}]"
 
 
 def show(chapter: str, model: str, *, unfolded: bool = False) -> HTML:
-    """What is known of the characters up to a chapter that has something to add about them, ``"04"``, as a box; all of them in the last."""
+    """What is known of these heads up to a chapter that has something to add about them, ``"04"``, as a box; all of them in the last."""
     known = [one.card(chapter) for one in of(model) if chapter in one.facts or chapter > max(FACTS)]
     cards = "".join(known) or "<p>Nothing is recorded yet of single heads of this model.</p>"
     head = "<summary>What we know of these heads so far</summary>"

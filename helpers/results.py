@@ -7,11 +7,12 @@ was measured, of which head, with its interval and what it stands against. Layer
 import hashlib
 import json
 import math
+import os
 import platform
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, cached_property
 from html import escape
 from importlib import import_module
 from importlib.metadata import version
@@ -106,6 +107,153 @@ def record(
     return file
 
 
+class Recorded(dict[str, Any]):
+    """What a run has recorded: ``chapter``, ``provenance``, ``run`` (a short id of these) and, as :attr:`table`, its numbers.
+
+    Of chapters that do not record by :class:`Run` there are also ``values``.
+    """
+
+    @cached_property
+    def table(self) -> pd.DataFrame:
+        """Its rows, with all of :data:`STORED`."""
+        return from_csv(self["file"]) if self["file"].is_file() else pd.DataFrame(columns=list(STORED))
+
+    def rows(self, quantity: str, *, network: str = "", **where: Any) -> pd.DataFrame:
+        """The rows of a quantity of a network in which columns have these values; ``head`` is a place (layer, head) from 0, and
+        ``of=None`` asks for rows that are of nothing in particular.
+        """
+        if "head" in where:
+            layer, head = where.pop("head")
+            where |= {"layer": layer + 1, "head": head + 1}
+        kept = (self.table.quantity == quantity) & (self.table.network == network)
+        for column, wanted in where.items():
+            kept &= self.table[column].isna() if wanted is None else self.table[column] == wanted
+        return self.table[kept]
+
+    def row(self, quantity: str, **where: Any) -> pd.Series:
+        """The only one of :meth:`rows`.
+
+        Raises:
+            ResultError: where there is none, or more than one.
+        """
+        rows = self.rows(quantity, **where)
+        if len(rows) != 1:
+            raise ResultError(
+                f"{self['chapter']}: {len(rows)} numbers are recorded of {quantity!r} with {where}; one is wanted."
+            )
+        return rows.iloc[0]
+
+    def number(self, quantity: str, **where: Any) -> Estimate:
+        """A number with its interval, without replicates; of a number that has no interval the ends are the number."""
+        row = self.row(quantity, **where)
+        low, high = (row.value if np.isnan(end) else end for end in (row.low, row.high))
+        return Estimate.from_record({"value": row.value, "low": low, "high": high})
+
+    def array(self, quantity: str, *, column: str = "value", **where: Any) -> np.ndarray:
+        """The numbers of all heads, [layer, head], or, with ``head=None`` not given and no head recorded, of all layers, [layer]."""
+        rows = self.rows(quantity, **where)
+        single = rows[rows["head"].notna()]
+        if len(single):
+            return single.pivot(index="layer", columns="head", values=column).to_numpy()
+        return rows[rows.layer.notna()].sort_values("layer")[column].to_numpy()
+
+
+class Run:
+    """The numbers of a chapter's run: each recorded where it is made, all saved once, at the end of the page.
+
+    Args:
+        chapter: name of its notebook without the number, such as ``surface_patterns``.
+        encoder: of which the numbers are.
+        corpus: that they were measured on; None where a number says so itself.
+        profile, own: as for :func:`record`.
+        parameters: of the page.
+    """
+
+    def __init__(
+        self,
+        chapter: str,
+        encoder: "Encoder",
+        corpus: "Corpus | None",
+        /,
+        *,
+        profile: str,
+        own: Sequence["Corpus"] = (),
+        **parameters: Any,
+    ) -> None:
+        self.chapter, self.encoder, self.blocks = chapter, encoder, []
+        self.provenance = _provenance(encoder, corpus, own, profile, parameters)
+        self.folder = places.OWN if own or (corpus is not None and corpus.own) else profile
+
+    def number(
+        self,
+        quantity: str,
+        value: Any,
+        *,
+        axes: Sequence[Any] | None = None,
+        head: Sequence[int] | None = None,
+        control: Any = None,
+        **columns: Any,
+    ) -> Any:
+        """Record a number, or an array of them, and give it back.
+
+        Args:
+            quantity: a name of the chapter's in ``data/quantities.yml``.
+            value: number, yes or no, name, :class:`Estimate`, or array of these; a mapping's keys become the column ``of``.
+            axes: what each axis of an array is: ``"layer"``, ``"head"``, ``"state"`` (a layer, from 0 for the embeddings), or the names
+                that become the column ``of``. By default an array of [layers] or [layers, heads] is of these.
+            head: the place (layer, head), from 0, of one number.
+            control: what it stands against, in the same shape. Without one, and without ``against``, it is the same number of ``@random``.
+            columns: others of :data:`STORED`: ``network``, ``of``, ``label``, ``n``, ``split``, ``corpus``, ``against``; ``against=""`` for nothing.
+
+        Raises:
+            ResultError: for a quantity that is not listed, a number that is not finite, or an array without ``axes`` in another shape.
+        """
+        if quantity not in from_yaml("quantities").get(self.chapter, ()):
+            raise ResultError(
+                f"{quantity!r} is not among the quantities of {self.chapter} in data/quantities.yml; add its unit and meaning."
+            )
+        heads = (self.encoder.layers, self.encoder.heads)
+        for of, one in value.items() if isinstance(value, Mapping) else [(columns.get("of"), value)]:
+            numbers = np.asarray(one.value if isinstance(one, Estimate) else one)
+            if numbers.dtype.kind == "f" and not np.isfinite(numbers).all():
+                raise ResultError(f"{quantity} of {of}: only finite numbers are recorded.")
+            if axes is None and numbers.shape not in ((), heads[:1], heads):
+                raise ResultError(f"{quantity} of {of}: say what the axes of an array of shape {numbers.shape} are.")
+            named = ("layer", "head")[: numbers.ndim] if axes is None else axes
+            self.blocks.append(rows(quantity, one, *named, place=head, control=control, **columns | {"of": of}))
+        return value
+
+    @property
+    def recorded(self) -> Recorded:
+        """What has been recorded so far, to be read like an earlier run's."""
+        found = Recorded(chapter=self.chapter, provenance=self.provenance, run="this", file=self._file)
+        found.table = joined(self.blocks)
+        return found
+
+    @property
+    def _file(self) -> Path:
+        return path(self.chapter, model=self.encoder.name, profile=self.folder).with_suffix(".csv")
+
+    def save(self) -> Path:
+        """Write the table and, beside it, where its numbers are from; a run that repeats an earlier one changes nothing, not even the date.
+
+        Raises:
+            ResultError: for a number that was recorded twice.
+        """
+        table = self.recorded.table
+        twice = table[table.duplicated(["network", "model", *KEY[3:]], keep=False)]
+        if len(twice):
+            raise ResultError(f"Recorded twice in {self.chapter}: {twice.iloc[0].dropna().to_dict()}.")
+        about, text = {"chapter": self.chapter, "provenance": self.provenance}, as_csv(table)
+        origin = self._file.with_suffix(".json")
+        if origin.is_file() and self._file.is_file() and self._file.read_text("utf-8") == text:
+            before = json.loads(origin.read_text("utf-8"))
+            about["provenance"] = self.provenance | {"date": before["provenance"]["date"]}
+        places.write(self._file, text)
+        places.write(origin, _as_text(about) + "\n")
+        return self._file
+
+
 def _provenance(
     encoder: "Encoder", corpus: "Corpus | None", own: Sequence["Corpus"], profile: str, parameters: Record
 ) -> dict[str, Any]:
@@ -125,16 +273,23 @@ def _provenance(
         "profile": profile,
         "parameters": to_json(parameters, "parameters"),
         "device": encoder.device.type,
+        "processor": processor(),
         **({"dtype": dtype} if dtype != "float32" else {}),
         "versions": versions | {name: version(name) for name in VERSIONS},
         "date": datetime.now(UTC).date().isoformat(),
     }
 
 
-def recorded(chapter: str, *, model: str = "minilm", profile: str = "book") -> dict[str, Any]:
-    """Numbers recorded by an earlier run: ``{"chapter", "provenance", "values"}``.
+def processor() -> str:
+    """This machine's processor; on one of the same name and model two runs give the same numbers."""
+    described = Path("/proc/cpuinfo")
+    told = described.read_text("utf-8") if described.is_file() else ""
+    found = re.findall(r"^(?:model name|cpu family|model|stepping)\s*: (.+)$", told.partition("\n\n")[0], re.M)
+    return ", ".join(found) or platform.processor() or platform.machine()
 
-    This run's own results come first (``BOOK_RESULTS``), then those that travel with the book.
+
+def recorded(chapter: str, *, model: str = "minilm", profile: str = "book") -> Recorded:
+    """What an earlier run has recorded; this run's own results come first (``BOOK_RESULTS``), then those that travel with the book.
 
     Raises:
         ResultError: if there are none; the message lists what there is.
@@ -146,39 +301,48 @@ def recorded(chapter: str, *, model: str = "minilm", profile: str = "book") -> d
             f"Nothing is recorded for {chapter!r} with model {model!r} and profile {profile!r}. Recorded: "
             f"{', '.join(known) or 'nothing'}. Run: python -m helpers run {chapter} --model {model} --profile {profile}"
         )
-    return json.loads(files[profile, places.label(model)].read_text("utf-8"))
+    return _read(files[profile, places.label(model)])
 
 
-def _files(chapter: str) -> dict[tuple[str, str], Path]:
-    """(Profile, folder of a model) -> the record; this run's own results (``BOOK_RESULTS``) before those that travel with the book."""
-    roots = (places.book_data() / "results", places.results())
+def _read(file: Path) -> Recorded:
+    record = json.loads(file.read_text("utf-8"))
+    stated = json.dumps([record["chapter"], record["provenance"]]).encode()
+    return Recorded(record, run=hashlib.sha256(stated).hexdigest()[:8], file=file.with_suffix(".csv"))
+
+
+def _files(chapter: str, *, own: bool = True) -> dict[tuple[str, str], Path]:
+    """(Profile, folder of a model) -> the record; own results before those that travel with the book.
+
+    Args:
+        own: read those of ``_build/runs``, too; where ``BOOK_RESULTS`` names a folder, that is read in any case.
+    """
+    roots = [places.book_data() / "results"]
+    if own or os.environ.get("BOOK_RESULTS"):
+        roots.append(places.results())
     return {file.parts[-3:-1]: file for root in roots for file in root.glob(f"*/*/{chapter}.json")}
 
 
-def runs(chapter: str, *, profile: str) -> dict[str, dict[str, Any]]:
-    """Every recorded run of a chapter with a profile, by name of the model; own runs before those of the book.
-
-    Returns:
-        Name of the model -> what :func:`recorded` gives, with ``"run"``, a short id of its provenance, and the ``"file"`` of its table.
-    """
+def runs(chapter: str, *, profile: str, own: bool = True) -> dict[str, Recorded]:
+    """Every recorded run of a chapter with a profile, by name of the model; own runs before those of the book."""
     found = {}
-    for (of, folder), file in _files(chapter).items():
+    for (of, folder), file in _files(chapter, own=own).items():
         if of == profile:
-            record = json.loads(file.read_text("utf-8"))
-            stated = json.dumps([chapter, record["provenance"]]).encode()
-            record |= {"run": hashlib.sha256(stated).hexdigest()[:8], "file": file.with_suffix(".csv")}
+            record = _read(file)
             name = record["provenance"]["model"]["name"]  # a path, as long as the model is still there
             found[name if places.label(name) == folder else folder.replace("--", "/")] = record
     return dict(sorted(found.items()))
 
 
-def all_runs(profiles: Iterable[str] = PROFILES, chapters: Iterable[str] = ()) -> list[tuple[str, dict[str, Any]]]:
-    """Name of the model and what :func:`runs` gives of every run that has a table, with the ``"table"``; of some chapters (default: all)."""
+def all_runs(profiles: Iterable[str] = PROFILES, chapters: Iterable[str] = ()) -> list[tuple[str, Recorded]]:
+    """Name of the model and what it has recorded, of every run that has a table; of some chapters (default: all).
+
+    These are the book's runs; own ones, which come before them, only where ``BOOK_RESULTS`` names their folder.
+    """
     return [
-        (model, run | {"table": from_csv(run["file"])})
+        (model, run)
         for chapter in list(chapters) or from_yaml("quantities")
         for profile in profiles
-        for model, run in runs(chapter, profile=profile).items()
+        for model, run in runs(chapter, profile=profile, own=False).items()
         if run["file"].is_file()
     ]
 
@@ -261,6 +425,7 @@ def rows(
         if end in parts:
             table[end] = np.nan_to_num(np.asarray(parts[end], float).ravel(), nan=open_end)
     if control is not None:
+        control = control.value if isinstance(control, Estimate) else control
         control = control["value"] if isinstance(control, Mapping) else control
         table["control"] = np.broadcast_to(np.asarray(control, float), values.shape).ravel()
     return pd.DataFrame(table)
@@ -307,7 +472,9 @@ def renew(root: Path) -> None:
     """Write the table beside every record in a folder again: after a new quantity."""
     for chapter in from_yaml("quantities"):
         for file in (file for profile in PROFILES for file in root.glob(f"{profile}/*/{chapter}.json")):
-            places.write(file.with_suffix(".csv"), as_csv(tabulated(chapter, json.loads(file.read_text("utf-8")))))
+            record = json.loads(file.read_text("utf-8"))
+            if record.get("values"):
+                places.write(file.with_suffix(".csv"), as_csv(tabulated(chapter, record)))
 
 
 # The long table
@@ -335,7 +502,7 @@ def trained(model: str) -> str:
 def table(
     models: Iterable[str] = (), profiles: Iterable[str] = PROFILES, chapters: Iterable[str] = ()
 ) -> pd.DataFrame:
-    """All recorded numbers in one long table of :data:`COLUMNS`, a row a number.
+    """All numbers that the book has recorded in one long table of :data:`COLUMNS`, a row a number; own runs as for :func:`all_runs`.
 
     Args:
         models: names of encoders, whose controls come with them, or of controls (default: every one that is recorded).
@@ -359,11 +526,11 @@ def table(
     return found[named].reset_index(drop=True) if models else found
 
 
-def long(stored: Iterable[tuple[str, Mapping[str, Any]]]) -> pd.DataFrame:
+def long(stored: Iterable[tuple[str, Recorded]]) -> pd.DataFrame:
     """The long table of some runs, each with the name of its model, as :func:`all_runs` gives them."""
     parts = [pd.DataFrame(columns=list(COLUMNS))]
     for model, run in stored:
-        found, provenance = run["table"], run["provenance"]
+        found, provenance = run.table, run["provenance"]
         if model.endswith(RANDOM):  # a random network beside a random network
             found = found[found.network != RANDOM]
         corpus, chapter = provenance["corpus"] or {}, run["chapter"]

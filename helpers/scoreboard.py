@@ -299,7 +299,7 @@ def judged() -> pd.DataFrame:
     rows = []
     for chapter, claims in findings().row.groupby(level=0):
         for model, run in results.all_runs(chapters=[chapter[3:]]):
-            numbers, profile = numbers_of(run["table"]), run["provenance"]["profile"]
+            numbers, profile = numbers_of(run.table), run["provenance"]["profile"]
             for key, claim in claims.items():
                 cell = judge(claim, numbers)
                 for name, one in {"": cell, **cell.controls}.items():
@@ -364,7 +364,7 @@ def twelve(board: pd.DataFrame) -> Table:
 def headlines() -> list[tuple[str, Claim, Cell]]:
     """What the chapters claim themselves, judged on the runs on the book's own texts: notebook, claim, cell."""
     return [
-        (chapter, claim, judge(claim, numbers_of(run["table"])))
+        (chapter, claim, judge(claim, numbers_of(run.table)))
         for chapter, said in chapters().items()
         for _, run in results.all_runs(["book"], [chapter[3:]])
         for claim in said["headlines"]
@@ -426,6 +426,24 @@ def numbers_in(values: Mapping[str, Any], rows: Any, network: str = "") -> Numbe
     record = {"values": results.to_json(values), "provenance": {"parameters": {}}}
     found = numbers_of(results.joined(rows(record)))
     return {("", name): number for (whose, name), number in found.items() if whose == network}
+
+
+def comparison_table(run: results.Run, paper: str, *, networks: Iterable[str] = ("",), full: str = "full") -> Table:
+    """A paper's claims that have a label, beside this run, its controls, and the recorded runs on real corpora.
+
+    Args:
+        paper: its key in ``data/papers.yml``.
+        networks: of this run: ``""`` for the model itself, ``"@random"``, ``"@shuffled"``.
+        full: what the real corpora are called.
+    """
+    table = run.recorded.table
+    columns = {
+        network or run.encoder.name: numbers_of(table[table.network == network].assign(network=""))
+        for network in networks
+    }
+    for model, recorded in results.runs(run.chapter, profile="full").items():
+        columns[f"{model}, {full}"] = numbers_of(recorded.table)
+    return beside(results.notebooks()[run.chapter], paper, columns)
 
 
 def beside(chapter: str, paper: str, columns: Mapping[str, Numbers]) -> Table:

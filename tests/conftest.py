@@ -12,6 +12,9 @@ from jaxtyping import install_import_hook
 
 os.environ["TQDM_DISABLE"] = "1"  # tqdm reads it when it is imported
 
+# What is recorded is the book's, whatever was run here; each test has a folder of its own, below
+os.environ["BOOK_RESULTS"] = str(Path(__file__).parent / "no results of runs")
+
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # workers share the cores; threads of each would slow the others down
 
 OFFLINE = str(Path(__file__).parent / "offline")

@@ -162,11 +162,14 @@ def measure(encoder: Encoder, texts: Sample) -> dict[str, Any]:
 def record(encoder: Encoder, *, seed: int = 0) -> Path:
     """Measure a model, with progress bars, and keep the numbers: those of chapters as tables of the profile ``atlas``; what it cannot do is left out."""
     texts = sample(CORPUS, CORPUS, CORPUS, choose_on=CHOOSE_ON, segments=None, seed=seed)
-    values, missing = card.measure(encoder, texts, seed=seed)
     about = {"encoder": encoder, "corpus": corpora.read(CORPUS), "profile": PROFILE, "parameters": _parameters(seed)}
-    for chapter, found in values.items():
-        file = results.record(chapter, {}, **about)
-        places.write(file.with_suffix(".csv"), results.as_csv(card.table(chapter, found)))
+
+    def run(chapter: str) -> results.Run:
+        return results.Run(chapter, encoder, about["corpus"], profile=PROFILE, **about["parameters"])
+
+    runs, missing = card.measure(encoder, texts, run, seed=seed)
+    for made in runs:
+        made.save()
     return results.record(CHAPTER, measure(encoder, texts) | {"missing": missing}, **about)
 
 
@@ -185,7 +188,7 @@ def known(encoder: Encoder, *, seed: int = 0) -> bool:
 
 def recorded() -> dict[str, dict[str, Any]]:
     """What was measured of every model: name -> record, the default model first."""
-    found = results.runs(CHAPTER, profile=PROFILE)
+    found = results.runs(CHAPTER, profile=PROFILE, own=False)
     return {model: found[model] for model in sorted(found, key=_rank)}
 
 

@@ -5,7 +5,7 @@ the numbers come in the same long form (:func:`helpers.results.table`) as those 
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -60,22 +60,29 @@ def card(
     encoder = your_own_model.load(resolved(model), seed=seed) if isinstance(model, str) else model
     names = {"corpus": corpus, "treebank": treebank, "coreference": coreference}
     choice = {"choose_on": choose_on, "segments": segments, "documents": documents, "seed": seed}
-    values, missing = measure(encoder, your_own_model.sample(*names.values(), **choice), seed=seed)
-    name = your_own_model.short_name(encoder.name)
     texts = {"dependency_heads": treebank, "coreference_heads": coreference}
-    runs = []
-    for chapter, found in values.items():
-        provenance = {"profile": PROFILE, "corpus": {"name": texts.get(chapter, corpus)}}
-        run = {"run": PROFILE, "chapter": chapter, "provenance": provenance, "table": table(chapter, found)}
-        runs.append((name, run))
-    return Card(name, (encoder.layers, encoder.heads), encoder.sha256, results.long(runs), missing)
+
+    def run(chapter: str) -> results.Run:
+        made = results.Run(chapter, encoder, None, profile=PROFILE)
+        made.provenance["corpus"] = {"name": texts.get(chapter, corpus)}
+        return made
+
+    runs, missing = measure(encoder, your_own_model.sample(*names.values(), **choice), run, seed=seed)
+    name = your_own_model.short_name(encoder.name)
+    table = results.long((name, made.recorded) for made in runs)
+    return Card(name, (encoder.layers, encoder.heads), encoder.sha256, table, missing)
 
 
-def measure(encoder: Encoder, texts: Sample, *, seed: int = 0) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
+def measure(
+    encoder: Encoder, texts: Sample, run: Callable[[str], results.Run], *, seed: int = 0
+) -> tuple[list[results.Run], dict[str, str]]:
     """What chapters 02, 04, 05, 07 and 08 would record of an encoder, from two passes over plain text and one over each treebank.
 
+    Args:
+        run: opens the run of a chapter.
+
     Returns:
-        Chapter -> values, and, where the encoder or the texts do not allow it, chapter -> why not.
+        The runs, and, where the encoder or the texts do not allow one, chapter -> why not.
     """
     patterns, features, divergences, _ = your_own_model.sweep(encoder, texts.segments, seed=seed)
     types, shares, _, fits = your_own_model.typed(features, seed=seed)
@@ -102,12 +109,11 @@ def measure(encoder: Encoder, texts: Sample, *, seed: int = 0) -> tuple[dict[str
             found[chapter] = part(encoder, texts, seed)
         except ValueError as error:  # no sentence, or no chain, fits into the model's longest input
             missing[chapter] = str(error)
-    return found, missing
-
-
-def table(chapter: str, values: dict[str, Any]) -> pd.DataFrame:
-    """Values in the form in which the chapter stores them as a table."""
-    return results.tabulated(chapter, {"values": results.to_json(values), "provenance": {"parameters": {}}})
+    runs = [run(chapter) for chapter in found]
+    for made in runs:
+        record = {"values": results.to_json(found[made.chapter]), "provenance": {"parameters": {}}}
+        made.blocks.append(results.tabulated(made.chapter, record))
+    return runs, missing
 
 
 def _relations(encoder: Encoder, texts: Sample, seed: int) -> dict[str, Any]:

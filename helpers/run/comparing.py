@@ -1,74 +1,110 @@
-"""The records of a run beside those that travel with the book: what says that stored outputs are of this code."""
+"""The tables of a run beside those that travel with the book: what says that stored outputs are of this code."""
 
 import json
 import shutil
-from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+
+import numpy as np
+import pandas as pd
 
 from helpers import places, results
 from helpers.run import pages
 
 ROUNDING = 1e-4
-"""How far a number may lie from the stored one."""
+"""How far a number may lie from the stored one where both were computed on processors of one name and model."""
+REFITTED = "a probe is fitted anew, and its steps depend on the order in which a processor adds"
+A_RATIO = "a ratio of gains over layers, whose denominator, what all layers add, may be close to 0"
+DRAWN = "few of many drawn replicates lie on the other side of what is compared"
 TOLERANCES = {
-    "distance_features": {"": 0.02},
-    "head_importance": {"": 0.005},
-    "keywords": {"": 0.02},
-    "layer_semantics": {"": 0.2, "expected": 3.0},
-    "probing_classifiers": {"": 0.05},
+    "probing_classifiers": {
+        **dict.fromkeys(("score_over_baseline", "gain_over_baseline"), (0.005, REFITTED)),
+        **dict.fromkeys(("uas_on_control_task", "pair_accuracy", "next_word_found"), (0.01, REFITTED)),
+        **{"uas": (0.02, REFITTED), "structural_probe_uas": (0.03, REFITTED)},
+    },
+    "layer_semantics": {
+        **dict.fromkeys(("expected_layer", "later_by_expected_layer", "later_expected_layer"), (3.0, A_RATIO)),
+        **dict.fromkeys(("centre_of_gravity", "later_by_gravity", "later_by_gravity_of_random"), (0.1, REFITTED)),
+        **dict.fromkeys(("later_by_gravity_beyond_random", "more_concentrated"), (0.1, REFITTED)),
+        **dict.fromkeys(("scalar_mix_gain", "scalar_mix_score"), (0.02, REFITTED)),
+        **dict.fromkeys(("least_certain_gain", "most_certain_gain"), (0.02, REFITTED)),
+        "relation_gain": (0.15, REFITTED + "; some relations have few words"),
+    },
+    "head_importance": dict.fromkeys(("removal_cost_p", "removal_loss_p"), (0.005, DRAWN)),
+    "keywords": dict.fromkeys(("keyword_weight", "keyword_precision", "all_heads_over_rule"), (0.02, REFITTED)),
 }
-"""How far it may in a chapter, and below a key of its record: what is fitted or clustered anew, and p-values, differ between processors.
-The expected layer is a ratio whose denominator, what the layers add, may be close to 0."""
+"""Chapter -> quantity -> how far a number may lie from the stored one between processors, and why; about twice what two processors showed."""
 
 
 def differences(new: Path, old: Path) -> dict[Path, str]:
-    """Where the records of two folders differ by more than is allowed.
+    """Where the tables of two folders differ by more than is allowed.
 
     Returns:
-        The records that only one of them has, or that differ, each with a sentence on what is different; of a profile and
+        The tables that only one of them has, or that differ, each with a sentence on what is different; of a profile and
         model that is in both.
     """
-    there = {file.relative_to(new) for file in new.rglob("*.json")}
-    stored = {file.relative_to(old) for name in there for file in (old / name.parent).glob("*.json")}
+    there = {file.relative_to(new) for file in new.rglob("*.csv")}
+    stored = {file.relative_to(old) for name in there for file in (old / name.parent).glob("*.csv")}
     found = {}
     for name in sorted(there | stored):
         if name not in there or name not in stored:
-            found[name] = f"{name} is not among the {'stored' if name in there else 'new'} records."
+            found[name] = f"{name} is not among the {'stored' if name in there else 'new'} tables."
             continue
-        values = [json.loads((root / name).read_text("utf-8"))["values"] for root in (new, old)]
-        if apart := list(differing(*values, TOLERANCES.get(name.stem, {}))):
-            where, now, before = apart[0]
-            found[name] = f"{name}: {len(apart)} values differ; {where} is {now}, stored is {before}."
+        tables = [results.from_csv(root / name) for root in (new, old)]
+        apart = differing(*tables, {} if same_processor(new / name, old / name) else TOLERANCES.get(name.stem, {}))
+        if len(apart):
+            where, now, before = apart.iloc[0]
+            found[name] = f"{name}: {len(apart)} numbers differ; {where} is {now}, stored is {before}."
     return found
 
 
-def differing(new: Any, old: Any, tolerances: Mapping[str, float], where: str = "") -> Iterator[tuple[str, Any, Any]]:
-    """Each value that is not the old one, or lies farther from it than a tolerance: where it is, what it is, what it was.
+def rule_of(new: Path, old: Path) -> str:
+    """Which tolerances hold for the tables of two folders, as a sentence."""
+    both = [name for name in (file.relative_to(new) for file in new.rglob("*.csv")) if (old / name).is_file()]
+    same = sum(same_processor(new / name, old / name) for name in both)
+    return (
+        f"{same} of {len(both)} tables are from processors of one name and model, where numbers may differ by {ROUNDING}; "
+        "the others by what helpers/run/comparing.py allows between processors."
+    )
 
-    Args:
-        tolerances: key of a record -> tolerance of all below it; ``""`` is that of the rest.
+
+def same_processor(*tables: Path) -> bool:
+    """Whether tables were made on processors of one name and model."""
+    made = [json.loads(table.with_suffix(".json").read_text("utf-8"))["provenance"] for table in tables]
+    return made[0].get("processor", "") == made[1].get("processor")
+
+
+def differing(new: pd.DataFrame, old: pd.DataFrame, tolerances: dict[str, tuple[float, str]]) -> pd.DataFrame:
+    """Each number, end of an interval or name that is not the old one, or lies farther from it than its quantity's tolerance.
+
+    Returns:
+        A row for each: where it is, what it is, what it was.
     """
-    if isinstance(new, dict) and isinstance(old, dict) and new.keys() == old.keys():
-        for key in new:
-            below = tolerances | {"": tolerances[key]} if key in tolerances else tolerances
-            yield from differing(new[key], old[key], below, f"{where}.{key}")
-    elif isinstance(new, list) and isinstance(old, list) and len(new) == len(old):
-        for number, pair in enumerate(zip(new, old, strict=True)):
-            yield from differing(*pair, tolerances, f"{where}[{number}]")
-    elif isinstance(new, int | float) and isinstance(old, int | float):
-        if abs(new - old) > tolerances.get("", ROUNDING):
-            yield where, new, old
-    elif new != old:
-        yield where, new, old
+    key = ["network", "model", "quantity", "layer", "head", "of"]
+    shown = [*results.NUMBERS, "label", "n"]
+    sides = [table[[*key, *shown]].sort_values([*key, "label"], kind="stable") for table in (new, old)]
+    sides = [side.assign(turn=side.groupby(key, dropna=False).cumcount()).fillna({"label": ""}) for side in sides]
+    both = sides[0].merge(sides[1], "outer", [*key, "turn"], suffixes=("", " before"), indicator="side")
+    allowed = both.quantity.map(lambda name: tolerances.get(name, (ROUNDING, ""))[0])
+    rows = []
+    for name in shown:
+        now, before = both[name], both[f"{name} before"]
+        if name == "label":  # with a number it says only how that is shown
+            apart = both.value.isna() & (now != before)
+        else:
+            now, before = now.astype(float), before.astype(float)
+            apart = ~(np.isclose(now, before, rtol=0, atol=allowed, equal_nan=True))
+        for at in np.flatnonzero(apart):
+            where = " ".join(str(part) for part in both.loc[at, key] if pd.notna(part) and part != "")
+            rows.append((f"{where}, {name}", now[at], before[at]))
+    return pd.DataFrame(rows, columns=["where", "now", "before"])
 
 
 def keep(executed: Path, root: Path) -> None:
-    """Copy executed notebooks into ``notebooks/``, records whose numbers have changed into ``data/results``, and the README's picture."""
+    """Copy executed notebooks into ``notebooks/``, tables whose numbers have changed into ``data/results``, and the README's picture."""
     for file in sorted((executed / "notebooks").glob("[0-9][0-9]_*.ipynb")):
         shutil.copy2(file, root / "notebooks" / file.name)  # with its time: it is no newer than what it was made of
     for name in differences(executed / "results", root / "data" / "results"):
-        if (executed / "results" / name).is_file():
-            places.write(root / "data" / "results" / name, (executed / "results" / name).read_bytes())
-    results.renew(root / "data" / "results")
+        for part in (name, name.with_suffix(".json")):
+            if (executed / "results" / part).is_file():
+                places.write(root / "data" / "results" / part, (executed / "results" / part).read_bytes())
     (root / "book" / "_static" / "cover.png").write_bytes(pages.cover())

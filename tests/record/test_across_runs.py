@@ -24,20 +24,6 @@ def clear(one):
     return one["low"] > 0 or one["high"] < 0
 
 
-def test_02_the_sink_of_mpnet_by_its_even_share_and_how_broadly_cls_looks():
-    values = of("surface_patterns", MPNET)
-    chance, patterns = values["summary"]["chance"], values["patterns"]
-    times = np.stack([array(patterns[kind]).mean(1) / chance[kind] for kind in ("cls", "sep", "stop")])
-    assert [n + 1 for n in range(12) if times[:, n].argmax() == 1] == [6, 7, 8, 9], "[SEP]"
-    assert not (times.argmax(0) == 2).any() and round(array(patterns["cls"]).mean() / chance["cls"]) == 18
-    broader = array(patterns["entropy_from_cls"]).mean(1) > array(patterns["entropy"]).mean(1)
-    assert [n + 1 for n in range(12) if broader[n]] == [5, 6, 7, 8, 12]
-    for run, told in ((BOOK, 0.24), (MPNET, 0.48)):
-        parts = (of("surface_patterns", run)[part]["entropy_from_cls_by_layer"] for part in ("summary", "shuffled"))
-        trained, shuffled = (array(one)[-1] for one in parts)
-        assert round(trained - shuffled, 2) == told
-
-
 def test_05_among_all_words_the_heads_of_gum_mostly_match():
     shares = [of("coreference_heads", run)["one_head"]["words"]["table"] for run in (FULL, MPNET)]
     assert [[round(100 * t[kind]["held_out"]["value"]) for t in shares] for kind in ("repeated", "new word")] == [

@@ -37,7 +37,7 @@ def test_every_point_of_a_summary_is_a_headline(chapter):
 
 @pytest.mark.parametrize("chapter", [c for c, said in CHAPTERS.items() if said["headlines"]])
 def test_every_headline_holds_and_no_control_shows_it(chapter):
-    found = scoreboard.numbers_of(dict(results.all_runs(["book"], [chapter[3:]]))["minilm"]["table"])
+    found = scoreboard.numbers_of(dict(results.all_runs(["book"], [chapter[3:]]))["minilm"].table)
     for claim in CHAPTERS[chapter]["headlines"]:
         assert not claim.paper and claim.rule not in ("", "shown"), claim.claim
         assert scoreboard.judge(claim, found).verdict == scoreboard.HOLDS, (
@@ -50,11 +50,11 @@ def test_the_front_pages_say_what_is_recorded():
     """Their findings, and the counts of the scoreboard."""
     tally = scoreboard.tally(scoreboard.judged()).sum()
     counted = tally.sum() - tally["no number"]
-    found = results.recorded("dependency_heads")["values"]["ud"]["table"]["obj"]
-    share, low, high = (f"{100 * found['held_out'][end]:.0f}" for end in ("value", "low", "high"))
-    distance = f"{100 * found['baseline']['value']:.0f}"
-    summary = results.recorded("surface_patterns")["values"]
-    cls, even = summary["summary"]["to_cls"]["value"], summary["summary"]["chance"]["cls"]
+    found = results.recorded("dependency_heads").row("best_for_relation", of="obj")
+    share, low, high, distance = (f"{100 * found[column]:.0f}" for column in ("value", "low", "high", "control"))
+    surface = results.recorded("surface_patterns")
+    cls = surface.number("share_cls", layer=None).value
+    times, shuffled = (surface.number("times_even_share", of="cls", network=n).value for n in ("", "@shuffled"))
     readme, intro = ((places.ROOT / name).read_text("utf-8") for name in ("README.md", "book/intro.md"))
     assert (
         f"Of {counted} findings" in readme
@@ -65,11 +65,11 @@ def test_the_front_pages_say_what_is_recorded():
         in intro
     )
     assert f"Nine of the {counted} findings" in readme and tally["also the control"] == 9
-    assert f"Head {found['layer'] + 1}-{found['head'] + 1}" in readme
+    assert f"Head {found.layer:.0f}-{found['head']:.0f}" in readme
     assert (
         f"{share} % of the time [{low}, {high}] on our test documents; the best fixed distance reaches {distance} %"
         in readme
     )
     assert f"{share} % of the time, where the best fixed distance reaches {distance} %" in intro
-    assert f"gets {100 * cls:.0f} %, thirty times its even share" in readme and 30 < cls / even < 35
-    assert abs(summary["shuffled"]["to_cls"]["value"] / even - 1) < 0.01
+    assert f"gets {100 * cls:.0f} %, thirty times its even share" in readme and 30 < times < 35
+    assert abs(shuffled - 1) < 0.01

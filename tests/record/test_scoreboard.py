@@ -229,7 +229,7 @@ NO_RUN_HAS_IT = {"order_of_depth", "em_cost_of_row/5", "em_in_row/11", *(f"f1_in
 def test_every_number_that_a_claim_names_is_recorded_somewhere():
     """A misspelt name would read as a number that no run has."""
     for chapter, said in CHAPTERS.items():
-        tables = [scoreboard.numbers_of(run["table"]) for _, run in results.all_runs(chapters=[chapter[3:]])]
+        tables = [scoreboard.numbers_of(run.table) for _, run in results.all_runs(chapters=[chapter[3:]])]
         known = {name for table in tables for _, name in table} | NO_RUN_HAS_IT
         known |= {
             name.partition("/")[0] for name in known
@@ -251,12 +251,14 @@ def test_the_page_shows_the_recorded_numbers(board):
     theirs = next(r for r in results.paper("clark2019", "table1")["rows"] if r["relation"] == "dobj")
     assert f"{theirs['accuracy']} vs {theirs['baseline']} % ({theirs['head']}; Table 1)" in line
     for model in ("minilm", "mpnet"):
-        values = results.recorded("dependency_heads", model=model, profile="full")["values"]
-        row, control = (values[name]["table"]["dobj"] for name in ("stanford", "random_stanford"))
-        value, low, high = (f"{100 * row['gain'][end]:.1f}" for end in ("value", "low", "high"))
-        found = f"{100 * row['held_out']['value']:.1f} vs {100 * row['baseline']['value']:.1f} %"
-        assert f"{found}, +{value} [{low}, {high}] points" in line
-        assert f"{model}@random {100 * control['held_out']['value']:.1f} vs" in line
+        stored = results.recorded("dependency_heads", model=model, profile="full")
+        row, control = (
+            stored.row("best_for_relation_stanford", of="dobj", network=network) for network in ("", "@random")
+        )
+        lead = stored.row("lead_for_relation_stanford", of="dobj")
+        value, low, high = (f"{100 * lead[end]:.1f}" for end in ("value", "low", "high"))
+        assert f"{100 * row.value:.1f} vs {100 * row.control:.1f} %, +{value} [{low}, {high}] points" in line
+        assert f"{model}@random {100 * control.value:.1f} vs" in line
 
 
 def test_the_page_adds_up(board):

@@ -35,7 +35,7 @@ def test_what_is_measured_for_the_atlas_is_what_the_chapter_measures(chapter, qu
     own, recorded = (
         table[(table.quantity == quantity) & (table.network == "") & table["head"].notna()].set_index(key).value
         for table in (
-            dict(results.all_runs([profile], [chapter]))["minilm"]["table"] for profile in (atlas.PROFILE, "book")
+            dict(results.all_runs([profile], [chapter]))["minilm"].table for profile in (atlas.PROFILE, "book")
         )
     )
     both = own.to_frame("own").join(recorded.rename("recorded"), how="left")
@@ -45,39 +45,37 @@ def test_what_is_measured_for_the_atlas_is_what_the_chapter_measures(chapter, qu
 @pytest.mark.slow
 @pytest.mark.parametrize("profile", ["book", "full"])
 def test_the_page_shows_the_numbers_of_the_records(shown, profile):
-    def recorded(chapter, *path):
-        values = results.recorded(chapter, profile=profile)["values"]
-        for key in path:
-            values = values[key]
-        return np.array(values)
-
     model = shown["minilm"]
     grids = {(g["quantity"], g["of"], model["sources"][g["source"]]["profile"]): g["value"] for g in model["grids"]}
-    for quantity, of, values in (
-        ("share_cls", None, recorded("surface_patterns", "patterns", "cls", "value")),
-        ("finds_governor", "obj", recorded("dependency_heads", "ud", "accuracy", "obj")[..., 0]),
-        ("finds_antecedent", "all", recorded("coreference_heads", "by_kind", "accuracy", "all")),
-        ("distance_feature", "window 1", recorded("distance_features", "features", "value")[..., 1]),
-        ("removal_loss", "qa", recorded("head_importance", "tasks", "qa", "cost", "loss", "heads", "cost", "value")),
-        ("key_word_attention", None, recorded("keywords", "relative", "value")),
+    for chapter, quantity, of in (
+        ("surface_patterns", "share_cls", None),
+        ("dependency_heads", "finds_governor", "obj"),
+        ("coreference_heads", "finds_antecedent", "all"),
+        ("distance_features", "distance_feature", "window 1"),
+        ("head_importance", "removal_loss", "qa"),
+        ("keywords", "key_word_attention", None),
     ):
+        values = results.recorded(chapter, profile=profile).array(quantity, of=of)
         assert np.allclose(grids[quantity, of, profile], values.ravel(), atol=1e-5), quantity
 
 
 @pytest.mark.slow
 def test_chosen_heads_types_and_neighbours_are_those_of_the_records(shown):
     model = shown["minilm"]
-    row = results.recorded("dependency_heads")["values"]["ud"]["table"]["obj"]
+    row = results.recorded("dependency_heads").row("best_for_relation", of="obj")
     chosen = [one for one in model["best"] if model["sources"][one["source"]]["profile"] == "book"]
     best = next(one for one in chosen if (one["quantity"], one["of"]) == ("best_for_relation", "obj"))
-    assert best["head"] == row["layer"] * model["heads"] + row["head"] and best["against"] == "best fixed offset"
+    assert (
+        best["head"] == (row.layer - 1) * model["heads"] + row["head"] - 1 and best["against"] == "best fixed offset"
+    )
     ours = [best[key] for key in ("value", "low", "high", "control")]
-    assert np.allclose(ours, [*row["held_out"].values(), row["baseline"]["value"]], atol=1e-5)
-    types = results.recorded("distance_features")["values"]["types"]
+    assert np.allclose(ours, row[["value", "low", "high", "control"]].astype(float), atol=1e-5)
+    types = results.recorded("distance_features").array("type", column="label")
     assert [plots.TYPE_NAMES[n] for n in model["types"]["of"]] == np.ravel(types).tolist()
-    distance = np.full((72, 72), np.inf)
-    distance[np.triu_indices(72, 1)] = results.recorded("divergence_map")["values"]["model"]["pairs"]
-    distance = np.minimum(distance, distance.T)
+    rows = results.recorded("divergence_map").rows("divergence")
+    names = [plots.head_name(*place) for place in np.ndindex(6, 12)]
+    rows["one"] = rows.layer.astype(int).astype(str) + "-" + rows["head"].astype(int).astype(str)
+    distance = rows.pivot(index="one", columns="of", values="value").loc[names, names].fillna(np.inf).to_numpy()
     for head, near in enumerate(model["nearest"]):
         assert np.allclose([far for _, far in near], np.sort(distance[head])[:5], atol=1e-5)
         assert np.allclose([far for _, far in near], distance[head][[other for other, _ in near]], atol=1e-5)

@@ -31,12 +31,6 @@ def assert_whole(file, *, without=()):
             assert any("image/png" in output.get("data", {}) for output in cell.outputs), figure["name"]
 
 
-def finite(value):
-    """Whether a record holds numbers, none of which is missing."""
-    items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return all(map(finite, items)) and (not isinstance(value, float) or abs(value) < 1e12)
-
-
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("chapter", CHAPTERS)
@@ -45,12 +39,13 @@ def test_a_chapter_runs(chapter, tmp_path):
     [run] = notebooks.run([chapter], tmp_path, profile="smoke", results=tmp_path / "results")
     assert run.state == "executed", run
     assert_whole(run.file)
-    found = list((tmp_path / "results").rglob("*.json"))
+    found = list((tmp_path / "results").rglob("*.csv"))
     assert [file.stem for file in found] == ([chapter[3:]] if chapter in RECORDING else [])
     for file in found:
-        record = json.loads(file.read_text("utf-8"))
-        assert record["provenance"]["profile"] == "smoke" and record["values"] and finite(record["values"])
-        numbers = scoreboard.numbers_of(results.from_csv(file.with_suffix(".csv")))
+        provenance = json.loads(file.with_suffix(".json").read_text("utf-8"))["provenance"]
+        table = results.from_csv(file)
+        assert provenance["profile"] == "smoke" and len(table) and (table.value.notna() | table.label.notna()).all()
+        numbers = scoreboard.numbers_of(table)
         assert all(scoreboard.judge(claim, numbers) for claim in scoreboard.chapters()[chapter]["headlines"])
 
 
@@ -67,8 +62,8 @@ def test_two_processes_record_what_one_does(tmp_path, monkeypatch):
             ["02_surface_patterns"], folder, profile="smoke", results=folder / "results", parts=True
         )
         assert run.state == "executed", run
-        [record] = (folder / "results").rglob("*.json")
-        found.append(json.loads(record.read_text("utf-8"))["values"])
+        [table] = (folder / "results").rglob("*.csv")
+        found.append(table.read_text("utf-8"))
     assert found[0] == found[1]
 
 
@@ -230,26 +225,46 @@ def test_a_kernel_that_never_answers_is_started_again(tmp_path, monkeypatch):
     assert (done.state, len(calls)) == ("executed", 2)
 
 
-def test_comparing_finds_what_differs_beyond_its_tolerance(tmp_path):
-    stored = results.recorded("dependency_heads")
-    for folder, change in {"old": 0, "same": 5e-5, "new": 1e-3}.items():
-        record = json.loads(json.dumps(stored))
-        record["values"]["ud"]["table"]["obj"]["held_out"]["value"] += change
-        file = tmp_path / folder / "book" / "minilm" / "dependency_heads.json"
+@pytest.fixture
+def tables(tmp_path):
+    """A stored table under several names: ``tables("new", change, processor)`` changes one number of it."""
+    stored = results.recorded("probing_classifiers")
+
+    def make(folder, change=0.0, processor="one", name="probing_classifiers"):
+        table = stored.table.copy()
+        table.loc[table.quantity == "uas", "value"] += change
+        file = tmp_path / folder / "book" / "minilm" / f"{name}.csv"
         file.parent.mkdir(parents=True)
-        file.write_text(json.dumps(record))
-    assert comparing.differences(tmp_path / "same", tmp_path / "old") == {}
-    [line] = comparing.differences(tmp_path / "new", tmp_path / "old").values()
-    assert "1 values differ; .ud.table.obj.held_out.value is" in line
-    assert list(comparing.differences(tmp_path / "new", tmp_path / "none")) == [file.relative_to(tmp_path / "new")]
-    shutil.copyfile(file, file.with_name("surface_patterns.json"))
-    file.unlink()
-    both = comparing.differences(tmp_path / "new", tmp_path / "old").values()
-    assert [text.partition(".json is not among the ")[2] for text in both] == ["new records.", "stored records."]
+        file.write_text(results.as_csv(table))
+        about = {"chapter": name, "provenance": stored["provenance"] | {"processor": processor}}
+        file.with_suffix(".json").write_text(json.dumps(about))
+        return tmp_path / folder
+
+    return make
 
 
-def test_a_tolerance_holds_below_its_key():
-    tolerances = {"": 0.1, "expected": 3.0}
-    new, old = {"expected": {"low": 1.0}, "gain": [0.05]}, {"expected": {"low": 3.5}, "gain": [0.1]}
-    assert list(comparing.differing(new, old, tolerances)) == []
-    assert len(list(comparing.differing(new, old, {"": 0.01, "expected": 2.0}))) == 2
+def test_comparing_finds_what_differs_beyond_its_tolerance(tables):
+    old, same, new = tables("old"), tables("same", 5e-5), tables("new", 1e-3)
+    assert comparing.differences(same, old) == {}
+    [line] = comparing.differences(new, old).values()
+    count = (results.recorded("probing_classifiers").table.quantity == "uas").sum()
+    assert f"{count} numbers differ; uas all heads, equal weights, value is" in line
+    elsewhere = tables("elsewhere", 1e-3, "another")
+    assert comparing.differences(elsewhere, old) == {} and "0 of 1 tables" in comparing.rule_of(elsewhere, old)
+    assert comparing.differences(tables("far", 0.1, "another"), old)
+    other = tables("other", name="surface_patterns")
+    missing = comparing.differences(other, old).values()
+    assert [text.partition(".csv is not among the ")[2] for text in missing] == ["new tables.", "stored tables."]
+
+
+def test_no_row_is_missed_by_a_comparison():
+    """One that is gone, one that is new, another name."""
+    table = results.recorded("distance_features").table
+    assert len(comparing.differing(table, table, {})) == 0
+    assert (
+        len(comparing.differing(table.iloc[1:], table, {}))
+        >= 1
+        <= len(comparing.differing(table, table.iloc[1:], {}))
+    )
+    names = table.assign(label=table.label.where(table.quantity != "type", "another"))
+    assert len(comparing.differing(names, table, {})) == (table.quantity == "type").sum()

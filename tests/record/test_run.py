@@ -1,0 +1,91 @@
+"""Numbers recorded where they are made, saved once, and read back as a table."""
+
+import json
+
+import numpy as np
+import pytest
+
+from helpers import corpora, places, results
+from helpers.results import ResultError, Run
+from helpers.stats import Estimate
+
+SHARE, ENTROPY = "share_cls", "entropy"
+
+
+def estimate(values):
+    values = np.asarray(values, float)
+    return Estimate(values, values - 0.1, values + 0.1, np.empty((0, *values.shape)))
+
+
+@pytest.fixture
+def run(minilm):
+    return Run(
+        "surface_patterns", minilm, corpora.read("encyclopedia"), profile="smoke", corpus="encyclopedia", seed=0
+    )
+
+
+def test_what_is_recorded_is_given_back_and_read_back(run):
+    shares = estimate(np.random.default_rng(0).random((6, 12)))
+    assert run.number(SHARE, shares, n=10) is shares
+    run.number(SHARE, np.full((6, 12), 0.25), network="@random")
+    run.number(ENTROPY, [1.0] * 6)
+    run.number("sink", "[CLS]")
+    run.number("times_even_share", {"cls": estimate(3.0), "sep": 1.0}, against="")
+    run.number("best_specialist", 0.5, head=(2, 4), of="cls", control=0.1, against="a baseline")
+    run.save()
+    back = results.recorded("surface_patterns", profile="smoke")
+    for one in (run.recorded, back):
+        np.testing.assert_allclose(one.array(SHARE), shares.value, atol=1e-6)
+        np.testing.assert_allclose(one.array(SHARE, column="low"), shares.low, atol=1e-6)
+        assert (one.array(SHARE, column="control") == 0.25).all() and one.row("sink").label == "[CLS]"
+        assert one.array(ENTROPY).tolist() == [1] * 6
+        found = one.number("times_even_share", of="cls")
+        assert (found.value, found.low, found.high) == (3.0, 2.9, 3.1)
+        assert one.number("times_even_share", of="sep").low == 1.0
+        assert one.row("best_specialist", head=(2, 4)).against == "a baseline"
+    assert "values" not in back and back["provenance"]["parameters"] == {"corpus": "encyclopedia", "seed": 0}
+    with pytest.raises(ResultError, match="0 numbers are recorded of 'times_even_share'"):
+        back.number("times_even_share", of="stop")
+
+
+@pytest.mark.parametrize(
+    ("quantity", "value", "message"),
+    [
+        ("share_of_nothing", 1.0, "'share_of_nothing' is not among the quantities of surface_patterns"),
+        (SHARE, np.nan, "only finite numbers"),
+        (SHARE, {"a": np.inf}, "share_cls of a: only finite"),
+        (SHARE, np.zeros((3, 4)), r"axes of an array of shape \(3, 4\)"),
+    ],
+)
+def test_what_cannot_be_recorded_is_refused(run, quantity, value, message):
+    with pytest.raises(ResultError, match=message):
+        run.number(quantity, value)
+    assert not run.blocks
+
+
+def test_a_number_is_recorded_once(run):
+    run.number(SHARE, 0.5)
+    run.number(SHARE, 0.6)
+    with pytest.raises(ResultError, match="Recorded twice in surface_patterns"):
+        run.save()
+    assert not places.results().exists()
+
+
+def test_a_repeated_run_changes_nothing_and_another_number_its_date(run):
+    run.number(SHARE, 0.5)
+    origin = run.save().with_suffix(".json")
+    origin.write_text(origin.read_text().replace(json.loads(origin.read_text())["provenance"]["date"], "2001-01-01"))
+    run.save()
+    assert json.loads(origin.read_text())["provenance"]["date"] == "2001-01-01"
+    run.number(ENTROPY, 1.0)
+    run.save()
+    assert json.loads(origin.read_text())["provenance"]["date"] != "2001-01-01"
+    assert sorted(file.name for file in origin.parent.iterdir()) == ["surface_patterns.csv", "surface_patterns.json"]
+
+
+def test_a_readers_own_corpus_never_stands_under_a_profile(minilm):
+    path = places.book_data() / "encyclopedia" / "treebank" / "dev.conllu"
+    own = corpora.provenance(str(path), "treebank")
+    run = Run("dependency_heads", minilm, own, profile="smoke")
+    run.number("best_offset", 0.5, of="obj")
+    assert run.save().parts[-3] == places.OWN
