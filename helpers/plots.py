@@ -18,6 +18,7 @@ from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
 from numpy.typing import ArrayLike, NDArray
 
 from helpers.corpora.treebanks import Sentence
+from helpers.heads import Head
 from helpers.stats import Estimate
 
 Size = tuple[float, float]
@@ -102,7 +103,7 @@ def use_style() -> None:
 
 def head_name(layer: int, head: int) -> str:
     """The field's name of a head, layer-head, both from 1: ``head_name(7, 9)`` is ``"8-10"``."""
-    return f"{layer + 1}-{head + 1}"
+    return str(Head.of((layer, head)))
 
 
 def group_names(fits: Mapping[str, bool]) -> dict[str, str]:

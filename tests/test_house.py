@@ -8,7 +8,7 @@ HOUSE = places.ROOT / "helpers"
 ROOMS = ("__main__", "run", "chapters", "scoreboard", "head_profiles", "views", "drawing", "plots")
 ROOMS += ("measurements", "results", "tasks", "inputs", "examples", "phrases", "layers", "encoders")
 ROOMS += ("validation", "attention", "controls", "tokens", "parallel", "encoder", "adapters", "models")
-ROOMS += ("stats", "corpora", "places")
+ROOMS += ("stats", "heads", "corpora", "places")
 """From top to bottom."""
 
 

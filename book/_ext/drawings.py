@@ -129,7 +129,7 @@ def coverage() -> Figure:
     """How often 95 % intervals over few documents hold the truth, with and without Student's factor."""
     counts, random, truth, covered = (3, 5, 7, 10, 15, 20, 29, 30, 50, 100), np.random.default_rng(0), 0.5, []
     for count in counts:
-        estimate = stats.mean(random.beta(4, 4, (count, 2000)))
+        estimate = stats.mean(random.beta(4, 4, (count, 2000)), range(count))
         bootstrap = stats.Estimate.of(estimate.value, estimate.replicates)
         covered.append([((e.low <= truth) & (truth <= e.high)).mean() for e in (bootstrap, estimate)])
     figure, ax = plt.subplots(figsize=(6.4, 3.2))

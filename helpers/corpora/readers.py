@@ -185,7 +185,7 @@ def documents(name: str, split: str | None = None, *, trees: bool = False) -> tu
     if trees and not any(s.governors for d in chosen for s in d.sentences):
         problem = f"No sentence of the part {split or 'all'!r} has a tree (governors, the column HEAD)."
         raise CorpusError(name, None, problem, "a treebank in CoNLL-U; mentions alone are enough for chapter 05.")
-    return chosen
+    return records.numbered(chosen)
 
 
 def held_out(
@@ -201,7 +201,7 @@ def held_out(
     """
     if "test" in choose_on:
         raise CorpusError(name, None, "The part 'test' is for scoring.", "'train', 'dev' or both to choose on.")
-    chosen_on = tuple(d for part in choose_on for d in documents(name, part, trees=trees))
+    chosen_on = records.numbered(d for part in choose_on for d in documents(name, part, trees=trees))
     return chosen_on, documents(name, "test", trees=trees)
 
 

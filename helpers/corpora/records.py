@@ -5,8 +5,8 @@ literature, a term this book keeps for attention heads); the root's governor is 
 """
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -133,6 +133,7 @@ class Sentence:
         governors: index of the word's governor in this sentence, -1 at the root.
         relations: dependency relation to the governor.
         spaces: whether white space follows the word.
+        document: number of its document in the part of the treebank, the unit that intervals resample.
     """
 
     id: str
@@ -144,6 +145,7 @@ class Sentence:
     governors: tuple[int, ...] = ()
     relations: tuple[str, ...] = ()
     spaces: tuple[bool, ...] = ()
+    document: int = 0
 
     @property
     def text(self) -> str:
@@ -180,11 +182,15 @@ class Mention:
 
 @dataclass(frozen=True)
 class Document:
-    """Sentences in order, and all their mentions, in order; also those that corefer with no other."""
+    """Sentences in order, and all their mentions, in order; also those that corefer with no other.
+
+    ``document`` is its number in the part of the treebank, as that of its sentences.
+    """
 
     id: str
     sentences: tuple[Sentence, ...]
     mentions: tuple[Mention, ...] = ()
+    document: int = 0
 
     @cached_property
     def chains(self) -> dict[str, tuple[Mention, ...]]:
@@ -200,6 +206,14 @@ class Document:
     def surface(self, mention: Mention) -> str:
         """The words of a mention."""
         return " ".join(self.sentences[mention.sentence].words[mention.start : mention.end])
+
+
+def numbered(documents: Iterable[Document]) -> tuple[Document, ...]:
+    """The documents with their numbers, from 0, which their sentences know as well."""
+    return tuple(
+        replace(d, sentences=tuple(replace(s, document=number) for s in d.sentences), document=number)
+        for number, d in enumerate(documents)
+    )
 
 
 def depth(governors: Sequence[int], word: int) -> int | None:

@@ -88,18 +88,19 @@ class SurfacePatterns:
 def measure(encoder: Encoder, segments: Sequence[Segment], *, seed: int = 0, **options: Any) -> SurfacePatterns:
     """All statistics of every head over segments of at most :data:`MOST_TOKENS` tokens; options as in :func:`helpers.attention.measure`."""
     found = attention.measure(encoder, segments, look, longest=MOST_TOKENS, seed=seed, **options)
-    return patterns(found, [s.document for s in segments], seed=seed)
+    return patterns(found, segments, seed=seed)
 
 
-def patterns(found: Sequence[Mapping[str, Any]], documents: Sequence[int], *, seed: int = 0) -> SurfacePatterns:
-    """What :func:`look` found of each text, with intervals over documents."""
-    sums, counts, even, even_counts = (np.stack([np.asarray(one[name]) for one in found]) for name in found[0])
-    counts, documents = counts[:, None, None], np.asarray(documents)
-    rows = np.full(len(documents), True), documents % 2 == 0, documents % 2 == 1
-    whole, *halves = (stats.ratio(sums[one], counts[one], documents[one], seed=seed) for one in rows)
-    background = stats.ratio(even, even_counts, documents, seed=seed)
-    tokens = int(counts[..., STATISTICS.index("self")].sum())
-    return SurfacePatterns(whole, tuple(halves), background, len(found), tokens)
+def patterns(found: Sequence[Mapping[str, Any]], segments: Sequence[Segment], *, seed: int = 0) -> SurfacePatterns:
+    """What :func:`look` found of each segment, with intervals over documents."""
+
+    def estimate(sums: str, counts: str, halves: tuple[int, ...] = (0, 1)) -> Estimate:
+        kept = [(one, s) for one, s in zip(found, segments, strict=True) if s.document % 2 in halves]
+        return stats.ratio(((one[sums], one[counts]) for one, _ in kept), [s for _, s in kept], seed=seed)
+
+    whole, *halves = (estimate("sums", "counts", which) for which in ((0, 1), (0,), (1,)))
+    tokens = int(sum(one["counts"][STATISTICS.index("self")] for one in found))
+    return SurfacePatterns(whole, tuple(halves), estimate("even", "even_counts"), len(found), tokens)
 
 
 @dataclass(frozen=True)
@@ -143,7 +144,7 @@ def relative_entropy(found: SurfacePatterns, half: int | None = None) -> Estimat
     """Entropy as a share of the uniform one, [layer, head]; of a half of the articles as a share of the uniform entropy of all."""
     uniform = found["uniform"]
     if half is None:
-        return found["entropy"] / Estimate.of(uniform.value, uniform.replicates[:, None, None])
+        return found["entropy"] / uniform
     return found.half(half, "entropy").map(lambda x: x / uniform.value)
 
 

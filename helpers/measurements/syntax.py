@@ -44,18 +44,21 @@ class Answers:
 
     Attributes:
         sentences: with trees.
-        documents: number of each sentence's document.
         pointed: [layer, head, direction, word], index in its sentence of the word pointed to; words of all sentences one after another.
     """
 
     sentences: tuple[Sentence, ...]
-    documents: NDArray[np.int64]
     pointed: Int[np.ndarray, "layer head direction word"]
 
     @property
     def lengths(self) -> NDArray[np.int64]:
         """Number of words of each sentence."""
         return np.array([len(s.words) for s in self.sentences])
+
+    @property
+    def documents(self) -> NDArray[np.int64]:
+        """Number of each sentence's document."""
+        return np.array([s.document for s in self.sentences])
 
 
 def predict(encoder: Encoder, documents: Sequence[Document], **options: Any) -> Answers:
@@ -64,13 +67,12 @@ def predict(encoder: Encoder, documents: Sequence[Document], **options: Any) -> 
     Raises:
         CorpusError: when no sentence has a tree and fits.
     """
-    placed = [(s, n) for n, d in enumerate(documents) for s in d.sentences if s.governors and fits(encoder, s.words)]
-    if not placed:
+    sentences = tuple(s for d in documents for s in d.sentences if s.governors and fits(encoder, s.words))
+    if not sentences:
         said, wanted = "No sentence has a tree and fits the model.", f"trees of at most {encoder.max_length} tokens."
         raise CorpusError("The treebank", None, said, wanted)
-    sentences, numbers = zip(*placed, strict=True)
     found = attention.measure(encoder, sentences, point, units="words", **options)
-    return Answers(sentences, np.array(numbers), np.concatenate(found, -1).astype(np.int16))
+    return Answers(sentences, np.concatenate(found, -1).astype(np.int16))
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,7 +117,7 @@ class Scores:
     def share(self, relation: str, hits: Bool[np.ndarray, "word"], seed: int = 0) -> Estimate:
         """Share of a relation's words that are right, with an interval over documents."""
         asked = self.asked(relation)
-        return stats.ratio(hits[asked], np.ones(asked.sum()), self.documents[asked], seed=seed)
+        return stats.mean(hits[asked], self.documents[asked], seed=seed)
 
 
 def score(answers: Answers, *, stanford: bool = False) -> Scores:

@@ -313,7 +313,7 @@ def _scores(encoder: Encoder, wanted: Mapping[str, Any]) -> dict[str, Any]:
     if not math.isnan(chance := tasks.majority(given)):
         row["majority"] = round(chance, 4)
     for name, values in scores.values.items():
-        found = stats.ratio(values * scores.weights, scores.weights, scores.documents)
+        found = stats.ratio(zip(values * scores.weights, scores.weights, strict=True), scores.documents)
         ends = map(float, (found.value, found.low, found.high))
         row["scores"][name] = [None if math.isnan(end) else round(end, 4) for end in ends]
     return row

@@ -10,6 +10,7 @@ from conftest import as_printed
 from helpers import attention, corpora, encoders, results, stats, tokens
 from helpers.chapters.dependency_heads import tables
 from helpers.corpora import treebanks
+from helpers.corpora.records import numbered
 from helpers.corpora.treebanks import Document, Sentence
 from helpers.measurements import syntax
 from helpers.measurements.syntax import OFFSETS, Answers
@@ -43,18 +44,17 @@ def random_sentence(rng: np.random.Generator) -> Sentence:
 
 
 @pytest.fixture(scope="module")
-def documents() -> list[Document]:
+def documents() -> tuple[Document, ...]:
     rng = np.random.default_rng(0)
     owner = tree("Anna 's cat sat", "PROPN PART NOUN VERB", (2, 0, 3, -1), "nmod:poss case nsubj root")
-    return [Document(f"d{i}", (*(random_sentence(rng) for _ in range(4)), owner)) for i in range(8)]
+    return numbered(Document(f"d{i}", (*(random_sentence(rng) for _ in range(4)), owner)) for i in range(8))
 
 
 def random_answers(documents, seed=1) -> Answers:
     rng = np.random.default_rng(seed)
-    placed = [(s, n) for n, d in enumerate(documents) for s in d.sentences]
-    sentences, numbers = zip(*placed, strict=True)
+    sentences = tuple(s for d in documents for s in d.sentences)
     pointed = [rng.integers(0, len(s.words), (*SHAPE, len(s.words))) for s in sentences]
-    return Answers(sentences, np.array(numbers), np.concatenate(pointed, axis=-1).astype(np.int16))
+    return Answers(sentences, np.concatenate(pointed, axis=-1).astype(np.int16))
 
 
 def by_sentence(answers) -> list[np.ndarray]:
@@ -124,11 +124,11 @@ def test_scores_are_what_loops_count(documents, stanford):
     answers = random_answers(documents)
     scores = syntax.score(answers, stanford=stanford)
     start, names, marks = 0, {"all"}, 0
-    for sentence, document in zip(answers.sentences, answers.documents, strict=True):
+    for sentence in answers.sentences:
         s = treebanks.stanford(sentence) if stanford else sentence
         for word, relation in enumerate(s.relations):
             at = start + word
-            assert scores.documents[at] == document
+            assert scores.documents[at] == sentence.document
             if s.governors[word] < 0 or relation == "punct" or s.upos[word] == "PUNCT":
                 assert scores.label[at] == -1
                 continue
@@ -193,14 +193,14 @@ def test_chance_heads_do_not_beat_the_baseline():
     rng = np.random.default_rng(3)
     beaten = 0
     for _ in range(40):
-        answers = random_answers([Document("d", (random_sentence(rng),)) for _ in range(40)])
+        answers = random_answers(numbered(Document("d", (random_sentence(rng),)) for _ in range(40)))
         governors = np.concatenate([s.governors for s in answers.sentences])
         # heads that are right exactly as often as the best offset, on words chosen at random
         base = syntax.score(answers)
         offset = base.best_offset("all")
         rate = base.by_offset[OFFSETS.index(offset), base.asked("all")].mean()
         hits = rng.random((2, 6, 2, len(governors))) < rate
-        made = Answers(answers.sentences, answers.documents, np.where(hits, governors, -1).astype(np.int16))
+        made = Answers(answers.sentences, np.where(hits, governors, -1).astype(np.int16))
         gains = syntax.gains(syntax.score(made), "all", offset)
         beaten += bool((stats.max_t(gains, permutations=199) < 0.05).any())
     assert beaten <= 7, "5 % of 40 are 2; more than 7 would happen once in 500"

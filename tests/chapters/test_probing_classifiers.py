@@ -35,7 +35,8 @@ def random_sentence(rng: np.random.Generator, number: int, most: int = 8) -> Sen
     words = tuple(str(w) for w in rng.choice(WORDS, count))
     relations = tuple("root" if g < 0 else str(rng.choice(RELATIONS)) for g in governors)
     upos = tuple("PUNCT" if w == "," else "NOUN" for w in words)
-    return Sentence(f"s{number}", words, upos=upos, governors=tuple(governors), relations=relations)
+    trees = {"upos": upos, "governors": tuple(governors), "relations": relations}
+    return Sentence(f"s{number}", words, **trees, document=number // 3)
 
 
 SENTENCES = [random_sentence(np.random.default_rng(n), n) for n in range(24)]
@@ -400,7 +401,7 @@ def test_refits_differ_by_seed_and_a_penalty_shrinks_weights(part):
     assert np.array_equal(whole.probe.weights(), plain.weights[0]) and whole.control.value < 1, (
         "the first fit's probe"
     )
-    assert np.allclose(whole.score.replicates, plain.scores.replicates.mean(1)), "paired over sentences"
+    assert np.allclose(whole.score.replicates, plain.scores.replicates.mean(1)), "paired over documents"
     block, probe = part.blocks[0], random_probe(12, 0)
     extra = probing_classifiers.penalised(probe, block, "governor") - probing_classifiers.parser_loss(
         probe, block, "governor"
@@ -464,7 +465,7 @@ def synthetic(seed: int, count: int = 400) -> Pairs:
     words[:, 0] = (
         np.where(label, 1, -1) * words[:, 2] + 0.3 * words[:, 0]
     )  # no sum over the two words tells the label
-    return Pairs(weights, 1 + label + rng.integers(0, 2, count), words, label, np.arange(count) // 5, kinds)
+    return Pairs(weights, 1 + label + rng.integers(0, 2, count), words, label, *[np.arange(count) // 5] * 2, kinds)
 
 
 def test_classifiers_learn_what_is_there_and_nothing_else():

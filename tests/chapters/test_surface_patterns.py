@@ -93,7 +93,7 @@ def patterns_of(encoder, sample, maps_of):
     """What is found where every text's maps are made by hand."""
     texts = [encoded(encoder, segment.texts) for segment in sample]
     found = [surface.look(maps_of(len(text.tokens), s), text) for text, s in zip(texts, sample, strict=True)]
-    return surface.patterns(found, [s.document for s in sample])
+    return surface.patterns(found, sample)
 
 
 def test_even_attention_has_all_of_the_even_entropy_whatever_the_lengths(minilm):

@@ -220,3 +220,11 @@ def test_what_a_model_computes_in_may_be_named(monkeypatch):
         monkeypatch.setenv("BOOK_DTYPE", wrong)
         with pytest.raises(encoders.EncoderError, match=f"float32 or float64 here, not in '{wrong}'.*{why}"):
             encoders.load("minilm", device="cpu")
+
+
+def test_a_control_is_asked_for_by_its_kind(minilm):
+    control = encoders.load("minilm", control="random", seed=3)
+    assert control.name == "minilm@random" and control.state == encoders.load("minilm@random", seed=3).state
+    assert control.state != minilm.state
+    with pytest.raises(encoders.EncoderError, match="no control 'shuffled'"):
+        encoders.load("minilm", control="shuffled")

@@ -13,9 +13,9 @@ from helpers.stats import Estimate
 @given(st.integers(1, 30), st.integers(1, 8), st.integers(0, 10_000))
 def test_the_order_of_rows_does_not_matter(rows, documents, seed):
     rng = np.random.default_rng(seed)
-    by, sums, counts = rng.integers(documents, size=rows), rng.random((rows, 2, 3)), rng.random((rows, 1, 3)) + 0.1
+    by, sums, counts = rng.integers(documents, size=rows), rng.random((rows, 2, 3)), rng.random((rows, 3)) + 0.1
     order = rng.permutation(rows)
-    one, other = stats.ratio(sums, counts, by), stats.ratio(sums[order], counts[order], by[order])
+    one, other = (stats.ratio(zip(sums[o], counts[o], strict=True), by[o]) for o in (np.arange(rows), order))
     for name in ("value", "low", "high", "units"):
         np.testing.assert_allclose(getattr(one, name), getattr(other, name), atol=1e-9)
 
@@ -23,14 +23,14 @@ def test_the_order_of_rows_does_not_matter(rows, documents, seed):
 def test_the_interval_covers_the_truth():
     """95 % intervals of the mean of 60 documents hold the truth in about 95 % of samples."""
     rng = np.random.default_rng(1)
-    found = [stats.mean(rng.normal(3.0, 1.0, 60), seed=sample) for sample in range(200)]
+    found = [stats.mean(rng.normal(3.0, 1.0, 60), range(60), seed=sample) for sample in range(200)]
     assert 180 <= sum(e.low <= 3.0 <= e.high for e in found) <= 198
 
 
 @pytest.mark.parametrize("documents", [3, 5, 10, 20, 29, 30, 100])
 def test_intervals_over_few_documents_keep_their_promise(documents):
     """1,000 samples at once, a column each: as the bootstrap alone would do it, and widened."""
-    found = stats.mean(np.random.default_rng(documents).normal(3.0, 1.0, (documents, 1000)))
+    found = stats.mean(np.random.default_rng(documents).normal(3.0, 1.0, (documents, 1000)), range(documents))
     bare = Estimate.of(found.value, found.replicates)
     alone, kept = (((e.low <= 3.0) & (e.high >= 3.0)).mean() for e in (bare, found))
     assert 0.92 <= kept <= 0.985, "within what a fixed draw of the documents leaves"
@@ -48,15 +48,16 @@ def test_what_few_documents_have_is_widened_by_their_number():
     """5 of 100 documents have the thing: 95 % intervals of 1,000 samples hold the truth as often as they say."""
     have = np.zeros((100, 1))
     have[::20] = 1
-    found = stats.ratio(np.random.default_rng(0).normal(3.0, 1.0, (100, 1000)) * have, have)
+    values = np.where(have, np.random.default_rng(0).normal(3.0, 1.0, (100, 1000)), np.nan)
+    found = stats.mean(values, range(100))
     assert set(np.ravel(found.units)) == {5}
     assert 0.9 <= ((found.low <= 3.0) & (found.high >= 3.0)).mean() <= 0.99
 
 
 def test_one_document_gives_no_interval():
-    found = stats.ratio(np.array([[2.0, 1.0], [0.0, 3.0]]), np.array([[4.0, 2.0], [0.0, 4.0]]))
+    found = stats.ratio([([2.0, 1.0], [4.0, 2.0]), ([0.0, 3.0], [0.0, 4.0])], [0, 1])
     assert found.units.tolist() == [1, 2] and np.isnan(found.low[0]) and not np.isnan(found.low[1])
-    assert f"{found[0]:.2f}" == "0.50 (one document)" and stats.percent(found[0]) == "50 (one document)"
+    assert f"{found[0]:.2f}" == "0.50 (no interval)" and stats.percent(found[0]) == "50 (no interval)"
     recorded = results.to_json(found[0])
     assert recorded == {"value": 0.5, "low": None, "high": None} and np.isnan(Estimate.from_record(recorded).low)
 
@@ -67,7 +68,7 @@ def test_ratios_are_those_of_loops(rows, documents, seed):
     rng = np.random.default_rng(seed)
     by = rng.integers(documents, size=rows)
     sums, counts = rng.random((rows, 2)), rng.random((rows, 2)) + 0.1
-    found = stats.ratio(sums, counts, by, seed=seed)
+    found = stats.ratio(zip(sums, counts, strict=True), by, seed=seed)
     weights = stats.resampled(range(documents), seed)
     for replicate in (0, 1, 2, 77):
         top, bottom = np.zeros(2), np.zeros(2)
@@ -93,19 +94,80 @@ def test_a_permutation_counts_the_best_of_all_candidates():
 
 def test_intervals_of_shares_end_at_none_and_all():
     hits = np.array([[1.0, 1.0], [0.0, 1.0], [1.0, 1.0]])
-    share = stats.ratio(*hits.T)
-    assert (share.low, share.high) == (0, 1) and stats.mean(hits[:, 0]).high == 1
-    assert stats.mean(100 * hits[:, 0]).high > 100, "of what is no share, nothing is known"
-    assert stats.ratio(*(hits * [3, 1]).T).high > 3
-    assert stats.mean(hits[:, :1] - 0.5).low[0] < -0.5
+    share = stats.ratio(hits, range(3))
+    assert (share.low, share.high) == (0, 1) and stats.mean(hits[:, 0], range(3)).high == 1
+    assert stats.mean(100 * hits[:, 0], range(3)).high > 100, "of what is no share, nothing is known"
+    assert stats.ratio(hits * [3, 1], range(3)).high > 3
+    assert stats.mean(hits[:, :1] - 0.5, range(3)).low[0] < -0.5
+    both = stats.mean(np.eye(4)[[0, 0, 1, 2]], range(4))
+    f1 = both.map(lambda x: 2 * x[..., 0] / (1 + x[..., 0]))
+    assert 0 <= f1.low < f1.high <= 1 and 0 <= both.mean().low <= both.mean().high <= 1
+    assert not both.map(lambda x: 3 * x).limits
+
+
+@given(st.integers(2, 60), st.integers(1, 3))
+def test_a_share_of_none_or_all_has_the_bound_of_the_binomial(documents, rows):
+    """No more than what 2.5 % of samples still show nothing of; over the documents that could have shown it."""
+    by = np.repeat(np.arange(documents + 1), rows)
+    hits = np.stack([np.zeros(len(by)), np.ones(len(by)), np.arange(len(by)) % 2], 1)
+    hits[by == documents] = np.nan  # says nothing
+    found = stats.mean(hits, by)
+    assert (1 - found.high[0]) ** documents == pytest.approx(0.025) and found.low[0] == 0
+    assert found.low[1] == pytest.approx(1 - found.high[0]) and found.high[1] == 1
+    assert stats.stack([found[0], found[0]]).mean().high == pytest.approx(found[0].high)
+
+
+def test_rare_things_are_held_by_intervals_that_saw_none_of_them():
+    """Of one in a hundred, 30 documents mostly show nothing."""
+    hits = np.random.default_rng(0).random((30, 1000)) < 0.01
+    found = stats.mean(hits, range(30))
+    assert ((found.low <= 0.01) & (found.high >= 0.01)).mean() > 0.9
+
+
+@given(st.integers(2, 12), st.integers(0, 10_000))
+def test_words_of_texts_of_any_length_count_alike(texts, seed):
+    rng = np.random.default_rng(seed)
+    values = [rng.random((2, 3, rng.integers(5))) for _ in range(texts)]
+    values[0] = np.full((2, 3, 1), np.nan)
+    by = rng.integers(3, size=texts)
+    words = [value.shape[-1] for value in values]
+    found, flat = stats.mean(values, by, axis=-1), np.moveaxis(np.concatenate(values, -1), -1, 0)
+    slow = stats.mean(flat, np.repeat(by, words)) if sum(words) > 1 else found
+    asked = np.isin(np.unique(by), np.repeat(by, words))
+    np.testing.assert_allclose(found.value, slow.value)
+    if asked.all():
+        np.testing.assert_allclose(found.high, slow.high)
+
+
+def test_texts_know_their_documents():
+    texts = [records.Sentence("s", ("a",), document=document) for document in (4, 4, 7, 9)]
+    one, other = stats.mean([0.1, 0.2, 0.6, 0.3], texts), stats.mean([0.1, 0.2, 0.6, 0.3], [4, 4, 7, 9])
+    assert (one.low, one.high, one.sample) == (other.low, other.high, (0, (4, 7, 9)))
+    with pytest.raises(ValueError, match="1 rows and 3 documents"):
+        stats.mean([0.3], [0, 1, 2])
+    with pytest.raises(TypeError):
+        stats.mean([0.3])
 
 
 def test_differences_are_paired():
     base = np.random.default_rng(2).normal(size=40) * 10
-    one, two = stats.mean(base + 1.0), stats.mean(base)
+    one, two = stats.mean(base + 1.0, range(40)), stats.mean(base, range(40))
     difference = one - two
     assert difference.value == pytest.approx(1.0)
     assert difference.high - difference.low < 1e-9 < one.high - one.low
+    table = stats.mean(np.stack([base, base - 1], 1), range(40))
+    assert (table - two).value.tolist() == pytest.approx([0, -1]), "a number and an array pair as well"
+
+
+@pytest.mark.parametrize("pair", [lambda a, b: a - b, lambda a, b: a / b])
+def test_what_is_no_pair_has_no_difference(pair):
+    base = np.random.default_rng(3).random(20)
+    one = stats.mean(base, range(20))
+    for other in (stats.mean(base[1:], range(1, 20)), stats.mean(base, range(20), seed=1)):
+        with pytest.raises(ValueError, match="different documents"):
+            pair(one, other)
+    with pytest.raises(ValueError, match="recorded"):
+        pair(one, Estimate.from_record(results.to_json(one)))
 
 
 def test_map_mean_and_stack_keep_the_intervals_of_what_they_make():
@@ -124,7 +186,7 @@ def test_map_mean_and_stack_keep_the_intervals_of_what_they_make():
 
 def test_a_mean_is_of_what_is_known():
     values = np.array([[1.0, np.nan], [3.0, 4.0], [5.0, 8.0]])
-    assert stats.mean(values).value.tolist() == [3.0, 6.0]
+    assert stats.mean(values, range(3)).value.tolist() == [3.0, 6.0]
     same = stats.mean(values, [4, 4, 4])
     assert same.value.tolist() == [3.0, 6.0] and np.isnan([same.low, same.high]).all(), "one document has no interval"
 
@@ -147,4 +209,4 @@ def test_a_difference_of_shares_stays_possible():
     assert -1 <= difference.low < difference.value < difference.high <= 1
     assert Estimate.of(difference.value, difference.replicates, 3).high > 1, "it would be wider than that"
     longer = stats.mean(3 * right, documents) - stats.mean(wrong, documents)
-    assert longer.high > 1 and not stats.mean(3 * right, documents).is_share
+    assert longer.high > 1 and not stats.mean(3 * right, documents).limits

@@ -11,6 +11,7 @@ from scipy.linalg import orth
 from scipy.spatial.distance import squareform
 from scipy.stats import rankdata
 
+from helpers import stats
 from helpers.chapters.divergence_map.measures import Divergences
 from helpers.chapters.divergence_map.scaling import Map
 from helpers.stats import Estimate
@@ -147,22 +148,15 @@ def explained(
 
     beyond = residual(same)
     unlike = 1 - same
-    drawn = found.replicates(seed)
-    with np.errstate(invalid="ignore"):  # a replicate may have drawn no document
-        each = (drawn @ found.sums) / (drawn @ found.tokens)[:, None]
-    pairs = squareform(found.mean())
-    units = len(np.unique(found.documents))
-
-    def estimate(function: Any) -> Estimate:
-        return Estimate.of(function(pairs), function(each), units)
-
-    gap = estimate(lambda d: d @ (same / same.sum() - unlike / unlike.sum()))
-    held = estimate(lambda d: d @ (beyond / (beyond @ beyond)))
+    each = stats.ratio(zip(found.sums, found.tokens, strict=True), found.documents, seed=seed)
+    pairs = each.value
+    gap = each.map(lambda d: d @ (same / same.sum() - unlike / unlike.sum()))
+    held = each.map(lambda d: d @ (beyond / (beyond @ beyond)))
     left = squareform(residual(pairs), checks=False)
     orders = shuffles(np.zeros_like(found.layer), permutations, seed)
     null = np.array([squareform(left[np.ix_(o, o)], checks=False) @ beyond for o in orders])
     return Explained(
-        r2=estimate(lambda d: 1 - residual(d).var(-1) / d.var(-1)),
+        r2=each.map(lambda d: 1 - residual(d).var(-1) / d.var(-1)),
         gap=gap,
         held=held,
         left=held / gap,

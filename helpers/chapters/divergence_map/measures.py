@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from scipy.spatial.distance import squareform
 from torch import Tensor
 
-from helpers import attention
+from helpers import attention, stats
 from helpers.corpora.readers import Segment
 from helpers.encoders import Encoder, EncoderError
-from helpers.stats import REPLICATES, Estimate, Numbers
+from helpers.stats import Estimate, Numbers
 from helpers.tokens import EncodedText
 
 MOST_TOKENS = 128  # Clark et al. 2019, section 3
@@ -154,11 +154,6 @@ class Divergences:
         """Layer and head, from 0, of head number ``head``."""
         return divmod(int(head), self.heads)
 
-    def replicates(self, seed: int = 0) -> Float[np.ndarray, "replicate segment"]:
-        """How often each bootstrap replicate counts each segment: Poisson(1), alike for segments of one document."""
-        numbers, document = np.unique(self.documents, return_inverse=True)
-        return np.random.default_rng(seed).poisson(1.0, (REPLICATES, len(numbers)))[:, document].astype(np.float64)
-
     def estimate(self, weights: Float[np.ndarray, "pair *some"], *, seed: int = 0) -> Estimate:
         """A weighted sum of the mean divergences with its interval over documents.
 
@@ -166,10 +161,7 @@ class Divergences:
             weights: [pair] or [pair, statistic], such as 1 / (number of pairs) at pairs of one layer.
         """
         each = self.sums.astype(np.float64) @ weights
-        drawn = self.replicates(seed)
-        with np.errstate(invalid="ignore"):  # a replicate of few documents may count none of them
-            replicates = ((drawn @ each).T / (drawn @ self.tokens)).T
-        return Estimate.of(each.sum(0) / self.tokens.sum(), replicates, len(np.unique(self.documents)))
+        return stats.ratio(zip(each, self.tokens, strict=True), self.documents, seed=seed)
 
 
 def look(maps: Float[Tensor, "layer head query key"], text: EncodedText) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.stats import false_discovery_control, norm
 from torch import Tensor
 
-from helpers import tasks
+from helpers import stats, tasks
 from helpers.corpora.sources import CorpusError
 from helpers.encoders import Encoder
 from helpers.stats import Estimate, Numbers
@@ -229,18 +229,8 @@ def resampled(
     seed: int = 0,
 ) -> Estimate:
     """Weighted means over examples with a bootstrap over documents, all of them on the same draws, ``(*shape)``."""
-    flat = np.asarray(values, np.float64).reshape(-1, len(documents))
-    sums, sizes = per_document(flat * weights, documents), per_document(np.asarray(weights, np.float64), documents)
-    count = len(sizes)
-    random = np.random.default_rng(seed)
-    drawn = np.empty((replicates, len(flat)))
-    for start in range(0, replicates, 1000):
-        stop = min(start + 1000, replicates)
-        # as many documents as there are, with replacement; few documents would often all be left out by a Poisson draw
-        counts = random.multinomial(count, np.full(count, 1 / count), stop - start).astype(np.float64)
-        drawn[start:stop] = counts @ sums / np.maximum(counts @ sizes, np.finfo(float).tiny)[:, None]
-    shape = values.shape[:-1]
-    return Estimate.of((sums.sum(0) / sizes.sum()).reshape(shape), drawn.reshape(replicates, *shape), int(count))
+    pairs = zip(np.moveaxis(values * weights, -1, 0), weights, strict=True)
+    return stats.ratio(pairs, documents, seed=seed, replicates=replicates)
 
 
 def per_document(
@@ -255,9 +245,9 @@ def per_document(
 
 def p_values(cost: Estimate) -> Numbers:
     """Two-sided bootstrap p-values of "no change": twice the smaller share of replicates on either side of 0."""
-    drawn = cost.replicates
+    drawn = cost.replicates  # NaN where none of a few documents was drawn
     smaller = np.minimum((drawn <= 0).sum(0), (drawn >= 0).sum(0))
-    return np.minimum(1.0, 2 * (1 + smaller) / (1 + len(drawn)))
+    return np.minimum(1.0, 2 * (1 + smaller) / (1 + np.isfinite(drawn).sum(0)))
 
 
 def significant(p: Float[np.ndarray, "*shape"]) -> Bool[np.ndarray, "*shape"]:
@@ -294,7 +284,7 @@ def visible(cost: Estimate) -> dict[str, float]:
 
     From the standard error of the median head, of those whose removal changes anything.
     """
-    errors = cost.replicates.std(0)
+    errors = np.nanstd(cost.replicates, 0)
     error = float(np.median(errors[errors > 0])) if (errors > 0).any() else 0.0
     levels = {"alone": ALONE, "together": LEVEL / errors.size}
     return {name: float(norm.ppf(1 - level / 2) + norm.ppf(SEEN)) * error for name, level in levels.items()}

@@ -219,4 +219,4 @@ def relative(found: Received, *, among: str = "words", summed: bool = False, see
         key, other = (words.key[here] & counted[here], ~words.key[here] & counted[here])
         if key.any() and other.any():
             each[number] = sums[here][key].mean(0) - sums[here][other].mean(0)
-    return mean(each, seed=seed)
+    return mean(each, range(len(each)), seed=seed)

@@ -46,7 +46,7 @@ def precisions(words: Words, scores: OfWords, *, among: str = "words", seed: int
         kept = counted[here]
         if words.key[here][kept].any():
             each[number] = average_precision(scores[here][kept], words.key[here][kept])
-    return mean(each, seed=seed)
+    return mean(each, range(len(each)), seed=seed)
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,7 +141,7 @@ def head_predictors(fitted_on: Received, scored_on: Received, *, seed: int = 0) 
 def entropy(words: Words, chances: OfWords, *, seed: int = 0) -> Estimate:
     """Cross-entropy in nats, mean over all words, with a bootstrap over documents."""
     totals = np.add.reduceat(cross_entropy(chances, words.key), words.starts[:-1], axis=0)
-    return ratio(totals, np.diff(words.starts).reshape(-1, *[1] * (chances.ndim - 1)), seed=seed)
+    return ratio(zip(totals, np.diff(words.starts), strict=True), range(len(totals)), seed=seed)
 
 
 def inverse_frequencies(words: Words) -> Callable[[Words], Float[np.ndarray, "word"]]:
@@ -171,7 +171,7 @@ def listing(words: Words, scores: Float[np.ndarray, "word"], *, seed: int = 0) -
     for kind, right in (("f1", words.present()), ("all", words.everything())):
         for size in (5, 10):
             each = [phrases.f1(f[:size], r) for f, r in zip(found, right, strict=True)]
-            scored[f"{kind}_{size}"] = mean(np.array(each), seed=seed)
+            scored[f"{kind}_{size}"] = mean(each, range(len(each)), seed=seed)
     return scored
 
 

@@ -50,12 +50,13 @@ def concentration(weights: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def over_seeds(each: Float[np.ndarray, "seed"]) -> Estimate:
-    """Mean over seeds with Student's 95 % interval; of one seed both ends are the value.
+    """Mean over seeds with Student's 95 % interval; one seed has none.
 
     It says how far training again, and in a control drawing another network, would move the number; texts stay the same.
     """
     each = np.asarray(each, np.float64)
-    half = stats.t.ppf(0.975, len(each) - 1) * each.std(ddof=1) / len(each) ** 0.5 if len(each) > 1 else 0.0
+    many = len(each) > 1
+    half = stats.t.ppf(0.975, len(each) - 1) * each.std(ddof=1) / len(each) ** 0.5 if many else np.nan
     return Estimate(each.mean(), each.mean() - half, each.mean() + half, each[:, None][:, 0], len(each))
 
 

@@ -145,7 +145,7 @@ def duties(
     seed: int = 0,
     shuffled: bool = False,
 ) -> dict[str, Duty]:
-    """Where each group of words looks, for all heads and several relations in one pass, with intervals over sentences.
+    """Where each group of words looks, for all heads and several relations in one pass, with intervals over documents.
 
     Args:
         sentences: with trees, each short enough for the model.
@@ -154,12 +154,11 @@ def duties(
     """
     function = partial(look_from_words, functions=dict(functions))
     found = attention.measure(encoder, sentences, function, shuffled=shuffled, seed=seed)
-    counts = np.stack([one["counts"] for one in found])
     by_relation = {}
     for n, relation in enumerate(functions):  # one after another: the arrays are large
-        sums = np.stack([one["sums"][n] for one in found])
-        share = stats.ratio(sums, counts[:, n, None, None, :, None], seed=seed)
-        by_relation[relation] = Duty(share, counts[:, n].sum(0))
+        pairs = ((one["sums"][n], one["counts"][n, :, None]) for one in found)
+        share = stats.ratio(pairs, sentences, seed=seed)
+        by_relation[relation] = Duty(share, sum(one["counts"][n] for one in found))
     return by_relation
 
 

@@ -131,9 +131,8 @@ def sensitivity(encoder: Encoder, examples: Sequence[Example], *, seed: int = 0,
     what = f"{encoder.name}: gradients, {len(examples)} segments"
     found = by_example(encoder, examples, _gradient_sums, what=what, seed=seed, batch_size=batch_size)
     sums, counts, loss, hidden = found
-    documents = [e.document for e in examples]
-    means = stats.ratio(sums, counts, documents, seed=seed)
-    loss = stats.mean(loss, documents, seed=seed)
+    means = stats.ratio(zip(sums, counts, strict=True), examples, seed=seed)
+    loss = stats.mean(loss, examples, seed=seed)
     return Sensitivity(*(means[..., n] for n in range(3)), loss, len(examples), int(hidden.sum()))
 
 
@@ -242,10 +241,9 @@ def weigh(encoder: Encoder, segments: Sequence[Example | Segment], *, seed: int 
     options: dict[str, Any] = {"longest": MOST_TOKENS, "values": True, "shuffled": shuffled, "seed": seed}
     function = partial(weigh_text, outputs=outputs)
     found = attention.measure(encoder, [s.texts for s in segments], function, **options)
-    sums, norm, tokens = (np.stack([one[name] for one in found]) for name in ("sums", "norm", "tokens"))
-    documents = [s.document for s in segments]
-    rows = stats.ratio(sums, tokens.sum(-1)[:, None, None, None, None], documents, seed=seed)
-    return Norms(*(rows[..., n] for n in range(3)), stats.ratio(norm, tokens[:, None, None], documents, seed=seed))
+    rows = stats.ratio(((one["sums"], one["tokens"].sum()) for one in found), segments, seed=seed)
+    norm = stats.ratio(((one["norm"], one["tokens"]) for one in found), segments, seed=seed)
+    return Norms(*(rows[..., n] for n in range(3)), norm)
 
 
 def shares(parts: NDArray[np.float64]) -> NDArray[np.float64]:

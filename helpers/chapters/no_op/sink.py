@@ -172,7 +172,6 @@ def remove(
         seed: of the hidden words (the same as in :func:`sensitivity`), the orders and the bootstrap over documents.
     """
     single, together = removals(encoder.layers, draws=draws)
-    documents = np.array([e.document for e in examples])
 
     def measured(tried: Sequence[Removal], some: Sequence[Example]) -> list[NDArray]:
         what = f"{encoder.name}: {len(tried)} removals, {len(some)} segments"
@@ -181,9 +180,9 @@ def remove(
 
     alone = measured(single, examples[:few])[0]
     change, loss, mass, rows = measured(together, examples)
-    changes = (stats.ratio(one, np.ones_like(one), documents[: len(one)], seed=seed) for one in (alone, change))
+    changes = (stats.mean(one, examples[: len(one)], seed=seed) for one in (alone, change))
     change = stack([one[n] for one in changes for n in range(len(one.value))])
-    loss, mass = stats.mean(loss, documents, seed=seed), stats.ratio(mass, rows, documents, seed=seed)
+    loss, mass = stats.mean(loss, examples, seed=seed), stats.ratio(zip(mass, rows, strict=True), examples, seed=seed)
     return Removed((*single, *together), change, loss, mass, len(examples))
 
 

@@ -37,7 +37,7 @@ from helpers.chapters.pattern_types.measures import (
 from helpers.corpora import sources
 from helpers.corpora.sources import CorpusError
 from helpers.encoders import Encoder
-from helpers.stats import REPLICATES, Estimate
+from helpers.stats import Estimate, mean
 
 RANGES = {
     "vertical": ((0.15, 1.0), (0.0, 0.08), (0.0, 0.1)),
@@ -265,15 +265,11 @@ def score(
     """
     if not len(labels):
         raise ValueError("There are no labelled maps to judge by.")
-    names, number = np.unique(heads, return_inverse=True)
-    by_head = np.zeros((len(names), len(TYPES), len(TYPES)))
-    np.add.at(by_head, (number, labels, predicted), 1)
-    counts = np.random.default_rng(seed).multinomial(len(names), np.full(len(names), 1 / len(names)), REPLICATES)
-    table, drawn = by_head.sum(0), np.tensordot(counts, by_head, axes=1)
-    hits = np.trace(drawn, axis1=1, axis2=2) / drawn.sum((1, 2))
-    accuracy = Estimate.of(np.trace(table) / len(labels), hits, len(names)).within(0.0, 1.0)
-    macro_f1 = Estimate.of(macro(f1(table)), macro(f1(drawn)), len(names)).within(0.0, 1.0)
-    return Score(macro_f1, accuracy, f1(table), table)
+    table = np.zeros((len(labels), len(TYPES), len(TYPES)))
+    table[np.arange(len(labels)), labels, predicted] = 1
+    confusion = mean(table, heads, seed=seed)
+    accuracy = mean(labels == predicted, heads, seed=seed)
+    return Score(confusion.map(lambda c: macro(f1(c))), accuracy, f1(table.sum(0)), table.sum(0))
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from torch import Tensor
 from helpers import attention, corpora
 from helpers.corpora.records import sample
 from helpers.encoders import Encoder
-from helpers.stats import Estimate, ratio, stack
+from helpers.stats import Estimate, mean, ratio, stack
 from helpers.tokens import Batch, EncodedText, Input, Marks, encode
 
 TYPES = ("vertical", "diagonal", "vertical_diagonal", "block", "heterogeneous")
@@ -354,13 +354,13 @@ def measure(
     types = classifier(measured.reshape(-1, len(FEATURES))).reshape(darkest.shape)  # a forest is asked once for all
     vertical = (types == VERTICAL)[..., None]
     documents, tasks = (np.array([getattr(item, name) for item in every]) for name in ("document", "task"))
-    shown, ones = np.eye(len(TYPES))[types], np.ones((len(every), 1, 1, 1))
+    shown = np.eye(len(TYPES))[types]
     shares = {}
     for task in by_task:
         mine = tasks == task
-        shares[task] = ratio(shown[mine], ones[mine], documents[mine], seed=seed)
+        shares[task] = mean(shown[mine], documents[mine], seed=seed)
     hits = (np.eye(len(TARGETS))[darkest] * vertical).sum((1, 2))
-    targets = ratio(hits, vertical.sum((1, 2)), documents, seed=seed)
+    targets = ratio(zip(hits, vertical.sum((1, 2)), strict=True), documents, seed=seed)
     inputs = {task: len(some) for task, some in by_task.items()}
     return PatternTypes(shares, targets, inputs, sum(int(one["cut"]) for one in found))
 

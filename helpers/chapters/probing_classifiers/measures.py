@@ -15,9 +15,9 @@ from torch import nn
 
 from helpers.chapters.probing_classifiers.pairs import Pairs, classify, control_labels, share
 from helpers.chapters.probing_classifiers.parsers import answers, parse, train_parser
-from helpers.chapters.probing_classifiers.reading import Part, ratio
+from helpers.chapters.probing_classifiers.reading import Part
 from helpers.chapters.probing_classifiers.structural import neighbours, train_structural, undirected
-from helpers.stats import Estimate, stack
+from helpers.stats import Estimate, ratio, stack
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +34,7 @@ class Refits:
 
     @property
     def score(self) -> Estimate:
-        """The mean over the fits, with an interval over sentences."""
+        """The mean over the fits, with an interval over documents."""
         return self.scores.mean()
 
     @property
@@ -48,7 +48,7 @@ class Outcome:
     """What a probe scores on the test part.
 
     Attributes:
-        score: on the question itself, with an interval over sentences; the mean where there are several fits.
+        score: on the question itself, with an interval over documents; the mean where there are several fits.
         control: of the same kind of probe trained and scored on the control task, in one fit; None where there is none.
         probe: the trained probe, of several the first; None for rules and for logistic regressions.
         fits: of a parser, all its fits.
@@ -61,7 +61,7 @@ class Outcome:
 
     @property
     def selectivity(self) -> Estimate | None:
-        """``score - control``, paired over sentences (Hewitt & Liang 2019)."""
+        """``score - control``, paired over documents (Hewitt & Liang 2019)."""
         return None if self.control is None else self.score - self.control
 
 
@@ -95,7 +95,8 @@ def refits(
         train_parser(make(n), train_part.redrawn(n) if redrawn else train_part, dev, task=task, seed=n, **options)
         for n in seeds
     )
-    return Refits(stack([ratio(answers(parse(p, test), test, task), seed=seed) for p in probes]), probes)
+    right = (answers(parse(p, test), test, task) for p in probes)
+    return Refits(stack([ratio(pairs, test.sentences, seed=seed) for pairs in right]), probes)
 
 
 def parser_outcome(
@@ -126,7 +127,8 @@ def structural_outcome(parts: Parts, layer: int, *, seed: int = 0, **options: An
     train_part, dev, test = parts
     asked = ("governor", "control")
     probes = [train_structural(train_part, dev, layer, task=t, seed=seed, **options) for t in asked]
-    score, control = (ratio(undirected(p, test, t), seed=seed) for p, t in zip(probes, asked, strict=True))
+    found = (undirected(p, test, t) for p, t in zip(probes, asked, strict=True))
+    score, control = (ratio(pairs, test.sentences, seed=seed) for pairs in found)
     return Outcome(score, control, probes[0])
 
 
@@ -135,12 +137,12 @@ def layer_scores(parts: Parts, *, seed: int = 0, **options: Any) -> Estimate:
     train_part, dev, _ = parts
     layers = range(len(train_part.blocks[0].hidden))
     probes = (train_structural(train_part, dev, layer, seed=seed, **options) for layer in layers)
-    return stack([ratio(undirected(probe, dev), seed=seed) for probe in probes])
+    return stack([ratio(undirected(probe, dev), dev.sentences, seed=seed) for probe in probes])
 
 
 def neighbours_outcome(part: Part, *, seed: int = 0) -> Outcome:
     """UUAS of the rule that joins each word to the next, which reads nothing."""
-    return Outcome(ratio(neighbours(part), seed=seed))
+    return Outcome(ratio(neighbours(part), part.sentences, seed=seed))
 
 
 def pair_outcome(

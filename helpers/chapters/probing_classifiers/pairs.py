@@ -15,7 +15,8 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from helpers.chapters.probing_classifiers.reading import Part, drawn, ratio, scored_words
+from helpers import stats
+from helpers.chapters.probing_classifiers.reading import Part, drawn, scored_words
 from helpers.corpora.treebanks import Sentence
 from helpers.stats import Estimate
 
@@ -29,7 +30,7 @@ class Pairs:
         distance: [pair], places from the first word to the second.
         words: [pair, 2 × dimension], the vectors of both words.
         label: [pair], 1 where an edge joins them (or the name of the relation).
-        sentence: [pair], index of their sentence.
+        sentence, document: [pair], index of their sentence, and number of its document.
         kinds: [pair], both words in lower case.
     """
 
@@ -38,6 +39,7 @@ class Pairs:
     words: Float[np.ndarray, "pair dimension"]
     label: np.ndarray
     sentence: Int[np.ndarray, "pair"]
+    document: Int[np.ndarray, "pair"]
     kinds: tuple[tuple[str, str], ...]
 
 
@@ -116,7 +118,8 @@ def _pairs(part: Part, chosen: Sequence[tuple[int, int, int, Any]]) -> Pairs:
             weights[at] = torch.cat([block.maps[row, one, two], block.maps[row, two, one]], 1).float().numpy()
             vectors[at] = torch.cat([block.vectors[row, one], block.vectors[row, two]], 1).numpy()
     kinds = tuple(tuple(part.sentences[n].words[w].lower() for w in (a, b)) for n, a, b, _ in chosen)
-    return Pairs(weights, second - first, vectors, np.array([c[3] for c in chosen]), sentence, kinds)
+    document = np.array([part.sentences[n].document for n in sentence])
+    return Pairs(weights, second - first, vectors, np.array([c[3] for c in chosen]), sentence, document, kinds)
 
 
 def control_labels(pairs: Pairs, seed: int = 0) -> np.ndarray:
@@ -185,6 +188,5 @@ def _read(pairs: Pairs, kind: str) -> Float[np.ndarray, "pair feature"]:
 
 
 def share(right: Float[np.ndarray, "pair"], pairs: Pairs, *, seed: int = 0) -> Estimate:
-    """Share of pairs that were classified rightly, with an interval over sentences."""
-    found, at = np.unique(pairs.sentence, return_inverse=True)
-    return ratio(np.stack([np.bincount(at, right, len(found)), np.bincount(at, minlength=len(found))], 1), seed=seed)
+    """Share of pairs that were classified rightly, with an interval over documents."""
+    return stats.mean(right, pairs.document, seed=seed)

@@ -18,7 +18,6 @@ from helpers.corpora.readers import Vectors
 from helpers.corpora.sources import CorpusError
 from helpers.corpora.treebanks import Document, Sentence
 from helpers.encoders import Encoder
-from helpers.stats import REPLICATES, Estimate
 from helpers.tokens import Batch, encode, fits, to_words, word_states
 
 TASKS = ("governor", "control", "next word")
@@ -281,16 +280,6 @@ def _padded(rows: Sequence[Sequence[int]], length: int, fill: int) -> Int[Tensor
 def scored_words(sentence: Sentence) -> list[bool]:
     """Which words count: all but punctuation."""
     return [r != "punct" and u != "PUNCT" for r, u in zip(sentence.relations, sentence.upos, strict=True)]
-
-
-def ratio(sums: Float[np.ndarray, "sentence 2"], *, seed: int = 0) -> Estimate:
-    """Sum of the first column over sum of the second, with a bootstrap over the rows (sentences); a share where none exceeds the other."""
-    counts = np.random.default_rng(seed).poisson(1.0, (REPLICATES, len(sums)))
-    drawn = counts @ sums
-    with np.errstate(invalid="ignore", divide="ignore"):
-        value = np.float64(sums[:, 0].sum() / sums[:, 1].sum())
-        found = Estimate.of(value, drawn[:, 0] / drawn[:, 1], int((sums[:, 1] > 0).sum()))
-    return found.within(0.0, 1.0) if ((sums[:, 0] >= 0) & (sums[:, 0] <= sums[:, 1])).all() else found
 
 
 @lru_cache(maxsize=100_000)

@@ -20,6 +20,7 @@ from helpers.chapters.coreference_heads import KINDS
 from helpers.chapters.distance_features import TYPES, DistanceFeatures
 from helpers.chapters.divergence_map import Divergences
 from helpers.corpora.readers import Segment
+from helpers.corpora.records import numbered
 from helpers.corpora.records import sample as drawn
 from helpers.corpora.treebanks import Document
 from helpers.encoders import Encoder
@@ -88,7 +89,7 @@ def sample(
     found = tuple(corpora.segments(corpora.read(corpus), limit=segments, seed=seed))
     surface.refuse_few(found)
     trees, chains = (
-        tuple(tuple(drawn(part, documents, seed=seed)) for part in corpora.held_out(name, choose_on))
+        tuple(numbered(drawn(part, documents, seed=seed)) for part in corpora.held_out(name, choose_on))
         for name in (treebank, coreference)
     )
     return Sample(found, trees, chains)
@@ -209,7 +210,7 @@ def sweep(
 
     def means(found: Sequence[Mapping[str, Any]]) -> tuple[SurfacePatterns, DistanceFeatures]:
         features = DistanceFeatures.of([text["features"] for text in found], documents, draws=2, seed=seed)
-        return surface.patterns([text["patterns"] for text in found], documents, seed=seed), features
+        return surface.patterns([text["patterns"] for text in found], segments, seed=seed), features
 
     options = {"longest": MOST_TOKENS, "seed": seed}
     own = attention.measure(encoder, segments, look_also_at_pairs, **options)
