@@ -282,7 +282,9 @@ def _result(
     if options["units"] == "words":
         words = getattr(text.source, "words", text.words)
         if len(words) != len(text.words) and not text.cut:
-            raise NoWords(f"Input {text.number} has a word without a token, so its words cannot be told apart: {words[:8]!r}.")
+            raise NoWords(
+                f"Input {text.number} has a word without a token, so its words cannot be told apart: {words[:8]!r}."
+            )
         found = by_word(found, text)
     if not options["values"]:
         return function(found, text)

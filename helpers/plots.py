@@ -412,21 +412,6 @@ def dots(
     return ax.figure
 
 
-PLACE_COLOURS = COLOURS | {"other": "#d9d9d9"}
-PLACE_LABELS = LABELS | {"self": "the word itself", "other": "other words"}
-
-
-def where_to(rows: Series, places: Names) -> Figure:
-    """Stacked bars: what share of attention goes where, from each kind of word.
-
-    Args:
-        rows: label -> shares of the places, which sum to 1; numbers of 3 % and more are written out.
-    """
-    parts = {PLACE_LABELS[place]: {"color": PLACE_COLOURS[place]} for place in places}
-    bars = {label: shares.value for label, shares in rows.items()}
-    return share_bars(bars, parts, xlabel="share of attention", least=0.03, row=0.5)
-
-
 def share_bars(rows: Values, parts: Parts, *, xlabel: str, least: float, row: float) -> Figure:
     """A stacked bar for each row.
 

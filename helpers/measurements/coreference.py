@@ -11,6 +11,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from helpers import attention
 from helpers.corpora.sources import CorpusError
 from helpers.corpora.treebanks import NOMINAL, PRONOUN, PROPER, Document, Mention, Sentence
 from helpers.encoders import Encoder
@@ -277,6 +278,12 @@ def score(chosen: Sequence[Int[np.ndarray, "layer head _"]], passages: Sequence[
     return Scores(Hits(np.stack(hits, -1), of), by_name, np.array(groups).T)
 
 
+def measure(encoder: Encoder, documents: Iterable[Document], *, shuffled: bool = False) -> Scores:
+    """The scores of an encoder's heads, or of their control with shuffled scores, among earlier mentions."""
+    texts = passages(encoder, documents)
+    return score(attention.measure(encoder, texts, choose, units="words", shuffled=shuffled), texts)
+
+
 @dataclass(frozen=True)
 class Row:
     """One group of mentions: the head chosen on the development part, scored on the test part.
@@ -285,7 +292,6 @@ class Row:
         count: number of mentions in the test part.
         choice: of the head.
         rules: name -> accuracy on the test part.
-        gains: name -> how much more often the head is right, paired over documents.
     """
 
     count: int
@@ -299,7 +305,7 @@ class Row:
 
     @property
     def gains(self) -> dict[str, Estimate]:
-        """Name of a rule -> how much more often the head is right, paired over documents."""
+        """Rule -> how much more often the head is right, paired over documents."""
         return {name: self.choice.held_out - rule for name, rule in self.rules.items()}
 
 

@@ -15,10 +15,11 @@ import pandas as pd
 from scipy.spatial.distance import squareform
 
 from helpers import places, results
-from helpers.chapters import coreference_heads, distance_features
+from helpers.chapters import distance_features
 from helpers.chapters.your_own_model import measures as your_own_model
-from helpers.chapters.your_own_model.measures import MOST_TOKENS, Sample
+from helpers.chapters.your_own_model.measures import Sample
 from helpers.encoders import Encoder
+from helpers.measurements import coreference as antecedents
 from helpers.measurements import surface, syntax
 from helpers.plots import COLOURS, LABELS, group_names, head_name, ink_on
 from helpers.run.notebooks import resolved
@@ -104,28 +105,27 @@ def measure(
         counts = {"heads": divergences.heads, "segments": int((divergences.tokens > 0).sum())}
         placed = {"pairs": squareform(divergences.mean()), "map": your_own_model.placed(divergences)}
         found["divergence_map"] = {"model": counts | placed}
-    for chapter, part in {"dependency_heads": _relations, "coreference_heads": _antecedents}.items():
-        try:
-            found[chapter] = part(encoder, texts, seed)
-        except ValueError as error:  # no sentence, or no chain, fits into the model's longest input
-            missing[chapter] = str(error)
+    try:
+        found["dependency_heads"] = _relations(encoder, texts, seed)
+    except ValueError as error:  # no sentence fits into the model's longest input
+        missing["dependency_heads"] = str(error)
     runs = [run(chapter) for chapter in found]
     for made in runs:
         record = {"values": results.to_json(found[made.chapter]), "provenance": {"parameters": {}}}
         made.blocks.append(results.tabulated(made.chapter, record))
+    try:
+        dev, test = (antecedents.measure(encoder, part) for part in texts.chains)
+        made = run("coreference_heads")
+        antecedents.record(made, antecedents.table(dev, test, seed=seed), test)
+        runs.append(made)
+    except ValueError as error:  # no chain does
+        missing["coreference_heads"] = str(error)
     return runs, missing
 
 
 def _relations(encoder: Encoder, texts: Sample, seed: int) -> dict[str, Any]:
     dev, test = (syntax.score(syntax.predict(encoder, part)) for part in texts.trees)
     return {"ud": syntax.as_dict(syntax.table(dev, test, seed=seed), test)}
-
-
-def _antecedents(encoder: Encoder, texts: Sample, seed: int) -> dict[str, Any]:
-    most = min(MOST_TOKENS, encoder.max_length)
-    made = (coreference_heads.predict(encoder, part, max_length=most) for part in texts.chains)
-    dev, test = map(coreference_heads.score, made)
-    return {"by_kind": coreference_heads.as_dict(coreference_heads.table(dev, test, seed=seed), test)}
 
 
 @dataclass(frozen=True, eq=False)
