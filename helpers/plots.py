@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.resources import files
 from itertools import cycle
+from typing import Any
 
 import matplotlib
 import matplotlib.pyplot as plt
@@ -58,6 +59,7 @@ STYLES = {
     "intra": ("#E69F00", "own sentence", "o"),
     "inter": ("#56B4E9", "other sentences", "o"),
     "minilm": ("#332288", "minilm", "o"),
+    "mpnet": ("#882255", "mpnet", "s"),
     "random": ("#999933", "random", "D"),
     "shuffled": ("#44AA99", "shuffled scores", "v"),
     "first": ("#D55E00", "first", "o"),
@@ -389,27 +391,60 @@ DOT_LOOKS = (
     {"color": COLOURS["random"], "marker": "x", "markeredgewidth": 2},
     {"color": COLOURS["other"], "marker": "D"},
 )
-SHUFFLED = {"color": COLOURS["shuffled"], "marker": MARKERS["shuffled"]}
+MODEL_LOOKS = {name: {"color": COLOURS[name], "marker": MARKERS[name]} for name in ("minilm", "mpnet", "shuffled")}
 
 
 def dots(
-    names: Names, values: Points, *, xlabel: str = "accuracy", limits: Size | None = (0, 1), ax: Axes | None = None
+    names: Names,
+    values: Points,
+    *,
+    xlabel: str = "accuracy",
+    limits: Size | None = (0, 1),
+    ax: Axes | None = None,
+    apart: float = 0,
+    grey: Values | None = None,
+    below: bool = False,
 ) -> Figure:
     """One row a name, from top to bottom, with a point for each series and a bar for its interval.
 
     Args:
-        values: series -> one value for each name; an :class:`Estimate` shows its interval, NaN nothing. Four looks, and one that
-            is that of shuffled scores wherever a name begins with ``@shuffled``. A single series without a name needs no legend.
+        values: series -> one value for each name; an :class:`Estimate` shows its interval, NaN and None nothing. Series that are named
+            after a model, or ``@shuffled``, have its look, others the next of four. A single series without a name needs no legend.
         limits: of the x axis (None: as the values have it, with a line at 0).
+        apart: how far below one another the points of a row are.
+        grey: label -> for each name how far a grey band goes: what controls reach.
+        below: whether the legend stands below the panel, not to its right.
     """
     ax = ax or plt.subplots(figsize=(6.6, 0.6 + 0.3 * len(names)))[1]
-    looks = cycle(DOT_LOOKS)
-    looks = [SHUFFLED if name.startswith("@shuffled") else next(looks) for name in values]
-    dot_rows(ax, names, values, looks, line=0 if limits is None else None)
+    others = cycle(DOT_LOOKS)
+    models = [name.removeprefix("@").split(" ")[0].split(",")[0] for name in values]
+    looks = [MODEL_LOOKS[model] if model in MODEL_LOOKS else next(others) for model in models]
+    for label, ends in (grey or {}).items():
+        ax.barh(range(len(names)), ends, height=0.9, color="#dddddd", label=label, zorder=0)
+    dot_rows(ax, names, values, looks, apart=apart, line=0 if limits is None else None)
     ax.set(xlim=limits, xlabel=xlabel)
-    if any(values):
+    if below:
+        ax.legend(loc="upper left", bbox_to_anchor=(0, -0.6 / len(names) - 0.06), fontsize=8)
+    elif any(values):
         legend_beside(ax)
     return ax.figure
+
+
+def dots_with_gains(names: Names, values: Points, gains: Mapping[str, Points], **options: Any) -> Figure:
+    """:func:`dots`, and beside them, in panels with a line at 0, how far the first series is ahead of another.
+
+    Args:
+        gains: label of the axis -> series -> one difference for each name.
+        options: of :func:`dots`.
+    """
+    size, widths = (3.6 + 2.2 * len(gains), 1.1 + 0.32 * len(names)), [1.5, *[1] * len(gains)]
+    figure, axes = plt.subplots(1, 1 + len(gains), figsize=size, width_ratios=widths, sharey=True)
+    dots(names, values, apart=0.25, below=True, ax=axes[0], **options)
+    for ax, (xlabel, series) in zip(axes[1:], gains.items(), strict=True):
+        dots(names, series, xlabel=xlabel, limits=None, apart=0.3, below=True, ax=ax)
+    ends = [end for ax in axes[1:] for end in ax.get_xlim()]
+    plt.setp(axes[1:], xlim=(min(ends), max(ends)))
+    return figure
 
 
 def share_bars(rows: Values, parts: Parts, *, xlabel: str, least: float, row: float) -> Figure:
@@ -722,7 +757,7 @@ def flow(words: Names, width: int, joined: Sequence[bool] | None = None) -> list
 
 
 def dependency_tree(sentence: Sentence, *, highlight: Sequence[int] = ()) -> Figure:
-    """Arcs from each governor to its dependents above the words, with relations; parts of speech below.
+    """An arc from each word to its governor, where the arrowhead is, with its relation, as attention has it; parts of speech below.
 
     Args:
         highlight: words whose arc is drawn in the first colour.
@@ -746,10 +781,12 @@ def dependency_tree(sentence: Sentence, *, highlight: Sequence[int] = ()) -> Fig
 
     for word, height in level.items():
         governor = sentence.governors[word]
-        start, end = places[governor] + 0.12 * np.sign(word - governor), places[word]
+        start, end = places[word], places[governor] + 0.12 * np.sign(word - governor)
         colour = COLOURS["first"] if word in highlight else COLOURS["cls"]
         arc([start, start, end, end], [0.1, height, height, 0.28], sentence.relations[word], colour)
-    arc([places[sentence.governors.index(-1)]] * 2, [0.28, top - 0.2], "root", COLOURS["self"])
+    root = places[sentence.governors.index(-1)]
+    ax.text(root, top - 0.2, "root", **CENTRED, fontsize=7, color=COLOURS["self"])
+    ax.plot([root, root], [0.1, top - 0.5], color=COLOURS["self"], linewidth=1.1)
     for place, word, tag in zip(places, words, tags, strict=True):
         ax.text(place, -0.1, word, ha="center", va="top", fontsize=9.5)
         ax.text(place, -0.75, tag, ha="center", va="top", fontsize=6.5, color=COLOURS["self"])

@@ -149,6 +149,11 @@ class Recorded(dict[str, Any]):
         low, high = (row.value if np.isnan(end) else end for end in (row.low, row.high))
         return Estimate.from_record({"value": row.value, "low": low, "high": high})
 
+    def estimates(self, quantity: str, **where: Any) -> dict[str, Estimate]:
+        """What each number of a quantity is ``of`` -> the number with its interval, without replicates."""
+        rows = self.rows(quantity, **where).set_index("of")[["value", "low", "high"]]
+        return {of: Estimate.from_record(dict(row)) for of, row in rows.iterrows()}
+
     def array(self, quantity: str, *, column: str = "value", **where: Any) -> np.ndarray:
         """The numbers of all heads, [layer, head], or, with ``head=None`` not given and no head recorded, of all layers, [layer]."""
         rows = self.rows(quantity, **where)

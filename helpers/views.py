@@ -295,7 +295,13 @@ def in_script(code: str) -> str:
 
 
 def bertviz(
-    view: str, maps: ArrayLike, tokens: Names, *, second: int | None = None, height: int | None = None
+    view: str,
+    maps: ArrayLike,
+    tokens: Names,
+    *,
+    head: tuple[int, int] | None = None,
+    second: int | None = None,
+    height: int | None = None,
 ) -> HTML:
     """bertviz's ``head_view`` or ``model_view`` (Vig 2019), in a frame of its own that needs no network.
 
@@ -306,10 +312,11 @@ def bertviz(
     Args:
         view: ``"head_view"`` or ``"model_view"``.
         maps: [layer, head, query, key]; rounded to three digits.
+        head: that the head view opens at (layer, head, from 0); its list of layers counts from 1, as the book does.
         second: position where the second text begins, to choose directions between the two.
         height: of the frame in pixels (default: as many as the head view of these tokens needs).
     """
-    data = {"view": view, "tokens": list(tokens), "second": second, "shape": list(np.shape(maps))}
+    data = {"view": view, "tokens": list(tokens), "head": head, "second": second, "shape": list(np.shape(maps))}
     thousandths = np.round(1000 * np.asarray(maps)).astype("<u2")
     data["thousandths"] = base64.b64encode(thousandths.tobytes()).decode()
     try:
@@ -345,7 +352,9 @@ def bertviz_document(data: Mapping[str, object]) -> str:
     draw = {"head_view": head_view, "model_view": model_view}[data["view"]]
     # bertviz writes tokens into its script as they are: signs that could end it go through as others, and come back escaped
     tokens = [token.translate(_AS_OTHERS) for token in data["tokens"]]
-    page = draw(attention, tokens, sentence_b_start=data["second"], html_action="return").data
+    opened = {"layer": data["head"][0], "heads": [data["head"][1]]} if data.get("head") else {}
+    page = draw(attention, tokens, sentence_b_start=data["second"], html_action="return", **opened).data
+    page = page.replace(".text(layer)", ".text(layer + 1)")
     page = re.sub(r"\\ue0([0-9a-f]{2})", r"\\u00\1", page)
     page = re.sub(r"bertviz-[0-9a-f]{32}", "bertviz-view", page)
     return (

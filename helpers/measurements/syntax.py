@@ -1,154 +1,125 @@
 """Heads as parsers: the word that each head points to, beside the tree (Clark et al. 2019, sections 4.1 and 4.2).
 
-Heads and offsets are chosen on one part of a treebank and scored on another; intervals are over documents.
+Heads and offsets are chosen on one part of a treebank and scored on another (:mod:`helpers.measurements.choosing`).
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
-from numpy.typing import NDArray
 from torch import Tensor
 
-from helpers import attention, stats
+from helpers import attention
 from helpers.corpora import treebanks
 from helpers.corpora.sources import CorpusError
 from helpers.corpora.treebanks import Document, Sentence
 from helpers.encoders import Encoder
+from helpers.heads import Head
+from helpers.measurements.choosing import Choice, Hits, choose
 from helpers.stats import Estimate
 from helpers.tokens import EncodedText, fits
+
+if TYPE_CHECKING:
+    from helpers.results import Run
 
 DIRECTIONS = ("dependent to governor", "governor to dependent")
 """Which word attends: the governor is the word *to* which a word attends most, or the word that attends most *to* it."""
 OFFSETS = tuple(offset for offset in range(-10, 11) if offset)
 FEWEST = 30
 """Relations with fewer words in the test part are marked: one word more or less moves them by three points."""
+TABLE_1 = ("all", "prep", "pobj", "det", "nn", "nsubj", "amod", "dobj")
+TABLE_1 += ("advmod", "aux", "poss", "auxpass", "ccomp", "mark", "prt")
+"""The rows of Clark et al.'s Table 1, in Stanford's scheme."""
 
-Head = tuple[int, int, int]
-"""Layer, head, direction; from 0."""
+
+def trees(encoder: Encoder, documents: Sequence[Document]) -> tuple[list[Sentence], int]:
+    """The sentences that have a tree and fit the model, and how many with a tree are too long for it.
+
+    Raises:
+        CorpusError: when none fits.
+    """
+    parsed = [s for d in documents for s in d.sentences if s.governors]
+    fitting = [s for s in parsed if fits(encoder, s.words)]
+    if not fitting:
+        said, wanted = "No sentence has a tree and fits the model.", f"trees of at most {encoder.max_length} tokens."
+        raise CorpusError("The treebank", None, said, wanted)
+    return fitting, len(parsed) - len(fitting)
 
 
 def point(maps: Float[Tensor, "layer head word word"], text: EncodedText) -> Int[Tensor, "layer head 2 word"]:
-    """The other word that each word attends to most, and the one that attends most to it."""
+    """The other word that each word attends to most, and the one that attends most to it, for each of :data:`DIRECTIONS`."""
     maps = maps.clone()
     maps.diagonal(dim1=-2, dim2=-1).fill_(-1)  # no word governs itself
-    return torch.stack([maps.argmax(-1), maps.argmax(-2)], -2)
+    return torch.stack([maps.argmax(-1), maps.argmax(-2)], -2).to(torch.int16)
 
 
-@dataclass(frozen=True, eq=False)
-class Answers:
-    """The word that each head points to, for every word of some documents.
-
-    Attributes:
-        sentences: with trees.
-        pointed: [layer, head, direction, word], index in its sentence of the word pointed to; words of all sentences one after another.
-    """
-
-    sentences: tuple[Sentence, ...]
-    pointed: Int[np.ndarray, "layer head direction word"]
-
-    @property
-    def lengths(self) -> NDArray[np.int64]:
-        """Number of words of each sentence."""
-        return np.array([len(s.words) for s in self.sentences])
-
-    @property
-    def documents(self) -> NDArray[np.int64]:
-        """Number of each sentence's document."""
-        return np.array([s.document for s in self.sentences])
+Answers = Sequence[Int[np.ndarray, "*candidate _"]]
+"""For each sentence [*candidate, word], the index of the word that a candidate names: a head and a direction, or a rule."""
 
 
-def predict(encoder: Encoder, documents: Sequence[Document], **options: Any) -> Answers:
-    """Let every head of an encoder point; options as in :func:`helpers.attention.measure`. A sentence that is longer than the model allows is left out.
-
-    Raises:
-        CorpusError: when no sentence has a tree and fits.
-    """
-    sentences = tuple(s for d in documents for s in d.sentences if s.governors and fits(encoder, s.words))
-    if not sentences:
-        said, wanted = "No sentence has a tree and fits the model.", f"trees of at most {encoder.max_length} tokens."
-        raise CorpusError("The treebank", None, said, wanted)
-    found = attention.measure(encoder, sentences, point, units="words", **options)
-    return Answers(sentences, np.concatenate(found, -1).astype(np.int16))
+def answers(encoder: Encoder, *parts: Sequence[Sentence], **options: Any) -> list[Answers]:
+    """What every head points to in the sentences of each part; options as in :func:`helpers.attention.measure`."""
+    return [attention.measure(encoder, part, point, units="words", **options) for part in parts]
 
 
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """Which answers are right.
+    """Which answers are right, for every word of some sentences, one sentence after another.
 
     Attributes:
-        relations: names, ``all`` first; punctuation and roots are not scored.
-        hits: [layer, head, direction, word], whether the head names the governor.
-        by_offset: [offset, word], whether the governor stands at this distance, see :data:`OFFSETS`.
-        label: [word], index of the word's relation, -1 where it is not scored.
-        documents: [word], number of its document.
+        relation: [word], name of the word's relation; empty for punctuation and roots, which are not scored.
+        hits: [*candidate, word], whether a candidate (a head and a direction, or a rule) names the governor.
+        offsets: [offset, word], whether the governor stands at this distance, see :data:`OFFSETS`.
     """
 
-    relations: tuple[str, ...]
-    hits: Bool[np.ndarray, "layer head direction word"]
-    by_offset: Bool[np.ndarray, "offset word"]
-    label: NDArray[np.int64]
-    documents: NDArray[np.int64]
+    relation: np.ndarray
+    hits: Hits
+    offsets: Hits
+
+    @property
+    def relations(self) -> tuple[str, ...]:
+        """Names of the relations that occur, ``all`` first."""
+        return ("all", *sorted({*self.relation} - {""}))
 
     def asked(self, relation: str) -> Bool[np.ndarray, "word"]:
         """Which words have the relation."""
-        return self.label >= 0 if relation == "all" else self.label == self.relations.index(relation)
+        return self.relation != "" if relation == "all" else self.relation == relation
 
     def count(self, relation: str) -> int:
         """How many words have it."""
         return int(self.asked(relation).sum())
 
-    def accuracy(self, relation: str) -> Float[np.ndarray, "layer head direction"]:
-        """Share of right answers of every head."""
-        return self.hits[..., self.asked(relation)].mean(-1)
-
-    def best(self, relation: str) -> Head:
-        """Layer, head and direction with the most right answers."""
-        found = self.accuracy(relation)
-        return tuple(map(int, np.unravel_index(found.argmax(), found.shape)))
-
-    def best_offset(self, relation: str) -> int:
-        """The distance at which the governor most often stands; negative to the left."""
-        return OFFSETS[int(self.by_offset[:, self.asked(relation)].mean(-1).argmax())]
-
-    def share(self, relation: str, hits: Bool[np.ndarray, "word"], seed: int = 0) -> Estimate:
-        """Share of a relation's words that are right, with an interval over documents."""
-        asked = self.asked(relation)
-        return stats.mean(hits[asked], self.documents[asked], seed=seed)
+    def accuracy(self, relation: str) -> Float[np.ndarray, "*candidate"]:
+        """Share of right answers of every candidate."""
+        return self.hits[self.asked(relation)].accuracy()
 
 
-def score(answers: Answers, *, stanford: bool = False) -> Scores:
+def score(answers: Answers, sentences: Sequence[Sentence], *, stanford: bool = False) -> Scores:
     """Compare answers with the trees. A possessor is right, too, if its *'s* points to the right word, as in the paper.
 
     Args:
         stanford: with Stanford-style relations (:func:`helpers.corpora.treebanks.stanford`) in place of those of UD.
     """
-    trees = [treebanks.stanford(s) if stanford else s for s in answers.sentences]
-    governors = np.concatenate([s.governors for s in trees])
-    words = [word for s in trees for word in zip(s.governors, s.relations, s.upos, strict=True)]
-    names = [r if g >= 0 and r != "punct" and u != "PUNCT" else None for g, r, u in words]
-    relations = ("all", *sorted({*names} - {None}))
-    label = np.array([-1 if name is None else relations.index(name) for name in names])
-    hits = answers.pointed == governors
-    position = np.concatenate([np.arange(n) for n in answers.lengths])  # of each word in its sentence
-    offsets = governors - position == np.array(OFFSETS)[:, None]
-    owners, marks = _possessors(trees, "poss" if stanford else "nmod:poss")
-    hits[..., owners] |= answers.pointed[..., marks] == governors[owners]
-    offsets[:, owners] |= governors[owners] - position[marks] == np.array(OFFSETS)[:, None]
-    return Scores(relations, hits, offsets, label, np.repeat(answers.documents, answers.lengths))
-
-
-def _possessors(trees: Sequence[Sentence], relation: str) -> Int[np.ndarray, "2 possessor"]:
-    """Places of possessors and of their *'s* among all words."""
-    found, start = [], 0
-    for tree in trees:
-        marked = ((word, treebanks.possessive(tree, word)) for word, r in enumerate(tree.relations) if r == relation)
-        found += [(start + word, start + mark) for word, mark in marked if mark is not None]
-        start += len(tree.words)
-    return np.array(found, int).reshape(-1, 2).T
+    parsed = [treebanks.stanford(s) if stanford else s for s in sentences]
+    owner, right, at_offset, names = "poss" if stanford else "nmod:poss", [], [], []
+    for pointed, s in zip(answers, parsed, strict=True):
+        governors, position = np.array(s.governors), np.arange(len(s.words))
+        hits, near = pointed == governors, governors - position == np.array(OFFSETS)[:, None]
+        for word, relation in enumerate(s.relations):
+            mark = treebanks.possessive(s, word) if relation == owner else None
+            if mark is not None:
+                hits[..., word] |= pointed[..., mark] == governors[word]
+                near[:, word] |= governors[word] - mark == np.array(OFFSETS)
+        right.append(hits)
+        at_offset.append(near)
+        words = zip(s.governors, s.relations, s.upos, strict=True)
+        names += [r if g >= 0 and r != "punct" and u != "PUNCT" else "" for g, r, u in words]
+    documents = np.repeat([s.document for s in sentences], [len(s.words) for s in sentences])
+    hits, offsets = (Hits(np.concatenate(found, -1), documents) for found in (right, at_offset))
+    return Scores(np.array(names), hits, offsets)
 
 
 @dataclass(frozen=True)
@@ -157,77 +128,93 @@ class Row:
 
     Attributes:
         relation, count: name, number of words in the test part.
-        head: chosen on the development part; ``chosen`` is its accuracy there, ``held_out`` that on the test part.
-        same_data: accuracy of the best head when chosen on the test part itself, as in the paper.
-        offset: the distance that is best on the development part; ``baseline`` is its accuracy on the test part.
-        gain: ``held_out - baseline``, paired over documents.
-        p: how often so large a gain over all heads would come by chance (:func:`helpers.stats.max_t`, signs by document).
-        beaten_by: number of (head, direction) pairs with such a p below 0.05.
+        choice: of a head and a direction, or of a rule.
+        offset: of a distance, by its place in :data:`OFFSETS`.
+        gain: how much more often the first is right on the test part, paired over documents.
+        p: how often so large a gain over all heads would come by chance (:meth:`helpers.measurements.choosing.Hits.p_values`).
+        beaten_by: number of candidates with such a p below 0.05.
     """
 
     relation: str
     count: int
-    head: Head
-    chosen: float
-    held_out: Estimate
-    same_data: float
-    offset: int
-    baseline: Estimate
+    choice: Choice
+    offset: Choice
     gain: Estimate
     p: float
     beaten_by: int
+
+    @property
+    def head(self) -> Head:
+        """The head chosen."""
+        return Head.of(self.choice.candidate[:2])
+
+    @property
+    def direction(self) -> str:
+        """In which of :data:`DIRECTIONS` it is read."""
+        return DIRECTIONS[self.choice.candidate[2]]
 
     @property
     def few(self) -> bool:
         """Whether there are too few words for the numbers to be trusted."""
         return self.count < FEWEST
 
-    def as_dict(self) -> dict[str, Any]:
-        """The row for a record, the head by layer, number and direction."""
-        layer, head, direction = self.head
-        kept = {name: value for name, value in vars(self).items() if name != "relation"}
-        return kept | {"layer": layer, "head": head, "direction": DIRECTIONS[direction]}
 
-
-def table(dev: Scores, test: Scores, relations: Sequence[str] | None = None, *, seed: int = 0) -> list[Row]:
-    """A row for each relation that occurs in both parts, in the order given (default: by frequency)."""
-    both = [r for r in dev.relations if r in test.relations and dev.count(r) and test.count(r)]
-    chosen = [r for r in relations if r in both] if relations else sorted(both, key=lambda r: -test.count(r))
-    return [_row(dev, test, relation, seed) for relation in chosen]
+def table(dev: Scores, test: Scores, relations: Sequence[str] | None = None, *, seed: int = 0) -> dict[str, Row]:
+    """Relation -> row, for each that occurs in both parts, in the order given (default: by frequency)."""
+    both = {r: test.count(r) for r in dev.relations if r in test.relations}
+    chosen = relations or sorted(both, key=both.get, reverse=True)
+    return {relation: _row(dev, test, relation, seed) for relation in chosen if both.get(relation)}
 
 
 def _row(dev: Scores, test: Scores, relation: str, seed: int) -> Row:
-    head, offset = dev.best(relation), dev.best_offset(relation)
-    held_out = test.share(relation, test.hits[head], seed)
-    baseline = test.share(relation, test.by_offset[OFFSETS.index(offset)], seed)
-    p = stats.max_t(gains(test, relation, offset), seed=seed).reshape(test.hits.shape[:3])
-    tried = {"chosen": float(dev.accuracy(relation)[head]), "same_data": float(test.accuracy(relation).max())}
-    shares = {"held_out": held_out, "baseline": baseline, "gain": held_out - baseline}
-    beyond = {"p": float(p[head]), "beaten_by": int((p < 0.05).sum())}
-    return Row(relation, test.count(relation), head, offset=offset, **tried, **shares, **beyond)
+    there, here = dev.asked(relation), test.asked(relation)
+    hits, offsets = test.hits[here], test.offsets[here]
+    choice = choose(dev.hits[there], hits, seed=seed)
+    offset = choose(dev.offsets[there], offsets, seed=seed)
+    p = hits.p_values(offsets.right[offset.candidate], seed=seed)
+    gain, beaten_by = choice.held_out - offset.held_out, int((p < 0.05).sum())
+    return Row(relation, len(hits), choice, offset, gain, float(p[choice.candidate]), beaten_by)
 
 
-def gains(scores: Scores, relation: str, offset: int) -> Float[np.ndarray, "candidate document"]:
-    """Right answers of each head (layer, head, direction in one axis) minus those of an offset, document by document."""
-    asked = scores.asked(relation)
-    _, place = np.unique(scores.documents[asked], return_inverse=True)
-    heads = scores.hits[..., asked].reshape(-1, asked.sum()).astype(np.float32)
-    return (heads - scores.by_offset[OFFSETS.index(offset), asked]) @ np.eye(place.max() + 1, dtype=np.float32)[place]
+def record(
+    run: "Run",
+    answers: Sequence[Answers],
+    dev: Sequence[Sentence],
+    test: Sequence[Sentence],
+    *,
+    network: str = "",
+    stanford: bool = False,
+    seed: int = 0,
+) -> dict[str, Row]:
+    """Record how often every head of a network is right, and the head and the offset that are best for each relation; gives :func:`table` back.
+
+    Args:
+        answers: in the sentences to choose on, and in those to score on.
+        stanford: for the rows of the paper's Table 1, with their relations.
+    """
+    there, here = (score(found, part, stanford=stanford) for found, part in zip(answers, (dev, test), strict=True))
+    rows, ending = table(there, here, TABLE_1 if stanford else None, seed=seed), "_stanford" * stanford
+    for relation, row in rows.items():
+        common = {"network": network, "of": relation, "n": row.count, "split": "test"}
+        run.number(f"best_offset{ending}", row.offset.held_out, **common, against="")
+        common |= {"against": "best fixed offset"}
+        best = {"head": row.head, "label": row.direction}
+        run.number(f"lead_for_relation{ending}", row.gain, **common, **best)
+        common |= {"control": row.offset.held_out.value}
+        run.number(f"best_for_relation{ending}", row.choice.held_out, **common, **best)
+        finds, found_by = np.moveaxis(here.accuracy(relation), -1, 0)
+        run.number(f"finds_governor{ending}", finds, **common)
+        run.number(f"found_by_governor{ending}", found_by, **common)
+    return rows
 
 
-def as_dict(rows: Sequence[Row], test: Scores) -> dict[str, Any]:
-    """Numbers for a record: the table, and every head's accuracy on the test part."""
-    accuracy = {row.relation: test.accuracy(row.relation) for row in rows}
-    return {"table": {row.relation: row.as_dict() for row in rows}, "accuracy": accuracy}
-
-
-def select_relations(dev: Scores, test: Sequence[Sentence], *wanted: str) -> tuple[str, ...]:
+def select_relations(dev: Scores, test: Scores, *wanted: str) -> tuple[str, ...]:
     """Those of the wanted relations that both parts have; where they have none of them, the most frequent that both have.
 
     Raises:
         CorpusError: when the two parts have no relation in common.
     """
-    both = [r for r in sorted(dev.relations[1:], key=lambda r: -dev.count(r)) if any(r in s.relations for s in test)]
+    both = [r for r in sorted(dev.relations[1:], key=dev.count, reverse=True) if r in test.relations]
     if not both:
         raise CorpusError("The treebank", None, "Its parts share no relation.", "trees with names of relations.")
     return tuple(r for r in wanted if r in both) or (both[0],)

@@ -18,6 +18,7 @@ from helpers import places, results
 from helpers.chapters import distance_features
 from helpers.chapters.your_own_model import measures as your_own_model
 from helpers.chapters.your_own_model.measures import Sample
+from helpers.corpora import CorpusError
 from helpers.encoders import Encoder
 from helpers.measurements import coreference as antecedents
 from helpers.measurements import surface, syntax
@@ -105,27 +106,23 @@ def measure(
         counts = {"heads": divergences.heads, "segments": int((divergences.tokens > 0).sum())}
         placed = {"pairs": squareform(divergences.mean()), "map": your_own_model.placed(divergences)}
         found["divergence_map"] = {"model": counts | placed}
-    try:
-        found["dependency_heads"] = _relations(encoder, texts, seed)
-    except ValueError as error:  # no sentence fits into the model's longest input
-        missing["dependency_heads"] = str(error)
     runs = [run(chapter) for chapter in found]
     for made in runs:
         record = {"values": results.to_json(found[made.chapter]), "provenance": {"parameters": {}}}
         made.blocks.append(results.tabulated(made.chapter, record))
     try:
+        trees = [syntax.trees(encoder, part)[0] for part in texts.trees]
+        runs.append(run("dependency_heads"))
+        syntax.record(runs[-1], syntax.answers(encoder, *trees), *trees, seed=seed)
+    except CorpusError as error:  # no sentence fits
+        missing["dependency_heads"] = str(error)
+    try:
         dev, test = (antecedents.measure(encoder, part) for part in texts.chains)
-        made = run("coreference_heads")
-        antecedents.record(made, antecedents.table(dev, test, seed=seed), test)
-        runs.append(made)
-    except ValueError as error:  # no chain does
+        runs.append(run("coreference_heads"))
+        antecedents.record(runs[-1], antecedents.table(dev, test, seed=seed), test)
+    except CorpusError as error:  # no chain does
         missing["coreference_heads"] = str(error)
     return runs, missing
-
-
-def _relations(encoder: Encoder, texts: Sample, seed: int) -> dict[str, Any]:
-    dev, test = (syntax.score(syntax.predict(encoder, part)) for part in texts.trees)
-    return {"ud": syntax.as_dict(syntax.table(dev, test, seed=seed), test)}
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,7 @@ from torch import Tensor
 from helpers import attention, stats
 from helpers.corpora.records import Sentence
 from helpers.encoders import Encoder
-from helpers.measurements.syntax import Head, Scores
+from helpers.measurements.syntax import Scores
 from helpers.stats import Estimate, stack
 from helpers.tokens import EncodedText, by_word
 
@@ -29,7 +29,7 @@ class Leader:
         lead: by how much this exceeds that of the best offset.
     """
 
-    head: Head
+    head: tuple[int, ...]
     accuracy: float
     lead: float
 
@@ -45,10 +45,11 @@ def leaders(dev: Scores, *always: str, words: int = 60, lead: float = 0.1) -> di
     counted = [r for r in dev.relations[1:] if dev.count(r) >= words]
     found = {}
     for relation in (*always, *counted):
+        asked = dev.asked(relation)
         accuracy = float(dev.accuracy(relation).max())
-        offset = float(dev.by_offset[:, dev.asked(relation)].mean(-1).max())
+        offset = float(dev.offsets[asked].accuracy().max())
         if relation in always or accuracy - offset >= lead:
-            found[relation] = Leader(dev.best(relation), accuracy, accuracy - offset)
+            found[relation] = Leader(dev.hits[asked].best(), accuracy, accuracy - offset)
     return found
 
 

@@ -168,8 +168,9 @@ def _shuffled(
     found: dict[str, Any] = {"rule_shares": distance_features.by_type(_by_rule(features)), "closeness": None}
     found |= _where(patterns) | {"relations": {}, "coreference": {}}
     if relations:
-        dev, test = (syntax.score(syntax.predict(encoder, part, shuffled=True)) for part in texts.trees)
-        made = {name: test.share(name, test.hits[dev.best(name)], seed) for name in relations}
+        parts = [syntax.trees(encoder, part)[0] for part in texts.trees]
+        dev, test = map(syntax.score, syntax.answers(encoder, *parts, shuffled=True), parts)
+        made = {name: row.choice.held_out for name, row in syntax.table(dev, test, [*relations], seed=seed).items()}
         found["relations"] = {
             name: {"held_out": one, "gain": one - relations[name]["baseline"]} for name, one in made.items()
         }
@@ -253,13 +254,17 @@ def _tried(missing: dict[str, str], part: str, measure: Any) -> tuple[dict[str, 
 
 
 def _relations(encoder: Encoder, texts: Sample, seed: int) -> tuple[dict[str, Any], int]:
-    there, here = (syntax.predict(encoder, part) for part in texts.trees)
-    rows = syntax.table(syntax.score(there), syntax.score(here), seed=seed)
-    named = [r for r in rows if r.relation != "all" and not r.few][:RELATIONS]
-    shown = [*(r for r in rows if r.relation == "all"), *named]
-    left_out = ("chosen", "beaten_by")
-    found = {r.relation: {k: v for k, v in r.as_dict().items() if k not in left_out} for r in shown}
-    return found, len(here.sentences)
+    parts = [syntax.trees(encoder, part)[0] for part in texts.trees]
+    rows = syntax.table(*map(syntax.score, syntax.answers(encoder, *parts), parts), seed=seed)
+    named = [r for r in rows if r != "all" and not rows[r].few][:RELATIONS]
+    shown = [rows[r] for r in rows if r == "all" or r in named]
+    found = {
+        r.relation: {"count": r.count, "layer": r.head[0], "head": r.head[1], "direction": r.direction}
+        | {"held_out": r.choice.held_out, "same_data": r.choice.same_data}
+        | {"offset": syntax.OFFSETS[r.offset.candidate[0]], "baseline": r.offset.held_out, "gain": r.gain, "p": r.p}
+        for r in shown
+    }
+    return found, len(parts[1])
 
 
 def _chains(
