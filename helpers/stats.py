@@ -2,9 +2,9 @@
 
 An interval comes from a bootstrap over documents (Efron & Tibshirani 1993): in each of :data:`REPLICATES` replicates every document counts
 Poisson(1) times. The counts depend on the seed and the document's number only, so that two models measured on the same documents have
-replicates that can be subtracted pairwise; estimates of different documents cannot. A replicate is one row of a matrix of counts, and all are one product:
-(replicates × documents) @ (documents × numbers). Few documents widen an interval (:func:`widened`), and one gives none. From 30 to 40
-documents, where it is no longer widened, a 95 % interval holds the truth in about 93 of 100 samples.
+replicates that can be subtracted pairwise; estimates of different documents cannot be. A replicate is one row of a matrix of counts, and
+all are one product: (replicates × documents) @ (documents × numbers). Few documents widen an interval (:func:`widened`), and one gives
+none. From 30 to 40 documents, where it is no longer widened, a 95 % interval holds the truth in about 93 of 100 samples.
 """
 
 import warnings

@@ -257,7 +257,7 @@ def test_heads_that_stand_are_tested_together(tagger):
     each = 0.1 * rng.normal(size=(3, 4, 9, len(keywords.SCORES)))
     each[1, 2, :, 2] += 3
     each[0, 0, :, 2] = 0  # nothing varies, nothing is tested
-    removed = keywords.RemoveOne(np.zeros(each.shape[2:]), each, mean(np.moveaxis(each, 2, 0)))
+    removed = keywords.RemoveOne(np.zeros(each.shape[2:]), each, mean(np.moveaxis(each, 2, 0), range(9)))
     p = np.array([stats.ttest_1samp(row, 0).pvalue if row.any() else 1 for row in each[..., 2].reshape(12, 9)])
     wanted = stats.false_discovery_control(p) <= keywords.LEVEL
     found = removed.stands()

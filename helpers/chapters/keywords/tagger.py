@@ -117,7 +117,7 @@ def remove_one(tagger: Encoder, examples: Sequence[Example], *, seed: int = 0) -
     sets = [(), *([head] for head in np.ndindex(tagger.layers, tagger.heads))]
     whole, *each = _each_set(tagger, examples, sets)
     each = np.stack(each).reshape(tagger.layers, tagger.heads, *whole.shape)
-    return RemoveOne(whole, each, mean(np.moveaxis(each - whole, 2, 0), seed=seed))
+    return RemoveOne(whole, each, mean(np.moveaxis(each - whole, 2, 0), range(len(examples)), seed=seed))
 
 
 TOGETHER = 24
@@ -173,7 +173,9 @@ class Curve:
     @classmethod
     def of(cls, counts: Sequence[int], each: Float[np.ndarray, "count document score"], *, seed: int = 0) -> "Curve":
         """With means over documents and their intervals."""
-        scores, change = (mean(np.moveaxis(a, 1, 0), seed=seed) for a in (each, each - each[:1]))
+        scores, change = (
+            mean(np.moveaxis(a, 1, 0), range(each.shape[1]), seed=seed) for a in (each, each - each[:1])
+        )
         return cls(tuple(counts), each, scores, change)
 
     def score(self, name: str) -> Estimate:

@@ -366,7 +366,7 @@ def steps_between(
 
     Returns:
         ``"dependency to entity"`` -> ``expected``, paired over documents, None where the layers bring nothing for certain to one
-        of the two; ``gravity``, paired over seeds, and ``spread``, by how much the first task's mixing weights are
+        of the two or their targets are of different documents; ``gravity``, paired over seeds, and ``spread``, by how much the first task's mixing weights are
         more concentrated (nats); with a twin ``random``, its own ``gravity``, and ``beyond``, the difference of the two, seed by
         seed. A single seed has no interval, and None.
     """
@@ -382,7 +382,8 @@ def steps_between(
         if twin is not None:
             seeds["random"] = apart(twin, centre_of_gravity, a, b)
             seeds["beyond"] = own - seeds["random"]
-        steps[f"{a} to {b}"] = {
-            "expected": outcomes[b].expected - outcomes[a].expected if known[a] and known[b] else None
-        } | {name: over_seeds(each) if len(each) > 1 else None for name, each in seeds.items()}
+        paired = known[a] and known[b] and outcomes[a].scores.sample == outcomes[b].scores.sample
+        steps[f"{a} to {b}"] = {"expected": outcomes[b].expected - outcomes[a].expected if paired else None} | {
+            name: over_seeds(each) if len(each) > 1 else None for name, each in seeds.items()
+        }
     return steps
