@@ -17,7 +17,7 @@ SHELL  := /bin/bash
 unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help book chapters site test test-all check test-random test-oldest lint lab notebooks compare tables atlas full data course wheel launch pdf zip release fetch push-launch propose lock clean
+.PHONY: help book chapters site test test-all check test-random test-oldest lint lab notebooks compare tables atlas full data course wheel launch pdf zip image release fetch push-launch propose lock clean
 
 help: ## Show what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -68,15 +68,16 @@ test-random: $(READY) ## Unit tests with other examples each time; SEED=... repe
 OLDVENV := _build/oldest
 test-oldest: ## Unit tests with the oldest versions that the core supports, in an environment of their own (TESTS="tests/core -k tap")
 	@test -x $(OLDVENV)/bin/pytest || { echo "Making $(OLDVENV) (several GB on Linux; minutes) ..."; $(PYTHON) -m venv $(OLDVENV) \
-	  && $(OLDVENV)/bin/pip install -qq --no-compile --disable-pip-version-check --constraint requirements.oldest --editable '.[long,train,test]'; }
+	  && $(OLDVENV)/bin/pip install -qq --no-compile --disable-pip-version-check --constraint requirements.oldest --editable '.[long,train,test,model]'; }
 	@$(OLDVENV)/bin/python -m pytest --numprocesses auto -m "not slow and not journey" $(TESTS)
 
 lint: $(READY)
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 
-lab: $(READY) ## Open the chapters in JupyterLab
-	@$(BIN)/jupyter lab notebooks/
+lab: $(READY) ## Open copies of the chapters, in _build/lab, in JupyterLab; what you have changed there stays
+	@$(HELPERS) build notebooks --to _build/lab && $(BIN)/jupyter trust _build/lab/notebooks/*.ipynb >/dev/null
+	@$(BIN)/jupyter lab _build/lab/notebooks/
 
 atlas: $(READY) ## Measure models for the atlas of heads and write its page (MODELS="bert-base-uncased mpnet"; RECORD=1 to keep them with the book)
 	@$(HELPERS) atlas $(MODEL) $(if $(RECORD),--record)
@@ -88,12 +89,12 @@ full: $(READY) ## Run every chapter on real corpora; goes on where it stopped (M
 data: $(READY) ## Write the recorded results as a data set: Parquet, README, licence, checksums (OUT=folder)
 	@$(HELPERS) build data $(MODEL) $(if $(OUT),--to "$(OUT)")
 
-course: $(READY) ## Make a course of chapters, to teach with (CHAPTERS="4 5" OUT=folder)
+course: wheel ## Make a course of chapters, to teach with (CHAPTERS="4 5" OUT=folder)
 	@$(HELPERS) course $(or $(CHAPTERS),all) $(if $(OUT),--to "$(OUT)")
 
 wheel: $(READY) ## Build the package, with data and notebooks, into dist/
-	@$(BIN)/pip install -qq --no-deps --no-compile --disable-pip-version-check --editable . # of this tag
-	@rm -rf build dist && $(BIN)/pip wheel -q --no-deps --disable-pip-version-check --wheel-dir dist . && rm -rf build && ls -sh dist
+	@$(BIN)/pip install -qq --no-deps --no-build-isolation --no-compile --disable-pip-version-check --editable . # of this tag
+	@rm -rf build dist && $(BIN)/pip wheel -q --no-deps --no-build-isolation --disable-pip-version-check --wheel-dir dist . && rm -rf build && ls -sh dist
 
 launch: wheel ## Write what the branch 'launch' holds into _build/launch: copies of the chapters for hosted notebooks
 	@$(HELPERS) build launch
@@ -103,6 +104,9 @@ pdf: site ## Print the built pages as one PDF into dist/ (needs Chromium or Chro
 
 zip: site ## Pack the built pages, which need no network, into dist/
 	@$(HELPERS) build zip
+
+image: ## Build the image of the Dockerfile, and execute a chapter in it without a network (needs Docker)
+	@docker build --quiet --tag attention-heads-book . && docker run --rm --network none attention-heads-book python -m helpers run 02 --profile smoke
 
 release: launch pdf zip data ## Everything that publishing puts out: dist/, _build/launch, _build/html
 	@$(HELPERS) build zip --of _build/data --to dist/results.zip
@@ -140,11 +144,11 @@ export LOCKED
 
 lock: ## Resolve the newest versions for the oldest Python claimed into requirements.lock; try them for the others
 	@scratch=$$(mktemp -d) && trap "rm -rf $$scratch *.egg-info" EXIT && $(PYTHON) -m venv $$scratch \
-	  && $(RESOLVE) --python-version $(OLDEST) --report $$scratch/report.json '.[$(EXTRAS)]' \
+	  && $(RESOLVE) --python-version $(OLDEST) --report $$scratch/report.json '.[$(EXTRAS),model]' \
 	  && $(PYTHON) -c "$$LOCKED" < $$scratch/report.json > $$scratch/lock && mv $$scratch/lock requirements.lock \
 	  && grep -v '^torch==' requirements.lock > environment.lock \
 	  && echo "requirements.lock: $$(grep -c == requirements.lock) packages for Python $(OLDEST)" \
-	  && for python in $(OTHERS); do $(RESOLVE) --python-version $$python --constraint requirements.lock '.[$(EXTRAS)]' \
+	  && for python in $(OTHERS); do $(RESOLVE) --python-version $$python --constraint requirements.lock '.[$(EXTRAS),model]' \
 	       && echo "Python $$python: the same" || exit 1; done
 
 clean: ## Remove everything that was built, and the environment
@@ -181,6 +185,7 @@ $(READY): pyproject.toml setup.py requirements.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "This book needs Python 3.11 or newer; say make PYTHON=/path/to/python3.11")'
 	@echo "Making $(VENV) (3 to 7 GB; a few minutes the first time) ..."
 	@anew=; test "$$($(BIN)/python -c '$(WHICH)' 2>&1)" = "$$($(PYTHON) -c '$(WHICH)')" || { test ! -f $(VENV)/pyvenv.cfg || anew=--clear; }; $(PYTHON) -m venv $$anew $(VENV)
-	@$(BIN)/pip install -qq --no-compile --disable-pip-version-check --constraint requirements.lock --editable '.[$(EXTRAS)]' || { echo \
+	@into() { $(BIN)/pip install -qq --no-compile --disable-pip-version-check --constraint requirements.lock --editable ".[$$1]"; }; \
+	  into $(EXTRAS),model || { into $(EXTRAS) && $(HELPERS) fetch minilm; } || { echo \
 	  "The libraries were not installed; pip says why above. With network, 3 GB of disk and Python 3.11 to 3.14 (make PYTHON=...), say make again."; exit 1; }
 	@touch $@

@@ -60,7 +60,7 @@ def in_checkout(ctx: click.Context, parameter: click.Parameter, value: bool) -> 
 
 
 MODEL_HELP = "A short name, a hub id or a folder; may be repeated (default: minilm)."
-MODELS = click.option("--model", "models", multiple=True, callback=named_models, help=MODEL_HELP)
+MODELS = partial(click.option, "--model", "models", multiple=True, callback=named_models)
 GIVEN = partial(click.option, "-p", "given", nargs=2, multiple=True, metavar="NAME VALUE")
 PROFILE = partial(click.option, "--profile", type=click.Choice(["smoke", "book", "full"]), default="book")
 TO = partial(click.option, "--to", type=FOLDER)
@@ -93,7 +93,7 @@ def main() -> None:
 
 @main.command()
 @click.argument("chapters", nargs=-1, required=True)
-@MODELS
+@MODELS(help=MODEL_HELP)
 @PROFILE(help="smoke: seconds; book: what the pages show (default); full: real corpora.")
 @GIVEN(help="Set any parameter of the chapters.")
 @settings
@@ -138,6 +138,19 @@ def run(
     click.echo(f"Numbers: {results}")
     if problems:
         sys.exit(1)
+
+
+@main.command()
+@click.argument("sentence")
+@click.option("--model", default="minilm", show_default=True, help="A short name, a hub id or a folder.")
+@click.option("--to", type=FILE, default=BUILD / "look.html", help="The page (default: _build/look.html).")
+def look(sentence: str, model: str, to: Path) -> None:
+    """Show where every head looks in a sentence of yours, on one page that needs no network."""
+    from helpers.run.look import page
+    from helpers.run.notebooks import resolved
+
+    places.write(to, page(sentence, resolved(model)))
+    click.echo(f"Open {to}")
 
 
 @main.command()
@@ -204,7 +217,7 @@ def train(task: str, model: str, to: Path | None, given: Given, fresh: bool, sco
 
 
 @main.command()
-@MODELS
+@MODELS(help=MODEL_HELP)
 @RECORD(help="Keep the numbers in data/results, for the book's own atlas.")
 @click.option("--force", is_flag=True, help="Measure also what has been measured with these weights.")
 @TO(default=BUILD / "atlas", help="Folder of the page (default: _build/atlas).")
@@ -229,7 +242,9 @@ def atlas(models: Names, record: bool, force: bool, to: Path) -> None:
 
 @main.command()
 @click.argument("chapters", nargs=-1)
-@MODELS
+@MODELS(
+    help="Only this model; with --to its numbers and its controls'; may be repeated (default: all that are recorded)."
+)
 @click.option("--own", is_flag=True, help="Show your own runs (_build/runs/results), too, before the book's.")
 @click.option("--to", type=FILE, help="File to write: .csv, .parquet, .jsonl or .tex.")
 @click.option("--profile", help="With --to, only runs of this profile: book, full, or own (on corpora of yours).")
@@ -239,8 +254,9 @@ def scoreboard(chapters: Names, models: Names, own: bool, to: Place, profile: st
 
     Of each finding of CHAPTERS (numbers or names; default: all): what the paper reports, what was recorded here, and whether
     it holds. With --to FILE, write the recorded numbers themselves as one long table, a row a number: model, profile,
-    chapter, quantity, layer and head (from 1), value, interval, control and more, and beside it where they are from. The page
-    "The numbers" lists all quantities.
+    chapter, quantity, layer and head (from 1), value, interval, control and more; beside it where they are from
+    (FILE.runs.json) and what columns and quantities are (FILE.datapackage.json). The page "The numbers" lists all
+    quantities. Numbers of runs with --profile smoke mean nothing, and are written only with that profile.
     """
     from helpers import scoreboard as board
     from helpers.run import exporting, notebooks
@@ -259,7 +275,8 @@ def scoreboard(chapters: Names, models: Names, own: bool, to: Place, profile: st
 @main.command()
 @click.argument("chapters", nargs=-1, required=True)
 @TO(default=BUILD / "course", help="Folder of the course (default: _build/course).")
-def course(chapters: Names, to: Path) -> None:
+@click.option("--wheel", type=FILE, help="What students install (default: the wheel in dist/).")
+def course(chapters: Names, to: Path, wheel: Place) -> None:
     """Make a course of chapters, to teach with.
 
     CHAPTERS are numbers or names, or 'all'. A course is a folder and a zip. For each chapter it has a copy without solutions
@@ -267,25 +284,28 @@ def course(chapters: Names, to: Path) -> None:
     the chapters as they are; nothing is executed.
     """
     from helpers.run import course as teaching
-    from helpers.run import notebooks
+    from helpers.run import launch, notebooks
 
-    packed = teaching.make(notebooks.select(chapters), to.resolve())
+    wheel = wheel or places.ROOT / "dist" / launch.WHEEL
+    packed = teaching.make(notebooks.select(chapters), to.resolve(), wheel)
     click.echo(f"Begin with {to / 'README.html'}. For students: {to / 'students.zip'}. All of it: {packed}")
 
 
 @main.command()
-@click.argument("what", type=click.Choice(["pages", "pdf", "zip", "launch", "notebooks", "data"]))
-@MODELS
+@click.argument("what", type=click.Choice(["pages", "pdf", "zip", "live", "launch", "notebooks", "data"]))
+@MODELS(help="data: of which models; may be repeated (default: minilm and mpnet); live: of which (default: minilm).")
 @click.option("--of", type=THERE, help="pages: folder of executed notebooks/ and results/; zip: folder to pack.")
 @click.option("--to", type=click.Path(path_type=Path), help="File or folder (default: in _build/ or dist/).")
 def build(what: str, models: Names, of: Path | None, to: Path | None) -> None:
-    """Build what is published: pages, PDF, zip, notebooks, data.
+    """Build what is published: pages, PDF, zip, notebooks, data; or a live page of your own.
 
     pages: the book, from stored or executed chapters; pdf: the built pages, printed by Chromium; zip: the built pages, or a
     folder, as one file; launch: copies of the chapters for hosted notebooks, and the wheel that they install; notebooks:
-    copies in plain Markdown, for JupyterLab (those that are there are left alone); data: the recorded results as a data set.
+    copies in plain Markdown with their outputs, for JupyterLab (those that are there are left alone); data: the recorded
+    results as a data set; live: a page on which a reader's browser runs the model that --model names, a small BERT.
     """
-    from helpers.run import exporting, launch, pages
+    from helpers import encoders
+    from helpers.run import exporting, launch, live, pages
 
     dist = places.ROOT / "dist"
     if what == "pages":
@@ -295,10 +315,13 @@ def build(what: str, models: Names, of: Path | None, to: Path | None) -> None:
         made = pages.write_pdf(to or dist / f"{pages.NAME}.pdf")
     elif what == "zip":
         made = pages.pack(of or pages.HTML, to or dist / f"{pages.NAME}.zip")
+    elif what == "live":
+        made = (to or BUILD / "live") / "index.html"
+        places.write(made, live.write(encoders.load(*models[:1]), made.parent))
     elif what == "launch":
         made = launch.branch(to or BUILD / "launch", dist / launch.WHEEL)[0].parent
     elif what == "notebooks":
-        made = launch.write(to or Path("chapters"), replace=False)[0].parent
+        made = launch.write(to or Path("chapters"), replace=False, outputs=True)[0].parent
     else:
         made = exporting.write_data_set(to or BUILD / "data", models or ["minilm", "mpnet"])[0].parent
     click.echo(f"Made {made}")

@@ -33,7 +33,7 @@ from helpers import controls, parallel
 from helpers.corpora.records import Segment
 from helpers.encoder import Encoder, attention_modules
 from helpers.models import EncoderError
-from helpers.tokens import Batch, EncodedText, Input, NoWords, batches, by_word
+from helpers.tokens import Batch, EncodedText, Input, batches, by_word
 
 Observer = Callable[[int, Tensor, Tensor | None], None]
 """``observe(layer, probabilities, values)``: layer from 0, probabilities [batch, head, query, key], values
@@ -245,6 +245,12 @@ def measure(
         for arrays in parallel.each(encoder, _part, pieces, function, options, jobs=jobs, keep=parts):
             found += arrays
             bar.update(len(arrays))
+    kinds = [array.keys() if isinstance(array, dict) else None for array in found]
+    if other := next((number for number, kind in enumerate(kinds) if kind != kinds[0]), None):
+        names = [", ".join(kind) if kind else "one array" for kind in (kinds[0], kinds[other])]
+        raise ValueError(
+            f"The function must return the same of every text: of the first {names[0]}, of text {other} {names[1]}."
+        )
     return found
 
 
@@ -280,11 +286,6 @@ def _result(
     if options["shuffled"]:
         found = controls.shuffled_maps(found, text.number, options["seed"])
     if options["units"] == "words":
-        words = getattr(text.source, "words", text.words)
-        if len(words) != len(text.words) and not text.cut:
-            raise NoWords(
-                f"Input {text.number} has a word without a token, so its words cannot be told apart: {words[:8]!r}."
-            )
         found = by_word(found, text)
     if not options["values"]:
         return function(found, text)
@@ -318,6 +319,9 @@ def _as_arrays(result: Any) -> Any:
 
 def _compact(arrays: Sequence[Any]) -> list[Any]:
     """The same arrays as views of one: small ones that stay would keep the memory between them from being used again."""
+    kinds = {tuple(one) if isinstance(one, dict) else None for one in arrays}
+    if len(kinds) > 1:  # which :func:`measure` refuses
+        return list(arrays)
     if isinstance(arrays[0], dict):
         columns = {name: _compact([one[name] for one in arrays]) for name in arrays[0]}
         return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]

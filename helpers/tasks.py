@@ -276,8 +276,10 @@ def score_tags(encoder: Encoder, examples: Sequence[Example], rounds: Iterable) 
         best = logits.argmax(-1).cpu()
         for row, number in enumerate(asked.example):
             spelled, wanted = examples[number].spelled, examples[number].keyphrases
-            found = best[row, (asked.targets[row] != IGNORED).cpu()].tolist()
-            said = phrases.tagged(spelled, found)
+            given = best[row, (asked.targets[row] != IGNORED).cpu()].numpy()
+            found = np.full(max(asked.words[row], default=-1) + 1, phrases.OUTSIDE)
+            found[asked.words[row]] = given
+            said = phrases.tagged(spelled, found.tolist())
             right = [p for p, at in phrases.locate(spelled, wanted).items() if at[0] + len(p.split()) <= len(found)]
             f1[number] = phrases.f1(said, right)
             f1_all[number] = phrases.f1(said, filter(None, map(phrases.normal, wanted)))

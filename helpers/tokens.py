@@ -11,7 +11,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, compress
 from operator import itemgetter
 from typing import Any, TypeVar
 
@@ -21,7 +21,9 @@ from jaxtyping import Bool, Float, Int
 from tokenizers import Encoding
 from torch import Tensor
 
+from helpers.corpora import sources
 from helpers.corpora.readers import sentences
+from helpers.corpora.records import Sentence
 from helpers.encoder import Encoder
 from helpers.places import BookError
 
@@ -101,7 +103,9 @@ class Batch(Marks):
             as a unit of its own, so that word-level rows still sum to 1; -1 at padding.
         index: for each row, which of the caller's inputs it is (from 0).
         tokens: the token strings, without padding.
-        words: the surface form of each unit; special tokens under their own name.
+        words: the surface form of each unit; special tokens under their own name. Of an input that was given in words each of
+            them is one, also a word that leaves no token (a zero-width space, say), to which no token belongs.
+        of_text: for each unit whether it is a word of the text, not a special token.
         cut: for each row, whether its input was cut.
     """
 
@@ -112,6 +116,7 @@ class Batch(Marks):
     index: tuple[int, ...]
     tokens: tuple[tuple[str, ...], ...]
     words: tuple[tuple[str, ...], ...]
+    of_text: tuple[tuple[bool, ...], ...]
     cut: tuple[bool, ...]
 
     @cached_property
@@ -127,7 +132,7 @@ class Batch(Marks):
 
     @cached_property
     def is_word(self) -> Bool[Tensor, "batch unit"]:
-        """[batch, unit]: true for words, false for special tokens and for units that pad the batch."""
+        """[batch, unit]: true for words with tokens, false for special tokens and for units that pad the batch."""
         words = torch.zeros(len(self.index), max(map(len, self.words)), dtype=torch.bool, device=self.ids.device)
         rows, columns = (self.mask & ~self.special).nonzero(as_tuple=True)
         words[rows, self.unit[rows, columns]] = True
@@ -155,26 +160,33 @@ class EncodedText(Marks):
 
     @classmethod
     def of(cls, batch: Batch, row: int, source: Any) -> "EncodedText":
-        """A row of a batch, without what pads it."""
-        length = int(batch.lengths[row])
+        """A row of a batch, without what pads it; nothing waits for the device."""
+        length = len(batch.tokens[row])
         marks = {mark.name: getattr(batch, mark.name)[row, :length] for mark in fields(Marks)}
-        unit, special = batch.unit[row, :length], marks["special"]
-        before = special.long().cumsum(0)  # special tokens are units, too, and stand between the words
-        words = tuple(word for number, word in enumerate(batch.words[row]) if not special[unit == number][0])
-        word = torch.where(special, -1, unit - before)
+        before = marks["special"].long().cumsum(0)  # special tokens are units, too, and stand between the words
+        word = torch.where(marks["special"], -1, batch.unit[row, :length] - before)
+        words = tuple(compress(batch.words[row], batch.of_text[row]))
         kept = {"number": batch.index[row], "tokens": batch.tokens[row], "cut": batch.cut[row]}
         return cls(source=source, words=words, word=word, **kept, **marks)
 
 
-def by_word(maps: Float[Tensor, "layer head query key"], text: EncodedText) -> Float[Tensor, "layer head word word"]:
-    """Token-to-token attention as word-to-word attention, without special tokens (Clark et al. 2019, section 4.1).
+def by_word(
+    maps: Float[Tensor, "*layers head query key"], text: EncodedText, *, special: bool = False
+) -> Float[Tensor, "*layers head word word"]:
+    """Token-to-token attention as word-to-word attention (Clark et al. 2019, section 4.1).
 
-    Attention *to* a split word is the sum over its pieces, attention *from* it their mean.
+    Attention *to* a split word is the sum over its pieces, attention *from* it their mean; a word without a token has zeros.
+
+    Args:
+        special: whether ``[CLS]`` and ``[SEP]`` stand before the words, as two words more, so that rows sum to 1; else they are left out.
     """
-    pieces = (text.word == torch.arange(len(text.words), device=maps.device)[:, None]).to(maps.dtype)
-    layers, heads, length, _ = maps.shape
-    to_words = (maps.reshape(-1, length) @ pieces.T).view(layers * heads, length, -1)  # one large product
-    return ((pieces / pieces.sum(-1, keepdim=True)) @ to_words).view(layers, heads, len(pieces), -1)
+    places, count = text.word, len(text.words)
+    if special:
+        places, count = torch.where(text.cls, 0, torch.where(text.sep, 1, places + 2)), count + 2
+    pieces = (places == torch.arange(count, device=maps.device)[:, None]).to(maps.dtype)
+    *layers, length, _ = maps.shape
+    to_words = (maps.reshape(-1, length) @ pieces.T).view(-1, length, count)  # one large product
+    return ((pieces / pieces.sum(-1, keepdim=True).clamp_min(1)) @ to_words).view(*layers, count, count)
 
 
 def batches(
@@ -186,6 +198,7 @@ def batches(
     truncate: bool = False,
     first: int = 0,
     cells: int | None = None,
+    unknown: str | None = None,
 ) -> Iterator[Batch]:
     """Inputs in batches, those of like length together; rows keep the caller's numbering in ``Batch.index``.
 
@@ -195,11 +208,12 @@ def batches(
         truncate: cut longer inputs, a pair from its longer side first, and say so (``Batch.cut``), instead of refusing them.
         first: number of the first input, when the inputs are a part of many.
         cells: most weights (rows × tokens × tokens) of one map in a batch: long inputs come in smaller batches.
+        unknown: what stands in these texts for a word that nobody knows, as WikiText's ``<unk>`` does; it becomes the tokenizer's own.
 
     Raises:
         TooLong, NoWords: naming the input.
     """
-    rows = [_row(encoder, number, given, max_length, truncate) for number, given in enumerate(inputs, first)]
+    rows = [_row(encoder, number, given, max_length, truncate, unknown) for number, given in enumerate(inputs, first)]
     _warn_of_unknown_words(encoder, rows)
     rows.sort(key=lambda row: len(row.encoding.ids), reverse=True)
     most = rows_of(batch_size)
@@ -222,24 +236,6 @@ def encode(encoder: Encoder, inputs: Sequence, *, max_length: int | None = None,
     return _collate(encoder, [_row(encoder, n, given, max_length, truncate) for n, given in enumerate(inputs)])
 
 
-def to_words(
-    probabilities: Float[Tensor, "batch head query key"], batch: Batch
-) -> Float[Tensor, "batch head unit unit"]:
-    """Token-to-token attention as word-to-word attention.
-
-    As in Clark et al. 2019, section 4.1: attention *to* a split word is the sum over its pieces, attention *from* it their
-    mean, and each row still sums to 1. Special tokens are units of their own (``batch.is_word`` tells them apart). Rows and
-    columns that pad the batch are 0.
-    """
-    columns = _pieces(batch).to(probabilities.dtype)
-    rows = columns / columns.sum(-1, keepdim=True).clamp_min(1)
-    size, heads, length, _ = probabilities.shape
-    # Two large products instead of one small product for each head: five times faster than broadcasting
-    words = probabilities.reshape(size, heads * length, length) @ columns.transpose(-2, -1)
-    words = words.view(size, heads, length, -1).transpose(1, 2).reshape(size, length, -1)
-    return (rows @ words).view(size, rows.shape[1], heads, -1).transpose(1, 2)
-
-
 def word_states(
     states: Float[Tensor, "batch token dimension"], batch: Batch
 ) -> Float[Tensor, "batch unit dimension"]:
@@ -254,9 +250,60 @@ def _pieces(batch: Batch) -> Bool[Tensor, "batch unit token"]:
     return batch.unit[:, None, :] == units[None, :, None]
 
 
-def fits(encoder: Encoder, words: Sequence[str]) -> bool:
-    """Whether a sentence of words, with its special tokens, is no longer than the model allows."""
-    return len(encoder.tokenizer(" ".join(words), verbose=False)["input_ids"]) <= encoder.max_length
+def spans_of(encoder: Encoder, text: str) -> tuple[Int[np.ndarray, "token 2"], list[int]]:
+    """Where the tokens of a text lie in it, in characters, without special ones, and which word each is a piece of."""
+    encoding = _encoding(encoder, text, add_special_tokens=False)
+    return np.array(encoding.offsets, int).reshape(-1, 2), list(encoding.word_ids)
+
+
+def tokens_of_words(encoder: Encoder, words: Sequence[str]) -> list[int]:
+    """How many tokens each word of a sentence has, as :func:`batches` gives them; 0 for a word that leaves none."""
+    ends = [end - 1 for end in accumulate(len(word) + 1 for word in words)]
+    given, counts = [(end - len(word), end) for word, end in zip(words, ends, strict=True)], [0] * len(words)
+    for start, end in _encoding(encoder, " ".join(words), add_special_tokens=False).offsets:
+        counts[_span_of(max(end - 1, start), given)] += 1
+    return counts
+
+
+def usable(
+    encoder: Encoder, sentences: Sequence[Sentence], *, trees: bool = True, longest: int | None = None
+) -> list[Sentence]:
+    """The sentences that an encoder can be measured on, in order; what is left out is counted and printed in one line.
+
+    Left out are sentences without a tree (where ``trees`` are asked for), with more tokens than the model allows, and with a word
+    that leaves no token.
+
+    Args:
+        longest: most tokens, special ones included (default, and at most: the model's limit).
+    """
+    special, most = (
+        encoder.tokenizer.num_special_tokens_to_add(),
+        min(longest or encoder.max_length, encoder.max_length),
+    )
+    problems: dict[str, list[Sentence]] = {
+        name: [] for name in ("", "without a tree", "with a word that leaves no token")
+    }
+    too_long = problems.setdefault(f"of more than {most} tokens", [])
+    for sentence in sentences:
+        counts = tokens_of_words(encoder, sentence.words)
+        if trees and not sentence.governors:
+            problems["without a tree"].append(sentence)
+        elif sum(counts) + special > most:
+            too_long.append(sentence)
+        else:
+            problems["" if all(counts) else "with a word that leaves no token"].append(sentence)
+    kept = problems.pop("")
+    reasons = ", ".join(f"{len(some)} {problem}" for problem, some in problems.items() if some)
+    if reasons:
+        sources.say(
+            encoder.name, f"{len(sentences) - len(kept)} of {len(sentences)} sentences are left out: {reasons}."
+        )
+    return kept
+
+
+def _encoding(encoder: Encoder, *texts: str, split_special_tokens: bool = True, **options: Any) -> Encoding:
+    """What a tokenizer makes of a text or a pair; a special token that is typed in a text, ``[SEP]`` say, is split as any text is."""
+    return encoder.tokenizer(*texts, split_special_tokens=split_special_tokens, verbose=False, **options).encodings[0]
 
 
 @dataclass(frozen=True)
@@ -267,15 +314,23 @@ class _Row:
     encoding: Encoding
     marks: dict[str, list[int]]
     words: tuple[str, ...]
+    of_text: tuple[bool, ...]
 
 
-def _row(encoder: Encoder, number: int, given: Any, max_length: int | None, truncate: bool) -> _Row:
-    sides = [_side(text, number) for text in (given if isinstance(given, tuple) else (given,))]
+def _row(
+    encoder: Encoder, number: int, given: Any, max_length: int | None, truncate: bool, unknown: str | None = None
+) -> _Row:
+    texts, tokenizer = given if isinstance(given, tuple) else (given,), encoder.tokenizer
+    # Of a text in which other special tokens are typed as well, all are text: a tokenizer cannot be told of one only
+    known = unknown is not None and any(unknown in text for text in texts)
+    known = known and not any(t in text for t in {*tokenizer.all_special_tokens} - {unknown} for text in texts)
+    texts = [text.replace(unknown, str(tokenizer.unk_token)) for text in texts] if known else texts
+    sides = [_side(text, number) for text in texts]
     if len(sides) > 2:
         raise NoWords(f"Input {number} is a tuple of {len(sides)} texts; a pair has two.")
     most = min(max_length or encoder.max_length, encoder.max_length)
-    cut = {"truncation": "longest_first", "max_length": most, "return_offsets_mapping": True}
-    encoding = encoder.tokenizer(*(text for text, _, _ in sides), padding=False, **cut).encodings[0]
+    cut = {"truncation": "longest_first", "max_length": most, "padding": False}
+    encoding = _encoding(encoder, *(text for text, _, _ in sides), split_special_tokens=not known, **cut)
     if encoding.overflowing and not truncate:
         raise TooLong(
             f"Input {number} has more tokens than the {most} that are allowed; say truncate=True to cut it, or split it."
@@ -290,7 +345,7 @@ def _side(given: Text, number: int) -> tuple[str, list[tuple[int, int]] | None, 
         raise NoWords(f"Input {number} is empty.")
     if isinstance(given, str):
         return text, None, sentences(text)
-    if any(not word.strip() for word in given):
+    if "" in given:
         raise NoWords(f"Input {number} has an empty word: {given[:8]!r}.")
     ends = [end - 1 for end in accumulate(len(word) + 1 for word in given)]
     return text, [(end - len(word), end) for word, end in zip(given, ends, strict=True)], [(0, len(text))]
@@ -298,31 +353,49 @@ def _side(given: Text, number: int) -> tuple[str, list[tuple[int, int]] | None, 
 
 def _marked(number: int, sides: Sequence[tuple], encoding: Encoding) -> _Row:
     marks: dict[str, list[int]] = {name: [] for name in ("text", "unit", "sentence", "stop", "punctuation")}
-    words, last = [], None
-    first_sentence = [0, len(sides[0][2])]
+    words: list[str] = []
+    of_text: list[bool] = []
+    listed = [0] * len(sides)  # of each side, how many of its given words are units already
+
+    def add(word: str, in_text: bool = True) -> None:
+        words.append(word)
+        of_text.append(in_text)
+
+    def add_given(side: int, until: int) -> None:
+        for start, end in sides[side][1][listed[side] : until]:
+            add(sides[side][0][start:end])
+        listed[side] = max(listed[side], until)
+
+    last, first_sentence = None, [0, len(sides[0][2])]
     for position, (side, (start, end)) in enumerate(zip(encoding.sequence_ids, encoding.offsets, strict=True)):
+        before = last[0] if last else None
+        if side != before and isinstance(before, int) and sides[before][1] and not encoding.overflowing:
+            add_given(before, len(sides[before][1]))  # words after the last one with a token
         if side is None:
-            key, surface, piece, sentence = ("special", position), encoding.tokens[position], "", -1
+            last, piece, sentence = ("special", position), "", -1
+            add(encoding.tokens[position], False)
         else:
             text, given, sentence_spans = sides[side]
-            piece = surface = text[start:end].strip()
+            piece = text[start:end].strip()
             # The last character decides: some tokenizers count the space before a word as its own
             spot = max(end - 1, start)
             sentence = first_sentence[side] + _span_of(spot, sentence_spans)
             key = (side, encoding.word_ids[position] if given is None else _span_of(spot, given))
             if given is not None:
-                surface = text[slice(*given[key[1]])]
-        if key != last:
-            words.append(surface)
-        elif side is not None and sides[side][1] is None:
-            words[-1] += piece
-        last = key
+                add_given(side, key[1] + 1)
+            elif key != last:
+                add(piece)
+            else:
+                words[-1] += piece
+            last = key
         marks["text"].append(-1 if side is None else side)
         marks["unit"].append(len(words) - 1)
         marks["sentence"].append(sentence)
         marks["stop"].append(piece in (".", ","))
         marks["punctuation"].append(bool(piece) and all(unicodedata.category(c)[0] in "PS" for c in piece))
-    return _Row(number, encoding, marks, tuple(words))
+    if not any(of_text):
+        raise NoWords(f"Input {number} has no word of which the tokenizer makes a token: {sides[0][0][:40]!r}.")
+    return _Row(number, encoding, marks, tuple(words), tuple(of_text))
 
 
 def _span_of(spot: int, spans: list[tuple[int, int]]) -> int:
@@ -366,6 +439,7 @@ def _collate(encoder: Encoder, rows: Sequence[_Row]) -> Batch:
         index=tuple(r.number for r in rows),
         tokens=tuple(tuple(r.encoding.tokens) for r in rows),
         words=tuple(r.words for r in rows),
+        of_text=tuple(r.of_text for r in rows),
         cut=tuple(bool(r.encoding.overflowing) for r in rows),
     )
 

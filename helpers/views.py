@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
-from html import escape
+from html import escape, unescape
 from importlib.metadata import PackageNotFoundError, distribution
 from importlib.resources import files
 
@@ -332,6 +332,7 @@ def bertviz(
     )
 
 
+FRAME = re.compile(r'(<iframe class="bertviz"[^>]*?) data-bertviz="([^"]*)"')
 FRAME_DOCUMENT = re.compile(r' srcdoc="[^"]*"')
 _AS_OTHERS = {ord(sign): 0xE000 + ord(sign) for sign in "<>&"}  # of Unicode's private use
 _REQUIRE_FROM_CDN = re.compile(r'<script src="https://cdnjs[^"]*require[^"]*"></script>')
@@ -376,6 +377,15 @@ def _libraries() -> str:
 def without_frames(output: str) -> str:
     """The HTML of :func:`bertviz` without its scripts, as it is kept in stored notebooks."""
     return FRAME_DOCUMENT.sub(' srcdoc="Run this cell to draw the view."', output)
+
+
+def with_frames(output: str) -> str:
+    """The HTML that a stored notebook keeps of :func:`bertviz`, with the scripts again."""
+
+    def drawn(frame: re.Match[str]) -> str:
+        return f'{frame[0]} srcdoc="{escape(bertviz_document(json.loads(unescape(frame[2]))))}"'
+
+    return FRAME.sub(drawn, FRAME_DOCUMENT.sub("", output))
 
 
 def coreference(document: Document) -> HTML:

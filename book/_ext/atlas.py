@@ -1,4 +1,5 @@
-"""``{atlas}``: the atlas of heads, its data, and links to it from figures of heads; ``{holdings}``: what is recorded of which model."""
+"""``{atlas}``: the atlas of heads, its data, and links to it from figures of heads; ``{holdings}``: what is recorded of which model;
+``{live}``: the page on which a reader's browser runs the default one."""
 
 import json
 import re
@@ -11,7 +12,8 @@ from docutils.statemachine import StringList
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-from helpers.run import atlas
+from helpers import encoders
+from helpers.run import atlas, live
 
 PAGE = "book/atlas"
 HEAD_FIGURES = re.compile(
@@ -44,6 +46,17 @@ class Holdings(SphinxDirective):
         parent = nodes.container()
         self.state.nested_parse(StringList(str(atlas.holdings()).split("\n"), source="holdings"), 0, parent)
         return [parent]
+
+
+class Live(SphinxDirective):
+    """The element that ``live.js`` brings to life; the model's file is written beside the script."""
+
+    def run(self) -> list[nodes.Node]:
+        """With what the atlas knows of the model."""
+        self.env.note_reread()  # records change without the page
+        name, folder = next(iter(models())), Path(self.env.srcdir) / "book" / "_static" / "live"
+        page = live.write(encoders.load(name), folder, "../_static/live", models()[name])
+        return [nodes.raw("", page, format="html")]
 
 
 def link_figures(app: Sphinx, tree: nodes.document, name: str) -> None:
@@ -87,6 +100,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
     """Called by Sphinx."""
     app.add_directive("atlas", Atlas)
     app.add_directive("holdings", Holdings)
+    app.add_directive("live", Live)
     app.connect("doctree-resolved", link_figures)
     app.connect("html-page-context", load_script)
     app.connect("build-finished", write_data)

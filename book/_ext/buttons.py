@@ -1,4 +1,4 @@
-"""The buttons above a page: launching and downloading give copies to run, and releases offer the whole book."""
+"""The buttons above a page: launching and downloading give copies to run, releases offer the whole book, discussions are linked."""
 
 import re
 from pathlib import Path
@@ -25,6 +25,10 @@ def arrange(app: Sphinx, page: str, template: str, context: dict, doctree: objec
             button = {"type": "link", "label": f"download-book-{kind}", "icon": icon, "text": f"whole book .{kind}"}
             button["url"] = f"{repository}/releases/latest/download/{pages.NAME}.{kind}"
             groups["download-buttons"].append(button | {"tooltip": f"Download the whole book .{kind}"})
+    if repository.startswith("https://github.com/") and "source-buttons" in groups:
+        button = {"type": "link", "label": "discussions-button", "icon": "fas fa-comments", "text": "Discussions"}
+        button |= {"url": f"{repository}/discussions", "tooltip": "Ask a question, or discuss a chapter"}
+        groups["source-buttons"].append(button)
 
 
 def offer_copies(app: Sphinx, exception: Exception | None) -> None:

@@ -16,7 +16,6 @@ from sphinx.config import Config
 
 from helpers import views
 
-FRAME = re.compile(r'(<iframe class="bertviz"[^>]*?) data-bertviz="([^"]*)"')
 MATHJAX = files("sphinx-mathjax-offline") / "static" / "mathjax" / "tex-svg-full.js"
 
 
@@ -42,7 +41,7 @@ def write_frames(app: Sphinx, exception: Exception | None) -> None:
     for page in output.glob("notebooks/*.html"):
         text = page.read_text("utf-8")
         if 'class="bertviz"' in text:
-            page.write_text(FRAME.sub(with_page, views.FRAME_DOCUMENT.sub("", text)), "utf-8")
+            page.write_text(views.FRAME.sub(with_page, views.FRAME_DOCUMENT.sub("", text)), "utf-8")
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

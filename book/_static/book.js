@@ -11,12 +11,40 @@ document.addEventListener("DOMContentLoaded", () => {
     element.after(line);
   }
 
+  const inSight = new Set();
+  const beside = new IntersectionObserver( // what stands beside a wide table folds, as the theme has it beside notes in the margin
+    (entries) => {
+      for (const entry of entries) inSight[entry.isIntersecting ? "add" : "delete"](entry.target);
+      document.body.classList.toggle("wide-in-sight", inSight.size > 0);
+    },
+    { rootMargin: "0px 0px -33% 0px" },
+  );
+
   const cell = (td) => `"${td.textContent.trim().replace(/\s+/g, " ").replaceAll('"', '""')}"`;
-  document.querySelectorAll(".bd-article table").forEach((table, n) => {
+  document.querySelectorAll(".bd-article table:not(.live table)").forEach((table, n) => {
     const csv = [...table.rows].map((row) => [...row.cells].map(cell).join(",")).join("\n");
+    const [head] = table.rows;
+    if (matchMedia("(max-width: 600px)").matches && head.lastElementChild.textContent.trim() === "controls") {
+      table.querySelectorAll("td:last-child").forEach((td) => {
+        const folded = Object.assign(document.createElement("details"), { innerHTML: "<summary>show</summary>" });
+        folded.append(...td.childNodes);
+        td.append(folded);
+      });
+    }
     const box = table.closest(".pst-scrollable-table-container") ?? table;
     const fade = () => box.classList.toggle("scrolls", box.scrollLeft + box.clientWidth < box.scrollWidth - 2);
-    new ResizeObserver(fade).observe(box); // also when a folded part is opened
+    const fit = () => { // as wide as the text; one that needs more takes what is free at its right
+      box.style.width = "";
+      const free = document.documentElement.clientWidth - box.getBoundingClientRect().left - 32;
+      if (box.scrollWidth > box.clientWidth && free > box.clientWidth) {
+        box.style.width = `${Math.min(box.scrollWidth, free)}px`;
+        box.classList.add("wide");
+        beside.observe(box);
+      }
+      fade();
+    };
+    fit();
+    new ResizeObserver(fit).observe(box.parentElement); // also when a folded part is opened
     box.addEventListener("scroll", fade);
     addLink(box, `data:text/csv;charset=utf-8,${encodeURIComponent(csv)}`, `${page}-table-${n + 1}.csv`);
   });
@@ -25,6 +53,9 @@ document.addEventListener("DOMContentLoaded", () => {
     const kind = image?.src.match(/\.(png|svg)$/);
     if (kind) addLink(figure, image.src, `${figure.id || `${page}-figure-${n + 1}`}${kind[0]}`);
   });
+
+  // what the pages say comes before what the package is called
+  if (window.Scorer) Scorer.score = ([page, , , , score]) => score - 100 * page.startsWith("book/helpers");
 
   document.querySelectorAll("nav li > details > summary").forEach((toggle) => {
     toggle.ariaLabel = `Pages below: ${toggle.closest("li").querySelector("a").textContent.trim()}`;

@@ -25,7 +25,7 @@ import numpy as np
 from helpers import places
 from helpers.corpora import records, sources, treebanks
 from helpers.corpora.records import Answer, Article, Corpus, Document, KeyedText, Pair, Question, Segment, Vectors
-from helpers.corpora.sources import TASKS, CorpusError, lines, locate, reading, some
+from helpers.corpora.sources import TASKS, CorpusError, Faults, WrongRow, ending, lines, locate, reading, some
 
 
 def read(name: str, split: str | None = None) -> Corpus:
@@ -38,24 +38,40 @@ def read(name: str, split: str | None = None) -> Corpus:
         split: ``train``, ``dev`` or ``test`` (wikitext only; default: test).
     """
     path, known = locate(name, "text", split), sources.entry(name, "text")
-    articles = tuple(_encyclopedia(path)) if path.suffix == ".jsonl" else _plain_text(path)
+    if ending(path).endswith((".jsonl", ".json")):
+        articles, short = tuple(_encyclopedia(path)), 0
+    else:
+        articles, short = _plain_text(path, wikitext=known is not None)
+    if not articles and short:
+        problem = f"Each of its {short} lines has fewer than {FEWEST_PARAGRAPH_WORDS} words."
+        wanted = f"a paragraph of {FEWEST_PARAGRAPH_WORDS} words or more on each line (words stand between blanks; in Chinese, Japanese or Thai two letters count as one)."
+        raise CorpusError(path, None, problem, wanted)
     some(path, articles, "articles; of plain text, a paragraph of ten words or more on each line.")
     title, licence = (name, known.licence) if known else (path.stem, "unknown")
     corpus = Corpus(title, places.sha256(path), licence, articles)
     if known:
         return corpus
+    if short:
+        sources.say(path, f"{short} lines of fewer than {FEWEST_PARAGRAPH_WORDS} words are left out.")
     with suppress(CorpusError):  # too little for two halves, which not everybody needs
         corpus = replace(corpus, parts=halves(corpus)[1])
     return replace(corpus, own=True)
 
 
 def _encyclopedia(path: Path) -> Iterator[Article]:
-    """Articles from JSON lines: ``{"id", "title", "topic", "paragraphs": [str, ...]}``."""
+    """Articles from JSON lines: ``{"id", "title", "topic", "paragraphs": [str, ...]}``; the topic may be missing."""
+    faults, articles = Faults(path, "an object with id, title and paragraphs, a list of texts, on each line."), []
     for number, row in _json_lines(path):
-        with reading(path, "an object with id, title, topic and paragraphs, which are a list.", number):
-            if isinstance(row["paragraphs"], str):  # each letter would be a paragraph
-                raise ValueError("the paragraphs are one text")
-            yield Article(**row | {"paragraphs": tuple(row["paragraphs"])})
+        with faults.at(number, f"Article {row.get('id', '')!r}"):
+            for key in ("id", "title", "paragraphs"):
+                if key not in row:
+                    raise WrongRow(f"{key!r} is missing")
+            if not (isinstance(row["paragraphs"], list) and all(isinstance(text, str) for text in row["paragraphs"])):
+                raise WrongRow("the paragraphs are no list of texts")
+            named = (str(row["id"]), str(row["title"]), str(row.get("topic", "")))
+            articles.append(Article(*named, tuple(row["paragraphs"])))
+    faults.report()
+    yield from articles
 
 
 def _json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -63,38 +79,61 @@ def _json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     for number, line in enumerate(lines(path), 1):
         if line.strip():
             with reading(path, "an object of JSON on each line.", number):
-                yield number, json.loads(line)
+                row = json.loads(line)
+            if not isinstance(row, dict):
+                raise CorpusError(path, number, f"{line[:40]!r} is not an object.", "an object of JSON on each line.")
+            yield number, row
 
 
 _HEADING = re.compile(r"^\s*=\s(?P<title>.*?)\s=\s*$")
 FEWEST_PARAGRAPH_WORDS = 10  # shorter lines are captions, list items and formulas left over from the markup
 
 
-def _plain_text(path: Path) -> tuple[Article, ...]:
-    """Articles from plain text, one after another, one paragraph a line (WikiText layout).
+_UNSPACED = re.compile(
+    "[\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"
+)
+"""Letters of scripts that are written without blanks between words: Thai, Lao, Tibetan, Burmese, Khmer, Japanese, Chinese."""
+
+
+def _words_in(line: str) -> int:
+    """How many words a line has: what stands between blanks; where there are none, two letters count as a word."""
+    return max(len(line.split()), len(_UNSPACED.findall(line)) // 2)
+
+
+def _plain_text(path: Path, *, wikitext: bool) -> tuple[tuple[Article, ...], int]:
+    """Articles from plain text, one after another, one paragraph a line (WikiText layout); and how many lines were left out.
 
     `` = Title = `` begins an article; deeper headings (`` = = Section = = ``) and lines of fewer than 10
-    words are left out. Text before the first title is an article of its own. WikiText's spacing marks are undone.
+    words are left out. Text before the first title is an article of its own. WikiText's spacing is undone where a text is in it: a
+    corpus of the catalogue, or each line begins with a blank and ``@-@``, ``@,@`` or ``@.@`` stands in some.
     A ``.csv.gz`` file has one column and an article a row; a row without a title begins an article all the same.
     """
     import pandas as pd
 
-    is_table = path.name.endswith(".csv.gz")
+    is_table = ending(path).endswith(".csv.gz")
     articles: list[tuple[str, list[str]]] = []
     with reading(path, "CSV in UTF-8, a column."):
-        table = pd.read_csv(path, header=None, dtype=str, na_filter=False)[0] if is_table else []
-    texts = table if is_table else ["\n".join(lines(path))]
+        table = pd.read_csv(path, header=None, dtype=str, na_filter=False, compression="gzip")[0] if is_table else []
+    texts = list(table) if is_table else ["\n".join(lines(path))]
+    filled = [line for text in texts for line in text.split("\n") if line.strip()]
+    in_wikitext = wikitext or (
+        all(line[0] == " " for line in filled) and any(_MARKS[0][0].search(line) for line in filled)
+    )
+    plain, short = detokenised if in_wikitext else str.strip, 0
     for text in texts:
         articles.append((f"{path.stem} {len(articles)}" if is_table else path.stem, []))
         for line in text.split("\n"):
             heading = _HEADING.match(line)
             if heading and not heading["title"].startswith("="):
-                articles.append((detokenised(heading["title"]), []))
-            elif not heading and len(line.split()) >= FEWEST_PARAGRAPH_WORDS:
-                articles[-1][1].append(detokenised(line))
+                articles.append((plain(heading["title"]), []))
+            elif not heading and _words_in(line) >= FEWEST_PARAGRAPH_WORDS:
+                articles[-1][1].append(plain(line))
+            elif not heading and line.strip():
+                short += 1
     first = not is_table and not articles[0][1]  # nothing stands before the first title
     numbered = enumerate(articles[first:])
-    return tuple(Article(f"{path.stem}-{n}", title, "", tuple(texts)) for n, (title, texts) in numbered if texts)
+    found = tuple(Article(f"{path.stem}-{n}", title, "", tuple(texts)) for n, (title, texts) in numbered if texts)
+    return found, short
 
 
 _MARKS = [
@@ -243,24 +282,93 @@ def notes(*given: str | Corpus) -> list[str]:
 
 
 def questions(name: str, split: str | None = None) -> tuple[Question, ...]:
-    """Read questions: ``encyclopedia``, ``squad``, ``xquad``, ``squadshifts-…``, or the path of a SQuAD v1.1 file.
+    """Read questions: ``encyclopedia``, ``squad``, ``xquad``, ``squadshifts-…``, or the path of a file in SQuAD's layout.
+
+    Questions without an answer (SQuAD 2.0) are left out.
 
     Raises:
         CorpusError: for another layout, and where an answer does not stand in its context, to the letter.
     """
-    path, found = locate(name, "questions", split), []
-    wanted = "SQuAD v1.1: data / paragraphs / context and qas / question, id, answers / text, answer_start (in characters, from 0)."
+    path, known = locate(name, "questions", split), sources.entry(name, "questions")
+    wanted = "SQuAD: data / paragraphs / context and qas / question, id, answers / text, answer_start (in characters, from 0)."
+    text = lines(path)
     with reading(path, wanted):
-        for article in json.loads("\n".join(lines(path)))["data"]:
-            for paragraph in article["paragraphs"]:
-                context = paragraph["context"]
-                for asked in paragraph["qas"]:
-                    answers = tuple(Answer(answer["text"], answer["answer_start"]) for answer in asked["answers"])
-                    if not all(a.text and context.startswith(a.text, a.start) for a in answers):
-                        raise ValueError(f"{asked['id']!r}: {answers} are not all in the context")
-                    title = str(article.get("title", ""))
-                    found.append(Question(asked["id"], title, context, asked["question"], answers))
+        content = json.loads("\n".join(text))
+    faults, found, counts = Faults(path, wanted), [], Counter()
+    for article, paragraph, asked in _asked(faults, content):
+        identity = asked.get("id", "") if isinstance(asked, dict) else ""
+        line = (
+            next((n for n, row in enumerate(text, 1) if f'"{identity}"' in row), None) if faults.found == [] else None
+        )
+        with faults.at(line, f"Question {identity!r}"):
+            for given, key in ((paragraph, "context"), (asked, "id"), (asked, "question"), (asked, "answers")):
+                _must_have(given, key, list if key == "answers" else (str, int) if key == "id" else str)
+            if not asked["question"].strip():
+                raise WrongRow("the question is empty")
+            answers = tuple(_answer(paragraph["context"], answer, counts) for answer in asked["answers"])
+            if answers:
+                title = str(article.get("title", ""))
+                found.append(Question(str(asked["id"]), title, paragraph["context"], asked["question"], answers))
+            else:
+                counts["questions without an answer are left out"] += 1
+    faults.report()
+    if counts and known is None:
+        sources.say(path, f"{'; '.join(f'{n} {what}' for what, n in counts.items())}.")
+    if counts and not found:
+        raise CorpusError(path, None, "None of its questions has an answer.", wanted)
     return some(path, found, wanted)
+
+
+def _asked(faults: Faults, content: Any) -> Iterator[tuple[dict[str, Any], dict[str, Any], Any]]:
+    """Article, paragraph and question, for each question of a file in SQuAD's layout; what is not in it is a fault."""
+    with faults.at(None):
+        _must_have(content, "data", list)
+        for number, article in enumerate(content["data"], 1):
+            with faults.at(None, f"Article {number}"):
+                _must_have(article, "paragraphs", list)
+                for place, paragraph in enumerate(article["paragraphs"], 1):
+                    with faults.at(None, f"Article {number}, paragraph {place}"):
+                        _must_have(paragraph, "qas", list)
+                        yield from ((article, paragraph, asked) for asked in paragraph["qas"])
+
+
+def _must_have(given: Any, key: str, kind: type | tuple[type, ...]) -> None:
+    """Make sure that an object of JSON has a key with a value of a kind.
+
+    Raises:
+        WrongRow: where it has not.
+    """
+    if not isinstance(given, dict) or key not in given:
+        raise WrongRow(f"{key!r} is missing")
+    if not isinstance(given[key], kind) or isinstance(given[key], bool):
+        raise WrongRow(f"{key!r} is {given[key]!r:.40}")
+
+
+def _answer(context: str, answer: Any, counts: Counter[str]) -> Answer:
+    """An answer, which must stand in its context; also where it is counted in the units of UTF-16 or of UTF-8.
+
+    Raises:
+        WrongRow: saying where it stands.
+    """
+    _must_have(answer, "text", str)
+    _must_have(answer, "answer_start", int)
+    text, start = answer["text"], answer["answer_start"]
+    if not text.strip():
+        raise WrongRow("an answer is empty")
+    if start >= 0 and context.startswith(text, start):
+        return Answer(text, start)
+    for encoding, width in (("utf-16-le", 2), ("utf-8", 1)):
+        place = len(context.encode(encoding, "surrogatepass")[: max(start, 0) * width].decode(encoding, "ignore"))
+        if start >= 0 and context.startswith(text, place):
+            counts[
+                f"answers are counted in the units of {encoding[:-3] if width == 2 else encoding}".replace(
+                    "utf", "UTF"
+                )
+            ] += 1
+            return Answer(text, place)
+    places = [match.start() for match in re.finditer(re.escape(text), context)]
+    where = f"it stands at {', '.join(map(str, places[:3]))}" if places else "it is not in its context"
+    raise WrongRow(f"the answer {text!r:.60} does not stand at character {start}: {where}")
 
 
 _COLUMNS = {
@@ -276,7 +384,7 @@ _ASKED = re.compile('For the statement, "(.*)", does the hypothesis "(.*)" repre
 def pairs(name: str, split: str | None = None, *, task: str | None = None, labels: bool = True) -> tuple[Pair, ...]:
     """Read sentence pairs: a name of the catalogue, or a path together with its ``task``.
 
-    Tab-separated with a header (bare quotation marks are ordinary characters), as GLUE, SNLI and MRPC give them out; SNLI also as
+    Tab-separated with a header (bare quotation marks are ordinary characters), as GLUE, SNLI and MRPC give them out; ``.csv`` with commas; SNLI also as
     three parallel gzipped line files (give the path of ``s1.…``), MNLI also as a CSV of ready questions. Rows without a gold label
     (``-``) are left out, as is usual.
 
@@ -293,38 +401,89 @@ def pairs(name: str, split: str | None = None, *, task: str | None = None, label
         raise CorpusError(name, None, "A path does not say what labels mean.", f"task= one of {', '.join(TASKS)}.")
     names = _COLUMNS | ({"label": ("label3", *_COLUMNS["label"])} if task == "nli" else {})
     wanted = f"sentences ({names['first']}, {names['second']}), a label ({names['label']}) of {TASKS.get(task)}."
-    for line, row in _rows(path):
-        cells = {key: next((row[name] for name in given if name in row), "") for key, given in names.items()}
-        if task == "mrpc":
-            cells["label"] = {"0": "not_paraphrase", "1": "paraphrase"}.get(cells["label"], cells["label"])
-        known_label = task is None or cells["label"] in (*TASKS[task], "-")
-        if not (cells["first"].strip() and cells["second"].strip() and known_label):
-            raise CorpusError(path, line, f"The row is {row}.", wanted)
-        if cells["label"] != "-":
-            found.append(Pair(cells["id"] or str(line), cells["first"], cells["second"], cells["label"]))
+    faults = Faults(path, wanted)
+    columns, rows = _rows(path, faults)
+    column_of = {name.strip().lower(): place for place, name in reversed([*enumerate(columns)])}
+    places_of = {
+        key: next((column_of[n.lower()] for n in given if n.lower() in column_of), None)
+        for key, given in names.items()
+    }
+    for key in ("first", "second", *(["label"] if task else [])):
+        if places_of[key] is None:
+            problem = f"None of its columns {', '.join(map(repr, columns))} is called one of {', '.join(names[key])}."
+            raise CorpusError(path, 1, problem, f"a header; cells with tabs between (in .csv, commas). {wanted}")
+    left_out = 0
+    for line, row in rows:
+        cells = {key: "" if place is None else row[place] for key, place in places_of.items()}
+        with faults.at(line, f"Pair {cells['id'] or line!r}"):
+            if task == "mrpc":
+                cells["label"] = {"0": "not_paraphrase", "1": "paraphrase"}.get(cells["label"], cells["label"])
+            for key in ("first", "second"):
+                if not cells[key].strip():
+                    raise WrongRow(f"the {key} sentence is empty")
+            if task and cells["label"] not in (*TASKS[task], "-"):
+                raise WrongRow(f"the label is {cells['label']!r}")
+            if cells["label"] == "-":
+                left_out += 1
+            else:
+                found.append(Pair(cells["id"] or str(line), cells["first"], cells["second"], cells["label"]))
+    faults.report()
+    if left_out and not known:
+        sources.say(path, f"{left_out} pairs without a label ('-') are left out.")
     return some(path, found, "labelled pairs.")
 
 
-def _rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
-    """The rows of a file of sentence pairs, by the names of their columns, and the numbers of their lines."""
+def _rows(path: Path, faults: Faults) -> tuple[Sequence[str], list[tuple[int, Sequence[str]]]]:
+    """The header of a file of sentence pairs, and its rows with the numbers of their lines; a row of another length is a fault."""
     with reading(path, "lines of as many cells as the first has; of three files, as many lines each."):
-        if path.suffix == ".gz":  # SNLI, a file a column
-            columns = [lines(path.with_name(path.name.replace("s1", name, 1))) for name in ("s1", "s2", "labels")]
-            rows = [(0, ("sentence1", "sentence2", "label")), *enumerate(zip(*columns, strict=True), 1)]
-        elif path.suffix == ".csv":  # MNLI as ready questions
-            rows = list(enumerate(csv.reader(io.StringIO("\n".join(lines(path)))), 1))
+        if path.name.startswith("s1.") and ending(path).endswith(".gz"):  # SNLI, a file a column
+            files = [lines(path.with_name(path.name.replace("s1", name, 1))) for name in ("s1", "s2", "labels")]
+            if len({*map(len, files)}) > 1:
+                problem = f"The three files have {', '.join(str(len(file)) for file in files)} lines."
+                raise CorpusError(path, None, problem, "as many lines in s1, s2 and labels.")
+            rows = [(0, ("sentence1", "sentence2", "label")), *enumerate(zip(*files, strict=True), 1)]
+        elif ending(path).endswith((".csv", ".csv.gz")):
+            table = csv.reader(io.StringIO("\n".join(lines(path))))
+            rows = [(table.line_num - sum(cell.count("\n") for cell in row), row) for row in table]
         else:
-            rows = [(number, line.split("\t")) for number, line in enumerate(lines(path), 1) if line]
-        (_, header), *rows = rows
+            rows = [(n, [_unquoted(cell) for cell in line.split("\t")]) for n, line in enumerate(lines(path), 1)]
+    rows = [(line, row) for line, row in rows if any(cell.strip() for cell in row)]
+    if not rows:
+        return some(path, (), "a header and rows of sentence pairs.")
+    (_, header), *rows = rows
+    kept = []
     for line, row in rows:
-        with reading(path, f"{len(header)} cells, as in the header; in a question, two quoted sentences.", line):
-            cells = dict(zip(header, row, strict=True))
-            if "Question" in cells:
-                quoted = _ASKED.fullmatch(cells["Question"]).groups()
-                ends = ".?!\"'"  # a full stop that was lost is put back
-                first, second = (text if text.rstrip()[-1:] in ends else f"{text.rstrip()}." for text in quoted)
-                cells |= {"sentence1": first, "sentence2": second, "label": cells["Answer"], "index": str(line - 2)}
-        yield line, cells
+        with faults.at(line):
+            if len(row) != len(header):
+                raise WrongRow(
+                    f"The row that begins with {row[0]!r:.40} has {len(row)} cells, the header {len(header)}"
+                )
+            kept.append((line, row))
+    return _ready_questions(faults, header, kept) if "Question" in header else (header, kept)
+
+
+def _unquoted(cell: str) -> str:
+    """A cell as it was before a spreadsheet put it in quotation marks and doubled those inside."""
+    inside = cell[1:-1]
+    quoted = len(cell) > 1 and cell[0] == cell[-1] == '"' and '""' in inside and '"' not in inside.replace('""', "")
+    return inside.replace('""', '"') if quoted else cell
+
+
+def _ready_questions(
+    faults: Faults, header: Sequence[str], rows: Sequence[tuple[int, Sequence[str]]]
+) -> tuple[Sequence[str], list[tuple[int, Sequence[str]]]]:
+    """MNLI as ready questions, with the two sentences that are quoted in each."""
+    made = []
+    for line, row in rows:
+        cells = dict(zip(header, row, strict=True))
+        with faults.at(line):
+            quoted = _ASKED.fullmatch(cells["Question"])
+            if not quoted:
+                raise WrongRow(f"The question {cells['Question']!r:.60} has no two quoted sentences")
+            ends = ".?!\"'"  # a full stop that was lost is put back
+            texts = [text if text.rstrip()[-1:] in ends else f"{text.rstrip()}." for text in quoted.groups()]
+            made.append((line, (*texts, cells.get("Answer", ""), str(line - 2))))
+    return ("sentence1", "sentence2", "label", "index"), made
 
 
 def keyphrases(name: str, split: str | None = None) -> tuple[KeyedText, ...]:
@@ -337,22 +496,35 @@ def keyphrases(name: str, split: str | None = None) -> tuple[KeyedText, ...]:
         CorpusError: for a damaged file, and for keyphrases without a text.
     """
     path = locate(name, "keyphrases", split)
-    with reading(path, "keyphrases with ids of articles.jsonl; or a zip archive of N.abstr and N.uncontr."):
-        if path.suffix == ".zip":
-            found = list(_inspec(zipfile.Path(path)))
-        else:
-            article = {article.id: article for article in _encyclopedia(path.with_name("articles.jsonl"))}
-            found = []
-            for _, row in _json_lines(path):
-                text = article[row["id"]]
-                found.append(KeyedText(text.id, text.title, "\n".join(text.paragraphs), tuple(row["keyphrases"])))
-    return some(path, found, "texts with keyphrases.")
+    wanted = "keyphrases, a list, with ids of articles.jsonl; or a zip archive of N.abstr and N.uncontr."
+    if ending(path).endswith(".zip"):
+        with reading(path, wanted):
+            return some(path, list(_inspec(zipfile.Path(path))), wanted)
+    article = {article.id: article for article in _encyclopedia(path.with_name("articles.jsonl"))}
+    faults, found = Faults(path, wanted), []
+    for number, row in _json_lines(path):
+        with faults.at(number, f"Text {row.get('id', '')!r}"):
+            _must_have(row, "id", (str, int))
+            _must_have(row, "keyphrases", list)
+            text = article.get(str(row["id"]))
+            if text is None:
+                raise WrongRow("it is not in articles.jsonl beside this file")
+            if not all(isinstance(phrase, str) for phrase in row["keyphrases"]):
+                raise WrongRow("a keyphrase is no text")
+            found.append(KeyedText(text.id, text.title, "\n".join(text.paragraphs), tuple(row["keyphrases"])))
+    faults.report()
+    return some(path, found, wanted)
 
 
 def _inspec(archive: zipfile.Path) -> Iterator[KeyedText]:
     """The texts of an Inspec archive, by number."""
-    names = [name.removesuffix(".abstr") for name in archive.root.namelist() if name.endswith(".abstr")]
+    inside = [name for name in archive.root.namelist() if not sources.hidden(name)]
+    names = [name.removesuffix(".abstr") for name in inside if name.endswith(".abstr")]
     for name in sorted(names, key=lambda name: (len(name), name)):
+        if f"{name}.uncontr" not in inside:
+            raise CorpusError(
+                archive / f"{name}.abstr", None, "Its keyphrases are missing.", f"{name}.uncontr beside it."
+            )
         title, *text = "\n".join(lines(archive / f"{name}.abstr")).replace("\n\t", " ").strip().split("\n")
         listed = "\n".join(lines(archive / f"{name}.uncontr")).split(";")
         phrases = tuple(" ".join(phrase.split()) for phrase in listed if phrase.strip())
@@ -369,25 +541,28 @@ def vectors(name: str = "glove") -> Vectors:
     return Vectors({word: row for row, word in enumerate(words)}, np.load(path, mmap_mode="r"))
 
 
-_SENTENCE_END = re.compile(r"""[.!?]["')\]]*\s+(?=["'(\[]*[A-Z0-9])""")
+_SENTENCE_END = re.compile(
+    r"""(?:[.!?؟۔।॥։።]["'”’»)\]]*\s+|[。！？｡]["'”’」』）)\]]*\s*)(?=["'“‘«„「『（(\[¿¡]*(.))"""
+)
 _ABBREVIATION = re.compile(
-    r"\b(?:Mr|Mrs|Ms|Dr|St|Prof|Gen|Col|Capt|Lt|Sgt|Rev|Jr|Sr|No|Nos|vs|vol|pp|fig|ca|c|[A-Z])\.$"
+    r"\b(?:Mr|Mrs|Ms|Dr|St|Prof|Gen|Col|Capt|Lt|Sgt|Rev|Jr|Sr|No|Nos|vs|vol|pp|fig|ca|c|[A-ZÀ-ÞА-ЯЁ])\.$"
 )
 
 
 def sentences(text: str) -> list[tuple[int, int]]:
     """Spans (start, end) of the sentences of a text, in characters; together they cover it.
 
-    A rule, not a model: a sentence ends at ``.``, ``!`` or ``?`` (and closing quotes or brackets) followed
-    by white space and a capital letter or digit, unless the stop belongs to a title, an initial or
-    another common abbreviation.
+    A rule, not a model: a sentence ends at ``.``, ``!`` or ``?``, or their like in other scripts (and closing quotes or brackets),
+    followed by white space and a capital letter, a letter of a script without capitals or a digit, unless the stop belongs to a
+    title, an initial or another common abbreviation. After ``。`` there need not be white space.
     """
     spans, start = [], 0
     for match in _SENTENCE_END.finditer(text):
-        if match.group().startswith(".") and _ABBREVIATION.search(text[start : match.start() + 1]):
+        if match[0].startswith(".") and _ABBREVIATION.search(text[start : match.start() + 1]):
             continue
-        spans.append((start, match.end()))
-        start = match.end()
+        if match[1].isdecimal() or (match[1].isalpha() and not match[1].islower()) or match[0][0] in "。！？｡":
+            spans.append((start, match.end()))
+            start = match.end()
     return [*spans, (start, len(text))] if start < len(text) else spans
 
 

@@ -8,10 +8,14 @@ import csv
 import gzip
 import hashlib
 import importlib.util
+import json
 import os
+import zipfile
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +31,48 @@ class CorpusError(places.BookError, ValueError):
     def __init__(self, file: Path | str, line: int | None, found: str, expected: str) -> None:
         where = f"{file}, line {line}" if line else f"{file}"
         super().__init__(f"{where}: {found} Expected: {expected}")
+
+
+class WrongRow(ValueError):
+    """What is wrong with a row, in words, and at which line where that is not the first of its sentence; see :class:`Faults`."""
+
+    def __init__(self, problem: str, line: int | None = None) -> None:
+        super().__init__(problem)
+        self.line = line
+
+
+@dataclass
+class Faults:
+    """What is wrong in a file, gathered while it is read to its end: the first fault is reported, with how many more there are."""
+
+    path: Any
+    expected: str
+    found: list[tuple[int | None, str]] = field(default_factory=list)
+
+    @contextmanager
+    def at(self, line: int | None, identity: str = "") -> Iterator[None]:
+        """Keep the :class:`WrongRow` that is raised inside the ``with`` block; ``identity`` is of the sentence, question or text."""
+        try:
+            yield
+        except WrongRow as wrong:
+            self.found.append((wrong.line or line, f"{identity}{': ' * bool(identity)}{wrong}."))
+
+    def report(self) -> None:
+        """Say what was found.
+
+        Raises:
+            CorpusError: for the first fault, if there is any.
+        """
+        if self.found:
+            (line, problem), *others = self.found
+            more = f" So {'is' if len(others) == 1 else 'are'} {len(others)} more." if others else ""
+            raise CorpusError(self.path, line, f"{problem}{more}", self.expected) from None
+
+
+@lru_cache(maxsize=256)
+def say(what: Any, sentence: str) -> None:
+    """Print once what was left out or set right in a corpus, a reader's own or what a model does not take of one, where it is loaded."""
+    print(f"{Path(what).name}: {sentence}")
 
 
 @dataclass(frozen=True)
@@ -118,8 +164,19 @@ def names_in(name: str) -> list[str]:
 
 
 def files(*paths: Path) -> list[Path]:
-    """The files; of folders, every file in them and in the folders in them."""
-    return [f for path in paths for f in (sorted(path.rglob("*")) if path.is_dir() else [path]) if not f.is_dir()]
+    """The files; of folders, every file in them and in the folders in them, but what a system hides there."""
+    inside = [(path, f) for path in paths for f in (sorted(path.rglob("*")) if path.is_dir() else [path])]
+    return [f for path, f in inside if not f.is_dir() and not hidden(str(f.relative_to(path)))]
+
+
+def hidden(path: str) -> bool:
+    """Whether a file is none of a corpus: macOS packs ``__MACOSX/._name`` beside each, JupyterLab keeps ``.ipynb_checkpoints``."""
+    return any(part.startswith(("._", "__MACOSX", ".DS_Store", ".ipynb")) for part in Path(path).parts)
+
+
+def ending(path: Any) -> str:
+    """The name of a file in small letters, to look at how it ends."""
+    return path.name.lower()
 
 
 def label(name: str) -> str:
@@ -169,7 +226,7 @@ def _written_set(name: str, kind: str) -> Path:
     with reading(name, f"{wanted}, for pairs premise and hypothesis or sentence1 and sentence2."):
         table = _loaded_set(name)
         if kind == "text":
-            rows = [(row or "").strip() for row in table["text"]]
+            rows = [(row or "").strip("\r\n") for row in table["text"]]
             content = "".join(f" = {n} = \n" * ("\n" in row) + f"{row}\n" for n, row in enumerate(rows, 1))
         else:
             frame = table.to_pandas()
@@ -203,7 +260,7 @@ def _loaded_set(name: str) -> Any:
 
 @contextmanager
 def reading(path: Any, expected: str, line: int | None = None) -> Iterator[None]:
-    """Say of whatever is raised inside the ``with`` block in which file and line it was, and what was expected.
+    """Say of whatever a library raises inside the ``with`` block in which file and line it was, and what was expected.
 
     Raises:
         CorpusError: for every error; one of the book passes.
@@ -213,25 +270,63 @@ def reading(path: Any, expected: str, line: int | None = None) -> Iterator[None]
     except CorpusError:
         raise
     except Exception as error:  # damaged files raise errors of a dozen kinds
-        line = line or getattr(error, "lineno", None)
-        if isinstance(error, UnicodeDecodeError):
-            line = error.object.count(b"\n", 0, error.start) + 1
-        problem = f"It cannot be read ({type(error).__name__}: {' '.join(str(error).split()):.200})."
-        raise CorpusError(path, line, problem, expected) from None
+        problems = {
+            FileNotFoundError: "There is no such file.",
+            IsADirectoryError: "It is a folder.",
+            PermissionError: "You may not read it.",
+            json.JSONDecodeError: f"It is not JSON: {error}.",
+            zipfile.BadZipFile: "It is not a zip archive, or a damaged one.",
+            (gzip.BadGzipFile, EOFError, zlib.error): "It is not packed with gzip, or damaged.",
+        }
+        other = f"It cannot be read ({type(error).__name__}: {' '.join(str(error).split()):.200})."
+        problem = next((said for kinds, said in problems.items() if isinstance(error, kinds)), other)
+        raise CorpusError(path, line or getattr(error, "lineno", None), problem, expected) from None
 
 
 def lines(path: Any) -> list[str]:
     """The lines of a file, or of a member of an archive (``zipfile.Path``), without their ends.
 
-    UTF-8 with or without a byte-order mark; Windows line ends become ``\\n``; what ends in ``.gz`` is unpacked.
+    UTF-8 with or without a byte-order mark; line ends of Windows and of old Macs become ``\\n``; what ends in ``.gz`` is unpacked.
 
     Raises:
         CorpusError: for a file that cannot be read, or is not UTF-8.
     """
-    with reading(path, "a file of text in UTF-8 (convert it with 'iconv -f latin1 -t utf-8')."):
+    with reading(path, "a file of text in UTF-8."):
         content = path.read_bytes()
-        content = gzip.decompress(content) if path.name.endswith(".gz") else content
-        return content.decode("utf-8-sig").replace("\r\n", "\n").removesuffix("\n").split("\n")
+        content = gzip.decompress(content) if ending(path).endswith(".gz") else content
+    text = _decoded(path, content).replace("\r\n", "\n")
+    text = text if "\n" in text else text.replace("\r", "\n")
+    return text.removesuffix("\n").split("\n")
+
+
+def _decoded(path: Any, content: bytes) -> str:
+    """A file's text.
+
+    Raises:
+        CorpusError: for one that is not UTF-8: which encoding it seems to be, and how it is converted.
+    """
+    marks = {
+        b"\xff\xfe\x00\x00": "UTF-32",
+        b"\x00\x00\xfe\xff": "UTF-32",
+        b"\xff\xfe": "UTF-16",
+        b"\xfe\xff": "UTF-16",
+    }
+    other = next((name for mark, name in marks.items() if content.startswith(mark)), "")
+    if not other and content.count(0) > len(content) / 5:  # letters of two bytes, without a mark
+        other = "UTF-16BE" if content[:1] == b"\0" else "UTF-16LE"
+    if content.startswith(b"PK\x03\x04"):
+        raise CorpusError(path, None, "It is a zip archive, such as .docx and .xlsx are.", "a file of text in UTF-8.")
+    if other:
+        found = f"It is in {other}, as Excel writes 'Unicode text'."
+        raise CorpusError(path, None, found, f"UTF-8 (convert it with 'iconv -f {other} -t utf-8').")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = error.object.count(b"\n", 0, error.start) + 1
+        byte = error.object[error.start]
+        found = f"It is not UTF-8 (byte {byte:#x}), but seems to be in a one-byte encoding such as Latin-1 or Windows-1252."
+        wanted = "UTF-8 (convert it with 'iconv -f cp1252 -t utf-8', or save it as UTF-8)."
+        raise CorpusError(path, line, found, wanted) from None
 
 
 def some(path: Any, items: Sequence[Any], expected: str) -> tuple[Any, ...]:

@@ -6,119 +6,265 @@ by runs of sentences. What was done is said in one sentence (:func:`helpers.corp
 """
 
 import re
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache, partial
-from itertools import accumulate, groupby, islice, pairwise
+from functools import lru_cache
+from itertools import accumulate, islice, pairwise
 from pathlib import Path
 
-import conllu
 import numpy as np
 
 from helpers.corpora import sources
 from helpers.corpora.records import NOMINAL, PRONOUN, PROPER, Document, Mention, Sentence, depth
-from helpers.corpora.sources import CorpusError, lines, locate, reading, some
+from helpers.corpora.sources import CorpusError, Faults, WrongRow, ending, lines, locate, some
 
-Row = tuple[int, Sentence, Sequence[str]]
-"""The line at which a sentence begins, the sentence, and the coreference brackets at each of its words."""
+Rows = Sequence[tuple[int, list[str]]]
+"""Rows with the numbers of their lines, cut into columns."""
+Mark = tuple[int, int, int, str]
+"""Coreference brackets as written in one row: the row's line, the first word that they are at, and the last."""
 
 
 def read(path: Path | str) -> tuple[Document, ...]:
-    """Read a treebank or a coreference corpus: ``.conllu`` is CoNLL-U, other files and folders are :func:`read_conll`'s."""
+    """Read a treebank or a coreference corpus: CoNLL-U, or the columns of :func:`read_conll`; of a folder see :func:`files_of`."""
     path = Path(path)
-    return read_conll(path) if path.is_dir() or path.suffix != ".conllu" else read_conllu(path)
+    if path.is_dir():
+        return some(
+            path, [d for file in files_of(path) for d in read(file)], "files in CoNLL-U, CoNLL-2012 or OntoGUM."
+        )
+    rows = [row for row in lines(path) if row.strip() and not row.startswith("#")]
+    in_ten = ending(path).endswith((".conllu", ".conllu.gz")) or len(next(iter(rows), "").split("\t")) == len(COLUMNS)
+    return read_conllu(path) if in_ten else read_conll(path)
 
 
-_AS_WRITTEN = dict.fromkeys(("xpos", "feats", "deps", "misc"), list.__getitem__)
+def files_of(path: Path) -> list[Path]:
+    """The files of a treebank: of a folder those in CoNLL-U, else those in the columns of CoNLL-2012 or OntoGUM.
+
+    Of OntoNotes' twins ``*_gold_conll`` and ``*_auto_conll``, which hold the same words, the gold one. What is not read is said.
+    """
+    if not path.is_dir():
+        return [path]
+    found = sources.files(path)
+    in_ten = [f for f in found if ending(f).endswith((".conllu", ".conllu.gz"))]
+    others = [f for f in found if ending(f).endswith(("conll", "conll.gz"))]
+    if in_ten and others:
+        sources.say(
+            path, f"{len(in_ten)} files in CoNLL-U are read, and not the {len(others)} in other columns (*conll)."
+        )
+    if in_ten:
+        return in_ten
+    gold = {f: path / re.sub(r"(?i)(?<![a-z])auto(?![a-z])", "gold", str(f.relative_to(path))) for f in others}
+    twins = [f for f in others if gold[f] != f and gold[f] in gold]
+    if twins:
+        sources.say(
+            path, f"{len(twins)} files *_auto_conll are not read: *_gold_conll beside them have the same words."
+        )
+    return [f for f in others if f not in twins]
+
+
+COLUMNS = ("ID", "FORM", "LEMMA", "UPOS", "XPOS", "FEATS", "HEAD", "DEPREL", "DEPS", "MISC")
+_COMMENT = re.compile(r"#\s*([^=]*?)\s*(?:=\s*(.*?)\s*)?")
+_NUMBER = re.compile(r"(\d+)(?:-(\d+)|(\.\d+))?")
 
 
 def read_conllu(path: Path) -> tuple[Document, ...]:
     """Read documents from CoNLL-U, with coreference from ``Entity=`` in MISC (GUM and CorefUD style).
 
-    ``# newdoc id`` begins a document; without any, the file is one. Multiword tokens give their words; empty
-    nodes are skipped. Every sentence must be a tree.
+    ``# newdoc id`` begins a document; without any, the file is one. Multiword tokens give their words; empty nodes are skipped: a
+    mention that ends at one ends at the word before, and one of empty nodes only is left out. ``# global.Entity`` names the
+    order of the fields in ``Entity``. Every sentence must be a tree, or all of its heads ``_``.
 
     Raises:
-        CorpusError: with the line at which the sentence begins.
+        CorpusError: with the line of the row and the id of the sentence.
     """
-    layout = "eid-etype-head"  # of what stands in Entity=
-    documents: list[tuple[str, str, list[Row]]] = []
-    for line, block in _blocks(lines(path)):
-        with reading(path, "CoNLL-U: ten columns with tabs between, words from 1, heads that are a tree.", line):
-            tokens = conllu.parse_token_and_metadata("\n".join(block), field_parsers=_AS_WRITTEN)
-            layout = tokens.metadata.get("global.Entity") or layout
-            if {"newdoc", "newdoc id"} & set(tokens.metadata) or not documents:
-                number = f"-{len(documents) + 1}" if "newdoc" in tokens.metadata else ""
-                documents.append((tokens.metadata.get("newdoc id") or f"{path.stem}{number}", layout, []))
-            name, _, rows = documents[-1]
-            if tokens:
-                rows.append((line, *_sentence(tokens.metadata.get("sent_id") or f"{name}-{len(rows) + 1}", tokens)))
-    found = [_document(path, name, rows, layout.split("-")) for name, layout, rows in documents if rows]
-    return some(path, found, "sentences in CoNLL-U.")
+    faults = Faults(
+        path,
+        "CoNLL-U: ten columns with tabs between, words numbered from 1, heads that are a tree, brackets such as Entity=(3 and 3).",
+    )
+    layout = ["eid", "etype", "head"]  # of what stands in Entity=
+    documents: list[tuple[str, list[Sentence], list[Mention]]] = []
+    left_out: Counter[str] = Counter()
+    for comments, rows in _sentences(lines(path)):
+        layout = comments["global.Entity"].split("-") if comments.get("global.Entity") else layout
+        if {"newdoc", "newdoc id"} & comments.keys() or not documents:
+            number = f"-{len(documents) + 1}" if "newdoc" in comments else ""
+            documents.append((comments.get("newdoc id") or f"{path.stem}{number}", [], []))
+        name, sentences, mentions = documents[-1]
+        identity = comments.get("sent_id") or f"{name}-{len(sentences) + 1}"
+        with faults.at(rows[0][0], f"Sentence {identity!r}"):
+            sentence, marks = _sentence(identity, rows)
+            mentions += _mentions(len(sentences), sentence, marks, layout, left_out)
+            sentences.append(sentence)
+    faults.report()
+    return _checked(
+        path, [Document(name, tuple(s), tuple(m)) for name, s, m in documents if s], left_out, "in CoNLL-U"
+    )
 
 
-def _blocks(rows: Iterable[str], first: int = 1) -> Iterator[tuple[int, tuple[str, ...]]]:
-    """What stands between blank lines, with the number of its first line."""
-    for filled, numbered in groupby(enumerate(rows, first), lambda row: bool(row[1].strip())):
-        if filled:
-            numbers, block = zip(*numbered, strict=True)
-            yield numbers[0], block
+def _sentences(rows: Sequence[str]) -> Iterator[tuple[dict[str, str], Rows]]:
+    """The comments and the rows of each sentence; comments with an empty line after them are those of the next one."""
+    comments: dict[str, str] = {}
+    words: list[tuple[int, list[str]]] = []
+    for number, row in enumerate([*rows, ""], 1):
+        if row.startswith("#"):
+            key, value = _COMMENT.fullmatch(row).groups()
+            comments[key] = value or ""
+        elif row.strip(" \r"):
+            words.append((number, row.rstrip("\r").split("\t")))
+        elif words:
+            yield comments, words
+            comments, words = {}, []
 
 
-def _sentence(identity: str, tokens: conllu.TokenList) -> tuple[Sentence, list[str]]:
-    """A sentence, and what ``Entity=`` says at each of its words."""
-    words = [token for token in tokens if isinstance(token["id"], int)]
-    misc = [dict(item.partition("=")[::2] for item in word["misc"].split("|")) for word in words]
-    ids, heads = [word["id"] for word in words], [word["head"] for word in words]
-    spaces = [items.get("SpaceAfter") != "No" for items in misc]
-    for token in tokens:
-        if isinstance(token["id"], tuple) and "-" in token["id"]:
-            first, _, last = token["id"]
-            spaces[first - 1 : last] = [False] * (last - first) + ["SpaceAfter=No" not in token["misc"].split("|")]
-    if ids != [*range(1, len(spaces) + 1)]:
-        raise ValueError(f"the words are numbered {ids}")
-    governors = relations = ()
-    if set(heads) != {None}:  # a file without trees has '_' for every head
-        governors, relations = tuple(head - 1 for head in heads), tuple(word["deprel"] for word in words)
-        within = {0, *ids}.issuperset(heads)
-        if heads.count(0) != 1 or not within or None in map(partial(depth, governors), range(len(words))):
-            raise ValueError(f"the heads {heads} are no tree")
-    columns = (tuple(word[key] for word in words) for key in ("form", "lemma", "upos", "xpos", "feats"))
-    return Sentence(identity, *columns, governors, relations, tuple(spaces)), [one.get("Entity", "") for one in misc]
+def _sentence(identity: str, rows: Rows) -> tuple[Sentence, list[Mark]]:
+    """A sentence, and what ``Entity=`` says in each of its rows.
+
+    Raises:
+        WrongRow: for another number of columns, a wrong number of a word, or heads that are no tree.
+    """
+    words: list[tuple[int, list[str]]] = []
+    together, marks = [], []  # multiword tokens: first and last word, and MISC
+    for line, cells in rows:
+        if len(cells) != len(COLUMNS):
+            torn = "; a line break or a tab inside a word tears its row" if len(cells) > 1 else ", and no tab"
+            count = f"{len(cells)} column{'s' * (len(cells) > 1)}"
+            raise WrongRow(f"the row {_short(cells)} has {count} in place of ten{torn}", line)
+        number = _NUMBER.fullmatch(cells[0])
+        place = int(number[1]) if number else -1
+        misc = dict(item.partition("=")[::2] for item in cells[9].split("|"))
+        first, last = len(words), len(words) - 1  # of an empty node: after one word, and before the next
+        if number and number[2]:
+            last = int(number[2]) - 1
+            together.append((line, place - 1, last, misc))
+        elif number and not number[3]:
+            last = len(words)
+            words.append((line, cells))
+        if place != first + (not number or not number[3]):
+            raise WrongRow(f"the row {_short(cells)} has the number {cells[0]!r} where {first + 1} is next", line)
+        if not cells[1]:
+            raise WrongRow(f"word {cells[0]} is empty", line)
+        if misc.get("Entity"):
+            marks.append((line, first, last, misc["Entity"]))
+    spaces = [
+        dict(item.partition("=")[::2] for item in cells[9].split("|")).get("SpaceAfter") != "No" for _, cells in words
+    ]
+    for line, first, last, misc in together:
+        if not first < last < len(words):
+            raise WrongRow(
+                f"the token {first + 1}-{last + 1} has not that many words: the last is {len(words)}", line
+            )
+        spaces[first : last + 1] = [False] * (last - first) + [misc.get("SpaceAfter") != "No"]
+    if not words:
+        raise WrongRow("it has no word")
+    columns = dict(zip(COLUMNS, zip(*(cells for _, cells in words), strict=True), strict=True))
+    governors, relations = _tree(words, columns)
+    given = (columns[name] for name in ("FORM", "LEMMA", "UPOS", "XPOS", "FEATS"))
+    return Sentence(identity, *given, governors, relations, tuple(spaces)), marks
 
 
-def _document(path: Path, name: str, rows: Sequence[Row], layout: Sequence[str] = ("eid",)) -> Document:
-    """A document with the mentions that its brackets make."""
-    mentions: list[Mention] = []
-    for number, (line, sentence, marks) in enumerate(rows):
-        with reading(path, "brackets (3 and 3) and (3), closed in their sentence; mentions without gaps.", line):
-            mentions += _mentions(number, sentence, marks, layout)
-    return Document(name, tuple(sentence for _, sentence, _ in rows), tuple(mentions))
+def _short(cells: Sequence[str]) -> str:
+    return repr(" ".join(cells)[:40])
 
 
-def _mentions(number: int, sentence: Sentence, marks: Sequence[str], layout: Sequence[str]) -> list[Mention]:
-    """The mentions of a sentence, from brackets such as ``(3``, ``3)``, ``(3)``, side by side or with ``|`` between."""
-    mentions, opened = [], defaultdict(list)
-    for word, written in enumerate(marks):
-        found = re.findall(r"\([^()|]+\)?|[^()|]+\)", written)
-        if "".join(found) != written.replace("|", "") or "[" in written:
-            raise ValueError(f"{written!r} is not made of brackets")
-        for mark in found:
-            fields = mark.strip("()").split("-")
-            if mark[0] == "(":
-                opened[fields[0]].append((word, fields))
-            if mark[-1] == ")":
-                if not opened[fields[0]]:
-                    raise ValueError(f"{fields[0]!r} is closed but was not opened")
-                start, fields = opened[fields[0]].pop()
-                head = head_word(sentence, start, word + 1)
-                kind = _kind(sentence, start, word + 1, head)
-                entity = dict(zip(layout, fields, strict=False)).get("etype", "")
-                mentions.append(Mention(number, start, word + 1, fields[0], head, kind, entity))
-    if any(opened.values()):
-        raise ValueError(f"{[chain for chain, left in opened.items() if left]} opened but not closed")
-    return sorted(mentions, key=lambda mention: (mention.start, -mention.end))
+def _tree(words: Rows, columns: Mapping[str, Sequence[str]]) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    """The governors and the relations of a sentence; empty where each head is ``_``."""
+    heads, relations = columns["HEAD"], columns["DEPREL"]
+    missing = [n for n, head in enumerate(heads) if head in ("_", "")]
+    if len(missing) == len(words):
+        return (), ()
+    if missing:
+        problem = f"word {missing[0] + 1} has no head ('_'): {len(missing)} of {len(words)} words have none, the others have one"
+        raise WrongRow(problem, words[missing[0]][0])
+    for (line, _), head, relation in zip(words, heads, relations, strict=True):
+        if not (head.isdecimal() and int(head) <= len(words)):
+            raise WrongRow(f"the head {head!r} is none of the {len(words)} words, nor 0", line)
+        if relation in ("_", ""):
+            raise WrongRow(f"a word with the head {head} has no relation", line)
+    governors = tuple(int(head) - 1 for head in heads)
+    roots = [n for n, governor in enumerate(governors) if governor < 0]
+    if len(roots) != 1:
+        problem = f"the heads {', '.join(heads)} are no tree: {len(roots)} words have the head 0"
+        raise WrongRow(problem, words[roots[1] if roots else 0][0])
+    circle = next((n for n in range(len(words)) if depth(governors, n) is None), None)
+    if circle is not None:
+        raise WrongRow(
+            f"the heads {', '.join(heads)} are no tree: from word {circle + 1} they lead in a circle",
+            words[circle][0],
+        )
+    return governors, relations
+
+
+_WITHHELD = {"_", "[WORD]"}
+
+
+def _checked(
+    path: Path, documents: Sequence[Document], left_out: Mapping[str, int], what: str
+) -> tuple[Document, ...]:
+    """The documents of a file, which must have words; what was left out is said.
+
+    Raises:
+        CorpusError: for a file without documents, and for one in which the words of a document are withheld.
+    """
+    withheld = [d for d in documents if all(_WITHHELD.issuperset(s.words) for s in d.sentences)]
+    withheld += [
+        d
+        for d in documents
+        if d not in withheld and any(len(s.words) > 2 and _WITHHELD.issuperset(s.words) for s in d.sentences)
+    ]
+    if withheld:
+        one = next(s for s in withheld[0].sentences if _WITHHELD.issuperset(s.words))
+        found = f"The words of sentence {one.id!r} are withheld (all are {one.words[0]!r}), so in {len(withheld)} of {len(documents)} documents."
+        raise CorpusError(
+            path, None, found, "the words themselves; whoever gives out the annotation says how to put them in."
+        )
+    if left_out:
+        sources.say(path, f"left out: {', '.join(f'{n} {what}' for what, n in left_out.items())}.")
+    return some(path, documents, f"sentences {what}.")
+
+
+def _mentions(
+    number: int, sentence: Sentence, marks: Sequence[Mark], layout: Sequence[str], left_out: Counter[str]
+) -> list[Mention]:
+    """The mentions of a sentence, from brackets such as ``(3``, ``3)``, ``(3)``, side by side or with ``|`` between.
+
+    Args:
+        layout: the fields of an opening bracket, hyphens between. A closing one has the chain alone, or the fields up to it.
+        left_out: counts mentions of empty nodes only, and those written twice.
+
+    Raises:
+        WrongRow: for what is not made of brackets, or not closed.
+    """
+    of_chain = next((n for n, name in enumerate(layout) if name.lower() in ("eid", "grp")), None)
+    if of_chain is None:
+        raise WrongRow(f"global.Entity names {'-'.join(layout)!r}, but no field 'eid' or 'GRP'")
+    mentions: dict[tuple[int, int, str], Mention] = {}
+    opened: dict[str, list[tuple[int, int, list[str]]]] = defaultdict(list)
+    for line, first, last, written in marks:
+        brackets = re.findall(r"\([^()|]+\)?|[^()|]+\)", written)
+        if "".join(brackets) != written.replace("|", ""):
+            raise WrongRow(f"{written!r} is not made of brackets", line)
+        for bracket in brackets:
+            fields = bracket.strip("()").split("-")
+            chain = fields[of_chain] if len(fields) > of_chain else fields[-1]
+            if "[" in chain:
+                raise WrongRow(f"the mention {chain!r} has gaps", line)
+            if bracket[0] == "(":
+                opened[chain].append((line, first, fields))
+            if bracket[-1] == ")":
+                if not opened[chain]:
+                    raise WrongRow(f"{chain!r} is closed but was not opened in this sentence", line)
+                _, start, fields = opened[chain].pop()
+                key = (start, last + 1, chain)
+                if start > last or key in mentions:
+                    left_out["mentions of empty nodes only" if start > last else "mentions written twice"] += 1
+                    continue
+                head = head_word(sentence, start, last + 1)
+                entity = dict(zip(layout, fields, strict=False)).get("etype" if "etype" in layout else "entity", "")
+                mentions[key] = Mention(number, *key, head, _kind(sentence, start, last + 1, head), entity)
+    for chain, left in opened.items():
+        if left:
+            raise WrongRow(f"{chain!r} is opened but not closed in this sentence", left[0][0])
+    return sorted(mentions.values(), key=lambda mention: (mention.start, -mention.end))
 
 
 def head_word(sentence: Sentence, start: int, end: int) -> int:
@@ -169,67 +315,123 @@ def _kind(sentence: Sentence, start: int, end: int, head: int) -> str:
     return PROPER if proper else NOMINAL
 
 
-_DOCUMENT = re.compile(
-    r"^# ?begin document(?: *\((?P<name>[^\n]*)\);(?: *part +(?P<part>\d+))?)? *\n(?P<rows>.*?)^# ?end document[^\n]*",
-    re.M | re.S,
-)
+_BEGIN = re.compile(r"#\s*begin document\b\s*(?:\(?(?P<name>.*?)\)?;?)?(?:\s*part\s+(?P<part>\d+))?\s*")
 _ESCAPED = {"-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{", "-RCB-": "}", "/.": ".", "/?": "?"}
 
 
 def read_conll(path: Path | str, trees: Mapping[str, Document] | None = None) -> tuple[Document, ...]:
-    """Read coreference in the column format of CoNLL-2012 (OntoNotes) or of OntoGUM; all ``*conll`` files of a folder.
+    """Read coreference in the column format of CoNLL-2012 (OntoNotes) or of OntoGUM; of a folder :func:`files_of`.
 
-    OntoNotes files have a name in the header, a blank line between sentences, part of speech in the fifth column and
-    coreference in the last. OntoGUM files have three columns, no sentence ends, and their name for a document's.
+    OntoNotes files have a name in the header, a blank line between sentences, the word in the fourth column, its part of speech
+    in the fifth where there are six or more, and coreference in the last. OntoGUM files have three columns, no sentence ends,
+    and their name for a document's.
 
     Args:
         trees: for OntoGUM, documents of the ``gum`` treebank by id. Their sentences (with trees) are then used,
             which must have the same words. Without them sentences end at ``.``, ``!`` and ``?`` outside mentions.
 
     Raises:
-        CorpusError: with the line at which the sentence (of OntoGUM the document) begins.
+        CorpusError: with the line of the row and the id of the sentence.
     """
-    path, documents = Path(path), []
-    for file in sorted(f for f in path.rglob("*conll") if f.is_file()) if path.is_dir() else [path]:
-        text = "\n".join(lines(file))
-        with reading(file, "'#begin document', rows of words, '#end document'."):
-            if _DOCUMENT.sub("", text).strip():
-                raise ValueError("something stands outside of documents")
-        for match in _DOCUMENT.finditer(text):
-            first = 1 + text.count("\n", 0, match.start("rows"))
-            name = f"{match['name']} part {int(match['part'] or 0)}" if match["name"] else file.stem
-            rows = []
-            for line, block in _blocks(match["rows"].split("\n"), first):
-                with reading(file, "CoNLL-2012; or three columns (OntoGUM), with the treebank's words.", line):
-                    if match["name"]:
-                        rows.append((line, *_ontonotes(f"{name}-{len(rows) + 1}", block)))
-                    else:
-                        rows += [(line, *row) for row in _ontogum(name, block, trees and trees[name])]
-            documents.append(_document(file, name, rows))
-    return some(path, documents, "documents in the columns of CoNLL-2012 or OntoGUM.")
+    path = Path(path)
+    if path.is_dir():
+        return some(
+            path, [d for file in files_of(path) for d in read_conll(file, trees)], "files of CoNLL-2012 or OntoGUM."
+        )
+    wanted = "CoNLL-2012, '#begin document (name); part 000', rows of document, part, number from 0, word, …, coreference, and '#end document'; or OntoGUM's three columns."
+    faults = Faults(path, wanted)
+    documents, left_out, header, rows = [], Counter(), None, []
+    for number, row in enumerate(lines(path), 1):
+        begin, end = _BEGIN.fullmatch(row), re.match(r"#\s*end document", row)
+        with faults.at(number):
+            if (begin and header) or (not begin and not header and row.strip()):
+                raise WrongRow(f"{row[:40]!r} stands {'inside' if begin else 'outside'} of a document")
+        if begin:
+            header, rows = begin, []
+        elif end and header:
+            made = (
+                _ontonotes(faults, header, rows, left_out)
+                if header["name"]
+                else _ontogum(faults, path.stem, rows, trees, left_out)
+            )
+            documents += [made] if made.sentences else []
+            header = None
+        elif header:
+            rows.append((number, row))
+    with faults.at(None):
+        if header:
+            raise WrongRow("the last document has no end")
+    faults.report()
+    return _checked(path, documents, left_out, "in the columns of CoNLL-2012 or OntoGUM")
 
 
-def _ontonotes(identity: str, block: Sequence[str]) -> tuple[Sentence, list[str]]:
-    """A sentence of CoNLL-2012, and the brackets at its words."""
-    columns = list(zip(*(row.split() for row in block), strict=True))
-    words = tuple(_ESCAPED.get(word, word) for word in columns[3])
-    return Sentence(identity, words, xpos=columns[4]), [mark.strip("-_") for mark in columns[-1]]
+def _ontonotes(faults: Faults, header: re.Match, rows: Sequence[tuple[int, str]], left_out: Counter[str]) -> Document:
+    """A document of CoNLL-2012."""
+    name = f"{header['name']} part {int(header['part'] or 0)}"
+    sentences: list[Sentence] = []
+    mentions: list[Mention] = []
+    cut = [(line, row.rstrip().split("\t" if row.rstrip().count("\t") > 3 else None)) for line, row in rows]
+    start = None
+    blank = [n for n, (_, row) in enumerate(rows) if not row.strip()]
+    for a, b in pairwise([-1, *blank, len(rows)]):
+        block = cut[a + 1 : b]
+        if not block:
+            continue
+        identity = f"{name}-{len(sentences) + 1}"
+        with faults.at(block[0][0], f"Sentence {identity!r}"):
+            for place, (line, cells) in enumerate(block):
+                if len(cells) < 5:
+                    raise WrongRow(f"the row has {len(cells)} columns in place of five or more", line)
+                start = int(cells[2] == "1") if start is None else start
+                if cells[2] != str(start + place):
+                    raise WrongRow(
+                        f"the word {cells[3]!r} has the number {cells[2]} where {start + place} is next", line
+                    )
+            words = tuple(_ESCAPED.get(cells[3].strip(), cells[3].strip()) for _, cells in block)
+            tags = tuple(cells[4].strip() for _, cells in block) if min(len(cells) for _, cells in block) > 5 else ()
+            sentence = Sentence(identity, words, xpos=tags)
+            marks = [(line, n, n, cells[-1].strip(" -_")) for n, (line, cells) in enumerate(block)]
+            mentions += _mentions(len(sentences), sentence, marks, ("eid",), left_out)
+            sentences.append(sentence)
+    return Document(name, tuple(sentences), tuple(mentions))
 
 
-def _ontogum(name: str, block: Sequence[str], tree: Document | None) -> list[tuple[Sentence, list[str]]]:
-    """The sentences of a document of OntoGUM, and the brackets at their words."""
-    _, forms, marks = zip(*(row.split("\t") for row in block), strict=True)
-    words, marks = tuple(form or "_" for form in forms), [mark.strip("_") for mark in marks]
-    if tree is None:
-        opened = accumulate(mark.count("(") - mark.count(")") for mark in marks)  # no mention may cross a border
-        ends = [n for n, inside in enumerate(opened, 1) if words[n - 1] in (".", "!", "?") and not inside]
-        bounds = pairwise(dict.fromkeys([0, *ends, len(words)]))
-        return [(Sentence(f"{name}-{n}", words[a:b]), marks[a:b]) for n, (a, b) in enumerate(bounds, 1)]
-    in_tree = [word for sentence in tree.sentences for word in sentence.words]
-    if any(word not in (other, "_") for word, other in zip(words, in_tree, strict=True)):
-        raise ValueError(f"the words are not those of {name!r} in the treebank")
-    rest = iter(marks)
-    return [(sentence, list(islice(rest, len(sentence.words)))) for sentence in tree.sentences]
+def _ontogum(
+    faults: Faults,
+    name: str,
+    rows: Sequence[tuple[int, str]],
+    trees: Mapping[str, Document] | None,
+    left_out: Counter[str],
+) -> Document:
+    """A document of OntoGUM, with the treebank's sentences where there are any."""
+    cut = [(line, row.split("\t")) for line, row in rows if row.strip()]
+    sentences: Sequence[Sentence] = ()
+    mentions: list[Mention] = []
+    with faults.at(cut[0][0] if cut else None, f"Document {name!r}"):
+        for place, (line, cells) in enumerate(cut):
+            if len(cells) != 3 or cells[0] != str(place):
+                raise WrongRow(f"the row {_short(cells)} is not {place}, word, coreference with tabs between", line)
+        words, marks = [cells[1] or "_" for _, cells in cut], [cells[2].strip("_") for _, cells in cut]
+        if trees is None:
+            opened = accumulate(mark.count("(") - mark.count(")") for mark in marks)  # no mention may cross a border
+            ends = [n for n, inside in enumerate(opened, 1) if words[n - 1] in (".", "!", "?") and not inside]
+            bounds = pairwise(dict.fromkeys([0, *ends, len(words)]))
+            sentences = [Sentence(f"{name}-{n}", tuple(words[a:b])) for n, (a, b) in enumerate(bounds, 1)]
+        else:
+            if name not in trees:
+                raise WrongRow(f"the treebank has no document {name!r}")
+            sentences = trees[name].sentences
+            in_tree = [word for sentence in sentences for word in sentence.words]
+            other = [n for n, (word, tree) in enumerate(zip(words, in_tree, strict=False)) if word not in (tree, "_")]
+            if other or len(words) != len(in_tree):
+                line = cut[other[0] if other else -1][0]
+                raise WrongRow(f"its {len(words)} words are not the {len(in_tree)} of {name!r} in the treebank", line)
+        rest = iter(zip(cut, marks, strict=True))
+        for number, sentence in enumerate(sentences):
+            of_words = enumerate(islice(rest, len(sentence.words)))
+            own = [(line, n, n, mark) for n, ((line, _), mark) in of_words]
+            mentions += _mentions(number, sentence, own, ("eid",), left_out)
+    return Document(name, tuple(sentences), tuple(mentions))
 
 
 RENAMED = {
@@ -313,9 +515,10 @@ def in_parts(name: str) -> tuple[dict[str, tuple[Document, ...]], str]:
 def _parted(name: str, paths: tuple[Path, ...], _states: tuple) -> tuple[dict[str, tuple[Document, ...]], str]:
     """The parts of files in their state of now: a chapter asks for each part by itself."""
     named = {part: [path] for part, path in zip(PARTS, paths, strict=True)} if len(paths) == 3 else {}
-    for path in sorted(paths[0].iterdir()) if paths[0].is_dir() else []:
-        part = re.fullmatch(r"(?:.+-ud-)?(train|dev|test)(?:elopment)?(?:-.+)?", path.stem)
-        if part and (path.is_dir() or path.name.endswith(("conllu", "conll"))):
+    inside = files_of(paths[0]) if paths[0].is_dir() else []
+    for path in sorted({paths[0] / file.relative_to(paths[0]).parts[0] for file in inside}):
+        part = re.fullmatch(r"(?:.+-ud-)?(train|dev|test)(?:elopment)?(?:[-.].+)?", ending(path))
+        if part:
             named.setdefault(part[1], []).append(path)
     if {"train", "test"} <= set(named):
         parts, how = {part: _documents(files) for part, files in named.items()}, "as the files are named"
@@ -342,9 +545,9 @@ def _parted(name: str, paths: tuple[Path, ...], _states: tuple) -> tuple[dict[st
 
 
 def _documents(paths: Sequence[Path]) -> tuple[Document, ...]:
-    """The documents of some files, of folders their CoNLL-U files; those whose names are in several files are told apart by the file's."""
-    files = [file for path in paths for file in (sorted(path.rglob("*.conllu")) if path.is_dir() else []) or [path]]
-    documents = [(file, document) for file in files for document in read(file)]
+    """The documents of some files and folders; those whose names are in several files are told apart by the file's."""
+    documents = [(file, document) for path in paths for file in files_of(path) for document in read(file)]
+    some(paths[0], documents, "files in CoNLL-U (*.conllu), CoNLL-2012 or OntoGUM (*conll).")
     unique = len({document.id for _, document in documents}) == len(documents)
     return tuple(d if unique else replace(d, id=f"{file.stem}: {d.id}") for file, d in documents)
 

@@ -12,6 +12,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from helpers import attention
+from helpers.corpora import sources
 from helpers.corpora.sources import CorpusError
 from helpers.corpora.treebanks import NOMINAL, PRONOUN, PROPER, Document, Mention, Sentence
 from helpers.encoders import Encoder
@@ -20,7 +21,7 @@ from helpers.measurements import choosing
 from helpers.measurements.choosing import Choice, Hits
 from helpers.results import Run
 from helpers.stats import Estimate
-from helpers.tokens import EncodedText
+from helpers.tokens import EncodedText, tokens_of_words
 
 KINDS = ("all", PRONOUN, PROPER, NOMINAL)
 """The columns of Clark et al.'s Table 2."""
@@ -78,7 +79,7 @@ def passages(encoder: Encoder, documents: Iterable[Document]) -> list[Passage]:
     """Cut every document after the last word that fits whole into :data:`MOST_TOKENS`, or fewer if the encoder takes fewer.
 
     Raises:
-        CorpusError: if no document has a mention with an antecedent before the cut, or a word has no token.
+        CorpusError: if no document has a mention with an antecedent before the cut.
     """
     most = min(MOST_TOKENS, encoder.max_length)
     cut = [_passage(encoder, document, most) for document in documents]
@@ -91,15 +92,23 @@ def passages(encoder: Encoder, documents: Iterable[Document]) -> list[Passage]:
 
 def _passage(encoder: Encoder, document: Document, most: int) -> Passage:
     words = [w for s in document.sentences for w in s.words]
+    counts = tokens_of_words(encoder, words[: 4 * most])
+    room = most - encoder.tokenizer.num_special_tokens_to_add()
+    length = int((np.cumsum(counts) <= room).sum())  # whole words only
     starts = np.cumsum([0, *(len(s.words) for s in document.sentences)]).tolist()
     mentions = [
         _placed(document.sentences[m.sentence], m, starts[m.sentence])
         for chain in document.chains.values()
         for m in chain
     ]
-    length = _whole_words(encoder, words, most)
-    inside = sorted((m for m in mentions if m.end <= length), key=lambda m: (m.head, m.start, -m.end))
-    return Passage(tuple(words[:length]), tuple(inside), document.document, document.id)
+    inside = [m for m in mentions if m.end <= length]
+    kept = sorted((m for m in inside if counts[m.head]), key=lambda m: (m.head, m.start, -m.end))
+    if len(kept) < len(inside):
+        without = (
+            f"{len(inside) - len(kept)} of {len(inside)} mentions are left out: their head words leave no token."
+        )
+        sources.say(encoder.name, f"document {document.id!r}: {without}")
+    return Passage(tuple(words[:length]), tuple(kept), document.document, document.id)
 
 
 def _placed(sentence: Sentence, mention: Mention, start: int) -> Placed:
@@ -107,18 +116,6 @@ def _placed(sentence: Sentence, mention: Mention, start: int) -> Placed:
     places = (start + at for at in (mention.start, mention.end, mention.head))
     strings = (mention.chain, mention.kind, " ".join(words), sentence.words[mention.head].lower())
     return Placed(*places, *strings, agreement(sentence, mention))
-
-
-def _whole_words(encoder: Encoder, words: Sequence[str], most: int) -> int:
-    """How many words fit, none of them cut in the middle."""
-    words = words[:most]  # a word has at least one token
-    encoding = encoder.tokenizer(" ".join(words), return_offsets_mapping=True, verbose=False).encodings[0]
-    if len(encoding.ids) <= most:
-        return len(words)
-    ends = [end for (_, end), side in zip(encoding.offsets, encoding.sequence_ids, strict=True) if side is not None]
-    kept = len(ends) - (len(encoding.ids) - most)
-    last = np.cumsum([len(w) + 1 for w in words]) - 1
-    return int((last <= ends[kept - 1]).sum())
 
 
 # Rules

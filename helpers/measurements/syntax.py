@@ -20,7 +20,7 @@ from helpers.encoders import Encoder
 from helpers.heads import Head
 from helpers.measurements.choosing import Choice, Hits, choose
 from helpers.stats import Estimate
-from helpers.tokens import EncodedText, fits
+from helpers.tokens import EncodedText, usable
 
 if TYPE_CHECKING:
     from helpers.results import Run
@@ -42,7 +42,7 @@ def trees(encoder: Encoder, documents: Sequence[Document]) -> tuple[list[Sentenc
         CorpusError: when none fits.
     """
     parsed = [s for d in documents for s in d.sentences if s.governors]
-    fitting = [s for s in parsed if fits(encoder, s.words)]
+    fitting = usable(encoder, parsed)
     if not fitting:
         said, wanted = "No sentence has a tree and fits the model.", f"trees of at most {encoder.max_length} tokens."
         raise CorpusError("The treebank", None, said, wanted)

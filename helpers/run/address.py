@@ -53,7 +53,7 @@ def raw(path: str) -> str | None:
 
 
 def configured(config: str) -> str:
-    """The text of ``_config.yml`` with what depends on the address: each page's own address, and buttons to launch and edit pages and to see the repository."""
+    """The text of ``_config.yml`` with what depends on the address: each page's own address, and buttons to launch and edit pages, to see the repository and to open an issue."""
     values, home, found = yaml.safe_load(config), site(), repository()
     if home:
         pages = {"html_baseurl": f"{home}/", "ogp_site_url": f"{home}/", "ogp_image": f"{home}/_static/cover.png"}
@@ -62,5 +62,6 @@ def configured(config: str) -> str:
         values["repository"] = {"url": found, "path_to_book": "", "branch": BRANCH}
         values["launch_buttons"] = {"notebook_interface": "jupyterlab", "binderhub_url": BINDER}
         values["launch_buttons"] |= {"colab_url": COLAB} if "/github.com/" in found else {}
-        values["html"] |= {"use_repository_button": True, "use_edit_page_button": True}
+        buttons = {"use_repository_button": True, "use_edit_page_button": True}
+        values["html"] |= buttons | {"use_issues_button": found.split("/")[2] in PAGES}
     return yaml.safe_dump(values, sort_keys=False, allow_unicode=True)

@@ -38,7 +38,7 @@ from helpers.results import ResultError, Table
 from helpers.run import card, notebooks
 from helpers.run.templates import template
 from helpers.scoreboard import titled
-from helpers.tokens import EncodedText, encode, fits
+from helpers.tokens import EncodedText, encode, usable
 from helpers.views import TooLarge, in_script
 
 CHAPTER, PROFILE = "heads", "atlas"
@@ -112,12 +112,8 @@ def places_of(cls: Marks, sep: Marks, text: Marks) -> Float[np.ndarray, "place t
 
 def examples(encoder: Encoder) -> dict[str, dict[str, Any]]:
     """Three short sentences of the development part: with an object, with a pronoun, with commas; tokens and weights of each."""
-    short = [
-        sentence
-        for document in corpora.documents(CORPUS, "dev")
-        for sentence in document.sentences
-        if len(sentence.words) in WORDS and fits(encoder, sentence.words)
-    ]
+    sentences = [sentence for document in corpora.documents(CORPUS, "dev") for sentence in document.sentences]
+    short = usable(encoder, [sentence for sentence in sentences if len(sentence.words) in WORDS])
     fitting = {
         "an object": [s for s in short if {"nsubj", "obj", "case"} <= set(s.relations)],
         "a pronoun": [s for s in short if "PRON" in s.upos[3:] and {"PROPN", "NOUN"} & set(s.upos[:3])],

@@ -1,11 +1,13 @@
-"""What measuring costs: the figures of the page about long runs, and those of chapter 11 about pruned models.
+"""What measuring costs: the figures of the page about long runs, those of chapter 11 about pruned models, and those of the live page.
 
-Both are timed on one thread, in processor time, which a busy machine does not change much. The stored figures are renewed by
-``bench.keep_passes(bench.passes("minilm"), "a machine, in words")`` and ``bench.keep_pruning(bench.pruning("minilm"))``.
+The first two are timed on one thread, in processor time, which a busy machine does not change much. The stored figures are renewed by
+``bench.keep_passes(bench.passes("minilm"), "a machine, in words")``, ``bench.keep_pruning(bench.pruning("minilm"))`` and, with a folder
+that ``python -m helpers build live`` made, ``bench.keep_live(bench.live(folder), "a machine, in words")``.
 """
 
 import json
 import os
+import shutil
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -13,8 +15,10 @@ from pathlib import Path
 from timeit import timeit
 from typing import Any
 from unittest.mock import patch
+from urllib.parse import urlencode
 
 import numpy as np
+import psutil
 import torch
 from jaxtyping import Float
 from tqdm import trange
@@ -23,6 +27,7 @@ from helpers import attention, corpora, encoders, parallel, places, results, tok
 from helpers.chapters import distance_features, divergence_map, head_importance, no_op
 from helpers.corpora.records import Segment
 from helpers.measurements import surface
+from helpers.run import pages
 from helpers.run.templates import template
 
 PASSES = {
@@ -121,3 +126,70 @@ def keep_pruning(found: Mapping[str, Any]) -> Path:
     encoder = encoders.load(found["model"], device="cpu")
     with patch.dict(os.environ, {"BOOK_RESULTS": str(places.book_data() / "results")}):
         return results.record("pruning_speed", values, encoder=encoder, corpus=None, profile="bench", parameters={})
+
+
+def ask(tab: Any, **fields: object) -> dict[str, Any]:
+    """What an open live page with its model answers to the fields of a link, as it saves it.
+
+    Args:
+        tab: a page of playwright.
+    """
+    tab.evaluate(
+        "(link) => new Promise((done) => { addEventListener('hashchange', done, { once: true }); location.hash = link; })",
+        urlencode(fields | {"asked": time.time_ns()}),
+    )
+    tab.wait_for_function("document.querySelector('.live .note').textContent.endsWith(' s.')")
+    with tab.expect_download() as saved:
+        tab.click(".live .save")
+    return json.loads(saved.value.path().read_text("utf-8"))
+
+
+def live(folder: Path) -> dict[str, Any]:
+    """Compare a live page's attention on twenty sentences of the encyclopedia with the encoder's own, and time it in Chromium.
+
+    Returns:
+        ``largest`` and ``mean`` difference of a weight, of so many ``weights``; ``milliseconds`` for about 16 tokens, the fastest of
+        ten; ``memory``, bytes that the page's process takes more with the model; ``bytes`` of the model's file.
+    """
+    from playwright.sync_api import sync_playwright
+
+    encoder, texts = encoders.load("minilm", device="cpu"), [one for segment in first(12) for one in segment.texts]
+    sentences = [text[start:end].strip() for text in texts for start, end in corpora.sentences(text)]
+    own = [tokens.encode(encoder, [sentence]) for sentence in sentences]
+    chosen = [
+        (sentence, batch) for sentence, batch in zip(sentences, own, strict=True) if 8 <= len(batch.tokens[0]) <= 48
+    ][:20]
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(
+            executable_path=next(filter(None, map(shutil.which, pages.BROWSERS))), args=pages.FLAGS
+        )
+        tab = browser.new_page()
+        tab.goto((folder / "index.html").as_uri())
+        before = _memory()
+        tab.click(".live .load")
+        answers = [np.array(ask(tab, first=sentence)["maps"]) for sentence, _ in chosen]
+        memory = _memory() - before
+        near = min(chosen, key=lambda one: abs(len(one[1].tokens[0]) - 16))[0]
+        times = [ask(tab, first=near + " " * n)["milliseconds"] for n in range(10)]
+        browser.close()
+    exact = [attention.maps(encoder, batch)[:, 0].numpy() for _, batch in chosen]
+    apart = np.concatenate([np.abs(a - b).ravel() for a, b in zip(answers, exact, strict=True)])
+    found = {"largest": apart.max(), "mean": apart.mean(), "weights": apart.size, "milliseconds": min(times)}
+    return found | {"memory": memory, "bytes": (folder / "model.js").stat().st_size}
+
+
+def _memory() -> int:
+    """Bytes of the processes that draw pages, of browsers that this process has started."""
+    mine = [one for one in psutil.Process().children(recursive=True) if "--type=renderer" in one.cmdline()]
+    return sum(one.memory_info().rss for one in mine)
+
+
+def keep_live(found: Mapping[str, Any], machine: str) -> Path:
+    """Keep :func:`live` in ``data/results/live.md``, which the page includes.
+
+    Args:
+        machine: what it was measured on, in plain words.
+    """
+    file = places.book_data() / "results" / "live.md"
+    places.write(file, template("live.md.j2").render(found, machine=machine))
+    return file

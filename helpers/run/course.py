@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from importlib.metadata import distribution
 from importlib.resources import files
-from itertools import takewhile
+from itertools import pairwise, takewhile
 from pathlib import Path
 from typing import Any
 
@@ -70,7 +70,7 @@ def instructor(chapter: str) -> NotebookNode:
             cell.source = re.sub(r"(\w)_solution\b", r"\1", cell.source)
     checked = [cell for cell in made.cells if cell.cell_type == "code" and CHECK.search(cell.source)]
     answers = dict(zip((cell.id for cell in checked[::2]), checked[1::2], strict=True))  # each after its exercise
-    for cell in made.cells:
+    for cell, after in pairwise([*made.cells, None]):
         if cell.id in answers:
             answer, check = answers[cell.id], CHECK.search(cell.source)
             stub, solution = (CHECK.sub("", one.source).strip() for one in (cell, answer))
@@ -78,7 +78,7 @@ def instructor(chapter: str) -> NotebookNode:
             test = new_code_cell(TEST.format(check[0]), outputs=answer.outputs)
             cells.append(marked(cell, check[1], solution=True))
             cells.append(marked(test, f"test-{check[1]}", points=POINTS, grade=True, locked=True))
-        elif cell not in answers.values() and not re.fullmatch("#### Solution to .*", cell.source):
+        elif cell not in answers.values() and not (launch.ANSWER.match(cell.source) and after in answers.values()):
             cells.append(cell)
         if written := WRITTEN.search(cell.source):
             answer = new_markdown_cell("*Your answer here.*")
@@ -114,6 +114,7 @@ def outline(chapter: str) -> Mapping[str, Any]:
     asked = [unquoted(text).split("\n", 1)[1].strip() for text in BOX.findall(prose) if text.startswith(">")]
     answers = re.findall(r"<b>What comes out</b></summary>\n+(.*?)\n+</details>", prose, re.DOTALL)
     usual = zip(asked, answers, known["predictions"], strict=True)
+    sections = [section(*part) for part in takewhile(lambda part: part[0] != "Exercises", texts.items())]
     exercises = [found.groupdict() for found in EXERCISE.finditer(texts["Exercises"])]
     names = iter(CHECK.findall("\n".join(cell.source for cell in cells if cell.cell_type == "code")))
     for exercise in exercises:
@@ -123,12 +124,12 @@ def outline(chapter: str) -> Mapping[str, Any]:
         "number": int(chapter[:2]),
         "title": re.match("# (.+)", prose)[1],
         "box": points(box),
-        "minutes": re.search(r"\*\*Read:\*\* (\d+)", box)[1],
+        "minutes": sum(section["minutes"] for section in sections),
         "run": re.search(r"\*\*Run:\*\* (.+)", box)[1],
         "needs": needs,
         "before": [one for one in notebooks.chapters() if one < chapter and one[:2] in re.findall(r"\b\d\d", needs)],
         "cells": cells,
-        "sections": [section(*part) for part in takewhile(lambda part: part[0] != "Exercises", texts.items())],
+        "sections": sections,
         "predictions": [{"ask": ask, "answer": answer} | told for ask, answer, told in usual],
         "limits": unquoted(LIMITS.search(prose)[1]),
         "summary": points(texts["Summary"]),
@@ -214,13 +215,18 @@ def deck(told: Mapping[str, Any]) -> NotebookNode:
     return new_notebook(cells=cells)
 
 
-def make(chapters: Sequence[str], folder: Path) -> Path:
+def make(chapters: Sequence[str], folder: Path, packed: Path) -> Path:
     """Write a course of chapters, anew where it was written before, and return the zip of it all.
 
     Args:
         chapters: names of their files, in the order of the course.
         folder: where to; other files in it stay.
+        packed: the wheel, which lies beside the students' copies where no address is known that they could install it from.
+
+    Raises:
+        BookError: when it is needed and no wheel of this version.
     """
+    installed = None if address.repository() else launch.checked(packed).read_bytes()
     with places.extra("book,course", "Making a course"):
         import sphinx_revealjs
         from nbconvert import SlidesExporter
@@ -248,6 +254,8 @@ def make(chapters: Sequence[str], folder: Path) -> Path:
         page, _ = slides.from_notebook_node(deck(told), {"metadata": {"name": told["title"]}})
         places.write(folder / "slides" / f"{chapter}.html", page)
         write(template("guide.md.j2").render(told), told["title"], folder / "guide" / chapter, "../")
+    if installed:
+        places.write(folder / "students" / wheel(), installed)
     places.write(folder / "nbgrader" / "nbgrader_config.py", NBGRADER)
     about = {"chapters": [outline(chapter) for chapter in chapters], "wheel": wheel()}
     write(template("course.md.j2").render(about), "A course", folder / "README")

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -33,19 +34,23 @@ def select(
     """The recorded numbers of some models (with their controls), a profile, chapters (names of notebooks) and quantities; of all where none is named.
 
     Raises:
-        ResultError: for a model or a quantity of which nothing is recorded.
+        ResultError: for a model, a profile or a quantity of which nothing is recorded.
     """
     profiles = [profile] if profile else [*results.PROFILES, places.OWN]
     numbers = results.table(models, profiles, [name[3:] for name in chapters])
     known = set(numbers.quantity)
     for name in set(quantities) - known:
         raise results.ResultError(f"No number of the quantity {name}; there are {', '.join(sorted(known))}.")
+    if numbers.empty:
+        raise results.ResultError(
+            f"Nothing is recorded of {profile or 'any profile'}. Runs with --profile smoke are tries, and in no table but their own."
+        )
     return numbers[numbers.quantity.isin(quantities or known)]
 
 
 def write(numbers: pd.DataFrame, file: Path) -> list[Path]:
-    """Write the long table (:func:`helpers.results.table`) in the format that the file's name ends in, and beside it, as ``<name>.runs.json``,
-    where it is from (:func:`helpers.results.provenance`).
+    """Write the long table (:func:`helpers.results.table`) in the format that the file's name ends in; beside it, as ``<name>.runs.json``,
+    where it is from (:func:`helpers.results.provenance`), and as ``<name>.datapackage.json`` what its columns and quantities are (Frictionless).
 
     Raises:
         ResultError: for a name that says nothing of a format.
@@ -57,7 +62,37 @@ def write(numbers: pd.DataFrame, file: Path) -> list[Path]:
     places.write(file, getattr(shown, method)(**options))
     sources = file.with_suffix(".runs.json")
     places.write(sources, json.dumps(results.provenance(numbers), indent=1, ensure_ascii=False) + "\n")
-    return [file, sources]
+    package = file.with_suffix(".datapackage.json")
+    places.write(package, json.dumps(described(numbers, file), indent=1, ensure_ascii=False) + "\n")
+    return [file, sources, package]
+
+
+def described(numbers: pd.DataFrame, file: Path) -> dict[str, Any]:
+    """What a written long table holds, as a descriptor of Frictionless: type and meaning of its columns, unit and meaning of its quantities."""
+    kinds = dict.fromkeys(results.WHOLE, "integer") | dict.fromkeys(results.NUMBERS, "number")
+    columns = [
+        {"name": name, "type": kinds.get(name, "string"), "description": meaning}
+        for name, meaning in results.from_yaml("columns").items()
+    ]
+    there = set(zip(numbers.chapter, numbers.quantity, strict=True))
+    quantities = {
+        chapter: {
+            name: about
+            for name, about in results.from_yaml("quantities")[chapter[3:]].items()
+            if (chapter, name) in there
+        }
+        for chapter in numbers.chapter.unique()
+    }
+    table = {"name": "numbers", "type": "table", "path": file.name, "format": file.suffix[1:], "encoding": "utf-8"}
+    runs = {"name": "runs", "path": file.with_suffix(".runs.json").name, "format": "json"}
+    return {
+        "$schema": "https://datapackage.org/profiles/2.0/datapackage.json",
+        "name": "what-attention-heads-look-at",
+        "version": __version__,
+        "licenses": [{"name": "CC0-1.0", "path": "https://creativecommons.org/publicdomain/zero/1.0/"}],
+        "resources": [table | {"schema": {"fields": columns, "missingValues": [""]}}, runs],
+        "quantities": quantities,
+    }
 
 
 def write_data_set(folder: Path, models: Iterable[str], profiles: Iterable[str] = results.PROFILES) -> list[Path]:
@@ -71,9 +106,10 @@ def write_data_set(folder: Path, models: Iterable[str], profiles: Iterable[str] 
     """
     numbers = results.table(models, profiles)
     page = template("dataset.md.j2").render(numbers=numbers, results=results, version=__version__)
-    files = [*write(numbers, folder / "numbers.parquet"), folder / "README.md", folder / "LICENSE"]
-    places.write(files[2], page)
-    places.write(files[3], CC0)
-    files.append(folder / "SHA256SUMS")
-    places.write(files[4], "".join(f"{places.sha256(file)}  {file.name}\n" for file in files[:4]))
-    return files
+    files = write(numbers, folder / "numbers.parquet")
+    for name, text in {"README.md": page, "LICENSE": CC0}.items():
+        files.append(folder / name)
+        places.write(files[-1], text)
+    sums = "".join(f"{places.sha256(file)}  {file.name}\n" for file in files)
+    places.write(folder / "SHA256SUMS", sums)
+    return [*files, folder / "SHA256SUMS"]

@@ -20,7 +20,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell
 from pybtex.database import parse_file
 
 import helpers
-from helpers import places
+from helpers import places, views
 from helpers.run import address, notebooks
 
 WHEEL = f"attention_heads_book-{helpers.__version__}-py3-none-any.whl"
@@ -34,6 +34,8 @@ BOX = re.compile(
 """A directive; the book never puts one into another."""
 GATE = re.compile(r"^(?=`{3,}\{(?:exercise|solution)-)", re.MULTILINE)
 ROLE = re.compile(r"\{([\w:]+)\}`(?:([^`<]*?)\s*<([^`>]+)>|([^`]+))`")
+ANSWER = re.compile(r"(#### Solution to .+)\n*")
+"""The heading of a solution, in plain Markdown."""
 HIDDEN = {"hide-input": "source_hidden", "hide-output": "outputs_hidden"}
 """Tags of the book, and what JupyterLab calls the same."""
 INSTALL = """\
@@ -71,9 +73,11 @@ def rendered(notebook: NotebookNode, chapter: str, site: str | None = None) -> N
             source = f"**{numbers[figure['name']]}** {figure['caption']}" if figure else ""
         for place, part in enumerate(GATE.split(source)):
             inside = "{solution-start}" in part or (inside and not GATE.match(part))
-            if text := plain(part, numbers, site):
-                about = {"tags": [SOLUTION], "jp-MarkdownHeadingCollapsed": True} if inside else {}
-                made.cells.append(new_markdown_cell(text, metadata=about, id=f"{cell.id}-{place}"))
+            # a heading folds the cells after its own
+            for n, text in enumerate(filter(None, ANSWER.split(plain(part, numbers, site)))):
+                about = {"tags": [SOLUTION]} if inside else {}
+                about |= {"jp-MarkdownHeadingCollapsed": True} if ANSWER.match(text) else {}
+                made.cells.append(new_markdown_cell(text, metadata=about, id=f"{cell.id}-{place}-{n}"))
     return made
 
 
@@ -147,24 +151,39 @@ def bibliography() -> Mapping:
     return parse_file(str(places.ROOT / "book" / "references.bib")).entries
 
 
-def write(folder: Path, *, wheel: str = "", replace: bool = True) -> list[Path]:
-    """Write copies of all chapters without outputs, ``notebooks/NN_name.ipynb``.
+def write(folder: Path, *, wheel: str = "", replace: bool = True, outputs: bool = False) -> list[Path]:
+    """Write copies of all chapters, ``notebooks/NN_name.ipynb``.
 
     Args:
         wheel: as in :func:`copy`.
         replace: whether copies that are there are written again; what was changed in them is lost.
+        outputs: whether they keep the outputs that the book keeps; bertviz' views are drawn in them.
     """
     site, files = address.site(), [folder / "notebooks" / f"{chapter}.ipynb" for chapter in notebooks.chapters()]
     for file in files if replace else [file for file in files if not file.is_file()]:
         made = copy(file.stem, wheel)
         for cell in made.cells:
-            if cell.cell_type == "code":
+            if cell.cell_type == "code" and not outputs:
                 cell.outputs, cell.execution_count = [], None
+            for output in cell.get("outputs", ()):
+                if "text/html" in output.get("data", {}):
+                    output.data["text/html"] = views.with_frames(output.data["text/html"])
         if site:
             note = f"*This is a copy to run. Its page has the figures, too: {site}/notebooks/{file.stem}.html*"
             made.cells.insert(2 if wheel else 1, new_markdown_cell(note, id="page"))
         places.write(file, nbformat.writes(made) + "\n")
     return files
+
+
+def checked(wheel: Path) -> Path:
+    """A wheel of this version.
+
+    Raises:
+        BookError: for any other file, and for none.
+    """
+    if wheel.name != WHEEL or not wheel.is_file():
+        raise places.BookError(f"{wheel} is no wheel of this version, {WHEEL}. Build it with: make wheel")
+    return wheel
 
 
 def branch(folder: Path, wheel: Path) -> list[Path]:
@@ -175,10 +194,8 @@ def branch(folder: Path, wheel: Path) -> list[Path]:
     Raises:
         BookError: when the wheel is no wheel of this version.
     """
-    if wheel.name != WHEEL or not wheel.is_file():
-        raise places.BookError(f"{wheel} is no wheel of this version, {WHEEL}. Build it with: make wheel")
     environment = (places.ROOT / "environment.yml").read_text("utf-8")
-    places.write(folder / wheel.name, wheel.read_bytes())
+    places.write(folder / wheel.name, checked(wheel).read_bytes())
     places.write(folder / "environment.lock", (places.ROOT / "environment.lock").read_text("utf-8"))
     places.write(folder / "environment.yml", re.sub(r"--editable \S+", f"./{wheel.name}[lab]", environment))
     return write(folder, wheel=address.raw(wheel.name) or str((folder / wheel.name).resolve()))

@@ -29,7 +29,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 from transformers import EarlyStoppingCallback, Trainer, TrainingArguments
 
-from helpers import adapters, encoders, inputs, places, stats, tasks
+from helpers import adapters, encoders, inputs, places, stats, tasks, tokens
 from helpers.adapters import AdapterError
 from helpers.corpora import CorpusError
 from helpers.encoders import Encoder
@@ -153,9 +153,8 @@ class Student(nn.Module):
 
     def log_frequencies(self, examples: Sequence[Example]) -> Tensor:
         """Log frequencies of the vocabulary in some texts, less their mean: where the bias of a head for words begins."""
-        texts = [text for one in examples[::4] for text in inputs.texts_of(self.encoder, one)]
-        ids = self.encoder.tokenizer(texts, add_special_tokens=False, verbose=False)["input_ids"]
-        ids = torch.cat([torch.tensor(text, dtype=torch.long) for text in ids])
+        found = tokens.batches(self.encoder, [one.texts for one in examples[::4]], truncate=True, unknown="<unk>")
+        ids = torch.cat([batch.ids[batch.text >= 0].cpu() for batch in found])
         logs = (1 + torch.bincount(ids, minlength=len(self.weights["head.bias"]))).log()
         return logs - logs.mean()
 

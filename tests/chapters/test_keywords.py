@@ -123,7 +123,7 @@ def test_even_attention_gives_every_word_almost_one(encoder):
 
 def test_a_document_that_was_cut_is_refused(encoder):
     [*_, long] = sorted(EXAMPLES, key=lambda e: len(e.spelled.units))
-    with pytest.raises(ValueError, match="one of its words has no token"):
+    with pytest.raises(ValueError, match="was cut"):
         attention.measure(encoder, [list(long.spelled.units)], partial(keywords.of_words, examples=[long]), longest=8)
 
 

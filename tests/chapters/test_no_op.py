@@ -288,7 +288,10 @@ def test_duty_is_what_loops_count(small_encoder, family, direction):
     sums, count = np.zeros((encoder.layers, encoder.heads, 5, 5)), np.zeros(5, int)
     for tree in TREES:
         batch = tokens.encode(encoder, [list(tree.words)])
-        words = torch.stack([tokens.to_words(m, batch)[0] for m in attention.maps(encoder, batch)]).double().numpy()
+        text = tokens.EncodedText.of(batch, 0, tree)
+        words = tokens.by_word(attention.maps(encoder, batch)[:, 0], text, special=True).double().numpy()
+        order = [0, *range(2, len(tree.words) + 2), 1]  # [CLS], words, [SEP]
+        words = words[:, :, order][..., order]
         for word, tag in enumerate(tree.upos):
             governs = [w for w, g in enumerate(tree.governors) if g == word]
             if direction == 0:

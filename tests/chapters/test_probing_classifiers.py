@@ -13,7 +13,7 @@ from helpers.chapters import probing_classifiers
 from helpers.chapters.probing_classifiers import AttentionProbe, DistanceProbe, Pairs, StructuralProbe
 from helpers.corpora.readers import Vectors
 from helpers.corpora.treebanks import Document, Sentence
-from helpers.tokens import encode, to_words
+from helpers.tokens import EncodedText, by_word, encode
 
 RELATIONS = ("nsubj", "obj", "det", "case", "obl", "punct")
 WORDS = ("the", "unbelievable", "cat", "sat", "on", "its", "mat", "photosynthesis", "'s", ",")
@@ -106,9 +106,9 @@ def test_shuffled_maps_are_those_of_the_control(small_encoder):
         words, count = list(SENTENCES[number].words), len(SENTENCES[number].words)
         batch = encode(encoder, [words])
         deal, tokens = controls.shuffling(batch), attention.maps(encoder, batch)
-        maps = torch.cat([to_words(deal(layer, one), batch)[0] for layer, one in enumerate(tokens)])
-        order = [0, count + 1, *range(1, count + 1)]
-        wanted = maps[:, order][:, :, order].permute(1, 2, 0)
+        text = EncodedText.of(batch, 0, words)
+        maps = torch.cat([by_word(deal(layer, one)[0], text, special=True) for layer, one in enumerate(tokens)])
+        wanted = maps.permute(1, 2, 0)
         assert torch.allclose(block.maps[row].float(), wanted, atol=1e-3)
         assert torch.allclose(block.maps[row].float().sum(1), torch.ones(count + 2, maps.shape[0]), atol=5e-3)
 

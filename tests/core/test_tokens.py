@@ -1,5 +1,6 @@
 """Batches: marks, words, lengths; nothing depends on batch size or padding."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -9,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from helpers import attention, corpora, tokens
+from helpers.corpora.records import Sentence
 
 TEXT = "Sea-otters' fur isn't thick, it's unbelievably thick."
 
@@ -40,19 +42,24 @@ def test_given_words_keep_their_borders(minilm):
     assert batch.unit[1].tolist()[:3] == [0, 1, 2] and set(batch.unit[1].tolist()[3:]) == {-1}
 
 
-def test_word_attention_against_loops(minilm):
-    batch = tokens.encode(minilm, [TEXT, ("Unbelievable semiconductors.", "Yes!")])
-    rng = torch.Generator().manual_seed(0)
-    p = torch.rand(2, 3, *[batch.ids.shape[1]] * 2, generator=rng)
-    got = tokens.to_words(p, batch)
-    for row in range(2):
-        units = [[i for i, u in enumerate(batch.unit[row].tolist()) if u == n] for n in range(len(batch.words[row]))]
-        for head in range(3):
-            for a, pieces_a in enumerate(units):
-                for b, pieces_b in enumerate(units):
-                    sums = [sum(float(p[row, head, i, j]) for j in pieces_b) for i in pieces_a]
-                    assert float(got[row, head, a, b]) == pytest.approx(sum(sums) / len(sums), abs=1e-5)
-        assert got[row, :, len(units) :].abs().sum() == 0 and got[row, :, :, len(units) :].abs().sum() == 0
+@pytest.mark.parametrize("special", [True, False])
+def test_word_attention_against_loops(minilm, special):
+    given = [TEXT, ("Unbelievable semiconductors.", "Yes!"), ["One", "\u200b", "unbelievable", "\u00ad"]]
+    batch = tokens.encode(minilm, given)
+    p = torch.rand(3, 2, *[batch.ids.shape[1]] * 2, generator=torch.Generator().manual_seed(0))
+    for row, source in enumerate(given):
+        text = tokens.EncodedText.of(batch, row, source)
+        length, word = len(text.tokens), text.word.tolist()
+        units = [[i for i, w in enumerate(word) if w == n] for n in range(len(text.words))]
+        marks = [mark.nonzero().ravel().tolist() for mark in (text.cls, text.sep)]
+        units = [*marks, *units] if special else units
+        got = tokens.by_word(p[row, :, :length, :length], text, special=special)
+        assert got.shape[-2:] == (len(units), len(units))
+        for a, pieces_a in enumerate(units):
+            for b, pieces_b in enumerate(units):
+                sums = [sum(float(p[row, 1, i, j]) for j in pieces_b) for i in pieces_a]
+                assert float(got[1, a, b]) == pytest.approx(sum(sums) / max(1, len(sums)), abs=1e-5)
+    assert text.words == tuple(given[2]) and units[-1] == [] == units[-3], "words without a token keep their place"
 
 
 ALPHABET = st.text("abcdefgh XYZ.,!?'-0123456789é漢", min_size=1, max_size=40).filter(lambda s: s.strip())
@@ -67,17 +74,18 @@ INPUTS = st.lists(
 @given(inputs=INPUTS, batch_size=st.integers(1, 6))
 def test_rows_do_not_depend_on_their_batch(minilm, inputs, batch_size):
     """Word-level rows sum to 1, and equal those of each input alone, whatever the batch."""
-    alone = [
-        tokens.to_words(attention.maps(minilm, tokens.encode(minilm, [one]))[2], tokens.encode(minilm, [one]))
-        for one in inputs
-    ]
-    seen = set()
+
+    def of(batch, row):
+        text = tokens.EncodedText.of(batch, row, None)
+        maps = attention.maps(minilm, batch)[2, row, :, : len(text.tokens), : len(text.tokens)]
+        return tokens.by_word(maps, text, special=True)
+
+    alone, seen = [of(tokens.encode(minilm, [one]), 0) for one in inputs], set()
     for batch in tokens.batches(minilm, inputs, batch_size=batch_size):
-        words = tokens.to_words(attention.maps(minilm, batch)[2], batch)
         for row, number in enumerate(batch.index):
-            count = len(batch.words[row])
-            assert torch.allclose(words[row, :, :count, :count].sum(-1), torch.ones(12, count), atol=1e-4)
-            assert torch.allclose(words[row, :, :count, :count], alone[number][0], atol=2e-4)
+            words = of(batch, row)
+            assert torch.allclose(words.sum(-1), torch.ones(words.shape[:2]), atol=1e-4)
+            assert torch.allclose(words, alone[number], atol=2e-4)
             seen.add(number)
     assert seen == set(range(len(inputs)))
 
@@ -97,7 +105,9 @@ def test_the_longer_side_is_cut_first(minilm):
         assert ((batch.text[row] == 0).sum(), (batch.text[row] == 1).sum()) == expected
 
 
-@pytest.mark.parametrize("bad", ["", "   ", [], ["ok", ""], ("a", "b", "c"), ("a", " ")])
+@pytest.mark.parametrize(
+    "bad", ["", "   ", "\u200b", [], ["ok", ""], ["\u200b", "\u00ad"], ("a", "b", "c"), ("a", " ")]
+)
 def test_empty_inputs_are_refused(minilm, bad):
     with pytest.raises(tokens.NoWords, match="Input 0"):
         tokens.encode(minilm, [bad])
@@ -138,6 +148,29 @@ def test_hidden_states_of_words_are_means_over_pieces(minilm):
     assert unit.count(1) > 1 and not found[1, 3:].any(), "0 where there is no word"
 
 
-def test_what_fits(small_encoder):
+def test_what_is_usable(small_encoder, capsys):
+    def sentence(*words):
+        return Sentence("s", words, governors=(-1,) * len(words), relations=("root",) * len(words))
+
     encoder = small_encoder("bert")
-    assert tokens.fits(encoder, ["word"] * 62) and not tokens.fits(encoder, ["word"] * 63), "64 with [CLS] and [SEP]"
+    fits, long, odd = sentence(*["word"] * 62), sentence(*["word"] * 63), sentence("a", "\u200b", "b")
+    flat = replace(fits, governors=())
+    assert tokens.usable(encoder, [fits, long, odd, flat]) == [fits], "64 with [CLS] and [SEP]"
+    assert capsys.readouterr().out.endswith(
+        ": 3 of 4 sentences are left out: 1 without a tree, 1 with a word that leaves no token, 1 of more than 64 tokens.\n"
+    )
+    assert tokens.usable(encoder, [fits, flat], trees=False) == [fits, flat] and not capsys.readouterr().out
+
+
+@pytest.mark.parametrize("family", ["bert", "roberta", "mpnet"])
+def test_special_tokens_that_are_typed_are_text(small_encoder, family):
+    """Only what the tokenizer itself puts around a text is special; WikiText's ``<unk>`` is, where it is said to be."""
+    encoder = small_encoder(family)
+    special = encoder.tokenizer.all_special_tokens
+    batch = tokens.encode(encoder, [f"otter {' '.join(special)} otter", ["otter", *special]])
+    assert not set(batch.ids[batch.text >= 0].tolist()) & (
+        {*encoder.tokenizer.all_special_ids} - {encoder.tokenizer.unk_token_id}
+    )
+    assert batch.words[1][1:-1] == ("otter", *special)
+    (batch,) = tokens.batches(encoder, ["otter <unk> otter"], unknown="<unk>")
+    assert batch.ids[0].tolist().count(encoder.tokenizer.unk_token_id) == 1

@@ -83,13 +83,18 @@ def test_a_readers_own_corpus_never_stands_under_a_profile(record, tmp_path):
     """Neither alone nor beside one of the book's; the scoreboard reads profiles only."""
     path = places.book_data() / "encyclopedia"
     own = corpora.provenance(str(path / "treebank" / "dev.conllu"), "treebank")
-    files = [record({"a": 1}, corpus=own), record({"a": 2}, own=corpora.own(text=str(path / "articles.jsonl")))]
+    real = {"profile": "book"}
+    files = [
+        record({"a": 1}, corpus=own, **real),
+        record({"a": 2}, own=corpora.own(text=str(path / "articles.jsonl")), **real),
+    ]
+    assert record({"a": 1}, corpus=own, profile="smoke").parts[-3] == "smoke", "a try is a try"
     assert {file.relative_to(tmp_path / "results").parts[0] for file in files} == {"own"}
     assert places.OWN not in results.PROFILES
-    assert results.runs("surface_patterns", profile="smoke") == {}
+    assert results.runs("surface_patterns", profile="book")["minilm"]["provenance"].get("own") is None
     provenance = json.loads(files[1].read_text("utf-8"))["provenance"]
     assert provenance["corpus"].keys() == {"name", "sha256"} and provenance["own"][0]["name"] == "articles"
-    record({"a": 1}, corpus=own)
+    record({"a": 1}, corpus=own, **real)
     corpus = json.loads(files[0].read_text("utf-8"))["provenance"]["corpus"]
     assert corpus["own"] and corpus["parts"].startswith("dev.conllu: drawn by document, seed 0: train 12 documents")
 

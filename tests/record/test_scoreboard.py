@@ -213,12 +213,12 @@ def test_every_row_of_the_papers_tables_is_used():
 def test_a_claim_stands_in_the_chapter_of_its_paper_and_names_a_control_or_why_there_is_none():
     for chapter, said in CHAPTERS.items():
         for claim in said["claims"]:
-            assert claim.source["chapter"] == chapter[3:] and (claim.rule or claim.label), claim
+            assert claim.source.get("chapter", chapter[3:]) == chapter[3:] and (claim.rule or claim.label), claim
         for claim in (*said["claims"], *said["headlines"]):
             if claim.rule and claim.rule != "shown":
                 assert claim.claim and bool(claim.controls) != bool(claim.uncontrolled), f"{chapter}: {claim.claim}"
     claimed = {claim["chapter"] for paper in PAPERS.values() for claim in paper["claims"].values()}
-    judging = [c for c, said in CHAPTERS.items() if said["claims"] or said["not measured"]]
+    judging = [c for c, s in CHAPTERS.items() if any(claim.paper for claim in s["claims"]) or s["not measured"]]
     assert [c for c in notebooks.chapters() if c[3:] in claimed] == judging
 
 
@@ -301,6 +301,46 @@ def test_twelve_findings_come_first_survived_taken_away_undecided_and_failed(boa
     counted = [("holds", 4), ("also the control", 4), ("undecided", 2), ("fails", 2)]
     assert [row[1].partition(",")[0] for row in table.cells] == [said for said, n in counted for _ in range(n)]
     assert len(table.columns) <= 6
+
+
+@pytest.fixture
+def claims(tmp_path, monkeypatch):
+    """The file of chapter 13's claims in a copy of what the scoreboard reads; what is read is read anew."""
+    folder = tmp_path / "data"
+    for name in ("claims", "papers.yml", "quantities.yml", "results/book/minilm"):
+        copy = shutil.copytree if (places.ROOT / "data" / name).is_dir() else shutil.copyfile
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        copy(places.ROOT / "data" / name, folder / name)
+    monkeypatch.setattr(places, "book_data", lambda: folder)
+    cached = (results.from_yaml, scoreboard.chapters, scoreboard.findings)
+    for function in cached:
+        function.cache_clear()
+    yield folder / "claims" / "13_keywords.yml"
+    for function in cached:
+        function.cache_clear()
+
+
+def test_a_claim_of_our_own_needs_no_paper(claims):
+    row = "{claim: One of ours., ours: tagger_f1, rule: above 0, uncontrolled: None is asked for.}"
+    claims.write_text(claims.read_text("utf-8").replace("claims:\n", f"claims:\n  - {row}\n"), "utf-8")
+    assert "One of ours." in scoreboard.as_text(chapters=["13_keywords"])
+    assert "Our own." in part(
+        "scoreboard.md.j2", "chapters", board=scoreboard.judged(), scoreboard=scoreboard, results=results
+    )
+
+
+@pytest.mark.parametrize(
+    ("changed", "says"),
+    [
+        (("claims:\n", "claims:\n  - claim: a: b\n"), r'in ".*13_keywords\.yml", line'),
+        (("claims:\n", "claims:\n  - {claim: A., rul: above 0}\n"), r"13_keywords\.yml: under claims .* rul:"),
+        (("headlines:\n", "headlines:\n  - {claim: A., paper: x y}\n"), "A paper's finding stands under claims"),
+    ],
+)
+def test_a_mistake_in_a_claim_names_its_file(claims, changed, says):
+    claims.write_text(claims.read_text("utf-8").replace(*changed), "utf-8")
+    with pytest.raises(results.ResultError, match=says):
+        scoreboard.chapters()
 
 
 def test_the_command(tmp_path, monkeypatch):

@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import nbformat
+import papermill
 import pytest
 from conftest import small_model
 
@@ -81,6 +82,14 @@ def test_profiles_are_parameter_files_of_chapters(profile):
     assert sorted(file.stem for file in (notebooks.PROFILE_FOLDER / profile).glob("*.yml")) == CHAPTERS
     for chapter in CHAPTERS:
         assert notebooks.parameters(chapter, profile)["profile"] == profile
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_papermill_explains_every_parameter(chapter):
+    own = notebooks.defaults(chapter)
+    for name, found in papermill.inspect_notebook(notebooks.FOLDER / f"{chapter}.ipynb").items():
+        kind = type(own[name]).__name__ if own[name] is not None else "None"
+        assert found["help"] and found["inferred_type_name"] == kind, found
 
 
 # A run that nobody asked to record

@@ -44,6 +44,7 @@ def test_every_command_has_help(command):
         (("run", "no-op", "04"), "Did you mean '03_no_op'?"),
         (("scoreboard", "nowhere"), "no chapter 'nowhere'"),
         (("scoreboard", "--model", "nobody", "--to", "x.csv"), "Nothing is recorded of nobody"),
+        (("scoreboard", "--profile", "own", "--to", "x.csv"), "Nothing is recorded of own"),
         (("scoreboard", "--to", "numbers.xls"), "give a name that ends in .csv"),
         (("scoreboard", "04", "--quantity", "peek", "--to", "x.csv"), "No number of the quantity peek"),
         (("build", "data", "--model", "nobody"), "Nothing is recorded of nobody"),
@@ -86,6 +87,17 @@ def test_own_runs_are_shown_when_asked_for_and_never_as_the_books(monkeypatch, t
         monkeypatch.delenv("BOOK_RESULTS", raising=False)
         assert run(*asked, str(tmp_path / "numbers.csv"), *options).exit_code == 0
         assert ("0.987654" in (tmp_path / "numbers.csv").read_text("utf-8")) == shown
+
+
+@pytest.mark.slow
+def test_a_sentence_of_ones_own_is_one_page_without_a_network(tmp_path):
+    page = tmp_path / "look.html"
+    done = run("look", "The <b>cat</b> sat.", "--to", str(page))
+    assert done.exit_code == 0 and str(page) in done.output, done.output
+    text = page.read_text("utf-8")
+    assert "<h1>The &lt;b&gt;cat&lt;/b&gt; sat.</h1>" in text and not re.search(r"(?:src|href)=.?https?:", text)
+    assert 'class="attention-view"' in text and "bertviz model_view" in text
+    assert "The sentence has 52 tokens; a page shows 40 at most." in run("look", "cat " * 50).output
 
 
 @pytest.mark.slow
@@ -150,7 +162,7 @@ def test_a_command_of_bring_your_own_does_what_the_page_says(command, tmp_path, 
         # so small a treebank has no cases for one of the drawings
         assert_whole(file, without=["fig-dep-landing"])
     if " run " in command:
-        assert [file.parts[-3] for file in (tmp_path / "results").rglob("*.json")] == ["own"]
+        assert [file.parts[-3] for file in (tmp_path / "results").rglob("*.json")] == ["smoke"]
 
 
 # Versions

@@ -31,7 +31,11 @@ def folder(tmp_path_factory):
     (folder / "students").mkdir(parents=True)
     (folder / "students" / "old.ipynb").write_text("{}")
     (folder / "mine.txt").write_text("kept")
-    course.make([CHAPTER], folder)
+    packed = folder.with_name(launch.WHEEL)
+    packed.write_bytes(b"wheel")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("BOOK_REPOSITORY", "")
+        course.make([CHAPTER], folder, packed)
     return folder
 
 
@@ -39,10 +43,17 @@ def test_a_course_is_a_folder_and_a_zip(folder):
     assert (folder / "mine.txt").read_text() == "kept" and not (folder / "students" / "old.ipynb").exists()
     with zipfile.ZipFile(folder / "students.zip") as packed:
         names = [name for name in packed.namelist() if not name.endswith("/")]
-        assert names == [f"students/{CHAPTER}.ipynb"]
-        assert any("%pip install" in "".join(cell["source"]) for cell in json.loads(packed.read(names[0]))["cells"])
+        assert sorted(names) == [f"students/{CHAPTER}.ipynb", f"students/{launch.WHEEL}"]
+        cells = json.loads(packed.read(f"students/{CHAPTER}.ipynb"))["cells"]
+        assert any(f'%pip install --quiet "{launch.WHEEL}"' in "".join(cell["source"]) for cell in cells)
     with zipfile.ZipFile(folder.with_name("heads.zip")) as packed:
         assert {"heads/README.html", f"heads/solutions/{CHAPTER}.ipynb"} <= set(packed.namelist())
+
+
+def test_without_an_address_a_course_needs_the_wheel(tmp_path, monkeypatch):
+    monkeypatch.setenv("BOOK_REPOSITORY", "")
+    with pytest.raises(places.BookError, match="make wheel"):
+        course.make([CHAPTER], tmp_path, tmp_path / "none.whl")
 
 
 def test_pages_of_a_course_lead_to_its_files(folder):

@@ -1,5 +1,6 @@
 """Copies of the chapters: nothing of MyST is left, nothing that was said is lost, and what they install and where they lead."""
 
+import html
 import re
 
 import nbformat
@@ -67,9 +68,11 @@ def test_exercises_are_numbered_and_solutions_marked():
     )
     first, last = map(nbformat.v4.new_markdown_cell, sources)
     made = rendered(first, nbformat.v4.new_code_cell("1"), last)
+    assert [cell.source for cell in made if cell.metadata.get("jp-MarkdownHeadingCollapsed")] == [made[1].source]
     assert [(cell.source, launch.SOLUTION in cell.metadata.get("tags", ())) for cell in made] == [
         ("### Exercise 2.1: First\n\nDo.", False),
-        ("#### Solution to Exercise 2.1\n\nSo.", True),
+        ("#### Solution to Exercise 2.1", True),
+        ("So.", True),
         ("1", True),
         ("After Exercise 2.1.", False),
     ]
@@ -114,8 +117,14 @@ def test_a_wheel_of_another_version_is_refused(tmp_path):
         launch.branch(tmp_path, tmp_path / "old.whl")
 
 
-def test_copies_that_a_reader_has_changed_are_kept(tmp_path):
-    file = launch.write(tmp_path)[1]
-    assert "install" not in [cell.id for cell in nbformat.read(file, as_version=4).cells], "the package is there"
+def test_copies_for_jupyterlab_have_outputs_and_those_that_a_reader_has_changed_are_kept(tmp_path):
+    """``make lab``: figures and bertviz' views are there before anything is executed."""
+    file = launch.write(tmp_path, outputs=True)[1]
+    cells = nbformat.read(file, as_version=4).cells
+    assert "install" not in [cell.id for cell in cells], "the package is there"
+    outputs = [output.get("data", {}) for cell in cells for output in cell.get("outputs", ())]
+    assert any("image/png" in data for data in outputs)
+    [frame] = [data["text/html"] for data in outputs if 'class="bertviz"' in data.get("text/html", "")]
+    assert "head_view" in frame and "<!doctype html>" in html.unescape(frame)
     file.write_text("mine")
     assert launch.write(tmp_path, replace=False)[1].read_text() == "mine"

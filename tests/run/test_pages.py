@@ -51,11 +51,14 @@ def test_a_page_needs_no_network_and_fits_every_screen(site, page, name):
     formulas = page.evaluate("document.querySelectorAll('.math').length")
     assert page.evaluate("document.querySelectorAll('.math > mjx-container > svg').length") == formulas
     assert page.evaluate("document.querySelectorAll('[data-mml-node=merror]').length") == 0
+    tables = "[...document.querySelectorAll('.pst-scrollable-table-container')]"
+    narrow = f"{tables}.filter((t) => t.scrollWidth > t.clientWidth + 1 && t.getBoundingClientRect().right < innerWidth - 40)"
     cut = "[...document.querySelectorAll('article img')].filter((i) => i.getBoundingClientRect().right > innerWidth)"
     for width, theme in LOOKS:
         page.look(width, theme)
         assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth + 1"), width
         assert page.evaluate(f"{cut}.map((i) => i.src)") == [], width
+        assert page.evaluate(f"{narrow}.length") == 0, "a table is cut beside empty space"
 
 
 @pytest.mark.journey
@@ -127,11 +130,13 @@ def test_pages_list_what_the_book_has(site):
 
 @pytest.mark.slow
 def test_buttons_launch_the_copies_and_edit_the_source(site):
-    text = html.unescape((site / "notebooks" / "02_surface_patterns.html").read_text("utf-8"))
-    name = "notebooks/02_surface_patterns.ipynb"
+    page = "notebooks/02_surface_patterns"
+    text, name = html.unescape((site / f"{page}.html").read_text("utf-8")), f"{page}.ipynb"
     assert set(re.findall(r'href="(https://[^"]*/example/attention[^"]*)"', text)) == {
         REPOSITORY,
         f"{REPOSITORY}/edit/main/{name}",
+        f"{REPOSITORY}/issues/new?title=Issue%20on%20page%20%2F{page}.html&body=Your%20issue%20content%20here.",
+        f"{REPOSITORY}/discussions",
         f"https://mybinder.org/v2/gh/example/attention/launch?urlpath=lab/tree/{name}",
         f"https://colab.research.google.com/github/example/attention/blob/launch/{name}",
         f"{REPOSITORY}/releases/latest/download/{pages.NAME}.pdf",
@@ -239,10 +244,14 @@ def test_tokens_that_are_code_are_shown_as_typed(tmp_path, page):
 
 @needs_chromium
 @pytest.mark.browser
-def test_search_finds(site, page):
+def test_search_finds_chapters_before_the_reference(site, page):
     page.open(site / "search.html")
-    page.tab.goto(f"{(site / 'search.html').as_uri()}?q=entropy")
-    page.wait("document.querySelectorAll('#search-results li').length > 2")
+    page.tab.goto(f"{(site / 'search.html').as_uri()}?q=ablation")
+    page.wait("document.querySelectorAll('#search-results li').length > 5")
+    page.wait("document.querySelector('#search-progress').textContent != 'Searching'")
+    hits = page.evaluate("[...document.querySelectorAll('#search-results li > a')].map((a) => a.href)")
+    reference = ["/book/helpers" in hit for hit in hits]
+    assert "notebooks/10_ablation_by_type" in hits[0] and reference == sorted(reference) and any(reference), hits
 
 
 @pytest.mark.slow
@@ -343,6 +352,8 @@ def test_workflows_name_targets_that_exist_and_have_few_rights():
         steps = [step for job in flow["jobs"].values() for step in job["steps"]]
         commands = "\n".join(step.get("run", "") for step in steps)
         assert set(re.findall(r"^make ([a-z-]+)", commands, re.MULTILINE)) <= targets, name
+        if "make release" in commands:
+            assert commands.index("make test") < commands.index("make release"), "what is published was tested"
         assert all(re.fullmatch(r"actions/[\w-]+@[0-9a-f]{40}", step["uses"]) for step in steps if "uses" in step), (
             name
         )

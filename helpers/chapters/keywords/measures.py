@@ -15,13 +15,13 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from helpers import attention, controls, inputs, phrases, tasks
+from helpers import attention, controls, phrases, tasks
 from helpers.corpora import sources
 from helpers.corpora.records import sample
 from helpers.encoders import Encoder
 from helpers.stats import Estimate, mean
 from helpers.tasks import Example
-from helpers.tokens import EncodedText, Marks
+from helpers.tokens import EncodedText, Marks, spans_of
 
 STATISTICS = ("mean", "max")
 """What a word's attention received is summed up by: the sum of the weights it gets, and the greatest; means over its pieces."""
@@ -62,7 +62,7 @@ def shortened(encoder: Encoder, examples: Sequence[Example], max_length: int) ->
 
 def _cut(encoder: Encoder, example: Example, room: int) -> Example:
     units, spans = example.spelled.units, example.spelled.spans
-    offsets, _ = inputs.tokens_of(encoder, " ".join(units))
+    offsets, _ = spans_of(encoder, " ".join(units))
     if len(offsets) <= room:
         return example
     ends = np.cumsum([len(unit) + 1 for unit in units]) - 1  # in the joined text
@@ -136,16 +136,16 @@ def of_words(
     """What each word of one of the documents receives from each head: the arrays of :class:`Received`.
 
     A split word receives the mean of what its pieces receive, and the mean of their greatest weights. (A sum, or the
-    greatest of several, would count pieces: rare words have more of them, and are key more often.)
+    greatest of several, would count pieces: rare words have more of them, and are key more often.) A word without a token receives 0.
     """
     example = examples[text.number]
-    if len(text.words) != len(example.spelled.units):
-        raise ValueError(f"Document {example.id!r}: one of its words has no token; leave it out.")
+    if text.cut:
+        raise ValueError(f"Document {example.id!r} was cut: make it shorter first, with shortened().")
     places = torch.tensor(example.spelled.places, device=maps.device)
     own = (text.word == places[:, None]).to(maps)  # [word, token]
     pieces, by_token = own.sum(-1), received(maps, text)
     return {
-        "values": ((own / pieces[:, None]) @ by_token).permute(2, 0, 1, 3),
+        "values": ((own / pieces.clamp_min(1)[:, None]) @ by_token).permute(2, 0, 1, 3),
         "pieces": pieces,
         "special": by_token[:, :, text.special, 0].sum(-1),
         "attending": (text.text >= 0).sum(),

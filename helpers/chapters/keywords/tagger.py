@@ -28,8 +28,8 @@ def tagged_chances(tagger: Encoder, words: Words, *, batch_size: int = 16) -> Fl
     found = np.zeros(len(words.key))
     options = {"what": f"{tagger.name}: keyphrases", "batch_size": batch_size, "max_length": tagger.max_length}
     for asked, chances in tasks.each(tagger, words.examples, _chances, **options):
-        for number, values in zip(asked.example, chances, strict=True):
-            found[words.starts[number] : words.starts[number] + len(values)] = values
+        for number, places, values in zip(asked.example, asked.words, chances, strict=True):
+            found[words.starts[number] + places] = values
     return found
 
 

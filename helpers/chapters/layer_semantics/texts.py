@@ -10,7 +10,7 @@ import numpy as np
 from helpers.corpora.sources import CorpusError
 from helpers.corpora.treebanks import Document, Mention, Sentence
 from helpers.encoders import Encoder
-from helpers.tokens import encode
+from helpers.tokens import tokens_of_words, usable
 
 TASKS = ("part of speech", "dependency", "entity", "coreference")
 """In the order of the paper's pipeline."""
@@ -68,34 +68,26 @@ def contexts(
     limit = min(limit, encoder.max_length)
     drawn = np.random.default_rng(seed).permutation(len(documents))[:most]
     found: list[Context] = []
-    for number in sorted(drawn.tolist()):
+    special, drawn = encoder.tokenizer.num_special_tokens_to_add(), sorted(drawn.tolist())
+    every = [sentence for number in drawn for sentence in documents[number].sentences]
+    kept = {id(sentence) for sentence in usable(encoder, every, longest=limit)}
+    for number in drawn:
         runs: list[list[int]] = []
         room = 0
         for place, sentence in enumerate(documents[number].sentences):
-            size = _tokens(encoder, sentence)
-            if size is None or size > limit:
+            if id(sentence) not in kept:
                 continue
-            if not runs or size - 2 > room:
+            size = sum(tokens_of_words(encoder, sentence.words))
+            if not runs or size > room:
                 runs.append([])
-                room = limit - 2
+                room = limit - special
             runs[-1].append(place)
-            room -= size - 2
+            room -= size
         found += [_context(number, documents[number], run) for run in runs]
     if not found:
         said, wanted = f"No sentence has a tree and at most {limit} tokens.", "trees of sentences that fit the model."
         raise CorpusError("The treebank", None, said, wanted)
     return found
-
-
-def _tokens(encoder: Encoder, sentence: Sentence) -> int | None:
-    """Tokens of a sentence with the two special ones, or None if it cannot be used."""
-    if (
-        not sentence.governors
-        or len(encoder.tokenizer(" ".join(sentence.words), verbose=False).input_ids) > encoder.max_length
-    ):
-        return None
-    batch = encode(encoder, [list(sentence.words)])
-    return int(batch.lengths[0]) if int(batch.is_word.sum()) == len(sentence.words) else None
 
 
 def _context(number: int, document: Document, run: Sequence[int]) -> Context:

@@ -1,7 +1,7 @@
 """A head off duty: where it looks from words that its function does not concern."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -124,13 +124,13 @@ def look_from_words(
         functions: relation -> direction, see :func:`groups`.
     """
     tree, n = text.source, len(text.words)
-    unit = torch.where(text.cls, n, torch.where(text.sep, n + 1, text.word))  # [CLS] and [SEP] as two words more
-    words = by_word(maps, replace(text, word=unit, words=(*text.words, "[CLS]", "[SEP]")))[..., :n, :]
-    cls, sep, same = words[..., n], words[..., n + 1], words.diagonal(dim1=-2, dim2=-1)
+    words = by_word(maps, text, special=True)[..., 2:, :]
+    cls, sep, words = words[..., 0], words[..., 1], words[..., 2:]
+    same = words.diagonal(dim1=-2, dim2=-1)
     governors = (torch.tensor(tree.governors)[:, None] == torch.arange(n)).to(words)  # [word, governor]
     places = []  # one for each direction, [layer, head, word, place]
     for partners in (governors, governors.T):
-        partner = (words[..., :n] * partners).sum(-1)
+        partner = (words * partners).sum(-1)
         places.append(torch.stack([cls, sep, same, partner, 1 - cls - sep - same - partner], -1))
     marks = np.stack([groups(tree, *function) for function in functions.items()])
     rows = torch.as_tensor(marks).to(words)

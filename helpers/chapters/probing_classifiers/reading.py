@@ -4,7 +4,6 @@ import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from itertools import islice
 
 import numpy as np
 import torch
@@ -18,7 +17,7 @@ from helpers.corpora.readers import Vectors
 from helpers.corpora.sources import CorpusError
 from helpers.corpora.treebanks import Document, Sentence
 from helpers.encoders import Encoder
-from helpers.tokens import Batch, encode, fits, to_words, word_states
+from helpers.tokens import EncodedText, by_word, encode, usable, word_states
 
 TASKS = ("governor", "control", "next word")
 """What a parser can be trained to point at: the governor, the control task's word, or the word to the right."""
@@ -167,7 +166,7 @@ def choose(
     """
     found = [s for d in documents for s in d.sentences if s.governors]
     order = np.random.default_rng(seed).permutation(len(found))
-    chosen = list(islice((found[n] for n in order if fits(encoder, found[n].words)), limit))
+    chosen = usable(encoder, [found[n] for n in order])[:limit]
     if not chosen:
         said, wanted = "No sentence has a tree and fits the model.", f"trees of at most {encoder.max_length} tokens."
         raise CorpusError("The treebank", None, said, wanted)
@@ -211,8 +210,8 @@ def _seen(
 ) -> tuple[Float[Tensor, "sentence unit unit head"], Float[Tensor, "layer sentence word width"] | None]:
     """Maps and, if asked for, hidden states of some sentences, see :class:`Block`."""
     batch = encode(encoder, inputs)
-    gather = _special_first(batch)
-    size, units = gather.shape
+    texts = [EncodedText.of(batch, row, words) for row, words in enumerate(inputs)]
+    size, units = batch.is_word.shape
     maps = torch.zeros(size, units, units, encoder.layers * encoder.heads, dtype=torch.float16)
 
     deal = controls.shuffling(batch, seed) if shuffled else None
@@ -220,18 +219,19 @@ def _seen(
     def keep(layer: int, probabilities: Tensor, _: Tensor | None) -> None:
         if deal is not None:
             probabilities = deal(layer, probabilities)
-        words = to_words(probabilities, batch)
-        words = words.gather(2, gather[:, None, :, None].expand(-1, encoder.heads, -1, units))
-        words = words.gather(3, gather[:, None, None, :].expand(-1, encoder.heads, units, -1))
-        maps[..., layer * encoder.heads : (layer + 1) * encoder.heads] = words.permute(0, 2, 3, 1).half().cpu()
+        for row, text in enumerate(texts):
+            length, count = len(text.tokens), len(text.words) + 2
+            words = by_word(probabilities[row, :, :length, :length], text, special=True)
+            here = slice(layer * encoder.heads, (layer + 1) * encoder.heads)
+            maps[row, :count, :count, here] = words.permute(1, 2, 0).half().cpu()
 
     with torch.inference_mode(), attention.tap(encoder, observe=keep):
         output = encoder.model(**batch.inputs, output_hidden_states=states)
     if not states:
         return maps, None
-    places, layers = gather[:, 2:, None], (word_states(layer, batch) for layer in output.hidden_states)
-    ordered = [states.gather(1, places.expand(-1, -1, states.shape[-1])) for states in layers]
-    return maps, torch.stack(ordered).half().cpu()
+    no_word = ~batch.is_word[:, 1:-1, None]  # [CLS] is the first unit
+    layers = [word_states(layer, batch)[:, 1:-1].masked_fill(no_word, 0) for layer in output.hidden_states]
+    return maps, torch.stack(layers).half().cpu()
 
 
 def _block(
@@ -261,16 +261,6 @@ def _distances(
     apart = {task: map(tree_distances, found) for task, found in trees.items()}
     padded = {task: [np.pad(one, (0, length - len(one))) for one in found] for task, found in apart.items()}
     return {task: torch.from_numpy(np.stack(found)) for task, found in padded.items()}
-
-
-def _special_first(batch: Batch) -> Int[Tensor, "sentence unit"]:
-    """For each sentence its units in the order [CLS], [SEP], words, padding."""
-    size, units = batch.is_word.shape
-    lengths = torch.tensor([len(w) for w in batch.words], device=batch.ids.device)
-    place = torch.arange(units, device=batch.ids.device).expand(size, -1)
-    # Words after the two special units, padding last; a stable sort keeps the order within each kind
-    rank = torch.where(batch.is_word, 1, torch.where(place < lengths[:, None], 0, 2))
-    return rank.sort(dim=1, stable=True).indices
 
 
 def _padded(rows: Sequence[Sequence[int]], length: int, fill: int) -> Int[Tensor, "sentence word"]:

@@ -1,0 +1,28 @@
+"""One sentence and every head of an encoder, on one page that needs no network; ``python -m helpers look`` writes it."""
+
+from markupsafe import Markup
+
+from helpers import attention, encoders, places, tokens, views
+from helpers.run.templates import template
+
+LONGEST = 40
+"""Tokens that a page can show."""
+
+
+def page(sentence: str, model: str = "minilm") -> str:
+    """HTML of a sentence's attention: the heads of a layer to point at, and bertviz' view of all.
+
+    Raises:
+        BookError: for a model that cannot be loaded, and for a text of more than :data:`LONGEST` tokens.
+    """
+    encoder = encoders.load(model)
+    batch = tokens.encode(encoder, [sentence])
+    [pieces] = batch.tokens
+    if len(pieces) > LONGEST:
+        raise places.BookError(f"The sentence has {len(pieces)} tokens; a page shows {LONGEST} at most.")
+    maps = attention.maps(encoder, batch)[:, 0].numpy(force=True)
+    shown = {"one": views.attention_view(maps, pieces), "all": views.bertviz("model_view", maps, pieces, height=700)}
+    shown = {name: Markup(view.data) for name, view in shown.items()}
+    return template("look.html.j2", escaped=True).render(
+        shown, sentence=sentence, name=places.label(model), encoder=encoder
+    )

@@ -1,0 +1,168 @@
+"""The live page: its encoder and tokenizer are the book's, and a reader can use it without a mouse, from a disk and from a server."""
+
+import re
+
+import numpy as np
+import pytest
+import torch
+from browser import CHROMIUM, browser
+
+from helpers import attention, tokens
+from helpers.models import EncoderError
+from helpers.run import live
+from helpers.run.bench import ask
+
+LARGEST, MEAN = 0.03, 0.001
+TEXTS = (
+    "The girl put an old letter under the bed.",
+    "Emma slept until her dog woke her",
+    "Müller's naïve café in Zürich, São Paulo and Kraków",
+    "ÄÖÜ äöü ß ẞ İstanbul ΣΊΣΥΦΟΣ",
+    "A smile 🙂, a hug 🤗 and a family 👨‍👩‍👧 in one line",
+    "🥰",
+    "xqzvtyw ꙮ ⵣ ሀ an unknown sign",
+    "He typed [SEP] and [CLS] as text, then [sep] and [MASK]ed",
+    "antidisestablishmentarianism unforgettably re-read don't $3.50 50% a^b `x` <tag> {y}",
+    "x" * 101 + " is longer than a word may be",
+    "中文 and かな and 한국어",
+    "tabs\tand\u00a0blanks\u2003of\u200bmany   kinds\u00ad.",
+    "one two three four five six seven eight nine ten " * 6,
+    "a b c d e f g h i j k l m n o p q r s t u v w x y z A B C D E F G H I J K L M N O P Q R",
+    "",
+    "   \t ",
+    "?!…—“”",
+    "e\u0301 n\u0303 a\u030a",
+    "O'Neill's 2nd co-op (est. 1999) pays 1,234.5",
+    "The 😀😀 ends",
+)
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.slow,
+    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine"),
+]
+
+
+@pytest.fixture(scope="module")
+def folder(minilm, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("live")
+    (folder / "index.html").write_text(live.write(minilm, folder), "utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def page(folder):
+    """The page, opened from the disk, with its model."""
+    with browser() as tab:
+        tab.open(folder / "index.html")
+        tab.tab.click(".load")
+        yield tab
+        assert tab.problems == [] and not [one for one in tab.requests if not one.startswith(("file:", "blob:"))]
+
+
+def own_maps(encoder, ids, edit=None, **inputs):
+    """[layer, head, query, key] of the encoder itself, before the edit."""
+    maps = []
+    with (
+        attention.tap(encoder, lambda _, weights, values: maps.append(weights[0].numpy()), edit),
+        torch.inference_mode(),
+    ):
+        states = encoder.model(torch.tensor([ids]), **inputs).last_hidden_state[0]
+    return np.stack(maps), states.mean(0)
+
+
+def test_tokens_and_attention_are_those_of_the_model(page, minilm):
+    apart = []
+    for text in TEXTS:
+        ids = minilm.tokenizer(text, truncation=True, max_length=48).input_ids
+        found = ask(page.tab, first=text)
+        assert found["tokens"] == minilm.tokenizer.convert_ids_to_tokens(ids), text
+        apart.append(np.abs(np.array(found["maps"]) - own_maps(minilm, ids)[0]).ravel())
+    apart = np.concatenate(apart)
+    assert apart.max() <= LARGEST and apart.mean() <= MEAN, (apart.max(), apart.mean())
+
+
+def test_heads_that_are_off_are_those_that_zero_switches_off(page, minilm):
+    ids = minilm.tokenizer(TEXTS[0]).input_ids
+    off = [(2, 0), (0, 2), *((3, head) for head in range(12))]
+    found = ask(page.tab, off=",".join(f"{layer + 1}-{head + 1}" for layer, head in off))
+    maps, vector = own_maps(minilm, ids, attention.zero(off))
+    whole, with_all = own_maps(minilm, ids)
+    apart = np.abs(np.array(found["maps"]) - maps)
+    assert apart.max() <= LARGEST and apart.mean() <= MEAN and np.abs(whole - maps).max() > 10 * LARGEST
+    assert found["cosine"] == pytest.approx(torch.cosine_similarity(vector, with_all, dim=0).item(), abs=0.002)
+
+
+def test_a_pair_places_and_another_first_token(page, minilm):
+    first, second = TEXTS[1], TEXTS[0]
+    pair = tokens.encode(minilm, [(first, second)])
+    found = ask(page.tab, first=first, second=second, shown="joined")
+    assert found["tokens"] == list(pair.tokens[0])
+    assert np.abs(np.array(found["maps"]) - attention.maps(minilm, pair)[:, 0].numpy()).max() <= LARGEST
+    the, *rest = minilm.tokenizer("the " + first).input_ids[1:]
+    for opening, ids in (("the", [the, *rest]), ("", rest)):
+        found = ask(page.tab, first=first, opening=opening, start=50)
+        places = torch.arange(50, 50 + len(ids))[None]
+        assert len(found["tokens"]) == len(ids)
+        assert np.abs(np.array(found["maps"]) - own_maps(minilm, ids, position_ids=places)[0]).max() <= LARGEST
+
+
+def test_the_untrained_network_looks_everywhere_alike(page):
+    found = ask(page.tab, seed=1)
+    maps = np.array(found["maps"])
+    assert np.allclose(maps.sum(-1), 1, atol=1e-3) and 0 < maps.std() < 0.02
+    assert np.array_equal(maps, ask(page.tab, seed=1, head="4-4")["maps"]) and not np.array_equal(
+        maps, ask(page.tab, seed=2)["maps"]
+    )
+
+
+def test_a_reader_finds_switches_off_and_links_without_a_mouse(page, minilm):
+    tab = page.tab
+    ask(tab, first=TEXTS[0])
+    tab.focus("[data-head='3-2']")
+    tab.keyboard.press("ArrowUp")
+    assert "3-1" in tab.inner_text(".pointed")
+    tab.keyboard.press("Enter")
+    tab.keyboard.press("x")
+    tab.wait_for_function("document.querySelector('.effect').textContent.includes('cosine 0.99')")
+    assert tab.inner_text(".title") == "Head 3-1" and tab.evaluate("location.hash") == "#off=3-1"
+    answers = dict(re.findall(r"^(\w+)\t(\w+)\t", tab.inner_text(".answers"), re.MULTILINE))
+    assert {answers[word] for word in ("an", "old", "letter")} == {"put"}
+    tab.focus(".lines [role=option]")
+    tab.keyboard.press("ArrowDown")
+    assert tab.inner_text(".says").startswith("“the” gives [CLS] ")
+    tab.click("summary")
+    for width, theme in ((1280, "light"), (390, "dark")):
+        page.look(width, theme)
+        assert page.barriers() == [] and page.evaluate("document.documentElement.scrollWidth <= innerWidth"), width
+
+
+def test_on_a_server_the_browser_keeps_the_model(folder):
+    home = "https://book.example/some/path/"
+    with browser() as page:
+        tab = page.tab
+        tab.route(
+            "**/*", lambda route: route.fulfill(path=folder / route.request.url.removeprefix(home).split("?")[0])
+        )
+        tab.goto(f"{home}index.html#head=3-5&off=3-5")
+        assert tab.inner_text(".title") == "Head 3-5"
+        tab.click(".load")
+        tab.wait_for_function("document.querySelector('.effect').textContent.includes('cosine')")
+        tab.wait_for_function(f"caches.match('{home}model.js', {{ ignoreSearch: true }}).then(Boolean)")
+        page.requests.clear()
+        tab.reload()
+        tab.wait_for_function("document.querySelector('.effect').textContent.includes('cosine')")
+        asked = [one for one in page.requests if not one.startswith("blob:")]
+        assert all(one.startswith(home) for one in asked) and not any("model.js" in one for one in asked)
+
+
+def test_a_small_bert_of_ones_own_joins_and_others_are_refused(small_encoder, tmp_path):
+    (tmp_path / "index.html").write_text(live.write(small_encoder("bert"), tmp_path), "utf-8")
+    with browser() as page:
+        page.open(tmp_path / "index.html")
+        page.tab.click(".load")
+        found = ask(page.tab, first="a b c d e f g h i j k l m n o p", start=50)
+        assert np.shape(found["maps"]) == (3, 4, 14, 14) and found["cut"] == 4 and page.problems == []
+    for encoder, why in ((small_encoder("roberta"), "RobertaModel"), (small_encoder("bert", hidden_size=1800), "MB")):
+        with pytest.raises(EncoderError, match=why):
+            live.write(encoder, tmp_path)
