@@ -241,7 +241,7 @@ def measure(
     options = {"units": units, "longest": longest, "values": values, "shuffled": shuffled, "seed": seed}
     pieces = [(start, texts[start : start + PART]) for start in range(0, len(texts), PART)]
     found: list[Any] = []
-    with tqdm(total=len(texts), desc=encoder.name, unit=" texts") as bar:
+    with tqdm(total=len(texts), desc=encoder.label, unit=" texts") as bar:
         for arrays in parallel.each(encoder, _part, pieces, function, options, jobs=jobs, keep=parts):
             found += arrays
             bar.update(len(arrays))

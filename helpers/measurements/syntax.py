@@ -35,18 +35,17 @@ TABLE_1 += ("advmod", "aux", "poss", "auxpass", "ccomp", "mark", "prt")
 """The rows of Clark et al.'s Table 1, in Stanford's scheme."""
 
 
-def trees(encoder: Encoder, documents: Sequence[Document]) -> tuple[list[Sentence], int]:
-    """The sentences that have a tree and fit the model, and how many with a tree are too long for it.
+def trees(encoder: Encoder, documents: Sequence[Document]) -> list[Sentence]:
+    """The sentences that have a tree and fit the model; :func:`helpers.tokens.usable` says what is left out.
 
     Raises:
         CorpusError: when none fits.
     """
-    parsed = [s for d in documents for s in d.sentences if s.governors]
-    fitting = usable(encoder, parsed)
+    fitting = usable(encoder, [s for d in documents for s in d.sentences])
     if not fitting:
         said, wanted = "No sentence has a tree and fits the model.", f"trees of at most {encoder.max_length} tokens."
         raise CorpusError("The treebank", None, said, wanted)
-    return fitting, len(parsed) - len(fitting)
+    return fitting
 
 
 def point(maps: Float[Tensor, "layer head word word"], text: EncodedText) -> Int[Tensor, "layer head 2 word"]:

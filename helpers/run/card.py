@@ -111,7 +111,7 @@ def measure(
         record = {"values": results.to_json(found[made.chapter]), "provenance": {"parameters": {}}}
         made.blocks.append(results.tabulated(made.chapter, record))
     try:
-        trees = [syntax.trees(encoder, part)[0] for part in texts.trees]
+        trees = [syntax.trees(encoder, part) for part in texts.trees]
         runs.append(run("dependency_heads"))
         syntax.record(runs[-1], syntax.answers(encoder, *trees), *trees, seed=seed)
     except CorpusError as error:  # no sentence fits

@@ -61,7 +61,7 @@ def test_the_card_has_the_chapters_own_numbers(measured, texts):
 
 def test_heads_on_the_card_are_chosen_on_one_part_and_scored_on_the_other(measured, texts):
     encoder, card = measured
-    parts = [syntax.trees(encoder, part)[0] for part in texts.trees]
+    parts = [syntax.trees(encoder, part) for part in texts.trees]
     dev, test = map(syntax.score, syntax.answers(encoder, *parts), parts)
     rows = card["relations"]
     assert next(iter(rows)) == "all" and len(rows) <= 1 + your_own_model.RELATIONS
@@ -86,7 +86,7 @@ def test_the_control_on_a_card_is_that_of_the_chapters(measured, texts):
     dealt = card["shuffled"]
     patterns = surface.measure(encoder, texts.segments, shuffled=True)
     assert np.allclose(dealt["entropy"].value, patterns["entropy"].mean().value)
-    parts = [syntax.trees(encoder, part)[0] for part in texts.trees]
+    parts = [syntax.trees(encoder, part) for part in texts.trees]
     dev, test = map(syntax.score, syntax.answers(encoder, *parts, shuffled=True), parts)
     assert (
         dealt["relations"].keys() == card["relations"].keys()

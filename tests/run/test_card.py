@@ -34,7 +34,7 @@ def test_every_head_has_the_numbers_of_the_chapters(made, encoder):
     texts = your_own_model.sample("encyclopedia", "encyclopedia", "encyclopedia", **SMALL)
     patterns = surface.measure(encoder, texts.segments)
     assert np.allclose(grid("share_cls"), patterns["cls"].value, atol=1e-6)
-    trees, _ = syntax.trees(encoder, texts.trees[1])
+    trees = syntax.trees(encoder, texts.trees[1])
     scores = syntax.score(*syntax.answers(encoder, trees), trees)
     assert np.allclose(grid("found_by_governor", "det"), scores.accuracy("det")[..., 1], atol=1e-6)
 

@@ -147,7 +147,7 @@ def test_slides_and_guide_have_all_parts_of_a_chapter(chapter):
     told = course.outline(chapter)
     assert set(told["skip"]) <= {section["title"] for section in told["sections"]}
     assert all(told[part] for part in ("box", "limits", "summary", "misconceptions", "discussion", "predictions"))
-    assert [one["kind"] for one in told["exercises"]][0::4] == ["Predict", "Open project"]
+    assert [told["exercises"][n]["kind"] for n in (0, -1)] == ["Predict", "Open project"]
     slides = [cell for cell in course.deck(told).cells if "tags" in cell.metadata]
     assert sum(cell.metadata.tags == ["figure"] for cell in slides) >= 4
 

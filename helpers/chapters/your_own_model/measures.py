@@ -168,7 +168,7 @@ def _shuffled(
     found: dict[str, Any] = {"rule_shares": distance_features.by_type(_by_rule(features)), "closeness": None}
     found |= _where(patterns) | {"relations": {}, "coreference": {}}
     if relations:
-        parts = [syntax.trees(encoder, part)[0] for part in texts.trees]
+        parts = [syntax.trees(encoder, part) for part in texts.trees]
         dev, test = map(syntax.score, syntax.answers(encoder, *parts, shuffled=True), parts)
         made = {name: row.choice.held_out for name, row in syntax.table(dev, test, [*relations], seed=seed).items()}
         found["relations"] = {
@@ -254,7 +254,7 @@ def _tried(missing: dict[str, str], part: str, measure: Any) -> tuple[dict[str, 
 
 
 def _relations(encoder: Encoder, texts: Sample, seed: int) -> tuple[dict[str, Any], int]:
-    parts = [syntax.trees(encoder, part)[0] for part in texts.trees]
+    parts = [syntax.trees(encoder, part) for part in texts.trees]
     rows = syntax.table(*map(syntax.score, syntax.answers(encoder, *parts), parts), seed=seed)
     named = [r for r in rows if r != "all" and not rows[r].few][:RELATIONS]
     shown = [rows[r] for r in rows if r == "all" or r in named]
