@@ -453,7 +453,7 @@ def dots(
     dot_rows(ax, names, values, looks, apart=apart, line=0 if limits is None else None)
     ax.set(xlim=limits, xlabel=xlabel)
     if below:
-        ax.legend(loc="upper left", bbox_to_anchor=(0, -0.6 / len(names) - 0.06), fontsize=8)
+        ax.legend(loc="upper left", bbox_to_anchor=(0, -1.45 / (len(names) + 0.6)), fontsize=8)
     elif any(values):
         legend_beside(ax)
     return ax.figure
@@ -470,25 +470,10 @@ def dots_with_gains(names: Names, values: Points, gains: Mapping[str, Points], *
     figure, axes = plt.subplots(1, 1 + len(gains), figsize=size, width_ratios=widths, sharey=True)
     dots(names, values, apart=0.25, below=True, ax=axes[0], **options)
     for ax, (xlabel, series) in zip(axes[1:], gains.items(), strict=True):
-        dots(names, series, xlabel=xlabel, limits=None, apart=0.3, below=True, ax=ax)
+        dots(names, series, xlabel=xlabel, limits=None, apart=0.3, below=any(series), ax=ax)
     ends = [end for ax in axes[1:] for end in ax.get_xlim()]
     plt.setp(axes[1:], xlim=(min(ends), max(ends)))
     return figure
-
-
-PLACE_COLOURS = COLOURS | {"other": "#d9d9d9"}
-PLACE_LABELS = LABELS | {"self": "the word itself", "other": "other words"}
-
-
-def where_to(rows: Series, places: Names) -> Figure:
-    """Stacked bars: what share of attention goes where, from each kind of word.
-
-    Args:
-        rows: label -> shares of the places, which sum to 1; numbers of 3 % and more are written out.
-    """
-    parts = {PLACE_LABELS[place]: {"color": PLACE_COLOURS[place]} for place in places}
-    bars = {label: shares.value for label, shares in rows.items()}
-    return share_bars(bars, parts, xlabel="share of attention", least=0.03, row=0.5)
 
 
 def share_bars(rows: Values, parts: Parts, *, xlabel: str, least: float, row: float) -> Figure:
