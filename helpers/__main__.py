@@ -9,7 +9,6 @@ from pathlib import Path
 from unittest.mock import patch
 
 import click
-import yaml
 
 from helpers import DTYPES, TASKS, places
 
@@ -29,12 +28,20 @@ class Commands(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.commands)  # in the order in which a reader needs them
 
+    def main(self, *args: object, **options: object) -> object:
+        for stream in (sys.stdout, sys.stderr):  # a console that knows few letters shows '?' for the others
+            if hasattr(stream, "reconfigure"):
+                stream.reconfigure(errors="replace")
+        return super().main(*args, **options)
+
     def invoke(self, ctx: click.Context) -> object:
         try:
             with patch.dict(os.environ):
                 return super().invoke(ctx)
         except BrokenPipeError:  # whoever read what is printed has seen enough
             raise
+        except PermissionError as error:
+            raise click.ClickException(str(places.NotWritable(error.filename))) from None
         except (places.BookError, OSError) as error:
             raise click.ClickException(str(error)) from None
 
@@ -210,7 +217,7 @@ def train(task: str, model: str, to: Path | None, given: Given, fresh: bool, sco
     if score:
         card = training.score(folder, model)
     else:
-        changes = {name: yaml.safe_load(value) for name, value in given}
+        changes = {name: notebooks.read_yaml(name, value) for name, value in given}
         card = training.train(task, model, to=folder, fresh=fresh, **changes)
     click.echo(training.as_markdown(card))
     click.echo(f"The adapter is in {folder}")
@@ -324,7 +331,8 @@ def build(what: str, models: Names, of: Path | None, to: Path | None) -> None:
         made = launch.write(to or Path("chapters"), replace=False, outputs=True)[0].parent
     else:
         made = exporting.write_data_set(to or BUILD / "data", models or ["minilm", "mpnet"])[0].parent
-    click.echo(f"Made {made}")
+    weight = f", {made.stat().st_size / 1e6:.0f} MB" if what in ("pdf", "zip") else ""
+    click.echo(f"Made {made}{weight}")
 
 
 @main.command()

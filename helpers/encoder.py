@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 import joblib
@@ -9,7 +10,7 @@ import torch
 from torch import nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from helpers import adapters
+from helpers import adapters, places
 from helpers.adapters import Head, Inputs
 from helpers.models import EncoderError
 
@@ -60,6 +61,11 @@ class Encoder:
     source: tuple[str, str | None, int] | None = None
 
     @property
+    def label(self) -> str:
+        """What pages call it: its name; of a folder, that of the folder with the first letters of its weights' sha256."""
+        return places.label(self.name) if Path(self.name).is_absolute() else self.name
+
+    @property
     def task(self) -> str | None:
         """What the head is for; None without one."""
         return self.head.task if self.head is not None else None
@@ -96,7 +102,9 @@ class Encoder:
         config = {k: v for k, v in self.model.config.to_dict().items() if k not in passing}
         vocabulary = json.loads(self.tokenizer.backend_tokenizer.to_str())
         vocabulary |= {"truncation": None, "padding": None}  # of the last call
-        settings = json.dumps([config, vocabulary, self.max_length], sort_keys=True, default=str)
+        names = ("special_tokens_map", "model_input_names", "truncation_side", "padding_side")
+        roles = {name: getattr(self.tokenizer, name) for name in names}
+        settings = json.dumps([config, vocabulary, roles, self.max_length], sort_keys=True, default=str)
         weights = [
             {name: tensor.numpy(force=True) for name, tensor in module.state_dict().items()}
             for module in (self.model, self.head)

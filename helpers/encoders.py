@@ -102,6 +102,9 @@ def load(
             :mod:`helpers.models`.
         helpers.adapters.AdapterError: when there is neither an adapter nor a head for the task.
     """
+    if not isinstance(name, str):
+        problem = f"A model's name is a text, not {name!r}: papermill reads '-p model {name}' as a number"
+        raise UnknownModel(f"{problem}; '-r model {name}' hands it on as it is written.")
     base = name.removesuffix("@random")
     if control not in (None, "random"):
         raise EncoderError(f"There is no control {control!r} to load; there is 'random'.")
@@ -159,6 +162,9 @@ def wrap(
     route = _route(model, name)
     validation.check_weights(model, name)
     validation.check_tokenizer(tokenizer, model, name)
+    tokenizer.truncation_side = tokenizer.padding_side = (
+        "right"  # chapters read the beginning of a text, whoever saved it
+    )
     place = {"device": best_device() if device == "auto" else device, "dtype": precision(dtype)}
     model = model.to(**place).eval().requires_grad_(False)
     encoder = Encoder(
@@ -175,6 +181,13 @@ def wrap(
     )
     validation.check_attention(encoder)
     return encoder
+
+
+def with_new_head(encoder: Encoder, task: str, *, seed: int = 0) -> Encoder:
+    """The same encoder with a head that has learned nothing: what a measurement shows without any skill."""
+    with _same_draws(seed):
+        head = adapters.new_head(encoder.model, task)
+    return replace(encoder, head=head.eval().requires_grad_(False).to(encoder.device))
 
 
 def _refuse_others(name: str, config: transformers.PretrainedConfig) -> None:

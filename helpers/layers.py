@@ -9,7 +9,7 @@
 The second pass computes layers 3, 4, … only, with the same numbers bit for bit if ``edit`` changes nothing below them. The model's own
 forward pass is used throughout, so whatever a family does before, between and after its layers stays as it is.
 
-For many passes over one batch, each edited in its own way, :func:`branching` computes once what several of them have in common.
+For many passes over one batch, each edited in its own way, :func:`batched_interventions` computes once what several of them have in common.
 """
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
@@ -94,7 +94,7 @@ Step = Hashable | None
 """What is done at a layer: equal where two passes do the same, None where nothing is done."""
 
 
-def branching(
+def batched_interventions(
     encoder: Encoder,
     batch: Batch,
     paths: Sequence[Sequence[Step]],
@@ -105,7 +105,7 @@ def branching(
     """The last hidden states of many passes over a batch, each with its own edits. ::
 
         paths = [[None, None, None], [None, "a", None], [None, "a", "b"]]
-        plain, one, two = branching(encoder, batch, paths, edit)
+        plain, one, two = batched_interventions(encoder, batch, paths, edit)
 
     Layer after layer, passes that have done the same so far are one; those that differ go through the layer side by side.
 

@@ -6,6 +6,7 @@ Only safetensors are read; nothing here ever unpickles a file.
 import difflib
 import io
 import json
+import re
 import shutil
 import tempfile
 import zipfile
@@ -143,6 +144,10 @@ def find(name: str) -> Path:
         return folder
     if Path(name).is_dir():
         return Path(name)
+    if Path(f"{name}@random").is_dir():
+        raise UnknownModel(
+            f"A name that ends in '@random' means random weights: give the folder '{name}@random' another name."
+        )
     if name.startswith((".", "/", "~")):
         raise UnknownModel(f"There is no folder {name!r}. {_what_exists(name)}")
     try:
@@ -186,16 +191,20 @@ def read_config(name: str, folder: Path) -> transformers.PretrainedConfig:
     """A model's configuration, from its folder.
 
     Raises:
-        UnknownModel: when the folder has none.
+        UnknownModel: when the folder has none, or is another kind of folder; says where the model is.
         NotAnEncoder: when this version of transformers does not know the family.
         DamagedModel: when it is damaged, or asks for other weights than those beside it.
     """
     file = folder / "config.json"
+    stated: dict[str, Any] = {}
+    if file.is_file():
+        with readable(file):
+            stated = dict(json.loads(file.read_text("utf-8")))
+    if "model_type" not in stated:
+        _refuse_other_folder(folder)
     if not file.is_file():
         raise UnknownModel(f"{folder} has no config.json, so it is not a model folder. {_what_exists(name)}")
-    with readable(file):
-        stated = json.loads(file.read_text("utf-8"))
-        family, changed = stated.get("model_type"), [key for key in ELSEWHERE if stated.get(key) is not None]
+    family, changed = stated.get("model_type"), [key for key in ELSEWHERE if stated.get(key) not in (None, {}, [])]
     if family not in CONFIG_MAPPING:
         reason = f"transformers {transformers.__version__} cannot read {file}: it knows no family {family!r}"
         raise NotAnEncoder(f"{reason}. Families that work: {WORKING_FAMILIES}.")
@@ -210,9 +219,40 @@ def read_config(name: str, folder: Path) -> transformers.PretrainedConfig:
 
 ELSEWHERE = {
     "quantization_config": "the book measures in single precision; save the model without quantization",
+    "pruned_heads": "heads were pruned from it, and no version of transformers from 5 on computes such a model; take the model of "
+    "before the pruning (where its weights are whole, remove the key)",
     "transformers_weights": "the book reads model.safetensors or its parts only; give the weights that name",
 }
 """Keys of a configuration by which a library computes with other weights than the book reads."""
+
+
+WRAPPED = {"_orig_mod.": "model._orig_mod (of torch.compile)", "module.": "model.module (of DistributedDataParallel)"}
+"""What stands before the names of weights when what was saved was wrapped around a model, and what should have been saved."""
+
+
+def _refuse_other_folder(folder: Path) -> None:
+    """Name a folder without a model's configuration for what it is, where it is known.
+
+    Raises:
+        UnknownModel: saying where the model is.
+    """
+    if (folder / "adapter_config.json").is_file():
+        with readable(folder / "adapter_config.json"):
+            base = json.loads((folder / "adapter_config.json").read_text("utf-8")).get("base_model_name_or_path")
+        how = f"Load {base!r} with peft, merge the adapter (merge_and_unload) and save the merged model and the tokenizer"
+        raise UnknownModel(
+            f"{folder} holds an adapter alone (adapter_config.json), not a model. {how} with save_pretrained."
+        )
+    files = [*folder.glob("*/config.json"), *folder.glob("*/adapter_config.json")]
+    kinds = ('"model_type"', '"peft_type"')
+    inside = [f.parent.name for f in files if any(kind in f.read_text("utf-8", "replace") for kind in kinds)]
+    inside.sort(key=lambda name: [int(part) if part.isdecimal() else -1 for part in re.split(r"(\d+)", name)])
+    if inside:
+        kind = "of sentence-transformers" if (folder / "modules.json").is_file() else "above models"
+        kind = "of a Trainer's checkpoints" if inside[-1].startswith("checkpoint-") else kind
+        raise UnknownModel(
+            f"{folder} is the folder {kind}: give {str(folder / inside[-1])!r} (in it are {', '.join(inside)})."
+        )
 
 
 def weights_files(name: str, folder: Path) -> list[Path]:
@@ -266,7 +306,16 @@ def read_weights(kind: Any, folder: Path, files: Sequence[Path]) -> tuple[PreTra
     if wrong:
         family = type(model.base_model).__name__
         what = f"The weights in {folder} are not those of the {family} that its config.json describes: {'; '.join(wrong)}"
-        raise DamagedModel(f"{what}. Save model and configuration together, with save_pretrained.")
+        added = {
+            key.split(".")[0]: inner
+            for key in report["unexpected_keys"]
+            for name, inner in WRAPPED.items()
+            if key.startswith(name)
+        }
+        advice = "Save model and configuration together, with save_pretrained."
+        for name, inner in added.items():
+            advice = f"Their names begin with '{name}.', since a wrapped model was saved: save {inner} with save_pretrained."
+        raise DamagedModel(f"{what}. {advice}")
     return model, sorted(key for key in report["missing_keys"] if "pooler" not in key.split("."))
 
 

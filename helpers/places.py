@@ -3,6 +3,7 @@
 Notebooks record into ``_build/runs``; only what is asked to record changes tracked files.
 """
 
+import errno
 import hashlib
 import os
 from collections.abc import Iterator
@@ -31,6 +32,14 @@ OWN = "own"
 
 class BookError(Exception):
     """An error that is an answer: it says what is wrong, where, and what to do next. The command line shows its message alone."""
+
+
+class NotWritable(BookError):
+    """A folder in which nothing can be written; says how another one is named."""
+
+    def __init__(self, file: object) -> None:
+        others = "name another folder with --to, or in BOOK_RESULTS (numbers) or BOOK_CACHE (models, corpora)"
+        super().__init__(f"You may not write {file}: {others}.")
 
 
 def book_data() -> Path:
@@ -108,9 +117,19 @@ def _weights_digest(files: tuple[tuple[Path, int], ...]) -> str:
 
 @contextmanager
 def atomic_write(file: Path) -> Iterator[Path]:
-    """A file to write beside ``file``, which becomes ``file`` in one step when all is written."""
-    file.parent.mkdir(parents=True, exist_ok=True)
+    """A file to write beside ``file``, which becomes ``file`` in one step when all is written.
+
+    Raises:
+        NotWritable: where the folder cannot be written.
+    """
     scratch = file.with_name(f"{file.name}.{uuid4().hex}.tmp")
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        scratch.touch()
+    except OSError as error:
+        if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
+            raise
+        raise NotWritable(file) from None
     try:
         yield scratch
         scratch.replace(file)

@@ -165,6 +165,8 @@ class Recorded(dict[str, Any]):
 class Run:
     """The numbers of a chapter's run: each recorded where it is made, all saved once, at the end of the page.
 
+    Says in a line when a page is executed on another model than the one its text tells of.
+
     Args:
         chapter: name of its notebook without the number, such as ``surface_patterns``.
         encoder: of which the numbers are.
@@ -187,6 +189,8 @@ class Run:
         self.chapter, self.encoder, self.blocks = chapter, encoder, []
         self.provenance = _provenance(encoder, corpus, own, profile, parameters)
         self.folder = _profile(self.provenance)
+        if profile in ("smoke", *PROFILES) and trained(encoder.name) != "minilm":
+            print(f"The text of this page tells of minilm; its numbers, tables and figures are of {encoder.label}.")
 
     def number(
         self,

@@ -444,17 +444,19 @@ def numbers_in(values: Mapping[str, Any], rows: Any, network: str = "") -> Numbe
     return {("", name): number for (whose, name), number in found.items() if whose == network}
 
 
-def comparison_table(run: results.Run, paper: str, *, networks: Iterable[str] = ("",), full: str = "full") -> Table:
-    """A paper's claims that have a label, beside this run, its controls, and the recorded runs on real corpora.
+def comparison_table(
+    run: results.Run, paper: str = "", *, networks: Iterable[str] = ("",), full: str = "full"
+) -> Table:
+    """The chapter's claims that have a label, beside this run, its controls, and the recorded runs on real corpora.
 
     Args:
-        paper: its key in ``data/papers.yml``.
+        paper: its key in ``data/papers.yml``, for the claims of one paper only.
         networks: of this run: ``""`` for the model itself, ``"@random"``, ``"@shuffled"``.
         full: what the real corpora are called.
     """
     table = run.recorded.table
     columns = {
-        network or run.encoder.name: numbers_of(table[table.network == network].assign(network=""))
+        network or run.encoder.label: numbers_of(table[table.network == network].assign(network=""))
         for network in networks
     }
     for model, recorded in results.runs(run.chapter, profile="full").items():
@@ -463,14 +465,26 @@ def comparison_table(run: results.Run, paper: str, *, networks: Iterable[str] = 
 
 
 def beside(chapter: str, paper: str, columns: Mapping[str, Numbers]) -> Table:
-    """A paper's claims that have a label, beside the numbers of several runs.
+    """Claims that have a label, beside the numbers of several runs.
 
     Args:
         chapter: name of the notebook.
-        paper: its key in ``data/papers.yml``.
+        paper: its key in ``data/papers.yml``; without one all claims of the chapter, its own among them.
         columns: heading -> numbers (:func:`numbers_in`).
     """
-    claims = [one for one in chapters()[chapter]["claims"] if one.label and one.paper.split()[:1] == [paper]]
-    models = ", ".join(sorted({claim.source["model"] for claim in claims}))
-    rows = [[claim.label, claim.theirs, *(compare(claim, one).text for one in columns.values())] for claim in claims]
-    return Table(["", f"{paper[:-4].capitalize()} et al. {paper[-4:]}: {models}", *columns], rows)
+    claims = [one for one in chapters()[chapter]["claims"] if one.label and one.paper.startswith(paper)]
+    cited = [f"{named(claim.paper.split()[0])}: {claim.theirs}" if claim.paper else "" for claim in claims]
+    heading = "papers"
+    if paper:
+        models = ", ".join(sorted({claim.source["model"] for claim in claims}))
+        heading, cited = f"{named(paper)}: {models}", [claim.theirs for claim in claims]
+    rows = [
+        [claim.label, theirs, *(compare(claim, one).text for one in columns.values())]
+        for claim, theirs in zip(claims, cited, strict=True)
+    ]
+    return Table(["", heading, *columns], rows)
+
+
+def named(paper: str) -> str:
+    """``clark2019`` as ``Clark et al. 2019``."""
+    return f"{paper[:-4].capitalize()} et al. {paper[-4:]}"

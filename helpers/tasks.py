@@ -114,6 +114,26 @@ def each(
     yield from zip(cut, tqdm(found, desc=what, total=len(cut)), strict=True)
 
 
+def measure(
+    encoder: Encoder,
+    examples: Sequence[Example],
+    function: Callable[[Encoder, Asked], Any],
+    *,
+    longest: int | None = None,
+    seed: int = 0,
+) -> list[Any]:
+    """What a function makes of each example alone, in the order of the examples: :func:`helpers.attention.measure` for inputs with targets.
+
+    Args:
+        function: called as ``function(encoder, asked)`` with a batch of one input; may be defined in a notebook.
+        longest: cut inputs to so many tokens; questions must not need several windows.
+        seed: of the tokens that are masked (mlm).
+    """
+    how: dict[str, Any] = {"what": encoder.name, "batch_size": 1, "max_length": longest, "seed": seed}
+    results = {asked.example[0]: result for asked, result in each(encoder, examples, function, **how)}
+    return [results[number] for number in range(len(examples))]
+
+
 def _on_its_device(encoder: Encoder, asked: Asked, function: Callable[..., Any], *given: Any) -> Any:
     return function(encoder, asked.to(encoder.device), *given)
 

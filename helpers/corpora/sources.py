@@ -134,6 +134,9 @@ def locate(name: str, kind: str, split: str | None = None) -> Path:
     Raises:
         CorpusError: for an unknown name or split, or a corpus that is not on this machine; says what to do.
     """
+    if not isinstance(name, str):
+        problem = f"The name of a corpus is a text, not a number; papermill reads '-p corpus {name}' as one."
+        raise CorpusError(name, None, problem, f"'-r corpus {name}', which hands it on as it is written.")
     known = entry(name, kind)
     if known is None:
         if name.startswith("hub:") or any(exists(f"{name}/{f}") for f in ("dataset_dict.json", "state.json")):
@@ -160,7 +163,7 @@ def exists(path: str) -> bool:
 
 def names_in(name: str) -> list[str]:
     """The path, or the several paths with commas between, that a treebank's name is."""
-    return [name] if exists(name) else [part.strip() for part in name.split(",")]
+    return [name] if not isinstance(name, str) or exists(name) else [part.strip() for part in name.split(",")]
 
 
 def files(*paths: Path) -> list[Path]:

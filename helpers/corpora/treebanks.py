@@ -139,8 +139,11 @@ def _sentence(identity: str, rows: Rows) -> tuple[Sentence, list[Mark]]:
         elif number and not number[3]:
             last = len(words)
             words.append((line, cells))
+        missing = "; is the empty line before it missing?" if place == 1 else ""
         if place != first + (not number or not number[3]):
-            raise WrongRow(f"the row {_short(cells)} has the number {cells[0]!r} where {first + 1} is next", line)
+            raise WrongRow(
+                f"the row {_short(cells)} has the number {cells[0]!r} where {first + 1} is next{missing}", line
+            )
         if not cells[1]:
             raise WrongRow(f"word {cells[0]} is empty", line)
         if misc.get("Entity"):
@@ -382,6 +385,8 @@ def _ontonotes(faults: Faults, header: re.Match, rows: Sequence[tuple[int, str]]
             for place, (line, cells) in enumerate(block):
                 if len(cells) < 5:
                     raise WrongRow(f"the row has {len(cells)} columns in place of five or more", line)
+                if not cells[3].strip():
+                    raise WrongRow("the word is empty", line)
                 start = int(cells[2] == "1") if start is None else start
                 if cells[2] != str(start + place):
                     raise WrongRow(

@@ -24,7 +24,7 @@ from jaxtyping import Float
 from tqdm import trange
 
 from helpers import attention, corpora, encoders, parallel, places, results, tokens
-from helpers.chapters import distance_features, divergence_map, head_importance, no_op
+from helpers.chapters import distance_features, divergence_map, head_importance
 from helpers.corpora.records import Segment
 from helpers.measurements import surface
 from helpers.run import pages
@@ -33,7 +33,6 @@ from helpers.run.templates import template
 PASSES = {
     "forward": "forward pass, nothing observed",
     "surface_patterns": "chapter 02, all statistics",
-    "no_op": "chapter 03, norms",
     "distance_features": "chapter 08, distance features",
     "divergence_map": "chapter 07, all pairs of heads",
 }
@@ -70,7 +69,7 @@ def passes(model: str = "minilm", *, rounds: int = 3) -> dict[str, Any]:
     statistics, features, pairs = (
         partial(look, chapter.look) for chapter in (surface, distance_features, divergence_map)
     )
-    runs = (forward, statistics, partial(no_op.weigh, encoder, segments), features, pairs)
+    runs = (forward, statistics, features, pairs)
     rates = np.round(16 * 128 / timed(rounds, *runs), 1).tolist()
     found = {"model": model, "layers": encoder.layers, "heads": encoder.heads}
     return found | {"rates": dict(zip(PASSES, rates, strict=True))}
@@ -148,8 +147,8 @@ def live(folder: Path) -> dict[str, Any]:
     """Compare a live page's attention on twenty sentences of the encyclopedia with the encoder's own, and time it in Chromium.
 
     Returns:
-        ``largest`` and ``mean`` difference of a weight, of so many ``weights``; ``milliseconds`` for about 16 tokens, the fastest of
-        ten; ``memory``, bytes that the page's process takes more with the model; ``bytes`` of the model's file.
+        ``largest`` and ``mean`` difference of a weight, of so many ``weights``; processor ``seconds`` for about 16 tokens, the
+        least of ten, with drawing and saving; ``memory``, bytes that the page's process takes more with the model; ``bytes`` of the model's file.
     """
     from playwright.sync_api import sync_playwright
 
@@ -165,23 +164,32 @@ def live(folder: Path) -> dict[str, Any]:
         )
         tab = browser.new_page()
         tab.goto((folder / "index.html").as_uri())
-        before = _memory()
+        before = _renderers("memory_info")[0]
         tab.click(".live .load")
         answers = [np.array(ask(tab, first=sentence)["maps"]) for sentence, _ in chosen]
-        memory = _memory() - before
+        tab.request_gc()
+        memory = _renderers("memory_info")[0] - before
         near = min(chosen, key=lambda one: abs(len(one[1].tokens[0]) - 16))[0]
-        times = [ask(tab, first=near + " " * n)["milliseconds"] for n in range(10)]
+        seconds = [_renderers("cpu_times")]
+        for n in range(10):
+            ask(tab, first=near + " " * n)
+            seconds.append(_renderers("cpu_times"))
         browser.close()
     exact = [attention.maps(encoder, batch)[:, 0].numpy() for _, batch in chosen]
     apart = np.concatenate([np.abs(a - b).ravel() for a, b in zip(answers, exact, strict=True)])
-    found = {"largest": apart.max(), "mean": apart.mean(), "weights": apart.size, "milliseconds": min(times)}
+    found = {
+        "largest": apart.max(),
+        "mean": apart.mean(),
+        "weights": apart.size,
+        "seconds": np.diff(np.array(seconds)[:, :2].sum(-1)).min(),
+    }
     return found | {"memory": memory, "bytes": (folder / "model.js").stat().st_size}
 
 
-def _memory() -> int:
-    """Bytes of the processes that draw pages, of browsers that this process has started."""
+def _renderers(what: str) -> list[float]:
+    """Sums of what psutil tells of the processes that draw pages, of browsers that this process has started."""
     mine = [one for one in psutil.Process().children(recursive=True) if "--type=renderer" in one.cmdline()]
-    return sum(one.memory_info().rss for one in mine)
+    return np.sum([getattr(one, what)() for one in mine], axis=0).tolist()
 
 
 def keep_live(found: Mapping[str, Any], machine: str) -> Path:

@@ -37,6 +37,7 @@ def model(encoder: encoders.Encoder) -> bytes:
         numbers += bytes(-len(numbers) % 4)
     header = {"arrays": arrays, "config": config.to_dict(), "tokenizer": tokenizer}
     text = json.dumps(header | {"frame": [encoder.special.cls, encoder.special.sep]}).encode()
+    text += b" " * (-len(text) % 4)  # numbers lie where arrays of them may begin
     content, size = np.uint32(len(text)).tobytes() + text + numbers, len(text) + len(numbers)
     if parts | {type(encoder.model).__name__, config.hidden_act} != BERT or size > LIMIT:
         raise encoders.EncoderError(

@@ -21,8 +21,11 @@ def page(sentence: str, model: str = "minilm") -> str:
     if len(pieces) > LONGEST:
         raise places.BookError(f"The sentence has {len(pieces)} tokens; a page shows {LONGEST} at most.")
     maps = attention.maps(encoder, batch)[:, 0].numpy(force=True)
-    shown = {"one": views.attention_view(maps, pieces), "all": views.bertviz("model_view", maps, pieces, height=700)}
+    shown = {
+        "one": views.attention_view(maps, pieces),
+        "all": views.bertviz("model_view", maps, pieces, height=100 * (encoder.layers + 1)),
+    }
     shown = {name: Markup(view.data) for name, view in shown.items()}
     return template("look.html.j2", escaped=True).render(
-        shown, sentence=sentence, name=places.label(model), encoder=encoder
+        shown, sentence=sentence, name=encoder.label, encoder=encoder
     )

@@ -20,6 +20,7 @@ from papermill.exceptions import PapermillExecutionError
 from tqdm import tqdm
 
 from helpers import corpora, places
+from helpers.corpora import sources
 from helpers.models import KNOWN
 from helpers.views import without_frames
 
@@ -97,9 +98,29 @@ def resolved(model: str) -> str:
 
 def read_values(given: Iterable[tuple[str, str]]) -> dict[str, Any]:
     """Parameters as a reader types them; paths are meant from where the reader stands, and chapters run elsewhere."""
-    values = {name: yaml.safe_load(text) if text[:1] in ("[", "{") else text for name, text in given}
+    from_yaml = {name: read_yaml(name, text) for name, text in given if text[:1] in ("[", "{") and not is_path(text)}
+    values = {name: from_yaml.get(name, text) for name, text in given}
     models = {name: resolved(values[name]) for name in ("model", "other") if name in values}
     return corpora.absolute(values) | models
+
+
+def is_path(text: str) -> bool:
+    """Whether a value names a file or a folder, or several with commas between."""
+    return all(map(sources.exists, sources.names_in(text)))
+
+
+def read_yaml(name: str, text: str) -> Any:
+    """The value of a parameter that is no text: a number, a list, a mapping.
+
+    Raises:
+        NotebookError: for what is not YAML.
+    """
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        problem = getattr(error, "problem", None) or "it ends too early"
+        wanted = "a file that is there, or YAML: 3, null, '[dev, test]', '{mlm: 40}'"
+        raise NotebookError(f"{name}: {text!r} is neither a file nor YAML ({problem}). Expected: {wanted}.") from None
 
 
 def defaults(chapter: str) -> dict[str, Any]:
@@ -119,11 +140,12 @@ def parameters(chapter: str, profile: str, given: Mapping[str, Any] | None = Non
     """
     own, chosen = defaults(chapter), {}
     if profile != "book":
-        chosen = yaml.safe_load((PROFILE_FOLDER / profile / f"{chapter}.yml").read_text("utf-8"))
+        file = PROFILE_FOLDER / profile / f"{chapter}.yml"
+        chosen = yaml.safe_load(file.read_text("utf-8")) if file.is_file() else {"profile": profile}
     for name, value in (given or {}).items():
         if name not in own:
             raise NotebookError(unknown(f"{chapter} has no parameter", name, own))
-        chosen[name] = value if isinstance(own[name], str) or not isinstance(value, str) else yaml.safe_load(value)
+        chosen[name] = value if isinstance(own[name], str) or not isinstance(value, str) else read_yaml(name, value)
         wanted = type(own[name])
         if own[name] is not None and chosen[name] is not None and type(chosen[name]) is not wanted:
             raise NotebookError(

@@ -5,7 +5,7 @@ import torch
 
 from helpers import attention, tokens
 from helpers.encoders import EncoderError
-from helpers.layers import FirstPass, branching, layers
+from helpers.layers import FirstPass, batched_interventions, layers
 
 TEXTS = ["The otter dives, fast.", ("It cracks an urchin.", "On a stone, they say, by the sea.")]
 
@@ -37,7 +37,7 @@ def test_a_pass_above_a_layer_gives_what_a_whole_one_gives(small_encoder, family
 
 @pytest.mark.parametrize("family", ["bert", "distilbert", "mpnet", "albert", "deberta-v2"])
 @pytest.mark.parametrize("at_once", [3])
-def test_branching_passes_give_what_whole_ones_give(small_encoder, family, at_once):
+def test_batched_interventions_give_what_whole_ones_give(small_encoder, family, at_once):
     """Passes that share a beginning, one that is given twice, and the plain one, each against a pass of its own."""
     encoder = small_encoder(family)
     batch = tokens.encode(encoder, TEXTS)
@@ -48,7 +48,7 @@ def test_branching_passes_give_what_whole_ones_give(small_encoder, family, at_on
         asked.append((layer, head))
         return attention.zero([(layer, head)])(layer, probabilities)
 
-    found = branching(encoder, batch, paths, edit, at_once=at_once)
+    found = batched_interventions(encoder, batch, paths, edit, at_once=at_once)
     for path, hidden in zip(paths, found, strict=True):
         heads = [(layer, head) for layer, head in enumerate(path) if head is not None]
         with torch.inference_mode(), attention.tap(encoder, edit=attention.zero(heads)):

@@ -120,6 +120,29 @@ QUERY = "encoder.layer.1.attention.self.query.weight"
 SMALL_CLIP = {"vocab_size": 64, "hidden_size": 32, "intermediate_size": 48, "num_attention_heads": 4}
 SMALL_VIT = {"hidden_size": 32, "intermediate_size": 48, "num_attention_heads": 4, "image_size": 8, "patch_size": 4}
 
+
+def adapter_alone(folder: Path) -> None:
+    (folder / "config.json").unlink()
+    (folder / "adapter_config.json").write_text(json.dumps({"peft_type": "LORA", "base_model_name_or_path": "base"}))
+
+
+def inside(*names: str, **beside: str):
+    """Move the model into folders of these names; beside them stand other files of JSON."""
+
+    def damage(folder: Path) -> None:
+        files = list(folder.iterdir())
+        for name in names:
+            (folder / name).mkdir()
+            for file in files:
+                shutil.copy(file, folder / name)
+        for file in files:
+            file.unlink()
+        for name, content in beside.items():
+            (folder / f"{name}.json").write_text(content)
+
+    return damage
+
+
 DAMAGE = {
     "config: cut": (cut("config.json", 0.5), r"config\.json cannot be used \(JSONDecodeError"),
     "config: no family": (lambda f: configure(f, model_type=None), "knows no family None"),
@@ -158,6 +181,20 @@ DAMAGE = {
         "up to number 400, but the model has embeddings for 58",
     ),
     "tokenizer: adds nothing": (without_frame, r"does not put '\[CLS\]' and '\[SEP\]'"),
+    "heads were pruned": (
+        lambda f: configure(f, pruned_heads={"1": [1, 3]}),
+        "has 'pruned_heads': heads were pruned",
+    ),
+    "saved while compiled": (
+        lambda f: reweigh(f, lambda w: [w.update({f"_orig_mod.{name}": w.pop(name)}) for name in list(w)]),
+        r"Their names begin with '_orig_mod\.'.*model\._orig_mod",
+    ),
+    "an adapter alone": (adapter_alone, "holds an adapter alone .*Load 'base' with peft, merge"),
+    "a Trainer's folder": (
+        inside("checkpoint-500", "checkpoint-1000"),
+        "of a Trainer's checkpoints: give '.*checkpoint-1000' .in it are checkpoint-500, checkpoint-1000",
+    ),
+    "sentence-transformers": (inside("0_Transformer", modules="[]", config="{}"), "give '.*0_Transformer'"),
     "short texts only": (
         another(lambda: small_model("bert", **TINY | {"max_position_embeddings": 7})),
         "takes 7 tokens",
@@ -185,6 +222,19 @@ def test_a_damaged_folder_is_refused_in_one_sentence(folder, kind):
     assert caught.value.__suppress_context__ or caught.value.__context__ is None
     if not isinstance(caught.value, models.UnsafeWeights):  # that one shows four lines of code
         assert "\n" not in message
+
+
+def test_a_text_is_cut_and_padded_on_the_right_whoever_saved_the_tokenizer(sound, folder):
+    file = folder / "tokenizer_config.json"
+    left = {"truncation_side": "left", "padding_side": "left"}
+    file.write_text(json.dumps(json.loads(file.read_text()) | left))
+    one, other = (encoders.load(str(f), device="cpu") for f in (sound, folder))
+    cut = [tokens.encode(e, ["a b c d e f", "a"], max_length=5, truncate=True) for e in (one, other)]
+    assert cut[0].tokens == cut[1].tokens == (("[CLS]", "a", "b", "c", "[SEP]"), ("[CLS]", "a", "[SEP]"))
+    before = other.state
+    assert before == one.state
+    other.tokenizer.model_input_names = ["input_ids", "attention_mask"]  # then no token types are given
+    assert other.state != before
 
 
 def test_the_sound_folder_loads_and_twice_the_same(sound):

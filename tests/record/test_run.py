@@ -1,6 +1,8 @@
 """Numbers recorded where they are made, saved once, and read back as a table."""
 
 import json
+import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -90,3 +92,14 @@ def test_a_readers_own_corpus_never_stands_under_a_profile(minilm):
         run = Run("dependency_heads", minilm, own, profile=profile)
         run.number("best_offset", 0.5, of="obj")
         assert run.save().parts[-3] == kept
+
+
+def test_a_page_says_when_it_is_executed_on_another_model(minilm, tmp_path, capsys):
+    for model in ("minilm", "minilm@random"):
+        Run("surface_patterns", replace(minilm, name=model), None, profile="book")
+    assert capsys.readouterr().out == ""
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "model.safetensors").write_text("weights")
+    Run("surface_patterns", replace(minilm, name=str(tmp_path / "mine")), None, profile="smoke")
+    said = capsys.readouterr().out
+    assert re.search(r" are of mine-[0-9a-f]{8}\.$", said) and said.count("\n") == 1

@@ -89,7 +89,7 @@ def test_students_get_no_solution_and_instructors_get_both(chapter):
 def test_instructors_answers_pass_the_tests_and_the_stub_fails(chapter):
     module = import_module(f"helpers.chapters.{chapter[3:]}.exercises")
     marked = [c for c in course.instructor(chapter).cells if "nbgrader" in c.metadata and c.cell_type == "code"]
-    assert len(marked) >= 4
+    assert len(marked) >= 2
     for answer, test in zip(marked[::2], marked[1::2], strict=True):
         space = {"np": np, "exercises": module}
         exec(answer.source, space)
@@ -147,7 +147,7 @@ def test_slides_and_guide_have_all_parts_of_a_chapter(chapter):
     told = course.outline(chapter)
     assert set(told["skip"]) <= {section["title"] for section in told["sections"]}
     assert all(told[part] for part in ("box", "limits", "summary", "misconceptions", "discussion", "predictions"))
-    assert [one["kind"] for one in told["exercises"]][0::4] == ["Predict", "Open project"]
+    assert [told["exercises"][n]["kind"] for n in (0, -1)] == ["Predict", "Open project"]
     slides = [cell for cell in course.deck(told).cells if "tags" in cell.metadata]
     assert sum(cell.metadata.tags == ["figure"] for cell in slides) >= 4
 

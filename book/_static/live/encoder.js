@@ -6,7 +6,7 @@ class Encoder {
   constructor(bytes) {
     const length = new DataView(bytes.buffer).getUint32(0, true);
     Object.assign(this, JSON.parse(new TextDecoder().decode(bytes.subarray(4, 4 + length)))); // config, tokenizer, arrays
-    this.bytes = bytes.slice(4 + length);
+    this.bytes = bytes.subarray(4 + length);
     this.trained = this.parameters((name) => this.read(name));
     this.bytes = this.bytes.slice(0, this.arrays["encoder.layer.0.attention.self.query.weight"][0]); // of words and places: stay 8 bits
   }
@@ -14,10 +14,11 @@ class Encoder {
   // Numbers start … start + count of an array: single ones as they are, those of a matrix as 8 bits times the scale of each 32.
   read(name, start = 0, count = this.arrays[name][1]) {
     const [offset, size, rounded] = this.arrays[name];
-    if (!rounded) return new Float32Array(this.bytes.buffer, offset, size).slice(start, start + count);
-    const groups = Math.ceil(size / 32), scales = new Uint16Array(this.bytes.buffer, offset, groups);
+    const { buffer, byteOffset } = this.bytes, at = byteOffset + offset;
+    if (!rounded) return new Float32Array(buffer, at, size).slice(start, start + count);
+    const groups = Math.ceil(size / 32), scales = new Uint16Array(buffer, at, groups);
     const scale = new Float32Array(Uint32Array.from(scales.subarray(start >> 5, ((start + count - 1) >> 5) + 1), (half) => half << 16).buffer);
-    const steps = new Int8Array(this.bytes.buffer, offset + 2 * groups + start, count), numbers = new Float32Array(count);
+    const steps = new Int8Array(buffer, at + 2 * groups + start, count), numbers = new Float32Array(count);
     for (let i = 0; i < count; i++) numbers[i] = steps[i] * scale[((start + i) >> 5) - (start >> 5)];
     return numbers;
   }

@@ -72,7 +72,7 @@ async function modelBytes(file, size, progress) {
   const returns = { 110: 10, 114: 13 }; // \n, \r; a quote and a backslash stand for themselves
   let length = 0;
   for (let i = bytes.indexOf(34) + 1; bytes[i] !== 34; i++) bytes[length++] = bytes[i] === 92 ? (returns[bytes[++i]] ?? bytes[i]) : bytes[i];
-  return bytes.slice(0, length);
+  return bytes.subarray(0, length);
 }
 
 (async (root) => {

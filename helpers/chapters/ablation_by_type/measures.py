@@ -32,7 +32,7 @@ from helpers.chapters.ablation_by_type.edits import (
 )
 from helpers.encoders import Encoder
 from helpers.inputs import MAX_LENGTH, windows
-from helpers.layers import branching
+from helpers.layers import batched_interventions
 from helpers.stats import Estimate, mean
 from helpers.tasks import Asked, Example
 from helpers.tokens import EncodedText
@@ -171,7 +171,7 @@ def _answers(encoder: Encoder, asked: Asked, tried: Sequence[Ablation | None]) -
         paths.append([one and one.step(layer) for layer in range(encoder.layers)])
         if one is not None:
             edits |= dict.fromkeys(enumerate(paths[-1]), editor(one, asked.batch))
-    made = branching(encoder, asked.batch, paths, lambda layer, step, p: edits[layer, step](layer, p))
+    made = batched_interventions(encoder, asked.batch, paths, lambda layer, step, p: edits[layer, step](layer, p))
     with torch.inference_mode():
         return [spans(encoder.head(hidden, asked.batch), asked) for hidden in made]
 

@@ -23,7 +23,7 @@ from helpers import attention, tasks
 from helpers.chapters.head_importance.jobs import Heads, Job, Scored, combine, numpy_of, outcomes, resampled
 from helpers.chapters.head_importance.sweep import Removals, costs
 from helpers.encoders import Encoder
-from helpers.layers import Step, branching
+from helpers.layers import Step, batched_interventions
 from helpers.stats import Estimate, Numbers
 from helpers.tasks import Asked
 
@@ -141,7 +141,7 @@ def _without(encoder: Encoder, asked: Asked, sets: Sequence[Heads]) -> Float[np.
     def edit(layer: int, off: Step, probabilities: Tensor) -> Tensor:
         return attention.zero([(layer, head) for head in off])(layer, probabilities)
 
-    made = branching(encoder, asked.batch, paths, edit)
+    made = batched_interventions(encoder, asked.batch, paths, edit)
     with torch.inference_mode():
         return np.stack([outcomes(encoder, hidden, asked) for hidden in made])
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from helpers import attention, corpora
+from helpers.corpora import sources
 from helpers.corpora.records import sample
 from helpers.encoders import Encoder
 from helpers.stats import Estimate, mean, ratio, stack
@@ -71,10 +72,11 @@ def items(task: str, corpus: str, *, split: str | None = None, limit: int | None
     elif task == "question":
         found = [((q.question, q.context), q.document) for q in corpora.questions(corpus, split)]
     elif task in TASKS:
-        # The book's pairs are named after their article, "caroline-herschel-1"; other sets number them
-        found = [
-            ((p.first, p.second), p.id.rpartition("-")[0] or p.id) for p in corpora.pairs(corpus, split, labels=False)
-        ]
+        # The pairs of the catalogue that are named after their article, "caroline-herschel-1"; a reader's stand alone
+        known = sources.entry(corpus, "pairs") is not None
+        pairs = corpora.pairs(corpus, split, labels=False)
+        names = [(p.id.rpartition("-")[0] or p.id) if known else str(n) for n, p in enumerate(pairs)]
+        found = [((p.first, p.second), name) for p, name in zip(pairs, names, strict=True)]
     else:
         raise ValueError(f"task={task!r}: say one of {', '.join(TASKS)}.")
     documents = {name: number for number, name in enumerate(dict.fromkeys(name for _, name in found))}
