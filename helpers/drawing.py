@@ -273,7 +273,7 @@ class _Page(Sheet):
         """Cells with numbers, darker for numbers further from 0; ``most``: that of the darkest (default: the largest)."""
         numbers = np.asarray(numbers, np.float64)
         shades = 0.05 + 0.50 * np.minimum(1, np.abs(numbers) / (most or np.abs(numbers).max() or 1))
-        self.cells(x, y, shades if lit else shades / 3, (wide, ROW), COLOURS[kind], lit=lit)
+        self.cells(x, y, shades if lit else shades / 3, (wide, ROW), COLOURS[kind] if lit else OLD, lit=lit)
         for (row, column), number in np.ndenumerate(numbers):
             text, where = as_text(number), (x + (column + 0.5) * wide, y + (row + 0.5) * ROW)
             self.text(*where, text, _fitting(text, wide), color=_ink(lit))

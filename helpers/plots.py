@@ -45,8 +45,8 @@ STYLES = {
     "self": ("#555555", "same token", "D"),
     "next": ("#E69F00", "next token", "^"),
     "broad": ("#56B4E9", "broad", "o"),
-    "entropy": ("#44546A", "trained", "o"),
-    "entropy_from_cls": ("#44546A", "trained", "o"),
+    "entropy": ("#44546A", "from all tokens", "o"),
+    "entropy_from_cls": ("#0072B2", "from [CLS]", "D"),
     "sep_from_sep": ("#D55E00", "from [SEP]", "s"),
     "sep_from_other": ("#999999", "from other tokens", "o"),
     # what several words can be to the word that attends
@@ -361,28 +361,55 @@ def coloured(names: Iterable[str], called: Labels = LABELS) -> Parts:
 
 
 def heads_by_layer(
-    series: Series, *, lines: Levels | None = None, ax: Axes | None = None, limits: Size | None = None, **labels: str
+    series: Mapping[str, Estimate | NDArray],
+    *,
+    lines: Levels | None = None,
+    ax: Axes | None = None,
+    limits: Size | None = None,
+    **labels: str,
 ) -> Figure:
     """A point for each head over its layer, and a line through the layers' means, for one or more statistics.
 
     Args:
-        series: statistic -> estimate (layer, head); colour, marker and label go by the statistic's name.
+        series: statistic -> numbers [layer, head]; colour, marker and label go by the statistic's name.
         lines: label -> value of horizontal reference lines.
         limits: of the y axis.
         labels: ``ylabel`` and ``title``.
     """
     ax = ax or plt.subplots()[1]
-    for place, (name, estimate) in enumerate(series.items()):
-        layers, heads = estimate.value.shape
+    for place, (name, numbers) in enumerate(series.items()):
+        numbers = np.asarray(getattr(numbers, "value", numbers))
+        layers, heads = numbers.shape
         x = np.arange(1, layers + 1) + 0.16 * (place - (len(series) - 1) / 2)
         spread = x[:, None] + np.linspace(-0.07, 0.07, heads)
         look = {"color": COLOURS.get(name), "alpha": 0.6, "linewidths": 0, "marker": MARKERS.get(name, "o")}
-        ax.scatter(spread, estimate.value, s=13, **look)
-        ax.plot(x, estimate.value.mean(-1), color=COLOURS.get(name), label=LABELS.get(name, name))
+        ax.scatter(spread, numbers, s=13, **look)
+        ax.plot(x, numbers.mean(-1), color=COLOURS.get(name), label=LABELS.get(name, name))
     references(ax, lines, colour=INK, linewidth=1)
     on_layers(ax, layers, ylim=limits, **labels)
     ax.legend()
     return ax.figure
+
+
+def layer_panels(panels: Mapping[str, Mapping[str, NDArray]], *, columns: int = 2, **options: object) -> Figure:
+    """:func:`heads_by_layer` for several runs or statistics side by side.
+
+    Args:
+        panels: title -> series.
+        columns: panels in a row.
+        options: of :func:`heads_by_layer`. A row whose panels have the same series has one legend, in the first; where all have, it
+            stands below them.
+    """
+    figure, axes = titled(panels, (4.4, 3.2), columns=columns, size=10)
+    shown = list(zip(axes.flat, panels.values(), strict=False))
+    names = [set(series) for _, series in shown]
+    for number, (ax, series) in enumerate(shown):
+        heads_by_layer(series, ax=ax, **options)
+        if set(series) in names[:number] or names.count(names[0]) == len(names):
+            ax.get_legend().remove()
+    if names.count(names[0]) == len(names):
+        legend_below(axes[0, 0], ncols=len(names[0]) + len(options.get("lines") or {}))
+    return figure
 
 
 DOT_LOOKS = (
@@ -391,7 +418,9 @@ DOT_LOOKS = (
     {"color": COLOURS["random"], "marker": "x", "markeredgewidth": 2},
     {"color": COLOURS["other"], "marker": "D"},
 )
-MODEL_LOOKS = {name: {"color": COLOURS[name], "marker": MARKERS[name]} for name in ("minilm", "mpnet", "shuffled")}
+MODEL_LOOKS = {
+    name: {"color": COLOURS[name], "marker": MARKERS[name]} for name in ("minilm", "mpnet", "random", "shuffled")
+}
 
 
 def dots(
@@ -647,24 +676,34 @@ def type_grids(grids: Values, *, called: Labels = LABELS, columns: int = 3) -> F
     return figure
 
 
-def thumbnails(shape: tuple[int, int], size: Size, draw: Callable[[Axes, int, int], object]) -> Figure:
-    """A small picture of every head: a row for each layer, a column for each head.
+def thumbnails(
+    shape: tuple[int, int],
+    size: Size,
+    draw: Callable[[Axes, int, int], object],
+    *,
+    across: str = "",
+    down: str = "layer",
+) -> Figure:
+    """A small picture of every head, by default with a row for each layer and a column for each head.
 
     Args:
-        shape: numbers of layers and heads.
+        shape: numbers of rows and columns.
         size: width and height of the figure, in inches.
-        draw: what draws a head: called with its axes, layer and head, from 0.
+        draw: what draws a head: called with its axes, row and column, from 0.
+        across, down: what the columns and the rows are.
     """
     figure, axes = plt.subplots(*shape, figsize=size, squeeze=False)
-    for (layer, head), ax in np.ndenumerate(axes):
+    for (row, column), ax in np.ndenumerate(axes):
         ax.set(xticks=[], yticks=[])
         ax.grid(visible=False)
-        draw(ax, layer, head)
-    for head, ax in enumerate(axes[0], 1):
-        ax.set_title(head, fontsize=8, loc="center", weight="normal")
-    for layer, ax in enumerate(axes[:, 0], 1):
-        ax.set_ylabel(layer, fontsize=8, rotation=0, ha="right", va="center")
-    figure.supylabel("layer", fontsize=9)
+        draw(ax, row, column)
+    for column, ax in enumerate(axes[0], 1):
+        ax.set_title(column, fontsize=8, loc="center", weight="normal")
+    for row, ax in enumerate(axes[:, 0], 1):
+        ax.set_ylabel(row, fontsize=8, rotation=0, ha="right", va="center")
+    if across:
+        figure.suptitle(across, fontsize=9)
+    figure.supylabel(down, fontsize=9)
     return figure
 
 

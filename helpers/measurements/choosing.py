@@ -19,7 +19,7 @@ class Hits:
     """Which candidates are right about which items of one part of a corpus.
 
     Attributes:
-        right: [*candidate, item], right or not; shares from 0 to 1 for a candidate that is right by chance.
+        right: [..., item], right or not; shares from 0 to 1 for a candidate that is right by chance.
         documents: [item], the number of each item's document.
     """
 

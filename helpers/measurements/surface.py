@@ -1,60 +1,74 @@
 """Where heads look, by position, kind of token and entropy (Clark et al. 2019, sections 3.1 to 3.3)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 import torch
 from jaxtyping import Float
+from numpy.typing import NDArray
 from torch import Tensor
 
 from helpers import attention, stats
 from helpers.corpora.readers import Segment, sentences
 from helpers.corpora.sources import CorpusError
 from helpers.encoders import Encoder
+from helpers.heads import Head
+from helpers.results import Recorded, Run
 from helpers.stats import Estimate
 from helpers.tokens import Batch, EncodedText, encode
 
-STATISTICS = ("previous", "self", "next", "cls", "sep", "stop", "other", "sep_from_sep", "sep_from_other")
-STATISTICS += ("cls_from_cls", "entropy", "entropy_from_cls", "peak")
-"""Means over the attending tokens of all segments, special tokens included.
+STATISTICS = {
+    **{name: f"share_{name}" for name in ("previous", "self", "next", "cls", "sep")},
+    "stop": "share_punctuation",
+    **{name: f"share_{name}" for name in ("other", "sep_from_sep", "sep_from_other", "cls_from_cls")},
+    **{name: name for name in ("entropy", "entropy_from_cls", "peak")},
+}
+"""Means over the attending tokens of all texts, special tokens included, and the quantities under which they are recorded.
 
 Attention to the previous token, the same token, the next token; to [CLS], to all [SEP], to all full stops and commas, to
 everything else; to all [SEP] when the attending token is [SEP], when it is another; to [CLS] when it is [CLS]. Entropy in
 nats, over all attending tokens, and of [CLS] only. The largest weight in a row.
 """
-BACKGROUND = ("uniform", "uniform_from_cls", "chance_cls", "chance_sep", "chance_stop")
-"""What the same means would be for a head that looks everywhere alike: its entropy, over all attending tokens and from [CLS] only,
-and what it would give to [CLS], [SEP], full stops and commas. One number each."""
+EVEN = {
+    "uniform": "entropy",
+    "uniform_from_cls": "entropy_from_cls",
+    **{f"chance_{k}": k for k in ("cls", "sep", "stop")},
+}
+"""What a head that attends evenly has instead: its entropy, over all attending tokens and from [CLS] only, and what it gives to
+[CLS], [SEP], full stops and commas. One number each."""
 MOST_TOKENS = 128  # Clark et al. 2019, section 3
 SPECIALIST_SHARE = 0.5  # section 3.1: "more than half of its attention"
 BROAD_SHARE = 0.9  # of the uniform entropy
 ROLES = ("previous", "self", "next", "cls", "sep", "stop")
 SINK_FACTOR = 3.0  # times what even attention would give, on average over all heads
+LITTLE = 0.1
+"""A head that gives less of its attention than this to the token itself gives it little; entropies that differ by no more than this
+share of one of them are close."""
 
 
-def look(maps: Float[Tensor, "layer head token token"], text: EncodedText) -> dict[str, Any]:
-    """Sums over the attending tokens of one text, [layer, head, statistic]; how many tokens each is over; the same for even attention."""
-    n, cls, sep = maps.shape[-1], text.cls.float(), text.sep.float()
-    kinds = torch.stack([cls, sep, text.stop.float()], -1)
-    entropy = -torch.linalg.vecdot(maps, maps.clamp_min(torch.finfo(maps.dtype).tiny).log_())
-    to = torch.cat([maps @ kinds, entropy[..., None], maps.amax(-1, keepdim=True)], -1)  # [layer, head, query, 5]
-    attending = torch.stack([torch.ones_like(cls), sep, 1 - sep, cls])
-    every, from_sep, from_other, from_cls = (attending @ to).unbind(-2)
-    position = [maps.diagonal(offset, -2, -1).sum(-1) for offset in (-1, 0, 1)]
-    rest = n - every[..., :3].sum(-1)
-    sums = [*position, *every[..., :3].unbind(-1), rest, from_sep[..., 1], from_other[..., 1], from_cls[..., 0]]
-    seps, ones = float(sep.sum()), float(cls.sum())
-    counts = {"previous": n - 1, "next": n - 1, "sep_from_sep": seps, "sep_from_other": n - seps}
-    counts |= {"cls_from_cls": ones, "entropy_from_cls": ones}
-    sums += [every[..., 3], from_cls[..., 3], every[..., 4]]  # in the order of STATISTICS
-    return {
-        "sums": torch.stack(sums, -1),
-        "counts": np.array([counts.get(name, n) for name in STATISTICS], float),
-        "even": np.array([n * np.log(n), ones * np.log(n), *kinds.sum(0).tolist()]),
-        "even_counts": np.array([n, ones, n, n, n], float),
-    }
+def look(
+    maps: Float[Tensor, "layer head token token"], text: EncodedText
+) -> dict[str, Float[Tensor, "2 layers head"]]:
+    """Each statistic of one text as a sum over attending tokens and their number; below the last layer stands one that attends evenly."""
+    n = len(text.tokens)
+    maps = torch.cat([maps, torch.full_like(maps[:1], 1 / n)])
+    kinds = {"cls": text.cls, "sep": text.sep, "stop": text.stop}
+    cls, sep, stop = (kind.to(maps.dtype) for kind in kinds.values())
+    to_cls, to_sep, to_stop = (maps @ kind for kind in (cls, sep, stop))
+    entropy = -torch.linalg.vecdot(maps, maps.clamp_min(torch.finfo(maps.dtype).tiny).log())
+    values = {"cls": to_cls, "sep": to_sep, "stop": to_stop, "other": 1 - to_cls - to_sep - to_stop}
+    values |= {"entropy": entropy, "peak": maps.amax(-1)}
+    found = {name: (value.sum(-1), n) for name, value in values.items()}
+    for name, offset in {"previous": -1, "self": 0, "next": 1}.items():
+        found[name] = maps.diagonal(offset, -2, -1).sum(-1), n - abs(offset)
+    found["sep_from_sep"] = to_sep @ sep, sep.sum()
+    found["sep_from_other"] = to_sep @ (1 - sep), n - sep.sum()
+    found["cls_from_cls"] = to_cls @ cls, cls.sum()
+    found["entropy_from_cls"] = entropy @ cls, cls.sum()
+    return {name: torch.stack([sums, torch.full_like(sums, count)]) for name, (sums, count) in found.items()}
 
 
 @dataclass(frozen=True)
@@ -62,45 +76,40 @@ class SurfacePatterns:
     """Statistics of every head, each an :class:`Estimate` of shape [layer, head].
 
     Attributes:
-        all: over the whole corpus, [layer, head, statistic].
-        halves: over the articles with even and with odd numbers, to choose heads on one and score on the other.
-        background: over the whole corpus, [statistic].
+        all: statistic -> estimate over the whole corpus, with the layer that attends evenly as the last.
+        halves: the same over the articles with even and with odd numbers, to choose heads on one and score on the other.
         segments, tokens: how many were measured.
     """
 
-    all: Estimate
-    halves: tuple[Estimate, Estimate]
-    background: Estimate
+    all: Mapping[str, Estimate]
+    halves: tuple[Mapping[str, Estimate], Mapping[str, Estimate]]
     segments: int
     tokens: int
 
     def __getitem__(self, statistic: str) -> Estimate:
-        """One statistic over the whole corpus: [layer, head], or one number for those of :data:`BACKGROUND`."""
-        if statistic in BACKGROUND:
-            return self.background[BACKGROUND.index(statistic)]
-        return self.all[..., STATISTICS.index(statistic)]
+        """One statistic over the whole corpus: [layer, head], or one number for those of :data:`EVEN`."""
+        return self.all[EVEN[statistic]][-1, 0] if statistic in EVEN else self.all[statistic][:-1]
 
     def half(self, number: int, statistic: str) -> Estimate:
         """One statistic over one half of the articles."""
-        return self.halves[number][..., STATISTICS.index(statistic)]
+        return self.halves[number][statistic][:-1]
 
 
 def measure(encoder: Encoder, segments: Sequence[Segment], *, seed: int = 0, **options: Any) -> SurfacePatterns:
     """All statistics of every head over segments of at most :data:`MOST_TOKENS` tokens; options as in :func:`helpers.attention.measure`."""
-    found = attention.measure(encoder, segments, look, longest=MOST_TOKENS, seed=seed, **options)
-    return patterns(found, segments, seed=seed)
+    return patterns(attention.measure(encoder, segments, look, longest=MOST_TOKENS, **options), segments, seed=seed)
 
 
 def patterns(found: Sequence[Mapping[str, Any]], segments: Sequence[Segment], *, seed: int = 0) -> SurfacePatterns:
     """What :func:`look` found of each segment, with intervals over documents."""
 
-    def estimate(sums: str, counts: str, halves: tuple[int, ...] = (0, 1)) -> Estimate:
-        kept = [(one, s) for one, s in zip(found, segments, strict=True) if s.document % 2 in halves]
-        return stats.ratio(((one[sums], one[counts]) for one, _ in kept), [s for _, s in kept], seed=seed)
+    def means(halves: tuple[int, ...]) -> dict[str, Estimate]:
+        kept = [n for n, segment in enumerate(segments) if segment.document % 2 in halves]
+        by = [segments[n] for n in kept]
+        return {name: stats.ratio([found[n][name] for n in kept], by=by, seed=seed) for name in STATISTICS}
 
-    whole, *halves = (estimate("sums", "counts", which) for which in ((0, 1), (0,), (1,)))
-    tokens = int(sum(one["counts"][STATISTICS.index("self")] for one in found))
-    return SurfacePatterns(whole, tuple(halves), estimate("even", "even_counts"), len(found), tokens)
+    tokens = sum(int(text["self"][1, 0, 0]) for text in found)
+    return SurfacePatterns(means((0, 1)), (means((0,)), means((1,))), len(found), tokens)
 
 
 @dataclass(frozen=True)
@@ -116,6 +125,11 @@ class Specialist:
     role: str
     chosen: float
     held_out: Estimate
+
+    @property
+    def place(self) -> Head:
+        """Which head it is."""
+        return Head.of((self.layer, self.head))
 
 
 def specialists(found: SurfacePatterns) -> list[Specialist]:
@@ -148,30 +162,93 @@ def relative_entropy(found: SurfacePatterns, half: int | None = None) -> Estimat
     return found.half(half, "entropy").map(lambda x: x / uniform.value)
 
 
-def summary(found: SurfacePatterns) -> dict[str, Any]:
-    """The numbers that stand beside the paper's: specialists by role, the sink, entropies."""
+def record(run: Run, found: SurfacePatterns, network: str = "") -> None:
+    """Put all statistics of a network into the table of chapter 02, and what the chapter's claims are about."""
+
+    def number(quantity: str, value: Any, **columns: Any) -> None:
+        run.number(quantity, value, network=network, n=found.tokens, **columns)
+
+    for statistic, quantity in STATISTICS.items():
+        number(quantity, found[statistic])
+    for kind in ("cls", "sep", "stop"):
+        number(STATISTICS[kind], found[kind].mean((-2, -1)))
+    for statistic in ("cls", "sep", "entropy", "entropy_from_cls"):
+        number(STATISTICS[statistic], found[statistic].mean(), axes=("layer",))
+    number("entropy_even", found["uniform"])
+
     listed = specialists(found)
-    peaks = [found["peak"].value[s.layer, s.head] for s in listed if s.role == "broad"]
-    return {
-        "layers": found.all.value.shape[0],
-        "heads": found.all.value.shape[1],
-        "segments": found.segments,
-        "tokens": found.tokens,
-        "specialists": [vars(s) for s in listed],
-        **{f"to_{kind}": found[kind].mean((-2, -1)) for kind in ("cls", "sep", "stop")},
-        "chance": {name: float(found[f"chance_{name}"].value) for name in ("cls", "sep", "stop")},
-        **{f"to_{kind}_by_layer": found[kind].mean() for kind in ("cls", "sep")},
-        **{f"{kind}_from_{kind}_by_layer": found[f"{kind}_from_{kind}"].mean() for kind in ("sep", "cls")},
-        **{f"{name}_by_layer": found[name].mean() for name in ("entropy", "entropy_from_cls")},
-        "cls_narrower_by_layer": (found["entropy"] - found["entropy_from_cls"]).mean(),
-        **{name: float(found[name].value) for name in ("uniform", "uniform_from_cls")},
-        "largest_peak_of_broad": float(max(peaks, default=0.0)),
-    }
+    scored = {"split": "one half of the articles", "against": ""}  # a random network's are other heads
+    for one in listed:
+        number("specialist", one.held_out, head=one.place, label=one.role, **scored)
+    by_role = {role: [one for one in listed if one.role == role] for role in (*ROLES, "broad")}
+    for role, these in by_role.items():
+        if these:
+            best = max(these, key=lambda one: one.held_out.value)
+            number("best_specialist", best.held_out, head=best.place, of=role, **scored)
+    counts = {role: len(these) for role, these in by_role.items()}
+    number("specialists", counts | {"cls, sep or stop": counts["cls"] + counts["sep"] + counts["stop"]})
+    peaks = [found["peak"].value[one.place] for one in by_role["broad"]]
+    if peaks:
+        number("largest_peak_of_broad", max(peaks))
+    number("little_on_self", (found["self"].value < LITTLE).mean())
+    layers = len(found["self"].value)
+    for kind in ("previous", "next"):
+        deep = np.nonzero(found[kind].value > SPECIALIST_SHARE)[0]
+        if len(deep):
+            label = f"{', '.join(str(layer + 1) for layer in deep)} of {layers}"
+            number("depth_over_half", deep.mean() / max(layers - 1, 1), of=kind, label=label)
+    _record_sink(number, found)
+    _record_cls(number, found)
 
 
-def as_dict(found: SurfacePatterns) -> dict[str, Estimate]:
-    """Every statistic of every head, for recording."""
-    return {name: found[name] for name in (*STATISTICS, *BACKGROUND)}
+def _record_sink(number: Callable[..., None], found: SurfacePatterns) -> None:
+    for kind in ("cls", "sep"):
+        number("times_even_share", times_even(found, kind), of=kind)
+    sink = max(("cls", "sep"), key=lambda kind: times_even(found, kind).value)
+    times, share = times_even(found, sink).value, found[sink].value.mean()
+    words = f"[{sink.upper()}], {100 * share:.1f} %, {times:.0f} times its even share"
+    number("sink", words if times >= SINK_FACTOR else "none")
+    by_source = {"sep": found["sep"].mean(), "sep from sep": found["sep_from_sep"].mean()}
+    for source, by_layer in by_source.items():
+        number("most_in_a_layer", by_layer[int(by_layer.value.argmax())], of=source)
+    kinds = {"[CLS]": "cls", "[SEP]": "sep", "full stops": "stop"}
+    most = {name: int(found[kind].value.mean(1).argmax()) + 1 for name, kind in kinds.items()}
+    in_order = np.mean([one < other for one, other in combinations(most.values(), 2)])
+    number("peaks_in_order", in_order, label=", ".join(f"{name} {layer}" for name, layer in most.items()))
+
+
+def _record_cls(number: Callable[..., None], found: SurfacePatterns) -> None:
+    """How broadly [CLS] looks in the last layer, and in those before."""
+    of_all, of_cls = found["entropy"].mean(), found["entropy_from_cls"].mean()
+    if len(of_all.value) == 1:
+        return
+    number("entropy_from_cls_last", of_cls[-1])
+    number("entropy_from_cls_before_last", of_cls.value[:-1].mean())
+    differences = (found["entropy"] - found["entropy_from_cls"]).mean()
+    close = np.abs(differences.value[:-1]) <= LITTLE * np.abs(of_all.value[:-1])
+    number("layers_cls_close", close.mean())
+    number("cls_narrower", differences[int(differences.value[:-1].argmin())])
+
+
+def times_even(found: SurfacePatterns, kind: str) -> Estimate:
+    """What a kind of token gets of all attention, as a multiple of its even share."""
+    even = found[f"chance_{kind}"].value
+    return found[kind].mean((-2, -1)).map(lambda share: share / even)
+
+
+def statistics_of(recorded: Recorded) -> dict[str, NDArray[np.float64]]:
+    """Each statistic [layer, head] of a recorded run, and the entropy of even attention."""
+    found = {name: recorded.array(quantity) for name, quantity in STATISTICS.items()}
+    return found | {"uniform": recorded.number("entropy_even").value}
+
+
+def role_grid(recorded: Recorded) -> NDArray[np.str_]:
+    """[layer, head]: the role of each specialist or broad head of a recorded run, and an empty string for all others."""
+    grid = np.full(recorded.array("entropy").shape, "", dtype="U8")
+    rows = recorded.rows("specialist")
+    for layer, head, role in zip(rows.layer, rows["head"], rows.label, strict=True):
+        grid[Head(int(layer), int(head))] = role
+    return grid
 
 
 def refuse_few(segments: Sequence[Segment]) -> None:

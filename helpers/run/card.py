@@ -89,7 +89,6 @@ def measure(
     patterns, features, divergences, _ = your_own_model.sweep(encoder, texts.segments, seed=seed)
     types, shares, _, fits = your_own_model.typed(features, seed=seed)
     found: dict[str, dict[str, Any]] = {
-        "surface_patterns": {"summary": surface.summary(patterns), "patterns": surface.as_dict(patterns)},
         "distance_features": {
             "feature_names": list(distance_features.FEATURES),
             "features": features.all,
@@ -97,7 +96,7 @@ def measure(
             "fits": fits,
             "shares": distance_features.by_type(shares),
             "inputs": features.inputs,
-        },
+        }
     }
     missing = {}
     if divergences is None:
@@ -106,8 +105,9 @@ def measure(
         counts = {"heads": divergences.heads, "segments": int((divergences.tokens > 0).sum())}
         placed = {"pairs": squareform(divergences.mean()), "map": your_own_model.placed(divergences)}
         found["divergence_map"] = {"model": counts | placed}
-    runs = [run(chapter) for chapter in found]
-    for made in runs:
+    runs = [run("surface_patterns"), *map(run, found)]
+    surface.record(runs[0], patterns)
+    for made in runs[1:]:
         record = {"values": results.to_json(found[made.chapter]), "provenance": {"parameters": {}}}
         made.blocks.append(results.tabulated(made.chapter, record))
     try:

@@ -19,6 +19,7 @@ from helpers import attention, controls, corpora, encoders, results, stats, toke
 from helpers.chapters import divergence_map
 from helpers.chapters.divergence_map import KINDS, LARGEST, Divergences
 from helpers.corpora.readers import Segment
+from helpers.measurements import surface
 from helpers.stats import Estimate
 from helpers.tokens import EncodedText
 
@@ -472,7 +473,7 @@ def test_what_the_map_shows_and_how_far_it_can_be_trusted(book):
     assert disparities[close].max() > 0.5, "other maps of nearly the same stress"
     assert kept.min() > 0.45 and kept.max() < 0.6, "about half of the nearest five"
     assert drawn["stress"] < book["stress_of_roots"] < book["control"]["map"]["stress"]
-    entropy = np.ravel(results.recorded("surface_patterns")["values"]["patterns"]["entropy"]["value"])
+    entropy = results.recorded("surface_patterns").array("entropy").ravel()
     assert np.corrcoef(np.array(drawn["points"])[:, 0], entropy)[0, 1] < -0.85
     matrix = squareform(model["pairs"])
     previous, following = 2, 12 + 8  # heads 1-3 and 2-9
@@ -489,7 +490,7 @@ def test_known_heads_and_branches(book):
     dependencies, coreference = map(results.recorded, ("dependency_heads", "coreference_heads"))
     known = divergence_map.duties(dependencies["values"], coreference)
     assert set(known) == {(2, 0), (5, 10), (2, 8), (2, 4)}
-    patterns = results.recorded("surface_patterns")["values"]["patterns"]
+    patterns = surface.statistics_of(results.recorded("surface_patterns"))
     behaviour = divergence_map.behaviours(patterns, (6, 12))
     assert sum(behaviour[layer * 12 + head] == KINDS.index("cls") for layer, head in known) == 2
     broad = np.flatnonzero(behaviour == KINDS.index("broad"))
@@ -498,7 +499,7 @@ def test_known_heads_and_branches(book):
     cut = divergence_map.branches(links, 6)
     spread = next(branch for branch in cut if set(range(60, 72)) <= set(branch))
     assert set(broad) <= set(spread) and len(spread) <= 24, "layer 6 and the broad heads are one branch"
-    entropy, cls = (np.ravel(patterns[k]["value"]) for k in ("entropy", "cls"))
+    entropy, cls = (patterns[k].ravel() for k in ("entropy", "cls"))
     narrow = [branch for branch in cut if cls[branch].mean() > 0.25]
     means = sorted(entropy[branch].mean() for branch in narrow)
     assert len(means) == 3 and means[1] < 2.3 and means[2] > 2.9

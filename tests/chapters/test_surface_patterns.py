@@ -1,4 +1,4 @@
-"""Chapter 02: the page's function and the fast one against slow loops; its claims against recorded numbers."""
+"""Chapter 02: the page's functions against slow loops and the package; its claims against recorded numbers."""
 
 import math
 
@@ -9,10 +9,10 @@ from conftest import as_printed
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helpers import attention, corpora, results, tokens
-from helpers.chapters.surface_patterns import tables
+from helpers import attention, controls, results, tokens
 from helpers.corpora.readers import Segment
 from helpers.corpora.sources import CorpusError
+from helpers.heads import Head
 from helpers.measurements import surface
 from helpers.tokens import EncodedText
 
@@ -67,16 +67,66 @@ SIDE = st.lists(st.sampled_from(["a", "dog", ".", ",", "unbelievable", "!"]), mi
 def test_every_statistic_against_loops(minilm, page, texts, seed):
     text = encoded(minilm, texts)
     maps = random_maps(len(text.tokens), seed)
-    on_page = page.look(maps, text)
-    fast = surface.look(maps, text)
-    for place in np.ndindex(2, 2):
-        values = slow(maps[place], text)
-        for n, name in enumerate(surface.STATISTICS):
-            assert float(fast["sums"][place][n]) == pytest.approx(sum(values[name]), abs=2e-5), name
-            assert fast["counts"][n] == len(values[name]), name
-        for n, name in enumerate(page.NAMES):
-            assert float(on_page["sums"][place][n]) == pytest.approx(sum(values[name]), abs=2e-5), name
-            assert on_page["counts"][n] == len(values[name]), name
+    even = torch.full((2, len(text.tokens), len(text.tokens)), 1 / len(text.tokens))
+    for found in (page.look(maps, text), surface.look(maps, text)):
+        assert found.keys() == surface.STATISTICS.keys()
+        for place in np.ndindex(3, 2):  # below the layers stands one of even heads
+            values = slow([*maps, even][place[0]][place[1]], text)
+            for name, (sums, counts) in found.items():
+                assert float(sums[place]) == pytest.approx(sum(values[name]), abs=2e-5), name
+                assert counts[place] == len(values[name]), name
+
+
+def test_the_pages_shuffle_is_the_controls(page):
+    maps = random_maps(9, 0)[:1]  # some weights are exactly 0
+    fast = controls.shuffled(maps, torch.ones(1, 9, dtype=torch.bool), lambda _, head: [7, head])
+    for head in range(2):
+        slow = page.shuffle(maps[0, head].numpy(), np.random.default_rng([7, head]))
+        np.testing.assert_allclose(slow, fast[0, head], atol=1e-6)
+    one_hot = page.shuffle(np.eye(512, dtype=np.float32), np.random.default_rng(0))
+    np.testing.assert_allclose(one_hot.sum(-1), 1, atol=1e-12)
+
+
+@pytest.mark.parametrize("family", ["bert", "roberta", "electra", "mpnet"])
+def test_a_changed_encoder_reads_other_tokens_and_other_places(small_encoder, page, family):
+    """The tables are changed, not the inputs: with the inputs changed the encoder as it was gives the same maps."""
+    encoder = small_encoder(family)
+    batch = tokens.encode(encoder, ["the otter dived."])
+    [the] = encoder.tokenizer("the", add_special_tokens=False).input_ids
+    padding = encoder.model.embeddings.position_embeddings.padding_idx
+    start = 0 if padding is None else padding + 1
+    for word, places in ((None, 0), ("the", 0), (None, 5), ("the", 5)):
+        found = attention.maps(page.changed(encoder, word, places), batch)
+        ids = batch.ids.clone()
+        ids[batch.cls] = the if word else ids[batch.cls]
+        at = torch.arange(ids.shape[1])[None] + start + places
+        given = batch.inputs | {"input_ids": ids, "position_ids": at}
+        torch.testing.assert_close(found, maps_of(encoder, given))
+
+
+def maps_of(encoder, given):
+    """Maps [layer, row, head, query, key] of given inputs."""
+    kept = []
+    with torch.inference_mode(), attention.tap(encoder, observe=lambda _, maps, __: kept.append(maps)):
+        encoder.model(**given)
+    return torch.stack(kept)
+
+
+def test_what_the_first_token_receives(small_encoder, page):
+    """An even head gives it its even share; where all attend to it, it gets that n times; the strongest other is another."""
+    text = encoded(small_encoder(), "the otter dived.")
+    n = len(text.tokens)
+    values = torch.ones(2, 3, n, 4)
+    values[:, :, 0] = 0.5
+    column = torch.zeros(2, 3, n, n)
+    column[..., 0] = 0.75
+    column[..., 2] = 0.25
+    for maps, first, other in ((torch.full((2, 3, n, n), 1 / n), 1, 1), (column, 0.75 * n, 0.25 * n)):
+        found = page.received_first(maps, text, values)
+        assert float(found["first_times_even"]) == pytest.approx(first)
+        assert float(found["other_times_even"]) == pytest.approx(other)
+        assert found["first_value_length"].tolist() == pytest.approx([0.5, 0.5])
+    assert found["other"] == text.tokens[2]
 
 
 WORDS = ["the", "otter", ",", "dived", ".", "it", "cracked", "a", "shell", "on", "its", "unbelievable", "belly", "!"]
@@ -117,7 +167,7 @@ def test_specialists_are_found_where_they_were_planted_and_scored_on_other_artic
         return maps
 
     found = patterns_of(minilm, segments(6), planted)
-    by_head = {(s.layer, s.head): s for s in surface.specialists(found)}
+    by_head = {s.place: s for s in surface.specialists(found)}
     named = {place: by_head.pop(place) for place in ((0, 0), (1, 2), (2, 1))}
     assert [s.role for s in named.values()] == ["previous", "next", "cls"]
     assert {s.role for s in by_head.values()} == {"broad"} and len(by_head) == 9
@@ -133,75 +183,150 @@ def test_segments_of_one_half_are_refused():
     surface.refuse_few([*of_even, Segment("a", "b", 1, "t")])
 
 
-def recorded(model="minilm", profile="book"):
-    return results.recorded("surface_patterns", model=model, profile=profile)["values"]
+RUNS = {"book": ("minilm", "book"), "full": ("minilm", "full"), "mpnet": ("mpnet", "full")}
+KINDS = ("cls", "sep", "punctuation")
+WAYS = ["[CLS], its place", "the, its place", "[CLS], 50 places on", "the, 50 places on"]
 
 
-def heads(summary, *roles):
-    return [f"{s['layer'] + 1}-{s['head'] + 1}" for s in summary["specialists"] if s["role"] in roles]
+def recorded(run="book"):
+    model, profile = RUNS[run]
+    return results.recorded("surface_patterns", model=model, profile=profile)
 
 
-def test_the_pages_numbers_follow_from_the_records():
-    values = recorded()
-    patterns, shuffled = values["patterns"], values["control_patterns"]["shuffled"]
-    summary, elsewhere = values["summary"], recorded("mpnet", "full")["summary"]
-    held_out = {
-        s["role"]: s["held_out"]["value"] for s in summary["specialists"] if s["role"] in ("previous", "next")
-    }
-    entropies = [np.ravel(one["entropy"]["value"]) for one in (patterns, shuffled)]
-    table = [
-        ("per cent to [CLS]", "26", 100 * summary["to_cls"]["value"]),
-        ("times an even share", "33", tables.sink_of(summary)[1]),
-        ("times, minilm on WikiText", "33", tables.sink_of(recorded(profile="full")["summary"])[1]),
-        ("times, mpnet", "18", tables.sink_of(elsewhere)[1]),
-        ("1-3, per cent to the previous token", "99", 100 * patterns["previous"]["value"][0][2]),
-        ("the same, on odd articles", "99", 100 * held_out["previous"]),
-        ("2-9, per cent to the next token", "62", 100 * patterns["next"]["value"][1][8]),
-        ("the same, on odd articles", "62", 100 * held_out["next"]),
-        ("entropy of [CLS] in the last layer", "4.06", summary["entropy_from_cls_by_layer"]["value"][-1]),
-        ("of the average token", "3.89", summary["entropy_by_layer"]["value"][-1]),
-        ("of [CLS] with shuffled scores", "3.82", values["shuffled"]["entropy_from_cls_by_layer"]["value"][-1]),
-        ("correlation of entropies", "0.99", np.corrcoef(*entropies)[0, 1]),
-        ("specialists", "6", len(heads(summary, *surface.ROLES))),
-        ("broad heads", "8", len(heads(summary, "broad"))),
-        ("neighbour heads in BERT", "9", sum(paper(f"heads_over_half_{n}") for n in ("previous", "next"))),
-    ]
-    assert {what: as_printed(number, printed) for what, printed, number in table} == {row[0]: row[1] for row in table}
-    from_cls, from_all = (summary[f"entropy{source}_by_layer"]["value"] for source in ("_from_cls", ""))
-    assert [c < a for c, a in zip(from_cls, from_all, strict=True)] == [True] * 5 + [False]
-    assert [share > 0.5 for share in summary["cls_from_cls_by_layer"]["value"]] == [False, *[True] * 4, False]
+def share(kind, run="book"):
+    return recorded(run).array(f"share_{kind}")
+
+
+def entropies(run):
+    """Before and after shuffling, of the same inputs."""
+    return recorded(run).array("entropy_before_shuffling"), recorded(run).array("entropy", network="@shuffled")
+
+
+def by_layer(quantity, run, network=""):
+    return recorded(run).array(quantity, network=network).mean(-1)
+
+
+def even(kind, run="book"):
+    """The even share of a kind of token."""
+    if kind == "punctuation":
+        return {"book": 0.094219, "mpnet": 0.075211}[run]
+    return share(kind, run).mean() / recorded(run).number("times_even_share", of=kind).value
+
+
+def roles(run, *names):
+    return [str(Head.of(place)) for place in np.argwhere(np.isin(surface.role_grid(recorded(run)), names))]
+
+
+def first(way, run, quantity="first_times_even", network=""):
+    return recorded(run).number(quantity, of=WAYS[way], network=network).value
+
+
+def moved(run):
+    before, after = entropies(run)
+    return after - before
+
+
+def correlation(run):
+    return np.corrcoef(*(part.ravel() for part in entropies(run)))[0, 1]
+
+
+NUMBERS = [
+    ("per cent to [CLS]", "26", lambda: 100 * share("cls").mean()),
+    ("times its even share", "33", lambda: recorded().number("times_even_share", of="cls").value),
+    ("times, mpnet", "18", lambda: recorded("mpnet").number("times_even_share", of="cls").value),
+    ("1-3, per cent to the previous token", "99", lambda: 100 * share("previous")[Head(1, 3)]),
+    ("2-9, per cent to the next token", "62", lambda: 100 * share("next")[Head(2, 9)]),
+    ("mpnet's 1-12, to the next", "49", lambda: 100 * share("next", "mpnet").max()),
+    ("mpnet's 1-7, to the previous", "43", lambda: 100 * share("previous", "mpnet").max()),
+    ("neighbour heads in BERT", "9", lambda: sum(paper(f"heads_over_half_{n}") for n in ("previous", "next"))),
+    *(
+        (f"first token, way {w}", said, lambda w=w: first(w, "book"))
+        for w, said in enumerate(["33", "33", "25", "1"])
+    ),
+    *(
+        (f"the same, mpnet {w}", said, lambda w=w: first(w, "mpnet"))
+        for w, said in enumerate(["18", "18", "13", "1"])
+    ),
+    ("mpnet's full stop", "19", lambda: first(3, "mpnet", "other_times_even")),
+    ("mpnet, per cent to the three kinds", "57", lambda: 100 * sum(share(k, "mpnet").mean() for k in KINDS)),
+    ("mpnet's heads over half on them", "100", lambda: (sum(share(k, "mpnet") for k in KINDS) > 0.5).sum()),
+    ("[SEP], times", "1.2", lambda: recorded().number("times_even_share", of="sep").value),
+    ("stops, times", "0.9", lambda: share("punctuation").mean() / even("punctuation")),
+    ("[SEP] in 3-8, times", "6.5", lambda: share("sep")[Head(3, 8)] / even("sep")),
+    ("[SEP] from [SEP] in layer 1", "10.6", lambda: 100 * share("sep_from_sep").mean(-1)[0]),
+    ("[SEP] from others in layer 1", "2.2", lambda: 100 * share("sep_from_other").mean(-1)[0]),
+    ("specialists", "6", lambda: len(roles("book", *surface.ROLES))),
+    ("specialists of mpnet", "8", lambda: len(roles("mpnet", "cls", "stop"))),
+    ("broad", "8", lambda: len(roles("book", "broad"))),
+    ("broad in mpnet", "5", lambda: len(roles("mpnet", "broad"))),
+    ("broad by the authors' plot", "19", lambda: (recorded().array("entropy") > 3.8).sum()),
+    ("on [CLS] by the authors' plot", "2", lambda: (share("cls") > 0.6).sum()),
+    ("correlation of entropies", "0.99", lambda: correlation("book")),
+    ("correlation of entropies, mpnet", "0.93", lambda: correlation("mpnet")),
+    ("mpnet's heads that become sharper", "78", lambda: 100 * (moved("mpnet") < 0).mean()),
+    ("5-6 becomes broader", "0.6", lambda: moved("book")[Head(5, 6)]),
+    ("last layer, from [CLS]", "4.06", lambda: by_layer("entropy_from_cls", "book")[-1]),
+    ("last layer, from all", "3.89", lambda: by_layer("entropy", "book")[-1]),
+    ("last layer, shuffled", "3.82", lambda: by_layer("entropy_from_cls", "book", "@shuffled")[-1]),
+    ("mpnet, from [CLS]", "3.44", lambda: by_layer("entropy_from_cls", "mpnet")[-1]),
+    ("mpnet, from all", "3.09", lambda: by_layer("entropy", "mpnet")[-1]),
+    ("mpnet, shuffled", "2.96", lambda: by_layer("entropy_from_cls", "mpnet", "@shuffled")[-1]),
+]
 
 
 def paper(name):
     return results.paper("clark2019", name)["value"]
 
 
-@pytest.mark.parametrize(("model", "profile"), [("minilm", "book"), ("minilm", "full"), ("mpnet", "full")])
-def test_what_the_page_says_of_every_run(model, profile):
-    values = recorded(model, profile)
-    summary, controls = values["summary"], (values["control"], values["shuffled"])
-    neighbours = ["1-3", "2-9"] if model == "minilm" else []
-    assert heads(summary, "previous", "next", "self") == neighbours
-    assert all(abs(s["chosen"] - s["held_out"]["value"]) < 0.03 for s in summary["specialists"])
-    assert tables.sink_of(summary)[0] == "cls" and not heads(summary, "sep")
-    for control in controls:
-        assert tables.sink_of(control) is None and not heads(control, *surface.ROLES)
-        assert control["to_cls"]["value"] == pytest.approx(control["chance"]["cls"], rel=0.03)
-    assert len(heads(controls[0], "broad")) == summary["layers"] * summary["heads"]
-    assert len(heads(controls[1], "broad")) >= len(heads(summary, "broad")) - 2, "nearly as many"
+@pytest.mark.parametrize(("what", "printed", "number"), NUMBERS, ids=[row[0] for row in NUMBERS])
+def test_a_number_of_the_page_follows_from_the_records(what, printed, number):
+    assert as_printed(number(), printed) == printed
 
 
-def test_the_sink_of_mpnet_changes_with_the_layer():
-    summary = recorded("mpnet", "full")["summary"]
-    times = [np.array(summary[f"to_{kind}_by_layer"]["value"]) / summary["chance"][kind] for kind in ("cls", "sep")]
-    assert list(np.flatnonzero(times[1] > times[0]) + 1) == [6, 7, 8, 9], "token for token"
+@pytest.mark.parametrize("run", RUNS)
+def test_what_the_page_says_of_every_run(run):
+    found = recorded(run)
+    random, shuffled = (found.rows("specialists", network=network) for network in ("@random", "@shuffled"))
+    neighbours = roles(run, "previous", "next", "self")
+    assert neighbours == ([] if run == "mpnet" else ["1-3", "2-9"]) and not roles(run, "sep")
+    assert {name[:2] for name in roles(run, "broad")} == {"1-"}, "in layer 1, as in the paper"
+    assert int(random[random.of == "broad"].value.iloc[0]) == found.array("entropy").size
+    assert not shuffled[shuffled.of.isin(surface.ROLES)].value.any()
+    for network in ("@random", "@shuffled"):
+        assert max(found.array(f"share_{k}", network=network).max() for k in ("previous", "self", "next")) < 0.01
+    from_cls, from_all = by_layer("entropy_from_cls", run), by_layer("entropy", run)
+    assert from_cls[-1] > from_all[-1] and from_cls[-1] > by_layer("entropy_from_cls", run, "@shuffled")[-1]
+    assert by_layer("share_sep_from_sep", run)[0] > by_layer("share_sep_from_other", run)[0]
+    most = [int(share(kind, run).mean(-1).argmax()) + 1 for kind in KINDS]
+    assert most == ([4, 9, 9] if run == "mpnet" else [5, 4, 4])
+
+
+@pytest.mark.parametrize("run", RUNS)
+def test_either_makes_the_sink(run):
+    ways = [first(way, run) for way in range(4)]
+    assert min(ways[:3]) > 10 and ways[3] < 1.5 and ways[1] > 0.95 * ways[0]
+    assert all(0.8 < first(way, run, network="@random") < 1.3 for way in range(4))
+    other = first(3, run, "other_times_even")
+    assert other > 10 if run == "mpnet" else other < 5
+    lengths = [recorded(run).array("first_value_length", of=way)[-2] for way in WAYS]
+    assert max(lengths[:3]) < 0.15 and 0.9 < lengths[3] < 1.1
+
+
+def test_what_the_page_says_of_layers():
+    narrower = by_layer("entropy", "book")[:-1] - by_layer("entropy_from_cls", "book")[:-1]
+    assert (f"{narrower.min():.1f}", f"{narrower.max():.1f}") == ("0.6", "1.8")
+    itself = 100 * by_layer("share_cls_from_cls", "book")
+    assert (f"{itself[1:5].min():.0f}", f"{itself[1:5].max():.0f}") == ("77", "91")
+    others = np.delete(np.stack([share(k) for k in ("previous", "next")]).ravel(), [2, 72 + 12 + 8])
+    assert f"{100 * others.max():.0f}" == "37"
+    assert str(Head.best(moved("book"))) == "5-6" and np.sort(moved("mpnet").ravel())[1] < -1
 
 
 def test_what_the_page_says_of_its_sentence(minilm):
-    sample = corpora.segments(corpora.read("encyclopedia"), limit=1000, seed=0)
-    batch, _ = surface.drawable(minilm, sample)
+    batch = tokens.encode(minilm, ["When he inoculated him with smallpox that July, the boy did not fall ill."])
     words, maps = batch.tokens[0], attention.maps(minilm, batch)[:, 0].numpy()
-    assert (len(words), words[0], f"{maps[..., 0].mean():.0%}") == (20, "[CLS]", "43%")
-    to = {words[q]: words[k] for q, k in enumerate(maps[2, 8].argmax(-1))}
+    received = maps.mean((0, 1, 2))
+    assert (len(words), words[0], f"{received[0]:.0%}") == (20, "[CLS]", "43%") and received[1:].max() < 0.07
+    to = {words[q]: words[k] for q, k in enumerate(maps[Head(3, 9)].argmax(-1))}
     assert (to["the"], to["that"], to["with"]) == ("boy", "july", "smallpox")
     assert {to[word] for word in ("boy", "july", "smallpox")} == {"[CLS]"}

@@ -22,6 +22,7 @@ from helpers.plots import (
     heads_by_layer,
     heatmap,
     intervals,
+    layer_panels,
     line_diagrams,
     relation_maps,
     stacked,
@@ -68,6 +69,10 @@ FIGURES = {
     "heads by layer": (
         partial(heads_by_layer, {"cls": estimate(3, 5)}, ylabel="y", lines={"chance": 0.1}),
         {"layer", "y", "[CLS]", "chance"},
+    ),
+    "panels of layers": (
+        partial(layer_panels, {"a": {"cls": GRID}, "b": {"cls": GRID}}, ylabel="y", lines={"chance": 0.1}),
+        {"a", "b", "layer", "y", "[CLS]", "chance"},
     ),
     "heat map": (partial(heatmap, GRID[:, :2], ["a", "b"], numbers=True), {"attending token", "a", "0.90"}),
     "lines of weights": (partial(line_diagrams, {"h": (["a", "b"], np.eye(2), {0: "#000000"})}), {"h", "a", "b"}),

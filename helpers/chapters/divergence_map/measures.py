@@ -217,15 +217,14 @@ def behaviours(patterns: Mapping[str, Any], shape: tuple[int, int]) -> Int[np.nd
     if that is a third or more.
 
     Args:
-        patterns: statistic -> estimate (layer, head), fresh or recorded; empty if there is none.
+        patterns: statistic -> numbers [layer, head] (:func:`helpers.measurements.surface.statistics_of`); empty if there is none.
         shape: layers and heads.
     """
     if not patterns:
         return np.full(shape[0] * shape[1], -1)
-    value = {name: Estimate.from_record(patterns[name]).value for name in (*KINDS[:-1], "entropy", "uniform")}
-    shares = np.stack([value[name] for name in KINDS[:-1]])
+    shares = np.stack([patterns[name] for name in KINDS[:-1]])
     leading = np.where(shares.max(0) >= LEANING, shares.argmax(0), -1)
-    return np.where(value["entropy"] >= BROAD * value["uniform"], KINDS.index("broad"), leading).ravel()
+    return np.where(patterns["entropy"] >= BROAD * patterns["uniform"], KINDS.index("broad"), leading).ravel()
 
 
 def duties(

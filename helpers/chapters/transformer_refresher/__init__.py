@@ -2,5 +2,3 @@
 
 After {cite:t}`vaswani2017`, {cite:t}`devlin2019`.
 """
-
-from helpers.chapters.transformer_refresher.measures import *

@@ -14,20 +14,6 @@ from helpers.plots import CENTRED, COLOURS, INK, Names
 from helpers.tokens import Batch
 
 
-def all_heads(maps: ArrayLike, *, title: str = "") -> Figure:
-    """Every head's map of one input as a grid of thumbnails: a row for each layer, a column for each head.
-
-    Args:
-        maps: [layer, head, query, key]. Each thumbnail has its own scale.
-    """
-    maps = np.asarray(maps)
-    layers, heads = maps.shape[:2]
-    size = (0.68 * heads, 0.7 * layers + 0.5)
-    figure = plots.thumbnails((layers, heads), size, lambda ax, *at: ax.imshow(maps[at], cmap="Blues", vmin=0))
-    figure.suptitle(title or "head", fontsize=9)
-    return figure
-
-
 def input_diagram(batch: Batch) -> Figure:
     """How the first input of a batch is put together: token, number in the vocabulary, text it belongs to, position."""
     length = int(batch.lengths[0])
@@ -46,7 +32,7 @@ def input_diagram(batch: Batch) -> Figure:
     return figure
 
 
-def stares(weights: ArrayLike, pieces: Names, *, title: str = "", least: float = 0.05) -> Figure:
+def marked_map(weights: ArrayLike, pieces: Names, *, title: str = "", least: float = 0.05) -> Figure:
     """A head's map with its larger weights written in; framed: the largest of each row that is not in the first column.
 
     Args:
@@ -81,30 +67,35 @@ def numbers(encoder: Encoder, batch: Batch, layer: int, head: int) -> Numbers:
     Args:
         layer, head: from 0.
     """
-    heads = [measures.one_head(encoder, batch, layer, h) for h in range(encoder.heads)]
-    own, length = heads[head], int(batch.lengths[0])
+    length, model = int(batch.lengths[0]), encoder.model
+    projections, width = measures.projections(encoder, layer), (encoder.heads, -1)
     with torch.inference_mode():
-        states = encoder.model(**batch.inputs, output_hidden_states=True).hidden_states
+        states = model(**batch.inputs, output_hidden_states=True).hidden_states
         hidden, after = (states[n][0, :length] for n in (layer, layer + 1))
-        outputs = torch.stack([h.output for h in heads], dim=1)
-        added = attention.output_projections(encoder)[layer](outputs.flatten(1))
-    arrays = (hidden, own.query, own.key, own.value, own.scores, own.probabilities, own.output)
-    further = (outputs, added, hidden + added, after)
-    drawn = (array.double().cpu().numpy() for array in (*arrays, *further))
-    return Numbers(tuple(batch.tokens[0]), layer, head, encoder.layers, *drawn)
+        q, k, v = (project(hidden).unflatten(-1, width).transpose(0, 1) for project in projections)
+        terms = torch.stack([measures.position_term(encoder, hidden, h) for h in range(encoder.heads)])
+        scores = q @ k.mT / q.shape[-1] ** 0.5 + terms  # [head, n, n]
+        weights = scores.softmax(-1)
+        outputs = weights @ v
+        side_by_side = outputs.transpose(0, 1)
+        added = attention.output_projections(encoder)[layer](side_by_side.flatten(1))
+    own = (part[head] for part in (q, k, v, scores, weights, outputs))
+    drawn = (hidden, *own, side_by_side, added, hidden + added, after)
+    arrays = (array.double().cpu().numpy() for array in drawn)
+    return Numbers(tuple(batch.tokens[0]), layer, head, encoder.layers, *arrays)
 
 
 FIRST = 3  # numbers of a vector that are written out
 
 
 def token_to_touch(numbers: Numbers) -> views.InteractiveFigure:
-    """What one token after the other asks, scores, weighs and gets, by a slider; attended tokens are darker the larger their weight."""
+    """Query, scores, weights, values and output of one token after the other, by a slider; attended tokens are darker the larger their weight."""
 
     def vector(row: ArrayLike) -> list[str]:
         return [*(f"{number:.2f}" for number in np.asarray(row)[:FIRST]), "…"]
 
     def step(i: int) -> list[list[views.Word]]:
-        lines = [[f"{numbers.tokens[i]} asks with the query", *vector(numbers.query[i])]]
+        lines = [[f"{numbers.tokens[i]} has the query", *vector(numbers.query[i])]]
         for token, score, weight, value in zip(
             numbers.tokens, numbers.scores[i], numbers.weights[i], numbers.value, strict=True
         ):
