@@ -29,9 +29,9 @@ Values = Mapping[str, ArrayLike]
 Series = Mapping[str, Estimate]
 Levels = Mapping[str, float]
 Style = Mapping[str, object]
-Points = Mapping[str, Sequence[Estimate | float | None]]
+Points = Mapping[str, Sequence[Estimate | float | None] | Mapping[str, Estimate | float]]
 """Width and height in inches, or two ends; names of rows, words, tokens; name -> what it is called, or a colour; name -> array; name -> estimate;
-name -> number; matplotlib's keywords; series -> a value for each row, None where there is none."""
+name -> number; matplotlib's keywords; series -> a value for each row, None where there is none, or row -> value."""
 
 # Okabe and Ito's colours, which colour-blind readers can tell apart; one meaning each in the whole book
 STYLES = {
@@ -424,7 +424,7 @@ MODEL_LOOKS = {
 
 
 def dots(
-    names: Names,
+    names: Names | Labels,
     values: Points,
     *,
     xlabel: str = "accuracy",
@@ -437,6 +437,7 @@ def dots(
     """One row a name, from top to bottom, with a point for each series and a bar for its interval.
 
     Args:
+        names: of the rows, or name -> what it is called.
         values: series -> one value for each name; an :class:`Estimate` shows its interval, NaN and None nothing. Series that are named
             after a model, or ``@shuffled``, have its look, others the next of four. A single series without a name needs no legend.
         limits: of the x axis (None: as the values have it, with a line at 0).
@@ -450,7 +451,12 @@ def dots(
     looks = [MODEL_LOOKS[model] if model in MODEL_LOOKS else next(others) for model in models]
     for label, ends in (grey or {}).items():
         ax.barh(range(len(names)), ends, height=0.9, color="#dddddd", label=label, zorder=0)
-    dot_rows(ax, names, values, looks, apart=apart, line=0 if limits is None else None)
+    rows = {
+        label: [points.get(name) for name in names] if isinstance(points, Mapping) else points
+        for label, points in values.items()
+    }
+    called = [*names.values()] if isinstance(names, Mapping) else names
+    dot_rows(ax, called, rows, looks, apart=apart, line=0 if limits is None else None)
     ax.set(xlim=limits, xlabel=xlabel)
     if below:
         ax.legend(loc="upper left", bbox_to_anchor=(0, -1.45 / (len(names) + 0.6)), fontsize=8)
@@ -459,7 +465,7 @@ def dots(
     return ax.figure
 
 
-def dots_with_gains(names: Names, values: Points, gains: Mapping[str, Points], **options: Any) -> Figure:
+def dots_with_gains(names: Names | Labels, values: Points, gains: Mapping[str, Points], **options: Any) -> Figure:
     """:func:`dots`, and beside them, in panels with a line at 0, how far the first series is ahead of another.
 
     Args:

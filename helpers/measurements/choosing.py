@@ -23,7 +23,7 @@ class Hits:
         documents: [item], the number of each item's document.
     """
 
-    right: Shaped[np.ndarray, "*candidate item"]
+    right: Shaped[np.ndarray, "... item"]
     documents: Int[np.ndarray, "item"]
 
     def __len__(self) -> int:
