@@ -236,13 +236,13 @@ def times_even(found: SurfacePatterns, kind: str) -> Estimate:
     return found[kind].mean((-2, -1)).map(lambda share: share / even)
 
 
-def statistics_of(recorded: Recorded) -> dict[str, NDArray[np.float64]]:
+def statistics_of(recorded: Recorded) -> dict[str, NDArray | float]:
     """Each statistic [layer, head] of a recorded run, and the entropy of even attention."""
     found = {name: recorded.array(quantity) for name, quantity in STATISTICS.items()}
     return found | {"uniform": recorded.number("entropy_even").value}
 
 
-def role_grid(recorded: Recorded) -> NDArray[np.str_]:
+def role_grid(recorded: Recorded) -> NDArray:
     """[layer, head]: the role of each specialist or broad head of a recorded run, and an empty string for all others."""
     grid = np.full(recorded.array("entropy").shape, "", dtype="U8")
     rows = recorded.rows("specialist")
