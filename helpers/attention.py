@@ -30,7 +30,7 @@ from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.masking_utils import eager_mask
 
 from helpers import controls, parallel
-from helpers.corpora.records import Segment, Sentence
+from helpers.corpora.records import Segment
 from helpers.encoder import Encoder, attention_modules
 from helpers.models import EncoderError
 from helpers.tokens import Batch, EncodedText, Input, batches, by_word
@@ -223,7 +223,7 @@ def measure(
     Texts run through the encoder in batches of like length, with a progress bar; the maps of no more than one batch exist at a time.
 
     Args:
-        texts: texts, lists of words, pairs of either, or records that hold them (:class:`helpers.corpora.records.Segment`, ``Sentence``).
+        texts: texts, lists of words, pairs of either, or records that hold them (:class:`helpers.corpora.records.Segment`, or ``.words``).
         function: called as ``function(maps, text)`` with maps [layer, head, query, key] and :class:`helpers.tokens.EncodedText`; may be
             defined in a notebook.
         units: what the maps' queries and keys are; of ``"words"`` special tokens are left out (:func:`helpers.tokens.by_word`).
@@ -308,7 +308,7 @@ def _seen(encoder: Encoder, batch: Batch, *, values: bool = False) -> list[tuple
 
 def _input(text: Any) -> Input:
     """What the tokenizer gets of a text."""
-    return text.texts if isinstance(text, Segment) else list(text.words) if isinstance(text, Sentence) else text
+    return text.texts if isinstance(text, Segment) else list(text.words) if hasattr(text, "words") else text
 
 
 def _as_arrays(result: Any) -> Any:

@@ -29,9 +29,9 @@ Values = Mapping[str, ArrayLike]
 Series = Mapping[str, Estimate]
 Levels = Mapping[str, float]
 Style = Mapping[str, object]
-Points = Mapping[str, Sequence[Estimate | float | None]]
+Points = Mapping[str, Sequence[Estimate | float | None] | Mapping[str, Estimate | float]]
 """Width and height in inches, or two ends; names of rows, words, tokens; name -> what it is called, or a colour; name -> array; name -> estimate;
-name -> number; matplotlib's keywords; series -> a value for each row, None where there is none."""
+name -> number; matplotlib's keywords; series -> a value for each row, None where there is none, or row -> value."""
 
 # Okabe and Ito's colours, which colour-blind readers can tell apart; one meaning each in the whole book
 STYLES = {
@@ -424,7 +424,7 @@ MODEL_LOOKS = {
 
 
 def dots(
-    names: Names,
+    names: Names | Labels,
     values: Points,
     *,
     xlabel: str = "accuracy",
@@ -437,6 +437,7 @@ def dots(
     """One row a name, from top to bottom, with a point for each series and a bar for its interval.
 
     Args:
+        names: of the rows, or name -> what it is called.
         values: series -> one value for each name; an :class:`Estimate` shows its interval, NaN and None nothing. Series that are named
             after a model, or ``@shuffled``, have its look, others the next of four. A single series without a name needs no legend.
         limits: of the x axis (None: as the values have it, with a line at 0).
@@ -450,16 +451,21 @@ def dots(
     looks = [MODEL_LOOKS[model] if model in MODEL_LOOKS else next(others) for model in models]
     for label, ends in (grey or {}).items():
         ax.barh(range(len(names)), ends, height=0.9, color="#dddddd", label=label, zorder=0)
-    dot_rows(ax, names, values, looks, apart=apart, line=0 if limits is None else None)
+    rows = {
+        label: [points.get(name) for name in names] if isinstance(points, Mapping) else points
+        for label, points in values.items()
+    }
+    called = [*names.values()] if isinstance(names, Mapping) else names
+    dot_rows(ax, called, rows, looks, apart=apart, line=0 if limits is None else None)
     ax.set(xlim=limits, xlabel=xlabel)
     if below:
-        ax.legend(loc="upper left", bbox_to_anchor=(0, -0.6 / len(names) - 0.06), fontsize=8)
+        ax.legend(loc="upper left", bbox_to_anchor=(0, -1.45 / (len(names) + 0.6)), fontsize=8)
     elif any(values):
         legend_beside(ax)
     return ax.figure
 
 
-def dots_with_gains(names: Names, values: Points, gains: Mapping[str, Points], **options: Any) -> Figure:
+def dots_with_gains(names: Names | Labels, values: Points, gains: Mapping[str, Points], **options: Any) -> Figure:
     """:func:`dots`, and beside them, in panels with a line at 0, how far the first series is ahead of another.
 
     Args:
@@ -470,25 +476,10 @@ def dots_with_gains(names: Names, values: Points, gains: Mapping[str, Points], *
     figure, axes = plt.subplots(1, 1 + len(gains), figsize=size, width_ratios=widths, sharey=True)
     dots(names, values, apart=0.25, below=True, ax=axes[0], **options)
     for ax, (xlabel, series) in zip(axes[1:], gains.items(), strict=True):
-        dots(names, series, xlabel=xlabel, limits=None, apart=0.3, below=True, ax=ax)
+        dots(names, series, xlabel=xlabel, limits=None, apart=0.3, below=any(series), ax=ax)
     ends = [end for ax in axes[1:] for end in ax.get_xlim()]
     plt.setp(axes[1:], xlim=(min(ends), max(ends)))
     return figure
-
-
-PLACE_COLOURS = COLOURS | {"other": "#d9d9d9"}
-PLACE_LABELS = LABELS | {"self": "the word itself", "other": "other words"}
-
-
-def where_to(rows: Series, places: Names) -> Figure:
-    """Stacked bars: what share of attention goes where, from each kind of word.
-
-    Args:
-        rows: label -> shares of the places, which sum to 1; numbers of 3 % and more are written out.
-    """
-    parts = {PLACE_LABELS[place]: {"color": PLACE_COLOURS[place]} for place in places}
-    bars = {label: shares.value for label, shares in rows.items()}
-    return share_bars(bars, parts, xlabel="share of attention", least=0.03, row=0.5)
 
 
 def share_bars(rows: Values, parts: Parts, *, xlabel: str, least: float, row: float) -> Figure:

@@ -19,11 +19,11 @@ class Hits:
     """Which candidates are right about which items of one part of a corpus.
 
     Attributes:
-        right: [*candidate, item], right or not; shares from 0 to 1 for a candidate that is right by chance.
+        right: [..., item], right or not; shares from 0 to 1 for a candidate that is right by chance.
         documents: [item], the number of each item's document.
     """
 
-    right: Shaped[np.ndarray, "*candidate item"]
+    right: Shaped[np.ndarray, "... item"]
     documents: Int[np.ndarray, "item"]
 
     def __len__(self) -> int:

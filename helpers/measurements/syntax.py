@@ -5,14 +5,14 @@ Heads and offsets are chosen on one part of a treebank and scored on another (:m
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from helpers import attention
+from helpers import attention, results
 from helpers.corpora import treebanks
 from helpers.corpora.sources import CorpusError
 from helpers.corpora.treebanks import Document, Sentence
@@ -21,9 +21,6 @@ from helpers.heads import Head
 from helpers.measurements.choosing import Choice, Hits, choose
 from helpers.stats import Estimate
 from helpers.tokens import EncodedText, usable
-
-if TYPE_CHECKING:
-    from helpers.results import Run
 
 DIRECTIONS = ("dependent to governor", "governor to dependent")
 """Which word attends: the governor is the word *to* which a word attends most, or the word that attends most *to* it."""
@@ -56,7 +53,7 @@ def point(maps: Float[Tensor, "layer head word word"], text: EncodedText) -> Int
 
 
 Answers = Sequence[Int[np.ndarray, "*candidate _"]]
-"""For each sentence [*candidate, word], the index of the word that a candidate names: a head and a direction, or a rule."""
+"""For each sentence [..., word], the index of the word that a candidate names: a head and a direction, or a rule."""
 
 
 def answers(encoder: Encoder, *parts: Sequence[Sentence], **options: Any) -> list[Answers]:
@@ -70,7 +67,7 @@ class Scores:
 
     Attributes:
         relation: [word], name of the word's relation; empty for punctuation and roots, which are not scored.
-        hits: [*candidate, word], whether a candidate (a head and a direction, or a rule) names the governor.
+        hits: [..., word], whether a candidate (a head and a direction, or a rule) names the governor.
         offsets: [offset, word], whether the governor stands at this distance, see :data:`OFFSETS`.
     """
 
@@ -176,7 +173,7 @@ def _row(dev: Scores, test: Scores, relation: str, seed: int) -> Row:
 
 
 def record(
-    run: "Run",
+    run: results.Run,
     answers: Sequence[Answers],
     dev: Sequence[Sentence],
     test: Sequence[Sentence],

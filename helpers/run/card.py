@@ -15,11 +15,12 @@ import pandas as pd
 from scipy.spatial.distance import squareform
 
 from helpers import places, results
-from helpers.chapters import coreference_heads, distance_features
+from helpers.chapters import distance_features
 from helpers.chapters.your_own_model import measures as your_own_model
-from helpers.chapters.your_own_model.measures import MOST_TOKENS, Sample
+from helpers.chapters.your_own_model.measures import Sample
 from helpers.corpora import CorpusError
 from helpers.encoders import Encoder
+from helpers.measurements import coreference as antecedents
 from helpers.measurements import surface, syntax
 from helpers.plots import COLOURS, LABELS, group_names, head_name, ink_on
 from helpers.run.notebooks import resolved
@@ -104,10 +105,6 @@ def measure(
         counts = {"heads": divergences.heads, "segments": int((divergences.tokens > 0).sum())}
         placed = {"pairs": squareform(divergences.mean()), "map": your_own_model.placed(divergences)}
         found["divergence_map"] = {"model": counts | placed}
-    try:
-        found["coreference_heads"] = _antecedents(encoder, texts, seed)
-    except ValueError as error:  # no chain fits into the model's longest input
-        missing["coreference_heads"] = str(error)
     runs = [run("surface_patterns"), *map(run, found)]
     surface.record(runs[0], patterns)
     for made in runs[1:]:
@@ -119,14 +116,13 @@ def measure(
         syntax.record(runs[-1], syntax.answers(encoder, *trees), *trees, seed=seed)
     except CorpusError as error:  # no sentence fits
         missing["dependency_heads"] = str(error)
+    try:
+        dev, test = (antecedents.measure(encoder, part) for part in texts.chains)
+        runs.append(run("coreference_heads"))
+        antecedents.record(runs[-1], antecedents.table(dev, test, seed=seed), test)
+    except CorpusError as error:  # no chain does
+        missing["coreference_heads"] = str(error)
     return runs, missing
-
-
-def _antecedents(encoder: Encoder, texts: Sample, seed: int) -> dict[str, Any]:
-    most = min(MOST_TOKENS, encoder.max_length)
-    made = (coreference_heads.predict(encoder, part, max_length=most) for part in texts.chains)
-    dev, test = map(coreference_heads.score, made)
-    return {"by_kind": coreference_heads.as_dict(coreference_heads.table(dev, test, seed=seed), test)}
 
 
 @dataclass(frozen=True, eq=False)

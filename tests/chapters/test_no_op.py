@@ -238,7 +238,7 @@ BOUNDS = [  # what the page says of several numbers: runs, quantity, where, the 
         "length_ratio",
         {"of": "cls", "network": "@random"},
         0.95,
-        1.05,
+        1.06,
     ),
     ("[SEP] three quarters as long", (BOOK, FULL), "other_special_norm_ratio", {}, 0.74, 0.77),
     ("its gradient is not small", (BOOK, FULL), "gradient_ratio", {"of": "sep", "layer": [2, 3, 4, 5]}, 0.65, 1.25),

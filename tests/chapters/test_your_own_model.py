@@ -5,11 +5,10 @@ import pytest
 
 from helpers import attention, results, tokens
 from helpers.chapters import distance_features, divergence_map
-from helpers.chapters.coreference_heads import measures as coreference_heads
 from helpers.chapters.your_own_model import figures, tables
 from helpers.chapters.your_own_model import measures as your_own_model
 from helpers.chapters.your_own_model.measures import PLACES
-from helpers.measurements import surface, syntax
+from helpers.measurements import coreference, surface, syntax
 from helpers.plots import head_name
 
 
@@ -74,9 +73,9 @@ def test_heads_on_the_card_are_chosen_on_one_part_and_scored_on_the_other(measur
         assert relation not in few
     counts = [row["count"] for row in rows.values()][1:]
     assert counts == sorted(counts, reverse=True)
-    made = [coreference_heads.score(coreference_heads.predict(encoder, part)) for part in texts.chains]
+    dev, test = (coreference.measure(encoder, part) for part in texts.chains)
     best = card["coreference"]["all"]
-    assert (best["layer"], best["head"]) == made[0].best("all") and card["units"]["mentions"] == made[1].count("all")
+    assert (best["layer"], best["head"]) == dev.hits.best() and card["units"]["mentions"] == len(test.hits)
 
 
 @pytest.mark.slow

@@ -24,17 +24,6 @@ def clear(one):
     return one["low"] > 0 or one["high"] < 0
 
 
-def test_05_among_all_words_the_heads_of_gum_mostly_match():
-    shares = [of("coreference_heads", run)["one_head"]["words"]["table"] for run in (FULL, MPNET)]
-    assert [[round(100 * t[kind]["held_out"]["value"]) for t in shares] for kind in ("repeated", "new word")] == [
-        [80, 92],
-        [9, 26],
-    ]
-    head = shares[0]["all"]
-    assert (head["layer"], head["head"], round(100 * head["held_out"]["value"])) == (2, 9, 47), "3-10"
-    assert head["gains"]["head match"]["high"] < 0
-
-
 def test_06_what_attention_adds_to_words_and_distance_in_three_runs():
     added, blank = (
         [

@@ -89,7 +89,7 @@ def test_students_get_no_solution_and_instructors_get_both(chapter):
 def test_instructors_answers_pass_the_tests_and_the_stub_fails(chapter):
     module = import_module(f"helpers.chapters.{chapter[3:]}.exercises")
     marked = [c for c in course.instructor(chapter).cells if "nbgrader" in c.metadata and c.cell_type == "code"]
-    assert len(marked) >= 4
+    assert len(marked) >= 2
     for answer, test in zip(marked[::2], marked[1::2], strict=True):
         space = {"np": np, "exercises": module}
         exec(answer.source, space)

@@ -2,24 +2,19 @@
 class WordPiece {
   // From the tokenizer.json of a model.
   constructor({ model, added_tokens, normalizer }) {
-    this.special = added_tokens.map(({ content }) => content); // found in a text as they are: [CLS], [SEP], [UNK], …
     this.ids = new Map([...Object.entries(model.vocab), ...added_tokens.map(({ content, id }) => [content, id])]);
     this.names = new Map([...this.ids].map(([piece, id]) => [id, piece]));
     this.lowercase = normalizer.lowercase;
     this.strip_accents = normalizer.strip_accents ?? normalizer.lowercase;
   }
 
-  // The words of a text, each an array of ids; a special token that was typed is one, too.
+  // The words of a text, each an array of ids; what is typed is text, [SEP] too.
   words(text) {
-    const escaped = this.special.map((token) => token.replace(/[^\w]/g, "\\$&"));
-    const parts = text.split(new RegExp(`(${escaped.join("|")})`));
-    return parts.flatMap((part) =>
-      this.special.includes(part) ? [[this.ids.get(part)]] : this.split(this.clean(part)).map((word) => this.pieces(word)),
-    );
+    return this.split(this.clean(text)).map((word) => this.pieces(word));
   }
 
   clean(text) {
-    text = text.replace(/[\t\n\r]|\p{White_Space}/gu, " ").replace(/[\0\uFFFD]|\p{Cc}|\p{Cf}|\p{Co}/gu, "");
+    text = text.replace(/(?![\t\n\r])[\uFFFD\p{Cc}\p{Cf}\p{Co}]/gu, "").replace(/\p{White_Space}/gu, " ");
     if (this.strip_accents) text = text.normalize("NFD").replace(/\p{Mn}/gu, "");
     return this.lowercase ? Array.from(text, (sign) => sign.toLowerCase()).join("") : text; // sign by sign: no final sigma
   }

@@ -2,6 +2,3 @@
 
 After {cite:t}`clark2019`, section 4.3.
 """
-
-from helpers.chapters.coreference_heads.measures import *
-from helpers.chapters.coreference_heads.mentions import *

@@ -21,6 +21,7 @@ from torch import Tensor
 from helpers import attention, stats
 from helpers.corpora.readers import Segment
 from helpers.encoders import Encoder, EncoderError
+from helpers.results import Recorded
 from helpers.stats import Estimate, Numbers
 from helpers.tokens import EncodedText
 
@@ -227,7 +228,7 @@ def behaviours(patterns: Mapping[str, Any], shape: tuple[int, int]) -> Int[np.nd
 
 
 def duties(
-    dependencies: Mapping[str, Any] | None, coreference: Mapping[str, Any] | None
+    dependencies: Mapping[str, Any] | None, coreference: Recorded | None
 ) -> dict[tuple[int, int], tuple[str, ...]]:
     """Heads that beat a baseline in chapter 04 or 05, and in what, by the numbers recorded there.
 
@@ -235,7 +236,7 @@ def duties(
     Coreference: the head chosen for all mentions, if it beats "nearest mention with the same head word, else nearest".
 
     Args:
-        dependencies, coreference: ``values`` of the chapters' records; None if there is none.
+        dependencies, coreference: ``values`` of chapter 04's record, and chapter 05's record; None if there is none.
     """
     found: dict[tuple[int, int], list[str]] = {}
     table = dependencies["ud"]["table"] if dependencies else {}
@@ -243,7 +244,7 @@ def duties(
         if relation != "all" and row["p"] < 0.05:
             found.setdefault((row["layer"], row["head"]), []).append(relation)
     if coreference:
-        row = coreference["one_head"]["earlier"]["table"]["all"]
-        if Estimate.from_record(row["gains"]["head match, else nearest"]).low > 0:
-            found.setdefault((row["layer"], row["head"]), []).append("coreference")
+        row = coreference.row("one_head_lead", of="all over head match, else nearest")
+        if row.low > 0:
+            found.setdefault((int(row.layer) - 1, int(row["head"]) - 1), []).append("coreference")
     return {head: tuple(names) for head, names in found.items()}

@@ -15,8 +15,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from helpers import attention, corpora, encoders
-from helpers.chapters import coreference_heads, distance_features, divergence_map
-from helpers.chapters.coreference_heads import KINDS
+from helpers.chapters import distance_features, divergence_map
 from helpers.chapters.distance_features import TYPES, DistanceFeatures
 from helpers.chapters.divergence_map import Divergences
 from helpers.corpora.readers import Segment
@@ -24,6 +23,7 @@ from helpers.corpora.records import numbered
 from helpers.corpora.records import sample as drawn
 from helpers.corpora.treebanks import Document
 from helpers.encoders import Encoder
+from helpers.measurements import coreference as antecedents
 from helpers.measurements import surface, syntax
 from helpers.measurements.surface import SurfacePatterns
 from helpers.plots import group_names
@@ -176,7 +176,9 @@ def _shuffled(
         }
     if coreference:
         rows = _chains(encoder, texts, seed, shuffled=True)[0]
-        found["coreference"] = {r.group: {"held_out": r.held_out} for r in rows if r.group in coreference}
+        found["coreference"] = {
+            kind: {"held_out": rows[kind].choice.held_out} for kind in coreference if kind in rows
+        }
     return found
 
 
@@ -265,12 +267,13 @@ def _relations(encoder: Encoder, texts: Sample, seed: int) -> tuple[dict[str, An
     return found, len(parts[1])
 
 
-def _chains(encoder: Encoder, texts: Sample, seed: int, *, shuffled: bool = False) -> tuple[list[Any], int]:
+def _chains(
+    encoder: Encoder, texts: Sample, seed: int, *, shuffled: bool = False
+) -> tuple[dict[str, antecedents.Row], int]:
     """Chapter 05's rows for the kinds of mentions, and how many mentions there are."""
-    options = {"max_length": min(MOST_TOKENS, encoder.max_length), "shuffled": shuffled}
-    made = (coreference_heads.predict(encoder, part, **options) for part in texts.chains)
-    dev, test = map(coreference_heads.score, made)
-    return [r for r in coreference_heads.table(dev, test, seed=seed) if r.group in KINDS], test.count("all")
+    dev, test = (antecedents.measure(encoder, part, shuffled=shuffled) for part in texts.chains)
+    rows = antecedents.table(dev, test, seed=seed)
+    return {kind: row for kind, row in rows.items() if kind in antecedents.KINDS}, len(test.hits)
 
 
 def _coreference(encoder: Encoder, texts: Sample, seed: int) -> tuple[dict[str, Any], int]:
@@ -279,12 +282,12 @@ def _coreference(encoder: Encoder, texts: Sample, seed: int) -> tuple[dict[str, 
         raise ValueError(
             "No kind of mention has an antecedent both where heads are chosen and where they are scored."
         )
-    found = {
-        r.group: {"count": r.count, "layer": r.head[0], "head": r.head[1], "held_out": r.held_out}
-        | {"same_data": r.same_data[1], "gain": r.gains["rules"]}
-        | {name: r.rules[name] for name in ("nearest", "rules")}
-        for r in rows
-    }
+    found = {}
+    for kind, row in rows.items():
+        layer, head = row.head
+        found[kind] = {"count": row.count, "layer": layer, "head": head, "held_out": row.choice.held_out}
+        found[kind] |= {"same_data": row.choice.same_data, "gain": row.gains["four-sieve rules"]}
+        found[kind] |= {"nearest": row.rules["nearest mention"], "rules": row.rules["four-sieve rules"]}
     return found, count
 
 
