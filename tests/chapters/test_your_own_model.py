@@ -39,8 +39,9 @@ def test_the_card_has_the_chapters_own_numbers(measured, texts):
     encoder, card = measured
     patterns = surface.measure(encoder, texts.segments)
     own = your_own_model.sweep(encoder, texts.segments)[0]
-    assert np.allclose(own.all.value, patterns.all.value, equal_nan=True)
-    assert np.allclose(own.halves[1].value, patterns.halves[1].value, equal_nan=True)
+    for name in surface.STATISTICS:
+        assert np.allclose(own[name].value, patterns[name].value, equal_nan=True)
+        assert np.allclose(own.half(1, name).value, patterns.half(1, name).value, equal_nan=True)
     assert np.allclose(card["entropy"].value, patterns["entropy"].mean().value)
     names = [(s["layer"], s["head"], s["role"]) for s in card["specialists"]]
     assert names == [(s.layer, s.head, s.role) for s in surface.specialists(patterns)]
