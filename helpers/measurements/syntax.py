@@ -196,6 +196,8 @@ def record(
         common |= {"against": "best fixed offset"}
         best = {"head": row.head, "label": row.direction}
         run.number(f"lead_for_relation{ending}", row.gain, **common, **best)
+        if not (network or stanford):
+            run.number("lead_by_chance", row.p, **common | {"against": ""}, **best)
         common |= {"control": row.offset.held_out.value}
         run.number(f"best_for_relation{ending}", row.choice.held_out, **common, **best)
         finds, found_by = np.moveaxis(here.accuracy(relation), -1, 0)

@@ -488,7 +488,7 @@ def test_what_the_map_shows_and_how_far_it_can_be_trusted(book):
 
 def test_known_heads_and_branches(book):
     dependencies, coreference = map(results.recorded, ("dependency_heads", "coreference_heads"))
-    known = divergence_map.duties(dependencies["values"], coreference)
+    known = divergence_map.duties(dependencies, coreference)
     assert set(known) == {(2, 0), (5, 10), (2, 8), (2, 4)}
     patterns = surface.statistics_of(results.recorded("surface_patterns"))
     behaviour = divergence_map.behaviours(patterns, (6, 12))

@@ -76,7 +76,6 @@ WRONG = [
     ("causal_attention", lambda w: "weights", "shape"),
     ("sinks", lambda even, odd: [(1, 1)], "it lists {(1, 1)}"),
     ("offset_parser", lambda dev, test: (1, 0.5), "the pair should be"),
-    ("handed_on", in_place, "work on a copy"),
     ("deal_anew", shuffled, "work on a copy"),
     ("antecedent_accuracy", lambda w, c: 0.513, "whose most attended earlier mention"),
 ]

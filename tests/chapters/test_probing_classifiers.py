@@ -515,8 +515,8 @@ PER_CENT = {  # run -> where a number stands in its record, and what the chapter
         "outcomes/distances and words/control": "55",
         "outcomes/all heads, equal weights/score": "29",
         "outcomes/attention and words, @random/score": "12",
-        "outcomes/structural probe/score": "58",
-        "outcomes/structural probe, @random/score": "43",
+        "outcomes/structural probe/score": "57",
+        "outcomes/structural probe, @random/score": "42",
         "outcomes/neighbours joined/score": "46",
         "adding/score": "52",
         "adding/worth": "6",
@@ -530,7 +530,7 @@ PER_CENT = {  # run -> where a number stands in its record, and what the chapter
         FAR + "words/score": "80",
         FAR + WHOLE + "/score": "87",
         FAR + "attention, @random/score": "69",
-        "edges/which relation, attention/score": "69",
+        "edges/which relation, attention/score": "68",
         "edges/which relation, words and distance/score": "66",
         "edges/which relation, " + WHOLE + "/score": "78",
     },
@@ -634,7 +634,8 @@ def test_claims_about_relations_and_weights(book):
     assert all(relations[r]["attention"] > 0.865 for r in ("det", "aux"))
     ahead = {name: {r: e["value"] for r, e in gains.items() if e["low"] > 0} for name, gains in book["gain"].items()}
     assert (
-        set(ahead["attention"]) == {"case", "det", "obj", "nmod"} and book["gain"]["attention"]["advcl"]["high"] < 0
+        set(ahead["attention"]) == {"amod", "case", "det", "obj", "nmod"}
+        and book["gain"]["attention"]["advcl"]["high"] < 0
     )
     more = ahead["attention and words"]
     assert set(more) == {"case", "det", "obl", "obj", "root", "nmod", "mark"} and max(more, key=more.get) == "root"

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from samples import ABSTRACT, PAIRS, zipped
 
 from helpers import corpora, inputs, tokens
-from helpers.chapters.coreference_heads import mentions as coreference
 from helpers.corpora import treebanks
 from helpers.corpora.sources import CorpusError
 from helpers.examples import Example
+from helpers.measurements import coreference
 
 DATA = Path(__file__).parents[1] / "data"
 

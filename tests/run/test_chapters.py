@@ -105,8 +105,10 @@ def checkout(tmp_path):
     for name in ("pyproject.toml", "requirements.lock", ".gitignore"):
         shutil.copy(places.ROOT / name, folder)
     file = folder / "notebooks" / "02_surface_patterns.ipynb"
-    own = file.read_text("utf-8").replace("segments = 1000", "segments = 12")  # as somebody who tries something
-    file.write_text(own.replace("shuffled_segments = 64", "shuffled_segments = 8"), "utf-8")
+    own = file.read_text("utf-8").replace(
+        "segments: int = 1000", "segments: int = 12"
+    )  # as somebody who tries something
+    file.write_text(own.replace("shuffled_segments: int = 64", "shuffled_segments: int = 8"), "utf-8")
     for command in ("init -q", "add .", "-c user.name=x -c user.email=x@x commit -qm all"):
         subprocess.run(["git", *command.split()], cwd=folder, check=True)
     return folder
@@ -173,7 +175,7 @@ def test_a_new_model_goes_through_chapters_and_into_a_report(names, tmp_path, mi
             assert run.state == "executed", run
             assert_whole(run.file, without=["fig-key-remove", "fig-key-curves", "fig-dep-cost"])  # no head
     page = report.write(done, tmp_path / "report.html", **kept).read_text("utf-8")
-    assert "DistilBertModel" in page and "03_no_op" in page
+    assert "DistilBertModel" in page and "10_ablation_by_type" in page
     again = notebooks.run(names, tmp_path / "out", given={"model": str(folder)}, keep=True, **kept)
     assert {run.state for run in again} == {"kept", "skipped"}, "the same command goes on where it stopped"
 

@@ -227,22 +227,22 @@ def behaviours(patterns: Mapping[str, Any], shape: tuple[int, int]) -> Int[np.nd
     return np.where(patterns["entropy"] >= BROAD * patterns["uniform"], KINDS.index("broad"), leading).ravel()
 
 
-def duties(
-    dependencies: Mapping[str, Any] | None, coreference: Recorded | None
-) -> dict[tuple[int, int], tuple[str, ...]]:
+def duties(dependencies: Recorded | None, coreference: Recorded | None) -> dict[tuple[int, int], tuple[str, ...]]:
     """Heads that beat a baseline in chapter 04 or 05, and in what, by the numbers recorded there.
 
     Relations: the head chosen for one, if it beats the best fixed offset (p < 0.05 over all heads); the largest gain first.
     Coreference: the head chosen for all mentions, if it beats "nearest mention with the same head word, else nearest".
 
     Args:
-        dependencies, coreference: ``values`` of chapter 04's record, and chapter 05's record; None if there is none.
+        dependencies, coreference: the records of chapters 04 and 05; None if there is none.
     """
     found: dict[tuple[int, int], list[str]] = {}
-    table = dependencies["ud"]["table"] if dependencies else {}
-    for relation, row in sorted(table.items(), key=lambda item: -item[1]["gain"]["value"]):
-        if relation != "all" and row["p"] < 0.05:
-            found.setdefault((row["layer"], row["head"]), []).append(relation)
+    if dependencies:
+        certain = dependencies.rows("lead_by_chance")
+        certain = set(certain.of[certain.value < 0.05]) - {"all"}
+        leads = dependencies.rows("lead_for_relation").sort_values("value", ascending=False)
+        for row in leads[leads.of.isin(certain)].to_dict("records"):
+            found.setdefault((int(row["layer"]) - 1, int(row["head"]) - 1), []).append(row["of"])
     if coreference:
         row = coreference.row("one_head_lead", of="all over head match, else nearest")
         if row.low > 0:
