@@ -340,7 +340,7 @@ def stacked(
         number: how.
         style: of all parts; ``size`` is the thickness of a bar.
     """
-    rows = np.asarray(rows, np.float64).reshape(-1, len(parts))
+    rows = np.asarray(rows, np.float64)
     starts = rows.cumsum(1) - rows
     places = np.arange(len(rows)) + upright
     size = style.pop("size", 0.7)
