@@ -171,8 +171,9 @@ async function modelBytes(file, size, progress) {
 
   // What the book knows of a head (with its links; it is of the trained network), and how far its map is from that of the whole model.
   function about(head) {
-    const moved = result().moved?.[number(head)], known = find("known").children[number(head)]?.cloneNode(true).childNodes ?? [];
-    return [known.length && state.seed ? "Of the trained network: " : "", ...known, moved > 0.005 ? ` Its map has moved by up to ${points(moved)}.` : ""];
+    const known = find("known").children[number(head)]?.cloneNode(true).childNodes ?? [], far = result().moved?.[number(head)] ?? 0;
+    const card = make("a", { href: `atlas.html#${given.model}/${head}` }, "Its card in the atlas."), moved = far > 0.005 ? ` Its map has moved by up to ${points(far)}.` : "";
+    return [known.length && state.seed ? "Of the trained network: " : "", ...known, " ", known.length ? card : "", moved];
   }
   // What it does that heads are off, as nodes: buttons open the heads whose maps have moved most.
   function effects(gone, first, { moved, cosine }) {
@@ -203,9 +204,8 @@ async function modelBytes(file, size, progress) {
     const first = Math.min(...[...gone].map(layer)), stale = (head) => others || busy || (!worker && layer(head) > first); // not yet as it is asked for
     for (const [head, tile] of tiles) {
       paint(tile.firstChild, mapOf(head), n);
-      const chosen = head === state.head, label = `Head ${head}${gone.has(head) ? ", switched off" : ""}`;
-      const kind = `${gone.has(head) ? "gone" : ""} ${stale(head) ? "stale" : ""}`;
-      fill(tile, { "aria-label": label, "aria-pressed": chosen, tabindex: chosen ? 0 : -1, class: kind });
+      const chosen = head === state.head, kind = `${gone.has(head) ? "gone" : ""} ${stale(head) ? "stale" : ""}`;
+      fill(tile, { "aria-label": `Head ${head}${gone.has(head) ? ", switched off" : ""}`, "aria-pressed": chosen, tabindex: chosen ? 0 : -1, class: kind });
     }
     columns.forEach((button, l) => fill(button, { "aria-pressed": names[l].every((head) => gone.has(head)) }));
     find("right").classList.toggle("stale", stale(state.head));
