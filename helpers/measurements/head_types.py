@@ -1,0 +1,409 @@
+"""Types of heads by how far they look (Guan et al. 2020, sections 3 and 4): 21 numbers of each head, groups of heads, and what they are called.
+
+Chapters 10 and 14, and a model's card, use the groups that chapter 08 makes.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from scipy.optimize import linear_sum_assignment
+from scipy.spatial.distance import cdist
+from sklearn.cluster import KMeans
+from torch import Tensor
+from torch.nn.functional import one_hot
+
+from helpers import attention, stats
+from helpers.encoders import Encoder, EncoderError
+from helpers.results import Recorded, Run
+from helpers.stats import Estimate
+from helpers.tokens import EncodedText, Input
+
+WINDOWS = 16
+KINDS = ("cls", "sep", "comma", "period")
+FEATURES = ("self", *(f"window {w}" for w in range(1, WINDOWS + 1)), *KINDS)
+"""The 21 numbers of a head, in the order of every array whose last axis is ``feature``."""
+SPECIAL = len(FEATURES) - len(KINDS)  # where the four kinds of token begin
+
+TYPES = ("dense", "diagonal", "dense_vertical", "vertical")
+"""Guan et al.'s four types. In arrays and records a group has the key of the type that it stands for, also where it is called otherwise."""
+
+REPLICATES = 200
+"""Of the bootstrap over documents: heads are clustered anew in each."""
+
+Features = Float[np.ndarray, "feature"]
+Grid = Float[np.ndarray, "layer head feature"]
+Labels = Int[np.ndarray, "point"]
+"""The numbers of one head, of all heads by layer; and the group of each head in a row."""
+
+
+def cells(text: EncodedText) -> Int[Tensor, "query key"]:
+    """Which of the 21 features each cell (i, j) of a text's map belongs to.
+
+    The kind of the attended token comes first: a cell whose key is [CLS], [SEP], a comma or a full stop counts
+    there, also on the diagonal and at any distance. Then the diagonal (``self``). Every other cell falls in
+    window ``1 + ⌊16 |i - j| / n⌋``, with n tokens, the same for both directions. So all cells are divided among
+    the features, whatever the length; windows narrower than one token stay empty.
+    """
+    device, n = text.stop.device, len(text.tokens)
+    place = torch.arange(n, device=device)
+    distance = (place[:, None] - place).abs()
+    feature = torch.where(distance == 0, 0, 1 + WINDOWS * distance // n)
+    commas = torch.tensor([t.endswith(",") for t in text.tokens], device=device)  # a mark may stand before one
+    for kind, keys in enumerate((text.cls, text.sep, text.stop & commas, text.stop & ~commas), SPECIAL):
+        feature[:, keys] = kind
+    return feature
+
+
+def look(maps: Float[Tensor, "layer head query key"], text: EncodedText) -> dict[str, Any]:
+    """The features of every head in one text, [layer, head, feature]: attention to the cells of each, mean over the rows.
+
+    One matrix product for all heads and features. Also what even attention has, [feature], and the number of tokens.
+    """
+    n = len(text.tokens)
+    member = one_hot(cells(text).flatten(), len(FEATURES)).to(maps.dtype)  # [cell, feature]
+    return {"features": maps.flatten(-2) @ member / n, "even": member.mean(0), "tokens": n}
+
+
+@dataclass(frozen=True, eq=False)
+class DistanceFeatures:
+    """The 21 numbers of every head.
+
+    Attributes:
+        texts: [text, layer, head, feature], in each text.
+        all: [layer, head, feature], means over texts, so that each counts once, whatever its length; with replicates of a bootstrap
+            over documents.
+        even: [feature], what a head with equal weights on all tokens of each text would have.
+        tokens: mean length of a text.
+    """
+
+    texts: Float[np.ndarray, "text layer head feature"]
+    all: Estimate
+    even: Features
+    tokens: float
+
+    @classmethod
+    def of(
+        cls, looked: Sequence[Mapping[str, Any]], documents: Sequence[Any], *, seed: int = 0
+    ) -> "DistanceFeatures":
+        """What :func:`look` found in each text.
+
+        Args:
+            documents: for each text the number of its document, the unit of the bootstrap, or the texts themselves, which know it.
+        """
+        features, even, tokens = (
+            np.stack([text[name] for text in looked]) for name in ("features", "even", "tokens")
+        )
+        mean = stats.mean(features, by=documents, seed=seed)
+        replicates = mean.replicates[:REPLICATES]
+        replicates = replicates[np.isfinite(replicates).all((1, 2, 3))]  # with few documents one may hold none
+        every = Estimate.of(mean.value, replicates, mean.units)
+        return cls(features, every, even.mean(0, dtype=np.float64), float(tokens.mean()))
+
+    @property
+    def points(self) -> Float[np.ndarray, "point feature"]:
+        """Every head as a point, layer by layer."""
+        return points(self.all.value)
+
+
+def points(array: Float[np.ndarray, "*draws layer head feature"]) -> Float[np.ndarray, "*draws point feature"]:
+    """Layers and heads as one axis."""
+    return array.reshape(*array.shape[:-3], -1, array.shape[-1])
+
+
+def measure(
+    encoder: Encoder,
+    inputs: Sequence[Input],
+    *,
+    documents: Sequence[Any] | None = None,
+    max_length: int = 128,
+    shuffled: bool = False,
+    seed: int = 0,
+) -> DistanceFeatures:
+    """The features of every head, over inputs cut to ``max_length`` tokens.
+
+    Args:
+        documents: for each input the number of its document; default: each is one of its own.
+        shuffled: measure the control instead: every map with its scores shuffled (:mod:`helpers.controls`).
+        seed: of the bootstrap and of the shuffling.
+    """
+    looked = attention.measure(encoder, inputs, look, longest=max_length, shuffled=shuffled, seed=seed)
+    return DistanceFeatures.of(looked, range(len(inputs)) if documents is None else documents, seed=seed)
+
+
+def masses(features: Float[np.ndarray, "*heads feature"]) -> Float[np.ndarray, "*heads 3"]:
+    """The 21 numbers as three that sum to 1: near (self and window 1), far (windows 2 to 16), the special kinds."""
+    near, far, special = np.split(features, (2, SPECIAL), axis=-1)
+    return np.stack([near.sum(-1), far.sum(-1), special.sum(-1)], axis=-1)
+
+
+# Groups
+
+
+@dataclass(frozen=True, eq=False)
+class Clustering:
+    """Heads in groups.
+
+    Attributes:
+        labels: [..., point], the group of each head, layer by layer.
+        centroids: [..., group, feature], mean of each group.
+    """
+
+    labels: Int[np.ndarray, "... point"]
+    centroids: Float[np.ndarray, "... group feature"]
+
+
+STARTS, REFIT_STARTS = 100, 10
+"""Random starts of k-means, of which the best counts: for a result, and for one of many refits."""
+
+AT_ONCE = 20_000  # starts × heads that go on side by side, so that they stay in the processor's cache
+MOST_STEPS, TOLERANCE = 300, 1e-4  # scikit-learn's: steps, and when the means stand still, as a share of the variance
+
+LEAST_HEADS = 2 * (len(TYPES) + 1)
+"""Heads that the chapter needs: half of them are put into groups, and must be more than the groups."""
+
+
+def refuse_small(encoder: Encoder) -> None:
+    """Make sure that half of the heads can be put into as many groups as there are types.
+
+    Raises:
+        EncoderError: for fewer than :data:`LEAST_HEADS` heads.
+    """
+    if (count := encoder.layers * encoder.heads) < LEAST_HEADS:
+        raise EncoderError(
+            f"{encoder.name!r} has {count} heads in all. This chapter puts heads, and halves of them, into {len(TYPES)} groups, "
+            f"for which it needs a model with at least {LEAST_HEADS} heads; chapter 14 names each head of yours by rule."
+        )
+
+
+def k_means(
+    points: Float[np.ndarray, "*sample point feature"], k: int = 4, *, seed: int = 0, starts: int = STARTS
+) -> Clustering:
+    """The grouping with the smallest squared distances to the group means, over many random starts.
+
+    For one sample of heads, or for each of many samples of equally many. All starts go on side by side, from the draws and by the
+    rules of scikit-learn's ``KMeans(k, n_init=starts, random_state=seed)``, which finds the same groups, one start at a time.
+
+    Raises:
+        EncoderError: when there are no more heads than groups.
+    """
+    *samples, count, width = points.shape
+    if count <= k:
+        raise EncoderError(f"{count} heads cannot be put into {k} groups; there must be more heads than groups.")
+    each = max(1, AT_ONCE // (starts * count))
+    flat = points.reshape(-1, count, width)
+    parts = [_lloyd(flat[first : first + each], k, seed, starts) for first in range(0, len(flat), each)]
+    labels, centroids = map(np.concatenate, zip(*parts, strict=True))
+    return Clustering(labels.reshape(*samples, count), centroids.reshape(*samples, k, width))
+
+
+def _lloyd(
+    points: Float[np.ndarray, "sample point feature"], k: int, seed: int, starts: int
+) -> tuple[Int[np.ndarray, "sample point"], Float[np.ndarray, "sample group feature"]]:
+    """Labels and centroids of each sample's best start: nearest mean, new means, until nothing moves."""
+    middle = points.mean(1, keepdims=True)
+    x, samples = points - middle, np.arange(len(points))
+    still = TOLERANCE * x.var(1).mean(-1)[:, None]
+    means = _seeds(x, k, seed, starts)
+    moving, empty = np.ones(means.shape[:2], bool), np.zeros(len(x), bool)
+    labels = np.full((*means.shape[:2], x.shape[1]), -1)
+    for _ in range(MOST_STEPS):
+        left = np.flatnonzero(moving.any(1))  # samples of which a start still moves
+        if not len(left):
+            break
+        old, nearest = means[left], squared_gaps(x[left], means[left]).argmin(2)
+        member = nearest[:, :, None] == np.arange(k)[:, None]  # [sample, start, group, point]
+        sizes = member.sum(-1)[..., None]
+        sums = member.reshape(len(left), -1, x.shape[1]).astype(float) @ x[left]
+        means[left] = np.where(moving[left][..., None, None], sums.reshape(old.shape) / np.maximum(sizes, 1), old)
+        empty[left] |= (moving[left] & (sizes == 0).any((2, 3))).any(1)
+        moving[left] &= ((means[left] - old) ** 2).sum((2, 3)) > still[left]
+        moving[left] &= (nearest != labels[left]).any(-1)
+        labels[left] = nearest
+    gaps = squared_gaps(x, means)
+    best = gaps.min(2).sum(-1).argmin(-1)
+    found, centroids = gaps.argmin(2)[samples, best], means[samples, best] + middle
+    for n in np.flatnonzero(
+        empty
+    ):  # a start left a group without heads, as among equal heads: the library's rule for that
+        fitted = KMeans(k, n_init=starts, random_state=seed).fit(points[n])
+        found[n], centroids[n] = fitted.labels_, fitted.cluster_centers_
+    return found, centroids
+
+
+def squared_gaps(
+    x: Float[np.ndarray, "sample point feature"], means: Float[np.ndarray, "sample start group feature"]
+) -> Float[np.ndarray, "sample start group point"]:
+    """Squared distances from the means, each less what is the same for all means: the point's own square."""
+    flat = means.reshape(len(x), -1, x.shape[-1])
+    found = (flat**2).sum(-1, keepdims=True) - 2 * flat @ x.transpose(0, 2, 1)
+    return found.reshape(*means.shape[:3], x.shape[1])
+
+
+def _seeds(
+    x: Float[np.ndarray, "sample point feature"], k: int, seed: int, starts: int
+) -> Float[np.ndarray, "sample start group feature"]:
+    """First means by k-means++ (Arthur & Vassilvitskii 2007): far points are likely, and the best of a few draws counts."""
+    count, tries = x.shape[1], 2 + int(np.log(k))
+    random = np.random.RandomState(seed).random_sample((starts, 1 + (k - 1) * tries))
+    squares = np.stack([cdist(one, one, "sqeuclidean") for one in x])
+    samples, even = np.arange(len(x))[:, None], np.full(count, 1 / count).cumsum()
+    first = np.searchsorted(even / even[-1], random[:, 0], side="right")
+    chosen = [np.broadcast_to(first, (len(x), starts))]
+    left = squares[samples, chosen[0]]  # [sample, start, point], squared distance from the nearest mean so far
+    for drawn in np.split(random[:, 1:], k - 1, axis=1):
+        wanted = drawn * left.sum(-1, keepdims=True)
+        tried = (left.cumsum(-1)[:, :, None] < wanted[..., None]).sum(-1).clip(max=count - 1)  # [sample, start, try]
+        after = np.minimum(left[:, :, None], squares[samples[..., None], tried])
+        best = after.sum(-1).argmin(-1)[..., None]
+        chosen.append(np.take_along_axis(tried, best, -1)[..., 0])
+        left = np.take_along_axis(after, best[..., None], 2)[:, :, 0]
+    return x[samples[..., None], np.stack(chosen, -1)]
+
+
+def matched(labels: Labels, reference: Labels) -> Labels:
+    """The same groups, renumbered so that as many heads as possible have the number they have in ``reference``.
+
+    The pairing is found by the Hungarian method on the table of shared heads.
+    """
+    size = int(max(labels.max(), reference.max())) + 1
+    shared = np.zeros((size, size), np.int64)
+    np.add.at(shared, (labels, reference), 1)
+    return linear_sum_assignment(-shared)[1][labels]
+
+
+# Names
+
+
+def prototypes(even: Features) -> Float[np.ndarray, "type mass"]:
+    """The three masses of a pure head of each of :data:`TYPES`.
+
+    Dense: those of even attention; diagonal: all near; vertical: all on the special kinds; dense and vertical: half-way
+    between the two.
+
+    Args:
+        even: what even attention gives each feature on the same texts (``DistanceFeatures.even``).
+    """
+    dense, near, special = masses(even), np.array([1.0, 0, 0]), np.array([0, 0, 1.0])
+    return np.stack([dense, near, (dense + special) / 2, special])
+
+
+def distances(features: Float[np.ndarray, "*heads feature"], even: Features) -> Float[np.ndarray, "*heads type"]:
+    """Squared distance, in the three masses, to the prototype of each type."""
+    return ((masses(features)[..., None, :] - prototypes(even)) ** 2).sum(-1)
+
+
+def name_groups(centroids: Float[np.ndarray, "group feature"], even: Features) -> Int[np.ndarray, "group"]:
+    """The type of each of four groups, as its number: one each, with the smallest sum of squared distances."""
+    return linear_sum_assignment(distances(centroids, even))[1]
+
+
+@dataclass(frozen=True, eq=False)
+class Types:
+    """A group for every head; each group stands for one of the four types, and is called after it if it fits.
+
+    Attributes:
+        names: [layer, head], from :data:`TYPES`: the type that the head's group stands for.
+        fits: type -> whether its prototype is also the one nearest to the group's mean. Where it is not, the type was left over:
+            the model has no such group, and the group is called by its number (:func:`helpers.plots.group_names`).
+    """
+
+    names: np.ndarray
+    fits: dict[str, bool]
+
+    @classmethod
+    def read(cls, recorded: Recorded) -> "Types":
+        """The types that a run of chapter 08 has recorded."""
+        fits = {row.of: bool(row.value) for row in recorded.rows("type_fits").itertuples()}
+        return cls(recorded.array("type", column="label").astype(str), {name: fits[name] for name in TYPES})
+
+    @property
+    def shares(self) -> Float[np.ndarray, "type"]:
+        """Share of heads of each type."""
+        return np.array([(self.names == name).mean() for name in TYPES])
+
+    @property
+    def labels(self) -> Labels:
+        """Names as numbers, in the order of :data:`TYPES`, layer by layer."""
+        return np.array([TYPES.index(name) for name in self.names.ravel()])
+
+    def of(self, name: str) -> list[tuple[int, int]]:
+        """The heads of a type, (layer, head) from 0."""
+        return [(int(layer), int(head)) for layer, head in np.argwhere(self.names == name)]
+
+
+def types(features: Grid, even: Features, *, seed: int = 0) -> Types:
+    """K-means with four groups, each standing for a type of its own."""
+    found = k_means(points(features), len(TYPES), seed=seed)
+    named = name_groups(found.centroids, even)
+    nearest = distances(found.centroids, even).argmin(-1)
+    names = np.array(TYPES)[named[found.labels]].reshape(features.shape[:2])
+    return Types(names, {name: bool(nearest[named == i] == i) for i, name in enumerate(TYPES)})
+
+
+def by_rule(features: Float[np.ndarray, "*heads feature"], even: Features) -> np.ndarray:
+    """Each head named after the prototype nearest to it, with no clustering: the simple baseline, ``(*heads)``."""
+    return np.array(TYPES)[distances(features, even).argmin(-1)]
+
+
+def type_shares(found: DistanceFeatures, *, seed: int = 0) -> Estimate:
+    """Share of heads of each type, (type,), clustered and named anew in every replicate of the bootstrap over documents."""
+    drawn = k_means(points(found.all.replicates), len(TYPES), seed=seed, starts=REFIT_STARTS)
+    named = [name_groups(c, found.even)[labels] for labels, c in zip(drawn.labels, drawn.centroids, strict=True)]
+    shares = [np.bincount(labels, minlength=len(TYPES)) / len(labels) for labels in named]
+    return Estimate.of(types(found.all.value, found.even, seed=seed).shares, np.stack(shares), found.all.units)
+
+
+def by_type(shares: Estimate) -> dict[str, Estimate]:
+    """Shares (type,) as type -> share."""
+    return {name: shares[i] for i, name in enumerate(TYPES)}
+
+
+def retyped(measured: Mapping[str, Grid], reference: Types, *, seed: int = 0) -> dict[str, np.ndarray]:
+    """The same heads clustered anew on each of several measurements: name -> type of each head, (layer, head).
+
+    Groups are matched to those of the reference by the heads they share (:func:`matched`) and take over their names, so
+    that what differs is the company a head keeps.
+
+    Args:
+        measured: features on other texts, or of other encoders of the same shape, such as task-tuned ones.
+
+    Raises:
+        ValueError: for features of another number of layers or heads.
+    """
+    for name, one in measured.items():
+        if one.shape[:2] != reference.names.shape:
+            raise ValueError(
+                f"{name!r} has {one.shape[:2]} layers and heads, the reference {reference.names.shape}; only encoders "
+                "of one shape have heads that correspond."
+            )
+    labels = k_means(points(np.stack(list(measured.values()))), len(TYPES), seed=seed).labels
+    renumbered = [np.array(TYPES)[matched(one, reference.labels)] for one in labels]
+    return {name: one.reshape(reference.names.shape) for name, one in zip(measured, renumbered, strict=True)}
+
+
+def record(run: Run, found: DistanceFeatures, named: Types, shares: Estimate) -> None:
+    """Put the features and types of a model's heads into the table of chapter 08."""
+    n = len(found.texts)
+    run.number("distance_feature", found.all, axes=("layer", "head", FEATURES), n=n)
+    run.number("type", named.names, n=n)
+    run.number("type_share", by_type(shares), n=n)
+    record_fits(run, named, n=n)
+    if named.fits["vertical"] and np.isin(["dense", "dense_vertical"], named.names).all():
+        depths = {
+            name: np.nonzero(named.names == name)[0].mean() + 1 for name in ("dense", "dense_vertical", "vertical")
+        }
+        in_order = np.mean([one < other for one, other in combinations(depths.values(), 2)])
+        label = ", ".join(f"{name.replace('_', ' & ')} {depth:.1f}" for name, depth in depths.items())
+        run.number("order_of_depth", in_order, label=label)
+
+
+def record_fits(run: Run, named: Types, **columns: Any) -> None:
+    """Which of the four groups have the marks of the type that they stand for."""
+    for name, fit in named.fits.items():
+        run.number("type_fits", fit, of=name, label="yes" if fit else "no", **columns)
+    run.number("fitting_groups", sum(named.fits.values()), **columns)
