@@ -5,6 +5,7 @@ Chapters 10 and 14, and a model's card, use the groups that chapter 08 makes.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations
 from typing import Any
 
@@ -41,31 +42,32 @@ Labels = Int[np.ndarray, "point"]
 """The numbers of one head, of all heads by layer; and the group of each head in a row."""
 
 
-def cells(text: EncodedText) -> Int[Tensor, "query key"]:
+def cells(text: EncodedText, length: int | None = None) -> Int[Tensor, "query key"]:
     """Which of the 21 features each cell (i, j) of a text's map belongs to.
 
     The kind of the attended token comes first: a cell whose key is [CLS], [SEP], a comma or a full stop counts
     there, also on the diagonal and at any distance. Then the diagonal (``self``). Every other cell falls in
-    window ``1 + ⌊16 |i - j| / n⌋``, with n tokens, the same for both directions. So all cells are divided among
-    the features, whatever the length; windows narrower than one token stay empty.
+    window ``1 + ⌊16 |i - j| / n⌋``, with n tokens, or ``length`` in its place, the same for both directions. So all cells
+    are divided among the features, whatever the length; windows narrower than one token stay empty.
     """
     device, n = text.stop.device, len(text.tokens)
     place = torch.arange(n, device=device)
     distance = (place[:, None] - place).abs()
-    feature = torch.where(distance == 0, 0, 1 + WINDOWS * distance // n)
+    window = (1 + WINDOWS * distance // (length or n)).clamp(max=WINDOWS)
+    feature = torch.where(distance == 0, 0, window)
     commas = torch.tensor([t.endswith(",") for t in text.tokens], device=device)  # a mark may stand before one
     for kind, keys in enumerate((text.cls, text.sep, text.stop & commas, text.stop & ~commas), SPECIAL):
         feature[:, keys] = kind
     return feature
 
 
-def look(maps: Float[Tensor, "layer head query key"], text: EncodedText) -> dict[str, Any]:
+def look(maps: Float[Tensor, "layer head query key"], text: EncodedText, length: int | None = None) -> dict[str, Any]:
     """The features of every head in one text, [layer, head, feature]: attention to the cells of each, mean over the rows.
 
     One matrix product for all heads and features. Also what even attention has, [feature], and the number of tokens.
     """
     n = len(text.tokens)
-    member = one_hot(cells(text).flatten(), len(FEATURES)).to(maps.dtype)  # [cell, feature]
+    member = one_hot(cells(text, length).flatten(), len(FEATURES)).to(maps.dtype)  # [cell, feature]
     return {"features": maps.flatten(-2) @ member / n, "even": member.mean(0), "tokens": n}
 
 
@@ -121,6 +123,7 @@ def measure(
     *,
     documents: Sequence[Any] | None = None,
     max_length: int = 128,
+    length: int | None = None,
     shuffled: bool = False,
     seed: int = 0,
 ) -> DistanceFeatures:
@@ -128,10 +131,13 @@ def measure(
 
     Args:
         documents: for each input the number of its document; default: each is one of its own.
+        length: windows as wide as in texts of so many tokens (default: of as many as each has).
         shuffled: measure the control instead: every map with its scores shuffled (:mod:`helpers.controls`).
         seed: of the bootstrap and of the shuffling.
     """
-    looked = attention.measure(encoder, inputs, look, longest=max_length, shuffled=shuffled, seed=seed)
+    looked = attention.measure(
+        encoder, inputs, partial(look, length=length), longest=max_length, shuffled=shuffled, seed=seed
+    )
     return DistanceFeatures.of(looked, range(len(inputs)) if documents is None else documents, seed=seed)
 
 

@@ -25,10 +25,7 @@ PAGES = re.findall(r"^[- ]*(?:root|file): *(\S+)", TOC.read_text("utf-8"), re.MU
 CHAPTERS = [page for page in PAGES if page.startswith("notebooks/")]
 REFERENCE = [page for page in PAGES if page.startswith("book/helpers/")][1:]
 """Pages that Sphinx makes of docstrings, all alike: axe, which takes minutes for them, looks at one."""
-CUT = [
-    f"notebooks/{n}"
-    for n in ("08_distance_features", "10_ablation_by_type", "12_layer_semantics", "14_your_own_model")
-]
+CUT = [f"notebooks/{n}" for n in ("10_ablation_by_type", "12_layer_semantics", "14_your_own_model")]
 """Pages whose closing tables are wider than the free space; they go with the chapters' rewriting."""
 LOOKS = ((1280, "light"), (390, "dark"))
 REPOSITORY = "https://github.com/example/attention"
