@@ -349,7 +349,7 @@ def test_shares_by_hand_agree_with_the_classifier_for_the_frequent_types():
 def test_what_the_chapter_says_of_the_clusters():
     clusters = Types.read(results.recorded("distance_features"))
     heads = np.array(results.recorded("pattern_types")["values"]["heads"])
-    table = pattern_types.contingency(clusters.names, pattern_types.CLUSTERS, heads)
+    table = pattern_types.contingency(clusters.names.tolist(), pattern_types.CLUSTERS, heads)
     dense, diagonal, both, vertical = (dict(zip(TYPES, row, strict=True)) for row in table)
     assert diagonal["diagonal"] + diagonal["vertical_diagonal"] > 0.99
     assert vertical["vertical_diagonal"] > 0.9 and not clusters.fits["vertical"]
