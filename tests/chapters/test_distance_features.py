@@ -263,6 +263,8 @@ def test_what_the_text_says_of_every_run(run):
         for of in ("as they are", "standardised", "square roots", "paraphrase", "entailment")
     }
     assert [*inside.values()] == [False, False, not minilm, True, True]
+    windows = record.number("changed_sorted", of="cut short, windows of 8")
+    assert (windows.high < record.number("changed_sorted", of="cut short").low) == minilm
     cut = record.number("changed_on_texts", of="cut short")
     assert cut.low > 0.15 > record.row("changed_in_half").value
 
