@@ -112,7 +112,7 @@ def group_names(fits: Mapping[str, bool]) -> dict[str, str]:
     """What each of four groups of heads is called: the type that it stands for where it fits, else only "group" and its number.
 
     Args:
-        fits: type -> whether the group that stands for it has the marks of its name (``distance_features.Types.fits``).
+        fits: type -> whether the group that stands for it has the marks of its name (``head_types.Types.fits``).
     """
     return {name: LABELS[name] if fits[name] else f"group {n}" for n, name in enumerate(TYPE_NAMES, 1)}
 

@@ -14,6 +14,7 @@ from helpers import attention, results
 from helpers.chapters import pattern_types
 from helpers.chapters.pattern_types import FEATURES, TYPES, Cell, Examples, Item, PatternTypes
 from helpers.corpora.sources import CorpusError
+from helpers.measurements.head_types import Types
 from helpers.stats import Estimate
 
 
@@ -346,12 +347,12 @@ def test_shares_by_hand_agree_with_the_classifier_for_the_frequent_types():
 
 
 def test_what_the_chapter_says_of_the_clusters():
-    clusters = results.recorded("distance_features")["values"]
+    clusters = Types.read(results.recorded("distance_features"))
     heads = np.array(results.recorded("pattern_types")["values"]["heads"])
-    table = pattern_types.contingency(clusters["types"], pattern_types.CLUSTERS, heads)
+    table = pattern_types.contingency(clusters.names.tolist(), pattern_types.CLUSTERS, heads)
     dense, diagonal, both, vertical = (dict(zip(TYPES, row, strict=True)) for row in table)
     assert diagonal["diagonal"] + diagonal["vertical_diagonal"] > 0.99
-    assert vertical["vertical_diagonal"] > 0.9 and not clusters["fits"]["vertical"]
+    assert vertical["vertical_diagonal"] > 0.9 and not clusters.fits["vertical"]
     assert both["vertical"] > 0.85 and 0.5 < dense["vertical"] < 0.8
 
 

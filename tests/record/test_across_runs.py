@@ -48,23 +48,6 @@ def test_07_what_is_left_beyond_shuffled_maps_and_the_ringed_heads():
     assert all(pairs[one] > np.mean(values["model"]["pairs"]) for one in combinations(ringed, 2))
 
 
-def test_08_where_four_groups_are_no_clearer_and_what_a_random_network_shows():
-    for run in (BOOK, FULL, MPNET):
-        values = of("distance_features", run)
-        for pairs in ("paraphrase", "entailment"):
-            one = values["stability"][pairs]
-            assert one["silhouette"]["value"] < one["silhouette_control"]["high"]
-    here = of("distance_features")
-    assert (
-        here["stability"]["cut short"]["silhouette"]["value"]
-        < here["stability"]["cut short"]["silhouette_control"]["high"]
-    )
-    assert round(100 * here["random"]["largest"]["value"]) == 62
-    there = of("distance_features", MPNET)
-    assert there["largest"]["value"] < there["random"]["largest"]["value"]
-    assert all(here["scales"][scale]["excess"]["6"]["low"] > 0 for scale in here["scales"]), "six groups are, too"
-
-
 def test_09_random_networks_and_the_forest_beside_one_answer():
     share = [of("pattern_types", run)["controls"]["random"]["all"]["value"][0] for run in (FULL, MPNET)]
     assert [round(100 * one) for one in share] == [4, 80], "vertical"

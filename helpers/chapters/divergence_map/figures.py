@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -13,6 +12,7 @@ from scipy.spatial.distance import pdist, squareform
 
 from helpers import plots, views
 from helpers.chapters.divergence_map.scaling import Map, Stability
+from helpers.measurements.head_types import Types
 from helpers.plots import COLOURS, INK, LABELS, MARKERS, REFERENCE, Names, Series, Values
 from helpers.stats import Estimate
 
@@ -153,7 +153,7 @@ def map_to_touch(
     return views.largest(partial(plain, maps=maps, tokens=tokens), plain)
 
 
-def colourings(layer: Sequence[int], kinds: Names, grouped: Mapping[str, Any] | None = None) -> views.Colourings:
+def colourings(layer: Sequence[int], kinds: Names, grouped: Types | None = None) -> views.Colourings:
     """What heads can be coloured by: behaviour, layer, and type if that is known.
 
     Args:
@@ -162,8 +162,8 @@ def colourings(layer: Sequence[int], kinds: Names, grouped: Mapping[str, Any] | 
     """
     found = {"behaviour": views.by_kind(kinds), "layer": views.by_layer(layer)}
     if grouped is not None:
-        called = plots.group_names(grouped["fits"])
-        found["type"] = views.by_kind([name for row in grouped["types"] for name in row], called=called)
+        called = plots.group_names(grouped.fits)
+        found["type"] = views.by_kind(grouped.names.ravel().tolist(), called=called)
     return found
 
 
