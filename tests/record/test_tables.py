@@ -26,7 +26,6 @@ def rows(table, quantity, **wanted):
 
 
 HEADS = {  # quantity -> its chapter's record, where its numbers lie there, and what `of` says
-    "pattern_share": ("pattern_types", lambda v: np.array(v["heads"])[..., 1], "diagonal"),
     "distance_feature": ("distance_features", lambda v: np.array(v["features"]["value"])[..., 17], "cls"),
     "keyword_precision": ("keywords", lambda v: v["heads"]["precision"]["value"], None),
 }
