@@ -252,6 +252,8 @@ PRINTED = [  # numbers as the page prints them, in per cent
     (BOOK, "same_type", {"of": "of two heads", "network": "@random"}, "94"),
     (MPNET, "same_type", {"of": "of one head"}, "85"),
     (MPNET, "same_type", {"of": "of two heads"}, "42"),
+    (MPNET, "same_type", {"of": "of one head", "network": "@random"}, "82"),
+    (MPNET, "same_type", {"of": "of two heads", "network": "@random"}, "68"),
     (MPNET, "pattern_share", {"of": "vertical", "layer": None, "network": "@random"}, "80"),
     (MPNET, "vertical_target", {"of": "other"}, "6"),
     (MPNET, "vertical_target", {"of": "other", "network": "@random"}, "88"),
