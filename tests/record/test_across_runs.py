@@ -48,19 +48,6 @@ def test_07_what_is_left_beyond_shuffled_maps_and_the_ringed_heads():
     assert all(pairs[one] > np.mean(values["model"]["pairs"]) for one in combinations(ringed, 2))
 
 
-def test_09_random_networks_and_the_forest_beside_one_answer():
-    share = [of("pattern_types", run)["controls"]["random"]["all"]["value"][0] for run in (FULL, MPNET)]
-    assert [round(100 * one) for one in share] == [4, 80], "vertical"
-    kept = [
-        [
-            (array(v["heads"]).max(-1) >= 0.95).mean()
-            for v in (of("pattern_types", run)["controls"]["random"], of("pattern_types", run))
-        ]
-        for run in (FULL, MPNET)
-    ]
-    assert kept[0][0] >= kept[0][1] and kept[1][0] < kept[1][1]
-
-
 def test_10_readings_of_a_sentence():
     values = of("ablation_by_type", FULL)
     told = {"15": -41, "17": -59, "19": -20}

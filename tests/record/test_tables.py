@@ -26,8 +26,7 @@ def rows(table, quantity, **wanted):
 
 
 HEADS = {  # quantity -> its chapter's record, where its numbers lie there, and what `of` says
-    "pattern_share": ("pattern_types", lambda v: np.array(v["heads"])[..., 1], "diagonal"),
-    "keyword_precision": ("keywords", lambda v: v["heads"]["precision"]["value"], None),
+    "keyword_precision": ("keywords", lambda v: v["heads"]["precision"]["value"], None)
 }
 TASKS = {
     "removal_cost": lambda v: v["cost"]["score"]["heads"]["cost"]["value"],
