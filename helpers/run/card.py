@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from scipy.spatial.distance import squareform
 
 from helpers import places, results
 from helpers.chapters import distance_features
@@ -21,7 +20,7 @@ from helpers.chapters.your_own_model.measures import Sample
 from helpers.corpora import CorpusError
 from helpers.encoders import Encoder
 from helpers.measurements import coreference as antecedents
-from helpers.measurements import surface, syntax
+from helpers.measurements import divergence, surface, syntax
 from helpers.plots import COLOURS, LABELS, group_names, head_name, ink_on
 from helpers.run.notebooks import resolved
 from helpers.run.templates import template
@@ -99,17 +98,16 @@ def measure(
         }
     }
     missing = {}
-    if divergences is None:
-        missing["divergence_map"] = f"{encoder.layers * encoder.heads} heads are too few for a map."
-    else:
-        counts = {"heads": divergences.heads, "segments": int((divergences.tokens > 0).sum())}
-        placed = {"pairs": squareform(divergences.mean()), "map": your_own_model.placed(divergences)}
-        found["divergence_map"] = {"model": counts | placed}
     runs = [run("surface_patterns"), *map(run, found)]
     surface.record(runs[0], patterns)
     for made in runs[1:]:
         record = {"values": results.to_json(found[made.chapter]), "provenance": {"parameters": {}}}
         made.blocks.append(results.tabulated(made.chapter, record))
+    if divergences is None:
+        missing["divergence_map"] = f"{encoder.layers * encoder.heads} heads are too few for a map."
+    else:
+        runs.append(run("divergence_map"))
+        divergence.record(runs[-1], divergences, divergence.place(divergences.mean()))
     try:
         trees = [syntax.trees(encoder, part) for part in texts.trees]
         runs.append(run("dependency_heads"))
