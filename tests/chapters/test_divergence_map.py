@@ -12,7 +12,7 @@ from scipy.spatial.distance import pdist, squareform
 from scipy.special import rel_entr
 from sklearn.manifold import smacof
 
-from helpers import attention, controls, corpora, stats, tokens
+from helpers import attention, controls, corpora, tokens
 from helpers.corpora.readers import Segment
 from helpers.measurements import divergence
 from helpers.measurements.divergence import LARGEST, Divergences
@@ -155,32 +155,22 @@ def test_planted_layers_are_found_and_chance_is_not(page):
     assert 0.35 < np.mean(ps) < 0.65
 
 
-def test_what_a_held_label_explains_is_not_found_again():
-    behaviour, groups = np.repeat([0, 0, 1, 1], 6), np.array([0, 1, 0, 2, 1, 1])
-    same, free, held = (behaviour[:, None] == behaviour)[np.triu_indices(24, 1)], [], []
-    for seed in range(30):
-        base = np.random.default_rng(seed).uniform(0.2, 0.5, len(same)) - 0.15 * same
-        of = Divergences(4, 6, np.tile(base, (2, 1)).astype(np.float32), np.ones(2, int), np.arange(2))
-        free.append(divergence.closeness(of, of.layer).p <= 0.05)
-        held.append(divergence.closeness(of, of.layer, among=behaviour).p <= 0.05)
-    assert np.mean(free) > 0.9 and sum(held) <= 6, "5 % of 30 are 1.5; more than 6 would happen once in 1,000"
+def test_shuffles_stay_in_their_group_and_labels_that_ask_nothing_are_refused():
+    groups = np.array([0, 1, 0, 2, 1, 1])
     orders = divergence.shuffles(groups, 0)
     assert (np.sort(orders, axis=1) == np.arange(6)).all() and (groups[orders] == groups).all()
+    assert len({tuple(order) for order in orders.tolist()}) == 2 * 6, "all orders that there are"
     for labels in (np.arange(12), np.zeros(12, int), np.full(12, -1)):
         with pytest.raises(ValueError, match="pairs of heads with the same label"):
             divergence.closeness(random_divergences(), labels)
 
 
 def test_layers_are_compared_as_loops_do(page):
-    of, matrix = random_divergences(4, 3), random_divergences(4, 3).mean()
+    matrix = random_divergences(4, 3).mean()
     grid, every = page.by_layers(matrix, 4), [matrix[i, j] for i, j in combinations(range(12), 2)]
     for a, b in np.ndindex(4, 4):
         pairs = [matrix[i, j] for i in range(12) for j in range(12) if i != j and (i // 3, j // 3) == (a, b)]
         assert grid[a, b] == pytest.approx(np.mean(pairs) / np.mean(every))
-    weights = np.full(len(every), 1 / len(every))
-    counts = stats.resampled(of.documents)[1:]  # texts of a document are drawn together
-    by_hand = [(c @ of.sums.astype(float)).mean() / (c @ of.tokens) for c in counts[:5]]
-    assert np.allclose(of.estimate(weights).replicates[:5], by_hand)
 
 
 @pytest.mark.parametrize("shift", [0.0, 0.05])
@@ -197,10 +187,6 @@ def test_the_regression_finds_what_a_layer_adds(page, shift):
     assert weight == pytest.approx(np.linalg.lstsq(seen, pairs)[0][-1]) == pytest.approx(-shift, abs=0.005)
     p = page.p_of_last(pairs, seen, times=199)
     assert p == 1 / 200 if shift else p > 0.01
-    same = seen[:, -1] == 1
-    assert np.linalg.lstsq(page.columns([], layer), pairs)[0][-1] == pytest.approx(
-        pairs[same].mean() - pairs[~same].mean()
-    )
 
 
 def test_maps_of_the_page_and_of_the_library(page):
