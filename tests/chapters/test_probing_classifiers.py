@@ -638,7 +638,15 @@ def test_claims_about_relations_and_weights(book):
         and book["gain"]["attention"]["advcl"]["high"] < 0
     )
     more = ahead["attention and words"]
-    assert set(more) == {"case", "det", "obl", "obj", "root", "nmod", "mark"} and max(more, key=more.get) == "root"
+    certain = {
+        "case",
+        "det",
+        "obl",
+        "obj",
+        "root",
+        "mark",
+    }  # `nmod` is at the edge: another processor's fit leaves it out
+    assert certain <= set(more) <= certain | {"nmod"} and max(more, key=more.get) == "root"
     assert [round(100 * end(more.values())) for end in (min, max)] == [13, 41]
     for r in ("case", "root", "obl", "mark"):
         gains = relations[r]["attention and words"] - relations[r]["attention"]
