@@ -30,7 +30,7 @@ $(BOOK)/notebooks/%.ipynb: notebooks/%.ipynb $(SOURCES)
 	@BOOK_RESULTS="$(CURDIR)/$(BOOK)/results" OMP_NUM_THREADS=1 TQDM_DISABLE=1 $(HELPERS) run $* --to $(@D)
 # These read what others of the same run have recorded
 $(BOOK)/notebooks/07_divergence_map.ipynb: $(patsubst %,$(BOOK)/notebooks/%.ipynb,02_surface_patterns 04_dependency_heads 05_coreference_heads)
-$(addprefix $(BOOK)/notebooks/,07_divergence_map.ipynb 09_pattern_types.ipynb 10_ablation_by_type.ipynb): $(BOOK)/notebooks/08_distance_features.ipynb
+$(addprefix $(BOOK)/notebooks/,09_pattern_types.ipynb 10_ablation_by_type.ipynb): $(BOOK)/notebooks/08_distance_features.ipynb
 chapters: $(BOOK)/notebooks/08_distance_features.ipynb $(CHAPTERS) # those that take long, and that others wait for, first
 
 book: $(READY) ## Execute the chapters that are older than what they are made of, two at a time (JOBS=2), and build the pages

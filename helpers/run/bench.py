@@ -1,6 +1,7 @@
-"""What measuring costs: the figures of the page about long runs, those of chapter 11 about pruned models, and those of the live page.
+"""What measuring costs: the figures of the page about long runs, those of chapter 07 about its helper (:func:`pairs`), of chapter 11 about
+pruned models, and of the live page.
 
-The first two are timed on one thread, in processor time, which a busy machine does not change much. The stored figures are renewed by
+All but the last are timed on one thread, in processor time, which a busy machine does not change much. The stored figures are renewed by
 ``bench.keep_passes(bench.passes("minilm"), "a machine, in words")``, ``bench.keep_pruning(bench.pruning("minilm"))`` and, with a folder
 that ``python -m helpers build live`` made, ``bench.keep_live(bench.live(folder), "a machine, in words")``.
 """
@@ -24,9 +25,9 @@ from jaxtyping import Float
 from tqdm import trange
 
 from helpers import attention, corpora, encoders, parallel, places, results, tokens
-from helpers.chapters import divergence_map, head_importance
+from helpers.chapters import head_importance
 from helpers.corpora.records import Segment
-from helpers.measurements import head_types, surface
+from helpers.measurements import divergence, head_types, surface
 from helpers.run import pages
 from helpers.run.templates import template
 
@@ -66,7 +67,7 @@ def passes(model: str = "minilm", *, rounds: int = 3) -> dict[str, Any]:
             encoder.model(**batch.inputs)
 
     look = partial(attention.measure, encoder, texts, longest=128)
-    statistics, features, pairs = (partial(look, chapter.look) for chapter in (surface, head_types, divergence_map))
+    statistics, features, pairs = (partial(look, chapter.look) for chapter in (surface, head_types, divergence))
     runs = (forward, statistics, features, pairs)
     rates = np.round(16 * 128 / timed(rounds, *runs), 1).tolist()
     found = {"model": model, "layers": encoder.layers, "heads": encoder.heads}
@@ -85,6 +86,42 @@ def keep_passes(found: Mapping[str, Any], machine: str) -> Path:
     places.write(file, json.dumps(kept, indent=1, sort_keys=True) + "\n")
     places.write(file.with_suffix(".md"), template("costs.md.j2").render(kept, passes=PASSES, median=np.median))
     return file
+
+
+def pairs(model: str = "minilm", *, rounds: int = 9, heads: int = 144) -> dict[str, float]:
+    """Time all divergences of so many maps of 128 tokens against two plain loops, each of a head against all.
+
+    Returns:
+        ``ms``, processor milliseconds of :func:`helpers.measurements.divergence.divergences`; how many times as long a loop takes that
+        computes ``both_terms`` of each divergence, relative entropies to the mixture, and one that takes each head's
+        ``entropy_once``; and the ``largest`` difference from the first in double precision, in nats a token.
+    """
+    encoder = encoders.load(model, device="cpu")
+    segments = first(-(-heads // (encoder.layers * encoder.heads)))
+    batch = tokens.encode(encoder, [segment.texts for segment in segments], max_length=128, truncate=True)
+    maps = attention.maps(encoder, batch).flatten(0, 2)[:heads].contiguous()
+    weights = maps.numpy().clip(divergence.TINY)
+
+    def both_terms(weights: Float[np.ndarray, "head query key"] = weights) -> Float[np.ndarray, "head head"]:
+        rows = []
+        for head in weights:
+            mixture = (head + weights) / 2
+            terms = head * np.log(head / mixture) + weights * np.log(weights / mixture)
+            rows.append(terms.sum((1, 2)) / 2)
+        return np.stack(rows)
+
+    def entropy_once() -> Float[np.ndarray, "head head"]:
+        own, rows = -(weights * np.log(weights)).sum((1, 2)), []
+        for head, entropy in zip(weights, own, strict=True):
+            mixture = (head + weights) / 2
+            rows.append(-(mixture * np.log(mixture)).sum((1, 2)) - (entropy + own) / 2)
+        return np.stack(rows)
+
+    runs = (partial(divergence.divergences, maps), both_terms, entropy_once)
+    seconds = np.median(timed(rounds, *runs), 1)
+    largest = np.abs(runs[0]() - both_terms(weights.astype(np.float64))).max() / maps.shape[-1]
+    times = dict(zip(("both_terms", "entropy_once"), seconds[1:] / seconds[0], strict=True))
+    return {"ms": 1e3 * seconds[0], **times, "largest": largest}
 
 
 def pruning(model: str = "minilm", *, rounds: int = 9) -> dict[str, Any]:

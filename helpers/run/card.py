@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from scipy.spatial.distance import squareform
 
 from helpers import places, results
 from helpers.chapters.your_own_model import measures as your_own_model
@@ -20,7 +19,7 @@ from helpers.chapters.your_own_model.measures import Sample
 from helpers.corpora import CorpusError
 from helpers.encoders import Encoder
 from helpers.measurements import coreference as antecedents
-from helpers.measurements import head_types, surface, syntax
+from helpers.measurements import divergence, head_types, surface, syntax
 from helpers.plots import COLOURS, LABELS, group_names, head_name, ink_on
 from helpers.run.notebooks import resolved
 from helpers.run.templates import template
@@ -93,11 +92,8 @@ def measure(
     if divergences is None:
         missing["divergence_map"] = f"{encoder.layers * encoder.heads} heads are too few for a map."
     else:
-        counts = {"heads": divergences.heads, "segments": int((divergences.tokens > 0).sum())}
-        placed = {"pairs": squareform(divergences.mean()), "map": your_own_model.placed(divergences)}
-        record = {"values": results.to_json({"model": counts | placed}), "provenance": {"parameters": {}}}
         runs.append(run("divergence_map"))
-        runs[-1].blocks.append(results.tabulated("divergence_map", record))
+        divergence.record(runs[-1], divergences, divergence.place(divergences.mean()))
     try:
         trees = [syntax.trees(encoder, part) for part in texts.trees]
         runs.append(run("dependency_heads"))

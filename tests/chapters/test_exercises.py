@@ -6,7 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from helpers.chapters import checks, divergence_map
+from helpers.chapters import checks
+from helpers.measurements import divergence
 
 FILES = sorted(Path(checks.__file__).parent.glob("*/exercises.py"))
 MODULES = [import_module(f"helpers.chapters.{file.parent.name}.exercises") for file in FILES]
@@ -39,12 +40,13 @@ def test_every_mistake_is_told_so(name, number):
 
 RIGHT = [
     *((name, right(name)) for name in EXERCISES),
-    ("classical_scaling", divergence_map.classical),
+    ("classical_scaling", divergence.classical),
     ("sinks", lambda even, odd: np.argwhere(np.minimum(even.sum(0), odd.sum(0)) > 0.5)[::-1] + 1),
     ("offset_parser", lambda *parts: tuple(right("offset_parser")(*parts))),
     ("paired_gap", lambda one, other: list(np.percentile(one - other, (2.5, 97.5)))),
     ("cut_head", lambda *case: list(right("cut_head")(*case))),
     ("deal_anew", lambda names, rng: [rng.permutation(layer) for layer in names]),
+    ("shuffle_within", lambda labels, groups, rng: list(right("shuffle_within")(labels, groups, rng))),
 ]
 
 
@@ -69,6 +71,8 @@ WRONG = [
     ("pool_words", lambda w, words: right("pool_words")(w, words) * 2, "the rows do not sum to 1"),
     ("deal_anew", lambda names, rng: rng.permuted(names), "types moved from layer to layer"),
     ("deal_anew", lambda names, rng: names, "hardly any different grids"),
+    ("shuffle_within", lambda labels, groups, rng: rng.permutation(labels), "moved from group to group"),
+    ("shuffle_within", lambda labels, groups, rng: labels, "hardly any different orders"),
     ("causal_attention", lambda w: None, "returns None"),
     ("causal_attention", lambda w: w[0], "the result has shape (4,), wanted is (4, 4)."),
     ("causal_attention", lambda w: 1 / 0, "ZeroDivisionError"),

@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 
 from helpers import attention, results, tokens
-from helpers.chapters import divergence_map
 from helpers.chapters.your_own_model import figures, tables
 from helpers.chapters.your_own_model import measures as your_own_model
 from helpers.chapters.your_own_model.measures import PLACES
-from helpers.measurements import coreference, head_types, surface, syntax
+from helpers.measurements import coreference, divergence, head_types, surface, syntax
 from helpers.plots import head_name
 
 
@@ -50,8 +49,8 @@ def test_the_card_has_the_chapters_own_numbers(measured, texts):
     assert (card["types"] == head_types.types(features.all.value, features.even).names).all()
     rule = head_types.by_rule(features.all.value, features.even)
     assert all(np.isclose(card["rule_shares"][n].value, (rule == n).mean()) for n in head_types.TYPES)
-    divergences = divergence_map.measure(encoder, texts.segments)
-    near = divergence_map.closeness(divergences, divergences.layer)
+    divergences = divergence.measure(encoder, texts.segments)
+    near = divergence.closeness(divergences, divergences.layer)
     assert np.isclose(card["closeness"]["ratio"].value, near.ratio.value) and card["closeness"]["p"] == near.p
     points = card["map"]["points"]
     shown = np.linalg.norm(points[:, None] - points, axis=-1)

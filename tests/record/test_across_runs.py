@@ -38,16 +38,6 @@ def test_06_what_attention_adds_to_words_and_distance_in_three_runs():
     assert [one["low"] > 0 for one in blank] == [False, False, True] and round(100 * blank[2]["value"], 1) == 0.7
 
 
-def test_07_what_is_left_beyond_shuffled_maps_and_the_ringed_heads():
-    values = of("divergence_map")
-    gap, beyond = values["held"]["model"]["gap"]["value"], values["beyond"]["held"]["model"]["difference"]["value"]
-    assert round(100 * beyond / gap) == 30 and round(100 * values["held"]["model"]["left"]["value"]) == 37
-    pairs = np.zeros((72, 72))
-    pairs[np.triu_indices(72, 1)] = values["model"]["pairs"]
-    ringed = [24, 28, 32, 70]  # 3-1, 3-5, 3-9, 6-11
-    assert all(pairs[one] > np.mean(values["model"]["pairs"]) for one in combinations(ringed, 2))
-
-
 def test_10_readings_of_a_sentence():
     values = of("ablation_by_type", FULL)
     told = {"15": -41, "17": -59, "19": -20}

@@ -1,9 +1,4 @@
-"""You measure how far apart any two heads are, draw them as a map, and test whether heads of one layer are
-close.
+"""You measure how far apart any two heads are, test which heads of one layer are close, and draw all heads as a map.
 
 After {cite:t}`clark2019`, section 6.
 """
-
-from helpers.chapters.divergence_map.comparing import *
-from helpers.chapters.divergence_map.measures import *
-from helpers.chapters.divergence_map.scaling import *

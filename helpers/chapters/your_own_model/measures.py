@@ -15,15 +15,14 @@ from jaxtyping import Float
 from torch import Tensor
 
 from helpers import attention, corpora, encoders
-from helpers.chapters import divergence_map
-from helpers.chapters.divergence_map import Divergences
 from helpers.corpora.readers import Segment
 from helpers.corpora.records import numbered
 from helpers.corpora.records import sample as drawn
 from helpers.corpora.treebanks import Document
 from helpers.encoders import Encoder
 from helpers.measurements import coreference as antecedents
-from helpers.measurements import head_types, surface, syntax
+from helpers.measurements import divergence, head_types, surface, syntax
+from helpers.measurements.divergence import Divergences
 from helpers.measurements.head_types import TYPES, DistanceFeatures
 from helpers.measurements.surface import SurfacePatterns
 from helpers.plots import group_names
@@ -202,7 +201,7 @@ def look(maps: Float[Tensor, "layer head query key"], text: EncodedText) -> dict
 
 def look_also_at_pairs(maps: Float[Tensor, "layer head query key"], text: EncodedText) -> dict[str, Any]:
     """What chapters 02, 08 and 07 measure of one text."""
-    return look(maps, text) | {"pairs": divergence_map.look(maps, text)}
+    return look(maps, text) | {"pairs": divergence.look(maps, text)}
 
 
 def sweep(
@@ -294,12 +293,12 @@ def _coreference(encoder: Encoder, texts: Sample, seed: int) -> tuple[dict[str, 
 def placed(divergences: Divergences) -> dict[str, Any]:
     """Heads in the plane, [head, 2], and how far their distances there are from their divergences."""
     matrix = divergences.mean()
-    points = divergence_map.scale(matrix, divergence_map.classical(matrix))
-    return {"points": points, "stress": divergence_map.stress(matrix, points)}
+    points = divergence.place(matrix)
+    return {"points": points, "stress": divergence.stress(matrix, points)}
 
 
 def _closeness(divergences: Divergences, seed: int) -> dict[str, Any]:
-    found = divergence_map.closeness(divergences, divergences.layer, seed=seed)
+    found = divergence.closeness(divergences, divergences.layer, seed=seed)
     return {name: getattr(found, name) for name in ("ratio", "p", "nearest", "nearest_by_chance")}
 
 
