@@ -23,6 +23,7 @@ from numpy.typing import ArrayLike
 
 from helpers.corpora.readers import Question
 from helpers.corpora.treebanks import Document
+from helpers.drawing import Numbers
 from helpers.plots import COLOURS, HEAD_COLOURS, LABELS, REST, Labels, Levels, Names, layer_colours
 
 LIMIT = 150_000
@@ -423,3 +424,31 @@ def answers(questions: Sequence[Question]) -> HTML:
         last = place
     asked = "".join(f"<li>{escape(q.question)}</li>" for q in questions)
     return HTML(f'<p class="context">{text}{escape(context[last:])}</p><ol>{asked}</ol>')
+
+
+FIRST = 3  # numbers of a vector that are written out
+
+
+def token_to_touch(numbers: Numbers) -> InteractiveFigure:
+    """Query, scores, weights, values and output of one token after the other, by a slider; attended tokens are darker the larger their weight."""
+
+    def vector(row: ArrayLike) -> list[str]:
+        return [*(f"{number:.2f}" for number in np.asarray(row)[:FIRST]), "…"]
+
+    def step(i: int) -> list[list[Word]]:
+        lines = [[f"{numbers.tokens[i]} has the query", *vector(numbers.query[i])]]
+        for token, score, weight, value in zip(
+            numbers.tokens, numbers.scores[i], numbers.weights[i], numbers.value, strict=True
+        ):
+            scored = f"score {score:.2f},", f"weight {weight:.2f},"
+            lines.append([(token, _shade(weight)), *scored, "value", *vector(value)])
+        return [*lines, ["output", *vector(numbers.output[i])]]
+
+    steps = range(len(numbers.tokens))
+    alt = f"Query, scores, weights, values and output of each of {len(steps)} tokens."
+    return frames(steps, numbers.tokens, [step(i) for i in steps], alt=alt)
+
+
+def _shade(weight: float) -> str:
+    """White for a weight of 0, blue for 1."""
+    return "#" + "".join(f"{round(255 + weight * (channel - 255)):02x}" for channel in (107, 174, 214))

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from importlib.metadata import distribution
 from importlib.resources import files
-from itertools import pairwise, takewhile
+from itertools import accumulate, pairwise, takewhile
 from pathlib import Path
 from typing import Any
 
@@ -115,6 +115,10 @@ def outline(chapter: str) -> Mapping[str, Any]:
     answers = re.findall(r"<b>What comes out</b></summary>\n+(.*?)\n+</details>", prose, re.DOTALL)
     usual = zip(asked, answers, known["predictions"], strict=True)
     sections = [section(*part) for part in takewhile(lambda part: part[0] != "Exercises", texts.items())]
+    read = int(re.search(r"\*\*Read:\*\* (\d+) minutes", box)[1])
+    ends = list(accumulate(part["weight"] for part in sections))
+    ends = [0, *(round(read * end / ends[-1]) for end in ends)]
+    sections = [part | {"minutes": end - start} for part, (start, end) in zip(sections, pairwise(ends), strict=True)]
     exercises = [found.groupdict() for found in EXERCISE.finditer(texts["Exercises"])]
     names = iter(CHECK.findall("\n".join(cell.source for cell in cells if cell.cell_type == "code")))
     for exercise in exercises:
@@ -124,7 +128,7 @@ def outline(chapter: str) -> Mapping[str, Any]:
         "number": int(chapter[:2]),
         "title": re.match("# (.+)", prose)[1],
         "box": points(box),
-        "minutes": sum(section["minutes"] for section in sections),
+        "minutes": read,
         "run": re.search(r"\*\*Run:\*\* (.+)", box)[1],
         "needs": needs,
         "before": [one for one in notebooks.chapters() if one < chapter and one[:2] in re.findall(r"\b\d\d", needs)],
@@ -139,10 +143,10 @@ def outline(chapter: str) -> Mapping[str, Any]:
 
 
 def section(title: str, text: str) -> dict[str, Any]:
-    """How many figures and predictions a section has, and the minutes to read it."""
+    """How many figures and predictions a section has, and its weight in the minutes that the chapter takes to read."""
     figures, words = text.count("**Fig. "), re.sub(r"<details>.*?</details>", "", text, flags=re.DOTALL).split()
-    minutes = round(len(words) / WORDS_A_MINUTE + MINUTES_A_FIGURE * figures)
-    return {"title": title, "minutes": minutes, "figures": figures, "predictions": text.count("> **Predict**")}
+    weight = len(words) / WORDS_A_MINUTE + MINUTES_A_FIGURE * figures
+    return {"title": title, "weight": weight, "figures": figures, "predictions": text.count("> **Predict**")}
 
 
 def unquoted(text: str) -> str:

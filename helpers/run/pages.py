@@ -95,10 +95,10 @@ def reference(folder: str) -> str:
 
 
 def cover() -> bytes:
-    """PNG of the figure that the README shows, from the stored outputs of chapter 02."""
-    notebook = nbformat.read(notebooks.FOLDER / "02_surface_patterns.ipynb", as_version=4)
+    """PNG of the figure that the README shows, from the stored outputs of chapter 04."""
+    notebook = nbformat.read(notebooks.FOLDER / "04_dependency_heads.ipynb", as_version=4)
     figures = {cell.metadata.mystnb.figure.name: cell for cell in notebook.cells if "mystnb" in cell.metadata}
-    outputs = figures["fig-special"].outputs
+    outputs = figures["fig-dep-puzzle"].outputs
     return base64.b64decode(next(o.data["image/png"] for o in outputs if "image/png" in o.get("data", {})))
 
 

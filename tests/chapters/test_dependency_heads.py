@@ -192,15 +192,28 @@ def test_a_treebank_without_the_usual_relations_is_read_all_the_same(sentences):
 
 def test_nearest_words_are_those_of_a_loop(page, sentences):
     for sentence in sentences:
-        for tags in (("NOUN",), ("VERB", "ADP")):
-            n = len(sentence.words)
-            of_class = [p for p in range(n) if sentence.upos[p] in tags]
-            last = [max((p for p in of_class if p < w), default=-1) for w in range(n)]
-            after = [min((p for p in of_class if p > w), default=-1) for w in range(n)]
-            assert page.nearest(sentence, tags, "last") == last
-            assert page.nearest(sentence, tags, "next") == after
+        n, tags = len(sentence.words), sentence.upos
+        nouns = [p for p in range(n) if tags[p] in ("NOUN", "PROPN")]
+        members = {name: [p for p in range(n) if tags[p] in page.CLASSES[name]] for name in ("verb", "content word")}
+        members["end of a run of nouns"] = [p for p in nouns if p + 1 == n or tags[p + 1] not in ("NOUN", "PROPN")]
         named = page.rules(sentence)
-        assert named[[*page.CLASSES].index("verb"), 0].tolist() == page.nearest(sentence, ("VERB",), "last")
+        for name, words in members.items():
+            last = [max((p for p in words if p < w), default=-1) for w in range(n)]
+            after = [min((p for p in words if p > w), default=-1) for w in range(n)]
+            assert page.nearest(sentence, name, "last") == last and page.nearest(sentence, name, "next") == after
+            assert named[[*page.CLASSES].index(name)].tolist() == [last, after]
+
+
+def test_heads_point_from_hidden_words_where_loops_say(page, small_encoder, sentences):
+    encoder = small_encoder()
+    for sentence in sentences[:5]:
+        word = len(sentence.words) - 1
+        batch = tokens.encode(encoder, [list(sentence.words)])
+        unit = batch.unit[0].tolist()
+        batch.ids[0, [j for j, u in enumerate(unit) if u == word + 1]] = encoder.tokenizer.mask_token_id
+        pointed = pointed_in_loops(word_maps(attention.maps(encoder, batch)[:, 0].numpy(), unit))[:, :, 0, word]
+        expected = pointed == sentence.governors[word]
+        assert np.array_equal(page.finds_from_hidden(encoder, sentence, word).numpy(), expected)
 
 
 def test_where_lines_land_in_sentences_made_by_hand(page):

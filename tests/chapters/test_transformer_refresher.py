@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from helpers import attention, encoders, tokens
-from helpers.chapters.transformer_refresher import figures
-from helpers.chapters.transformer_refresher import measures as transformer_refresher
+from helpers import attention, drawing, encoders, tokens
+from helpers.measurements import one_head
 
 
 @pytest.fixture(scope="module")
@@ -45,10 +44,10 @@ def test_families_with_other_scores_are_refused(small_encoder, page, family):
 @pytest.mark.parametrize("family", ["bert", "roberta", "electra", "albert", "distilbert", "mpnet"])
 def test_the_numbers_of_the_drawing_follow_from_one_another(small_encoder, page, family):
     encoder = small_encoder(family)
-    batch = figures.short(encoder, "she slept")
+    batch = drawing.short(encoder, "she slept")
     for layer, head in ((0, 0), (2, 3)):
-        found = figures.numbers(encoder, batch, layer, head)
-        term = transformer_refresher.position_term(encoder, torch.tensor(found.hidden).float(), head).numpy()
+        found = drawing.numbers(encoder, batch, layer, head)
+        term = one_head.position_term(encoder, torch.tensor(found.hidden).float(), head).numpy()
         assert term.any() == (family == "mpnet")
         by_hand = found.query @ found.key.T / np.sqrt(found.query.shape[1]) + term
         assert np.allclose(found.scores, by_hand, atol=1e-5)
@@ -65,13 +64,13 @@ def test_the_numbers_of_the_drawing_follow_from_one_another(small_encoder, page,
 
 def test_what_is_added_to_the_stream_is_what_the_model_adds(minilm):
     """The first normalisation of a layer receives x + z, and what leaves the layer is the x of the next."""
-    batch, seen, layer = figures.short(minilm, "she slept"), [], 2
+    batch, seen, layer = drawing.short(minilm, "she slept"), [], 2
     norm = minilm.model.encoder.layer[layer].attention.output.LayerNorm
     hook = norm.register_forward_hook(lambda _, given, __: seen.append(given[0][0].numpy()))
-    found = figures.numbers(minilm, batch, layer, 4)
+    found = drawing.numbers(minilm, batch, layer, 4)
     hook.remove()
     assert np.allclose(found.residual, seen[-1], atol=1e-5)
-    assert np.allclose(found.after, figures.numbers(minilm, batch, layer + 1, 0).hidden)
+    assert np.allclose(found.after, drawing.numbers(minilm, batch, layer + 1, 0).hidden)
 
 
 HEAD = (2, 4)  # 3-5
@@ -103,7 +102,7 @@ def test_claims_of_another_pronoun(minilm):
 
 
 def test_claims_of_two_words(minilm):
-    found = figures.numbers(minilm, figures.short(minilm, "she slept"), *HEAD)
+    found = drawing.numbers(minilm, drawing.short(minilm, "she slept"), *HEAD)
     assert [f"{w:.2f}" for w in found.weights[1]] == ["0.86", "0.10", "0.00", "0.04"]
     assert (np.round(found.weights, 2).sum(-1) == 1).all(), "rows can be added up by eye"
     assert (found.scores.argmax(-1) == 0).all()

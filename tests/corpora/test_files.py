@@ -1,6 +1,8 @@
 """Files as people have them, in ``tests/data``: read right, or refused in a sentence that helps; and oddities put together at random."""
 
+import csv
 import gzip
+import io
 import json
 import shutil
 from pathlib import Path
@@ -200,3 +202,74 @@ def test_what_is_read_is_what_was_written(
     (document,) = treebanks.read(file)
     found = [(document.sentences[m.sentence].words, m.start, m.end, m.chain, m.type) for m in document.mentions]
     assert found == wanted and [s.id for s in document.sentences] == [f"s{n}" for n in range(len(sentences))]
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    words=st.lists(WORD | st.sampled_from(["𝔘", "é", "e\u0301"]), min_size=3, max_size=12),
+    unit=st.sampled_from([None, "utf-16-le", "utf-8"]),
+    ascii_only=st.booleans(),
+    indent=st.sampled_from([None, 1]),
+    encoding=ENCODING,
+    data=st.data(),
+)
+def test_questions_are_read_as_they_were_written(tmp_path_factory, words, unit, ascii_only, indent, encoding, data):
+    context = " ".join(words)
+    asked, wanted = [], []
+    for number in range(data.draw(st.integers(1, 3))):
+        first = data.draw(st.integers(0, len(words) - 1))
+        last = data.draw(st.integers(first, len(words) - 1))
+        start, text = len(" ".join([*words[:first], ""])), " ".join(words[first : last + 1])
+        width = {None: None, "utf-16-le": 2, "utf-8": 1}[unit]
+        given = start if unit is None else len(context[:start].encode(unit)) // width
+        answers = [{"text": text, "answer_start": given}] if text.strip() and number != 1 else []
+        question = {"question": f"Which {number}?", "id": f"q{number}", "answers": answers}
+        asked.append(dict(data.draw(st.permutations([*question.items()]))))
+        wanted += [(f"q{number}", context, text)] * len(answers)
+    paragraph = {"context": context, "qas": asked}
+    content = json.dumps({"data": [{"paragraphs": [paragraph]}]}, ensure_ascii=ascii_only, indent=indent)
+    file = tmp_path_factory.mktemp("written") / "Mine.JSON"
+    file.write_bytes(content.encode(encoding))
+    if not wanted:
+        with pytest.raises(CorpusError, match="None of its questions has an answer"):
+            corpora.questions(str(file))
+        return
+    found = corpora.questions(str(file))
+    assert [(q.id, q.context, q.answers[0].text) for q in found] == wanted
+    for question in found:
+        (answer,) = question.answers
+        assert question.context.startswith(answer.text, answer.start)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    rows=st.lists(
+        st.tuples(WORD, WORD, st.sampled_from(["entailment", "not_entailment", "-"])), min_size=1, max_size=4
+    ),
+    columns=st.permutations(["sentence1", "sentence2", "label", "note"]),
+    end=END,
+    encoding=ENCODING,
+    kind=st.sampled_from([".tsv", ".TSV", ".csv", ".tsv.gz", ".csv.gz"]),
+    blank=st.booleans(),
+)
+def test_pairs_are_read_as_they_were_written(tmp_path_factory, rows, columns, end, encoding, kind, blank):
+    text = io.StringIO()
+    quoting = (
+        {"delimiter": ","} if "csv" in kind else {"delimiter": "\t", "quoting": csv.QUOTE_NONE, "quotechar": None}
+    )
+    write = csv.writer(text, lineterminator=end, **quoting).writerow
+    write(columns)
+    wanted = []
+    for first, second, label in rows:
+        cells = {"sentence1": f"It is {first}", "sentence2": f"{second} is it", "label": label, "note": ""}
+        write([cells[name] for name in columns])
+        wanted += [(cells["sentence1"], cells["sentence2"], label)] * (label != "-")
+    content = (text.getvalue() + end * blank).encode(encoding)
+    file = tmp_path_factory.mktemp("written") / f"Mine{kind}"
+    file.write_bytes(gzip.compress(content) if kind.endswith("gz") else content)
+    if not wanted:
+        with pytest.raises(CorpusError, match="labelled pairs"):
+            corpora.pairs(str(file), task="rte")
+        return
+    found = [(pair.first, pair.second, pair.label) for pair in corpora.pairs(str(file), task="rte")]
+    assert found == wanted

@@ -4,10 +4,12 @@ import re
 
 import nbformat
 import pytest
+import yaml
 
 from helpers import places, results, scoreboard
 from helpers.run import notebooks
 
+KEY_WORDS = ("heads_that_favour_key_words_summed", "key_word_attention")
 CHAPTERS = scoreboard.chapters()
 APART = ("**How.**", "**Not shown.**")
 """What a point of a summary may begin with that is no headline: a method, or what stays open."""
@@ -47,30 +49,27 @@ def test_every_headline_holds_and_no_control_shows_it(chapter):
 
 
 def test_the_front_pages_say_what_is_recorded():
-    """Their findings, and the counts of the scoreboard."""
+    """Their findings, the counts of the scoreboard, and how many families can be read."""
     tally = scoreboard.tally(scoreboard.judged()).sum()
-    counted = tally.sum() - tally["no number"]
-    found = results.recorded("dependency_heads").row("best_for_relation", of="obj")
-    share, low, high, distance = (f"{100 * found[column]:.0f}" for column in ("value", "low", "high", "control"))
-    surface = results.recorded("surface_patterns")
-    cls = surface.number("share_cls", layer=None).value
-    times = surface.number("times_even_share", of="cls").value
+    counts = [int(tally[verdict]) for verdict in ("holds", "fails", "mixed", "undecided", "also the control")]
+    heads = results.recorded("dependency_heads")
+    best = heads.row("best_for_relation", of="obj")
+    share, low, high, distance = (f"{100 * best[column]:.0f}" for column in ("value", "low", "high", "control"))
+    rule, surface = heads.number("rule_for_relation", of="obj"), results.recorded("surface_patterns")
+    cls, times = surface.number("share_cls", layer=None).value, surface.number("times_even_share", of="cls").value
     the = surface.number("first_times_even", of="the, its place").value
-    readme, intro = ((places.ROOT / name).read_text("utf-8") for name in ("README.md", "book/intro.md"))
-    assert (
-        f"Of {counted} findings" in readme
-        and f"{tally['holds']} hold, {tally['fails']} fail, and 9 hold of a control" in readme
-    )
-    assert (
-        f"of {counted} findings about the heads of BERT, {tally['holds']} hold on our encoders, {tally['fails']} fail"
-        in intro
-    )
-    assert f"Nine of the {counted} findings" in readme and tally["also the control"] == 9
-    assert f"Head {found.layer:.0f}-{found['head']:.0f}" in readme
-    assert (
-        f"{share} % of the time [{low}, {high}] on our test documents; the best fixed distance reaches {distance} %"
-        in readme
-    )
-    assert f"{share} % of the time, where the best fixed distance reaches {distance} %" in intro
-    assert f"gets {100 * cls:.0f} %, thirty times its even share" in readme and 30 < times < 35
-    assert "put *the* in its place, and *the* gets as much" in readme and abs(the / times - 1) < 0.05
+    words = results.recorded("keywords")
+    random = {name: words.rows(name, network="@random").value for name in KEY_WORDS}
+    assert abs(the / times - 1) < 0.05 and random[KEY_WORDS[0]].tolist() == [72] and random[KEY_WORDS[1]].max() < 0.04
+    families = yaml.safe_load((places.HOME / "helpers" / "families.yml").read_text("utf-8"))
+    assert f"of {len(families)} families" in (places.ROOT / "book" / "intro.md").read_text("utf-8")
+    for page in ("README.md", "book/intro.md"):
+        text = (places.ROOT / page).read_text("utf-8")
+        assert f"Head {best.layer:.0f}-{best['head']:.0f} is right for {share} % of objects [{low}, {high}]" in text
+        assert (
+            f'"one word to the left" for {distance} %' in text and f"is right for {100 * rule.value:.0f} %." in text
+        )
+        assert f"`[CLS]` gets {100 * cls:.0f} %, {times:.0f} times its even share" in text
+        assert f"all {int(random[KEY_WORDS[0]].iloc[0])} heads seem to pick out key words" in text
+        said = "into {} statements that our numbers can judge. On two sentence encoders {} hold and {} fail, {} come out mixed, and {} are undecided. Another {} come true"
+        assert said.format(sum(counts), *counts) in text

@@ -1,4 +1,4 @@
-"""Chapter 01: what one attention head computes, by hand, from the model's own weights."""
+"""The parts of a model from which the scores of one attention head are computed by hand."""
 
 import math
 
