@@ -108,9 +108,9 @@ def test_the_probe_without_attention_reads_words_and_distance():
             k = candidate - word
             read = torch.tensor([max(k, 0) / 4, max(-k, 0) / 4, *(float(k == near) for near in range(-2, 3))])
             inside = probe.word(vectors[word]) + probe.candidate(vectors[candidate]) + probe.distance(read)
-            assert found[word, candidate + 1].item() == pytest.approx(float(probe.out(inside.tanh())), abs=1e-5)
+            assert found[word, candidate + 1].item() == pytest.approx(probe.out(inside.tanh()).item(), abs=1e-5)
         root = probe.out((probe.word(vectors[word]) + probe.root).tanh())
-        assert found[word, 0].item() == pytest.approx(float(root), abs=1e-5)
+        assert found[word, 0].item() == pytest.approx(root.item(), abs=1e-5)
 
 
 def test_training_finds_the_head_that_points_to_governors(page):
@@ -125,7 +125,8 @@ def test_training_finds_the_head_that_points_to_governors(page):
     np.testing.assert_allclose(scale, np.sqrt(np.mean(rows**2, 0)), rtol=1e-4)
     made = [page.fit(page.Probe(scale), examples, 30, seed) for seed in (0, 0, 1)]
     assert torch.equal(made[0].w, made[1].w) and not torch.equal(made[0].w, made[2].w)
-    assert int(made[0].u.argmax()) == 4 and float(made[0].u[4]) > 2 * float(made[0].w.max())
+    u, w = made[0].u.detach(), made[0].w.detach()
+    assert int(u.argmax()) == 4 and u[4] > 2 * w.max()
     hits = [page.right(made[0](m).argmax(1), g, s) for (m, g), s in zip(examples, SENTENCES, strict=True)]
     assert [len(h) for h in hits] == [sum(probes.counted(s)) for s in SENTENCES]
     assert np.concatenate(hits).mean() > 0.9
