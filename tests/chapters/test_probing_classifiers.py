@@ -226,7 +226,8 @@ def test_trees_are_found_where_squared_distances_are_those_of_the_tree(page):
         assert probes.arcs_found(near, s.governors, counted)[0] == hits
     probe, states = probes.TreeProbe(5, rank=3), torch.randn(4, 5)
     mapped = states @ probe.map
-    expected = [[float(((a - b) ** 2).sum()) for b in mapped] for a in mapped]
+    mapped = mapped.detach()
+    expected = [[((a - b) ** 2).sum() for b in mapped] for a in mapped]
     np.testing.assert_allclose(probe(states).detach(), expected, rtol=1e-4, atol=1e-6)
 
 
