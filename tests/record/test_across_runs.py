@@ -24,20 +24,6 @@ def clear(one):
     return one["low"] > 0 or one["high"] < 0
 
 
-def test_06_what_attention_adds_to_words_and_distance_in_three_runs():
-    added, blank = (
-        [
-            of("probing_classifiers", run)["edges"][f"edge, equally far, attention, words and distance{network}"][
-                "over"
-            ]["words and distance"]
-            for run in (BOOK, FULL, MPNET)
-        ]
-        for network in ("", ", @random")
-    )
-    assert all(6.5 < 100 * one["value"] < 9.5 and one["low"] > 0 for one in added), "7 to 9 points"
-    assert [one["low"] > 0 for one in blank] == [False, False, True] and round(100 * blank[2]["value"], 1) == 0.7
-
-
 def test_10_readings_of_a_sentence():
     values = of("ablation_by_type", FULL)
     told = {"15": -41, "17": -59, "19": -20}
