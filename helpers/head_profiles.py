@@ -151,7 +151,7 @@ def _chains(recorded: Recorded, head: Head) -> str:
 
 def _probed(recorded: Recorded, head: Head) -> str:
     found = recorded.rows("uas", of="best single head", head=head)
-    return f"The best single head for joining words: {_interval(found.iloc[0])}." if len(found) else ""
+    return f"Of single heads it finds the most governors: {_interval(found.iloc[0])}." if len(found) else ""
 
 
 def _type(recorded: Recorded, head: Head) -> str:
