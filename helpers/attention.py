@@ -314,7 +314,13 @@ def _input(text: Any) -> Input:
 def _as_arrays(result: Any) -> Any:
     if isinstance(result, Mapping):
         return {name: _as_arrays(one) for name, one in result.items()}
-    return result.cpu().numpy() if isinstance(result, Tensor) else np.asarray(result)
+    try:
+        return result.cpu().numpy() if isinstance(result, Tensor) else np.asarray(result)
+    except ValueError as error:
+        raise ValueError(
+            "The function must return numbers or arrays, or a dict of them. A sum and its count have one shape: "
+            "torch.stack([sums, torch.full_like(sums, count)])."
+        ) from error
 
 
 def _compact(arrays: Sequence[Any]) -> list[Any]:

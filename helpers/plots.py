@@ -112,7 +112,7 @@ def group_names(fits: Mapping[str, bool]) -> dict[str, str]:
     """What each of four groups of heads is called: the type that it stands for where it fits, else only "group" and its number.
 
     Args:
-        fits: type -> whether the group that stands for it has the marks of its name (``distance_features.Types.fits``).
+        fits: type -> whether the group that stands for it has the marks of its name (``head_types.Types.fits``).
     """
     return {name: LABELS[name] if fits[name] else f"group {n}" for n, name in enumerate(TYPE_NAMES, 1)}
 
@@ -801,13 +801,15 @@ def flow(words: Names, width: int, joined: Sequence[bool] | None = None) -> list
     return spots
 
 
-def dependency_tree(sentence: Sentence, *, highlight: Sequence[int] = ()) -> Figure:
+def dependency_tree(sentence: Sentence, *, highlight: Sequence[int] = (), ax: Axes | None = None) -> Figure:
     """An arc from each word to its governor, where the arrowhead is, with its relation, as attention has it; parts of speech below.
 
     Args:
+        sentence: its governors need not make a tree; relations and parts of speech are drawn where it has some.
         highlight: words whose arc is drawn in the first colour.
     """
     words, tags = sentence.words, sentence.upos or ("",) * len(sentence.words)
+    relations = sentence.relations or ("",) * len(words)
     widths = np.array([max(0.55, 0.095 * max(len(w), len(t)) + 0.18) for w, t in zip(words, tags, strict=True)])
     places = np.cumsum(widths) - widths / 2
     level: dict[int, int] = {}  # how high the arc to each word is: one above all that it spans; the shortest first
@@ -816,7 +818,7 @@ def dependency_tree(sentence: Sentence, *, highlight: Sequence[int] = ()) -> Fig
         below = [height for w, height in level.items() if low <= spans[w][0] and spans[w][1] <= high]
         level[word] = 1 + max(below, default=0)
     top = max(level.values(), default=0) + 1
-    figure, ax = plt.subplots(figsize=(widths.sum() + 0.2, 0.42 * top + 0.75))
+    ax = ax or plt.subplots(figsize=(widths.sum() + 0.2, 0.42 * top + 0.75))[1]
 
     def arc(x: Sequence[float], y: Sequence[float], name: str, colour: str) -> None:
         ax.plot(x, y, color=colour, linewidth=1.1, solid_joinstyle="round")
@@ -828,13 +830,13 @@ def dependency_tree(sentence: Sentence, *, highlight: Sequence[int] = ()) -> Fig
         governor = sentence.governors[word]
         start, end = places[word], places[governor] + 0.12 * np.sign(word - governor)
         colour = COLOURS["first"] if word in highlight else COLOURS["cls"]
-        arc([start, start, end, end], [0.1, height, height, 0.28], sentence.relations[word], colour)
-    root = places[sentence.governors.index(-1)]
-    ax.text(root, top - 0.2, "root", **CENTRED, fontsize=7, color=COLOURS["self"])
-    ax.plot([root, root], [0.1, top - 0.5], color=COLOURS["self"], linewidth=1.1)
+        arc([start, start, end, end], [0.1, height, height, 0.28], relations[word], colour)
+    for root in (place for place, governor in zip(places, sentence.governors, strict=True) if governor < 0):
+        ax.text(root, top - 0.2, "root", **CENTRED, fontsize=7, color=COLOURS["self"])
+        ax.plot([root, root], [0.1, top - 0.5], color=COLOURS["self"], linewidth=1.1)
     for place, word, tag in zip(places, words, tags, strict=True):
         ax.text(place, -0.1, word, ha="center", va="top", fontsize=9.5)
         ax.text(place, -0.75, tag, ha="center", va="top", fontsize=6.5, color=COLOURS["self"])
     ax.set(xlim=(0, widths.sum()), ylim=(-1.2, top + 0.1))
     ax.axis("off")
-    return figure
+    return ax.figure

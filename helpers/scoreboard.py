@@ -423,7 +423,11 @@ def as_text(models: Collection[str] = (), chapters: Collection[str] = ()) -> str
     for column, wanted in (("chapter", chapters), ("model", models)):
         if unknown := set(wanted) - set(board[column]):
             known = ", ".join(sorted(set(board[column]))) or "nothing"
-            raise ResultError(f"The scoreboard has nothing of the {column} {', '.join(unknown)}. Recorded: {known}.")
+            own = " Numbers of your own texts are not judged; take them with --own --profile own --to FILE."
+            names = ", ".join(unknown)
+            raise ResultError(
+                f"The scoreboard has nothing of the {column} {names}. Recorded: {known}.{own * (column == 'model')}"
+            )
         board = board[board[column].isin(wanted)] if wanted else board
     total, lines = verdicts(board), []
     for key, found in board.groupby(["chapter", "claim"]):

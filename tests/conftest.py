@@ -139,7 +139,7 @@ def methods():
         kept = [
             node
             for node in tree.body
-            if isinstance(node, ast.Import | ast.ImportFrom | ast.FunctionDef)
+            if isinstance(node, ast.Import | ast.ImportFrom | ast.FunctionDef | ast.ClassDef)
             or (isinstance(node, ast.Assign) and ast.unparse(node.targets[0]).isupper())
         ]
         names: dict[str, object] = {}

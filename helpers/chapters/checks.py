@@ -173,7 +173,10 @@ def maps(size: int, seed: int) -> np.ndarray:
 def _texts(chapter: str, exercises: Mapping[str, Exercise], name: str) -> dict[str, Any]:
     if name not in exercises:
         raise ValueError(f"There is no exercise {name!r}. There are: {', '.join(exercises)}.")
-    return yaml.safe_load((Path(__file__).parent / chapter / "teaching.yml").read_text("utf-8"))["checks"][name]
+    said = yaml.safe_load((Path(__file__).parent / chapter / "teaching.yml").read_text("utf-8")).get("checks", {})
+    if name not in said:
+        raise ValueError(f"The teaching.yml of {chapter} says nothing of the exercise {name!r} under 'checks'.")
+    return said[name]
 
 
 def _kept() -> dict[str, dict[str, Any]]:

@@ -324,6 +324,7 @@ def _best_relation(grids: Sequence[Content]) -> Iterable[Content]:
             "words": "best relation lead speciality syntax dependency",
             "value": leads.max(0).round(DIGITS).tolist(),
             "labels": [here[best]["of"] for best in leads.argmax(0)],
+            "towards": [here[best]["quantity"] == "finds_governor" for best in leads.argmax(0)],
         }
 
 

@@ -25,9 +25,9 @@ from jaxtyping import Float
 from tqdm import trange
 
 from helpers import attention, corpora, encoders, parallel, places, results, tokens
-from helpers.chapters import distance_features, head_importance
+from helpers.chapters import head_importance
 from helpers.corpora.records import Segment
-from helpers.measurements import divergence, surface
+from helpers.measurements import divergence, head_types, surface
 from helpers.run import pages
 from helpers.run.templates import template
 
@@ -67,9 +67,7 @@ def passes(model: str = "minilm", *, rounds: int = 3) -> dict[str, Any]:
             encoder.model(**batch.inputs)
 
     look = partial(attention.measure, encoder, texts, longest=128)
-    statistics, features, pairs = (
-        partial(look, chapter.look) for chapter in (surface, distance_features, divergence)
-    )
+    statistics, features, pairs = (partial(look, chapter.look) for chapter in (surface, head_types, divergence))
     runs = (forward, statistics, features, pairs)
     rates = np.round(16 * 128 / timed(rounds, *runs), 1).tolist()
     found = {"model": model, "layers": encoder.layers, "heads": encoder.heads}

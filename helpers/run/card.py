@@ -14,13 +14,12 @@ from typing import Any
 import pandas as pd
 
 from helpers import places, results
-from helpers.chapters import distance_features
 from helpers.chapters.your_own_model import measures as your_own_model
 from helpers.chapters.your_own_model.measures import Sample
 from helpers.corpora import CorpusError
 from helpers.encoders import Encoder
 from helpers.measurements import coreference as antecedents
-from helpers.measurements import divergence, surface, syntax
+from helpers.measurements import divergence, head_types, surface, syntax
 from helpers.plots import COLOURS, LABELS, group_names, head_name, ink_on
 from helpers.run.notebooks import resolved
 from helpers.run.templates import template
@@ -87,22 +86,9 @@ def measure(
     """
     patterns, features, divergences, _ = your_own_model.sweep(encoder, texts.segments, seed=seed)
     types, shares, _, fits = your_own_model.typed(features, seed=seed)
-    found: dict[str, dict[str, Any]] = {
-        "distance_features": {
-            "feature_names": list(distance_features.FEATURES),
-            "features": features.all,
-            "types": types,
-            "fits": fits,
-            "shares": distance_features.by_type(shares),
-            "inputs": features.inputs,
-        }
-    }
-    missing = {}
-    runs = [run("surface_patterns"), *map(run, found)]
+    runs, missing = [run("surface_patterns"), run("distance_features")], {}
     surface.record(runs[0], patterns)
-    for made in runs[1:]:
-        record = {"values": results.to_json(found[made.chapter]), "provenance": {"parameters": {}}}
-        made.blocks.append(results.tabulated(made.chapter, record))
+    head_types.record(runs[1], features, head_types.Types(types, fits), shares)
     if divergences is None:
         missing["divergence_map"] = f"{encoder.layers * encoder.heads} heads are too few for a map."
     else:

@@ -109,7 +109,12 @@ def outline(chapter: str) -> Mapping[str, Any]:
     prose = "\n\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
     opening, *parts = re.split(r"^## (.+)\n", prose, flags=re.MULTILINE)
     texts = {"Opening": opening} | dict(zip(parts[::2], parts[1::2], strict=True))
-    box = unquoted(re.search(r"^> \*\*In this chapter\*\*\n((?:>.*\n?)+)", opening, re.MULTILINE)[1])
+    box = re.search(r"^> \*\*In this chapter\*\*\n((?:>.*\n?)+)", opening, re.MULTILINE)
+    if box is None:
+        raise places.BookError(
+            f"{chapter} does not open with a box 'In this chapter' (points, minutes, what one needs)."
+        )
+    box = unquoted(box[1])
     needs = re.search(r"\*\*You need:\*\* (.+)", box)[1]
     asked = [unquoted(text).split("\n", 1)[1].strip() for text in BOX.findall(prose) if text.startswith(">")]
     answers = re.findall(r"<b>What comes out</b></summary>\n+(.*?)\n+</details>", prose, re.DOTALL)

@@ -1,6 +1,7 @@
 """Recorded numbers for readers, as one long table or as a data set with what is in it, its licence and checksums."""
 
 import json
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -78,7 +79,7 @@ def described(numbers: pd.DataFrame, file: Path) -> dict[str, Any]:
     quantities = {
         chapter: {
             name: about
-            for name, about in results.from_yaml("quantities")[chapter[3:]].items()
+            for name, about in results.from_yaml("quantities").get(re.sub(r"^\d\d_", "", chapter), {}).items()
             if (chapter, name) in there
         }
         for chapter in numbers.chapter.unique()

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from helpers import adapters, attention, results, scoreboard, stats, tasks, tokens
 from helpers.adapters import AdapterError
 from helpers.chapters import ablation_by_type as ablate
-from helpers.chapters import distance_features
 from helpers.chapters.ablation_by_type import ACTIONS, ROWS, TABLE2, TABLE3, TYPES, Ablation, tables
 from helpers.corpora import Answer
+from helpers.measurements import head_types
 from helpers.scoreboard import ALSO, FAILS, HOLDS, UNDECIDED
 from helpers.stats import Estimate
 from helpers.tasks import Example
@@ -82,7 +82,7 @@ def test_the_rows_are_the_papers():
             ours.part,
             ours.actions,
         )
-    assert list(ROWS) == list(range(2, 20)) and TYPES == distance_features.TYPES
+    assert list(ROWS) == list(range(2, 20)) and TYPES == head_types.TYPES
 
 
 def one_weight(batch, row, head, i, j, p, plan):

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from helpers.chapters import checks, pattern_types
+from helpers.chapters import checks
 from helpers.measurements import divergence
 
 FILES = sorted(Path(checks.__file__).parent.glob("*/exercises.py"))
@@ -41,7 +41,6 @@ def test_every_mistake_is_told_so(name, number):
 RIGHT = [
     *((name, right(name)) for name in EXERCISES),
     ("classical_scaling", divergence.classical),
-    ("macro_f1", lambda table: pattern_types.macro(pattern_types.f1(table * 1.0))),
     ("sinks", lambda even, odd: np.argwhere(np.minimum(even.sum(0), odd.sum(0)) > 0.5)[::-1] + 1),
     ("offset_parser", lambda *parts: tuple(right("offset_parser")(*parts))),
     ("paired_gap", lambda one, other: list(np.percentile(one - other, (2.5, 97.5)))),

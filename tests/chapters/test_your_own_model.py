@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 
 from helpers import attention, results, tokens
-from helpers.chapters import distance_features
 from helpers.chapters.your_own_model import figures, tables
 from helpers.chapters.your_own_model import measures as your_own_model
 from helpers.chapters.your_own_model.measures import PLACES
-from helpers.measurements import coreference, divergence, surface, syntax
+from helpers.measurements import coreference, divergence, head_types, surface, syntax
 from helpers.plots import head_name
 
 
@@ -46,10 +45,10 @@ def test_the_card_has_the_chapters_own_numbers(measured, texts):
     names = [(s["layer"], s["head"], s["role"]) for s in card["specialists"]]
     assert names == [(s.layer, s.head, s.role) for s in surface.specialists(patterns)]
     plain, documents = [s.texts for s in texts.segments], [s.document for s in texts.segments]
-    features = distance_features.measure(encoder, plain, documents=documents, draws=2)
-    assert (card["types"] == distance_features.types(features.all.value, features.even).names).all()
-    rule = distance_features.by_rule(features.all.value, features.even)
-    assert all(np.isclose(card["rule_shares"][n].value, (rule == n).mean()) for n in distance_features.TYPES)
+    features = head_types.measure(encoder, plain, documents=documents)
+    assert (card["types"] == head_types.types(features.all.value, features.even).names).all()
+    rule = head_types.by_rule(features.all.value, features.even)
+    assert all(np.isclose(card["rule_shares"][n].value, (rule == n).mean()) for n in head_types.TYPES)
     divergences = divergence.measure(encoder, texts.segments)
     near = divergence.closeness(divergences, divergences.layer)
     assert np.isclose(card["closeness"]["ratio"].value, near.ratio.value) and card["closeness"]["p"] == near.p

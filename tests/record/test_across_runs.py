@@ -24,50 +24,6 @@ def clear(one):
     return one["low"] > 0 or one["high"] < 0
 
 
-def test_06_what_attention_adds_to_words_and_distance_in_three_runs():
-    added, blank = (
-        [
-            of("probing_classifiers", run)["edges"][f"edge, equally far, attention, words and distance{network}"][
-                "over"
-            ]["words and distance"]
-            for run in (BOOK, FULL, MPNET)
-        ]
-        for network in ("", ", @random")
-    )
-    assert all(6.5 < 100 * one["value"] < 9.5 and one["low"] > 0 for one in added), "7 to 9 points"
-    assert [one["low"] > 0 for one in blank] == [False, False, True] and round(100 * blank[2]["value"], 1) == 0.7
-
-
-def test_08_where_four_groups_are_no_clearer_and_what_a_random_network_shows():
-    for run in (BOOK, FULL, MPNET):
-        values = of("distance_features", run)
-        for pairs in ("paraphrase", "entailment"):
-            one = values["stability"][pairs]
-            assert one["silhouette"]["value"] < one["silhouette_control"]["high"]
-    here = of("distance_features")
-    assert (
-        here["stability"]["cut short"]["silhouette"]["value"]
-        < here["stability"]["cut short"]["silhouette_control"]["high"]
-    )
-    assert round(100 * here["random"]["largest"]["value"]) == 62
-    there = of("distance_features", MPNET)
-    assert there["largest"]["value"] < there["random"]["largest"]["value"]
-    assert all(here["scales"][scale]["excess"]["6"]["low"] > 0 for scale in here["scales"]), "six groups are, too"
-
-
-def test_09_random_networks_and_the_forest_beside_one_answer():
-    share = [of("pattern_types", run)["controls"]["random"]["all"]["value"][0] for run in (FULL, MPNET)]
-    assert [round(100 * one) for one in share] == [4, 80], "vertical"
-    kept = [
-        [
-            (array(v["heads"]).max(-1) >= 0.95).mean()
-            for v in (of("pattern_types", run)["controls"]["random"], of("pattern_types", run))
-        ]
-        for run in (FULL, MPNET)
-    ]
-    assert kept[0][0] >= kept[0][1] and kept[1][0] < kept[1][1]
-
-
 def test_10_readings_of_a_sentence():
     values = of("ablation_by_type", FULL)
     told = {"15": -41, "17": -59, "19": -20}

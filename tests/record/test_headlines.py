@@ -19,7 +19,8 @@ UNMEASURED = {"01_transformer_refresher": "it computes one head by hand and reco
 def points(chapter: str) -> list[str]:
     """The points of the notebook's summary."""
     cells = nbformat.read(notebooks.FOLDER / f"{chapter}.ipynb", as_version=4).cells
-    text = next(cell.source for cell in cells if re.search("^## Summary", cell.source, re.M))
+    text = next((cell.source for cell in cells if re.search("^## Summary", cell.source, re.M)), None)
+    assert text, f"{chapter} has no '## Summary'"
     part = re.split(r"^## Summary$", text, flags=re.M)[1].split("**Further reading.**")[0].split("\n## ")[0]
     said = [" ".join(point.split()) for point in re.split(r"^- ", part, flags=re.M)[1:]]
     return [point if point.startswith(APART) else re.sub(r"^\*\*(.+?)\*\*", r"\1", point) for point in said]

@@ -26,9 +26,7 @@ def rows(table, quantity, **wanted):
 
 
 HEADS = {  # quantity -> its chapter's record, where its numbers lie there, and what `of` says
-    "pattern_share": ("pattern_types", lambda v: np.array(v["heads"])[..., 1], "diagonal"),
-    "distance_feature": ("distance_features", lambda v: np.array(v["features"]["value"])[..., 17], "cls"),
-    "keyword_precision": ("keywords", lambda v: v["heads"]["precision"]["value"], None),
+    "keyword_precision": ("keywords", lambda v: v["heads"]["precision"]["value"], None)
 }
 TASKS = {
     "removal_cost": lambda v: v["cost"]["score"]["heads"]["cost"]["value"],
@@ -74,9 +72,9 @@ def test_divergences_are_the_same_from_either_head(table):
 
 
 def test_a_name_stands_in_its_column_and_has_no_number(table):
-    types = results.recorded("distance_features")["values"]["types"]
+    types = results.recorded("distance_features").array("type", column="label")
     found = rows(table, "type", model="minilm", profile="book", chapter="08_distance_features")
-    assert found.set_index(["layer", "head"]).label[3, 5] == types[2][4]
+    assert found.set_index(["layer", "head"]).label[3, 5] == types[2, 4]
     assert found.value.isna().all() and found.low.isna().all()
 
 

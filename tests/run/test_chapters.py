@@ -259,7 +259,7 @@ def test_comparing_finds_what_differs_beyond_its_tolerance(tables):
     assert comparing.differences(same, old) == {}
     [line] = comparing.differences(new, old).values()
     count = (results.recorded("probing_classifiers").table.quantity == "uas").sum()
-    assert f"{count} numbers differ; uas all heads, equal weights, value is" in line
+    assert f"{count} numbers differ; uas 3.0 9.0 best single head, value is" in line
     elsewhere = tables("elsewhere", 1e-3, "another")
     assert comparing.differences(elsewhere, old) == {} and "0 of 1 tables" in comparing.rule_of(elsewhere, old)
     assert comparing.differences(tables("far", 0.1, "another"), old)

@@ -9,10 +9,12 @@ from browser import CHROMIUM, Page, browser
 
 from helpers import attention, tokens
 from helpers.models import EncoderError
-from helpers.run import live
+from helpers.plots import head_name
+from helpers.run import atlas, live
 from helpers.run.bench import ask
 
 LARGEST, MEAN = 0.03, 0.001
+OPENED = "(buttons) => buttons.map(({ dataset }) => dataset.open)"
 TEXTS = (
     "The girl put an old letter under the bed.",
     "Emma slept until her dog woke her",
@@ -46,7 +48,8 @@ pytestmark = [
 @pytest.fixture(scope="module")
 def folder(minilm, tmp_path_factory):
     folder = tmp_path_factory.mktemp("live")
-    (folder / "index.html").write_text(live.write(minilm, folder), "utf-8")
+    known = atlas.models(["minilm"])["minilm"]
+    (folder / "index.html").write_text(live.write(minilm, folder, known=known), "utf-8")
     return folder
 
 
@@ -92,6 +95,13 @@ def test_heads_that_are_off_are_those_that_zero_switches_off(page, minilm):
     apart = np.abs(np.array(found["maps"]) - maps)
     assert apart.max() <= LARGEST and apart.mean() <= MEAN and np.abs(whole - maps).max() > 10 * LARGEST
     assert found["cosine"] == pytest.approx(torch.cosine_similarity(vector, with_all, dim=0).item(), abs=0.002)
+    moved = {head_name(*head): np.abs(whole - maps).max((2, 3))[head] for head in np.ndindex(6, 12)}
+    effect, opened = page.tab.inner_text(".effect"), page.tab.eval_on_selector_all("[data-open]", OPENED)
+    assert int(re.search(r"up to (\d+) points", effect)[1]) == pytest.approx(
+        100 * max(moved.values()), abs=200 * LARGEST
+    )
+    assert len(opened) == 3 and min(map(moved.get, opened)) > sorted(moved.values())[-3] - 2 * LARGEST
+    assert "Heads of layer 1 cannot change; 3-1 is drawn as it still computes it." in effect
 
 
 def test_a_pair_places_and_another_first_token(page, minilm):
@@ -115,6 +125,23 @@ def test_the_untrained_network_looks_everywhere_alike(page):
     assert np.array_equal(maps, ask(page.tab, seed=1, head="4-4")["maps"]) and not np.array_equal(
         maps, ask(page.tab, seed=2)["maps"]
     )
+    for seed, begins in ((2, "Of the trained network: The object head. Points"), ("", "The object head. Points")):
+        ask(page.tab, seed=seed)
+        assert page.tab.inner_text(".about").startswith(f"{begins} from objects to their verb")
+
+
+def test_a_link_to_another_sentence_waits_for_the_model_which_enter_loads(page, folder):
+    tab = page.tab.context.browser.new_page()
+    tab.goto(f"{(folder / 'index.html').as_uri()}#first=A+dog+slept")
+    assert tab.inner_text(".needs").startswith("This link needs the model: load it (25 MB)")
+    tab.fill("[name=first]", "A cat slept")
+    tab.wait_for_function("document.querySelector('.needs').textContent.startsWith('This needs the model')")
+    pale = "document.querySelectorAll('.left .stale').length + document.querySelectorAll('.right.stale').length"
+    assert tab.evaluate(pale) == 73
+    tab.keyboard.press("Enter")
+    tab.wait_for_function("document.querySelector('.note').textContent.endsWith(' s.')")
+    assert tab.evaluate(pale) == 0 and not tab.is_visible(".needs") and "cat" in tab.inner_text(".answers")
+    tab.close()
 
 
 def test_a_reader_finds_switches_off_and_links_without_a_mouse(page, minilm):
@@ -122,8 +149,7 @@ def test_a_reader_finds_switches_off_and_links_without_a_mouse(page, minilm):
     ask(tab, first=TEXTS[0])
     tab.focus("[data-head='3-2']")
     tab.keyboard.press("ArrowUp")
-    assert "3-1" in tab.inner_text(".pointed")
-    tab.keyboard.press("Enter")
+    assert "3-1" in tab.inner_text(".pointed") and tab.inner_text(".title") == "Head 3-1"
     tab.keyboard.press("x")
     tab.wait_for_function("document.querySelector('.effect').textContent.includes('cosine 0.99')")
     assert tab.inner_text(".title") == "Head 3-1" and tab.evaluate("location.hash") == "#off=3-1"
@@ -132,10 +158,17 @@ def test_a_reader_finds_switches_off_and_links_without_a_mouse(page, minilm):
     tab.focus(".lines [role=option]")
     tab.keyboard.press("ArrowDown")
     assert tab.inner_text(".says").startswith("“the” gives [CLS] ")
-    tab.click("summary")
+    tab.focus("[data-open]")
+    tab.keyboard.press("Enter")
+    assert tab.inner_text(".title") == f"Head {tab.evaluate('document.activeElement.dataset.open')}" != "Head 3-1"
+    ask(tab, first="One", second="And another one")
+    assert tab.inner_text(".note").startswith("3 + 5 tokens") and tab.is_visible("[name=second]")
     for width, theme in ((1280, "light"), (390, "dark")):
         page.look(width, theme)
         assert page.barriers() == [] and page.evaluate("document.documentElement.scrollWidth <= innerWidth"), width
+    ask(tab, first=TEXTS[0])
+    tab.click("[data-head='6-12']")
+    tab.wait_for_function("Math.abs(document.querySelector('.right').getBoundingClientRect().top) < 200")
 
 
 def test_on_a_server_the_browser_keeps_the_model(page, folder):
@@ -159,7 +192,9 @@ def test_a_small_bert_of_ones_own_joins_and_others_are_refused(page, small_encod
     (tmp_path / "index.html").write_text(live.write(small_encoder("bert"), tmp_path), "utf-8")
     other = Page(page.tab.context.browser.new_page())
     other.open(tmp_path / "index.html")
-    other.tab.click(".load")
+    other.tab.focus(".load")
+    other.tab.keyboard.press("Enter")
+    assert other.tab.evaluate("document.activeElement.name") == "first"
     found = ask(other.tab, first="a b c d e f g h i j k l m n o p", start=50)
     other.tab.close()
     assert np.shape(found["maps"]) == (3, 4, 14, 14) and found["cut"] == 4 and other.problems == []

@@ -28,10 +28,8 @@ function work(most) {
       const { row, cut } = encode(texts, opening ?? encoder.frame[0]);
       const ids = row.map(({ id }) => id), run = (heads) => encoder.forward(ids, row.map(({ segment }) => segment), { start, parameters, off: heads });
       const edited = run(new Set(off)), whole = off.length ? run(new Set()) : edited, moved = [];
-      edited.maps.forEach((a, i) => {
-        const head = Math.floor(i / ids.length ** 2);
-        moved[head] = Math.max(moved[head] ?? 0, Math.abs(a - whole.maps[i]));
-      });
+      const head = (i) => Math.floor(i / ids.length ** 2);
+      edited.maps.forEach((a, i) => (moved[head(i)] = Math.max(moved[head(i)] ?? 0, Math.abs(a - whole.maps[i]))));
       return { tokens: ids.map((id) => tokenizer.names.get(id)), ids, words: row.map(({ word }) => word), cut, moved, ...edited, whole: whole.vector };
     });
     const pair = results.length === 2 && { whole: cosine(results[0].whole, results[1].whole), edited: cosine(results[0].vector, results[1].vector) };
@@ -78,12 +76,12 @@ async function modelBytes(file, size, progress) {
 (async (root) => {
   const given = JSON.parse(root.querySelector("script").textContent), { layers, heads } = given;
   const find = (name) => root.querySelector(`.${name}`), form = root.querySelector("form"), fields = [...form.elements].filter(({ name }) => name);
-  const file = `${given.base}/model.js?${given.sha256.slice(0, 8)}`;
+  const file = `${given.base}/model.js?${given.sha256.slice(0, 8)}`, size = Math.round(given.bytes / 1e6); // MB
   const bytes = Uint8Array.from(atob(given.maps), (sign) => sign.charCodeAt(0));
   const stored = { tokens: given.tokens, words: given.words, maps: Float32Array.from(new Uint16Array(bytes.buffer), (a) => a / 65535) };
   const PLAIN = { first: given.sentence, second: "", shown: "0", seed: "", opening: "as it is", start: "0", head: layers > 2 ? "3-1" : "1-1", off: "" };
   const state = { ...PLAIN }; // all that a link holds: the form's fields, the head that is shown, and those that are off
-  let answer = { results: [stored] }, asked = "", worker = null, busy = false, again = false;
+  let waiting, answer = { results: [stored] }, asked = "", worker = null, busy = false, again = false;
 
   const fill = (element, attributes, parts = []) => {
     for (const key in attributes) element.setAttribute(key, attributes[key]);
@@ -94,7 +92,8 @@ async function modelBytes(file, size, progress) {
   const drawn = (tag, attributes, ...parts) => fill(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, parts);
   const percent = (share) => `${(100 * share).toFixed(share < 0.0995 ? 1 : 0)}\u00a0%`;
   const number = (head) => head.split("-").reduce((layer, place) => (layer - 1) * heads + (place - 1)); // "3-1" is 2 · heads + 0
-  const off = () => new Set(state.off.split(",").filter(Boolean));
+  const points = (share) => `${Math.round(100 * share)} point${share < 0.015 ? "" : "s"}`;
+  const off = () => new Set(state.off.split(",").filter(Boolean)), layer = (head) => parseInt(head);
   const result = () => answer.results[state.shown] ?? answer.results[0];
   const mapOf = (head, area = result().tokens.length ** 2) => result().maps.subarray(number(head) * area, (number(head) + 1) * area);
 
@@ -115,12 +114,13 @@ async function modelBytes(file, size, progress) {
     for (const field of fields) {
       field.value = state[field.name];
       if (field.selectedIndex === -1) field.value = PLAIN[field.name];
-      form.querySelector("details").open ||= field.name !== "first" && field.value !== PLAIN[field.name];
     }
-    changed();
+    changed("This link");
   }
-  function changed() {
+  function changed(what = "This") {
     for (const field of fields) state[field.name] = field.value;
+    form.querySelector("details").open ||= fields.some(({ name, value }) => name !== "first" && value !== PLAIN[name]);
+    find("needs").textContent = `${what} needs the model: load it (${size} MB)`;
     const link = new URLSearchParams(Object.entries(state).filter(([key, value]) => value !== PLAIN[key]));
     if (`#${link}` !== (location.hash || "#")) history.replaceState(null, "", `#${link}`);
     ask();
@@ -152,29 +152,39 @@ async function modelBytes(file, size, progress) {
     draw();
   }
   async function load() {
-    const bar = root.querySelector("progress");
-    find("load").disabled = true;
-    bar.hidden = false;
+    const button = find("load"), offer = button.textContent, say = (textContent, disabled) => (Object.assign(button, { textContent, disabled }), draw());
+    if (button.matches(":focus-visible")) form.elements.first.focus(); // a disabled button loses it
+    say(`Loading ${size} MB …`, true);
     try {
-      const bytes = await modelBytes(file, given.bytes, (share) => (bar.value = share));
+      const bytes = await modelBytes(file, given.bytes, (share) => (button.textContent = `Loading ${Math.round(size * share)} of ${size} MB`));
       const source = [WordPiece, Encoder, work].map(String).join("\n") + `\nwork(${given.most});`;
       worker = new Worker(URL.createObjectURL(new Blob([source], { type: "text/javascript" })));
       worker.onmessage = answered;
       busy = true;
       worker.postMessage({ bytes }, [bytes.buffer]);
-      find("load").textContent = "The model is loaded";
-      draw();
+      say("The model is loaded", true);
     } catch (error) {
+      say(offer, false);
       find("note").textContent = `The model could not be loaded: ${error.message}.`;
-      find("load").disabled = false;
     }
-    bar.hidden = true;
   }
 
+  // What the book knows of a head (with its links; it is of the trained network), and how far its map is from that of the whole model.
   function about(head) {
-    const moved = result().moved?.[number(head)];
-    const parts = [find("known").children[number(head)]?.textContent, off().has(head) && "switched off"];
-    return [...parts, moved > 0.0005 && `its map has moved by up to ${moved.toFixed(3)}`].filter(Boolean).join(" · ");
+    const known = find("known").children[number(head)]?.cloneNode(true).childNodes ?? [], far = result().moved?.[number(head)] ?? 0;
+    const card = make("a", { href: `atlas.html#${given.model}/${head}` }, "Its card in the atlas."), moved = far > 0.005 ? ` Its map has moved by up to ${points(far)}.` : "";
+    return [known.length && state.seed ? "Of the trained network: " : "", ...known, " ", known.length ? card : "", moved];
+  }
+  // What it does that heads are off, as nodes: buttons open the heads whose maps have moved most.
+  function effects(gone, first, { moved, cosine }) {
+    if (!gone.length) return ["Switch the head off: here it says which maps that changes."];
+    const far = (head) => moved?.[number(head)] ?? 0;
+    const most = [...tiles.keys()].sort((a, b) => far(b) - far(a)).slice(0, 3).filter((head) => far(head) > 0.005);
+    const open = most.map((head, i) => make("button", { type: "button", "data-open": head }, i ? head : `${head} (up to ${points(far(head))})`));
+    const changes = !moved ? "Load the model to see what that changes." : open.length ? "Most changed:" : "No map changes by a point.";
+    return [`Switched off: ${gone.join(", ")}. ${changes} `, ...open.flatMap((button) => [button, " "]),
+      `Heads of layer ${first}${first > 1 ? " and earlier" : ""} cannot change`, gone.includes(state.head) ? `; ${state.head} is drawn as it still computes it. ` : ". ",
+      moved ? `The sentence's vector: cosine ${cosine.toFixed(4)} with that of the whole model.` : ""];
   }
   function paint(canvas, map, n) {
     const image = new ImageData(n, n);
@@ -189,26 +199,26 @@ async function modelBytes(file, size, progress) {
   }
 
   function draw() {
-    const gone = off(), { tokens, words, cut, cosine } = result(), { pair } = answer, n = tokens.length;
+    const gone = off(), { tokens, words } = result(), { pair, results } = answer, n = tokens.length;
+    const others = !worker && ["first", "second", "seed", "opening", "start"].some((key) => state[key] !== PLAIN[key]);
+    const first = Math.min(...[...gone].map(layer)), stale = (head) => others || busy || (!worker && layer(head) > first); // not yet as it is asked for
     for (const [head, tile] of tiles) {
       paint(tile.firstChild, mapOf(head), n);
-      const chosen = head === state.head, label = `Head ${head}${gone.has(head) ? ", switched off" : ""}`;
-      fill(tile, { "aria-label": label, "aria-pressed": chosen, tabindex: chosen ? 0 : -1 }).classList.toggle("gone", gone.has(head));
+      const chosen = head === state.head, kind = `${gone.has(head) ? "gone" : ""} ${stale(head) ? "stale" : ""}`;
+      fill(tile, { "aria-label": `Head ${head}${gone.has(head) ? ", switched off" : ""}`, "aria-pressed": chosen, tabindex: chosen ? 0 : -1, class: kind });
     }
     columns.forEach((button, l) => fill(button, { "aria-pressed": names[l].every((head) => gone.has(head)) }));
-    const others = ["first", "second", "seed", "opening", "start"].some((key) => state[key] !== PLAIN[key]);
-    const size = `${state.first.trim() ? "" : "Type a sentence. "}${n} tokens${cut ? `, ${cut} more cut off` : ""}`;
-    find("note").textContent = busy ? "Computing …" : worker ? `${size}; ${(answer.ms / 1000).toFixed(2)} s.`
-      : others ? `Shown is what is stored of “${given.sentence}” Load the model to see your own.` : "";
-    const lost = !worker ? "Load the model to see what that changes." : busy ? "" : `The sentence's vector: cosine ${cosine.toFixed(4)} with that of the whole model.`;
-    const whole = pair && gone.size ? ` (${pair.whole.toFixed(3)} with all heads on)` : "";
-    const similar = pair && !busy && `Similarity of the two sentences: ${pair.edited.toFixed(3)}${whole}.`;
-    find("effect").textContent = [gone.size && `Switched off: ${[...gone].join(", ")}. ${lost}`, similar].filter(Boolean).join(" ");
+    find("right").classList.toggle("stale", stale(state.head));
+    find("needs").hidden = find("load").disabled || (!others && first >= layers);
+    const counts = results.map((one) => one.tokens.length).join(" + "), cut = results.reduce((sum, one) => sum + one.cut, 0);
+    find("note").textContent = busy ? "Computing …" : worker ? `${counts} tokens${cut ? `, ${cut} more cut off` : ""}; ${(answer.ms / 1000).toFixed(2)} s.`
+      : others ? `Pale: the maps of “${given.sentence}”` : "";
+    const similar = pair ? ` Similarity of the two sentences: ${pair.edited.toFixed(3)}${gone.size ? ` (${pair.whole.toFixed(3)} with all heads on)` : ""}.` : "";
+    if (!busy) find("effect").replaceChildren(...effects([...gone], first, result()), similar);
     find("title").textContent = `Head ${state.head}`;
-    const link = make("a", { href: `atlas.html#${given.model}/${state.head}` }, "Its card in the atlas");
-    find("about").replaceChildren(about(state.head), " ", ...(find("known").children.length ? [link] : []));
-    find("switch").textContent = `Switch head ${state.head} ${gone.has(state.head) ? "on" : "off"}`;
-    find("reset").hidden = !gone.size;
+    find("about").replaceChildren(...about(state.head));
+    find("switch").textContent = `Switch ${state.head} ${gone.has(state.head) ? "on" : "off"}`;
+    find("reset").style.visibility = gone.size ? "" : "hidden";
     drawHead(tokens, words, mapOf(state.head));
   }
 
@@ -264,36 +274,42 @@ async function modelBytes(file, size, progress) {
     const share = (a, b) => pieces[a].reduce((sum, q) => sum + pieces[b].reduce((part, k) => part + at(q, k), 0), 0) / pieces[a].length;
     table(find("answers"), ["word", "looks most at the word", "with", "the word before"], pieces.length < 2 ? [] : pieces.map((_, a) => {
       const best = [...pieces.keys()].filter((b) => b !== a).reduce((c, b) => (share(a, b) > share(a, c) ? b : c));
-      return [spelled[a], spelled[best], percent(share(a, best)), spelled[a - 1] ?? "–"];
+      const cell = (text) => make("span", { class: share(a, best) < pieces[best].length / n ? "little" : "" }, text); // less than an even share
+      return [spelled[a], cell(spelled[best]), cell(percent(share(a, best))), spelled[a - 1] ?? "–"];
     }));
   }
 
   const on = (element, kinds, act) => kinds.split(" ").forEach((kind) => element.addEventListener(kind, act));
   columns.forEach((button, l) => on(button, "click", () => toggle(names[l])));
-  on(grid, "click pointerover focusin", ({ type, target }) => {
+  const show = (head) => head !== state.head && ((state.head = head), changed());
+  on(grid, "click pointerover focusin", ({ type, target, detail }) => {
     const head = target.closest("[data-head]")?.dataset.head;
-    if (head) find("pointed").textContent = `${head}: ${about(head)}`;
-    if (head && type === "click") (state.head = head), changed();
+    if (!head) return;
+    find("pointed").replaceChildren(`${head}: `, ...about(head));
+    if (type !== "pointerover") show(head);
+    if (type === "click" && detail && find("up").offsetParent) find("right").scrollIntoView(); // where it lies below the maps
+  });
+  on(find("up"), "click", () => find("left").scrollIntoView());
+  on(find("effect"), "click", ({ target: { dataset: { open } } }) => {
+    if (open) show(open), find("effect").querySelector(`[data-open="${open}"]`).focus(); // drawn anew
   });
   on(grid, "keydown", (event) => {
-    const head = event.target.dataset.head, step = { ArrowLeft: -heads, ArrowRight: heads, ArrowUp: -1, ArrowDown: 1 }[event.key];
+    const head = event.target.dataset.head, step = head && { ArrowLeft: -heads, ArrowRight: heads, ArrowUp: -1, ArrowDown: 1 }[event.key];
     if (head && event.key === "x") toggle([head]);
-    if (!head || !step) return;
-    event.preventDefault();
-    tiles.get(names.flat()[number(head) + step])?.focus();
+    if (step) event.preventDefault(), tiles.get(names.flat()[number(head) + step])?.focus();
   });
-  let waiting;
-  on(form, "input submit", (event) => (event.preventDefault(), clearTimeout(waiting), (waiting = setTimeout(changed, 250))));
+  on(form, "input", () => (clearTimeout(waiting), (waiting = setTimeout(changed, 250))));
+  on(form, "submit", (event) => (event.preventDefault(), changed(), load()));
   on(find("examples"), "click", ({ target }) => {
     if (target.type === "button") [form.elements.first.value, form.elements.second.value = ""] = target.textContent.split(" / "), changed();
   });
-  on(find("load"), "click", load);
+  on(find("needs"), "click", load);
   on(find("switch"), "click", () => toggle([state.head]));
   on(find("reset"), "click", () => toggle([...off()]));
   on(find("link"), "click", async ({ target }) => {
     const copied = await navigator.clipboard?.writeText(location.href).then(() => true, () => false);
-    target.textContent = copied ? "Copied" : "It is in the address bar";
-    setTimeout(() => (target.textContent = "Copy the link"), 2500);
+    target.textContent = copied ? "Copied" : "See the address";
+    setTimeout(() => (target.textContent = "Copy link"), 2500);
   });
   on(find("save"), "click", () => {
     const { tokens, words } = result(), n = tokens.length, rows = (map) => tokens.map((_, q) => Array.from(map.subarray(q * n, q * n + n), (a) => +a.toFixed(5)));
@@ -305,5 +321,5 @@ async function modelBytes(file, size, progress) {
   root.hidden = false;
   root.dataset.drawn = "";
   read();
-  if (await window.caches?.match(file).catch(() => null)) load();
+  if (await window.caches?.match(file).catch(() => null) && !find("load").disabled) load();
 })(document.querySelector(".live"));

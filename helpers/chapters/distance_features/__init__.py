@@ -2,7 +2,3 @@
 
 After {cite:t}`guan2020`, sections 3 and 4.
 """
-
-from helpers.chapters.distance_features.clusters import *
-from helpers.chapters.distance_features.evidence import *
-from helpers.chapters.distance_features.measures import *

@@ -1,7 +1,4 @@
-"""You sort single attention maps into five types with a classifier judged by labelled maps.
+"""You name single attention maps by five types: without looking, by two numbers, and with classifiers judged by labelled maps.
 
 After {cite:t}`kovaleva2019`.
 """
-
-from helpers.chapters.pattern_types.classifiers import *
-from helpers.chapters.pattern_types.measures import *

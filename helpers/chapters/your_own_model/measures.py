@@ -15,16 +15,15 @@ from jaxtyping import Float
 from torch import Tensor
 
 from helpers import attention, corpora, encoders
-from helpers.chapters import distance_features
-from helpers.chapters.distance_features import TYPES, DistanceFeatures
 from helpers.corpora.readers import Segment
 from helpers.corpora.records import numbered
 from helpers.corpora.records import sample as drawn
 from helpers.corpora.treebanks import Document
 from helpers.encoders import Encoder
 from helpers.measurements import coreference as antecedents
-from helpers.measurements import divergence, surface, syntax
+from helpers.measurements import divergence, head_types, surface, syntax
 from helpers.measurements.divergence import Divergences
+from helpers.measurements.head_types import TYPES, DistanceFeatures
 from helpers.measurements.surface import SurfacePatterns
 from helpers.plots import group_names
 from helpers.stats import Estimate, percent, stack
@@ -133,8 +132,8 @@ def card(encoder: Encoder, texts: Sample, *, shuffled: bool = False, seed: int =
         "sink": sink(patterns),
         "uniform": float(patterns["uniform"].value),
         "types": types,
-        "type_shares": distance_features.by_type(shares),
-        "rule_shares": distance_features.by_type(by_rule),
+        "type_shares": head_types.by_type(shares),
+        "rule_shares": head_types.by_type(by_rule),
         "fits": fits,
         "relations": relations,
         "coreference": coreference,
@@ -165,7 +164,7 @@ def _shuffled(
 ) -> dict[str, Any]:
     """The control's part of a card: of the relations and kinds of mentions that the card has."""
     patterns, features = dealt
-    found: dict[str, Any] = {"rule_shares": distance_features.by_type(_by_rule(features)), "closeness": None}
+    found: dict[str, Any] = {"rule_shares": head_types.by_type(_by_rule(features)), "closeness": None}
     found |= _where(patterns) | {"relations": {}, "coreference": {}}
     if relations:
         parts = [syntax.trees(encoder, part) for part in texts.trees]
@@ -197,7 +196,7 @@ def sink(patterns: SurfacePatterns) -> dict[str, Any] | None:
 
 def look(maps: Float[Tensor, "layer head query key"], text: EncodedText) -> dict[str, Any]:
     """What chapters 02 and 08 measure of one text."""
-    return {"patterns": surface.look(maps, text), "features": distance_features.look(maps, text)}
+    return {"patterns": surface.look(maps, text), "features": head_types.look(maps, text)}
 
 
 def look_also_at_pairs(maps: Float[Tensor, "layer head query key"], text: EncodedText) -> dict[str, Any]:
@@ -212,7 +211,7 @@ def sweep(
     documents = [s.document for s in segments]
 
     def means(found: Sequence[Mapping[str, Any]]) -> tuple[SurfacePatterns, DistanceFeatures]:
-        features = DistanceFeatures.of([text["features"] for text in found], documents, draws=2, seed=seed)
+        features = DistanceFeatures.of([text["features"] for text in found], documents, seed=seed)
         return surface.patterns([text["patterns"] for text in found], segments, seed=seed), features
 
     options = {"longest": MOST_TOKENS, "seed": seed}
@@ -228,9 +227,9 @@ def typed(features: DistanceFeatures, *, seed: int = 0) -> tuple[np.ndarray, Est
     """The type of each head, (layer, head), the types' shares by groups and by rule alone, and whether the names fit."""
     by_rule = _by_rule(features)
     if len(features.points) > len(TYPES):
-        found = distance_features.types(features.all.value, features.even, seed=seed)
-        return found.names, distance_features.type_shares(features, seed=seed), by_rule, found.fits
-    names = distance_features.by_rule(features.all.value, features.even)
+        found = head_types.types(features.all.value, features.even, seed=seed)
+        return found.names, head_types.type_shares(features, seed=seed), by_rule, found.fits
+    names = head_types.by_rule(features.all.value, features.even)
     return names, by_rule, by_rule, {name: bool((names == name).any()) for name in TYPES}
 
 
@@ -238,7 +237,7 @@ def _by_rule(features: DistanceFeatures) -> Estimate:
     """(type), share of heads whose nearest prototype is the type's."""
 
     def shares(found: Float[np.ndarray, "*draws layer head feature"]) -> Float[np.ndarray, "*draws type"]:
-        names = distance_features.by_rule(found, features.even)
+        names = head_types.by_rule(found, features.even)
         return np.stack([(names == name).mean((-2, -1)) for name in TYPES], -1)
 
     return features.all.map(shares)

@@ -1,39 +1,153 @@
-"""Heads in groups by their distance features: k-means, and what the groups are called."""
+"""Types of heads by how far they look (Guan et al. 2020, sections 3 and 4): 21 numbers of each head, groups of heads, and what they are called.
+
+Chapters 10 and 14, and a model's card, use the groups that chapter 08 makes.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import combinations
 from typing import Any
 
 import numpy as np
+import torch
 from jaxtyping import Float, Int
 from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 from sklearn.cluster import KMeans
-from sklearn.manifold import TSNE
-from sklearn.metrics import adjusted_rand_score, silhouette_score
-from sklearn.mixture import GaussianMixture
+from torch import Tensor
+from torch.nn.functional import one_hot
 
-from helpers.chapters.distance_features.measures import FEATURES, SPECIAL, DistanceFeatures, points
+from helpers import attention, stats
 from helpers.encoders import Encoder, EncoderError
-from helpers.plots import group_names
+from helpers.results import Recorded, Run
 from helpers.stats import Estimate
+from helpers.tokens import EncodedText, Input
 
-Features = Float[np.ndarray, "feature"]
-Points = Float[np.ndarray, "point feature"]
-Grid = Float[np.ndarray, "layer head feature"]
-Labels = Int[np.ndarray, "point"]
-"""The numbers of one head, of all heads in a row, of all heads by layer; and the group of each head in a row."""
+WINDOWS = 16
+KINDS = ("cls", "sep", "comma", "period")
+FEATURES = ("self", *(f"window {w}" for w in range(1, WINDOWS + 1)), *KINDS)
+"""The 21 numbers of a head, in the order of every array whose last axis is ``feature``."""
+SPECIAL = len(FEATURES) - len(KINDS)  # where the four kinds of token begin
 
 TYPES = ("dense", "diagonal", "dense_vertical", "vertical")
 """Guan et al.'s four types. In arrays and records a group has the key of the type that it stands for, also where it is called otherwise."""
 
-MASSES = ("near", "far", "special")
+REPLICATES = 200
+"""Of the bootstrap over documents: heads are clustered anew in each."""
+
+Features = Float[np.ndarray, "feature"]
+Grid = Float[np.ndarray, "layer head feature"]
+Labels = Int[np.ndarray, "point"]
+"""The numbers of one head, of all heads by layer; and the group of each head in a row."""
+
+
+def cells(text: EncodedText, length: int | None = None) -> Int[Tensor, "query key"]:
+    """Which of the 21 features each cell (i, j) of a text's map belongs to.
+
+    The kind of the attended token comes first: a cell whose key is [CLS], [SEP], a comma or a full stop counts
+    there, also on the diagonal and at any distance. Then the diagonal (``self``). Every other cell falls in
+    window ``1 + ⌊16 |i - j| / n⌋``, with n tokens, or ``length`` in its place, the same for both directions. So all cells
+    are divided among the features, whatever the length; windows narrower than one token stay empty.
+    """
+    device, n = text.stop.device, len(text.tokens)
+    place = torch.arange(n, device=device)
+    distance = (place[:, None] - place).abs()
+    window = (1 + WINDOWS * distance // (length or n)).clamp(max=WINDOWS)
+    feature = torch.where(distance == 0, 0, window)
+    commas = torch.tensor([t.endswith(",") for t in text.tokens], device=device)  # a mark may stand before one
+    for kind, keys in enumerate((text.cls, text.sep, text.stop & commas, text.stop & ~commas), SPECIAL):
+        feature[:, keys] = kind
+    return feature
+
+
+def look(maps: Float[Tensor, "layer head query key"], text: EncodedText, length: int | None = None) -> dict[str, Any]:
+    """The features of every head in one text, [layer, head, feature]: attention to the cells of each, mean over the rows.
+
+    One matrix product for all heads and features. Also what even attention has, [feature], and the number of tokens.
+    """
+    n = len(text.tokens)
+    member = one_hot(cells(text, length).flatten(), len(FEATURES)).to(maps.dtype)  # [cell, feature]
+    return {"features": maps.flatten(-2) @ member / n, "even": member.mean(0), "tokens": n}
+
+
+@dataclass(frozen=True, eq=False)
+class DistanceFeatures:
+    """The 21 numbers of every head.
+
+    Attributes:
+        texts: [text, layer, head, feature], in each text.
+        all: [layer, head, feature], means over texts, so that each counts once, whatever its length; with replicates of a bootstrap
+            over documents.
+        even: [feature], what a head with equal weights on all tokens of each text would have.
+        tokens: mean length of a text.
+    """
+
+    texts: Float[np.ndarray, "text layer head feature"]
+    all: Estimate
+    even: Features
+    tokens: float
+
+    @classmethod
+    def of(
+        cls, looked: Sequence[Mapping[str, Any]], documents: Sequence[Any], *, seed: int = 0
+    ) -> "DistanceFeatures":
+        """What :func:`look` found in each text.
+
+        Args:
+            documents: for each text the number of its document, the unit of the bootstrap, or the texts themselves, which know it.
+        """
+        features, even, tokens = (
+            np.stack([text[name] for text in looked]) for name in ("features", "even", "tokens")
+        )
+        mean = stats.mean(features, by=documents, seed=seed)
+        replicates = mean.replicates[:REPLICATES]
+        replicates = replicates[np.isfinite(replicates).all((1, 2, 3))]  # with few documents one may hold none
+        every = Estimate.of(mean.value, replicates, mean.units)
+        return cls(features, every, even.mean(0, dtype=np.float64), float(tokens.mean()))
+
+    @property
+    def points(self) -> Float[np.ndarray, "point feature"]:
+        """Every head as a point, layer by layer."""
+        return points(self.all.value)
+
+
+def points(array: Float[np.ndarray, "*draws layer head feature"]) -> Float[np.ndarray, "*draws point feature"]:
+    """Layers and heads as one axis."""
+    return array.reshape(*array.shape[:-3], -1, array.shape[-1])
+
+
+def measure(
+    encoder: Encoder,
+    inputs: Sequence[Input],
+    *,
+    documents: Sequence[Any] | None = None,
+    max_length: int = 128,
+    length: int | None = None,
+    shuffled: bool = False,
+    seed: int = 0,
+) -> DistanceFeatures:
+    """The features of every head, over inputs cut to ``max_length`` tokens.
+
+    Args:
+        documents: for each input the number of its document; default: each is one of its own.
+        length: windows as wide as in texts of so many tokens (default: of as many as each has).
+        shuffled: measure the control instead: every map with its scores shuffled (:mod:`helpers.controls`).
+        seed: of the bootstrap and of the shuffling.
+    """
+    looked = attention.measure(
+        encoder, inputs, partial(look, length=length), longest=max_length, shuffled=shuffled, seed=seed
+    )
+    return DistanceFeatures.of(looked, range(len(inputs)) if documents is None else documents, seed=seed)
 
 
 def masses(features: Float[np.ndarray, "*heads feature"]) -> Float[np.ndarray, "*heads 3"]:
     """The 21 numbers as three that sum to 1: near (self and window 1), far (windows 2 to 16), the special kinds."""
     near, far, special = np.split(features, (2, SPECIAL), axis=-1)
     return np.stack([near.sum(-1), far.sum(-1), special.sum(-1)], axis=-1)
+
+
+# Groups
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,33 +271,6 @@ def _seeds(
     return x[samples[..., None], np.stack(chosen, -1)]
 
 
-def mixture(points: Points, k: int = 4, *, seed: int = 0) -> Clustering:
-    """A mixture of Gaussians with a variance of its own for each group and feature; each head to its likeliest group."""
-    fitted = GaussianMixture(k, covariance_type="diag", n_init=REFIT_STARTS, random_state=seed).fit(points)
-    return Clustering(fitted.predict(points).astype(np.int64), fitted.means_.astype(np.float64))
-
-
-def agreement(a: Labels, b: Labels) -> float:
-    """Adjusted Rand index of two groupings: 1 when they are the same, 0 on average for unrelated ones."""
-    return float(adjusted_rand_score(a, b))
-
-
-def silhouette(
-    points: Float[np.ndarray, "*sample point feature"], labels: Int[np.ndarray, "*sample point"]
-) -> Float[np.ndarray, "*sample"] | np.float64:
-    """Mean silhouette of the heads (Rousseeuw 1987), from -1 to 1: for one sample of heads, or for each of many.
-
-    A head's is (b - a) / max(a, b), with its mean distances a from the others of its group and b from the heads of the
-    group that is next; 0 for a head that is alone in its group.
-
-    Raises:
-        ValueError: when all heads of a sample are in one group.
-    """
-    *samples, count, width = points.shape
-    pairs = zip(points.reshape(-1, count, width), labels.reshape(-1, count), strict=True)
-    return np.array([silhouette_score(*pair) for pair in pairs]).reshape(samples)[()]
-
-
 def matched(labels: Labels, reference: Labels) -> Labels:
     """The same groups, renumbered so that as many heads as possible have the number they have in ``reference``.
 
@@ -195,9 +282,7 @@ def matched(labels: Labels, reference: Labels) -> Labels:
     return linear_sum_assignment(-shared)[1][labels]
 
 
-def over_k(points: Points, ks: Sequence[int], reference: Labels, *, seed: int = 0) -> Int[np.ndarray, "number point"]:
-    """The group of every head when k groups are asked for, for each k; a group has the number of the group of ``reference`` it resembles."""
-    return np.stack([matched(k_means(points, k, seed=seed).labels, reference) for k in ks])
+# Names
 
 
 def prototypes(even: Features) -> Float[np.ndarray, "type mass"]:
@@ -229,19 +314,18 @@ class Types:
 
     Attributes:
         names: [layer, head], from :data:`TYPES`: the type that the head's group stands for.
-        centroids: [type, feature], in the order of :data:`TYPES`.
-        fits: type -> whether its prototype is also the one nearest to its centroid. Where it is not, the type was left over:
-            the model has no such group, and the group is called by its number (``called``).
+        fits: type -> whether its prototype is also the one nearest to the group's mean. Where it is not, the type was left over:
+            the model has no such group, and the group is called by its number (:func:`helpers.plots.group_names`).
     """
 
     names: np.ndarray
-    centroids: Float[np.ndarray, "type feature"]
     fits: dict[str, bool]
 
-    @property
-    def called(self) -> dict[str, str]:
-        """Type -> what the group that stands for it is called, in words."""
-        return group_names(self.fits)
+    @classmethod
+    def read(cls, recorded: Recorded) -> "Types":
+        """The types that a run of chapter 08 has recorded."""
+        fits = {row.of: bool(row.value) for row in recorded.rows("type_fits").itertuples()}
+        return cls(recorded.array("type", column="label").astype(str), {name: fits[name] for name in TYPES})
 
     @property
     def shares(self) -> Float[np.ndarray, "type"]:
@@ -251,7 +335,7 @@ class Types:
     @property
     def labels(self) -> Labels:
         """Names as numbers, in the order of :data:`TYPES`, layer by layer."""
-        return _numbers(self.names)
+        return np.array([TYPES.index(name) for name in self.names.ravel()])
 
     def of(self, name: str) -> list[tuple[int, int]]:
         """The heads of a type, (layer, head) from 0."""
@@ -262,10 +346,9 @@ def types(features: Grid, even: Features, *, seed: int = 0) -> Types:
     """K-means with four groups, each standing for a type of its own."""
     found = k_means(points(features), len(TYPES), seed=seed)
     named = name_groups(found.centroids, even)
-    centroids = found.centroids[named.argsort()]
-    nearest = distances(centroids, even).argmin(-1)
+    nearest = distances(found.centroids, even).argmin(-1)
     names = np.array(TYPES)[named[found.labels]].reshape(features.shape[:2])
-    return Types(names, centroids, {name: bool(nearest[i] == i) for i, name in enumerate(TYPES)})
+    return Types(names, {name: bool(nearest[named == i] == i) for i, name in enumerate(TYPES)})
 
 
 def by_rule(features: Float[np.ndarray, "*heads feature"], even: Features) -> np.ndarray:
@@ -279,6 +362,11 @@ def type_shares(found: DistanceFeatures, *, seed: int = 0) -> Estimate:
     named = [name_groups(c, found.even)[labels] for labels, c in zip(drawn.labels, drawn.centroids, strict=True)]
     shares = [np.bincount(labels, minlength=len(TYPES)) / len(labels) for labels in named]
     return Estimate.of(types(found.all.value, found.even, seed=seed).shares, np.stack(shares), found.all.units)
+
+
+def by_type(shares: Estimate) -> dict[str, Estimate]:
+    """Shares (type,) as type -> share."""
+    return {name: shares[i] for i, name in enumerate(TYPES)}
 
 
 def retyped(measured: Mapping[str, Grid], reference: Types, *, seed: int = 0) -> dict[str, np.ndarray]:
@@ -304,43 +392,24 @@ def retyped(measured: Mapping[str, Grid], reference: Types, *, seed: int = 0) ->
     return {name: one.reshape(reference.names.shape) for name, one in zip(measured, renumbered, strict=True)}
 
 
-def examples(features: Grid, types: Types, count: int = 2) -> dict[str, list[tuple[int, int]]]:
-    """For each type the heads nearest to its centroid, nearest first."""
-    return {
-        name: sorted(types.of(name), key=lambda head: float(((features[head] - centroid) ** 2).sum()))[:count]
-        for name, centroid in zip(TYPES, types.centroids, strict=True)
-    }
+def record(run: Run, found: DistanceFeatures, named: Types, shares: Estimate) -> None:
+    """Put the features and types of a model's heads into the table of chapter 08."""
+    n = len(found.texts)
+    run.number("distance_feature", found.all, axes=("layer", "head", FEATURES), n=n)
+    run.number("type", named.names, n=n)
+    run.number("type_share", by_type(shares), n=n)
+    record_fits(run, named, n=n)
+    if named.fits["vertical"] and np.isin(["dense", "dense_vertical"], named.names).all():
+        depths = {
+            name: np.nonzero(named.names == name)[0].mean() + 1 for name in ("dense", "dense_vertical", "vertical")
+        }
+        in_order = np.mean([one < other for one, other in combinations(depths.values(), 2)])
+        label = ", ".join(f"{name.replace('_', ' & ')} {depth:.1f}" for name, depth in depths.items())
+        run.number("order_of_depth", in_order, label=label)
 
 
-def embedding(points: Points, *, seed: int = 0) -> Float[np.ndarray, "point 2"]:
-    """Heads in the plane by t-SNE (van der Maaten & Hinton 2008): neighbours stay neighbours, distances mean little."""
-    perplexity = min(15.0, (len(points) - 1) / 3)
-    return TSNE(2, perplexity=perplexity, init="pca", method="exact", random_state=seed).fit_transform(points)
-
-
-def as_dict(found: DistanceFeatures, types: Types, *, seed: int = 0) -> dict[str, Any]:
-    """The features and types of an encoder's heads, for recording: names of types as text, (layer, head)."""
-    rule = by_rule(found.all.value, found.even)
-    return {
-        "feature_names": FEATURES,
-        "features": found.all,
-        "even": found.even,
-        "types": types.names,
-        "fits": types.fits,
-        "centroids": dict(zip(TYPES, types.centroids, strict=True)),
-        "masses": dict(zip(TYPES, masses(types.centroids), strict=True)),
-        "shares": by_type(type_shares(found, seed=seed)),
-        "rule": {"types": rule, "agreement": agreement(_numbers(rule), types.labels)},
-        "inputs": found.inputs,
-        "tokens": found.tokens,
-        "truncated": found.truncated,
-    }
-
-
-def by_type(shares: Estimate) -> dict[str, Estimate]:
-    """Shares (type,) as type -> share."""
-    return {name: shares[i] for i, name in enumerate(TYPES)}
-
-
-def _numbers(names: np.ndarray) -> Labels:
-    return np.array([TYPES.index(name) for name in names.ravel()])
+def record_fits(run: Run, named: Types, **columns: Any) -> None:
+    """Which of the four groups have the marks of the type that they stand for."""
+    for name, fit in named.fits.items():
+        run.number("type_fits", fit, of=name, label="yes" if fit else "no", **columns)
+    run.number("fitting_groups", sum(named.fits.values()), **columns)

@@ -1,0 +1,281 @@
+"""Single attention maps of five types (Kovaleva et al. 2019): those that are labelled, synthetic ones whose type is known, and how a network's types are recorded."""
+
+import csv
+import io
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float, Int
+from scipy.special import entr, softmax
+
+from helpers import corpora, places
+from helpers.corpora import sources
+from helpers.corpora.records import sample
+from helpers.corpora.sources import CorpusError
+from helpers.encoders import Encoder
+from helpers.heads import Head
+from helpers.results import Run
+from helpers.stats import Estimate
+from helpers.tokens import Input
+
+TYPES = ("vertical", "diagonal", "vertical_diagonal", "block", "heterogeneous")
+COLUMN, FAINT = ("vertical", "vertical_diagonal"), ("block", "heterogeneous")
+TASKS = ("text", "paraphrase", "entailment", "question")
+"""Two paragraphs of running text; two sentences that may say the same; premise and hypothesis; question and context."""
+BOOK_CORPORA = {
+    "text": "encyclopedia",
+    "paraphrase": "encyclopedia-paraphrase",
+    "entailment": "encyclopedia-entailment",
+    "question": "encyclopedia",
+}
+"""The book tier's corpus for each task; the labelled maps are of its inputs."""
+MOST_TOKENS = 64  # so that a map can be looked at, and every column of it be told from its neighbours
+
+
+@dataclass(frozen=True)
+class Item:
+    """One input of one task.
+
+    Attributes:
+        id: ``<task>/<number>``, the number counting the corpus's inputs from 0 in the order of its file.
+        document: what the bootstrap resamples: number of the article (or of the pair, where pairs stand alone).
+    """
+
+    id: str
+    task: str
+    texts: Input
+    document: int
+
+
+def items(task: str, corpus: str, *, limit: int | None = None, seed: int = 0) -> list[Item]:
+    """The inputs of one task, each a pair of texts.
+
+    Args:
+        task: one of :data:`TASKS`.
+        corpus: a corpus of the task's kind, by name (:mod:`helpers.corpora.sources`).
+        limit: draw this many at random, without replacement; all when there are no more.
+        seed: of the draw.
+
+    Raises:
+        ValueError: for an unknown task.
+    """
+    if task == "text":
+        inputs = [(s.texts, str(s.document)) for s in corpora.segments(corpora.read(corpus))]
+    elif task == "question":
+        inputs = [((q.question, q.context), q.document) for q in corpora.questions(corpus)]
+    elif task in TASKS:
+        # The pairs of the catalogue that are named after their article, "caroline-herschel-1"; a reader's stand alone
+        known = sources.entry(corpus, "pairs") is not None
+        pairs = corpora.pairs(corpus, labels=False)
+        names = [(p.id.rpartition("-")[0] or p.id) if known else str(n) for n, p in enumerate(pairs)]
+        inputs = [((p.first, p.second), name) for p, name in zip(pairs, names, strict=True)]
+    else:
+        raise ValueError(f"task={task!r}: say one of {', '.join(TASKS)}.")
+    documents = {name: number for number, name in enumerate(dict.fromkeys(name for _, name in inputs))}
+    every = [Item(f"{task}/{n}", task, texts, documents[name]) for n, (texts, name) in enumerate(inputs)]
+    return sample(every, limit, seed=seed)
+
+
+def draw(encoder: Encoder, choice: Sequence[Item], n: int, *, seed: int) -> list[tuple[Head, Item]]:
+    """``n`` different maps to look at: each time a task, one of its items and a head, at random with equal chances.
+
+    Raises:
+        ValueError: if there are fewer than ``n`` maps.
+    """
+    heads = encoder.layers * encoder.heads
+    if n > len(choice) * heads:
+        raise ValueError(f"{n} maps are wanted of {len(choice)} items × {heads} heads; give more items.")
+    random = np.random.default_rng(seed)
+    by_task = [[item for item in choice if item.task == task] for task in dict.fromkeys(i.task for i in choice)]
+    drawn: dict[tuple[Head, str], Item] = {}
+    while len(drawn) < n:
+        of_task = by_task[random.integers(len(by_task))]
+        item = of_task[random.integers(len(of_task))]
+        head = Head.of(divmod(int(random.integers(heads)), encoder.heads))
+        drawn.setdefault((head, item.id), item)
+    return [(head, item) for (head, _), item in drawn.items()]
+
+
+@dataclass(frozen=True)
+class Label:
+    """A real map that was looked at.
+
+    Attributes:
+        model, head, item: whose map, on which input of the book tier.
+        split: ``dev`` (settings were chosen on it) or ``test``.
+        type, second: what it was called, and in the second labelling ("" where there was none).
+    """
+
+    model: str
+    head: Head
+    item: Item
+    split: str
+    type: str
+    second: str
+
+
+COLUMNS = ("model", "layer", "head", "task", "input", "split", "label", "second")
+
+
+def read_labels(path: Path | None = None) -> tuple[Label, ...]:
+    """The labels of ``data/pattern_labels.csv``, or of a file of that form.
+
+    Raises:
+        CorpusError: with the line, for wrong columns, an unknown type or input, or a head numbered below 1.
+    """
+    path = path or places.book_data() / "pattern_labels.csv"
+    columns, *rows = csv.reader(io.StringIO("\n".join(sources.lines(path))))
+    if tuple(columns) != COLUMNS:
+        raise CorpusError(path, 1, f"The columns are {', '.join(columns)}.", ", ".join(COLUMNS))
+    known = {(item.task, item.id): item for task in TASKS for item in items(task, BOOK_CORPORA[task])}
+    labels = []
+    for number, row in enumerate(rows, 2):
+        model, layer, head, task, name, split, called, second = row if len(row) == len(COLUMNS) else [""] * 8
+        if (task, name) not in known:
+            raise CorpusError(
+                path, number, f"{row!r:.90}", f"{len(COLUMNS)} columns, with an input of the book tier."
+            )
+        if not {called, second or called} <= set(TYPES):
+            raise CorpusError(path, number, f"The types are {row[-2:]}.", f"of {', '.join(TYPES)}.")
+        if not (layer.isdecimal() and head.isdecimal() and int(layer) * int(head)):
+            raise CorpusError(path, number, f"Layer {layer!r}, head {head!r}.", "numbers from 1.")
+        labels.append(Label(model, Head(int(layer), int(head)), known[task, name], split, called, second))
+    return tuple(labels)
+
+
+# Synthetic maps: their type is known, because they were made so
+
+RANGES = {
+    "vertical": ((0.15, 1.0), (0.0, 0.08), (0.0, 0.1)),
+    "diagonal": ((0.0, 0.06), (0.35, 1.0), (0.0, 0.1)),
+    "vertical_diagonal": ((0.15, 0.7), (0.15, 0.6), (0.0, 0.1)),
+    "block": ((0.0, 0.15), (0.0, 0.12), (0.6, 1.0)),
+    "heterogeneous": ((0.0, 0.06), (0.0, 0.12), (0.0, 0.2)),
+}
+"""For each type, from where to where the shares of columns, diagonal and blocks in the mixture are drawn; the rest is noise."""
+SHORTEST = 24  # synthetic maps have this many tokens or more
+SAME_LENGTH = 50  # so many are of one length
+
+
+def synthetic(count: int = 2000, *, seed: int = 0) -> Iterator[tuple[np.ndarray, np.ndarray, int]]:
+    """Synthetic maps of 24 to 64 tokens, as many of each type: weights, which text each token is of, and the type's place in :data:`TYPES`."""
+    random = np.random.default_rng(seed)
+    for start in range(0, count, SAME_LENGTH):
+        kinds = np.arange(start, min(start + SAME_LENGTH, count)) % len(TYPES)
+        n = int(random.integers(SHORTEST, MOST_TOKENS + 1))
+        borders = random.integers(5, n - 5, (len(kinds), 1))
+        for kind, texts in zip(kinds, (np.arange(n) >= borders).astype(np.int64), strict=True):
+            yield synthetic_map(TYPES[kind], texts, random), texts, int(kind)
+
+
+def synthetic_map(kind: str, texts: Int[np.ndarray, "n"], random: np.random.Generator) -> Float[np.ndarray, "n n"]:
+    """A mixture of columns, a diagonal, blocks and noise, whose rows sum to 1.
+
+    Args:
+        kind: one of :data:`TYPES`.
+        texts: 0 for tokens of the first text, 1 for those of the second.
+    """
+    n = len(texts)
+    shares = np.array([random.uniform(*bounds) for bounds in RANGES[kind]])
+    shares = np.append(shares, max(0.0, 1 - shares.sum()))
+    parts = [_columns(texts, random), _diagonal(n, random), _blocks(texts, random), _noise(n, random)]
+    if kind == "vertical" and random.random() < 0.4:  # many faint columns instead of a few dark ones
+        shares, parts[0] = np.array([shares.sum(), 0, 0, random.uniform(0, 0.4)]), _stripes(n, random)
+    uneven = np.exp(random.uniform(0, 0.8) * random.normal(size=(4, n)))  # no two rows mix alike
+    rows = shares[:, None] * uneven
+    return np.einsum("pq,pqk->qk", rows / rows.sum(0), np.stack(parts))
+
+
+def _columns(texts: Int[np.ndarray, "n"], random: np.random.Generator) -> Float[np.ndarray, "n n"]:
+    """One to three sinks that every row attends to, often the first or last token; or the end of each row's own text."""
+    n = len(texts)
+    scores = np.full((n, n), -9.0)
+    if random.random() < 0.25:
+        ends = np.flatnonzero(np.append(texts[1:] != texts[:-1], True))
+        scores[:, ends] = random.uniform(-4, 0)
+        scores[np.arange(n), ends[np.searchsorted(ends, np.arange(n))]] = 0
+        scores += 0.4 * random.normal(size=(n, n))
+    else:
+        sinks = random.choice(n, random.integers(1, 4), replace=False)
+        if random.random() < 0.7:
+            sinks[0] = random.choice([0, n - 1])
+        scores[:, sinks] = 0.7 * random.normal(size=len(sinks)) + 0.4 * random.normal(size=(n, len(sinks)))
+    return softmax(scores, -1)
+
+
+def _stripes(n: int, random: np.random.Generator) -> Float[np.ndarray, "n n"]:
+    """Every token is more or less popular, with all rows alike."""
+    popular = random.uniform(1, 2.5) * random.normal(size=n)
+    return softmax(popular + random.uniform(0.1, 0.5) * random.normal(size=(n, n)), -1)
+
+
+def _diagonal(n: int, random: np.random.Generator) -> Float[np.ndarray, "n n"]:
+    """A band around an offset from -2 to 2, sharp or some tokens wide; sometimes one that fades to one side only."""
+    distance = np.arange(n)[None, :] - np.arange(n)[:, None]
+    if random.random() < 0.3:
+        ahead = distance * random.choice([-1, 1]) > 0
+        band = np.where(ahead, -np.abs(distance) / random.uniform(1, 8), -6)
+    else:
+        band = -(((distance - random.integers(-2, 3)) / random.uniform(0.3, 3)) ** 2) / 2
+    popular = random.uniform(0, 1) * random.normal(size=n)
+    return softmax(band + popular + random.uniform(0, 1) * random.normal(size=(n, n)), -1)
+
+
+def _blocks(texts: Int[np.ndarray, "n"], random: np.random.Generator) -> Float[np.ndarray, "n n"]:
+    """Even attention within one's own text, next to none across."""
+    n = len(texts)
+    across = np.where(texts[:, None] == texts[None, :], 0, -random.uniform(2, 9))
+    popular = random.uniform(0, 0.8) * random.normal(size=n)
+    return softmax(across + popular + random.uniform(0.1, 0.8) * random.normal(size=(n, n)), -1)
+
+
+def _noise(n: int, random: np.random.Generator) -> Float[np.ndarray, "n n"]:
+    """Likes and dislikes of pairs of tokens, some popularity, sometimes a wide smear around the diagonal."""
+    pairs = random.normal(size=(n, 4)) @ random.normal(size=(4, n)) / 2
+    scores = random.uniform(0, 1.2) * pairs + random.uniform(0, 0.7) * random.normal(size=n)
+    if random.random() < 0.3:
+        scores -= random.uniform(0, 3) * np.abs(np.arange(n)[None, :] - np.arange(n)[:, None]) / n
+    return softmax(scores + random.uniform(0.3, 1.3) * random.normal(size=(n, n)), -1)
+
+
+# What a network's maps are
+
+
+def record(run: Run, network: str, shares: Estimate) -> None:
+    """Record how the types are shared out in a network.
+
+    Args:
+        network: ``""``, or a control: ``"@random"``, ``"@shuffled"``.
+        shares: [task, layer, head, type], how often each head shows each type.
+    """
+    heads, faint, columns = shares.mean(-4), np.isin(TYPES, FAINT), np.isin(TYPES, COLUMN)
+    every, typical = heads.mean((-3, -2)), np.array(TYPES)[heads.value.argmax(-1)]
+
+    def number(quantity: str, value: Any, **where: Any) -> None:
+        run.number(quantity, value, network=network, **where)
+
+    number("pattern_share", heads.value, axes=("layer", "head", TYPES))
+    number("pattern_share", heads.value.mean(-2), axes=("layer", TYPES))
+    number("pattern_share", every, axes=(TYPES,))
+    names = [f"{name}, {task}" for task in TASKS for name in TYPES]
+    number("pattern_share_of_task", shares.value.mean((-3, -2)).ravel(), axes=(names,))
+    number("pattern_type", typical)
+    number("pattern_entropy", heads.map(lambda p: entr(p).sum(-1)))
+    number("frequent_types", (every.value > 0.01).sum())
+    number("heterogeneous_or_block_maps", every.value[faint].sum())
+    number("heterogeneous_or_block_heads", np.isin(typical, FAINT).mean())
+    number("vertical_heads", (typical == "vertical").mean())
+    number("dark_column", every.map(lambda p: p[..., columns].sum(-1)))
+    first = heads.map(_in_first_layer)
+    if np.isfinite(first.value):
+        number("heterogeneous_in_first_layer", first)
+
+
+def _in_first_layer(shares: Float[np.ndarray, "*draws layer head type"]) -> Any:
+    """Which part of the heterogeneous maps is of the first layer; NaN where there are none."""
+    layers = shares[..., -1].sum(-1)
+    with np.errstate(invalid="ignore"):
+        return layers[..., 0] / layers.sum(-1)

@@ -1,0 +1,287 @@
+"""What is read of a sentence besides the attention of all heads: its words, pairs of its words, its hidden states; and the classifiers that read it.
+
+After Clark et al. 2019, section 5 (words, distances), Coenen et al. 2019 (pairs) and Hewitt & Manning 2019 (trees in hidden states).
+"""
+
+import warnings
+import zlib
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int
+from scipy.sparse.csgraph import minimum_spanning_tree, shortest_path
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from torch import Tensor, nn
+
+from helpers import tokens
+from helpers.corpora.treebanks import Sentence
+from helpers.encoders import Encoder
+
+NEAR, FARTHEST = 2, 10
+"""Distances that :class:`DistanceProbe` tells from one another, and from which on :func:`read_pairs` tells none."""
+READERS = {
+    "attention": ("attention",),
+    "distance": ("distance",),
+    "words": ("words",),
+    "words and distance": ("words", "distance"),
+    "attention, words and distance": ("attention", "words", "distance"),
+}
+"""What a classifier of pairs may read, by name."""
+
+
+def counted(sentence: Sentence) -> Bool[np.ndarray, "word"]:
+    """Which words count: all but punctuation."""
+    marks = zip(sentence.relations, sentence.upos, strict=True)
+    return np.array([r != "punct" and u != "PUNCT" for r, u in marks])
+
+
+def drawn(word: str, choices: int, seed: int = 0) -> int:
+    """A number below ``choices``, drawn once for all for a word form, upper case ignored."""
+    return int(np.random.default_rng([seed, zlib.crc32(word.lower().encode())]).integers(choices))
+
+
+class WordProbe(nn.Module):
+    """The attention-and-words probe: each head's two weights are linear in the vectors of the two words.
+
+    Args:
+        scale: [head], how much each head's weights vary within a row; it is divided out.
+        dimensions: of the word vectors.
+    """
+
+    rate = 0.003
+
+    def __init__(self, scale: Float[Tensor, "head"], dimensions: int) -> None:
+        super().__init__()
+        self.scale = scale
+        self.constant = nn.Parameter(torch.zeros(2, len(scale)))
+        self.by_word = nn.Parameter(torch.zeros(4, dimensions, len(scale)))
+        self.root = nn.Parameter(torch.ones(2))
+
+    def weights(self, vectors: Float[Tensor, "unit dimension"]) -> Float[Tensor, "4 unit head"]:
+        """What each word adds to a weight: to w where it attends and where it is attended to, and the same of u; constants with the first."""
+        added = vectors @ self.by_word
+        return added + torch.stack([self.constant[0], 0 * self.scale, self.constant[1], 0 * self.scale])[:, None]
+
+    def forward(
+        self, maps: Float[Tensor, "unit unit head"], vectors: Float[Tensor, "word dimension"]
+    ) -> Float[Tensor, "word candidate"]:
+        """Score of every candidate, ROOT first, for every word; the first two units are [CLS] and [SEP], which have no vector."""
+        maps = maps.float() / self.scale
+        units = self.weights(nn.functional.pad(vectors, (0, 0, 2, 0)))
+        w, u = (
+            maps @ attending[..., None] + (maps.transpose(0, 1) @ attended[..., None]).transpose(0, 1)
+            for attending, attended in (units[:2], units[2:])
+        )
+        scores = w[..., 0].T + u[..., 0]
+        return torch.cat([(scores[2:, :2] @ self.root)[:, None], scores[2:, 2:]], 1)
+
+
+class DistanceProbe(nn.Module):
+    """Both words' vectors and how far apart they are, through one hidden layer; reads no attention (Clark et al. 2019, footnote 5).
+
+    It reads how far a candidate stands to the right, and to the left, as shares of the sentence, and whether it stands within :data:`NEAR`.
+    """
+
+    rate = 0.01
+
+    def __init__(self, dimensions: int, hidden: int = 64) -> None:
+        super().__init__()
+        self.word = nn.Linear(dimensions, hidden)
+        self.candidate = nn.Linear(dimensions, hidden, bias=False)
+        self.distance = nn.Linear(2 * NEAR + 3, hidden, bias=False)
+        self.root = nn.Parameter(torch.zeros(hidden))
+        self.out = nn.Linear(hidden, 1, bias=False)
+
+    def forward(self, vectors: Float[Tensor, "word dimension"]) -> Float[Tensor, "word candidate"]:
+        """Score of every candidate, ROOT first, for every word."""
+        count = len(vectors)
+        offset = torch.arange(count) - torch.arange(count)[:, None]
+        far = [offset.clamp(min=0) / count, (-offset).clamp(min=0) / count]
+        near = [(offset == k).float() for k in range(-NEAR, NEAR + 1)]
+        candidates = self.candidate(vectors) + self.distance(torch.stack([*far, *near], -1))
+        both = torch.cat([self.root.expand(count, 1, -1), candidates], 1) + self.word(vectors)[:, None]
+        return self.out(both.tanh())[..., 0]
+
+
+# Pairs of words
+
+Chosen = list[tuple[int, int, int | str]]
+"""Pairs of words of one sentence: first, second, and whether an arc joins them or the name of its relation."""
+
+
+def arc_pairs(sentence: Sentence, rng: np.random.Generator, *, equally_far: bool = False) -> Chosen:
+    """As many pairs of words without an arc as with one, the left word first; punctuation is left out.
+
+    Args:
+        equally_far: each pair without an arc is as far apart as one with an arc; arcs for which there is no such pair are left out.
+    """
+    words = np.flatnonzero(counted(sentence)).tolist()
+    ends = [(w, g) for w, g in enumerate(sentence.governors) if {w, g} <= {*words}]
+    arcs = {(min(pair), max(pair)) for pair in ends}
+    others = [pair for pair in combinations(words, 2) if pair not in arcs]
+    others = [others[n] for n in rng.permutation(len(others))]
+    chosen: Chosen = []
+    for a, b in sorted(arcs):
+        match = next((p for p in others if not equally_far or p[1] - p[0] == b - a), None)
+        if match is not None:
+            others.remove(match)
+            chosen += [(a, b, 1), (*match, 0)]
+    return chosen
+
+
+def relation_pairs(sentences: Sequence[Sentence], relations: Sequence[str] = (), *, fewest: int = 1) -> list[Chosen]:
+    """For each sentence its words with their governors and the names of their relations; punctuation is left out.
+
+    Args:
+        relations: only these (default: those with at least ``fewest`` words; all where fewer than two have so many).
+    """
+    rows = [
+        [
+            (w, g, r)
+            for w, (g, r, c) in enumerate(zip(s.governors, s.relations, counted(s), strict=True))
+            if c and g >= 0
+        ]
+        for s in sentences
+    ]
+    counts = Counter(r for row in rows for *_, r in row)
+    often = [r for r in counts if counts[r] >= fewest]
+    known = set(relations) or set(often if len(often) > 1 else counts)
+    return [[pair for pair in row if pair[-1] in known] for row in rows]
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """Pairs of words and what is asked of them.
+
+    Attributes:
+        inputs: what may be read of them, by the names in :data:`READERS`: the weights of all heads from the first word to the second and back,
+            the vectors of both, and which of 21 distances, −10 to 10, the rest at the ends.
+        labels: [pair], 1 where an arc joins them, or the name of its relation.
+        sentences: of each pair.
+    """
+
+    inputs: Mapping[str, Float[np.ndarray, "pair _"]]
+    labels: np.ndarray
+    sentences: Sequence[Sentence]
+
+
+def read_pairs(
+    chosen: Sequence[Chosen],
+    sentences: Sequence[Sentence],
+    maps: Sequence[Float[Tensor, "_ _ head"]],
+    vectors: Sequence[Float[Tensor, "_ dimension"]],
+    *,
+    most: int = 40_000,
+) -> Pairs:
+    """What may be read of the first ``most`` pairs (those of the sentence that reaches it included); units and vectors as for :class:`WordProbe`."""
+    parts: list[dict[str, np.ndarray]] = []
+    labels: list[int | str] = []
+    by: list[Sentence] = []
+    for pairs, sentence, weights, words in zip(chosen, sentences, maps, vectors, strict=True):
+        if not pairs or len(by) >= most:
+            continue
+        first, second = (np.array(place) for place in list(zip(*pairs, strict=True))[:2])
+        attention = [weights[one + 2, other + 2].float() for one, other in ((first, second), (second, first))]
+        distance = (second - first).clip(-FARTHEST, FARTHEST) + FARTHEST
+        both = np.hstack([words[first], words[second]])
+        parts.append(
+            {
+                "attention": np.hstack(attention),
+                "words": both,
+                "distance": np.eye(2 * FARTHEST + 1, dtype=np.float32)[distance],
+            }
+        )
+        labels += [label for *_, label in pairs]
+        by += [sentence] * len(pairs)
+    return Pairs({name: np.vstack([part[name] for part in parts]) for name in parts[0]}, np.array(labels), by)
+
+
+def classify(train: Pairs, test: Pairs, reader: str, *, seed: int = 0) -> Bool[np.ndarray, "pair"]:
+    """Fit a classifier on some pairs and say where it is right on others; all that it reads has mean 0 and variance 1 on the first.
+
+    Attention and distance are read by a logistic regression. What two words say of each other is no sum over the two, so with them it is
+    a network with one hidden layer; its penalty was chosen on the development part.
+
+    Args:
+        reader: name in :data:`READERS`.
+        seed: of the network's first weights and of the order of its batches.
+    """
+    network = MLPClassifier((64,), activation="tanh", alpha=1.0, max_iter=60, random_state=seed)
+    linear = LogisticRegression(max_iter=300, tol=1e-3)
+    inputs = [np.hstack([pairs.inputs[kind] for kind in READERS[reader]]) for pairs in (train, test)]
+    model = make_pipeline(StandardScaler(), network if "words" in READERS[reader] else linear)
+    with warnings.catch_warnings():  # the passes are few on purpose
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(inputs[0], train.labels)
+    return model.predict(inputs[1]) == test.labels
+
+
+# Trees in hidden states
+
+
+class TreeProbe(nn.Module):
+    """The structural probe: squared distances of mapped hidden states, which should be distances in the tree (Hewitt & Manning 2019)."""
+
+    rate = 0.001
+
+    def __init__(self, width: int, rank: int = 64) -> None:
+        super().__init__()
+        self.map = nn.Parameter(torch.randn(width, rank) / (width * rank) ** 0.5)
+
+    def forward(self, states: Float[Tensor, "word width"]) -> Float[Tensor, "word word"]:
+        """Squared distance of all pairs of words."""
+        mapped = states @ self.map
+        return (mapped[:, None] - mapped).square().sum(-1)
+
+
+@torch.no_grad()
+def states_of(encoder: Encoder, sentence: Sentence) -> Float[Tensor, "layer word width"]:
+    """Hidden states of a sentence's words, embeddings first, in half precision."""
+    batch = tokens.encode(encoder, [list(sentence.words)])
+    output = encoder.model(**batch.inputs, output_hidden_states=True)
+    layers = [tokens.word_states(states, batch) for states in output.hidden_states]
+    return torch.cat(layers)[:, 1:-1].half().cpu()
+
+
+def tree_distances(governors: Sequence[int]) -> Float[Tensor, "word word"]:
+    """Number of arcs between two words of a tree."""
+    arcs = np.zeros((len(governors), len(governors)))
+    for word, governor in enumerate(governors):
+        if governor >= 0:
+            arcs[word, governor] = 1
+    return torch.tensor(shortest_path(arcs, directed=False), dtype=torch.float32)
+
+
+def control_tree(sentence: Sentence, seed: int = 0) -> list[int]:
+    """A tree without syntax: each word form always hangs on the first or on the last word that counts, and these are joined."""
+    words = np.flatnonzero(counted(sentence))
+    first, last = (int(words[0]), int(words[-1])) if len(words) else (0, 0)
+    tree = [(first, last)[drawn(word, 2, seed)] for word in sentence.words]
+    tree[last] = first
+    tree[first] = -1
+    return tree
+
+
+def spanning_arcs(
+    distances: Float[np.ndarray, "word word"], words: Int[np.ndarray, "counted"]
+) -> list[tuple[int, int]]:
+    """The arcs of the tree that joins some words at the least total distance."""
+    near = np.triu(distances[np.ix_(words, words)].astype(np.float64) + 1e-9, 1)  # for scipy a zero is no arc
+    rows, columns = minimum_spanning_tree(near).nonzero()
+    return list(zip(words[rows].tolist(), words[columns].tolist(), strict=True))
+
+
+def arcs_found(
+    arcs: Sequence[tuple[int, int]], governors: Sequence[int], counted: Bool[np.ndarray, "word"]
+) -> tuple[int, int]:
+    """How many of a tree's arcs between words that count are among some arcs, in either direction, and how many there are."""
+    true = {frozenset((w, g)) for w, g in enumerate(governors) if g >= 0 and counted[w] and counted[g]}
+    return len(true & set(map(frozenset, arcs))), len(true)
