@@ -75,7 +75,7 @@ def slow_description(weights, texts):
 @pytest.mark.parametrize(("n", "border"), [(9, 4), (12, 12), (17, 3)])
 def test_descriptions_are_what_loops_find(page, n, border):
     maps, texts = random_maps(2, 2, n, n, seed=n), (np.arange(n) >= border).astype(int)
-    found = page.describe(maps, texts)
+    found = page.twelve_of(maps, texts)
     for at in np.ndindex(2, 2):
         np.testing.assert_allclose(found[at], slow_description(maps[at], texts.tolist()), atol=1e-9)
 
@@ -226,6 +226,7 @@ def test_wrong_labels_are_refused_with_their_line(tmp_path, text, says):
 
 BOOK, FULL, MPNET = ("book", "minilm"), ("full", "minilm"), ("full", "mpnet")
 FOREST, DEV_FOREST, RULE = "forest on synthetic maps", "forest on dev maps", "simple rule"
+NOISE_FOREST = "forest on dev maps and noise"
 OWN_HEAD, LAYER, MAJORITY = "other maps of the head", "other heads of the layer", "always the majority type"
 
 
@@ -237,6 +238,15 @@ def recorded(run):
 PRINTED = [  # numbers as the page prints them, in per cent
     (BOOK, "accuracy_known_heads", {"of": OWN_HEAD}, "95 [89, 100]"),
     (BOOK, "accuracy_known_heads", {"of": LAYER}, "69"),
+    (BOOK, "accuracy_known_heads", {"of": FOREST}, "88"),
+    (BOOK, "accuracy_known_heads", {"of": DEV_FOREST}, "93"),
+    (BOOK, "accuracy_known_heads", {"of": f"{OWN_HEAD}, just one"}, "95"),
+    (BOOK, "macro_f1", {"of": FOREST}, "79"),
+    (BOOK, "macro_f1", {"of": DEV_FOREST}, "89"),
+    (MPNET, "macro_f1", {"of": FOREST}, "65"),
+    (MPNET, "macro_f1", {"of": DEV_FOREST}, "85"),
+    (MPNET, "accuracy_new_heads", {"of": FOREST}, "69"),
+    (MPNET, "accuracy_new_heads", {"of": DEV_FOREST}, "82"),
     (BOOK, "accuracy_gain", {"of": f"{OWN_HEAD} over {LAYER}"}, "27 [12, 41]"),
     (BOOK, "accuracy_new_heads", {"of": FOREST}, "89"),
     (BOOK, "accuracy_new_heads", {"of": RULE}, "73"),
@@ -298,4 +308,8 @@ def test_the_summary_holds_in_every_run():
     assert book.number("accuracy_gain", of=f"{FOREST} over {MAJORITY}").low < 0
     typical = book.array("pattern_type", column="label")
     assert (typical[-1] == "vertical").all() and not np.isin(typical[1:], ("diagonal", "heterogeneous")).any()
-    assert sum(x.type == "heterogeneous" for x in pattern_types.read_labels() if x.split == "dev") == 8
+    for network in ("@shuffled", "@random"):
+        assert book.number("share_by_classifier", of=f"vertical, {NOISE_FOREST}", network=network).value < 0.01
+    own = book.rows("accuracy_known_heads", of=f"{OWN_HEAD}, just one").n.item()
+    assert own > book.rows("accuracy_known_heads", of=OWN_HEAD).n.item() / 2, "one map is mostly enough"
+    assert book.number("accuracy_new_heads", of=FOREST).value == book.number("accuracy_new_heads", of=DEV_FOREST).value
