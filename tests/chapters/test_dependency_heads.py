@@ -197,11 +197,24 @@ def test_nearest_words_are_those_of_a_loop(page, sentences):
         members = {name: [p for p in range(n) if tags[p] in page.CLASSES[name]] for name in ("verb", "content word")}
         members["end of a run of nouns"] = [p for p in nouns if p + 1 == n or tags[p + 1] not in ("NOUN", "PROPN")]
         named = page.rules(sentence)
+        same = [[p for p in range(n) if tags[p] == tag and p != w] for w, tag in enumerate(tags)]
+        last = [max((p for p in same[w] if p < w), default=-1) for w in range(n)]
+        assert page.nearest(sentence, "word of the same class", "last") == last
         for name, words in members.items():
             last = [max((p for p in words if p < w), default=-1) for w in range(n)]
             after = [min((p for p in words if p > w), default=-1) for w in range(n)]
             assert page.nearest(sentence, name, "last") == last and page.nearest(sentence, name, "next") == after
             assert named[[*page.CLASSES].index(name)].tolist() == [last, after]
+
+
+def test_another_word_is_the_nearest_content_word_but_the_governor(page):
+    ate = tree(
+        "He ate the old cake quietly",
+        "PRON VERB DET ADJ NOUN ADV",
+        (1, -1, 4, 4, 1, 1),
+        "nsubj root det amod obj advmod",
+    )
+    assert page.another(ate, 4) == 3 and page.another(ate, 0) == 3, "not ate, which is the governor of both"
 
 
 def test_heads_point_from_hidden_words_where_loops_say(page, small_encoder, sentences):
@@ -256,10 +269,12 @@ def test_losses_are_those_of_exactly_the_hidden_words(page):
         with torch.inference_mode():
             chances = encoder.logits(batch)[0, at].log_softmax(-1)
         expected.append(-float(chances[range(len(at)), right].mean()))
-    found = page.losses(encoder, hidden)
+    alone = [(s, [w]) for s, w in hidden]
+    found = page.losses(encoder, alone)
     np.testing.assert_allclose(found, expected, rtol=1e-4)
-    assert np.abs(page.losses(encoder, hidden, both=True) - found).min() > 1e-3, "the governor is hidden, too"
-    without = page.losses(encoder, hidden, heads=[(layer, head) for layer in (2, 3) for head in range(encoder.heads)])
+    both = [(s, [w, s.governors[w]]) for s, w in hidden]
+    assert np.abs(page.losses(encoder, both) - found).min() > 1e-3, "the governor is hidden, too"
+    without = page.losses(encoder, alone, [(layer, head) for layer in (2, 3) for head in range(encoder.heads)])
     assert np.abs(without - found).min() > 1e-3
 
 
@@ -303,18 +318,19 @@ PRINTED = {
         ("object_head_to_special", "no nouns", "44"),
         ("finds_from_hidden", None, "77"),
         ("cost_on_hidden_objects", "verb hidden", "0.73", "0.39", "1.05"),
+        ("cost_on_hidden_objects", "another word hidden", "0.19"),
         ("cost_on_hidden_objects", "3-1", "0.02", "-0.05", "0.09"),
     ],
     "minilm": [
         ("lines_landing", "words before two nouns: governor", "35"),
         ("lines_landing", "words before two nouns: next noun", "41"),
         ("cost_on_hidden_objects", "verb hidden", "0.67"),
+        ("cost_on_hidden_objects", "another word hidden", "0.45"),
         ("cost_on_hidden_objects", "3-1", "0.07", "0.05", "0.10"),
     ],
     "mpnet": [
         ("lines_landing", "words before two nouns: governor", "63"),
         ("lines_landing", "words before two nouns: next noun", "15"),
-        ("lead_over_rule", "conj", "12"),
         ("rule_beyond_next_noun", None, "76"),
     ],
 }
@@ -341,7 +357,7 @@ def test_the_pages_sentences_hold_in_every_run_that_they_speak_of(runs):
     figure = [r for r in figure.index if (figure[r] >= syntax.FEWEST or r == "cop") and r != "all"]
     for run in (book, *gum):
         gains, best = run.estimates("lead_over_rule"), run.rows("best_for_relation").set_index("of").value
-        assert [r for r in figure if gains[r].low > 0] == ["conj"] * (run is runs["mpnet"])
+        assert not [r for r in figure if gains[r].low > 0], "no head is clearly ahead of the rules"
         assert sum(gains[r].high < 0 for r in figure) > len(figure) / 2 or run is book
         assert gains["all"].low < 0.01 and gains["obj"].high < 0 and best["all"] < 0.5
         assert run.number("lead_for_relation", of="nmod").high < 0, "nor for nmod is the distance"
@@ -351,6 +367,11 @@ def test_the_pages_sentences_hold_in_every_run_that_they_speak_of(runs):
         assert reached < run.number("rule_beyond_next_noun").value
     for run in (book, runs["minilm"]):
         assert run.number("finds_from_hidden").low > 0.7
+        costs = {of: cost.value for of, cost in run.estimates("cost_on_hidden_objects").items()}
+        assert costs["verb hidden"] > costs["another word hidden"] > costs["3-1"]
+        heads = {of: cost for of, cost in costs.items() if of.startswith("3-")}
+        assert (max(heads, key=heads.get) == "3-1") == (run is not book)
+    assert all(run.number("lead_over_rule", of="fixed").low > 0 for run in gum)
     for run, shown in zip((book, *gum), ((-0.22, -0.155), (-0.24, -0.19), (-0.005, 0.015)), strict=True):
         shares = run.estimates("share_to_special")
         head = next(name for name in shares if name.startswith("obj, ")).removeprefix("obj, ")
@@ -370,7 +391,8 @@ def test_the_closing_table_follows_from_all_runs(runs):
         lows = {r: gain.low for r, gain in run.estimates("lead_for_relation_stanford").items()}
         assert set(syntax.TABLE_1) <= set(lows) and all(lows[r] > 0 for r in ("dobj", "pobj", "det", "nsubj"))
         ahead = run.estimates("lead_for_relation_stanford")
-        assert all(ahead[r].value < 0.04 for r in ("prep", "nn"))
+        assert ahead["amod"].value < 0.04
+        assert run is runs["mpnet"] or all(ahead[r].low <= 0 for r in ("prep", "nn"))
     for run in runs.values():
         gains = run.rows("lead_for_relation_stanford", network="@random")
         assert not (gains.low > 0).any(), "a random network leads nowhere"

@@ -271,6 +271,7 @@ NUMBERS = [
     ("its first token", "1.0", lambda: sharp(0, "book")),
     ("its first token, mpnet", "2.8", lambda: sharp(0, "mpnet")),
     ("the same, mpnet, with a sink", "12", lambda: first(0, "mpnet", "other_times_even")),
+    ("mpnet's full stop, [CLS] later", "16", lambda: first(2, "mpnet", "other_times_even")),
     ("mpnet's full stop", "19", lambda: first(3, "mpnet", "other_times_even")),
     ("mpnet's heads over half on them", "100", lambda: (sum(share(k, "mpnet") for k in KINDS) > 0.5).sum()),
     ("[SEP], about its even share", "1", lambda: recorded().number("times_even_share", of="sep").value),
@@ -336,7 +337,13 @@ def test_what_the_page_says_of_layers():
     narrower = by_layer("entropy", "book")[:-1] - by_layer("entropy_from_cls", "book")[:-1]
     assert narrower.min() > 0.5
     narrow = by_layer("entropy", "mpnet")[:-1] > by_layer("entropy_from_cls", "mpnet")[:-1]
-    assert narrow.any() and not narrow.all()
+    assert (np.flatnonzero(~narrow) + 1).tolist() == [5, 6, 7, 8]
+    broader = by_layer("entropy_from_cls", "mpnet") - by_layer("entropy", "mpnet")
+    assert broader.argmax() == 4 and share("sep", "mpnet").mean() > share("cls", "mpnet").mean()
+    assert share("cls", "mpnet").mean(-1)[:6].mean() > 2 * share("cls", "mpnet").mean(-1)[6:].mean()
+    for run in ("book", "mpnet"):
+        more = by_layer("share_sep_from_sep", run) > by_layer("share_sep_from_other", run)
+        assert more.mean() > 0.7
     itself = 100 * by_layer("share_cls_from_cls", "book")
     assert (itself[1:5] > 50).all()
     others = np.delete(np.stack([share(k) for k in ("previous", "next")]).ravel(), [2, 72 + 12 + 8])
