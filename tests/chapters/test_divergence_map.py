@@ -14,7 +14,7 @@ from sklearn.manifold import smacof
 
 from helpers import attention, controls, corpora, results, tokens
 from helpers.corpora.readers import Segment
-from helpers.measurements import divergence
+from helpers.measurements import divergence, surface
 from helpers.measurements.divergence import LARGEST, Divergences
 
 TEXTS = [
@@ -231,7 +231,20 @@ CLAIMS = [  # run, network, quantity, what it is of: the number and, where the p
     (BOOK, "", "layer_gap_left", None, "0.37"),
     (BOOK, "", "closeness", "shared behaviour", "0.630"),
     (BOOK, "", "closeness", "layer, shared behaviour", "0.648"),
+    (BOOK, "", "closeness_p", "number", "0.84"),
+    (BOOK, "", "layer_gap_held_p", None, "0.0005"),
+    (BOOK, "@random", "layer_gap_held_p", None, "0.94"),
+    (BOOK, "", "layer_gap_held_beyond_shuffled", None, "-0.019"),
+    (MPNET, "", "layer_gap_held_beyond_shuffled", None, "-0.040"),
+    (BOOK, "", "map_kept", "least", "0.49"),
+    (BOOK, "", "map_kept", "most", "0.56"),
+    (MPNET, "", "map_kept", "least", "0.39"),
+    (MPNET, "", "map_kept", "most", "0.46"),
     (MPNET, "", "closeness", INNER, "0.73"),
+    (MPNET, "", "closeness", "shared behaviour", "0.540"),
+    (MPNET, "", "closeness", "layer, shared behaviour", "0.661"),
+    (MPNET, "", "nearest_alike", "shared behaviour", "0.98"),
+    (MPNET, "", "nearest_alike", "layer", "0.31"),
     (MPNET, "", "closeness", "number", "0.756 [0.754, 0.758]"),
     (MPNET, "", "nearest_alike", "number", "0.54"),
 ]
@@ -266,24 +279,71 @@ def test_what_the_text_says_of_every_run(run):
         assert said.row("nearest_alike", of="number").control == pytest.approx(0.06, abs=0.005)
         lead = [said.number("closeness", of=of) for of in ("shared behaviour", "layer, shared behaviour")]
         assert lead[0].high < lead[1].low, "behaviour is clearly ahead"
+        of = [f"{of}, ordinary tokens" for of in ("behaviour", "layer, these heads", "number", "layer")]
+        behaviour, its_layer, number, layer = (said.number("closeness", of=name) for name in of)
+        assert behaviour.high < its_layer.low and number.high < layer.low, "and so they are on ordinary tokens"
+        nearest = [said.row("nearest_alike", of=name).value for name in of[2:]]
+        assert nearest[0] > nearest[1]
     else:
         assert ends.low > 0.15 and left.high < 0.4 and said.number("closeness_p", of="number").value > 0.1
-        assert said.number("closeness_p", of="shared behaviour, ordinary tokens").value > 0.1
+
+
+def matrix_of(run, network=""):
+    values = recorded(run).rows("divergence", network=network).value.to_numpy()
+    count = int(len(values) ** 0.5) + 1
+    matrix = np.zeros((count, count))
+    matrix[~np.eye(count, dtype=bool)] = values
+    return matrix
 
 
 def test_what_the_grids_show(page):
     """The contrast of the ends in minilm; two blocks in mpnet; and in which layers the nearest head is of the same layer."""
-    matrices = {}
-    for run in (BOOK, FULL, MPNET):
-        values = recorded(run).rows("divergence").value.to_numpy()
-        count = int(len(values) ** 0.5) + 1
-        matrices[run] = np.zeros((count, count))
-        matrices[run][~np.eye(count, dtype=bool)] = values
+    matrices = {run: matrix_of(run) for run in (BOOK, FULL, MPNET)}
     for run in (BOOK, FULL):
         grid = page.by_layers(matrices[run], 6)
         assert grid[0, 1:3].min() > 1.15 and grid[5, 1:3].min() > 1.1, "ends are far from layers 2 and 3"
         assert grid[3, 4] - grid[3, 3] < 0.03, "layer 4 is as near to layer 5 as to itself"
+        assert (
+            page.ratio(*some_layers(matrices[run], 6, 2, 3))
+            > 1
+            > 0.97
+            > page.ratio(*some_layers(matrices[run], 6, 4, 5))
+        )
+        assert matrix_of(run, "@random").sum() < matrices[run].sum() / 50, "its heads hardly differ"
     blocks = page.by_layers(matrices[MPNET], 12)
     assert blocks[1:5, 1:5].max() < 1 and blocks[5:11, 5:11].max() < 0.9 < 1.05 < blocks[1:4, 6:11].min()
+    for ends, printed in (((2, 5), "0.92"), ((6, 11), "0.93")):
+        block = some_layers(matrices[MPNET], 12, *ends)
+        assert f"{page.ratio(*block):.2f}" == printed and page.p_value(*block, times=499) < 0.02
     nearest = (matrices[BOOK] + np.diag(np.full(72, np.inf))).argmin(1) // 12 == np.repeat(range(6), 12)
     assert nearest.reshape(6, 12).sum(1).tolist() == [10, 3, 1, 7, 6, 11]
+
+
+def some_layers(matrix, layers, first, last):
+    layer = np.repeat(np.arange(1, layers + 1), len(matrix) // layers)
+    kept = (layer >= first) & (layer <= last)
+    return matrix[np.ix_(kept, kept)], layer[kept]
+
+
+@pytest.mark.parametrize("run", [BOOK, FULL, MPNET])
+def test_behaviours_lie_in_blocks_of_layers(page, run):
+    patterns = surface.statistics_of(results.recorded("surface_patterns", model=run[0], profile=run[1]))
+    kinds = page.behaviour(patterns).reshape(patterns["cls"].shape)
+    layers = {kind: set((np.nonzero(kinds == kind)[0] + 1).tolist()) for kind in np.unique(kinds)}
+    assert layers["broad"] == {1} and layers["cls"] == {2, 3, 4, 5}
+    if run == MPNET:
+        assert layers["stop"] == {6, 7, 8, 9, 10, 11}
+        return
+    assert all((kinds == kind).sum() == 1 for kind in set(layers) - {"", "broad", "cls"})
+    kept = np.isin(kinds, ["broad", "cls"]).ravel()
+    matrix, first = matrix_of(run)[np.ix_(kept, kept)], np.repeat(range(6), 12)[kept] == 0
+    told = recorded(run).number("closeness", of="shared behaviour").value
+    assert page.ratio(matrix, first) == pytest.approx(told, abs=1e-4), "layer 1 or not is the same label"
+
+
+def test_breadth_explains_little_in_mpnet(page):
+    patterns = surface.statistics_of(results.recorded("surface_patterns", model="mpnet", profile="full"))
+    layer, pairs = np.repeat(range(12), 12), squareform(matrix_of(MPNET), checks=False)
+    held = [[], [patterns["entropy"].ravel()], [patterns["cls"].ravel()]]
+    nothing, breadth, sink = ((np.linalg.pinv(page.columns(known, layer)) @ pairs)[-1] for known in held)
+    assert 0.9 < breadth / nothing < 1 and 0.55 < sink / nothing < 0.65, "almost nothing; two fifths"
