@@ -208,6 +208,10 @@ BOOK, FULL, MPNET = ("minilm", "book"), ("minilm", "full"), ("mpnet", "full")
 CLAIMS = [  # run, quantity, what it is of: in per cent with its interval, as the page prints it
     (BOOK, "stability", "plain text", "96 [92, 100]"),
     (BOOK, "stability_invented", "plain text", "96 [88, 100]"),
+    (BOOK, "stability_invented", "real variance", "95 [85, 100]"),
+    (BOOK, "stability", "paraphrase", "62 [56, 100]"),
+    (BOOK, "stability_over_heads", "plain text", "57 [32, 72]"),
+    (BOOK, "stability_over_heads_invented", "plain text", "39 [7, 62]"),
     (BOOK, "changed_on_texts", "cut short", "46 [43, 47]"),
     (BOOK, "changed_on_texts", "cut short, windows of 8", "12 [4, 49]"),
     (BOOK, "changed_sorted", "cut short", "24 [22, 25]"),
@@ -215,6 +219,10 @@ CLAIMS = [  # run, quantity, what it is of: in per cent with its interval, as th
     (BOOK, "changed_on_texts", "tuned: qa", "33 [33, 36]"),
     (BOOK, "changed_sorted", "tuned: qa", "33 [32, 33]"),
     (BOOK, "two_largest", None, "87 [87, 88]"),
+    (FULL, "changed_sorted", "cut short, windows of 8", "11 [10, 11]"),
+    (MPNET, "changed_sorted", "cut short, windows of 8", "27 [22, 32]"),
+    (MPNET, "changed_sorted", "cut short", "31 [25, 34]"),
+    (MPNET, "changed_on_texts", "cut short", "30 [24, 33]"),
 ]
 
 
@@ -239,6 +247,13 @@ def test_the_groups_of_the_book():
     }
     assert [types.names[at] for at in ((0, 2), (2, 0), (2, 8), (2, 4))] == ["diagonal", "vertical", "vertical", "dense_vertical"]  # fmt: skip
     assert {layer for layer, _ in types.of("diagonal")} == {0, 1} and (types.names[-1] == "dense").all()
+    heads = np.stack([recorded(BOOK).array("distance_feature", of=name) for name in FEATURES], -1)
+    near, _, special = head_types.masses(heads[types.names == "vertical"].mean(0))
+    assert (round(near, 2), round(special, 2)) == (0.39, 0.45)
+    dense = {k: head_types.k_means(points(heads), k).labels[types.names.ravel() == "dense"] for k in range(3, 7)}
+    assert [np.bincount(labels).max() for labels in dense.values()] == [29, 29, 27, 27]
+    lead = recorded(BOOK).row("silhouette", of="as they are").value
+    assert lead > recorded(BOOK).number("silhouette_invented", of="real variance").high
 
 
 @pytest.mark.parametrize("run", [BOOK, FULL, MPNET])
@@ -263,13 +278,27 @@ def test_what_the_text_says_of_every_run(run):
         for of in ("as they are", "standardised", "square roots", "paraphrase", "entailment")
     }
     assert [*inside.values()] == [False, False, not minilm, True, True]
+    cut_short = (
+        record.row("silhouette", of="cut short").value < record.number("silhouette_invented", of="cut short").high
+    )
+    assert cut_short == (run != FULL)
+    asked = record.row("silhouette", of="questions").value < record.number("silhouette_invented", of="questions").high
+    assert asked == minilm
+    over_heads = record.number("stability_over_heads", of="plain text").value
+    chance = record.number("stability_over_heads_invented", of="plain text")
+    assert chance.value + 0.1 < over_heads < chance.high
+    assert 0.28 < record.number("stability", of="plain text", network="@random").value < 0.73
+    gaps = [record.row("gap_groups", of=scale).value for scale in ("as they are", "standardised", "square roots")]
+    assert gaps[0] == (1 if minilm else 2) and set(gaps[1:]) <= {2, 3}
     windows = record.number("changed_sorted", of="cut short, windows of 8")
     assert (windows.high < record.number("changed_sorted", of="cut short").low) == minilm
     cut = record.number("changed_on_texts", of="cut short")
     assert cut.low > 0.15 > record.row("changed_in_half").value
 
 
-def test_the_papers_shares_leave_a_whole_number_of_diagonal_heads():
+def test_the_papers_stability_is_no_share_of_its_heads_and_its_types_leave_a_whole_number_of_diagonal_ones():
+    for row in results.paper("guan2020", "table1")["rows"]:
+        assert row["stability"] not in {round(100 * count / 384, 2) for count in range(385)}
     shares = {r["type"]: r["share"] for r in results.paper("guan2020", "type_shares")["rows"]}
     whole = {name: round(384 * share / 100) for name, share in shares.items() if name != "diagonal"}
     assert all(round(100 * count / 384, 2) == shares[name] for name, count in whole.items())
