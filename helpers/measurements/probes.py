@@ -48,42 +48,6 @@ def drawn(word: str, choices: int, seed: int = 0) -> int:
     return int(np.random.default_rng([seed, zlib.crc32(word.lower().encode())]).integers(choices))
 
 
-class WordProbe(nn.Module):
-    """The attention-and-words probe: each head's two weights are linear in the vectors of the two words.
-
-    Args:
-        scale: [head], how much each head's weights vary within a row; it is divided out.
-        dimensions: of the word vectors.
-    """
-
-    rate = 0.003
-
-    def __init__(self, scale: Float[Tensor, "head"], dimensions: int) -> None:
-        super().__init__()
-        self.scale = scale
-        self.constant = nn.Parameter(torch.zeros(2, len(scale)))
-        self.by_word = nn.Parameter(torch.zeros(4, dimensions, len(scale)))
-        self.root = nn.Parameter(torch.ones(2))
-
-    def weights(self, vectors: Float[Tensor, "unit dimension"]) -> Float[Tensor, "4 unit head"]:
-        """What each word adds to a weight: to w where it attends and where it is attended to, and the same of u; constants with the first."""
-        added = vectors @ self.by_word
-        return added + torch.stack([self.constant[0], 0 * self.scale, self.constant[1], 0 * self.scale])[:, None]
-
-    def forward(
-        self, maps: Float[Tensor, "unit unit head"], vectors: Float[Tensor, "word dimension"]
-    ) -> Float[Tensor, "word candidate"]:
-        """Score of every candidate, ROOT first, for every word; the first two units are [CLS] and [SEP], which have no vector."""
-        maps = maps.float() / self.scale
-        units = self.weights(nn.functional.pad(vectors, (0, 0, 2, 0)))
-        w, u = (
-            maps @ attending[..., None] + (maps.transpose(0, 1) @ attended[..., None]).transpose(0, 1)
-            for attending, attended in (units[:2], units[2:])
-        )
-        scores = w[..., 0].T + u[..., 0]
-        return torch.cat([(scores[2:, :2] @ self.root)[:, None], scores[2:, 2:]], 1)
-
-
 class DistanceProbe(nn.Module):
     """Both words' vectors and how far apart they are, through one hidden layer; reads no attention (Clark et al. 2019, footnote 5).
 
@@ -181,7 +145,7 @@ def read_pairs(
     *,
     most: int = 40_000,
 ) -> Pairs:
-    """What may be read of the first ``most`` pairs (those of the sentence that reaches it included); units and vectors as for :class:`WordProbe`."""
+    """What may be read of the first ``most`` pairs (those of the sentence that reaches it included); [CLS] and [SEP] are the first two units, and have no vector."""
     parts: list[dict[str, np.ndarray]] = []
     labels: list[int | str] = []
     by: list[Sentence] = []
