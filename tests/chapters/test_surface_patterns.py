@@ -133,15 +133,14 @@ def test_what_the_first_token_receives(small_encoder, page):
 
 @pytest.mark.parametrize("family", ["bert", "mpnet"])
 def test_sharper_scores_are_so_many_times_as_large(small_encoder, page, family):
-    """In the first layer, whose inputs are the same: logarithms of weights, less their row's mean, are 16 times as large."""
+    """In the first layer, whose inputs are the same; what is added for the distance between two tokens stays as it is."""
     encoder = small_encoder(family)
     batch = tokens.encode(encoder, ["the otter dived ."])
-    scores = [attention.maps(read, batch)[0, 0].log() for read in (encoder, page.sharper(encoder))]
-    before, after = (part - part.mean(-1, keepdim=True) for part in scores)
-    bias = 0 if family == "bert" else 1  # mpnet adds a term for the distance, which stays
-    assert after.std() > 10 * before.std() or bias
-    if not bias:
-        torch.testing.assert_close(after, 16 * before, atol=1e-3, rtol=1e-3)
+    networks = (encoder, page.sharper(encoder), page.sharper(encoder, times=0))
+    logs = [attention.maps(read, batch)[0, 0].log() for read in networks]
+    before, after, distance = (part - part.mean(-1, keepdim=True) for part in logs)
+    assert (before - distance).std() > 1e-4, "there are scores"
+    torch.testing.assert_close(after - distance, 16 * (before - distance), atol=1e-3, rtol=1e-3)
 
 
 WORDS = ["the", "otter", ",", "dived", ".", "it", "cracked", "a", "shell", "on", "its", "unbelievable", "belly", "!"]
