@@ -85,7 +85,7 @@ def compare(heads: Heads, halves: Sets, invented: Sets, k: int = 4, *, seed: int
         "stability_over_heads": agreement(refits_on_heads(heads, k, DRAWS, seed=seed), seed),
         "silhouette": silhouettes(heads[None], k, starts=STARTS, seed=seed),
     }
-    over_heads = [refits_on_heads(one, k, REFITS, starts=REFIT_STARTS, seed=seed) for one in invented]
+    over_heads = [refits_on_heads(crowd, k, REFITS, starts=REFIT_STARTS, seed=seed) for crowd in invented]
     chance = {
         "stability": stability_of_invented(invented, noise, k, seed),
         "stability_over_heads": (np.ptp(over_heads, 1) == 0).mean(-1),
@@ -190,7 +190,7 @@ def record_scales(run: Run, heads: Heads, invented: Sets, most: int, seed: int =
         ours, sets = scale(heads), scale(invented)
         [clear], chance = silhouettes(ours[None], starts=STARTS, seed=seed), silhouettes(sets, seed=seed)
         clearer.append(clear > np.percentile(chance, 97.5))
-        mixed = np.array([mixture_agreement(one, seed) for one in sets[:20]])
+        mixed = np.array([mixture_agreement(crowd, seed) for crowd in sets[:20]])
         numbers = {"silhouette": (clear, chance), "mixture_agreement": (mixture_agreement(ours, seed), mixed)}
         for quantity, (number, control) in numbers.items():
             control = Estimate.of(control.mean(), control)

@@ -143,9 +143,9 @@ def test_invented_heads_are_possible_and_have_the_mean_and_spread_of_the_real_on
     invented = page.invent(heads, np.random.default_rng(1))
     assert (invented >= 0).all() and np.allclose(invented.sum(1), 1) and (invented[:, 4] < 1e-3).all()
     logs = [np.log(x.clip(1e-6)) for x in (heads, invented)]
-    one, other = (x - x.mean(1, keepdims=True) for x in logs)
-    assert np.allclose(one.mean(0), other.mean(0), atol=0.15)
-    assert np.allclose(np.cov(one.T), np.cov(other.T), atol=0.35)
+    real, drawn = (x - x.mean(1, keepdims=True) for x in logs)
+    assert np.allclose(real.mean(0), drawn.mean(0), atol=0.15)
+    assert np.allclose(np.cov(real.T), np.cov(drawn.T), atol=0.35)
 
 
 def test_changes_are_shares_of_heads_both_ways(page):
@@ -156,11 +156,11 @@ def test_changes_are_shares_of_heads_both_ways(page):
     labels = head_types.types(features, even).labels
     assert page.changed(points(moved), points(features), labels) == [2 / 36, 2 / 36]
     means = np.stack([points(features)[labels == group].mean(0) for group in range(4)])
-    one, other = as_measured(features), as_measured(moved)
+    before, after = as_measured(features), as_measured(moved)
     for groups in (lambda m: group_tests.clustered_anew(m, labels), lambda m: group_tests.sorted_into(m, means)):
-        share = group_tests.changed(groups(one), groups(other), 50)
+        share = group_tests.changed(groups(before), groups(after), 50)
         assert share.value == share.low == share.high == pytest.approx(2 / 36)
-        assert group_tests.changed(groups(one), groups(one), 50).high == 0
+        assert group_tests.changed(groups(before), groups(before), 50).high == 0
 
 
 BOOK, FULL, MPNET = ("minilm", "book"), ("minilm", "full"), ("mpnet", "full")
