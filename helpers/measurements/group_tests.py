@@ -27,8 +27,9 @@ from helpers.stats import Estimate
 
 Heads = Float[np.ndarray, "head feature"]
 Sets = Float[np.ndarray, "set head feature"]
+Samples = Float[np.ndarray, "draw sample feature"]
 Refits = Int[np.ndarray, "refit head"]
-"""The numbers of all heads; of several sets of heads, or of one set measured several times; the group of each head in each refit."""
+"""The numbers of all heads; of the heads of several sets; of some or all heads in several draws; the group of each head in each refit."""
 
 REFITS = 10  # as in the paper: a head is stable if so many refits put it into the same group
 DRAWS = 50  # halves of the heads, from which ten are drawn again and again
@@ -39,7 +40,7 @@ def random_halves(count: int, rng: np.random.Generator, draws: int = DRAWS) -> B
     return rng.random((draws, count)).argsort(-1) < max(1, count // 2)
 
 
-def refits(samples: Sets, heads: Heads, k: int = 4, *, starts: int = STARTS, seed: int = 0) -> Refits:
+def refits(samples: Samples, heads: Heads, k: int = 4, *, starts: int = STARTS, seed: int = 0) -> Refits:
     """The group of each head by a fit on each sample, numbered like the groups of the heads themselves."""
     whole = k_means(heads, k, seed=seed, starts=starts).labels
     means = k_means(samples, k, seed=seed, starts=REFIT_STARTS).centroids
@@ -66,13 +67,13 @@ def silhouettes(sets: Sets, k: int = 4, *, starts: int = REFIT_STARTS, seed: int
     return np.array([silhouette_score(*pair) for pair in zip(sets, labels, strict=True)])
 
 
-def stability_of_invented(invented: Sets, noise: Sets, k: int = 4, seed: int = 0) -> Float[np.ndarray, "set"]:
+def stability_of_invented(invented: Sets, noise: Samples, k: int = 4, seed: int = 0) -> Float[np.ndarray, "set"]:
     """For each invented set the share of its heads that a refit with each noise agrees on."""
     each = (refits(heads + noise, heads, k, starts=REFIT_STARTS, seed=seed) for heads in invented)
     return np.array([(np.ptp(labels, 0) == 0).mean() for labels in each])
 
 
-def compare(heads: Heads, halves: Sets, invented: Sets, k: int = 4, *, seed: int = 0) -> list[dict[str, Estimate]]:
+def compare(heads: Heads, halves: Samples, invented: Sets, k: int = 4, *, seed: int = 0) -> list[dict[str, Estimate]]:
     """Stability over halves of the texts and of the heads, and silhouette, of k groups: of the heads, and of invented sets.
 
     Args:
@@ -200,7 +201,7 @@ def record_scales(run: Run, heads: Heads, invented: Sets, most: int, seed: int =
     run.number("clearer_scales", np.mean(clearer))
 
 
-def record_shrunk(run: Run, heads: Heads, invented: Sets, noise: Sets, seed: int = 0) -> None:
+def record_shrunk(run: Run, heads: Heads, invented: Sets, noise: Samples, seed: int = 0) -> None:
     """Silhouette and stability of invented heads that vary no more than the real ones."""
     sets = shrunk(invented, heads)
     numbers = {"silhouette": silhouettes(sets, seed=seed)}
