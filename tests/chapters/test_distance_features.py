@@ -16,7 +16,6 @@ from helpers.stats import Estimate
 INPUTS = [
     "One, two, three. Four",
     ("Unbelievable semiconductors, they say.", "Yes."),
-    "Hi",
     ("A, B.", "The cat sat on the mat, and the dog, which was old, slept near the fire all day."),
     "A few more words than sixteen tokens, so that the windows of distance get wider than one token each.",
 ]
@@ -42,20 +41,20 @@ def by_loops(weights, names, cls, sep, length=None):
 @pytest.mark.parametrize("length", [None, 8])
 def test_features_are_what_loops_count(page, small_encoder, family, length):
     encoder = small_encoder(family)
-    special = encoder.special
+    ends = encoder.special.cls, encoder.special.sep
     measured = head_types.measure(encoder, INPUTS, length=length)
     on_page = attention.measure(encoder, INPUTS, lambda m, t: page.features(m, t, length))
     for number, text in enumerate(INPUTS):
         batch = tokens.encode(encoder, [text])
         for at in np.ndindex(encoder.layers, encoder.heads):
             weights = attention.maps(encoder, batch)[at[0], 0, at[1]].numpy()
-            expected = by_loops(weights, batch.tokens[0], special.cls, special.sep, length)
+            expected = by_loops(weights, batch.tokens[0], *ends, length)
             assert np.allclose(on_page[number][at], expected, atol=1e-6)
             assert np.allclose(measured.texts[number][at], expected, atol=1e-6) and sum(expected) == pytest.approx(1)
     assert np.allclose(measured.all.value, measured.texts.mean(0), atol=1e-6)
     names = [tokens.encode(encoder, [text]).tokens[0] for text in INPUTS]
-    ones = [by_loops(np.full((len(n), len(n)), 1 / len(n)), n, special.cls, special.sep, length) for n in names]
-    assert np.allclose(measured.even, np.mean(ones, 0), atol=1e-6)
+    even = [by_loops(np.full((len(n), len(n)), 1 / len(n)), n, *ends, length) for n in names]
+    assert np.allclose(measured.even, np.mean(even, 0), atol=1e-6)
 
 
 def planted(per_group=9, noise=0.002, seed=0):
@@ -93,7 +92,6 @@ def test_planted_groups_are_types_named_kept_and_recorded(page, small_encoder):
     measured = as_measured(features)
     head_types.record(run, measured, types, head_types.type_shares(measured))
     assert (Types.read(run.recorded).names == names).all() and Types.read(run.recorded).fits == types.fits
-    assert run.recorded.estimates("type_share")["dense"].value == 0.25
 
 
 @settings(max_examples=30, deadline=None)
@@ -122,8 +120,8 @@ def test_stability_is_what_a_loop_counts(page):
     assert 0 < agreed < 1 and page.stable(samples, heads) == pytest.approx(agreed)
     assert group_tests.agreement(refits) == pytest.approx(np.full(200, agreed))
     texts = rng.random((9, 2, 3, 21))
-    means = page.half_means(texts, np.random.default_rng(1))
     halves = group_tests.random_halves(9, np.random.default_rng(1))
+    means = page.half_means(texts, np.random.default_rng(1))
     assert halves.shape == (50, 9) and (halves.sum(1) == 4).all()
     assert np.allclose(means[7], points(texts[halves[7]].mean(0)))
 
@@ -140,7 +138,7 @@ def test_invented_heads_are_possible_and_have_the_mean_and_spread_of_the_real_on
     rng = np.random.default_rng(0)
     heads = rng.dirichlet(rng.uniform(0.5, 5, 21), 3000)
     heads[:, 4] = 0  # a window that is empty in every input
-    invented = page.invent(heads, np.random.default_rng(1))
+    invented = page.invent(heads, rng)
     assert (invented >= 0).all() and np.allclose(invented.sum(1), 1) and (invented[:, 4] < 1e-3).all()
     logs = [np.log(x.clip(1e-6)) for x in (heads, invented)]
     real, drawn = (x - x.mean(1, keepdims=True) for x in logs)
@@ -186,8 +184,8 @@ def test_numbers_of_the_text_are_recorded():
     assert {(q, of): stats.percent(recorded(BOOK).number(q, of=of)) for q, of in PRINTED} == PRINTED
     types = Types.read(recorded(BOOK))
     assert [len(types.of(name)) for name in TYPES] == [29, 6, 20, 17]
-    assert [types.names[at] for at in ((2, 0), (2, 8))] == ["vertical", "vertical"]
-    assert {layer for layer, _ in types.of("diagonal")} == {0, 1} and (types.names[-1] == "dense").all()
+    assert types.names[2, 0] == types.names[2, 8] == "vertical" and (types.names[-1] == "dense").all()
+    assert {layer for layer, _ in types.of("diagonal")} == {0, 1}
     heads = np.stack([recorded(BOOK).array("distance_feature", of=name) for name in FEATURES], -1)
     dense = [head_types.k_means(points(heads), k).labels[types.names.ravel() == "dense"] for k in range(3, 7)]
     assert [np.bincount(labels).max() for labels in dense] == [29, 29, 27, 27]
@@ -219,5 +217,4 @@ def test_what_the_text_says_of_every_run(run):
     assert gaps[0] == (1 if minilm else 2) and set(gaps[1:]) <= {2, 3}
     windows = record.number("changed_sorted", of="cut short, windows of 8")
     assert (windows.high < record.number("changed_sorted", of="cut short").low) == minilm
-    cut = record.number("changed_on_texts", of="cut short")
-    assert cut.low > 0.15 > record.row("changed_in_half").value
+    assert record.number("changed_on_texts", of="cut short").low > 0.15 > record.row("changed_in_half").value
