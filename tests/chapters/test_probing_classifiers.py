@@ -193,6 +193,10 @@ def test_a_structural_probe_with_the_right_distances_finds_all_arcs():
     answers = iter(distances)
     found = probes.structural(states, trees, 1, "train", lambda *_: lambda _: next(answers))
     assert found.value.tolist() == [1]
+    probe, points = probes.TreeProbe(5, rank=3), torch.randn(4, 5)
+    mapped = (points @ probe.map).detach()
+    expected = [[((a - b) ** 2).sum() for b in mapped] for a in mapped]
+    np.testing.assert_allclose(probe(points).detach(), expected, rtol=1e-4, atol=1e-6)
     arcs, hits = 0, 0
     for s in SENTENCES:
         words = np.flatnonzero(probes.counted(s)).tolist()
