@@ -96,12 +96,6 @@ def test_planted_groups_are_found_named_kept_and_recorded(page, small_encoder):
     assert stands_for.tolist() == [0, 1, 2, 3] and fits.all()
     by_hand = [page.k_means(points(features), 4, np.random.default_rng(n)) for n in range(30)]
     assert adjusted_rand_score(min(by_hand, key=lambda start: start[1])[0], found.labels) == 1
-    moved = features.copy()
-    moved[0, 0] = features[names == ("vertical" if names[0, 0] != "vertical" else "dense")][0]
-    again = head_types.retyped({"moved": moved, "mirrored": 1 - features}, found)
-    assert (again["mirrored"] == names).all() and np.argwhere(again["moved"] != names).tolist() == [[0, 0]]
-    with pytest.raises(ValueError, match="'other' has \\(3, 3\\)"):
-        head_types.retyped({"other": features[:3]}, found)
     encoder = small_encoder("bert", num_hidden_layers=4, num_attention_heads=3, hidden_size=48)
     run = results.Run("distance_features", encoder, corpora.read("encyclopedia"), profile="smoke")
     measured = as_measured(features)
