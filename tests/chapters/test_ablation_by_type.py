@@ -234,7 +234,7 @@ def test_the_summary_holds_in_every_run():
     assert (
         full.row("sorted_alike").value == pytest.approx(71 / 72, abs=1e-6) and book.row("sorted_alike").value == 0.75
     )
-    assert [round(100 * end) for end in (book.rows("f1_beyond_split").value.agg(["max", "min"]))] == [-15, -37]
+    assert [round(100 * end) for end in (book.rows("f1_beyond_split").value.agg(["max", "min"]))] == [-15, -36]
     assert round(-100 * book.rows("f1_cost_of_shuffle", of="2 tuned").value.min()) == 21
     assert book.row("shuffles_as_costly", of="3 tuned").label == "1 of 9"
 
