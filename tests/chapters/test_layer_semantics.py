@@ -39,17 +39,17 @@ def examples(states, task, limit=40):
     return Examples(states, chosen, sorted({t.label for t in chosen}))
 
 
-def test_contexts_are_whole_sentences_within_the_limit(minilm, documents, monkeypatch):
-    whole = layer_probes.contexts(minilm, documents)
-    for limit in (40, 128):
-        monkeypatch.setattr(layer_probes, "MOST_TOKENS", limit)
-        cut = layer_probes.contexts(minilm, documents)
-        sizes = [len(minilm.tokenizer(" ".join(words(c))).input_ids) for c in cut]
-        fitting = [s for c in whole for s in c.sentences if len(minilm.tokenizer(" ".join(s.words)).input_ids) <= limit]
-        assert max(sizes) <= limit and [s.id for c in cut for s in c.sentences] == [s.id for s in fitting]
-        for before, after in pairwise(cut):
-            if before.document == after.document:  # the next sentence would not have fitted
-                assert len(minilm.tokenizer(" ".join([*words(before), *after.sentences[0].words])).input_ids) > limit
+def test_contexts_are_whole_sentences_within_the_limit(minilm, documents, contexts, monkeypatch):
+    def size(words):
+        return len(minilm.tokenizer(" ".join(words)).input_ids)
+
+    monkeypatch.setattr(layer_probes, "MOST_TOKENS", 40)
+    cut = layer_probes.contexts(minilm, documents)
+    fitting = [s.id for c in contexts for s in c.sentences if size(s.words) <= 40]
+    assert [s.id for c in cut for s in c.sentences] == fitting and max(size(words(c)) for c in cut) <= 40
+    for before, after in pairwise(cut):  # the next sentence would not have fitted
+        both = [*words(before), *after.sentences[0].words]
+        assert before.document != after.document or size(both) > 40
     few = layer_probes.contexts(minilm, documents, most=2, seed=3)
     assert len({c.document for c in few}) == 2 and few == layer_probes.contexts(minilm, documents, most=2, seed=3)
     monkeypatch.setattr(layer_probes, "MOST_TOKENS", 5)
@@ -73,38 +73,25 @@ def test_targets_are_what_the_annotation_says(contexts):
     assert [t.label for t in types] == [m.type for c in contexts for m in c.mentions if m.type]
     surfaces = [c.surface(m) for c in contexts for m in c.mentions if m.type]
     assert [" ".join(words(contexts[t.context])[slice(*t.spans[0])]) for t in types] == surfaces
-
-
-def test_coreference_is_balanced_in_every_context(contexts):
-    chosen = layer_probes.targets(contexts, "coreference")
+    pairs = layer_probes.targets(contexts, "coreference")
     for number, context in enumerate(contexts):
-        here = [t for t in chosen if t.context == number]
+        here = [t for t in pairs if t.context == number]
         starts = np.cumsum([0, *(len(s.words) for s in context.sentences)])
         chain = {(starts[m.sentence] + m.start, starts[m.sentence] + m.end): m.chain for m in context.mentions}
-        for t in here:
-            assert (chain[t.spans[0]] == chain[t.spans[1]]) == (t.label == SAME)
-        assert sum(t.label == SAME for t in here) == sum(t.label == OTHER for t in here)
-        assert len({t.spans for t in here}) == len(here), "no pair twice"
+        assert all((chain[t.spans[0]] == chain[t.spans[1]]) == (t.label == SAME) for t in here)
+        assert 2 * sum(t.label == OTHER for t in here) == len(here) == len({t.spans for t in here}), "balanced"
 
 
 def test_tasks_without_annotation_are_named_and_left_out_or_refused(contexts, capsys):
-    def parts(**changes):
-        blank = [
-            replace(c, sentences=tuple(replace(s, **{k: ("_",) * len(s.words) for k in changes}) for s in c.sentences))
-            for c in contexts
-        ]
-        return {"train": contexts, "test": blank}
-
-    assert layer_probes.possible(parts()) == [*TASKS] and not capsys.readouterr().out
-    without = {"train": contexts, "test": [replace(c, mentions=()) for c in contexts]}
-    assert layer_probes.possible(without) == [*TASKS[:2]]
-    assert [line.split(":")[0] for line in capsys.readouterr().out.splitlines()] == [
-        "Without 'entity'",
-        "Without 'coreference'",
-    ]
+    assert layer_probes.possible({"train": contexts, "test": contexts}) == [*TASKS] and not capsys.readouterr().out
+    without = [replace(c, mentions=()) for c in contexts]
+    assert layer_probes.possible({"train": contexts, "test": without}) == [*TASKS[:2]]
+    assert [line[:12] for line in capsys.readouterr().out.splitlines()] == ["Without 'ent", "Without 'cor"]
     for annotation, needed in (("relations", "names of relations"), ("upos", "part-of-speech tags")):
+        blank = [[replace(s, **{annotation: ("_",) * len(s.words)}) for s in c.sentences] for c in contexts]
+        blank = [replace(c, sentences=tuple(some)) for c, some in zip(contexts, blank, strict=True)]
         with pytest.raises(corpora.CorpusError, match=needed):
-            layer_probes.possible(parts(**{annotation: "_"}))
+            layer_probes.possible({"train": contexts, "test": blank})
 
 
 @pytest.mark.parametrize(("family", "shuffled"), [("bert", None), ("mpnet", None), ("bert", 5)])
@@ -165,6 +152,7 @@ def test_probes_trained_at_once_are_those_of_the_page(page, states, task):
     together = layer_probes.fit(train, dev, steps=40, seed=2)
     chances, weights = layer_probes.answers(together, dev), together.weights()
     assert torch.allclose(weights.sum(-1), torch.ones(7)) and (weights.triu(1) == 0).all()
+    assert torch.allclose(layer_probes.fit(train, dev, steps=4, even=True).weights()[6], torch.full((7,), 1 / 7))
     for top in (0, 2, 6):
         probe = page.Probe(top, train.scale, train.width, len(train.labels), len(train.low), seed=2)
         page.fit(probe, train, dev, 40, 2)
@@ -173,22 +161,10 @@ def test_probes_trained_at_once_are_those_of_the_page(page, states, task):
         assert np.allclose(weights[top, : top + 1], probe.a.softmax(0).detach(), atol=1e-3)
 
 
-def test_a_task_that_is_in_the_embeddings_gains_nothing_above(states):
-    """Sanity check: whether a word is short. The first probe finds it, so that no layer adds much."""
-    chosen = layer_probes.targets(states.contexts, "part of speech")
-    named = [words(states.contexts[t.context])[t.spans[0][0]] for t in chosen]
-    labelled = [t._replace(label="long" if len(word) > 3 else "short") for t, word in zip(chosen, named, strict=True)]
-    part = Examples(states, labelled, ["long", "short"])
-    right = layer_probes.answers(layer_probes.fit(part, part, steps=60), part).argmax(-1) == part.truth
-    assert right[0].mean() > 0.97 and abs(right[-1].mean() - right[0].mean()) < 0.03
-    even = layer_probes.fit(part, part, steps=4, even=True).weights()
-    assert torch.allclose(even[6], torch.full((7,), 1 / 7))
-
-
 def test_tags_of_a_sentence_are_the_probes_answers_for_its_words(page, minilm, states):
     part = examples(states, "part of speech")
     context = states.contexts[0]
-    one = Examples(states, [t for t in layer_probes.targets([context], "part of speech")], part.labels)
+    one = Examples(states, layer_probes.targets([context], "part of speech"), part.labels)
     probes = layer_probes.fit(part, part, steps=4)
     named = page.tags(probes, part.labels, page.tokens_of(minilm, words(context)))
     assert named.shape == (7, len(words(context)))
@@ -201,8 +177,74 @@ def test_places_of_tasks_by_hand(page):
     assert np.isnan(page.expected_layer(np.array([0.5, 0.6, 0.4]))), "without a gain no layer"
     rows = np.array([[1, 1e-9, 1e-9], [1e-9, 0.5, 0.5], [0.2, 0.3, 0.5]])
     assert page.centre_of_gravity(rows) == pytest.approx([0, 1.5, 1.3], abs=1e-6)
-    assert page.concentration(np.array([[0.5, 0.5, 1e-12, 1e-12], [0.25] * 4])) == pytest.approx([np.log(2), 0], abs=1e-6)
+    assert page.concentration(np.array([[0.5, 0.5, 1e-12, 1e-12], [0.25] * 4])) == pytest.approx(
+        [np.log(2), 0], abs=1e-6
+    )
     values = np.array([1.0, 2.5, 0.5, 3.0])
     mean, ends = page.over_fits(values), stats.ttest_1samp(values, 0).confidence_interval(0.95)
     assert (mean.value, mean.low, mean.high) == pytest.approx((values.mean(), *ends))
     assert np.isnan(page.over_fits([1.0]).low), "one fit has no interval"
+
+
+PRINTED = [
+    ("layers_gain", "", "dependency", "12", "10", "14"),
+    ("layers_gain", "@shuffled", "dependency", "0.3", "-0.9", "1.5"),
+    ("layers_gain", "", "entity", "7"),
+    ("relation_score", "", "obj, embeddings", "37"),
+    ("relation_score", "", "obj, all layers", "70"),
+    ("relation_score", "@random", "obj, all layers", "33"),
+    ("relation_gain", "", "obj", "33", "26", "42"),
+    ("expected_layer", "", "dependency", "1.9", "1.7", "2.1"),
+    ("expected_layer", "", "part of speech", "1.8"),
+    ("later_by_gravity", "", "dependency to coreference", "0.6"),
+    ("later_by_gravity", "@shuffled", "dependency to coreference", "1.2", "1.0", "1.3"),
+]
+"""What the page prints of its run: quantity, network, of what, the number (shares in per cent) and the ends of its interval."""
+
+
+@pytest.fixture(scope="module")
+def runs():
+    return results.runs("layer_semantics", profile="full") | {"book": results.recorded("layer_semantics")}
+
+
+@pytest.mark.parametrize(("quantity", "network", "of", "printed"), [(*row[:3], row[3:]) for row in PRINTED])
+def test_the_pages_numbers_are_those_of_the_record(runs, quantity, network, of, printed):
+    number = runs["book"].number(quantity, network=network, of=of)
+    scale = 100 if quantity in ("layers_gain", "relation_score", "relation_gain") else 1
+    ends = (number.value, number.low, number.high)[: len(printed)]
+    assert [as_printed(scale * end, p) for end, p in zip(ends, printed, strict=True)] == [*printed]
+
+
+def test_shares_of_the_page_are_those_of_the_record(runs):
+    """What the embeddings tell, and how much of the gain on relations is there after layer 2."""
+    tags, relations = (runs["book"].array("scalar_mix_score", of=task) for task in TASKS[:2])
+    assert [as_printed(100 * first, "91") for first in (tags[0], relations[0])] == ["91", "70"]
+    assert (relations[2] - relations[0]) / (relations[-1] - relations[0]) == pytest.approx(0.8, abs=0.02)
+    assert 0 < runs["book"].number("layers_gain", of="coreference").low < 0.005, "begins next to 0"
+
+
+@pytest.mark.parametrize("run", ["book", "minilm", "mpnet"])
+def test_the_pages_sentences_hold_in_every_run(runs, run):
+    run, step = runs[run], "dependency to coreference"
+    assert run.number("least_certain_gain").low > 0.03
+    for network in ("@random", "@shuffled"):
+        gains = run.estimates("layers_gain", network=network)
+        assert [*gains] == [*TASKS] and all(gain.low <= 0 for gain in gains.values())
+        assert run.number("later_by_gravity", network=network, of=step).low > 0
+        assert not len(run.rows("expected_layer", network=network)), "no gain, no place"
+    assert all(run.number("expected_layer", of=task).high < 3 for task in TASKS[:2])
+    objects, subjects = (run.number("relation_gain", of=of) for of in ("obj", "nsubj"))
+    assert objects.low > 0.2 and subjects.low > 0.1
+    assert run.number("relation_gain", of="det").value < 0.01
+    for of, places in run.estimates("later_by_expected_layer_both").items():
+        documents = run.number("later_by_expected_layer", of=of)
+        assert places.low <= documents.low and documents.high <= places.high and places.low < 0 < places.high
+
+
+def test_what_mpnet_does_otherwise(runs):
+    mpnet, step = runs["mpnet"], "dependency to entity"
+    types, shuffled = (mpnet.number("later_by_gravity", network=n, of=step) for n in ("", "@shuffled"))
+    assert types.low > shuffled.high and mpnet.number("later_by_gravity_beyond_random", of=step).low > 0
+    assert mpnet.number("later_by_expected_layer", of="dependency to coreference").low > 0, "over documents"
+    book = [runs["book"].number("later_by_gravity", network=n, of=step).value for n in ("", "@shuffled")]
+    assert book[0] < book[1], "there the control has more"
