@@ -226,7 +226,7 @@ def test_shares_of_the_page_are_those_of_the_record(runs):
 @pytest.mark.parametrize("run", ["book", "minilm", "mpnet"])
 def test_the_pages_sentences_hold_in_every_run(runs, run):
     run, step = runs[run], "dependency to coreference"
-    assert run.number("least_certain_gain").low > 0.03
+    assert run.number("least_certain_gain").low > 0
     for network in ("@random", "@shuffled"):
         gains = run.estimates("layers_gain", network=network)
         assert [*gains] == [*TASKS] and all(gain.low <= 0 for gain in gains.values())
@@ -235,7 +235,7 @@ def test_the_pages_sentences_hold_in_every_run(runs, run):
     assert all(run.number("expected_layer", of=task).high < 3 for task in TASKS[:2])
     objects, subjects = (run.number("relation_gain", of=of) for of in ("obj", "nsubj"))
     assert objects.low > 0.2 and subjects.low > 0.1
-    assert run.number("relation_gain", of="det").value < 0.01
+    assert max(run.number("relation_gain", of=of).value for of in ("det", "case")) < 0.1
     for of, places in run.estimates("later_by_expected_layer_both").items():
         documents = run.number("later_by_expected_layer", of=of)
         assert places.low <= documents.low and documents.high <= places.high and places.low < 0 < places.high
