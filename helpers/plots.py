@@ -334,9 +334,8 @@ def box_groups(ax: Axes, values: ArrayLike, groups: ArrayLike, names: Names) -> 
     values, groups, width = np.asarray(values), np.asarray(groups), 0.8 / len(names)
     for number, name in enumerate(names):
         places = np.arange(values.shape[1]) + width * (number - (len(names) - 1) / 2)
-        lines = {f"{part}props": {"color": COLOURS[name]} for part in ("whisker", "box")} | {
-            "medianprops": {"color": INK}
-        }
+        look = {"whiskerprops": {"color": COLOURS[name]}, "medianprops": {"color": INK}}
+        look["boxprops"] = {"facecolor": "white", "edgecolor": COLOURS[name]}
         ax.boxplot(
             values[groups == name],
             positions=places,
@@ -344,7 +343,7 @@ def box_groups(ax: Axes, values: ArrayLike, groups: ArrayLike, names: Names) -> 
             whis=(0, 100),
             showcaps=False,
             patch_artist=True,
-            **lines,
+            **look,
         )
 
 
