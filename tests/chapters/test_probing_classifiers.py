@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from helpers import attention, results
+from helpers import attention, corpora, results
 from helpers.corpora.treebanks import Sentence
 from helpers.heads import Head
 from helpers.measurements import probes
@@ -267,6 +267,10 @@ def test_the_largest_weights_are_negative_and_of_heads_that_parse_badly(runs, na
     assert (weights.flat[largest] < 0).all() and (alone.flat[largest] < 0.08).all()
     assert all(np.ravel_multi_index((1, *head), weights.shape) in largest for head in (Head(5, 3), Head(4, 7)))
     assert 0 < weights.flat[best] < np.abs(weights.flat[largest]).min()
+    assert 0.1 < np.corrcoef(weights.ravel(), alone.ravel())[0, 1] < 0.5, "a little, with their signs"
     if name == "book":
+        trees = [s for d in corpora.documents("encyclopedia", "test") for s in d.sentences]
+        chance = sum(map(len, (s.words for s in trees))) / sum(len(s.words) * (len(s.words) - 1) for s in trees)
+        assert (np.sort(alone.flat[largest])[:3] < chance).all(), "less often than a word taken at random"
         most = np.stack([run.array(f"probe_weight_{way}_most") for way in ways])
         assert (most.flat[largest] < 0).all(), "in every fit"
