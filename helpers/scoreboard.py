@@ -482,11 +482,10 @@ def beside(chapter: str, paper: str, columns: Mapping[str, Numbers]) -> Table:
     if paper:
         models = ", ".join(sorted({claim.source["model"] for claim in claims}))
         heading, cited = f"{named(paper)}: {models}", [claim.theirs for claim in claims]
-    rows = [
-        [claim.label, theirs, *(compare(claim, one).text for one in columns.values())]
-        for claim, theirs in zip(claims, cited, strict=True)
-    ]
-    return Table(["", heading, *columns], rows)
+    papers = {heading: cited} if any(cited) else {}
+    ours = {name: [compare(claim, one).text for claim in claims] for name, one in columns.items()}
+    columns = {"": [claim.label for claim in claims], **papers, **ours}
+    return Table([*columns], zip(*columns.values(), strict=True))
 
 
 def named(paper: str) -> str:
