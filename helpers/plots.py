@@ -228,6 +228,8 @@ def legend_beside(ax: Axes, **options: object) -> Legend:
 def legend_below(ax: Axes, **options: object) -> Legend:
     """One legend for all panels, below them; its entries are those of one panel."""
     where = {"loc": "outside lower center", "fontsize": 8}
+    if ax.get_legend():
+        ax.get_legend().remove()
     return ax.figure.legend(*ax.get_legend_handles_labels(), **where | options)
 
 
@@ -679,6 +681,23 @@ def type_grids(grids: Values, *, called: Labels = LABELS, columns: int = 3) -> F
         grid(ax, names, words=crosses, every=few_ticks(layers, heads), fontsize=9, weight="bold")
     outer_labels(axes, "layer", "head")
     type_legend(figure, called, "upper")
+    return figure
+
+
+def named_grids(grids: Values, *, called: Labels = LABELS, rest: str = "none of these") -> Figure:
+    """Grids one above the other, in which each head has the colour of its name in :data:`STYLES`, and grey where that is empty.
+
+    Args:
+        grids: title -> [layer, head], names.
+        called: name -> what it is called.
+        rest: what heads without a name are called.
+    """
+    figure, axes = titled(grids, (4.1, 2.6), columns=1, margin=(0, 0.5))
+    for ax, names in zip(axes.flat, grids.values(), strict=True):
+        grid(ax, np.where(names == "", REST, names), every=few_ticks(*names.shape))
+    used = {name for names in grids.values() for name in np.unique(names) if name}
+    entries = {called[name]: COLOURS[name] for name in called if name in used} | {rest: REST}
+    figure.legend(handles=squares(entries), loc="outside lower center", ncols=3)
     return figure
 
 
