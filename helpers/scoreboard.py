@@ -475,7 +475,8 @@ def beside(chapter: str, paper: str, columns: Mapping[str, Numbers]) -> Table:
 
     Args:
         chapter: name of the notebook.
-        paper: its key in ``data/papers.yml``; without one all claims of the chapter, its own among them.
+        paper: its key in ``data/papers.yml``; without one all claims of the chapter, its own among them, and no column of papers where
+            no claim is of one.
         columns: heading -> numbers (:func:`numbers_in`).
     """
     claims = [one for one in chapters()[chapter]["claims"] if one.label and one.paper.startswith(paper)]
@@ -485,9 +486,9 @@ def beside(chapter: str, paper: str, columns: Mapping[str, Numbers]) -> Table:
         models = ", ".join(sorted({claim.source["model"] for claim in claims}))
         heading, cited = f"{named(paper)}: {models}", [claim.theirs for claim in claims]
     papers = {heading: cited} if any(cited) else {}
-    ours = {name: [compare(claim, one).text for claim in claims] for name, one in columns.items()}
-    columns = {"": [claim.label for claim in claims], **papers, **ours}
-    return Table([*columns], zip(*columns.values(), strict=True))
+    own = {name: [compare(claim, one).text for claim in claims] for name, one in columns.items()}
+    rows = zip([claim.label for claim in claims], *papers.values(), *own.values(), strict=True)
+    return Table(["", *papers, *own], rows)
 
 
 def named(paper: str) -> str:
