@@ -853,22 +853,6 @@ def line_diagrams(panels: Mapping[str, tuple[Names, ArrayLike, Mapping[int, str]
     return figure
 
 
-def flow(words: Names, width: int, joined: Sequence[bool] | None = None) -> list[tuple[int, int]]:
-    """Column and line at which each word begins when a text is set in lines of so many characters.
-
-    Args:
-        joined: for each word whether it follows the one before without a space.
-    """
-    spots, end, line = [], 0, 0
-    for number, word in enumerate(words):
-        start = end + (number > 0 and not (joined and joined[number]))
-        if end and start + len(word) > width:
-            start, line = 0, line + 1
-        spots.append((start, line))
-        end = start + len(word)
-    return spots
-
-
 def dependency_tree(sentence: Sentence, *, highlight: Sequence[int] = (), ax: Axes | None = None) -> Figure:
     """An arc from each word to its governor, where the arrowhead is, with its relation, as attention has it; parts of speech below.
 
