@@ -31,11 +31,12 @@ from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
 from helpers import adapters, attention, corpora, encoders, head_profiles, places, plots, results
-from helpers.chapters.your_own_model.measures import MOST_TOKENS, Sample, sample
 from helpers.encoders import Encoder
+from helpers.measurements.surface import MOST_TOKENS
 from helpers.plots import COLOURS, TYPE_NAMES, group_names, head_name, squares
 from helpers.results import ResultError, Table
 from helpers.run import card, notebooks
+from helpers.run.card import Sample, sample
 from helpers.run.templates import template
 from helpers.scoreboard import titled
 from helpers.tokens import EncodedText, encode, usable
