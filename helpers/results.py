@@ -238,6 +238,21 @@ class Run:
         found.table = joined(self.blocks)
         return found
 
+    def beside(
+        self, quantity: str, *, networks: Iterable[str] = ("",), full: str = "full"
+    ) -> dict[str, dict[str, Estimate]]:
+        """A quantity of this run, of its controls, and of other models on real corpora: whose -> what it is of -> the number.
+
+        Args:
+            networks: of this run: ``""`` for the model itself, ``"@random"``, ``"@shuffled"``.
+            full: what the real corpora are called.
+        """
+        series = {name or self.encoder.label: self.recorded.estimates(quantity, network=name) for name in networks}
+        for model, recorded in runs(self.chapter, profile="full").items():
+            if model != self.encoder.name:
+                series[f"{model}, {full}"] = recorded.estimates(quantity)
+        return series
+
     @property
     def _file(self) -> Path:
         return path(self.chapter, model=self.encoder.name, profile=self.folder).with_suffix(".csv")
