@@ -90,8 +90,10 @@ def differing(new: pd.DataFrame, old: pd.DataFrame, tolerances: dict[str, tuple[
     """
     key = ["network", "model", "quantity", "layer", "head", "of"]
     shown = [*results.NUMBERS, "label", "n"]
-    sides = [table[[*key, *shown]].sort_values([*key, "label"], kind="stable") for table in (new, old)]
-    sides = [side.assign(turn=side.groupby(key, dropna=False).cumcount()).fillna({"label": ""}) for side in sides]
+    names = dict.fromkeys(("model", "of", "label"), object)  # a column without any is one of numbers
+    sides = [table[[*key, *shown]].astype(names).fillna(dict.fromkeys(names, "")) for table in (new, old)]
+    sides = [side.sort_values([*key, "label"], kind="stable") for side in sides]
+    sides = [side.assign(turn=side.groupby(key, dropna=False).cumcount()) for side in sides]
     both = sides[0].merge(sides[1], "outer", [*key, "turn"], suffixes=("", " before"), indicator="side")
     allowed = both.quantity.map(lambda name: tolerances.get(name, (ROUNDING, ""))[0])
     rows = []
