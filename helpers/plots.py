@@ -334,9 +334,8 @@ def box_groups(ax: Axes, values: ArrayLike, groups: ArrayLike, names: Names) -> 
     values, groups, width = np.asarray(values), np.asarray(groups), 0.8 / len(names)
     for number, name in enumerate(names):
         places = np.arange(values.shape[1]) + width * (number - (len(names) - 1) / 2)
-        lines = {f"{part}props": {"color": COLOURS[name]} for part in ("whisker", "box")} | {
-            "medianprops": {"color": INK}
-        }
+        look = {"whiskerprops": {"color": COLOURS[name]}, "medianprops": {"color": INK}}
+        look["boxprops"] = {"facecolor": "white", "edgecolor": COLOURS[name]}
         ax.boxplot(
             values[groups == name],
             positions=places,
@@ -344,7 +343,7 @@ def box_groups(ax: Axes, values: ArrayLike, groups: ArrayLike, names: Names) -> 
             whis=(0, 100),
             showcaps=False,
             patch_artist=True,
-            **lines,
+            **look,
         )
 
 
@@ -852,22 +851,6 @@ def line_diagrams(panels: Mapping[str, tuple[Names, ArrayLike, Mapping[int, str]
         ax.set(xlim=(-1.0, 2.0), ylim=(tallest - 0.4, -0.6))
         ax.axis("off")
     return figure
-
-
-def flow(words: Names, width: int, joined: Sequence[bool] | None = None) -> list[tuple[int, int]]:
-    """Column and line at which each word begins when a text is set in lines of so many characters.
-
-    Args:
-        joined: for each word whether it follows the one before without a space.
-    """
-    spots, end, line = [], 0, 0
-    for number, word in enumerate(words):
-        start = end + (number > 0 and not (joined and joined[number]))
-        if end and start + len(word) > width:
-            start, line = 0, line + 1
-        spots.append((start, line))
-        end = start + len(word)
-    return spots
 
 
 def dependency_tree(sentence: Sentence, *, highlight: Sequence[int] = (), ax: Axes | None = None) -> Figure:

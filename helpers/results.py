@@ -16,7 +16,6 @@ from functools import cache, cached_property
 from html import escape
 from importlib import import_module
 from importlib.metadata import version
-from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -458,12 +457,6 @@ def rows(
         control = control["value"] if isinstance(control, Mapping) else control
         table["control"] = np.broadcast_to(np.asarray(control, float), values.shape).ravel()
     return pd.DataFrame(table)
-
-
-def in_order(quantity: str, numbers: Mapping[str, float], spec: str = "", **columns: Any) -> pd.DataFrame:
-    """A block of one number: the share of pairs of numbers that stand in the order in which they are given; the label has them all."""
-    share = np.mean([one < other for one, other in combinations(numbers.values(), 2)])
-    return rows(quantity, share, label=", ".join(f"{name} {n:{spec}}" for name, n in numbers.items()), **columns)
 
 
 def joined(blocks: Iterable[pd.DataFrame]) -> pd.DataFrame:

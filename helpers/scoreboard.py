@@ -506,7 +506,9 @@ def comparison_table(
     """
     table = run.recorded.table
     columns = {
-        network or run.encoder.label: numbers_of(table[table.network == network].assign(network=""))
+        network or run.encoder.label: numbers_of(
+            table[table.network == network].assign(network="") if network else table
+        )
         for network in networks
     }
     for model, recorded in results.runs(run.chapter, profile="full").items():

@@ -371,29 +371,6 @@ def by_type(shares: Estimate) -> dict[str, Estimate]:
     return {name: shares[i] for i, name in enumerate(TYPES)}
 
 
-def retyped(measured: Mapping[str, Grid], reference: Types, *, seed: int = 0) -> dict[str, np.ndarray]:
-    """The same heads clustered anew on each of several measurements: name -> type of each head, (layer, head).
-
-    Groups are matched to those of the reference by the heads they share (:func:`matched`) and take over their names, so
-    that what differs is the company a head keeps.
-
-    Args:
-        measured: features on other texts, or of other encoders of the same shape, such as task-tuned ones.
-
-    Raises:
-        ValueError: for features of another number of layers or heads.
-    """
-    for name, features in measured.items():
-        if features.shape[:2] != reference.names.shape:
-            raise ValueError(
-                f"{name!r} has {features.shape[:2]} layers and heads, the reference {reference.names.shape}; only encoders "
-                "of one shape have heads that correspond."
-            )
-    labels = k_means(points(np.stack(list(measured.values()))), len(TYPES), seed=seed).labels
-    renumbered = [np.array(TYPES)[matched(groups, reference.labels)] for groups in labels]
-    return {name: names.reshape(reference.names.shape) for name, names in zip(measured, renumbered, strict=True)}
-
-
 def record(run: Run, measured: DistanceFeatures, named: Types, shares: Estimate) -> None:
     """Put the features and types of a model's heads into the table of chapter 08."""
     n = len(measured.texts)

@@ -350,7 +350,7 @@ def claims(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_a_claim_of_our_own_needs_no_paper(claims):
-    row = "{claim: One of ours., ours: tagger_f1, rule: above 0, uncontrolled: None is asked for.}"
+    row = "{claim: One of ours., ours: key_word_share, rule: above 0, uncontrolled: None is asked for.}"
     claims.write_text(claims.read_text("utf-8").replace("claims:\n", f"claims:\n  - {row}\n"), "utf-8")
     assert "One of ours." in scoreboard.as_text(chapters=["13_keywords"])
     assert "Our own." in part(
