@@ -165,9 +165,7 @@ def verdicts() -> Figure:
 def tally() -> Figure:
     """How many findings of the papers hold on our models, in one bar."""
     total = scoreboard.tally(scoreboard.judged()).sum()[list(scoreboard.MARKS)]
-    figure = plots.verdict_bars({f"{total.sum()} statements": total}, order=scoreboard.MARKS)
-    figure.axes[0].set_xlabel("")
-    return figure
+    return plots.verdict_bars({f"{total.sum()} statements": total}, order=scoreboard.MARKS)
 
 
 def chapters() -> Figure:
