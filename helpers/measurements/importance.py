@@ -80,7 +80,9 @@ def without(
     """
     tasks.check(encoder, examples[0].task)
     given = examples, [sorted(map(tuple, heads)) for heads in sets], even
-    return _results(encoder, examples, _without, *given, what=f"{len(sets)} sets of heads", longest=longest, seed=seed)
+    return _results(
+        encoder, examples, _without, *given, what=f"{len(sets)} sets of heads", longest=longest, seed=seed
+    )
 
 
 def one_by_one(
@@ -103,7 +105,9 @@ def _results(
     encoder: Encoder, examples: Sequence[Example], function: Any, *given: Any, longest: int | None, **options: Any
 ) -> Results:
     """What a function finds of each input, as results of examples: a question with several windows has the most certain one's answer."""
-    small = 1 if encoder.device.type == "cpu" else 16  # on a processor what goes through a layer should stay in its cache
+    small = (
+        1 if encoder.device.type == "cpu" else 16
+    )  # on a processor what goes through a layer should stay in its cache
     how = {"batch_size": small, "max_length": longest, **options}
     parts: list[list] = [[] for _ in examples]
     for asked, values in tasks.each(encoder, examples, function, *given, **how):
@@ -187,7 +191,9 @@ def _sweep(encoder: Encoder, asked: Asked, examples: Sequence[Example]) -> Float
     own, outputs, calls = layers(encoder), attention.output_projections(encoder), []
     with ExitStack() as hooks:
         for layer in own:
-            hook = layer.register_forward_pre_hook(lambda _, args, named: calls.append((args, named)), with_kwargs=True)
+            hook = layer.register_forward_pre_hook(
+                lambda _, args, named: calls.append((args, named)), with_kwargs=True
+            )
             hooks.callback(hook.remove)
         hidden = encoder.model(**asked.batch.inputs).last_hidden_state
     found = [outcomes(encoder, hidden, asked, examples)[None]]
@@ -232,7 +238,9 @@ def shares(encoder: Encoder) -> bool:
     with torch.inference_mode(), ExitStack() as hooks:
         try:
             first, calls = layers(encoder)[0], []
-            hook = first.register_forward_pre_hook(lambda _, args, named: calls.append((args, named)), with_kwargs=True)
+            hook = first.register_forward_pre_hook(
+                lambda _, args, named: calls.append((args, named)), with_kwargs=True
+            )
             hooks.callback(hook.remove)
             encoder.model(**tokens.encode(encoder, ["A short one."]).inputs)
             twice = attention.output_projections(encoder)[0].register_forward_hook(
@@ -311,7 +319,9 @@ def cut_out(encoder: Encoder, heads: Heads) -> Encoder:
 
 def _shrink(layer: nn.Module, output: nn.Linear, kept: Sequence[int], heads: int) -> None:
     """Cut one layer's attention down to the heads ``kept``."""
-    named = [(m, names) for m in layer.modules() for names in MAPS if isinstance(getattr(m, names[0], None), nn.Linear)]
+    named = [
+        (m, names) for m in layer.modules() for names in MAPS if isinstance(getattr(m, names[0], None), nn.Linear)
+    ]
     if not named:
         raise PruneError(f"No query, key and value maps were found in a {type(layer).__name__}.")
     module, names = named[0]

@@ -35,7 +35,9 @@ def examples_of(task):
     if task == "qa":
         text = "The harbour of Port Ann was built by the monks of a nearby abbey in three years. " * 3
         asked = [("Who built it?", "the monks"), ("Where?", "Port Ann"), ("How long?", "three years")]
-        return [Example(task, q, n // 2, (q, text), answers=(Answer(a, text.index(a)),)) for n, (q, a) in enumerate(asked)]
+        return [
+            Example(task, q, n // 2, (q, text), answers=(Answer(a, text.index(a)),)) for n, (q, a) in enumerate(asked)
+        ]
     labels = adapters.LABELS[task] or ("",)
     keys = {"keyphrases": ("harbour", "short text", "river")} if task == "keywords" else {}
     return [
@@ -75,7 +77,9 @@ def test_the_sweep_gives_what_whole_passes_give(headed, family):
         found = importance.without(encoder, examples, [[], *each, [at for [at] in each[4:8]]], longest=40, even=even)
         for n, heads_off in enumerate([[], *each]):
             edit = attention.zero(heads_off)
-            for number, asked in enumerate(inputs.batches(encoder, examples, batch_size=1, max_length=40) if even else []):
+            for number, asked in enumerate(
+                inputs.batches(encoder, examples, batch_size=1, max_length=40) if even else []
+            ):
                 mask = asked.batch.mask
                 with torch.no_grad(), attention.tap(encoder, edit=attention.uniform(heads_off, mask)):
                     loss = tasks.losses(encoder, asked).item()
@@ -146,14 +150,16 @@ def test_a_smaller_model_answers_as_the_one_with_gates(headed, family):
             assert torch.allclose(smaller.logits(asked.batch), wanted, rtol=1e-4, atol=1e-5)
         one, two = importance.sizes(encoder), importance.sizes(smaller)
         gone = {part: one[part] - two[part] for part in one}
-        assert gone["all"] == gone["layers"] == gone["attention"] and (gone["all"] > 0) == bool(heads)
+        if family in USUAL:
+            assert gone["all"] == gone["layers"] == gone["attention"] and (gone["all"] > 0) == bool(heads)
         if family == "bert":
             assert gone["all"] == len(heads) * (4 * 32 * 8 + 3 * 8), "four maps and three biases"
     assert all(torch.equal(before[k], weight) for k, weight in encoder.model.state_dict().items())
     with pytest.raises(importance.PruneError, match=r"no head \(3, 0\)"):
         importance.cut_out(encoder, [(3, 0)])
-    with pytest.raises(EncoderError), attention.tap(importance.cut_out(encoder, [(0, 0)])):
-        importance.cut_out(encoder, [(0, 0)]).model(**asked.batch.inputs)
+    smaller = importance.cut_out(encoder, [(0, 0)])
+    with pytest.raises(EncoderError), attention.tap(smaller):
+        smaller.model(**asked.batch.inputs)
 
 
 # The functions of the page
@@ -164,7 +170,7 @@ def test_slopes_are_central_differences(page, headed, task):
     encoder = headed(task)
     encoder.model.double(), encoder.head.double()
     try:
-        [asked] = inputs.batches(encoder, examples_of(task)[:1], max_length=60)
+        asked = next(inputs.batches(encoder, examples_of(task)[:1], max_length=60, batch_size=1))
         found = page.slopes(encoder, asked)
         for at in ((0, 1), (1, 3), (2, 0)):
             up, down = (page.loss_at(encoder, asked, at, gate) for gate in (1 + 1e-3, 1 - 1e-3))
@@ -239,5 +245,76 @@ def test_a_lead_and_a_repetition_are_what_loops_count(page):
 
 
 # What the page says
+BOOK, FULL = "book", "full"
+BOUNDS = [  # what the page says: quantity, of, column, the least, the most
+    ("four heads on hidden words", "needed_heads", "mlm", "value", 4, 4),
+    ("two on paraphrases", "needed_heads", "paraphrase", "value", 2, 2),
+    ("none elsewhere", "needed_heads", ("qa", "rte", "entailment"), "value", 0, 0),
+    ("none helps in the score", "harmful_heads", None, "value", 0, 0),
+    ("2 to 7 % would be overlooked", "smallest_cost_seen", None, "value", 0.02, 0.075),
+    ("at 0.87 or more", "importance_repeats", ("qa", "paraphrase", "mlm", "rte", "entailment"), "value", 0.865, 1),
+    ("[0.79, 0.91]", "importance_repeats", "mlm", "low", 0.785, 0.795),
+    (
+        "added loss at 0.49 or less",
+        "cost_repeats",
+        ("qa", "paraphrase", "mlm", "rte", "entailment"),
+        "value",
+        -0.1,
+        0.49,
+    ),
+    ("foretells on hidden words", "importance_foretells_cost", "mlm", "low", 0.2, 1),
+    ("not on RTE", "importance_foretells_cost", "rte", "value", -0.2, 0.1),
+    ("0.26 above random orders", "slope_beyond_random", "qa", "value", 0.255, 0.265),
+    ("[0.08", "slope_beyond_random", "qa", "low", 0.075, 0.085),
+    ("0.44]", "slope_beyond_random", "qa", "high", 0.435, 0.445),
+    ("above all 99", "slope_beyond_random_p", ("qa", "mlm"), "value", 0.01, 0.01),
+    ("added loss is not ahead on questions", "loss_beyond_random", "qa", "low", -1, 0),
+    ("both on paraphrases and hidden words", "slope_beyond_random", ("paraphrase", "mlm", "rte"), "low", 0.001, 1),
+    ("both on paraphrases and hidden words", "loss_beyond_random", ("paraphrase", "mlm"), "low", 0.001, 1),
+    ("worse than random ones", "loss_beyond_random", ("rte", "entailment"), "high", -1, -0.001),
+    ("slopes are ahead on RTE only", "slope_beyond_random", "entailment", "low", -1, 0),
+    ("lost score is ahead", "score_beyond_random", ("qa", "paraphrase", "mlm", "rte"), "low", 0.001, 1),
+    ("but on entailment", "score_beyond_random", "entailment", "low", -1, 0),
+]
+PRUNED = [  # scores with heads gone, as the page prints them
+    ("qa", "43 gone, by slope", "0.57"),
+    ("qa", "43 gone, by added loss", "0.21"),
+    ("keywords", "none gone", "0.53"),
+    ("keywords", "36 gone, by added loss", "0.10"),
+]
 
 
+@pytest.mark.parametrize(("said", "quantity", "of", "column", "least", "most"), BOUNDS)
+def test_the_page_says_what_is_recorded(said, quantity, of, column, least, most):
+    found = results.recorded("head_importance", profile=FULL).rows(quantity)
+    found = found if of is None else found[found.of.isin(np.atleast_1d(of))]
+    assert len(found) and found[column].between(least, most).all(), (said, found[column].tolist())
+
+
+def test_the_page_prints_scores_and_layers_that_are_recorded(page):
+    recorded = results.recorded("head_importance", profile=FULL)
+    for of, label, printed in PRUNED:
+        assert f"{recorded.row('pruned_score', of=of, label=label).value:.2f}" == printed
+    random = recorded.row("pruned_score", of="paraphrase", label="43 gone, random, mean of 5").value
+    assert random < recorded.row("score", of="paraphrase").control, "below the most frequent answer"
+    last = recorded.rows("removal_loss", of="mlm", layer=6).query("head.isna()").iloc[0]
+    alone = recorded.array("removal_loss", of="mlm").sum(1)
+    assert [f"{end:.2f}" for end in (last.value, last.low, last.high, alone[-1])] == ["0.65", "0.48", "0.84", "0.17"]
+    p = recorded.array("removal_loss_p", of="mlm")
+    assert page.stands(p).sum() == 20, "dots of the figure"
+    harmful = {}
+    for of in ("qa", "paraphrase", "mlm", "rte", "entailment"):
+        loss, p = (recorded.array(f"removal_loss{end}", of=of) for end in ("", "_p"))
+        harmful[of] = int((page.stands(p) & (loss < 0)).sum())
+    assert harmful == {"qa": 2, "paraphrase": 0, "mlm": 0, "rte": 3, "entailment": 0}
+    variants = results.recorded("pruning_speed", profile="bench")["values"]["variants"]
+    whole, half = variants["none"], next(v for v in variants.values() if v["removed"] == 0.5)
+    assert [f"{whole[t] / half[t]:.2f}" for t in ("one_ms", "batch_ms")] == ["1.19", "1.23"]
+    assert round(100 * (1 - half["all"] / whole["all"])) == 8
+
+
+@pytest.mark.parametrize("profile", [BOOK, FULL])
+def test_the_summary_holds_in_every_run(profile):
+    numbers = scoreboard.numbers_of(results.recorded("head_importance", profile=profile).table)
+    for claim in scoreboard.chapters()["11_head_importance"]["headlines"]:
+        assert scoreboard.judge(claim, numbers).verdict in (scoreboard.HOLDS, scoreboard.ABSENT), claim.claim
