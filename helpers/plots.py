@@ -10,7 +10,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
-from matplotlib.colors import to_rgba
+from matplotlib.colors import ListedColormap, to_rgba
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 from matplotlib.legend import Legend
@@ -89,6 +89,7 @@ REST = "#bbbbbb"  # of points without a kind
 REFERENCE = {"color": COLOURS["self"], "linewidth": 1, "linestyle": ":"}
 """A line that values are compared with."""
 CENTRED = {"ha": "center", "va": "center"}
+EDGE = {"s": 30, "edgecolor": "#444444", "linewidth": 0.4}  # of points in pale colours
 
 
 def use_style() -> None:
@@ -228,6 +229,8 @@ def legend_beside(ax: Axes, **options: object) -> Legend:
 def legend_below(ax: Axes, **options: object) -> Legend:
     """One legend for all panels, below them; its entries are those of one panel."""
     where = {"loc": "outside lower center", "fontsize": 8}
+    if ax.get_legend():
+        ax.get_legend().remove()
     return ax.figure.legend(*ax.get_legend_handles_labels(), **where | options)
 
 
@@ -319,6 +322,29 @@ def scatter_groups(
         if here.any():
             style = {"color": COLOURS.get(name, REST), "marker": MARKERS.get(name, "o")} | look
             ax.scatter(x[here], y[here], label=called.get(name, "none of these"), **style)
+
+
+def box_groups(ax: Axes, values: ArrayLike, groups: ArrayLike, names: Names) -> None:
+    """For each column of values a box-plot of each group's, side by side in their colours: quartiles, median and range.
+
+    Args:
+        values: [thing, column].
+        groups: [thing], of names of :data:`STYLES`.
+    """
+    values, groups, width = np.asarray(values), np.asarray(groups), 0.8 / len(names)
+    for number, name in enumerate(names):
+        places = np.arange(values.shape[1]) + width * (number - (len(names) - 1) / 2)
+        look = {"whiskerprops": {"color": COLOURS[name]}, "medianprops": {"color": INK}}
+        look["boxprops"] = {"facecolor": "white", "edgecolor": COLOURS[name]}
+        ax.boxplot(
+            values[groups == name],
+            positions=places,
+            widths=width,
+            whis=(0, 100),
+            showcaps=False,
+            patch_artist=True,
+            **look,
+        )
 
 
 def stacked(
@@ -682,6 +708,23 @@ def type_grids(grids: Values, *, called: Labels = LABELS, columns: int = 3) -> F
     return figure
 
 
+def named_grids(grids: Values, *, called: Labels = LABELS, rest: str = "none of these") -> Figure:
+    """Grids one above the other, in which each head has the colour of its name in :data:`STYLES`, and grey where that is empty.
+
+    Args:
+        grids: title -> [layer, head], names.
+        called: name -> what it is called.
+        rest: what heads without a name are called.
+    """
+    figure, axes = titled(grids, (4.1, 2.6), columns=1, margin=(0, 0.5))
+    for ax, names in zip(axes.flat, grids.values(), strict=True):
+        grid(ax, np.where(names == "", REST, names), every=few_ticks(*names.shape))
+    used = {name for names in grids.values() for name in np.unique(names) if name}
+    entries = {called[name]: COLOURS[name] for name in called if name in used} | {rest: REST}
+    figure.legend(handles=squares(entries), loc="outside lower center", ncols=3)
+    return figure
+
+
 def thumbnails(
     shape: tuple[int, int],
     size: Size,
@@ -756,6 +799,31 @@ def number_cells(ax: Axes, numbers: ArrayLike, number: str, **text: object) -> N
         if np.isfinite(value):
             colour = ink_on(image.to_rgba(image.get_array())[row, column])
             ax.text(column, row, number.format(value), color=colour, **CENTRED, **text)
+
+
+def number_map(ax: Axes, numbers: ArrayLike, colours: Sequence[object], written: Iterable[int]) -> None:
+    """Whole numbers from 0 as a map in colours, some of them written into their cells."""
+    numbers = np.asarray(numbers)
+    ax.imshow(numbers, cmap=ListedColormap(colours), vmin=0, vmax=len(colours) - 1)
+    number_cells(ax, np.where(np.isin(numbers, [*written]), numbers, np.nan), "{:.0f}", fontsize=9)
+
+
+def grey_map(ax: Axes, shades: ArrayLike, ticks: NDArray[np.str_]) -> None:
+    """A map of shades from 0 to 1: rows attend, columns are attended to; ticks mark the tokens that have a name."""
+    ax.imshow(np.asarray(shades) ** 0.7, cmap="Greys", vmin=0, vmax=1)
+    places = np.flatnonzero(ticks != "")
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.set_ticks(places, ticks[places], fontsize=8)
+    ax.grid(visible=False)
+
+
+def framed_map(ax: Axes, weights: ArrayLike, colour: object, *, percentile: float = 97) -> None:
+    """A map in grey, black from a percentile of its weights on, with a frame around it."""
+    weights = np.asarray(weights)
+    ax.imshow(weights, cmap="Greys", vmax=np.percentile(weights, percentile))
+    ends = (-5, len(weights) + 4)  # white between map and frame
+    ax.set(xlim=ends, ylim=ends[::-1])
+    ax.spines[:].set(visible=True, color=colour, linewidth=2)
 
 
 def line_diagrams(panels: Mapping[str, tuple[Names, ArrayLike, Mapping[int, str]]], *, least: float = 0.02) -> Figure:

@@ -16,7 +16,6 @@ from functools import cache, cached_property
 from html import escape
 from importlib import import_module
 from importlib.metadata import version
-from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -238,6 +237,21 @@ class Run:
         found.table = joined(self.blocks)
         return found
 
+    def beside(
+        self, quantity: str, *, networks: Iterable[str] = ("",), full: str = "full"
+    ) -> dict[str, dict[str, Estimate]]:
+        """A quantity of this run, of its controls, and of other models on real corpora: whose -> what it is of -> the number.
+
+        Args:
+            networks: of this run: ``""`` for the model itself, ``"@random"``, ``"@shuffled"``.
+            full: what the real corpora are called.
+        """
+        series = {name or self.encoder.label: self.recorded.estimates(quantity, network=name) for name in networks}
+        for model, recorded in runs(self.chapter, profile="full").items():
+            if model != self.encoder.name:
+                series[f"{model}, {full}"] = recorded.estimates(quantity)
+        return series
+
     @property
     def _file(self) -> Path:
         return path(self.chapter, model=self.encoder.name, profile=self.folder).with_suffix(".csv")
@@ -443,12 +457,6 @@ def rows(
         control = control["value"] if isinstance(control, Mapping) else control
         table["control"] = np.broadcast_to(np.asarray(control, float), values.shape).ravel()
     return pd.DataFrame(table)
-
-
-def in_order(quantity: str, numbers: Mapping[str, float], spec: str = "", **columns: Any) -> pd.DataFrame:
-    """A block of one number: the share of pairs of numbers that stand in the order in which they are given; the label has them all."""
-    share = np.mean([one < other for one, other in combinations(numbers.values(), 2)])
-    return rows(quantity, share, label=", ".join(f"{name} {n:{spec}}" for name, n in numbers.items()), **columns)
 
 
 def joined(blocks: Iterable[pd.DataFrame]) -> pd.DataFrame:

@@ -473,7 +473,8 @@ def beside(chapter: str, paper: str, columns: Mapping[str, Numbers]) -> Table:
 
     Args:
         chapter: name of the notebook.
-        paper: its key in ``data/papers.yml``; without one all claims of the chapter, its own among them.
+        paper: its key in ``data/papers.yml``; without one all claims of the chapter, its own among them, and no column of papers where
+            no claim is of one.
         columns: heading -> numbers (:func:`numbers_in`).
     """
     claims = [one for one in chapters()[chapter]["claims"] if one.label and one.paper.startswith(paper)]
@@ -482,11 +483,10 @@ def beside(chapter: str, paper: str, columns: Mapping[str, Numbers]) -> Table:
     if paper:
         models = ", ".join(sorted({claim.source["model"] for claim in claims}))
         heading, cited = f"{named(paper)}: {models}", [claim.theirs for claim in claims]
-    rows = [
-        [claim.label, theirs, *(compare(claim, one).text for one in columns.values())]
-        for claim, theirs in zip(claims, cited, strict=True)
-    ]
-    return Table(["", heading, *columns], rows)
+    papers = {heading: cited} if any(cited) else {}
+    own = {name: [compare(claim, one).text for claim in claims] for name, one in columns.items()}
+    rows = zip([claim.label for claim in claims], *papers.values(), *own.values(), strict=True)
+    return Table(["", *papers, *own], rows)
 
 
 def named(paper: str) -> str:

@@ -30,6 +30,7 @@ from helpers.examples import Example
 from helpers.examples import examples as examples
 from helpers.examples import majority as majority
 from helpers.inputs import IGNORED, Asked, batches, classes
+from helpers.layers import batched_interventions
 
 LONGEST_ANSWER = 30  # tokens
 
@@ -313,6 +314,45 @@ def tag_scores(logits: Tensor, asked: Asked, examples: Sequence[Example]) -> Ite
         right = [p for p, at in phrases.locate(spelled, wanted).items() if at[0] + len(p.split()) <= len(found)]
         every = filter(None, map(phrases.normal, wanted))
         yield phrases.f1(said, right), phrases.f1(said, every), "; ".join(said)
+
+
+def answers_under_edits(
+    encoder: Encoder,
+    examples: Sequence[Example],
+    passes: Sequence[Sequence[Any]],
+    edit: Callable[[Asked, int, Any, Tensor], Tensor],
+) -> tuple[list[list[str]], Float[np.ndarray, "pass example 2"]]:
+    """The answer to each question in each of several passes, with its F1 and exact match; what passes have in common is computed once.
+
+    Args:
+        passes: what is done at each layer, [pass][layer], as for :func:`helpers.layers.batched_interventions`.
+        edit: ``edit(asked, layer, step, weights)``, the new weights [1, head, query, key] of one input; may be defined in a notebook.
+    """
+    check(encoder, "qa")
+    best = np.full((len(passes), len(examples)), -np.inf)
+    given = [[""] * len(examples) for _ in passes]
+    what = f"{len(passes)} passes over {len(examples)} questions"
+    for asked, spans in each(encoder, examples, _spans_in_passes, passes, edit, what=what, batch_size=1):
+        [number] = asked.example
+        for turn, (value, first, last) in enumerate(spans):  # of several windows the surest
+            if value > best[turn, number]:
+                begin, end = asked.spans[0][first, 0], asked.spans[0][last, 1]
+                best[turn, number], given[turn][number] = value, examples[number].texts[1][begin:end]
+    scores = np.zeros((len(passes), len(examples), 2))
+    for number, example in enumerate(examples):
+        known = [a.text for a in example.answers]
+        marks = {text: em_and_f1(text, known)[::-1] for text in {answers[number] for answers in given}}
+        scores[:, number] = [marks[answers[number]] for answers in given]
+    return given, scores
+
+
+@torch.inference_mode()
+def _spans_in_passes(
+    encoder: Encoder, asked: Asked, passes: Sequence[Sequence[Any]], edit: Callable[..., Tensor]
+) -> list[tuple[float, int, int]]:
+    states = batched_interventions(encoder, asked.batch, passes, lambda *step: edit(asked, *step))
+    context = (asked.batch.text[0] == 1).cpu()
+    return [best_span(encoder.head(s, asked.batch)[0].double().cpu()[context].numpy()) for s in states]
 
 
 def best_span(logits: Float[np.ndarray, "token 2"]) -> tuple[float, int, int]:

@@ -18,9 +18,9 @@ from sklearn.manifold import smacof
 from torch import Tensor
 
 from helpers import attention, stats
-from helpers.encoders import Encoder
+from helpers.encoders import Encoder, EncoderError
 from helpers.heads import Head
-from helpers.results import Run, rows
+from helpers.results import Recorded, Run, rows
 from helpers.stats import Estimate
 from helpers.tokens import EncodedText
 
@@ -149,6 +149,17 @@ def measure(
     return Divergences.of(encoder, texts, looks)
 
 
+def refuse_few(encoder: Encoder) -> None:
+    """Make sure that there are heads of one layer, and of different ones, to compare.
+
+    Raises:
+        EncoderError: when there are none.
+    """
+    if min(encoder.layers, encoder.heads) < 2:
+        said = "there are no heads of one layer and of two layers to compare"
+        raise EncoderError(f"{encoder.label} is too small: {said}.")
+
+
 @dataclass(frozen=True, eq=False)
 class Closeness:
     """Whether heads with the same label lie closer together than heads with different ones.
@@ -271,3 +282,82 @@ def record(run: Run, of: Divergences, points: Float[np.ndarray, "head 2"], netwo
     reached, dimensions = stress(matrix, points), points.shape[1]
     run.number("stress", reached, **about)
     run.number("map_dimensions", dimensions, label=f"{dimensions}; {reached:.2f}", **about)
+
+
+def record_labels(
+    run: Run,
+    of: Divergences,
+    labels: Mapping[str, tuple[Int[np.ndarray, "head"], Int[np.ndarray, "head"] | None]],
+    *,
+    ending: str = "",
+    network: str = "",
+    seed: int = 0,
+) -> dict[str, Closeness]:
+    """Compare heads by several labels (:func:`closeness`), and record what comes out; labels that are not :func:`comparable` are left out.
+
+    Args:
+        labels: what heads are alike in -> the label of each head, and among which heads labels are shuffled (None: among all).
+        ending: of the names under which the numbers are kept.
+
+    Returns:
+        What heads are alike in -> what came out.
+    """
+    tests = {
+        name: closeness(of, given, among=among, seed=seed)
+        for name, (given, among) in labels.items()
+        if comparable(given)
+    }
+    for name, test in tests.items():
+        about = {"of": name + ending, "network": network, "n": len(of.tokens)}
+        for quantity, value in {"closeness": test.ratio, "closeness_r": test.r, "closeness_p": test.p}.items():
+            run.number(quantity, value, **about)
+        about |= {"control": test.nearest_by_chance, "against": "shuffled labels"}
+        run.number("nearest_alike", test.nearest, **about)
+    return tests
+
+
+def record_beyond(
+    run: Run, quantity: str, estimates: Mapping[str, Estimate], p: Mapping[str, float], **about: Any
+) -> None:
+    """Record a number of trained and of random maps with its p, the same of shuffled maps, and the paired difference.
+
+    Args:
+        estimates, p: network -> its number, its p-value.
+    """
+    shuffled = estimates["@shuffled"]
+    for network in ("", "@random"):
+        of = estimates[network]
+        values = {"": of, "_of_shuffled": shuffled, "_beyond_shuffled": of - shuffled, "_p": p[network]}
+        for ending, value in values.items():
+            run.number(quantity + ending, value, network=network, against="", **about)
+
+
+def record_layer_ratio(
+    run: Run, measured: Mapping[str, Divergences], of: str, *, seed: int = 0
+) -> dict[str, Closeness]:
+    """Compare heads of one layer with others in each network, and record the ratios (:func:`record_beyond`).
+
+    Returns:
+        Network -> what came out.
+    """
+    tests = {network: closeness(each, each.layer, seed=seed) for network, each in measured.items()}
+    ratios, p = ({network: getattr(test, name) for network, test in tests.items()} for name in ("ratio", "p"))
+    record_beyond(run, "layer_ratio", ratios, p, of=of, n=len(measured[""].tokens))
+    return tests
+
+
+def record_within_layers(run: Run, of: Divergences, network: str = "", *, seed: int = 0) -> None:
+    """The mean divergence of two heads of a layer, for each layer."""
+    first, second = of.layer[np.stack(np.triu_indices(len(of.layer), 1))]
+    pairs = (first == second)[:, None] * (first[:, None] == range(of.layers))
+    about = {"network": network, "n": len(of.tokens)}
+    run.number("divergence_within_layer", of.estimate(pairs / pairs.sum(0), seed=seed), **about)
+
+
+def recorded_matrix(recorded: Recorded, network: str = "") -> Float[np.ndarray, "head head"]:
+    """The divergences of all pairs of heads that :func:`record` has kept."""
+    values = recorded.rows("divergence", network=network).value.to_numpy()
+    count = int(len(values) ** 0.5) + 1
+    matrix = np.zeros((count, count))
+    matrix[~np.eye(count, dtype=bool)] = values
+    return matrix

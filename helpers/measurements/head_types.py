@@ -232,13 +232,13 @@ def _lloyd(
         labels[left] = nearest
     gaps = squared_gaps(x, means)
     best = gaps.min(2).sum(-1).argmin(-1)
-    found, centroids = gaps.argmin(2)[samples, best], means[samples, best] + middle
+    labels, centroids = gaps.argmin(2)[samples, best], means[samples, best] + middle
     for n in np.flatnonzero(
         empty
     ):  # a start left a group without heads, as among equal heads: the library's rule for that
         fitted = KMeans(k, n_init=starts, random_state=seed).fit(points[n])
-        found[n], centroids[n] = fitted.labels_, fitted.cluster_centers_
-    return found, centroids
+        labels[n], centroids[n] = fitted.labels_, fitted.cluster_centers_
+    return labels, centroids
 
 
 def squared_gaps(
@@ -246,8 +246,8 @@ def squared_gaps(
 ) -> Float[np.ndarray, "sample start group point"]:
     """Squared distances from the means, each less what is the same for all means: the point's own square."""
     flat = means.reshape(len(x), -1, x.shape[-1])
-    found = (flat**2).sum(-1, keepdims=True) - 2 * flat @ x.transpose(0, 2, 1)
-    return found.reshape(*means.shape[:3], x.shape[1])
+    gaps = (flat**2).sum(-1, keepdims=True) - 2 * flat @ x.transpose(0, 2, 1)
+    return gaps.reshape(*means.shape[:3], x.shape[1])
 
 
 def _seeds(
@@ -256,7 +256,7 @@ def _seeds(
     """First means by k-means++ (Arthur & Vassilvitskii 2007): far points are likely, and the best of a few draws counts."""
     count, tries = x.shape[1], 2 + int(np.log(k))
     random = np.random.RandomState(seed).random_sample((starts, 1 + (k - 1) * tries))
-    squares = np.stack([cdist(one, one, "sqeuclidean") for one in x])
+    squares = np.stack([cdist(heads, heads, "sqeuclidean") for heads in x])
     samples, even = np.arange(len(x))[:, None], np.full(count, 1 / count).cumsum()
     first = np.searchsorted(even / even[-1], random[:, 0], side="right")
     chosen = [np.broadcast_to(first, (len(x), starts))]
@@ -344,10 +344,10 @@ class Types:
 
 def types(features: Grid, even: Features, *, seed: int = 0) -> Types:
     """K-means with four groups, each standing for a type of its own."""
-    found = k_means(points(features), len(TYPES), seed=seed)
-    named = name_groups(found.centroids, even)
-    nearest = distances(found.centroids, even).argmin(-1)
-    names = np.array(TYPES)[named[found.labels]].reshape(features.shape[:2])
+    groups = k_means(points(features), len(TYPES), seed=seed)
+    named = name_groups(groups.centroids, even)
+    nearest = distances(groups.centroids, even).argmin(-1)
+    names = np.array(TYPES)[named[groups.labels]].reshape(features.shape[:2])
     return Types(names, {name: bool(nearest[named == i] == i) for i, name in enumerate(TYPES)})
 
 
@@ -356,12 +356,14 @@ def by_rule(features: Float[np.ndarray, "*heads feature"], even: Features) -> np
     return np.array(TYPES)[distances(features, even).argmin(-1)]
 
 
-def type_shares(found: DistanceFeatures, *, seed: int = 0) -> Estimate:
+def type_shares(measured: DistanceFeatures, *, seed: int = 0) -> Estimate:
     """Share of heads of each type, (type,), clustered and named anew in every replicate of the bootstrap over documents."""
-    drawn = k_means(points(found.all.replicates), len(TYPES), seed=seed, starts=REFIT_STARTS)
-    named = [name_groups(c, found.even)[labels] for labels, c in zip(drawn.labels, drawn.centroids, strict=True)]
+    drawn = k_means(points(measured.all.replicates), len(TYPES), seed=seed, starts=REFIT_STARTS)
+    named = [name_groups(c, measured.even)[labels] for labels, c in zip(drawn.labels, drawn.centroids, strict=True)]
     shares = [np.bincount(labels, minlength=len(TYPES)) / len(labels) for labels in named]
-    return Estimate.of(types(found.all.value, found.even, seed=seed).shares, np.stack(shares), found.all.units)
+    return Estimate.of(
+        types(measured.all.value, measured.even, seed=seed).shares, np.stack(shares), measured.all.units
+    )
 
 
 def by_type(shares: Estimate) -> dict[str, Estimate]:
@@ -369,33 +371,10 @@ def by_type(shares: Estimate) -> dict[str, Estimate]:
     return {name: shares[i] for i, name in enumerate(TYPES)}
 
 
-def retyped(measured: Mapping[str, Grid], reference: Types, *, seed: int = 0) -> dict[str, np.ndarray]:
-    """The same heads clustered anew on each of several measurements: name -> type of each head, (layer, head).
-
-    Groups are matched to those of the reference by the heads they share (:func:`matched`) and take over their names, so
-    that what differs is the company a head keeps.
-
-    Args:
-        measured: features on other texts, or of other encoders of the same shape, such as task-tuned ones.
-
-    Raises:
-        ValueError: for features of another number of layers or heads.
-    """
-    for name, one in measured.items():
-        if one.shape[:2] != reference.names.shape:
-            raise ValueError(
-                f"{name!r} has {one.shape[:2]} layers and heads, the reference {reference.names.shape}; only encoders "
-                "of one shape have heads that correspond."
-            )
-    labels = k_means(points(np.stack(list(measured.values()))), len(TYPES), seed=seed).labels
-    renumbered = [np.array(TYPES)[matched(one, reference.labels)] for one in labels]
-    return {name: one.reshape(reference.names.shape) for name, one in zip(measured, renumbered, strict=True)}
-
-
-def record(run: Run, found: DistanceFeatures, named: Types, shares: Estimate) -> None:
+def record(run: Run, measured: DistanceFeatures, named: Types, shares: Estimate) -> None:
     """Put the features and types of a model's heads into the table of chapter 08."""
-    n = len(found.texts)
-    run.number("distance_feature", found.all, axes=("layer", "head", FEATURES), n=n)
+    n = len(measured.texts)
+    run.number("distance_feature", measured.all, axes=("layer", "head", FEATURES), n=n)
     run.number("type", named.names, n=n)
     run.number("type_share", by_type(shares), n=n)
     record_fits(run, named, n=n)
@@ -403,7 +382,7 @@ def record(run: Run, found: DistanceFeatures, named: Types, shares: Estimate) ->
         depths = {
             name: np.nonzero(named.names == name)[0].mean() + 1 for name in ("dense", "dense_vertical", "vertical")
         }
-        in_order = np.mean([one < other for one, other in combinations(depths.values(), 2)])
+        in_order = np.mean([first < second for first, second in combinations(depths.values(), 2)])
         label = ", ".join(f"{name.replace('_', ' & ')} {depth:.1f}" for name, depth in depths.items())
         run.number("order_of_depth", in_order, label=label)
 

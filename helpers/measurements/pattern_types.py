@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from scipy.special import entr, softmax
 
-from helpers import corpora, places
+from helpers import corpora, places, stats
 from helpers.corpora import sources
 from helpers.corpora.records import sample
 from helpers.corpora.sources import CorpusError
@@ -19,7 +19,7 @@ from helpers.encoders import Encoder
 from helpers.heads import Head
 from helpers.results import Run
 from helpers.stats import Estimate
-from helpers.tokens import Input
+from helpers.tokens import EncodedText, Input
 
 TYPES = ("vertical", "diagonal", "vertical_diagonal", "block", "heterogeneous")
 COLUMN, FAINT = ("vertical", "vertical_diagonal"), ("block", "heterogeneous")
@@ -241,7 +241,124 @@ def _noise(n: int, random: np.random.Generator) -> Float[np.ndarray, "n n"]:
     return softmax(scores + random.uniform(0.3, 1.3) * random.normal(size=(n, n)), -1)
 
 
+# Numbers that describe a map
+
+Maps = Float[np.ndarray, "*maps query key"]
+Texts = Int[np.ndarray, "n"]
+Numbers = Float[np.ndarray, "*maps"] | float
+"""Maps of one input; which of its texts each token is of, 0 or 1; and a number of each map."""
+TOKENS = ("cls", "sep", "stop", "other")
+"""To what kinds of token a dark column may belong."""
+
+
+def texts_of(text: EncodedText) -> Texts:
+    """Which text each token is of, 0 or 1; special tokens are of the one before."""
+    return np.maximum.accumulate(text.text.numpy()).clip(0)
+
+
+def grey(weights: Maps) -> Maps:
+    """Weights as shades: 1 for the darkest hundredth of a map's cells."""
+    cells = weights.reshape(*weights.shape[:-2], -1)
+    place = max(1, int(0.99 * cells.shape[-1])) - 1
+    darkest = np.partition(cells, place)[..., place, None, None]
+    return np.minimum(weights / np.maximum(darkest, 1e-9), 1)
+
+
+def describe(weights: Maps, texts: Texts) -> dict[str, Numbers]:
+    """Twelve numbers of each map, by name: what the forests see."""
+    shades = grey(weights)
+    rest = np.maximum(shades - _median(shades)[..., None, :], 0)  # without what a whole column has
+    step = np.arange(len(texts)) - np.arange(len(texts))[:, None]
+    near, far = abs(step) <= 2, abs(step) > 3
+    inside = far & (texts == texts[:, None])
+    bands = [rest.diagonal(k, -2, -1).mean(-1) for k in range(-3, 4)]
+    return {
+        "column: largest median": _median(weights).max(-1),
+        "column: largest mean shade": shades.mean(-2).max(-1),
+        "column: how many rows dark": (shades >= 0.35).mean(-2).max(-1),
+        "columns: share of variance": shades.mean(-2).var(-1) / shades.var((-2, -1)),
+        "columns: how few": 1 - _breadth(weights.mean(-2)),
+        "diagonal: largest mean shade": np.max(bands, 0),
+        "diagonal: how many rows dark": ((rest * near).max(-1) >= 0.35).mean(-1),
+        "diagonal: contrast": _contrast(rest, near, ~near),
+        "diagonal: fit": _fit(rest, near, near | ~near),
+        "blocks: contrast": _contrast(rest, inside, far & ~inside),
+        "blocks: fit": _fit(rest, inside, far),
+        "rows: breadth": _breadth(weights).mean(-1),
+    }
+
+
+def twelve(weights: Maps, texts: Texts) -> Float[np.ndarray, "*maps 12"]:
+    """The numbers of :func:`describe` as one array."""
+    return np.stack([*describe(weights, texts).values()], -1)
+
+
+def _median(rows: Maps) -> Float[np.ndarray, "*maps key"]:
+    """The lower median of each column."""
+    place = (rows.shape[-2] - 1) // 2
+    return np.partition(rows, place, axis=-2)[..., place, :]
+
+
+def _breadth(rows: Float[np.ndarray, "*rows key"]) -> Float[np.ndarray, "*rows"] | float:
+    """Entropy of rows, from 0 (one token) to 1 (all tokens evenly)."""
+    return entr(rows).sum(-1) / np.log(rows.shape[-1])
+
+
+def _contrast(shades: Maps, here: Bool[np.ndarray, "n n"], there: Bool[np.ndarray, "n n"]) -> Numbers:
+    """How much darker a region is than another; 0 without one of them."""
+    if not (here.any() and there.any()):
+        return np.zeros(shades.shape[:-2])
+    means = [shades[..., region].mean(-1) for region in (here, there)]
+    return np.log((means[0] + 0.01) / (means[1] + 0.01))
+
+
+def _fit(shades: Maps, part: Bool[np.ndarray, "n n"], whole: Bool[np.ndarray, "n n"]) -> Numbers:
+    """Correlation, over the whole, of shades with being in the part."""
+    x, y = shades[..., whole], part[whole] - part[whole].mean()
+    x = x - x.mean(-1, keepdims=True)
+    size = np.sqrt((x**2).sum(-1) * (y**2).sum())
+    return (x @ y) / np.where(size > 1e-9, size, np.inf)
+
+
+def look(weights: Maps, text: EncodedText) -> dict[str, np.ndarray]:
+    """Of each map of an input the twelve numbers, and the place in :data:`TOKENS` of the kind of token whose column is darkest."""
+    column = grey(weights).mean(-2).argmax(-1)
+    kinds = [kind[column].numpy() for kind in (text.cls, text.sep, text.punctuation)]
+    return {"twelve": twelve(weights, texts_of(text)), "target": np.select(kinds, [0, 1, 2], 3)}
+
+
+def mean_f1(counts: Float[np.ndarray, "*draws label called"]) -> Float[np.ndarray, "*draws"] | float:
+    """Macro-F1, over the types that occur, of tables of counts."""
+    labelled, given = counts.sum(-1), counts.sum(-2)
+    hits = np.diagonal(counts, axis1=-2, axis2=-1)
+    with np.errstate(invalid="ignore"):
+        return np.nanmean(np.where(labelled > 0, 2 * hits / (labelled + given), np.nan), -1)
+
+
 # What a network's maps are
+
+
+def shares_by_task(types: Int[np.ndarray, "input layer head"], inputs: Sequence[Item], *, seed: int = 0) -> Estimate:
+    """How often each head shows each type, [task, layer, head, type]."""
+    shares, shown = [], np.eye(len(TYPES))[types]
+    for task in TASKS:
+        places = [n for n, item in enumerate(inputs) if item.task == task]
+        documents = [inputs[n].document for n in places]
+        shares.append(stats.mean(shown[places], by=documents, seed=seed))
+    return stats.stack(shares)
+
+
+def column_targets(
+    target: Int[np.ndarray, "input layer head"],
+    vertical: Bool[np.ndarray, "input layer head"],
+    inputs: Sequence[Item],
+    *,
+    seed: int = 0,
+) -> dict[str, Estimate]:
+    """To what kinds of token the darkest columns of the vertical maps belong."""
+    hits = np.eye(len(TOKENS))[target] * vertical[..., None]
+    pairs = zip(hits.sum((1, 2)), vertical.sum((1, 2))[:, None], strict=True)
+    return dict(zip(TOKENS, stats.ratio(pairs, by=inputs, seed=seed), strict=True))
 
 
 def record(run: Run, network: str, shares: Estimate) -> None:

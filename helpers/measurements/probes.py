@@ -6,9 +6,9 @@ After Clark et al. 2019, section 5 (words, distances), Coenen et al. 2019 (pairs
 import warnings
 import zlib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, pairwise
 
 import numpy as np
 import torch
@@ -21,9 +21,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from torch import Tensor, nn
 
-from helpers import tokens
+from helpers import stats, tokens
 from helpers.corpora.treebanks import Sentence
 from helpers.encoders import Encoder
+from helpers.stats import Estimate
 
 NEAR, FARTHEST = 2, 10
 """Distances that :class:`DistanceProbe` tells from one another, and from which on :func:`read_pairs` tells none."""
@@ -99,6 +100,16 @@ def arc_pairs(sentence: Sentence, rng: np.random.Generator, *, equally_far: bool
             others.remove(match)
             chosen += [(a, b, 1), (*match, 0)]
     return chosen
+
+
+def asked_pairs(
+    question: str, sentences: Sequence[Sentence], relations: Sequence[str], *, seed: int = 0
+) -> list[Chosen]:
+    """The pairs of each sentence that a question is about: "edge", "edge, equally far" or "which relation" (of these relations)."""
+    if question == "which relation":
+        return relation_pairs(sentences, relations)
+    rng, equally_far = np.random.default_rng(seed), question == "edge, equally far"
+    return [arc_pairs(sentence, rng, equally_far=equally_far) for sentence in sentences]
 
 
 def relation_pairs(sentences: Sequence[Sentence], relations: Sequence[str] = (), *, fewest: int = 1) -> list[Chosen]:
@@ -249,3 +260,47 @@ def arcs_found(
     """How many of a tree's arcs between words that count are among some arcs, in either direction, and how many there are."""
     true = {frozenset((w, g)) for w, g in enumerate(governors) if g >= 0 and counted[w] and counted[g]}
     return len(true & set(map(frozenset, arcs))), len(true)
+
+
+def neighbours_joined(sentences: Sequence[Sentence], *, seed: int = 0) -> Estimate:
+    """Share of arcs (UUAS) of the rule that joins each word that counts to the next one."""
+    shares = []
+    for sentence in sentences:
+        words = counted(sentence)
+        arcs = [*pairwise(np.flatnonzero(words).tolist())]
+        shares.append(arcs_found(arcs, sentence.governors, words))
+    return stats.ratio(shares, by=sentences, seed=seed)
+
+
+def structural(
+    states: Mapping[str, Sequence[Float[Tensor, "layer _ width"]]],
+    trees: Mapping[str, Sequence[Sentence]],
+    layer: int,
+    split: str,
+    fit: Callable[..., TreeProbe],
+    *,
+    governors: Mapping[str, Sequence[Sequence[int]]] | None = None,
+    fits: int = 1,
+    seed: int = 0,
+) -> Estimate:
+    """Share of arcs (UUAS) that structural probes of a layer find in a part of a treebank: [fit].
+
+    Args:
+        states: part -> hidden states of each sentence (:func:`states_of`).
+        fit: called as ``fit(probe, examples, seed)`` with examples (states, distances in the tree) of the part "train".
+        governors: part -> the tree of each sentence, if not its own.
+    """
+    spread = torch.cat([s[layer] for s in states["train"]]).float().std(0).clamp_min(1e-6)
+    inputs = {part: [s[layer].float() / spread for s in states[part]] for part in ("train", split)}
+    governors = governors or {part: [s.governors for s in trees[part]] for part in inputs}
+    examples = [*zip(inputs["train"], map(tree_distances, governors["train"]), strict=True)]
+    by_fit = []
+    for n in range(seed, seed + fits):
+        torch.manual_seed(n)
+        probe, shares = fit(TreeProbe(inputs["train"][0].shape[1]), examples, n), []
+        for layer_states, sentence, tree in zip(inputs[split], trees[split], governors[split], strict=True):
+            words = counted(sentence)
+            arcs = spanning_arcs(probe(layer_states).detach().numpy(), np.flatnonzero(words))
+            shares.append(arcs_found(arcs, tree, words))
+        by_fit.append(stats.ratio(shares, by=trees[split], seed=seed))
+    return stats.stack(by_fit)

@@ -11,8 +11,8 @@ from jaxtyping import Float
 from numpy.typing import NDArray
 from torch import Tensor
 
-from helpers import attention, stats
-from helpers.corpora.readers import Segment, sentences
+from helpers import attention, results, stats
+from helpers.corpora.readers import Corpus, Segment, sentences
 from helpers.corpora.sources import CorpusError
 from helpers.encoders import Encoder
 from helpers.heads import Head
@@ -240,6 +240,18 @@ def statistics_of(recorded: Recorded) -> dict[str, NDArray | float]:
     """Each statistic [layer, head] of a recorded run, and the entropy of even attention."""
     found = {name: recorded.array(quantity) for name, quantity in STATISTICS.items()}
     return found | {"uniform": recorded.number("entropy_even").value}
+
+
+def statistics(
+    encoder: Encoder, corpus: Corpus, segments: Sequence[Segment], *, profile: str, seed: int = 0
+) -> dict[str, NDArray | float]:
+    """:func:`statistics_of` what chapter 02 has recorded of an encoder; of a reader's own text they are measured."""
+    recorded = results.runs("surface_patterns", profile=profile).get(encoder.name)
+    if recorded is None or corpus.own:
+        run = Run("surface_patterns", encoder, corpus, profile=profile)
+        record(run, measure(encoder, segments, seed=seed))
+        recorded = run.recorded
+    return statistics_of(recorded)
 
 
 def role_grid(recorded: Recorded) -> NDArray:

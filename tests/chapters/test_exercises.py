@@ -45,7 +45,6 @@ RIGHT = [
     ("offset_parser", lambda *parts: tuple(right("offset_parser")(*parts))),
     ("paired_gap", lambda one, other: list(np.percentile(one - other, (2.5, 97.5)))),
     ("cut_head", lambda *case: list(right("cut_head")(*case))),
-    ("deal_anew", lambda names, rng: [rng.permutation(layer) for layer in names]),
     ("shuffle_within", lambda labels, groups, rng: list(right("shuffle_within")(labels, groups, rng))),
 ]
 
@@ -60,17 +59,10 @@ def in_place(weights, values, output, kinds):
     return weights[0, :3]
 
 
-def shuffled(names, rng):
-    rng.permuted(names, axis=1, out=names)
-    return names
-
-
 WRONG = [
     ("causal_attention", lambda w: np.tril(w, -1) / np.tril(w, -1).sum(-1, keepdims=True), "0 divided by 0"),
     ("causal_attention", lambda w: w, "still sees a later one"),
     ("pool_words", lambda w, words: right("pool_words")(w, words) * 2, "the rows do not sum to 1"),
-    ("deal_anew", lambda names, rng: rng.permuted(names), "types moved from layer to layer"),
-    ("deal_anew", lambda names, rng: names, "hardly any different grids"),
     ("shuffle_within", lambda labels, groups, rng: rng.permutation(labels), "moved from group to group"),
     ("shuffle_within", lambda labels, groups, rng: labels, "hardly any different orders"),
     ("causal_attention", lambda w: None, "returns None"),
@@ -79,7 +71,6 @@ WRONG = [
     ("causal_attention", lambda w: "weights", "shape"),
     ("sinks", lambda even, odd: [(1, 1)], "it lists {(1, 1)}"),
     ("offset_parser", lambda dev, test: (1, 0.5), "the pair should be"),
-    ("deal_anew", shuffled, "work on a copy"),
     ("antecedent_accuracy", lambda w, c: 0.513, "whose most attended earlier mention"),
 ]
 

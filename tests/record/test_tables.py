@@ -210,8 +210,8 @@ def test_a_number_of_one_document_is_not_taken_for_a_certain_one():
 def test_make_tables_writes_the_table_beside_a_record(tmp_path, monkeypatch):
     """What the Makefile calls."""
     (command,) = re.findall(r'^tables:.*\n.* -c "(.*)"$', (places.ROOT / "Makefile").read_text("utf-8"), re.M)
-    stored = places.book_data() / "results" / "book" / "minilm" / "layer_semantics.json"
-    kept = tmp_path / "results" / "book" / "minilm" / "layer_semantics.json"
+    stored = places.book_data() / "results" / "book" / "minilm" / "keywords.json"
+    kept = tmp_path / "results" / "book" / "minilm" / "keywords.json"
     kept.parent.mkdir(parents=True)
     kept.write_bytes(stored.read_bytes())
     results.from_yaml("quantities")  # which stays known in the empty folder

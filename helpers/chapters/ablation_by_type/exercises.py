@@ -1,12 +1,11 @@
 """The exercises of chapter 10."""
 
 import numpy as np
+from scipy.optimize import linear_sum_assignment
 
 from helpers.chapters.checks import desk, exercise, maps
 
-NAMES = np.array([list("aabc"), list("bbbb"), list("caab"), list("abcc")])
 SENTENCE = np.array([-1, 0, 0, -1, 1, 1, 2, -1])
-DRAWS = [(NAMES, np.random.default_rng(seed)) for seed in range(20)]
 
 
 @exercise([(maps(8, seed), SENTENCE, renormalise) for seed in range(4) for renormalise in (False, True)])
@@ -25,18 +24,26 @@ def inside_only(weights, sentence, renormalise):
     }
 
 
-def _not_dealt(grids):
-    if len(grids) == len(DRAWS) and len(np.unique(grids, axis=0)) < 10:
-        return "twenty draws gave hardly any different grids; use the generator, and deal each layer by itself."
-    by_layer, all_layers = (np.array_equal(np.sort(grids[-1], axis), np.sort(NAMES, axis)) for axis in (1, None))
-    if all_layers and not by_layer:
-        return "types moved from layer to layer; deal within each layer only."
+PROTOTYPES = np.array([[0.1, 0.8, 0.1], [1, 0, 0], [0.05, 0.4, 0.55], [0, 0, 1]])
+MEANS = np.array([[0.2, 0.6, 0.2], [0.7, 0.1, 0.2], [0.2, 0.3, 0.5], [0.06, 0.25, 0.69]])
 
 
-@exercise(DRAWS, view=np.sort, remark=_not_dealt, untouched=True)
-def deal_anew(names, rng):
-    """The types of heads shuffled within each layer, as many of each type as before."""
-    return {"the number of heads of each type has changed.": rng.permuted(names, axis=1)}
+@exercise([(MEANS[order], PROTOTYPES) for order in map(np.random.default_rng(0).permutation, [4] * 5)])
+def nearest_prototype(means, prototypes):
+    """The number of each group's nearest prototype, or -1 where another group is nearer to it."""
+    distance = ((means[:, None] - prototypes) ** 2).sum(-1)
+    nearest, least = distance.argmin(-1), distance.min(-1)
+    rivals = [least[nearest == number].min() for number in nearest]
+    all_named = np.empty(len(means), int)
+    rows, columns = linear_sum_assignment(distance)
+    all_named[rows] = columns
+    return {
+        "a group has the number of its nearest prototype, if no other group is nearer to that, and else -1.": np.where(
+            least > rivals, -1, nearest
+        ),
+        "two groups have one name; only the nearer of them may keep it.": nearest,
+        "a group got the name that was left over, although another prototype is nearer to it.": all_named,
+    }
 
 
-check, hint, progress = desk("ablation_by_type", inside_only, deal_anew)
+check, hint, progress = desk("ablation_by_type", inside_only, nearest_prototype)

@@ -45,7 +45,7 @@ def _interval(sums: np.ndarray, draws: list[np.ndarray], ends: tuple[float, floa
 
 
 @exercise([_hits(seed) for seed in range(3)])
-def expected_layer(hits, document, draws):
+def layer_with_interval(hits, document, draws):
     """Tenney's expected layer, with the ends of its interval over drawn documents."""
     sums = (document == np.arange(document.max() + 1)[:, None]) @ hits.T
     right = _interval(sums, draws)
@@ -59,4 +59,4 @@ def expected_layer(hits, document, draws):
     }
 
 
-check, hint, progress = desk("layer_semantics", attention_pooled, expected_layer)
+check, hint, progress = desk("layer_semantics", attention_pooled, layer_with_interval)
