@@ -161,6 +161,16 @@ def look(sentence: str, model: str, to: Path) -> None:
 
 
 @main.command()
+@click.option("--model", default="minilm", show_default=True, help="A short name, a hub id or a folder.")
+@click.option("--to", type=FILE, default=BUILD / "card.html", help="The page (default: _build/card.html).")
+def card(model: str, to: Path) -> None:
+    """Measure a model on small samples, and show its heads on one page that needs no network: chapter 14's card."""
+    from helpers.run.card import card as measured
+
+    click.echo(f"Open {measured(model).save(to)}")
+
+
+@main.command()
 @click.argument("what", nargs=-1, type=click.Choice(["models", "corpora", "machine"]))
 @DATA
 @click.option("--quick", is_flag=True, help="Do not read corpora to count what is in them.")

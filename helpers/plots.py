@@ -446,7 +446,7 @@ DOT_LOOKS = (
 )
 MODEL_LOOKS = {
     name: {"color": COLOURS[name], "marker": MARKERS[name]} for name in ("minilm", "mpnet", "random", "shuffled")
-}
+} | {"no network": DOT_LOOKS[1]}
 
 
 def dots(
@@ -465,7 +465,7 @@ def dots(
     Args:
         names: of the rows, or name -> what it is called.
         values: series -> one value for each name; an :class:`Estimate` shows its interval, NaN and None nothing. Series that are named
-            after a model, or ``@shuffled``, have its look, others the next of four. A single series without a name needs no legend.
+            after a model, ``@shuffled`` or ``no network``, have its look, others the next of four. A single series without a name needs no legend.
         limits: of the x axis (None: as the values have it, with a line at 0).
         apart: how far below one another the points of a row are.
         grey: label -> for each name how far a grey band goes: what controls reach.
@@ -473,7 +473,7 @@ def dots(
     """
     ax = ax or plt.subplots(figsize=(6.6, 0.6 + 0.3 * len(names)))[1]
     others = cycle(DOT_LOOKS)
-    models = [name.removeprefix("@").split(" ")[0].split(",")[0] for name in values]
+    models = [name if name in MODEL_LOOKS else name.removeprefix("@").split(" ")[0].split(",")[0] for name in values]
     looks = [MODEL_LOOKS[model] if model in MODEL_LOOKS else next(others) for model in models]
     for label, ends in (grey or {}).items():
         ax.barh(range(len(names)), ends, height=0.9, color="#dddddd", label=label, zorder=0)
@@ -851,22 +851,6 @@ def line_diagrams(panels: Mapping[str, tuple[Names, ArrayLike, Mapping[int, str]
         ax.set(xlim=(-1.0, 2.0), ylim=(tallest - 0.4, -0.6))
         ax.axis("off")
     return figure
-
-
-def flow(words: Names, width: int, joined: Sequence[bool] | None = None) -> list[tuple[int, int]]:
-    """Column and line at which each word begins when a text is set in lines of so many characters.
-
-    Args:
-        joined: for each word whether it follows the one before without a space.
-    """
-    spots, end, line = [], 0, 0
-    for number, word in enumerate(words):
-        start = end + (number > 0 and not (joined and joined[number]))
-        if end and start + len(word) > width:
-            start, line = 0, line + 1
-        spots.append((start, line))
-        end = start + len(word)
-    return spots
 
 
 def dependency_tree(sentence: Sentence, *, highlight: Sequence[int] = (), ax: Axes | None = None) -> Figure:

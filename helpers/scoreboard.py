@@ -7,7 +7,7 @@ records (:mod:`helpers.results`). No number is typed by hand, and verdicts are c
 import math
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from typing import Any
 
@@ -196,13 +196,41 @@ def ruled(claim: Claim, rule: str, numbers: Numbers, network: str = "") -> tuple
     return name, claim.shown_in[0] * numbers.get((network, than), Number(math.nan)).value
 
 
+WORDS = {
+    (" %", True): ("points ahead", "points behind"),
+    (" points", False): ("points more", "points less"),
+    ("", True): ("higher", "lower"),
+    (" layers", False): ("layers later", "layers earlier"),
+}
+"""Unit, and whether two numbers are compared -> what a person says after a number, and after one below 0 in place of its sign."""
+
+
+def spoken(number: Number, claim: Claim, *, compared: bool) -> str:
+    """A number as a person says it: ``38 points ahead [34, 42]``; with a decimal more where its interval would have no width."""
+    _, digits, unit = claim.shown_in
+    more, less = WORDS.get((unit, compared), (unit.strip(), ""))
+    if less and number.value < 0:
+        number, more = Number(-number.value, -number.high, -number.low), less
+    digits = max(digits - 1, 0)
+    while f"{number.low:.{digits}f}" == f"{number.high:.{digits}f}" != "nan" and digits < 3:
+        digits += 1
+    value, _, interval = f"{number:z.{digits}f}".partition(" ")
+    return " ".join(filter(None, [value, more, interval])).replace(" ", FIRM)
+
+
 @dataclass(frozen=True)
 class Cell:
-    """One run's number for a claim in words, and its verdict; controls: name -> cell."""
+    """One run's number for a claim in words, and its verdict; controls: name -> cell.
+
+    Attributes:
+        said, value: what is judged, as a person says it, and as a number.
+    """
 
     text: str
     verdict: str
     controls: Mapping[str, "Cell"] = field(default_factory=dict)
+    said: str = "–"
+    value: float = math.nan
 
     def __str__(self) -> str:
         return f"{self.text}{FIRM}{MARKS.get(self.verdict, '')}".strip()
@@ -235,7 +263,8 @@ def compare(claim: Claim, numbers: Numbers, network: str = "", names: Mapping[st
     rule, bound = ruled(claim, claim.rule or "shown", numbers, network)
     said = verdict(rule, found.get("judged", number), bound)
     by_chance = "p" in found and found["p"].value >= LEVEL
-    return Cell(text, UNDECIDED if said == HOLDS and by_chance else said)
+    words = spoken(number, claim, compared="against" in found)
+    return Cell(text, UNDECIDED if said == HOLDS and by_chance else said, said=words, value=number.value)
 
 
 def judge(claim: Claim, numbers: Numbers) -> Cell:
@@ -251,7 +280,7 @@ def judge(claim: Claim, numbers: Numbers) -> Cell:
         rule, bound = ruled(claim, claim.visible, numbers)
         if verdict(rule, power if rule == "at least" else power * claim.shown_in[0], bound) != HOLDS:
             said = UNDECIDED
-    return Cell(cell.text, said, controls)
+    return replace(cell, verdict=said, controls=controls)
 
 
 def overall(verdicts: Iterable[str]) -> str:
@@ -309,8 +338,8 @@ def judged() -> pd.DataFrame:
 
     Returns:
         A row for each finding and run, and for each of its controls: notebook, the claim's number there, model, profile, control ("" for the
-        model itself; of controls only those of runs that count), whose the number is in words, text, verdict, and whether it is the run that
-        counts for the model: on real corpora if it has such a number, else on the book's own.
+        model itself; of controls only those of runs that count), whose the number is in words, text, verdict, what is judged in a person's words
+        and as a number, and whether it is the run that counts for the model: on real corpora if it has such a number, else on the book's own.
     """
     rows = []
     for chapter, claims in findings().row.groupby(level=0):
@@ -320,9 +349,9 @@ def judged() -> pd.DataFrame:
                 cell = judge(claim, numbers)
                 for name, one in {"": cell, **cell.controls}.items():
                     whose = model + (name if name.startswith("@") else f", {name}" if name else "")
-                    rows.append([*key, model, profile, name, whose, str(one), one.verdict])
+                    rows.append([*key, model, profile, name, whose, str(one), one.verdict, one.said, one.value])
     key = ["chapter", "claim", "model"]
-    board = pd.DataFrame(rows, columns=[*key, "profile", "control", "whose", "text", "verdict"])
+    board = pd.DataFrame(rows, columns=[*key, "profile", "control", "whose", "text", "verdict", "said", "value"])
     numbered = board[(board.control == "") & (board.verdict != ABSENT)]
     counting = numbered.groupby(key).profile.last()  # the real corpora come after the book's
     board["counts"] = board.profile == board.join(counting.rename("counting"), on=key).counting
@@ -366,15 +395,32 @@ def compact(board: pd.DataFrame, named: Mapping[tuple[str, int], str] | pd.Serie
     return Table(["finding", "verdict", "paper", *models, "controls"], rows)
 
 
-def twelve(board: pd.DataFrame) -> Table:
-    """The findings that one would tell a colleague: survived, taken away by a control, undecided, failed."""
-    total = verdicts(board)
-    told = {
-        key: f"{claim.tell} ({{doc}}`{key[0][:2]} <../notebooks/{key[0]}>`)"
-        for key, claim in findings().row.items()
-        if claim.tell
-    }
-    return compact(board, dict(sorted(told.items(), key=lambda item: VERDICTS.index(total[item[0]]))))
+GROUPS = {HOLDS: "Survives", ALSO: "A control passes, too", MIXED: "Mixed", UNDECIDED: "Undecided", FAILS: "Fails"}
+
+
+def twelve(board: pd.DataFrame) -> dict[str, Table]:
+    """The findings that one would tell a colleague, group by group: the sentence, what each model says of it, and the strongest control."""
+    total, told = verdicts(board), findings().row[findings().row.map(lambda claim: bool(claim.tell))]
+    counting = board[board.counts].set_index(["chapter", "claim"])
+    models = [*counting.model[counting.control == ""].unique()]
+    groups: dict[str, list[list[str]]] = {}
+    for key, claim in sorted(told.items(), key=lambda item: VERDICTS.index(total[item[0]])):
+        rows = counting[counting.index == key]
+        said = rows[rows.control == ""].set_index("model").said.reindex(models, fill_value="–")
+        sentence = f"{claim.tell} ({{doc}}`{key[0][:2]} <../notebooks/{key[0]}>`)"
+        line = [sentence, *said, strongest_control(claim, rows[(rows.control != "") & (rows.verdict != ABSENT)])]
+        groups.setdefault(GROUPS.get(total[key], total[key]), []).append(line)
+    return {name: Table(["finding", *models, "strongest control"], lines) for name, lines in groups.items()}
+
+
+def strongest_control(claim: Claim, controls: pd.DataFrame) -> str:
+    """The control that comes nearest to passing, with its number as a person says it; without one, why there is none."""
+    if not len(controls):
+        return claim.uncontrolled or "–"
+    place = controls.verdict.map(VERDICTS.index)
+    strength = controls.value if claim.rule.startswith(("above", "at least")) else -controls.value
+    best = controls.assign(place=place, strength=-strength).sort_values(["place", "strength"]).iloc[0]
+    return f"{best.said} ({best.whose})"
 
 
 def headlines() -> list[tuple[str, Claim, Cell]]:
@@ -460,7 +506,9 @@ def comparison_table(
     """
     table = run.recorded.table
     columns = {
-        network or run.encoder.label: numbers_of(table[table.network == network].assign(network=""))
+        network or run.encoder.label: numbers_of(
+            table[table.network == network].assign(network="") if network else table
+        )
         for network in networks
     }
     for model, recorded in results.runs(run.chapter, profile="full").items():

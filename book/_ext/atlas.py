@@ -18,7 +18,7 @@ from helpers.run import atlas, live
 PAGE = "book/atlas"
 HEAD_FIGURES = re.compile(
     r"\b(aim_and_breadth|embeddings|groups_by_k|head_grids|head_map|head_tree|heads_by_layer|importance_and_cost"
-    r"|layer_map|model_card|ranked_heads|relation_maps|signed_grids|type_grids|type_triangle|typed_heads|types_and_changes)\("
+    r"|layer_map|ranked_heads|relation_maps|signed_grids|type_grids|type_triangle|typed_heads|types_and_changes)\("
 )
 """Functions that draw figures in which a point, a cell or a picture is a head."""
 LINK = '<p class="to-atlas"><a href="../book/atlas.html">Look a head up in the atlas</a></p>'

@@ -162,6 +162,14 @@ def verdicts() -> Figure:
     return plots.verdict_bars(titles, order=scoreboard.VERDICTS)
 
 
+def tally() -> Figure:
+    """How many findings of the papers hold on our models, in one bar."""
+    total = scoreboard.tally(scoreboard.judged()).sum()[list(scoreboard.MARKS)]
+    figure = plots.verdict_bars({f"{total.sum()} statements": total}, order=scoreboard.MARKS)
+    figure.axes[0].set_xlabel("")
+    return figure
+
+
 def chapters() -> Figure:
     """Which chapter builds on which: a row for each depth, a line from each chapter that no other one leads to."""
     depth, behind, spots, filled = {}, {}, {}, Counter()
@@ -192,7 +200,7 @@ def table(columns: list[str], rows: list, *, escape: bool = True) -> str:
     return f'<div class="pst-scrollable-table-container">{html}</div>'
 
 
-FUNCTIONS = (catalogue, chains, chapters, coverage, heads, keyphrases, questions, relations, tree, verdicts)
+FUNCTIONS = (catalogue, chains, chapters, coverage, heads, keyphrases, questions, relations, tally, tree, verdicts)
 DRAWINGS = {function.__name__: function for function in FUNCTIONS}
 DRAWINGS |= {"stanford-tree": stanford_tree, "object-head": object_head}
 DRAWINGS |= {name: partial(pairs, f"encyclopedia-{name}") for name in ("paraphrase", "entailment")}

@@ -1,6 +1,6 @@
 """Types of heads by how far they look (Guan et al. 2020, sections 3 and 4): 21 numbers of each head, groups of heads, and what they are called.
 
-Chapters 10 and 14, and a model's card, use the groups that chapter 08 makes.
+Chapter 10 and a model's card use the groups that chapter 08 makes.
 """
 
 from collections.abc import Mapping, Sequence

@@ -31,11 +31,12 @@ from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
 from helpers import adapters, attention, corpora, encoders, head_profiles, places, plots, results
-from helpers.chapters.your_own_model.measures import MOST_TOKENS, Sample, sample
 from helpers.encoders import Encoder
+from helpers.measurements.surface import MOST_TOKENS
 from helpers.plots import COLOURS, TYPE_NAMES, group_names, head_name, squares
 from helpers.results import ResultError, Table
 from helpers.run import card, notebooks
+from helpers.run.card import Sample, sample
 from helpers.run.templates import template
 from helpers.scoreboard import titled
 from helpers.tokens import EncodedText, encode, usable
@@ -454,18 +455,19 @@ def data(model: str, content: Content) -> str:
 
 
 def picture(content: Content) -> bytes:
-    """All heads as mean maps in a layer × head grid, framed in the colours of their types, as a PNG file."""
+    """All heads as mean maps, layers from left to right, framed in the colours of their types, as a PNG file."""
     plots.use_style()
     layers, heads, size = content["layers"], content["heads"], content["size"]
     maps = np.frombuffer(base64.b64decode(content["maps"]), np.uint8).reshape(layers, heads, size, size)
     types = content["types"]
 
-    def draw(ax: Axes, layer: int, head: int) -> None:
+    def draw(ax: Axes, head: int, layer: int) -> None:
         ax.imshow(np.sqrt(maps[layer, head] / 255), cmap="Greys", vmin=0, vmax=1.08)
         colour = types["colours"][types["of"][layer * heads + head]] if types else "#999999"
         ax.spines[:].set(visible=True, color=colour, linewidth=2.2)
 
-    figure = plots.thumbnails((layers, heads), (0.62 * heads, 0.62 * layers + 0.3), draw)
+    inches = (0.62 * layers + 0.6, 0.62 * heads + 0.6)
+    figure = plots.thumbnails((heads, layers), inches, draw, across="layer", down="head")
     if types:
         used = {types["names"][kind]: types["colours"][kind] for kind in sorted(set(types["of"]))}
         figure.legend(handles=squares(used), loc="outside lower center", ncols=len(used), fontsize=8)
@@ -491,7 +493,7 @@ def element(models: Mapping[str, Content], *, folder: str, page: bool = True) ->
     first = next(iter(models.values()))
     words = (
         f"Mean attention maps of the {first['layers'] * first['heads']} heads of {first['model']}: "
-        "a row for each layer, a column for each head, framed in the colour of the head's type."
+        "a column for each layer, a row for each head, framed in the colour of the head's type."
     )
     still = f'<img alt="{escape(words)}" src="data:image/png;base64,{base64.b64encode(picture(first)).decode()}">'
     told = in_script(json.dumps(data_files(models, folder, page)))

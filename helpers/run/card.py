@@ -1,6 +1,6 @@
-"""An encoder on one page from Python: ``c = card("my/encoder")`` measures, and ``c`` shows itself, saves itself, gives its numbers.
+"""An encoder on one page: ``c = card("my/encoder")`` measures, and ``c`` shows itself, saves itself, gives its numbers.
 
-Measured with chapter 14's passes and the functions of chapters 02, 04, 05, 07 and 08; kept as these chapters record it, so that
+Measured on small samples by the functions of chapters 02, 04, 05, 07 and 08, and kept as these chapters record it, so that
 the numbers come in the same long form (:func:`helpers.results.table`) as those that travel with the book.
 """
 
@@ -11,18 +11,27 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
+from jaxtyping import Float
+from torch import Tensor
 
-from helpers import places, results
-from helpers.chapters.your_own_model import measures as your_own_model
-from helpers.chapters.your_own_model.measures import Sample
+from helpers import attention, corpora, encoders, places, results
 from helpers.corpora import CorpusError
+from helpers.corpora.readers import Segment
+from helpers.corpora.records import numbered
+from helpers.corpora.records import sample as drawn
+from helpers.corpora.treebanks import Document
 from helpers.encoders import Encoder
 from helpers.measurements import coreference as antecedents
 from helpers.measurements import divergence, head_types, surface, syntax
+from helpers.measurements.divergence import Divergences
+from helpers.measurements.head_types import TYPES, DistanceFeatures, Types
 from helpers.plots import COLOURS, LABELS, group_names, head_name, ink_on
 from helpers.run.notebooks import resolved
 from helpers.run.templates import template
+from helpers.stats import Estimate
+from helpers.tokens import EncodedText
 
 PROFILE = "card"
 RELATIONS, NEAREST = 5, 5
@@ -31,6 +40,51 @@ SHARES = {"share_cls": "cls", "share_sep": "sep", "share_punctuation": "stop", "
 SHARES |= {"share_self": "self", "share_next": "next"}
 FEWEST = syntax.FEWEST
 """Words of a relation, or mentions of a kind: of fewer a card says nothing."""
+FEWEST_HEADS = 3
+"""Fewer make no map."""
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """The texts that cards are measured on; the same for all models that are compared.
+
+    Attributes:
+        segments: plain text.
+        trees, chains: documents to choose heads on, and documents to score them on.
+    """
+
+    segments: tuple[Segment, ...]
+    trees: tuple[tuple[Document, ...], tuple[Document, ...]]
+    chains: tuple[tuple[Document, ...], tuple[Document, ...]]
+
+
+def sample(
+    corpus: str,
+    treebank: str,
+    coreference: str,
+    *,
+    choose_on: Sequence[str] = ("train", "dev"),
+    segments: int | None = 200,
+    documents: int | None = None,
+    seed: int = 0,
+) -> Sample:
+    """Draw small samples of three corpora, by name or path.
+
+    Args:
+        choose_on: parts of the treebanks on which heads are chosen; they are scored on the rest.
+        segments: of plain text (None: all).
+        documents: at most so many of each part of a treebank (default: all).
+
+    Raises:
+        CorpusError: when a text or a treebank is too small to choose heads on one part of it and to score them on another.
+    """
+    found = tuple(corpora.segments(corpora.read(corpus), limit=segments, seed=seed))
+    surface.refuse_few(found)
+    trees, chains = (
+        tuple(numbered(drawn(part, documents, seed=seed)) for part in corpora.held_out(name, choose_on))
+        for name in (treebank, coreference)
+    )
+    return Sample(found, trees, chains)
 
 
 def card(
@@ -57,7 +111,7 @@ def card(
     Raises:
         BookError: for a model or a corpus that cannot be read, or that is too small.
     """
-    encoder = your_own_model.load(resolved(model), seed=seed) if isinstance(model, str) else model
+    encoder = encoders.load(resolved(model), seed=seed) if isinstance(model, str) else model
     names = {"corpus": corpus, "treebank": treebank, "coreference": coreference}
     choice = {"choose_on": choose_on, "segments": segments, "documents": documents, "seed": seed}
     texts = {"dependency_heads": treebank, "coreference_heads": coreference}
@@ -67,8 +121,8 @@ def card(
         made.provenance["corpus"] = {"name": texts.get(chapter, corpus)}
         return made
 
-    runs, missing = measure(encoder, your_own_model.sample(*names.values(), **choice), run, seed=seed)
-    name = your_own_model.short_name(encoder.name)
+    runs, missing = measure(encoder, sample(*names.values(), **choice), run, seed=seed)
+    name = Path(encoder.name).name  # of a folder its last part
     table = results.long((name, made.recorded) for made in runs)
     return Card(name, (encoder.layers, encoder.heads), encoder.sha256, table, missing)
 
@@ -76,7 +130,7 @@ def card(
 def measure(
     encoder: Encoder, texts: Sample, run: Callable[[str], results.Run], *, seed: int = 0
 ) -> tuple[list[results.Run], dict[str, str]]:
-    """What chapters 02, 04, 05, 07 and 08 would record of an encoder, from two passes over plain text and one over each treebank.
+    """What chapters 02, 04, 05, 07 and 08 would record of an encoder, from one pass over plain text and one over each treebank.
 
     Args:
         run: opens the run of a chapter.
@@ -84,14 +138,16 @@ def measure(
     Returns:
         The runs, and, where the encoder or the texts do not allow one, chapter -> why not.
     """
-    patterns, features, divergences, _ = your_own_model.sweep(encoder, texts.segments, seed=seed)
-    types, shares, _, fits = your_own_model.typed(features, seed=seed)
+    looks = attention.measure(encoder, texts.segments, look, longest=surface.MOST_TOKENS, seed=seed)
+    seen = {name: [of_text[name] for of_text in looks] for name in looks[0]}
     runs, missing = [run("surface_patterns"), run("distance_features")], {}
-    surface.record(runs[0], patterns)
-    head_types.record(runs[1], features, head_types.Types(types, fits), shares)
-    if divergences is None:
+    surface.record(runs[0], surface.patterns(seen["patterns"], texts.segments, seed=seed))
+    features = DistanceFeatures.of(seen["features"], texts.segments, seed=seed)
+    head_types.record(runs[1], features, *typed(features, seed=seed))
+    if encoder.layers * encoder.heads < FEWEST_HEADS:
         missing["divergence_map"] = f"{encoder.layers * encoder.heads} heads are too few for a map."
     else:
+        divergences = Divergences.of(encoder, texts.segments, seen["pairs"])
         runs.append(run("divergence_map"))
         divergence.record(runs[-1], divergences, divergence.place(divergences.mean()))
     try:
@@ -109,7 +165,27 @@ def measure(
     return runs, missing
 
 
-@dataclass(frozen=True, eq=False)
+def look(maps: Float[Tensor, "layer head query key"], text: EncodedText) -> dict[str, Any]:
+    """What chapters 02, 08 and 07 measure of one text."""
+    found = {"patterns": surface.look(maps, text), "features": head_types.look(maps, text)}
+    return found | {"pairs": divergence.look(maps, text)}
+
+
+def typed(features: DistanceFeatures, *, seed: int = 0) -> tuple[Types, Estimate]:
+    """The type of each head, and the shares of the types; heads too few for groups are named by rule, each by itself."""
+    if len(features.points) > len(TYPES):
+        found = head_types.types(features.all.value, features.even, seed=seed)
+        return found, head_types.type_shares(features, seed=seed)
+
+    def shares(numbers: Float[np.ndarray, "*draws layer head feature"]) -> Float[np.ndarray, "*draws type"]:
+        names = head_types.by_rule(numbers, features.even)
+        return np.stack([(names == name).mean((-2, -1)) for name in TYPES], -1)
+
+    names = head_types.by_rule(features.all.value, features.even)
+    return Types(names, {name: bool((names == name).any()) for name in TYPES}), features.all.map(shares)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Card:
     """An encoder's heads in numbers; shows itself in a notebook.
 
@@ -141,6 +217,9 @@ class Card:
         """What each group of heads is called."""
         return group_names(self.table[self.table.quantity == "type_fits"].set_index("of").value.astype(bool))
 
+    def __repr__(self) -> str:
+        return f"The card of {self.name}: {self.shape[0]} layers of {self.shape[1]} heads."
+
     def best(self) -> list[Any]:
         """The best head for each frequent relation and each kind of mention, chosen and scored on different documents."""
         return _frequent(self.table[self.table.quantity.isin(["best_for_relation", "best_for_antecedent"])])
@@ -156,11 +235,11 @@ class Card:
     def _page(self, *, whole: bool) -> str:
         layers, heads = map(range, self.shape)
         grid = [[self[head_name(layer, head)] for head in heads] for layer in layers]
-        shown = {"card": self, "whole": whole, "grid": grid, "colours": COLOURS, "ink": ink_on}
+        shown = {"card": self, "whole": whole, "grid": grid, "zip": zip, "colours": COLOURS, "ink": ink_on}
         return template("encoder_card.html.j2", escaped=True).render(**shown, number=number, between=between)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Head:
     """One head of a card.
 
@@ -173,6 +252,9 @@ class Head:
     name: str
     table: pd.DataFrame
     types: dict[str, str]
+
+    def __repr__(self) -> str:
+        return f"The card of head {self.name}: {self.types[self.type]}."
 
     def rows(self, *quantities: str) -> pd.DataFrame:
         """Its rows of some quantities."""

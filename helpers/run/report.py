@@ -26,6 +26,8 @@ from helpers.run.notebooks import Run
 from helpers.run.templates import template
 from helpers.views import TooLarge
 
+CARD = '<div class="encoder-card">'
+"""In the page of a model's card (:mod:`helpers.run.card`), whose template lets no text of others be HTML."""
 MARKDOWN = MarkdownIt("commonmark", {"html": False}).enable("table").use(dollarmath_plugin)
 
 
@@ -55,8 +57,8 @@ def read(file: Path) -> dict[str, Any]:
     """What the report keeps of an executed chapter; its exercises are left out.
 
     Returns:
-        ``number``, ``model``, ``title``; ``sections``, each a heading with blocks: a ``figure`` with its caption, a ``table`` (both
-        HTML), or a ``log``, the lines that a cell printed.
+        ``number``, ``model``, ``title``; ``sections``, each a heading with blocks: a ``figure`` with its caption, a ``table``, a model's
+        ``card`` (all HTML), or a ``log``, the lines that a cell printed.
     """
     notebook, sections = launch.rendered(nbformat.read(file, as_version=4), file.stem), [(Markup(), [])]
     for cell, after in pairwise([*notebook.cells, new_markdown_cell()]):
@@ -74,6 +76,8 @@ def read(file: Path) -> dict[str, Any]:
                 figure["width"] = output.metadata.get("image/png", {}).get("width")
                 figure["text"] = Markup(MARKDOWN.renderInline(after.source if name else ""))
                 blocks.append(figure)
+            elif CARD in data.get("text/html", ""):
+                blocks.append({"kind": "card", "text": Markup(data["text/html"])})
             elif data.get("text/markdown", "").startswith("|"):
                 blocks.append({"kind": "table", "text": Markup(MARKDOWN.render(data["text/markdown"]))})
     model = notebook.metadata.get("papermill", {}).get("parameters", {}).get("model", "minilm")

@@ -25,8 +25,15 @@ def rows(table, quantity, **wanted):
     return found
 
 
+<<<<<<< HEAD
 HEADS = {  # quantity -> its chapter's record, where its numbers lie there, and what `of` says
     "keyword_precision": ("keywords", lambda v: v["heads"]["precision"]["value"], None)
+=======
+TASKS = {
+    "removal_cost": lambda v: v["cost"]["score"]["heads"]["cost"]["value"],
+    "removal_loss": lambda v: v["cost"]["loss"]["heads"]["cost"]["value"],
+    "importance": lambda v: v["importance"]["value"],
+>>>>>>> main
 }
 
 
@@ -37,6 +44,7 @@ def as_grid(found, column="value"):
     return grid
 
 
+<<<<<<< HEAD
 @pytest.mark.slow
 @pytest.mark.parametrize("quantity", HEADS)
 @pytest.mark.parametrize(("model", "profile"), [("minilm", "book"), ("minilm", "full"), ("mpnet", "full")])
@@ -46,6 +54,16 @@ def test_every_head_has_the_number_of_its_chapter(table, quantity, model, profil
     found = rows(table, quantity, model=model, profile=profile, of=of)
     found = found[found["head"].notna()]
     np.testing.assert_array_equal(as_grid(found), np.array(take(values)))
+=======
+@pytest.mark.parametrize("quantity", TASKS)
+def test_every_head_has_the_number_of_each_task(table, quantity):
+    tasks = results.recorded("head_importance")["values"]["tasks"]
+    for task, values in tasks.items():
+        found = rows(table, quantity, profile="book", of=task)
+        found = found[found["head"].notna()]
+        np.testing.assert_array_equal(as_grid(found), np.array(TASKS[quantity](values)))
+        assert set(found.n) == {values["examples"]} and set(found.corpus) == {"encyclopedia"}
+>>>>>>> main
 
 
 def test_divergences_are_the_same_from_either_head(table):

@@ -173,7 +173,7 @@ def test_a_new_model_goes_through_chapters_and_into_a_report(names, tmp_path, mi
             assert run.state == "skipped" and f"no head for {LACKING[run.chapter]!r}" in run.problem
         else:
             assert run.state == "executed", run
-            assert_whole(run.file, without=["fig-key-remove", "fig-key-curves", "fig-dep-cost"])  # no head
+            assert_whole(run.file, without=["fig-dep-cost"])  # no head
     page = report.write(done, tmp_path / "report.html", **kept).read_text("utf-8")
     assert "DistilBertModel" in page and "10_ablation_by_type" in page
     again = notebooks.run(names, tmp_path / "out", given={"model": str(folder)}, keep=True, **kept)

@@ -1,6 +1,4 @@
-"""You get one page about an encoder of your own, beside a second model, and run the whole book on it.
+"""You put an encoder of your own beside a control or a second model, get a page about it, and run the whole book on it.
 
-After chapters 2, 4, 5, 7 and 8.
+After chapters 2, 4 and 5.
 """
-
-from helpers.chapters.your_own_model.measures import *
