@@ -25,45 +25,11 @@ def rows(table, quantity, **wanted):
     return found
 
 
-<<<<<<< HEAD
-HEADS = {  # quantity -> its chapter's record, where its numbers lie there, and what `of` says
-    "keyword_precision": ("keywords", lambda v: v["heads"]["precision"]["value"], None)
-=======
-TASKS = {
-    "removal_cost": lambda v: v["cost"]["score"]["heads"]["cost"]["value"],
-    "removal_loss": lambda v: v["cost"]["loss"]["heads"]["cost"]["value"],
-    "importance": lambda v: v["importance"]["value"],
->>>>>>> main
-}
-
-
 def as_grid(found, column="value"):
     """Rows of one number for each head as [layer, head]."""
     grid = np.full((found.layer.max(), found["head"].max()), np.nan)
     grid[found.layer.to_numpy(int) - 1, found["head"].to_numpy(int) - 1] = found[column]
     return grid
-
-
-<<<<<<< HEAD
-@pytest.mark.slow
-@pytest.mark.parametrize("quantity", HEADS)
-@pytest.mark.parametrize(("model", "profile"), [("minilm", "book"), ("minilm", "full"), ("mpnet", "full")])
-def test_every_head_has_the_number_of_its_chapter(table, quantity, model, profile):
-    chapter, take, of = HEADS[quantity]
-    values = results.recorded(chapter, model=model, profile=profile)["values"]
-    found = rows(table, quantity, model=model, profile=profile, of=of)
-    found = found[found["head"].notna()]
-    np.testing.assert_array_equal(as_grid(found), np.array(take(values)))
-=======
-@pytest.mark.parametrize("quantity", TASKS)
-def test_every_head_has_the_number_of_each_task(table, quantity):
-    tasks = results.recorded("head_importance")["values"]["tasks"]
-    for task, values in tasks.items():
-        found = rows(table, quantity, profile="book", of=task)
-        found = found[found["head"].notna()]
-        np.testing.assert_array_equal(as_grid(found), np.array(TASKS[quantity](values)))
-        assert set(found.n) == {values["examples"]} and set(found.corpus) == {"encyclopedia"}
->>>>>>> main
 
 
 def test_divergences_are_the_same_from_either_head(table):
