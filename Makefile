@@ -17,7 +17,7 @@ SHELL  := /bin/bash
 unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help book chapters site test test-all check test-random test-oldest lint lab notebooks compare tables atlas full data course wheel launch pdf zip image release fetch push-launch propose lock clean
+.PHONY: help book chapters site test test-all check test-random test-oldest lint lab notebooks compare atlas full data course wheel launch pdf zip image release fetch push-launch propose lock clean
 
 help: ## Show what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -46,9 +46,6 @@ notebooks: $(READY) ## Refresh the outputs and records kept in git with those of
 
 compare: $(READY) ## Compare the tables of 'make book' with the stored ones; what differs by more than rounding is an error
 	@$(HELPERS) compare $(BOOK)
-
-tables: $(READY) ## Write the tables beside all stored records again, after a new quantity or claim
-	@$(BIN)/python -c "from helpers import places, results; results.renew(places.book_data() / 'results')"
 
 test: $(READY) lint ## Lint, unit tests, all chapters executed with small data, every built page in a browser
 	@$(PYTEST) -m "not journey"

@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache, cached_property
 from html import escape
-from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -483,20 +482,6 @@ def from_csv(file: Path) -> pd.DataFrame:
     texts = {name: "str" for name in STORED if name not in (*WHOLE, *NUMBERS)}
     table = pd.read_csv(file, dtype=texts, keep_default_na=False, na_values={name: [""] for name in STORED})
     return table.reindex(columns=list(STORED)).fillna({"network": ""})
-
-
-def tabulated(chapter: str, record: Mapping[str, Any]) -> pd.DataFrame:
-    """A record as the chapter stores it as a table."""
-    return joined(import_module(f"helpers.chapters.{chapter}.tables").tidy(record))
-
-
-def renew(root: Path) -> None:
-    """Write the table beside every record in a folder again: after a new quantity."""
-    for chapter in from_yaml("quantities"):
-        for file in (file for profile in PROFILES for file in root.glob(f"{profile}/*/{chapter}.json")):
-            record = json.loads(file.read_text("utf-8"))
-            if record.get("values"):
-                places.write(file.with_suffix(".csv"), as_csv(tabulated(chapter, record)))
 
 
 # The long table

@@ -127,11 +127,14 @@ def measure(
 
     Args:
         function: called as ``function(encoder, asked)`` with a batch of one input; may be defined in a notebook.
-        longest: cut inputs to so many tokens; questions must not need several windows.
+        longest: cut inputs to so many tokens; of a question that needs several windows, one that holds the answer is measured.
         seed: of the tokens that are masked (mlm).
     """
     how: dict[str, Any] = {"what": encoder.name, "batch_size": 1, "max_length": longest, "seed": seed}
-    results = {asked.example[0]: result for asked, result in each(encoder, examples, function, **how)}
+    results: dict[int, Any] = {}
+    for asked, result in each(encoder, examples, function, **how):
+        if asked.example[0] not in results or (asked.targets != IGNORED).any():
+            results[asked.example[0]] = result
     return [results[number] for number in range(len(examples))]
 
 
@@ -294,18 +297,23 @@ def score_tags(encoder: Encoder, examples: Sequence[Example], rounds: Iterable) 
     for asked in rounds:
         logits = answers(encoder, encoder.model(**asked.batch.inputs).last_hidden_state, asked)
         loss[list(asked.example)] = cross_entropy(logits, asked).double().cpu().numpy()
-        best = logits.argmax(-1).cpu()
-        for row, number in enumerate(asked.example):
-            spelled, wanted = examples[number].spelled, examples[number].keyphrases
-            given = best[row, (asked.targets[row] != IGNORED).cpu()].numpy()
-            found = np.full(max(asked.words[row], default=-1) + 1, phrases.OUTSIDE)
-            found[asked.words[row]] = given
-            said = phrases.tagged(spelled, found.tolist())
-            right = [p for p, at in phrases.locate(spelled, wanted).items() if at[0] + len(p.split()) <= len(found)]
-            f1[number] = phrases.f1(said, right)
-            f1_all[number] = phrases.f1(said, filter(None, map(phrases.normal, wanted)))
-            predictions[number] = "; ".join(said)
+        for number, scored in zip(asked.example, tag_scores(logits, asked, examples), strict=True):
+            f1[number], f1_all[number], predictions[number] = scored
     return _scores(examples, {"f1": f1, "f1_all": f1_all, "loss": loss}, predictions)
+
+
+def tag_scores(logits: Tensor, asked: Asked, examples: Sequence[Example]) -> Iterator[tuple[float, float, str]]:
+    """F1 of each row's phrases, against those that could be found and against all, and the phrases, from the logits of keywords."""
+    best = logits.argmax(-1).cpu()
+    for row, number in enumerate(asked.example):
+        spelled, wanted = examples[number].spelled, examples[number].keyphrases
+        given = best[row, (asked.targets[row] != IGNORED).cpu()].numpy()
+        found = np.full(max(asked.words[row], default=-1) + 1, phrases.OUTSIDE)
+        found[asked.words[row]] = given
+        said = phrases.tagged(spelled, found.tolist())
+        right = [p for p, at in phrases.locate(spelled, wanted).items() if at[0] + len(p.split()) <= len(found)]
+        every = filter(None, map(phrases.normal, wanted))
+        yield phrases.f1(said, right), phrases.f1(said, every), "; ".join(said)
 
 
 def answers_under_edits(

@@ -25,9 +25,8 @@ from jaxtyping import Float
 from tqdm import trange
 
 from helpers import attention, corpora, encoders, parallel, places, results, tokens
-from helpers.chapters import head_importance
 from helpers.corpora.records import Segment
-from helpers.measurements import divergence, head_types, surface
+from helpers.measurements import divergence, head_types, importance, surface
 from helpers.run import pages
 from helpers.run.templates import template
 
@@ -140,7 +139,7 @@ def pruning(model: str = "minilm", *, rounds: int = 9) -> dict[str, Any]:
     for count in sorted({max(1, round(share * layers)) for share in (1 / 6, 1 / 3, 1 / 2)}):
         gone = [(layer, head) for layer in range(layers - count, layers) for head in range(heads)]
         removed[f"all heads of {count} of {layers} layers"] = gone
-    pruned = [head_importance.prune(encoder, gone) for gone in removed.values()]
+    pruned = [importance.cut_out(encoder, gone) for gone in removed.values()]
     both = [
         tokens.encode(encoder, [segment.texts for segment in first(n)], max_length=128, truncate=True).inputs
         for n in (1, 16)
@@ -148,7 +147,7 @@ def pruning(model: str = "minilm", *, rounds: int = 9) -> dict[str, Any]:
     seconds = timed(rounds, *(partial(one.model, **given) for one in pruned for given in both))
     variants = {}
     for (name, gone), one, times in zip(removed.items(), pruned, np.median(seconds, 1).reshape(-1, 2), strict=True):
-        variants[name] = {"removed": len(gone) / (layers * heads), **head_importance.sizes(one)}
+        variants[name] = {"removed": len(gone) / (layers * heads), **importance.sizes(one)}
         variants[name] |= {"one_ms": 1e3 * times[0], "batch_ms": 1e3 * times[1]}
     shapes = {size: list(given["input_ids"].shape) for size, given in zip(("one", "batch"), both, strict=True)}
     return {"model": model, "rounds": rounds, "inputs": shapes, "variants": variants}

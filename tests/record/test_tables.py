@@ -1,15 +1,12 @@
 """The long table: what it says of every head is what the chapters recorded, and nothing is there that was not."""
 
 import json
-import re
-from importlib import import_module
-from importlib.util import find_spec
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from helpers import places, results, scoreboard
+from helpers import results, scoreboard
 from helpers.results import rows as block
 
 
@@ -25,28 +22,11 @@ def rows(table, quantity, **wanted):
     return found
 
 
-TASKS = {
-    "removal_cost": lambda v: v["cost"]["score"]["heads"]["cost"]["value"],
-    "removal_loss": lambda v: v["cost"]["loss"]["heads"]["cost"]["value"],
-    "importance": lambda v: v["importance"]["value"],
-}
-
-
 def as_grid(found, column="value"):
     """Rows of one number for each head as [layer, head]."""
     grid = np.full((found.layer.max(), found["head"].max()), np.nan)
     grid[found.layer.to_numpy(int) - 1, found["head"].to_numpy(int) - 1] = found[column]
     return grid
-
-
-@pytest.mark.parametrize("quantity", TASKS)
-def test_every_head_has_the_number_of_each_task(table, quantity):
-    tasks = results.recorded("head_importance")["values"]["tasks"]
-    for task, values in tasks.items():
-        found = rows(table, quantity, profile="book", of=task)
-        found = found[found["head"].notna()]
-        np.testing.assert_array_equal(as_grid(found), np.array(TASKS[quantity](values)))
-        assert set(found.n) == {values["examples"]} and set(found.corpus) == {"encyclopedia"}
 
 
 def test_divergences_are_the_same_from_either_head(table):
@@ -106,17 +86,6 @@ def test_every_quantity_has_a_line_and_has_been_recorded(table):
         for said in results.from_yaml("quantities").values()
         for line in said.values()
     )
-
-
-@pytest.mark.parametrize("profile", results.PROFILES)
-@pytest.mark.parametrize(
-    "chapter", [c for c in results.from_yaml("quantities") if find_spec(f"helpers.chapters.{c}.tables")]
-)
-def test_a_stored_table_is_that_of_its_record(chapter, profile):
-    """What the chapter's ``tidy`` makes of the record today is what lies beside it."""
-    rows = import_module(f"helpers.chapters.{chapter}.tables").tidy
-    for run in results.runs(chapter, profile=profile).values():
-        assert run["file"].read_text("utf-8") == results.as_csv(results.joined(rows(run)))
 
 
 def test_one_model_is_given_with_its_controls_and_an_unknown_one_refused():
@@ -206,16 +175,3 @@ def test_a_number_of_one_document_is_not_taken_for_a_certain_one():
     assert scoreboard.judge(count, numbers).verdict == scoreboard.HOLDS
     against = scoreboard.Claim("04_dependency_heads", ours="share", against="pairs/y", rule="above", unit="%")
     assert scoreboard.judge(against, numbers).verdict == scoreboard.UNDECIDED
-
-
-def test_make_tables_writes_the_table_beside_a_record(tmp_path, monkeypatch):
-    """What the Makefile calls."""
-    (command,) = re.findall(r'^tables:.*\n.* -c "(.*)"$', (places.ROOT / "Makefile").read_text("utf-8"), re.M)
-    stored = places.book_data() / "results" / "book" / "minilm" / "head_importance.json"
-    kept = tmp_path / "results" / "book" / "minilm" / "head_importance.json"
-    kept.parent.mkdir(parents=True)
-    kept.write_bytes(stored.read_bytes())
-    results.from_yaml("quantities")  # which stays known in the empty folder
-    monkeypatch.setattr(places, "book_data", lambda: tmp_path)
-    exec(command, {})
-    assert kept.with_suffix(".csv").read_bytes() == stored.with_suffix(".csv").read_bytes()

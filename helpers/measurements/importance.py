@@ -1,0 +1,378 @@
+"""What a task loses without some heads, and models whose heads are cut out of the weights (Michel et al. 2019; Kovaleva et al. 2019).
+
+::
+
+    whole, without = importance.without(encoder, examples, [[], [(0, 1), (3, 4)]])
+    whole, heads, layers = importance.one_by_one(encoder, examples)
+    smaller = importance.cut_out(encoder, [(0, 1), (3, 4)])
+
+The heads of one layer share all that lies below it and their own attention maps, so :func:`one_by_one` computes these once for all of
+them. :func:`without` gives the same numbers, from whole passes where a family's layers allow nothing else.
+"""
+
+import copy
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, fields, replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from helpers import attention, tasks, tokens
+from helpers.encoders import Encoder, EncoderError
+from helpers.inputs import IGNORED, Asked
+from helpers.layers import Step, batched_interventions, layers, standing_aside
+from helpers.tasks import Example
+
+Heads = Iterable[tuple[int, int]]
+"""Pairs (layer, head), from 0."""
+LOSS, SCORE, WEIGHT, CERTAINTY = range(4)
+"""Of an input: loss; score; what it counts in a mean; of a question's answer how certain it is."""
+
+
+@dataclass(frozen=True, eq=False)
+class Results:
+    """Per example, for each thing that was tried.
+
+    Attributes:
+        score: [*tried, example], share of hidden words restored (mlm), F1 of the answer (qa) or of the phrases (keywords), right or
+            wrong (pairs).
+        loss: [*tried, example], nats.
+        weights: [example], what a mean of the score weighs an example with: number of hidden words (mlm), else 1.
+    """
+
+    score: Float[np.ndarray, "*tried example"]
+    loss: Float[np.ndarray, "*tried example"]
+    weights: Float[np.ndarray, "example"]
+
+    def __getitem__(self, where: Any) -> "Results":
+        """Some of what was tried, all examples."""
+        return replace(self, score=self.score[where], loss=self.loss[where])
+
+    def on(self, chosen: Sequence[int]) -> "Results":
+        """All that was tried, some of the examples."""
+        return Results(self.score[..., chosen], self.loss[..., chosen], self.weights[chosen])
+
+    def mean(self) -> Any:
+        """Mean score, [*tried]."""
+        return np.average(self.score, axis=-1, weights=self.weights)
+
+
+def without(
+    encoder: Encoder,
+    examples: Sequence[Example],
+    sets: Sequence[Heads],
+    *,
+    even: bool = False,
+    longest: int | None = None,
+    seed: int = 0,
+) -> Results:
+    """Results without each of several sets of heads, [set]: their weights are zero.
+
+    Args:
+        even: make the weights 1/n instead, as Kovaleva et al. 2019 do.
+        longest: cut inputs to so many tokens.
+        seed: of the hidden words (mlm).
+    """
+    tasks.check(encoder, examples[0].task)
+    given = examples, [sorted(map(tuple, heads)) for heads in sets], even
+    return _results(
+        encoder, examples, _without, *given, what=f"{len(sets)} sets of heads", longest=longest, seed=seed
+    )
+
+
+def one_by_one(
+    encoder: Encoder, examples: Sequence[Example], *, longest: int | None = None, seed: int = 0
+) -> tuple[Results, Results, Results]:
+    """Results of the whole model, without each head, [layer, head], and without each layer's heads, [layer]; options as of :func:`without`."""
+    tasks.check(encoder, examples[0].task)
+    shape = encoder.layers, encoder.heads + 1
+    if shares(encoder):
+        found = _results(encoder, examples, _sweep, examples, what="each head", longest=longest, seed=seed)
+    else:
+        rows = [[(layer, head) for head in range(encoder.heads)] for layer in range(encoder.layers)]
+        sets = [[], *(heads for row in rows for heads in (*([head] for head in row), row))]
+        found = without(encoder, examples, sets, longest=longest, seed=seed)
+    tried = np.arange(1, 1 + shape[0] * shape[1]).reshape(shape)
+    return found[0], found[tried[:, :-1]], found[tried[:, -1]]
+
+
+def _results(
+    encoder: Encoder, examples: Sequence[Example], function: Any, *given: Any, longest: int | None, **options: Any
+) -> Results:
+    """What a function finds of each input, as results of examples: a question with several windows has the most certain one's answer."""
+    small = (
+        1 if encoder.device.type == "cpu" else 16
+    )  # on a processor what goes through a layer should stay in its cache
+    how = {"batch_size": small, "max_length": longest, **options}
+    parts: list[list] = [[] for _ in examples]
+    for asked, values in tasks.each(encoder, examples, function, *given, **how):
+        for row, number in enumerate(asked.example):
+            parts[number].append(values[:, row])
+    score, loss, weights = [], [], []
+    for windows in (np.stack(part) for part in parts):  # [window, tried, number]
+        best = windows[..., CERTAINTY].argmax(0)
+        score.append(windows[best, np.arange(len(best)), SCORE])
+        loss.append(windows[..., LOSS].sum(0) / max(1, (windows[:, 0, WEIGHT] > 0).sum()))
+        weights.append(1.0 if examples[0].task == "qa" else windows[0, 0, WEIGHT])
+    return Results(np.stack(score, -1), np.stack(loss, -1), np.array(weights))
+
+
+@torch.inference_mode()
+def outcomes(
+    encoder: Encoder, hidden: Tensor, asked: Asked, examples: Sequence[Example]
+) -> Float[np.ndarray, "row 4"]:
+    """:data:`LOSS` and so on of each input, from the last layer, [row, token, width]."""
+    found = np.ones((len(asked.example), 4))
+    if asked.task == "mlm":
+        loss, restored = tasks.masked_losses(encoder, hidden, asked)
+        row = (asked.targets != IGNORED).nonzero()[:, 0].cpu().numpy()
+        count = np.bincount(row, minlength=len(found))
+        right = np.bincount(row, restored.cpu().numpy(), minlength=len(found))
+        found[:, LOSS], found[:, SCORE], found[:, WEIGHT] = _numpy(loss), right / np.maximum(count, 1), count
+        return found
+    logits = tasks.answers(encoder, hidden, asked)
+    found[:, LOSS] = _numpy(tasks.cross_entropy(logits, asked))
+    if asked.task == "keywords":
+        found[:, SCORE] = [scored[0] for scored in tasks.tag_scores(logits, asked, examples)]
+    elif asked.task != "qa":
+        found[:, SCORE] = _numpy(logits.argmax(-1) == asked.targets)
+    else:
+        found[:, WEIGHT] = _numpy((asked.targets != IGNORED).any(-1))
+        inside, logits = (asked.batch.text == 1).cpu().numpy(), _numpy(logits)
+        for row, (number, spans) in enumerate(zip(asked.example, asked.spans, strict=True)):
+            found[row, CERTAINTY], first, last = tasks.best_span(logits[row, inside[row]])
+            example, (begin, end) = examples[number], (spans[first, 0], spans[last, 1])
+            answers = tuple(answer.text for answer in example.answers)
+            found[row, SCORE] = _f1(example.texts[1][begin:end], answers)
+    return found
+
+
+@lru_cache(maxsize=100_000)
+def _f1(answer: str, right: tuple[str, ...]) -> float:
+    """Most sets of heads give the same answer, which is scored once."""
+    return tasks.em_and_f1(answer, right)[1]
+
+
+def _numpy(tensor: Tensor) -> Float[np.ndarray, "..."]:
+    return tensor.detach().double().cpu().numpy()
+
+
+def _without(
+    encoder: Encoder, asked: Asked, examples: Sequence[Example], sets: Sequence[Heads], even: bool
+) -> Float[np.ndarray, "set row 4"]:
+    numbers = range(encoder.layers)
+    paths = [[tuple(head for n, head in heads if n == layer) or None for layer in numbers] for heads in sets]
+
+    def edit(layer: int, off: Step, weights: Tensor) -> Tensor:
+        heads = [(layer, head) for head in off]
+        change = attention.uniform(heads, asked.batch.mask) if even else attention.zero(heads)
+        return change(layer, weights)
+
+    states = batched_interventions(encoder, asked.batch, paths, edit)
+    return np.stack([outcomes(encoder, hidden, asked, examples) for hidden in states])
+
+
+AT_ONCE = 16
+"""Rows that :func:`one_by_one` sends through the layers above a head together: bounds the memory."""
+
+
+@torch.inference_mode()
+def _sweep(encoder: Encoder, asked: Asked, examples: Sequence[Example]) -> Float[np.ndarray, "tried row 4"]:
+    """Outcomes of the whole model, then layer by layer those without each head and without them all.
+
+    A first pass keeps what enters each layer. To switch off head h its contribution o_h W_O is taken from the sum that the layer's
+    attention adds, and only what lies above is computed, for several heads as one larger batch.
+    """
+    own, outputs, calls = layers(encoder), attention.output_projections(encoder), []
+    with ExitStack() as hooks:
+        for layer in own:
+            hook = layer.register_forward_pre_hook(
+                lambda _, args, named: calls.append((args, named)), with_kwargs=True
+            )
+            hooks.callback(hook.remove)
+        hidden = encoder.model(**asked.batch.inputs).last_hidden_state
+    found = [outcomes(encoder, hidden, asked, examples)[None]]
+    off = torch.cat([torch.eye(encoder.heads), torch.ones(1, encoder.heads)]).to(hidden)
+    for number, (args, named) in enumerate(calls):
+        for some in off.split(max(1, AT_ONCE // len(asked.example))):
+
+            def take_away(module: nn.Linear, inputs: tuple[Tensor], total: Tensor, some: Tensor = some) -> Tensor:
+                return total - contributions(inputs[0], module.weight, some)
+
+            hook = outputs[number].register_forward_hook(take_away)
+            try:
+                made = own[number](*args, **named)
+            finally:
+                hook.remove()
+            made = (made[0].flatten(0, 1), *made[1:]) if isinstance(made, tuple) else made.flatten(0, 1)
+            many = _repeated(asked, len(some))
+            with standing_aside(encoder, own[: number + 1], lambda made=made: made):
+                hidden = encoder.model(**many.batch.inputs).last_hidden_state
+            found.append(outcomes(encoder, hidden, many, examples).reshape(len(some), len(asked.example), 4))
+    return np.concatenate(found)
+
+
+def contributions(
+    joined: Float[Tensor, "row token features"],
+    weight: Float[Tensor, "width features"],
+    off: Float[Tensor, "variant head"],
+) -> Float[Tensor, "variant row token width"]:
+    """Σ_h o_h W_O over the heads that are off (1), for each variant; each head goes through the output map once.
+
+    Args:
+        joined: the outputs o of all heads, side by side.
+    """
+    heads = off.shape[1]
+    maps = weight.view(len(weight), heads, -1).permute(1, 2, 0)  # [head, d, width]
+    outputs = joined.unflatten(-1, (heads, -1)).flatten(0, 1).transpose(0, 1)  # [head, row × token, d]
+    return (off @ (outputs @ maps).flatten(1)).view(len(off), *joined.shape[:2], len(weight))
+
+
+def shares(encoder: Encoder) -> bool:
+    """Whether removals can share what they have in common: a layer takes a batch of variants, [variant, row, token, width]."""
+    with torch.inference_mode(), ExitStack() as hooks:
+        try:
+            first, calls = layers(encoder)[0], []
+            hook = first.register_forward_pre_hook(
+                lambda _, args, named: calls.append((args, named)), with_kwargs=True
+            )
+            hooks.callback(hook.remove)
+            encoder.model(**tokens.encode(encoder, ["A short one."]).inputs)
+            twice = attention.output_projections(encoder)[0].register_forward_hook(
+                lambda _, __, z: z.expand(2, *z.shape)
+            )
+            hooks.callback(twice.remove)
+            first(*calls[0][0], **calls[0][1])
+        except Exception:  # whatever a family does with the first dimension
+            return False
+    return True
+
+
+def _repeated(asked: Asked, times: int) -> Asked:
+    """The same inputs several times over, as one batch."""
+    batch = asked.batch
+    changed = {field.name: getattr(batch, field.name) for field in fields(batch)}
+    changed = {name: part.repeat(times, 1) if isinstance(part, Tensor) else part for name, part in changed.items()}
+    changed |= {name: getattr(batch, name) * times for name in ("index", "tokens", "words", "cut")}
+    targets = asked.targets.repeat(times, *(1,) * (asked.targets.dim() - 1))
+    rows = asked.example * times, asked.spans * times, asked.words * times
+    return Asked(asked.task, tokens.Batch(**changed), targets, *rows)
+
+
+class PruneError(EncoderError):
+    """The heads of this family cannot be cut out."""
+
+
+MAPS = (
+    ("query", "key", "value"),
+    ("q_lin", "k_lin", "v_lin"),
+    ("q", "k", "v"),
+    ("query_proj", "key_proj", "value_proj"),
+    ("Wqkv",),
+)
+"""What families call the maps to queries, keys and values."""
+
+
+class NoHeads(nn.Module):
+    """Stands where a layer's attention was that has lost all of its heads: zeros, and the output map's bias if that went as well."""
+
+    def __init__(self, width: int, bias: Tensor | None = None) -> None:
+        super().__init__()
+        self.width = width
+        self.bias = None if bias is None else nn.Parameter(bias.clone(), requires_grad=False)
+
+    def forward(self, hidden_states: Tensor, *_: object, **__: object) -> tuple[Tensor, None]:
+        nothing = hidden_states.new_zeros(*hidden_states.shape[:-1], self.width)
+        return (nothing if self.bias is None else nothing + self.bias), None
+
+
+def cut_out(encoder: Encoder, heads: Heads) -> Encoder:
+    """A copy of the encoder without the parameters of some heads: their rows of Q, K, V and their columns of O are gone.
+
+    It answers as the model with these heads switched off does. It cannot be tapped, since its layers differ in their number of heads.
+
+    Raises:
+        PruneError: for a family whose heads share their parameters (ALBERT, DeBERTa) or keep them in another way.
+    """
+    gone: dict[int, set[int]] = {}
+    for layer, head in heads:
+        if not (0 <= layer < encoder.layers and 0 <= head < encoder.heads):
+            raise PruneError(f"{encoder.name!r} has no head ({layer}, {head}), counted from 0.")
+        gone.setdefault(layer, set()).add(head)
+    smaller = replace(encoder, model=copy.deepcopy(encoder.model), sha256=f"{encoder.sha256}-pruned")
+    try:
+        own = layers(smaller)
+    except EncoderError as error:
+        raise PruneError(f"{error} Its heads cannot be cut out one by one.") from None
+    if any("Disentangled" in type(module).__name__ for layer in own for module in layer.modules()):
+        raise PruneError(f"{encoder.name!r}: position and content share the maps of a head; it cannot be cut out.")
+    outputs = attention.output_projections(smaller)
+    for layer, lost in gone.items():
+        _shrink(own[layer], outputs[layer], [h for h in range(encoder.heads) if h not in lost], encoder.heads)
+    return smaller
+
+
+def _shrink(layer: nn.Module, output: nn.Linear, kept: Sequence[int], heads: int) -> None:
+    """Cut one layer's attention down to the heads ``kept``."""
+    named = [
+        (m, names) for m in layer.modules() for names in MAPS if isinstance(getattr(m, names[0], None), nn.Linear)
+    ]
+    if not named:
+        raise PruneError(f"No query, key and value maps were found in a {type(layer).__name__}.")
+    module, names = named[0]
+    width = output.in_features // heads
+    columns = torch.tensor([h * width + i for h in kept for i in range(width)], dtype=torch.long)
+    if not kept:
+        inside = any(part is output for part in module.modules())  # then the output map goes as well
+        _put(layer, module, NoHeads(output.out_features, output.bias) if inside else NoHeads(0))
+        if not inside:
+            _put(layer, output, _linear(output.weight[:, :0], output.bias))
+        return
+    for name in names:
+        old, blocks = getattr(module, name), 3 if name == "Wqkv" else 1
+        rows = torch.cat([block * heads * width + columns for block in range(blocks)])
+        setattr(module, name, _linear(old.weight[rows], None if old.bias is None else old.bias[rows]))
+    _put(layer, output, _linear(output.weight[:, columns], output.bias))
+    counts = {"num_attention_heads": len(kept), "n_heads": len(kept), "num_heads": len(kept)}
+    for name, count in (counts | {"all_head_size": len(kept) * width}).items():
+        if hasattr(module, name):
+            setattr(module, name, count)
+    if names[0] == "q":  # MPNet hands every layer a table of distances for all heads
+        chosen = torch.tensor(kept)
+        module.register_forward_pre_hook(
+            lambda _, args, named: ((*args[:2], args[2][:, chosen.to(args[2].device)], *args[3:]), named),
+            with_kwargs=True,
+        )
+
+
+def _put(layer: nn.Module, old: nn.Module, new: nn.Module) -> None:
+    path = next(name for name, module in layer.named_modules() if module is old)
+    parent, _, name = path.rpartition(".")
+    setattr(layer.get_submodule(parent), name, new)
+
+
+def _linear(weight: Tensor, bias: Tensor | None) -> nn.Linear:
+    made = nn.Linear(1, 1, bias=bias is not None)
+    made.out_features, made.in_features = weight.shape
+    made.weight = nn.Parameter(weight.clone(), requires_grad=False)
+    if bias is not None:
+        made.bias = nn.Parameter(bias.clone(), requires_grad=False)
+    return made
+
+
+def sizes(encoder: Encoder) -> dict[str, int]:
+    """Numbers of parameters: in all, without the embeddings, and in the attention (Q, K, V, O)."""
+    maps, inside = {name for names in MAPS for name in names}, set()
+    for name, module in encoder.model.named_modules():
+        known = name.rpartition(".")[2] in maps or attention.OUTPUT_PROJECTION.fullmatch(name)
+        if isinstance(module, NoHeads) or (isinstance(module, nn.Linear) and known):
+            inside |= {id(parameter) for parameter in module.parameters()}
+    every = list(encoder.model.named_parameters())
+    outside = sum(p.numel() for name, p in every if "embeddings" in name.split("."))
+    within = sum(p.numel() for _, p in every if id(p) in inside)
+    return {"all": encoder.parameters, "layers": encoder.parameters - outside, "attention": within}
