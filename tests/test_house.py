@@ -1,11 +1,11 @@
-"""The rooms of the package: imports run downward only, and chapters do not import one another."""
+"""The rooms of the package: imports run downward only."""
 
 import ast
 
 from helpers import places
 
 HOUSE = places.ROOT / "helpers"
-ROOMS = ("__main__", "run", "chapters", "scoreboard", "head_profiles", "views", "drawing", "plots")
+ROOMS = ("__main__", "run", "exercises", "scoreboard", "head_profiles", "views", "drawing", "plots")
 ROOMS += ("measurements", "results", "tasks", "inputs", "examples", "phrases", "layers", "encoders")
 ROOMS += ("validation", "attention", "controls", "tokens", "parallel", "encoder", "adapters", "models")
 ROOMS += ("stats", "heads", "corpora", "places")
@@ -24,15 +24,13 @@ def imported(module: tuple[str, ...]) -> set[tuple[str, ...]]:
     return {name[1:] for name in names if name[0] == "helpers" and len(name) > 1 and name[1] in ROOMS}
 
 
-def test_imports_run_downward_and_chapters_stand_apart():
+def test_imports_run_downward():
     modules = [file.relative_to(HOUSE).with_suffix("").parts for file in HOUSE.rglob("*.py")]
     modules = [module for module in modules if module[0] in ROOMS]
     assert {module[0] for module in modules} == set(ROOMS)
     wrong = []
     for module in modules:
         for name in imported(module):
-            above = ROOMS.index(name[0]) < ROOMS.index(module[0])
-            across = module[0] == name[0] == "chapters" and name[1:2] != module[1:2]
-            if above or (across and (HOUSE / "/".join(name[:2])).is_dir()):
+            if ROOMS.index(name[0]) < ROOMS.index(module[0]):
                 wrong.append(f"{'.'.join(module)} imports {'.'.join(name)}")
     assert not wrong

@@ -100,11 +100,11 @@ def outline(chapter: str) -> Mapping[str, Any]:
     """What slides, guide and the page on teaching tell of a chapter, in plain Markdown.
 
     Returns:
-        What is in its ``teaching.yml``, and ``chapter``, ``number``, ``title``; ``box``, the points of "In this chapter", with
+        What is in the YAML file beside its exercises, and ``chapter``, ``number``, ``title``; ``box``, the points of "In this chapter", with
         ``minutes`` to read, what it ``needs``, what a ``run`` takes, and the chapters ``before`` it; its ``cells``; ``sections``
         up to the exercises; ``predictions``, ``limits``, ``summary``, ``misconceptions``, ``exercises``.
     """
-    known = yaml.safe_load((places.ROOT / "helpers" / "chapters" / chapter[3:] / "teaching.yml").read_text("utf-8"))
+    known = yaml.safe_load((places.ROOT / "helpers" / "exercises" / f"{chapter[3:]}.yml").read_text("utf-8"))
     cells = student(launch.copy(chapter, wheel())).cells
     prose = "\n\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
     opening, *parts = re.split(r"^## (.+)\n", prose, flags=re.MULTILINE)

@@ -77,8 +77,8 @@ def filled(page: str) -> str:
 
 
 def purpose(chapter: str) -> tuple[str, str]:
-    """What a reader will do in a chapter, and after which source: "You …. After …." in the docstring of its folder."""
-    docstring = import_module(f"helpers.chapters.{chapter[3:]}").__doc__
+    """What a reader will do in a chapter, and after which source: "You …. After …." in the docstring of its exercises."""
+    docstring = import_module(f"helpers.exercises.{chapter[3:]}").__doc__
     return re.fullmatch(r"You (.+)\. After (.+)\.", " ".join(docstring.split())).groups()
 
 
@@ -89,7 +89,9 @@ def reference(folder: str) -> str:
     parts = [] if folder == "core" else [import_module(f"helpers.{folder}").__doc__.strip()]
     for file in sorted(file for file in modules if not file.stem.startswith("__")):
         name = ".".join(file.relative_to(house).with_suffix("").parts)
-        members = "" if file.stem == "exercises" else "\n   :members:"  # what is in those are answers
+        members = (
+            "" if folder == "exercises" and file.stem != "checks" else "\n   :members:"
+        )  # what is in those are answers
         parts.append(f"## {name}\n\n```{{eval-rst}}\n.. automodule:: helpers.{name}{members}\n```")
     return "\n\n".join(parts)
 

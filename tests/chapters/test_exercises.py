@@ -6,11 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from helpers.chapters import checks
+from helpers.exercises import checks
 from helpers.measurements import divergence
 
-FILES = sorted(Path(checks.__file__).parent.glob("*/exercises.py"))
-MODULES = [import_module(f"helpers.chapters.{file.parent.name}.exercises") for file in FILES]
+FILES = sorted(Path(checks.__file__).parent.glob("*.yml"))
+MODULES = [import_module(f"helpers.exercises.{file.stem}") for file in FILES]
 EXERCISES = {name: (m, e) for m in MODULES for name, e in vars(m).items() if isinstance(e, checks.Exercise)}
 
 

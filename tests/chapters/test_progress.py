@@ -5,8 +5,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from helpers.chapters import checks
-from helpers.chapters.dependency_heads import exercises
+from helpers.exercises import checks
+from helpers.exercises import dependency_heads as exercises
 
 
 def pool_words(weights, words):

@@ -87,7 +87,7 @@ def test_students_get_no_solution_and_instructors_get_both(chapter):
 
 @pytest.mark.parametrize("chapter", notebooks.chapters())
 def test_instructors_answers_pass_the_tests_and_the_stub_fails(chapter):
-    module = import_module(f"helpers.chapters.{chapter[3:]}.exercises")
+    module = import_module(f"helpers.exercises.{chapter[3:]}")
     marked = [c for c in course.instructor(chapter).cells if "nbgrader" in c.metadata and c.cell_type == "code"]
     assert len(marked) >= 2
     for answer, test in zip(marked[::2], marked[1::2], strict=True):

@@ -1,0 +1,1 @@
+"""The exercises of each chapter: cases, right answers and typical mistakes; beside them, in YAML, hints and what a guide needs."""

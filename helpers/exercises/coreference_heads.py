@@ -1,0 +1,31 @@
+"""You ask which heads find what a pronoun or a name refers to, against rules.
+
+After {cite:t}`clark2019`, section 4.3.
+"""
+
+import numpy as np
+
+from helpers.exercises.checks import desk, exercise, maps
+
+
+def _chains(seed: int) -> list[str]:
+    """Chains of the mentions of a text, in order."""
+    rng = np.random.default_rng(seed)
+    return rng.choice(["a", "b", "c"], rng.integers(4, 9)).tolist()
+
+
+@exercise([(maps(len(chains), seed), chains) for seed, chains in enumerate(map(_chains, range(6)))])
+def antecedent_accuracy(weights, chains):
+    """Share of the mentions with an antecedent whose most attended earlier mention is one."""
+    asked = [i for i, chain in enumerate(chains) if chain in chains[:i]]
+    hits = [chains[weights[i, :i].argmax()] == chains[i] for i in asked]
+    others = weights - np.eye(len(chains))
+    later_too = np.mean([chains[others[i].argmax()] == chains[i] for i in asked])
+    return {
+        "count the mentions with an antecedent whose most attended earlier mention has their chain.": np.mean(hits),
+        "it also chooses later mentions; an antecedent comes before: look at weights[i, :i] only.": later_too,
+        "mentions without an antecedent are counted as wrong; leave them out.": sum(hits) / len(chains),
+    }
+
+
+check, hint, progress = desk("coreference_heads", antecedent_accuracy)

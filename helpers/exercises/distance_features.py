@@ -1,0 +1,70 @@
+"""You describe each head by how far it looks, cluster the heads, and ask whether the clusters are there.
+
+After {cite:t}`guan2020`, sections 3 and 4.
+"""
+
+from itertools import permutations
+
+import numpy as np
+from scipy.spatial.distance import pdist, squareform
+from sklearn.metrics import silhouette_score
+
+from helpers.exercises.checks import desk, exercise
+
+SIZE = 30
+
+
+def _labels(seed: int) -> np.ndarray:
+    """Ten refits of 30 heads: mostly the same four groups, numbered anew by each."""
+    rng = np.random.default_rng(seed)
+    groups = np.where(rng.random((10, SIZE)) < 0.96, rng.integers(0, 4, SIZE), rng.integers(0, 4, (10, SIZE)))
+    return np.stack([rng.permutation(4)[refit] for refit in groups])
+
+
+def _heads(seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Heads in three groups; with an odd seed one more head is alone in a fourth."""
+    rng = np.random.default_rng(seed)
+    labels = rng.permutation(np.arange(SIZE) % 3)
+    labels[0] = 3 if seed % 2 else labels[0]
+    return rng.dirichlet(np.ones(21), SIZE), labels
+
+
+@exercise([_heads(seed) for seed in range(4)])
+def mean_silhouette(points, labels):
+    """The mean silhouette of a grouping, from Euclidean distances."""
+    apart = squareform(pdist(points))
+    member = np.equal.outer(labels, np.unique(labels))  # [head, group]
+    means, size = apart @ member / member.sum(0), (member @ member.T).sum(1)
+    with_itself = means[member]
+    without_itself = with_itself * size / (size - 1)
+    nearest = np.where(member, np.inf, means).min(1)
+    others = (apart @ ~member)[member] / (SIZE - size)
+
+    def mean(a, b):
+        return np.nan_to_num((b - a) / np.maximum(a, b)).mean()  # a head alone has no a, and counts as 0
+
+    right, all_others = silhouette_score(points, labels), mean(without_itself, others)
+    squared = silhouette_score(apart**2, labels, metric="precomputed")
+    return {
+        f"it says {{got:.4f}}, not {right:.4f}; work out the head number 0 on paper: its a, its b, its silhouette.": right,
+        "the distance of a head from itself, 0, is in its a; leave it out.": mean(with_itself, nearest),
+        "b is a mean over the heads of the nearest other group, not over those of all other groups.": all_others,
+        "these are squared distances; take the root.": squared,
+    }
+
+
+@exercise([(_labels(seed),) for seed in range(5)])
+def agreed_by_all(labels):
+    """Share of the heads that all refits put into the same group, after the groups of each were numbered alike."""
+    first, ways = labels[0], np.array(list(permutations(range(4))))
+    same = np.array([max(ways[:, refit], key=lambda way: (way == first).sum()) for refit in labels]) == first
+    right = same.all(0).mean()
+    as_numbered = (labels == first).all(0).mean()
+    return {
+        f"it says {{got}}, not {right}; renumber each refit on its own, then count the columns in which all rows are equal.": right,
+        "refits number their groups as they like; renumber each as the first, the way in which most heads agree.": as_numbered,
+        "that is the mean agreement with the first refit; a head counts only if all ten agree on it.": same.mean(),
+    }
+
+
+check, hint, progress = desk("distance_features", mean_silhouette, agreed_by_all)

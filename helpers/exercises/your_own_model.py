@@ -1,0 +1,48 @@
+"""You put an encoder of your own beside a control or a second model, get a page about it, and run the whole book on it.
+
+After chapters 2, 4 and 5.
+"""
+
+import numpy as np
+
+from helpers.exercises.checks import desk, exercise, maps
+
+
+def _inputs(seed: int) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Weights of three inputs, and which of their tokens are of the kind: more of them in a longer input."""
+    rng = np.random.default_rng(seed)
+    return [(maps(n, seed + n), rng.permutation(n) < 1 + (n > 5)) for n in rng.integers(3, 9, 3).tolist()]
+
+
+def _replicates(seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Replicates of two models' numbers, both larger for the same draws of texts."""
+    rng = np.random.default_rng(seed)
+    common = 0.05 * rng.normal(size=400)
+    return 0.7 + common + 0.01 * rng.normal(size=400), 0.66 + common
+
+
+@exercise([(_inputs(seed),) for seed in range(4)])
+def even_multiple(inputs):
+    """Attention to a kind of token as a multiple of even attention."""
+    given, even, rows = np.array([(weights[:, kind].sum(), kind.sum(), len(kind)) for weights, kind in inputs]).T
+    mean_of_multiples = (given / even).mean()
+    return {
+        "it should be the mean share of a row, over the mean even share of a row.": given.sum() / even.sum(),
+        "that is the share itself; divide it by what a head with equal weights would give.": given.sum() / rows.sum(),
+        "that is a mean of multiples, input by input; sum over all rows first, then divide once.": mean_of_multiples,
+    }
+
+
+@exercise([_replicates(seed) for seed in range(4)])
+def paired_gap(one, other):
+    """The 95 % interval of a paired difference from replicates."""
+    gap, ends, others = (np.percentile(replicates, (2.5, 97.5)) for replicates in (one - other, one, other))
+    unrelated = ends - others[::-1]
+    return {
+        "it should be the 2.5th and 97.5th percentile of one - other.": gap,
+        "these are differences of ends; subtract replicate by replicate, then take percentiles.": ends - others,
+        "that treats the two as unrelated; the same texts were drawn for both, so subtract first.": unrelated,
+    }
+
+
+check, hint, progress = desk("your_own_model", even_multiple, paired_gap)
