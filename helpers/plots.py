@@ -290,12 +290,6 @@ def dot_rows(
         ax.axvline(line, **REFERENCE)
 
 
-def by_series(rows: Mapping[str, Mapping[str, object]]) -> dict[str, list]:
-    """Row -> (series -> value) as :func:`dot_rows` takes it: series -> a value for each row, None where there is none."""
-    names = dict.fromkeys(name for row in rows.values() for name in row)
-    return {name: [row.get(name) for row in rows.values()] for name in names}
-
-
 def band(ax: Axes, x: ArrayLike, estimate: Estimate, *, colour: object, alpha: float = 0.18, **line: object) -> None:
     """A line with its interval as a band."""
     ax.fill_between(x, estimate.low, estimate.high, color=colour, alpha=alpha, linewidth=0)
@@ -666,46 +660,9 @@ def head_grids(
     return figure
 
 
-def relation_maps(accuracy: Values, baselines: Levels, *, columns: int = 5) -> Figure:
-    """For each relation a grid of accuracies from 0 to 1.
-
-    Args:
-        accuracy: relation -> [layer, head].
-        baselines: relation -> accuracy of the best offset, shown in the title; heads above it get a dot.
-    """
-    layers, heads = np.shape(next(iter(accuracy.values())))
-    grids = {f"{name} ({baselines[name]:.2f})": np.asarray(values) for name, values in accuracy.items()}
-    above = {title: grids[title] > baselines[name] for title, name in zip(grids, accuracy, strict=True)}
-    dot = {"marker": ".", "color": COLOURS["first"], "markersize": 4}
-    look = {"each": (1.95 + 0.6 / columns, 1.0 + 0.115 * heads), "every": few_ticks(layers, heads), "mark": dot}
-    return head_grids(grids, bars="accuracy", one_scale=(0, 1), marked=above, columns=columns, **look)
-
-
 def few_ticks(layers: int, heads: int) -> tuple[int, int]:
     """Which layers and heads have a tick in a small grid."""
     return max(1, layers // 6), max(1, heads // 4)
-
-
-def type_grids(grids: Values, *, called: Labels = LABELS, columns: int = 3) -> Figure:
-    """Grids coloured by type; a cross marks heads of another type than in the first grid.
-
-    Args:
-        grids: title -> [layer, head], types; the first is what the others are compared with.
-        called: type -> what its group is called (:func:`helpers.plots.group_names`).
-    """
-    types = {title: np.asarray(names) for title, names in grids.items()}
-    first = next(iter(types.values()))
-    layers, heads = first.shape
-    changed = {title: list(zip(*np.nonzero(names != first), strict=True)) for title, names in types.items()}
-    titles = [f"{title}: {len(changed[title])} changed" if n else title for n, title in enumerate(types)]
-    each = (7.6 / min(columns, len(types)), 0.9 + 0.125 * heads)
-    figure, axes = titled(titles, each, columns=columns, margin=(0, 0.3), sharex=True, sharey=True)
-    for ax, (title, names) in zip(axes.flat, types.items(), strict=False):
-        crosses = dict.fromkeys(changed[title], "×")
-        grid(ax, names, words=crosses, every=few_ticks(layers, heads), fontsize=9, weight="bold")
-    outer_labels(axes, "layer", "head")
-    type_legend(figure, called, "upper")
-    return figure
 
 
 def named_grids(grids: Values, *, called: Labels = LABELS, rest: str = "none of these") -> Figure:

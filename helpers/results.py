@@ -10,7 +10,7 @@ import math
 import os
 import platform
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache, cached_property
 from html import escape
@@ -33,8 +33,6 @@ if TYPE_CHECKING:  # who reads records does not wait for torch
 
 Record = Mapping[str, Any]
 """What a chapter recorded, ``{"chapter", "provenance", "values"}``, or a part of it."""
-Blocks = Iterator[pd.DataFrame]
-"""What the ``tidy`` of a chapter's ``tables`` makes of a record: blocks of :func:`rows`."""
 VERSIONS = ("torch", "transformers", "numpy", "scikit-learn")
 PROFILES = ("book", "full")
 RANDOM, SHUFFLED = "@random", "@shuffled"
@@ -76,9 +74,8 @@ def record(
     profile: str,
     parameters: Record,
     own: Sequence["Corpus"] = (),
-    table: Callable[[Record], Blocks] | None = None,
 ) -> Path:
-    """Write a chapter's numbers and where they come from; nothing half-written is ever left behind.
+    """Write numbers and where they come from, as JSON; nothing half-written is ever left behind.
 
     A file that would differ only in its date is left alone, so that a repeated run changes nothing.
 
@@ -87,7 +84,6 @@ def record(
         values: numbers, strings, arrays, :class:`Estimate` objects, nested in dicts and lists.
         own: the reader's own among all that was read (:func:`helpers.corpora.own`). With any, or with a ``corpus`` that is one,
             the numbers are kept under :data:`helpers.places.OWN` and not under the profile; those of a try stay under ``smoke``.
-        table: from the record to blocks of :func:`rows`, which are kept beside it as CSV.
 
     Raises:
         ResultError: for NaN, infinity, or a type that JSON cannot hold; the message names the place.
@@ -99,8 +95,6 @@ def record(
     before["provenance"]["date"] = provenance["date"]
     if before != content:
         places.write(file, _as_text(content) + "\n")
-    if table is not None:
-        places.write(file.with_suffix(".csv"), as_csv(joined(table(content))))
     return file
 
 

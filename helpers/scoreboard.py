@@ -487,13 +487,6 @@ def as_text(models: Collection[str] = (), chapters: Collection[str] = ()) -> str
 # A chapter's own table
 
 
-def numbers_in(values: Mapping[str, Any], rows: Any, network: str = "") -> Numbers:
-    """The numbers of a network in fresh or recorded values, by the ``tidy`` of a chapter's ``tables``."""
-    record = {"values": results.to_json(values), "provenance": {"parameters": {}}}
-    found = numbers_of(results.joined(rows(record)))
-    return {("", name): number for (whose, name), number in found.items() if whose == network}
-
-
 def comparison_table(
     run: results.Run, paper: str = "", *, networks: Iterable[str] = ("",), full: str = "full"
 ) -> Table:
@@ -523,7 +516,7 @@ def beside(chapter: str, paper: str, columns: Mapping[str, Numbers]) -> Table:
         chapter: name of the notebook.
         paper: its key in ``data/papers.yml``; without one all claims of the chapter, its own among them, and no column of papers where
             no claim is of one.
-        columns: heading -> numbers (:func:`numbers_in`).
+        columns: heading -> numbers (:func:`numbers_of`).
     """
     claims = [one for one in chapters()[chapter]["claims"] if one.label and one.paper.startswith(paper)]
     cited = [f"{named(claim.paper.split()[0])}: {claim.theirs}" if claim.paper else "" for claim in claims]

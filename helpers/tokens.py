@@ -130,14 +130,6 @@ class Batch(Marks):
         """Number of real tokens in each row."""
         return self.mask.sum(-1)
 
-    @cached_property
-    def is_word(self) -> Bool[Tensor, "batch unit"]:
-        """[batch, unit]: true for words with tokens, false for special tokens and for units that pad the batch."""
-        words = torch.zeros(len(self.index), max(map(len, self.words)), dtype=torch.bool, device=self.ids.device)
-        rows, columns = (self.mask & ~self.special).nonzero(as_tuple=True)
-        words[rows, self.unit[rows, columns]] = True
-        return words
-
 
 @dataclass(frozen=True, eq=False)
 class EncodedText(Marks):

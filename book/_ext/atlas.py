@@ -16,10 +16,7 @@ from helpers import encoders
 from helpers.run import atlas, live
 
 PAGE = "book/atlas"
-HEAD_FIGURES = re.compile(
-    r"\b(aim_and_breadth|embeddings|groups_by_k|head_grids|head_map|head_tree|heads_by_layer|importance_and_cost"
-    r"|layer_map|ranked_heads|relation_maps|signed_grids|type_grids|type_triangle|typed_heads|types_and_changes)\("
-)
+HEAD_FIGURES = re.compile(r"\b(head_grids|heads_by_layer|named_grids|scatter_groups|thumbnails|views\.points)\(")
 """Functions that draw figures in which a point, a cell or a picture is a head."""
 LINK = '<p class="to-atlas"><a href="../book/atlas.html">Look a head up in the atlas</a></p>'
 

@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from helpers import attention, results, stats
-from helpers.corpora.readers import Corpus, Segment, sentences
+from helpers.corpora.readers import Corpus, Segment
 from helpers.corpora.sources import CorpusError
 from helpers.encoders import Encoder
 from helpers.heads import Head
 from helpers.results import Recorded, Run
 from helpers.stats import Estimate
-from helpers.tokens import Batch, EncodedText, encode
+from helpers.tokens import EncodedText
 
 STATISTICS = {
     **{name: f"share_{name}" for name in ("previous", "self", "next", "cls", "sep")},
@@ -272,16 +272,3 @@ def refuse_few(segments: Sequence[Segment]) -> None:
     if {s.document % 2 for s in segments} != {0, 1}:
         said = "They are all from one half of the articles: heads are chosen on one and scored on the other."
         raise CorpusError(f"{len(segments)} segments", None, said, "more segments, or a text of several articles.")
-
-
-def short_sentence(segments: Sequence[Segment], *, words: int = 14) -> str:
-    """The first sentence of the segments with a comma and about this many words, or without one where none has any."""
-    found = [s.first[a:b].strip() for s in segments for a, b in sentences(s.first)]
-    return min([f for f in found if "," in f] or found, key=lambda f: abs(len(f.split()) - words))
-
-
-def drawable(encoder: Encoder, segments: Sequence[Segment], *, most: int = 40) -> tuple[Batch, str]:
-    """A short sentence of the segments as a batch of one, cut where it is too long to be drawn, and a remark if it was."""
-    room = min(most, encoder.max_length)
-    batch = encode(encoder, [short_sentence(segments)], max_length=room, truncate=True)
-    return batch, f"The first {room} tokens of a longer sentence are shown." if batch.cut[0] else ""

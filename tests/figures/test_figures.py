@@ -16,7 +16,6 @@ from helpers.plots import (
     curves,
     dependency_tree,
     dots,
-    group_names,
     head_grids,
     head_name,
     heads_by_layer,
@@ -24,17 +23,14 @@ from helpers.plots import (
     intervals,
     layer_panels,
     line_diagrams,
-    relation_maps,
     stacked,
     thumbnails,
-    type_grids,
 )
 from helpers.stats import Estimate
 from helpers.views import answers, attention_view, bertviz, coreference, without_frames
 
 HOSTILE = "</script><img src=x onerror=alert(1)>"
 GRID = np.array([[0.1, 0.9, 0.3], [0.2, 0.2, 0.5]])
-TYPES = np.array([["dense", "diagonal", "vertical"], ["dense", "dense_vertical", "vertical"]])
 TREE = Sentence(
     "s",
     ("She", "saw", "it", "."),
@@ -77,19 +73,10 @@ FIGURES = {
     "heat map": (partial(heatmap, GRID[:, :2], ["a", "b"], numbers=True), {"attending token", "a", "0.90"}),
     "lines of weights": (partial(line_diagrams, {"h": (["a", "b"], np.eye(2), {0: "#000000"})}), {"h", "a", "b"}),
     "dependency tree": (partial(dependency_tree, TREE, highlight=[2]), {*TREE.words, *TREE.upos, *TREE.relations}),
-    "maps of relations": (partial(relation_maps, {"obj": GRID}, {"obj": 0.25}), {"obj (0.25)", "layer", "head"}),
     "against a baseline": (partial(dots, ["x"], {"head": [estimate()], "offset": [0.2]}), {"x", "head", "offset"}),
     "grids of heads": (
         partial(head_grids, {"a": GRID, "b": -GRID}, bars="nats", signed=True),
         {"a", "b", "nats", "layer", "head"},
-    ),
-    "grids of types": (
-        partial(
-            type_grids,
-            {"first": TYPES, "second": TYPES[::-1]},
-            called=group_names(dict.fromkeys(("dense", "diagonal", "dense_vertical", "vertical"), False)),
-        ),
-        {"first", "second: 2 changed", "group 1"},
     ),
     "curves": (
         partial(
