@@ -440,7 +440,8 @@ DOT_LOOKS = (
 )
 MODEL_LOOKS = {
     name: {"color": COLOURS[name], "marker": MARKERS[name]} for name in ("minilm", "mpnet", "random", "shuffled")
-} | {"no network": DOT_LOOKS[1]}
+} | {"no network": DOT_LOOKS[1], "baseline": DOT_LOOKS[1]}
+MODEL_LOOKS["closed eyes"] = {"color": INK, "marker": "x", "markeredgewidth": 1.5}
 
 
 def dots(
@@ -459,7 +460,7 @@ def dots(
     Args:
         names: of the rows, or name -> what it is called.
         values: series -> one value for each name; an :class:`Estimate` shows its interval, NaN and None nothing. Series that are named
-            after a model, ``@shuffled`` or ``no network``, have its look, others the next of four. A single series without a name needs no legend.
+            after a model, ``@shuffled``, ``no network``, ``baseline`` or ``closed eyes``, have its look, others the next of four. A single series without a name needs no legend.
         limits: of the x axis (None: as the values have it, with a line at 0).
         apart: how far below one another the points of a row are.
         grey: label -> for each name how far a grey band goes: what controls reach.
@@ -492,9 +493,10 @@ def dots_with_gains(names: Names | Labels, values: Points, gains: Mapping[str, P
         gains: label of the axis -> series -> one difference for each name.
         options: of :func:`dots`.
     """
-    size, widths = (3.6 + 2.2 * len(gains), 1.1 + 0.32 * len(names)), [1.5, *[1] * len(gains)]
+    row, apart = max(0.32, 0.1 * len(values)), min(0.25, 0.8 / len(values))
+    size, widths = (3.6 + 2.2 * len(gains), 1.1 + row * len(names)), [1.5, *[1] * len(gains)]
     figure, axes = plt.subplots(1, 1 + len(gains), figsize=size, width_ratios=widths, sharey=True)
-    dots(names, values, apart=0.25, below=True, ax=axes[0], **options)
+    dots(names, values, apart=apart, below=True, ax=axes[0], **options)
     for ax, (xlabel, series) in zip(axes[1:], gains.items(), strict=True):
         dots(names, series, xlabel=xlabel, limits=None, apart=0.3, below=any(series), ax=ax)
     ends = [end for ax in axes[1:] for end in ax.get_xlim()]

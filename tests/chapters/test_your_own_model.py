@@ -68,7 +68,7 @@ def test_the_sink_is_that_of_chapter_02(page, small_encoder):
 @pytest.mark.parametrize("family", ["bert", "mpnet"])
 def test_heads_point_and_pick_as_loops_do(page, small_encoder, passages, family):
     encoder, picks = small_encoder(family), 0
-    pointed, picked = (attention.measure(encoder, passages, f, units="words") for f in (page.point, page.pick))
+    pointed, picked = (attention.measure(encoder, passages, f, units="words") for f in (page.point, page.choose))
     for n, passage in enumerate(passages):
         batch, maps = encoded(encoder, passage.words)
         maps = between_words(maps, batch.unit[0].tolist())
@@ -89,7 +89,7 @@ def test_heads_point_and_pick_as_loops_do(page, small_encoder, passages, family)
 
 def test_the_page_points_and_picks_as_the_helpers_do(page, small_encoder, passages):
     encoder = small_encoder()
-    for own, helper in ((page.point, syntax.point), (page.pick, coreference.choose)):
+    for own, helper in ((page.point, syntax.point), (page.choose, coreference.choose)):
         both = (attention.measure(encoder, passages, function, units="words") for function in (own, helper))
         assert all(np.array_equal(one, other) for one, other in zip(*both, strict=True))
 
@@ -114,9 +114,9 @@ def test_right_words_and_fixed_distances_are_what_loops_find(page):
     named = page.at_distance(sentence, range(-2, 3))
     for place, distance in enumerate(range(-2, 3)):
         assert named[place].tolist() == [word + distance for word in range(4)]
-        hits = page.right(named, sentence, "obj")[place]
+        hits = page.governs(named, sentence, "obj")[place]
         assert hits.tolist() == [1 + distance == 2, 3 + distance == 2]
-    assert page.right(named, sentence, "nsubj").shape == (5, 0)
+    assert page.governs(named, sentence, "nsubj").shape == (5, 0)
 
 
 BOOK, FULL, MPNET = ("book", "minilm"), ("full", "minilm"), ("full", "mpnet")
