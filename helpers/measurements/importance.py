@@ -39,14 +39,14 @@ class Results:
     """Per example, for each thing that was tried.
 
     Attributes:
-        score: [*tried, example], share of hidden words restored (mlm), F1 of the answer (qa) or of the phrases (keywords), right or
+        score: [tried, example], share of hidden words restored (mlm), F1 of the answer (qa) or of the phrases (keywords), right or
             wrong (pairs).
-        loss: [*tried, example], nats.
+        loss: [tried, example], nats.
         weights: [example], what a mean of the score weighs an example with: number of hidden words (mlm), else 1.
     """
 
-    score: Float[np.ndarray, "*tried example"]
-    loss: Float[np.ndarray, "*tried example"]
+    score: Float[np.ndarray, "... example"]
+    loss: Float[np.ndarray, "... example"]
     weights: Float[np.ndarray, "example"]
 
     def __getitem__(self, where: Any) -> "Results":
@@ -58,7 +58,7 @@ class Results:
         return Results(self.score[..., chosen], self.loss[..., chosen], self.weights[chosen])
 
     def mean(self) -> Any:
-        """Mean score, [*tried]."""
+        """Mean score, [tried]."""
         return np.average(self.score, axis=-1, weights=self.weights)
 
 
