@@ -148,7 +148,7 @@ def test_an_ordinary_run_changes_no_tracked_file(checkout, folder, command):
 # A model that no test has seen
 
 
-LACKING = {"10_ablation_by_type": "qa", "11_head_importance": "mlm"}
+LACKING = {"10_ablation_by_type": "qa", "11_head_importance": "entailment"}
 """Chapters that need a head for a task, and which."""
 
 
