@@ -1,20 +1,12 @@
-"""Forward passes that begin in the middle: what is done to one layer leaves all that lies below it as it was. ::
+"""Forward passes that share layers: what is done to one layer leaves all that lies below it as it was.
 
-    first = FirstPass(encoder)
-    with attention.tap(encoder), first.kept():
-        encoder.model(**batch.inputs)
-    with attention.tap(encoder, edit=edit), first.above(3):
-        encoder.model(**batch.inputs)
-
-The second pass computes layers 3, 4, … only, with the same numbers bit for bit if ``edit`` changes nothing below them. The model's own
-forward pass is used throughout, so whatever a family does before, between and after its layers stays as it is.
-
-For many passes over one batch, each edited in its own way, :func:`batched_interventions` computes once what several of them have in common.
+:func:`batched_interventions` runs many passes over one batch, each edited in its own way, and computes once what several of them
+have in common. The model's own forward pass is used throughout, so whatever a family does before, between and after its layers stays
+as it is.
 """
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -42,7 +34,7 @@ def layers(encoder: Encoder) -> list[nn.Module]:
 
 
 @contextmanager
-def standing_aside(encoder: Encoder, below: Sequence[nn.Module], made: Callable[[], Any]) -> Iterator[None]:
+def skip_layers(encoder: Encoder, below: Sequence[nn.Module], made: Callable[[], Any]) -> Iterator[None]:
     """Passes in which some layers, such as the lowest ones, compute nothing and hand on what ``made()`` is."""
 
     def stand_aside(*_: object, **__: object) -> Any:
@@ -56,38 +48,6 @@ def standing_aside(encoder: Encoder, below: Sequence[nn.Module], made: Callable[
     finally:
         for layer in below:
             layer.__dict__.pop("forward", None)
-
-
-@dataclass(eq=False)
-class FirstPass:
-    """What the layers made of a batch, for further passes over the same batch that begin above some of them.
-
-    Where a family's layers are no modules of their own, every pass is a whole one.
-    """
-
-    encoder: Encoder
-    made: list[Any] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        try:
-            self.layers = layers(self.encoder)
-        except EncoderError:
-            self.layers = []
-
-    @contextmanager
-    def kept(self) -> Iterator[None]:
-        """Keep what the layers make of the pass inside the ``with`` block."""
-        with ExitStack() as hooks:
-            for layer in self.layers:
-                hooks.callback(layer.register_forward_hook(lambda _, __, made: self.made.append(made)).remove)
-            yield
-
-    @contextmanager
-    def above(self, layer: int) -> Iterator[None]:
-        """Passes that begin at a layer, from 0, with what entered it in the first pass."""
-        made = self.made[layer - 1] if self.made else None
-        with standing_aside(self.encoder, self.layers[:layer], lambda: made):
-            yield
 
 
 Step = Hashable | None
@@ -160,8 +120,8 @@ def _through(
     given = _joined([made[before] for before, _ in part]) if made else None
     with ExitStack() as aside:
         aside.callback(found[layer].register_forward_hook(lambda _, __, out: result.append(out)).remove)
-        aside.enter_context(standing_aside(encoder, found[:layer], lambda: given))
-        aside.enter_context(standing_aside(encoder, above, lambda: result[0]))
+        aside.enter_context(skip_layers(encoder, found[:layer], lambda: given))
+        aside.enter_context(skip_layers(encoder, above, lambda: result[0]))
         last = run([path for _, path in part])
     return _apart(result[0] if above else last, len(part))
 

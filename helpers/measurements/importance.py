@@ -25,7 +25,7 @@ from torch import Tensor, nn
 from helpers import attention, tasks, tokens
 from helpers.encoders import Encoder, EncoderError
 from helpers.inputs import IGNORED, Asked
-from helpers.layers import Step, batched_interventions, layers, standing_aside
+from helpers.layers import Step, batched_interventions, layers, skip_layers
 from helpers.tasks import Example
 
 Heads = Iterable[tuple[int, int]]
@@ -211,7 +211,7 @@ def _sweep(encoder: Encoder, asked: Asked, examples: Sequence[Example]) -> Float
                 hook.remove()
             made = (made[0].flatten(0, 1), *made[1:]) if isinstance(made, tuple) else made.flatten(0, 1)
             many = _repeated(asked, len(some))
-            with standing_aside(encoder, own[: number + 1], lambda made=made: made):
+            with skip_layers(encoder, own[: number + 1], lambda made=made: made):
                 hidden = encoder.model(**many.batch.inputs).last_hidden_state
             found.append(outcomes(encoder, hidden, many, examples).reshape(len(some), len(asked.example), 4))
     return np.concatenate(found)
