@@ -1,10 +1,12 @@
-"""The buttons above a page: launching and downloading give copies to run, releases offer the whole book, discussions are linked."""
+"""The buttons above a page: launching and downloading give copies to run, releases offer the whole book, discussions are linked. Below it, when its file was last changed."""
 
 import re
+import subprocess
 from pathlib import Path
 
 from sphinx.application import Sphinx
 
+from helpers import places
 from helpers.run import address, launch, pages
 
 FILES = {"pdf": "fas fa-book", "zip": "fas fa-file-archive"}
@@ -29,6 +31,11 @@ def arrange(app: Sphinx, page: str, template: str, context: dict, doctree: objec
         button = {"type": "link", "label": "discussions-button", "icon": "fas fa-comments", "text": "Discussions"}
         button |= {"url": f"{repository}/discussions", "tooltip": "Ask a question, or discuss a chapter"}
         groups["source-buttons"].append(button)
+    if (places.ROOT / ".git").exists():
+        changed = ["git", "log", "-1", "--format=%cs", "--", *(f"{page}.{kind}" for kind in ("md", "ipynb"))]
+        context["last_updated"] = subprocess.run(
+            changed, cwd=places.ROOT, capture_output=True, text=True
+        ).stdout.strip()
 
 
 def offer_copies(app: Sphinx, exception: Exception | None) -> None:
