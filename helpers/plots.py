@@ -432,11 +432,12 @@ def layer_panels(panels: Mapping[str, Mapping[str, NDArray]], *, columns: int = 
     return figure
 
 
+# black and greys: a colour would mean something
 DOT_LOOKS = (
-    {"color": COLOURS["first"], "marker": "o"},
-    {"color": COLOURS["cls"], "marker": "|", "markersize": 9, "markeredgewidth": 2},
-    {"color": COLOURS["random"], "marker": "x", "markeredgewidth": 2},
-    {"color": COLOURS["other"], "marker": "D"},
+    {"color": INK, "marker": "o"},
+    {"color": "#777777", "marker": "|", "markersize": 9, "markeredgewidth": 2},
+    {"color": "#777777", "marker": "x", "markeredgewidth": 2},
+    {"color": "#aaaaaa", "marker": "D"},
 )
 MODEL_LOOKS = {
     name: {"color": COLOURS[name], "marker": MARKERS[name]} for name in ("minilm", "mpnet", "random", "shuffled")
@@ -460,7 +461,8 @@ def dots(
     Args:
         names: of the rows, or name -> what it is called.
         values: series -> one value for each name; an :class:`Estimate` shows its interval, NaN and None nothing. Series that are named
-            after a model, ``@shuffled``, ``no network``, ``baseline`` or ``closed eyes``, have its look, others the next of four. A single series without a name needs no legend.
+            after a model, ``@shuffled``, ``no network``, ``baseline`` or ``closed eyes``, have its look, hollow from the second run of it on;
+            others have the next of four. A single series without a name needs no legend.
         limits: of the x axis (None: as the values have it, with a line at 0).
         apart: how far below one another the points of a row are.
         grey: label -> for each name how far a grey band goes: what controls reach.
@@ -470,6 +472,7 @@ def dots(
     others = cycle(DOT_LOOKS)
     models = [name if name in MODEL_LOOKS else name.removeprefix("@").split(" ")[0].split(",")[0] for name in values]
     looks = [MODEL_LOOKS[model] if model in MODEL_LOOKS else next(others) for model in models]
+    looks = [look | {"mfc": "white"} if look in looks[:n] else look for n, look in enumerate(looks)]
     for label, ends in (grey or {}).items():
         ax.barh(range(len(names)), ends, height=0.9, color="#dddddd", label=label, zorder=0)
     rows = {
