@@ -502,6 +502,8 @@ def dots_with_gains(names: Names | Labels, values: Points, gains: Mapping[str, P
     dots(names, values, apart=apart, below=True, ax=axes[0], **options)
     for ax, (xlabel, series) in zip(axes[1:], gains.items(), strict=True):
         dots(names, series, xlabel=xlabel, limits=None, apart=0.3, below=any(series), ax=ax)
+        if series.keys() == values.keys():  # one legend is enough
+            ax.get_legend().remove()
     ends = [end for ax in axes[1:] for end in ax.get_xlim()]
     plt.setp(axes[1:], xlim=(min(ends), max(ends)))
     return figure

@@ -337,3 +337,13 @@ def record(run: Run, rows: Mapping[str, Row], test: Scores, *, network: str = ""
             run.number(quantity, gains[rule], head=row.head, **about, against=rule)
         for rule, accuracy in row.rules.items():
             run.number("antecedent_by_rule", accuracy, **about | {"of": f"{group} by {rule}"}, against="")
+
+
+def record_one_head(run: Run, rows: Mapping[str, Row], quantity: str, *, network: str = "") -> None:
+    """Record, for each group, how often its head is right, and how far it is ahead of each rule (``<quantity>_lead``)."""
+    for group, row in rows.items():
+        about = {"head": row.head, "n": row.count, "split": "test", "network": network}
+        nearest = {"control": row.rules["nearest mention"].value, "against": "nearest mention"}
+        run.number(quantity, row.choice.held_out, of=group, **about, **nearest)
+        for rule, gain in row.gains.items():
+            run.number(f"{quantity}_lead", gain, of=f"{group} over {rule}", against=rule, **about)
