@@ -1,4 +1,4 @@
-"""You ask which heads find what a pronoun or a name refers to, against rules.
+"""You ask which heads find what a pronoun refers to, against rules, and widen the choice to all words.
 
 After {cite:t}`clark2019`, section 4.3.
 """
