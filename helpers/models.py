@@ -129,7 +129,7 @@ def find(name: str) -> Path:
                 return folder
         HfApi(endpoint=HUB_ENDPOINT).model_info(name, timeout=HUB_TIMEOUT)
     except Exception as error:  # every HTTP backend has its own family of connection errors
-        what = f"is no folder here, and the Hugging Face hub does not give it ({in_a_line(error)})"
+        what = f"is not on this machine, and the Hugging Face hub does not give it ({in_a_line(error)})"
         raise UnknownModel(f"{name!r} {what}. {_what_exists(name)}") from None
     return Path(snapshot_download(name, allow_patterns=HUB_FILES))
 

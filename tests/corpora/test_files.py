@@ -1,8 +1,6 @@
 """Files as people have them, in ``tests/data``: read right, or refused in a sentence that helps; and oddities put together at random."""
 
-import csv
 import gzip
-import io
 import json
 import shutil
 from pathlib import Path
@@ -187,37 +185,3 @@ def test_what_is_read_is_what_was_written(
     (document,) = treebanks.read(file)
     found = [(document.sentences[m.sentence].words, m.start, m.end, m.chain, m.type) for m in document.mentions]
     assert found == wanted and [s.id for s in document.sentences] == [f"s{n}" for n in range(len(sentences))]
-
-
-@settings(max_examples=60, deadline=None)
-@given(
-    rows=st.lists(
-        st.tuples(WORD, WORD, st.sampled_from(["entailment", "not_entailment", "-"])), min_size=1, max_size=4
-    ),
-    columns=st.permutations(["sentence1", "sentence2", "label", "note"]),
-    end=END,
-    encoding=ENCODING,
-    kind=st.sampled_from([".tsv", ".TSV", ".csv", ".tsv.gz", ".csv.gz"]),
-    blank=st.booleans(),
-)
-def test_pairs_are_read_as_they_were_written(tmp_path_factory, rows, columns, end, encoding, kind, blank):
-    text = io.StringIO()
-    quoting = (
-        {"delimiter": ","} if "csv" in kind else {"delimiter": "\t", "quoting": csv.QUOTE_NONE, "quotechar": None}
-    )
-    write = csv.writer(text, lineterminator=end, **quoting).writerow
-    write(columns)
-    wanted = []
-    for first, second, label in rows:
-        cells = {"sentence1": f"It is {first}", "sentence2": f"{second} is it", "label": label, "note": ""}
-        write([cells[name] for name in columns])
-        wanted += [(cells["sentence1"], cells["sentence2"], label)] * (label != "-")
-    content = (text.getvalue() + end * blank).encode(encoding)
-    file = tmp_path_factory.mktemp("written") / f"Mine{kind}"
-    file.write_bytes(gzip.compress(content) if kind.endswith("gz") else content)
-    if not wanted:
-        with pytest.raises(CorpusError, match="labelled pairs"):
-            corpora.pairs(str(file), task="rte")
-        return
-    found = [(pair.first, pair.second, pair.label) for pair in corpora.pairs(str(file), task="rte")]
-    assert found == wanted
