@@ -1,6 +1,6 @@
-"""The drawing of a layer that grows through chapter 01, its small form in other chapters, and how an input and a map are drawn there."""
+"""The drawing of a layer that grows through chapter 01, and how an input and a map are drawn there."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import matplotlib.pyplot as plt
@@ -24,13 +24,10 @@ STEPS = ("embeddings", "projections", "scores", "weights", "values", "heads", "o
 """The steps in order: hidden states; q, k and v; their products; the softmax; the weighted sum of values; all heads side by
 side; the output map; what is added to the residual stream; the layers below and above."""
 
-PARTS = (*STEPS, "gate")
-"""What :func:`helpers.drawing.schema` can light: each step, and a switch at the output of a head, which is drawn only when it is lit."""
-
 COLOURS = {"stream": "#44546A", "query": "#B4690E", "key": "#0F766E", "value": "#7A3E9D", "weight": "#2F6BA8"}
 """Of the residual stream, of queries, keys, values (and mixtures of them), and of scores and weights."""
 
-OLD, FAINT = "#6a6a6a", "#c4c4c4"  # what an earlier step drew; what is not lit in the schema
+OLD, FAINT = "#6a6a6a", "#c4c4c4"  # what an earlier step drew, and its frames
 
 
 class Sheet:
@@ -67,110 +64,6 @@ class Sheet:
         rows, columns = shades.shape
         edge = {"edgecolor": colour if lit else FAINT, "linewidth": 1.4 if lit else 0.8}
         self.rectangle(x, y, columns * cell[0], rows * cell[1], fill=False, zorder=3, **edge)
-
-
-UNIT = 0.1  # the side of a cell, in inches
-STARES = np.array([[0.9, 0.1, 0.1, 0.1], [0.9, 0.1, 0.1, 0.1], [0.1, 0.1, 0.9, 0.1], [0.9, 0.1, 0.1, 0.1]])
-"""A map as the book meets it first: all rows but one on the first column."""
-VECTORS = np.full((4, 3), 0.45)
-
-
-def schema(lit: Iterable[str] = ()) -> Figure:
-    """The whole drawing without numbers as a small strip, with the named parts lit.
-
-    Args:
-        lit: some of :data:`PARTS`; ``gate`` is drawn only when it is lit, since a model has none.
-    """
-    return _Strip(frozenset(lit)).figure
-
-
-class _Strip(Sheet):
-    """From left to right: x, then q, k, v, map, weights, output, heads, output map; above them the residual stream."""
-
-    def __init__(self, lit: frozenset[str]) -> None:
-        super().__init__(7.2, 2.0)
-        self.lit, high, low, middle = lit, 0.36, 1.74, 1.14
-        kinds = {"query": 0.66, "key": middle, "value": low}
-        self._stream(high)
-        self.small(0.20, high, np.full((4, 2), 0.45), "stream", "embeddings")
-        self.label(0.18, 0.08, "hidden states x", "embeddings", ha="left")
-        self.path((0.30, high + 0.22), (0.30, low), **self.line("projections"))
-        for kind, y in kinds.items():
-            own = ("projections", "values") if kind == "value" else ("projections",)
-            self.path((0.30, y), (0.86, y), end=">", **self.line(*own))
-            self.small(0.94, y, VECTORS, kind, *own)
-            self.label(0.72, y - 0.09, kind[0], *own)
-        self._map(kinds, middle)
-        self._sum(low, middle)
-        self._way_out(high, middle)
-
-    def on(self, *parts: str) -> bool:
-        return not self.lit.isdisjoint(parts)
-
-    def line(self, *parts: str) -> dict[str, object]:
-        """How a line that belongs to some parts is drawn."""
-        return {"color": INK, "linewidth": 1.5} if self.on(*parts) else {"color": FAINT, "linewidth": 1.0}
-
-    def label(self, x: Number, y: Number, text: str, *parts: str, **look: object) -> None:
-        on = self.on(*parts)
-        self.text(x, y, text, color=INK if on else OLD, weight="bold" if on else "normal", **look)
-
-    def small(self, x: Number, y: Number, shades: Array, kind: str, *parts: str) -> None:
-        """A block of four rows, its middle at y."""
-        on = self.on(*parts)
-        colour = COLOURS[kind] if on else OLD
-        self.cells(x, y - 2 * UNIT, shades if on else shades * 0.4, (UNIT, UNIT), colour, lit=on)
-
-    def _stream(self, y: Number) -> None:
-        on = self.on("residual", "embeddings", "layers")
-        look = {"color": COLOURS["stream"], "linewidth": 3} if on else {"color": FAINT, "linewidth": 2}
-        self.path((0.43, y), (6.28, y), end=">", **look)
-        self.label(3.2, y - 0.14, "residual stream", "residual")
-        on = self.on("layers")
-        look = {"facecolor": (COLOURS["stream"], 0.45) if on else (OLD, 0.12)}
-        look |= {"edgecolor": COLOURS["stream"] if on else FAINT, "linewidth": 1.4 if on else 0.8}
-        for n in range(3):
-            self.rectangle(6.36 + 0.26 * n, y - 0.24, 0.20, 0.48, **look)
-        self.label(6.72, y + 0.36, "next layers", "layers")
-
-    def _map(self, kinds: dict[str, Number], y: Number) -> None:
-        line = self.line("scores")
-        self.path((1.26, kinds["query"]), (1.5, kinds["query"]), (1.5, y), **line)
-        self.path((1.26, y), (1.72, y), end=">", **line)
-        self.small(1.80, y, 0.2 + 0.5 * STARES, "weight", "scores")
-        self.label(2.0, y + 0.32, "scores", "scores")
-        self.path((2.24, y), (2.66, y), end=">", **self.line("weights"))
-        self.small(2.74, y, STARES, "weight", "weights")
-        self.label(2.94, y + 0.32, "weights", "weights")
-
-    def _sum(self, low: Number, y: Number) -> None:
-        line = self.line("values")
-        self.path((1.26, low), (3.48, low), (3.48, y), **line)
-        self.path((3.18, y), (3.82, y), end=">", **line)
-        self.small(3.90, y, VECTORS, "value", "values")
-        self.label(4.05, y + 0.32, "output o", "values")
-
-    def _way_out(self, high: Number, y: Number) -> None:
-        line = self.line("heads", "gate")
-        if not self.on("gate"):
-            self.path((4.24, y), (4.76, y), end=">", **line)
-        else:  # an open switch between two contacts
-            self.path((4.24, y), (4.36, y), **line)
-            self.path((4.56, y), (4.76, y), end=">", **line)
-            self.path((4.36, y), (4.54, y - 0.14), color=INK, linewidth=2)
-            self.ax.plot([4.36, 4.56], [y, y], "o", color=INK, markersize=4, zorder=3)
-            self.label(4.46, y - 0.27, "gate", "gate")
-        self.small(4.84, y, np.full((4, 8), 0.18), "stream", "heads")
-        on = self.on("heads", "gate")
-        self.cells(5.04, y - 2 * UNIT, np.full((4, 1), 0.55), (UNIT, UNIT), COLOURS["value"] if on else OLD, lit=on)
-        self.label(5.24, y + 0.32, "all heads", "heads")
-        self.path((5.68, y), (6.0, y), (6.0, high + 0.12), end="^", **self.line("output", "residual"))
-        edge = INK if self.on("output") else FAINT
-        self.rectangle(5.80, y - 0.30, 0.40, 0.24, facecolor="white", edgecolor=edge, zorder=2)
-        self.label(6.0, y - 0.18, "$W_O$", "output", parse_math=True)
-        colour = COLOURS["stream"] if self.on("residual") else OLD
-        self.ax.plot(6.0, high, "o", markersize=11, markerfacecolor="white", markeredgecolor=colour, zorder=3)
-        self.label(6.0, high, "+", "residual")
 
 
 MOST_TOKENS, MOST_HEADS, SHOWN = 6, 12, 3

@@ -32,16 +32,7 @@ from transformers.models.auto.modeling_auto import (
 from helpers import DTYPES, adapters, models, places, validation
 from helpers.adapters import Head
 from helpers.encoder import Encoder, SpecialTokens, attention_modules
-from helpers.models import (  # noqa: F401 (what callers of load need besides)
-    KNOWN,
-    WORKING_FAMILIES,
-    EncoderError,
-    NotAnEncoder,
-    UnknownModel,
-    available,
-    fetch,
-    in_a_line,
-)
+from helpers.models import KNOWN, WORKING_FAMILIES, EncoderError, NotAnEncoder, UnknownModel, available, fetch  # noqa: F401 (what callers of load need besides)
 
 
 def _reduced(encoder: Encoder) -> tuple[Any, tuple[Any, ...]]:
@@ -97,19 +88,12 @@ def load(
         seed: of the control only; the same seed gives the same weights.
 
     Raises:
-        EncoderError: for another control.
-        UnknownModel, HubUnreachable, HashMismatch, UnsafeWeights, DamagedModel, NotAnEncoder: see each in
+        UnknownModel, HashMismatch, UnsafeWeights, DamagedModel, NotAnEncoder: see each in
             :mod:`helpers.models`.
         helpers.adapters.AdapterError: when there is neither an adapter nor a head for the task.
     """
-    if not isinstance(name, str):
-        problem = f"A model's name is a text, not {name!r}: papermill reads '-p model {name}' as a number"
-        raise UnknownModel(f"{problem}; '-r model {name}' hands it on as it is written.")
+    name = f"{name.removesuffix('@random')}@{control}" if control else name
     base = name.removesuffix("@random")
-    if control not in (None, "random"):
-        raise EncoderError(f"There is no control {control!r} to load; there is 'random'.")
-    if control:
-        name = f"{base}@random"
     if task is not None and base != name:
         raise adapters.AdapterError(f"{name!r} has random weights, for which no adapter can be made. Load {base!r}.")
     model, tokenizer, head, digest = _read(base, task)
@@ -128,8 +112,7 @@ def _read(name: str, task: str | None) -> tuple[PreTrainedModel, PreTrainedToken
     config = models.read_config(name, folder)
     _refuse_others(name, config)
     weights = models.weights_files(name, folder)
-    with models.readable(f"The model in {folder}"):
-        digest = models.verified(weights[0], name) if name in KNOWN else places.sha256(*weights)
+    digest = models.verified(weights[0], name) if name in KNOWN else places.sha256(*weights)
     head = None
     with _quiet(), _same_draws(0):  # a pooler that the weights lack is drawn, alike each time
         if task is not None and adapter is None:
@@ -222,19 +205,9 @@ def _route(model: PreTrainedModel, name: str) -> Literal["interface", "dropout"]
 
 
 def best_device() -> torch.device:
-    """The device that ``auto`` means here: the one that ``BOOK_DEVICE`` names, else cuda, else mps, else cpu.
-
-    Raises:
-        EncoderError: for a device that this machine does not have.
-    """
+    """The device that ``auto`` means here: the one that ``BOOK_DEVICE`` names, else cuda, else mps, else cpu."""
     there = "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
-    named = os.environ.get("BOOK_DEVICE") or there
-    try:
-        return torch.zeros(1, device=named).device
-    except (RuntimeError, AssertionError, NotImplementedError) as error:  # AssertionError: torch was built without it
-        raise EncoderError(
-            f"There is no device {named!r} here; the best is {there!r} ({in_a_line(error)})."
-        ) from None
+    return torch.zeros(1, device=os.environ.get("BOOK_DEVICE") or there).device
 
 
 def precision(dtype: str = "auto") -> torch.dtype:
@@ -245,8 +218,7 @@ def precision(dtype: str = "auto") -> torch.dtype:
     """
     named = (os.environ.get("BOOK_DTYPE") or "float32") if dtype == "auto" else dtype
     if named not in DTYPES:
-        why = "shares of half precision are no measurements" if "16" in named else "there are no others"
-        raise EncoderError(f"Models compute in {' or '.join(DTYPES)} here, not in {named!r}: {why}.")
+        raise EncoderError(f"Models compute in {' or '.join(DTYPES)} here, not in {named!r}.")
     return getattr(torch, named)
 
 

@@ -625,51 +625,22 @@ def grid(
     return image
 
 
-def head_grids(
-    grids: Values,
-    *,
-    bars: str | Labels,
-    columns: int = 2,
-    signed: bool = False,
-    one_scale: bool | Size = False,
-    percentile: float = 100,
-    marked: Values | None = None,
-    each: Size | None = None,
-    **look: object,
-) -> Figure:
-    """Layer × head grids of numbers side by side, each with its own scale unless one is asked for.
+def head_grids(grids: Values, *, bars: Labels | str, signed: bool = False, marked: Values | None = None) -> Figure:
+    """Layer × head grids of numbers side by side, each with its own scale.
 
     Args:
         grids: title -> [layer, head].
         bars: what the shade means, for all or for each title.
         signed: whether values have both signs: blue (negative) to red.
-        one_scale: whether all share a scale and its bar, or the ends of that scale.
-        percentile: of the absolute values, where a scale ends.
         marked: title -> [layer, head], cells that carry a marker.
-        each: width and height of a panel, in inches.
-        look: ``mark`` and ``every`` of :func:`grid`.
     """
-    values = {title: np.asarray(shown, np.float64) for title, shown in grids.items()}
-    layers, heads = next(iter(values.values())).shape
-    bars = dict.fromkeys(values, bars) if isinstance(bars, str) else bars
-    each = each or (2.3 + 0.16 * layers, 1.1 + 0.14 * heads)
-    shared = bool(one_scale)
-    figure, axes = titled(values, each, columns=columns, sharex=shared, sharey=shared)
-    for ax, (title, shown) in zip(axes.flat, values.items(), strict=False):
-        most = np.percentile(np.abs([*values.values()] if shared else shown), percentile) or 1e-9
-        scale = one_scale if isinstance(one_scale, tuple) else (-most * signed, most)
-        image = grid(ax, shown, scale=scale, marked=(marked or {}).get(title), **{"every": (1, 2)} | look)
-        if not shared:
-            figure.colorbar(image, ax=ax, label=bars[title])
-    if shared:
-        outer_labels(axes, "layer", "head")
-        figure.colorbar(image, ax=axes, shrink=1 if len(axes) == 1 else 0.6, label=bars[title])
+    layers, heads = np.shape(next(iter(grids.values())))
+    figure, axes = titled(grids, (2.3 + 0.16 * layers, 1.1 + 0.14 * heads), columns=2)
+    for ax, (title, shown) in zip(axes.flat, grids.items(), strict=False):
+        most = np.abs(shown).max() or 1e-9
+        image = grid(ax, shown, scale=(-most * signed, most), marked=(marked or {}).get(title), every=(1, 2))
+        figure.colorbar(image, ax=ax, label=bars if isinstance(bars, str) else bars[title])
     return figure
-
-
-def few_ticks(layers: int, heads: int) -> tuple[int, int]:
-    """Which layers and heads have a tick in a small grid."""
-    return max(1, layers // 6), max(1, heads // 4)
 
 
 def named_grids(grids: Values, *, called: Labels = LABELS, rest: str = "none of these") -> Figure:
@@ -682,7 +653,7 @@ def named_grids(grids: Values, *, called: Labels = LABELS, rest: str = "none of 
     """
     figure, axes = titled(grids, (4.1, 2.6), columns=1, margin=(0, 0.5))
     for ax, names in zip(axes.flat, grids.values(), strict=True):
-        grid(ax, np.where(names == "", REST, names), every=few_ticks(*names.shape))
+        grid(ax, np.where(names == "", REST, names), every=(max(1, len(names) // 6), max(1, names.shape[1] // 4)))
     used = {name for names in grids.values() for name in np.unique(names) if name}
     entries = {called[name]: COLOURS[name] for name in called if name in used} | {rest: REST}
     figure.legend(handles=squares(entries), loc="outside lower center", ncols=3)

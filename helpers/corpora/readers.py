@@ -12,7 +12,7 @@ import json
 import re
 import zipfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
@@ -25,7 +25,7 @@ import numpy as np
 from helpers import places
 from helpers.corpora import records, sources, treebanks
 from helpers.corpora.records import Answer, Article, Corpus, Document, KeyedText, Pair, Question, Segment, Vectors
-from helpers.corpora.sources import TASKS, CorpusError, Faults, WrongRow, ending, lines, locate, reading, some
+from helpers.corpora.sources import TASKS, CorpusError, ending, lines, locate, reading, some
 
 
 def read(name: str, split: str | None = None) -> Corpus:
@@ -39,16 +39,12 @@ def read(name: str, split: str | None = None) -> Corpus:
     """
     path, known = locate(name, "text", split), sources.entry(name, "text")
     if ending(path).endswith((".jsonl", ".json")):
-        articles, short = tuple(_encyclopedia(path)), 0
+        articles, short = _json_lines(path, _article, ARTICLES), 0
     else:
         articles, short = _plain_text(path, wikitext=known is not None)
-    if not articles and short:
-        problem = f"Each of its {short} lines has fewer than {FEWEST_PARAGRAPH_WORDS} words."
-        wanted = f"a paragraph of {FEWEST_PARAGRAPH_WORDS} words or more on each line (words stand between blanks; in Chinese, Japanese or Thai two letters count as one)."
-        raise CorpusError(path, None, problem, wanted)
-    some(path, articles, "articles; of plain text, a paragraph of ten words or more on each line.")
+    wanted = f"a paragraph of {FEWEST_PARAGRAPH_WORDS} words or more on each line; without blanks, two letters count as a word."
     title, licence = (name, known.licence) if known else (path.stem, "unknown")
-    corpus = Corpus(title, places.sha256(path), licence, articles)
+    corpus = Corpus(title, places.sha256(path), licence, some(path, articles, wanted))
     if known:
         return corpus
     if short:
@@ -58,31 +54,32 @@ def read(name: str, split: str | None = None) -> Corpus:
     return replace(corpus, own=True)
 
 
-def _encyclopedia(path: Path) -> Iterator[Article]:
-    """Articles from JSON lines: ``{"id", "title", "topic", "paragraphs": [str, ...]}``; the topic may be missing."""
-    faults, articles = Faults(path, "an object with id, title and paragraphs, a list of texts, on each line."), []
-    for number, row in _json_lines(path):
-        with faults.at(number, f"Article {row.get('id', '')!r}"):
-            for key in ("id", "title", "paragraphs"):
-                if key not in row:
-                    raise WrongRow(f"{key!r} is missing")
-            if not (isinstance(row["paragraphs"], list) and all(isinstance(text, str) for text in row["paragraphs"])):
-                raise WrongRow("the paragraphs are no list of texts")
-            named = (str(row["id"]), str(row["title"]), str(row.get("topic", "")))
-            articles.append(Article(*named, tuple(row["paragraphs"])))
-    faults.report()
-    yield from articles
+ARTICLES = "an object with id, title and paragraphs, a list of texts, on each line."
 
 
-def _json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Objects, one a line, with their lines' numbers."""
+def _json_lines(path: Path, made: Callable[[Any], Any], expected: str) -> list[Any]:
+    """What is made of the object on each line."""
+    found = []
     for number, line in enumerate(lines(path), 1):
         if line.strip():
-            with reading(path, "an object of JSON on each line.", number):
-                row = json.loads(line)
-            if not isinstance(row, dict):
-                raise CorpusError(path, number, f"{line[:40]!r} is not an object.", "an object of JSON on each line.")
-            yield number, row
+            with reading(path, expected, number):
+                found.append(made(json.loads(line)))
+    return found
+
+
+def _article(row: Mapping[str, Any]) -> Article:
+    return Article(str(row["id"]), str(row["title"]), str(row.get("topic", "")), _texts(row["paragraphs"]))
+
+
+def _texts(given: Any) -> tuple[str, ...]:
+    """A list of texts; a text in place of one would be taken for its letters.
+
+    Raises:
+        ValueError: for anything else.
+    """
+    if not isinstance(given, list) or not all(isinstance(text, str) for text in given):
+        raise ValueError(f"{given!r:.60} is no list of texts")
+    return tuple(given)
 
 
 _HEADING = re.compile(r"^\s*=\s(?P<title>.*?)\s=\s*$")
@@ -112,9 +109,10 @@ def _plain_text(path: Path, *, wikitext: bool) -> tuple[tuple[Article, ...], int
 
     is_table = ending(path).endswith(".csv.gz")
     articles: list[tuple[str, list[str]]] = []
-    with reading(path, "CSV in UTF-8, a column."):
-        table = pd.read_csv(path, header=None, dtype=str, na_filter=False, compression="gzip")[0] if is_table else []
-    texts = list(table) if is_table else ["\n".join(lines(path))]
+    if is_table:
+        texts = list(pd.read_csv(path, header=None, dtype=str, na_filter=False)[0])
+    else:
+        texts = ["\n".join(lines(path))]
     filled = [line for text in texts for line in text.split("\n") if line.strip()]
     in_wikitext = wikitext or (
         all(line[0] == " " for line in filled) and any(_MARKS[0][0].search(line) for line in filled)
@@ -215,8 +213,7 @@ def documents(name: str, split: str | None = None, *, trees: bool = False) -> tu
     """
     if sources.entry(name, "treebank") is None:
         by_part, _ = treebanks.in_parts(name)
-        with reading(name, "a split: train, dev or test."):
-            chosen = by_part[split] if split else sum(by_part.values(), ())
+        chosen = by_part[split] if split else sum(by_part.values(), ())
     else:
         path, gum = locate(name, "treebank", split), sources.find(sources.entry("gum", "treebank"), split or "test")
         of_gum = {d.id: d for d in treebanks.read(gum)} if gum and name == "gum-ontonotes" else None
@@ -289,95 +286,44 @@ def questions(name: str, split: str | None = None) -> tuple[Question, ...]:
     Raises:
         CorpusError: for another layout, and where an answer does not stand in its context, to the letter.
     """
-    path, known = locate(name, "questions", split), sources.entry(name, "questions")
+    path, found, left_out = locate(name, "questions", split), [], 0
     wanted = "SQuAD: data / paragraphs / context and qas / question, id, answers / text, answer_start (in characters, from 0)."
-    text = lines(path)
     with reading(path, wanted):
-        content = json.loads("\n".join(text))
-    faults, found, counts = Faults(path, wanted), [], Counter()
-    for article, paragraph, asked in _asked(faults, content):
-        identity = asked.get("id", "") if isinstance(asked, dict) else ""
-        line = (
-            next((n for n, row in enumerate(text, 1) if f'"{identity}"' in row), None) if faults.found == [] else None
-        )
-        with faults.at(line, f"Question {identity!r}"):
-            for given, key in ((paragraph, "context"), (asked, "id"), (asked, "question"), (asked, "answers")):
-                _must_have(given, key, list if key == "answers" else (str, int) if key == "id" else str)
-            if not asked["question"].strip():
-                raise WrongRow("the question is empty")
-            answers = tuple(_answer(paragraph["context"], answer, counts) for answer in asked["answers"])
-            if answers:
-                title = str(article.get("title", ""))
-                found.append(Question(str(asked["id"]), title, paragraph["context"], asked["question"], answers))
-            else:
-                counts["questions without an answer are left out"] += 1
-    faults.report()
-    if counts and known is None:
-        sources.say(path, f"{'; '.join(f'{n} {what}' for what, n in counts.items())}.")
-    if counts and not found:
-        raise CorpusError(path, None, "None of its questions has an answer.", wanted)
+        for article in json.loads("\n".join(lines(path)))["data"]:
+            for paragraph in article["paragraphs"]:
+                for asked in paragraph["qas"]:
+                    answers = tuple(_answer(paragraph["context"], asked["id"], **a) for a in asked["answers"])
+                    about = str(asked["id"]), str(article.get("title", "")), paragraph["context"], asked["question"]
+                    found += [Question(*about, answers)] if answers else []
+                    left_out += not answers
+    if left_out and not sources.entry(name, "questions"):
+        sources.say(path, f"{left_out} questions without an answer are left out.")
     return some(path, found, wanted)
 
 
-def _asked(faults: Faults, content: Any) -> Iterator[tuple[dict[str, Any], dict[str, Any], Any]]:
-    """Article, paragraph and question, for each question of a file in SQuAD's layout; what is not in it is a fault."""
-    with faults.at(None):
-        _must_have(content, "data", list)
-        for number, article in enumerate(content["data"], 1):
-            with faults.at(None, f"Article {number}"):
-                _must_have(article, "paragraphs", list)
-                for place, paragraph in enumerate(article["paragraphs"], 1):
-                    with faults.at(None, f"Article {number}, paragraph {place}"):
-                        _must_have(paragraph, "qas", list)
-                        yield from ((article, paragraph, asked) for asked in paragraph["qas"])
-
-
-def _must_have(given: Any, key: str, kind: type | tuple[type, ...]) -> None:
-    """Make sure that an object of JSON has a key with a value of a kind.
-
-    Raises:
-        WrongRow: where it has not.
-    """
-    if not isinstance(given, dict) or key not in given:
-        raise WrongRow(f"{key!r} is missing")
-    if not isinstance(given[key], kind) or isinstance(given[key], bool):
-        raise WrongRow(f"{key!r} is {given[key]!r:.40}")
-
-
-def _answer(context: str, answer: Any, counts: Counter[str]) -> Answer:
+def _answer(context: str, question: str, text: str, answer_start: int, **_: object) -> Answer:
     """An answer, which must stand in its context; also where it is counted in the units of UTF-16 or of UTF-8.
 
     Raises:
-        WrongRow: saying where it stands.
+        ValueError: where it does not.
     """
-    _must_have(answer, "text", str)
-    _must_have(answer, "answer_start", int)
-    text, start = answer["text"], answer["answer_start"]
-    if not text.strip():
-        raise WrongRow("an answer is empty")
-    if start >= 0 and context.startswith(text, start):
-        return Answer(text, start)
+    places = [answer_start]
     for encoding, width in (("utf-16-le", 2), ("utf-8", 1)):
-        place = len(context.encode(encoding, "surrogatepass")[: max(start, 0) * width].decode(encoding, "ignore"))
-        if start >= 0 and context.startswith(text, place):
-            counts[
-                f"answers are counted in the units of {encoding[:-3] if width == 2 else encoding}".replace(
-                    "utf", "UTF"
-                )
-            ] += 1
-            return Answer(text, place)
-    places = [match.start() for match in re.finditer(re.escape(text), context)]
-    where = f"it stands at {', '.join(map(str, places[:3]))}" if places else "it is not in its context"
-    raise WrongRow(f"the answer {text!r:.60} does not stand at character {start}: {where}")
+        before = context.encode(encoding, "surrogatepass")[: max(answer_start, 0) * width]
+        places.append(len(before.decode(encoding, "ignore")))
+    place = next((n for n in places if answer_start >= 0 and text.strip() and context.startswith(text, n)), None)
+    if place is None:
+        raise ValueError(f"question {question!r}: the answer {text!r:.60} does not stand at character {answer_start}")
+    return Answer(text, place)
 
 
 _COLUMNS = {
-    "first": ("#1 String", "sentence1", "premise"),
-    "second": ("#2 String", "sentence2", "hypothesis"),
-    "label": ("gold_label", "label", "Quality", "score"),
-    "id": ("pairID", "index", "#1 ID"),
+    "first": ("#1 string", "sentence1", "premise"),
+    "second": ("#2 string", "sentence2", "hypothesis"),
+    "label": ("gold_label", "label", "quality", "score"),
+    "id": ("pairid", "index", "#1 id"),
 }
-"""Names that the columns of sentence pairs may have."""
+"""Names that the columns of sentence pairs may have, in small letters."""
 _ASKED = re.compile('For the statement, "(.*)", does the hypothesis "(.*)" represent entailment, contra.*', re.S)
 
 
@@ -395,71 +341,44 @@ def pairs(name: str, split: str | None = None, *, task: str | None = None, label
     Raises:
         CorpusError: with the line, for a wrong number of columns, an empty sentence or an unknown label.
     """
-    known, path, found = sources.entry(name, "pairs"), locate(name, "pairs", split), []
+    known, path, found, left_out = sources.entry(name, "pairs"), locate(name, "pairs", split), [], 0
     task = task or (known.task if known else None)
-    if labels and task not in TASKS:
-        raise CorpusError(name, None, "A path does not say what labels mean.", f"task= one of {', '.join(TASKS)}.")
+    allowed = (*TASKS[task], "-") if task or labels else None
     names = _COLUMNS | ({"label": ("label3", *_COLUMNS["label"])} if task == "nli" else {})
-    wanted = f"sentences ({names['first']}, {names['second']}), a label ({names['label']}) of {TASKS.get(task)}."
-    faults = Faults(path, wanted)
-    columns, rows = _rows(path, faults)
-    column_of = {name.strip().lower(): place for place, name in reversed([*enumerate(columns)])}
-    places_of = {
-        key: next((column_of[n.lower()] for n in given if n.lower() in column_of), None)
-        for key, given in names.items()
-    }
-    for key in ("first", "second", *(["label"] if task else [])):
-        if places_of[key] is None:
-            problem = f"None of its columns {', '.join(map(repr, columns))} is called one of {', '.join(names[key])}."
-            raise CorpusError(path, 1, problem, f"a header; cells with tabs between (in .csv, commas). {wanted}")
-    left_out = 0
+    (_, header), *rows = _rows(path)
+    columns = [column.strip().lower() for column in header]
+    wanted = f"as many cells as in {header}: sentences ({names['first']}, {names['second']}), a label ({names['label']}) of {allowed}."
     for line, row in rows:
-        cells = {key: "" if place is None else row[place] for key, place in places_of.items()}
-        with faults.at(line, f"Pair {cells['id'] or line!r}"):
+        with reading(path, wanted, line):
+            cells = dict(zip(columns, row, strict=True))
+            pair = {key: next((cells[n] for n in given if n in cells), "") for key, given in names.items()}
             if task == "mrpc":
-                cells["label"] = {"0": "not_paraphrase", "1": "paraphrase"}.get(cells["label"], cells["label"])
-            for key in ("first", "second"):
-                if not cells[key].strip():
-                    raise WrongRow(f"the {key} sentence is empty")
-            if task and cells["label"] not in (*TASKS[task], "-"):
-                raise WrongRow(f"the label is {cells['label']!r}")
-            if cells["label"] == "-":
+                pair["label"] = {"0": "not_paraphrase", "1": "paraphrase"}.get(pair["label"], pair["label"])
+            if not (pair["first"].strip() and pair["second"].strip()):
+                raise ValueError("a sentence is empty or has no column")
+            if allowed and pair["label"] not in allowed:
+                raise ValueError(f"the label is {pair['label']!r}")
+            if pair["label"] == "-":
                 left_out += 1
             else:
-                found.append(Pair(cells["id"] or str(line), cells["first"], cells["second"], cells["label"]))
-    faults.report()
+                found.append(Pair(**pair | {"id": pair["id"] or str(line)}))
     if left_out and not known:
         sources.say(path, f"{left_out} pairs without a label ('-') are left out.")
     return some(path, found, "labelled pairs.")
 
 
-def _rows(path: Path, faults: Faults) -> tuple[Sequence[str], list[tuple[int, Sequence[str]]]]:
-    """The header of a file of sentence pairs, and its rows with the numbers of their lines; a row of another length is a fault."""
-    with reading(path, "lines of as many cells as the first has; of three files, as many lines each."):
-        if path.name.startswith("s1.") and ending(path).endswith(".gz"):  # SNLI, a file a column
-            files = [lines(path.with_name(path.name.replace("s1", name, 1))) for name in ("s1", "s2", "labels")]
-            if len({*map(len, files)}) > 1:
-                problem = f"The three files have {', '.join(str(len(file)) for file in files)} lines."
-                raise CorpusError(path, None, problem, "as many lines in s1, s2 and labels.")
-            rows = [(0, ("sentence1", "sentence2", "label")), *enumerate(zip(*files, strict=True), 1)]
-        elif ending(path).endswith((".csv", ".csv.gz")):
-            table = csv.reader(io.StringIO("\n".join(lines(path))))
-            rows = [(table.line_num - sum(cell.count("\n") for cell in row), row) for row in table]
-        else:
-            rows = [(n, [_unquoted(cell) for cell in line.split("\t")]) for n, line in enumerate(lines(path), 1)]
-    rows = [(line, row) for line, row in rows if any(cell.strip() for cell in row)]
-    if not rows:
-        return some(path, (), "a header and rows of sentence pairs.")
-    (_, header), *rows = rows
-    kept = []
-    for line, row in rows:
-        with faults.at(line):
-            if len(row) != len(header):
-                raise WrongRow(
-                    f"The row that begins with {row[0]!r:.40} has {len(row)} cells, the header {len(header)}"
-                )
-            kept.append((line, row))
-    return _ready_questions(faults, header, kept) if "Question" in header else (header, kept)
+def _rows(path: Path) -> Sequence[tuple[int, Sequence[str]]]:
+    """The header of a file of sentence pairs, and its rows, with the numbers of their lines."""
+    if path.name.startswith("s1.") and ending(path).endswith(".gz"):  # SNLI, a file a column
+        files = [lines(path.with_name(path.name.replace("s1", name, 1))) for name in ("s1", "s2", "labels")]
+        return [(0, ("sentence1", "sentence2", "label")), *enumerate(zip(*files, strict=True), 1)]
+    if ending(path).endswith((".csv", ".csv.gz")):
+        table = csv.reader(io.StringIO("\n".join(lines(path))))
+        rows = [(table.line_num - sum(cell.count("\n") for cell in row), row) for row in table]
+    else:
+        rows = [(n, [_unquoted(cell) for cell in line.split("\t")]) for n, line in enumerate(lines(path), 1)]
+    rows = some(path, [(line, row) for line, row in rows if any(cell.strip() for cell in row)], "sentence pairs.")
+    return _ready_questions(path, rows) if "Question" in rows[0][1] else rows
 
 
 def _unquoted(cell: str) -> str:
@@ -469,21 +388,18 @@ def _unquoted(cell: str) -> str:
     return inside.replace('""', '"') if quoted else cell
 
 
-def _ready_questions(
-    faults: Faults, header: Sequence[str], rows: Sequence[tuple[int, Sequence[str]]]
-) -> tuple[Sequence[str], list[tuple[int, Sequence[str]]]]:
+def _ready_questions(path: Path, rows: Sequence[tuple[int, Sequence[str]]]) -> list[tuple[int, Sequence[str]]]:
     """MNLI as ready questions, with the two sentences that are quoted in each."""
-    made = []
+    (_, header), *rows = rows
+    made = [(0, ("sentence1", "sentence2", "label", "index"))]
     for line, row in rows:
-        cells = dict(zip(header, row, strict=True))
-        with faults.at(line):
-            quoted = _ASKED.fullmatch(cells["Question"])
-            if not quoted:
-                raise WrongRow(f"The question {cells['Question']!r:.60} has no two quoted sentences")
+        with reading(path, "a question with two quoted sentences.", line):
+            cells = dict(zip(header, row, strict=True))
             ends = ".?!\"'"  # a full stop that was lost is put back
-            texts = [text if text.rstrip()[-1:] in ends else f"{text.rstrip()}." for text in quoted.groups()]
-            made.append((line, (*texts, cells.get("Answer", ""), str(line - 2))))
-    return ("sentence1", "sentence2", "label", "index"), made
+            quoted = _ASKED.fullmatch(cells["Question"]).groups()
+            texts = [text if text.rstrip()[-1:] in ends else f"{text.rstrip()}." for text in quoted]
+            made.append((line, (*texts, cells["Answer"], str(line - 2))))
+    return made
 
 
 def keyphrases(name: str, split: str | None = None) -> tuple[KeyedText, ...]:
@@ -500,20 +416,13 @@ def keyphrases(name: str, split: str | None = None) -> tuple[KeyedText, ...]:
     if ending(path).endswith(".zip"):
         with reading(path, wanted):
             return some(path, list(_inspec(zipfile.Path(path))), wanted)
-    article = {article.id: article for article in _encyclopedia(path.with_name("articles.jsonl"))}
-    faults, found = Faults(path, wanted), []
-    for number, row in _json_lines(path):
-        with faults.at(number, f"Text {row.get('id', '')!r}"):
-            _must_have(row, "id", (str, int))
-            _must_have(row, "keyphrases", list)
-            text = article.get(str(row["id"]))
-            if text is None:
-                raise WrongRow("it is not in articles.jsonl beside this file")
-            if not all(isinstance(phrase, str) for phrase in row["keyphrases"]):
-                raise WrongRow("a keyphrase is no text")
-            found.append(KeyedText(text.id, text.title, "\n".join(text.paragraphs), tuple(row["keyphrases"])))
-    faults.report()
-    return some(path, found, wanted)
+    articles = {a.id: a for a in _json_lines(path.with_name("articles.jsonl"), _article, ARTICLES)}
+
+    def keyed(row: Mapping[str, Any]) -> KeyedText:
+        text = articles[str(row["id"])]
+        return KeyedText(text.id, text.title, "\n".join(text.paragraphs), _texts(row["keyphrases"]))
+
+    return some(path, _json_lines(path, keyed, wanted), wanted)
 
 
 def _inspec(archive: zipfile.Path) -> Iterator[KeyedText]:
@@ -521,10 +430,6 @@ def _inspec(archive: zipfile.Path) -> Iterator[KeyedText]:
     inside = [name for name in archive.root.namelist() if not sources.hidden(name)]
     names = [name.removesuffix(".abstr") for name in inside if name.endswith(".abstr")]
     for name in sorted(names, key=lambda name: (len(name), name)):
-        if f"{name}.uncontr" not in inside:
-            raise CorpusError(
-                archive / f"{name}.abstr", None, "Its keyphrases are missing.", f"{name}.uncontr beside it."
-            )
         title, *text = "\n".join(lines(archive / f"{name}.abstr")).replace("\n\t", " ").strip().split("\n")
         listed = "\n".join(lines(archive / f"{name}.uncontr")).split(";")
         phrases = tuple(" ".join(phrase.split()) for phrase in listed if phrase.strip())

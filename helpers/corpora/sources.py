@@ -8,13 +8,10 @@ import csv
 import gzip
 import hashlib
 import importlib.util
-import json
 import os
-import zipfile
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -31,42 +28,6 @@ class CorpusError(places.BookError, ValueError):
     def __init__(self, file: Path | str, line: int | None, found: str, expected: str) -> None:
         where = f"{file}, line {line}" if line else f"{file}"
         super().__init__(f"{where}: {found} Expected: {expected}")
-
-
-class WrongRow(ValueError):
-    """What is wrong with a row, in words, and at which line where that is not the first of its sentence; see :class:`Faults`."""
-
-    def __init__(self, problem: str, line: int | None = None) -> None:
-        super().__init__(problem)
-        self.line = line
-
-
-@dataclass
-class Faults:
-    """What is wrong in a file, gathered while it is read to its end: the first fault is reported, with how many more there are."""
-
-    path: Any
-    expected: str
-    found: list[tuple[int | None, str]] = field(default_factory=list)
-
-    @contextmanager
-    def at(self, line: int | None, identity: str = "") -> Iterator[None]:
-        """Keep the :class:`WrongRow` that is raised inside the ``with`` block; ``identity`` is of the sentence, question or text."""
-        try:
-            yield
-        except WrongRow as wrong:
-            self.found.append((wrong.line or line, f"{identity}{': ' * bool(identity)}{wrong}."))
-
-    def report(self) -> None:
-        """Say what was found.
-
-        Raises:
-            CorpusError: for the first fault, if there is any.
-        """
-        if self.found:
-            (line, problem), *others = self.found
-            more = f" So {'is' if len(others) == 1 else 'are'} {len(others)} more." if others else ""
-            raise CorpusError(self.path, line, f"{problem}{more}", self.expected) from None
 
 
 @lru_cache(maxsize=256)
@@ -134,9 +95,6 @@ def locate(name: str, kind: str, split: str | None = None) -> Path:
     Raises:
         CorpusError: for an unknown name or split, or a corpus that is not on this machine; says what to do.
     """
-    if not isinstance(name, str):
-        problem = f"The name of a corpus is a text, not a number; papermill reads '-p corpus {name}' as one."
-        raise CorpusError(name, None, problem, f"'-r corpus {name}', which hands it on as it is written.")
     known = entry(name, kind)
     if known is None:
         if name.startswith("hub:") or any(exists(f"{name}/{f}") for f in ("dataset_dict.json", "state.json")):
@@ -223,10 +181,8 @@ def _written_set(name: str, kind: str) -> Path:
     file = folder / f"{label(name).replace('/', '--').replace(':', '--')}.{kind}"
     if name.startswith("hub:") and file.exists():
         return file
-    if kind not in ("text", "pairs"):
-        raise CorpusError(name, None, f"A set cannot be read as {kind}.", "a file; sets are text or pairs.")
-    wanted = "a saved set, or hub:OWNER/NAME/CONFIG:SPLIT and a connection to the hub; for a text the column text"
-    with reading(name, f"{wanted}, for pairs premise and hypothesis or sentence1 and sentence2."):
+    wanted = "a saved set of texts or pairs, or hub:OWNER/NAME/CONFIG:SPLIT and a connection to the hub; the columns of book/corpora.md."
+    with reading(name, wanted):
         table = _loaded_set(name)
         if kind == "text":
             rows = [(row or "").strip("\r\n") for row in table["text"]]
@@ -247,12 +203,10 @@ def _written_set(name: str, kind: str) -> Path:
 def _loaded_set(name: str) -> Any:
     """A table of the hub, or of a folder; without a split the one for validation, else for testing, else the first."""
     import datasets
-    from huggingface_hub import HfApi
 
     if name.startswith("hub:"):
         repository, _, split = name.removeprefix("hub:").partition(":")
         owner, title, *config = repository.split("/", 2)
-        HfApi().dataset_info(f"{owner}/{title}", timeout=6)  # load_dataset tries for half a minute to reach the hub
         table = datasets.load_dataset(f"{owner}/{title}", *config, split=split or None)
     else:
         table = datasets.load_from_disk(name)
@@ -263,27 +217,18 @@ def _loaded_set(name: str) -> Any:
 
 @contextmanager
 def reading(path: Any, expected: str, line: int | None = None) -> Iterator[None]:
-    """Say of whatever a library raises inside the ``with`` block in which file and line it was, and what was expected.
+    """Say of whatever is wrong inside the ``with`` block in which file and line it was, and what was expected.
 
     Raises:
-        CorpusError: for every error; one of the book passes.
+        CorpusError: for every error, a library's too.
     """
     try:
         yield
     except CorpusError:
         raise
     except Exception as error:  # damaged files raise errors of a dozen kinds
-        problems = {
-            FileNotFoundError: "There is no such file.",
-            IsADirectoryError: "It is a folder.",
-            PermissionError: "You may not read it.",
-            json.JSONDecodeError: f"It is not JSON: {error}.",
-            zipfile.BadZipFile: "It is not a zip archive, or a damaged one.",
-            (gzip.BadGzipFile, EOFError, zlib.error): "It is not packed with gzip, or damaged.",
-        }
-        other = f"It cannot be read ({type(error).__name__}: {' '.join(str(error).split()):.200})."
-        problem = next((said for kinds, said in problems.items() if isinstance(error, kinds)), other)
-        raise CorpusError(path, line or getattr(error, "lineno", None), problem, expected) from None
+        kind = "" if type(error) is ValueError else f"{type(error).__name__}: "
+        raise CorpusError(path, line, f"{kind}{' '.join(str(error).split()):.200}.", expected) from None
 
 
 def lines(path: Any) -> list[str]:
@@ -294,42 +239,14 @@ def lines(path: Any) -> list[str]:
     Raises:
         CorpusError: for a file that cannot be read, or is not UTF-8.
     """
-    with reading(path, "a file of text in UTF-8."):
+    with reading(path, "a file of text in UTF-8 (convert it with 'iconv -f utf-16 -t utf-8', or -f cp1252)."):
         content = path.read_bytes()
-        content = gzip.decompress(content) if ending(path).endswith(".gz") else content
-    text = _decoded(path, content).replace("\r\n", "\n")
+        text = (gzip.decompress(content) if ending(path).endswith(".gz") else content).decode("utf-8-sig")
+        if "\0" in text:
+            raise ValueError("it has empty bytes, as UTF-16 and archives have")
+    text = text.replace("\r\n", "\n")
     text = text if "\n" in text else text.replace("\r", "\n")
     return text.removesuffix("\n").split("\n")
-
-
-def _decoded(path: Any, content: bytes) -> str:
-    """A file's text.
-
-    Raises:
-        CorpusError: for one that is not UTF-8: which encoding it seems to be, and how it is converted.
-    """
-    marks = {
-        b"\xff\xfe\x00\x00": "UTF-32",
-        b"\x00\x00\xfe\xff": "UTF-32",
-        b"\xff\xfe": "UTF-16",
-        b"\xfe\xff": "UTF-16",
-    }
-    other = next((name for mark, name in marks.items() if content.startswith(mark)), "")
-    if not other and content.count(0) > len(content) / 5:  # letters of two bytes, without a mark
-        other = "UTF-16BE" if content[:1] == b"\0" else "UTF-16LE"
-    if content.startswith(b"PK\x03\x04"):
-        raise CorpusError(path, None, "It is a zip archive, such as .docx and .xlsx are.", "a file of text in UTF-8.")
-    if other:
-        found = f"It is in {other}, as Excel writes 'Unicode text'."
-        raise CorpusError(path, None, found, f"UTF-8 (convert it with 'iconv -f {other} -t utf-8').")
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = error.object.count(b"\n", 0, error.start) + 1
-        byte = error.object[error.start]
-        found = f"It is not UTF-8 (byte {byte:#x}), but seems to be in a one-byte encoding such as Latin-1 or Windows-1252."
-        wanted = "UTF-8 (convert it with 'iconv -f cp1252 -t utf-8', or save it as UTF-8)."
-        raise CorpusError(path, line, found, wanted) from None
 
 
 def some(path: Any, items: Sequence[Any], expected: str) -> tuple[Any, ...]:

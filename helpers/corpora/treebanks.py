@@ -6,32 +6,29 @@ by runs of sentences. What was done is said in one sentence (:func:`helpers.corp
 """
 
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from itertools import accumulate, islice, pairwise
+from itertools import accumulate, groupby, islice, pairwise
 from pathlib import Path
 
 import numpy as np
 
 from helpers.corpora import sources
 from helpers.corpora.records import NOMINAL, PRONOUN, PROPER, Document, Mention, Sentence, depth
-from helpers.corpora.sources import CorpusError, Faults, WrongRow, ending, lines, locate, some
+from helpers.corpora.sources import CorpusError, ending, lines, locate, reading, some
 
-Rows = Sequence[tuple[int, list[str]]]
-"""Rows with the numbers of their lines, cut into columns."""
-Mark = tuple[int, int, int, str]
-"""Coreference brackets as written in one row: the row's line, the first word that they are at, and the last."""
+Mark = tuple[int, int, str]
+"""Coreference brackets as written in one row: the first word that they are at, the last, and the brackets."""
 
 
 def read(path: Path | str) -> tuple[Document, ...]:
     """Read a treebank or a coreference corpus: CoNLL-U, or the columns of :func:`read_conll`; of a folder see :func:`files_of`."""
     path = Path(path)
     if path.is_dir():
-        return some(
-            path, [d for file in files_of(path) for d in read(file)], "files in CoNLL-U, CoNLL-2012 or OntoGUM."
-        )
+        found = [document for file in files_of(path) for document in read(file)]
+        return some(path, found, "files in CoNLL-U, CoNLL-2012 or OntoGUM.")
     rows = [row for row in lines(path) if row.strip() and not row.startswith("#")]
     in_ten = ending(path).endswith((".conllu", ".conllu.gz")) or len(next(iter(rows), "").split("\t")) == len(COLUMNS)
     return read_conllu(path) if in_ten else read_conll(path)
@@ -40,31 +37,18 @@ def read(path: Path | str) -> tuple[Document, ...]:
 def files_of(path: Path) -> list[Path]:
     """The files of a treebank: of a folder those in CoNLL-U, else those in the columns of CoNLL-2012 or OntoGUM.
 
-    Of OntoNotes' twins ``*_gold_conll`` and ``*_auto_conll``, which hold the same words, the gold one. What is not read is said.
+    Of OntoNotes' twins ``*_gold_conll`` and ``*_auto_conll``, which hold the same words, the gold one.
     """
     if not path.is_dir():
         return [path]
     found = sources.files(path)
-    in_ten = [f for f in found if ending(f).endswith((".conllu", ".conllu.gz"))]
-    others = [f for f in found if ending(f).endswith(("conll", "conll.gz"))]
-    if in_ten and others:
-        sources.say(
-            path, f"{len(in_ten)} files in CoNLL-U are read, and not the {len(others)} in other columns (*conll)."
-        )
-    if in_ten:
-        return in_ten
-    gold = {f: path / re.sub(r"(?i)(?<![a-z])auto(?![a-z])", "gold", str(f.relative_to(path))) for f in others}
-    twins = [f for f in others if gold[f] != f and gold[f] in gold]
-    if twins:
-        sources.say(
-            path, f"{len(twins)} files *_auto_conll are not read: *_gold_conll beside them have the same words."
-        )
-    return [f for f in others if f not in twins]
+    others = {f for f in found if ending(f).endswith(("conll", "conll.gz"))}
+    twins = {f for f in others if "auto" in f.name and f.with_name(f.name.replace("auto", "gold")) in others}
+    return [f for f in found if ending(f).endswith((".conllu", ".conllu.gz"))] or sorted(others - twins)
 
 
 COLUMNS = ("ID", "FORM", "LEMMA", "UPOS", "XPOS", "FEATS", "HEAD", "DEPREL", "DEPS", "MISC")
 _COMMENT = re.compile(r"#\s*([^=]*?)\s*(?:=\s*(.*?)\s*)?")
-_NUMBER = re.compile(r"(\d+)(?:-(\d+)|(\.\d+))?")
 
 
 def read_conllu(path: Path) -> tuple[Document, ...]:
@@ -75,198 +59,142 @@ def read_conllu(path: Path) -> tuple[Document, ...]:
     order of the fields in ``Entity``. Every sentence must be a tree, or all of its heads ``_``.
 
     Raises:
-        CorpusError: with the line of the row and the id of the sentence.
+        CorpusError: with the line in which the sentence begins.
     """
-    faults = Faults(
-        path,
-        "CoNLL-U: ten columns with tabs between, words numbered from 1, heads that are a tree, brackets such as Entity=(3 and 3).",
-    )
+    wanted = "CoNLL-U: ten columns with tabs between, words numbered from 1, heads that are a tree, brackets such as Entity=(3 and 3)."
     layout = ["eid", "etype", "head"]  # of what stands in Entity=
     documents: list[tuple[str, list[Sentence], list[Mention]]] = []
-    left_out: Counter[str] = Counter()
-    for comments, rows in _sentences(lines(path)):
+    for line, comments, rows in _sentences(lines(path)):
         layout = comments["global.Entity"].split("-") if comments.get("global.Entity") else layout
         if {"newdoc", "newdoc id"} & comments.keys() or not documents:
             number = f"-{len(documents) + 1}" if "newdoc" in comments else ""
             documents.append((comments.get("newdoc id") or f"{path.stem}{number}", [], []))
         name, sentences, mentions = documents[-1]
-        identity = comments.get("sent_id") or f"{name}-{len(sentences) + 1}"
-        with faults.at(rows[0][0], f"Sentence {identity!r}"):
-            sentence, marks = _sentence(identity, rows)
-            mentions += _mentions(len(sentences), sentence, marks, layout, left_out)
+        with reading(path, wanted, line):
+            sentence, marks = _sentence(comments.get("sent_id") or f"{name}-{len(sentences) + 1}", rows)
+            mentions += _mentions(len(sentences), sentence, marks, layout)
             sentences.append(sentence)
-    faults.report()
-    return _checked(
-        path, [Document(name, tuple(s), tuple(m)) for name, s, m in documents if s], left_out, "in CoNLL-U"
-    )
+    return _checked(path, [Document(name, tuple(s), tuple(m)) for name, s, m in documents if s], wanted)
 
 
-def _sentences(rows: Sequence[str]) -> Iterator[tuple[dict[str, str], Rows]]:
-    """The comments and the rows of each sentence; comments with an empty line after them are those of the next one."""
+def _sentences(rows: Sequence[str]) -> Iterator[tuple[int, dict[str, str], list[list[str]]]]:
+    """Where each sentence begins, its comments and its rows; comments with an empty line after them are those of the next one."""
     comments: dict[str, str] = {}
-    words: list[tuple[int, list[str]]] = []
+    words: list[list[str]] = []
     for number, row in enumerate([*rows, ""], 1):
         if row.startswith("#"):
             key, value = _COMMENT.fullmatch(row).groups()
             comments[key] = value or ""
         elif row.strip(" \r"):
-            words.append((number, row.rstrip("\r").split("\t")))
+            words.append(row.rstrip("\r").split("\t"))
         elif words:
-            yield comments, words
+            yield number - len(words), comments, words
             comments, words = {}, []
 
 
-def _sentence(identity: str, rows: Rows) -> tuple[Sentence, list[Mark]]:
+def _sentence(identity: str, rows: Sequence[Sequence[str]]) -> tuple[Sentence, list[Mark]]:
     """A sentence, and what ``Entity=`` says in each of its rows.
 
     Raises:
-        WrongRow: for another number of columns, a wrong number of a word, or heads that are no tree.
+        ValueError: for another number of columns, a wrong number of a word, or heads that are no tree.
     """
-    words: list[tuple[int, list[str]]] = []
-    together, marks = [], []  # multiword tokens: first and last word, and MISC
-    for line, cells in rows:
+    words: list[Sequence[str]] = []
+    spaces: list[bool] = []
+    together, marks = [], []  # multiword tokens: first and last word, and whether white space follows
+    for cells in rows:
         if len(cells) != len(COLUMNS):
-            torn = "; a line break or a tab inside a word tears its row" if len(cells) > 1 else ", and no tab"
-            count = f"{len(cells)} column{'s' * (len(cells) > 1)}"
-            raise WrongRow(f"the row {_short(cells)} has {count} in place of ten{torn}", line)
-        number = _NUMBER.fullmatch(cells[0])
-        place = int(number[1]) if number else -1
+            raise ValueError(f"the row {' '.join(cells)[:40]!r} has {len(cells)} columns in place of ten")
         misc = dict(item.partition("=")[::2] for item in cells[9].split("|"))
+        spaced = misc.get("SpaceAfter") != "No"
         first, last = len(words), len(words) - 1  # of an empty node: after one word, and before the next
-        if number and number[2]:
-            last = int(number[2]) - 1
-            together.append((line, place - 1, last, misc))
-        elif number and not number[3]:
-            last = len(words)
-            words.append((line, cells))
-        missing = "; is the empty line before it missing?" if place == 1 else ""
-        if place != first + (not number or not number[3]):
-            raise WrongRow(
-                f"the row {_short(cells)} has the number {cells[0]!r} where {first + 1} is next{missing}", line
-            )
-        if not cells[1]:
-            raise WrongRow(f"word {cells[0]} is empty", line)
+        if "-" in cells[0]:
+            last = int(cells[0].partition("-")[2]) - 1
+            together.append((first, last, spaced))
+        elif "." not in cells[0]:
+            last = first
+            words.append(cells)
+            spaces.append(spaced)
+            if cells[0] != str(len(words)):
+                raise ValueError(f"the row {' '.join(cells)[:40]!r} stands where word {len(words)} is next")
         if misc.get("Entity"):
-            marks.append((line, first, last, misc["Entity"]))
-    spaces = [
-        dict(item.partition("=")[::2] for item in cells[9].split("|")).get("SpaceAfter") != "No" for _, cells in words
-    ]
-    for line, first, last, misc in together:
-        if not first < last < len(words):
-            raise WrongRow(
-                f"the token {first + 1}-{last + 1} has not that many words: the last is {len(words)}", line
-            )
-        spaces[first : last + 1] = [False] * (last - first) + [misc.get("SpaceAfter") != "No"]
-    if not words:
-        raise WrongRow("it has no word")
-    columns = dict(zip(COLUMNS, zip(*(cells for _, cells in words), strict=True), strict=True))
-    governors, relations = _tree(words, columns)
+            marks.append((first, last, misc["Entity"]))
+    for first, last, spaced in together:
+        spaces[first : last + 1] = [False] * (last - first) + [spaced]
+    columns = dict(zip(COLUMNS, zip(*words, strict=True), strict=True))
+    governors, relations = _tree(columns["HEAD"], columns["DEPREL"])
     given = (columns[name] for name in ("FORM", "LEMMA", "UPOS", "XPOS", "FEATS"))
     return Sentence(identity, *given, governors, relations, tuple(spaces)), marks
 
 
-def _short(cells: Sequence[str]) -> str:
-    return repr(" ".join(cells)[:40])
-
-
-def _tree(words: Rows, columns: Mapping[str, Sequence[str]]) -> tuple[tuple[int, ...], tuple[str, ...]]:
+def _tree(heads: Sequence[str], relations: Sequence[str]) -> tuple[tuple[int, ...], tuple[str, ...]]:
     """The governors and the relations of a sentence; empty where each head is ``_``."""
-    heads, relations = columns["HEAD"], columns["DEPREL"]
-    missing = [n for n, head in enumerate(heads) if head in ("_", "")]
-    if len(missing) == len(words):
+    if {"_", ""}.issuperset(heads):
         return (), ()
-    if missing:
-        problem = f"word {missing[0] + 1} has no head ('_'): {len(missing)} of {len(words)} words have none, the others have one"
-        raise WrongRow(problem, words[missing[0]][0])
-    for (line, _), head, relation in zip(words, heads, relations, strict=True):
-        if not (head.isdecimal() and int(head) <= len(words)):
-            raise WrongRow(f"the head {head!r} is none of the {len(words)} words, nor 0", line)
-        if relation in ("_", ""):
-            raise WrongRow(f"a word with the head {head} has no relation", line)
     governors = tuple(int(head) - 1 for head in heads)
-    roots = [n for n, governor in enumerate(governors) if governor < 0]
-    if len(roots) != 1:
-        problem = f"the heads {', '.join(heads)} are no tree: {len(roots)} words have the head 0"
-        raise WrongRow(problem, words[roots[1] if roots else 0][0])
-    circle = next((n for n in range(len(words)) if depth(governors, n) is None), None)
-    if circle is not None:
-        raise WrongRow(
-            f"the heads {', '.join(heads)} are no tree: from word {circle + 1} they lead in a circle",
-            words[circle][0],
-        )
-    return governors, relations
+    inside = all(-1 <= governor < len(heads) for governor in governors) and governors.count(-1) == 1
+    if not inside or any(depth(governors, word) is None for word in range(len(heads))):
+        raise ValueError(f"the heads {', '.join(heads)} are no tree")
+    if {"_", ""} & {*relations}:
+        raise ValueError(f"a word has no relation: {', '.join(relations)}")
+    return governors, tuple(relations)
 
 
 _WITHHELD = {"_", "[WORD]"}
 
 
-def _checked(
-    path: Path, documents: Sequence[Document], left_out: Mapping[str, int], what: str
-) -> tuple[Document, ...]:
-    """The documents of a file, which must have words; what was left out is said.
+def _checked(path: Path, documents: Sequence[Document], wanted: str) -> tuple[Document, ...]:
+    """The documents of a file.
 
     Raises:
         CorpusError: for a file without documents, and for one in which the words of a document are withheld.
     """
-    withheld = [d for d in documents if all(_WITHHELD.issuperset(s.words) for s in d.sentences)]
-    withheld += [
-        d
-        for d in documents
-        if d not in withheld and any(len(s.words) > 2 and _WITHHELD.issuperset(s.words) for s in d.sentences)
-    ]
-    if withheld:
-        one = next(s for s in withheld[0].sentences if _WITHHELD.issuperset(s.words))
-        found = f"The words of sentence {one.id!r} are withheld (all are {one.words[0]!r}), so in {len(withheld)} of {len(documents)} documents."
-        raise CorpusError(
-            path, None, found, "the words themselves; whoever gives out the annotation says how to put them in."
-        )
-    if left_out:
-        sources.say(path, f"left out: {', '.join(f'{n} {what}' for what, n in left_out.items())}.")
-    return some(path, documents, f"sentences {what}.")
+    for document in documents:
+        withheld = [s for s in document.sentences if _WITHHELD.issuperset(s.words)]
+        if len(withheld) == len(document.sentences) or any(len(s.words) > 2 for s in withheld):
+            found = f"The words of sentence {withheld[0].id!r} are withheld (all are {withheld[0].words[0]!r})."
+            how = "the words themselves; whoever gives out the annotation says how to put them in."
+            raise CorpusError(path, None, found, how)
+    return some(path, documents, wanted)
 
 
-def _mentions(
-    number: int, sentence: Sentence, marks: Sequence[Mark], layout: Sequence[str], left_out: Counter[str]
-) -> list[Mention]:
+def _mentions(number: int, sentence: Sentence, marks: Sequence[Mark], layout: Sequence[str]) -> list[Mention]:
     """The mentions of a sentence, from brackets such as ``(3``, ``3)``, ``(3)``, side by side or with ``|`` between.
+
+    Mentions of empty nodes only are left out, and one that is written twice counts once.
 
     Args:
         layout: the fields of an opening bracket, hyphens between. A closing one has the chain alone, or the fields up to it.
-        left_out: counts mentions of empty nodes only, and those written twice.
 
     Raises:
-        WrongRow: for what is not made of brackets, or not closed.
+        ValueError: for what is not made of brackets, not closed, or has gaps.
     """
-    of_chain = next((n for n, name in enumerate(layout) if name.lower() in ("eid", "grp")), None)
-    if of_chain is None:
-        raise WrongRow(f"global.Entity names {'-'.join(layout)!r}, but no field 'eid' or 'GRP'")
+    of_chain = [name.lower() in ("eid", "grp") for name in layout].index(True)
     mentions: dict[tuple[int, int, str], Mention] = {}
-    opened: dict[str, list[tuple[int, int, list[str]]]] = defaultdict(list)
-    for line, first, last, written in marks:
+    opened: dict[str, list[tuple[int, list[str]]]] = defaultdict(list)
+    for first, last, written in marks:
         brackets = re.findall(r"\([^()|]+\)?|[^()|]+\)", written)
-        if "".join(brackets) != written.replace("|", ""):
-            raise WrongRow(f"{written!r} is not made of brackets", line)
+        if "".join(brackets) != written.replace("|", "") or "[" in written:
+            raise ValueError(f"{written!r} is not made of brackets around mentions without gaps")
         for bracket in brackets:
             fields = bracket.strip("()").split("-")
             chain = fields[of_chain] if len(fields) > of_chain else fields[-1]
-            if "[" in chain:
-                raise WrongRow(f"the mention {chain!r} has gaps", line)
             if bracket[0] == "(":
-                opened[chain].append((line, first, fields))
+                opened[chain].append((first, fields))
             if bracket[-1] == ")":
                 if not opened[chain]:
-                    raise WrongRow(f"{chain!r} is closed but was not opened in this sentence", line)
-                _, start, fields = opened[chain].pop()
-                key = (start, last + 1, chain)
-                if start > last or key in mentions:
-                    left_out["mentions of empty nodes only" if start > last else "mentions written twice"] += 1
-                    continue
-                head = head_word(sentence, start, last + 1)
-                entity = dict(zip(layout, fields, strict=False)).get("etype" if "etype" in layout else "entity", "")
-                mentions[key] = Mention(number, *key, head, _kind(sentence, start, last + 1, head), entity)
-    for chain, left in opened.items():
-        if left:
-            raise WrongRow(f"{chain!r} is opened but not closed in this sentence", left[0][0])
+                    raise ValueError(f"{chain!r} is closed but was not opened in this sentence")
+                start, fields = opened[chain].pop()
+                if start <= last and (start, last + 1, chain) not in mentions:
+                    head = head_word(sentence, start, last + 1)
+                    entity = dict(zip(layout, fields, strict=False)).get(
+                        "etype" if "etype" in layout else "entity", ""
+                    )
+                    kind = _kind(sentence, start, last + 1, head)
+                    mentions[start, last + 1, chain] = Mention(number, start, last + 1, chain, head, kind, entity)
+    if any(opened.values()):
+        raise ValueError(
+            f"chains {[chain for chain, left in opened.items() if left]} are not closed in this sentence"
+        )
     return sorted(mentions.values(), key=lambda mention: (mention.start, -mention.end))
 
 
@@ -334,109 +262,76 @@ def read_conll(path: Path | str, trees: Mapping[str, Document] | None = None) ->
             which must have the same words. Without them sentences end at ``.``, ``!`` and ``?`` outside mentions.
 
     Raises:
-        CorpusError: with the line of the row and the id of the sentence.
+        CorpusError: with the line in which the document ends.
     """
     path = Path(path)
-    if path.is_dir():
-        return some(
-            path, [d for file in files_of(path) for d in read_conll(file, trees)], "files of CoNLL-2012 or OntoGUM."
-        )
     wanted = "CoNLL-2012, '#begin document (name); part 000', rows of document, part, number from 0, word, …, coreference, and '#end document'; or OntoGUM's three columns."
-    faults = Faults(path, wanted)
-    documents, left_out, header, rows = [], Counter(), None, []
+    if path.is_dir():
+        return some(path, [document for file in files_of(path) for document in read_conll(file, trees)], wanted)
+    documents, header, rows = [], None, []
     for number, row in enumerate(lines(path), 1):
-        begin, end = _BEGIN.fullmatch(row), re.match(r"#\s*end document", row)
-        with faults.at(number):
-            if (begin and header) or (not begin and not header and row.strip()):
-                raise WrongRow(f"{row[:40]!r} stands {'inside' if begin else 'outside'} of a document")
-        if begin:
-            header, rows = begin, []
-        elif end and header:
-            made = (
-                _ontonotes(faults, header, rows, left_out)
-                if header["name"]
-                else _ontogum(faults, path.stem, rows, trees, left_out)
-            )
-            documents += [made] if made.sentences else []
-            header = None
-        elif header:
-            rows.append((number, row))
-    with faults.at(None):
-        if header:
-            raise WrongRow("the last document has no end")
-    faults.report()
-    return _checked(path, documents, left_out, "in the columns of CoNLL-2012 or OntoGUM")
+        begin = _BEGIN.fullmatch(row)
+        with reading(path, wanted, number):
+            if begin and not header:
+                header, rows = begin, []
+            elif header and re.match(r"#\s*end document", row):
+                documents.append(_ontonotes(header, rows) if header["name"] else _ontogum(path.stem, rows, trees))
+                header = None
+            elif header and not begin:
+                rows.append(row)
+            elif row.strip():
+                raise ValueError(f"{row[:40]!r} stands {'inside' if header else 'outside'} of a document")
+    if header:
+        raise CorpusError(path, None, "The last document has no end.", wanted)
+    return _checked(path, [document for document in documents if document.sentences], wanted)
 
 
-def _ontonotes(faults: Faults, header: re.Match, rows: Sequence[tuple[int, str]], left_out: Counter[str]) -> Document:
+def _ontonotes(header: re.Match, rows: Sequence[str]) -> Document:
     """A document of CoNLL-2012."""
     name = f"{header['name']} part {int(header['part'] or 0)}"
     sentences: list[Sentence] = []
     mentions: list[Mention] = []
-    cut = [(line, row.rstrip().split("\t" if row.rstrip().count("\t") > 3 else None)) for line, row in rows]
-    start = None
-    blank = [n for n, (_, row) in enumerate(rows) if not row.strip()]
-    for a, b in pairwise([-1, *blank, len(rows)]):
-        block = cut[a + 1 : b]
-        if not block:
+    cells_of = [row.rstrip().split("\t" if row.rstrip().count("\t") > 3 else None) for row in rows]
+    start = int(next(filter(None, cells_of), [])[2:3] == ["1"])  # of the words' numbers
+    for filled, block in groupby(cells_of, bool):
+        if not filled:
             continue
-        identity = f"{name}-{len(sentences) + 1}"
-        with faults.at(block[0][0], f"Sentence {identity!r}"):
-            for place, (line, cells) in enumerate(block):
-                if len(cells) < 5:
-                    raise WrongRow(f"the row has {len(cells)} columns in place of five or more", line)
-                if not cells[3].strip():
-                    raise WrongRow("the word is empty", line)
-                start = int(cells[2] == "1") if start is None else start
-                if cells[2] != str(start + place):
-                    raise WrongRow(
-                        f"the word {cells[3]!r} has the number {cells[2]} where {start + place} is next", line
-                    )
-            words = tuple(_ESCAPED.get(cells[3].strip(), cells[3].strip()) for _, cells in block)
-            tags = tuple(cells[4].strip() for _, cells in block) if min(len(cells) for _, cells in block) > 5 else ()
-            sentence = Sentence(identity, words, xpos=tags)
-            marks = [(line, n, n, cells[-1].strip(" -_")) for n, (line, cells) in enumerate(block)]
-            mentions += _mentions(len(sentences), sentence, marks, ("eid",), left_out)
-            sentences.append(sentence)
+        cut = list(block)
+        fewest = min(map(len, cut))
+        if fewest < 5 or [cells[2] for cells in cut] != [str(start + n) for n in range(len(cut))]:
+            raise ValueError(
+                f"sentence {len(sentences) + 1} has fewer than five columns, or numbers that jump: {cut[0]}"
+            )
+        words = [cells[3].strip() for cells in cut]
+        tags = tuple(cells[4].strip() for cells in cut) if fewest > 5 else ()
+        sentence = Sentence(f"{name}-{len(sentences) + 1}", tuple(_ESCAPED.get(w, w) for w in words), xpos=tags)
+        marks = [(n, n, cells[-1].strip(" -_")) for n, cells in enumerate(cut)]
+        mentions += _mentions(len(sentences), sentence, marks, ("eid",))
+        sentences.append(sentence)
     return Document(name, tuple(sentences), tuple(mentions))
 
 
-def _ontogum(
-    faults: Faults,
-    name: str,
-    rows: Sequence[tuple[int, str]],
-    trees: Mapping[str, Document] | None,
-    left_out: Counter[str],
-) -> Document:
+def _ontogum(name: str, rows: Sequence[str], trees: Mapping[str, Document] | None) -> Document:
     """A document of OntoGUM, with the treebank's sentences where there are any."""
-    cut = [(line, row.split("\t")) for line, row in rows if row.strip()]
-    sentences: Sequence[Sentence] = ()
-    mentions: list[Mention] = []
-    with faults.at(cut[0][0] if cut else None, f"Document {name!r}"):
-        for place, (line, cells) in enumerate(cut):
-            if len(cells) != 3 or cells[0] != str(place):
-                raise WrongRow(f"the row {_short(cells)} is not {place}, word, coreference with tabs between", line)
-        words, marks = [cells[1] or "_" for _, cells in cut], [cells[2].strip("_") for _, cells in cut]
-        if trees is None:
-            opened = accumulate(mark.count("(") - mark.count(")") for mark in marks)  # no mention may cross a border
-            ends = [n for n, inside in enumerate(opened, 1) if words[n - 1] in (".", "!", "?") and not inside]
-            bounds = pairwise(dict.fromkeys([0, *ends, len(words)]))
-            sentences = [Sentence(f"{name}-{n}", tuple(words[a:b])) for n, (a, b) in enumerate(bounds, 1)]
-        else:
-            if name not in trees:
-                raise WrongRow(f"the treebank has no document {name!r}")
-            sentences = trees[name].sentences
-            in_tree = [word for sentence in sentences for word in sentence.words]
-            other = [n for n, (word, tree) in enumerate(zip(words, in_tree, strict=False)) if word not in (tree, "_")]
-            if other or len(words) != len(in_tree):
-                line = cut[other[0] if other else -1][0]
-                raise WrongRow(f"its {len(words)} words are not the {len(in_tree)} of {name!r} in the treebank", line)
-        rest = iter(zip(cut, marks, strict=True))
-        for number, sentence in enumerate(sentences):
-            of_words = enumerate(islice(rest, len(sentence.words)))
-            own = [(line, n, n, mark) for n, ((line, _), mark) in of_words]
-            mentions += _mentions(number, sentence, own, ("eid",), left_out)
-    return Document(name, tuple(sentences), tuple(mentions))
+    cut = [row.split("\t") for row in rows if row.strip()]
+    if [len(cells) for cells in cut] != [3] * len(cut) or [cells[0] for cells in cut] != [*map(str, range(len(cut)))]:
+        raise ValueError(f"the rows of {name!r} are not number, word and coreference with tabs between")
+    words, marks = [cells[1] or "_" for cells in cut], [cells[2].strip("_") for cells in cut]
+    if trees is None:
+        opened = accumulate(mark.count("(") - mark.count(")") for mark in marks)  # no mention may cross a border
+        ends = [n for n, inside in enumerate(opened, 1) if words[n - 1] in (".", "!", "?") and not inside]
+        bounds = pairwise(dict.fromkeys([0, *ends, len(words)]))
+        sentences = tuple(Sentence(f"{name}-{n}", tuple(words[a:b])) for n, (a, b) in enumerate(bounds, 1))
+    else:
+        sentences = trees[name].sentences
+        in_tree = [word for sentence in sentences for word in sentence.words]
+        if not all(word in (tree, "_") for word, tree in zip(words, in_tree, strict=True)):
+            raise ValueError(f"its words are not those of {name!r} in the treebank")
+    rest, mentions = iter(marks), []
+    for number, sentence in enumerate(sentences):
+        own = [(n, n, mark) for n, mark in enumerate(islice(rest, len(sentence.words)))]
+        mentions += _mentions(number, sentence, own, ("eid",))
+    return Document(name, sentences, tuple(mentions))
 
 
 RENAMED = {

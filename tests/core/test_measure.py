@@ -181,14 +181,6 @@ def test_parts_of_an_own_module_that_was_edited_are_measured_again(encoder, tmp_
     np.testing.assert_allclose(found[1], 100 * found[0], rtol=1e-6)
 
 
-def test_a_function_returns_the_same_names_of_every_text(encoder):
-    def f(maps, text):
-        return {"n": maps.sum()} | ({"more": maps.sum()} if text.number == 2 else {})
-
-    with pytest.raises(ValueError, match="of the first n, of text 2 n, more"):
-        attention.measure(encoder, TEXTS, f)
-
-
 def test_where_it_runs_can_be_said_once(encoder, tmp_path, monkeypatch):
     monkeypatch.setattr(parallel, "_DEFAULTS", dict(parallel._DEFAULTS))
     parallel.use(parts=tmp_path)

