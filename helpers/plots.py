@@ -538,8 +538,8 @@ def curves(
         labels: ``xlabel`` and ``ylabel``.
     """
     figure, ax = plt.subplots(figsize=(6.4, 3.6))
-    for (name, estimate), colour, marker in zip(series.items(), ("cls", "first", "stop"), "os^", strict=False):
-        band(ax, x, estimate, colour=COLOURS[colour], marker=marker, label=name)
+    for (name, estimate), colour, marker in zip(series.items(), (INK, "#777777", "#aaaaaa"), "os^", strict=False):
+        band(ax, x, estimate, colour=colour, marker=marker, label=name)
     references(ax, lines, linewidth=1.2)
     if logarithmic:
         ax.set_xscale("log", base=2)
@@ -793,7 +793,7 @@ def dependency_tree(sentence: Sentence, *, highlight: Sequence[int] = (), ax: Ax
 
     Args:
         sentence: its governors need not make a tree; relations and parts of speech are drawn where it has some.
-        highlight: words whose arc is drawn in the first colour.
+        highlight: words whose arc is drawn in black, the others in grey.
     """
     words, tags = sentence.words, sentence.upos or ("",) * len(sentence.words)
     relations = sentence.relations or ("",) * len(words)
@@ -808,7 +808,7 @@ def dependency_tree(sentence: Sentence, *, highlight: Sequence[int] = (), ax: Ax
     ax = ax or plt.subplots(figsize=(widths.sum() + 0.2, 0.42 * top + 0.75))[1]
 
     def arc(x: Sequence[float], y: Sequence[float], name: str, colour: str) -> None:
-        ax.plot(x, y, color=colour, linewidth=1.1, solid_joinstyle="round")
+        ax.plot(x, y, color=colour, linewidth=1.8 if colour == INK else 1.1, solid_joinstyle="round")
         ax.plot(x[-1], 0.22, marker="v", color=colour, markersize=4)
         box = {"facecolor": "white", "edgecolor": "none", "pad": 0.6}
         ax.text((x[0] + x[-1]) / 2, max(y), name, **CENTRED, fontsize=7, color=colour, bbox=box)
@@ -816,7 +816,7 @@ def dependency_tree(sentence: Sentence, *, highlight: Sequence[int] = (), ax: Ax
     for word, height in level.items():
         governor = sentence.governors[word]
         start, end = places[word], places[governor] + 0.12 * np.sign(word - governor)
-        colour = COLOURS["first"] if word in highlight else COLOURS["cls"]
+        colour = INK if word in highlight else "#777777"
         arc([start, start, end, end], [0.1, height, height, 0.28], relations[word], colour)
     for root in (place for place, governor in zip(places, sentence.governors, strict=True) if governor < 0):
         ax.text(root, top - 0.2, "root", **CENTRED, fontsize=7, color=COLOURS["self"])

@@ -36,7 +36,7 @@ def tree() -> Figure:
 
 
 def stanford_tree() -> Figure:
-    """The example sentence with Stanford-style relations; what changed is in the second colour."""
+    """The example sentence with Stanford-style relations; what changed is in black."""
     before = example_sentence()
     after = treebanks.stanford(before)
     changed = [

@@ -1,9 +1,8 @@
-"""What is read of a sentence besides the attention of all heads: its words, pairs of its words, its hidden states; and the classifiers that read it.
+"""What is read of a sentence besides the attention of all heads: its words, pairs of its words, its hidden states.
 
 After Clark et al. 2019, section 5 (words, distances), Coenen et al. 2019 (pairs) and Hewitt & Manning 2019 (trees in hidden states).
 """
 
-import warnings
 import zlib
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -14,11 +13,6 @@ import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
 from scipy.sparse.csgraph import minimum_spanning_tree, shortest_path
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import LogisticRegression
-from sklearn.neural_network import MLPClassifier
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 from torch import Tensor, nn
 
 from helpers import stats, tokens
@@ -177,26 +171,6 @@ def read_pairs(
         labels += [label for *_, label in pairs]
         by += [sentence] * len(pairs)
     return Pairs({name: np.vstack([part[name] for part in parts]) for name in parts[0]}, np.array(labels), by)
-
-
-def classify(train: Pairs, test: Pairs, reader: str, *, seed: int = 0) -> Bool[np.ndarray, "pair"]:
-    """Fit a classifier on some pairs and say where it is right on others; all that it reads has mean 0 and variance 1 on the first.
-
-    Attention and distance are read by a logistic regression. What two words say of each other is no sum over the two, so with them it is
-    a network with one hidden layer; its penalty was chosen on the development part.
-
-    Args:
-        reader: name in :data:`READERS`.
-        seed: of the network's first weights and of the order of its batches.
-    """
-    network = MLPClassifier((64,), activation="tanh", alpha=1.0, max_iter=60, random_state=seed)
-    linear = LogisticRegression(max_iter=300, tol=1e-3)
-    inputs = [np.hstack([pairs.inputs[kind] for kind in READERS[reader]]) for pairs in (train, test)]
-    model = make_pipeline(StandardScaler(), network if "words" in READERS[reader] else linear)
-    with warnings.catch_warnings():  # the passes are few on purpose
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        model.fit(inputs[0], train.labels)
-    return model.predict(inputs[1]) == test.labels
 
 
 # Trees in hidden states
