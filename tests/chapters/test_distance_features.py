@@ -209,6 +209,14 @@ def test_what_the_text_says_of_every_run(run):
     chance = record.number("stability_over_heads_invented", of="plain text")
     assert chance.value + 0.1 < over_heads < chance.high
     assert 0.28 < record.number("stability", of="plain text", network="@random").value < 0.73
+    behind, ahead = (
+        record.row(q, of="paraphrase").value for q in ("stability_over_heads", "stability_over_heads_invented")
+    )
+    assert behind < ahead
+    six, chance = record.row("stability", of="6 groups").value, record.number("stability_invented", of="6 groups")
+    assert (six < chance.low) == (run == BOOK) and (six == 1) == (run == FULL)
+    pairs, chance = (record.number(q, of="paraphrase") for q in ("stability", "stability_invented"))
+    assert (pairs.value < chance.low) == minilm
     gaps = [record.row("gap_groups", of=scale).value for scale in group_tests.SCALES]
     assert gaps[0] == (1 if minilm else 2) and set(gaps[1:]) <= {2, 3}
     windows = record.number("changed_sorted", of="cut short, windows of 8")

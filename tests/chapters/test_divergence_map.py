@@ -159,7 +159,11 @@ CLAIMS = [  # run, quantity, what it is of: the number and, where the page print
     ("book", "closeness", f"{INNER}, ordinary tokens", "0.965"),
     ("book", "closeness_p", f"{INNER}, ordinary tokens", "0.05"),
     ("book", "closeness", "shared behaviour", "0.630"),
-    ("book", "map_kept", "least", "0.49"),
+    ("book", "closeness", "shared behaviour, ordinary tokens", "1.05"),
+    ("book", "closeness", "layer, shared behaviour, ordinary tokens", "0.79"),
+    ("book", "map_kept", "most", "0.56"),
+    ("full", "closeness_p", f"{INNER}, ordinary tokens", "0.03"),
+    ("full", "map_kept", "least", "0.44"),
     ("mpnet", "closeness", INNER, "0.73"),
     ("mpnet", "closeness", "number", "0.756 [0.754, 0.758]"),
     ("mpnet", "nearest_alike", "number", "0.54"),
@@ -193,11 +197,22 @@ def test_what_the_text_says_of_every_run(page, name):
     if name == "mpnet":
         assert abs(ends.value) < 0.01 and left.low > 0.5, "the ends do not matter; more than half is left"
         assert grid[1:5, 1:5].max() < 1 and grid[5:11, 5:11].max() < 0.9 < 1.05 < grid[1:4, 6:11].min(), "two blocks"
+        number, layer = (run.number("closeness", of=f"{of}, ordinary tokens") for of in ("number", "layer"))
+        assert number.high < layer.low, "on ordinary tokens the number is ahead"
+        assert run.row("closeness_p", of="number", network="@random").value < 0.05
+        beyond = run.number("layer_gap_held_beyond_shuffled").value / run.number("layer_gap", of="all tokens").value
+        assert round(100 * beyond) == 43
         behaviour = run.number("closeness", of="shared behaviour")
         assert behaviour.high < run.number("closeness", of="layer, shared behaviour").low
         return
     assert ends.low > 0.15 and left.high < 0.4 and run.number("closeness_p", of="number").value > 0.1
     assert grid[0, 1:3].min() > 1.15 and grid[5, 1:3].min() > 1.1, "ends are far from layers 2 and 3"
+    beyond = run.number("layer_gap_held_beyond_shuffled").value / run.number("layer_gap", of="all tokens").value
+    assert 0.28 < beyond < 0.31, "about 30 % of the gap exceeds shuffled maps"
+    behaviour, layer = (
+        run.number("closeness", of=f"{of}shared behaviour, ordinary tokens") for of in ("", "layer, ")
+    )
+    assert layer.high < 0.9 < 1 < behaviour.low, "heads of one behaviour are not closer on ordinary tokens"
     random, trained = (divergence.recorded_matrix(run, network).sum() for network in ("@random", ""))
     assert random < trained / 50, "its heads hardly differ"
 
@@ -218,3 +233,5 @@ def test_behaviours_lie_in_blocks_of_layers(page, name):
         block = (layer >= first) & (layer <= last)
         some = matrix[np.ix_(block, block)], layer[block]
         assert 0.9 < page.ratio(*some) < 0.95 and page.p_value(*some, times=499) < 0.02
+        number = np.arange(len(kinds)) % 12
+        assert page.ratio(some[0], number[block]) < 0.65, "within a block the number is far ahead"
