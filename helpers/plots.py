@@ -442,7 +442,7 @@ DOT_LOOKS = (
 MODEL_LOOKS = {
     name: {"color": COLOURS[name], "marker": MARKERS[name]} for name in ("minilm", "mpnet", "random", "shuffled")
 } | {"no network": DOT_LOOKS[1], "baseline": DOT_LOOKS[1]}
-MODEL_LOOKS["closed eyes"] = {"color": INK, "marker": "x", "markeredgewidth": 1.5}
+MODEL_LOOKS["random mention"] = {"color": INK, "marker": "x", "markeredgewidth": 1.5}
 
 
 def dots(
@@ -461,7 +461,7 @@ def dots(
     Args:
         names: of the rows, or name -> what it is called.
         values: series -> one value for each name; an :class:`Estimate` shows its interval, NaN and None nothing. Series that are named
-            after a model, ``@shuffled``, ``no network``, ``baseline`` or ``closed eyes``, have its look, hollow from the second run of it on;
+            after a model, ``@shuffled``, ``no network``, ``baseline`` or ``random mention``, have its look, hollow from the second run of it on;
             others have the next of four. A single series without a name needs no legend.
         limits: of the x axis (None: as the values have it, with a line at 0).
         apart: how far below one another the points of a row are.
