@@ -221,6 +221,7 @@ def test_the_summary_holds_in_every_run():
     assert all(
         -0.025 < g[of].value < g[of].high < 0 for g in shuffled.values() for of in [f"heads + {TAGS} over {TAGS}"]
     )
+    assert shuffled[BOOK][f"heads + {EMBEDDINGS} over {EMBEDDINGS}"].low <= 0, "nor do they add to embeddings"
     random = {run: recorded(run).estimates("ranking_gain", network="@random") for run in (BOOK, FULL)}
     assert random[FULL][f"heads + {TAGS} over {TAGS}"].low > 0, "a little"
     for found in random.values():
