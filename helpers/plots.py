@@ -391,20 +391,26 @@ def heads_by_layer(
     """A point for each head over its layer, and a line through the layers' means, for one or more statistics.
 
     Args:
-        series: statistic -> numbers [layer, head]; colour, marker and label go by the statistic's name.
+        series: statistic -> numbers [layer, head]; colour, marker and label go by the statistic's name, up to a comma; the second of a name
+            is hollow and its line dashed.
         lines: label -> value of horizontal reference lines.
         limits: of the y axis.
         labels: ``ylabel`` and ``title``.
     """
     ax = ax or plt.subplots()[1]
+    drawn: list[str] = []
     for place, (name, numbers) in enumerate(series.items()):
+        style = name.removeprefix("@").split(",")[0]
         numbers = np.asarray(getattr(numbers, "value", numbers))
         layers, heads = numbers.shape
         x = np.arange(1, layers + 1) + 0.16 * (place - (len(series) - 1) / 2)
         spread = x[:, None] + np.linspace(-0.07, 0.07, heads)
-        look = {"color": COLOURS.get(name), "alpha": 0.6, "linewidths": 0, "marker": MARKERS.get(name, "o")}
-        ax.scatter(spread, numbers, s=13, **look)
-        ax.plot(x, numbers.mean(-1), color=COLOURS.get(name), label=LABELS.get(name, name))
+        look = {"color": COLOURS.get(style), "alpha": 0.6, "linewidths": 0, "marker": MARKERS.get(style, "o")}
+        hollow = {"facecolors": "none", "linewidths": 0.8} if style in drawn else {}
+        ax.scatter(spread, numbers, s=13, **look | hollow)
+        line = {"color": COLOURS.get(style), "linestyle": "--" if style in drawn else "-"}
+        ax.plot(x, numbers.mean(-1), label=LABELS.get(name, name), **line)
+        drawn.append(style)
     references(ax, lines, colour=INK, linewidth=1)
     on_layers(ax, layers, ylim=limits, **labels)
     ax.legend()
@@ -442,7 +448,7 @@ DOT_LOOKS = (
 MODEL_LOOKS = {
     name: {"color": COLOURS[name], "marker": MARKERS[name]} for name in ("minilm", "mpnet", "random", "shuffled")
 } | {"no network": DOT_LOOKS[1], "baseline": DOT_LOOKS[1]}
-MODEL_LOOKS["closed eyes"] = {"color": INK, "marker": "x", "markeredgewidth": 1.5}
+MODEL_LOOKS["random mention"] = {"color": INK, "marker": "x", "markeredgewidth": 1.5}
 
 
 def dots(
@@ -461,7 +467,7 @@ def dots(
     Args:
         names: of the rows, or name -> what it is called.
         values: series -> one value for each name; an :class:`Estimate` shows its interval, NaN and None nothing. Series that are named
-            after a model, ``@shuffled``, ``no network``, ``baseline`` or ``closed eyes``, have its look, hollow from the second run of it on;
+            after a model, ``@shuffled``, ``no network``, ``baseline`` or ``random mention``, have its look, hollow from the second run of it on;
             others have the next of four. A single series without a name needs no legend.
         limits: of the x axis (None: as the values have it, with a line at 0).
         apart: how far below one another the points of a row are.

@@ -40,6 +40,8 @@ SHARES = {"share_cls": "cls", "share_sep": "sep", "share_punctuation": "stop", "
 SHARES |= {"share_self": "self", "share_next": "next"}
 FEWEST = syntax.FEWEST
 """Words of a relation, or mentions of a kind: of fewer a card says nothing."""
+GREYS = ("#eeeeee", "#cccccc", "#999999", "#666666")
+"""Of groups that fit no type."""
 FEWEST_HEADS = 3
 """Fewer make no map."""
 
@@ -217,6 +219,11 @@ class Card:
         """What each group of heads is called."""
         return group_names(self.table[self.table.quantity == "type_fits"].set_index("of").value.astype(bool))
 
+    @cached_property
+    def colours(self) -> dict[str, str]:
+        """The colour of each group of heads: its type's where it fits, else a grey."""
+        return {t: COLOURS[t] if self.types[t] == LABELS[t] else grey for t, grey in zip(TYPES, GREYS, strict=True)}
+
     def __repr__(self) -> str:
         return f"The card of {self.name}: {self.shape[0]} layers of {self.shape[1]} heads."
 
@@ -235,7 +242,7 @@ class Card:
     def _page(self, *, whole: bool) -> str:
         layers, heads = map(range, self.shape)
         grid = [[self[head_name(layer, head)] for head in heads] for layer in layers]
-        shown = {"card": self, "whole": whole, "grid": grid, "zip": zip, "colours": COLOURS, "ink": ink_on}
+        shown = {"card": self, "whole": whole, "grid": grid, "zip": zip, "colours": self.colours, "ink": ink_on}
         return template("encoder_card.html.j2", escaped=True).render(**shown, number=number, between=between)
 
 
@@ -266,7 +273,7 @@ class Head:
         return str(self.rows("type").label.iloc[0])
 
     def relations(self) -> list[Any]:
-        """The frequent relations in which it leads the best fixed offset most, a row each."""
+        """The frequent relations in which it leads the best fixed distance most, a row each."""
         found = self.rows("finds_governor", "found_by_governor")
         found = found[(found.n >= FEWEST) & (found["value"] > found.control)]
         found = found.assign(lead=found["value"] - found.control).sort_values("lead", ascending=False)

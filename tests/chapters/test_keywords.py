@@ -154,6 +154,7 @@ def recorded(run):
 
 PRINTED = [  # numbers as the page prints them
     (BOOK, "class_accuracy", {"split": "dev"}, "0.78"),
+    (FULL, "class_accuracy", {"split": "dev"}, "0.90"),
     (BOOK, "all_heads_over_rule", {}, "0.06 [0.02, 0.10]"),
     (BOOK, "ranking_gain", {"of": f"all heads over {TAGS}"}, "0.02"),
     (BOOK, "ranking_gain", {"of": f"heads + {EMBEDDINGS} over {EMBEDDINGS}"}, "0.07 [0.04, 0.10]"),
@@ -180,6 +181,10 @@ def test_what_is_said_of_single_heads():
     book = recorded(BOOK)
     assert certain(BOOK)[4:].sum() == 23 and certain(BOOK)[:3].sum() == 10 and certain(BOOK, "@shuffled").sum() == 2
     assert [certain(run)[len(certain(run)) // 2 :].sum() for run in (BOOK, FULL, MPNET)] == [31, 31, 57]
+    for run, layers, count in ((BOOK, 4, 16), (FULL, 4, 26), (MPNET, 12, 51)):
+        below = (recorded(run).array("key_word_attention_content", column="high") < 0).sum(1)
+        assert below.sum() == below[:layers].sum() == count and below[: len(below) // 2].sum() > 0.75 * count
+        assert below[: len(below) // 2].sum() > certain(run)[: len(below) // 2].sum(), "more do the opposite"
     assert round(np.abs(book.array("key_word_attention_content", network="@random")).max(), 2) == 0.03
     assert book.array("key_word_attention", network="@random").max() < 0.04
     for run in (BOOK, FULL):
@@ -212,6 +217,11 @@ def test_the_summary_holds_in_every_run():
         assert gains[BOOK][of].low <= 0 <= gains[BOOK][of].high, "level on articles"
         assert gains[FULL][of].low > 0, "ahead on abstracts"
         assert gains[BOOK][added].low > 0 < gains[FULL][added].low
+    shuffled = {run: recorded(run).estimates("ranking_gain", network="@shuffled") for run in (BOOK, FULL)}
+    assert all(
+        -0.025 < g[of].value < g[of].high < 0 for g in shuffled.values() for of in [f"heads + {TAGS} over {TAGS}"]
+    )
+    assert shuffled[BOOK][f"heads + {EMBEDDINGS} over {EMBEDDINGS}"].low <= 0, "nor do they add to embeddings"
     random = {run: recorded(run).estimates("ranking_gain", network="@random") for run in (BOOK, FULL)}
     assert random[FULL][f"heads + {TAGS} over {TAGS}"].low > 0, "a little"
     for found in random.values():
