@@ -46,10 +46,12 @@ class HeadProfile:
         return f"{head_name(*self.head)}, the {self.speciality} head"
 
     def card(self, upto: str = "14") -> str:
-        """What is known up to a chapter, as HTML."""
+        """What is known up to a chapter, as HTML; named by its speciality once that is found."""
         known = (f"<li><b>{chapter}</b> {fact}</li>" for chapter, fact in self.facts.items() if chapter <= upto)
-        style = f"--trade: {COLOURS[SPECIALITIES[self.speciality][0]]}"
-        return f'<div class="character" style="{style}"><p>{escape(self.label)}</p><ul>{"".join(known)}</ul></div>'
+        colour, found, _ = SPECIALITIES[self.speciality]
+        label = self.label if found <= upto else f"Head {head_name(*self.head)}"
+        style = f"--trade: {COLOURS[colour]}"
+        return f'<div class="character" style="{style}"><p>{escape(label)}</p><ul>{"".join(known)}</ul></div>'
 
 
 def of(model: str) -> tuple[HeadProfile, ...]:
@@ -89,7 +91,7 @@ def _antecedents(recorded: Recorded) -> Head | None:
 
 
 def _leading(recorded: Recorded) -> tuple[list[Head], list[str]]:
-    """Heads chosen on other documents that are beyond the best fixed offset, and their relations, the largest lead first."""
+    """Heads chosen on other documents that are beyond the best fixed distance, and their relations, the largest lead first."""
     lead = recorded.rows("lead_for_relation")
     lead = lead[(lead.of != "all") & (lead.n >= FEWEST) & (lead.low > 0)].sort_values("value", ascending=False)
     return _places(lead), list(lead.of)
@@ -103,7 +105,7 @@ def _phrases(recorded: Recorded) -> Head | None:
 
 
 def _objects(recorded: Recorded) -> Head | None:
-    """The head that finds the verb of an object, if it is beyond the best fixed offset."""
+    """The head that finds the verb of an object, if it is beyond the best fixed distance."""
     heads, relations = _leading(recorded)
     return heads[relations.index("obj")] if "obj" in relations else None
 
@@ -136,7 +138,7 @@ def _surface(recorded: Recorded, head: Head) -> str:
 def _relations(recorded: Recorded, head: Head) -> str:
     relations = [relation for one, relation in zip(*_leading(recorded), strict=True) if one == head]
     rows = [recorded.row("best_for_relation", of=relation) for relation in relations]
-    parts = [f"<code>{escape(row.of)}</code> {_interval(row)}; offset {_percent(row.control)}" for row in rows]
+    parts = [f"<code>{escape(row.of)}</code> {_interval(row)}; best fixed distance {_percent(row.control)}" for row in rows]
     more = f", and {len(parts) - SHOWN} more" if len(parts) > SHOWN else ""
     return f"Finds {'; '.join(parts[:SHOWN])}{more}." if parts else ""
 
