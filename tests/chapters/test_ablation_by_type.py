@@ -266,6 +266,6 @@ def test_nothing_is_decided_without_shuffles():
         if c.power.split("/")[1] not in ("2 tuned", "3 tuned")
     }
     assert len(verdicts) > 8 and scoreboard.HOLDS not in verdicts.values()
-    assert sum(scoreboard.compare(c, numbers).verdict == scoreboard.HOLDS for c in claims) > 2, (
+    assert sum(scoreboard.compare(c, numbers).verdict == scoreboard.HOLDS for c in claims) > 1, (
         "without the shuffles some would"
     )
