@@ -265,7 +265,7 @@ def test_nothing_is_decided_without_shuffles():
         for c in claims
         if c.power.split("/")[1] not in ("2 tuned", "3 tuned")
     }
-    assert len(verdicts) > 20 and scoreboard.HOLDS not in verdicts.values()
-    assert sum(scoreboard.compare(c, numbers).verdict == scoreboard.HOLDS for c in claims) > 2, (
+    assert len(verdicts) > 8 and scoreboard.HOLDS not in verdicts.values()
+    assert sum(scoreboard.compare(c, numbers).verdict == scoreboard.HOLDS for c in claims) > 1, (
         "without the shuffles some would"
     )
