@@ -138,7 +138,9 @@ def _surface(recorded: Recorded, head: Head) -> str:
 def _relations(recorded: Recorded, head: Head) -> str:
     relations = [relation for one, relation in zip(*_leading(recorded), strict=True) if one == head]
     rows = [recorded.row("best_for_relation", of=relation) for relation in relations]
-    parts = [f"<code>{escape(row.of)}</code> {_interval(row)}; best fixed distance {_percent(row.control)}" for row in rows]
+    parts = [
+        f"<code>{escape(row.of)}</code> {_interval(row)}; best fixed distance {_percent(row.control)}" for row in rows
+    ]
     more = f", and {len(parts) - SHOWN} more" if len(parts) > SHOWN else ""
     return f"Finds {'; '.join(parts[:SHOWN])}{more}." if parts else ""
 

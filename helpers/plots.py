@@ -60,8 +60,8 @@ STYLES = {
     "inter": ("#56B4E9", "other sentences", "o"),
     "minilm": ("#332288", "minilm", "o"),
     "mpnet": ("#882255", "mpnet", "s"),
-    "random": ("#999933", "random", "D"),
-    "shuffled": ("#44AA99", "shuffled scores", "v"),
+    "random": ("#999933", "@random", "D"),
+    "shuffled": ("#44AA99", "@shuffled", "v"),
     "first": ("#D55E00", "first", "o"),
     "second": ("#0072B2", "second", "o"),
     # the four types of chapter 08: apart from one another in hue and in grey
@@ -405,11 +405,13 @@ def heads_by_layer(
         layers, heads = numbers.shape
         x = np.arange(1, layers + 1) + 0.16 * (place - (len(series) - 1) / 2)
         spread = x[:, None] + np.linspace(-0.07, 0.07, heads)
-        look = {"color": COLOURS.get(style), "alpha": 0.6, "linewidths": 0, "marker": MARKERS.get(style, "o")}
+        marker = MARKERS.get(style, "o")
+        look = {"color": COLOURS.get(style), "alpha": 0.6, "linewidths": 0, "marker": marker}
         hollow = {"facecolors": "none", "linewidths": 0.8} if style in drawn else {}
         ax.scatter(spread, numbers, s=13, **look | hollow)
         line = {"color": COLOURS.get(style), "linestyle": "--" if style in drawn else "-"}
-        ax.plot(x, numbers.mean(-1), label=LABELS.get(name, name), **line)
+        marked = {"marker": marker, "markersize": 4, "markevery": []}  # in the legend only
+        ax.plot(x, numbers.mean(-1), label=LABELS.get(name, name), **line, **marked)
         drawn.append(style)
     references(ax, lines, colour=INK, linewidth=1)
     on_layers(ax, layers, ylim=limits, **labels)
@@ -417,16 +419,19 @@ def heads_by_layer(
     return ax.figure
 
 
-def layer_panels(panels: Mapping[str, Mapping[str, NDArray]], *, columns: int = 2, **options: object) -> Figure:
+def layer_panels(
+    panels: Mapping[str, Mapping[str, NDArray]], *, columns: int = 2, height: float = 3.2, **options: object
+) -> Figure:
     """:func:`heads_by_layer` for several runs or statistics side by side.
 
     Args:
         panels: title -> series.
         columns: panels in a row.
+        height: of a panel, in inches.
         options: of :func:`heads_by_layer`. A row whose panels have the same series has one legend, in the first; where all have, it
             stands below them.
     """
-    figure, axes = titled(panels, (4.4, 3.2), columns=columns, size=10)
+    figure, axes = titled(panels, (4.4, height), columns=columns, size=10)
     shown = list(zip(axes.flat, panels.values(), strict=False))
     names = [set(series) for _, series in shown]
     for number, (ax, series) in enumerate(shown):
@@ -434,7 +439,7 @@ def layer_panels(panels: Mapping[str, Mapping[str, NDArray]], *, columns: int = 
         if set(series) in names[:number] or names.count(names[0]) == len(names):
             ax.get_legend().remove()
     if names.count(names[0]) == len(names):
-        legend_below(axes[0, 0], ncols=len(names[0]) + len(options.get("lines") or {}))
+        legend_below(axes[0, 0], ncols=2 * columns)
     return figure
 
 

@@ -240,6 +240,10 @@ def sharp(way, run, quantity="first_times_even"):
     return recorded(run).number(quantity, of=f"{WAYS[way]}, sharp", network="@random").value
 
 
+def of_head(network):
+    return recorded().number("first_times_even_of_head", network=network).value
+
+
 def moved(run):
     before, after = entropies(run)
     return after - before
@@ -247,10 +251,6 @@ def moved(run):
 
 def correlation(run):
     return np.corrcoef(*(part.ravel() for part in entropies(run)))[0, 1]
-
-
-def broader(run):
-    return by_layer("entropy_from_cls", run) - by_layer("entropy", run)
 
 
 NUMBERS = [
@@ -273,9 +273,13 @@ NUMBERS = [
     ("mean entropy", "3.1", lambda: first(0, "book", "mean_entropy")),
     ("mean entropy of the sharp random network", "3.0", lambda: sharp(0, "book", "mean_entropy")),
     ("its first token", "1.0", lambda: sharp(0, "book")),
-    ("its first token, mpnet", "2.8", lambda: sharp(0, "mpnet")),
+    ("its head that gives most", "7", lambda: of_head("@random")),
+    ("the model's", "91", lambda: of_head("")),
+    *(
+        (f"the same, mpnet {w}", said, lambda w=w: sharp(w, "mpnet"))
+        for w, said in enumerate(["2.8", "1.8", "1.9", "0.2"])
+    ),
     ("the same, mpnet, with a sink", "12", lambda: first(0, "mpnet", "other_times_even")),
-    ("mpnet's full stop, [CLS] later", "16", lambda: first(2, "mpnet", "other_times_even")),
     ("mpnet's full stop", "19", lambda: first(3, "mpnet", "other_times_even")),
     ("mpnet's heads over half on them", "100", lambda: (sum(share(k, "mpnet") for k in KINDS) > 0.5).sum()),
     ("[SEP], about its even share", "1", lambda: recorded().number("times_even_share", of="sep").value),
@@ -287,8 +291,6 @@ NUMBERS = [
     ("on [CLS] by the authors' plot", "2", lambda: (share("cls") > 0.6).sum()),
     ("correlation of entropies", "0.99", lambda: correlation("book")),
     ("correlation of entropies, mpnet", "0.93", lambda: correlation("mpnet")),
-    ("last layer, [CLS] more broadly by", "0.17", lambda: broader("book")[-1]),
-    ("the same, mpnet", "0.35", lambda: broader("mpnet")[-1]),
 ]
 
 

@@ -66,7 +66,7 @@ def test_the_front_pages_say_what_is_recorded():
     assert f"of {len(families)} families" in (places.ROOT / "book" / "intro.md").read_text("utf-8")
     for page in ("README.md", "book/intro.md"):
         text = (places.ROOT / page).read_text("utf-8")
-        assert f"Head {best.layer:.0f}-{best['head']:.0f} is right for {share} % of objects [{low}, {high}]" in text
+        assert f"head {best.layer:.0f}-{best['head']:.0f} is right for {share} % of objects [{low}, {high}]" in text
         assert (
             f'"one word to the left" for {distance} %' in text and f"is right for {100 * rule.value:.0f} %." in text
         )
