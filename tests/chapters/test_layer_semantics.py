@@ -248,3 +248,15 @@ def test_what_mpnet_does_otherwise(runs):
     assert mpnet.number("later_by_expected_layer", of="dependency to coreference").low > 0, "over documents"
     book = [runs["book"].number("later_by_gravity", network=n, of=step).value for n in ("", "@shuffled")]
     assert book[0] < book[1], "there the control has more"
+
+
+def test_types_after_coreference_is_no_evidence(runs):
+    """On GUM in both models, but in both controls of the page, too, and beyond the random network in neither model."""
+    step = "entity to coreference"
+    assert all(runs[model].number("later_by_gravity", of=step).high < 0 for model in ("minilm", "mpnet"))
+    controls = [runs["book"].number("later_by_gravity", network=n, of=step) for n in ("@random", "@shuffled")]
+    assert all(control.high < 0 for control in controls)
+    beyond = [runs[model].number("later_by_gravity_beyond_random", of=step) for model in ("minilm", "mpnet")]
+    assert all(number.low < 0 < number.high for number in beyond)
+    tags = {m: runs[m].number("later_by_gravity_beyond_random", of="part of speech to dependency") for m in runs}
+    assert tags["mpnet"].low > 0 > tags["minilm"].low, "relations after parts of speech, in mpnet only"

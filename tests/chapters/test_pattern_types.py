@@ -9,6 +9,7 @@ from sklearn.metrics import f1_score
 
 from helpers import results, scoreboard, stats
 from helpers.heads import Head
+from helpers.measurements import pattern_types
 from helpers.measurements.pattern_types import TYPES, Item, Label
 
 
@@ -39,6 +40,17 @@ def test_two_numbers_and_the_rule_are_what_loops_find(page):
     assert page.fit_rule(numbers, types) == max(scores, key=scores.get)
 
 
+def test_three_numbers_are_those_of_the_helper_and_mixtures_are_maps(page):
+    maps, texts = random_maps(3, 30, 30), np.repeat([0, 1], [12, 18])
+    names = ("column: largest mean shade", "diagonal: contrast", "blocks: contrast")
+    described = pattern_types.describe(maps, texts)
+    for number, weights in enumerate(maps):
+        np.testing.assert_allclose(page.three_numbers(weights, texts), [described[name][number] for name in names])
+    made = page.mixture(30, (0.3, 0.5, 0.2), np.random.default_rng(0))
+    np.testing.assert_allclose(made.sum(-1), 1)
+    assert made.mean(0).max() > 0.3 and np.diagonal(made, -1).min() > 0.5
+
+
 def label(head, kind):
     return Label("m", head, Item("text/0", "text", ("a", "b"), 0), "dev", kind, "")
 
@@ -66,7 +78,7 @@ def test_pairs_of_maps_are_what_loops_count(page):
 
 BOOK, FULL, MPNET = ("book", "minilm"), ("full", "minilm"), ("full", "mpnet")
 FOREST, DEV_FOREST, RULE = "forest on synthetic maps", "forest on dev maps", "simple rule"
-NOISE_FOREST = "forest on dev maps and noise"
+NOISE_FOREST, LENGTH_RULE = "forest on dev maps and noise", "rule by length"
 OWN_HEAD, LAYER, MAJORITY = "other maps of the head", "other heads of the layer", "always the majority type"
 
 
@@ -84,6 +96,9 @@ PRINTED = {  # network, quantity, what it is of: in per cent, as the page prints
     ("", "accuracy_gain", f"{FOREST} over {RULE}"): "16 [5, 32]",
     ("", "macro_f1", DEV_FOREST): "89",
     ("", "macro_f1", FOREST): "79",
+    ("", "accuracy_gain", f"{FOREST} over {LENGTH_RULE}"): "11 [-3, 29]",
+    ("", "accuracy_new_heads", NOISE_FOREST): "80",
+    ("", "accuracy_gain", f"{NOISE_FOREST} over {DEV_FOREST}"): "-9 [-24, 1]",
     ("@shuffled", "share_by_classifier", f"vertical, {DEV_FOREST}"): "73",
     ("@random", "share_by_classifier", f"vertical, {DEV_FOREST}"): "70",
     ("@shuffled", "share_by_classifier", f"vertical, {FOREST}"): "0.2",
@@ -100,6 +115,12 @@ PRINTED_OF_MPNET = {
     ("@random", "share_by_classifier", f"vertical, {FOREST}"): "80",
     ("", "vertical_target", "other"): "6",
     ("@random", "vertical_target", "other"): "88",
+    ("", "macro_f1", FOREST): "65",
+    ("", "macro_f1", RULE): "75",
+    ("", "macro_f1", DEV_FOREST): "85",
+    ("", "share_by_classifier", f"vertical, {FOREST}"): "43",
+    ("", "share_by_classifier", f"vertical, {RULE}"): "47",
+    ("", "share_by_classifier", f"vertical, {DEV_FOREST}"): "70",
     ("", "heterogeneous_in_first_layer", None): "39",
 }
 
