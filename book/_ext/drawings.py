@@ -18,9 +18,9 @@ from matplotlib.figure import Figure
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-from helpers import attention, corpora, encoders, places, plots, scoreboard, stats, tokens, views
+from helpers import corpora, places, plots, scoreboard, stats, views
 from helpers.corpora import sources, treebanks
-from helpers.run import course, live, notebooks
+from helpers.run import course, notebooks
 
 
 def example_sentence() -> treebanks.Sentence:
@@ -97,16 +97,6 @@ def heads() -> str:
         output.get("data", {}).get("text/html", "") for cell in notebook.cells for output in cell.get("outputs", ())
     ]
     return next(output for output in outputs if 'class="touch"' in output)
-
-
-def object_head() -> Figure:
-    """What head 3-1 does with the live page's sentence; in colour the words whose strongest line to another word has a fifth."""
-    encoder = encoders.load("minilm")
-    text = tokens.encode(encoder, [live.SENTENCE])
-    weights = attention.maps(encoder, text)[2, 0, 0].numpy()
-    words = weights * ~(np.eye(len(weights), dtype=bool) | text.special[0].numpy())
-    chosen = dict.fromkeys(np.flatnonzero(words.max(1) > 0.2), plots.HEAD_COLOURS[0])
-    return plots.line_diagrams({"head 3-1": (text.tokens[0], weights, chosen)})
 
 
 def catalogue() -> str:
@@ -200,7 +190,7 @@ def table(columns: list[str], rows: list, *, escape: bool = True) -> str:
 
 FUNCTIONS = (catalogue, chains, chapters, coverage, heads, keyphrases, questions, relations, tally, tree, verdicts)
 DRAWINGS = {function.__name__: function for function in FUNCTIONS}
-DRAWINGS |= {"stanford-tree": stanford_tree, "object-head": object_head}
+DRAWINGS |= {"stanford-tree": stanford_tree}
 DRAWINGS |= {name: partial(pairs, f"encyclopedia-{name}") for name in ("paraphrase", "entailment")}
 
 
