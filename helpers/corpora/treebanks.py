@@ -6,7 +6,7 @@ by runs of sentences. What was done is said in one sentence (:func:`helpers.corp
 """
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -37,14 +37,25 @@ def read(path: Path | str) -> tuple[Document, ...]:
 def files_of(path: Path) -> list[Path]:
     """The files of a treebank: of a folder those in CoNLL-U, else those in the columns of CoNLL-2012 or OntoGUM.
 
-    Of OntoNotes' twins ``*_gold_conll`` and ``*_auto_conll``, which hold the same words, the gold one.
+    Of OntoNotes' twins ``*_gold_conll`` and ``*_auto_conll``, which hold the same words, the gold one. What is not read is said.
     """
     if not path.is_dir():
         return [path]
     found = sources.files(path)
+    in_ten = [f for f in found if ending(f).endswith((".conllu", ".conllu.gz"))]
     others = {f for f in found if ending(f).endswith(("conll", "conll.gz"))}
+    if in_ten:
+        if others:
+            sources.say(
+                path, f"{len(in_ten)} files in CoNLL-U are read, and not the {len(others)} in other columns (*conll)."
+            )
+        return in_ten
     twins = {f for f in others if "auto" in f.name and f.with_name(f.name.replace("auto", "gold")) in others}
-    return [f for f in found if ending(f).endswith((".conllu", ".conllu.gz"))] or sorted(others - twins)
+    if twins:
+        sources.say(
+            path, f"{len(twins)} files *_auto_conll are not read: *_gold_conll beside them have the same words."
+        )
+    return sorted(others - twins)
 
 
 COLUMNS = ("ID", "FORM", "LEMMA", "UPOS", "XPOS", "FEATS", "HEAD", "DEPREL", "DEPS", "MISC")
@@ -62,7 +73,7 @@ def read_conllu(path: Path) -> tuple[Document, ...]:
         CorpusError: with the line in which the sentence begins.
     """
     wanted = "CoNLL-U: ten columns with tabs between, words numbered from 1, heads that are a tree, brackets such as Entity=(3 and 3)."
-    layout = ["eid", "etype", "head"]  # of what stands in Entity=
+    layout, left_out = ["eid", "etype", "head"], Counter()  # of what stands in Entity=
     documents: list[tuple[str, list[Sentence], list[Mention]]] = []
     for line, comments, rows in _sentences(lines(path)):
         layout = comments["global.Entity"].split("-") if comments.get("global.Entity") else layout
@@ -72,9 +83,9 @@ def read_conllu(path: Path) -> tuple[Document, ...]:
         name, sentences, mentions = documents[-1]
         with reading(path, wanted, line):
             sentence, marks = _sentence(comments.get("sent_id") or f"{name}-{len(sentences) + 1}", rows)
-            mentions += _mentions(len(sentences), sentence, marks, layout)
+            mentions += _mentions(len(sentences), sentence, marks, layout, left_out)
             sentences.append(sentence)
-    return _checked(path, [Document(name, tuple(s), tuple(m)) for name, s, m in documents if s], wanted)
+    return _checked(path, [Document(name, tuple(s), tuple(m)) for name, s, m in documents if s], wanted, left_out)
 
 
 def _sentences(rows: Sequence[str]) -> Iterator[tuple[int, dict[str, str], list[list[str]]]]:
@@ -142,8 +153,10 @@ def _tree(heads: Sequence[str], relations: Sequence[str]) -> tuple[tuple[int, ..
 _WITHHELD = {"_", "[WORD]"}
 
 
-def _checked(path: Path, documents: Sequence[Document], wanted: str) -> tuple[Document, ...]:
-    """The documents of a file.
+def _checked(
+    path: Path, documents: Sequence[Document], wanted: str, left_out: Mapping[str, int]
+) -> tuple[Document, ...]:
+    """The documents of a file; what was left out of it is said.
 
     Raises:
         CorpusError: for a file without documents, and for one in which the words of a document are withheld.
@@ -154,16 +167,21 @@ def _checked(path: Path, documents: Sequence[Document], wanted: str) -> tuple[Do
             found = f"The words of sentence {withheld[0].id!r} are withheld (all are {withheld[0].words[0]!r})."
             how = "the words themselves; whoever gives out the annotation says how to put them in."
             raise CorpusError(path, None, found, how)
+    if left_out:
+        sources.say(path, f"left out: {', '.join(f'{n} {what}' for what, n in left_out.items())}.")
     return some(path, documents, wanted)
 
 
-def _mentions(number: int, sentence: Sentence, marks: Sequence[Mark], layout: Sequence[str]) -> list[Mention]:
+def _mentions(
+    number: int, sentence: Sentence, marks: Sequence[Mark], layout: Sequence[str], left_out: Counter[str]
+) -> list[Mention]:
     """The mentions of a sentence, from brackets such as ``(3``, ``3)``, ``(3)``, side by side or with ``|`` between.
 
     Mentions of empty nodes only are left out, and one that is written twice counts once.
 
     Args:
         layout: the fields of an opening bracket, hyphens between. A closing one has the chain alone, or the fields up to it.
+        left_out: counts mentions of empty nodes only, and those written twice.
 
     Raises:
         ValueError: for what is not made of brackets, not closed, or has gaps.
@@ -184,7 +202,9 @@ def _mentions(number: int, sentence: Sentence, marks: Sequence[Mark], layout: Se
                 if not opened[chain]:
                     raise ValueError(f"{chain!r} is closed but was not opened in this sentence")
                 start, fields = opened[chain].pop()
-                if start <= last and (start, last + 1, chain) not in mentions:
+                if start > last or (start, last + 1, chain) in mentions:
+                    left_out["mentions of empty nodes only" if start > last else "mentions written twice"] += 1
+                else:
                     head = head_word(sentence, start, last + 1)
                     entity = dict(zip(layout, fields, strict=False)).get(
                         "etype" if "etype" in layout else "entity", ""
@@ -268,14 +288,18 @@ def read_conll(path: Path | str, trees: Mapping[str, Document] | None = None) ->
     wanted = "CoNLL-2012, '#begin document (name); part 000', rows of document, part, number from 0, word, …, coreference, and '#end document'; or OntoGUM's three columns."
     if path.is_dir():
         return some(path, [document for file in files_of(path) for document in read_conll(file, trees)], wanted)
-    documents, header, rows = [], None, []
+    documents, left_out, header, rows = [], Counter(), None, []
     for number, row in enumerate(lines(path), 1):
         begin = _BEGIN.fullmatch(row)
         with reading(path, wanted, number):
             if begin and not header:
                 header, rows = begin, []
             elif header and re.match(r"#\s*end document", row):
-                documents.append(_ontonotes(header, rows) if header["name"] else _ontogum(path.stem, rows, trees))
+                documents.append(
+                    _ontonotes(header, rows, left_out)
+                    if header["name"]
+                    else _ontogum(path.stem, rows, trees, left_out)
+                )
                 header = None
             elif header and not begin:
                 rows.append(row)
@@ -283,10 +307,10 @@ def read_conll(path: Path | str, trees: Mapping[str, Document] | None = None) ->
                 raise ValueError(f"{row[:40]!r} stands {'inside' if header else 'outside'} of a document")
     if header:
         raise CorpusError(path, None, "The last document has no end.", wanted)
-    return _checked(path, [document for document in documents if document.sentences], wanted)
+    return _checked(path, [document for document in documents if document.sentences], wanted, left_out)
 
 
-def _ontonotes(header: re.Match, rows: Sequence[str]) -> Document:
+def _ontonotes(header: re.Match, rows: Sequence[str], left_out: Counter[str]) -> Document:
     """A document of CoNLL-2012."""
     name = f"{header['name']} part {int(header['part'] or 0)}"
     sentences: list[Sentence] = []
@@ -306,12 +330,14 @@ def _ontonotes(header: re.Match, rows: Sequence[str]) -> Document:
         tags = tuple(cells[4].strip() for cells in cut) if fewest > 5 else ()
         sentence = Sentence(f"{name}-{len(sentences) + 1}", tuple(_ESCAPED.get(w, w) for w in words), xpos=tags)
         marks = [(n, n, cells[-1].strip(" -_")) for n, cells in enumerate(cut)]
-        mentions += _mentions(len(sentences), sentence, marks, ("eid",))
+        mentions += _mentions(len(sentences), sentence, marks, ("eid",), left_out)
         sentences.append(sentence)
     return Document(name, tuple(sentences), tuple(mentions))
 
 
-def _ontogum(name: str, rows: Sequence[str], trees: Mapping[str, Document] | None) -> Document:
+def _ontogum(
+    name: str, rows: Sequence[str], trees: Mapping[str, Document] | None, left_out: Counter[str]
+) -> Document:
     """A document of OntoGUM, with the treebank's sentences where there are any."""
     cut = [row.split("\t") for row in rows if row.strip()]
     if [len(cells) for cells in cut] != [3] * len(cut) or [cells[0] for cells in cut] != [*map(str, range(len(cut)))]:
@@ -330,7 +356,7 @@ def _ontogum(name: str, rows: Sequence[str], trees: Mapping[str, Document] | Non
     rest, mentions = iter(marks), []
     for number, sentence in enumerate(sentences):
         own = [(n, n, mark) for n, mark in enumerate(islice(rest, len(sentence.words)))]
-        mentions += _mentions(number, sentence, own, ("eid",))
+        mentions += _mentions(number, sentence, own, ("eid",), left_out)
     return Document(name, sentences, tuple(mentions))
 
 

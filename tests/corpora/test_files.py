@@ -31,17 +31,19 @@ def test_the_header_names_the_order_of_fields():
 
 CLERK, IT = ("A clerk", "1", "nominal"), ("it", "2", "pronoun")
 READ = {
-    "empty_nodes.conllu": [CLERK, IT, CLERK, IT],
-    "twice.conllu": [CLERK, IT, ("it", "3", "pronoun"), IT],
-    "two_blanks.conllu": [("reads  on", "1", "nominal")],
-    "five_columns.conll": [CLERK, IT, ("She", "1", "pronoun"), IT],
-    "uneven_columns.conll": [CLERK, IT],
+    "empty_nodes.conllu": ([CLERK, IT, CLERK, IT], "1 mentions of empty nodes only"),
+    "twice.conllu": ([CLERK, IT, ("it", "3", "pronoun"), IT], "1 mentions written twice"),
+    "two_blanks.conllu": ([("reads  on", "1", "nominal")], ""),
+    "five_columns.conll": ([CLERK, IT, ("She", "1", "pronoun"), IT], ""),
+    "uneven_columns.conll": ([CLERK, IT], ""),
 }
 
 
 @pytest.mark.parametrize("name", READ)
-def test_oddities_that_are_read(name):
-    assert surfaces(name) == READ[name]
+def test_oddities_that_are_read(name, capsys):
+    wanted, left_out = READ[name]
+    assert surfaces(name) == wanted
+    assert left_out in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -52,12 +54,14 @@ def test_oddities_that_are_refused(name):
         treebanks.read(DATA / name)
 
 
-def test_of_a_folder_one_of_each_twin_is_read(tmp_path):
+def test_of_a_folder_one_of_each_twin_is_read(tmp_path, capsys):
     for name in ("a_gold_conll", "a_auto_conll", "b_auto_conll", "._a_gold_conll"):
         shutil.copy(DATA / "five_columns.conll", tmp_path / name)
     assert [file.name for file in treebanks.files_of(tmp_path)] == ["a_gold_conll", "b_auto_conll"]
     shutil.copy(DATA / "twice.conllu", tmp_path / "C.CONLLU")
     assert [file.name for file in treebanks.files_of(tmp_path)] == ["C.CONLLU"]
+    said = capsys.readouterr().out
+    assert "1 files *_auto_conll are not read" in said and "not the 3 in other columns" in said
 
 
 def test_words_without_a_token_keep_their_places(minilm, capsys):
