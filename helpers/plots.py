@@ -494,7 +494,7 @@ def dots(
     dot_rows(ax, called, rows, looks, apart=apart, line=0 if limits is None else None)
     ax.set(xlim=limits, xlabel=xlabel)
     if below:
-        ax.legend(loc="upper left", bbox_to_anchor=(0, -1.45 / (len(names) + 0.6)), fontsize=8)
+        ax.legend(loc="upper left", bbox_to_anchor=(0, 0), borderaxespad=4.5, fontsize=8)  # below the label of the axis
     elif any(values):
         legend_beside(ax)
     return ax.figure
@@ -508,7 +508,7 @@ def dots_with_gains(names: Names | Labels, values: Points, gains: Mapping[str, P
         options: of :func:`dots`.
     """
     row, apart = max(0.32, 0.1 * len(values)), min(0.25, 0.8 / len(values))
-    size, widths = (3.6 + 2.2 * len(gains), 1.1 + row * len(names)), [1.5, *[1] * len(gains)]
+    size, widths = (3.6 + 2.2 * len(gains), 1.1 + row * max(2, len(names))), [1.5, *[1] * len(gains)]
     figure, axes = plt.subplots(1, 1 + len(gains), figsize=size, width_ratios=widths, sharey=True)
     dots(names, values, apart=apart, below=True, ax=axes[0], **options)
     for ax, (xlabel, series) in zip(axes[1:], gains.items(), strict=True):
