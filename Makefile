@@ -53,7 +53,7 @@ test: $(READY) lint ## Lint, unit tests, all chapters executed with small data, 
 test-all: $(READY) lint ## What 'make test' does, and longer ways: every command of "Bring your own", a wheel in an empty folder, accessibility of every page
 	@$(PYTEST)
 
-check: $(READY) lint ## Lint and the quick unit tests, for while you are editing (a few minutes)
+check: $(READY) lint ## Lint and the quick unit tests, for while you are editing (two minutes)
 	@$(PYTEST) -m "not slow and not journey and not browser"
 
 test-random: SEED := $(or $(SEED),$(shell od -An -N3 -tu4 /dev/urandom | tr -d ' '))
