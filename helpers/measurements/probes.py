@@ -7,7 +7,8 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations, pairwise
+from functools import cache
+from itertools import pairwise
 
 import numpy as np
 import torch
@@ -74,36 +75,6 @@ class DistanceProbe(nn.Module):
 
 Chosen = list[tuple[int, int, int | str]]
 """Pairs of words of one sentence: first, second, and whether an arc joins them or the name of its relation."""
-
-
-def arc_pairs(sentence: Sentence, rng: np.random.Generator, *, equally_far: bool = False) -> Chosen:
-    """As many pairs of words without an arc as with one, the left word first; punctuation is left out.
-
-    Args:
-        equally_far: each pair without an arc is as far apart as one with an arc; arcs for which there is no such pair are left out.
-    """
-    words = np.flatnonzero(counted(sentence)).tolist()
-    ends = [(w, g) for w, g in enumerate(sentence.governors) if {w, g} <= {*words}]
-    arcs = {(min(pair), max(pair)) for pair in ends}
-    others = [pair for pair in combinations(words, 2) if pair not in arcs]
-    others = [others[n] for n in rng.permutation(len(others))]
-    chosen: Chosen = []
-    for a, b in sorted(arcs):
-        match = next((p for p in others if not equally_far or p[1] - p[0] == b - a), None)
-        if match is not None:
-            others.remove(match)
-            chosen += [(a, b, 1), (*match, 0)]
-    return chosen
-
-
-def asked_pairs(
-    question: str, sentences: Sequence[Sentence], relations: Sequence[str], *, seed: int = 0
-) -> list[Chosen]:
-    """The pairs of each sentence that a question is about: "edge", "edge, equally far" or "which relation" (of these relations)."""
-    if question == "which relation":
-        return relation_pairs(sentences, relations)
-    rng, equally_far = np.random.default_rng(seed), question == "edge, equally far"
-    return [arc_pairs(sentence, rng, equally_far=equally_far) for sentence in sentences]
 
 
 def relation_pairs(sentences: Sequence[Sentence], relations: Sequence[str] = (), *, fewest: int = 1) -> list[Chosen]:
@@ -200,7 +171,8 @@ def states_of(encoder: Encoder, sentence: Sentence) -> Float[Tensor, "layer word
     return torch.cat(layers)[:, 1:-1].half().cpu()
 
 
-def tree_distances(governors: Sequence[int]) -> Float[Tensor, "word word"]:
+@cache
+def tree_distances(governors: tuple[int, ...]) -> Float[Tensor, "word word"]:
     """Number of arcs between two words of a tree."""
     arcs = np.zeros((len(governors), len(governors)))
     for word, governor in enumerate(governors):
@@ -261,17 +233,17 @@ def structural(
 
     Args:
         states: part -> hidden states of each sentence (:func:`states_of`).
-        fit: called as ``fit(probe, examples, seed)`` with examples (states, distances in the tree) of the part "train".
+        fit: called as ``fit(probe, examples, seed=seed)`` with examples (states, distances in the tree) of the part "train".
         governors: part -> the tree of each sentence, if not its own.
     """
     spread = torch.cat([s[layer] for s in states["train"]]).float().std(0).clamp_min(1e-6)
     inputs = {part: [s[layer].float() / spread for s in states[part]] for part in ("train", split)}
     governors = governors or {part: [s.governors for s in trees[part]] for part in inputs}
-    examples = [*zip(inputs["train"], map(tree_distances, governors["train"]), strict=True)]
+    examples = [*zip(inputs["train"], map(tree_distances, map(tuple, governors["train"])), strict=True)]
     by_fit = []
     for n in range(seed, seed + fits):
         torch.manual_seed(n)
-        probe, shares = fit(TreeProbe(inputs["train"][0].shape[1]), examples, n), []
+        probe, shares = fit(TreeProbe(inputs["train"][0].shape[1]), examples, seed=n), []
         for layer_states, sentence, tree in zip(inputs[split], trees[split], governors[split], strict=True):
             words = counted(sentence)
             arcs = spanning_arcs(probe(layer_states).detach().numpy(), np.flatnonzero(words))

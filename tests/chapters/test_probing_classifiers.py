@@ -5,6 +5,7 @@ from itertools import combinations, pairwise
 import numpy as np
 import pytest
 import torch
+from scipy.stats import spearmanr
 
 from helpers import attention, corpora, results
 from helpers.corpora.treebanks import Sentence
@@ -152,15 +153,15 @@ def test_coins_go_by_the_word_form(page):
             fits = {name for name, c in (("self", w + 1), ("first", 1), ("last", len(s.words))) if target == c}
             habits[word] = habits.get(word, {"self", "first", "last"}) & fits
         tree, words = probes.control_tree(s, 0), np.flatnonzero(probes.counted(s))
-        assert tree.count(-1) == 1 and torch.isfinite(probes.tree_distances(tree)).all()
+        assert tree.count(-1) == 1 and torch.isfinite(probes.tree_distances(tuple(tree))).all()
         assert set(tree) <= ({int(words[0]), int(words[-1]), -1} if len(words) else {0, -1})
     assert all(habits.values()) and len({frozenset(h) for h in habits.values()}) == 3
 
 
 @pytest.mark.parametrize("equally_far", [False, True])
-def test_pairs_are_balanced_and_read_as_loops_do(equally_far):
+def test_pairs_are_balanced_and_read_as_loops_do(page, equally_far):
     rng = np.random.default_rng(0)
-    chosen = [probes.arc_pairs(s, rng, equally_far=equally_far) for s in SENTENCES]
+    chosen = [page.arc_pairs(s, rng, equally_far) for s in SENTENCES]
     maps = [random_maps(s, n) for n, s in enumerate(SENTENCES)]
     vectors = [torch.randn(len(s.words), 5) for s in SENTENCES]
     found, at = probes.read_pairs(chosen, SENTENCES, maps, vectors), 0
@@ -191,7 +192,7 @@ def test_a_structural_probe_with_the_right_distances_finds_all_arcs():
         assert torch.equal(probes.tree_distances(s.governors), distances[-1])
     states, trees = {"train": [torch.randn(2, len(s.words), 5) for s in SENTENCES]}, {"train": SENTENCES}
     answers = iter(distances)
-    found = probes.structural(states, trees, 1, "train", lambda *_: lambda _: next(answers))
+    found = probes.structural(states, trees, 1, "train", lambda *_, **__: lambda _: next(answers))
     assert found.value.tolist() == [1]
     probe, points = probes.TreeProbe(5, rank=3), torch.randn(4, 5)
     mapped = (points @ probe.map).detach()
@@ -253,6 +254,12 @@ def test_the_pages_sentences_hold_in_every_run(runs, name):
     assert uas["structural probe"].low > uas["structural probe, @random"].high + 0.05
     trained, random, shuffled = (run.number("gain_over_baseline", of=ADDED, network=n) for n in NETWORKS)
     assert trained.low > 0.03 and random.value < 0.01 and shuffled.high < 0
+    ways = ("to_governor", "from_governor")
+    weights, alone = (
+        np.stack([run.array(f"{of}_{way}") for way in ways]).ravel() for of in ("probe_weight", "alone")
+    )
+    with_weight, with_size = (spearmanr(alone, w)[0] for w in (weights, abs(weights)))
+    assert 0.2 < with_weight < 0.4 and abs(with_size) < 0.1, "a little with the weight, not with its size"
     row = run.row("uas", of="best single head")
     assert Head(row.layer, row["head"]) == (Head(3, 1) if name == "mpnet" else Head(3, 9))
     if name == "book":
