@@ -259,6 +259,8 @@ BOUNDS = [  # what the page says: quantity, of, column, the least, the most
     ("at most at 0.62", "cost_repeats", None, "value", 0.025, 0.624),
     ("[0.17", "cost_repeats", "keywords", "low", 0.165, 0.175),
     ("0.86]", "cost_repeats", "keywords", "high", 0.855, 0.865),
+    ("foretells on hidden words", "importance_foretells_cost", ("mlm", "paraphrase"), "low", 0.1, 1),
+    ("may be chance on four", "importance_foretells_cost", ("qa", "rte", "entailment", "keywords"), "low", -1, 0),
     ("0.26 above random orders", "slope_beyond_random", "qa", "value", 0.255, 0.265),
     ("[0.08", "slope_beyond_random", "qa", "low", 0.075, 0.085),
     ("0.44]", "slope_beyond_random", "qa", "high", 0.435, 0.445),
@@ -314,6 +316,10 @@ def test_the_page_prints_scores_and_layers_that_are_recorded(page):
         harmful[of] = int((page.stands(p) & (loss < 0)).sum())
     assert harmful == {"qa": 2, "paraphrase": 0, "mlm": 0, "rte": 3, "entailment": 0}
     assert round(100 * recorded.number("parameters_gone").value) == 8
+    variants = results.recorded("pruning_speed", profile="bench")["values"]["variants"]
+    whole, half = variants["none"], next(v for v in variants.values() if v["removed"] == 0.5)
+    saved = [1 - half[time] / whole[time] for time in ("one_ms", "batch_ms")]
+    assert min(saved) == pytest.approx(1 / 6, abs=0.02) and max(saved) == pytest.approx(1 / 5, abs=0.02)
 
 
 @pytest.mark.parametrize("profile", [BOOK, FULL])
