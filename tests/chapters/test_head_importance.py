@@ -260,7 +260,7 @@ BOUNDS = [  # what the page says: quantity, of, column, the least, the most
     ("[0.17", "cost_repeats", "keywords", "low", 0.165, 0.175),
     ("0.86]", "cost_repeats", "keywords", "high", 0.855, 0.865),
     ("foretells on hidden words", "importance_foretells_cost", ("mlm", "paraphrase"), "low", 0.1, 1),
-    ("may be 0 on four", "importance_foretells_cost", ("qa", "rte", "entailment", "keywords"), "low", -1, 0),
+    ("may be chance on four", "importance_foretells_cost", ("qa", "rte", "entailment", "keywords"), "low", -1, 0),
     ("0.26 above random orders", "slope_beyond_random", "qa", "value", 0.255, 0.265),
     ("[0.08", "slope_beyond_random", "qa", "low", 0.075, 0.085),
     ("0.44]", "slope_beyond_random", "qa", "high", 0.435, 0.445),
@@ -278,18 +278,14 @@ BOUNDS = [  # what the page says: quantity, of, column, the least, the most
     ("worse than random ones", "loss_beyond_random", ("rte", "entailment", "keywords"), "high", -1, -0.001),
     ("slopes are ahead on RTE only", "slope_beyond_random", "entailment", "low", -1, 0),
     ("lost score is ahead", "score_beyond_random", ("qa", "paraphrase", "mlm", "rte", "keywords"), "low", 0.001, 1),
-    ("one in seven keeps as much", "slope_beyond_random_p", "keywords", "value", 0.15, 0.15),
-    ("not clearly on XQuAD", "slope_beyond_score", "qa", "value", 0.001, 1),
-    ("not clearly on XQuAD", "slope_beyond_score", "qa", "low", -1, 0),
+    ("that importance is ahead of it is not shown", "slope_beyond_score", None, "low", -1, 0),
     ("but on entailment", "score_beyond_random", "entailment", "low", -1, 0),
 ]
 PRUNED = [  # scores with heads gone, as the page prints them
+    ("qa", "none gone", "0.59"),
     ("qa", "43 gone, by slope", "0.57"),
     ("qa", "43 gone, by added loss", "0.20"),
     ("qa", "43 gone, by size of added loss", "0.54"),
-    ("keywords", "none gone", "0.52"),
-    ("keywords", "all gone", "0.13"),
-    ("keywords", "43 gone, by added loss", "0.10"),
     ("keywords", "43 gone, by size of added loss", "0.20"),
 ]
 
@@ -305,34 +301,25 @@ def test_the_page_prints_scores_and_layers_that_are_recorded(page):
     recorded = results.recorded("head_importance", profile=FULL)
     for of, label, printed in PRUNED:
         assert f"{recorded.row('pruned_score', of=of, label=label).value:.2f}" == printed
-    random = recorded.row("pruned_score", of="paraphrase", label="43 gone, random, mean of 5").value
-    assert random < recorded.row("score", of="paraphrase").control, "below the most frequent answer"
     last = recorded.rows("removal_loss", of="mlm", layer=6).query("head.isna()").iloc[0]
     alone = recorded.array("removal_loss", of="mlm").sum(1)
     assert [f"{end:.2f}" for end in (last.value, last.low, last.high, alone[-1])] == ["0.65", "0.48", "0.84", "0.17"]
     third = recorded.rows("removal_loss", of="paraphrase", layer=3).query("head.isna()").iloc[0]
-    alone = recorded.array("removal_loss", of="paraphrase").sum(1)
-    assert [f"{end:.2f}" for end in (third.value, third.low, third.high, alone[2])] == [
-        "0.09",
-        "0.05",
-        "0.12",
-        "0.15",
-    ]
+    assert third.high < recorded.array("removal_loss", of="paraphrase").sum(1)[2], "less than its sum"
+    paired = results.recorded("head_importance").rows("layer_beyond_sum", of="mlm", layer=6).iloc[0]
+    assert [f"{end:.2f}" for end in (paired.value, paired.low, paired.high)] == ["0.19", "0.06", "0.35"]
     p = recorded.array("removal_loss_p", of="mlm")
     assert page.stands(p).sum() == 20, "dots of the figure"
-    harmful, foretold, alone = {}, {}, {}
+    harmful = {}
     for of in ("qa", "paraphrase", "mlm", "rte", "entailment"):
         loss, p = (recorded.array(f"removal_loss{end}", of=of) for end in ("", "_p"))
-        foretold[of] = scipy_stats.spearmanr(recorded.array("first_order", of=of).ravel(), loss.ravel()).statistic
-        alone[of] = page.stands(recorded.array("removal_cost_p", of=of)).sum()
         harmful[of] = int((page.stands(p) & (loss < 0)).sum())
     assert harmful == {"qa": 2, "paraphrase": 0, "mlm": 0, "rte": 3, "entailment": 0}
-    assert alone == {"qa": 0, "paraphrase": 1, "mlm": 1, "rte": 0, "entailment": 0}
-    assert foretold.pop("mlm") < 0.3 and min(foretold.values()) > 0.6, "mean slopes against costs"
+    assert round(100 * recorded.number("parameters_gone").value) == 8
     variants = results.recorded("pruning_speed", profile="bench")["values"]["variants"]
     whole, half = variants["none"], next(v for v in variants.values() if v["removed"] == 0.5)
-    assert [f"{whole[t] / half[t]:.2f}" for t in ("one_ms", "batch_ms")] == ["1.19", "1.23"]
-    assert round(100 * (1 - half["all"] / whole["all"])) == 8
+    saved = [1 - half[time] / whole[time] for time in ("one_ms", "batch_ms")]
+    assert min(saved) == pytest.approx(1 / 6, abs=0.02) and max(saved) == pytest.approx(1 / 5, abs=0.02)
 
 
 @pytest.mark.parametrize("profile", [BOOK, FULL])
