@@ -30,7 +30,6 @@ LIMIT = 150_000
 """Characters that a figure may put into a page, its script and style apart."""
 WIDTH, HEIGHT = 400, 300  # of a plot, in its own units
 LEFT, RIGHT, TOP, BOTTOM = 56, 390, 10, 258  # where its axes are
-GOOD, BAD = "#dbe7f3", "#f3d3c2"  # behind words: right or as before, and wrong or changed
 
 Colouring = tuple[Names, Labels]
 Colourings = Mapping[str, Colouring]
@@ -55,21 +54,6 @@ class InteractiveFigure:
 
     def __repr__(self) -> str:
         return self.alt
-
-
-@dataclass(frozen=True)
-class Curve:
-    """Curves that a marker moves along.
-
-    Attributes:
-        x: places of the values; the steps of :func:`frames` lie between the first and the last.
-        series: name -> a value for each place.
-    """
-
-    x: Sequence[float]
-    series: Mapping[str, ArrayLike]
-    xlabel: str
-    ylabel: str
 
 
 def points(
@@ -129,39 +113,24 @@ def points(
     return _figure(axes.plot(alt, xlabel, ylabel, drawn, palette), data, alt)
 
 
-def frames(
-    values: Sequence[float], labels: Names, pieces: Sequence[Piece], *, alt: str, curve: Curve | None = None
-) -> InteractiveFigure:
-    """Steps that a slider goes through, with a marker on a curve.
+def frames(labels: Names, pieces: Sequence[Piece], *, alt: str) -> InteractiveFigure:
+    """Steps that a slider goes through.
 
     Args:
-        values: [step], where on the curve a step is.
         labels: [step], "layer 3", "gate 0.4", …
         pieces: what each step shows: lines of words, a word with a colour as ``(word, colour)``.
         alt: what the figure shows, in a sentence.
-        curve: what is drawn above.
 
     Raises:
         ValueError: for lists that do not fit together.
         TooLarge: for more data than :data:`LIMIT`.
     """
-    data: dict[str, object] = {"kind": "frames", "labels": list(labels), "alt": alt}
-    body = ""
-    if curve is not None:
-        axes = _Axes(curve.x, np.ravel([*curve.series.values()]))
-        colours = list(zip(curve.series, HEAD_COLOURS, strict=False))
-        for name, colour in colours:
-            corners = zip(axes.across(curve.x), axes.down(curve.series[name]), strict=True)
-            path = "L".join(f"{across:.1f},{down:.1f}" for across, down in corners)
-            body += f'<path class="line" d="M{path}" stroke="{colour}"/>'
-        data["at"] = np.round(axes.across(values), 1).tolist()
-        body += f'<line class="marker" x1="{data["at"][0]}" x2="{data["at"][0]}" y1="{TOP}" y2="{BOTTOM}"/>'
-        body = axes.plot(alt, curve.xlabel, curve.ylabel, body, colours)
+    data = {"kind": "frames", "labels": list(labels), "alt": alt}
     steps = ""
-    for label, piece, _ in zip(labels, pieces, values, strict=True):
+    for label, piece in zip(labels, pieces, strict=True):
         lines = "".join(f"<p>{' '.join(map(_word, line))}</p>" for line in piece)
         steps += f"<details{'' if steps else ' open'}><summary>{escape(label)}</summary>{lines}</details>"
-    return _figure(f'{body}<div class="steps">{steps}</div>', data, alt)
+    return _figure(f'<div class="steps">{steps}</div>', data, alt)
 
 
 def largest(*forms: Callable[[], InteractiveFigure]) -> InteractiveFigure:
@@ -446,7 +415,7 @@ def token_to_touch(numbers: Numbers) -> InteractiveFigure:
 
     steps = range(len(numbers.tokens))
     alt = f"Query, scores, weights, values and output of each of {len(steps)} tokens."
-    return frames(steps, numbers.tokens, [step(i) for i in steps], alt=alt)
+    return frames(numbers.tokens, [step(i) for i in steps], alt=alt)
 
 
 def _shade(weight: float) -> str:

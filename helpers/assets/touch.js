@@ -179,7 +179,6 @@
 
   function frames() {
     const steps = root.querySelector(".steps"), all = [...steps.querySelectorAll(":scope > details")];
-    const marker = root.querySelector(".marker");
     steps.classList.add("moving");
     steps.setAttribute("aria-live", "polite");
     const go = slider("", data.labels, (chosen) => {
@@ -187,17 +186,8 @@
         step.hidden = n !== chosen;
         step.open = n === chosen;
       });
-      if (marker) filled(marker, { x1: data.at[chosen], x2: data.at[chosen] });
     });
     go(0);
-    if (!marker) return;
-    const follow = (event) => {
-      if (event.type === "pointermove" && !event.buttons) return;
-      const far = data.at.map((x) => Math.abs(x - place(event).x));
-      go(far.indexOf(Math.min(...far)));
-    };
-    plot.classList.add("chosen");
-    for (const event of ["click", "pointermove"]) svg.addEventListener(event, follow);
   }
 
   ({ points, frames })[data.kind]();

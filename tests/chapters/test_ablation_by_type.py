@@ -131,6 +131,12 @@ def test_shuffles_and_splits_keep_what_they_should(page, seed):
     whole = NAMES == "dense"
     part, rest = page.split(whole, 3, np.random.default_rng(seed))
     assert part.sum() == 3 and not (part & rest).any() and ((part | rest) == whole).all()
+    core, group = part, whole | (NAMES == "vertical")
+    replaced = page.replace(core, group, np.random.default_rng(seed))
+    free, others = ~(group | core), group & ~core
+    assert not (replaced & core).any() and replaced[others].all()
+    wanted = np.minimum(core.sum(1), free.sum(1))
+    assert ((replaced & free).sum(1) == wanted).all() and (replaced.sum(1) == others.sum(1) + wanted).all()
     sortings = {"before": SimpleNamespace(names=NAMES), "after": SimpleNamespace(names=NAMES.T)}
     page.shuffled_plan.__globals__.update(sortings, seed=0)
     for key, types in (("4", NAMES), ("16 tuned", NAMES.T)):
@@ -191,17 +197,14 @@ PRINTED = [  # points as the page prints them, of costs; ends of intervals from 
     (FULL, "f1_cost_of_row", {"of": "4"}, "38"),
     (FULL, "f1_cost_of_row_tuned", {"of": "4"}, "9"),
     (FULL, "f1_cost_of_row_tuned", {"of": "5"}, "0"),
-    (FULL, "f1_cost_of_row_tuned", {"of": "12"}, "36"),
-    (FULL, "f1_cost_of_row_tuned", {"of": "13"}, "0"),
     (FULL, "f1_difference_tuned", {"of": "12-13"}, "36 31 42"),
     (FULL, "f1_difference_of_shuffles_tuned", {"of": "12-13"}, "6"),
-    (FULL, "f1_cost_of_random", {"of": "36", "label": "order 1"}, "31"),
-    (FULL, "f1_cost_of_random", {"of": "36", "label": "order 2"}, "50"),
+    (FULL, "f1_cost_of_random", {"of": "12", "label": "order 1"}, "10"),
+    (FULL, "f1_cost_of_random", {"of": "12", "label": "order 2"}, "1"),
     (FULL, "f1_cost_of_part", {"of": "core"}, "21 16 26"),
-    (FULL, "f1_cost_of_part", {"of": "rest"}, "2"),
+    (FULL, "f1_cost_of_part", {"of": "others"}, "6"),
     (BOOK, "f1_cost_of_part", {"of": "core"}, "5"),
     (FULL, "f1_beyond_parts", {}, "14 9 20"),
-    (BOOK, "f1_beyond_parts", {}, "27"),
 ]
 
 
@@ -241,9 +244,24 @@ def test_the_summary_holds_in_every_run():
     assert (
         full.row("sorted_alike").value == pytest.approx(71 / 72, abs=1e-6) and book.row("sorted_alike").value == 0.75
     )
-    assert [round(100 * end) for end in (book.rows("f1_beyond_split").value.agg(["max", "min"]))] == [-15, -36]
-    assert round(-100 * book.rows("f1_cost_of_shuffle", of="2 tuned").value.min()) == 21
-    assert book.row("shuffles_as_costly", of="3 tuned").label == "1 of 9"
+    for run, of, n, costliest in ((book, "2 tuned", 9, 21), (full, "2 tuned", 44, 27), (full, "joined", 9, 22)):
+        swaps = run.rows("f1_cost_of_shuffle", of=of, n=run.row("f1").n).value
+        assert (len(swaps), round(-100 * swaps.min())) == (n, costliest)
+    found = {
+        (p, of): recorded(p).row("shuffles_as_costly", of=of).label
+        for p, of in ((BOOK, "3 tuned"), (FULL, "3 tuned"), (FULL, "core"), (FULL, "4"))
+    }
+    assert [*found.values()] == ["1 of 9", "6 of 44", "0 of 44", "5 of 99"]
+    splits = full.rows("f1_beyond_split").value
+    assert (len(splits), (splits <= full.number("f1_beyond_parts").value).sum()) == (20, 11)
+
+
+def test_what_is_said_of_chapter_08_is_recorded():
+    """How many heads change their group with the texts alone, and with the network alone."""
+    for profile, texts, network in ((BOOK, "7", "33"), (FULL, "8", "42")):
+        moved = results.recorded("distance_features", profile=profile).estimates("changed_on_texts")
+        assert as_printed(100 * moved["questions"].value, texts) == texts
+        assert as_printed(100 * moved["tuned: qa"].value, network) == network
 
 
 def test_tuned_groups_are_named_by_what_they_look_at():
