@@ -69,6 +69,11 @@ STYLES = {
     "diagonal": ("#2F6BA8", "diagonal", "s"),
     "dense_vertical": ("#CC6677", "dense & vertical", "D"),
     "vertical": ("#4A1030", "vertical", "^"),
+    # groups that fit none of them
+    "group 1": ("#eeeeee", "group 1", "o"),
+    "group 2": ("#cccccc", "group 2", "s"),
+    "group 3": ("#999999", "group 3", "D"),
+    "group 4": ("#666666", "group 4", "^"),
     # the other types of chapter 09, next to these two
     "vertical_diagonal": ("#B78AC0", "vertical + diagonal", "o"),
     "block": ("#117733", "block", "D"),
@@ -318,29 +323,6 @@ def scatter_groups(
             ax.scatter(x[here], y[here], label=called.get(name, "none of these"), **style)
 
 
-def box_groups(ax: Axes, values: ArrayLike, groups: ArrayLike, names: Names) -> None:
-    """For each column of values a box-plot of each group's, side by side in their colours: quartiles, median and range.
-
-    Args:
-        values: [thing, column].
-        groups: [thing], of names of :data:`STYLES`.
-    """
-    values, groups, width = np.asarray(values), np.asarray(groups), 0.8 / len(names)
-    for number, name in enumerate(names):
-        places = np.arange(values.shape[1]) + width * (number - (len(names) - 1) / 2)
-        look = {"whiskerprops": {"color": COLOURS[name]}, "medianprops": {"color": INK}}
-        look["boxprops"] = {"facecolor": "white", "edgecolor": COLOURS[name]}
-        ax.boxplot(
-            values[groups == name],
-            positions=places,
-            widths=width,
-            whis=(0, 100),
-            showcaps=False,
-            patch_artist=True,
-            **look,
-        )
-
-
 def stacked(
     ax: Axes,
     rows: ArrayLike,
@@ -494,9 +476,7 @@ def dots(
     dot_rows(ax, called, rows, looks, apart=apart, line=0 if limits is None else None)
     ax.set(xlim=limits, xlabel=xlabel)
     if below:
-        ax.legend(
-            loc="upper left", bbox_to_anchor=(0, 0), borderaxespad=4.5, fontsize=8
-        )  # below the label of the axis
+        ax.legend(loc="upper left", bbox_to_anchor=(0, 0), borderaxespad=4.5, fontsize=8)  # below the label
     elif any(values):
         legend_beside(ax)
     return ax.figure
@@ -653,23 +633,6 @@ def head_grids(grids: Values, *, bars: Labels | str, signed: bool = False, marke
         most = np.abs(shown).max() or 1e-9
         image = grid(ax, shown, scale=(-most * signed, most), marked=(marked or {}).get(title), every=(1, 2))
         figure.colorbar(image, ax=ax, label=bars if isinstance(bars, str) else bars[title])
-    return figure
-
-
-def named_grids(grids: Values, *, called: Labels = LABELS, rest: str = "none of these") -> Figure:
-    """Grids one above the other, in which each head has the colour of its name in :data:`STYLES`, and grey where that is empty.
-
-    Args:
-        grids: title -> [layer, head], names.
-        called: name -> what it is called.
-        rest: what heads without a name are called.
-    """
-    figure, axes = titled(grids, (4.1, 2.6), columns=1, margin=(0, 0.5))
-    for ax, names in zip(axes.flat, grids.values(), strict=True):
-        grid(ax, np.where(names == "", REST, names), every=(max(1, len(names) // 6), max(1, names.shape[1] // 4)))
-    used = {name for names in grids.values() for name in np.unique(names) if name}
-    entries = {called[name]: COLOURS[name] for name in called if name in used} | {rest: REST}
-    figure.legend(handles=squares(entries), loc="outside lower center", ncols=3)
     return figure
 
 

@@ -16,7 +16,7 @@ from helpers import encoders
 from helpers.run import atlas, live
 
 PAGE = "book/atlas"
-HEAD_FIGURES = re.compile(r"\b(head_grids|heads_by_layer|named_grids|scatter_groups|thumbnails|views\.points)\(")
+HEAD_FIGURES = re.compile(r"\b(head_grids|heads_by_layer|scatter_groups|thumbnails|views\.points)\(")
 """Functions that draw figures in which a point, a cell or a picture is a head."""
 LINK = '<p class="to-atlas"><a href="../book/atlas.html">Look a head up in the atlas</a></p>'
 

@@ -345,7 +345,7 @@ def _types(numbers: pd.DataFrame, heads: int) -> Content | None:
     return {
         "of": [TYPE_NAMES.index(label) for label in rows.label],
         "names": [named[name] for name in TYPE_NAMES],
-        "colours": [COLOURS[name] for name in TYPE_NAMES],
+        "colours": [COLOURS.get(named[name], COLOURS[name]) for name in TYPE_NAMES],
         "source": int(rows.source.iloc[0]),
     }
 

@@ -40,8 +40,6 @@ SHARES = {"share_cls": "cls", "share_sep": "sep", "share_punctuation": "stop", "
 SHARES |= {"share_self": "self", "share_next": "next"}
 FEWEST = syntax.FEWEST
 """Words of a relation, or mentions of a kind: of fewer a card says nothing."""
-GREYS = ("#eeeeee", "#cccccc", "#999999", "#666666")
-"""Of groups that fit no type."""
 FEWEST_HEADS = 3
 """Fewer make no map."""
 
@@ -222,7 +220,7 @@ class Card:
     @cached_property
     def colours(self) -> dict[str, str]:
         """The colour of each group of heads: its type's where it fits, else a grey."""
-        return {t: COLOURS[t] if self.types[t] == LABELS[t] else grey for t, grey in zip(TYPES, GREYS, strict=True)}
+        return {t: COLOURS.get(called, COLOURS[t]) for t, called in self.types.items()}
 
     def __repr__(self) -> str:
         return f"The card of {self.name}: {self.shape[0]} layers of {self.shape[1]} heads."

@@ -10,7 +10,7 @@ from sklearn.metrics import adjusted_rand_score
 
 from helpers import attention, corpora, results, stats, tokens
 from helpers.measurements import group_tests, head_types
-from helpers.measurements.head_types import FEATURES, TYPES, DistanceFeatures, Types, points
+from helpers.measurements.head_types import TYPES, DistanceFeatures, Types, points
 from helpers.stats import Estimate
 
 INPUTS = [
@@ -163,11 +163,8 @@ PRINTED = {  # quantity, what it is of: in per cent with its interval, as the pa
     ("stability_invented", "plain text"): "96 [88, 100]",
     ("stability_invented", "real variance"): "95 [85, 100]",
     ("changed_on_texts", "cut short"): "46 [43, 47]",
-    ("changed_on_texts", "cut short, windows of 8"): "12 [4, 49]",
     ("changed_sorted", "cut short"): "24 [22, 25]",
     ("changed_sorted", "cut short, windows of 8"): "15 [14, 15]",
-    ("changed_on_texts", "tuned: qa"): "33 [33, 36]",
-    ("changed_sorted", "tuned: qa"): "33 [32, 33]",
     ("two_largest", None): "87 [87, 88]",
 }
 
@@ -180,11 +177,7 @@ def test_numbers_of_the_text_are_recorded():
     assert {(q, of): stats.percent(recorded(BOOK).number(q, of=of)) for q, of in PRINTED} == PRINTED
     types = Types.read(recorded(BOOK))
     assert [len(types.of(name)) for name in TYPES] == [29, 6, 20, 17]
-    assert types.names[2, 0] == types.names[2, 8] == "vertical" and (types.names[-1] == "dense").all()
-    assert {layer for layer, _ in types.of("diagonal")} == {0, 1}
-    heads = np.stack([recorded(BOOK).array("distance_feature", of=name) for name in FEATURES], -1)
-    dense = [head_types.k_means(points(heads), k).labels[types.names.ravel() == "dense"] for k in range(3, 7)]
-    assert [np.bincount(labels).max() for labels in dense] == [29, 29, 27, 27]
+    assert types.names[2, 0] == "vertical" and (types.names[-1] == "dense").all()
     clear = recorded(BOOK).row("silhouette", of="as they are").value
     assert clear > recorded(BOOK).number("silhouette_invented", of="real variance").high
 
@@ -209,16 +202,10 @@ def test_what_the_text_says_of_every_run(run):
     chance = record.number("stability_over_heads_invented", of="plain text")
     assert chance.value + 0.1 < over_heads < chance.high
     assert 0.28 < record.number("stability", of="plain text", network="@random").value < 0.73
-    behind, ahead = (
-        record.row(q, of="paraphrase").value for q in ("stability_over_heads", "stability_over_heads_invented")
-    )
-    assert behind < ahead
-    six, chance = record.row("stability", of="6 groups").value, record.number("stability_invented", of="6 groups")
-    assert (six < chance.low) == (run == BOOK) and (six == 1) == (run == FULL)
     pairs, chance = (record.number(q, of="paraphrase") for q in ("stability", "stability_invented"))
     assert (pairs.value < chance.low) == minilm
-    gaps = [record.row("gap_groups", of=scale).value for scale in group_tests.SCALES]
-    assert gaps[0] == (1 if minilm else 2) and set(gaps[1:]) <= {2, 3}
+    assert record.row("gap_groups", of="as they are").value == (1 if minilm else 2)
+    assert 0.445 < record.row("mixture_agreement", of="as they are").value < 0.515
     windows = record.number("changed_sorted", of="cut short, windows of 8")
     assert (windows.high < record.number("changed_sorted", of="cut short").low) == minilm
     assert record.number("changed_on_texts", of="cut short").low > 0.15 > record.row("changed_in_half").value
