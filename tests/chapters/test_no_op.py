@@ -209,36 +209,8 @@ def test_the_page_prints_what_is_recorded(run, quantity, where, printed):
 
 
 BOUNDS = [  # what the page says of several numbers: runs, quantity, where, the least, the most
-    (
-        "largest where it draws most",
-        (BOOK, FULL),
-        "attention_share",
-        {"of": "cls", "layer": [2, 3, 4, 5]},
-        0.32,
-        0.39,
-    ),
     ("thirty times shorter", (BOOK, FULL), "length_ratio", IN_5, 1 / 34, 1 / 30),
     ("twenty times in mpnet", (MPNET,), "length_ratio", {"of": "cls", "layer": 4}, 1 / 21, 1 / 19),
-    ("a sink in layers 3 to 5 of mpnet", (MPNET,), "attention_share", {"of": "cls", "layer": [3, 4, 5]}, 0.25, 0.42),
-    ("in 7 and 8 less than 5 %", (MPNET,), "attention_share", {"of": "cls", "layer": [7, 8]}, 0, 0.05),
-    ("there nine tenths as long", (MPNET,), "length_ratio", {"of": "cls", "layer": [7, 8]}, 0.9, 0.92),
-    (
-        "full stops and commas, a third or more",
-        (MPNET,),
-        "attention_share",
-        {"of": "stop", "layer": range(6, 10)},
-        0.33,
-        0.43,
-    ),
-    ("and an eighth of the output", (MPNET,), "output_share", {"of": "stop", "layer": range(6, 10)}, 0.12, 0.14),
-    (
-        "in mpnet the slope is nearly that of others",
-        (MPNET,),
-        "gradient_ratio_untrained",
-        {"of": "cls", "layer": [7, 8]},
-        0.87,
-        0.91,
-    ),
     (
         "in @random they are as long",
         (BOOK, FULL, MPNET),
@@ -247,8 +219,6 @@ BOUNDS = [  # what the page says of several numbers: runs, quantity, where, the 
         0.95,
         1.06,
     ),
-    ("[SEP] three quarters as long", (BOOK, FULL), "other_special_norm_ratio", {}, 0.74, 0.77),
-    ("its gradient is not small", (BOOK, FULL), "gradient_ratio", {"of": "sep", "layer": [2, 3, 4, 5]}, 0.65, 1.25),
     (
         "[SEP] of mpnet, a fifth to a quarter",
         (MPNET,),
@@ -258,8 +228,7 @@ BOUNDS = [  # what the page says of several numbers: runs, quantity, where, the 
         0.26,
     ),
     ("a little over a third as long", (MPNET,), "length_ratio", {"of": "sep", "layer": range(6, 12)}, 0.34, 0.39),
-    ("small in the last layer only", (BOOK, FULL), "gradient_ratio", {"of": "sep", "layer": [6]}, 0.45, 0.5),
-    ("nothing in the copy is smaller than its length", (BOOK, FULL), "slope_off_length", {}, 1, 2),
+    ("within a factor of two", (BOOK, FULL, MPNET), "slope_off_length", {}, 1, 2),
 ]
 
 
@@ -287,3 +256,21 @@ def test_the_others_are_what_costs():
         assert cost["others louder"].low > cost["sink deleted"].high
     layers = recorded(FULL).rows("loss_added_in_layer", of="both").value.sum()
     assert 0.31 < layers < 0.33 and 0.68 < cost["both"].value < 0.70, "the exercise: 0.32 and 0.69"
+
+
+def test_slopes_are_what_lengths_say_but_for_sep_in_one_layer():
+    for run in (BOOK, FULL):
+        numbers = recorded(run)
+        off = numbers.array("gradient_ratio", of="cls") / numbers.array("copy_length_ratio", of="cls")
+        assert off.min() > 0.92 and off.max() < 1.16
+    numbers = recorded(MPNET)
+    off = numbers.array("gradient_ratio_untrained", of="sep") / numbers.array("length_ratio", of="sep")
+    assert 2.05 < off[0] < 2.15 and off[1:].max() < 2
+    share, output = (numbers.array(f"{name}_share", of="cls") for name in ("attention", "output"))
+    assert (share[5:9] < output[5:9]).all(), "in layers 6 to 9 [CLS] adds more than it draws"
+
+
+def test_the_cls_alone_costs_next_to_nothing():
+    for run in (BOOK, FULL):
+        cost = recorded(run).number("loss_added", of="sink deleted, [CLS] only").value
+        assert cost < 0.01 * recorded(run).number("loss").value, "less than one per cent"
