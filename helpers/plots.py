@@ -47,17 +47,10 @@ STYLES = {
     "broad": ("#56B4E9", "broad", "o"),
     "entropy": ("#44546A", "from all tokens", "o"),
     "entropy_from_cls": ("#0072B2", "from [CLS]", "D"),
-    "sep_from_sep": ("#D55E00", "from [SEP]", "s"),
-    "sep_from_other": ("#999999", "from other tokens", "o"),
     # what several words can be to the word that attends
     "antecedent": ("#009E73", "antecedents", "o"),
-    "partner": ("#009E73", "its partner in the tree", "o"),
     "object": ("#AA4499", "objects", "o"),
-    "later": ("#56B4E9", "later in its chain", "o"),
     "mention": ("#E69F00", "other mentions", "o"),
-    "special": ("#0072B2", "special tokens", "o"),
-    "intra": ("#E69F00", "own sentence", "o"),
-    "inter": ("#56B4E9", "other sentences", "o"),
     "minilm": ("#332288", "minilm", "o"),
     "mpnet": ("#882255", "mpnet", "s"),
     "random": ("#999933", "@random", "D"),
@@ -435,7 +428,6 @@ DOT_LOOKS = (
 MODEL_LOOKS = {
     name: {"color": COLOURS[name], "marker": MARKERS[name]} for name in ("minilm", "mpnet", "random", "shuffled")
 } | {"no network": DOT_LOOKS[1], "baseline": DOT_LOOKS[1]}
-MODEL_LOOKS["random mention"] = {"color": INK, "marker": "x", "markeredgewidth": 1.5}
 
 
 def dots(
@@ -454,7 +446,7 @@ def dots(
     Args:
         names: of the rows, or name -> what it is called.
         values: series -> one value for each name; an :class:`Estimate` shows its interval, NaN and None nothing. Series that are named
-            after a model, ``@shuffled``, ``no network``, ``baseline`` or ``random mention``, have its look, hollow from the second run of it on;
+            after a model, ``@shuffled``, ``no network`` or ``baseline``, have its look, hollow from the second run of it on;
             others have the next of four. A single series without a name needs no legend.
         limits: of the x axis (None: as the values have it, with a line at 0).
         apart: how far below one another the points of a row are.
@@ -476,7 +468,11 @@ def dots(
     dot_rows(ax, called, rows, looks, apart=apart, line=0 if limits is None else None)
     ax.set(xlim=limits, xlabel=xlabel)
     if below:
+<<<<<<< HEAD
         ax.legend(loc="upper left", bbox_to_anchor=(0, 0), borderaxespad=4.5, fontsize=8)  # below the label
+=======
+        ax.legend(loc="upper left", bbox_to_anchor=(0, 0), borderaxespad=4.5, fontsize=8)  # below the axis's label
+>>>>>>> p1314
     elif any(values):
         legend_beside(ax)
     return ax.figure

@@ -42,6 +42,8 @@ FEWEST = syntax.FEWEST
 """Words of a relation, or mentions of a kind: of fewer a card says nothing."""
 FEWEST_HEADS = 3
 """Fewer make no map."""
+Looks = Sequence[dict[str, Any]] | None
+"""What :func:`look` found in each segment, if they have been measured already."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,6 +99,7 @@ def card(
     segments: int = 200,
     documents: int | None = None,
     seed: int = 0,
+    looks: Looks = None,
 ) -> "Card":
     """Measure an encoder on small samples: under a minute for MiniLM on two cores, with a progress bar for each pass.
 
@@ -107,6 +110,7 @@ def card(
         segments: of plain text.
         documents: at most so many of each part of a treebank (default: all).
         seed: of samples, bootstraps and clustering.
+        looks: what :func:`look` found in the segments.
 
     Raises:
         BookError: for a model or a corpus that cannot be read, or that is too small.
@@ -121,30 +125,31 @@ def card(
         made.provenance["corpus"] = {"name": texts.get(chapter, corpus)}
         return made
 
-    runs, missing = measure(encoder, sample(*names.values(), **choice), run, seed=seed)
+    runs, missing = measure(encoder, sample(*names.values(), **choice), run, seed=seed, looks=looks)
     name = Path(encoder.name).name  # of a folder its last part
     table = results.long((name, made.recorded) for made in runs)
     return Card(name, (encoder.layers, encoder.heads), encoder.sha256, table, missing)
 
 
 def measure(
-    encoder: Encoder, texts: Sample, run: Callable[[str], results.Run], *, seed: int = 0
+    encoder: Encoder, texts: Sample, run: Callable[[str], results.Run], *, seed: int = 0, looks: Looks = None
 ) -> tuple[list[results.Run], dict[str, str]]:
     """What chapters 02, 04, 05, 07 and 08 would record of an encoder, from one pass over plain text and one over each treebank.
 
     Args:
         run: opens the run of a chapter.
+        looks: as for :func:`card`.
 
     Returns:
         The runs, and, where the encoder or the texts do not allow one, chapter -> why not.
     """
-    looks = attention.measure(encoder, texts.segments, look, longest=surface.MOST_TOKENS, seed=seed)
+    looks = looks or attention.measure(encoder, texts.segments, look, longest=surface.MOST_TOKENS, seed=seed)
     seen = {name: [of_text[name] for of_text in looks] for name in looks[0]}
     runs, missing = [run("surface_patterns"), run("distance_features")], {}
     surface.record(runs[0], surface.patterns(seen["patterns"], texts.segments, seed=seed))
     features = DistanceFeatures.of(seen["features"], texts.segments, seed=seed)
     head_types.record(runs[1], features, *typed(features, seed=seed))
-    if encoder.layers * encoder.heads < FEWEST_HEADS:
+    if encoder.layers * encoder.heads < 3:
         missing["divergence_map"] = f"{encoder.layers * encoder.heads} heads are too few for a map."
     else:
         divergences = Divergences.of(encoder, texts.segments, seen["pairs"])

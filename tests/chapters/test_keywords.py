@@ -179,14 +179,14 @@ def certain(run, network=""):
 
 def test_what_is_said_of_single_heads():
     book = recorded(BOOK)
-    assert certain(BOOK)[4:].sum() == 23 and certain(BOOK)[:3].sum() == 10 and certain(BOOK, "@shuffled").sum() == 2
+    assert certain(BOOK)[4:].sum() == 23 and certain(BOOK)[:4].sum() == 18 and certain(BOOK, "@shuffled").sum() == 2
     assert [certain(run)[len(certain(run)) // 2 :].sum() for run in (BOOK, FULL, MPNET)] == [31, 31, 57]
     for run, layers, count in ((BOOK, 4, 16), (FULL, 4, 26), (MPNET, 12, 51)):
         below = (recorded(run).array("key_word_attention_content", column="high") < 0).sum(1)
         assert below.sum() == below[:layers].sum() == count and below[: len(below) // 2].sum() > 0.75 * count
         assert below[: len(below) // 2].sum() > certain(run)[: len(below) // 2].sum(), "more do the opposite"
     assert round(np.abs(book.array("key_word_attention_content", network="@random")).max(), 2) == 0.03
-    assert book.array("key_word_attention", network="@random").max() < 0.04
+    assert as_printed(book.array("key_word_attention", network="@random").max(), "0.04") == "0.04"
     for run in (BOOK, FULL):
         found = recorded(run)
         received = found.estimates("received_by_class")

@@ -84,6 +84,9 @@ def test_heads_point_and_pick_as_loops_do(page, small_encoder, passages, family)
                 word, row = picked[n][at][number], maps[at][mention.head]
                 assert word in earlier and row[word] == pytest.approx(max(row[earlier]), abs=1e-6)
                 picks += 1
+        chains = [{m.head for m in passage.antecedents(mention)} for mention in passage.mentions]
+        expected = [[w in chain for w, chain in zip(picked[n][0, 0], chains, strict=True) if chain]]
+        assert page.refers(picked[n], passage)[0, 0].tolist() == expected[0]
     assert picks > 100
 
 
@@ -157,6 +160,45 @@ PRINTED = [  # numbers as the page prints them
 def test_the_page_prints_what_is_recorded(run, quantity, where, printed):
     digits = len(printed.split()[0].partition(".")[2])
     assert f"{recorded(run).number(quantity, **where):.{digits}f}".startswith(printed)
+
+
+MENTIONS, ADDED = {"of": "all by four-sieve rules"}, "heads + rule with embeddings over rule with embeddings"
+CONTROLS_OF_12 = {"of": "dependency to coreference"}
+BELIEVED = [  # numbers of other chapters, as "What we believe now" prints them
+    ("surface_patterns", BOOK, "share_cls", {"layer": None}, "0.26"),
+    ("surface_patterns", BOOK, "best_specialist", {"of": "previous"}, "0.99"),
+    ("no_op", BOOK, "sink_norm_ratio", {}, "0.03"),
+    ("dependency_heads", BOOK, "best_for_relation", {"of": "obj"}, "0.77"),
+    ("dependency_heads", BOOK, "rule_for_relation", {"of": "obj"}, "0.94"),
+    ("dependency_heads", BOOK, "lead_for_relation", {"of": "nmod"}, "-0.31"),
+    ("dependency_heads", BOOK, "cost_on_hidden_objects", {"of": "verb hidden"}, "0.73"),
+    ("dependency_heads", BOOK, "cost_on_hidden_objects", {"of": "another word hidden"}, "0.19"),
+    ("dependency_heads", BOOK, "cost_on_hidden_objects", {"of": "3-1"}, "0.02 [-0.05, 0.09]"),
+    ("dependency_heads", FULL, "cost_on_hidden_objects", {"of": "3-1"}, "0.07 [0.05, 0.10]"),
+    ("coreference_heads", BOOK, "one_head", ALL, "0.78"),
+    ("coreference_heads", BOOK, "antecedent_by_rule", MENTIONS, "0.79"),
+    ("coreference_heads", FULL, "one_head", ALL, "0.78"),
+    ("coreference_heads", MPNET, "one_head", ALL, "0.83"),
+    ("probing_classifiers", BOOK, "uas", {"of": "attention"}, "0.60"),
+    ("probing_classifiers", BOOK, "uas", {"of": "best single head"}, "0.43"),
+    ("divergence_map", BOOK, "layer_ratio", {"of": "all tokens"}, "0.79"),
+    ("pattern_types", BOOK, "same_type", {"of": "difference"}, "0.53"),
+    ("pattern_types", MPNET, "same_type", {"of": "difference"}, "0.43"),
+    ("pattern_types", MPNET, "same_type", {"of": "difference", **RANDOM}, "0.14"),
+    ("ablation_by_type", FULL, "f1_cost_of_row", {"of": "2"}, "-0.08"),
+    ("ablation_by_type", FULL, "f1_cost_of_row_tuned", {"of": "2"}, "-0.54"),
+    ("layer_semantics", BOOK, "later_by_gravity", CONTROLS_OF_12, "0.6"),
+    ("layer_semantics", BOOK, "later_by_gravity", CONTROLS_OF_12 | SHUFFLED, "1.2"),
+    ("keywords", BOOK, "all_heads_over_rule", {}, "0.06"),
+    ("keywords", BOOK, "ranking_gain", {"of": ADDED}, "0.07"),
+]
+
+
+@pytest.mark.parametrize(("chapter", "run", "quantity", "where", "printed"), BELIEVED)
+def test_what_we_believe_is_what_the_chapters_recorded(chapter, run, quantity, where, printed):
+    digits = len(printed.split()[0].partition(".")[2])
+    number = results.recorded(chapter, model=run[1], profile=run[0]).number(quantity, **where)
+    assert f"{number:.{digits}f}".startswith(printed)
 
 
 @pytest.mark.parametrize("run", [BOOK, FULL, MPNET])
