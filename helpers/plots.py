@@ -468,11 +468,7 @@ def dots(
     dot_rows(ax, called, rows, looks, apart=apart, line=0 if limits is None else None)
     ax.set(xlim=limits, xlabel=xlabel)
     if below:
-<<<<<<< HEAD
         ax.legend(loc="upper left", bbox_to_anchor=(0, 0), borderaxespad=4.5, fontsize=8)  # below the label
-=======
-        ax.legend(loc="upper left", bbox_to_anchor=(0, 0), borderaxespad=4.5, fontsize=8)  # below the axis's label
->>>>>>> p1314
     elif any(values):
         legend_beside(ax)
     return ax.figure
