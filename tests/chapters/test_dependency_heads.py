@@ -147,6 +147,13 @@ def test_the_pages_right_counts_the_same(page, sentences):
     assert np.array_equal(np.concatenate(found, -1)[..., scored], scores.hits.right[..., scores.asked("obj")])
 
 
+def test_the_pages_distance_counts_what_loops_count(page, sentences):
+    for k in (-2, -1, 1):
+        found = [page.at_distance(s, "obj", k).tolist() for s in sentences]
+        wanted = [[s.governors[w] - w == k for w, r in enumerate(s.relations) if r == "obj"] for s in sentences]
+        assert found == wanted and any(map(any, found))
+
+
 def test_heads_and_offsets_are_chosen_on_one_part_and_scored_on_the_other(sentences):
     parts = sentences[:20], sentences[20:]
     answers = [random_answers(part, seed) for seed, part in enumerate(parts)]
