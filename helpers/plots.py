@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.resources import files
 from itertools import cycle
-from typing import Any
 
 import matplotlib
 import matplotlib.pyplot as plt
@@ -438,7 +437,6 @@ def dots(
     limits: Size | None = (0, 1),
     ax: Axes | None = None,
     apart: float = 0,
-    grey: Values | None = None,
     below: bool = False,
 ) -> Figure:
     """One row a name, from top to bottom, with a point for each series and a bar for its interval.
@@ -450,7 +448,6 @@ def dots(
             others have the next of four. A single series without a name needs no legend.
         limits: of the x axis (None: as the values have it, with a line at 0).
         apart: how far below one another the points of a row are.
-        grey: label -> for each name how far a grey band goes: what controls reach.
         below: whether the legend stands below the panel, not to its right.
     """
     ax = ax or plt.subplots(figsize=(6.6, 0.6 + 0.3 * len(names)))[1]
@@ -458,8 +455,6 @@ def dots(
     models = [name if name in MODEL_LOOKS else name.removeprefix("@").split(" ")[0].split(",")[0] for name in values]
     looks = [MODEL_LOOKS[model] if model in MODEL_LOOKS else next(others) for model in models]
     looks = [look | {"mfc": "white"} if look in looks[:n] else look for n, look in enumerate(looks)]
-    for label, ends in (grey or {}).items():
-        ax.barh(range(len(names)), ends, height=0.9, color="#dddddd", label=label, zorder=0)
     rows = {
         label: [points.get(name) for name in names] if isinstance(points, Mapping) else points
         for label, points in values.items()
@@ -472,26 +467,6 @@ def dots(
     elif any(values):
         legend_beside(ax)
     return ax.figure
-
-
-def dots_with_gains(names: Names | Labels, values: Points, gains: Mapping[str, Points], **options: Any) -> Figure:
-    """:func:`dots`, and beside them, in panels with a line at 0, how far the first series is ahead of another.
-
-    Args:
-        gains: label of the axis -> series -> one difference for each name.
-        options: of :func:`dots`.
-    """
-    row, apart = max(0.32, 0.1 * len(values)), min(0.25, 0.8 / len(values))
-    size, widths = (3.6 + 2.2 * len(gains), 1.1 + row * max(2, len(names))), [1.5, *[1] * len(gains)]
-    figure, axes = plt.subplots(1, 1 + len(gains), figsize=size, width_ratios=widths, sharey=True)
-    dots(names, values, apart=apart, below=True, ax=axes[0], **options)
-    for ax, (xlabel, series) in zip(axes[1:], gains.items(), strict=True):
-        dots(names, series, xlabel=xlabel, limits=None, apart=0.3, below=any(series), ax=ax)
-        if series.keys() == values.keys():  # one legend is enough
-            ax.get_legend().remove()
-    ends = [end for ax in axes[1:] for end in ax.get_xlim()]
-    plt.setp(axes[1:], xlim=(min(ends), max(ends)))
-    return figure
 
 
 def share_bars(rows: Values, parts: Parts, *, xlabel: str, least: float, row: float) -> Figure:
