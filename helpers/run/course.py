@@ -9,6 +9,7 @@ from importlib.resources import files
 from itertools import accumulate, pairwise, takewhile
 from pathlib import Path
 from typing import Any
+from zipfile import ZIP_DEFLATED, ZipFile
 
 import nbformat
 import yaml
@@ -48,7 +49,7 @@ LIMITS = re.compile(
 
 
 def wheel() -> str:
-    """What students install: the address of the wheel, or its name where no address is known."""
+    """What students install where no wheel lies beside their copy: its address; its name where none is known."""
     return address.raw(launch.WHEEL) or launch.WHEEL
 
 
@@ -230,12 +231,12 @@ def make(chapters: Sequence[str], folder: Path, packed: Path) -> Path:
     Args:
         chapters: names of their files, in the order of the course.
         folder: where to; other files in it stay.
-        packed: the wheel, which lies beside the students' copies where no address is known that they could install it from.
+        packed: the wheel, which lies beside the students' copies.
 
     Raises:
-        BookError: when it is needed and no wheel of this version.
+        BookError: when it is no wheel of this version.
     """
-    installed = None if address.repository() else launch.checked(packed).read_bytes()
+    installed = launch.checked(packed).read_bytes()
     with places.extra("book,course", "Making a course"):
         import sphinx_revealjs
         from nbconvert import SlidesExporter
@@ -260,16 +261,23 @@ def make(chapters: Sequence[str], folder: Path, packed: Path) -> Path:
         for place, notebook in copies.items():
             notebook.metadata.pop("papermill", None)
             places.write(folder / place / f"{chapter}.ipynb", nbformat.writes(notebook) + "\n")
+        places.write(folder / "nbgrader" / "source" / chapter / launch.WHEEL, installed)
         page, _ = slides.from_notebook_node(deck(told), {"metadata": {"name": told["title"]}})
         places.write(folder / "slides" / f"{chapter}.html", page)
         write(template("guide.md.j2").render(told), told["title"], folder / "guide" / chapter, "../")
-    if installed:
-        places.write(folder / "students" / wheel(), installed)
+    places.write(folder / "students" / launch.WHEEL, installed)
     places.write(folder / "nbgrader" / "nbgrader_config.py", NBGRADER)
-    about = {"chapters": [outline(chapter) for chapter in chapters], "wheel": wheel()}
+    about = {"chapters": [outline(chapter) for chapter in chapters], "wheel": launch.WHEEL}
     write(template("course.md.j2").render(about), "A course", folder / "README")
+    places.write(folder / "students" / "README.md", template("students.md.j2").render(about))
     shutil.make_archive(str(folder / "students"), "zip", folder, "students")
-    return Path(shutil.make_archive(str(folder), "zip", folder.parent, folder.name))
+    whole = folder.with_name(f"{folder.name}.zip")
+    with ZipFile(whole, "w", ZIP_DEFLATED) as archive:  # only what was made here: not what students have handed in
+        for name in (*MADE, "README.md", "README.html", "students.zip", "nbgrader/nbgrader_config.py"):
+            for file in [folder / name, *sorted((folder / name).rglob("*"))]:
+                if file.is_file():
+                    archive.write(file, Path(folder.name) / file.relative_to(folder))
+    return whole
 
 
 def write(text: str, title: str, file: Path, root: str = "") -> None:

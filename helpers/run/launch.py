@@ -41,9 +41,12 @@ HIDDEN = {"hide-input": "source_hidden", "hide-output": "outputs_hidden"}
 INSTALL = """\
 # Installs the book's package where it is missing; where it is there, nothing happens
 import importlib.util
+import os
 
 if importlib.util.find_spec("helpers") is None:
-    %pip install --quiet "{}\""""
+    wheel = "{0}" if os.path.exists("{0}") else "{1}"
+    %pip install --quiet "$wheel"\
+"""
 
 
 def rendered(notebook: NotebookNode, chapter: str, site: str | None = None) -> NotebookNode:
@@ -85,10 +88,10 @@ def copy(chapter: str, wheel: str = "") -> NotebookNode:
     """A chapter as it is in git, in plain Markdown; links lead to the built pages where their address is known.
 
     Args:
-        wheel: address or path of a wheel, which a cell after the title installs.
+        wheel: address or path of a wheel, which a cell after the title installs where none lies beside the copy.
     """
     made = rendered(nbformat.read(notebooks.FOLDER / f"{chapter}.ipynb", as_version=4), chapter, address.site())
-    made.cells[1:1] = [new_code_cell(INSTALL.format(wheel), id="install")] if wheel else []
+    made.cells[1:1] = [new_code_cell(INSTALL.format(WHEEL, wheel), id="install")] if wheel else []
     return made
 
 
@@ -182,7 +185,8 @@ def checked(wheel: Path) -> Path:
         BookError: for any other file, and for none.
     """
     if wheel.name != WHEEL or not wheel.is_file():
-        raise places.BookError(f"{wheel} is no wheel of this version, {WHEEL}. Build it with: make wheel")
+        what = f"is no wheel of this version, {WHEEL}" if wheel.is_file() else "does not exist"
+        raise places.BookError(f"{wheel} {what}. Build it with: make wheel")
     return wheel
 
 

@@ -43,16 +43,17 @@ def test_a_course_is_a_folder_and_a_zip(folder):
     assert (folder / "mine.txt").read_text() == "kept" and not (folder / "students" / "old.ipynb").exists()
     with zipfile.ZipFile(folder / "students.zip") as packed:
         names = [name for name in packed.namelist() if not name.endswith("/")]
-        assert sorted(names) == [f"students/{CHAPTER}.ipynb", f"students/{launch.WHEEL}"]
+        assert sorted(names) == [f"students/{name}" for name in (f"{CHAPTER}.ipynb", "README.md", launch.WHEEL)]
         cells = json.loads(packed.read(f"students/{CHAPTER}.ipynb"))["cells"]
-        assert any(f'%pip install --quiet "{launch.WHEEL}"' in "".join(cell["source"]) for cell in cells)
+        assert any(f'wheel = "{launch.WHEEL}" if' in "".join(cell["source"]) for cell in cells)
     with zipfile.ZipFile(folder.with_name("heads.zip")) as packed:
-        assert {"heads/README.html", f"heads/solutions/{CHAPTER}.ipynb"} <= set(packed.namelist())
+        names = set(packed.namelist())
+    assert {"heads/README.html", f"heads/solutions/{CHAPTER}.ipynb"} <= names
+    assert f"heads/nbgrader/source/{CHAPTER}/{launch.WHEEL}" in names and "heads/mine.txt" not in names
 
 
-def test_without_an_address_a_course_needs_the_wheel(tmp_path, monkeypatch):
-    monkeypatch.setenv("BOOK_REPOSITORY", "")
-    with pytest.raises(places.BookError, match="make wheel"):
+def test_a_course_needs_the_wheel(tmp_path):
+    with pytest.raises(places.BookError, match=r"does not exist. Build it with: make wheel"):
         course.make([CHAPTER], tmp_path, tmp_path / "none.whl")
 
 

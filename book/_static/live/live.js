@@ -165,7 +165,7 @@ async function modelBytes(file, size, progress) {
       say("The model is loaded", true);
     } catch (error) {
       say(offer, false);
-      find("note").textContent = `The model could not be loaded: ${error.message}.`;
+      find("note").textContent = `The model could not be loaded: ${error.message}. It belongs to the built pages (make site writes it): copy their whole folder.`;
     }
   }
 
@@ -212,7 +212,7 @@ async function modelBytes(file, size, progress) {
     find("needs").hidden = find("load").disabled || (!others && first >= layers);
     const counts = results.map((one) => one.tokens.length).join(" + "), cut = results.reduce((sum, one) => sum + one.cut, 0);
     find("note").textContent = busy ? "Computing …" : worker ? `${counts} tokens${cut ? `, ${cut} more cut off` : ""}; ${(answer.ms / 1000).toFixed(2)} s.`
-      : others ? `Pale: the maps of “${given.sentence}”` : "";
+      : others ? `Pale: the maps of “${given.sentence}”. Load the model to see yours.` : "";
     const similar = pair ? ` Similarity of the two sentences: ${pair.edited.toFixed(3)}${gone.size ? ` (${pair.whole.toFixed(3)} with all heads on)` : ""}.` : "";
     if (!busy) find("effect").replaceChildren(...effects([...gone], first, result()), similar);
     find("title").textContent = `Head ${state.head}`;
