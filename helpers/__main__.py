@@ -130,15 +130,18 @@ def run(
     names, values = notebooks.select(chapters), notebooks.read_values(given)
     results = places.book_data() / "results" if record else places.results()
     several, problems = len(names) > 1, 0
+    own = any(name not in ("model", "other") and notebooks.is_path(text) for name, text in given)
     for model in models:
         encoders.load(model)  # one that cannot be loaded is one message, at once, not one for each chapter
     for model in models or [values.get("model", "minilm")]:
-        folder = to if to and len(models) < 2 else (to or BUILD / "runs" / profile) / places.label(model)
+        kept = places.OWN if own and profile == "book" else profile
+        folder = to if to and len(models) < 2 else (to or BUILD / "runs" / kept) / places.label(model)
         with FileLock(folder / ".lock", timeout=0) if several else nullcontext():  # one such command at a time
             options = {"profile": profile, "results": results, "given": values | {"model": model}}
             options |= {"at_a_time": jobs or (1 if profile == "full" else 2), "parts": profile == "full"}
             done = notebooks.run(names, folder, keep=several and not force, **options)
         click.echo("\n".join(f"{places.label(model)}  {one}" for one in done))
+        click.echo(f"Executed: {folder}")
         if chapters == ("all",):
             click.echo(f"Report: {report.write(done, folder / 'report.html', results=results, profile=profile)}")
         problems += sum(one.state == "failed" or (bool(one.problem) and not several) for one in done)
@@ -280,13 +283,15 @@ def scoreboard(chapters: Names, models: Names, own: bool, to: Place, profile: st
 
     if own:
         os.environ.setdefault("BOOK_RESULTS", str(places.results()))
-    names = notebooks.select(chapters)
+    names, models = notebooks.select(chapters), [exporting.recorded_name(notebooks.resolved(one)) for one in models]
     if to is None:
         click.echo(board.as_text(models, names))
         return
     numbers = exporting.select(models, profile, names, quantities)
     for file in exporting.write(numbers, to):
         click.echo(file)
+    if own and profile is None and (tries := len(board.results.all_runs(["smoke"]))):
+        click.echo(f"Not in it: {tries} tries (--profile smoke).")
 
 
 @main.command()

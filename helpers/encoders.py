@@ -97,12 +97,13 @@ def load(
     if task is not None and base != name:
         raise adapters.AdapterError(f"{name!r} has random weights, for which no adapter can be made. Load {base!r}.")
     model, tokenizer, head, digest = _read(base, task)
-    if base != name:
+    if Path(base).is_dir() and base not in KNOWN:  # one name of a folder, wherever one stands
+        name = str(Path(base).resolve()) + name.removeprefix(base)
+    if name.endswith("@random"):
         model = _randomised(model, seed)
         digest = _digest_of_tensors(model)
     encoder = wrap(model, tokenizer, name=name, sha256=digest, device=device, dtype=dtype, head=head)
-    here = str(Path(base).resolve()) + name.removeprefix(base) if Path(base).is_dir() and base not in KNOWN else name
-    return replace(encoder, source=(here, task, seed))
+    return replace(encoder, source=(name, task, seed))
 
 
 def _read(name: str, task: str | None) -> tuple[PreTrainedModel, PreTrainedTokenizerBase, Head | None, str]:

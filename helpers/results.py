@@ -261,6 +261,10 @@ class Run:
             raise ResultError(f"Recorded twice in {self.chapter}: {twice.iloc[0].dropna().to_dict()}.")
         about, text = {"chapter": self.chapter, "provenance": self.provenance}, as_csv(table)
         origin = self._file.with_suffix(".json")
+        if origin.is_file() and self.folder == places.OWN:
+            before, now = (json.dumps(texts_of(p)) for p in (_read(origin)["provenance"], self.provenance))
+            if before != now:
+                print("These numbers take the place of earlier ones on other texts; another --name keeps both.")
         if origin.is_file() and self._file.is_file() and self._file.read_text("utf-8") == text:
             before = json.loads(origin.read_text("utf-8"))
             about["provenance"] = self.provenance | {"date": before["provenance"]["date"]}
@@ -293,6 +297,11 @@ def _provenance(
         "versions": versions | {name: version(name) for name in VERSIONS},
         "date": datetime.now(UTC).date().isoformat(),
     }
+
+
+def texts_of(provenance: Mapping[str, Any]) -> list[Any]:
+    """Names and digests of all texts that a run has read."""
+    return [provenance["corpus"], *provenance.get("own", ())]
 
 
 def _profile(provenance: Mapping[str, Any]) -> str:
@@ -357,10 +366,11 @@ def runs(chapter: str, *, profile: str, own: bool = True) -> dict[str, Recorded]
 def all_runs(profiles: Iterable[str] = PROFILES, chapters: Iterable[str] = ()) -> list[tuple[str, Recorded]]:
     """Name of the model and what it has recorded, of every run that has a table; of some chapters (default: all).
 
-    These are the book's runs; own ones, which come before them, only where ``BOOK_RESULTS`` names their folder.
+    These are the book's runs; own ones, which come before them, only where ``BOOK_RESULTS`` names their folder. A folder's
+    model goes by its label.
     """
     return [
-        (model, run)
+        (run["file"].parent.name if Path(model).is_absolute() else model, run)
         for chapter in list(chapters) or from_yaml("quantities")
         for profile in profiles
         for model, run in runs(chapter, profile=profile, own=False).items()

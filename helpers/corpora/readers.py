@@ -38,6 +38,10 @@ def read(name: str, split: str | None = None) -> Corpus:
         split: ``train``, ``dev`` or ``test`` (wikitext only; default: test).
     """
     path, known = locate(name, "text", split), sources.entry(name, "text")
+    if ending(path).endswith((".conllu", ".conll")):
+        raise CorpusError(
+            path.name, None, "This is a treebank.", "running text; a treebank goes to the parameter treebank."
+        )
     if ending(path).endswith((".jsonl", ".json")):
         articles, short = _json_lines(path, _article, ARTICLES), 0
     else:

@@ -494,7 +494,7 @@ def _drawn(documents: Sequence[Document], shares: Mapping[str, float]) -> tuple[
         total = sum(len(d.sentences) for d in documents)
         documents = [run for d in documents for run in sentence_runs(d, total)]
         units = [d.id for d in documents]
-        how = f"by runs of neighbouring sentences (fewer than {FEWEST_DOCUMENTS} documents; neighbours may be alike)"
+        how = f"by runs of neighbouring sentences (fewer than {FEWEST_DOCUMENTS} different documents; neighbours may be alike)"
     names = list(dict.fromkeys(units))
     order = [names[n] for n in np.random.default_rng(SEED).permutation(len(names))]
     part_of = dict.fromkeys(names, "train")

@@ -49,6 +49,19 @@ def select(
     return numbers[numbers.quantity.isin(quantities or known)]
 
 
+def recorded_name(model: str) -> str:
+    """The name that a model's numbers are recorded under: of a folder, and of a name given to one, that with the weights' digest."""
+    known = {name for name, _ in results.all_runs([*results.PROFILES, places.OWN])}
+    label = places.label(model)
+    digest = label.rpartition("-")[2] if label != model.replace("/", "--") else None
+    close = [
+        name
+        for name in known
+        if name == label or name.rpartition("-")[::2] in ((model, name[-8:]), (name[:-9], digest))
+    ]
+    return model if model in known or len(close) != 1 else close[0]
+
+
 def write(numbers: pd.DataFrame, file: Path) -> list[Path]:
     """Write the long table (:func:`helpers.results.table`) in the format that the file's name ends in; beside it, as ``<name>.runs.json``,
     where it is from (:func:`helpers.results.provenance`), and as ``<name>.datapackage.json`` what its columns and quantities are (Frictionless).

@@ -266,6 +266,12 @@ WRONG = [  # a valid file, its reader, what is changed in it, and the line that 
 ]
 
 
+def test_a_treebank_is_no_running_text(tmp_path):
+    (tmp_path / "trees.conllu").write_text(CONLLU)
+    with pytest.raises(corpora.CorpusError, match="a treebank goes to the parameter treebank"):
+        corpora.read(str(tmp_path / "trees.conllu"))
+
+
 @pytest.mark.parametrize(("name", "content", "reader", "old", "new", "line"), WRONG)
 def test_a_wrong_file_is_named_with_its_line(tmp_path, name, content, reader, old, new, line):
     (tmp_path / name).write_text(content)

@@ -94,6 +94,15 @@ def test_a_readers_own_corpus_never_stands_under_a_profile(minilm):
         assert run.save().parts[-3] == kept
 
 
+def test_numbers_on_other_texts_of_ones_own_are_replaced_and_it_is_said(minilm, capsys):
+    for part, lines in (("dev", 0), ("dev", 0), ("test", 1)):
+        path = places.book_data() / "encyclopedia" / "treebank" / f"{part}.conllu"
+        run = Run("dependency_heads", minilm, corpora.provenance(str(path), "treebank"), profile="book")
+        run.number("best_offset", 0.5, of="obj")
+        run.save()
+        assert capsys.readouterr().out.count("take the place of earlier ones") == lines
+
+
 def test_a_page_says_when_it_is_executed_on_another_model(minilm, tmp_path, capsys):
     for model in ("minilm", "minilm@random"):
         Run("surface_patterns", replace(minilm, name=model), None, profile="book")
