@@ -215,7 +215,8 @@ def squares(colours: Mapping[str, object] | Names, called: Labels = LABELS) -> l
 def type_legend(figure: Figure, called: Labels, place: str, **options: object) -> None:
     """The four types of heads below all panels (``place``: "lower") or above them ("upper")."""
     where = {"loc": f"outside {place} center", "ncols": len(TYPE_NAMES), "fontsize": 8}
-    figure.legend(handles=squares(TYPE_NAMES, called), **where | options)
+    colours = {called[name]: COLOURS.get(called[name], COLOURS[name]) for name in TYPE_NAMES}  # a group is grey
+    figure.legend(handles=squares(colours), **where | options)
 
 
 def legend_beside(ax: Axes, **options: object) -> Legend:
