@@ -30,7 +30,13 @@ MADE = ("students", "solutions", "slides", "guide", "static", "nbgrader/source")
 """Folders that are made anew in a course; anything else in it is the teacher's own and stays."""
 TEST = "verdict = {}\nassert verdict.solved, verdict.message\nprint(verdict.message)"
 NBGRADER = """\
+import os
+import sys
+
+os.environ["BOOK_RESULTS"] = os.path.abspath("results")  # numbers of what is graded are nobody's own
 c = get_config()
+if "generate_assignment" not in sys.argv:  # what is graded needs no copy of the wheel
+    c.CourseDirectory.ignore = [".ipynb_checkpoints", "*.pyc", "__pycache__", "feedback", "*.whl", "progress.json"]
 c.CourseDirectory.course_id = "heads"
 c.ClearSolutions.code_stub = {"python": "# Your answer is the function above"}
 c.ExecutePreprocessor.timeout = 900  # seconds of a cell
@@ -261,7 +267,9 @@ def make(chapters: Sequence[str], folder: Path, packed: Path) -> Path:
         for place, notebook in copies.items():
             notebook.metadata.pop("papermill", None)
             places.write(folder / place / f"{chapter}.ipynb", nbformat.writes(notebook) + "\n")
-        places.write(folder / "nbgrader" / "source" / chapter / launch.WHEEL, installed)
+        release, begin = folder / "nbgrader" / "source" / chapter, {"chapters": [told], "wheel": launch.WHEEL}
+        places.write(release / launch.WHEEL, installed)
+        places.write(release / "README.md", template("students.md.j2").render(begin))
         page, _ = slides.from_notebook_node(deck(told), {"metadata": {"name": told["title"]}})
         places.write(folder / "slides" / f"{chapter}.html", page)
         write(template("guide.md.j2").render(told), told["title"], folder / "guide" / chapter, "../")

@@ -124,6 +124,8 @@ def test_nbgrader_gives_all_points_to_the_solutions_and_fewer_to_a_wrong_answer(
     source = root / "source" / CHAPTER / f"{CHAPTER}.ipynb"
     nbformat.write(shortened(nbformat.read(source, as_version=4)), source)
     nbgrader("generate_assignment", CHAPTER)
+    given = sorted(file.name for file in (root / "release" / CHAPTER).iterdir())
+    assert given == [f"{CHAPTER}.ipynb", "README.md", launch.WHEEL]
     released = nbformat.read(root / "release" / CHAPTER / f"{CHAPTER}.ipynb", as_version=4)
     assert "SOLUTION" not in everything(released) and "member" not in everything(released)
     hand_in("right", shortened(nbformat.read(folder / "solutions" / f"{CHAPTER}.ipynb", as_version=4)))
@@ -140,6 +142,7 @@ def test_nbgrader_gives_all_points_to_the_solutions_and_fewer_to_a_wrong_answer(
     with (root / "grades.csv").open() as table:
         scores = {row["student_id"]: (float(row["score"]), float(row["max_score"])) for row in csv.DictReader(table)}
     assert scores == {"right": (4, 4), "half": (2, 4), "untouched": (0, 4)}
+    assert not [*root.glob("autograded/**/*.whl"), *root.glob("feedback/**/*.whl")]
     assert "the result has shape" in (root / "feedback" / "half" / CHAPTER / f"{CHAPTER}.html").read_text("utf-8")
 
 
