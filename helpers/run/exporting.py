@@ -59,7 +59,7 @@ def recorded_name(model: str) -> str:
         for name in known
         if name == label or name.rpartition("-")[::2] in ((model, name[-8:]), (name[:-9], digest))
     ]
-    return model if model in known or len(close) != 1 else close[0]
+    return model if model in known or not close else label if label in close else min(close)
 
 
 def write(numbers: pd.DataFrame, file: Path) -> list[Path]:

@@ -59,7 +59,7 @@ def test_a_file_without_documents_is_cut_into_runs(tmp_path):
     for document in corpora.documents(name):
         numbers = [int(words[0][1:].partition("-")[0]) for words in sentences_of([document])]
         assert numbers == list(range(numbers[0], numbers[0] + len(numbers))) and len(numbers) >= 5, "neighbours"
-    assert "by runs of neighbouring sentences (fewer than 5 documents" in corpora.notes(name)[0]
+    assert "by runs of neighbouring sentences (fewer than 5 different documents" in corpora.notes(name)[0]
 
 
 @pytest.mark.parametrize(("documents", "told"), [(19, "1 document (19"), ({"a": 9, "b": 9}, "2 documents (18")])

@@ -238,7 +238,10 @@ def test_every_number_that_a_claim_names_is_recorded_somewhere():
             others = [one if isinstance(one, dict) else {"ours": one} for one in claim.controls.values() if one]
             fields = [getattr(claim, name) for name in ("ours", "against", "difference", "judged", "p", "power")]
             for name in filter(None, [*fields, *(name for other in others for name in other.values())]):
-                assert name.split(" ", 1)[-1] in known if name.startswith("@") else name in known, (claim.claim, name)
+                found = name.split(" ", 1)[-1] if name.startswith("@") else name
+                assert found in known, (
+                    f"no recorded run has {name} ({claim.claim}): python -m helpers run {chapter[:2]} --record"
+                )
 
 
 def test_the_page_shows_the_recorded_numbers(board):
