@@ -38,7 +38,7 @@ def read(name: str, split: str | None = None) -> Corpus:
         split: ``train``, ``dev`` or ``test`` (wikitext only; default: test).
     """
     path, known = locate(name, "text", split), sources.entry(name, "text")
-    if ending(path).endswith((".conllu", ".conll")):
+    if ending(path).removesuffix(".gz").endswith((".conllu", "conll")):
         raise CorpusError(
             path.name, None, "This is a treebank.", "running text; a treebank goes to the parameter treebank."
         )

@@ -149,7 +149,7 @@ def measure(
     surface.record(runs[0], surface.patterns(seen["patterns"], texts.segments, seed=seed))
     features = DistanceFeatures.of(seen["features"], texts.segments, seed=seed)
     head_types.record(runs[1], features, *typed(features, seed=seed))
-    if encoder.layers * encoder.heads < 3:
+    if encoder.layers * encoder.heads < FEWEST_HEADS:
         missing["divergence_map"] = f"{encoder.layers * encoder.heads} heads are too few for a map."
     else:
         divergences = Divergences.of(encoder, texts.segments, seen["pairs"])

@@ -52,14 +52,12 @@ def select(
 def recorded_name(model: str) -> str:
     """The name that a model's numbers are recorded under: of a folder, and of a name given to one, that with the weights' digest."""
     known = {name for name, _ in results.all_runs([*results.PROFILES, places.OWN])}
-    label = places.label(model)
-    digest = label.rpartition("-")[2] if label != model.replace("/", "--") else None
-    close = [
-        name
-        for name in known
-        if name == label or name.rpartition("-")[::2] in ((model, name[-8:]), (name[:-9], digest))
-    ]
-    return model if model in known or not close else label if label in close else min(close)
+    label, folder = places.label(model), Path(model).is_absolute()
+    if {model, label} & known:
+        return model if model in known else label
+    digests = {name: name.rpartition("-") for name in known}
+    same = [name for name, (of, _, sha) in digests.items() if (label.endswith(f"-{sha}") if folder else of == model)]
+    return min(same, default=model)
 
 
 def write(numbers: pd.DataFrame, file: Path) -> list[Path]:

@@ -266,10 +266,11 @@ WRONG = [  # a valid file, its reader, what is changed in it, and the line that 
 ]
 
 
-def test_a_treebank_is_no_running_text(tmp_path):
-    (tmp_path / "trees.conllu").write_text(CONLLU)
+@pytest.mark.parametrize("name", ["trees.conllu", "TREES.CONLLU", "d.conll", "d_gold_conll"])
+def test_a_treebank_is_no_running_text(tmp_path, name):
+    (tmp_path / name).write_text(CONLLU)
     with pytest.raises(corpora.CorpusError, match="a treebank goes to the parameter treebank"):
-        corpora.read(str(tmp_path / "trees.conllu"))
+        corpora.read(str(tmp_path / name))
 
 
 @pytest.mark.parametrize(("name", "content", "reader", "old", "new", "line"), WRONG)

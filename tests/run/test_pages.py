@@ -177,13 +177,13 @@ def test_the_remote_decides_which_buttons_there_are(tmp_path, monkeypatch, remot
 @needs_chromium
 @pytest.mark.browser
 def test_tables_and_figures_can_be_saved(site, page):
-    page.open(site / "notebooks" / "04_dependency_heads.html")
+    page.open(site / "notebooks" / "14_your_own_model.html")
     cells = (
         "[...document.querySelector('article table').rows].map((r) => [...r.cells].map((c) => c.textContent.trim()))"
     )
     links = page.evaluate("[...document.querySelectorAll('p.save a')].map((a) => [a.download, a.href])")
     tables = [href for name, href in links if name.endswith(".csv")]
-    assert len(tables) == page.evaluate("document.querySelectorAll('article table').length") > 1
+    assert len(tables) == page.evaluate("document.querySelectorAll('article table').length") > 2
     saved = unquote(tables[0].partition(",")[2])
     assert [*csv.reader(io.StringIO(saved))] == page.evaluate(cells)
     figures = [(site / unquote(urlparse(href).path)).is_file() for name, href in links if name.endswith(".png")]
