@@ -212,6 +212,10 @@ def test_nearest_words_are_those_of_a_loop(page, sentences):
             after = [min((p for p in words if p > w), default=-1) for w in range(n)]
             assert page.nearest(sentence, name, "last") == last and page.nearest(sentence, name, "next") == after
             assert named[[*page.CLASSES].index(name)].tolist() == [last, after]
+        since = page.words_since(sentence)
+        for word in range(n):
+            links = [p for p in range(word) if tags[p] in ("VERB", "ADP")]
+            assert since[word] == (word - links[-1] if links else np.inf)
 
 
 def test_another_word_is_the_nearest_content_word_but_the_governor(page):
