@@ -42,7 +42,7 @@ def kind_of(page, token, hidden=False):
 def test_weighing_is_what_loops_count(page, small_encoder, family):
     encoder = small_encoder(family)
     names = ("share", "added", "lengths added", "length")
-    function = partial(page.weigh, outputs=page.output_maps(encoder))
+    function = partial(page.weigh, outputs=page.output_matrices(encoder))
     for texts, found in zip(TEXTS, attention.measure(encoder, TEXTS, function, values=True), strict=True):
         batch = tokens.encode(encoder, [texts])
         kind = [kind_of(page, token) for token in batch.tokens[0]]
