@@ -59,6 +59,7 @@ class Claim:
         unit: of what is shown, where it is not the paper's; "count" for whole numbers.
         label: what stands in the first column of the chapter's own table.
         tell: how one would say it to a colleague, for the first table of the page.
+        run: profile of the run that decides a headline, where it is not that on the book's own texts.
     """
 
     chapter: str
@@ -81,6 +82,7 @@ class Claim:
     unit: str | None = None
     label: str = ""
     tell: str = ""
+    run: str = "book"
 
     @property
     def source(self) -> Mapping[str, Any]:
@@ -302,7 +304,7 @@ def chapters() -> dict[str, dict[str, Any]]:
     for file in sorted((places.book_data() / "claims").glob("*.yml")):
         said = {"intro": "", "claims": [], "headlines": [], "not measured": {}}
         said |= results.from_yaml(f"claims/{file.stem}")
-        for kind, known in (("claims", FIELDS), ("headlines", FIELDS - {"paper"})):
+        for kind, known in (("claims", FIELDS - {"run"}), ("headlines", FIELDS - {"paper"})):
             for row in said[kind]:
                 if unknown := set(row) - known:
                     what = f"{file}: under {kind} a row has no {', '.join(sorted(unknown))}"
@@ -424,12 +426,12 @@ def strongest_control(claim: Claim, controls: pd.DataFrame) -> str:
 
 
 def headlines() -> list[tuple[str, Claim, Cell]]:
-    """What the chapters claim themselves, judged on the runs on the book's own texts: notebook, claim, cell."""
+    """What the chapters claim themselves, judged on the book's own texts or on the run that a claim names: notebook, claim, cell."""
     return [
         (chapter, claim, judge(claim, numbers_of(run.table)))
         for chapter, said in chapters().items()
-        for _, run in results.all_runs(["book"], [chapter[3:]])
         for claim in said["headlines"]
+        for _, run in results.all_runs([claim.run], [chapter[3:]])
     ]
 
 
