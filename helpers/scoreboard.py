@@ -23,8 +23,9 @@ MARKS = {HOLDS: "●", ALSO: "◎", MIXED: "◪", UNDECIDED: "◐", FAILS: "○"
 VERDICTS = (*MARKS, APART, ABSENT)
 FIRM = "\N{NO-BREAK SPACE}"
 UNITS = {"%": (100, 1, " %"), "UAS": (100, 1, " %"), "points": (100, 1, " points"), "count": (1, 0, "")}
-UNITS |= {"heads": (1, 0, " heads"), "nats": (1, 2, " nats"), "layers": (1, 2, " layers"), "times": (1, 1, " times")}
-"""Unit -> factor that turns a recorded number into it, decimals shown, how it is written. Others: 1, 3 and nothing."""
+UNITS |= {"cost": (-100, 1, " points"), "heads": (1, 0, " heads"), "nats": (1, 2, " nats"), "layers": (1, 2, " layers"), "times": (1, 1, " times")}
+"""Unit -> factor that turns a recorded number into it, decimals shown, how it is written; a cost is a change with the other sign. Others: 1, 3
+and nothing."""
 RULES = ("above", "below", "about", "at least", "equal", "every", "passed", "shown")
 """What the page says of them is in ``book/scoreboard.md``."""
 LEVEL = 0.05
@@ -129,7 +130,8 @@ class Number:
     words: str | None = None
 
     def __mul__(self, factor: float) -> "Number":
-        return Number(factor * self.value, factor * self.low, factor * self.high, self.words)
+        low, high = sorted((factor * self.low, factor * self.high))
+        return Number(factor * self.value, low, high, self.words)
 
     def __sub__(self, other: "Number") -> "Number":
         """The difference, with the widest interval that two intervals allow."""
@@ -397,7 +399,7 @@ def compact(board: pd.DataFrame, named: Mapping[tuple[str, int], str] | pd.Serie
     return Table(["finding", "verdict", "paper", *models, "controls"], rows)
 
 
-GROUPS = {HOLDS: "Survives", ALSO: "A control passes, too", MIXED: "Mixed", UNDECIDED: "Undecided", FAILS: "Fails"}
+GROUPS = {HOLDS: "Survives", ALSO: "Also the control", MIXED: "Mixed", UNDECIDED: "Undecided", FAILS: "Fails"}
 
 
 def twelve(board: pd.DataFrame) -> dict[str, Table]:
@@ -444,7 +446,7 @@ def summary(board: pd.DataFrame) -> pd.DataFrame:
     """Findings by chapter and verdict, in few columns, with a line for all."""
     counts = tally(board).reindex(columns=list(VERDICTS), fill_value=0)
     counts.loc["all"] = counts.sum()
-    columns = {"hold": [HOLDS], "hold of a control, too": [ALSO], "fail": [FAILS]}
+    columns = {"hold": [HOLDS], ALSO: [ALSO], "fail": [FAILS]}
     columns |= {"mixed or undecided": [MIXED, UNDECIDED], "not judged": [APART, ABSENT]}
     return pd.DataFrame({name: counts[parts].sum(axis=1) for name, parts in columns.items()})
 
