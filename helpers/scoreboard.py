@@ -23,7 +23,13 @@ MARKS = {HOLDS: "●", ALSO: "◎", MIXED: "◪", UNDECIDED: "◐", FAILS: "○"
 VERDICTS = (*MARKS, APART, ABSENT)
 FIRM = "\N{NO-BREAK SPACE}"
 UNITS = {"%": (100, 1, " %"), "UAS": (100, 1, " %"), "points": (100, 1, " points"), "count": (1, 0, "")}
-UNITS |= {"cost": (-100, 1, " points"), "heads": (1, 0, " heads"), "nats": (1, 2, " nats"), "layers": (1, 2, " layers"), "times": (1, 1, " times")}
+UNITS |= {
+    "cost": (-100, 1, " points"),
+    "heads": (1, 0, " heads"),
+    "nats": (1, 2, " nats"),
+    "layers": (1, 2, " layers"),
+    "times": (1, 1, " times"),
+}
 """Unit -> factor that turns a recorded number into it, decimals shown, how it is written; a cost is a change with the other sign. Others: 1, 3
 and nothing."""
 RULES = ("above", "below", "about", "at least", "equal", "every", "passed", "shown")
