@@ -386,6 +386,7 @@ def heads_by_layer(
         ax.scatter(spread, numbers, s=13, **look | hollow)
         line = {"color": COLOURS.get(style), "linestyle": "--" if style in drawn else "-"}
         marked = {"marker": marker, "markersize": 4, "markevery": []}  # in the legend only
+        marked["mfc"] = "white" if style in drawn else COLOURS.get(style)
         ax.plot(x, numbers.mean(-1), label=LABELS.get(name, name), **line, **marked)
         drawn.append(style)
     references(ax, lines, colour=INK, linewidth=1)

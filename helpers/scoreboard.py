@@ -23,8 +23,15 @@ MARKS = {HOLDS: "●", ALSO: "◎", MIXED: "◪", UNDECIDED: "◐", FAILS: "○"
 VERDICTS = (*MARKS, APART, ABSENT)
 FIRM = "\N{NO-BREAK SPACE}"
 UNITS = {"%": (100, 1, " %"), "UAS": (100, 1, " %"), "points": (100, 1, " points"), "count": (1, 0, "")}
-UNITS |= {"heads": (1, 0, " heads"), "nats": (1, 2, " nats"), "layers": (1, 2, " layers"), "times": (1, 1, " times")}
-"""Unit -> factor that turns a recorded number into it, decimals shown, how it is written. Others: 1, 3 and nothing."""
+UNITS |= {
+    "cost": (-100, 1, " points"),
+    "heads": (1, 0, " heads"),
+    "nats": (1, 2, " nats"),
+    "layers": (1, 2, " layers"),
+    "times": (1, 1, " times"),
+}
+"""Unit -> factor that turns a recorded number into it, decimals shown, how it is written; a cost is a change with the other sign. Others: 1, 3
+and nothing."""
 RULES = ("above", "below", "about", "at least", "equal", "every", "passed", "shown")
 """What the page says of them is in ``book/scoreboard.md``."""
 LEVEL = 0.05
@@ -59,6 +66,7 @@ class Claim:
         unit: of what is shown, where it is not the paper's; "count" for whole numbers.
         label: what stands in the first column of the chapter's own table.
         tell: how one would say it to a colleague, for the first table of the page.
+        run: profile of the run that decides a headline, where it is not that on the book's own texts.
     """
 
     chapter: str
@@ -81,6 +89,7 @@ class Claim:
     unit: str | None = None
     label: str = ""
     tell: str = ""
+    run: str = "book"
 
     @property
     def source(self) -> Mapping[str, Any]:
@@ -127,7 +136,8 @@ class Number:
     words: str | None = None
 
     def __mul__(self, factor: float) -> "Number":
-        return Number(factor * self.value, factor * self.low, factor * self.high, self.words)
+        low, high = sorted((factor * self.low, factor * self.high))
+        return Number(factor * self.value, low, high, self.words)
 
     def __sub__(self, other: "Number") -> "Number":
         """The difference, with the widest interval that two intervals allow."""
@@ -302,7 +312,7 @@ def chapters() -> dict[str, dict[str, Any]]:
     for file in sorted((places.book_data() / "claims").glob("*.yml")):
         said = {"intro": "", "claims": [], "headlines": [], "not measured": {}}
         said |= results.from_yaml(f"claims/{file.stem}")
-        for kind, known in (("claims", FIELDS), ("headlines", FIELDS - {"paper"})):
+        for kind, known in (("claims", FIELDS - {"run"}), ("headlines", FIELDS - {"paper"})):
             for row in said[kind]:
                 if unknown := set(row) - known:
                     what = f"{file}: under {kind} a row has no {', '.join(sorted(unknown))}"
@@ -395,7 +405,7 @@ def compact(board: pd.DataFrame, named: Mapping[tuple[str, int], str] | pd.Serie
     return Table(["finding", "verdict", "paper", *models, "controls"], rows)
 
 
-GROUPS = {HOLDS: "Survives", ALSO: "A control passes, too", MIXED: "Mixed", UNDECIDED: "Undecided", FAILS: "Fails"}
+GROUPS = {HOLDS: "Survives", ALSO: "Also the control", MIXED: "Mixed", UNDECIDED: "Undecided", FAILS: "Fails"}
 
 
 def twelve(board: pd.DataFrame) -> dict[str, Table]:
@@ -424,12 +434,12 @@ def strongest_control(claim: Claim, controls: pd.DataFrame) -> str:
 
 
 def headlines() -> list[tuple[str, Claim, Cell]]:
-    """What the chapters claim themselves, judged on the runs on the book's own texts: notebook, claim, cell."""
+    """What the chapters claim themselves, judged on the book's own texts or on the run that a claim names: notebook, claim, cell."""
     return [
         (chapter, claim, judge(claim, numbers_of(run.table)))
         for chapter, said in chapters().items()
-        for _, run in results.all_runs(["book"], [chapter[3:]])
         for claim in said["headlines"]
+        for _, run in results.all_runs([claim.run], [chapter[3:]])
     ]
 
 
@@ -442,7 +452,7 @@ def summary(board: pd.DataFrame) -> pd.DataFrame:
     """Findings by chapter and verdict, in few columns, with a line for all."""
     counts = tally(board).reindex(columns=list(VERDICTS), fill_value=0)
     counts.loc["all"] = counts.sum()
-    columns = {"hold": [HOLDS], "hold of a control, too": [ALSO], "fail": [FAILS]}
+    columns = {"hold": [HOLDS], ALSO: [ALSO], "fail": [FAILS]}
     columns |= {"mixed or undecided": [MIXED, UNDECIDED], "not judged": [APART, ABSENT]}
     return pd.DataFrame({name: counts[parts].sum(axis=1) for name, parts in columns.items()})
 

@@ -301,7 +301,7 @@ def test_a_changed_record_changes_the_page(tmp_path, monkeypatch):
 
 def test_twelve_findings_come_first_survived_taken_away_undecided_and_failed(board):
     groups = scoreboard.twelve(board)
-    sizes = {"Survives": 4, "A control passes, too": 4, "Undecided": 1, "Fails": 3}
+    sizes = {"Survives": 4, "Also the control": 4, "Undecided": 1, "Fails": 3}
     assert {name: len(table.cells) for name, table in groups.items()} == sizes and [*groups] == [*sizes]
     lines = {row[0].partition(" (")[0]: row[1:] for table in groups.values() for row in table.cells}
     line = lines["One head points from a direct object to its verb better than any fixed distance does."]
