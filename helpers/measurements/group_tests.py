@@ -258,13 +258,17 @@ def record_types(run: Run, networks: Mapping[str, DistanceFeatures], types: Type
     run.number("distance_feature", random.all.value, axes=axes, network="@random", n=len(random.texts))
 
 
-def leads(runs: Mapping[str, Recorded], rows: Mapping[str, tuple[str, str]]) -> dict[str, dict[str, Estimate]]:
-    """Run -> row -> :func:`lead` of its quantity and what that is of."""
-    return {name: {row: lead(recorded, *of) for row, of in rows.items()} for name, recorded in runs.items()}
-
-
-def lead(recorded: Recorded, quantity: str, of: str) -> Estimate:
-    """Real heads less invented ones: the difference from their mean, and from the ends that hold 95 % of the invented sets."""
-    own, chance = recorded.row(quantity, of=of).value, recorded.number(f"{quantity}_invented", of=of)
-    ends = {"value": chance.value, "low": chance.high, "high": chance.low}
-    return Estimate.from_record({end: own - number for end, number in ends.items()})
+def leads(
+    runs: Mapping[str, Recorded], rows: Mapping[str, tuple[str, str]]
+) -> tuple[dict[str, list[float]], dict[str, list[Estimate]]]:
+    """Run -> for each row, a quantity and what it is of: how far real heads are above the mean of the invented sets; and the ends, around
+    that mean, that hold 95 % of the sets.
+    """
+    ahead, bands = {}, {}
+    for name, recorded in runs.items():
+        real = [recorded.row(quantity, of=of).value for quantity, of in rows.values()]
+        invented = [recorded.number(f"{quantity}_invented", of=of) for quantity, of in rows.values()]
+        ahead[name] = [number - sets.value for number, sets in zip(real, invented, strict=True)]
+        ends = [{"value": 0, "low": sets.low - sets.value, "high": sets.high - sets.value} for sets in invented]
+        bands[name] = [Estimate.from_record(of_row) for of_row in ends]
+    return ahead, bands
