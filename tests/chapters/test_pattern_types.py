@@ -70,14 +70,19 @@ def test_other_maps_vote(page):
 
 def test_pairs_of_maps_are_what_loops_count(page):
     heads = np.random.default_rng(3).dirichlet(np.ones(5), (2, 3))
-    alike = {True: [], False: []}
+    alike = {pair: [] for pair in page.PAIRS}
     for one, other in product(np.ndindex(2, 3), repeat=2):
-        alike[one == other].append(sum(heads[one][k] * heads[other][k] for k in range(5)))
-    np.testing.assert_allclose(page.same_type(heads), [np.mean(alike[True]), np.mean(alike[False])])
+        found = sum(heads[one][k] * heads[other][k] for k in range(5))
+        alike["of one head" if one == other else "of two heads"].append(found)
+        if one != other and one[0] == other[0]:
+            alike["of one layer"].append(found)
+        elif one != other and one[1] == other[1]:
+            alike["of one number"].append(found)
+    np.testing.assert_allclose(page.same_type(heads), [np.mean(alike[pair]) for pair in page.PAIRS])
 
 
 def test_pairs_of_labels_are_what_the_page_prints(page):
-    """Of two maps of one head and of two; `minilm`'s are recorded, `mpnet`'s only counted."""
+    """Of two maps of one head and of two, of one layer or one number; `minilm`'s are recorded, `mpnet`'s only counted."""
     labels, printed = pattern_types.read_labels(), {}
     for model in ("minilm", "mpnet"):
         for pair, same in page.pairs_alike([x for x in labels if x.model == model]).items():
@@ -85,8 +90,12 @@ def test_pairs_of_labels_are_what_the_page_prints(page):
     assert printed == {
         ("minilm", "of one head"): "93% of 381",
         ("minilm", "of two heads"): "40% of 28299",
+        ("minilm", "of one layer"): "56% of 4377",
+        ("minilm", "of one number"): "32% of 1983",
         ("mpnet", "of one head"): "87% of 23",
         ("mpnet", "of two heads"): "49% of 2533",
+        ("mpnet", "of one layer"): "44% of 209",
+        ("mpnet", "of one number"): "80% of 211",
     }
     for pair, shown in (("of one head", "93"), ("of two heads", "40")):
         number = recorded(BOOK).number("same_type", of=f"{pair}, labelled")
