@@ -422,13 +422,14 @@ def layer_panels(
 # black and greys: a colour would mean something
 DOT_LOOKS = (
     {"color": INK, "marker": "o"},
-    {"color": "#777777", "marker": "|", "markersize": 9, "markeredgewidth": 2},
+    {"color": "#777777", "marker": "P"},
     {"color": "#777777", "marker": "x", "markeredgewidth": 2},
     {"color": "#aaaaaa", "marker": "D"},
 )
+BASELINE_LOOK = {"color": "#777777", "marker": "|", "markersize": 9, "markeredgewidth": 2}
 MODEL_LOOKS = {
     name: {"color": COLOURS[name], "marker": MARKERS[name]} for name in ("minilm", "mpnet", "random", "shuffled")
-} | {"no network": DOT_LOOKS[1], "baseline": DOT_LOOKS[1]}
+} | {"no network": BASELINE_LOOK, "baseline": BASELINE_LOOK}
 
 
 def dots(
