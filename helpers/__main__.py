@@ -138,8 +138,8 @@ def run(
         folder = to if to and len(models) < 2 else (to or BUILD / "runs" / kept) / places.label(model)
         with FileLock(folder / ".lock", timeout=0) if several else nullcontext():  # one such command at a time
             options = {"profile": profile, "results": results, "given": values | {"model": model}}
-            options |= {"at_a_time": jobs or (1 if profile == "full" else 2), "parts": profile == "full"}
-            done = notebooks.run(names, folder, keep=several and not force, **options)
+            options |= {"at_a_time": jobs or (1 if profile == "full" else 2), "keep": several and not force}
+            done = notebooks.run(names, folder, **options)
         click.echo("\n".join(f"{places.label(model)}  {one}" for one in done))
         click.echo(f"Executed: {folder}")
         if chapters == ("all",):
@@ -361,7 +361,7 @@ def build(what: str, models: Names, of: Path | None, to: Path | None) -> None:
 def compare(executed: Path, keep: bool) -> None:
     """Compare the tables of a run with those that the book keeps.
 
-    Those of the run are in EXECUTED/results, the book's in data/results. Between processors refitted probes may differ by what helpers/run/comparing.py allows; any other difference is listed, and ends in exit status 1.
+    Those of the run are in EXECUTED/results, the book's in data/results. Between processors refitted probes may differ by what helpers/run/tolerances.yml allows; any other difference is listed, and ends in exit status 1.
     """
     from helpers.run import comparing
 

@@ -82,6 +82,8 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if {"real_data", "site"} & set(item.fixturenames):
             item.add_marker(pytest.mark.slow)
+        if "page" in item.fixturenames:
+            item.add_marker(pytest.mark.browser)
     long = ("test_pages.py", "test_chapters.py")
     items.sort(key=lambda item: long.index(item.path.name) if item.path.name in long else len(long))
 
@@ -170,6 +172,17 @@ def site(tmp_path_factory) -> Path:
             pages.build(folder / "stage", folder)
             (folder / "built").touch()
     return folder / "_build" / "html"
+
+
+@pytest.fixture(scope="module")
+def page():
+    """A tab of a headless Chromium that reaches no network; without Chromium the test is skipped."""
+    from browser import CHROMIUM, browser
+
+    if CHROMIUM is None:
+        pytest.skip("no Chromium on this machine")
+    with browser() as tab:
+        yield tab
 
 
 def shipped() -> dict[str, Path]:

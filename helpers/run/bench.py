@@ -6,7 +6,6 @@ Timed in processor time, which a busy machine does not change much. The stored f
 """
 
 import json
-import shutil
 import time
 from functools import partial
 from pathlib import Path
@@ -85,18 +84,14 @@ def live(folder: Path, machine: str) -> None:
     Args:
         machine: what it is measured on, in plain words.
     """
-    from playwright.sync_api import sync_playwright
-
     encoder = encoders.load("minilm", device="cpu")
     texts = [text for segment in corpora.segments(corpora.read("encyclopedia"))[:12] for text in segment.texts]
     sentences = [text[start:end].strip() for text in texts for start, end in corpora.sentences(text)]
     lengths = {sentence: len(tokens.encode(encoder, [sentence]).tokens[0]) for sentence in sentences}
     chosen = [sentence for sentence in sentences if 8 <= lengths[sentence] <= 48][:20]
     near = min(chosen, key=lambda sentence: abs(lengths[sentence] - 16))
-    with sync_playwright() as driver:
-        program = next(filter(None, map(shutil.which, pages.BROWSERS)))
-        browser = driver.chromium.launch(executable_path=program, args=pages.FLAGS)
-        tab = browser.new_page()
+    with pages.browser("Timing a page") as chromium:
+        tab = chromium.new_page()
         tab.goto((folder / "index.html").as_uri())
         before = _renderers("memory_info")[0]
         tab.click(".live .load")
@@ -107,7 +102,6 @@ def live(folder: Path, machine: str) -> None:
         for blanks in range(10):
             ask(tab, first=near + " " * blanks)
             seconds.append(sum(_renderers("cpu_times")[:2]))
-        browser.close()
     exact = [attention.maps(encoder, tokens.encode(encoder, [sentence]))[:, 0].numpy() for sentence in chosen]
     apart = np.concatenate([np.abs(a - b).ravel() for a, b in zip(answers, exact, strict=True)])
     found = {"largest": apart.max(), "mean": apart.mean(), "weights": apart.size, "seconds": np.diff(seconds).min()}
