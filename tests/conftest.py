@@ -82,7 +82,7 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if {"real_data", "site"} & set(item.fixturenames):
             item.add_marker(pytest.mark.slow)
-        if "page" in item.fixturenames:
+        if "chromium" in item.fixturenames:
             item.add_marker(pytest.mark.browser)
     long = ("test_pages.py", "test_chapters.py")
     items.sort(key=lambda item: long.index(item.path.name) if item.path.name in long else len(long))
@@ -175,7 +175,7 @@ def site(tmp_path_factory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def page():
+def chromium():
     """A tab of a headless Chromium that reaches no network; without Chromium the test is skipped."""
     from browser import CHROMIUM, browser
 
@@ -183,6 +183,12 @@ def page():
         pytest.skip("no Chromium on this machine")
     with browser() as tab:
         yield tab
+
+
+@pytest.fixture(scope="module")
+def page(chromium):
+    """The tab, for tests of pages; those of chapters call another thing a page."""
+    return chromium
 
 
 def shipped() -> dict[str, Path]:

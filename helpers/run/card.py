@@ -210,11 +210,6 @@ class Card:
         """What each group of heads is called."""
         return group_names(self.table[self.table.quantity == "type_fits"].set_index("of").value.astype(bool))
 
-    @cached_property
-    def colours(self) -> dict[str, str]:
-        """The colour of each group of heads: its type's where it fits, else a grey."""
-        return {t: COLOURS.get(called, COLOURS[t]) for t, called in self.types.items()}
-
     def __repr__(self) -> str:
         return f"The card of {self.name}: {self.shape[0]} layers of {self.shape[1]} heads."
 
@@ -233,7 +228,8 @@ class Card:
     def _page(self, *, whole: bool) -> str:
         layers, heads = map(range, self.shape)
         grid = [[self[head_name(layer, head)] for head in heads] for layer in layers]
-        shown = {"card": self, "whole": whole, "grid": grid, "zip": zip, "colours": self.colours, "ink": ink_on}
+        colours = {kind: COLOURS.get(called, COLOURS[kind]) for kind, called in self.types.items()}
+        shown = {"card": self, "whole": whole, "grid": grid, "zip": zip, "colours": colours, "ink": ink_on}
         return template("encoder_card.html.j2", escaped=True).render(**shown, number=number, between=between)
 
 
