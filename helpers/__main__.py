@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
@@ -74,22 +74,6 @@ TO = partial(click.option, "--to", type=FOLDER)
 RECORD = partial(click.option, "--record", is_flag=True, callback=in_checkout)
 SETTING = partial(click.option, callback=into_environment, expose_value=False)
 DATA = SETTING("--data", type=THERE, help="Folder of real corpora (or BOOK_DATA).")
-SETTINGS = (
-    DATA,
-    SETTING("--device", help="cpu, cuda, cuda:1, mps, ... (default: the best that there is)."),
-    SETTING("--name", help="File the numbers of a model in a folder under this name instead of the folder's."),
-    SETTING("--dtype", type=click.Choice(DTYPES), help="What the model computes in (default: float32)."),
-    SETTING("--batch-size", type=FROM_1, help="Rows in a batch (default: each measurement's own)."),
-    SETTING("--workers", type=FROM_1, help="Processes that measure together (default: 1)."),
-    SETTING("--dask", help="Address of a Dask scheduler whose workers measure instead: tcp://node:8786."),
-)
-
-
-def settings(command: Callable[..., None]) -> Callable[..., None]:
-    """The options of whatever measures."""
-    for option in reversed(SETTINGS):
-        command = option(command)
-    return command
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
@@ -103,13 +87,17 @@ def main() -> None:
 @MODELS(help=MODEL_HELP)
 @PROFILE(help="smoke: seconds; book: what the pages show (default); full: real corpora.")
 @GIVEN(help="Set any parameter of the chapters.")
-@settings
+@DATA
+@SETTING("--device", help="cpu, cuda, cuda:1, mps, ... (default: the best that there is).")
+@SETTING("--name", help="File the numbers of a model in a folder under this name instead of the folder's.")
+@SETTING("--dtype", type=click.Choice(DTYPES), help="What the model computes in (default: float32).")
+@SETTING("--batch-size", type=FROM_1, help="Rows in a batch (default: each measurement's own).")
+@SETTING("--workers", type=FROM_1, help="Processes that measure together (default: 1).")
+@SETTING("--dask", help="Address of a Dask scheduler whose workers measure instead: tcp://node:8786.")
 @TO(help="Folder for the executed notebooks (default: _build/runs/PROFILE/MODEL).")
 @RECORD(help="Keep the numbers in data/results instead of _build/runs/results.")
 @click.option("--force", is_flag=True, help="Execute also what an earlier run of several chapters has finished.")
-@click.option(
-    "--at-a-time", "jobs", type=FROM_1, help="Chapters executed together (default: 2; 1 with --profile full)."
-)
+@click.option("--at-a-time", "jobs", type=FROM_1, help="Chapters executed together (default: 2; with full 1).")
 def run(
     chapters: Names, models: Names, profile: str, given: Given, to: Place, record: bool, force: bool, jobs: int | None
 ) -> None:
@@ -138,8 +126,8 @@ def run(
         folder = to if to and len(models) < 2 else (to or BUILD / "runs" / kept) / places.label(model)
         with FileLock(folder / ".lock", timeout=0) if several else nullcontext():  # one such command at a time
             options = {"profile": profile, "results": results, "given": values | {"model": model}}
-            options |= {"at_a_time": jobs or (1 if profile == "full" else 2), "parts": profile == "full"}
-            done = notebooks.run(names, folder, keep=several and not force, **options)
+            options |= {"at_a_time": jobs or (1 if profile == "full" else 2), "keep": several and not force}
+            done = notebooks.run(names, folder, **options)
         click.echo("\n".join(f"{places.label(model)}  {one}" for one in done))
         click.echo(f"Executed: {folder}")
         if chapters == ("all",):
@@ -262,9 +250,7 @@ def atlas(models: Names, record: bool, force: bool, to: Path) -> None:
 
 @main.command()
 @click.argument("chapters", nargs=-1)
-@MODELS(
-    help="Only this model; with --to its numbers and its controls'; may be repeated (default: all that are recorded)."
-)
+@MODELS(help="Only this model, with --to also its controls; may be repeated (default: all that are recorded).")
 @click.option("--own", is_flag=True, help="Show your own runs (_build/runs/results), too, before the book's.")
 @click.option("--to", type=FILE, help="File to write: .csv, .parquet, .jsonl or .tex.")
 @click.option("--profile", help="With --to, only runs of this profile: book, full, or own (on corpora of yours).")
@@ -352,16 +338,11 @@ def build(what: str, models: Names, of: Path | None, to: Path | None) -> None:
 
 @main.command()
 @click.argument("executed", type=THERE)
-@click.option(
-    "--keep",
-    is_flag=True,
-    callback=in_checkout,
-    help="Then keep the executed notebooks and their records with the book.",
-)
+@click.option("--keep", is_flag=True, callback=in_checkout, help="Then keep the notebooks and records in the book.")
 def compare(executed: Path, keep: bool) -> None:
     """Compare the tables of a run with those that the book keeps.
 
-    Those of the run are in EXECUTED/results, the book's in data/results. Between processors refitted probes may differ by what helpers/run/comparing.py allows; any other difference is listed, and ends in exit status 1.
+    Those of the run are in EXECUTED/results, the book's in data/results. Between processors refitted probes may differ by what helpers/run/tolerances.yml allows; any other difference is listed, and ends in exit status 1.
     """
     from helpers.run import comparing
 

@@ -7,10 +7,11 @@ from importlib.resources import files
 from pathlib import Path
 
 from playwright.sync_api import Page as Tab
-from playwright.sync_api import Request, sync_playwright
+from playwright.sync_api import Request
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-FLAGS = ["--disable-gpu", "--disable-quic", "--disable-dev-shm-usage", "--host-resolver-rules=MAP * ~NOTFOUND"]
+from helpers.run import pages
+
+CHROMIUM = next(filter(None, map(shutil.which, pages.BROWSERS)), None)
 AXE = files("axe_playwright_python") / "axe.min.js"
 HERE = ("file:", "data:", "about:", "blob:")
 
@@ -61,6 +62,10 @@ class Page:
         self.evaluate("window.MathJax?.startup?.promise.then(() => 0)")
         self.tab.wait_for_timeout(1000 * settle)
 
+    def unfold(self) -> None:
+        """Open all that is folded."""
+        self.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+
     def look(self, width: int, theme: str) -> None:
         """Be so many pixels wide, ``light`` or ``dark``."""
         self.tab.set_viewport_size({"width": width, "height": 1000})
@@ -86,7 +91,5 @@ class Page:
 @contextmanager
 def browser() -> Iterator[Page]:
     """A fresh Chromium with one tab."""
-    with sync_playwright() as driver:
-        chromium = driver.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+    with pages.browser() as chromium:
         yield Page(chromium.new_page(viewport={"width": 1280, "height": 1000}))
-        chromium.close()

@@ -82,6 +82,8 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if {"real_data", "site"} & set(item.fixturenames):
             item.add_marker(pytest.mark.slow)
+        if "chromium" in item.fixturenames:
+            item.add_marker(pytest.mark.browser)
     long = ("test_pages.py", "test_chapters.py")
     items.sort(key=lambda item: long.index(item.path.name) if item.path.name in long else len(long))
 
@@ -170,6 +172,23 @@ def site(tmp_path_factory) -> Path:
             pages.build(folder / "stage", folder)
             (folder / "built").touch()
     return folder / "_build" / "html"
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    """A tab of a headless Chromium that reaches no network; without Chromium the test is skipped."""
+    from browser import CHROMIUM, browser
+
+    if CHROMIUM is None:
+        pytest.skip("no Chromium on this machine")
+    with browser() as tab:
+        yield tab
+
+
+@pytest.fixture(scope="module")
+def page(chromium):
+    """The tab, for tests of pages; those of chapters call another thing a page."""
+    return chromium
 
 
 def shipped() -> dict[str, Path]:

@@ -10,7 +10,7 @@ import base64
 import io
 import json
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
@@ -34,7 +34,7 @@ from helpers import adapters, attention, corpora, encoders, head_profiles, place
 from helpers.encoders import Encoder
 from helpers.measurements.surface import MOST_TOKENS
 from helpers.plots import COLOURS, TYPE_NAMES, group_names, head_name, squares
-from helpers.results import ResultError, Table
+from helpers.results import Table
 from helpers.run import card, notebooks
 from helpers.run.card import Sample, sample
 from helpers.run.templates import template
@@ -51,15 +51,16 @@ SIZE = 16
 """Rows and columns of a mean map: [CLS], the words of a sentence brought to 14 places, [SEP]."""
 REACH = 8
 """Tokens to the left and to the right that the profile of distance goes."""
+PARAMETERS = {"corpus": CORPUS, "choose_on": list(CHOOSE_ON), "size": SIZE, "reach": REACH, "seed": 0}
 WORDS = range(8, 15)
 """Of the three sentences of a card."""
 DIGITS = 5
 NEAREST = 5
-FEWEST = 30  # words of a relation, below which no head is said to be best at it
+FEWEST = card.FEWEST
 RULES = ("best fixed offset", "nearest mention")
 """What the head of a relation or a kind of mention stands against; another network's head that was chosen is another head."""
 SOURCE, RUN = ["chapter", "profile", "corpus", "split"], ["of", "profile"]
-HEAD = re.compile(r"(?<![\w./–-])(?:head |Head )?(\d{1,2})-(\d{1,2})(?![\w–-]|\.\d)")
+HEAD = re.compile(r"(?<![\w./–-])(\d{1,2}-\d{1,2})(?![\w–-]|\.\d)")
 LIMIT = 1_500_000
 """Bytes of a model's data."""
 FOLDER = "_static/atlas"
@@ -156,28 +157,24 @@ def measure(encoder: Encoder, texts: Sample) -> dict[str, Any]:
     }
 
 
-def record(encoder: Encoder, *, seed: int = 0) -> Path:
+def record(encoder: Encoder) -> Path:
     """Measure a model, with progress bars, and keep the numbers: those of chapters as tables of the profile ``atlas``; what it cannot do is left out."""
-    texts = sample(CORPUS, CORPUS, CORPUS, choose_on=CHOOSE_ON, segments=None, seed=seed)
-    about = {"encoder": encoder, "corpus": corpora.read(CORPUS), "profile": PROFILE, "parameters": _parameters(seed)}
+    texts = sample(CORPUS, CORPUS, CORPUS, choose_on=CHOOSE_ON, segments=None)
+    about = {"encoder": encoder, "corpus": corpora.read(CORPUS), "profile": PROFILE, "parameters": PARAMETERS}
 
     def run(chapter: str) -> results.Run:
-        return results.Run(chapter, encoder, about["corpus"], profile=PROFILE, **about["parameters"])
+        return results.Run(chapter, encoder, about["corpus"], profile=PROFILE, **PARAMETERS)
 
-    runs, missing = card.measure(encoder, texts, run, seed=seed)
+    runs, missing = card.measure(encoder, texts, run)
     for made in runs:
         made.save()
     return results.record(CHAPTER, measure(encoder, texts) | {"missing": missing}, **about)
 
 
-def _parameters(seed: int) -> dict[str, Any]:
-    return {"corpus": CORPUS, "choose_on": list(CHOOSE_ON), "size": SIZE, "reach": REACH, "seed": seed}
-
-
-def known(encoder: Encoder, *, seed: int = 0) -> bool:
+def known(encoder: Encoder) -> bool:
     """Whether these weights have been measured so already."""
     found = recorded().get(encoder.name, {}).get("provenance")
-    if found is None or found["parameters"] != _parameters(seed):
+    if found is None or found["parameters"] != PARAMETERS:
         return False
     weights = found["model"]["sha256"], found["head"] and found["head"]["sha256"]
     return weights == (encoder.sha256, encoder.head and encoder.head.sha256)
@@ -262,7 +259,7 @@ def of(model: str, numbers: pd.DataFrame, measured: Mapping[str, Any]) -> Conten
         "grids": [*grids, *_best_relation(grids)],
         "best": _best(numbers, single),
         "known": {head_name(*one.head): one.speciality for one in head_profiles.of(model)},
-        "mentions": mentions(model, shape),
+        "mentions": mentions() if model == "minilm" else {},
         "lacking": [
             {"group": name, "chapter": notebooks.find(told["chapter"])[:2]}
             for name, told in shown()["groups"].items()
@@ -369,12 +366,9 @@ def _alike(numbers: pd.DataFrame, shape: Sequence[int]) -> list[Any] | None:
 
 def on_grid(points: NDArray[np.float64], shape: Sequence[int]) -> NDArray[np.int64]:
     """The row and column of each point when each gets a cell of a grid of its own, so that all are moved as little as may be."""
-    rows, columns = shape
-    if rows > columns:
-        return on_grid(points[:, ::-1], (columns, rows))[:, ::-1]
     ranks = points[:, ::-1].argsort(0).argsort(0) / max(len(points) - 1, 1)
-    cells = np.argwhere(np.ones((rows, columns)))
-    places = cells / np.maximum([rows - 1, columns - 1], 1)
+    cells = np.argwhere(np.ones(shape))
+    places = cells / np.maximum(cells.max(0), 1)
     cost = ((ranks[:, None] - places[None]) ** 2).sum(-1)
     return cells[linear_sum_assignment(cost)[1]]
 
@@ -398,33 +392,16 @@ def _best(numbers: pd.DataFrame, single: pd.DataFrame) -> Iterable[Content]:
     return found
 
 
-def mentions(model: str, shape: Sequence[int]) -> dict[str, list[list[Any]]]:
-    """Chapters whose text or tables name a head: ``"3-5"`` -> [[number, title, page, how often], …].
-
-    A chapter speaks of the model that its stored outputs are of; heads of others are named in what is recorded of them.
-    """
-    found: dict[str, list[list[Any]]] = {}
-    for chapter, speaks_of, named in _spoken():
-        said = [chapter[:2], titled(chapter), f"../notebooks/{chapter}.html"]
-        for (layer, head), count in named.items() if speaks_of == model else ():
-            if 1 <= layer <= shape[0] and 1 <= head <= shape[1]:
-                found.setdefault(f"{layer}-{head}", []).append([*said, count])
-    return found
-
-
 @cache
-def _spoken() -> list[tuple[str, str | None, Counter[tuple[int, int]]]]:
-    """For each chapter its model and the heads that it names to readers, in prose, tables and printed lines, with how often."""
-    found = []
+def mentions() -> dict[str, list[list[Any]]]:
+    """Chapters whose text, which tells of the default model, names a head: ``"3-5"`` -> [[number, title, page, how often], …]."""
+    found = defaultdict(list)
     for chapter in notebooks.chapters():
-        notebook, texts = nbformat.read(notebooks.FOLDER / f"{chapter}.ipynb", as_version=4), []
-        for cell in notebook.cells:
-            if cell.cell_type == "markdown":
-                texts.append(re.sub(r"```.*?```|\$[^$]*\$", " ", cell.source, flags=re.DOTALL))
-            for output in cell.get("outputs", ()):
-                texts += [output.get("data", {}).get("text/markdown", ""), output.get("text", "")]
-        named = Counter((int(layer), int(head)) for layer, head in HEAD.findall("\n".join(texts)))
-        found.append((chapter, notebook.metadata.get("book", {}).get("parameters", {}).get("model"), named))
+        cells = nbformat.read(notebooks.FOLDER / f"{chapter}.ipynb", as_version=4).cells
+        texts = [cell.source for cell in cells if cell.cell_type == "markdown"]
+        prose = [re.sub(r"```.*?```|\$[^$]*\$", " ", text, flags=re.DOTALL) for text in texts]
+        for head, count in Counter(HEAD.findall("\n".join(prose))).items():
+            found[head].append([chapter[:2], titled(chapter), f"../notebooks/{chapter}.html", count])
     return found
 
 
@@ -526,20 +503,9 @@ def write_picture() -> Path:
     return file
 
 
-def write(folder: Path, names: Sequence[str] | None = None) -> Path:
-    """A page of models that have been measured (default: all), with its data beside it, that opens from a disk.
-
-    Returns:
-        The page.
-
-    Raises:
-        ResultError: when none has been measured.
-    """
-    contents = models(names)
-    if not contents:
-        raise ResultError(
-            f"Not measured for the atlas: {', '.join(names or ['any model'])}. Run: python -m helpers atlas --model ..."
-        )
+def write(folder: Path) -> Path:
+    """A page of all models that have been measured, with its data beside it, that opens from a disk; returns the page."""
+    contents = models()
     write_data(folder, contents)
     body = element(contents, folder=".", page=False)
     places.write(folder / "index.html", template("atlas.html.j2").render(element=body))

@@ -36,8 +36,8 @@ from helpers.tokens import EncodedText
 PROFILE = "card"
 RELATIONS, NEAREST = 5, 5
 """Relations and neighbours that are shown of a head."""
-SHARES = {"share_cls": "cls", "share_sep": "sep", "share_punctuation": "stop", "share_previous": "previous"}
-SHARES |= {"share_self": "self", "share_next": "next"}
+SHARES = {"cls": "cls", "sep": "sep", "punctuation": "stop", "previous": "previous", "self": "self", "next": "next"}
+"""Places whose shares are shown, as they are recorded, and as figures know them."""
 FEWEST = syntax.FEWEST
 """Words of a relation, or mentions of a kind: of fewer a card says nothing."""
 FEWEST_HEADS = 3
@@ -51,19 +51,21 @@ class Sample:
     """The texts that cards are measured on; the same for all models that are compared.
 
     Attributes:
+        names: of the corpora, by what they are used for: ``corpus``, ``treebank``, ``coreference``.
         segments: plain text.
         trees, chains: documents to choose heads on, and documents to score them on.
     """
 
+    names: dict[str, str]
     segments: tuple[Segment, ...]
     trees: tuple[tuple[Document, ...], tuple[Document, ...]]
     chains: tuple[tuple[Document, ...], tuple[Document, ...]]
 
 
 def sample(
-    corpus: str,
-    treebank: str,
-    coreference: str,
+    corpus: str = "encyclopedia",
+    treebank: str = "encyclopedia",
+    coreference: str = "encyclopedia",
     *,
     choose_on: Sequence[str] = ("train", "dev"),
     segments: int | None = 200,
@@ -86,46 +88,32 @@ def sample(
         tuple(numbered(drawn(part, documents, seed=seed)) for part in corpora.held_out(name, choose_on))
         for name in (treebank, coreference)
     )
-    return Sample(found, trees, chains)
+    names = {"corpus": corpus, "treebank": treebank, "coreference": coreference}
+    return Sample(names, found, trees, chains)
 
 
-def card(
-    model: str | Encoder,
-    *,
-    corpus: str = "encyclopedia",
-    treebank: str = "encyclopedia",
-    coreference: str = "encyclopedia",
-    choose_on: Sequence[str] = ("train", "dev"),
-    segments: int = 200,
-    documents: int | None = None,
-    seed: int = 0,
-    looks: Looks = None,
-) -> "Card":
+def card(model: str | Encoder, *, seed: int = 0, looks: Looks = None, **drawn: Any) -> "Card":
     """Measure an encoder on small samples: under a minute for MiniLM on two cores, with a progress bar for each pass.
 
     Args:
         model: a name of the book, an id of the hub, a folder, or an encoder that is loaded.
-        corpus, treebank, coreference: texts to measure on, by name or path.
-        choose_on: parts of the treebanks on which the best heads are chosen; they are scored on the rest.
-        segments: of plain text.
-        documents: at most so many of each part of a treebank (default: all).
         seed: of samples, bootstraps and clustering.
         looks: what :func:`look` found in the segments.
+        drawn: the texts to measure on, as for :func:`sample`.
 
     Raises:
         BookError: for a model or a corpus that cannot be read, or that is too small.
     """
     encoder = encoders.load(resolved(model), seed=seed) if isinstance(model, str) else model
-    names = {"corpus": corpus, "treebank": treebank, "coreference": coreference}
-    choice = {"choose_on": choose_on, "segments": segments, "documents": documents, "seed": seed}
-    texts = {"dependency_heads": treebank, "coreference_heads": coreference}
+    texts = sample(**drawn, seed=seed)
+    read = {"dependency_heads": "treebank", "coreference_heads": "coreference"}
 
     def run(chapter: str) -> results.Run:
         made = results.Run(chapter, encoder, None, profile=PROFILE)
-        made.provenance["corpus"] = {"name": texts.get(chapter, corpus)}
+        made.provenance["corpus"] = {"name": texts.names[read.get(chapter, "corpus")]}
         return made
 
-    runs, missing = measure(encoder, sample(*names.values(), **choice), run, seed=seed, looks=looks)
+    runs, missing = measure(encoder, texts, run, seed=seed, looks=looks)
     name = Path(encoder.name).name  # of a folder its last part
     table = results.long((name, made.recorded) for made in runs)
     return Card(name, (encoder.layers, encoder.heads), encoder.sha256, table, missing)
@@ -222,11 +210,6 @@ class Card:
         """What each group of heads is called."""
         return group_names(self.table[self.table.quantity == "type_fits"].set_index("of").value.astype(bool))
 
-    @cached_property
-    def colours(self) -> dict[str, str]:
-        """The colour of each group of heads: its type's where it fits, else a grey."""
-        return {t: COLOURS.get(called, COLOURS[t]) for t, called in self.types.items()}
-
     def __repr__(self) -> str:
         return f"The card of {self.name}: {self.shape[0]} layers of {self.shape[1]} heads."
 
@@ -245,7 +228,8 @@ class Card:
     def _page(self, *, whole: bool) -> str:
         layers, heads = map(range, self.shape)
         grid = [[self[head_name(layer, head)] for head in heads] for layer in layers]
-        shown = {"card": self, "whole": whole, "grid": grid, "zip": zip, "colours": self.colours, "ink": ink_on}
+        colours = {kind: COLOURS.get(called, COLOURS[kind]) for kind, called in self.types.items()}
+        shown = {"card": self, "whole": whole, "grid": grid, "zip": zip, "colours": colours, "ink": ink_on}
         return template("encoder_card.html.j2", escaped=True).render(**shown, number=number, between=between)
 
 
@@ -287,7 +271,7 @@ class Head:
         return list(self.rows("divergence").nsmallest(NEAREST, "value").itertuples())
 
     def _repr_html_(self) -> str:
-        shares = {LABELS[SHARES[row.quantity]]: row for row in self.rows(*SHARES).itertuples()}
+        shares = {LABELS[kind]: next(self.rows(f"share_{name}").itertuples()) for name, kind in SHARES.items()}
         lists = {
             "entropy": next(self.rows("entropy").itertuples()),
             "chosen": _frequent(self.rows("best_for_relation", "best_for_antecedent")),

@@ -6,42 +6,15 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import yaml
 
 from helpers import places, results
 from helpers.run import pages
 
 ROUNDING = 1e-4
 """How far a number may lie from the stored one where both were computed on processors of one name and model."""
-REFITTED = "a probe is fitted anew, and its steps depend on the order in which a processor adds"
-A_RATIO = "a ratio of gains over layers, whose denominator, what all layers add, may be close to 0"
-FEW_TARGETS = "; of the smallest task 0.02 are four targets"
-WEIGHED = "mixing weights are fitted anew; in layers, of which there are six or twelve"
-DRAWN = "few of many drawn replicates lie on the other side of what is compared"
-ENDS = ("", "_least", "_most")
-TOLERANCES = {
-    "probing_classifiers": {
-        **dict.fromkeys(("score_over_baseline", "gain_over_baseline", "pair_accuracy"), (0.01, REFITTED)),
-        **dict.fromkeys(("uas", "uas_by_sentences", "uas_on_control_task", "selectivity"), (0.02, REFITTED)),
-        **{"structural_probe_uas": (0.03, REFITTED), "structural_probe_from_fit_to_fit": (0.03, REFITTED)},
-        **{f"probe_weight_{of}_governor{end}": (0.2, REFITTED) for of in ("to", "from") for end in ENDS},
-    },
-    "layer_semantics": {
-        **dict.fromkeys(("expected_layer", "later_expected_layer"), (3.0, A_RATIO)),
-        **dict.fromkeys(("later_by_expected_layer", "later_by_expected_layer_both"), (3.0, A_RATIO)),
-        **dict.fromkeys(("scalar_mix_score", "scalar_mix_gain", "layers_gain"), (0.02, REFITTED + FEW_TARGETS)),
-        **dict.fromkeys(("least_certain_gain", "most_certain_gain"), (0.02, REFITTED + FEW_TARGETS)),
-        **dict.fromkeys(("relation_gain", "relation_score"), (0.15, REFITTED + "; ten words have some relations")),
-        **dict.fromkeys(("centre_of_gravity", "later_by_gravity", "later_by_gravity_of_random"), (0.1, WEIGHED)),
-        "later_by_gravity_beyond_random": (0.1, WEIGHED),
-        "more_concentrated": (0.1, REFITTED + "; in nats, between 0 and the logarithm of the number of layers"),
-    },
-    "head_importance": dict.fromkeys(("removal_cost_p", "removal_loss_p"), (0.005, DRAWN)),
-    "keywords": {
-        **dict.fromkeys(("keyword_weight", "keyword_precision", "all_heads_over_rule"), (0.02, REFITTED)),
-        **dict.fromkeys(("ranking_precision", "ranking_gain", "phrase_f1"), (0.02, REFITTED)),
-    },
-}
-"""Chapter -> quantity -> how far a number may lie from the stored one between processors, and why; about twice what two processors showed."""
+TOLERANCES = yaml.safe_load(Path(__file__).with_name("tolerances.yml").read_text("utf-8"))
+"""Chapter -> how far numbers of which quantities may lie from the stored ones between processors, and why."""
 
 
 def differences(new: Path, old: Path) -> dict[Path, str]:
@@ -59,7 +32,8 @@ def differences(new: Path, old: Path) -> dict[Path, str]:
             found[name] = f"{name} is not among the {'stored' if name in there else 'new'} tables."
             continue
         tables = [results.from_csv(root / name) for root in (new, old)]
-        apart = differing(*tables, {} if same_processor(new / name, old / name) else TOLERANCES.get(name.stem, {}))
+        wider = () if same_processor(new / name, old / name) else TOLERANCES.get(name.stem, ())
+        apart = differing(*tables, {one: row["within"] for row in wider for one in row["quantities"]})
         if len(apart):
             where, now, before = apart.iloc[0]
             found[name] = f"{name}: {len(apart)} numbers differ; {where} is {now}, stored is {before}."
@@ -72,7 +46,7 @@ def rule_of(new: Path, old: Path) -> str:
     same = sum(same_processor(new / name, old / name) for name in both)
     return (
         f"{same} of {len(both)} tables are from processors of one name and model, where numbers may differ by {ROUNDING}; "
-        "the others by what helpers/run/comparing.py allows between processors."
+        "the others by what helpers/run/tolerances.yml allows between processors."
     )
 
 
@@ -82,7 +56,7 @@ def same_processor(*tables: Path) -> bool:
     return made[0].get("processor", "") == made[1].get("processor")
 
 
-def differing(new: pd.DataFrame, old: pd.DataFrame, tolerances: dict[str, tuple[float, str]]) -> pd.DataFrame:
+def differing(new: pd.DataFrame, old: pd.DataFrame, tolerances: dict[str, float]) -> pd.DataFrame:
     """Each number, end of an interval or name that is not the old one, or lies farther from it than its quantity's tolerance.
 
     Returns:
@@ -95,7 +69,7 @@ def differing(new: pd.DataFrame, old: pd.DataFrame, tolerances: dict[str, tuple[
     sides = [side.sort_values([*key, "label"], kind="stable") for side in sides]
     sides = [side.assign(turn=side.groupby(key, dropna=False).cumcount()) for side in sides]
     both = sides[0].merge(sides[1], "outer", [*key, "turn"], suffixes=("", " before"), indicator="side")
-    allowed = both.quantity.map(lambda name: tolerances.get(name, (ROUNDING, ""))[0])
+    allowed = both.quantity.map(lambda name: tolerances.get(name, ROUNDING))
     rows = []
     for name in shown:
         now, before = both[name], both[f"{name} before"]

@@ -86,15 +86,10 @@ def described(numbers: pd.DataFrame, file: Path) -> dict[str, Any]:
         {"name": name, "type": kinds.get(name, "string"), "description": meaning}
         for name, meaning in results.from_yaml("columns").items()
     ]
-    there = set(zip(numbers.chapter, numbers.quantity, strict=True))
-    quantities = {
-        chapter: {
-            name: about
-            for name, about in results.from_yaml("quantities").get(re.sub(r"^\d\d_", "", chapter), {}).items()
-            if (chapter, name) in there
-        }
-        for chapter in numbers.chapter.unique()
-    }
+    known, quantities = results.from_yaml("quantities"), {}
+    for chapter, rows in numbers.groupby("chapter"):
+        meant = known.get(re.sub(r"^\d\d_", "", chapter), {})
+        quantities[chapter] = {name: about for name, about in meant.items() if name in set(rows.quantity)}
     table = {"name": "numbers", "type": "table", "path": file.name, "format": file.suffix[1:], "encoding": "utf-8"}
     runs = {"name": "runs", "path": file.with_suffix(".runs.json").name, "format": "json"}
     return {

@@ -1,7 +1,5 @@
 """One sentence and every head of an encoder, on one page that needs no network; ``python -m helpers look`` writes it."""
 
-from markupsafe import Markup
-
 from helpers import attention, encoders, places, tokens, views
 from helpers.run.templates import template
 
@@ -21,11 +19,7 @@ def page(sentence: str, model: str = "minilm") -> str:
     if len(pieces) > LONGEST:
         raise places.BookError(f"The sentence has {len(pieces)} tokens; a page shows {LONGEST} at most.")
     maps = attention.maps(encoder, batch)[:, 0].numpy(force=True)
-    shown = {
-        "one": views.attention_view(maps, pieces),
-        "all": views.bertviz("model_view", maps, pieces, height=100 * (encoder.layers + 1)),
-    }
-    shown = {name: Markup(view.data) for name, view in shown.items()}
-    return template("look.html.j2", escaped=True).render(
-        shown, sentence=sentence, name=encoder.label, encoder=encoder
-    )
+    one = views.attention_view(maps, pieces)
+    every = views.bertviz("model_view", maps, pieces, height=100 * (encoder.layers + 1))
+    shown = {"sentence": sentence, "encoder": encoder, "one": one.data, "every": every.data}
+    return template("look.html.j2", escaped=True).render(shown)

@@ -168,10 +168,6 @@ def execute(
     start, state, problem = time.perf_counter(), "failed", ""
     scratch, kept = target.with_name(f"{chapter}.failed.ipynb"), target.parent / "parts" / chapter
     variables = QUIET | {"BOOK_RESULTS": str(results)} | ({"BOOK_PARTS": str(kept)} if parts else {})
-    workers = int(os.environ.get("BOOK_WORKERS") or 1)
-    spread = {"jobs": os.environ.get("BOOK_DASK") or (workers > 1 and workers), "parts": parts and str(kept)}
-    if "jobs" in defaults(chapter):  # in the chapters that take these; they change no number
-        changed = {name: value for name, value in spread.items() if value} | changed
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with patch.dict(os.environ, variables):
@@ -217,14 +213,13 @@ def run(
     given: Mapping[str, Any] | None = None,
     at_a_time: int = 1,
     keep: bool = False,
-    parts: bool = False,
 ) -> list[Run]:
     """Execute chapters into a folder, several at a time; one that fails does not stop the others.
 
     Args:
         given: parameters beyond the profile's, for every chapter.
+        profile: with ``full`` the finished parts of passes are kept, too, until a chapter is done (:func:`execute`).
         keep: leave alone what an earlier run has finished (:func:`is_current`).
-        parts: as in :func:`execute`.
 
     Raises:
         NotebookError: before anything is executed, for a parameter that a chapter does not take.
@@ -236,7 +231,7 @@ def run(
     with tqdm(total=len(jobs), initial=len(done), desc="chapters", disable=len(jobs) == 1) as progress:
         for later in (False, True):
             waiting = [job for job in jobs if job[0] not in done and (job[0] in LATER) == later]
-            runs = [joblib.delayed(execute)(*job, results, parts, at_a_time == 1) for job in waiting]
+            runs = [joblib.delayed(execute)(*job, results, profile == "full", at_a_time == 1) for job in waiting]
             for one in joblib.Parallel(at_a_time, return_as="generator_unordered")(runs):
                 done[one.chapter] = one
                 progress.update()
@@ -255,11 +250,9 @@ def is_current(chapter: str, target: Path, changed: Mapping[str, Any]) -> bool:
 
 def normalised(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
     """The notebook without what differs from run to run: times, ids, papermill's marks, scripts of other packages."""
-    given = dict(notebook.metadata.papermill.get("parameters", {}))
     kernel = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
-    about = {"kernelspec": kernel, "language_info": {"name": "python"}, "papermill": {"parameters": given}}
-    for name in ("jobs", "parts"):  # how it was measured, not what
-        given.pop(name, None)
+    about = {"kernelspec": kernel, "language_info": {"name": "python"}}
+    about["papermill"] = {"parameters": notebook.metadata.papermill.get("parameters", {})}
     notebook.metadata = nbformat.from_dict(about)
     for number, cell in enumerate(notebook.cells):
         cell["id"] = f"cell-{number:02d}"

@@ -7,9 +7,12 @@ import shutil
 import subprocess
 import sys
 import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 from urllib.parse import urldefrag, urljoin
 
 import nbformat
@@ -89,9 +92,8 @@ def reference(folder: str) -> str:
     parts = [] if folder == "core" else [import_module(f"helpers.{folder}").__doc__.strip()]
     for file in sorted(file for file in modules if not file.stem.startswith("__")):
         name = ".".join(file.relative_to(house).with_suffix("").parts)
-        members = (
-            "" if folder == "exercises" and file.stem != "checks" else "\n   :members:"
-        )  # what is in those are answers
+        answers = folder == "exercises" and file.stem != "checks"
+        members = "" if answers else "\n   :members:"
         parts.append(f"## {name}\n\n```{{eval-rst}}\n.. automodule:: helpers.{name}{members}\n```")
     return "\n\n".join(parts)
 
@@ -141,27 +143,38 @@ def join(html: Path, contents: Path) -> str:
     return str(sheets[1])
 
 
+@contextmanager
+def browser(what: str = "Printing the book") -> Iterator[Any]:
+    """A headless Chromium of playwright that reaches no network; ``what`` it is for, should something be missing.
+
+    Raises:
+        BookError: without playwright, and without Chromium or Chrome.
+    """
+    with places.extra("book", what):
+        from playwright.sync_api import sync_playwright
+    program = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if program is None:
+        raise places.BookError(f"{what} needs Chromium, which is not on this machine. Install it.")
+    with sync_playwright() as driver:
+        yield driver.chromium.launch(executable_path=program, args=FLAGS)
+
+
 def write_pdf(target: Path, html: Path = HTML, contents: Path = places.ROOT / "book" / "_toc.yml") -> Path:
     """Print the built pages below ``html`` as one PDF, without the reference of the package, and return it.
 
     Raises:
         BookError: without Chromium or Chrome.
     """
-    with places.extra("book", "Printing the book"):
-        from playwright.sync_api import sync_playwright
-    browser = next(filter(None, map(shutil.which, BROWSERS)), None)
-    if browser is None:
-        raise places.BookError("A PDF is printed by Chromium, which is not on this machine. Install it.")
     sheet = html / "notebooks" / "paper.html"  # as deep as all pages, so that their pictures are found
-    sheet.write_text(join(html, contents), "utf-8")
     target.parent.mkdir(parents=True, exist_ok=True)
     try:
-        with sync_playwright() as driver:
-            tab = driver.chromium.launch(executable_path=browser, args=FLAGS).new_page()
+        with browser() as chromium:
+            sheet.write_text(join(html, contents), "utf-8")
+            tab = chromium.new_page()
             tab.goto(sheet.as_uri(), timeout=0)
             tab.add_style_tag(path=str(files("helpers.run") / "paper.css"))
             tab.evaluate(UNFOLD)
             tab.pdf(path=target, format="A4", outline=True, tagged=True, prefer_css_page_size=True)
     finally:
-        sheet.unlink()
+        sheet.unlink(missing_ok=True)
     return target

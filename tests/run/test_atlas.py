@@ -4,7 +4,6 @@ import json
 
 import numpy as np
 import pytest
-from browser import CHROMIUM, browser
 
 from helpers import plots, results
 from helpers.run import atlas
@@ -103,45 +102,43 @@ def test_a_model_of_ones_own_joins(small_encoder, tmp_path, monkeypatch):
     assert not atlas.known(encoder)
     values = json.loads(atlas.record(encoder).read_text("utf-8"))["values"]
     assert atlas.known(encoder) and values["missing"] == {} and len(values["examples"]) == 3
-    index = atlas.write(tmp_path / "page", [encoder.name])
+    index = atlas.write(tmp_path / "page")
     assert encoder.name in index.read_text("utf-8")
     script = index.with_name(atlas.file_of(encoder.name)).read_text("utf-8")
     own = json.loads(script.split("]=", 1)[1].rstrip(";\n"))
     assert (own["layers"], own["heads"]) == (3, 4) and "Probe" in {part["group"] for part in own["lacking"]}
 
 
-@pytest.mark.browser
 @pytest.mark.slow
-@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine")
-def test_a_reader_uses_the_atlas_with_the_keyboard(shown, tmp_path):
+def test_a_reader_uses_the_atlas_with_the_keyboard(shown, page, tmp_path):
     example = next(iter(shown["minilm@random"]["examples"].values()))
     hostile = {HOSTILE: example | {"tokens": [HOSTILE] * len(example["tokens"])}}
     models = {"minilm": shown["minilm"], "other": shown["minilm@random"] | {"examples": hostile}}
     atlas.write_data(tmp_path, models)
     body = atlas.element(models, folder=".", page=False)
     (tmp_path / "index.html").write_text(template("atlas.html.j2").render(element=body), "utf-8")
-    with browser() as tab:
-        tab.open(tmp_path / "index.html")
-        tab.wait("document.querySelectorAll('.tile').length === 72")
+    page.open(tmp_path / "index.html")
+    page.wait("document.querySelectorAll('.tile').length === 72")
 
-        def press(key, until):
-            tab.tab.keyboard.press(key)
-            tab.wait(until)
+    def press(key, until):
+        page.tab.keyboard.press(key)
+        page.wait(until)
 
-        def focused(start):
-            return f"document.activeElement.getAttribute('aria-label')?.startsWith('{start}')"
+    def focused(start):
+        return f"document.activeElement.getAttribute('aria-label')?.startsWith('{start}')"
 
-        tab.tab.locator(".tile").nth(28).focus()
-        press("Enter", "document.querySelector('.head-card .title')?.textContent.startsWith('Head 3-5 of minilm')")
-        assert "Where it looks" in tab.evaluate("document.querySelector('.head-card').innerText")
-        assert tab.barriers() == []
-        press("Escape", focused("Head 3-5"))
-        press("ArrowRight", focused("Head 3-6"))
-        press("a", "document.querySelector('.ways input:checked').value === 'alike'")
-        press("/", "document.activeElement.type === 'search'")
-        tab.tab.keyboard.type("coreference")
-        tab.wait("document.querySelector('.found li')?.innerText.startsWith('3-5')")
-        tab.evaluate("location.hash = '#minilm/3-5+other/3-5'")
-        tab.wait("document.querySelectorAll('.head-card').length === 2")
-        assert HOSTILE in tab.evaluate("document.querySelectorAll('.head-card')[1].textContent")
-        assert tab.evaluate("document.title") == "The atlas of heads" and tab.problems == []
+    page.tab.locator(".tile").nth(28).focus()
+    press("Enter", "document.querySelector('.head-card .title')?.textContent.startsWith('Head 3-5 of minilm')")
+    shown_of_head = page.evaluate("document.querySelector('.head-card').innerText")
+    assert "Where it looks" in shown_of_head and "05 " in shown_of_head.partition("Chapters that name it")[2]
+    assert page.barriers() == []
+    press("Escape", focused("Head 3-5"))
+    press("ArrowRight", focused("Head 3-6"))
+    press("a", "document.querySelector('.ways input:checked').value === 'alike'")
+    press("/", "document.activeElement.type === 'search'")
+    page.tab.keyboard.type("coreference")
+    page.wait("document.querySelector('.found li')?.innerText.startsWith('3-5')")
+    page.evaluate("location.hash = '#minilm/3-5+other/3-5'")
+    page.wait("document.querySelectorAll('.head-card').length === 2")
+    assert HOSTILE in page.evaluate("document.querySelectorAll('.head-card')[1].textContent")
+    assert page.evaluate("document.title") == "The atlas of heads" and page.problems == []

@@ -5,7 +5,6 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
-from browser import CHROMIUM, browser
 from click.testing import CliRunner
 
 from helpers import card, results
@@ -113,17 +112,14 @@ def test_a_head_is_found_by_its_name(made):
             made[name]
 
 
-@pytest.mark.browser
 @pytest.mark.slow
-@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine")
-def test_the_page_needs_nothing_else_and_works_by_keyboard(made, tmp_path):
+def test_the_page_needs_nothing_else_and_works_by_keyboard(made, page, tmp_path):
     file = made.save(tmp_path / "head.html")
     text = file.read_text("utf-8")
     assert len(re.findall(r' id="\d+-\d+"', text)) == made.shape[0] * made.shape[1]
     assert not re.search(r"<script|\bsrc=|url\(|@import", text)
-    with browser() as page:
-        page.open(file)
-        page.tab.focus('a[href="#2-1"]')
-        page.tab.keyboard.press("Enter")
-        page.wait("document.querySelector(':target h3').textContent.startsWith('2-1')")
-        assert page.problems == []
+    page.open(file)
+    page.tab.focus('a[href="#2-1"]')
+    page.tab.keyboard.press("Enter")
+    page.wait("document.querySelector(':target h3').textContent.startsWith('2-1')")
+    assert page.problems == []

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -11,7 +12,7 @@ import papermill
 import pytest
 from conftest import small_model
 
-from helpers import places, results, scoreboard
+from helpers import attention, places, results, scoreboard
 from helpers.run import comparing, notebooks
 
 CHAPTERS = notebooks.chapters()
@@ -52,18 +53,16 @@ def test_a_chapter_runs(chapter, tmp_path):
 
 @pytest.mark.journey
 def test_two_processes_record_what_one_does(tmp_path, monkeypatch):
-    """A part of a pass is a batch here, so that both processes have some."""
-    monkeypatch.setenv("BOOK_SHARD_BATCHES", "1")
+    """Of more texts than a part of a pass has, so that both processes have some."""
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    found = []
+    given, found = {"segments": attention.PART + 24}, []
     for workers in "12":
         monkeypatch.setenv("BOOK_WORKERS", workers)
-        folder = tmp_path / workers
-        [run] = notebooks.run(
-            ["02_surface_patterns"], folder, profile="smoke", results=folder / "results", parts=True
-        )
+        monkeypatch.setenv("BOOK_PARTS", str(tmp_path / workers / "parts"))
+        kept = {"profile": "smoke", "results": tmp_path / workers / "results"}
+        [run] = notebooks.run(["02_surface_patterns"], tmp_path / workers, given=given, **kept)
         assert run.state == "executed", run
-        [table] = (folder / "results").rglob("*.csv")
+        [table] = kept["results"].rglob("*.csv")
         found.append(table.read_text("utf-8"))
     assert found[0] == found[1]
 
@@ -105,10 +104,8 @@ def checkout(tmp_path):
     for name in ("pyproject.toml", "requirements.lock", ".gitignore"):
         shutil.copy(places.ROOT / name, folder)
     file = folder / "notebooks" / "02_surface_patterns.ipynb"
-    own = file.read_text("utf-8").replace(
-        "segments: int = 1000", "segments: int = 12"
-    )  # as somebody who tries something
-    file.write_text(own.replace("shuffled_segments: int = 64", "shuffled_segments: int = 8"), "utf-8")
+    own = re.sub(r"\b(\w*segments: int) = \d+", r"\1 = 12", file.read_text("utf-8"))  # somebody tries something
+    file.write_text(own, "utf-8")
     for command in ("init -q", "add .", "-c user.name=x -c user.email=x@x commit -qm all"):
         subprocess.run(["git", *command.split()], cwd=folder, check=True)
     return folder
@@ -130,13 +127,8 @@ def test_an_ordinary_run_changes_no_tracked_file(checkout, folder, command):
     program, *arguments = command.split()
     environment = {name: value for name, value in os.environ.items() if not name.startswith("BOOK_")}
     environment["PYTHONPATH"] = os.pathsep.join([str(checkout), environment["PYTHONPATH"]])
-    done = subprocess.run(
-        [sys.executable, "-m", program, *arguments],
-        cwd=checkout / folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-    )
+    command = [sys.executable, "-m", program, *arguments]
+    done = subprocess.run(command, cwd=checkout / folder, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     said = subprocess.run(["git", "status", "--porcelain"], cwd=checkout, capture_output=True, text=True).stdout
     assert said in ("", "?? out.ipynb\n")
@@ -183,46 +175,54 @@ def test_a_new_model_goes_through_chapters_and_into_a_report(names, tmp_path, mi
 # The runner
 
 
-def tiny(monkeypatch, folder, *cells):
-    """A book with one chapter of these cells."""
-    notebook = nbformat.v4.new_notebook(
-        cells=[nbformat.v4.new_code_cell("n = 3\nprofile = 'book'", metadata={"tags": ["parameters"]})]
-        + [nbformat.v4.new_code_cell(cell) for cell in cells],
-        metadata={"kernelspec": {"name": "python3", "language": "python", "display_name": "Python 3"}},
-    )
-    nbformat.write(notebook, folder / "01_tiny.ipynb")
-    monkeypatch.setattr(notebooks, "FOLDER", folder)
-    return {"profile": "book", "results": folder / "results"}
+def write_chapter(folder, name, parameters, *cells):
+    """A chapter with a parameters cell and others."""
+    first, *others = map(nbformat.v4.new_code_cell, (parameters, *cells))
+    first.metadata.tags = ["parameters"]
+    kernel = {"kernelspec": {"name": "python3", "language": "python", "display_name": "Python 3"}}
+    nbformat.write(nbformat.v4.new_notebook(cells=[first, *others], metadata=kernel), folder / f"{name}.ipynb")
 
 
-def test_a_run_that_fails_leaves_the_older_notebook(tmp_path, monkeypatch):
-    kept = tiny(monkeypatch, tmp_path, "print(n)", "assert n > 1, 'too few'")
-    [done] = notebooks.run(["01_tiny"], tmp_path / "out", given={"n": "2"}, **kept)
+@pytest.fixture
+def tiny(tmp_path, monkeypatch):
+    """A book of one chapter: ``tiny(cell, …, n=2)`` runs it."""
+    monkeypatch.setattr(notebooks, "FOLDER", tmp_path)
+
+    def run(*cells, out="out", **given):
+        write_chapter(tmp_path, "01_tiny", "n = 3\nprofile = 'book'", *cells)
+        kept = {"profile": "book", "results": tmp_path / "results"}
+        [done] = notebooks.run(["01_tiny"], tmp_path / out, given=given, **kept)
+        return done
+
+    return run
+
+
+def test_a_run_that_fails_leaves_the_older_notebook(tiny):
+    cells = "print(n)", "assert n > 1, 'too few'"
+    done = tiny(*cells, n="2")
     before = done.file.read_bytes()
     assert nbformat.read(done.file, as_version=4).metadata.papermill.parameters == {"n": 2}
-    [failed] = notebooks.run(["01_tiny"], tmp_path / "out", given={"n": 1}, **kept)
+    failed = tiny(*cells, n=1)
     assert failed.state == "failed" and "AssertionError: too few" in failed.problem and "\n" not in str(failed)
     assert done.file.read_bytes() == before
 
 
-@pytest.mark.parametrize(("error", "state"), [("SystemExit", "skipped"), ("ValueError", "failed")])
-def test_a_chapter_that_refuses_a_model_is_skipped(tmp_path, monkeypatch, error, state):
-    kept = tiny(monkeypatch, tmp_path, f"raise {error}('not this model')")
-    [done] = notebooks.run(["01_tiny"], tmp_path / "out", **kept)
-    assert done.state == state and "not this model" in done.problem
+@pytest.mark.parametrize(
+    ("cell", "out", "state", "says"),
+    [
+        ("raise SystemExit('not this model')", "out", "skipped", "not this model"),
+        ("raise ValueError('not this model')", "out", "failed", "not this model"),
+        ("import os; os._exit(9)", "out", "failed", "its kernel ended"),
+        ("", "01_tiny.ipynb/out", "failed", "01_tiny.ipynb"),
+    ],
+    ids=["refuses", "fails", "ends", "nowhere"],
+)
+def test_what_becomes_of_a_chapter_that_cannot_be_executed(tiny, cell, out, state, says):
+    done = tiny(cell, out=out)
+    assert done.state == state and says in done.problem
 
 
-def test_a_kernel_that_ends_is_a_failure_and_so_is_a_folder_that_cannot_be_written(tmp_path, monkeypatch):
-    kept = tiny(monkeypatch, tmp_path, "import os; os._exit(9)")
-    [done] = notebooks.run(["01_tiny"], tmp_path / "out", **kept)
-    assert done.state == "failed" and "its kernel ended" in done.problem
-    (tmp_path / "file").write_text("")
-    [done] = notebooks.run(["01_tiny"], tmp_path / "file" / "out", **kept)
-    assert done.state == "failed" and str(tmp_path / "file") in done.problem
-
-
-def test_a_kernel_that_never_answers_is_started_again(tmp_path, monkeypatch):
-    tiny(monkeypatch, tmp_path, "print(n)")
+def test_a_kernel_that_never_answers_is_started_again(tiny, monkeypatch):
     execute, calls = notebooks.papermill.execute_notebook, []
 
     def answers_the_second_time(*given, **options):
@@ -232,8 +232,7 @@ def test_a_kernel_that_never_answers_is_started_again(tmp_path, monkeypatch):
         return execute(*given, **options)
 
     monkeypatch.setattr(notebooks.papermill, "execute_notebook", answers_the_second_time)
-    done = notebooks.execute("01_tiny", tmp_path / "out" / "01_tiny.ipynb", {}, results=tmp_path / "results")
-    assert (done.state, len(calls)) == ("executed", 2)
+    assert (tiny("print(n)").state, len(calls)) == ("executed", 2)
 
 
 @pytest.fixture
@@ -271,11 +270,7 @@ def test_comparing_finds_what_differs_beyond_its_tolerance(tables):
 def test_no_row_is_missed_by_a_comparison():
     """One that is gone, one that is new, another name."""
     table = results.recorded("distance_features").table
-    assert len(comparing.differing(table, table, {})) == 0
-    assert (
-        len(comparing.differing(table.iloc[1:], table, {}))
-        >= 1
-        <= len(comparing.differing(table, table.iloc[1:], {}))
-    )
     names = table.assign(label=table.label.where(table.quantity != "type", "another"))
+    assert len(comparing.differing(table, table, {})) == 0
+    assert len(comparing.differing(table.iloc[1:], table, {})) and len(comparing.differing(table, table.iloc[1:], {}))
     assert len(comparing.differing(names, table, {})) == (table.quantity == "type").sum()

@@ -12,7 +12,7 @@ import yaml
 from click.testing import CliRunner
 from conftest import small_model
 from packaging.requirements import Requirement
-from test_chapters import assert_whole
+from test_chapters import assert_whole, write_chapter
 
 import helpers.__main__
 from helpers import corpora, encoders, places, results
@@ -65,12 +65,9 @@ def test_paths_are_meant_from_where_the_reader_stands(monkeypatch, tmp_path):
     (tmp_path / "a.conllu").write_text("")
     given = {"model": "{}/model", "model@random": "{}/model@random", "minilm": "minilm", "org/model": "org/model"}
     assert {name: resolved(name) for name in given} == {n: path.format(tmp_path) for n, path in given.items()}
-    known = corpora.absolute({"treebank": "a.conllu", "corpus": "encyclopedia", "texts": {"qa": "a.conllu"}})
-    assert known == {
-        "treebank": f"{tmp_path}/a.conllu",
-        "corpus": "encyclopedia",
-        "texts": {"qa": f"{tmp_path}/a.conllu"},
-    }
+    file = f"{tmp_path}/a.conllu"
+    named = {"treebank": "a.conllu", "corpus": "encyclopedia", "texts": {"qa": "a.conllu"}}
+    assert corpora.absolute(named) == named | {"treebank": file, "texts": {"qa": file}}
 
 
 def test_own_runs_are_shown_when_asked_for_and_never_as_the_books(monkeypatch, tmp_path):
@@ -124,27 +121,10 @@ def test_a_sentence_of_ones_own_is_one_page_without_a_network(tmp_path):
 @pytest.mark.slow
 def test_several_models_and_chapters_go_on_where_they_stopped(tmp_path, monkeypatch):
     for name, source in {"01_one": "print(n)", "02_two": "assert model != 'minilm@random', 'broken'"}.items():
-        cells = [nbformat.v4.new_code_cell("model = 'minilm'\nn = 3", metadata={"tags": ["parameters"]})]
-        kernel = {"kernelspec": {"name": "python3", "language": "python", "display_name": "Python 3"}}
-        notebook = nbformat.v4.new_notebook(cells=[*cells, nbformat.v4.new_code_cell(source)], metadata=kernel)
-        nbformat.write(notebook, tmp_path / f"{name}.ipynb")
+        write_chapter(tmp_path, name, "model = 'minilm'\nn = 3", source)
     monkeypatch.setattr(notebooks, "FOLDER", tmp_path)
     monkeypatch.setattr(notebooks, "is_current", lambda chapter, target, changed: target.is_file())
-    command = [
-        "run",
-        "1",
-        "two",
-        "--at-a-time",
-        "1",
-        "-p",
-        "n",
-        "2",
-        "--model",
-        "minilm",
-        "--model",
-        "minilm@random",
-        "--to",
-    ]
+    command = shlex.split("run 1 two --at-a-time 1 -p n 2 --model minilm --model minilm@random --to")
     first, again = (run(*command, str(tmp_path / "out")) for _ in range(2))
     assert [done.exit_code for done in (first, again)] == [1, 1], first.output
     assert first.output.count(": executed, ") == 3 and again.output.count(": kept, ") == 3
@@ -216,11 +196,8 @@ def test_the_core_takes_the_versions_of_the_hosted_notebook():
 
 def test_a_parameter_is_read_as_yaml_where_it_is_not_a_text():
     given = {"limit": "5", "questions": "5", "tasks": "[qa]"}
-    assert notebooks.parameters("08_distance_features", "book", given) == {
-        "limit": 5,
-        "questions": "5",
-        "tasks": ["qa"],
-    }
+    read = {"limit": 5, "questions": "5", "tasks": ["qa"]}
+    assert notebooks.parameters("08_distance_features", "book", given) == read
 
 
 def test_a_value_is_a_file_first_and_then_yaml(tmp_path, monkeypatch):

@@ -52,11 +52,6 @@ def test_a_course_is_a_folder_and_a_zip(folder):
     assert f"heads/nbgrader/source/{CHAPTER}/{launch.WHEEL}" in names and "heads/mine.txt" not in names
 
 
-def test_a_course_needs_the_wheel(tmp_path):
-    with pytest.raises(places.BookError, match=r"does not exist. Build it with: make wheel"):
-        course.make([CHAPTER], tmp_path, tmp_path / "none.whl")
-
-
 def test_pages_of_a_course_lead_to_its_files(folder):
     for page in (folder / "README.html", folder / "guide" / f"{CHAPTER}.html", folder / "slides" / f"{CHAPTER}.html"):
         linked = re.findall(r'(?:href|src)="([^"#]+)"', page.read_text("utf-8"))
@@ -156,15 +151,12 @@ def test_slides_and_guide_have_all_parts_of_a_chapter(chapter):
     assert sum(cell.metadata.tags == ["figure"] for cell in slides) >= 4
 
 
-@pytest.mark.browser
-def test_slides_are_whole_without_a_network(folder):
-    browser = pytest.importorskip("browser")
-    with browser.browser() as page:
-        page.open(folder / "slides" / f"{CHAPTER}.html", settle=2)
-        assert page.problems == []
-        assert page.evaluate("Reveal.getTotalSlides()") == len(course.deck(course.outline(CHAPTER)).cells) / 2
-        assert page.evaluate("[...document.images].every((one) => one.naturalWidth > 400)")
-        assert page.evaluate("document.querySelectorAll('mjx-container svg').length") > 0
+def test_slides_are_whole_without_a_network(folder, page):
+    page.open(folder / "slides" / f"{CHAPTER}.html", settle=2)
+    assert page.problems == []
+    assert page.evaluate("Reveal.getTotalSlides()") == len(course.deck(course.outline(CHAPTER)).cells) / 2
+    assert page.evaluate("[...document.images].every((one) => one.naturalWidth > 400)")
+    assert page.evaluate("document.querySelectorAll('mjx-container svg').length") > 0
 
 
 def test_the_page_on_teaching_has_every_chapter_and_every_question():

@@ -112,10 +112,11 @@ def test_the_branch_has_copies_that_install_its_wheel_and_what_binder_reads(whee
     assert (tmp_path / "out" / wheel.name).read_bytes() == b"wheel"
 
 
-def test_a_wheel_of_another_version_is_refused(tmp_path):
+@pytest.mark.parametrize(("name", "says"), [("old.whl", "is no wheel of this version"), ("no.whl", "does not exist")])
+def test_a_wheel_of_another_version_is_refused_and_so_is_none(tmp_path, name, says):
     (tmp_path / "old.whl").touch()
-    with pytest.raises(places.BookError, match="wheel of this version"):
-        launch.branch(tmp_path, tmp_path / "old.whl")
+    with pytest.raises(places.BookError, match=f"{says}.* Build it with: make wheel"):
+        launch.branch(tmp_path, tmp_path / name)
 
 
 def test_copies_for_jupyterlab_have_outputs_and_those_that_a_reader_has_changed_are_kept(tmp_path):

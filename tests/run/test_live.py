@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 import torch
-from browser import CHROMIUM, Page, browser
+from browser import Page
 
 from helpers import attention, tokens
 from helpers.models import EncoderError
@@ -38,11 +38,7 @@ TEXTS = (
     "The 😀😀 ends",
 )
 
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.slow,
-    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine"),
-]
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
@@ -54,13 +50,12 @@ def folder(minilm, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def page(folder):
+def page(folder, page):
     """The page, opened from the disk, with its model."""
-    with browser() as tab:
-        tab.open(folder / "index.html")
-        tab.tab.click(".load")
-        yield tab
-        assert tab.problems == [] and not [one for one in tab.requests if not one.startswith(("file:", "blob:"))]
+    page.open(folder / "index.html")
+    page.tab.click(".load")
+    yield page
+    assert page.problems == [] and not [one for one in page.requests if not one.startswith(("file:", "blob:"))]
 
 
 def own_maps(encoder, ids, edit=None, **inputs):

@@ -6,7 +6,6 @@ from itertools import takewhile
 
 import nbformat
 import pytest
-from browser import CHROMIUM, browser
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from helpers import places
@@ -83,14 +82,11 @@ def test_the_atlas_of_other_weights_is_not_shown(tmp_path):
     assert "0" * 64 in page and "not measured with these weights" in page and "<script" not in page
 
 
-@pytest.mark.browser
 @pytest.mark.slow
-@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine")
-def test_tokens_are_shown_as_typed_and_nothing_runs(tmp_path):
+def test_tokens_are_shown_as_typed_and_nothing_runs(page, tmp_path):
     done = [executed(tmp_path, model=HOSTILE, token=HOSTILE), Run("05_x", tmp_path / "x", "failed", 0.0, HOSTILE)]
     file = report.write(done, tmp_path / "report.html", results=tmp_path, profile="book")
-    with browser() as page:
-        page.open(file)
-        assert page.problems == [] and page.evaluate("document.scripts.length") == 0
-        assert page.evaluate("document.title") != "taken"
-        assert page.evaluate("document.body.innerText").count(HOSTILE) >= 5
+    page.open(file)
+    assert page.problems == [] and page.evaluate("document.scripts.length") == 0
+    assert page.evaluate("document.title") != "taken"
+    assert page.evaluate("document.body.innerText").count(HOSTILE) >= 5
