@@ -42,12 +42,8 @@ STYLES = {
     "self": ("#555555", "same token", "D"),
     "next": ("#E69F00", "next token", "^"),
     "broad": ("#56B4E9", "broad", "o"),
-    "entropy": ("#44546A", "from all tokens", "o"),
-    "entropy_from_cls": ("#0072B2", "from [CLS]", "D"),
-    # what several words can be to the word that attends
     "antecedent": ("#009E73", "antecedents", "o"),
     "object": ("#AA4499", "objects", "o"),
-    "mention": ("#E69F00", "other mentions", "o"),
     "minilm": ("#332288", "minilm", "o"),
     "mpnet": ("#882255", "mpnet", "s"),
     "random": ("#999933", "@random", "D"),
