@@ -1,6 +1,5 @@
 """Numbers recorded where they are made, saved once, and read back as a table."""
 
-import json
 import re
 from dataclasses import replace
 
@@ -76,12 +75,12 @@ def test_a_number_is_recorded_once(run):
 def test_a_repeated_run_changes_nothing_and_another_number_its_date(run):
     run.number(SHARE, 0.5)
     origin = run.save().with_suffix(".json")
-    origin.write_text(origin.read_text().replace(json.loads(origin.read_text())["provenance"]["date"], "2001-01-01"))
+    origin.write_text(re.sub(r'"date": ".*?"', '"date": "2001-01-01"', origin.read_text()))
     run.save()
-    assert json.loads(origin.read_text())["provenance"]["date"] == "2001-01-01"
+    assert '"2001-01-01"' in origin.read_text()
     run.number(ENTROPY, 1.0)
     run.save()
-    assert json.loads(origin.read_text())["provenance"]["date"] != "2001-01-01"
+    assert '"2001-01-01"' not in origin.read_text()
     assert sorted(file.name for file in origin.parent.iterdir()) == ["surface_patterns.csv", "surface_patterns.json"]
 
 
