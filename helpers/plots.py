@@ -243,7 +243,14 @@ def intervals(
 
 
 def dot_rows(
-    ax: Axes, names: Names, series: Points, looks: Iterable[Style], *, apart: float = 0, line: float | None = None
+    ax: Axes,
+    names: Names,
+    series: Points,
+    looks: Iterable[Style],
+    *,
+    apart: float = 0,
+    line: float | None = None,
+    **options: object,
 ) -> None:
     """A row for each name, the first on top, and in it a point with its interval for each series.
 
@@ -252,9 +259,10 @@ def dot_rows(
         looks: of each series, with its label if that is another.
         apart: how far below one another the points of a row are.
         line: value that others are compared with.
+        options: of :func:`intervals`.
     """
     for number, ((label, points), look) in enumerate(zip(series.items(), looks, strict=False)):
-        style = {"label": label, **look}
+        style = {"label": label, **options, **look}
         shift = apart * (number - (len(series) - 1) / 2)
         for row, point in enumerate(points):
             if point is not None:
