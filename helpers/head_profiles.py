@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from html import escape
 
-import numpy as np
 import pandas as pd
 from IPython.display import HTML
 
 from helpers import results
-from helpers.plots import COLOURS, LABELS, group_names, head_name
+from helpers.heads import Head
+from helpers.plots import COLOURS, LABELS, group_names
 from helpers.results import Recorded
 
 FEWEST = 20
@@ -21,7 +21,6 @@ FEWEST = 20
 SHOWN = 3
 """Relations that a card names."""
 
-Head = tuple[int, int]
 Records = Mapping[str, Recorded]
 """Chapter, ``"04"`` -> what it has recorded."""
 
@@ -31,7 +30,7 @@ class HeadProfile:
     """A head with a speciality.
 
     Attributes:
-        head: (layer, head) from 0.
+        head: which it is.
         speciality: one of :data:`SPECIALITIES`.
         facts: chapter, ``"04"`` -> what it found about this head.
     """
@@ -40,16 +39,11 @@ class HeadProfile:
     speciality: str
     facts: Mapping[str, str]
 
-    @property
-    def label(self) -> str:
-        """``3-1, the object head``."""
-        return f"{head_name(*self.head)}, the {self.speciality} head"
-
     def card(self, upto: str = "14") -> str:
-        """What is known up to a chapter, as HTML; named by its speciality once that is found."""
+        """What is known up to a chapter, as HTML; named by its speciality once that is found: ``3-1, the object head``."""
         known = (f"<li><b>{chapter}</b> {fact}</li>" for chapter, fact in self.facts.items() if chapter <= upto)
         colour, found, _ = SPECIALITIES[self.speciality]
-        label = self.label if found <= upto else f"Head {head_name(*self.head)}"
+        label = f"{self.head}, the {self.speciality} head" if found <= upto else f"Head {self.head}"
         style = f"--trade: {COLOURS[colour]}"
         return f'<div class="character" style="{style}"><p>{escape(label)}</p><ul>{"".join(known)}</ul></div>'
 
@@ -67,12 +61,11 @@ def of(model: str) -> tuple[HeadProfile, ...]:
 
 def records_of(model: str) -> Records:
     """What the chapters of :data:`FACTS` have recorded of a model: in the book's run, or in a full one."""
-    names = {notebook[:2]: name for name, notebook in results.notebooks().items() if notebook[:2] in FACTS}
-    runs = {
-        number: results.runs(name, profile="full") | results.runs(name, profile="book")
-        for number, name in names.items()
-    }
-    return {number: run[model] for number, run in runs.items() if model in run}
+    found = {}
+    for name, notebook in results.notebooks().items():
+        if notebook[:2] in FACTS:
+            found[notebook[:2]] = results.runs(name, profile="full") | results.runs(name, profile="book")
+    return {number: runs[model] for number, runs in found.items() if model in runs}
 
 
 def facts(records: Records, head: Head) -> dict[str, str]:
@@ -137,20 +130,21 @@ def _surface(recorded: Recorded, head: Head) -> str:
 
 def _relations(recorded: Recorded, head: Head) -> str:
     relations = [relation for one, relation in zip(*_leading(recorded), strict=True) if one == head]
-    rows = [recorded.row("best_for_relation", of=relation) for relation in relations]
-    parts = [
-        f"<code>{escape(row.of)}</code> {_interval(row)}; best fixed distance {_percent(row.control)}" for row in rows
-    ]
+    parts = []
+    for relation in relations:
+        row = recorded.row("best_for_relation", of=relation)
+        parts.append(f"<code>{escape(relation)}</code> {_interval(row)}; best fixed distance {_percent(row.control)}")
     more = f", and {len(parts) - SHOWN} more" if len(parts) > SHOWN else ""
     return f"Finds {'; '.join(parts[:SHOWN])}{more}." if parts else ""
 
 
 def _chains(recorded: Recorded, head: Head) -> str:
     row = recorded.row("one_head", of="all")
-    said = (
+    if Head(row.layer, row["head"]) != head:
+        return ""
+    return (
         f"Picks an antecedent among earlier mentions: {_interval(row)}; the nearest mention {_percent(row.control)}."
     )
-    return said if (row.layer - 1, row["head"] - 1) == head else ""
 
 
 def _probed(recorded: Recorded, head: Head) -> str:
@@ -166,7 +160,7 @@ def _type(recorded: Recorded, head: Head) -> str:
 def _missed(recorded: Recorded, head: Head) -> str:
     """Tasks in which it is the head without which the score falls most, where that is beyond chance."""
     found = recorded.rows("worst_removal")
-    named = found[(found.high < 0) & found.label.str.endswith(f", {head_name(*head)}")].of
+    named = found[(found.high < 0) & found.label.str.endswith(f", {head}")].of
     return f"The head whose removal costs most: {', '.join(map(escape, named))}." if len(named) else ""
 
 
@@ -180,7 +174,7 @@ FACTS = {"02": _surface, "04": _relations, "05": _chains, "06": _probed, "08": _
 
 
 def _places(rows: pd.DataFrame) -> list[Head]:
-    return [(int(layer) - 1, int(head) - 1) for layer, head in zip(rows.layer, rows["head"], strict=True)]
+    return [Head(layer, head) for layer, head in zip(rows.layer, rows["head"], strict=True)]
 
 
 def _percent(share: float) -> str:
@@ -188,8 +182,7 @@ def _percent(share: float) -> str:
 
 
 def _interval(row: pd.Series) -> str:
-    value, low, high = (100 * np.float64(row[end]) for end in ("value", "low", "high"))
-    return f"{value:.0f}\N{NO-BREAK SPACE}% [{low:.0f}, {high:.0f}]"
+    return f"{_percent(row.value)} [{100 * row.low:.0f}, {100 * row.high:.0f}]"
 
 
 def show(chapter: str, model: str, *, unfolded: bool = False) -> HTML:

@@ -24,13 +24,11 @@ from helpers.stats import Estimate
 Size = tuple[float, float]
 Names = Sequence[str]
 Labels = Mapping[str, str]
-Values = Mapping[str, ArrayLike]
-Series = Mapping[str, Estimate]
 Levels = Mapping[str, float]
 Style = Mapping[str, object]
 Points = Mapping[str, Sequence[Estimate | float | None] | Mapping[str, Estimate | float]]
-"""Width and height in inches, or two ends; names of rows, words, tokens; name -> what it is called, or a colour; name -> array; name -> estimate;
-name -> number; matplotlib's keywords; series -> a value for each row, None where there is none, or row -> value."""
+"""Width and height in inches, or two ends; names of rows, words, tokens; name -> what it is called, or a colour; name -> number;
+matplotlib's keywords; series -> a value for each row, None where there is none, or row -> value."""
 
 # Okabe and Ito's colours, which colour-blind readers can tell apart; one meaning each in the whole book
 STYLES = {
@@ -44,12 +42,8 @@ STYLES = {
     "self": ("#555555", "same token", "D"),
     "next": ("#E69F00", "next token", "^"),
     "broad": ("#56B4E9", "broad", "o"),
-    "entropy": ("#44546A", "from all tokens", "o"),
-    "entropy_from_cls": ("#0072B2", "from [CLS]", "D"),
-    # what several words can be to the word that attends
     "antecedent": ("#009E73", "antecedents", "o"),
     "object": ("#AA4499", "objects", "o"),
-    "mention": ("#E69F00", "other mentions", "o"),
     "minilm": ("#332288", "minilm", "o"),
     "mpnet": ("#882255", "mpnet", "s"),
     "random": ("#999933", "@random", "D"),
@@ -158,15 +152,15 @@ def titled(
     return figure, axes
 
 
-def outer_labels(axes: NDArray, xlabel: str = "", ylabel: str = "", **style: object) -> None:
+def outer_labels(axes: NDArray, xlabel: str, ylabel: str) -> None:
     """Label the left panels and, of each column, the lowest that is in use, and no others."""
     for ax in axes.flat:
         ax.set(xlabel="", ylabel="")
     for ax in axes[:, 0]:
-        ax.set_ylabel(ylabel, **style)
+        ax.set_ylabel(ylabel)
     for column in axes.T:
         lowest = [ax for ax in column if ax.axison][-1]
-        lowest.set_xlabel(xlabel, **style)
+        lowest.set_xlabel(xlabel)
         lowest.tick_params(labelbottom=True)
 
 
@@ -183,24 +177,17 @@ def on_tokens(ax: Axes, tokens: Names, **settings: object) -> None:
 
 
 def logarithmic(axis: Axis) -> None:
-    """A logarithmic scale with plain numbers: in this style a dollar sign is a dollar sign, and no number is set as mathematics.
-
-    A lower limit that has no logarithm, as of an axis that began at 0, becomes one a little below the smallest of the data.
-    """
-    axes, name, direction = axis.axes, axis.axis_name, "xy".index(axis.axis_name)
-    axes.set(**{f"{name}scale": "log"})
-    if axis.get_view_interval()[0] <= 0:
-        least, most = axes.dataLim.minpos[direction], axes.dataLim.max[direction]
-        axes.set(**{f"{name}lim": (least * (least / most) ** 0.05, None)})
+    """A logarithmic scale with plain numbers: in this style a dollar sign is a dollar sign, and no number is set as mathematics."""
+    axis.axes.set(**{f"{axis.axis_name}scale": "log"})
     axis.set_major_locator(LogLocator(subs=(1, 3)))
     axis.set_major_formatter("{x:g}")
     axis.set_minor_formatter(NullFormatter())
 
 
-def in_rows(ax: Axes, names: Iterable[str], *, size: float | None = None, margin: float = 0.5) -> None:
+def in_rows(ax: Axes, names: Iterable[str], *, margin: float = 0.5) -> None:
     """Names down the side, the first on top."""
     names = list(names)
-    ax.set_yticks(range(len(names)), names, fontsize=size)
+    ax.set_yticks(range(len(names)), names)
     ax.set_ylim(len(names) - 1 + margin, -margin)
 
 
@@ -262,7 +249,6 @@ def dot_rows(
     looks: Iterable[Style],
     *,
     apart: float = 0,
-    margin: float = 0.5,
     line: float | None = None,
     **options: object,
 ) -> None:
@@ -272,7 +258,6 @@ def dot_rows(
         series: series -> a value for each name, None where there is none.
         looks: of each series, with its label if that is another.
         apart: how far below one another the points of a row are.
-        margin: above the first and below the last row.
         line: value that others are compared with.
         options: of :func:`intervals`.
     """
@@ -283,20 +268,20 @@ def dot_rows(
             if point is not None:
                 intervals(ax, row + shift, point, across=True, **style)
                 style["label"] = None  # the legend names a series once
-    in_rows(ax, names, margin=margin)
+    in_rows(ax, names)
     if line is not None:
         ax.axvline(line, **REFERENCE)
 
 
-def band(ax: Axes, x: ArrayLike, estimate: Estimate, *, colour: object, alpha: float = 0.18, **line: object) -> None:
+def band(ax: Axes, x: ArrayLike, estimate: Estimate, *, colour: object, **line: object) -> None:
     """A line with its interval as a band."""
-    ax.fill_between(x, estimate.low, estimate.high, color=colour, alpha=alpha, linewidth=0)
+    ax.fill_between(x, estimate.low, estimate.high, color=colour, alpha=0.18, linewidth=0)
     ax.plot(x, estimate.value, color=colour, **line)
 
 
-def references(ax: Axes, lines: Levels | None, *, colour: str = COLOURS["self"], **style: object) -> None:
+def references(ax: Axes, lines: Levels, *, colour: str = COLOURS["self"], **style: object) -> None:
     """Horizontal lines with names, which differ in their dashes."""
-    for number, (name, value) in enumerate((lines or {}).items()):
+    for number, (name, value) in enumerate(lines.items()):
         ax.axhline(value, **{"color": colour, "linestyle": ("--", ":", "-.")[number % 3], "label": name} | style)
 
 
@@ -317,32 +302,23 @@ def scatter_groups(
 
 
 def stacked(
-    ax: Axes,
-    rows: ArrayLike,
-    parts: Parts,
-    *,
-    upright: bool = False,
-    least: float = np.inf,
-    number: str = "{:.0%}",
-    **style: object,
+    ax: Axes, rows: ArrayLike, parts: Parts, *, least: float, number: str = "{:.0%}", **style: object
 ) -> None:
-    """Bars cut into parts: across with the first on top, or upright with the first at 1.
+    """Bars across, the first on top, cut into parts.
 
     Args:
         rows: [bar, part].
         parts: label -> style of each part.
-        least: sizes from which numbers are written into the parts; default: none are.
+        least: sizes from which numbers are written into the parts.
         number: how.
-        style: of all parts; ``size`` is the thickness of a bar.
+        style: of all parts.
     """
     rows = np.asarray(rows, np.float64)
     starts = rows.cumsum(1) - rows
-    places = np.arange(len(rows)) + upright
-    size = style.pop("size", 0.7)
     for (label, own), sizes, start in zip(parts.items(), rows.T, starts.T, strict=True):
-        look = {"label": label} | style | dict(own)
+        look = {"label": label, "height": 0.7} | style | dict(own)
         there = sizes > 0 if (sizes > 0).any() else [0]  # what is nothing would still have an edge
-        bars = (ax.bar if upright else ax.barh)(places[there], sizes[there], size, start[there], **look)
+        bars = ax.barh(np.arange(len(rows))[there], sizes[there], left=start[there], **look)
         face = look.get("color") or look["facecolor"]
         box = {"facecolor": face, "edgecolor": "none", "pad": 1.2} if "hatch" in look else None
         numbers = [number.format(long) if long >= least else "" for long in sizes[there]]
@@ -350,19 +326,19 @@ def stacked(
     ax.grid(visible=False)
 
 
-def coloured(names: Iterable[str], called: Labels = LABELS) -> Parts:
-    """Parts for :func:`stacked` by their names in :data:`STYLES`, and what these are called."""
-    return {called[name]: {"color": COLOURS[name]} for name in names}
+def coloured(names: Iterable[str]) -> Parts:
+    """Parts for :func:`stacked` by their names in :data:`STYLES`."""
+    return {LABELS[name]: {"color": COLOURS[name]} for name in names}
 
 
 def heads_by_layer(
     series: Mapping[str, Estimate | NDArray],
+    ax: Axes,
     *,
     lines: Levels | None = None,
-    ax: Axes | None = None,
     limits: Size | None = None,
     **labels: str,
-) -> Figure:
+) -> None:
     """A point for each head over its layer, and a line through the layers' means, for one or more statistics.
 
     Args:
@@ -372,7 +348,6 @@ def heads_by_layer(
         limits: of the y axis.
         labels: ``ylabel`` and ``title``.
     """
-    ax = ax or plt.subplots()[1]
     drawn: list[str] = []
     for place, (name, numbers) in enumerate(series.items()):
         style = name.removeprefix("@").split(",")[0]
@@ -389,33 +364,27 @@ def heads_by_layer(
         marked["mfc"] = "white" if style in drawn else COLOURS.get(style)
         ax.plot(x, numbers.mean(-1), label=LABELS.get(name, name), **line, **marked)
         drawn.append(style)
-    references(ax, lines, colour=INK, linewidth=1)
+    references(ax, lines or {}, colour=INK, linewidth=1)
     on_layers(ax, layers, ylim=limits, **labels)
     ax.legend()
-    return ax.figure
 
 
 def layer_panels(
     panels: Mapping[str, Mapping[str, NDArray]], *, columns: int = 2, height: float = 3.2, **options: object
 ) -> Figure:
-    """:func:`heads_by_layer` for several runs or statistics side by side.
+    """:func:`heads_by_layer` of the same statistics of several runs side by side, with one legend below them.
 
     Args:
         panels: title -> series.
         columns: panels in a row.
         height: of a panel, in inches.
-        options: of :func:`heads_by_layer`. A row whose panels have the same series has one legend, in the first; where all have, it
-            stands below them.
+        options: of :func:`heads_by_layer`.
     """
     figure, axes = titled(panels, (4.4, height), columns=columns, size=10)
-    shown = list(zip(axes.flat, panels.values(), strict=False))
-    names = [set(series) for _, series in shown]
-    for number, (ax, series) in enumerate(shown):
+    for ax, series in zip(axes.flat, panels.values(), strict=False):
         heads_by_layer(series, ax=ax, **options)
-        if set(series) in names[:number] or names.count(names[0]) == len(names):
-            ax.get_legend().remove()
-    if names.count(names[0]) == len(names):
-        legend_below(axes[0, 0], ncols=2 * columns)
+        ax.get_legend().remove()
+    legend_below(axes[0, 0], ncols=2 * columns)
     return figure
 
 
@@ -472,7 +441,7 @@ def dots(
     return ax.figure
 
 
-def share_bars(rows: Values, parts: Parts, *, xlabel: str, least: float, row: float) -> Figure:
+def share_bars(rows: Mapping[str, ArrayLike], parts: Parts, *, xlabel: str, least: float, row: float) -> Figure:
     """A stacked bar for each row.
 
     Args:
@@ -490,7 +459,7 @@ def share_bars(rows: Values, parts: Parts, *, xlabel: str, least: float, row: fl
 
 
 def curves(
-    x: Sequence[float], series: Series, *, lines: Levels | None = None, logarithmic: bool = False, **labels: str
+    x: Sequence[float], series: Mapping[str, Estimate], *, lines: Levels, logarithmic: bool = False, **labels: str
 ) -> Figure:
     """A line with its interval as a band for each series, over one axis.
 
@@ -535,7 +504,7 @@ def verdict_bars(counts: Mapping[str, Mapping[str, int]], *, order: Names) -> Fi
     parts = {v: VERDICT_STYLES[v] for v in order if any(found.get(v) for found in counts.values())}
     figure, ax = plt.subplots(figsize=(7.2, 0.36 * len(counts) + 1.1))
     sizes = [[found.get(verdict, 0) for verdict in parts] for found in counts.values()]
-    stacked(ax, sizes, parts, least=1, number="{:.0f}", size=0.72, linewidth=0.8)
+    stacked(ax, sizes, parts, least=1, number="{:.0f}", height=0.72, linewidth=0.8)
     in_rows(ax, counts)
     ax.grid(axis="x")
     ax.set_xlabel("findings of the papers")
@@ -588,33 +557,30 @@ def grid(
     return image
 
 
-def head_grids(grids: Values, *, bars: Labels | str, signed: bool = False, marked: Values | None = None) -> Figure:
+def head_grids(
+    grids: Mapping[str, ArrayLike], *, bars: str, marked: Mapping[str, ArrayLike], signed: bool = False
+) -> Figure:
     """Layer × head grids of numbers side by side, each with its own scale.
 
     Args:
         grids: title -> [layer, head].
-        bars: what the shade means, for all or for each title.
-        signed: whether values have both signs: blue (negative) to red.
+        bars: what the shade means.
         marked: title -> [layer, head], cells that carry a marker.
+        signed: whether values have both signs: blue (negative) to red.
     """
     layers, heads = np.shape(next(iter(grids.values())))
     figure, axes = titled(grids, (2.3 + 0.16 * layers, 1.1 + 0.14 * heads), columns=2)
     for ax, (title, shown) in zip(axes.flat, grids.items(), strict=False):
         most = np.abs(shown).max() or 1e-9
-        image = grid(ax, shown, scale=(-most * signed, most), marked=(marked or {}).get(title), every=(1, 2))
-        figure.colorbar(image, ax=ax, label=bars if isinstance(bars, str) else bars[title])
+        image = grid(ax, shown, scale=(-most * signed, most), marked=marked[title], every=(1, 2))
+        figure.colorbar(image, ax=ax, label=bars)
     return figure
 
 
 def thumbnails(
-    shape: tuple[int, int],
-    size: Size,
-    draw: Callable[[Axes, int, int], object],
-    *,
-    across: str = "",
-    down: str = "layer",
+    shape: tuple[int, int], size: Size, draw: Callable[[Axes, int, int], object], *, across: str, down: str
 ) -> Figure:
-    """A small picture of every head, by default with a row for each layer and a column for each head.
+    """A small picture of every head.
 
     Args:
         shape: numbers of rows and columns.
@@ -631,22 +597,18 @@ def thumbnails(
         ax.set_title(column, fontsize=8, loc="center", weight="normal")
     for row, ax in enumerate(axes[:, 0], 1):
         ax.set_ylabel(row, fontsize=8, rotation=0, ha="right", va="center")
-    if across:
-        figure.suptitle(across, fontsize=9)
+    figure.suptitle(across, fontsize=9)
     figure.supylabel(down, fontsize=9)
     return figure
 
 
-def token_axes(
-    ax: Axes, tokens: Names, keys: Names = (), *, size: float = 8, rotation: int = 60, top: bool = True
-) -> None:
+def token_axes(ax: Axes, tokens: Names, keys: Names = (), *, size: float = 8, rotation: int = 60) -> None:
     """The axes of a map: attending tokens down the side, attended tokens (``keys``, if they are others) along the top."""
     keys = keys or tokens
     ends = {"ha": "left", "rotation_mode": "anchor"} if rotation < 90 else {}
     ax.set_xticks(range(len(keys)), keys, rotation=rotation, fontsize=size, **ends)
     ax.set_yticks(range(len(tokens)), tokens, fontsize=size)
-    above = {"top": True, "labeltop": True, "bottom": False, "labelbottom": False} if top else {}
-    ax.tick_params(length=0, **above)
+    ax.tick_params(length=0, top=True, labeltop=True, bottom=False, labelbottom=False)
     ax.grid(visible=False)
 
 
@@ -753,17 +715,15 @@ def dependency_tree(sentence: Sentence, *, highlight: Sequence[int] = (), ax: Ax
     top = max(level.values(), default=0) + 1
     ax = ax or plt.subplots(figsize=(widths.sum() + 0.2, 0.42 * top + 0.75))[1]
 
-    def arc(x: Sequence[float], y: Sequence[float], name: str, colour: str) -> None:
-        ax.plot(x, y, color=colour, linewidth=1.8 if colour == INK else 1.1, solid_joinstyle="round")
-        ax.plot(x[-1], 0.22, marker="v", color=colour, markersize=4)
-        box = {"facecolor": "white", "edgecolor": "none", "pad": 0.6}
-        ax.text((x[0] + x[-1]) / 2, max(y), name, **CENTRED, fontsize=7, color=colour, bbox=box)
-
     for word, height in level.items():
         governor = sentence.governors[word]
         start, end = places[word], places[governor] + 0.12 * np.sign(word - governor)
-        colour = INK if word in highlight else "#777777"
-        arc([start, start, end, end], [0.1, height, height, 0.28], relations[word], colour)
+        colour, width = (INK, 1.8) if word in highlight else ("#777777", 1.1)
+        corners = [start, start, end, end], [0.1, height, height, 0.28]
+        ax.plot(*corners, color=colour, linewidth=width, solid_joinstyle="round")
+        ax.plot(end, 0.22, marker="v", color=colour, markersize=4)
+        box = {"facecolor": "white", "edgecolor": "none", "pad": 0.6}
+        ax.text((start + end) / 2, height, relations[word], **CENTRED, fontsize=7, color=colour, bbox=box)
     for root in (place for place, governor in zip(places, sentence.governors, strict=True) if governor < 0):
         ax.text(root, top - 0.2, "root", **CENTRED, fontsize=7, color=COLOURS["self"])
         ax.plot([root, root], [0.1, top - 0.5], color=COLOURS["self"], linewidth=1.1)

@@ -66,42 +66,33 @@ def path(chapter: str, *, model: str, profile: str) -> Path:
 
 
 def record(
-    chapter: str,
-    values: Record,
-    *,
-    encoder: "Encoder",
-    corpus: "Corpus | None",
-    profile: str,
-    parameters: Record,
-    own: Sequence["Corpus"] = (),
+    chapter: str, values: Record, *, encoder: "Encoder", corpus: "Corpus | None", profile: str, parameters: Record
 ) -> Path:
     """Write numbers and where they come from, as JSON; nothing half-written is ever left behind.
 
-    A file that would differ only in its date is left alone, so that a repeated run changes nothing.
+    Numbers that were recorded before keep their date, so that a repeated run changes nothing.
 
     Args:
-        chapter: name of the chapter's module, such as ``surface_patterns``.
-        values: numbers, strings, arrays, :class:`Estimate` objects, nested in dicts and lists.
-        own: the reader's own among all that was read (:func:`helpers.corpora.own`). With any, or with a ``corpus`` that is one,
-            the numbers are kept under :data:`helpers.places.OWN` and not under the profile; those of a try stay under ``smoke``.
+        chapter: what they are of, such as ``heads`` (of the atlas).
+        values: numbers, strings and arrays, nested in dicts and lists.
 
     Raises:
         ResultError: for NaN, infinity, or a type that JSON cannot hold; the message names the place.
     """
-    provenance = _provenance(encoder, corpus, own, profile, parameters)
+    provenance = _provenance(encoder, corpus, (), profile, parameters)
     content = {"chapter": chapter, "provenance": provenance, "values": to_json(values)}
     file = path(chapter, model=encoder.name, profile=_profile(provenance))
-    before = json.loads(file.read_text("utf-8")) if file.exists() else {"provenance": {}}
-    before["provenance"]["date"] = provenance["date"]
-    if before != content:
-        places.write(file, _as_text(content) + "\n")
+    before = json.loads(file.read_text("utf-8")) if file.is_file() else {}
+    if before.get("values") == content["values"]:
+        provenance["date"] = before["provenance"]["date"]
+    places.write(file, _as_text(content) + "\n")
     return file
 
 
 class Recorded(dict[str, Any]):
     """What a run has recorded: ``chapter``, ``provenance``, ``run`` (a short id of these) and, as :attr:`table`, its numbers.
 
-    Of chapters that do not record by :class:`Run` there are also ``values``.
+    Of what :func:`record` has written there are also ``values``.
     """
 
     @cached_property
@@ -163,8 +154,9 @@ class Run:
         chapter: name of its notebook without the number, such as ``surface_patterns``.
         encoder: of which the numbers are.
         corpus: that they were measured on; None where a number says so itself.
-        profile, own: as for :func:`record`.
-        parameters: of the page.
+        own: the reader's own among all that was read (:func:`helpers.corpora.own`). With any, or with a ``corpus`` that is one,
+            the numbers are kept under :data:`helpers.places.OWN` and not under the profile; those of a try stay under ``smoke``.
+        profile, parameters: of the page.
     """
 
     def __init__(
@@ -214,7 +206,7 @@ class Run:
             )
         heads = (self.encoder.layers, self.encoder.heads)
         for of, one in value.items() if isinstance(value, Mapping) else [(columns.get("of"), value)]:
-            numbers = np.asarray(one.value if isinstance(one, Estimate) else one)
+            numbers = np.asarray(_value(one))
             if numbers.dtype.kind == "f" and not np.isfinite(numbers).all():
                 raise ResultError(f"{quantity} of {of}: only finite numbers are recorded.")
             if axes is None and numbers.shape not in ((), heads[:1], heads):
@@ -384,9 +376,6 @@ def to_json(value: Any, where: str = "values") -> Any:
     Raises:
         ResultError: for NaN, infinity, or a type that JSON cannot hold; the message names the place.
     """
-    if isinstance(value, Estimate):
-        low, high = (np.where(np.isnan(end), None, end) for end in (value.low, value.high))
-        value = {"value": value.value, "low": low, "high": high}
     if isinstance(value, np.ndarray | np.generic):
         value = value.tolist()
     if isinstance(value, Mapping):
@@ -422,23 +411,15 @@ def rows(
 
     Args:
         quantity: a name of ``data/quantities.yml``.
-        found: a recorded number, yes or no, estimate (fresh, or ``{"value", "low", "high"}``), or array; names become labels; None gives no
-            rows, and a mapping the rows of each of its values, with the names in the column ``of``.
+        found: a number, yes or no, :class:`Estimate`, or array of these; names become labels; None gives no rows.
             An estimate that comes from one document has no ends; its interval is then from -inf to inf, which decides nothing.
-        axes: what each axis of the array is: ``"layer"``, ``"head"``, ``"state"`` (a layer, from 0 for the embeddings), or the
-            names that become the column ``of``. Without axes an array is flat, and ``columns`` say what its places are.
+        axes: what each axis of the array is, as for :meth:`Run.number`; without axes an array is flat, and ``columns`` say what its places are.
         place: layer and head of a number, from 0.
-        control: what the numbers stand against, in the same shape. Without one, and without ``against``, it is the same number of ``@random``.
-        columns: others of :data:`STORED`: ``network``, ``of``, ``label``, ``n``, ``split``, ``corpus``, ``against``; ``against=""`` for nothing.
+        control, columns: as for :meth:`Run.number`.
     """
-    if isinstance(found, Mapping) and "value" not in found:
-        columns |= {"place": place, "control": control}
-        each = [rows(quantity, one, *axes, of=name, **columns) for name, one in found.items()]
-        return pd.concat([pd.DataFrame(), *each])
-    parts = vars(found) if isinstance(found, Estimate) else found if isinstance(found, Mapping) else {"value": found}
-    if parts["value"] is None:
+    if found is None:
         return pd.DataFrame()
-    values = np.asarray(parts["value"])
+    values = np.asarray(_value(found))
     table: dict[str, Any] = {"quantity": quantity, **columns}
     if place is not None:
         table |= {"layer": place[0] + 1, "head": place[1] + 1}
@@ -452,14 +433,16 @@ def rows(
     if values.dtype.kind in "US":
         return pd.DataFrame(table | {"label": values.ravel()})
     table["value"] = values.astype(float).ravel()
-    for end, open_end in {"low": -np.inf, "high": np.inf}.items():
-        if end in parts:
-            table[end] = np.nan_to_num(np.asarray(parts[end], float).ravel(), nan=open_end)
+    if isinstance(found, Estimate):
+        for end, open_end in {"low": -np.inf, "high": np.inf}.items():
+            table[end] = np.nan_to_num(np.ravel(getattr(found, end)), nan=open_end)
     if control is not None:
-        control = control.value if isinstance(control, Estimate) else control
-        control = control["value"] if isinstance(control, Mapping) else control
-        table["control"] = np.broadcast_to(np.asarray(control, float), values.shape).ravel()
+        table["control"] = np.broadcast_to(np.asarray(_value(control), float), values.shape).ravel()
     return pd.DataFrame(table)
+
+
+def _value(number: Any) -> Any:
+    return number.value if isinstance(number, Estimate) else number
 
 
 def joined(blocks: Iterable[pd.DataFrame]) -> pd.DataFrame:

@@ -325,22 +325,14 @@ def chapters() -> dict[str, dict[str, Any]]:
 @cache
 def findings() -> pd.DataFrame:
     """Every claim that has a rule, by notebook and number there: the row, its sentence, and which paper, model and data it is of ("" for our own)."""
-    rows = [
-        [
-            chapter,
-            n,
-            row,
-            row.claim,
-            row.paper.partition(" ")[0],
-            row.source.get("model", ""),
-            row.source.get("data", ""),
-        ]
-        for chapter, said in chapters().items()
-        for n, row in enumerate(said["claims"])
-        if row.rule
-    ]
-    columns = ["chapter", "number", "row", "claim", "paper", "model", "data"]
-    return pd.DataFrame(rows, columns=columns).set_index(columns[:2])
+    key, claims = ["chapter", "number"], {name: said["claims"] for name, said in chapters().items()}
+    rows = [(name, n, row) for name, stated in claims.items() for n, row in enumerate(stated) if row.rule]
+    found = pd.DataFrame(rows, columns=[*key, "row"]).set_index(key)
+    found["claim"] = [row.claim for row in found.row]
+    found["paper"] = [row.paper.partition(" ")[0] for row in found.row]
+    for about in ("model", "data"):
+        found[about] = [row.source.get(about, "") for row in found.row]
+    return found
 
 
 def judged() -> pd.DataFrame:
@@ -503,43 +495,30 @@ def comparison_table(
     """The chapter's claims that have a label, beside this run, its controls, and the recorded runs on real corpora.
 
     Args:
-        paper: its key in ``data/papers.yml``, for the claims of one paper only.
+        paper: its key in ``data/papers.yml``, for the claims of one paper only; without one, the chapter's own are among them, and there is
+            no column of papers where no claim is of one.
         networks: of this run: ``""`` for the model itself, ``"@random"``, ``"@shuffled"``.
         full: what the real corpora are called.
     """
-    table = run.recorded.table
-    columns = {
-        network or run.encoder.label: numbers_of(
-            table[table.network == network].assign(network="") if network else table
-        )
-        for network in networks
-    }
-    for model, recorded in results.runs(run.chapter, profile="full").items():
-        columns[f"{model}, {full}"] = numbers_of(recorded.table)
-    return beside(results.notebooks()[run.chapter], paper, columns)
-
-
-def beside(chapter: str, paper: str, columns: Mapping[str, Numbers]) -> Table:
-    """Claims that have a label, beside the numbers of several runs.
-
-    Args:
-        chapter: name of the notebook.
-        paper: its key in ``data/papers.yml``; without one all claims of the chapter, its own among them, and no column of papers where
-            no claim is of one.
-        columns: heading -> numbers (:func:`numbers_of`).
-    """
-    claims = [one for one in chapters()[chapter]["claims"] if one.label and one.paper.startswith(paper)]
-    cited = [f"{named(claim.paper.split()[0])}: {claim.theirs}" if claim.paper else "" for claim in claims]
-    heading = "papers"
+    known = [one for one in chapters()[results.notebooks()[run.chapter]]["claims"] if one.label]
+    claims = [claim for claim in known if claim.paper.startswith(paper)]
+    columns = {"": [claim.label for claim in claims]}
     if paper:
         models = ", ".join(sorted({claim.source["model"] for claim in claims}))
-        heading, cited = f"{named(paper)}: {models}", [claim.theirs for claim in claims]
-    papers = {heading: cited} if any(cited) else {}
-    own = {name: [compare(claim, one).text for claim in claims] for name, one in columns.items()}
-    rows = zip([claim.label for claim in claims], *papers.values(), *own.values(), strict=True)
-    return Table(["", *papers, *own], rows)
+        columns[f"{named(paper)}: {models}"] = [claim.theirs for claim in claims]
+    elif any(claim.paper for claim in claims):
+        columns["papers"] = [f"{named(claim.paper)}: {claim.theirs}" if claim.paper else "" for claim in claims]
+    table = run.recorded.table
+    tables = {name: table[table.network == name].assign(network="") if name else table for name in networks}
+    tables = {name or run.encoder.label: found for name, found in tables.items()}
+    tables |= {f"{name}, {full}": found.table for name, found in results.runs(run.chapter, profile="full").items()}
+    for name, found in tables.items():
+        numbers = numbers_of(found)
+        columns[name] = [compare(claim, numbers).text for claim in claims]
+    return Table(list(columns), zip(*columns.values(), strict=True))
 
 
 def named(paper: str) -> str:
-    """``clark2019`` as ``Clark et al. 2019``."""
-    return f"{paper[:-4].capitalize()} et al. {paper[-4:]}"
+    """``clark2019``, or a claim of it, as ``Clark et al. 2019``."""
+    key = paper.split()[0]
+    return f"{key[:-4].capitalize()} et al. {key[-4:]}"

@@ -17,25 +17,27 @@ from importlib.resources import files
 
 import numpy as np
 from IPython.display import HTML
-from matplotlib.colors import to_hex
+from jinja2 import Environment, PackageLoader
+from jinja2.environment import TemplateModule
+from markupsafe import Markup
+from matplotlib.colors import to_hex, to_rgb
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike
 
 from helpers.corpora.readers import Question
 from helpers.corpora.treebanks import Document
 from helpers.drawing import Numbers
-from helpers.plots import COLOURS, HEAD_COLOURS, LABELS, REST, Labels, Levels, Names, layer_colours
+from helpers.plots import COLOURS, HEAD_COLOURS, LABELS, REST, Labels, Names, layer_colours
 
 LIMIT = 150_000
 """Characters that a figure may put into a page, its script and style apart."""
-WIDTH, HEIGHT = 400, 300  # of a plot, in its own units
-LEFT, RIGHT, TOP, BOTTOM = 56, 390, 10, 258  # where its axes are
+ACROSS, DOWN = (56, 390), (258, 10)
+"""From where to where the axes of a plot go, on a page of 400 by 300 (``touch.html.j2``)."""
 
 Colouring = tuple[Names, Labels]
-Colourings = Mapping[str, Colouring]
+"""The label of each point, and the colour of each label."""
 Word = str | tuple[str, str]
-Piece = Sequence[Sequence[Word]]
-"""The label of each point, with the colour of each label; what points may be coloured by; a word, with or without a colour; the lines of a step."""
+"""A word, with or without a colour."""
 
 
 class TooLarge(ValueError):
@@ -64,11 +66,10 @@ def points(
     xlabel: str,
     ylabel: str,
     alt: str,
-    colours: Colourings,
+    colours: Mapping[str, Colouring],
     texts: Names,
     maps: ArrayLike | None = None,
     tokens: Names = (),
-    lines: Levels | None = None,
     control: str = "buttons",
     first: int = 0,
     equal: bool = False,
@@ -82,7 +83,6 @@ def points(
         texts: a line on each point.
         maps: [point, size, size], a map in 0 … 1 of each point, kept as bytes.
         tokens: [size], the names of a map's rows and columns.
-        lines: name -> y of lines that points are compared with.
         control: "buttons", or a "slider" where the colourings have an order.
         first: the point that is shown at first.
         equal: whether a unit is as long on x as on y, as on a map.
@@ -91,7 +91,12 @@ def points(
         ValueError: for lists that do not fit together, or a label without a colour.
         TooLarge: for more data than :data:`LIMIT`.
     """
-    axes = _Axes(x, [*y, *(lines or {}).values()], equal=equal)
+    spans = [1.08 * np.ptp(values) or 1.0 for values in (x, y)]  # with a little room
+    if equal:
+        lengths = np.ptp([ACROSS, DOWN], axis=1)
+        spans = lengths * np.max(spans / lengths)
+    across = _axis(xlabel, x, spans[0], ACROSS, ticks=6)
+    down = _axis(ylabel, y, spans[1], DOWN, ticks=5)
     colourings = []
     for title, (labels, palette) in colours.items():
         used = [label for label in palette if label in set(labels)]
@@ -101,19 +106,13 @@ def points(
     if maps is not None:
         data |= {"size": np.shape(maps)[-1], "tokens": list(tokens), "maps": _bytes(maps)}
     _, labels, palette = colourings[0]
-    drawn = ""
-    for name, level in (lines or {}).items():
-        at = axes.down(level)
-        drawn += f'<line class="rule" x1="{LEFT:.1f}" y1="{at:.1f}" x2="{RIGHT:.1f}" y2="{at:.1f}"/>'
-        drawn += _text(name, RIGHT, at - 4, "end", ' class="note"')
-    places = zip(names, labels, axes.across(x), axes.down(y), texts, strict=True)
-    for name, label, across, down, text in places:
-        drawn += f'<circle class="point" cx="{across:.1f}" cy="{down:.1f}" r="5" fill="{escape(palette[label][1])}">'
-        drawn += f"<title>{escape(f'{name}: {text}')}</title></circle>"
-    return _figure(axes.plot(alt, xlabel, ylabel, drawn, palette), data, alt)
+    titles = [f"{name}: {text}" for name, text in zip(names, texts, strict=True)]
+    fills = [palette[label][1] for label in labels]
+    drawn = zip(titles, fills, across["places"], down["places"], strict=True)
+    return _figure("plot", data, alt, across, down, drawn, palette)
 
 
-def frames(labels: Names, pieces: Sequence[Piece], *, alt: str) -> InteractiveFigure:
+def frames(labels: Names, pieces: Sequence[Sequence[Sequence[Word]]], *, alt: str) -> InteractiveFigure:
     """Steps that a slider goes through.
 
     Args:
@@ -126,11 +125,7 @@ def frames(labels: Names, pieces: Sequence[Piece], *, alt: str) -> InteractiveFi
         TooLarge: for more data than :data:`LIMIT`.
     """
     data = {"kind": "frames", "labels": list(labels), "alt": alt}
-    steps = ""
-    for label, piece in zip(labels, pieces, strict=True):
-        lines = "".join(f"<p>{' '.join(map(_word, line))}</p>" for line in piece)
-        steps += f"<details{'' if steps else ' open'}><summary>{escape(label)}</summary>{lines}</details>"
-    return _figure(f'<div class="steps">{steps}</div>', data, alt)
+    return _figure("steps", data, zip(labels, pieces, strict=True))
 
 
 def largest(*forms: Callable[[], InteractiveFigure]) -> InteractiveFigure:
@@ -149,20 +144,26 @@ def by_layer(layers: Sequence[int]) -> Colouring:
     return [names[layer] for layer in layers], dict(zip(names, shades, strict=True))
 
 
-def by_kind(kinds: Names, *, called: Labels = LABELS, rest: str = "none of these") -> Colouring:
-    """Points coloured by a name of :data:`helpers.plots.STYLES` each, an empty one for the rest.
-
-    Args:
-        called: name -> what it is called (:func:`helpers.plots.group_names`).
-        rest: what those without a name are called.
-    """
-    named = {called[kind]: COLOURS[kind] for kind in called if kind in set(kinds)}
-    return [called[kind] if kind else rest for kind in kinds], named | {rest: REST}
+def by_kind(kinds: Names) -> Colouring:
+    """Points coloured by a name of :data:`helpers.plots.STYLES` each, an empty one for the rest."""
+    rest, colours = "none of these", {LABELS[kind]: COLOURS[kind] for kind in LABELS if kind in set(kinds)}
+    return [LABELS.get(kind, rest) for kind in kinds], colours | {rest: REST}
 
 
-def _figure(body: str, data: Mapping[str, object], alt: str) -> InteractiveFigure:
-    """The figure in one element, small enough for a page."""
-    content = f'{body}<script type="application/json">{in_script(json.dumps(data))}</script>'
+def _axis(label: str, values: ArrayLike, span: float, ends: tuple[int, int], *, ticks: int) -> dict[str, object]:
+    """An axis that shows a span around some values: where these are between its ends, and at most so many round numbers with their places."""
+    middle = (np.max(values) + np.min(values)) / 2
+    shown = middle - span / 2, middle + span / 2
+    numbers = [tick for tick in MaxNLocator(ticks).tick_values(*shown) if shown[0] <= tick <= shown[1]]
+    names = [f"{number:.4g}".replace("-", "−") for number in numbers]
+    marks = list(zip(names, np.interp(numbers, shown, ends), strict=True))
+    return {"label": label, "ends": ends, "places": np.interp(values, shown, ends), "ticks": marks}
+
+
+def _figure(kind: str, data: Mapping[str, object], *drawn: object) -> InteractiveFigure:
+    """The figure in one element, small enough for a page: what a macro of ``touch.html.j2`` draws, its data, style and script."""
+    content = getattr(_macros(), kind)(*drawn)
+    content += Markup(f'<script type="application/json">{in_script(json.dumps(data))}</script>')
     if len(content) > LIMIT:
         raise TooLarge(
             f"This figure would put {len(content):,} characters into the page; at most {LIMIT:,} are allowed. "
@@ -170,7 +171,13 @@ def _figure(body: str, data: Mapping[str, object], alt: str) -> InteractiveFigur
         )
     style, script = _asset("touch.css"), _asset("touch.js")
     page = f'<div class="touch"><style>{style}</style>{content}<script>{script}</script></div>'
-    return InteractiveFigure(page, alt)
+    return InteractiveFigure(page, data["alt"])
+
+
+@cache
+def _macros() -> TemplateModule:
+    options = {"autoescape": True, "trim_blocks": True, "lstrip_blocks": True}
+    return Environment(loader=PackageLoader("helpers", "assets"), **options).get_template("touch.html.j2").module
 
 
 def _asset(name: str) -> str:
@@ -182,61 +189,7 @@ def _bytes(weights: ArrayLike) -> str:
     return base64.b64encode(np.round(255 * np.clip(weights, 0, 1)).astype(np.uint8).tobytes()).decode()
 
 
-def _word(word: Word) -> str:
-    if isinstance(word, str):
-        return escape(word)
-    text, colour = word
-    return f'<span class="word" style="--colour:{escape(colour)}">{escape(text)}</span>'
-
-
-class _Axes:
-    """The axes of a plot around some data, with a little room; with the same scale on both, if they are to be equal."""
-
-    def __init__(self, x: ArrayLike, y: ArrayLike, *, equal: bool = False) -> None:
-        lengths = RIGHT - LEFT, BOTTOM - TOP
-        spans = [1.08 * np.ptp(values) or 1.0 for values in (x, y)]
-        if equal:
-            unit = max(span / length for span, length in zip(spans, lengths, strict=True))
-            spans = [unit * length for length in lengths]
-        middles = [(np.max(values) + np.min(values)) / 2 for values in (x, y)]
-        self.x, self.y = ((middle - span / 2, middle + span / 2) for middle, span in zip(middles, spans, strict=True))
-
-    def across(self, x: ArrayLike) -> ArrayLike:
-        return np.interp(x, self.x, (LEFT, RIGHT))
-
-    def down(self, y: ArrayLike) -> ArrayLike:
-        return np.interp(y, self.y, (BOTTOM, TOP))
-
-    def plot(self, alt: str, xlabel: str, ylabel: str, drawn: str, legend: Sequence[tuple[str, str]]) -> str:
-        """The axes with what is drawn in them, and a legend of names and colours."""
-        axes = f'<path class="axis" d="M{LEFT},{TOP}V{BOTTOM}H{RIGHT}"/>'
-        for tick in _ticks(6, self.x):
-            axes += _text(_number(tick), self.across(tick), BOTTOM + 15, "middle")
-        for tick in _ticks(5, self.y):
-            axes += f'<path class="tick" d="M{LEFT},{self.down(tick):.1f}H{RIGHT}"/>'
-            axes += _text(_number(tick), LEFT - 5, self.down(tick) + 4, "end")
-        axes += _text(xlabel, (LEFT + RIGHT) / 2, HEIGHT - 8, "middle")
-        turned = f'transform="translate(12,{(TOP + BOTTOM) / 2:.1f}) rotate(-90)"'
-        axes += f'<text {turned} text-anchor="middle">{escape(ylabel)}</text>'
-        svg = f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(alt)}">{axes}{drawn}</svg>'
-        entries = (f'<li><i style="background:{escape(colour)}"></i>{escape(name)}</li>' for name, colour in legend)
-        return f'<div class="plot">{svg}<ul class="legend">{"".join(entries)}</ul></div>'
-
-
-def _ticks(most: int, ends: tuple[float, float]) -> list[float]:
-    """At most so many round numbers between two ends."""
-    return [tick for tick in MaxNLocator(most).tick_values(*ends) if ends[0] <= tick <= ends[1]]
-
-
-def _number(tick: float) -> str:
-    return f"{tick:.4g}".replace("-", "−")
-
-
-def _text(text: str, x: float, y: float, anchor: str, kind: str = "") -> str:
-    return f'<text{kind} x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(text)}</text>'
-
-
-def attention_view(maps: ArrayLike, tokens: Names, *, layer: int = 0, heads: Sequence[int] | None = None) -> HTML:
+def attention_view(maps: ArrayLike, tokens: Names) -> HTML:
     """The book's own interactive view: choose layers and heads, point at a token.
 
     Draws with no network in the book and in JupyterLab; weights are rounded to one byte, so that a sentence
@@ -244,15 +197,13 @@ def attention_view(maps: ArrayLike, tokens: Names, *, layer: int = 0, heads: Seq
 
     Args:
         maps: [layer, head, query, key], at most 40 tokens.
-        layer, heads: what is shown at first (from 0; default: all heads).
     """
-    layers, count, length, _ = np.shape(maps)
+    layers, heads, length, _ = np.shape(maps)
     if length > 40 or length != len(tokens):
         raise ValueError(f"The view takes up to 40 tokens with their maps, not {length} with {len(tokens)} names.")
-    data = {"tokens": list(tokens), "layers": layers, "heads": count, "layer": layer}
-    data |= {"on": list(range(count) if heads is None else heads), "colours": list(HEAD_COLOURS)}
-    data["label"] = f"Attention of {count} heads in {layers} layers over {length} tokens"
+    data = {"tokens": list(tokens), "layers": layers, "heads": heads, "colours": HEAD_COLOURS}
     data["weights"] = _bytes(maps)
+    data["label"] = f"Attention of {heads} heads in {layers} layers over {length} tokens"
     return HTML(
         '<div class="attention-view" style="max-width:34em"><script type="application/json">'
         f"{in_script(json.dumps(data))}</script><script>{_asset('attention_view.js')}</script></div>"
@@ -360,37 +311,30 @@ def with_frames(output: str) -> str:
 
 def coreference(document: Document) -> HTML:
     """A document with its coreference chains underlined, each in a colour and with a number of its own."""
-    number = {chain: i for i, chain in enumerate(document.chains, 1)}
-    page = ""
+    chains, page = list(document.chains), ""
     for place, sentence in enumerate(document.sentences):
-        own = [mention for mention in document.mentions if mention.sentence == place and mention.chain in number]
+        own = [mention for mention in document.mentions if mention.sentence == place and mention.chain in chains]
         for word, form in enumerate(sentence.words):
-            begun = sorted((m for m in own if m.start == word), key=lambda mention: -mention.end)
-            for colour in (HEAD_COLOURS[(number[m.chain] - 1) % len(HEAD_COLOURS)] for m in begun):
-                style = f"border-bottom: 2px solid {colour}; background: {colour}22"
-                page += f'<span class="mention" style="{style}">'
-            page += escape(form)
-            ended = sorted((m for m in own if m.end == word + 1), key=lambda mention: -mention.start)
-            for n in (number[m.chain] for m in ended):
-                page += f'<sub style="color: {HEAD_COLOURS[(n - 1) % len(HEAD_COLOURS)]}">{n}</sub></span>'
-            if sentence.spaces[word] if sentence.spaces else True:
-                page += " "
+            text = escape(form)
+            for mention in sorted(own, key=lambda mention: (mention.end, -mention.start)):  # from the inside out
+                colour = HEAD_COLOURS[chains.index(mention.chain) % len(HEAD_COLOURS)]
+                if mention.start == word:
+                    style = f"border-bottom: 2px solid {colour}; background: {colour}22"
+                    text = f'<span class="mention" style="{style}">{text}'
+                if mention.end == word + 1:
+                    text += f'<sub style="color: {colour}">{chains.index(mention.chain) + 1}</sub></span>'
+            page += text + " " * (not sentence.spaces or sentence.spaces[word])
         page += " "
     return HTML(f'<p class="coreference" style="line-height: 2.1">{page.strip()}</p>')
 
 
 def answers(questions: Sequence[Question]) -> HTML:
-    """A paragraph with the answers to its questions marked and numbered, and the questions below."""
-    context = questions[0].context
-    cuts: list[tuple[int, int, str]] = []
-    for number, question in enumerate(questions, 1):
-        answer = question.answers[0]
-        end = answer.start + len(answer.text)
-        cuts += [(answer.start, 1, "<mark>"), (end, 0, f"</mark><sub>{number}</sub>")]
-    text, last = "", 0
-    for place, _, tag in sorted(cuts):
-        text += escape(context[last:place]) + tag
-        last = place
+    """A paragraph with the answers to its questions, none of which overlap, marked and numbered, and the questions below."""
+    context, text, last = questions[0].context, "", 0
+    spans = sorted((q.answers[0].start, q.answers[0].text, number) for number, q in enumerate(questions, 1))
+    for start, answer, number in spans:
+        text += f"{escape(context[last:start])}<mark>{escape(answer)}</mark><sub>{number}</sub>"
+        last = start + len(answer)
     asked = "".join(f"<li>{escape(q.question)}</li>" for q in questions)
     return HTML(f'<p class="context">{text}{escape(context[last:])}</p><ol>{asked}</ol>')
 
@@ -402,22 +346,18 @@ def token_to_touch(numbers: Numbers) -> InteractiveFigure:
     """Query, scores, weights, values and output of one token after the other, by a slider; attended tokens are darker the larger their weight."""
 
     def vector(row: ArrayLike) -> list[str]:
-        return [*(f"{number:.2f}" for number in np.asarray(row)[:FIRST]), "…"]
+        return [*(f"{number:.2f}" for number in row[:FIRST]), "…"]
 
-    def step(i: int) -> list[list[Word]]:
-        lines = [[f"{numbers.tokens[i]} has the query", *vector(numbers.query[i])]]
-        for token, score, weight, value in zip(
-            numbers.tokens, numbers.scores[i], numbers.weights[i], numbers.value, strict=True
-        ):
+    steps = []
+    for token, query, scores, weights, output in zip(
+        numbers.tokens, numbers.query, numbers.scores, numbers.weights, numbers.output, strict=True
+    ):
+        lines = [[f"{token} has the query", *vector(query)]]
+        for other, score, weight, value in zip(numbers.tokens, scores, weights, numbers.value, strict=True):
+            # white for a weight of 0, blue for 1
+            shade = to_hex(1 + weight * (np.array(to_rgb("#6baed6")) - 1))
             scored = f"score {score:.2f},", f"weight {weight:.2f},"
-            lines.append([(token, _shade(weight)), *scored, "value", *vector(value)])
-        return [*lines, ["output", *vector(numbers.output[i])]]
-
-    steps = range(len(numbers.tokens))
+            lines.append([(other, shade), *scored, "value", *vector(value)])
+        steps.append([*lines, ["output", *vector(output)]])
     alt = f"Query, scores, weights, values and output of each of {len(steps)} tokens."
-    return frames(numbers.tokens, [step(i) for i in steps], alt=alt)
-
-
-def _shade(weight: float) -> str:
-    """White for a weight of 0, blue for 1."""
-    return "#" + "".join(f"{round(255 + weight * (channel - 255)):02x}" for channel in (107, 174, 214))
+    return frames(numbers.tokens, steps, alt=alt)

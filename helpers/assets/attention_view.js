@@ -16,7 +16,7 @@
     if (text !== undefined) element.textContent = text;
     return element;
   };
-  const state = { layer: view.layer, on: new Set(view.on), token: null };
+  const state = { layer: 0, on: new Set(Array(heads).keys()), token: null };
 
   const controls = document.createElement("div");
   controls.style.cssText = "display:flex;flex-wrap:wrap;gap:4px;align-items:center;margin-bottom:6px;font-size:14px";

@@ -246,7 +246,7 @@ def held_out(
 
 
 def provenance(name: str, kind: str, *splits: str) -> Corpus:
-    """Name, digest and licence of the files that a measurement read, for :func:`helpers.results.record`."""
+    """Name, digest and licence of the files that a measurement read, for :class:`helpers.results.Run`."""
     known = sources.entry(name, kind)
     if known:
         paths = [locate(name, kind, split) for split in splits or (None,)]
@@ -261,7 +261,7 @@ def provenance(name: str, kind: str, *splits: str) -> Corpus:
 def own(**names: str | Sequence[str]) -> tuple[Corpus, ...]:
     """Of the corpora that a chapter reads, those that are a reader's own: ``own(treebank=treebank, pairs=[one, other])``.
 
-    A record names them (:func:`helpers.results.record`), and is kept apart from the book's.
+    A record names them (:class:`helpers.results.Run`), and is kept apart from the book's.
     """
     known = {entry.name for entry in sources.CATALOGUE}
     given = [(kind, name) for kind, some in names.items() for name in ([some] if isinstance(some, str) else some)]

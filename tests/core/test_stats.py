@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helpers import results, stats
+from helpers import stats
 from helpers.corpora import records
 from helpers.stats import Estimate
 
@@ -58,8 +58,7 @@ def test_one_document_gives_no_interval():
     found = stats.ratio([([2.0, 1.0], [4.0, 2.0]), ([0.0, 3.0], [0.0, 4.0])], [0, 1])
     assert found.units.tolist() == [1, 2] and np.isnan(found.low[0]) and not np.isnan(found.low[1])
     assert f"{found[0]:.2f}" == "0.50 (no interval)" and stats.percent(found[0]) == "50 (no interval)"
-    recorded = results.to_json(found[0])
-    assert recorded == {"value": 0.5, "low": None, "high": None} and np.isnan(Estimate.from_record(recorded).low)
+    assert np.isnan(Estimate.from_record({"value": 0.5, "low": None, "high": None}).low)
 
 
 @given(st.integers(1, 12), st.integers(1, 5), st.integers(0, 10_000))
@@ -167,7 +166,7 @@ def test_what_is_no_pair_has_no_difference(pair):
         with pytest.raises(ValueError, match="different documents"):
             pair(one, other)
     with pytest.raises(ValueError, match="recorded"):
-        pair(one, Estimate.from_record(results.to_json(one)))
+        pair(one, Estimate.from_record({"value": one.value, "low": one.low, "high": one.high}))
 
 
 def test_map_mean_and_stack_keep_the_intervals_of_what_they_make():

@@ -26,7 +26,7 @@ def test_the_heads_are_those_that_chapters_single_out():
     profiles = {one.speciality: one for one in head_profiles.of(MODEL)}
     assert 3 <= len(profiles) <= 5
     for one in profiles.values():
-        assert len(one.facts) >= 2, one.label
+        assert len(one.facts) >= 2, one
     row = results.recorded("coreference_heads").row("one_head", of="all")
     assert profiles["antecedent"].head == (row.layer - 1, row["head"] - 1)
     assert f"{100 * row.value:.0f}\N{NO-BREAK SPACE}%" in profiles["antecedent"].facts["05"]

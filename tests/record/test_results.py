@@ -11,42 +11,31 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from helpers import corpora, encoders, places, results
-from helpers.stats import Estimate
 
 
 @pytest.fixture
 def record(minilm):
     def make(values, **changes):
-        settings = {
+        about = {
             "encoder": minilm,
             "corpus": corpora.read("encyclopedia"),
             "profile": "smoke",
             "parameters": {"seed": 0},
         }
-        return results.record("surface_patterns", values, **settings | changes)
+        return results.record("surface_patterns", values, **about | changes)
 
     return make
 
 
 def test_what_is_recorded_comes_back(record):
-    estimate = Estimate(np.array([0.5]), np.array([0.4]), np.array([0.6]), np.empty((0, 1)))
-    file = record(
-        {"a": estimate, "b": np.arange(6).reshape(2, 3), "c": [1.23456789, "x", None, True], "d": np.float32(0.5)}
-    )
+    file = record({"b": np.arange(6).reshape(2, 3), "c": [1.23456789, "x", None, True], "d": np.float32(0.5)})
     got = results.recorded("surface_patterns", profile="smoke")
     assert {name: got[name] for name in ("chapter", "provenance", "values")} == json.loads(file.read_text())
-    assert got["values"] == {
-        "a": {"value": [0.5], "low": [0.4], "high": [0.6]},
-        "b": [[0, 1, 2], [3, 4, 5]],
-        "c": [1.234568, "x", None, True],
-        "d": 0.5,
-    }
+    assert got["values"] == {"b": [[0, 1, 2], [3, 4, 5]], "c": [1.234568, "x", None, True], "d": 0.5}
     provenance = got["provenance"]
-    assert provenance["head"] is None
+    assert provenance["head"] is None and provenance["parameters"] == {"seed": 0}
     assert provenance["model"]["sha256"].startswith("53aa5117") and provenance["corpus"]["name"] == "encyclopedia"
-    assert {"torch", "transformers", "python", "book"} <= set(provenance["versions"]) and provenance[
-        "parameters"
-    ] == {"seed": 0}
+    assert {"torch", "transformers", "python", "book"} <= set(provenance["versions"])
 
 
 def test_the_head_is_named(record):
@@ -56,47 +45,27 @@ def test_the_head_is_named(record):
     assert head == {"task": "paraphrase", "sha256": encoder.head.sha256} and len(head["sha256"]) == 64
 
 
-@pytest.mark.parametrize("bad", [float("nan"), float("inf"), np.array([[1.0, np.nan]])])
-def test_nothing_that_is_not_finite_is_recorded(record, bad):
-    with pytest.raises(results.ResultError, match=r"values\.x.* only finite"):
+@pytest.mark.parametrize(
+    ("bad", "says"),
+    [
+        (float("nan"), r"values\.x.* only finite"),
+        (np.array([[1.0, np.inf]]), r"values\.x\[0\]\[1\].* only finite"),
+        ([{1}], r"values\.x\[0\] is of type set"),
+    ],
+)
+def test_nothing_that_is_not_finite_and_no_unknown_type_is_recorded(record, bad, says):
+    with pytest.raises(results.ResultError, match=says):
         record({"x": bad})
     assert not list(places.results().rglob("*"))
 
 
-def test_unknown_types_are_refused(record):
-    with pytest.raises(results.ResultError, match=r"values\.x\[0\] is of type set"):
-        record({"x": [{1}]})
-
-
 def test_a_repeated_run_changes_nothing(record):
     file = record({"a": 1})
-    text = file.read_text().replace(json.loads(file.read_text())["provenance"]["date"], "2001-01-01")
+    text = re.sub(r'"date": ".*?"', '"date": "2001-01-01"', file.read_text())
     file.write_text(text)
-    record({"a": 1})
-    assert file.read_text() == text
-    record({"a": 2})
-    assert json.loads(file.read_text())["provenance"]["date"] != "2001-01-01"
+    assert record({"a": 1}).read_text() == text
+    assert "2001-01-01" not in record({"a": 2}).read_text()
     assert [f.name for f in file.parent.iterdir()] == ["surface_patterns.json"]
-
-
-def test_a_readers_own_corpus_never_stands_under_a_profile(record, tmp_path):
-    """Neither alone nor beside one of the book's; the scoreboard reads profiles only."""
-    path = places.book_data() / "encyclopedia"
-    own = corpora.provenance(str(path / "treebank" / "dev.conllu"), "treebank")
-    real = {"profile": "book"}
-    files = [
-        record({"a": 1}, corpus=own, **real),
-        record({"a": 2}, own=corpora.own(text=str(path / "articles.jsonl")), **real),
-    ]
-    assert record({"a": 1}, corpus=own, profile="smoke").parts[-3] == "smoke", "a try is a try"
-    assert {file.relative_to(tmp_path / "results").parts[0] for file in files} == {"own"}
-    assert places.OWN not in results.PROFILES
-    assert results.runs("surface_patterns", profile="book")["minilm"]["provenance"].get("own") is None
-    provenance = json.loads(files[1].read_text("utf-8"))["provenance"]
-    assert provenance["corpus"].keys() == {"name", "sha256"} and provenance["own"][0]["name"] == "articles"
-    record({"a": 1}, corpus=own, **real)
-    corpus = json.loads(files[0].read_text("utf-8"))["provenance"]["corpus"]
-    assert corpus["own"] and corpus["parts"].startswith("dev.conllu: drawn by document, seed 0: train 12 documents")
 
 
 def test_missing_results_are_listed():
@@ -150,7 +119,7 @@ def test_no_name_leads_out_of_the_results(name):
 
 
 def test_a_model_of_ones_own_is_filed_under_its_folder_and_its_weights(tmp_path, record, minilm):
-    homes = [tmp_path / "a" / "mine", tmp_path / "b" / "mine", tmp_path / "c" / "mine"]
+    homes = [tmp_path / name / "mine" for name in "abc"]
     for home, weights in zip(homes, ("one", "two", "one"), strict=True):
         home.mkdir(parents=True)
         (home / "model.safetensors").write_text(weights)
@@ -159,8 +128,7 @@ def test_a_model_of_ones_own_is_filed_under_its_folder_and_its_weights(tmp_path,
     assert places.label(f"{homes[0]}@random") == f"{names[0]}@random"
     assert places.label("org/model@random") == "org--model@random"
     for number, home in enumerate(homes[:2]):
-        file = record({"x": number}, encoder=replace(minilm, name=str(home)))
-        assert file.parent.name == names[number]
+        assert record({"x": number}, encoder=replace(minilm, name=str(home))).parent.name == names[number]
     runs = results.runs("surface_patterns", profile="smoke")
     assert {name: run["values"]["x"] for name, run in runs.items()} == {str(homes[0]): 0, str(homes[1]): 1}
     assert results.recorded("surface_patterns", model=str(homes[2]), profile="smoke")["values"] == {"x": 0}

@@ -8,6 +8,7 @@ import pytest
 
 from helpers import results, scoreboard
 from helpers.results import rows as block
+from helpers.stats import Estimate
 
 
 @pytest.fixture(scope="module")
@@ -18,15 +19,17 @@ def table():
 def rows(table, quantity, **wanted):
     found = table[table.quantity == quantity]
     for name, value in wanted.items():
-        found = found[found[name].isna()] if value is None else found[found[name] == value]
+        found = found[found[name] == value]
     return found
 
 
-def as_grid(found, column="value"):
+def of_heads(found, column="value"):
     """Rows of one number for each head as [layer, head]."""
-    grid = np.full((found.layer.max(), found["head"].max()), np.nan)
-    grid[found.layer.to_numpy(int) - 1, found["head"].to_numpy(int) - 1] = found[column]
-    return grid
+    return found[found["head"].notna()].pivot(index="layer", columns="head", values=column).to_numpy(float)
+
+
+def estimate(value, low, high):
+    return Estimate.from_record({"value": value, "low": low, "high": high})
 
 
 def test_divergences_are_the_same_from_either_head(table):
@@ -46,24 +49,22 @@ def test_a_name_stands_in_its_column_and_has_no_number(table):
 
 def test_the_chosen_head_of_a_relation_stands_beside_its_offset(table):
     stored = results.recorded("dependency_heads").row("best_for_relation", of="obj")
-    (best,) = rows(
-        table, "best_for_relation", model="minilm", profile="book", of="obj", chapter="04_dependency_heads"
-    ).itertuples()
+    where = {"model": "minilm", "profile": "book", "of": "obj"}
+    best = rows(table, "best_for_relation", **where, chapter="04_dependency_heads").iloc[0]
     columns = ["layer", "head", "value", "low", "high", "control", "n", "label"]
-    assert [getattr(best, name) for name in columns] == stored[columns].tolist()
-    (head,) = rows(
-        table, "finds_governor", model="minilm", profile="book", of="obj", layer=best.layer, head=best.head
-    ).itertuples()
-    assert head.value == best.value and head.control == best.control and head.against == "best fixed offset"
+    assert best[columns].tolist() == stored[columns].tolist()
+    head = rows(table, "finds_governor", **where, layer=best.layer, head=best["head"]).iloc[0]
+    assert head[["value", "control"]].tolist() == best[["value", "control"]].tolist()
+    assert head.against == "best fixed offset"
 
 
 def test_controls_are_models_of_their_own_and_stand_beside_the_model(table):
     values = results.recorded("surface_patterns").array("share_cls", network="@random")
     twin = rows(table, "share_cls", model="minilm@random", profile="book")
-    np.testing.assert_array_equal(as_grid(twin[twin["head"].notna()]), values)
+    np.testing.assert_array_equal(of_heads(twin), values)
     assert twin.control.isna().all()
     own = rows(table, "share_cls", model="minilm", profile="book")
-    np.testing.assert_array_equal(as_grid(own[own["head"].notna()], "control"), values)
+    np.testing.assert_array_equal(of_heads(own, "control"), values)
     assert set(own.against) == {"@random"} and set(own.run) == set(twin.run), "one run recorded both"
 
 
@@ -73,20 +74,17 @@ def test_no_two_rows_say_the_same(table):
     assert table.unit.notna().all() and (table.value.notna() | table.label.notna()).all()
 
 
-def test_every_quantity_has_a_line_and_has_been_recorded(table):
-    listed = {
-        (results.notebooks()[chapter], name)
+def test_every_quantity_and_column_has_a_line_and_every_quantity_has_been_recorded(table):
+    lines = {
+        (results.notebooks()[chapter], name): line
         for chapter, said in results.from_yaml("quantities").items()
-        for name in said
+        for name, line in said.items()
     }
     recorded = set(table[["chapter", "quantity"]].itertuples(index=False, name=None))
-    without = listed - recorded - {("08_distance_features", "order_of_depth")}
-    assert recorded <= listed and not without, f"not recorded: {without}; python -m helpers run NN --record"
-    assert all(
-        line["meaning"] and line["unit"]
-        for said in results.from_yaml("quantities").values()
-        for line in said.values()
-    )
+    without = lines.keys() - recorded - {("08_distance_features", "order_of_depth")}
+    assert recorded <= lines.keys() and not without, f"not recorded: {without}; python -m helpers run NN --record"
+    assert all(line["meaning"] and line["unit"] for line in lines.values())
+    assert tuple(results.from_yaml("columns")) == results.COLUMNS
 
 
 def test_one_model_is_given_with_its_controls_and_an_unknown_one_refused():
@@ -118,30 +116,25 @@ def test_a_control_is_given_alone_and_its_own_run_counts_first(tmp_path, monkeyp
 
 def test_blocks_of_rows():
     blocks = [
-        block("a", {"value": [[1, 2], [3, 4]], "low": [[0, 1], [2, 3]], "high": [[2, 3], [4, 5]]}, "layer", "head"),
+        block("a", estimate([[1, 2], [3, 4]], [[0, 1], [2, 3]], [[2, 3], [4, 5]]), "layer", "head"),
         block("a", [[9, 8], [7, 6]], "layer", "head", network="@random"),
         block("b", [0.5, 0.25], ["x", "y"], n=3, control=[1, 2], against="a rule"),
         block("c", [1, 2], "state", against="", split="test"),
         block("d", ["p", "q"], "layer"),
-        block("e", {"value": 0.5, "low": 0.1, "high": 0.9}, of="x", place=(2, 4)),
+        block("e", estimate(0.5, 0.1, 0.9), of="x", place=(2, 4)),
         block("f", None),
     ]
     table = results.joined(blocks)
-    a = table[(table.quantity == "a") & (table.network == "")]
-    assert a[["layer", "head", "value", "low", "high", "control"]].to_numpy().tolist() == [
-        [1, 1, 1, 0, 2, 9],
-        [1, 2, 2, 1, 3, 8],
-        [2, 1, 3, 2, 4, 7],
-        [2, 2, 4, 3, 5, 6],
-    ]
-    assert set(a.against) == {"@random"} and table[table.network == "@random"].control.isna().all()
-    assert table[table.quantity == "b"][["of", "n", "value", "control", "against"]].to_numpy().tolist() == [
-        ["x", 3, 0.5, 1, "a rule"],
-        ["y", 3, 0.25, 2, "a rule"],
-    ]
-    assert table[table.quantity == "c"].layer.tolist() == [0, 1] and table[table.quantity == "c"].against.isna().all()
-    assert table[table.quantity == "d"].label.tolist() == ["p", "q"]
-    assert table[table.quantity == "e"][["layer", "head"]].to_numpy().tolist() == [[3, 5]]
+    random = table[table.network == "@random"]
+    parts = dict(iter(table[table.network == ""].groupby("quantity")))
+    a = parts["a"][["layer", "head", "value", "low", "high", "control"]].to_numpy().tolist()
+    assert a == [[1, 1, 1, 0, 2, 9], [1, 2, 2, 1, 3, 8], [2, 1, 3, 2, 4, 7], [2, 2, 4, 3, 5, 6]]
+    assert set(parts["a"].against) == {"@random"} and random.control.isna().all()
+    b = parts["b"][["of", "n", "value", "control", "against"]].to_numpy().tolist()
+    assert b == [["x", 3, 0.5, 1, "a rule"], ["y", 3, 0.25, 2, "a rule"]]
+    assert parts["c"].layer.tolist() == [0, 1] and parts["c"].against.isna().all()
+    assert parts["d"].label.tolist() == ["p", "q"] and "f" not in parts
+    assert parts["e"][["layer", "head"]].to_numpy().tolist() == [[3, 5]]
 
 
 def test_where_numbers_are_from_is_said_once_for_each_run(table):
@@ -152,27 +145,19 @@ def test_where_numbers_are_from_is_said_once_for_each_run(table):
     assert (joined["model.name"] == joined.model.map(results.trained)).all()
 
 
-def test_the_columns_are_described():
-    assert tuple(results.from_yaml("columns")) == results.COLUMNS
-
-
 def test_a_number_of_one_document_is_not_taken_for_a_certain_one():
     """Its interval is open on both sides, in the file and for the scoreboard; that of a count is empty."""
-    alone = {"value": 0.9, "low": None, "high": None}
-    pairs = {"value": [0.9, 0.8], "low": [None, 0.7], "high": [None, 0.85]}
-    table = results.joined([block("share", alone), block("heads", 3), block("pairs", pairs, ["x", "y"])])
-    assert table[["low", "high"]].fillna(0).to_numpy().tolist() == [
-        [-np.inf, np.inf],
-        [0, 0],
-        [-np.inf, np.inf],
-        [0.7, 0.85],
-    ]
-    numbers = scoreboard.numbers_of(table)
-    for rule, wrong in (("above 50", "below 50"), ("below 95", "above 95"), ("about 90", "about 10")):
-        for one in (rule, wrong):
-            claim = scoreboard.Claim("04_dependency_heads", ours="share", rule=one, unit="%")
-            assert scoreboard.judge(claim, numbers).verdict == scoreboard.UNDECIDED
-    count = scoreboard.Claim("04_dependency_heads", ours="heads", rule="above 2", unit="count")
-    assert scoreboard.judge(count, numbers).verdict == scoreboard.HOLDS
-    against = scoreboard.Claim("04_dependency_heads", ours="share", against="pairs/y", rule="above", unit="%")
-    assert scoreboard.judge(against, numbers).verdict == scoreboard.UNDECIDED
+    pairs = estimate([0.9, 0.8], [np.nan, 0.7], [np.nan, 0.85])
+    table = results.joined([block("share", pairs[0]), block("heads", 3), block("pairs", pairs, ["x", "y"])])
+    ends = [[-np.inf, np.inf], [0, 0], [-np.inf, np.inf], [0.7, 0.85]]
+    assert table[["low", "high"]].fillna(0).to_numpy().tolist() == ends
+
+    def verdict(**claim):
+        return scoreboard.judge(
+            scoreboard.Claim("04_dependency_heads", **claim), scoreboard.numbers_of(table)
+        ).verdict
+
+    for rule in ("above 50", "below 50", "below 95", "above 95", "about 90", "about 10"):
+        assert verdict(ours="share", rule=rule, unit="%") == scoreboard.UNDECIDED
+    assert verdict(ours="heads", rule="above 2", unit="count") == scoreboard.HOLDS
+    assert verdict(ours="share", against="pairs/y", rule="above", unit="%") == scoreboard.UNDECIDED
