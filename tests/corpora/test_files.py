@@ -116,7 +116,7 @@ def test_texts_as_they_are_written(capsys):
 
 def test_special_tokens_in_a_text_are_never_asked_for(minilm):
     (line,) = corpora.read(str(DATA / "tokens.txt")).articles[0].paragraphs
-    (asked,) = inputs.batches(minilm, [Example("mlm", "0", 0, (line, line))], share=1.0)
+    asked = inputs.masked(minilm, tokens.encode(minilm, [(line, line)]), [(0, 0)], share=1.0)
     assert not {*asked.targets[0].tolist()} & {*minilm.tokenizer.all_special_ids}
     assert "[MASK]" in line and asked.batch.special.sum() == 3
 
