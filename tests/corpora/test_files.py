@@ -125,8 +125,8 @@ def test_wrappings_of_spreadsheets_and_macs(tmp_path):
     text = PAIRS["rte"]
     (tmp_path / "mac.tsv").write_bytes(text.replace("\n", "\r").encode())
     assert corpora.pairs(str(tmp_path / "mac.tsv"), task="rte")[0].second == "A dog."
-    for encoding in ("utf-16", "utf-16-le", "utf-16-be"):
-        (tmp_path / "excel.tsv").write_bytes(text.encode(encoding))
+    for encoding in ("utf-16", "utf-16-le", "utf-16-be", "latin-1"):
+        (tmp_path / "excel.tsv").write_bytes(text.replace("A dog", "A naïve dog").encode(encoding))
         with pytest.raises(CorpusError, match="iconv"):
             corpora.pairs(str(tmp_path / "excel.tsv"), task="rte")
     quoted = text.replace("A dog ran.", '"He said ""no"" twice."')
