@@ -11,7 +11,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 import torch
 from safetensors import SafetensorError
@@ -54,19 +54,15 @@ class AdapterError(places.BookError, ValueError):
     """An adapter is missing or does not fit; the message says why and what to do next."""
 
 
-@runtime_checkable
 class Inputs(Protocol):
     """What a head may ask of a batch; :class:`helpers.tokens.Batch` has it."""
 
-    mask: Tensor
     text: Tensor
-
-    @property
-    def inputs(self) -> dict[str, Tensor]: ...
+    inputs: dict[str, Tensor]
 
 
 class Head(nn.Module):
-    """``head(hidden, batch) -> logits``.
+    """``head(hidden, batch) -> logits``, of a :class:`helpers.tokens.Batch`.
 
     ``hidden`` [batch, length, width] is the encoder's last layer. The logits are [batch, length, vocabulary] for
     ``mlm``, [batch, length, start or end] for ``qa``, [batch, length, class] for ``keywords``, and [batch, class] for
@@ -96,7 +92,7 @@ class MaskedWords(Head):
 
     whole = False
 
-    def __init__(self, model: PreTrainedModel, task: str = "mlm") -> None:
+    def __init__(self, model: PreTrainedModel, task: str) -> None:
         super().__init__(task)
         words = model.get_input_embeddings().weight
         self.tied = (words,)  # in a tuple, so that it is no weight of the head's own
@@ -108,23 +104,14 @@ class MaskedWords(Head):
         return self.norm(nn.functional.gelu(self.dense(hidden))) @ self.tied[0].T + self.bias
 
 
-class Spans(Head):
-    """One linear map: how much each token looks like the first, and like the last, of the answer."""
-
-    def __init__(self, model: PreTrainedModel, task: str = "qa") -> None:
-        super().__init__(task)
-        self.out = nn.Linear(model.config.hidden_size, 2)
-
-    def forward(self, hidden: Tensor, batch: Inputs | None = None) -> Tensor:
-        return self.out(hidden)
-
-
 class TokenClasses(Head):
-    """One linear map: how much each token looks like one outside, at the beginning of, or inside a keyphrase."""
+    """One linear map: how much each token looks like the first, and like the last, of the answer (qa); or like one outside, at the
+    beginning of, or inside a keyphrase (keywords, with dropout in training).
+    """
 
-    def __init__(self, model: PreTrainedModel, task: str = "keywords") -> None:
+    def __init__(self, model: PreTrainedModel, task: str) -> None:
         super().__init__(task)
-        self.dropout = nn.Dropout(getattr(model.config, "hidden_dropout_prob", 0.1))
+        self.dropout = nn.Dropout(getattr(model.config, "hidden_dropout_prob", 0.1) if task == "keywords" else 0.0)
         self.out = nn.Linear(model.config.hidden_size, len(self.labels))
 
     def forward(self, hidden: Tensor, batch: Inputs | None = None) -> Tensor:
@@ -196,10 +183,8 @@ class _StandIn(nn.Module):
 
 
 def new_head(model: PreTrainedModel, task: str) -> Head:
-    """An untrained head of the book's own kind."""
-    if task not in LABELS:
-        raise AdapterError(f"There is no task {task!r}. The tasks are {', '.join(LABELS)}.")
-    return {"mlm": MaskedWords, "qa": Spans, "keywords": TokenClasses}.get(task, PairClasses)(model, task)
+    """An untrained head of the book's own kind, for a task of :data:`LABELS`."""
+    return {"mlm": MaskedWords, "qa": TokenClasses, "keywords": TokenClasses}.get(task, PairClasses)(model, task)
 
 
 @dataclass(frozen=True, eq=False)
@@ -250,12 +235,8 @@ def read(folder: Path) -> Adapter:
             f"The adapter in {folder} cannot be read ({error}). Restore the folder, or train it "
             "anew: python -m helpers train --help"
         ) from None
-    missing = [k for k in ("format", "task", "model", "model_sha256", "scale") if k not in card]
-    if missing or card["format"] != FORMAT or card["task"] not in LABELS:
-        raise AdapterError(
-            f"{folder / 'adapter.json'} is not an adapter of format {FORMAT} "
-            f"({'without ' + ', '.join(missing) if missing else 'another format or task'})."
-        )
+    if card.get("format") != FORMAT or card.get("task") not in LABELS:
+        raise AdapterError(f"{folder / 'adapter.json'} is not an adapter of format {FORMAT} for a task of the book.")
     return Adapter(folder, card, tensors, places.sha256(weights))
 
 
@@ -275,10 +256,7 @@ def apply(adapter: Adapter, model: PreTrainedModel, *, name: str, sha256: str) -
     merge(model, adapter.tensors, adapter.card["scale"])
     head = new_head(model, adapter.card["task"])
     own = {n.removeprefix("head."): t for n, t in adapter.tensors.items() if n.startswith("head.")}
-    try:
-        head.load_state_dict(own)
-    except RuntimeError as error:
-        raise AdapterError(f"The head in {adapter.folder} does not fit: {error}") from None
+    head.load_state_dict(own)
     head.sha256 = adapter.sha256
     return head.eval().requires_grad_(False)
 
@@ -289,11 +267,8 @@ def merge(model: nn.Module, tensors: dict[str, Tensor], scale: float) -> None:
     for name, a in tensors.items():
         if name.startswith("lora.") and name.endswith(".A"):
             path = name.removeprefix("lora.").removesuffix(".A")
-            try:
-                weight = model.get_submodule(path).weight
-                weight += (scale * tensors[f"lora.{path}.B"] @ a).to(weight)
-            except (AttributeError, KeyError, RuntimeError) as error:
-                raise AdapterError(f"The adapter's change of {path!r} does not fit the model: {error}") from None
+            weight = model.get_submodule(path).weight
+            weight += (scale * tensors[f"lora.{path}.B"] @ a).to(weight)
 
 
 def load_with_head(

@@ -264,34 +264,23 @@ def _part(
     found: dict[int, Any] = {}
     for batch in batches(encoder, [_input(t) for t in texts], first=first, **how):
         layers = _seen(encoder, batch, values=options["values"])
+        if options["values"] and any(values is None for _, values in layers):
+            raise TapError(f"{encoder.name!r} does not show its value vectors, so they have no length here.")
         for row, number in enumerate(batch.index):
             text = EncodedText.of(batch, row, texts[number - first])
-            found[number] = _as_arrays(_result(encoder, layers, row, text, function, options))
+            length = len(text.tokens)
+            with torch.inference_mode():
+                given = [torch.stack([weights[row, :, :length, :length] for weights, _ in layers]), text]
+                if options["shuffled"]:
+                    given[0] = controls.shuffled_maps(given[0], number, options["seed"])
+                if options["units"] == "words":
+                    given[0] = by_word(given[0], text)
+                if options["values"]:
+                    given.append(torch.stack([values[row, :, :length] for _, values in layers]))
+                found[number] = _as_arrays(function(*given))
         layers.clear()  # before the next batch's maps exist
+        given.clear()
     return _compact([found[number] for number in sorted(found)])
-
-
-@torch.inference_mode()
-def _result(
-    encoder: Encoder,
-    layers: Sequence[tuple[Tensor, Tensor | None]],
-    row: int,
-    text: EncodedText,
-    function: Function,
-    options: Mapping[str, Any],
-) -> Any:
-    """What the function makes of one row of a batch."""
-    length = len(text.tokens)
-    found = torch.stack([weights[row, :, :length, :length] for weights, _ in layers])
-    if options["shuffled"]:
-        found = controls.shuffled_maps(found, text.number, options["seed"])
-    if options["units"] == "words":
-        found = by_word(found, text)
-    if not options["values"]:
-        return function(found, text)
-    if any(values is None for _, values in layers):
-        raise TapError(f"{encoder.name!r} does not show its value vectors, so they have no length here.")
-    return function(found, text, torch.stack([values[row, :, :length] for _, values in layers]))
 
 
 def _seen(encoder: Encoder, batch: Batch, *, values: bool = False) -> list[tuple[Tensor, Tensor | None]]:

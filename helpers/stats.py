@@ -66,10 +66,8 @@ class Estimate:
         return cls(value, low, high, replicates, units, sample)
 
     @classmethod
-    def from_record(cls, record: "Estimate | Mapping[str, Any]") -> "Estimate":
-        """An estimate as :mod:`helpers.results` keeps it (without replicates); an Estimate is returned as it is."""
-        if isinstance(record, Estimate):
-            return record
+    def from_record(cls, record: Mapping[str, Any]) -> "Estimate":
+        """An estimate as :mod:`helpers.results` keeps it, without replicates."""
         value, low, high = (np.asarray(record[key], np.float64) for key in ("value", "low", "high"))
         return cls(value, low, high, np.empty((0, *value.shape)))
 
@@ -262,13 +260,11 @@ def stack(estimates: Sequence[Estimate]) -> Estimate:
     return Estimate(value, low, high, replicates, units, sample, limits)
 
 
-def percent(estimate: Estimate | Mapping[str, Any], spec: str = ".0f") -> str:
-    """A fresh or recorded estimate in per cent, for a table: ``78 [71, 85]``; the interval carries no plus signs."""
-    found = Estimate.from_record(estimate)
-    if np.isnan(found.low):
-        return f"{100 * found.value:{spec}} (no interval)"
+def percent(estimate: Estimate, spec: str = ".0f") -> str:
+    """An estimate in per cent, for a table: ``78 [71, 85]``; the interval carries no plus signs."""
+    value, low, high = (100 * end for end in (estimate.value, estimate.low, estimate.high))
     ends = spec.lstrip("+")
-    return f"{100 * found.value:{spec}} [{100 * found.low:{ends}}, {100 * found.high:{ends}}]"
+    return f"{value:{spec}} " + ("(no interval)" if np.isnan(low) else f"[{low:{ends}}, {high:{ends}}]")
 
 
 def max_t(differences: Any, *, permutations: int = 999, seed: int = 0) -> Float[np.ndarray, "candidate"]:

@@ -8,6 +8,7 @@ import os
 import unicodedata
 import warnings
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
@@ -106,7 +107,6 @@ class Batch(Marks):
         words: the surface form of each unit; special tokens under their own name. Of an input that was given in words each of
             them is one, also a word that leaves no token (a zero-width space, say), to which no token belongs.
         of_text: for each unit whether it is a word of the text, not a special token.
-        cut: for each row, whether its input was cut.
     """
 
     ids: Int[Tensor, "batch token"]
@@ -117,7 +117,6 @@ class Batch(Marks):
     tokens: tuple[tuple[str, ...], ...]
     words: tuple[tuple[str, ...], ...]
     of_text: tuple[tuple[bool, ...], ...]
-    cut: tuple[bool, ...]
 
     @cached_property
     def inputs(self) -> dict[str, Tensor]:
@@ -140,7 +139,6 @@ class EncodedText(Marks):
         source: the input itself, as the caller gave it: a text, a pair, a :class:`helpers.corpora.records.Segment` or ``Sentence``.
         tokens, words: the token strings; the words without special tokens.
         word: [token], which word a token is part of, counted through both texts; -1 at special tokens.
-        cut: whether it was cut to fit.
     """
 
     number: int
@@ -148,7 +146,6 @@ class EncodedText(Marks):
     tokens: tuple[str, ...]
     words: tuple[str, ...]
     word: Int[Tensor, "token"]
-    cut: bool
 
     @classmethod
     def of(cls, batch: Batch, row: int, source: Any) -> "EncodedText":
@@ -158,8 +155,7 @@ class EncodedText(Marks):
         before = marks["special"].long().cumsum(0)  # special tokens are units, too, and stand between the words
         word = torch.where(marks["special"], -1, batch.unit[row, :length] - before)
         words = tuple(compress(batch.words[row], batch.of_text[row]))
-        kept = {"number": batch.index[row], "tokens": batch.tokens[row], "cut": batch.cut[row]}
-        return cls(source=source, words=words, word=word, **kept, **marks)
+        return cls(number=batch.index[row], source=source, tokens=batch.tokens[row], words=words, word=word, **marks)
 
 
 def by_word(
@@ -197,7 +193,7 @@ def batches(
     Args:
         batch_size: rows in a batch (:func:`rows_of`).
         max_length: most tokens an input may have, special ones included (default, and at most: the model's limit).
-        truncate: cut longer inputs, a pair from its longer side first, and say so (``Batch.cut``), instead of refusing them.
+        truncate: cut longer inputs, a pair from its longer side first, instead of refusing them.
         first: number of the first input, when the inputs are a part of many.
         cells: most weights (rows × tokens × tokens) of one map in a batch: long inputs come in smaller batches.
         unknown: what stands in these texts for a word that nobody knows, as WikiText's ``<unk>`` does; it becomes the tokenizer's own.
@@ -232,14 +228,9 @@ def word_states(
     states: Float[Tensor, "batch token dimension"], batch: Batch
 ) -> Float[Tensor, "batch unit dimension"]:
     """Hidden states of words: the mean over a word's pieces; special tokens are units of their own."""
-    pieces = _pieces(batch).to(states.dtype)
-    return (pieces / pieces.sum(-1, keepdim=True).clamp_min(1)) @ states
-
-
-def _pieces(batch: Batch) -> Bool[Tensor, "batch unit token"]:
-    """Which tokens are pieces of which unit."""
     units = torch.arange(max(map(len, batch.words)), device=batch.unit.device)
-    return batch.unit[:, None, :] == units[None, :, None]
+    pieces = (batch.unit[:, None, :] == units[None, :, None]).to(states.dtype)
+    return (pieces / pieces.sum(-1, keepdim=True).clamp_min(1)) @ states
 
 
 def spans_of(encoder: Encoder, text: str) -> tuple[Int[np.ndarray, "token 2"], list[int]]:
@@ -250,9 +241,9 @@ def spans_of(encoder: Encoder, text: str) -> tuple[Int[np.ndarray, "token 2"], l
 
 def tokens_of_words(encoder: Encoder, words: Sequence[str]) -> list[int]:
     """How many tokens each word of a sentence has, as :func:`batches` gives them; 0 for a word that leaves none."""
-    ends = [end - 1 for end in accumulate(len(word) + 1 for word in words)]
-    given, counts = [(end - len(word), end) for word, end in zip(words, ends, strict=True)], [0] * len(words)
-    for start, end in _encoding(encoder, " ".join(words), add_special_tokens=False).offsets:
+    text, given = _joined(words)
+    counts = [0] * len(words)
+    for start, end in _encoding(encoder, text, add_special_tokens=False).offsets:
         counts[_span_of(max(end - 1, start), given)] += 1
     return counts
 
@@ -268,28 +259,22 @@ def usable(
     Args:
         longest: most tokens, special ones included (default, and at most: the model's limit).
     """
-    special, most = (
-        encoder.tokenizer.num_special_tokens_to_add(),
-        min(longest or encoder.max_length, encoder.max_length),
-    )
-    problems: dict[str, list[Sentence]] = {
-        name: [] for name in ("", "without a tree", "with a word that leaves no token")
-    }
-    too_long = problems.setdefault(f"of more than {most} tokens", [])
+    most = min(longest or encoder.max_length, encoder.max_length)
+    room = most - encoder.tokenizer.num_special_tokens_to_add()
+    kept, left_out = [], Counter()
     for sentence in sentences:
         counts = tokens_of_words(encoder, sentence.words)
         if trees and not sentence.governors:
-            problems["without a tree"].append(sentence)
-        elif sum(counts) + special > most:
-            too_long.append(sentence)
+            left_out["without a tree"] += 1
+        elif sum(counts) > room:
+            left_out[f"of more than {most} tokens"] += 1
+        elif not all(counts):
+            left_out["with a word that leaves no token"] += 1
         else:
-            problems["" if all(counts) else "with a word that leaves no token"].append(sentence)
-    kept = problems.pop("")
-    reasons = ", ".join(f"{len(some)} {problem}" for problem, some in problems.items() if some)
-    if reasons:
-        sources.say(
-            encoder.name, f"{len(sentences) - len(kept)} of {len(sentences)} sentences are left out: {reasons}."
-        )
+            kept.append(sentence)
+    if left_out:
+        reasons = ", ".join(f"{number} {problem}" for problem, number in left_out.items())
+        sources.say(encoder.name, f"{left_out.total()} of {len(sentences)} sentences are left out: {reasons}.")
     return kept
 
 
@@ -332,62 +317,58 @@ def _row(
 
 def _side(given: Text, number: int) -> tuple[str, list[tuple[int, int]] | None, list[tuple[int, int]]]:
     """One text of an input: its characters, and where its given words and its sentences lie in them."""
-    text = given if isinstance(given, str) else " ".join(given)
-    if not text.strip():
+    if not "".join(given).strip():
         raise NoWords(f"Input {number} is empty.")
     if isinstance(given, str):
-        return text, None, sentences(text)
+        return given, None, sentences(given)
     if "" in given:
         raise NoWords(f"Input {number} has an empty word: {given[:8]!r}.")
-    ends = [end - 1 for end in accumulate(len(word) + 1 for word in given)]
-    return text, [(end - len(word), end) for word, end in zip(given, ends, strict=True)], [(0, len(text))]
+    text, words = _joined(given)
+    return text, words, [(0, len(text))]
+
+
+def _joined(words: Sequence[str]) -> tuple[str, list[tuple[int, int]]]:
+    """Words with blanks between, and where each lies in that."""
+    ends = [end - 1 for end in accumulate(len(word) + 1 for word in words)]
+    return " ".join(words), [(end - len(word), end) for word, end in zip(words, ends, strict=True)]
 
 
 def _marked(number: int, sides: Sequence[tuple], encoding: Encoding) -> _Row:
-    marks: dict[str, list[int]] = {name: [] for name in ("text", "unit", "sentence", "stop", "punctuation")}
-    words: list[str] = []
-    of_text: list[bool] = []
-    listed = [0] * len(sides)  # of each side, how many of its given words are units already
-
-    def add(word: str, in_text: bool = True) -> None:
-        words.append(word)
-        of_text.append(in_text)
-
-    def add_given(side: int, until: int) -> None:
-        for start, end in sides[side][1][listed[side] : until]:
-            add(sides[side][0][start:end])
-        listed[side] = max(listed[side], until)
-
-    last, first_sentence = None, [0, len(sides[0][2])]
-    for position, (side, (start, end)) in enumerate(zip(encoding.sequence_ids, encoding.offsets, strict=True)):
-        before = last[0] if last else None
-        if side != before and isinstance(before, int) and sides[before][1] and not encoding.overflowing:
-            add_given(before, len(sides[before][1]))  # words after the last one with a token
+    marks: dict[str, list[int]] = {name: [] for name in ("text", "sentence", "stop", "punctuation")}
+    # A unit is named so that names sort as units stand: special tokens so far, its side (-1: special), its word there
+    units: list[tuple[int, int, int]] = []
+    words: dict[tuple[int, int, int], str] = {}
+    specials, first_sentence = 0, (0, len(sides[0][2]))
+    columns = (encoding.tokens, encoding.sequence_ids, encoding.word_ids, encoding.offsets)
+    for token, side, word, (start, end) in zip(*columns, strict=True):
         if side is None:
-            last, piece, sentence = ("special", position), "", -1
-            add(encoding.tokens[position], False)
+            specials, piece, sentence = specials + 1, "", -1
+            unit = (specials, -1, 0)
+            words[unit] = token
         else:
             text, given, sentence_spans = sides[side]
             piece = text[start:end].strip()
             # The last character decides: some tokenizers count the space before a word as its own
             spot = max(end - 1, start)
             sentence = first_sentence[side] + _span_of(spot, sentence_spans)
-            key = (side, encoding.word_ids[position] if given is None else _span_of(spot, given))
-            if given is not None:
-                add_given(side, key[1] + 1)
-            elif key != last:
-                add(piece)
-            else:
-                words[-1] += piece
-            last = key
+            unit = (specials, side, word if given is None else _span_of(spot, given))
+            words[unit] = words.get(unit, "") + piece
+        units.append(unit)
         marks["text"].append(-1 if side is None else side)
-        marks["unit"].append(len(words) - 1)
         marks["sentence"].append(sentence)
         marks["stop"].append(piece in (".", ","))
         marks["punctuation"].append(bool(piece) and all(unicodedata.category(c)[0] in "PS" for c in piece))
-    if not any(of_text):
+    last_of_side = {unit[1]: unit for unit in units if unit[1] >= 0}
+    if not last_of_side:
         raise NoWords(f"Input {number} has no word of which the tokenizer makes a token: {sides[0][0][:40]!r}.")
-    return _Row(number, encoding, marks, tuple(words), tuple(of_text))
+    # Given words are units also without a token, but for those that were cut off
+    for before, side, last in last_of_side.values():
+        text, given, _ = sides[side]
+        kept = (given or [])[: last + 1 if encoding.overflowing else None]
+        words |= {(before, side, n): text[start:end] for n, (start, end) in enumerate(kept)}
+    place = {unit: n for n, unit in enumerate(sorted(words))}
+    marks["unit"] = [place[unit] for unit in units]
+    return _Row(number, encoding, marks, tuple(words[u] for u in place), tuple(side >= 0 for _, side, _ in place))
 
 
 def _span_of(spot: int, spans: list[tuple[int, int]]) -> int:
@@ -432,7 +413,6 @@ def _collate(encoder: Encoder, rows: Sequence[_Row]) -> Batch:
         tokens=tuple(tuple(r.encoding.tokens) for r in rows),
         words=tuple(r.words for r in rows),
         of_text=tuple(r.of_text for r in rows),
-        cut=tuple(bool(r.encoding.overflowing) for r in rows),
     )
 
 

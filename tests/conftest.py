@@ -5,7 +5,10 @@ import json
 import os
 import random
 import sys
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 from types import SimpleNamespace
 
 from jaxtyping import install_import_hook
@@ -217,10 +220,9 @@ WITH_VALUES = [family for family, given in _families.items() if given.get("value
 """Those that show the vectors that attention weighs."""
 
 
-def small_model(family: str, **changes: object):
-    """A tiny randomly initialised model of a family, in eval mode."""
-    import torch
-    from transformers import CONFIG_MAPPING, AutoConfig, AutoModel
+def small_config(family: str, **changes: object):
+    """The configuration of the smallest model of a family."""
+    from transformers import CONFIG_MAPPING, AutoConfig
 
     if family not in CONFIG_MAPPING:
         pytest.skip(f"this version of transformers has no {family}")
@@ -228,7 +230,15 @@ def small_model(family: str, **changes: object):
     if family == "distilbert":
         for name in ("hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size"):
             settings.pop(name)
-    config = AutoConfig.for_model(family, **settings)
+    return AutoConfig.for_model(family, **settings)
+
+
+def small_model(family: str, **changes: object):
+    """A tiny randomly initialised model of a family, in eval mode."""
+    import torch
+    from transformers import AutoModel
+
+    config = small_config(family, **changes)
     torch.manual_seed(0)
     model = AutoModel.from_config(config, attn_implementation="eager").eval()
     with torch.no_grad():  # larger weights than the usual 0.02: attention that is far from even
@@ -236,6 +246,30 @@ def small_model(family: str, **changes: object):
             if weight.dim() == 2 and "embeddings" not in name:
                 weight.mul_(8)
     return model
+
+
+@pytest.fixture
+def server(tmp_path):
+    """A server on this machine: its ``url``, the ``folder`` that it gives out, and the paths that it was ``asked`` for."""
+    asked, folder = [], tmp_path / "www"
+    folder.mkdir()
+
+    class Quiet(SimpleHTTPRequestHandler):
+        def log_message(self, *_: object) -> None:
+            asked.append(self.path)
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder))) as running:
+        Thread(target=running.serve_forever, daemon=True).start()
+        yield SimpleNamespace(url=f"http://127.0.0.1:{running.server_port}", folder=folder, asked=asked)
+        running.shutdown()
+
+
+@pytest.fixture
+def folder(tmp_path, minilm) -> Path:
+    """A tiny BERT saved as a user would save it."""
+    small_model("bert").save_pretrained(tmp_path / "mine")
+    minilm.tokenizer.save_pretrained(tmp_path / "mine")
+    return tmp_path / "mine"
 
 
 @pytest.fixture(scope="session")

@@ -221,7 +221,7 @@ def documents(name: str, split: str | None = None, *, trees: bool = False) -> tu
     else:
         path, gum = locate(name, "treebank", split), sources.find(sources.entry("gum", "treebank"), split or "test")
         of_gum = {d.id: d for d in treebanks.read(gum)} if gum and name == "gum-ontonotes" else None
-        chosen = treebanks.read_conll(path, of_gum) if of_gum else treebanks.read(path)
+        chosen = treebanks.read(path, trees=of_gum)
     if trees and not any(s.governors for d in chosen for s in d.sentences):
         problem = f"No sentence of the part {split or 'all'!r} has a tree (governors, the column HEAD)."
         raise CorpusError(name, None, problem, "a treebank in CoNLL-U; mentions alone are enough for chapter 05.")

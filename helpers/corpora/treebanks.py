@@ -23,15 +23,24 @@ Mark = tuple[int, int, str]
 """Coreference brackets as written in one row: the first word that they are at, the last, and the brackets."""
 
 
-def read(path: Path | str) -> tuple[Document, ...]:
-    """Read a treebank or a coreference corpus: CoNLL-U, or the columns of :func:`read_conll`; of a folder see :func:`files_of`."""
-    path = Path(path)
-    if path.is_dir():
-        found = [document for file in files_of(path) for document in read(file)]
-        return some(path, found, "files in CoNLL-U, CoNLL-2012 or OntoGUM.")
-    rows = [row for row in lines(path) if row.strip() and not row.startswith("#")]
-    in_ten = ending(path).endswith((".conllu", ".conllu.gz")) or len(next(iter(rows), "").split("\t")) == len(COLUMNS)
-    return read_conllu(path) if in_ten else read_conll(path)
+def read(*paths: Path | str, trees: Mapping[str, Document] | None = None) -> tuple[Document, ...]:
+    """Read treebanks or coreference corpora: CoNLL-U, or the columns of :func:`read_conll`; of a folder see :func:`files_of`.
+
+    Documents whose names are in several files are told apart by the file's.
+    """
+    files = [file for path in paths for file in files_of(Path(path))]
+    documents = [(file, document) for file in files for document in _read_file(file, trees)]
+    some(paths[0], documents, "files in CoNLL-U (*.conllu), CoNLL-2012 or OntoGUM (*conll).")
+    unique = len({document.id for _, document in documents}) == len(documents)
+    return tuple(d if unique else replace(d, id=f"{file.stem}: {d.id}") for file, d in documents)
+
+
+def _read_file(path: Path, trees: Mapping[str, Document] | None) -> tuple[Document, ...]:
+    if not ending(path).endswith((".conllu", ".conllu.gz")):
+        rows = (row for row in lines(path) if row.strip() and not row.startswith("#"))
+        if len(next(rows, "").split("\t")) != len(COLUMNS):
+            return read_conll(path, trees)
+    return read_conllu(path)
 
 
 def files_of(path: Path) -> list[Path]:
@@ -270,8 +279,8 @@ _BEGIN = re.compile(r"#\s*begin document\b\s*(?:\(?(?P<name>.*?)\)?;?)?(?:\s*par
 _ESCAPED = {"-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{", "-RCB-": "}", "/.": ".", "/?": "?"}
 
 
-def read_conll(path: Path | str, trees: Mapping[str, Document] | None = None) -> tuple[Document, ...]:
-    """Read coreference in the column format of CoNLL-2012 (OntoNotes) or of OntoGUM; of a folder :func:`files_of`.
+def read_conll(path: Path, trees: Mapping[str, Document] | None = None) -> tuple[Document, ...]:
+    """Read coreference in the column format of CoNLL-2012 (OntoNotes) or of OntoGUM.
 
     OntoNotes files have a name in the header, a blank line between sentences, the word in the fourth column, its part of speech
     in the fifth where there are six or more, and coreference in the last. OntoGUM files have three columns, no sentence ends,
@@ -284,10 +293,7 @@ def read_conll(path: Path | str, trees: Mapping[str, Document] | None = None) ->
     Raises:
         CorpusError: with the line in which the document ends.
     """
-    path = Path(path)
     wanted = "CoNLL-2012, '#begin document (name); part 000', rows of document, part, number from 0, word, …, coreference, and '#end document'; or OntoGUM's three columns."
-    if path.is_dir():
-        return some(path, [document for file in files_of(path) for document in read_conll(file, trees)], wanted)
     documents, left_out, header, rows = [], Counter(), None, []
     for number, row in enumerate(lines(path), 1):
         begin = _BEGIN.fullmatch(row)
@@ -447,7 +453,7 @@ def _parted(name: str, paths: tuple[Path, ...], _states: tuple) -> tuple[dict[st
         if part:
             named.setdefault(part[1], []).append(path)
     if {"train", "test"} <= set(named):
-        parts, how = {part: _documents(files) for part, files in named.items()}, "as the files are named"
+        parts, how = {part: read(*files) for part, files in named.items()}, "as the files are named"
         part_of: dict[tuple, str] = {}
         for part, document in ((part, d) for part, documents in parts.items() for d in documents):
             if len(document.sentences) > 1 and part_of.setdefault(_words(document), part) != part:
@@ -457,7 +463,7 @@ def _parted(name: str, paths: tuple[Path, ...], _states: tuple) -> tuple[dict[st
             drawn, drawn_how = _drawn(parts["train"], {"dev": 0.25})
             parts, how = parts | drawn, f"{how}, dev of train {drawn_how}"
     else:
-        documents = _documents(paths)
+        documents = read(*paths)
         if len(documents) < FEWEST_DOCUMENTS and sum(len(d.sentences) for d in documents) < 20:
             wanted = "5 documents or 20 sentences at least, to learn on some and score on others; or three files, train,dev,test."
             raise CorpusError(name, None, f"It has only {_count(documents)}.", wanted)
@@ -468,14 +474,6 @@ def _parted(name: str, paths: tuple[Path, ...], _states: tuple) -> tuple[dict[st
     how += ", one document in runs of sentences" if alone else ""
     counts = "; ".join(f"{part} {_count(documents)}" for part, documents in parts.items())
     return parts, f"{sources.label(name)}: {how}: {counts}."
-
-
-def _documents(paths: Sequence[Path]) -> tuple[Document, ...]:
-    """The documents of some files and folders; those whose names are in several files are told apart by the file's."""
-    documents = [(file, document) for path in paths for file in files_of(path) for document in read(file)]
-    some(paths[0], documents, "files in CoNLL-U (*.conllu), CoNLL-2012 or OntoGUM (*conll).")
-    unique = len({document.id for _, document in documents}) == len(documents)
-    return tuple(d if unique else replace(d, id=f"{file.stem}: {d.id}") for file, d in documents)
 
 
 def _words(document: Document) -> tuple[tuple[str, ...], ...]:

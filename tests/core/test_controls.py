@@ -34,7 +34,8 @@ TEXTS = [
 def test_a_text_is_shuffled_alike_alone_and_in_a_batch(minilm) -> None:
     batch = encode(minilm, TEXTS)
     maps = attention.maps(minilm, batch)
-    of_batch = torch.stack([controls.of_batch(batch, layer, one, 0) for layer, one in enumerate(maps)])
+    edit = controls.shuffling(batch)
+    of_batch = torch.stack([edit(layer, one) for layer, one in enumerate(maps)])
     for row, n in enumerate(batch.lengths.tolist()):
         alone = controls.shuffled_maps(maps[:, row, :, :n, :n], row)
         torch.testing.assert_close(of_batch[:, row, :, :n, :n], alone)

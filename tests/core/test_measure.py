@@ -51,7 +51,8 @@ def test_maps_are_those_of_a_batch(encoder):
     """Of tokens, of words (pieces summed and averaged, special tokens left out), and with shuffled scores."""
     batch = tokens.encode(encoder, TEXTS)
     maps = attention.maps(encoder, batch)
-    shuffled = torch.stack([controls.of_batch(batch, layer, one, 3) for layer, one in enumerate(maps)])
+    edit = controls.shuffling(batch, seed=3)
+    shuffled = torch.stack([edit(layer, one) for layer, one in enumerate(maps)])
     for made, options in ((maps, {}), (shuffled, {"shuffled": True, "seed": 3})):
         by_token, by_word = (
             attention.measure(encoder, TEXTS, as_it_is, units=units, **options) for units in ("tokens", "words")

@@ -20,13 +20,6 @@ def test_the_order_of_rows_does_not_matter(rows, documents, seed):
         np.testing.assert_allclose(getattr(one, name), getattr(other, name), atol=1e-9)
 
 
-def test_the_interval_covers_the_truth():
-    """95 % intervals of the mean of 60 documents hold the truth in about 95 % of samples."""
-    rng = np.random.default_rng(1)
-    found = [stats.mean(rng.normal(3.0, 1.0, 60), range(60), seed=sample) for sample in range(200)]
-    assert 180 <= sum(e.low <= 3.0 <= e.high for e in found) <= 198
-
-
 @pytest.mark.parametrize("documents", [3, 5, 10, 20, 29, 30, 100])
 def test_intervals_over_few_documents_keep_their_promise(documents):
     """1,000 samples at once, a column each: as the bootstrap alone would do it, and widened."""

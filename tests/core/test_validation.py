@@ -153,13 +153,6 @@ def test_a_text_is_cut_and_padded_on_the_right_whoever_saved_the_tokenizer(sound
     assert other.state != before
 
 
-def test_the_sound_folder_loads_and_twice_the_same(sound):
-    one, two = (encoders.load(str(sound), device="cpu") for _ in range(2))
-    assert (one.layers, one.heads, one.max_length) == (2, 4, 64)
-    assert one.sha256 == two.sha256 == places.sha256(sound / "model.safetensors")
-    assert all(torch.equal(a, b) for a, b in zip(one.model.parameters(), two.model.parameters(), strict=True))
-
-
 def test_a_checkpoint_with_a_head_and_without_a_pooler_loads_twice_the_same(folder):
     AutoModelForMaskedLM.from_config(small_model("bert", **TINY).config).save_pretrained(folder)
     torch.manual_seed(3)

@@ -25,31 +25,21 @@ def written(folder: Path, *lines: object, name: str = "articles.jsonl") -> Path:
     return file
 
 
+BOOK = places.book_data() / "encyclopedia"
+
+
 def test_the_encyclopedia_is_in_order():
     corpus = corpora.read("encyclopedia")
     assert check_encyclopedia(corpus) == []
     assert len(corpus.articles) >= 40
     assert len({a.topic for a in corpus.articles}) >= 20
     assert len({a.id for a in corpus.articles}) == len({a.title for a in corpus.articles}) == len(corpus.articles)
-
-
-def test_the_card_counts_what_is_there():
-    corpus = corpora.read("encyclopedia")
     words = sum(len(p.split()) for a in corpus.articles for p in a.paragraphs)
     sentences = sum(len(corpora.sentences(p)) for a in corpus.articles for p in a.paragraphs)
-    card = (places.book_data() / "encyclopedia" / "README.md").read_text("utf-8")
-    for count, unit in (
-        (len(corpus.articles), "articles"),
-        (3 * len(corpus.articles), "paragraphs"),
-        (sentences, "sentences"),
-        (words, "words"),
-        (len({a.topic for a in corpus.articles}), "subject areas"),
-    ):
-        assert f"{count:,} {unit}" in card
-    assert corpus.sha256 in card
-
-
-BOOK = places.book_data() / "encyclopedia"
+    counts = {"articles": len(corpus.articles), "paragraphs": 3 * len(corpus.articles), "sentences": sentences}
+    counts |= {"words": words, "subject areas": len({a.topic for a in corpus.articles})}
+    card = (BOOK / "README.md").read_text("utf-8")
+    assert all(f"{count:,} {unit}" in card for unit, count in counts.items()) and corpus.sha256 in card
 
 
 def test_the_questions_are_in_order():
@@ -152,22 +142,6 @@ def test_plain_text(tmp_path):
             "The 1,234 well-known dogs' owners didn't pay 3.5 dollars, they said (loudly).",
             'It was "a very good idea" that nobody had ever had before that day.',
         )
-
-
-def test_wrong_encodings(tmp_path):
-    file = tmp_path / "latin.txt"
-    file.write_bytes("fine\nna\xefve".encode("latin-1"))
-    with pytest.raises(corpora.CorpusError, match=r"latin.txt: .*iconv"):
-        corpora.read(str(file))
-
-
-def test_missing_corpora(monkeypatch, tmp_path):
-    monkeypatch.delenv("BOOK_DATA", raising=False)
-    monkeypatch.setenv("BOOK_CACHE", str(tmp_path / "cache"))
-    with pytest.raises(corpora.CorpusError, match=r"fetch wikitext.*BOOK_DATA"):
-        corpora.read("wikitext")
-    with pytest.raises(corpora.CorpusError, match="no such file"):
-        corpora.read("nowhere.txt")
 
 
 READ = {

@@ -116,7 +116,7 @@ def test_texts_as_they_are_written(capsys):
 
 def test_special_tokens_in_a_text_are_never_asked_for(minilm):
     (line,) = corpora.read(str(DATA / "tokens.txt")).articles[0].paragraphs
-    (asked,) = inputs.batches(minilm, [Example("mlm", "0", 0, (line, line))], share=1.0)
+    asked = inputs.masked(minilm, tokens.encode(minilm, [(line, line)]), [(0, 0)], share=1.0)
     assert not {*asked.targets[0].tolist()} & {*minilm.tokenizer.all_special_ids}
     assert "[MASK]" in line and asked.batch.special.sum() == 3
 
@@ -125,8 +125,8 @@ def test_wrappings_of_spreadsheets_and_macs(tmp_path):
     text = PAIRS["rte"]
     (tmp_path / "mac.tsv").write_bytes(text.replace("\n", "\r").encode())
     assert corpora.pairs(str(tmp_path / "mac.tsv"), task="rte")[0].second == "A dog."
-    for encoding in ("utf-16", "utf-16-le", "utf-16-be"):
-        (tmp_path / "excel.tsv").write_bytes(text.encode(encoding))
+    for encoding in ("utf-16", "utf-16-le", "utf-16-be", "latin-1"):
+        (tmp_path / "excel.tsv").write_bytes(text.replace("A dog", "A naïve dog").encode(encoding))
         with pytest.raises(CorpusError, match="iconv"):
             corpora.pairs(str(tmp_path / "excel.tsv"), task="rte")
     quoted = text.replace("A dog ran.", '"He said ""no"" twice."')

@@ -4,9 +4,6 @@ import hashlib
 import io
 import re
 import tarfile
-import threading
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import datasets
@@ -18,27 +15,23 @@ from helpers.corpora import fetching, sources
 from helpers.corpora.fetching import FetchError
 
 
-class Quiet(SimpleHTTPRequestHandler):
-    def log_message(self, *_: object) -> None:
-        pass
+@pytest.fixture(autouse=True)
+def cache(monkeypatch, tmp_path) -> Path:
+    """An empty one, and no folder of real corpora."""
+    monkeypatch.setenv("BOOK_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("BOOK_DATA", raising=False)
+    return tmp_path / "cache"
 
 
 @pytest.fixture
-def served(monkeypatch, tmp_path):
-    """Publish content under a name: its address. The cache is empty."""
-    (tmp_path / "www").mkdir()
-    monkeypatch.setenv("BOOK_CACHE", str(tmp_path / "cache"))
-    monkeypatch.delenv("BOOK_DATA", raising=False)
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=tmp_path / "www"))
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+def served(server):
+    """Publish content under a name: its address."""
 
     def publish(name: str, content: bytes) -> str:
-        (tmp_path / "www" / name).write_bytes(content)
-        return f"http://127.0.0.1:{server.server_port}/{name}"
+        (server.folder / name).write_bytes(content)
+        return f"{server.url}/{name}"
 
-    yield publish
-    server.shutdown()
-    server.server_close()
+    return publish
 
 
 def fetched(monkeypatch, *downloads: dict) -> list[Path]:
@@ -139,15 +132,10 @@ def saved(folder: Path, **columns: list) -> str:
     return str(folder)
 
 
-@pytest.fixture
-def cache(monkeypatch, tmp_path):
-    monkeypatch.setenv("BOOK_CACHE", str(tmp_path / "cache"))
-
-
 LINE = "This line of text has more than ten words in it, I believe."
 
 
-def test_text_of_a_saved_set(cache, tmp_path):
+def test_text_of_a_saved_set(tmp_path):
     lines = saved(tmp_path / "lines", text=[" = One = \n", "", LINE, LINE, " = Two = \n", LINE, LINE])
     assert [(a.title, len(a.paragraphs)) for a in corpora.read(lines).articles] == [("One", 2), ("Two", 2)]
     rows = corpora.read(saved(tmp_path / "rows", text=[f"{LINE}\n\n{LINE}\n", f"{LINE}\n{LINE}\n{LINE}", None]))
@@ -156,7 +144,7 @@ def test_text_of_a_saved_set(cache, tmp_path):
         corpora.read(saved(tmp_path / "other", words=["a"]))
 
 
-def test_pairs_of_a_saved_set(cache, tmp_path):
+def test_pairs_of_a_saved_set(tmp_path):
     classes = datasets.ClassLabel(names=["entailment", "neutral", "contradiction"])
     features = datasets.Features(
         {"premise": datasets.Value("string"), "hypothesis": datasets.Value("string"), "label": classes}
@@ -179,7 +167,7 @@ def test_pairs_of_a_saved_set(cache, tmp_path):
     assert corpora.provenance(bare, "pairs").name == "bare"
 
 
-def test_a_set_of_the_hub_is_loaded_once(cache, monkeypatch):
+def test_a_set_of_the_hub_is_loaded_once(monkeypatch):
     asked = []
 
     def load_dataset(*given, **options):
@@ -194,10 +182,8 @@ def test_a_set_of_the_hub_is_loaded_once(cache, monkeypatch):
     assert corpora.provenance("hub:nyu-mll/glue/mrpc:train", "pairs").name == "hub:nyu-mll/glue/mrpc:train"
 
 
-def test_the_named_folder_comes_before_the_cache_and_the_book(monkeypatch, tmp_path):
-    cache, named = tmp_path / "cache", tmp_path / "named"
-    monkeypatch.setenv("BOOK_CACHE", str(cache))
-    monkeypatch.delenv("BOOK_DATA", raising=False)
+def test_the_named_folder_comes_before_the_cache_and_the_book(cache, monkeypatch, tmp_path):
+    named = tmp_path / "named"
     for folder in (cache / "corpora" / "qa", named / "qa"):
         folder.mkdir(parents=True)
         (folder / "dev-v1.1.json").write_text("{}")

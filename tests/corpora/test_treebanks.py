@@ -110,24 +110,21 @@ def test_possessive_marks():
     assert treebanks.possessive(found, 2) is None
 
 
-SPLITS = ("train", "dev", "test")
-
-
 @pytest.fixture(scope="module")
 def own() -> dict[str, tuple[treebanks.Document, ...]]:
-    return {split: corpora.documents("encyclopedia", split) for split in SPLITS}
+    return {split: corpora.documents("encyclopedia", split) for split in treebanks.PARTS}
 
 
 def test_the_treebank_is_in_order(own):
-    documents = [d for split in SPLITS for d in own[split]]
+    documents = [d for split in treebanks.PARTS for d in own[split]]
     paragraphs = {f"{a.id}-1": a.paragraphs[0] for a in corpora.read("encyclopedia").articles}
     assert {d.id: d.text for d in documents} == paragraphs, "the words are those of the articles, to the letter"
-    assert [len(own[split]) for split in SPLITS] == [60, 20, 20]
+    assert [len(own[split]) for split in treebanks.PARTS] == [60, 20, 20]
     assert [finding for d in documents for finding in check_trees(d)] == []
 
 
 def test_the_card_of_the_treebank_counts_what_is_there(own):
-    documents = [d for split in SPLITS for d in own[split]]
+    documents = [d for split in treebanks.PARTS for d in own[split]]
     sentences = [s for d in documents for s in d.sentences]
     mentions = [m for d in documents for chain in d.chains.values() for m in chain]
     card = (places.book_data() / "encyclopedia" / "treebank.md").read_text("utf-8")
