@@ -337,10 +337,6 @@ class Types:
         """Names as numbers, in the order of :data:`TYPES`, layer by layer."""
         return np.array([TYPES.index(name) for name in self.names.ravel()])
 
-    def of(self, name: str) -> list[tuple[int, int]]:
-        """The heads of a type, (layer, head) from 0."""
-        return [(int(layer), int(head)) for layer, head in np.argwhere(self.names == name)]
-
 
 def types(features: Grid, even: Features, *, seed: int = 0) -> Types:
     """K-means with four groups, each standing for a type of its own."""
@@ -366,17 +362,12 @@ def type_shares(measured: DistanceFeatures, *, seed: int = 0) -> Estimate:
     )
 
 
-def by_type(shares: Estimate) -> dict[str, Estimate]:
-    """Shares (type,) as type -> share."""
-    return {name: shares[i] for i, name in enumerate(TYPES)}
-
-
 def record(run: Run, measured: DistanceFeatures, named: Types, shares: Estimate) -> None:
     """Put the features and types of a model's heads into the table of chapter 08."""
     n = len(measured.texts)
     run.number("distance_feature", measured.all, axes=("layer", "head", FEATURES), n=n)
     run.number("type", named.names, n=n)
-    run.number("type_share", by_type(shares), n=n)
+    run.number("type_share", dict(zip(TYPES, shares, strict=True)), n=n)
     record_fits(run, named, n=n)
     if named.fits["vertical"] and np.isin(["dense", "dense_vertical"], named.names).all():
         depths = {

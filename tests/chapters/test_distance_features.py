@@ -176,7 +176,7 @@ def recorded(run):
 def test_numbers_of_the_text_are_recorded():
     assert {(q, of): stats.percent(recorded(BOOK).number(q, of=of)) for q, of in PRINTED} == PRINTED
     types = Types.read(recorded(BOOK))
-    assert [len(types.of(name)) for name in TYPES] == [29, 6, 20, 17]
+    assert [(types.names == name).sum() for name in TYPES] == [29, 6, 20, 17]
     assert types.names[2, 0] == "vertical" and (types.names[-1] == "dense").all()
     clear = recorded(BOOK).row("silhouette", of="as they are").value
     assert clear > recorded(BOOK).number("silhouette_invented", of="real variance").high
