@@ -5,6 +5,7 @@ Heads are chosen on one part of a corpus and scored on another (:mod:`helpers.me
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 import torch
@@ -94,18 +95,13 @@ def _passage(encoder: Encoder, document: Document, most: int) -> Passage:
     room = most - encoder.tokenizer.num_special_tokens_to_add()
     length = int((np.cumsum(counts) <= room).sum())  # whole words only
     starts = np.cumsum([0, *(len(s.words) for s in document.sentences)]).tolist()
-    mentions = [
-        _placed(document.sentences[m.sentence], m, starts[m.sentence])
-        for chain in document.chains.values()
-        for m in chain
-    ]
+    chained = chain.from_iterable(document.chains.values())
+    mentions = [_placed(document.sentences[m.sentence], m, starts[m.sentence]) for m in chained]
     inside = [m for m in mentions if m.end <= length]
     kept = sorted((m for m in inside if counts[m.head]), key=lambda m: (m.head, m.start, -m.end))
     if len(kept) < len(inside):
-        without = (
-            f"{len(inside) - len(kept)} of {len(inside)} mentions are left out: their head words leave no token."
-        )
-        sources.say(encoder.name, f"document {document.id!r}: {without}")
+        left_out = f"{len(inside) - len(kept)} of {len(inside)} mentions are left out"
+        sources.say(encoder.name, f"document {document.id!r}: {left_out}: their head words leave no token.")
     return Passage(tuple(words[:length]), tuple(kept), document.document, document.id)
 
 

@@ -295,12 +295,11 @@ def record_labels(
     Returns:
         What heads are alike in -> what came out.
     """
-    tests = {
-        name: closeness(of, given, among=among, seed=seed)
-        for name, (given, among) in labels.items()
-        if comparable(given)
-    }
-    for name, test in tests.items():
+    tests = {}
+    for name, (given, among) in labels.items():
+        if not comparable(given):
+            continue
+        test = tests[name] = closeness(of, given, among=among, seed=seed)
         about = {"of": name + ending, "network": network, "n": len(of.tokens)}
         for quantity, value in {"closeness": test.ratio, "closeness_r": test.r, "closeness_p": test.p}.items():
             run.number(quantity, value, **about)

@@ -27,6 +27,7 @@ from helpers import attention, stats, tasks, tokens
 from helpers.encoders import Encoder, EncoderError
 from helpers.inputs import IGNORED, Asked
 from helpers.layers import Step, batched_interventions, layers, skip_layers
+from helpers.measurements.one_head import PROJECTIONS
 from helpers.stats import Estimate
 from helpers.tasks import Example
 
@@ -82,9 +83,8 @@ def without(
     """
     tasks.check(encoder, examples[0].task)
     given = examples, [sorted(map(tuple, heads)) for heads in sets], even
-    return _results(
-        encoder, examples, _without, *given, what=f"{len(sets)} sets of heads", longest=longest, seed=seed
-    )
+    how = {"what": f"{len(sets)} sets of heads", "longest": longest, "seed": seed}
+    return _results(encoder, examples, _without, *given, **how)
 
 
 def one_by_one(
@@ -107,12 +107,10 @@ def _results(
     encoder: Encoder, examples: Sequence[Example], function: Any, *given: Any, longest: int | None, **options: Any
 ) -> Results:
     """What a function finds of each input, as results of examples: a question with several windows has the most certain one's answer."""
-    small = (
-        1 if encoder.device.type == "cpu" else 16
-    )  # on a processor what goes through a layer should stay in its cache
-    how = {"batch_size": small, "max_length": longest, **options}
+    # on a processor what goes through a layer should stay in its cache
+    options |= {"batch_size": 1 if encoder.device.type == "cpu" else 16, "max_length": longest}
     parts: list[list] = [[] for _ in examples]
-    for asked, values in tasks.each(encoder, examples, function, *given, **how):
+    for asked, values in tasks.each(encoder, examples, function, *given, **options):
         for row, number in enumerate(asked.example):
             parts[number].append(values[:, row])
     score, loss, weights = [], [], []
@@ -362,13 +360,7 @@ class PruneError(EncoderError):
     """The heads of this family cannot be cut out."""
 
 
-MAPS = (
-    ("query", "key", "value"),
-    ("q_lin", "k_lin", "v_lin"),
-    ("q", "k", "v"),
-    ("query_proj", "key_proj", "value_proj"),
-    ("Wqkv",),
-)
+MAPS = (*PROJECTIONS, ("query_proj", "key_proj", "value_proj"), ("Wqkv",))
 """What families call the maps to queries, keys and values."""
 
 

@@ -135,9 +135,8 @@ def read_labels(path: Path | None = None) -> tuple[Label, ...]:
     for number, row in enumerate(rows, 2):
         model, layer, head, task, name, split, called, second = row if len(row) == len(COLUMNS) else [""] * 8
         if (task, name) not in known:
-            raise CorpusError(
-                path, number, f"{row!r:.90}", f"{len(COLUMNS)} columns, with an input of the book tier."
-            )
+            wanted = f"{len(COLUMNS)} columns, with an input of the book tier."
+            raise CorpusError(path, number, f"{row!r:.90}", wanted)
         if not {called, second or called} <= set(TYPES):
             raise CorpusError(path, number, f"The types are {row[-2:]}.", f"of {', '.join(TYPES)}.")
         if not (layer.isdecimal() and head.isdecimal() and int(layer) * int(head)):
