@@ -154,6 +154,17 @@ def as_printed(number: float, printed: str) -> str:
     return f"{number:.{len(printed.partition('.')[2])}f}"
 
 
+BOOK, FULL, MPNET = ("book", "minilm"), ("full", "minilm"), ("full", "mpnet")
+"""Profile and model of the runs that the pages speak of."""
+
+
+def recorded(chapter: str, run: tuple[str, str] = BOOK):
+    """What a chapter has recorded in a run."""
+    from helpers import results
+
+    return results.recorded(chapter, profile=run[0], model=run[1])
+
+
 @pytest.fixture(scope="session")
 def site(tmp_path_factory) -> Path:
     """The pages, built once from the stored outputs with warnings as errors, for a repository that somebody might have."""

@@ -1,9 +1,13 @@
 """Chapter 14: its one page of code against plain loops, and its sentences against recorded numbers."""
 
+from functools import partial
+
+import conftest
 import numpy as np
 import pytest
+from conftest import BOOK, FULL, MPNET
 
-from helpers import attention, corpora, results, scoreboard, tokens
+from helpers import attention, corpora, tokens
 from helpers.corpora.treebanks import Sentence
 from helpers.measurements import coreference, surface, syntax
 from helpers.measurements.coreference import Passage, Placed
@@ -122,90 +126,7 @@ def test_right_words_and_fixed_distances_are_what_loops_find(page):
     assert page.governs(named, sentence, "nsubj").shape == (5, 0)
 
 
-BOOK, FULL, MPNET = ("book", "minilm"), ("full", "minilm"), ("full", "mpnet")
-
-
-def recorded(run):
-    profile, model = run
-    return results.recorded("your_own_model", model=model, profile=profile)
-
-
-ALL, RANDOM, SHUFFLED = {"of": "all"}, {"network": "@random"}, {"network": "@shuffled"}
-PRINTED = [  # numbers as the page prints them
-    (BOOK, "best_for_relation", {"of": "obj", **RANDOM}, "0.07 [0.02, 0.13]"),
-    (BOOK, "best_for_antecedent", ALL | RANDOM, "0.40 [0.28, 0.54]"),
-    (BOOK, "lead_over_closed_eyes", ALL, "0.37 [0.30, 0.44]"),
-    (BOOK, "lead_over_closed_eyes", ALL | RANDOM, "-0.00 [-0.14, 0.14]"),
-    (BOOK, "lead_for_relation", {"of": "obj"}, "0.38 [0.25, 0.52]"),
-    (BOOK, "lead_for_relation", {"of": "obj", **RANDOM}, "-0.32"),
-    (BOOK, "times_even_share", {}, "33.1 [32.8, 33.4]"),
-    (BOOK, "times_even_share", RANDOM, "1.00"),
-    (BOOK, "relative_entropy", {}, "0.63"),
-    (BOOK, "relative_entropy", SHUFFLED, "0.65"),
-    (MPNET, "relative_entropy", {}, "0.55"),
-    (MPNET, "relative_entropy", SHUFFLED, "0.52"),
-    (FULL, "lead_for_relation", {"of": "obj"}, "0.44 [0.33, 0.53]"),
-    (MPNET, "lead_for_relation", {"of": "obj"}, "0.39 [0.27, 0.49]"),
-    (FULL, "times_even_share", {}, "32"),
-    (MPNET, "times_even_share", {}, "18"),
-    (FULL, "lead_for_relation", {"of": "all"}, "0.10 [0.09, 0.11]"),
-    (MPNET, "lead_for_relation", {"of": "all"}, "0.05 [0.03, 0.06]"),
-    (BOOK, "paired_difference", {"of": "all over @random"}, "0.39"),
-    (FULL, "paired_difference", {"of": "all over @random"}, "0.36"),
-    (MPNET, "paired_difference", {"of": "all over @random"}, "0.31"),
-]
-
-
-@pytest.mark.parametrize(("run", "quantity", "where", "printed"), PRINTED)
-def test_the_page_prints_what_is_recorded(run, quantity, where, printed):
-    digits = len(printed.split()[0].partition(".")[2])
-    assert f"{recorded(run).number(quantity, **where):.{digits}f}".startswith(printed)
-
-
-MENTIONS, ADDED = {"of": "all by four-sieve rules"}, "heads + rule with embeddings over rule with embeddings"
-CONTROLS_OF_12 = {"of": "dependency to coreference"}
-BELIEVED = [  # numbers of other chapters, as "What we believe now" prints them
-    ("surface_patterns", BOOK, "share_cls", {"layer": None}, "0.26"),
-    ("surface_patterns", BOOK, "best_specialist", {"of": "previous"}, "0.99"),
-    ("no_op", BOOK, "sink_norm_ratio", {}, "0.03"),
-    ("dependency_heads", BOOK, "best_for_relation", {"of": "obj"}, "0.77"),
-    ("dependency_heads", BOOK, "rule_for_relation", {"of": "obj"}, "0.94"),
-    ("dependency_heads", BOOK, "lead_for_relation", {"of": "nmod"}, "-0.31"),
-    ("dependency_heads", BOOK, "cost_on_hidden_objects", {"of": "verb hidden"}, "0.73"),
-    ("dependency_heads", BOOK, "cost_on_hidden_objects", {"of": "another word hidden"}, "0.19"),
-    ("dependency_heads", BOOK, "cost_on_hidden_objects", {"of": "3-1"}, "0.02 [-0.05, 0.09]"),
-    ("dependency_heads", FULL, "cost_on_hidden_objects", {"of": "3-1"}, "0.07 [0.05, 0.10]"),
-    ("coreference_heads", BOOK, "one_head", ALL, "0.78"),
-    ("coreference_heads", BOOK, "antecedent_by_rule", MENTIONS, "0.79"),
-    ("coreference_heads", FULL, "one_head", ALL, "0.78"),
-    ("coreference_heads", MPNET, "one_head", ALL, "0.83"),
-    ("probing_classifiers", BOOK, "uas", {"of": "attention"}, "0.60"),
-    ("probing_classifiers", BOOK, "uas", {"of": "best single head"}, "0.43"),
-    ("divergence_map", BOOK, "layer_ratio", {"of": "all tokens"}, "0.79"),
-    ("pattern_types", BOOK, "same_type", {"of": "difference"}, "0.53"),
-    ("pattern_types", MPNET, "same_type", {"of": "difference"}, "0.43"),
-    ("pattern_types", MPNET, "same_type", {"of": "difference", **RANDOM}, "0.14"),
-    ("ablation_by_type", FULL, "f1_cost_of_row", {"of": "2"}, "-0.08"),
-    ("ablation_by_type", FULL, "f1_cost_of_row_tuned", {"of": "2"}, "-0.54"),
-    ("layer_semantics", BOOK, "later_by_gravity", CONTROLS_OF_12, "0.6"),
-    ("layer_semantics", BOOK, "later_by_gravity", CONTROLS_OF_12 | SHUFFLED, "1.2"),
-    ("keywords", BOOK, "all_heads_over_rule", {}, "0.06"),
-    ("keywords", BOOK, "ranking_gain", {"of": ADDED}, "0.07"),
-]
-
-
-@pytest.mark.parametrize(("chapter", "run", "quantity", "where", "printed"), BELIEVED)
-def test_what_we_believe_is_what_the_chapters_recorded(chapter, run, quantity, where, printed):
-    digits = len(printed.split()[0].partition(".")[2])
-    number = results.recorded(chapter, model=run[1], profile=run[0]).number(quantity, **where)
-    assert f"{number:.{digits}f}".startswith(printed)
-
-
-@pytest.mark.parametrize("run", [BOOK, FULL, MPNET])
-def test_the_summary_holds_in_every_run_that_it_speaks_of(run):
-    numbers = scoreboard.numbers_of(recorded(run).table)
-    for claim in scoreboard.chapters()["14_your_own_model"]["headlines"]:
-        assert scoreboard.judge(claim, numbers).verdict == scoreboard.HOLDS, claim.claim
+recorded = partial(conftest.recorded, "your_own_model")
 
 
 @pytest.mark.parametrize(("run", "ahead"), [(BOOK, (5,)), (FULL, (6, 7, 8)), (MPNET, (6, 7, 8))])
