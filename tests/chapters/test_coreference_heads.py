@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from conftest import BOOK, FULL, MPNET, recorded
+from conftest import BOOK, FULL, MPNET, recorded, word_maps
 
 from helpers import attention, corpora, results, tokens
 from helpers.corpora.treebanks import NOMINAL, PRONOUN, PROPER, Document, Mention, Sentence
@@ -56,15 +56,6 @@ def random_passage(rng: np.random.Generator, document: int) -> Passage:
 def passages() -> list[Passage]:
     rng = np.random.default_rng(1)
     return [random_passage(rng, number) for number in range(12)]
-
-
-def word_maps(maps, unit: list[int]) -> np.ndarray:
-    """Without special tokens: the sum to a word's pieces, the mean from them, in loops."""
-    words = np.zeros((*maps.shape[:2], max(unit) + 1, max(unit) + 1))
-    for i, row in enumerate(unit):
-        for j, column in enumerate(unit):
-            words[..., row, column] += maps[..., i, j] / unit.count(row)
-    return words[..., 1:-1, 1:-1]
 
 
 def candidates(among, head, heads, length):

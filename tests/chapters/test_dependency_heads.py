@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from conftest import word_maps
 
 from helpers import attention, corpora, encoders, results, tokens
 from helpers.corpora import treebanks
@@ -66,23 +67,6 @@ def pointed_in_loops(maps):
         found[layer, head, 0, word] = max(others, key=lambda o: maps[layer, head, word, o])
         found[layer, head, 1, word] = max(others, key=lambda o: maps[layer, head, o, word])
     return found
-
-
-def word_maps(maps, unit: list[int]) -> np.ndarray:
-    """Without special tokens: the sum to a word's pieces, the mean from them, in loops."""
-    size = max(unit) + 1
-    words = np.zeros((*maps.shape[:2], size, size))
-    for i, row in enumerate(unit):
-        for j, column in enumerate(unit):
-            words[..., row, column] += maps[..., i, j] / unit.count(row)
-    return words[..., 1:-1, 1:-1]
-
-
-def test_heads_point_where_loops_say(page):
-    for n in (1, 2, 7):
-        maps = torch.rand(2, 3, n, n, generator=torch.Generator().manual_seed(n))
-        expected = pointed_in_loops(maps.numpy())
-        assert page.point(maps, None).tolist() == expected[:, :, 0].tolist()
 
 
 @pytest.mark.parametrize("family", ["bert", "mpnet"])
