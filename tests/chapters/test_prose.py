@@ -1,12 +1,15 @@
 """What the pages say in their text is what was recorded: their numbers, digit by digit, and their summaries in every run that they speak of."""
 
+import numpy as np
 import pytest
 from conftest import BOOK, FULL, MPNET, recorded
 
 from helpers import scoreboard
 from helpers.heads import Head
 
-IN_5 = {"of": "cls", "layer": 5}
+IN_5, IN_4 = {"of": "cls", "layer": 5}, {"of": "cls", "layer": 4}
+LATER_SEP = {"of": "sep", "layer": range(6, 12)}
+BETTER, WORSE = ["mlm", "paraphrase"], ["rte", "entailment", "keywords"]
 PRINTED = {  # run, quantity, where, and what the page says: in per cent where it says so, with the interval where it has one
     "surface_patterns": [
         (BOOK, "share_cls", {"layer": None}, "0.26"),
@@ -27,8 +30,8 @@ PRINTED = {  # run, quantity, where, and what the page says: in per cent where i
         (BOOK, "copy_length_ratio", IN_5, "0.056"),
         (BOOK, "copy_attention_share", IN_5, "0.68"),
         (BOOK, "copy_output_share", IN_5, "0.17"),
-        (MPNET, "attention_share", {"of": "cls", "layer": 4}, "0.41"),
-        (MPNET, "output_share", {"of": "cls", "layer": 4}, "0.06"),
+        (MPNET, "attention_share", IN_4, "0.41"),
+        (MPNET, "output_share", IN_4, "0.06"),
         (BOOK, "sink_norm_ratio", {}, "0.03"),
     ],
     "dependency_heads": [
@@ -163,6 +166,18 @@ PRINTED = {  # run, quantity, where, and what the page says: in per cent where i
         (BOOK, "later_by_gravity", {"of": "dependency to coreference"}, "0.6"),
         (BOOK, "later_by_gravity", {"of": "dependency to coreference", "network": "@shuffled"}, "1.2 [1.0, 1.3]"),
     ],
+    "head_importance": [
+        (FULL, "importance_repeats", {"of": "mlm"}, "0.87 [0.79, 0.91]"),
+        (FULL, "cost_repeats", {"of": "keywords"}, "0.62 [0.17, 0.86]"),
+        (FULL, "slope_beyond_random", {"of": "qa"}, "0.26 [0.08, 0.44]"),
+        (FULL, "needed_heads", {"of": "mlm"}, "4"),
+        (FULL, "needed_heads", {"of": "paraphrase"}, "2"),
+        (FULL, "pruned_score", {"of": "qa", "label": "none gone"}, "0.59"),
+        (FULL, "pruned_score", {"of": "qa", "label": "43 gone, by slope"}, "0.57"),
+        (FULL, "pruned_score", {"of": "qa", "label": "43 gone, by added loss"}, "0.20"),
+        (FULL, "pruned_score", {"of": "qa", "label": "43 gone, by size of added loss"}, "0.54"),
+        (FULL, "pruned_score", {"of": "keywords", "label": "43 gone, by size of added loss"}, "0.20"),
+    ],
     "keywords": [
         (BOOK, "class_accuracy", {"split": "dev"}, "0.78"),
         (FULL, "class_accuracy", {"split": "dev"}, "0.90"),
@@ -212,6 +227,66 @@ def as_shown(number, printed):
 )
 def test_a_number_of_a_page_is_recorded(chapter, run, quantity, where, printed):
     assert as_shown(recorded(chapter, run).number(quantity, **where), printed) == printed
+
+
+ALL, ONE = (BOOK, FULL, MPNET), (FULL,)
+BOUNDS = {  # what is said of several numbers at once: the words, runs, quantity, where, column, the least, the most
+    "no_op": [
+        ("thirty times shorter", (BOOK, FULL), "length_ratio", IN_5, "value", 1 / 34, 1 / 30),
+        ("twenty times in mpnet", (MPNET,), "length_ratio", IN_4, "value", 1 / 21, 1 / 19),
+        ("as long in @random", ALL, "length_ratio", {"of": "cls", "network": "@random"}, "value", 0.95, 1.06),
+        ("[SEP] of mpnet, a fifth to a quarter", (MPNET,), "attention_share", LATER_SEP, "value", 0.2, 0.26),
+        ("a little over a third as long", (MPNET,), "length_ratio", LATER_SEP, "value", 0.34, 0.39),
+        ("within a factor of two", ALL, "slope_off_length", {}, "value", 1, 2),
+    ],
+    "head_importance": [
+        ("none elsewhere", ONE, "needed_heads", {"of": ["qa", "rte", "entailment"]}, "value", 0, 0),
+        ("none helps in the score", ONE, "harmful_heads", {}, "value", 0, 0),
+        ("2 to 7 % would be overlooked", ONE, "smallest_cost_seen", {}, "value", 0.02, 0.075),
+        ("at 0.87 or more", ONE, "importance_repeats", {}, "value", 0.865, 1),
+        ("not at all on questions", ONE, "cost_repeats", {"of": "qa"}, "value", -0.05, 0.05),
+        ("at most at 0.62", ONE, "cost_repeats", {}, "value", 0.025, 0.624),
+        ("foretells on hidden words", ONE, "importance_foretells_cost", {"of": BETTER}, "low", 0.1, 1),
+        ("may be chance on four", ONE, "importance_foretells_cost", {"of": ["qa", *WORSE]}, "low", -1, 0),
+        ("above all 99", ONE, "slope_beyond_random_p", {"of": ["qa", "mlm"]}, "value", 0.01, 0.01),
+        ("added loss is not ahead on questions", ONE, "loss_beyond_random", {"of": "qa"}, "low", -1, 0),
+        (
+            "slopes on all but entailment",
+            ONE,
+            "slope_beyond_random",
+            {"of": [*BETTER, "rte", "keywords"]},
+            "low",
+            0.001,
+            1,
+        ),
+        ("both on paraphrases and hidden words", ONE, "loss_beyond_random", {"of": BETTER}, "low", 0.001, 1),
+        ("worse than random ones", ONE, "loss_beyond_random", {"of": WORSE}, "high", -1, -0.001),
+        ("slopes are ahead on RTE only", ONE, "slope_beyond_random", {"of": "entailment"}, "low", -1, 0),
+        (
+            "lost score is ahead",
+            ONE,
+            "score_beyond_random",
+            {"of": ["qa", "rte", "keywords", *BETTER]},
+            "low",
+            0.001,
+            1,
+        ),
+        ("that importance is ahead of it is not shown", ONE, "slope_beyond_score", {}, "low", -1, 0),
+        ("but on entailment", ONE, "score_beyond_random", {"of": "entailment"}, "low", -1, 0),
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("chapter", "said", "runs", "quantity", "where", "column", "least", "most"),
+    [(chapter, *row) for chapter, rows in BOUNDS.items() for row in rows],
+)
+def test_what_is_said_of_several_numbers_is_recorded(chapter, said, runs, quantity, where, column, least, most):
+    for run in runs:
+        found = recorded(chapter, run).rows(quantity, network=where.get("network", ""))
+        for name in ("of", "layer"):
+            found = found[found[name].isin(np.atleast_1d(where.get(name, found[name])))]
+        assert len(found) and found[column].between(least, most).all(), (said, run, found[column].tolist())
 
 
 SUMMARIES = {
