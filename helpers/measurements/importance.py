@@ -326,10 +326,10 @@ def contributions(
 
 def shares(encoder: Encoder) -> bool:
     """Whether removals can share what they have in common: a layer takes a batch of variants, [variant, row, token, width]."""
-    first = attention.output_projections(encoder)[0]
     try:
         _, [(args, named), *_] = _pass(encoder, tokens.encode(encoder, ["A short one."]))
-        with torch.inference_mode(), first.register_forward_hook(lambda _, __, z: z.expand(2, *z.shape)):
+        output = attention.output_projections(encoder)[0]
+        with torch.inference_mode(), output.register_forward_hook(lambda _, __, z: z.expand(2, *z.shape)):
             layers(encoder)[0](*args, **named)
     except Exception:  # whatever a family does with the first dimension
         return False
