@@ -61,13 +61,12 @@ class Passage:
     a mention whose partners all lie behind the cut stays, as something to choose.
 
     Attributes:
-        document, name: number of the document, the unit that intervals resample, and its id.
+        document: number of the document, the unit that intervals resample.
     """
 
     words: tuple[str, ...]
     mentions: tuple[Placed, ...]
     document: int = 0
-    name: str = ""
 
     def antecedents(self, mention: Placed) -> list[Placed]:
         """The earlier mentions of the same thing."""
@@ -102,7 +101,7 @@ def _passage(encoder: Encoder, document: Document, most: int) -> Passage:
     if len(kept) < len(inside):
         left_out = f"{len(inside) - len(kept)} of {len(inside)} mentions are left out"
         sources.say(encoder.name, f"document {document.id!r}: {left_out}: their head words leave no token.")
-    return Passage(tuple(words[:length]), tuple(kept), document.document, document.id)
+    return Passage(tuple(words[:length]), tuple(kept), document.document)
 
 
 def _placed(sentence: Sentence, mention: Mention, start: int) -> Placed:

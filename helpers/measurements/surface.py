@@ -79,12 +79,11 @@ class SurfacePatterns:
     Attributes:
         all: statistic -> estimate over the whole corpus, with the layer that attends evenly as the last.
         halves: the same over the articles with even and with odd numbers, to choose heads on one and score on the other.
-        segments, tokens: how many were measured.
+        tokens: how many were measured.
     """
 
     all: Mapping[str, Estimate]
     halves: tuple[Mapping[str, Estimate], Mapping[str, Estimate]]
-    segments: int
     tokens: int
 
     def __getitem__(self, statistic: str) -> Estimate:
@@ -110,7 +109,7 @@ def patterns(found: Sequence[Mapping[str, Any]], segments: Sequence[Segment], *,
         return {name: stats.ratio([found[n][name] for n in kept], by=by, seed=seed) for name in STATISTICS}
 
     tokens = sum(int(text["self"][1, 0, 0]) for text in found)
-    return SurfacePatterns(means((0, 1)), (means((0,)), means((1,))), len(found), tokens)
+    return SurfacePatterns(means((0, 1)), (means((0,)), means((1,))), tokens)
 
 
 def specialists(found: SurfacePatterns) -> dict[Head, tuple[str, Estimate]]:
