@@ -159,6 +159,17 @@ def as_printed(number: float, printed: str) -> str:
     return f"{number:.{len(printed.partition('.')[2])}f}"
 
 
+BOOK, FULL, MPNET = ("book", "minilm"), ("full", "minilm"), ("full", "mpnet")
+"""Profile and model of the runs that the pages speak of."""
+
+
+def recorded(chapter: str, run: tuple[str, str] = BOOK):
+    """What a chapter has recorded in a run."""
+    from helpers import results
+
+    return results.recorded(chapter, profile=run[0], model=run[1])
+
+
 @pytest.fixture(scope="session")
 def site(tmp_path_factory) -> Path:
     """The pages, built once from the stored outputs with warnings as errors, for a repository that somebody might have."""
@@ -197,6 +208,15 @@ def page(chromium):
 def shipped() -> dict[str, Path]:
     """The adapters in the folder of adapters, ``<model>-<task>`` and where each lies."""
     return {file.parent.name: file.parent for file in sorted(places.adapters().glob("*/adapter.json"))}
+
+
+def word_maps(maps, unit: list[int]):
+    """Maps between words, in loops: the sum to a word's pieces, the mean from them; the special tokens, first and last, are left out."""
+    words = np.zeros((*maps.shape[:2], max(unit) + 1, max(unit) + 1))
+    for i, row in enumerate(unit):
+        for j, column in enumerate(unit):
+            words[..., row, column] += maps[..., i, j] / unit.count(row)
+    return words[..., 1:-1, 1:-1]
 
 
 # The smallest model of a family: 3 layers, 4 heads, 32 numbers a token. Vocabulary as minilm's, so that its tokenizer

@@ -149,22 +149,6 @@ def progress(chapter: str, exercises: Mapping[str, Exercise]) -> Text:
     return Text("\n".join([*rows, "", solved]))
 
 
-def by_example(batches: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
-    """Results of the mean absolute gradient over examples, which two chapters ask for, from gradients [example, gate] of the means of batches."""
-    own = np.concatenate([len(batch) * batch for batch in batches])
-    raw = np.concatenate(batches)
-    twice = np.concatenate([batch / len(batch) for batch in batches])
-    by_batch = np.mean([np.abs(len(batch) * batch).mean(0) for batch in batches], axis=0)
-    return {
-        "multiply by the batch's size, take absolute values, average over all examples.": np.abs(own).mean(0),
-        "each gradient is still divided by the size of its batch; multiply first.": np.abs(raw).mean(0),
-        "a small batch counts as much as a large one; average over examples, not over batches.": by_batch,
-        "examples of opposite sign cancel; take the absolute value before the mean.": np.abs(own.mean(0)),
-        "the mean has divided by the size of the batch already; multiply by it instead.": np.abs(twice).mean(0),
-        "it is the sum over examples; take their mean.": np.abs(own).sum(0),
-    }
-
-
 def maps(size: int, seed: int) -> np.ndarray:
     """Weights [query, key] whose rows sum to 1, others for each seed."""
     return softmax(np.random.default_rng(seed).normal(size=(size, size)) * 2, axis=-1)

@@ -5,7 +5,7 @@ After {cite:t}`michel2019`, {cite:t}`kovaleva2019`.
 
 import numpy as np
 
-from helpers.exercises.checks import by_example, desk, exercise
+from helpers.exercises.checks import desk, exercise
 
 
 def _batches(seed: int) -> list[np.ndarray]:
@@ -22,7 +22,18 @@ def _layer(head: int) -> tuple:
 @exercise([(_batches(seed),) for seed in range(4)])
 def gate_importance(batches):
     """Mean |gradient| of each example's loss by each gate, from gradients of batch means."""
-    return by_example(batches)
+    own = np.concatenate([len(batch) * batch for batch in batches])
+    raw = np.concatenate(batches)
+    twice = np.concatenate([batch / len(batch) for batch in batches])
+    by_batch = np.mean([np.abs(len(batch) * batch).mean(0) for batch in batches], axis=0)
+    return {
+        "multiply by the batch's size, take absolute values, average over all examples.": np.abs(own).mean(0),
+        "each gradient is still divided by the size of its batch; multiply first.": np.abs(raw).mean(0),
+        "a small batch counts as much as a large one; average over examples, not over batches.": by_batch,
+        "examples of opposite sign cancel; take the absolute value before the mean.": np.abs(own.mean(0)),
+        "the mean has divided by the size of the batch already; multiply by it instead.": np.abs(twice).mean(0),
+        "it is the sum over examples; take their mean.": np.abs(own).sum(0),
+    }
 
 
 @exercise([_layer(head) for head in (0, 2, 3)])

@@ -60,19 +60,14 @@ class Choice:
 
     Attributes:
         candidate: its index.
-        chosen: its accuracy where it was chosen.
         held_out: its accuracy on the other part; ``held_out - baseline.held_out`` is a paired gain.
-        same_data: accuracy of the best candidate when it is chosen on the other part itself, as papers do: too good by luck.
     """
 
     candidate: tuple[int, ...]
-    chosen: float
     held_out: Estimate
-    same_data: float
 
 
 def choose(dev: Hits, test: Hits, *, candidate: tuple[int, ...] | None = None, seed: int = 0) -> Choice:
     """Choose the candidate that is best on ``dev`` (or take the one given), and score it on ``test``."""
     best = dev.best() if candidate is None else tuple(candidate)
-    held_out, same_data = test.estimate(*best, seed=seed), test.accuracy().max()
-    return Choice(best, float(dev.accuracy()[best]), held_out, float(same_data))
+    return Choice(best, test.estimate(*best, seed=seed))

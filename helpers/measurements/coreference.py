@@ -5,6 +5,7 @@ Heads are chosen on one part of a corpus and scored on another (:mod:`helpers.me
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 import torch
@@ -27,8 +28,6 @@ KINDS = ("all", PRONOUN, PROPER, NOMINAL)
 """The columns of Clark et al.'s Table 2."""
 GROUPS = (*KINDS, "repeated", "new word", "new name")
 """Kinds, and: an antecedent has the mention's own head word; none has; none has, and the mention is not a pronoun."""
-FEWEST = 30
-"""Kinds with fewer mentions in the test part are marked: one mention more or less moves them by three points."""
 MOST_TOKENS = 128
 """Of each document, as in the paper's footnote 4."""
 
@@ -62,13 +61,12 @@ class Passage:
     a mention whose partners all lie behind the cut stays, as something to choose.
 
     Attributes:
-        document, name: number of the document, the unit that intervals resample, and its id.
+        document: number of the document, the unit that intervals resample.
     """
 
     words: tuple[str, ...]
     mentions: tuple[Placed, ...]
     document: int = 0
-    name: str = ""
 
     def antecedents(self, mention: Placed) -> list[Placed]:
         """The earlier mentions of the same thing."""
@@ -96,19 +94,14 @@ def _passage(encoder: Encoder, document: Document, most: int) -> Passage:
     room = most - encoder.tokenizer.num_special_tokens_to_add()
     length = int((np.cumsum(counts) <= room).sum())  # whole words only
     starts = np.cumsum([0, *(len(s.words) for s in document.sentences)]).tolist()
-    mentions = [
-        _placed(document.sentences[m.sentence], m, starts[m.sentence])
-        for chain in document.chains.values()
-        for m in chain
-    ]
+    chained = chain.from_iterable(document.chains.values())
+    mentions = [_placed(document.sentences[m.sentence], m, starts[m.sentence]) for m in chained]
     inside = [m for m in mentions if m.end <= length]
     kept = sorted((m for m in inside if counts[m.head]), key=lambda m: (m.head, m.start, -m.end))
     if len(kept) < len(inside):
-        without = (
-            f"{len(inside) - len(kept)} of {len(inside)} mentions are left out: their head words leave no token."
-        )
-        sources.say(encoder.name, f"document {document.id!r}: {without}")
-    return Passage(tuple(words[:length]), tuple(kept), document.document, document.id)
+        left_out = f"{len(inside) - len(kept)} of {len(inside)} mentions are left out"
+        sources.say(encoder.name, f"document {document.id!r}: {left_out}: their head words leave no token.")
+    return Passage(tuple(words[:length]), tuple(kept), document.document)
 
 
 def _placed(sentence: Sentence, mention: Mention, start: int) -> Placed:
@@ -253,25 +246,25 @@ def score(chosen: Sequence[Int[np.ndarray, "layer head _"]], passages: Sequence[
     Raises:
         ValueError: when there are not as many choices as mentions.
     """
-    hits, rules, groups, documents = [], [], [], []
+    hits, groups, documents = [], [], []
+    rules: dict[str, list[float]] = {name: [] for name in (*RULES, "random mention")}
     for answers, passage in zip(chosen, passages, strict=True):
         for answer, mention in zip(np.moveaxis(answers, -1, 0), passage.mentions, strict=True):
             right = {m.head for m in passage.antecedents(mention)}
             if not right:
                 continue
             earlier = [m for m in passage.mentions if m.head < mention.head]
-            by_rule = [by_rules(mention, earlier, tests) for tests in RULES.values()]
-            chance = len(right) / len({m.head for m in earlier})
+            for name, tests in RULES.items():
+                by_rule = by_rules(mention, earlier, tests)
+                rules[name].append(by_rule is not None and by_rule.head in right)
+            rules["random mention"].append(len(right) / len({m.head for m in earlier}))
             hits.append(np.isin(answer, list(right)))
-            rules.append([*(m is not None and m.head in right for m in by_rule), chance])
             repeated = any(same_word(mention, m) for m in passage.antecedents(mention))
             new_name = not repeated and mention.kind != PRONOUN
             groups.append([True, *(mention.kind == k for k in KINDS[1:]), repeated, not repeated, new_name])
             documents.append(passage.document)
-    of, names = np.array(documents), (*RULES, "random mention")
-    by_name = {
-        name: Hits(np.array(column, float), of) for name, column in zip(names, zip(*rules, strict=True), strict=True)
-    }
+    of = np.array(documents)
+    by_name = {name: Hits(np.array(found, float), of) for name, found in rules.items()}
     return Scores(Hits(np.stack(hits, -1), of), by_name, np.array(groups).T)
 
 
@@ -330,10 +323,7 @@ def record(run: Run, rows: Mapping[str, Row], test: Scores, *, network: str = ""
         held_out, gains = row.choice.held_out, row.gains
         run.number("finds_antecedent", test.of(group).hits.accuracy(), **about, **nearest)
         run.number("best_for_antecedent", held_out, head=row.head, **about, **nearest)
-        for quantity, rule in {
-            "lead_for_antecedent": "nearest mention",
-            "lead_over_rules": "four-sieve rules",
-        }.items():
+        for quantity, rule in (("lead_for_antecedent", "nearest mention"), ("lead_over_rules", "four-sieve rules")):
             run.number(quantity, gains[rule], head=row.head, **about, against=rule)
         for rule, accuracy in row.rules.items():
             run.number("antecedent_by_rule", accuracy, **about | {"of": f"{group} by {rule}"}, against="")

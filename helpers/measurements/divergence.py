@@ -45,9 +45,8 @@ def divergences(maps: Float[Tensor, "head query key"]) -> Float[np.ndarray, "hea
     rows = max(1, PLACES["cpu" if on_cpu else "other"] // keys)
     chunks = maps.float().split(rows, dim=1)
     if on_cpu:
-        with ThreadPoolExecutor(threads := torch.get_num_threads()) as pool:
-            each = map if threads == 1 else pool.map
-            parts = list(each(lambda chunk: mixtures(chunk.numpy(), np), chunks))
+        with ThreadPoolExecutor(torch.get_num_threads()) as pool:
+            parts = list(pool.map(lambda chunk: mixtures(chunk.numpy(), np), chunks))
     else:
         parts = [np.asarray(mixtures(chunk, torch)) for chunk in chunks]
     mixed = np.sum(parts, axis=0, dtype=np.float64)
@@ -165,15 +164,12 @@ class Closeness:
     """Whether heads with the same label lie closer together than heads with different ones.
 
     Attributes:
-        within, between: mean divergence of pairs with the same label, of pairs with different ones, with intervals
-            over documents; ``ratio`` of the two.
-        p: share of shuffled labels with so small a ``within``.
+        ratio: of the mean divergences of pairs with the same label and of pairs with different ones, with its interval over documents.
+        p: share of shuffled labels with so small a mean of pairs with the same label.
         r: ANOSIM's R (Clarke 1993), the difference of their mean ranks, scaled to −1 … 1; 0 means no difference.
         nearest: share of heads whose nearest head has the same label; ``nearest_by_chance`` with labels shuffled.
     """
 
-    within: Estimate
-    between: Estimate
     ratio: Estimate
     p: float
     r: float
@@ -212,15 +208,12 @@ def closeness(
     members = (shuffled == np.unique(labels)[:, None, None]).astype(np.float64)  # [label, order, head]
     null = ((members @ matrix) * members).sum((0, 2)) / (2 * same.sum())
     nearest = (matrix + np.diag(np.full(len(matrix), np.inf))).argmin(1)
+    alike = same[same | different]
     ranks = rankdata(squareform(of.mean())[same | different])
     return Closeness(
-        within=means[0],
-        between=means[1],
         ratio=means[0] / means[1],
         p=share_reached(null, float(means[0].value)),
-        r=float(
-            (ranks[different[same | different]].mean() - ranks[same[same | different]].mean()) / (len(ranks) / 2)
-        ),
+        r=float((ranks[~alike].mean() - ranks[alike].mean()) / (len(ranks) / 2)),
         nearest=float((labels == labels[nearest]).mean()),
         nearest_by_chance=float((shuffled == shuffled[:, nearest]).mean()),
     )
@@ -302,12 +295,11 @@ def record_labels(
     Returns:
         What heads are alike in -> what came out.
     """
-    tests = {
-        name: closeness(of, given, among=among, seed=seed)
-        for name, (given, among) in labels.items()
-        if comparable(given)
-    }
-    for name, test in tests.items():
+    tests = {}
+    for name, (given, among) in labels.items():
+        if not comparable(given):
+            continue
+        test = tests[name] = closeness(of, given, among=among, seed=seed)
         about = {"of": name + ending, "network": network, "n": len(of.tokens)}
         for quantity, value in {"closeness": test.ratio, "closeness_r": test.r, "closeness_p": test.p}.items():
             run.number(quantity, value, **about)

@@ -11,17 +11,7 @@ from sklearn.metrics import adjusted_rand_score, silhouette_score
 from sklearn.mixture import GaussianMixture
 
 from helpers.measurements import head_types
-from helpers.measurements.head_types import (
-    REFIT_STARTS,
-    STARTS,
-    TYPES,
-    DistanceFeatures,
-    Labels,
-    Types,
-    k_means,
-    matched,
-    points,
-)
+from helpers.measurements.head_types import REFIT_STARTS, STARTS, TYPES, DistanceFeatures, k_means, matched, points
 from helpers.results import Recorded, Run
 from helpers.stats import Estimate
 
@@ -153,7 +143,7 @@ def mixture_agreement(heads: Heads, seed: int = 0) -> float:
 # Which heads change their group
 
 
-def clustered_anew(measured: DistanceFeatures, reference: Labels, seed: int = 0) -> Refits:
+def clustered_anew(measured: DistanceFeatures, reference: head_types.Labels, seed: int = 0) -> Refits:
     """The group of each head in a clustering of its own, as measured and in each replicate of the bootstrap."""
     whole = k_means(measured.points, seed=seed).labels
     drawn = k_means(points(measured.all.replicates), seed=seed, starts=REFIT_STARTS).labels
@@ -214,7 +204,7 @@ def record_changes(
     run: Run,
     measured: DistanceFeatures,
     others: Mapping[str, DistanceFeatures],
-    types: Types,
+    types: head_types.Types,
     corpora: Mapping[str, str],
     seed: int = 0,
 ) -> dict[str, dict[str, Estimate]]:
@@ -245,7 +235,7 @@ def record_numbers_of_groups(run: Run, compared: Mapping[int, Sequence[Mapping[s
         run.number(f"clearest_groups{suffix}", max(compared, key=lambda k: compared[k][part]["silhouette"].value))
 
 
-def record_types(run: Run, networks: Mapping[str, DistanceFeatures], types: Types, seed: int = 0) -> None:
+def record_types(run: Run, networks: Mapping[str, DistanceFeatures], types: head_types.Types, seed: int = 0) -> None:
     """The features and types of a model's heads (network ``""``), what its groups are called, and the same of its controls."""
     measured = networks[""]
     head_types.record(run, measured, types, head_types.type_shares(measured, seed=seed))

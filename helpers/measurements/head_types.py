@@ -97,9 +97,8 @@ class DistanceFeatures:
         Args:
             documents: for each text the number of its document, the unit of the bootstrap, or the texts themselves, which know it.
         """
-        features, even, tokens = (
-            np.stack([text[name] for text in looked]) for name in ("features", "even", "tokens")
-        )
+        names = ("features", "even", "tokens")
+        features, even, tokens = (np.stack([text[name] for text in looked]) for name in names)
         mean = stats.mean(features, by=documents, seed=seed)
         replicates = mean.replicates[:REPLICATES]
         replicates = replicates[np.isfinite(replicates).all((1, 2, 3))]  # with few documents one may hold none
@@ -135,9 +134,8 @@ def measure(
         shuffled: measure the control instead: every map with its scores shuffled (:mod:`helpers.controls`).
         seed: of the bootstrap and of the shuffling.
     """
-    looked = attention.measure(
-        encoder, inputs, partial(look, length=length), longest=max_length, shuffled=shuffled, seed=seed
-    )
+    how = {"longest": max_length, "shuffled": shuffled, "seed": seed}
+    looked = attention.measure(encoder, inputs, partial(look, length=length), **how)
     return DistanceFeatures.of(looked, range(len(inputs)) if documents is None else documents, seed=seed)
 
 
@@ -233,9 +231,8 @@ def _lloyd(
     gaps = squared_gaps(x, means)
     best = gaps.min(2).sum(-1).argmin(-1)
     labels, centroids = gaps.argmin(2)[samples, best], means[samples, best] + middle
-    for n in np.flatnonzero(
-        empty
-    ):  # a start left a group without heads, as among equal heads: the library's rule for that
+    # where a start left a group without heads, as among equal heads, the library's rule for that
+    for n in np.flatnonzero(empty):
         fitted = KMeans(k, n_init=starts, random_state=seed).fit(points[n])
         labels[n], centroids[n] = fitted.labels_, fitted.cluster_centers_
     return labels, centroids
@@ -337,10 +334,6 @@ class Types:
         """Names as numbers, in the order of :data:`TYPES`, layer by layer."""
         return np.array([TYPES.index(name) for name in self.names.ravel()])
 
-    def of(self, name: str) -> list[tuple[int, int]]:
-        """The heads of a type, (layer, head) from 0."""
-        return [(int(layer), int(head)) for layer, head in np.argwhere(self.names == name)]
-
 
 def types(features: Grid, even: Features, *, seed: int = 0) -> Types:
     """K-means with four groups, each standing for a type of its own."""
@@ -361,14 +354,8 @@ def type_shares(measured: DistanceFeatures, *, seed: int = 0) -> Estimate:
     drawn = k_means(points(measured.all.replicates), len(TYPES), seed=seed, starts=REFIT_STARTS)
     named = [name_groups(c, measured.even)[labels] for labels, c in zip(drawn.labels, drawn.centroids, strict=True)]
     shares = [np.bincount(labels, minlength=len(TYPES)) / len(labels) for labels in named]
-    return Estimate.of(
-        types(measured.all.value, measured.even, seed=seed).shares, np.stack(shares), measured.all.units
-    )
-
-
-def by_type(shares: Estimate) -> dict[str, Estimate]:
-    """Shares (type,) as type -> share."""
-    return {name: shares[i] for i, name in enumerate(TYPES)}
+    whole = types(measured.all.value, measured.even, seed=seed).shares
+    return Estimate.of(whole, np.stack(shares), measured.all.units)
 
 
 def record(run: Run, measured: DistanceFeatures, named: Types, shares: Estimate) -> None:
@@ -376,12 +363,11 @@ def record(run: Run, measured: DistanceFeatures, named: Types, shares: Estimate)
     n = len(measured.texts)
     run.number("distance_feature", measured.all, axes=("layer", "head", FEATURES), n=n)
     run.number("type", named.names, n=n)
-    run.number("type_share", by_type(shares), n=n)
+    run.number("type_share", dict(zip(TYPES, shares, strict=True)), n=n)
     record_fits(run, named, n=n)
     if named.fits["vertical"] and np.isin(["dense", "dense_vertical"], named.names).all():
-        depths = {
-            name: np.nonzero(named.names == name)[0].mean() + 1 for name in ("dense", "dense_vertical", "vertical")
-        }
+        ordered = ("dense", "dense_vertical", "vertical")
+        depths = {name: np.nonzero(named.names == name)[0].mean() + 1 for name in ordered}
         in_order = np.mean([first < second for first, second in combinations(depths.values(), 2)])
         label = ", ".join(f"{name.replace('_', ' & ')} {depth:.1f}" for name, depth in depths.items())
         run.number("order_of_depth", in_order, label=label)

@@ -27,6 +27,7 @@ from helpers import attention, stats, tasks, tokens
 from helpers.encoders import Encoder, EncoderError
 from helpers.inputs import IGNORED, Asked
 from helpers.layers import Step, batched_interventions, layers, skip_layers
+from helpers.measurements.one_head import PROJECTIONS
 from helpers.stats import Estimate
 from helpers.tasks import Example
 
@@ -82,9 +83,8 @@ def without(
     """
     tasks.check(encoder, examples[0].task)
     given = examples, [sorted(map(tuple, heads)) for heads in sets], even
-    return _results(
-        encoder, examples, _without, *given, what=f"{len(sets)} sets of heads", longest=longest, seed=seed
-    )
+    how = {"what": f"{len(sets)} sets of heads", "longest": longest, "seed": seed}
+    return _results(encoder, examples, _without, *given, **how)
 
 
 def one_by_one(
@@ -107,12 +107,10 @@ def _results(
     encoder: Encoder, examples: Sequence[Example], function: Any, *given: Any, longest: int | None, **options: Any
 ) -> Results:
     """What a function finds of each input, as results of examples: a question with several windows has the most certain one's answer."""
-    small = (
-        1 if encoder.device.type == "cpu" else 16
-    )  # on a processor what goes through a layer should stay in its cache
-    how = {"batch_size": small, "max_length": longest, **options}
+    # on a processor what goes through a layer should stay in its cache
+    options |= {"batch_size": 1 if encoder.device.type == "cpu" else 16, "max_length": longest}
     parts: list[list] = [[] for _ in examples]
-    for asked, values in tasks.each(encoder, examples, function, *given, **how):
+    for asked, values in tasks.each(encoder, examples, function, *given, **options):
         for row, number in enumerate(asked.example):
             parts[number].append(values[:, row])
     score, loss, weights = [], [], []
@@ -290,14 +288,8 @@ def _sweep(encoder: Encoder, asked: Asked, examples: Sequence[Example]) -> Float
     A first pass keeps what enters each layer. To switch off head h its contribution o_h W_O is taken from the sum that the layer's
     attention adds, and only what lies above is computed, for several heads as one larger batch.
     """
-    own, outputs, calls = layers(encoder), attention.output_projections(encoder), []
-    with ExitStack() as hooks:
-        for layer in own:
-            hook = layer.register_forward_pre_hook(
-                lambda _, args, named: calls.append((args, named)), with_kwargs=True
-            )
-            hooks.callback(hook.remove)
-        hidden = encoder.model(**asked.batch.inputs).last_hidden_state
+    own, outputs = layers(encoder), attention.output_projections(encoder)
+    hidden, calls = _pass(encoder, asked.batch)
     found = [outcomes(encoder, hidden, asked, examples)[None]]
     off = torch.cat([torch.eye(encoder.heads), torch.ones(1, encoder.heads)]).to(hidden)
     for number, (args, named) in enumerate(calls):
@@ -306,11 +298,8 @@ def _sweep(encoder: Encoder, asked: Asked, examples: Sequence[Example]) -> Float
             def take_away(module: nn.Linear, inputs: tuple[Tensor], total: Tensor, some: Tensor = some) -> Tensor:
                 return total - contributions(inputs[0], module.weight, some)
 
-            hook = outputs[number].register_forward_hook(take_away)
-            try:
+            with outputs[number].register_forward_hook(take_away):
                 made = own[number](*args, **named)
-            finally:
-                hook.remove()
             made = (made[0].flatten(0, 1), *made[1:]) if isinstance(made, tuple) else made.flatten(0, 1)
             many = _repeated(asked, len(some))
             with skip_layers(encoder, own[: number + 1], lambda made=made: made):
@@ -337,46 +326,41 @@ def contributions(
 
 def shares(encoder: Encoder) -> bool:
     """Whether removals can share what they have in common: a layer takes a batch of variants, [variant, row, token, width]."""
-    with torch.inference_mode(), ExitStack() as hooks:
-        try:
-            first, calls = layers(encoder)[0], []
-            hook = first.register_forward_pre_hook(
-                lambda _, args, named: calls.append((args, named)), with_kwargs=True
-            )
-            hooks.callback(hook.remove)
-            encoder.model(**tokens.encode(encoder, ["A short one."]).inputs)
-            twice = attention.output_projections(encoder)[0].register_forward_hook(
-                lambda _, __, z: z.expand(2, *z.shape)
-            )
-            hooks.callback(twice.remove)
-            first(*calls[0][0], **calls[0][1])
-        except Exception:  # whatever a family does with the first dimension
-            return False
+    try:
+        _, [(args, named), *_] = _pass(encoder, tokens.encode(encoder, ["A short one."]))
+        output = attention.output_projections(encoder)[0]
+        with torch.inference_mode(), output.register_forward_hook(lambda _, __, z: z.expand(2, *z.shape)):
+            layers(encoder)[0](*args, **named)
+    except Exception:  # whatever a family does with the first dimension
+        return False
     return True
 
 
-def _repeated(asked: Asked, times: int) -> Asked:
+@torch.inference_mode()
+def _pass(encoder: Encoder, batch: tokens.Batch) -> tuple[Tensor, list[tuple[tuple, dict[str, Any]]]]:
+    """The last hidden states of a batch, and what each layer was called with."""
+    calls: list[tuple[tuple, dict[str, Any]]] = []
+    with ExitStack() as hooks:
+        for layer in layers(encoder):
+            hook = layer.register_forward_pre_hook(lambda _, *given: calls.append(given), with_kwargs=True)
+            hooks.enter_context(hook)
+        return encoder.model(**batch.inputs).last_hidden_state, calls
+
+
+def _repeated(rows: Any, times: int) -> Any:
     """The same inputs several times over, as one batch."""
-    batch = asked.batch
-    changed = {field.name: getattr(batch, field.name) for field in fields(batch)}
-    changed = {name: part.repeat(times, 1) if isinstance(part, Tensor) else part for name, part in changed.items()}
-    changed |= {name: getattr(batch, name) * times for name in ("index", "tokens", "words", "cut")}
-    targets = asked.targets.repeat(times, *(1,) * (asked.targets.dim() - 1))
-    rows = asked.example * times, asked.spans * times, asked.words * times
-    return Asked(asked.task, tokens.Batch(**changed), targets, *rows)
+    if isinstance(rows, Tensor):
+        return rows.repeat(times, *[1] * (rows.dim() - 1))
+    if isinstance(rows, tokens.OfTensors):
+        return replace(rows, **{part.name: _repeated(getattr(rows, part.name), times) for part in fields(rows)})
+    return rows * times if isinstance(rows, tuple) else rows  # a name, or nothing, is that of all rows
 
 
 class PruneError(EncoderError):
     """The heads of this family cannot be cut out."""
 
 
-MAPS = (
-    ("query", "key", "value"),
-    ("q_lin", "k_lin", "v_lin"),
-    ("q", "k", "v"),
-    ("query_proj", "key_proj", "value_proj"),
-    ("Wqkv",),
-)
+MAPS = (*PROJECTIONS, ("query_proj", "key_proj", "value_proj"), ("Wqkv",))
 """What families call the maps to queries, keys and values."""
 
 
@@ -429,18 +413,16 @@ def _shrink(layer: nn.Module, output: nn.Linear, kept: Sequence[int], heads: int
     module, names = named[0]
     width = output.in_features // heads
     columns = torch.tensor([h * width + i for h in kept for i in range(width)], dtype=torch.long)
+    _keep(output, columns=columns)
     if not kept:
         inside = any(part is output for part in module.modules())  # then the output map goes as well
-        _put(layer, module, NoHeads(output.out_features, output.bias) if inside else NoHeads(0))
-        if not inside:
-            _put(layer, output, _linear(output.weight[:, :0], output.bias))
+        path = next(name for name, part in layer.named_modules() if part is module)
+        layer.set_submodule(path, NoHeads(output.out_features, output.bias) if inside else NoHeads(0))
         return
     for name in names:
-        old, blocks = getattr(module, name), 3 if name == "Wqkv" else 1
-        rows = torch.cat([block * heads * width + columns for block in range(blocks)])
-        setattr(module, name, _linear(old.weight[rows], None if old.bias is None else old.bias[rows]))
-    _put(layer, output, _linear(output.weight[:, columns], output.bias))
-    counts = {"num_attention_heads": len(kept), "n_heads": len(kept), "num_heads": len(kept)}
+        blocks = 3 if name == "Wqkv" else 1
+        _keep(getattr(module, name), torch.cat([block * heads * width + columns for block in range(blocks)]))
+    counts = dict.fromkeys(("num_attention_heads", "n_heads", "num_heads"), len(kept))
     for name, count in (counts | {"all_head_size": len(kept) * width}).items():
         if hasattr(module, name):
             setattr(module, name, count)
@@ -452,19 +434,12 @@ def _shrink(layer: nn.Module, output: nn.Linear, kept: Sequence[int], heads: int
         )
 
 
-def _put(layer: nn.Module, old: nn.Module, new: nn.Module) -> None:
-    path = next(name for name, module in layer.named_modules() if module is old)
-    parent, _, name = path.rpartition(".")
-    setattr(layer.get_submodule(parent), name, new)
-
-
-def _linear(weight: Tensor, bias: Tensor | None) -> nn.Linear:
-    made = nn.Linear(1, 1, bias=bias is not None)
-    made.out_features, made.in_features = weight.shape
-    made.weight = nn.Parameter(weight.clone(), requires_grad=False)
-    if bias is not None:
-        made.bias = nn.Parameter(bias.clone(), requires_grad=False)
-    return made
+def _keep(linear: nn.Linear, rows: Any = slice(None), columns: Any = slice(None)) -> None:
+    """Leave a map only some of its rows and columns."""
+    linear.weight = nn.Parameter(linear.weight[rows][:, columns], requires_grad=False)
+    if linear.bias is not None:
+        linear.bias = nn.Parameter(linear.bias[rows].clone(), requires_grad=False)
+    linear.out_features, linear.in_features = linear.weight.shape
 
 
 def sizes(encoder: Encoder) -> dict[str, int]:

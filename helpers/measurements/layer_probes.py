@@ -17,7 +17,7 @@ from torch.optim.lr_scheduler import LambdaLR
 
 from helpers import attention, controls, parallel
 from helpers.corpora.sources import CorpusError
-from helpers.corpora.treebanks import Document, Mention, Sentence
+from helpers.corpora.treebanks import Document, Mention
 from helpers.encoders import Encoder
 from helpers.tokens import batches, tokens_of_words, usable
 
@@ -95,8 +95,7 @@ def targets(contexts: Sequence[Document], task: str, *, limit: int | None = None
     mentions of one context, :data:`SAME` or :data:`OTHER`; of each label as many as the rarer one has in the context.
     """
     rng = np.random.default_rng([seed, TASKS.index(task)])
-    rows = {TASKS[0]: _tags, TASKS[1]: _relations, TASKS[2]: _types, TASKS[3]: lambda c: _pairs(c, rng)}[task]
-    every = [Target(number, *row) for number, context in enumerate(contexts) for row in rows(context)]
+    every = [Target(number, *row) for number, context in enumerate(contexts) for row in _rows(context, task, rng)]
     if limit is None or limit >= len(every):
         return every
     return [every[i] for i in sorted(rng.choice(len(every), limit, replace=False))]
@@ -133,47 +132,35 @@ _NEEDS = {
 }
 
 
-def _placed(context: Document) -> Iterator[tuple[int, Sentence]]:
-    """Each sentence with the place of its first word."""
-    starts = accumulate((len(s.words) for s in context.sentences), initial=0)
-    return zip(starts, context.sentences, strict=False)
+def _rows(context: Document, task: str, rng: np.random.Generator) -> Rows:
+    """The targets of a task in a context."""
+    starts = [*accumulate((len(s.words) for s in context.sentences), initial=0)]
+    mentions = [((starts[m.sentence] + m.start, starts[m.sentence] + m.end), m) for m in context.mentions]
+    if task == "entity":
+        yield from (((span,), m.type) for span, m in mentions if m.type)
+    elif task == "coreference":
+        yield from _pairs(mentions, rng)
+    for start, sentence in zip(starts, context.sentences, strict=False):
+        if task == "part of speech":
+            yield from ((((word, word + 1),), tag) for word, tag in enumerate(sentence.upos, start) if tag != "_")
+        elif task == "dependency":
+            arcs = zip(sentence.governors, sentence.relations, strict=True)
+            for word, (governor, relation) in enumerate(arcs, start):
+                if governor >= 0 and relation not in ("punct", "_"):
+                    spans = (word, word + 1), (start + governor, start + governor + 1)
+                    yield spans, relation.split(":")[0]
 
 
-def _tags(context: Document) -> Rows:
-    for start, sentence in _placed(context):
-        for word, tag in enumerate(sentence.upos, start):
-            if tag != "_":
-                yield ((word, word + 1),), tag
-
-
-def _relations(context: Document) -> Rows:
-    for start, sentence in _placed(context):
-        for word, (governor, relation) in enumerate(zip(sentence.governors, sentence.relations, strict=True), start):
-            if governor >= 0 and relation not in ("punct", "_"):
-                yield ((word, word + 1), (start + governor, start + governor + 1)), relation.split(":")[0]
-
-
-def _spans(context: Document) -> list[tuple[Span, Mention]]:
-    starts = [start for start, _ in _placed(context)]
-    return [((starts[m.sentence] + m.start, starts[m.sentence] + m.end), m) for m in context.mentions]
-
-
-def _types(context: Document) -> Rows:
-    return (((span,), m.type) for span, m in _spans(context) if m.type)
-
-
-def _pairs(context: Document, rng: np.random.Generator) -> Rows:
-    pairs = [(a, b) for a, b in combinations(_spans(context), 2) if a[0] != b[0]]
-    of_label = {SAME: [], OTHER: []}
-    for (span, m), (other, n) in pairs:
-        of_label[SAME if m.chain == n.chain else OTHER].append((span, other))
-    count = min(map(len, of_label.values()))
-    drawn = (
-        [(spans[i], label) for label, spans in of_label.items() for i in rng.choice(len(spans), count, replace=False)]
-        if count
-        else []
-    )
-    return iter(sorted(drawn))
+def _pairs(mentions: Sequence[tuple[Span, Mention]], rng: np.random.Generator) -> list[tuple[tuple[Span, ...], str]]:
+    """Pairs of spans, of each label as many as the rarer one has."""
+    of_label: dict[str, list[tuple[Span, ...]]] = {SAME: [], OTHER: []}
+    for (span, m), (other, n) in combinations(mentions, 2):
+        if span != other:
+            of_label[SAME if m.chain == n.chain else OTHER].append((span, other))
+    count, drawn = min(map(len, of_label.values())), []
+    for label, pairs in of_label.items():
+        drawn += [(pairs[i], label) for i in rng.choice(len(pairs), count, replace=False)]
+    return sorted(drawn)
 
 
 # Hidden states

@@ -1,9 +1,9 @@
 """Single attention maps of five types (Kovaleva et al. 2019): those that are labelled, synthetic ones whose type is known, and how a network's types are recorded."""
 
 import csv
-import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -127,7 +127,7 @@ def read_labels(path: Path | None = None) -> tuple[Label, ...]:
         CorpusError: with the line, for wrong columns, an unknown type or input, or a head numbered below 1.
     """
     path = path or places.book_data() / "pattern_labels.csv"
-    columns, *rows = csv.reader(io.StringIO("\n".join(sources.lines(path))))
+    columns, *rows = csv.reader(sources.lines(path))
     if tuple(columns) != COLUMNS:
         raise CorpusError(path, 1, f"The columns are {', '.join(columns)}.", ", ".join(COLUMNS))
     known = {(item.task, item.id): item for task in TASKS for item in items(task, BOOK_CORPORA[task])}
@@ -135,9 +135,8 @@ def read_labels(path: Path | None = None) -> tuple[Label, ...]:
     for number, row in enumerate(rows, 2):
         model, layer, head, task, name, split, called, second = row if len(row) == len(COLUMNS) else [""] * 8
         if (task, name) not in known:
-            raise CorpusError(
-                path, number, f"{row!r:.90}", f"{len(COLUMNS)} columns, with an input of the book tier."
-            )
+            wanted = f"{len(COLUMNS)} columns, with an input of the book tier."
+            raise CorpusError(path, number, f"{row!r:.90}", wanted)
         if not {called, second or called} <= set(TYPES):
             raise CorpusError(path, number, f"The types are {row[-2:]}.", f"of {', '.join(TYPES)}.")
         if not (layer.isdecimal() and head.isdecimal() and int(layer) * int(head)):
@@ -371,9 +370,7 @@ def record(run: Run, network: str, shares: Estimate) -> None:
     heads, faint, columns = shares.mean(-4), np.isin(TYPES, FAINT), np.isin(TYPES, COLUMN)
     every, typical = heads.mean((-3, -2)), np.array(TYPES)[heads.value.argmax(-1)]
 
-    def number(quantity: str, value: Any, **where: Any) -> None:
-        run.number(quantity, value, network=network, **where)
-
+    number = partial(run.number, network=network)
     number("pattern_share", heads.value, axes=("layer", "head", TYPES))
     number("pattern_share", heads.value.mean(-2), axes=("layer", TYPES))
     number("pattern_share", every, axes=(TYPES,))

@@ -83,14 +83,10 @@ def relation_pairs(sentences: Sequence[Sentence], relations: Sequence[str] = (),
     Args:
         relations: only these (default: those with at least ``fewest`` words; all where fewer than two have so many).
     """
-    rows = [
-        [
-            (w, g, r)
-            for w, (g, r, c) in enumerate(zip(s.governors, s.relations, counted(s), strict=True))
-            if c and g >= 0
-        ]
-        for s in sentences
-    ]
+    rows = []
+    for s in sentences:
+        words = zip(s.governors, s.relations, counted(s), strict=True)
+        rows.append([(w, g, r) for w, (g, r, counts) in enumerate(words) if counts and g >= 0])
     counts = Counter(r for row in rows for *_, r in row)
     often = [r for r in counts if counts[r] >= fewest]
     known = set(relations) or set(often if len(often) > 1 else counts)
@@ -130,15 +126,10 @@ def read_pairs(
             continue
         first, second = (np.array(place) for place in list(zip(*pairs, strict=True))[:2])
         attention = [weights[one + 2, other + 2].float() for one, other in ((first, second), (second, first))]
+        read = {"attention": np.hstack(attention), "words": np.hstack([words[first], words[second]])}
         distance = (second - first).clip(-FARTHEST, FARTHEST) + FARTHEST
-        both = np.hstack([words[first], words[second]])
-        parts.append(
-            {
-                "attention": np.hstack(attention),
-                "words": both,
-                "distance": np.eye(2 * FARTHEST + 1, dtype=np.float32)[distance],
-            }
-        )
+        read["distance"] = np.eye(2 * FARTHEST + 1, dtype=np.float32)[distance]
+        parts.append(read)
         labels += [label for *_, label in pairs]
         by += [sentence] * len(pairs)
     return Pairs({name: np.vstack([part[name] for part in parts]) for name in parts[0]}, np.array(labels), by)

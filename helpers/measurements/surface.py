@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations
 from typing import Any
 
@@ -78,12 +79,11 @@ class SurfacePatterns:
     Attributes:
         all: statistic -> estimate over the whole corpus, with the layer that attends evenly as the last.
         halves: the same over the articles with even and with odd numbers, to choose heads on one and score on the other.
-        segments, tokens: how many were measured.
+        tokens: how many were measured.
     """
 
     all: Mapping[str, Estimate]
     halves: tuple[Mapping[str, Estimate], Mapping[str, Estimate]]
-    segments: int
     tokens: int
 
     def __getitem__(self, statistic: str) -> Estimate:
@@ -109,48 +109,25 @@ def patterns(found: Sequence[Mapping[str, Any]], segments: Sequence[Segment], *,
         return {name: stats.ratio([found[n][name] for n in kept], by=by, seed=seed) for name in STATISTICS}
 
     tokens = sum(int(text["self"][1, 0, 0]) for text in found)
-    return SurfacePatterns(means((0, 1)), (means((0,)), means((1,))), len(found), tokens)
+    return SurfacePatterns(means((0, 1)), (means((0,)), means((1,))), tokens)
 
 
-@dataclass(frozen=True)
-class Specialist:
-    """A head that gives most of its attention to one place.
-
-    ``chosen`` is the share in the half of the articles on which the head was picked, ``held_out`` its
-    estimate in the other half. For ``broad`` heads both are shares of the uniform entropy.
-    """
-
-    layer: int
-    head: int
-    role: str
-    chosen: float
-    held_out: Estimate
-
-    @property
-    def place(self) -> Head:
-        """Which head it is."""
-        return Head.of((self.layer, self.head))
-
-
-def specialists(found: SurfacePatterns) -> list[Specialist]:
-    """Heads that give more than half of their attention to one place, or nearly the same to all.
+def specialists(found: SurfacePatterns) -> dict[Head, tuple[str, Estimate]]:
+    """Heads that give more than half of their attention to one place, or nearly the same to all: what each does, and how much.
 
     The rule looks at the even articles only: the largest of attention to the previous, same or next token, to
     ``[CLS]``, ``[SEP]``, or full stops and commas, if above 50 %; else ``broad`` if the entropy is at least 90 % of
-    the uniform one. What the book reports for each is its estimate on the odd articles.
+    the uniform one. What comes back for each is its estimate on the odd articles: a share of its attention, or of the uniform entropy.
     """
     shares = np.stack([found.half(0, role).value for role in ROLES])
     breadth = relative_entropy(found, 0).value
-    listed = []
-    for layer, head in np.ndindex(shares.shape[1:]):
-        best = int(shares[:, layer, head].argmax())
-        if shares[best, layer, head] > SPECIALIST_SHARE:
-            role, chosen, held_out = ROLES[best], shares[best, layer, head], found.half(1, ROLES[best])
-        elif breadth[layer, head] >= BROAD_SHARE:
-            role, chosen, held_out = "broad", breadth[layer, head], relative_entropy(found, 1)
-        else:
-            continue
-        listed.append(Specialist(layer, head, role, float(chosen), held_out[layer, head]))
+    listed = {}
+    for head in map(Head.of, np.ndindex(breadth.shape)):
+        role = ROLES[shares[:, *head].argmax()]
+        if shares[:, *head].max() > SPECIALIST_SHARE:
+            listed[head] = role, found.half(1, role)[head]
+        elif breadth[head] >= BROAD_SHARE:
+            listed[head] = "broad", relative_entropy(found, 1)[head]
     return listed
 
 
@@ -165,9 +142,7 @@ def relative_entropy(found: SurfacePatterns, half: int | None = None) -> Estimat
 def record(run: Run, found: SurfacePatterns, network: str = "") -> None:
     """Put all statistics of a network into the table of chapter 02, and what the chapter's claims are about."""
 
-    def number(quantity: str, value: Any, **columns: Any) -> None:
-        run.number(quantity, value, network=network, n=found.tokens, **columns)
-
+    number = partial(run.number, network=network, n=found.tokens)
     for statistic, quantity in STATISTICS.items():
         number(quantity, found[statistic])
     for kind in ("cls", "sep", "stop"):
@@ -178,18 +153,17 @@ def record(run: Run, found: SurfacePatterns, network: str = "") -> None:
 
     listed = specialists(found)
     scored = {"split": "one half of the articles", "against": ""}  # a random network's are other heads
-    for one in listed:
-        number("specialist", one.held_out, head=one.place, label=one.role, **scored)
-    by_role = {role: [one for one in listed if one.role == role] for role in (*ROLES, "broad")}
+    for head, (role, held_out) in listed.items():
+        number("specialist", held_out, head=head, label=role, **scored)
+    by_role = {role: [head for head, (own, _) in listed.items() if own == role] for role in (*ROLES, "broad")}
     for role, these in by_role.items():
         if these:
-            best = max(these, key=lambda one: one.held_out.value)
-            number("best_specialist", best.held_out, head=best.place, of=role, **scored)
+            best = max(these, key=lambda head: listed[head][1].value)
+            number("best_specialist", listed[best][1], head=best, of=role, **scored)
     counts = {role: len(these) for role, these in by_role.items()}
     number("specialists", counts | {"cls, sep or stop": counts["cls"] + counts["sep"] + counts["stop"]})
-    peaks = [found["peak"].value[one.place] for one in by_role["broad"]]
-    if peaks:
-        number("largest_peak_of_broad", max(peaks))
+    if by_role["broad"]:
+        number("largest_peak_of_broad", max(found["peak"].value[head] for head in by_role["broad"]))
     number("little_on_self", (found["self"].value < LITTLE).mean())
     layers = len(found["self"].value)
     for kind in ("previous", "next"):

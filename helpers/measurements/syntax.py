@@ -123,21 +123,18 @@ class Row:
     """One relation: the head chosen on the development part, scored on the test part.
 
     Attributes:
-        relation, count: name, number of words in the test part.
+        count: number of words in the test part.
         choice: of a head and a direction, or of a rule.
         offset: of a distance, by its place in :data:`OFFSETS`.
         gain: how much more often the first is right on the test part, paired over documents.
         p: how often so large a gain over all heads would come by chance (:meth:`helpers.measurements.choosing.Hits.p_values`).
-        beaten_by: number of candidates with such a p below 0.05.
     """
 
-    relation: str
     count: int
     choice: Choice
     offset: Choice
     gain: Estimate
     p: float
-    beaten_by: int
 
     @property
     def head(self) -> Head:
@@ -159,17 +156,15 @@ def table(dev: Scores, test: Scores, relations: Sequence[str] | None = None, *, 
     """Relation -> row, for each that occurs in both parts, in the order given (default: by frequency)."""
     both = {r: test.count(r) for r in dev.relations if r in test.relations}
     chosen = relations or sorted(both, key=both.get, reverse=True)
-    return {relation: _row(dev, test, relation, seed) for relation in chosen if both.get(relation)}
-
-
-def _row(dev: Scores, test: Scores, relation: str, seed: int) -> Row:
-    there, here = dev.asked(relation), test.asked(relation)
-    hits, offsets = test.hits[here], test.offsets[here]
-    choice = choose(dev.hits[there], hits, seed=seed)
-    offset = choose(dev.offsets[there], offsets, seed=seed)
-    p = hits.p_values(offsets.right[offset.candidate], seed=seed)
-    gain, beaten_by = choice.held_out - offset.held_out, int((p < 0.05).sum())
-    return Row(relation, len(hits), choice, offset, gain, float(p[choice.candidate]), beaten_by)
+    rows = {}
+    for relation in filter(both.get, chosen):
+        there, here = dev.asked(relation), test.asked(relation)
+        hits, offsets = test.hits[here], test.offsets[here]
+        choice = choose(dev.hits[there], hits, seed=seed)
+        offset = choose(dev.offsets[there], offsets, seed=seed)
+        p = hits.p_values(offsets.right[offset.candidate], seed=seed)[choice.candidate]
+        rows[relation] = Row(len(hits), choice, offset, choice.held_out - offset.held_out, float(p))
+    return rows
 
 
 def record(

@@ -185,44 +185,9 @@ def recorded(profile):
     return results.recorded("ablation_by_type", profile=profile)
 
 
-PRINTED = [  # points as the page prints them, of costs; ends of intervals from the smaller one
-    (FULL, "f1", {}, "72"),
-    (BOOK, "f1", {}, "59"),
-    (FULL, "f1_cost_of_row_tuned", {"of": "2"}, "54 49 60"),
-    (FULL, "f1_cost_of_row", {"of": "2"}, "8"),
-    (BOOK, "f1_cost_of_row_tuned", {"of": "2"}, "40"),
-    (BOOK, "f1_cost_of_row", {"of": "2"}, "1"),
-    (FULL, "f1_cost_of_row_tuned", {"of": "3"}, "37"),
-    (BOOK, "f1_cost_of_row_tuned", {"of": "3"}, "14"),
-    (FULL, "f1_cost_of_row", {"of": "4"}, "38"),
-    (FULL, "f1_cost_of_row_tuned", {"of": "4"}, "9"),
-    (FULL, "f1_cost_of_row_tuned", {"of": "5"}, "0"),
-    (FULL, "f1_difference_tuned", {"of": "12-13"}, "36 31 42"),
-    (FULL, "f1_difference_of_shuffles_tuned", {"of": "12-13"}, "6"),
-    (FULL, "f1_cost_of_random", {"of": "12", "label": "order 1"}, "10"),
-    (FULL, "f1_cost_of_random", {"of": "12", "label": "order 2"}, "1"),
-    (FULL, "f1_cost_of_part", {"of": "core"}, "21 16 26"),
-    (FULL, "f1_cost_of_part", {"of": "others"}, "6"),
-    (BOOK, "f1_cost_of_part", {"of": "core"}, "5"),
-    (FULL, "f1_beyond_parts", {}, "14 9 20"),
-]
-
-
-@pytest.mark.parametrize(("profile", "quantity", "where", "printed"), PRINTED)
-def test_the_page_prints_what_is_recorded(profile, quantity, where, printed):
-    found = recorded(profile).number(quantity, **where)
-    value, *ends = printed.split()
-    assert as_printed(abs(100 * found.value), value) == value
-    for end, word in zip(sorted(abs(100 * end) for end in (found.low, found.high)), ends, strict=False):
-        assert as_printed(end, word) == word
-
-
-def test_the_summary_holds_in_every_run():
-    headlines = scoreboard.chapters()["10_ablation_by_type"]["headlines"]
+def test_what_the_text_says_of_every_run():
     for profile in (BOOK, FULL):
         run = recorded(profile)
-        numbers = scoreboard.numbers_of(run.table)
-        assert {scoreboard.judge(claim, numbers).verdict for claim in headlines} == {scoreboard.HOLDS}
         for of in run.rows("shuffles_as_costly", of="2 tuned").value:
             assert of == 0, "no shuffle of the dense heads costs as much"
         for end in ("", "_tuned"):

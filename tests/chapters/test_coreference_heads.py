@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from conftest import BOOK, FULL, MPNET, recorded, word_maps
 
 from helpers import attention, corpora, results, tokens
 from helpers.corpora.treebanks import NOMINAL, PRONOUN, PROPER, Document, Mention, Sentence
@@ -55,15 +56,6 @@ def random_passage(rng: np.random.Generator, document: int) -> Passage:
 def passages() -> list[Passage]:
     rng = np.random.default_rng(1)
     return [random_passage(rng, number) for number in range(12)]
-
-
-def word_maps(maps, unit: list[int]) -> np.ndarray:
-    """Without special tokens: the sum to a word's pieces, the mean from them, in loops."""
-    words = np.zeros((*maps.shape[:2], max(unit) + 1, max(unit) + 1))
-    for i, row in enumerate(unit):
-        for j, column in enumerate(unit):
-            words[..., row, column] += maps[..., i, j] / unit.count(row)
-    return words[..., 1:-1, 1:-1]
 
 
 def candidates(among, head, heads, length):
@@ -234,49 +226,13 @@ def test_singletons_are_left_out_and_texts_without_a_question_refused(small_enco
         coreference.passages(small_encoder("bert"), [Document("d", sentences, (mention,))])
 
 
-BOOK, FULL, MPNET = ("minilm", "book"), ("minilm", "full"), ("mpnet", "full")
-NEW, CUT = "new word", "pronouns, antecedent cut"
-CLAIMS = [  # run, quantity, what it is of: head and number in per cent with its interval, as the page prints them
-    (BOOK, "one_head", "all", "3-5 78 [71, 86]"),
-    (BOOK, "one_head_lead", "all over nearest mention", "3-5 17 [3, 30]"),
-    (BOOK, "one_head_lead", "all over four-sieve rules", "3-5 -2 [-8, 5]"),
-    (BOOK, "one_head_lead", "pronoun over nearest mention", "3-5 11 [-4, 25]"),
-    (BOOK, "one_head", NEW, "3-5 73 [66, 82]"),
-    (BOOK, "one_head_lead", f"{NEW} over nearest mention", "3-5 11 [-6, 27]"),
-    (BOOK, "cls_before_cut", CUT, "3-5 38 [33, 43]"),
-    (BOOK, "cls_after_cut", CUT, "3-5 63 [59, 68]"),
-    (BOOK, "cls_change", CUT, "3-5 25 [22, 29]"),
-    (BOOK, "cls_change", "pronouns, something else cut", "3-5 0 [-1, 2]"),
-    (BOOK, "cls_change", f"{CUT}, same pronouns", "3-5 27 [23, 31]"),
-    (BOOK, "one_head_among_words", "all", "3-5 42 [32, 51]"),
-    (FULL, "one_head", "all", "3-5 78 [71, 86]"),
-    (FULL, "one_head_lead", f"{NEW} over nearest mention", "3-5 25 [10, 41]"),
-    (FULL, "one_head_lead", f"{NEW} over four-sieve rules", "3-5 15 [0, 29]"),
-    (FULL, "one_head_lead", "pronoun over nearest mention", "3-5 40 [30, 50]"),
-    (MPNET, "one_head_lead", "pronoun over nearest mention", "3-11 39 [30, 48]"),
-    (FULL, "cls_change", CUT, "3-5 16 [13, 19]"),
-    (FULL, "one_head_among_words", "all", "3-10 47 [39, 54]"),
-    (FULL, "one_head_among_words", "repeated", "3-10 80 [70, 90]"),
-    (FULL, "one_head_among_words", NEW, "3-10 9 [4, 12]"),
-    (MPNET, "one_head", "all", "3-11 83 [78, 88]"),
-    (MPNET, "one_head_among_words", "all", "3-11 61 [53, 68]"),
-]
-
-
-@pytest.mark.parametrize(("run", "quantity", "of", "printed"), CLAIMS)
-def test_numbers_of_the_text_are_recorded(run, quantity, of, printed):
-    row = results.recorded("coreference_heads", model=run[0], profile=run[1]).row(quantity, of=of)
-    value, low, high = (f"{100 * row[end]:z.0f}" for end in ("value", "low", "high"))
-    assert f"{row.layer:.0f}-{row['head']:.0f} {value} [{low}, {high}]" == printed
-
-
 @pytest.mark.parametrize("run", [BOOK, FULL, MPNET])
 def test_what_the_text_says_of_every_run(run):
-    recorded = results.recorded("coreference_heads", model=run[0], profile=run[1])
+    found = recorded("coreference_heads", run)
     for control in ("@random", "@shuffled"):  # no better than a random mention, and worse than the rules
-        lead = recorded.number("one_head_lead", network=control, of="all over random mention")
+        lead = found.number("one_head_lead", network=control, of="all over random mention")
         assert lead.low < 0 < lead.high or lead.high < 0.1
-        assert recorded.number("one_head_lead", network=control, of="all over four-sieve rules").high < 0
-    assert recorded.number("one_head_lead", of="all over nearest mention").low > 0
-    assert recorded.number("one_head_lead", of="all over four-sieve rules").high > 0
-    assert recorded.number("one_head_among_words_lead", of="all over four-sieve rules").high < 0
+        assert found.number("one_head_lead", network=control, of="all over four-sieve rules").high < 0
+    assert found.number("one_head_lead", of="all over nearest mention").low > 0
+    assert found.number("one_head_lead", of="all over four-sieve rules").high > 0
+    assert found.number("one_head_among_words_lead", of="all over four-sieve rules").high < 0

@@ -148,39 +148,10 @@ def test_a_behaviour_is_the_place_with_a_third_or_breadth(page):
 
 
 RUNS = {"book": ("minilm", "book"), "full": ("minilm", "full"), "mpnet": ("mpnet", "full")}
-INNER = "layer, inner layers"
-CLAIMS = [  # run, quantity, what it is of: the number and, where the page prints it, its interval
-    ("book", "closeness", "layer", "0.790 [0.788, 0.791]"),
-    ("book", "closeness", INNER, "0.964 [0.963, 0.965]"),
-    ("book", "closeness_p", INNER, "0.03"),
-    ("book", "layer_gap", "all tokens", "-0.064"),
-    ("book", "layer_gap", "alike in all four", "-0.023"),
-    ("book", "layer_gap", "ordinary tokens", "-0.040"),
-    ("book", "closeness", "shared behaviour", "0.630"),
-    ("book", "closeness", "layer, shared behaviour", "0.648"),
-    ("book", "map_kept", "most", "0.56"),
-    ("full", "map_kept", "least", "0.44"),
-    ("mpnet", "closeness", INNER, "0.73"),
-    ("mpnet", "closeness", "layer", "0.72"),
-    ("mpnet", "closeness", "number", "0.756"),
-    ("mpnet", "layer_gap", "all tokens", "-0.093"),
-    ("mpnet", "layer_gap", "alike in all four", "-0.020"),
-    ("mpnet", "closeness", "shared behaviour", "0.54"),
-    ("mpnet", "closeness", "layer, shared behaviour", "0.66"),
-    ("mpnet", "map_kept", "least", "0.39"),
-]
 
 
 def recorded(run, chapter="divergence_map"):
     return results.recorded(chapter, model=RUNS[run][0], profile=RUNS[run][1])
-
-
-@pytest.mark.parametrize(("run", "quantity", "of", "printed"), CLAIMS)
-def test_numbers_of_the_text_are_recorded(run, quantity, of, printed):
-    row = recorded(run).row(quantity, of=of)
-    digits = len(printed.split()[0].partition(".")[2])
-    ends = f" [{row.low:.{digits}f}, {row.high:.{digits}f}]" if "[" in printed else ""
-    assert f"{row.value:.{digits}f}{ends}" == printed
 
 
 @pytest.mark.parametrize("name", RUNS)

@@ -2,14 +2,15 @@
 
 from functools import partial
 
+import conftest
 import numpy as np
 import pytest
 import torch
-from conftest import USUAL
+from conftest import BOOK, FULL, MPNET, USUAL
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helpers import attention, encoders, inputs, results, scoreboard, tasks, tokens
+from helpers import attention, encoders, inputs, tasks, tokens
 from helpers.encoders import EncoderError
 from helpers.tasks import IGNORED, Example
 
@@ -173,79 +174,10 @@ def test_edits_are_what_loops_do(page, seed):
             np.testing.assert_allclose(edited[at], expected, atol=1e-9, err_msg=name)
 
 
-BOOK, FULL, MPNET = ("book", "minilm"), ("full", "minilm"), ("full", "mpnet")
-
-
-def recorded(run):
-    profile, model = run
-    return results.recorded("no_op", model=model, profile=profile)
+recorded = partial(conftest.recorded, "no_op")
 
 
 IN_5 = {"of": "cls", "layer": 5}
-PRINTED = [  # numbers as the page prints them
-    (BOOK, "attention_share", IN_5, "0.371 [0.360, 0.381]"),
-    (BOOK, "output_share", IN_5, "0.032 [0.031, 0.034]"),
-    (BOOK, "length_ratio", IN_5, "0.031 [0.030, 0.031]"),
-    (BOOK, "loss_added", {"of": "sink deleted"}, "0.05 [0.02, 0.08]"),
-    (BOOK, "loss_added", {"of": "others louder"}, "0.58 [0.50, 0.65]"),
-    (BOOK, "loss_added", {"of": "both"}, "0.44 [0.38, 0.51]"),
-    (BOOK, "removal_beyond_others", {"of": "as_left"}, "-0.039 [-0.060, -0.020]"),
-    (BOOK, "removal_beyond_others", {"of": "renormalised"}, "-0.021 [-0.043, -0.003]"),
-    (BOOK, "removal_beyond_others", {"of": "spent"}, "0.018 [0.010, 0.025]"),
-    (BOOK, "gradient_ratio", IN_5, "0.053 [0.052, 0.054]"),
-    (BOOK, "gradient_ratio_untrained", IN_5, "0.025"),
-    (BOOK, "copy_length_ratio", IN_5, "0.056"),
-    (BOOK, "copy_attention_share", IN_5, "0.68"),
-    (BOOK, "copy_output_share", IN_5, "0.17"),
-    (MPNET, "attention_share", {"of": "cls", "layer": 4}, "0.41"),
-    (MPNET, "output_share", {"of": "cls", "layer": 4}, "0.06"),
-]
-
-
-@pytest.mark.parametrize(("run", "quantity", "where", "printed"), PRINTED)
-def test_the_page_prints_what_is_recorded(run, quantity, where, printed):
-    digits = len(printed.split()[0].partition(".")[2])
-    assert f"{recorded(run).number(quantity, **where):.{digits}f}".startswith(printed)
-
-
-BOUNDS = [  # what the page says of several numbers: runs, quantity, where, the least, the most
-    ("thirty times shorter", (BOOK, FULL), "length_ratio", IN_5, 1 / 34, 1 / 30),
-    ("twenty times in mpnet", (MPNET,), "length_ratio", {"of": "cls", "layer": 4}, 1 / 21, 1 / 19),
-    (
-        "in @random they are as long",
-        (BOOK, FULL, MPNET),
-        "length_ratio",
-        {"of": "cls", "network": "@random"},
-        0.95,
-        1.06,
-    ),
-    (
-        "[SEP] of mpnet, a fifth to a quarter",
-        (MPNET,),
-        "attention_share",
-        {"of": "sep", "layer": range(6, 12)},
-        0.2,
-        0.26,
-    ),
-    ("a little over a third as long", (MPNET,), "length_ratio", {"of": "sep", "layer": range(6, 12)}, 0.34, 0.39),
-    ("within a factor of two", (BOOK, FULL, MPNET), "slope_off_length", {}, 1, 2),
-]
-
-
-@pytest.mark.parametrize(("said", "runs", "quantity", "where", "least", "most"), BOUNDS, ids=[b[0] for b in BOUNDS])
-def test_the_page_says_what_is_recorded(said, runs, quantity, where, least, most):
-    layers = where.get("layer", [])
-    for run in runs:
-        found = recorded(run).rows(quantity, **{name: one for name, one in where.items() if name != "layer"})
-        found = found[found.layer.isin(np.atleast_1d(layers))] if np.size(layers) else found
-        assert len(found) and found.value.between(least, most).all(), (said, run, found.value.tolist())
-
-
-@pytest.mark.parametrize("run", [BOOK, FULL, MPNET])
-def test_the_summary_holds_in_every_run(run):
-    numbers = scoreboard.numbers_of(recorded(run).table)
-    for claim in scoreboard.chapters()["03_no_op"]["headlines"]:
-        assert scoreboard.judge(claim, numbers).verdict in (scoreboard.HOLDS, scoreboard.ABSENT), claim.claim
 
 
 def test_the_others_are_what_costs():

@@ -182,13 +182,12 @@ def test_specialists_are_found_where_they_were_planted_and_scored_on_other_artic
         return maps
 
     found = patterns_of(minilm, segments(6), planted)
-    by_head = {s.place: s for s in surface.specialists(found)}
-    named = {place: by_head.pop(place) for place in ((0, 0), (1, 2), (2, 1))}
-    assert [s.role for s in named.values()] == ["previous", "next", "cls"]
-    assert {s.role for s in by_head.values()} == {"broad"} and len(by_head) == 9
-    assert [s.chosen for s in named.values()] == pytest.approx([1, 1, 1])
-    assert named[1, 2].held_out.value == pytest.approx(1)
-    assert max(named[place].held_out.value for place in ((0, 0), (2, 1))) < 0.1, "on odd articles they are even"
+    by_head = surface.specialists(found)
+    named, held_out = zip(*(by_head.pop(place) for place in ((0, 0), (1, 2), (2, 1))), strict=True)
+    assert named == ("previous", "next", "cls")
+    assert {role for role, _ in by_head.values()} == {"broad"} and len(by_head) == 9
+    assert held_out[1].value == pytest.approx(1)
+    assert max(held_out[0].value, held_out[2].value) < 0.1, "on odd articles they are even"
 
 
 def test_segments_of_one_half_are_refused():

@@ -1,9 +1,13 @@
 """Chapter 14: its one page of code against plain loops, and its sentences against recorded numbers."""
 
+from functools import partial
+
+import conftest
 import numpy as np
 import pytest
+from conftest import BOOK, FULL, MPNET
 
-from helpers import attention, corpora, results, scoreboard, tokens
+from helpers import attention, corpora, tokens
 from helpers.corpora.treebanks import Sentence
 from helpers.measurements import coreference, surface, syntax
 from helpers.measurements.coreference import Passage, Placed
@@ -28,34 +32,13 @@ def passages() -> list[Passage]:
     return found
 
 
-def between_words(maps, unit) -> np.ndarray:
-    """Maps between words: the sum to a word's pieces, the mean from them; special tokens are 0 and the last."""
-    words = np.zeros((*maps.shape[:2], max(unit) + 1, max(unit) + 1))
-    for i, row in enumerate(unit):
-        for j, column in enumerate(unit):
-            words[..., row, column] += maps[..., i, j] / unit.count(row)
-    return words[..., 1:-1, 1:-1]
-
-
-def encoded(encoder, words):
-    batch = tokens.encode(encoder, [list(words)])
-    return batch, attention.maps(encoder, batch)[:, 0].double().numpy()
-
-
 @pytest.mark.parametrize("family", ["bert", "mpnet"])
 def test_a_sink_is_what_loops_add_up(page, small_encoder, passages, family):
     encoder = small_encoder(family)
     for passage, found in zip(passages, attention.measure(encoder, passages, page.sink), strict=True):
-        _, maps = encoded(encoder, passage.words)
+        maps = attention.maps(encoder, tokens.encode(encoder, [list(passage.words)]))[:, 0].double().numpy()
         for at in np.ndindex(maps.shape[:2]):
             assert found[at] == pytest.approx(sum(row[0] for row in maps[at]), abs=1e-5)
-
-
-def test_a_head_that_attends_evenly_gives_the_first_token_one_even_share(page, small_encoder, passages):
-    found = attention.measure(
-        small_encoder(), passages, lambda maps, text: page.sink(0 * maps + 1 / len(text.tokens), text)
-    )
-    assert np.allclose(found, 1)
 
 
 def test_the_sink_is_that_of_chapter_02(page, small_encoder):
@@ -65,36 +48,16 @@ def test_the_sink_is_that_of_chapter_02(page, small_encoder):
     assert np.isclose(surface.times_even(surface.measure(encoder, segments), "cls").value, np.mean(columns))
 
 
-@pytest.mark.parametrize("family", ["bert", "mpnet"])
-def test_heads_point_and_pick_as_loops_do(page, small_encoder, passages, family):
-    encoder, picks = small_encoder(family), 0
-    pointed, picked = (attention.measure(encoder, passages, f, units="words") for f in (page.point, page.choose))
-    for n, passage in enumerate(passages):
-        batch, maps = encoded(encoder, passage.words)
-        maps = between_words(maps, batch.unit[0].tolist())
-        for layer, head, word in np.ndindex(*maps.shape[:3]):
-            weights = maps[layer, head]
-            others = [w for w in range(len(passage.words)) if w != word]
-            to, by = pointed[n][layer, head, :, word]
-            assert to != word != by and weights[word, to] == pytest.approx(max(weights[word, others]), abs=1e-6)
-            assert weights[by, word] == pytest.approx(max(weights[others, word]), abs=1e-6)
-        for number, mention in enumerate(passage.mentions):
-            earlier = [m.head for m in passage.mentions if m.head < mention.head]
-            for at in np.ndindex(maps.shape[:2] if earlier else (0, 0)):
-                word, row = picked[n][at][number], maps[at][mention.head]
-                assert word in earlier and row[word] == pytest.approx(max(row[earlier]), abs=1e-6)
-                picks += 1
-        chains = [{m.head for m in passage.antecedents(mention)} for mention in passage.mentions]
-        expected = [[w in chain for w, chain in zip(picked[n][0, 0], chains, strict=True) if chain]]
-        assert page.refers(picked[n], passage)[0, 0].tolist() == expected[0]
-    assert picks > 100
-
-
 def test_the_page_points_and_picks_as_the_helpers_do(page, small_encoder, passages):
+    """The helpers are held against loops in the tests of chapters 04 and 05."""
     encoder = small_encoder()
     for own, helper in ((page.point, syntax.point), (page.choose, coreference.choose)):
-        both = (attention.measure(encoder, passages, function, units="words") for function in (own, helper))
+        both = [attention.measure(encoder, passages, function, units="words") for function in (own, helper)]
         assert all(np.array_equal(one, other) for one, other in zip(*both, strict=True))
+    for picked, passage in zip(both[0], passages, strict=True):
+        chains = [{m.head for m in passage.antecedents(mention)} for mention in passage.mentions]
+        expected = [word in chain for word, chain in zip(picked[0, 0], chains, strict=True) if chain]
+        assert page.refers(picked, passage)[0, 0].tolist() == expected
 
 
 def test_a_random_mention_is_right_as_often_as_every_finger(page, passages):
@@ -122,99 +85,7 @@ def test_right_words_and_fixed_distances_are_what_loops_find(page):
     assert page.governs(named, sentence, "nsubj").shape == (5, 0)
 
 
-BOOK, FULL, MPNET = ("book", "minilm"), ("full", "minilm"), ("full", "mpnet")
-
-
-def recorded(run):
-    profile, model = run
-    return results.recorded("your_own_model", model=model, profile=profile)
-
-
-ALL, RANDOM, SHUFFLED = {"of": "all"}, {"network": "@random"}, {"network": "@shuffled"}
-PRINTED = [  # numbers as the page prints them
-    (BOOK, "best_for_relation", {"of": "obj", **RANDOM}, "0.07 [0.02, 0.13]"),
-    (BOOK, "best_for_antecedent", ALL | RANDOM, "0.40 [0.28, 0.54]"),
-    (BOOK, "lead_over_closed_eyes", ALL, "0.37 [0.30, 0.44]"),
-    (BOOK, "lead_over_closed_eyes", ALL | RANDOM, "-0.00 [-0.14, 0.14]"),
-    (BOOK, "lead_for_relation", {"of": "obj"}, "0.38 [0.25, 0.52]"),
-    (BOOK, "lead_for_relation", {"of": "obj", **RANDOM}, "-0.32"),
-    (BOOK, "times_even_share", {}, "33.1 [32.8, 33.4]"),
-    (BOOK, "times_even_share", RANDOM, "1.00"),
-    (BOOK, "relative_entropy", {}, "0.63"),
-    (BOOK, "relative_entropy", SHUFFLED, "0.65"),
-    (MPNET, "relative_entropy", {}, "0.55"),
-    (MPNET, "relative_entropy", SHUFFLED, "0.52"),
-    (FULL, "times_even_share", {}, "32"),
-    (MPNET, "times_even_share", {}, "18"),
-    (BOOK, "paired_difference", {"of": "all over @random"}, "0.39"),
-    (FULL, "paired_difference", {"of": "all over @random"}, "0.36"),
-    (MPNET, "paired_difference", {"of": "all over @random"}, "0.31"),
-]
-
-
-@pytest.mark.parametrize(("run", "quantity", "where", "printed"), PRINTED)
-def test_the_page_prints_what_is_recorded(run, quantity, where, printed):
-    digits = len(printed.split()[0].partition(".")[2])
-    assert f"{recorded(run).number(quantity, **where):.{digits}f}".startswith(printed)
-
-
-MENTIONS, ADDED = {"of": "all by four-sieve rules"}, "heads + rule with embeddings over rule with embeddings"
-CONTROLS_OF_12 = {"of": "dependency to coreference"}
-BELIEVED = [  # numbers of other chapters, as "What we believe now" prints them
-    ("surface_patterns", BOOK, "share_cls", {"layer": None}, "0.26"),
-    ("surface_patterns", BOOK, "best_specialist", {"of": "previous"}, "0.99"),
-    ("no_op", BOOK, "sink_norm_ratio", {}, "0.03"),
-    ("dependency_heads", BOOK, "best_for_relation", {"of": "obj"}, "0.77"),
-    ("dependency_heads", BOOK, "rule_for_relation", {"of": "obj"}, "0.94"),
-    ("dependency_heads", BOOK, "lead_for_relation", {"of": "nmod"}, "-0.31"),
-    ("dependency_heads", BOOK, "cost_on_hidden_objects", {"of": "verb hidden"}, "0.73"),
-    ("dependency_heads", BOOK, "cost_on_hidden_objects", {"of": "another word hidden"}, "0.19"),
-    ("dependency_heads", BOOK, "cost_on_hidden_objects", {"of": "3-1"}, "0.02 [-0.05, 0.09]"),
-    ("dependency_heads", FULL, "cost_on_hidden_objects", {"of": "3-1"}, "0.07 [0.05, 0.10]"),
-    ("dependency_heads", FULL, "lead_for_relation", {"of": "obj"}, "0.38 [0.34, 0.42]"),
-    ("dependency_heads", MPNET, "lead_for_relation", {"of": "obj"}, "0.31 [0.28, 0.34]"),
-    ("dependency_heads", FULL, "lead_for_relation", ALL, "0.10"),
-    ("dependency_heads", MPNET, "lead_for_relation", ALL, "0.08"),
-    ("dependency_heads", MPNET, "lead_for_relation", {"of": "nmod"}, "-0.05 [-0.09, -0.01]"),
-    ("coreference_heads", BOOK, "one_head", ALL, "0.78"),
-    ("coreference_heads", BOOK, "antecedent_by_rule", MENTIONS, "0.79"),
-    ("coreference_heads", FULL, "one_head", ALL, "0.78"),
-    ("coreference_heads", MPNET, "one_head", ALL, "0.83"),
-    ("probing_classifiers", BOOK, "uas", {"of": "attention"}, "0.60"),
-    ("probing_classifiers", BOOK, "uas", {"of": "best single head"}, "0.43"),
-    ("divergence_map", BOOK, "layer_ratio", {"of": "all tokens"}, "0.79"),
-    ("pattern_types", BOOK, "same_type", {"of": "difference"}, "0.53"),
-    ("pattern_types", MPNET, "same_type", {"of": "difference"}, "0.43"),
-    ("pattern_types", MPNET, "same_type", {"of": "difference", **RANDOM}, "0.14"),
-    ("ablation_by_type", FULL, "f1_cost_of_row", {"of": "2"}, "-0.08"),
-    ("ablation_by_type", FULL, "f1_cost_of_row_tuned", {"of": "2"}, "-0.54"),
-    ("layer_semantics", BOOK, "later_by_gravity", CONTROLS_OF_12, "0.6"),
-    ("layer_semantics", BOOK, "later_by_gravity", CONTROLS_OF_12 | SHUFFLED, "1.2"),
-    ("layer_semantics", FULL, "later_by_gravity", CONTROLS_OF_12, "0.93 [0.85, 1.02]"),
-    ("layer_semantics", MPNET, "later_by_gravity", CONTROLS_OF_12, "1.70 [1.55, 1.86]"),
-    ("keywords", BOOK, "all_heads_over_rule", {}, "0.06"),
-    ("keywords", BOOK, "ranking_gain", {"of": ADDED}, "0.07"),
-]
-
-
-@pytest.mark.parametrize(("chapter", "run", "quantity", "where", "printed"), BELIEVED)
-def test_what_we_believe_is_what_the_chapters_recorded(chapter, run, quantity, where, printed):
-    digits = len(printed.split()[0].partition(".")[2])
-    number = results.recorded(chapter, model=run[1], profile=run[0]).number(quantity, **where)
-    assert f"{number:.{digits}f}".startswith(printed)
-
-
-@pytest.mark.parametrize("run", [FULL, MPNET])
-def test_on_gum_seven_of_eight_relations_are_ahead(run):
-    leads = results.recorded("dependency_heads", model=run[1], profile=run[0]).estimates("lead_for_relation")
-    assert [relation for relation in [*leads][1:9] if leads[relation].low <= 0] == ["nmod"]
-
-
-@pytest.mark.parametrize("run", [BOOK, FULL, MPNET])
-def test_the_summary_holds_in_every_run_that_it_speaks_of(run):
-    numbers = scoreboard.numbers_of(recorded(run).table)
-    for claim in scoreboard.chapters()["14_your_own_model"]["headlines"]:
-        assert scoreboard.judge(claim, numbers).verdict == scoreboard.HOLDS, claim.claim
+recorded = partial(conftest.recorded, "your_own_model")
 
 
 @pytest.mark.parametrize(("run", "ahead"), [(BOOK, (5,)), (FULL, (6, 7, 8)), (MPNET, (6, 7, 8))])
