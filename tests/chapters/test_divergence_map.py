@@ -1,5 +1,6 @@
 """Chapter 07: the functions of its page and the fast helper against slow loops, and its sentences against the recorded numbers."""
 
+import copy
 from dataclasses import replace
 from itertools import combinations
 
@@ -205,3 +206,18 @@ def test_behaviours_lie_in_blocks_of_layers(page, name):
     blocks = np.digitize(layer[kept], (2, 6, 12) if name == "mpnet" else (2,))
     by_behaviour = recorded(name).number("closeness", of="shared behaviour").value
     assert page.ratio(matrix[np.ix_(kept, kept)], blocks) == pytest.approx(by_behaviour, abs=1e-3)
+
+
+def test_a_layers_terms_for_distance_go_to_other_heads(page, small_encoder):
+    """In the first layer that is what permuted columns of the shared table give; the second layer has an order of its own."""
+    encoder = small_encoder("mpnet")
+    moved, terms = page.with_terms_moved(encoder, np.random.default_rng(1))
+    orders = terms.reshape(encoder.layers, encoder.heads)
+    assert (np.sort(orders) == np.arange(encoder.heads)).all()
+    permuted = copy.deepcopy(encoder.model)
+    table = permuted.encoder.relative_attention_bias.weight.data
+    table.copy_(table[:, orders[0]])
+    batch = tokens.encode(encoder, ["Ada saw the old letter"])
+    maps = [attention.maps(one, batch)[0] for one in (moved, replace(encoder, model=permuted), encoder)]
+    np.testing.assert_allclose(maps[0], maps[1], atol=1e-6)
+    assert np.abs(maps[0] - maps[2]).max() > 1e-6 or (orders[0] == np.arange(encoder.heads)).all()
