@@ -715,7 +715,7 @@ def dependency_tree(sentence: Sentence, *, highlight: Sequence[int] = (), ax: Ax
     top = max(level.values(), default=0) + 1
     ax = ax or plt.subplots(figsize=(widths.sum() + 0.2, 0.42 * top + 0.75))[1]
 
-    for word, height in level.items():
+    for word, height in sorted(level.items(), key=lambda item: item[0] in highlight):  # black over grey
         governor = sentence.governors[word]
         start, end = places[word], places[governor] + 0.12 * np.sign(word - governor)
         colour, width = (INK, 1.8) if word in highlight else ("#777777", 1.1)
