@@ -318,6 +318,7 @@ def test_the_pages_sentences_hold_in_every_run_that_they_speak_of(runs):
         landed = {of: share.value for of, share in run.estimates("lines_landing").items()}
         assert landed["nouns after a preposition: preposition"] > 3 * landed["nouns after a preposition: verb"]
         given, shifts = (run.estimates(f"object_head_{q}") for q in ("to_special", "shift"))
+        assert shifts.pop("determiners, near").high < 0, "less than from objects"
         assert all(shift.low > 0 for shift in shifts.values()) and given["no nouns"].value < 0.5
     for run in (book, runs["minilm"]):
         assert run.number("finds_from_hidden").low > 0.7
