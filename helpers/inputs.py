@@ -63,6 +63,7 @@ def batches(
     batch_size: int = 16,
     max_length: int | None = None,
     seed: int = 0,
+    share: float = MASKED,
 ) -> Iterator[Asked]:
     """Batches of inputs of like length, with their targets.
 
@@ -70,6 +71,7 @@ def batches(
 
     Args:
         seed: which tokens are masked (mlm); an example's masks depend on the seed and its number only.
+        share: of the tokens that are hidden (mlm).
     """
     if not examples:
         raise tokens.NoWords("There is no example to score.")
@@ -86,7 +88,7 @@ def batches(
     how = {"batch_size": batch_size, "max_length": longest, "truncate": True}
     for batch in tokens.batches(encoder, texts, unknown="<unk>" if task == "mlm" else None, **how):
         if task == "mlm":
-            yield masked(encoder, batch, [(seed, n) for n in batch.index])
+            yield masked(encoder, batch, [(seed, n) for n in batch.index], share)
         elif task == "keywords":
             yield tagged(batch, examples)
         else:
