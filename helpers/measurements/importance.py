@@ -440,16 +440,3 @@ def _keep(linear: nn.Linear, rows: Any = slice(None), columns: Any = slice(None)
     if linear.bias is not None:
         linear.bias = nn.Parameter(linear.bias[rows].clone(), requires_grad=False)
     linear.out_features, linear.in_features = linear.weight.shape
-
-
-def sizes(encoder: Encoder) -> dict[str, int]:
-    """Numbers of parameters: in all, without the embeddings, and in the attention (Q, K, V, O)."""
-    maps, inside = {name for names in MAPS for name in names}, set()
-    for name, module in encoder.model.named_modules():
-        known = name.rpartition(".")[2] in maps or attention.OUTPUT_PROJECTION.fullmatch(name)
-        if isinstance(module, NoHeads) or (isinstance(module, nn.Linear) and known):
-            inside |= {id(parameter) for parameter in module.parameters()}
-    every = list(encoder.model.named_parameters())
-    outside = sum(p.numel() for name, p in every if "embeddings" in name.split("."))
-    within = sum(p.numel() for _, p in every if id(p) in inside)
-    return {"all": encoder.parameters, "layers": encoder.parameters - outside, "attention": within}

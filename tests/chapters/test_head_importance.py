@@ -133,6 +133,19 @@ TAKEN = {
 }
 
 
+def sizes(encoder):
+    """Numbers of parameters: in all, without the embeddings, and in the attention (Q, K, V, O)."""
+    maps, inside = {name for names in importance.MAPS for name in names}, set()
+    for name, module in encoder.model.named_modules():
+        known = name.rpartition(".")[2] in maps or attention.OUTPUT_PROJECTION.fullmatch(name)
+        if isinstance(module, importance.NoHeads) or (isinstance(module, torch.nn.Linear) and known):
+            inside |= {id(parameter) for parameter in module.parameters()}
+    every = list(encoder.model.named_parameters())
+    outside = sum(p.numel() for name, p in every if "embeddings" in name.split("."))
+    within = sum(p.numel() for _, p in every if id(p) in inside)
+    return {"all": encoder.parameters, "layers": encoder.parameters - outside, "attention": within}
+
+
 @pytest.mark.parametrize("family", [pytest.param(f, marks=[] if f in USUAL else pytest.mark.slow) for f in FAMILIES])
 def test_a_smaller_model_answers_as_the_one_with_gates(headed, family):
     encoder = headed(family=family)
@@ -148,7 +161,7 @@ def test_a_smaller_model_answers_as_the_one_with_gates(headed, family):
             wanted = encoder.logits(asked.batch)
         with torch.no_grad():
             assert torch.allclose(smaller.logits(asked.batch), wanted, rtol=1e-4, atol=1e-5)
-        one, two = importance.sizes(encoder), importance.sizes(smaller)
+        one, two = sizes(encoder), sizes(smaller)
         gone = {part: one[part] - two[part] for part in one}
         if family in USUAL:
             assert gone["all"] == gone["layers"] == gone["attention"] and (gone["all"] > 0) == bool(heads)
