@@ -74,8 +74,9 @@ def test_heads_of_a_model_point_where_loops_say(small_encoder, page, sentences, 
     encoder = small_encoder(family)
     [found] = syntax.answers(encoder, sentences)
     own = attention.measure(encoder, sentences, page.point, units="words")
+    both = attention.measure(encoder, sentences, page.both_ways, units="words")
     special = attention.measure(encoder, sentences, page.to_special, units="words")
-    for sentence, pointed, forward, given in zip(sentences, found, own, special, strict=True):
+    for sentence, pointed, forward, ways, given in zip(sentences, found, own, both, special, strict=True):
         batch = tokens.encode(encoder, [list(sentence.words)])
         maps = word_maps(attention.maps(encoder, batch)[:, 0].numpy(), batch.unit[0].tolist())
         expected = pointed_in_loops(maps)
@@ -86,6 +87,7 @@ def test_heads_of_a_model_point_where_loops_say(small_encoder, page, sentences, 
             best, own = (weights[..., at, p[..., direction, :]].diagonal() for p in (expected, pointed))
             np.testing.assert_allclose(own, best, atol=1e-6)
         assert (pointed == expected).mean() > 0.99 and np.array_equal(forward, pointed[:, :, 0])
+        assert np.array_equal(ways, pointed)
         np.testing.assert_allclose(given, 1 - maps.sum(-1), atol=1e-5)
 
 
