@@ -34,7 +34,7 @@ matplotlib's keywords; series -> a value for each row, None where there is none,
 STYLES = {
     "cls": ("#0072B2", "[CLS]", "o"),
     "sep": ("#D55E00", "[SEP]", "s"),
-    "stop": ("#009E73", ". or ,", "^"),
+    "stop": ("#009E73", "stops", "^"),
     "comma": ("#66C2A5", "comma", "o"),
     "period": ("#009E73", "full stop", "o"),
     "other": ("#999999", "other tokens", "o"),

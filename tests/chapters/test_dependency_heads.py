@@ -235,6 +235,9 @@ def test_where_lines_land_in_sentences_made_by_hand(page):
     assert [*after_a_verb(ate)] == [("objects", 3, {"verb": 1})]
     assert [*after_a_verb(sat)] == [("nouns after a preposition", 4, {"verb": 1, "preposition": 2})]
     assert [*after_a_verb(slept)] == [], "neither an object nor after a preposition"
+    near = {word: (kind, goals["there"]) for kind, word, goals in page.landing_near(sat)}
+    assert near == {3: ("det, near", 2), 4: ("obl, near", 2)}, "the subject has no verb to its left"
+    assert not [*page.landing_near(bed)], "nor has any word of these"
     assert [*before_two_nouns(bed)] == [("words before two nouns", 0, {"next noun": 1, "governor": 2})]
     assert [*before_two_nouns(sat)] == [], "the next noun is the governor"
 
@@ -326,6 +329,7 @@ def test_the_pages_sentences_hold_in_every_run_that_they_speak_of(runs):
         assert run.number("finds_from_hidden").low > 0.7
         costs = {of: cost.value for of, cost in run.estimates("cost_on_hidden_objects").items()}
         assert costs["another word hidden"] > costs["3-1"] and run.number("verb_beyond_another_word").low > 0
+        assert run.number("cost_through_verb", of="3-1").low > 0, "without the verb to find the head costs less"
     assert all(run.number("lead_over_rule", of=r).low > 0 for r in ("fixed", "advcl:relcl") for run in gum)
     for run in (book, runs["minilm"]):
         assert run.array("attention_shift", of="obj").mean() < -0.03, "over all heads the other way round"
