@@ -18,6 +18,7 @@ CARRIED = (
     "notebooks",
     "book/profiles",
     "book/*.md",
+    "book/_static/live",
     "book/references.bib",
     "requirements.lock",
     "environment.lock",

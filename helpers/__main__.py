@@ -315,6 +315,8 @@ def build(what: str, models: Names, of: Path | None, to: Path | None) -> None:
     from helpers import encoders
     from helpers.run import exporting, launch, live, pages
 
+    if what in ("pages", "pdf", "launch") and places.INSTALLED:
+        raise click.UsageError(f"build {what} needs a checkout; this is a wheel's package, in {places.HOME}.")
     dist = places.ROOT / "dist"
     if what == "pages":
         pages.stage(BUILD / "stage", (of or places.ROOT) / "notebooks")

@@ -57,6 +57,13 @@ document.addEventListener("DOMContentLoaded", () => {
   // what the pages say comes before what the package is called
   if (window.Scorer) Scorer.score = ([page, , , , score]) => score - 100 * page.startsWith("book/helpers");
 
+  let folded = [];
+  addEventListener("beforeprint", () => { // the code of figures stays where it is
+    folded = [...document.querySelectorAll(".bd-article details:not([open], .above-input)")];
+    for (const one of folded) one.open = true;
+  });
+  addEventListener("afterprint", () => { for (const one of folded) one.open = false; });
+
   document.querySelectorAll("nav li > details > summary").forEach((toggle) => {
     toggle.ariaLabel = `Pages below: ${toggle.closest("li").querySelector("a").textContent.trim()}`;
   });

@@ -269,6 +269,22 @@ def test_the_book_is_printed(site, tmp_path):
     assert not (site / "notebooks" / "paper.html").exists()
 
 
+@pytest.mark.parametrize("name", ["notebooks/04_dependency_heads", "book/scoreboard"])
+def test_a_page_is_printed_whole(site, page, name):
+    closed = "document.querySelectorAll('article details:not([open], .above-input)').length"
+    cut = "[...document.querySelectorAll('article :is(pre, .pst-scrollable-table-container)')].filter((one) => one.scrollWidth > one.clientWidth + 1)"
+    page.open(site / f"{name}.html")
+    folded = page.evaluate(closed)
+    page.tab.set_viewport_size({"width": 718, "height": 1000})  # A4 between margins of a centimetre
+    page.tab.emulate_media(media="print")
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    there = page.evaluate(f"[{closed}, {cut}.map((one) => one.textContent.slice(0, 60))]")
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    again = page.evaluate(closed)
+    page.tab.emulate_media(media="screen")
+    assert folded > 0 and there == [0, []] and again == folded
+
+
 def test_without_a_browser_nothing_is_printed(tmp_path, monkeypatch):
     monkeypatch.setattr(pages.shutil, "which", {}.get)
     with pytest.raises(places.BookError, match="Chromium"):

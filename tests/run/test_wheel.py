@@ -45,5 +45,10 @@ def test_a_chapter_runs_from_a_wheel_in_an_empty_folder(tmp_path):
     made = empty / "_build" / "runs"
     assert (made / "smoke" / "minilm" / "04_dependency_heads.ipynb").is_file()
     assert (made / "results" / "smoke" / "minilm" / "dependency_heads.json").is_file()
+    python("-m", "helpers", "build", "live", "--to", "live", cwd=empty, env=kept)
+    assert (empty / "live" / "index.html").is_file()
+    command = [sys.executable, "-m", "helpers", "build", "pages"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=empty, env=kept)
+    assert done.returncode and "build pages needs a checkout" in done.stderr
     after = {file: file.stat().st_mtime_ns for file in site.rglob("*") if file.is_file() and file.suffix != ".pyc"}
     assert after == before, "nothing is written into the package"
