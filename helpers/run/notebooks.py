@@ -3,6 +3,7 @@
 import ast
 import difflib
 import os
+import re
 import shutil
 import time
 from collections.abc import Collection, Iterable, Mapping
@@ -21,8 +22,6 @@ from tqdm import tqdm
 
 from helpers import corpora, places
 from helpers.corpora import sources
-from helpers.models import KNOWN
-from helpers.views import without_frames
 
 FOLDER = places.ROOT / "notebooks"
 PROFILE_FOLDER = places.ROOT / "book" / "profiles"
@@ -91,9 +90,11 @@ def resolved(model: str) -> str:
     """A model's name; of a folder its absolute path, since chapters run elsewhere. A name that the book knows is never a folder's."""
     base = model.removesuffix("@random")
     folder = Path(base).expanduser()
-    if base in KNOWN or not folder.is_dir():
+    if not folder.is_dir():
         return model
-    return f"{folder.absolute()}{model.removeprefix(base)}"
+    from helpers.models import KNOWN  # with torch, which a run's own process does not need
+
+    return model if base in KNOWN else f"{folder.absolute()}{model.removeprefix(base)}"
 
 
 def read_values(given: Iterable[tuple[str, str]]) -> dict[str, Any]:
@@ -246,6 +247,11 @@ def is_current(chapter: str, target: Path, changed: Mapping[str, Any]) -> bool:
     sources = [FOLDER / f"{chapter}.ipynb", *(places.HOME / "helpers").rglob("*.py")]
     sources += [file for file in places.book_data().rglob("*") if file.is_file() and "results" not in file.parts]
     return kept == changed and target.stat().st_mtime > max(file.stat().st_mtime for file in sources)
+
+
+def without_frames(output: str) -> str:
+    """The HTML of :func:`helpers.views.bertviz` without its scripts, as it is kept in stored notebooks."""
+    return re.sub(r' srcdoc="[^"]*"', ' srcdoc="Run this cell to draw the view."', output)
 
 
 def normalised(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
