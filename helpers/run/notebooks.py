@@ -30,6 +30,8 @@ LATER = ("07_divergence_map", "09_pattern_types", "10_ablation_by_type")
 REFUSALS = {"AdapterError", "EncoderError", "NotAnEncoder", "PruneError", "TapError", "SystemExit"}
 """Errors with which a chapter says that a model lacks what it needs; any other is a failure."""
 QUIET = {"TQDM_DISABLE": "1", "PYDEVD_DISABLE_FILE_VALIDATION": "1"}
+KEEP_MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(32 << 20), "MALLOC_TRIM_THRESHOLD_": str(1 << 30)}
+"""With Linux's C library: each layer's maps get the memory of the last one's, which would else go back and be cleared anew each time."""
 
 
 class NotebookError(places.BookError):
@@ -168,7 +170,7 @@ def execute(
     """
     start, state, problem = time.perf_counter(), "failed", ""
     scratch, kept = target.with_name(f"{chapter}.failed.ipynb"), target.parent / "parts" / chapter
-    variables = QUIET | {"BOOK_RESULTS": str(results)} | ({"BOOK_PARTS": str(kept)} if parts else {})
+    variables = QUIET | KEEP_MEMORY | {"BOOK_RESULTS": str(results)} | ({"BOOK_PARTS": str(kept)} if parts else {})
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with patch.dict(os.environ, variables):
