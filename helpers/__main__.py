@@ -112,15 +112,17 @@ def run(
     """
     from filelock import FileLock
 
-    from helpers import encoders
-    from helpers.run import notebooks, report
+    from helpers.run import notebooks
 
     names, values = notebooks.select(chapters), notebooks.read_values(given)
     results = places.book_data() / "results" if record else places.results()
     several, problems = len(names) > 1, 0
     own = any(name not in ("model", "other") and notebooks.is_path(text) for name, text in given)
-    for model in models:
-        encoders.load(model)  # one that cannot be loaded is one message, at once, not one for each chapter
+    if models:
+        from helpers import encoders
+
+        for model in models:
+            encoders.load(model)  # one that cannot be loaded is one message, at once, not one for each chapter
     for model in models or [values.get("model", "minilm")]:
         kept = places.OWN if own and profile == "book" else profile
         folder = to if to and len(models) < 2 else (to or BUILD / "runs" / kept) / places.label(model)
@@ -131,6 +133,8 @@ def run(
         click.echo("\n".join(f"{places.label(model)}  {one}" for one in done))
         click.echo(f"Executed: {folder}")
         if chapters == ("all",):
+            from helpers.run import report
+
             click.echo(f"Report: {report.write(done, folder / 'report.html', results=results, profile=profile)}")
         problems += sum(one.state == "failed" or (bool(one.problem) and not several) for one in done)
     click.echo(f"Numbers: {results}{' (a try: no table has them)' * (profile == 'smoke')}")

@@ -29,18 +29,17 @@ def shuffled(
     Scores are taken back from the weights as their logarithms less the mean of each row, which is all that a softmax knows of them.
 
     Args:
-        mask: true at real tokens.
+        mask: true at real tokens, which come before those that pad a row.
         seeds: (row of the batch, head) -> what the permutation is drawn from.
     """
     made = torch.zeros_like(probabilities)
     for row, real in enumerate(mask):
-        here = real.nonzero().flatten()
-        grid = (slice(None), here[:, None], here)
-        scores = probabilities[row][grid].clamp_min(torch.finfo(probabilities.dtype).tiny).log()
+        length = int(real.sum())
+        scores = probabilities[row, :, :length, :length].clamp_min(torch.finfo(probabilities.dtype).tiny).log()
         scores = (scores - scores.mean(-1, keepdim=True)).flatten(1)
         orders = [np.random.default_rng(seeds(row, head)).permutation(scores.shape[1]) for head in range(len(scores))]
         order = torch.from_numpy(np.stack(orders)).to(scores.device)
-        made[row][grid] = scores.gather(1, order).view(-1, len(here), len(here)).softmax(-1)
+        made[row, :, :length, :length] = scores.gather(1, order).view(-1, length, length).softmax(-1)
     return made
 
 

@@ -227,7 +227,7 @@ def bertviz(
     """bertviz's ``head_view`` or ``model_view`` (Vig 2019), in a frame of its own that needs no network.
 
     bertviz asks a content network for d3, jQuery and require.js. Here they come from installed packages. A
-    stored notebook keeps the weights only (:func:`without_frames`); the book's build and a fresh run of the
+    stored notebook keeps the weights only (:func:`helpers.run.notebooks.without_frames`); the book's build and a fresh run of the
     cell put the scripts in again.
 
     Args:
@@ -293,11 +293,6 @@ def _libraries() -> str:
         file = next(file for file in distribution(package).files or () if str(file).endswith(ending))
         scripts += f"<script>{file.read_text('utf-8')}</script>"
     return scripts
-
-
-def without_frames(output: str) -> str:
-    """The HTML of :func:`bertviz` without its scripts, as it is kept in stored notebooks."""
-    return FRAME_DOCUMENT.sub(' srcdoc="Run this cell to draw the view."', output)
 
 
 def with_frames(output: str) -> str:

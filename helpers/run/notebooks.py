@@ -3,6 +3,7 @@
 import ast
 import difflib
 import os
+import re
 import shutil
 import time
 from collections.abc import Collection, Iterable, Mapping
@@ -21,8 +22,6 @@ from tqdm import tqdm
 
 from helpers import corpora, places
 from helpers.corpora import sources
-from helpers.models import KNOWN
-from helpers.views import without_frames
 
 FOLDER = places.ROOT / "notebooks"
 PROFILE_FOLDER = places.ROOT / "book" / "profiles"
@@ -31,6 +30,8 @@ LATER = ("07_divergence_map", "09_pattern_types", "10_ablation_by_type")
 REFUSALS = {"AdapterError", "EncoderError", "NotAnEncoder", "PruneError", "TapError", "SystemExit"}
 """Errors with which a chapter says that a model lacks what it needs; any other is a failure."""
 QUIET = {"TQDM_DISABLE": "1", "PYDEVD_DISABLE_FILE_VALIDATION": "1"}
+KEEP_MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(32 << 20), "MALLOC_TRIM_THRESHOLD_": str(1 << 30)}
+"""With Linux's C library: each layer's maps get the memory of the last one's, which would else go back and be cleared anew each time."""
 
 
 class NotebookError(places.BookError):
@@ -91,9 +92,11 @@ def resolved(model: str) -> str:
     """A model's name; of a folder its absolute path, since chapters run elsewhere. A name that the book knows is never a folder's."""
     base = model.removesuffix("@random")
     folder = Path(base).expanduser()
-    if base in KNOWN or not folder.is_dir():
+    if not folder.is_dir():
         return model
-    return f"{folder.absolute()}{model.removeprefix(base)}"
+    from helpers.models import KNOWN  # with torch, which a run's own process does not need
+
+    return model if base in KNOWN else f"{folder.absolute()}{model.removeprefix(base)}"
 
 
 def read_values(given: Iterable[tuple[str, str]]) -> dict[str, Any]:
@@ -167,7 +170,7 @@ def execute(
     """
     start, state, problem = time.perf_counter(), "failed", ""
     scratch, kept = target.with_name(f"{chapter}.failed.ipynb"), target.parent / "parts" / chapter
-    variables = QUIET | {"BOOK_RESULTS": str(results)} | ({"BOOK_PARTS": str(kept)} if parts else {})
+    variables = QUIET | KEEP_MEMORY | {"BOOK_RESULTS": str(results)} | ({"BOOK_PARTS": str(kept)} if parts else {})
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with patch.dict(os.environ, variables):
@@ -246,6 +249,11 @@ def is_current(chapter: str, target: Path, changed: Mapping[str, Any]) -> bool:
     sources = [FOLDER / f"{chapter}.ipynb", *(places.HOME / "helpers").rglob("*.py")]
     sources += [file for file in places.book_data().rglob("*") if file.is_file() and "results" not in file.parts]
     return kept == changed and target.stat().st_mtime > max(file.stat().st_mtime for file in sources)
+
+
+def without_frames(output: str) -> str:
+    """The HTML of :func:`helpers.views.bertviz` without its scripts, as it is kept in stored notebooks."""
+    return re.sub(r' srcdoc="[^"]*"', ' srcdoc="Run this cell to draw the view."', output)
 
 
 def normalised(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:

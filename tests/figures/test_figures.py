@@ -24,8 +24,9 @@ from helpers.plots import (
     share_bars,
     thumbnails,
 )
+from helpers.run.notebooks import without_frames
 from helpers.stats import Estimate
-from helpers.views import answers, attention_view, bertviz, coreference, without_frames
+from helpers.views import answers, attention_view, bertviz, coreference
 
 HOSTILE = "</script><img src=x onerror=alert(1)>"
 GRID = np.array([[0.1, 0.9, 0.3], [0.2, 0.2, 0.5]])
