@@ -216,7 +216,7 @@ def test_what_the_text_says_of_every_run():
         (p, of): recorded(p).row("shuffles_as_costly", of=of).label
         for p, of in ((BOOK, "3 tuned"), (FULL, "3 tuned"), (FULL, "core"), (FULL, "4"))
     }
-    assert [*found.values()] == ["1 of 9", "7 of 99", "0 of 99", "5 of 99"]
+    assert [*found.values()] == ["1 of 9", "7 of 99", "0 of 99", "7 of 99"]
     splits = full.rows("f1_beyond_split").value
     assert (len(splits), (splits <= full.number("f1_beyond_parts").value).sum()) == (20, 11)
 
