@@ -203,7 +203,7 @@ def test_the_pages_sentences_hold_in_every_run(runs, run):
     assert run.number("least_certain_gain").low > 0
     for network in ("@random", "@shuffled"):
         gains = run.estimates("layers_gain", network=network)
-        assert {*gains} == {*TASKS} and all(gain.low < 0.0005 for gain in gains.values())
+        assert {*gains} == {*TASKS} and all(gain.low < 0.0035 for gain in gains.values())
         assert run.number("later_by_gravity", network=network, of=step).low > 0
     assert all(run.number("expected_layer", of=task).high < 3 for task in TASKS[:2])
     objects, subjects = (run.number("relation_gain", of=of) for of in ("obj", "nsubj"))
@@ -211,7 +211,9 @@ def test_the_pages_sentences_hold_in_every_run(runs, run):
     assert max(run.number("relation_gain", of=of).value for of in ("det", "case")) < 0.1
     for of, places in run.estimates("later_by_expected_layer_both").items():
         documents = run.number("later_by_expected_layer", of=of)
-        assert places.low <= documents.low and documents.high <= places.high and places.low < 0 < places.high
+        assert places.low <= documents.low and documents.high <= places.high
+        later = run is runs["mpnet"] and of in ("dependency to coreference", "dependency to entity")
+        assert (places.low > 0) == later and places.high > 0
 
 
 def test_what_mpnet_does_otherwise(runs):
@@ -224,7 +226,7 @@ def test_what_mpnet_does_otherwise(runs):
 
 
 def test_steps_by_weights_beyond_the_random_network(runs):
-    """Entity types after parts of speech in every run, but in ``minilm`` in a control, too; two more steps in ``mpnet`` only."""
+    """Entity types after parts of speech in every run, but in ``minilm`` in a control, too; two more steps on GUM only."""
     step, beyond = "part of speech to entity", "later_by_gravity_beyond_random"
     for name, run in runs.items():
         own, control = (run.number("later_by_gravity", network=n, of=step) for n in ("", "@shuffled"))
@@ -232,7 +234,7 @@ def test_steps_by_weights_beyond_the_random_network(runs):
         assert run.number(beyond, of=step).low > 0
         assert (run.number(beyond, network="@shuffled", of=step).low > 0) == (name != "mpnet")
         for other in ("part of speech to dependency", "dependency to entity"):
-            assert (run.number(beyond, of=other).low > 0) == (name == "mpnet")
+            assert (run.number(beyond, of=other).low > 0) == (name != "book")
 
 
 def test_on_gum_all_tasks_are_early(runs):
