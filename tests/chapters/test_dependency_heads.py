@@ -330,6 +330,8 @@ def test_the_pages_sentences_hold_in_every_run_that_they_speak_of(runs):
         costs = {of: cost.value for of, cost in run.estimates("cost_on_hidden_objects").items()}
         assert costs["another word hidden"] > costs["3-1"] and run.number("verb_beyond_another_word").low > 0
         assert run.number("cost_through_verb", of="3-1").low > 0, "without the verb to find the head costs less"
+    through = runs["minilm"].estimates("cost_through_verb")
+    assert [head for head, cost in through.items() if cost.low > 0] == ["3-1"], "of all heads of the layer"
     assert all(run.number("lead_over_rule", of=r).low > 0 for r in ("fixed", "advcl:relcl") for run in gum)
     for run in (book, runs["minilm"]):
         assert run.array("attention_shift", of="obj").mean() < -0.03, "over all heads the other way round"

@@ -203,7 +203,9 @@ def test_the_pages_sentences_hold_in_every_run(runs, run):
     assert run.number("least_certain_gain").low > 0
     for network in ("@random", "@shuffled"):
         gains = run.estimates("layers_gain", network=network)
-        assert {*gains} == {*TASKS} and all(gain.low < 0.0035 for gain in gains.values())
+        assert {*gains} == {*TASKS}
+        certain = {task for task, gain in gains.items() if gain.low >= 0.0005}
+        assert certain == ({"entity"} if (run, network) == (runs["minilm"], "@shuffled") else set())
         assert run.number("later_by_gravity", network=network, of=step).low > 0
     assert all(run.number("expected_layer", of=task).high < 3 for task in TASKS[:2])
     objects, subjects = (run.number("relation_gain", of=of) for of in ("obj", "nsubj"))
