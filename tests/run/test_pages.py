@@ -254,7 +254,7 @@ def test_pages_are_packed(tmp_path):
         assert sorted(archive.namelist()) == ["book/_static/a.css", "book/index.html"]
 
 
-def test_the_book_is_printed(site, tmp_path):
+def test_the_book_is_printed(site, chromium, tmp_path):
     toc = {"root": "book/intro", "parts": [{"chapters": [{"file": CHAPTERS[0]}, {"file": "book/notation"}]}]}
     (tmp_path / "_toc.yml").write_text(yaml.safe_dump(toc))
     joined = pages.join(site, tmp_path / "_toc.yml")
