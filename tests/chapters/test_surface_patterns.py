@@ -239,8 +239,13 @@ def sharp(way, run, quantity="first_times_even"):
     return recorded(run).number(quantity, of=f"{WAYS[way]}, sharp", network="@random").value
 
 
-def of_head(network):
-    return recorded().number("first_times_even_of_head", network=network).value
+def of_draws(quantity, run="book"):
+    """What the first token gets in three random networks."""
+    return recorded(run).rows(f"first_times_even_of_{quantity}", network="@random").value
+
+
+def of_head(run="book"):
+    return recorded(run).number("first_times_even_of_head").value
 
 
 def moved(run):
@@ -272,8 +277,13 @@ NUMBERS = [
     ("mean entropy", "3.1", lambda: first(0, "book", "mean_entropy")),
     ("mean entropy of the sharp random network", "3.0", lambda: sharp(0, "book", "mean_entropy")),
     ("its first token", "1.0", lambda: sharp(0, "book")),
-    ("its head that gives most", "7", lambda: of_head("@random")),
-    ("the model's", "91", lambda: of_head("")),
+    ("its head that gives most", "7", lambda: of_draws("head").iloc[0]),
+    ("the model's", "91", of_head),
+    ("mpnet's", "73", lambda: of_head("mpnet")),
+    ("three random networks of mpnet, least", "1.8", lambda: of_draws("network", "mpnet").min()),
+    ("most", "2.8", lambda: of_draws("network", "mpnet").max()),
+    ("their heads, least", "18", lambda: of_draws("head", "mpnet").min()),
+    ("most", "41", lambda: of_draws("head", "mpnet").max()),
     *(
         (f"the same, mpnet {w}", said, lambda w=w: sharp(w, "mpnet"))
         for w, said in enumerate(["2.8", "1.8", "1.9", "0.2"])
@@ -335,6 +345,7 @@ def test_either_makes_the_sink(run):
     assert all(0.8 < first(way, run, network="@random") < 1.3 for way in range(4))
     for way in range(3):  # as uneven as the model, or more so, and no sink
         assert sharp(way, run, "mean_entropy") < first(way, run, "mean_entropy") and sharp(way, run) < ways[way] / 6
+    assert of_draws("network", run).max() < surface.SINK_FACTOR and of_draws("head", run).max() < 0.6 * of_head(run)
     other = first(3, run, "other_times_even")
     assert other > 10 if run == "mpnet" else other < 5
     lengths = [recorded(run).array("first_value_length", of=way)[-2] for way in WAYS]
