@@ -85,11 +85,8 @@ def test_odd_models_have_a_card_too(small_encoder, family, changes, without):
 
 
 @pytest.mark.slow
-def test_the_command_writes_the_page(small_encoder, tmp_path):
-    encoder = small_encoder()
-    encoder.model.save_pretrained(tmp_path / "mine")
-    encoder.tokenizer.save_pretrained(tmp_path / "mine")
-    done = CliRunner().invoke(main, ["card", "--model", str(tmp_path / "mine"), "--to", str(tmp_path / "card.html")])
+def test_the_command_writes_the_page(folder, tmp_path):
+    done = CliRunner().invoke(main, ["card", "--model", str(folder), "--to", str(tmp_path / "card.html")])
     assert done.exit_code == 0, done.output
     assert "mine: 3 layers of 4 heads" in (tmp_path / "card.html").read_text("utf-8")
 

@@ -10,7 +10,6 @@ import nbformat
 import pytest
 import yaml
 from click.testing import CliRunner
-from conftest import small_model
 from packaging.requirements import Requirement
 from test_chapters import assert_whole, write_chapter
 
@@ -88,11 +87,9 @@ def test_own_runs_are_shown_when_asked_for_and_never_as_the_books(monkeypatch, t
         assert ("0.987654" in (tmp_path / "numbers.csv").read_text("utf-8")) == shown
 
 
-def test_a_folder_or_its_name_names_what_was_recorded_of_it(minilm, tmp_path, monkeypatch):
+def test_a_folder_or_its_name_names_what_was_recorded_of_it(folder, tmp_path, monkeypatch):
     """However the run named the folder, and wherever one stands."""
     monkeypatch.chdir(tmp_path)
-    minilm.tokenizer.save_pretrained("mine")
-    small_model("bert").save_pretrained("mine")
     encoder = encoders.load("mine")
     monkeypatch.setenv("BOOK_NAME", "tuned")
     recorded = results.Run("surface_patterns", encoder, None, profile="book")
@@ -101,7 +98,7 @@ def test_a_folder_or_its_name_names_what_was_recorded_of_it(minilm, tmp_path, mo
     monkeypatch.delenv("BOOK_NAME")
     assert re.fullmatch(r"tuned-[0-9a-f]{8}", label)
     for name in ("mine", "tuned", label):
-        done = run("scoreboard", "--own", "--model", name, "--to", "numbers.csv")
+        done = run("scoreboard", "02", "--own", "--model", name, "--to", "numbers.csv")
         assert done.exit_code == 0, done.output
         assert set(results.from_csv(tmp_path / "numbers.csv").model) == {label}
     assert "Nothing is recorded of another" in run("scoreboard", "--model", "another", "--to", "numbers.csv").output
