@@ -14,7 +14,7 @@ from packaging.requirements import Requirement
 from test_chapters import assert_whole, write_chapter
 
 import helpers.__main__
-from helpers import corpora, encoders, places, results
+from helpers import encoders, places, results
 from helpers.__main__ import main
 from helpers.run import notebooks
 from helpers.run.notebooks import resolved
@@ -59,14 +59,10 @@ def test_a_foreseen_error_is_one_sentence(arguments, says):
 
 def test_paths_are_meant_from_where_the_reader_stands(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-    for name in ("model", "encyclopedia", "minilm"):
+    for name in ("model", "minilm"):
         (tmp_path / name).mkdir()
-    (tmp_path / "a.conllu").write_text("")
     given = {"model": "{}/model", "model@random": "{}/model@random", "minilm": "minilm", "org/model": "org/model"}
     assert {name: resolved(name) for name in given} == {n: path.format(tmp_path) for n, path in given.items()}
-    file = f"{tmp_path}/a.conllu"
-    named = {"treebank": "a.conllu", "corpus": "encyclopedia", "texts": {"qa": "a.conllu"}}
-    assert corpora.absolute(named) == named | {"treebank": file, "texts": {"qa": file}}
 
 
 def test_own_runs_are_shown_when_asked_for_and_never_as_the_books(monkeypatch, tmp_path):
