@@ -184,8 +184,9 @@ def test_a_new_model_goes_through_chapters_and_into_a_report(names, tmp_path, mi
             assert_whole(run.file, without=["fig-dep-cost"])  # no head
     page = report.write(done, tmp_path / "report.html", **kept).read_text("utf-8")
     assert "DistilBertModel" in page and "10_ablation_by_type" in page
-    again = notebooks.run(names, tmp_path / "out", given={"model": str(folder)}, keep=True, **kept)
-    assert {run.state for run in again} == {"kept", "skipped"}, "the same command goes on where it stopped"
+    finished = [name for name in names if name not in LACKING]
+    again = notebooks.run(finished, tmp_path / "out", given={"model": str(folder)}, keep=True, **kept)
+    assert {run.state for run in again} == {"kept"}, "the same command goes on where it stopped"
 
 
 # The runner
