@@ -27,7 +27,7 @@ class Page:
         tab.on("pageerror", lambda error: self.problems.append(f"exception: {error}"))
         tab.on("console", lambda said: said.type == "error" and self.problems.append(f"console: {said.text}"))
         self._session = tab.context.new_cdp_session(tab)
-        self.call("Emulation.setFocusEmulationEnabled", enabled=True)
+        self._session.send("Emulation.setFocusEmulationEnabled", {"enabled": True})
 
     def _asked(self, request: Request) -> None:
         self.requests.append(request.url)
@@ -37,10 +37,6 @@ class Page:
     def _failed(self, request: Request) -> None:
         if "ERR_ABORTED" not in (request.failure or ""):
             self.problems.append(f"request failed: {request.failure} ({request.url})")
-
-    def call(self, method: str, **parameters: object) -> dict:
-        """A command of the DevTools protocol, for touch and the like."""
-        return self._session.send(method, parameters)
 
     def evaluate(self, code: str) -> object:
         """Value of a JavaScript expression; promises are awaited."""

@@ -1,6 +1,5 @@
 """Chapter 10: the functions of its page against slow loops, and its sentences against the recorded numbers."""
 
-import dataclasses
 from collections import Counter
 from types import SimpleNamespace
 
@@ -11,7 +10,7 @@ from conftest import as_printed
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helpers import adapters, attention, results, scoreboard, stats, tasks, tokens
+from helpers import attention, encoders, results, scoreboard, stats, tasks, tokens
 from helpers.adapters import AdapterError
 from helpers.corpora import Answer
 from helpers.measurements.head_types import TYPES
@@ -47,11 +46,9 @@ def answerer(small_encoder):
     """Factory: a tiny encoder with an untrained head for questions."""
 
     def make(family="bert"):
-        encoder = small_encoder(family)
-        torch.manual_seed(1)
-        head = adapters.new_head(encoder.model, "qa").eval().requires_grad_(False)
-        head.out.weight.mul_(20)
-        return dataclasses.replace(encoder, head=head)
+        encoder = encoders.with_new_head(small_encoder(family), "qa", seed=1)
+        encoder.head.out.weight.mul_(20)
+        return encoder
 
     return make
 

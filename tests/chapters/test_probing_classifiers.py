@@ -210,8 +210,6 @@ NETWORKS = ("", "@random", "@shuffled")
 ALL, WORDED, PLAIN = "attention", "attention and words", "distances and words"
 ADDED = "edge, equally far, attention, words and distance over words and distance"
 PRINTED = [  # run, quantity, of what, and what the page says in per cent: a number, or a number and its interval
-    ("book", "uas", ALL, 60),
-    ("book", "uas", "best single head", 43),
     ("book", "uas", "all heads added up", 31),
     ("book", "uas", WORDED, 65),
     ("book", "uas_by_sentences", f"{ALL}, 15 sentences", 53),

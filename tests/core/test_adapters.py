@@ -78,8 +78,7 @@ def test_the_changes_are_on_all_six_maps_of_each_layer(small_encoder):
 
 @pytest.mark.parametrize("task", list(adapters.LABELS))
 def test_shapes_and_gradients_of_each_head(small_encoder, task):
-    encoder = small_encoder("bert")
-    encoder = replace(encoder, head=adapters.new_head(encoder.model, task).eval())
+    encoder = encoders.with_new_head(small_encoder("bert"), task)
     batch = tokens.encode(encoder, PAIRS)
     size, length = batch.ids.shape
     gate = torch.ones(encoder.heads, 1, 1, requires_grad=True)
@@ -94,8 +93,7 @@ def test_shapes_and_gradients_of_each_head(small_encoder, task):
 
 
 def test_the_pair_head_ignores_padding_and_special_tokens(small_encoder):
-    encoder = small_encoder("bert")
-    encoder = replace(encoder, head=adapters.new_head(encoder.model, "rte").eval())
+    encoder = encoders.with_new_head(small_encoder("bert"), "rte")
     together = encoder.logits(tokens.encode(encoder, PAIRS))
     alone = torch.cat([encoder.logits(tokens.encode(encoder, [p])) for p in PAIRS])
     torch.testing.assert_close(together, alone, rtol=1e-4, atol=1e-5)

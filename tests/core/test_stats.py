@@ -10,16 +10,6 @@ from helpers.corpora import records
 from helpers.stats import Estimate
 
 
-@given(st.integers(1, 30), st.integers(1, 8), st.integers(0, 10_000))
-def test_the_order_of_rows_does_not_matter(rows, documents, seed):
-    rng = np.random.default_rng(seed)
-    by, sums, counts = rng.integers(documents, size=rows), rng.random((rows, 2, 3)), rng.random((rows, 3)) + 0.1
-    order = rng.permutation(rows)
-    one, other = (stats.ratio(zip(sums[o], counts[o], strict=True), by[o]) for o in (np.arange(rows), order))
-    for name in ("value", "low", "high", "units"):
-        np.testing.assert_allclose(getattr(one, name), getattr(other, name), atol=1e-9)
-
-
 @pytest.mark.parametrize("documents", [3, 5, 10, 20, 29, 30, 100])
 def test_intervals_over_few_documents_keep_their_promise(documents):
     """1,000 samples at once, a column each: as the bootstrap alone would do it, and widened."""

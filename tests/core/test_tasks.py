@@ -13,14 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from helpers import adapters, corpora, inputs, phrases, tasks
+from helpers import adapters, corpora, encoders, inputs, phrases, tasks
 from helpers.adapters import AdapterError
 from helpers.tasks import IGNORED, Example
-
-
-def with_head(encoder, task: str):
-    torch.manual_seed(0)
-    return replace(encoder, head=adapters.new_head(encoder.model, task).eval().requires_grad_(False))
 
 
 def question(context: str, *answers: str, asked: str = "Who dived?") -> Example:
@@ -215,7 +210,7 @@ def test_phrases_are_scored_against_those_in_the_text_and_against_all(small_enco
 
 def test_losses_against_loops(small_encoder):
     for task, examples in GIVEN.items():
-        encoder = with_head(small_encoder("bert", max_position_embeddings=512), task)
+        encoder = encoders.with_new_head(small_encoder("bert", max_position_embeddings=512), task)
         for asked in tasks.batches(encoder, examples, batch_size=2, max_length=64):
             logits, found = encoder.logits(asked.batch), tasks.losses(encoder, asked)
             torch.testing.assert_close(tasks.cross_entropy(logits, asked), found, rtol=1e-4, atol=1e-5)
@@ -236,7 +231,7 @@ def test_losses_against_loops(small_encoder):
 
 
 def test_classes_of_a_head_may_come_in_another_order_or_be_added_up(small_encoder):
-    encoder = with_head(small_encoder("bert"), "entailment")
+    encoder = encoders.with_new_head(small_encoder("bert"), "entailment")
     wanted = adapters.LABELS["entailment"]
     pairs = [
         Example("entailment", str(n), n, ("A dog ran.", f"{n} dogs ran."), label) for n, label in enumerate(wanted)
@@ -263,7 +258,7 @@ def test_classes_of_a_head_may_come_in_another_order_or_be_added_up(small_encode
 
 @pytest.mark.parametrize("task", list(GIVEN))
 def test_batches_and_padding_do_not_matter(small_encoder, task):
-    encoder = with_head(small_encoder("bert", max_position_embeddings=512), task)
+    encoder = encoders.with_new_head(small_encoder("bert", max_position_embeddings=512), task)
     one, four = (tasks.score(encoder, GIVEN[task], batch_size=size, max_length=64) for size in (1, 4))
     assert one.predictions == four.predictions and one.task == task
     for name in one.values:
@@ -350,4 +345,4 @@ def test_exact_match_and_f1_are_the_best_over_the_answers(prediction, answers, s
 
 def test_a_head_for_another_task_is_refused(small_encoder):
     with pytest.raises(AdapterError, match="task='qa', the examples are of 'mlm'"):
-        tasks.score(with_head(small_encoder("bert"), "qa"), SEGMENTS)
+        tasks.score(encoders.with_new_head(small_encoder("bert"), "qa"), SEGMENTS)

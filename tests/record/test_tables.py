@@ -40,13 +40,6 @@ def test_divergences_are_the_same_from_either_head(table):
     np.testing.assert_array_equal(matrix, matrix.T)
 
 
-def test_a_name_stands_in_its_column_and_has_no_number(table):
-    types = results.recorded("distance_features").array("type", column="label")
-    found = rows(table, "type", model="minilm", profile="book", chapter="08_distance_features")
-    assert found.set_index(["layer", "head"]).label[3, 5] == types[2, 4]
-    assert found.value.isna().all() and found.low.isna().all()
-
-
 def test_the_chosen_head_of_a_relation_stands_beside_its_offset(table):
     stored = results.recorded("dependency_heads").row("best_for_relation", of="obj")
     where = {"model": "minilm", "profile": "book", "of": "obj"}
@@ -87,14 +80,6 @@ def test_every_quantity_and_column_has_a_line_and_every_quantity_has_been_record
     assert tuple(results.from_yaml("columns")) == results.COLUMNS
 
 
-def test_one_model_is_given_with_its_controls_and_an_unknown_one_refused():
-    assert set(results.table(["mpnet"], ["full"]).model) == {"mpnet", "mpnet@random", "mpnet@shuffled"}
-    with pytest.raises(
-        results.ResultError, match=r"Nothing is recorded of nobody with profile book\. Recorded: minilm"
-    ):
-        results.table(["nobody"], ["book"])
-
-
 def test_a_control_is_given_alone_and_its_own_run_counts_first(tmp_path, monkeypatch):
     monkeypatch.setenv("BOOK_RESULTS", str(tmp_path))
     chosen = ["minilm@random"], ["book"], ["surface_patterns"]
@@ -133,7 +118,7 @@ def test_blocks_of_rows():
     b = parts["b"][["of", "n", "value", "control", "against"]].to_numpy().tolist()
     assert b == [["x", 3, 0.5, 1, "a rule"], ["y", 3, 0.25, 2, "a rule"]]
     assert parts["c"].layer.tolist() == [0, 1] and parts["c"].against.isna().all()
-    assert parts["d"].label.tolist() == ["p", "q"] and "f" not in parts
+    assert parts["d"].label.tolist() == ["p", "q"] and parts["d"].value.isna().all() and "f" not in parts
     assert parts["e"][["layer", "head"]].to_numpy().tolist() == [[3, 5]]
 
 

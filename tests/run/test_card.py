@@ -3,7 +3,6 @@
 import re
 
 import numpy as np
-import pandas as pd
 import pytest
 from click.testing import CliRunner
 
@@ -11,7 +10,6 @@ from helpers import card, results
 from helpers.__main__ import main
 from helpers.corpora import CorpusError
 from helpers.measurements import coreference, divergence, head_types, surface, syntax
-from helpers.run import exporting
 from helpers.run.card import sample
 
 SMALL = {"segments": 8, "documents": 5, "choose_on": ("dev",)}
@@ -47,6 +45,7 @@ def test_a_card_has_the_numbers_of_the_chapters(made, encoder):
         return rows[rows.of == of if of else rows.of.isna()][column].to_numpy().reshape(made.shape)
 
     texts = sample(*ALIKE, **SMALL)
+    assert list(made.table) == list(results.COLUMNS) and set(made.table.model) == {made.name}
     assert np.allclose(grid("share_cls"), surface.measure(encoder, texts.segments)["cls"].value, atol=1e-6)
     features = head_types.measure(encoder, [s.texts for s in texts.segments], documents=texts.segments)
     assert (grid("type", column="label") == head_types.types(features.all.value, features.even).names).all()
@@ -85,20 +84,10 @@ def test_odd_models_have_a_card_too(small_encoder, family, changes, without):
 
 
 @pytest.mark.slow
-def test_the_command_writes_the_page(small_encoder, tmp_path):
-    encoder = small_encoder()
-    encoder.model.save_pretrained(tmp_path / "mine")
-    encoder.tokenizer.save_pretrained(tmp_path / "mine")
-    done = CliRunner().invoke(main, ["card", "--model", str(tmp_path / "mine"), "--to", str(tmp_path / "card.html")])
+def test_the_command_writes_the_page(folder, tmp_path):
+    done = CliRunner().invoke(main, ["card", "--model", str(folder), "--to", str(tmp_path / "card.html")])
     assert done.exit_code == 0, done.output
     assert "mine: 3 layers of 4 heads" in (tmp_path / "card.html").read_text("utf-8")
-
-
-@pytest.mark.slow
-def test_the_table_is_of_the_long_form_and_can_be_exported(made, tmp_path):
-    assert list(made.table) == list(results.COLUMNS) and set(made.table.model) == {made.name}
-    back = pd.read_csv(exporting.write(made.table, tmp_path / "card.csv")[0])
-    assert (back.value.fillna(-1) == made.table.value.fillna(-1)).all()
 
 
 @pytest.mark.slow

@@ -10,12 +10,11 @@ import nbformat
 import pytest
 import yaml
 from click.testing import CliRunner
-from conftest import small_model
 from packaging.requirements import Requirement
 from test_chapters import assert_whole, write_chapter
 
 import helpers.__main__
-from helpers import corpora, encoders, places, results
+from helpers import encoders, places, results
 from helpers.__main__ import main
 from helpers.run import notebooks
 from helpers.run.notebooks import resolved
@@ -45,9 +44,9 @@ def test_every_command_has_help(command):
         (("scorebord",), "Did you mean 'scoreboard'?"),
         (("run", "no-op", "04"), "Did you mean '03_no_op'?"),
         (("scoreboard", "nowhere"), "no chapter 'nowhere'"),
-        (("scoreboard", "--model", "nobody", "--to", "x.csv"), "Nothing is recorded of nobody"),
-        (("scoreboard", "--profile", "own", "--to", "x.csv"), "Nothing is recorded of own"),
-        (("scoreboard", "--to", "numbers.xls"), "give a name that ends in .csv"),
+        (("scoreboard", "02", "--model", "nobody", "--to", "x.csv"), "Nothing is recorded of nobody"),
+        (("scoreboard", "02", "--profile", "own", "--to", "x.csv"), "Nothing is recorded of own"),
+        (("scoreboard", "02", "--to", "numbers.xls"), "give a name that ends in .csv"),
         (("scoreboard", "04", "--quantity", "peek", "--to", "x.csv"), "No number of the quantity peek"),
         (("build", "data", "--model", "nobody"), "Nothing is recorded of nobody"),
     ],
@@ -60,14 +59,10 @@ def test_a_foreseen_error_is_one_sentence(arguments, says):
 
 def test_paths_are_meant_from_where_the_reader_stands(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-    for name in ("model", "encyclopedia", "minilm"):
+    for name in ("model", "minilm"):
         (tmp_path / name).mkdir()
-    (tmp_path / "a.conllu").write_text("")
     given = {"model": "{}/model", "model@random": "{}/model@random", "minilm": "minilm", "org/model": "org/model"}
     assert {name: resolved(name) for name in given} == {n: path.format(tmp_path) for n, path in given.items()}
-    file = f"{tmp_path}/a.conllu"
-    named = {"treebank": "a.conllu", "corpus": "encyclopedia", "texts": {"qa": "a.conllu"}}
-    assert corpora.absolute(named) == named | {"treebank": file, "texts": {"qa": file}}
 
 
 def test_own_runs_are_shown_when_asked_for_and_never_as_the_books(monkeypatch, tmp_path):
@@ -88,11 +83,9 @@ def test_own_runs_are_shown_when_asked_for_and_never_as_the_books(monkeypatch, t
         assert ("0.987654" in (tmp_path / "numbers.csv").read_text("utf-8")) == shown
 
 
-def test_a_folder_or_its_name_names_what_was_recorded_of_it(minilm, tmp_path, monkeypatch):
+def test_a_folder_or_its_name_names_what_was_recorded_of_it(folder, tmp_path, monkeypatch):
     """However the run named the folder, and wherever one stands."""
     monkeypatch.chdir(tmp_path)
-    minilm.tokenizer.save_pretrained("mine")
-    small_model("bert").save_pretrained("mine")
     encoder = encoders.load("mine")
     monkeypatch.setenv("BOOK_NAME", "tuned")
     recorded = results.Run("surface_patterns", encoder, None, profile="book")
@@ -101,7 +94,7 @@ def test_a_folder_or_its_name_names_what_was_recorded_of_it(minilm, tmp_path, mo
     monkeypatch.delenv("BOOK_NAME")
     assert re.fullmatch(r"tuned-[0-9a-f]{8}", label)
     for name in ("mine", "tuned", label):
-        done = run("scoreboard", "--own", "--model", name, "--to", "numbers.csv")
+        done = run("scoreboard", "02", "--own", "--model", name, "--to", "numbers.csv")
         assert done.exit_code == 0, done.output
         assert set(results.from_csv(tmp_path / "numbers.csv").model) == {label}
     assert "Nothing is recorded of another" in run("scoreboard", "--model", "another", "--to", "numbers.csv").output

@@ -41,8 +41,8 @@ def rte(tmp_path, monkeypatch):
 @pytest.mark.slow
 @pytest.mark.parametrize("task", sorted(training.RECIPES))
 def test_a_task_is_learned_and_the_encoder_stays_as_it_is(small_encoder, tmp_path, task):
-    settings = training.DEFAULTS | {"steps": 20, "batch_size": 8, "max_length": 64, "rate": 1e-2, "warmup": 1}
-    student = training.Student(small_encoder("bert"), task, settings | {"evaluate_every": 20, "hidden": 0.5})
+    settings = training.DEFAULTS | {"steps": 12, "batch_size": 8, "max_length": 64, "rate": 2e-2, "warmup": 1}
+    student = training.Student(small_encoder("bert"), task, settings | {"evaluate_every": 12, "hidden": 0.5})
     examples = tasks.examples(task, "encyclopedia", limit=8)
     frozen = {name: weight.clone() for name, weight in student.model.named_parameters() if not weight.requires_grad}
     with torch.no_grad():
