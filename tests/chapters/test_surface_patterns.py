@@ -280,6 +280,17 @@ NUMBERS = [
     ("its head that gives most", "7", lambda: of_draws("head").iloc[0]),
     ("the model's", "91", of_head),
     ("mpnet's", "73", lambda: of_head("mpnet")),
+    ("places moved on, the strongest other token of mpnet", "16", lambda: first(2, "mpnet", "other_times_even")),
+    ("the same in its random network", "3.2", lambda: sharp(0, "mpnet", "other_times_even")),
+    (
+        "stops in mpnet, times their even share",
+        "3.4",
+        lambda: share("punctuation", "mpnet").mean() / even("punctuation", "mpnet"),
+    ),
+    ("per cent to them", "26", lambda: 100 * share("punctuation", "mpnet").mean()),
+    ("to [CLS] in layers 7 and 8, least", "3", lambda: 100 * share("cls", "mpnet").mean(-1)[6:8].min()),
+    ("most", "5", lambda: 100 * share("cls", "mpnet").mean(-1)[6:8].max()),
+    ("broad by the authors' plot, in layer 6", "7", lambda: (recorded().array("entropy")[5] > 3.8).sum()),
     ("three random networks of mpnet, least", "1.8", lambda: of_draws("network", "mpnet").min()),
     ("most", "2.8", lambda: of_draws("network", "mpnet").max()),
     ("their heads, least", "18", lambda: of_draws("head", "mpnet").min()),
@@ -353,6 +364,13 @@ def test_either_makes_the_sink(run):
     if run == "book":
         assert [f"{length:.2f}" for length in lengths] == ["0.04", "0.04", "0.04", "0.94"]
         assert share("cls").mean(-1).argmax() == 4, "where the sink is strongest"
+
+
+@pytest.mark.parametrize(("run", "heads", "part"), [("book", 72, 2 / 3), ("full", 72, 2 / 3), ("mpnet", 144, 1 / 2)])
+def test_with_other_constants_shuffling_makes_no_head_sharper(run, heads, part):
+    changed = recorded(run).estimates("heads_changed_by_shuffling", network="@shuffled")
+    assert changed["sharper, as they are"].value == 0
+    assert changed["broader, as they are"].value / heads == pytest.approx(part, abs=0.05)
 
 
 def test_what_the_page_says_of_layers():
