@@ -316,8 +316,7 @@ def build(what: str, models: Names, of: Path | None, to: Path | None) -> None:
     copies in plain Markdown with their outputs, for JupyterLab (those that are there are left alone); data: the recorded
     results as a data set; live: a page on which a reader's browser runs the model that --model names, a small BERT.
     """
-    from helpers import encoders
-    from helpers.run import exporting, launch, live, pages
+    from helpers.run import exporting, launch, pages
 
     if what in ("pages", "pdf", "launch") and places.INSTALLED:
         raise click.UsageError(f"build {what} needs a checkout; this is a wheel's package, in {places.HOME}.")
@@ -330,6 +329,9 @@ def build(what: str, models: Names, of: Path | None, to: Path | None) -> None:
     elif what == "zip":
         made = pages.pack(of or pages.HTML, to or dist / f"{pages.NAME}.zip")
     elif what == "live":
+        from helpers import encoders
+        from helpers.run import live
+
         made = (to or BUILD / "live") / "index.html"
         places.write(made, live.write(encoders.load(*models[:1]), made.parent))
     elif what == "launch":

@@ -523,8 +523,10 @@ def table(
             f"Nothing is recorded of {', '.join(lacking)} with profile {' or '.join(profiles)}. Recorded: {known}. "
             f"Run: python -m helpers run all --model {lacking[0]}"
         )
+    if not models:
+        return found
     named = found.model.isin(models) | found.model.map(trained).isin(models)
-    return found[named].reset_index(drop=True) if models else found
+    return found[named].reset_index(drop=True)
 
 
 def long(stored: Iterable[tuple[str, Recorded]]) -> pd.DataFrame:

@@ -351,7 +351,8 @@ def fit(
     probes.a.requires_grad_(not even)
     mixing = [probes.a, probes.gamma]
     rest = [p for p in probes.parameters() if all(p is not m for m in mixing)]
-    optimiser = torch.optim.Adam([{"params": rest, "lr": 0.003}, {"params": mixing, "lr": 0.03}])
+    rates = [{"params": rest, "lr": 0.003}, {"params": mixing, "lr": 0.03}]
+    optimiser = torch.optim.Adam(rates, fused=True)  # all weights at once
     shrink = LambdaLR(optimiser, lambda step: 1 - step / steps)
     rng, count = np.random.default_rng(seed), len(train.targets)
     order = np.concatenate([rng.permutation(count) for _ in range(BATCH * steps // count + 1)])

@@ -285,22 +285,24 @@ def called(name: str | None) -> str:
 def _group(name: str, numbers: pd.DataFrame, heads: int) -> Iterable[Content]:
     """The grids of a group: a number for every head, quantity by quantity, the most frequent relation first."""
     for quantity, told in shown()["groups"][name]["quantities"].items():
-        for _, rows in numbers[numbers.quantity == quantity].groupby(RUN, sort=False, dropna=False):
+        runs = numbers[numbers.quantity == quantity].groupby(RUN, sort=False, dropna=False)
+        for first, (_, rows) in zip(_records(runs.head(1)), runs[list(results.NUMBERS)], strict=True):
             if len(rows) == heads:
-                yield {"group": name, "quantity": quantity, **_grid(rows, told)}
+                yield {"group": name, "quantity": quantity, **_grid(first, rows, told)}
 
 
-def _grid(rows: pd.DataFrame, told: Mapping[str, Any]) -> Content:
-    first = _records(rows.head(1))[0]
+def _grid(first: Mapping[str, Any], rows: pd.DataFrame, told: Mapping[str, Any]) -> Content:
+    """The numbers of all heads in a run; what else its rows say stands in the first of them."""
     title = told["whole"] if first["of"] == "all" and "whole" in told else told["title"]
     found = {"of": first["of"], "title": title.format(of=called(first["of"]))}
     found |= {key: told[key] for key in ("as", "words", "least") if key in told}
     found |= {key: first[key] for key in ("unit", "source", "n")}
-    full = rows[list(results.NUMBERS)].dropna(axis="columns").round(DIGITS)
-    found |= full.to_dict("list")
+    columns = zip(rows, rows.to_numpy().round(DIGITS).T, strict=True)
+    full = {name: column.tolist() for name, column in columns if not np.isnan(column).any()}
+    found |= full
     if "control" in full:
-        alike = full.control.nunique() == 1
-        found |= {"against": first["against"], "control": full.control.iloc[0] if alike else found["control"]}
+        alike = len(set(full["control"])) == 1
+        found |= {"against": first["against"], "control": full["control"][0] if alike else full["control"]}
     return found
 
 

@@ -44,6 +44,8 @@ FEWEST_HEADS = 3
 """Fewer make no map."""
 Looks = Sequence[dict[str, Any]] | None
 """What :func:`look` found in each segment, if they have been measured already."""
+Named = tuple[Sequence[syntax.Answers], Sequence[antecedents.Scores]] | None
+"""Likewise what heads name in the two parts of the trees, and how often they are right in those of the chains."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,13 +94,14 @@ def sample(
     return Sample(names, found, trees, chains)
 
 
-def card(model: str | Encoder, *, seed: int = 0, looks: Looks = None, **drawn: Any) -> "Card":
+def card(model: str | Encoder, *, seed: int = 0, looks: Looks = None, named: Named = None, **drawn: Any) -> "Card":
     """Measure an encoder on small samples: under a minute for MiniLM on two cores, with a progress bar for each pass.
 
     Args:
         model: a name of the book, an id of the hub, a folder, or an encoder that is loaded.
         seed: of samples, bootstraps and clustering.
         looks: what :func:`look` found in the segments.
+        named: what :func:`helpers.measurements.syntax.answers` and :func:`helpers.measurements.coreference.measure` found in the treebanks.
         drawn: the texts to measure on, as for :func:`sample`.
 
     Raises:
@@ -113,25 +116,32 @@ def card(model: str | Encoder, *, seed: int = 0, looks: Looks = None, **drawn: A
         made.provenance["corpus"] = {"name": texts.names[read.get(chapter, "corpus")]}
         return made
 
-    runs, missing = measure(encoder, texts, run, seed=seed, looks=looks)
+    runs, missing = measure(encoder, texts, run, seed=seed, looks=looks, named=named)
     name = Path(encoder.name).name  # of a folder its last part
     table = results.long((name, made.recorded) for made in runs)
     return Card(name, (encoder.layers, encoder.heads), encoder.sha256, table, missing)
 
 
 def measure(
-    encoder: Encoder, texts: Sample, run: Callable[[str], results.Run], *, seed: int = 0, looks: Looks = None
+    encoder: Encoder,
+    texts: Sample,
+    run: Callable[[str], results.Run],
+    *,
+    seed: int = 0,
+    looks: Looks = None,
+    named: Named = None,
 ) -> tuple[list[results.Run], dict[str, str]]:
     """What chapters 02, 04, 05, 07 and 08 would record of an encoder, from one pass over plain text and one over each treebank.
 
     Args:
         run: opens the run of a chapter.
-        looks: as for :func:`card`.
+        looks, named: as for :func:`card`.
 
     Returns:
         The runs, and, where the encoder or the texts do not allow one, chapter -> why not.
     """
     looks = looks or attention.measure(encoder, texts.segments, look, longest=surface.MOST_TOKENS, seed=seed)
+    pointed, mentions = named or (None, None)
     seen = {name: [of_text[name] for of_text in looks] for name in looks[0]}
     runs, missing = [run("surface_patterns"), run("distance_features")], {}
     surface.record(runs[0], surface.patterns(seen["patterns"], texts.segments, seed=seed))
@@ -146,11 +156,11 @@ def measure(
     try:
         trees = [syntax.trees(encoder, part) for part in texts.trees]
         runs.append(run("dependency_heads"))
-        syntax.record(runs[-1], syntax.answers(encoder, *trees), *trees, seed=seed)
+        syntax.record(runs[-1], pointed or syntax.answers(encoder, *trees), *trees, seed=seed)
     except CorpusError as error:  # no sentence fits
         missing["dependency_heads"] = str(error)
     try:
-        dev, test = (antecedents.measure(encoder, part) for part in texts.chains)
+        dev, test = mentions or (antecedents.measure(encoder, part) for part in texts.chains)
         runs.append(run("coreference_heads"))
         antecedents.record(runs[-1], antecedents.table(dev, test, seed=seed), test)
     except CorpusError as error:  # no chain does

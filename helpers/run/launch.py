@@ -20,7 +20,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell
 from pybtex.database import parse_file
 
 import helpers
-from helpers import places, views
+from helpers import places
 from helpers.run import address, notebooks
 
 WHEEL = f"attention_heads_book-{helpers.__version__}-py3-none-any.whl"
@@ -162,6 +162,8 @@ def write(folder: Path, *, wheel: str = "", replace: bool = True, outputs: bool 
         replace: whether copies that are there are written again; what was changed in them is lost.
         outputs: whether they keep the outputs that the book keeps; bertviz' views are drawn in them.
     """
+    from helpers import views  # with torch, which most of what is built does not need
+
     site, files = address.site(), [folder / "notebooks" / f"{chapter}.ipynb" for chapter in notebooks.chapters()]
     for file in files if replace else [file for file in files if not file.is_file()]:
         made = copy(file.stem, wheel)

@@ -18,7 +18,7 @@ from urllib.parse import urldefrag, urljoin
 import nbformat
 import yaml
 
-from helpers import __version__, models, places
+from helpers import __version__, places
 from helpers.run import address, course, notebooks
 from helpers.run.templates import part
 
@@ -70,6 +70,8 @@ def filled(page: str) -> str:
 
     These are tables of chapters and the families of encoders (``pages.md.j2``), and the reference of the package.
     """
+    from helpers import models  # with torch, which a build's own process does not need
+
     about = {"names": notebooks.chapters(), "purpose": purpose, "outline": course.outline, "models": models.FAMILIES}
 
     def text(found: re.Match[str]) -> str:
