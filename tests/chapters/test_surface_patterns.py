@@ -361,6 +361,13 @@ def test_either_makes_the_sink(run):
     assert other > 10 if run == "mpnet" else other < 5
     lengths = [recorded(run).array("first_value_length", of=way)[-2] for way in WAYS]
     assert max(lengths[:3]) < 0.15 and 0.9 < lengths[3] < 1.1
+    if run == "mpnet":
+        assert (
+            share("cls", run).mean(-1)[8] < 0.03
+            and 0.3 < recorded(run).array("first_value_length", of=WAYS[0])[8] < 0.4
+        )
+    else:
+        assert f"{recorded(run).array('first_value_length', of=WAYS[3])[5]:.2f}" == "0.37"
     if run == "book":
         assert [f"{length:.2f}" for length in lengths] == ["0.04", "0.04", "0.04", "0.94"]
         assert share("cls").mean(-1).argmax() == 4, "where the sink is strongest"
