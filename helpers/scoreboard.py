@@ -492,7 +492,7 @@ def as_text(models: Collection[str] = (), chapters: Collection[str] = ()) -> str
 def comparison_table(
     run: results.Run, paper: str = "", *, networks: Iterable[str] = ("",), full: str = "full"
 ) -> Table:
-    """The chapter's claims that have a label, beside this run, its controls, and the recorded runs on real corpora.
+    """The chapter's claims that have a label, beside this run, the recorded runs on real corpora, and this run's controls.
 
     Args:
         paper: its key in ``data/papers.yml``, for the claims of one paper only; without one, the chapter's own are among them, and there is
@@ -509,9 +509,9 @@ def comparison_table(
     elif any(claim.paper for claim in claims):
         columns["papers"] = [f"{named(claim.paper)}: {claim.theirs}" if claim.paper else "" for claim in claims]
     table = run.recorded.table
-    tables = {name: table[table.network == name].assign(network="") if name else table for name in networks}
-    tables = {name or run.encoder.label: found for name, found in tables.items()}
+    tables = {run.encoder.label: table} if "" in networks else {}
     tables |= {f"{name}, {full}": found.table for name, found in results.runs(run.chapter, profile="full").items()}
+    tables |= {name: table[table.network == name].assign(network="") for name in networks if name}
     for name, found in tables.items():
         numbers = numbers_of(found)
         columns[name] = [compare(claim, numbers).text for claim in claims]

@@ -3,7 +3,7 @@
 Heads and offsets are chosen on one part of a treebank and scored on another (:mod:`helpers.measurements.choosing`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from helpers import attention, results
+from helpers import attention, results, stats
 from helpers.corpora import treebanks
 from helpers.corpora.sources import CorpusError
 from helpers.corpora.treebanks import Document, Sentence
@@ -199,6 +199,39 @@ def record(
         run.number(f"finds_governor{ending}", finds, **common)
         run.number(f"found_by_governor{ending}", found_by, **common)
     return rows
+
+
+def record_special(
+    run: results.Run,
+    given: Sequence[Float[np.ndarray, "layer head _"]],
+    test: Scores,
+    groups: Mapping[str, Bool[np.ndarray, "word"]],
+    head: Head,
+    *,
+    relations: Sequence[str],
+    network: str = "",
+    seed: int = 0,
+) -> None:
+    """Record what one head gives to special tokens from kinds of words, and how much more each head gives without a relation.
+
+    Args:
+        given: for each sentence, what each of its words gives to special tokens.
+        groups: kind -> its words; the others are compared with the first. ``punctuation`` is left out of what has no relation.
+        relations: for which every head is compared.
+    """
+    special, documents = np.concatenate(given, -1).astype(np.float64), test.hits.documents
+    by_kind = {kind: np.where(words, special[head], np.nan) for kind, words in groups.items()}
+    shares = {kind: stats.mean(numbers, by=documents, seed=seed) for kind, numbers in by_kind.items()}
+    first, *others = shares
+    common = {"network": network, "split": "test"}
+    run.number("object_head_to_special", shares, head=head, **common)
+    shifts = {kind: shares[kind] - shares[first] for kind in others}
+    run.number("object_head_shift", shifts, head=head, **common)
+    marks = groups.get("punctuation", np.zeros(len(documents), bool))
+    for relation in relations:
+        asked = test.asked(relation)
+        shift = special[..., ~asked & ~marks].mean(-1) - special[..., asked].mean(-1)
+        run.number("attention_shift", shift, of=relation, **common)
 
 
 def select_relations(dev: Scores, test: Scores, *wanted: str) -> tuple[str, ...]:
