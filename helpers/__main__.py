@@ -130,13 +130,13 @@ def run(
             options = {"profile": profile, "results": results, "given": values | {"model": model}}
             options |= {"at_a_time": jobs or (1 if profile == "full" else 2), "keep": several and not force}
             done = notebooks.run(names, folder, **options)
-        click.echo("\n".join(f"{places.label(model)}  {one}" for one in done))
+        click.echo("\n".join(f"{places.label(model)}  {result}" for result in done))
         click.echo(f"Executed: {folder}")
         if chapters == ("all",):
             from helpers.run import report
 
             click.echo(f"Report: {report.write(done, folder / 'report.html', results=results, profile=profile)}")
-        problems += sum(one.state == "failed" or (bool(one.problem) and not several) for one in done)
+        problems += sum(result.state == "failed" or (bool(result.problem) and not several) for result in done)
     click.echo(f"Numbers: {results}{' (a try: no table has them)' * (profile == 'smoke')}")
     if problems:
         sys.exit(1)
@@ -273,7 +273,7 @@ def scoreboard(chapters: Names, models: Names, own: bool, to: Place, profile: st
 
     if own:
         os.environ.setdefault("BOOK_RESULTS", str(places.results()))
-    names, models = notebooks.select(chapters), [exporting.recorded_name(notebooks.resolved(one)) for one in models]
+    names, models = notebooks.select(chapters), [exporting.recorded_name(notebooks.resolved(name)) for name in models]
     if to is None:
         click.echo(board.as_text(models, names))
         return

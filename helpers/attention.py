@@ -240,18 +240,18 @@ def measure(
     """
     options = {"units": units, "longest": longest, "values": values, "shuffled": shuffled, "seed": seed}
     pieces = [(start, texts[start : start + PART]) for start in range(0, len(texts), PART)]
-    found: list[Any] = []
+    results: list[Any] = []
     with tqdm(total=len(texts), desc=encoder.label, unit=" texts") as bar:
         for arrays in parallel.each(encoder, _part, pieces, function, options, jobs=jobs, keep=parts):
-            found += arrays
+            results += arrays
             bar.update(len(arrays))
-    kinds = [array.keys() if isinstance(array, dict) else None for array in found]
+    kinds = [array.keys() if isinstance(array, dict) else None for array in results]
     if other := next((number for number, kind in enumerate(kinds) if kind != kinds[0]), None):
         names = [", ".join(kind) if kind else "one array" for kind in (kinds[0], kinds[other])]
         raise ValueError(
             f"The function must return the same of every text: of the first {names[0]}, of text {other} {names[1]}."
         )
-    return found
+    return results
 
 
 def _part(
@@ -261,7 +261,7 @@ def _part(
     first, texts = part
     longest, cells = options["longest"], MOST_MAPS // (4 * encoder.layers * encoder.heads)
     how = {"max_length": longest, "truncate": longest is not None, "cells": cells, "batch_size": 32}
-    found: dict[int, Any] = {}
+    results: dict[int, Any] = {}
     for batch in batches(encoder, [_input(t) for t in texts], first=first, **how):
         layers = _seen(encoder, batch, values=options["values"])
         if options["values"] and any(values is None for _, values in layers):
@@ -277,10 +277,10 @@ def _part(
                     given[0] = by_word(given[0], text)
                 if options["values"]:
                     given.append(torch.stack([values[row, :, :length] for _, values in layers]))
-                found[number] = _as_arrays(function(*given))
+                results[number] = _as_arrays(function(*given))
         layers.clear()  # before the next batch's maps exist
         given.clear()
-    return _compact([found[number] for number in sorted(found)])
+    return _compact([results[number] for number in sorted(results)])
 
 
 def _seen(encoder: Encoder, batch: Batch, *, values: bool = False) -> list[tuple[Tensor, Tensor | None]]:
@@ -302,7 +302,7 @@ def _input(text: Any) -> Input:
 
 def _as_arrays(result: Any) -> Any:
     if isinstance(result, Mapping):
-        return {name: _as_arrays(one) for name, one in result.items()}
+        return {name: _as_arrays(value) for name, value in result.items()}
     try:
         return result.cpu().numpy() if isinstance(result, Tensor) else np.asarray(result)
     except ValueError as error:
@@ -314,15 +314,15 @@ def _as_arrays(result: Any) -> Any:
 
 def _compact(arrays: Sequence[Any]) -> list[Any]:
     """The same arrays as views of one: small ones that stay would keep the memory between them from being used again."""
-    kinds = {tuple(one) if isinstance(one, dict) else None for one in arrays}
+    kinds = {tuple(array) if isinstance(array, dict) else None for array in arrays}
     if len(kinds) > 1:  # which :func:`measure` refuses
         return list(arrays)
     if isinstance(arrays[0], dict):
-        columns = {name: _compact([one[name] for one in arrays]) for name in arrays[0]}
+        columns = {name: _compact([array[name] for array in arrays]) for name in arrays[0]}
         return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-    flat = np.concatenate([one.ravel() for one in arrays])
-    parts = np.split(flat, np.cumsum([one.size for one in arrays])[:-1])
-    return [part.reshape(one.shape) for part, one in zip(parts, arrays, strict=True)]
+    flat = np.concatenate([array.ravel() for array in arrays])
+    parts = np.split(flat, np.cumsum([array.size for array in arrays])[:-1])
+    return [part.reshape(array.shape) for part, array in zip(parts, arrays, strict=True)]
 
 
 def maps(encoder: Encoder, batch: Batch) -> Float[Tensor, "layer batch head query key"]:
@@ -375,11 +375,11 @@ def output_projections(encoder: Encoder) -> list[nn.Linear]:
         TapError: for a family in which it cannot be found.
     """
     named = encoder.model.named_modules()
-    found = [m for name, m in named if isinstance(m, nn.Linear) and OUTPUT_PROJECTION.fullmatch(name)]
-    if not found or encoder.layers % len(found):
+    linear = [m for name, m in named if isinstance(m, nn.Linear) and OUTPUT_PROJECTION.fullmatch(name)]
+    if not linear or encoder.layers % len(linear):
         raise TapError(
-            f"{encoder.name!r} ({type(encoder.model).__name__}): {len(found)} output maps of the attention were found "
+            f"{encoder.name!r} ({type(encoder.model).__name__}): {len(linear)} output maps of the attention were found "
             f"for {encoder.layers} layers, so value vectors cannot be followed through them; this family needs its "
             "name for that map in helpers.attention.OUTPUT_PROJECTION."
         )
-    return [found[layer * len(found) // encoder.layers] for layer in range(encoder.layers)]  # ALBERT's layers share
+    return [linear[layer * len(linear) // encoder.layers] for layer in range(encoder.layers)]  # ALBERT's layers share

@@ -53,7 +53,7 @@ def shuffled_maps(
     """
     every = torch.ones(1, maps.shape[-1], dtype=torch.bool, device=maps.device)
     layers = (
-        shuffled(one[None], every, lambda _, head, at=at: [seed, number, at, head]) for at, one in enumerate(maps)
+        shuffled(layer[None], every, lambda _, head, at=at: [seed, number, at, head]) for at, layer in enumerate(maps)
     )
     return torch.cat(list(layers)).view_as(maps)
 

@@ -342,8 +342,8 @@ def _residual(page: _Page) -> None:
         for column in (0, 1, 2):
             page.frame(COLUMNS[column], y, row, columns=1)
     if page.upto == "residual":
-        one, two, three = (float(a[row, 0]) for a in (numbers.hidden, numbers.added, numbers.residual))
-        page.sum(3, f"{as_text(one)} + {as_text(two, inside=True)} = {as_text(three)}")
+        hidden, added, residual = (float(a[row, 0]) for a in (numbers.hidden, numbers.added, numbers.residual))
+        page.sum(3, f"{as_text(hidden)} + {as_text(added, inside=True)} = {as_text(residual)}")
 
 
 def _layers(page: _Page) -> None:

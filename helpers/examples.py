@@ -69,39 +69,39 @@ def _numbers(documents: Iterable[Hashable]) -> list[int]:
 
 def _segments(task: str, corpus: str, split: str | None) -> list[Example]:
     if not sources.entry(corpus, "questions") or sources.entry(corpus, "text"):
-        found = corpora.segments(corpora.read(corpus, split))
-        return [Example(task, str(n), segment.document, segment.texts) for n, segment in enumerate(found)]
+        segments = corpora.segments(corpora.read(corpus, split))
+        return [Example(task, str(n), segment.document, segment.texts) for n, segment in enumerate(segments)]
     contexts = list(dict.fromkeys((q.document, q.context) for q in corpora.questions(corpus, split)))
     numbers, texts = _numbers(document for document, _ in contexts), [context for _, context in contexts]
-    inside = [n for n, (one, other) in enumerate(pairwise(numbers)) if one == other]
+    inside = [n for n, (number, other) in enumerate(pairwise(numbers)) if number == other]
     return [Example(task, str(n), numbers[n], (texts[n], texts[n + 1])) for n in inside]
 
 
 def _questions(task: str, corpus: str, split: str | None) -> list[Example]:
-    found = corpora.questions(corpus, split)
-    documents = [q.document for q in found]
+    questions = corpora.questions(corpus, split)
+    documents = [q.document for q in questions]
     if len(set(documents)) < 2:  # of one's own, on one article: its paragraphs stand for articles
-        documents = [q.context for q in found]
-    numbered = zip(_numbers(documents), found, strict=True)
+        documents = [q.context for q in questions]
+    numbered = zip(_numbers(documents), questions, strict=True)
     return [Example(task, q.id, number, (q.question, q.context), answers=q.answers) for number, q in numbered]
 
 
 def _keyed(task: str, corpus: str, split: str | None) -> list[Example]:
-    found = corpora.keyphrases(corpus, split)
-    return [Example(task, k.id, n, (k.title, k.text), keyphrases=k.keyphrases) for n, k in enumerate(found)]
+    articles = corpora.keyphrases(corpus, split)
+    return [Example(task, k.id, n, (k.title, k.text), keyphrases=k.keyphrases) for n, k in enumerate(articles)]
 
 
 def _pairs(task: str, corpus: str, split: str | None) -> list[Example]:
     labels = {"paraphrase": "mrpc", "entailment": "nli"}.get(task, task)
     if corpus == "encyclopedia":
-        found = corpora.pairs(f"encyclopedia-{'paraphrase' if task == 'paraphrase' else 'entailment'}", task=labels)
-        documents = _numbers(pair.id.rsplit("-", 1)[0] for pair in found)
+        pairs = corpora.pairs(f"encyclopedia-{'paraphrase' if task == 'paraphrase' else 'entailment'}", task=labels)
+        documents = _numbers(pair.id.rsplit("-", 1)[0] for pair in pairs)
     else:
         known = sources.entry(corpus, "pairs")
-        found = corpora.pairs(corpus, split, task=known.task if known else labels)
-        documents = range(len(found))
+        pairs = corpora.pairs(corpus, split, task=known.task if known else labels)
+        documents = range(len(pairs))
     merged = dict.fromkeys(("neutral", "contradiction"), "not_entailment") if task == "rte" else {}
-    numbered = zip(documents, found, strict=True)
+    numbered = zip(documents, pairs, strict=True)
     return [Example(task, p.id, n, (p.first, p.second), merged.get(p.label, p.label)) for n, p in numbered]
 
 

@@ -42,8 +42,8 @@ class HeadProfile:
     def card(self, upto: str = "14") -> str:
         """What is known up to a chapter, as HTML; named by its speciality once that is found: ``3-1, the object head``."""
         known = (f"<li><b>{chapter}</b> {fact}</li>" for chapter, fact in self.facts.items() if chapter <= upto)
-        colour, found, _ = SPECIALITIES[self.speciality]
-        label = f"{self.head}, the {self.speciality} head" if found <= upto else f"Head {self.head}"
+        colour, since, _ = SPECIALITIES[self.speciality]
+        label = f"{self.head}, the {self.speciality} head" if since <= upto else f"Head {self.head}"
         style = f"--trade: {COLOURS[colour]}"
         return f'<div class="character" style="{style}"><p>{escape(label)}</p><ul>{"".join(known)}</ul></div>'
 
@@ -61,11 +61,11 @@ def of(model: str) -> tuple[HeadProfile, ...]:
 
 def records_of(model: str) -> Records:
     """What the chapters of :data:`FACTS` have recorded of a model: in the book's run, or in a full one."""
-    found = {}
+    records = {}
     for name, notebook in results.notebooks().items():
         if notebook[:2] in FACTS:
-            found[notebook[:2]] = results.runs(name, profile="full") | results.runs(name, profile="book")
-    return {number: runs[model] for number, runs in found.items() if model in runs}
+            records[notebook[:2]] = results.runs(name, profile="full") | results.runs(name, profile="book")
+    return {number: runs[model] for number, runs in records.items() if model in runs}
 
 
 def facts(records: Records, head: Head) -> dict[str, str]:
@@ -105,8 +105,8 @@ def _objects(recorded: Recorded) -> Head | None:
 
 def _previous(recorded: Recorded) -> Head | None:
     """The head that gives most of its attention to the token before, if that is more than half."""
-    found = recorded.rows("specialist", label="previous").sort_values("value")
-    return _places(found)[-1] if len(found) else None
+    specialists = recorded.rows("specialist", label="previous").sort_values("value")
+    return _places(specialists)[-1] if len(specialists) else None
 
 
 SPECIALITIES = {
@@ -129,7 +129,7 @@ def _surface(recorded: Recorded, head: Head) -> str:
 
 
 def _relations(recorded: Recorded, head: Head) -> str:
-    relations = [relation for one, relation in zip(*_leading(recorded), strict=True) if one == head]
+    relations = [relation for leading, relation in zip(*_leading(recorded), strict=True) if leading == head]
     parts = []
     for relation in relations:
         row = recorded.row("best_for_relation", of=relation)
@@ -148,8 +148,8 @@ def _chains(recorded: Recorded, head: Head) -> str:
 
 
 def _probed(recorded: Recorded, head: Head) -> str:
-    found = recorded.rows("uas", of="best single head", head=head)
-    return f"Of single heads it finds the most governors: {_interval(found.iloc[0])}." if len(found) else ""
+    probed = recorded.rows("uas", of="best single head", head=head)
+    return f"Of single heads it finds the most governors: {_interval(probed.iloc[0])}." if len(probed) else ""
 
 
 def _type(recorded: Recorded, head: Head) -> str:
@@ -159,8 +159,8 @@ def _type(recorded: Recorded, head: Head) -> str:
 
 def _missed(recorded: Recorded, head: Head) -> str:
     """Tasks in which it is the head without which the score falls most, where that is beyond chance."""
-    found = recorded.rows("worst_removal")
-    named = found[(found.high < 0) & found.label.str.endswith(f", {head}")].of
+    removals = recorded.rows("worst_removal")
+    named = removals[(removals.high < 0) & removals.label.str.endswith(f", {head}")].of
     return f"The head whose removal costs most: {', '.join(map(escape, named))}." if len(named) else ""
 
 
@@ -187,7 +187,7 @@ def _interval(row: pd.Series) -> str:
 
 def show(chapter: str, model: str, *, unfolded: bool = False) -> HTML:
     """What is known of these heads up to a chapter that has something to add about them, ``"04"``, as a box; all of them in the last."""
-    known = [one.card(chapter) for one in of(model) if chapter in one.facts or chapter > max(FACTS)]
+    known = [p.card(chapter) for p in of(model) if chapter in p.facts or chapter > max(FACTS)]
     cards = "".join(known) or "<p>Nothing is recorded yet of single heads of this model.</p>"
     head = "<summary>What we know of these heads so far</summary>"
     return HTML(f'<details class="characters"{" open" if unfolded else ""}>{head}{cards}</details>')

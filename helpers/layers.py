@@ -91,17 +91,17 @@ def batched_interventions(
 
     with torch.inference_mode(), attention.tap(encoder, edit=every):
         try:
-            found = layers(encoder)
+            modules = layers(encoder)
         except EncoderError:
             return torch.stack([run([path]) for path in paths])
         made: list[Any] = []
         where = [0] * len(paths)  # for each pass its place among the distinct ones
-        for layer in range(len(found)):
+        for layer in range(len(modules)):
             keys = [(before, path[layer]) for before, path in zip(where, paths, strict=True)]
             distinct = dict(zip(keys, paths, strict=True))  # one path for all that have done the same so far
             passes = [(before, path) for (before, _), path in distinct.items()]
             parts = [passes[n : n + at_once] for n in range(0, len(passes), at_once)]
-            made = [one for part in parts for one in _through(encoder, found, layer, made, part, run)]
+            made = [output for part in parts for output in _through(encoder, modules, layer, made, part, run)]
             place = {key: n for n, key in enumerate(distinct)}
             where = [place[key] for key in keys]
         return torch.stack([made[n] for n in where])
@@ -109,18 +109,18 @@ def batched_interventions(
 
 def _through(
     encoder: Encoder,
-    found: Sequence[nn.Module],
+    modules: Sequence[nn.Module],
     layer: int,
     made: Sequence[Any],
     part: Sequence[tuple[int, Sequence[Step]]],
     run: Callable[[Sequence[Sequence[Step]]], Tensor],
 ) -> list[Any]:
     """What a layer makes for the passes of a part, each after what was made before it; of the last layer, what the model does."""
-    above, result = found[layer + 1 :], []
+    above, result = modules[layer + 1 :], []
     given = _joined([made[before] for before, _ in part]) if made else None
     with ExitStack() as aside:
-        aside.callback(found[layer].register_forward_hook(lambda _, __, out: result.append(out)).remove)
-        aside.enter_context(skip_layers(encoder, found[:layer], lambda: given))
+        aside.callback(modules[layer].register_forward_hook(lambda _, __, out: result.append(out)).remove)
+        aside.enter_context(skip_layers(encoder, modules[:layer], lambda: given))
         aside.enter_context(skip_layers(encoder, above, lambda: result[0]))
         last = run([path for _, path in part])
     return _apart(result[0] if above else last, len(part))
@@ -136,5 +136,5 @@ def _joined(made: Sequence[Any]) -> Any:
 def _apart(made: Any, parts: int) -> list[Any]:
     """The result of a layer for a larger batch as those of its parts, of equal size."""
     if isinstance(made, tuple):
-        return list(zip(*(_apart(one, parts) for one in made), strict=True))
+        return list(zip(*(_apart(part, parts) for part in made), strict=True))
     return list(made.chunk(parts)) if isinstance(made, Tensor) and made.dim() > 1 else [made] * parts

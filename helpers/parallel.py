@@ -110,7 +110,7 @@ def _told(thing: Any, seen: set[int]) -> Any:
     if isinstance(thing, Mapping):
         return [(key, _told(value, seen)) for key, value in thing.items()]
     if isinstance(thing, list | tuple):
-        return [_told(one, seen) for one in thing]
+        return [_told(item, seen) for item in thing]
     if isinstance(thing, partial):
         return _told((thing.func, thing.args, thing.keywords), seen)
     thing = inspect.unwrap(thing) if callable(thing) else thing
@@ -132,7 +132,7 @@ def _told(thing: Any, seen: set[int]) -> Any:
 def _globals(code: CodeType) -> set[str]:
     """Names of globals that code loads, and the functions inside it."""
     inner = [_globals(part) for part in code.co_consts if isinstance(part, CodeType)]
-    loaded = {one.argval for one in dis.get_instructions(code) if one.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
+    loaded = {step.argval for step in dis.get_instructions(code) if step.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
     return loaded.union(*inner)
 
 

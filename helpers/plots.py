@@ -501,9 +501,9 @@ def verdict_bars(counts: Mapping[str, Mapping[str, int]], *, order: Names) -> Fi
         counts: name of the chapter -> verdict -> number of findings.
         order: of the verdicts, from the left; those that never occur are left out.
     """
-    parts = {v: VERDICT_STYLES[v] for v in order if any(found.get(v) for found in counts.values())}
+    parts = {v: VERDICT_STYLES[v] for v in order if any(tally.get(v) for tally in counts.values())}
     figure, ax = plt.subplots(figsize=(7.2, 0.36 * len(counts) + 1.1))
-    sizes = [[found.get(verdict, 0) for verdict in parts] for found in counts.values()]
+    sizes = [[tally.get(verdict, 0) for verdict in parts] for tally in counts.values()]
     stacked(ax, sizes, parts, least=1, number="{:.0f}", height=0.72, linewidth=0.8)
     in_rows(ax, counts)
     ax.grid(axis="x")

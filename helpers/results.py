@@ -205,22 +205,22 @@ class Run:
                 f"{quantity!r} is not among the quantities of {self.chapter} in data/quantities.yml; add its unit and meaning."
             )
         heads = (self.encoder.layers, self.encoder.heads)
-        for of, one in value.items() if isinstance(value, Mapping) else [(columns.get("of"), value)]:
-            numbers = np.asarray(_value(one))
+        for of, given in value.items() if isinstance(value, Mapping) else [(columns.get("of"), value)]:
+            numbers = np.asarray(_value(given))
             if numbers.dtype.kind == "f" and not np.isfinite(numbers).all():
                 raise ResultError(f"{quantity} of {of}: only finite numbers are recorded.")
             if axes is None and numbers.shape not in ((), heads[:1], heads):
                 raise ResultError(f"{quantity} of {of}: say what the axes of an array of shape {numbers.shape} are.")
             named = ("layer", "head")[: numbers.ndim] if axes is None else axes
-            self.blocks.append(rows(quantity, one, *named, place=head, control=control, **columns | {"of": of}))
+            self.blocks.append(rows(quantity, given, *named, place=head, control=control, **columns | {"of": of}))
         return value
 
     @property
     def recorded(self) -> Recorded:
         """What has been recorded so far, to be read like an earlier run's."""
-        found = Recorded(chapter=self.chapter, provenance=self.provenance, run="this", file=self._file)
-        found.table = joined(self.blocks)
-        return found
+        recorded = Recorded(chapter=self.chapter, provenance=self.provenance, run="this", file=self._file)
+        recorded.table = joined(self.blocks)
+        return recorded
 
     def beside(
         self, quantity: str, *, networks: Iterable[str] = ("",), full: str = "full"
@@ -271,8 +271,8 @@ def _provenance(
     """Which weights and texts numbers are of, and what they were computed with."""
 
     def described(texts: "Corpus") -> dict[str, Any]:
-        found = {"name": texts.name, "sha256": texts.sha256}
-        return found | {"own": True, "parts": texts.parts} if texts.own else found
+        about = {"name": texts.name, "sha256": texts.sha256}
+        return about | {"own": True, "parts": texts.parts} if texts.own else about
 
     dtype = str(encoder.dtype).removeprefix("torch.")
     versions = {"book": helpers.__version__, "python": platform.python_version()}
@@ -306,8 +306,8 @@ def processor() -> str:
     """This machine's processor; on one of the same name and model two runs give the same numbers."""
     described = Path("/proc/cpuinfo")
     told = described.read_text("utf-8") if described.is_file() else ""
-    found = re.findall(r"^(?:model name|cpu family|model|stepping)\s*: (.+)$", told.partition("\n\n")[0], re.M)
-    return ", ".join(found) or platform.processor() or platform.machine()
+    lines = re.findall(r"^(?:model name|cpu family|model|stepping)\s*: (.+)$", told.partition("\n\n")[0], re.M)
+    return ", ".join(lines) or platform.processor() or platform.machine()
 
 
 def recorded(chapter: str, *, model: str = "minilm", profile: str = "book") -> Recorded:
@@ -346,13 +346,13 @@ def _files(chapter: str, *, own: bool = True) -> dict[tuple[str, str], Path]:
 
 def runs(chapter: str, *, profile: str, own: bool = True) -> dict[str, Recorded]:
     """Every recorded run of a chapter with a profile, by name of the model; own runs before those of the book."""
-    found = {}
+    recorded = {}
     for (of, folder), file in _files(chapter, own=own).items():
         if of == profile:
             record = _read(file)
             name = record["provenance"]["model"]["name"]  # a path, as long as the model is still there
-            found[name if places.label(name) == folder else folder.replace("--", "/")] = record
-    return dict(sorted(found.items()))
+            recorded[name if places.label(name) == folder else folder.replace("--", "/")] = record
+    return dict(sorted(recorded.items()))
 
 
 def all_runs(profiles: Iterable[str] = PROFILES, chapters: Iterable[str] = ()) -> list[tuple[str, Recorded]]:
@@ -405,21 +405,21 @@ def _as_text(value: Any, indent: str = "") -> str:
 
 
 def rows(
-    quantity: str, found: Any, *axes: Any, place: Sequence[int] | None = None, control: Any = None, **columns: Any
+    quantity: str, numbers: Any, *axes: Any, place: Sequence[int] | None = None, control: Any = None, **columns: Any
 ) -> pd.DataFrame:
     """A block of a chapter's table: a number, an estimate or an array of them.
 
     Args:
         quantity: a name of ``data/quantities.yml``.
-        found: a number, yes or no, :class:`Estimate`, or array of these; names become labels; None gives no rows.
+        numbers: a number, yes or no, :class:`Estimate`, or array of these; names become labels; None gives no rows.
             An estimate that comes from one document has no ends; its interval is then from -inf to inf, which decides nothing.
         axes: what each axis of the array is, as for :meth:`Run.number`; without axes an array is flat, and ``columns`` say what its places are.
         place: layer and head of a number, from 0.
         control, columns: as for :meth:`Run.number`.
     """
-    if found is None:
+    if numbers is None:
         return pd.DataFrame()
-    values = np.asarray(_value(found))
+    values = np.asarray(_value(numbers))
     table: dict[str, Any] = {"quantity": quantity, **columns}
     if place is not None:
         table |= {"layer": place[0] + 1, "head": place[1] + 1}
@@ -433,9 +433,9 @@ def rows(
     if values.dtype.kind in "US":
         return pd.DataFrame(table | {"label": values.ravel()})
     table["value"] = values.astype(float).ravel()
-    if isinstance(found, Estimate):
+    if isinstance(numbers, Estimate):
         for end, open_end in {"low": -np.inf, "high": np.inf}.items():
-            table[end] = np.nan_to_num(np.ravel(getattr(found, end)), nan=open_end)
+            table[end] = np.nan_to_num(np.ravel(getattr(numbers, end)), nan=open_end)
     if control is not None:
         table["control"] = np.broadcast_to(np.asarray(_value(control), float), values.shape).ravel()
     return pd.DataFrame(table)
@@ -516,36 +516,36 @@ def table(
     models, profiles = list(models), list(profiles)
     # a control's own run says more than that of its model
     stored = sorted(all_runs(profiles, chapters), key=lambda run: run[0] == trained(run[0]))
-    found = long(stored).drop_duplicates(list(KEY), ignore_index=True)
-    if lacking := [model for model in models if model not in set(found.model)]:
+    numbers = long(stored).drop_duplicates(list(KEY), ignore_index=True)
+    if lacking := [model for model in models if model not in set(numbers.model)]:
         known = ", ".join(sorted({model for model, _ in stored})) or "nothing"
         raise ResultError(
             f"Nothing is recorded of {', '.join(lacking)} with profile {' or '.join(profiles)}. Recorded: {known}. "
             f"Run: python -m helpers run all --model {lacking[0]}"
         )
     if not models:
-        return found
-    named = found.model.isin(models) | found.model.map(trained).isin(models)
-    return found[named].reset_index(drop=True)
+        return numbers
+    named = numbers.model.isin(models) | numbers.model.map(trained).isin(models)
+    return numbers[named].reset_index(drop=True)
 
 
 def long(stored: Iterable[tuple[str, Recorded]]) -> pd.DataFrame:
     """The long table of some runs, each with the name of its model, as :func:`all_runs` gives them."""
     parts = [pd.DataFrame(columns=list(COLUMNS))]
     for model, run in stored:
-        found, provenance = run.table, run["provenance"]
+        table, provenance = run.table, run["provenance"]
         if model.endswith(RANDOM):  # a random network beside a random network
-            found = found[found.network != RANDOM]
+            table = table[table.network != RANDOM]
         corpus, chapter = provenance["corpus"] or {}, run["chapter"]
-        found = found.assign(
+        table = table.assign(
             run=run["run"],
-            model=found.model.fillna(model + found.network),
+            model=table.model.fillna(model + table.network),
             profile=_profile(provenance),
             chapter=notebooks().get(chapter, chapter),
-            corpus=found.corpus.fillna(corpus.get("name") or np.nan),
-            unit=found.quantity.map(pd.DataFrame(from_yaml("quantities")[chapter]).loc["unit"]),
+            corpus=table.corpus.fillna(corpus.get("name") or np.nan),
+            unit=table.quantity.map(pd.DataFrame(from_yaml("quantities")[chapter]).loc["unit"]),
         )
-        parts.append(found[list(COLUMNS)])
+        parts.append(table[list(COLUMNS)])
     kinds = dict.fromkeys(WHOLE, "Int64") | dict.fromkeys(NUMBERS, "float64")
     return pd.concat(parts, ignore_index=True).fillna(np.nan).astype(kinds)
 
@@ -610,5 +610,5 @@ def as_markdown(cell: object, digits: int = 3) -> str:
     """A cell in Markdown in which no HTML is: a name, a token or a text of somebody's own is shown as it is typed, tags and all."""
     if isinstance(cell, float | np.floating | Estimate):
         return format(cell, f"z.{digits}f")  # z: a number that rounds to nothing has no sign
-    kept = _CODE_OR_HTML.sub(lambda found: found[0] if found[1] else escape(found[0], quote=False), str(cell))
+    kept = _CODE_OR_HTML.sub(lambda match: match[0] if match[1] else escape(match[0], quote=False), str(cell))
     return kept.replace("|", "\\|")

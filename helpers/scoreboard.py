@@ -118,8 +118,8 @@ class Claim:
             other = (self.row, self.beside) if isinstance(self.beside, str) else (self.beside, self.number)
             numbers.append(self.cited(*other))
         notes = [str(self.cited(self.row, name)) for name in self.note]
-        found = {"value": " vs ".join(map(str, numbers)), "where": "; ".join([*notes, self.source["where"]])}
-        return results.paper_text(found | ({} if isinstance(numbers[0], str) else {"unit": self.source.get("unit")}))
+        parts = {"value": " vs ".join(map(str, numbers)), "where": "; ".join([*notes, self.source["where"]])}
+        return results.paper_text(parts | ({} if isinstance(numbers[0], str) else {"unit": self.source.get("unit")}))
 
 
 FIELDS = {one.name for one in fields(Claim)} - {"chapter"}
@@ -255,26 +255,26 @@ def compare(claim: Claim, numbers: Numbers, network: str = "", names: Mapping[st
     factor, digits, unit = claim.shown_in
     unit = unit.replace(" ", FIRM)
     names = names or {role: getattr(claim, role) for role in ("ours", "against", "difference", "judged", "p")}
-    found = {}
+    named_numbers = {}
     for role, name in names.items():
         if name:  # "@random NAME" is a control's number, of which a claim can be, too
-            found[role] = numbers.get(tuple(name.split(" ", 1)) if name.startswith("@") else (network, name))
-    if any(found.get(role, 0) is None for role in ("ours", "against", "judged")):
+            named_numbers[role] = numbers.get(tuple(name.split(" ", 1)) if name.startswith("@") else (network, name))
+    if any(named_numbers.get(role, 0) is None for role in ("ours", "against", "judged")):
         return Cell("–", ABSENT)
-    number = found["ours"] * factor
+    number = named_numbers["ours"] * factor
     if number.value == 1:
         unit = unit.replace("heads", "head")
     text = f"{number:z.{digits}f}{unit}" if number.words is None else number.words
-    if "against" in found:
-        other = found["against"] * factor
+    if "against" in named_numbers:
+        other = named_numbers["against"] * factor
         text = f"{number.value:z.{digits}f}{FIRM}vs{FIRM}{other.value:z.{digits}f}{unit}, ".replace("-", "−")
-        number = found["difference"] * factor if found.get("difference") else number - other
+        number = named_numbers["difference"] * factor if named_numbers.get("difference") else number - other
         text += f"{number:+z.{digits}f}{f'{FIRM}points' if '%' in unit else unit}"
     rule, bound = ruled(claim, claim.rule or "shown", numbers, network)
-    said = verdict(rule, found.get("judged", number), bound)
-    by_chance = "p" in found and found["p"].value >= LEVEL
-    words = spoken(number, claim, compared="against" in found)
-    return Cell(text, UNDECIDED if said == HOLDS and by_chance else said, said=words, value=number.value)
+    result = verdict(rule, named_numbers.get("judged", number), bound)
+    by_chance = "p" in named_numbers and named_numbers["p"].value >= LEVEL
+    words = spoken(number, claim, compared="against" in named_numbers)
+    return Cell(text, UNDECIDED if result == HOLDS and by_chance else result, said=words, value=number.value)
 
 
 def judge(claim: Claim, numbers: Numbers) -> Cell:
@@ -283,14 +283,14 @@ def judge(claim: Claim, numbers: Numbers) -> Cell:
     for name, other in claim.controls.items():
         names = {"ours": other} if isinstance(other, str) else other
         controls[name] = compare(claim, numbers, name if name.startswith("@") else "", names)
-    said, power = cell.verdict, numbers.get(("", claim.power))
-    if said == HOLDS and HOLDS in [control.verdict for control in controls.values()]:
-        said = ALSO
-    elif power and said == (FAILS if claim.rule.startswith("at least") else HOLDS):  # it rests on seeing nothing
+    result, power = cell.verdict, numbers.get(("", claim.power))
+    if result == HOLDS and HOLDS in [control.verdict for control in controls.values()]:
+        result = ALSO
+    elif power and result == (FAILS if claim.rule.startswith("at least") else HOLDS):  # it rests on seeing nothing
         rule, bound = ruled(claim, claim.visible, numbers)
         if verdict(rule, power if rule == "at least" else power * claim.shown_in[0], bound) != HOLDS:
-            said = UNDECIDED
-    return replace(cell, verdict=said, controls=controls)
+            result = UNDECIDED
+    return replace(cell, verdict=result, controls=controls)
 
 
 def overall(verdicts: Iterable[str]) -> str:
@@ -308,31 +308,31 @@ def chapters() -> dict[str, dict[str, Any]]:
     """Notebook -> what its file in ``data/claims`` says, in the order of the book: title, intro, claims and headlines as :class:`Claim`, and
     papers' numbers that are not measured.
     """
-    found = {}
+    files = {}
     for file in sorted((places.book_data() / "claims").glob("*.yml")):
-        said = {"intro": "", "claims": [], "headlines": [], "not measured": {}}
-        said |= results.from_yaml(f"claims/{file.stem}")
+        content = {"intro": "", "claims": [], "headlines": [], "not measured": {}}
+        content |= results.from_yaml(f"claims/{file.stem}")
         for kind, known in (("claims", FIELDS - {"run"}), ("headlines", FIELDS - {"paper"})):
-            for row in said[kind]:
+            for row in content[kind]:
                 if unknown := set(row) - known:
                     what = f"{file}: under {kind} a row has no {', '.join(sorted(unknown))}"
                     raise ResultError(f"{what}: {row}. A paper's finding stands under claims.")
-            said[kind] = [Claim(file.stem, **row) for row in said[kind]]
-        found[file.stem] = said
-    return found
+            content[kind] = [Claim(file.stem, **row) for row in content[kind]]
+        files[file.stem] = content
+    return files
 
 
 @cache
 def findings() -> pd.DataFrame:
     """Every claim that has a rule, by notebook and number there: the row, its sentence, and which paper, model and data it is of ("" for our own)."""
-    key, claims = ["chapter", "number"], {name: said["claims"] for name, said in chapters().items()}
+    key, claims = ["chapter", "number"], {name: content["claims"] for name, content in chapters().items()}
     rows = [(name, n, row) for name, stated in claims.items() for n, row in enumerate(stated) if row.rule]
-    found = pd.DataFrame(rows, columns=[*key, "row"]).set_index(key)
-    found["claim"] = [row.claim for row in found.row]
-    found["paper"] = [row.paper.partition(" ")[0] for row in found.row]
+    table = pd.DataFrame(rows, columns=[*key, "row"]).set_index(key)
+    table["claim"] = [row.claim for row in table.row]
+    table["paper"] = [row.paper.partition(" ")[0] for row in table.row]
     for about in ("model", "data"):
-        found[about] = [row.source.get(about, "") for row in found.row]
-    return found
+        table[about] = [row.source.get(about, "") for row in table.row]
+    return table
 
 
 def judged() -> pd.DataFrame:
@@ -349,9 +349,9 @@ def judged() -> pd.DataFrame:
             numbers, profile = numbers_of(run.table), run["provenance"]["profile"]
             for key, claim in claims.items():
                 cell = judge(claim, numbers)
-                for name, one in {"": cell, **cell.controls}.items():
+                for name, each in {"": cell, **cell.controls}.items():
                     whose = model + (name if name.startswith("@") else f", {name}" if name else "")
-                    rows.append([*key, model, profile, name, whose, str(one), one.verdict, one.said, one.value])
+                    rows.append([*key, model, profile, name, whose, str(each), each.verdict, each.said, each.value])
     key = ["chapter", "claim", "model"]
     board = pd.DataFrame(rows, columns=[*key, "profile", "control", "whose", "text", "verdict", "said", "value"])
     numbered = board[(board.control == "") & (board.verdict != ABSENT)]
@@ -362,14 +362,14 @@ def judged() -> pd.DataFrame:
 
 def verdicts(board: pd.DataFrame) -> pd.Series:
     """(Notebook, number of the claim) -> verdict over models, of every finding."""
-    found = board[board.counts & (board.control == "")].groupby(["chapter", "claim"]).verdict.agg(overall)
-    return found.reindex(findings().index, fill_value=ABSENT)
+    overall_of = board[board.counts & (board.control == "")].groupby(["chapter", "claim"]).verdict.agg(overall)
+    return overall_of.reindex(findings().index, fill_value=ABSENT)
 
 
 def tally(board: pd.DataFrame) -> pd.DataFrame:
     """Notebook by verdict: how many findings."""
-    found = verdicts(board).groupby(level=0).value_counts().unstack(fill_value=0)
-    return found.reindex(columns=[verdict for verdict in VERDICTS if verdict in found])
+    counts = verdicts(board).groupby(level=0).value_counts().unstack(fill_value=0)
+    return counts.reindex(columns=[verdict for verdict in VERDICTS if verdict in counts])
 
 
 # Tables of the page
@@ -386,14 +386,14 @@ def compact(board: pd.DataFrame, named: Mapping[tuple[str, int], str] | pd.Serie
     models = list(board.model[board.control == ""].unique())
     rows = []
     for key, name in named.items():
-        found = board[board.index == key]
-        ours, controls = found[found.control == ""], found[found.control != ""]
+        chosen = board[board.index == key]
+        ours, controls = chosen[chosen.control == ""], chosen[chosen.control != ""]
         decide = (ours.verdict.isin(list(MARKS)) & (ours.verdict != UNDECIDED)).sum()
         share = f", {decide}{FIRM}of{FIRM}{len(ours)}" if decide else ""
-        said = "; ".join(controls.whose + " " + controls.text)
+        words = "; ".join(controls.whose + " " + controls.text)
         texts = ours.set_index("model").text.reindex(models, fill_value="–")
         claim = findings().row[key]
-        rows.append([name, total[key] + share, claim.theirs, *texts, said or claim.uncontrolled])
+        rows.append([name, total[key] + share, claim.theirs, *texts, words or claim.uncontrolled])
     return Table(["finding", "verdict", "paper", *models, "controls"], rows)
 
 
@@ -429,8 +429,8 @@ def headlines() -> list[tuple[str, Claim, Cell]]:
     """What the chapters claim themselves, judged on the book's own texts or on the run that a claim names: notebook, claim, cell."""
     return [
         (chapter, claim, judge(claim, numbers_of(run.table)))
-        for chapter, said in chapters().items()
-        for claim in said["headlines"]
+        for chapter, content in chapters().items()
+        for claim in content["headlines"]
         for _, run in results.all_runs([claim.run], [chapter[3:]])
     ]
 
@@ -478,10 +478,10 @@ def as_text(models: Collection[str] = (), chapters: Collection[str] = ()) -> str
             )
         board = board[board[column].isin(wanted)] if wanted else board
     total, lines = verdicts(board), []
-    for key, found in board.groupby(["chapter", "claim"]):
+    for key, rows in board.groupby(["chapter", "claim"]):
         claim = findings().row[key]
         lines += [f"\n{key[0][:2]} {claim.claim}: {total[key]}", f"    paper: {claim.theirs}"]
-        lines.extend("    " + found.whose + ", " + found.profile + ": " + found.text)
+        lines.extend("    " + rows.whose + ", " + rows.profile + ": " + rows.text)
     lines += ["", "  ".join(f"{mark} {name}" for name, mark in MARKS.items())]
     return "\n".join(lines if chapters else [*lines, "", summary(board).to_string()])
 
@@ -500,7 +500,7 @@ def comparison_table(
         networks: of this run: ``""`` for the model itself, ``"@random"``, ``"@shuffled"``.
         full: what the real corpora are called.
     """
-    known = [one for one in chapters()[results.notebooks()[run.chapter]]["claims"] if one.label]
+    known = [row for row in chapters()[results.notebooks()[run.chapter]]["claims"] if row.label]
     claims = [claim for claim in known if claim.paper.startswith(paper)]
     columns = {"": [claim.label for claim in claims]}
     if paper:
@@ -510,10 +510,10 @@ def comparison_table(
         columns["papers"] = [f"{named(claim.paper)}: {claim.theirs}" if claim.paper else "" for claim in claims]
     table = run.recorded.table
     tables = {run.encoder.label: table} if "" in networks else {}
-    tables |= {f"{name}, {full}": found.table for name, found in results.runs(run.chapter, profile="full").items()}
+    tables |= {f"{name}, {full}": there.table for name, there in results.runs(run.chapter, profile="full").items()}
     tables |= {name: table[table.network == name].assign(network="") for name in networks if name}
-    for name, found in tables.items():
-        numbers = numbers_of(found)
+    for name, there in tables.items():
+        numbers = numbers_of(there)
         columns[name] = [compare(claim, numbers).text for claim in claims]
     return Table(list(columns), zip(*columns.values(), strict=True))
 

@@ -122,23 +122,23 @@ class Estimate:
         return f"{self.value:{spec}} [{self.low:{spec}}, {self.high:{spec}}]"
 
 
-def _paired(function: np.ufunc, one: Estimate, other: Estimate) -> Estimate:
+def _paired(function: np.ufunc, first: Estimate, other: Estimate) -> Estimate:
     """What a function makes of two estimates, replicate by replicate."""
-    if not (len(one.replicates) and len(other.replicates)):
+    if not (len(first.replicates) and len(other.replicates)):
         raise ValueError(
             "A recorded estimate has no replicates, so a difference or quotient of it has no interval: measure both, or use their values."
         )
-    if one.sample and other.sample and one.sample != other.sample:
+    if first.sample and other.sample and first.sample != other.sample:
         raise ValueError(
             "The two estimates are of different documents or seeds, so their replicates are no pairs: measure both on the same documents with one seed."
         )
-    most = max(one.value.ndim, other.value.ndim)
+    most = max(first.value.ndim, other.value.ndim)
     replicates = (
-        part.replicates.reshape(-1, *[1] * (most - part.value.ndim), *part.value.shape) for part in (one, other)
+        part.replicates.reshape(-1, *[1] * (most - part.value.ndim), *part.value.shape) for part in (first, other)
     )
-    known = [part.units for part in (one, other) if part.units is not None]
+    known = [part.units for part in (first, other) if part.units is not None]
     units = np.minimum.reduce(np.broadcast_arrays(*known)) if known else None
-    return Estimate.of(function(one.value, other.value), function(*replicates), units, one.sample or other.sample)
+    return Estimate.of(function(first.value, other.value), function(*replicates), units, first.sample or other.sample)
 
 
 def _limited(estimate: Estimate, low: float, high: float) -> Estimate:
@@ -189,8 +189,8 @@ def mean(values: Any, by: Any, *, axis: int | None = None, seed: int = 0) -> Est
     sums = [np.where(there, array, 0) for array, there in zip(arrays, known, strict=True)]
     if axis is not None:
         sums, known = ([np.stack([array.sum(axis) for array in part])] for part in (sums, known))
-    found = _ratio(sums[0], known[0].astype(np.float64), by, seed)
-    return _limited(found, 0.0, 1.0) if share else found
+    estimate = _ratio(sums[0], known[0].astype(np.float64), by, seed)
+    return _limited(estimate, 0.0, 1.0) if share else estimate
 
 
 def ratio(pairs: Iterable[Any], by: Any, *, seed: int = 0, replicates: int = REPLICATES) -> Estimate:
@@ -211,14 +211,14 @@ def ratio(pairs: Iterable[Any], by: Any, *, seed: int = 0, replicates: int = REP
     sums, counts = (np.stack([np.asarray(part, np.float64) for part in parts]) for parts in zip(*pairs, strict=True))
     axes = max(sums.ndim, counts.ndim)
     sums, counts = (part.reshape(len(part), *[1] * (axes - part.ndim), *part.shape[1:]) for part in (sums, counts))
-    found = _ratio(sums, counts, by, seed, replicates)
-    return _limited(found, 0.0, 1.0) if ((sums >= 0) & (sums <= counts)).all() else found
+    estimate = _ratio(sums, counts, by, seed, replicates)
+    return _limited(estimate, 0.0, 1.0) if ((sums >= 0) & (sums <= counts)).all() else estimate
 
 
 def _ratio(
     sums: NDArray[np.float64], counts: NDArray[np.float64], by: Any, seed: int, replicates: int = REPLICATES
 ) -> Estimate:
-    given = np.array([getattr(one, "document", one) for one in by])
+    given = np.array([getattr(text, "document", text) for text in by])
     if len(given) != len(sums):
         raise ValueError(
             f"There are {len(sums)} rows and {len(given)} documents; every row needs the document, or the text, that it comes from."
@@ -247,17 +247,17 @@ def _counts(seed: int, document: int, replicates: int) -> NDArray[np.float64]:
 
 def stack(estimates: Sequence[Estimate]) -> Estimate:
     """Estimates of one shape as one, with a new first axis; without replicates where their numbers differ."""
-    value, low, high = (np.stack([getattr(one, end) for one in estimates]) for end in ("value", "low", "high"))
+    value, low, high = (np.stack([getattr(e, end) for e in estimates]) for end in ("value", "low", "high"))
     units = None
-    if all(one.units is not None for one in estimates):
-        units = np.stack([np.broadcast_to(one.units, np.shape(one.value)) for one in estimates])
+    if all(estimate.units is not None for estimate in estimates):
+        units = np.stack([np.broadcast_to(estimate.units, np.shape(estimate.value)) for estimate in estimates])
     sample, limits = (
         shared.pop() if len(shared) == 1 else None
-        for shared in ({one.sample for one in estimates}, {one.limits for one in estimates})
+        for shared in ({estimate.sample for estimate in estimates}, {estimate.limits for estimate in estimates})
     )
     replicates = np.empty((0, *value.shape))
-    if len({len(one.replicates) for one in estimates}) == 1:
-        replicates = np.stack([one.replicates for one in estimates], axis=1)
+    if len({len(estimate.replicates) for estimate in estimates}) == 1:
+        replicates = np.stack([estimate.replicates for estimate in estimates], axis=1)
     return Estimate(value, low, high, replicates, units, sample, limits)
 
 
@@ -274,7 +274,7 @@ def max_t(differences: Any, *, permutations: int = 999, seed: int = 0) -> Float[
     In each permutation every row (a document, a sentence) changes the sign of its difference or not, the same way for all candidates, and
     the *largest* sum over all candidates is kept. A candidate's p is the share of those that reach its own sum (Westfall & Young's max-T).
     """
-    found = np.asarray(differences, np.float32)
-    signs = np.random.default_rng(seed).choice(np.float32([-1, 1]), (permutations, found.shape[1]))
-    largest = (signs @ found.T).max(-1)
-    return (1 + (largest[:, None] >= found.sum(-1)).sum(0)) / (1 + permutations)
+    observed = np.asarray(differences, np.float32)
+    signs = np.random.default_rng(seed).choice(np.float32([-1, 1]), (permutations, observed.shape[1]))
+    largest = (signs @ observed.T).max(-1)
+    return (1 + (largest[:, None] >= observed.sum(-1)).sum(0)) / (1 + permutations)

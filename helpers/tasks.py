@@ -70,17 +70,17 @@ def loaded(model: str, wanted: Iterable[str], *, least: int = 0) -> tuple[dict[s
     Raises:
         AdapterError: when it has a head for fewer than ``least`` of them.
     """
-    found, missing = {}, {}
+    loaded_states, missing = {}, {}
     for task in wanted:
         try:
-            found[task] = _headed(model, task)
+            loaded_states[task] = _headed(model, task)
         except AdapterError as error:
             missing[task] = str(error)
-    if len(found) < least:
+    if len(loaded_states) < least:
         reason = next(iter(missing.values()), f"Name some of {', '.join(TASKS)}.")
-        named = ", ".join([*found, *missing]) or "the tasks named, and none is"
+        named = ", ".join([*loaded_states, *missing]) or "the tasks named, and none is"
         raise AdapterError(f"This chapter needs a head for at least {least} of {named}. {reason}")
-    return found, [f"{task}: left out. {error}" for task, error in missing.items()]
+    return loaded_states, [f"{task}: left out. {error}" for task, error in missing.items()]
 
 
 def _headed(model: str, task: str) -> Encoder:
@@ -111,8 +111,8 @@ def each(
     Other arguments as in :func:`helpers.inputs.batches`.
     """
     cut = list(batches(encoder, examples, batch_size=batch_size, max_length=max_length, seed=seed))
-    found = parallel.each(encoder, _on_its_device, cut, function, *given)
-    yield from zip(cut, tqdm(found, desc=what, total=len(cut)), strict=True)
+    results = parallel.each(encoder, _on_its_device, cut, function, *given)
+    yield from zip(cut, tqdm(results, desc=what, total=len(cut)), strict=True)
 
 
 def measure(
@@ -242,8 +242,8 @@ def score(
     """
     task = examples[0].task if examples else "none"
     check(encoder, task)
-    found = batches(encoder, examples, batch_size=batch_size, max_length=max_length, seed=seed)
-    rounds = tqdm(found, desc=f"scoring {task}", unit=" batches", leave=False, disable=not progress)
+    batches_of = batches(encoder, examples, batch_size=batch_size, max_length=max_length, seed=seed)
+    rounds = tqdm(batches_of, desc=f"scoring {task}", unit=" batches", leave=False, disable=not progress)
     own: dict[str, Callable[..., Scores]] = {"mlm": _score_masked, "qa": _score_spans, "keywords": score_tags}
     return own.get(task, _score_classes)(encoder, examples, rounds)
 
@@ -308,12 +308,12 @@ def tag_scores(logits: Tensor, asked: Asked, examples: Sequence[Example]) -> Ite
     for row, number in enumerate(asked.example):
         spelled, wanted = examples[number].spelled, examples[number].keyphrases
         given = best[row, (asked.targets[row] != IGNORED).cpu()].numpy()
-        found = np.full(max(asked.words[row], default=-1) + 1, phrases.OUTSIDE)
-        found[asked.words[row]] = given
-        said = phrases.tagged(spelled, found.tolist())
-        right = [p for p, at in phrases.locate(spelled, wanted).items() if at[0] + len(p.split()) <= len(found)]
+        tags = np.full(max(asked.words[row], default=-1) + 1, phrases.OUTSIDE)
+        tags[asked.words[row]] = given
+        words = phrases.tagged(spelled, tags.tolist())
+        right = [p for p, at in phrases.locate(spelled, wanted).items() if at[0] + len(p.split()) <= len(tags)]
         every = filter(None, map(phrases.normal, wanted))
-        yield phrases.f1(said, right), phrases.f1(said, every), "; ".join(said)
+        yield phrases.f1(words, right), phrases.f1(words, every), "; ".join(words)
 
 
 def answers_under_edits(

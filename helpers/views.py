@@ -133,8 +133,8 @@ def largest(*forms: Callable[[], InteractiveFigure]) -> InteractiveFigure:
     for form in forms:
         with suppress(TooLarge):
             return form()
-    said = "There are too many points here for a figure to touch."
-    return InteractiveFigure(f"<p>{said}</p>", said)
+    problem = "There are too many points here for a figure to touch."
+    return InteractiveFigure(f"<p>{problem}</p>", problem)
 
 
 def by_layer(layers: Sequence[int]) -> Colouring:

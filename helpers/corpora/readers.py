@@ -63,12 +63,12 @@ ARTICLES = "an object with id, title and paragraphs, a list of texts, on each li
 
 def _json_lines(path: Path, made: Callable[[Any], Any], expected: str) -> list[Any]:
     """What is made of the object on each line."""
-    found = []
+    rows = []
     for number, line in enumerate(lines(path), 1):
         if line.strip():
             with reading(path, expected, number):
-                found.append(made(json.loads(line)))
-    return found
+                rows.append(made(json.loads(line)))
+    return rows
 
 
 def _article(row: Mapping[str, Any]) -> Article:
@@ -134,8 +134,8 @@ def _plain_text(path: Path, *, wikitext: bool) -> tuple[tuple[Article, ...], int
                 short += 1
     first = not is_table and not articles[0][1]  # nothing stands before the first title
     numbered = enumerate(articles[first:])
-    found = tuple(Article(f"{path.stem}-{n}", title, "", tuple(texts)) for n, (title, texts) in numbered if texts)
-    return found, short
+    named = (Article(f"{path.stem}-{n}", title, "", tuple(texts)) for n, (title, texts) in numbered if texts)
+    return tuple(named), short
 
 
 _MARKS = [
@@ -290,7 +290,7 @@ def questions(name: str, split: str | None = None) -> tuple[Question, ...]:
     Raises:
         CorpusError: for another layout, and where an answer does not stand in its context, to the letter.
     """
-    path, found, left_out = locate(name, "questions", split), [], 0
+    path, complete, left_out = locate(name, "questions", split), [], 0
     wanted = "SQuAD: data / paragraphs / context and qas / question, id, answers / text, answer_start (in characters, from 0)."
     with reading(path, wanted):
         for article in json.loads("\n".join(lines(path)))["data"]:
@@ -298,11 +298,11 @@ def questions(name: str, split: str | None = None) -> tuple[Question, ...]:
                 for asked in paragraph["qas"]:
                     answers = tuple(_answer(paragraph["context"], asked["id"], **a) for a in asked["answers"])
                     about = str(asked["id"]), str(article.get("title", "")), paragraph["context"], asked["question"]
-                    found += [Question(*about, answers)] if answers else []
+                    complete += [Question(*about, answers)] if answers else []
                     left_out += not answers
     if left_out and not sources.entry(name, "questions"):
         sources.say(path, f"{left_out} questions without an answer are left out.")
-    return some(path, found, wanted)
+    return some(path, complete, wanted)
 
 
 def _answer(context: str, question: str, text: str, answer_start: int, **_: object) -> Answer:
@@ -345,7 +345,7 @@ def pairs(name: str, split: str | None = None, *, task: str | None = None, label
     Raises:
         CorpusError: with the line, for a wrong number of columns, an empty sentence or an unknown label.
     """
-    known, path, found, left_out = sources.entry(name, "pairs"), locate(name, "pairs", split), [], 0
+    known, path, complete, left_out = sources.entry(name, "pairs"), locate(name, "pairs", split), [], 0
     task = task or (known.task if known else None)
     allowed = (*TASKS[task], "-") if task or labels else None
     names = _COLUMNS | ({"label": ("label3", *_COLUMNS["label"])} if task == "nli" else {})
@@ -365,10 +365,10 @@ def pairs(name: str, split: str | None = None, *, task: str | None = None, label
             if pair["label"] == "-":
                 left_out += 1
             else:
-                found.append(Pair(**pair | {"id": pair["id"] or str(line)}))
+                complete.append(Pair(**pair | {"id": pair["id"] or str(line)}))
     if left_out and not known:
         sources.say(path, f"{left_out} pairs without a label ('-') are left out.")
-    return some(path, found, "labelled pairs.")
+    return some(path, complete, "labelled pairs.")
 
 
 def _rows(path: Path) -> Sequence[tuple[int, Sequence[str]]]:
@@ -482,10 +482,10 @@ def count(name: str, kind: str, split: str) -> str:
         words = sum(len(paragraph.split()) for article in articles for paragraph in article.paragraphs)
         counts = {"articles": len(articles), "words": words}
     elif kind == "treebank":
-        found = documents(name, split)
-        lengths = [len(sentence.words) for document in found for sentence in document.sentences]
-        chains = sum(len(document.chains) for document in found)
-        counts = {"documents": len(found), "sentences": len(lengths), "words": sum(lengths), "chains": chains}
+        treebank = documents(name, split)
+        lengths = [len(sentence.words) for document in treebank for sentence in document.sentences]
+        chains = sum(len(document.chains) for document in treebank)
+        counts = {"documents": len(treebank), "sentences": len(lengths), "words": sum(lengths), "chains": chains}
     elif kind == "pairs":
         counts = dict(sorted(Counter(pair.label for pair in pairs(name, split)).items()))
     elif kind == "keyphrases":

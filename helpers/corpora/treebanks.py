@@ -50,9 +50,9 @@ def files_of(path: Path) -> list[Path]:
     """
     if not path.is_dir():
         return [path]
-    found = sources.files(path)
-    in_ten = [f for f in found if ending(f).endswith((".conllu", ".conllu.gz"))]
-    others = {f for f in found if ending(f).endswith(("conll", "conll.gz"))}
+    files = sources.files(path)
+    in_ten = [f for f in files if ending(f).endswith((".conllu", ".conllu.gz"))]
+    others = {f for f in files if ending(f).endswith(("conll", "conll.gz"))}
     if in_ten:
         if others:
             sources.say(
@@ -173,9 +173,9 @@ def _checked(
     for document in documents:
         withheld = [s for s in document.sentences if _WITHHELD.issuperset(s.words)]
         if len(withheld) == len(document.sentences) or any(len(s.words) > 2 for s in withheld):
-            found = f"The words of sentence {withheld[0].id!r} are withheld (all are {withheld[0].words[0]!r})."
+            problem = f"The words of sentence {withheld[0].id!r} are withheld (all are {withheld[0].words[0]!r})."
             how = "the words themselves; whoever gives out the annotation says how to put them in."
-            raise CorpusError(path, None, found, how)
+            raise CorpusError(path, None, problem, how)
     if left_out:
         sources.say(path, f"left out: {', '.join(f'{n} {what}' for what, n in left_out.items())}.")
     return some(path, documents, wanted)

@@ -157,10 +157,10 @@ def maps(size: int, seed: int) -> np.ndarray:
 def _texts(chapter: str, exercises: Mapping[str, Exercise], name: str) -> dict[str, Any]:
     if name not in exercises:
         raise ValueError(f"There is no exercise {name!r}. There are: {', '.join(exercises)}.")
-    said = yaml.safe_load((Path(__file__).parent / f"{chapter}.yml").read_text("utf-8")).get("checks", {})
-    if name not in said:
+    texts = yaml.safe_load((Path(__file__).parent / f"{chapter}.yml").read_text("utf-8")).get("checks", {})
+    if name not in texts:
         raise ValueError(f"{chapter}.yml says nothing of the exercise {name!r} under 'checks'.")
-    return said[name]
+    return texts[name]
 
 
 def _kept() -> dict[str, dict[str, Any]]:
@@ -184,7 +184,7 @@ def _complaint(exercise: Exercise, answer: Callable) -> str | None:
         got = _like(right, got)
         results.append(got)
         if not _same(got, right, exercise.view):
-            known = [said for said, wrong in mistakes if _same(got, wrong, exercise.view)]
+            known = [mistake for mistake, wrong in mistakes if _same(got, wrong, exercise.view)]
             if _shape(got) != _shape(right):
                 return [*known, f"the result has shape {_shape(got)}, wanted is {_shape(right)}."][0]
             remark = exercise.remark and exercise.remark(results)
@@ -203,12 +203,12 @@ def _shape(result: Any) -> tuple:
     return tuple(map(np.shape, result)) if isinstance(result, tuple) else np.shape(result)
 
 
-def _same(one: Any, other: Any, view: Callable | None = None) -> bool:
-    if _shape(one) != _shape(other):
+def _same(got: Any, other: Any, view: Callable | None = None) -> bool:
+    if _shape(got) != _shape(other):
         return False
-    if isinstance(one, tuple):
-        return all(map(_same, one, other))
-    pair = [np.asarray(view(result) if view else result) for result in (one, other)]
+    if isinstance(got, tuple):
+        return all(map(_same, got, other))
+    pair = [np.asarray(view(result) if view else result) for result in (got, other)]
     numbers = all(result.dtype.kind in "biuf" for result in pair)
     return np.allclose(*pair, atol=1e-6, equal_nan=True) if numbers else np.array_equal(*pair)
 

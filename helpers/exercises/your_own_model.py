@@ -34,9 +34,9 @@ def even_multiple(inputs):
 
 
 @exercise([_replicates(seed) for seed in range(4)])
-def paired_gap(one, other):
+def paired_gap(first, other):
     """The 95 % interval of a paired difference from replicates."""
-    gap, ends, others = (np.percentile(replicates, (2.5, 97.5)) for replicates in (one - other, one, other))
+    gap, ends, others = (np.percentile(replicates, (2.5, 97.5)) for replicates in (first - other, first, other))
     unrelated = ends - others[::-1]
     return {
         "it should be the 2.5th and 97.5th percentile of one - other.": gap,

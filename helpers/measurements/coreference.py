@@ -173,7 +173,7 @@ def same_word(mention: Placed, other: Placed) -> bool:
 def agree(mention: Placed, other: Placed) -> bool:
     """Whether they have the same number, gender and person as far as both are known."""
     pairs = zip(mention.agreement, other.agreement, strict=True)
-    return all(one == two or not one or not two for one, two in pairs)
+    return all(mine == theirs or not mine or not theirs for mine, theirs in pairs)
 
 
 def anything(mention: Placed, other: Placed) -> bool:
@@ -264,7 +264,7 @@ def score(chosen: Sequence[Int[np.ndarray, "layer head _"]], passages: Sequence[
             groups.append([True, *(mention.kind == k for k in KINDS[1:]), repeated, not repeated, new_name])
             documents.append(passage.document)
     of = np.array(documents)
-    by_name = {name: Hits(np.array(found, float), of) for name, found in rules.items()}
+    by_name = {name: Hits(np.array(correct, float), of) for name, correct in rules.items()}
     return Scores(Hits(np.stack(hits, -1), of), by_name, np.array(groups).T)
 
 

@@ -155,8 +155,8 @@ def refuse_few(encoder: Encoder) -> None:
         EncoderError: when there are none.
     """
     if min(encoder.layers, encoder.heads) < 2:
-        said = "there are no heads of one layer and of two layers to compare"
-        raise EncoderError(f"{encoder.label} is too small: {said}.")
+        problem = "there are no heads of one layer and of two layers to compare"
+        raise EncoderError(f"{encoder.label} is too small: {problem}.")
 
 
 @dataclass(frozen=True, eq=False)

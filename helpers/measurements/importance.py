@@ -94,13 +94,13 @@ def one_by_one(
     tasks.check(encoder, examples[0].task)
     shape = encoder.layers, encoder.heads + 1
     if shares(encoder):
-        found = _results(encoder, examples, _sweep, examples, what="each head", longest=longest, seed=seed)
+        results = _results(encoder, examples, _sweep, examples, what="each head", longest=longest, seed=seed)
     else:
         rows = [[(layer, head) for head in range(encoder.heads)] for layer in range(encoder.layers)]
         sets = [[], *(heads for row in rows for heads in (*([head] for head in row), row))]
-        found = without(encoder, examples, sets, longest=longest, seed=seed)
+        results = without(encoder, examples, sets, longest=longest, seed=seed)
     tried = np.arange(1, 1 + shape[0] * shape[1]).reshape(shape)
-    return found[0], found[tried[:, :-1]], found[tried[:, -1]]
+    return results[0], results[tried[:, :-1]], results[tried[:, -1]]
 
 
 def _results(
@@ -199,26 +199,26 @@ def advantage(
 
 
 def compare_orders(
-    found: Results, orders: Sequence[str], by: Sequence[Example], seed: int = 0
+    results: Results, orders: Sequence[str], by: Sequence[Example], seed: int = 0
 ) -> dict[str, Estimate | float]:
     """How orders of heads do beside random ones and beside one another: quantity -> number.
 
     Args:
-        found: without no head, every head, the first heads of each order, and those of each random order.
+        results: without no head, every head, the first heads of each order, and those of each random order.
         orders: their names; the first is compared with all others.
     """
-    numbers, how = {}, {"weights": found.weights, "by": by, "seed": seed}
-    scores = dict(zip(orders, found.score[2:], strict=False))
-    random, means = found.score[2 + len(orders) :], found.mean()[2 + len(orders) :]
+    numbers, how = {}, {"weights": results.weights, "by": by, "seed": seed}
+    scores = dict(zip(orders, results.score[2:], strict=False))
+    random, means = results.score[2 + len(orders) :], results.mean()[2 + len(orders) :]
     for number, (order, score) in enumerate(scores.items(), 2):
         numbers[f"{order}_beyond_random"] = advantage(score, random, **how)
-        as_good = (means >= found.mean()[number] - 1e-9).sum()
+        as_good = (means >= results.mean()[number] - 1e-9).sum()
         numbers[f"{order}_beyond_random_p"] = (1 + as_good) / (1 + len(means))
-        numbers[f"{order}_change"] = advantage(score, found.score[:1], **how)
+        numbers[f"{order}_change"] = advantage(score, results.score[:1], **how)
     first, *rest = scores
     for order in rest:
         numbers[f"{first}_beyond_{order}"] = advantage(scores[first], scores[order][None], **how)
-    numbers["random_change"] = advantage(found.score[0], random, **how).map(np.negative)
+    numbers["random_change"] = advantage(results.score[0], random, **how).map(np.negative)
     return numbers
 
 
@@ -227,29 +227,29 @@ def outcomes(
     encoder: Encoder, hidden: Tensor, asked: Asked, examples: Sequence[Example]
 ) -> Float[np.ndarray, "row 4"]:
     """:data:`LOSS` and so on of each input, from the last layer, [row, token, width]."""
-    found = np.ones((len(asked.example), 4))
+    outcome = np.ones((len(asked.example), 4))
     if asked.task == "mlm":
         loss, restored = tasks.masked_losses(encoder, hidden, asked)
         row = (asked.targets != IGNORED).nonzero()[:, 0].cpu().numpy()
-        count = np.bincount(row, minlength=len(found))
-        right = np.bincount(row, restored.cpu().numpy(), minlength=len(found))
-        found[:, LOSS], found[:, SCORE], found[:, WEIGHT] = _numpy(loss), right / np.maximum(count, 1), count
-        return found
+        count = np.bincount(row, minlength=len(outcome))
+        right = np.bincount(row, restored.cpu().numpy(), minlength=len(outcome))
+        outcome[:, LOSS], outcome[:, SCORE], outcome[:, WEIGHT] = _numpy(loss), right / np.maximum(count, 1), count
+        return outcome
     logits = tasks.answers(encoder, hidden, asked)
-    found[:, LOSS] = _numpy(tasks.cross_entropy(logits, asked))
+    outcome[:, LOSS] = _numpy(tasks.cross_entropy(logits, asked))
     if asked.task == "keywords":
-        found[:, SCORE] = [scored[0] for scored in tasks.tag_scores(logits, asked, examples)]
+        outcome[:, SCORE] = [scored[0] for scored in tasks.tag_scores(logits, asked, examples)]
     elif asked.task != "qa":
-        found[:, SCORE] = _numpy(logits.argmax(-1) == asked.targets)
+        outcome[:, SCORE] = _numpy(logits.argmax(-1) == asked.targets)
     else:
-        found[:, WEIGHT] = _numpy((asked.targets != IGNORED).any(-1))
+        outcome[:, WEIGHT] = _numpy((asked.targets != IGNORED).any(-1))
         inside, logits = (asked.batch.text == 1).cpu().numpy(), _numpy(logits)
         for row, (number, spans) in enumerate(zip(asked.example, asked.spans, strict=True)):
-            found[row, CERTAINTY], first, last = tasks.best_span(logits[row, inside[row]])
+            outcome[row, CERTAINTY], first, last = tasks.best_span(logits[row, inside[row]])
             example, (begin, end) = examples[number], (spans[first, 0], spans[last, 1])
             answers = tuple(answer.text for answer in example.answers)
-            found[row, SCORE] = _f1(example.texts[1][begin:end], answers)
-    return found
+            outcome[row, SCORE] = _f1(example.texts[1][begin:end], answers)
+    return outcome
 
 
 @lru_cache(maxsize=100_000)
@@ -290,7 +290,7 @@ def _sweep(encoder: Encoder, asked: Asked, examples: Sequence[Example]) -> Float
     """
     own, outputs = layers(encoder), attention.output_projections(encoder)
     hidden, calls = _pass(encoder, asked.batch)
-    found = [outcomes(encoder, hidden, asked, examples)[None]]
+    outcome = [outcomes(encoder, hidden, asked, examples)[None]]
     off = torch.cat([torch.eye(encoder.heads), torch.ones(1, encoder.heads)]).to(hidden)
     for number, (args, named) in enumerate(calls):
         for some in off.split(max(1, AT_ONCE // len(asked.example))):
@@ -304,8 +304,8 @@ def _sweep(encoder: Encoder, asked: Asked, examples: Sequence[Example]) -> Float
             many = _repeated(asked, len(some))
             with skip_layers(encoder, own[: number + 1], lambda made=made: made):
                 hidden = encoder.model(**many.batch.inputs).last_hidden_state
-            found.append(outcomes(encoder, hidden, many, examples).reshape(len(some), len(asked.example), 4))
-    return np.concatenate(found)
+            outcome.append(outcomes(encoder, hidden, many, examples).reshape(len(some), len(asked.example), 4))
+    return np.concatenate(outcome)
 
 
 def contributions(

@@ -193,7 +193,7 @@ def states(encoder: Encoder, contexts: Sequence[Document], *, shuffled: int | No
     """
     inputs = [words(context) for context in contexts]
     pieces = [(first, inputs[first : first + 48]) for first in range(0, len(inputs), 48)]
-    rows = [row for found in parallel.each(encoder, _states, pieces, shuffled) for row in found]
+    rows = [row for part in parallel.each(encoder, _states, pieces, shuffled) for row in part]
     ends = np.cumsum([0, *(len(values) for values, _ in rows)])
     start = [end + np.cumsum([0, *sizes]) for end, (_, sizes) in zip(ends, rows, strict=False)]
     return States(contexts, np.concatenate([values for values, _ in rows]), start)
@@ -205,7 +205,7 @@ def _states(
 ) -> list[tuple[Float[np.ndarray, "token layer width"], Int[np.ndarray, "word"]]]:
     """The states of each context's tokens, and how many tokens each word has."""
     first, inputs = piece
-    found = {}
+    states = {}
     for batch in batches(encoder, inputs, batch_size=8, first=first):
         edit = None if shuffled is None else controls.shuffling(batch, shuffled)
         with attention.tap(encoder, edit=edit):
@@ -213,8 +213,8 @@ def _states(
         plain = batch.mask & ~batch.special
         for row, number in enumerate(batch.index):
             sizes = torch.unique_consecutive(batch.unit[row, plain[row]], return_counts=True)[1]
-            found[number] = layers[row, plain[row]].half().cpu().numpy(), sizes.cpu().numpy()
-    return [found[number] for number in sorted(found)]
+            states[number] = layers[row, plain[row]].half().cpu().numpy(), sizes.cpu().numpy()
+    return [states[number] for number in sorted(states)]
 
 
 @dataclass(eq=False)
@@ -254,14 +254,14 @@ class Examples:
 
     def inputs(self, chosen: Int[np.ndarray, "target"]) -> list[tuple[Tensor, Tensor]]:
         """For each role the states [layer, token, width] of the chosen targets' tokens, and whose each token is, [token]."""
-        found = []
+        inputs = []
         for low, high in zip(self.low[:, chosen], self.high[:, chosen], strict=True):
             size = high - low
             rows = np.repeat(low - np.cumsum(size) + size, size) + np.arange(size.sum())
             values = torch.from_numpy(self.states.values.take(rows, axis=0)).transpose(0, 1)
             owner = torch.from_numpy(np.repeat(np.arange(len(size)), size))
-            found.append((values.to(torch.float32, memory_format=torch.contiguous_format), owner))
-        return found
+            inputs.append((values.to(torch.float32, memory_format=torch.contiguous_format), owner))
+        return inputs
 
 
 def examples(

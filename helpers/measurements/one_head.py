@@ -29,18 +29,18 @@ def projections(encoder: Encoder, layer: int) -> tuple[nn.Linear, nn.Linear, nn.
     Raises:
         EncoderError: for families whose weights are not those of queries and keys alone.
     """
-    found = [
+    modules = [
         tuple(getattr(module, name) for name in names)
         for module in encoder.model.modules()
         for names in PROJECTIONS
         if all(isinstance(getattr(module, name, None), nn.Linear) for name in names)
     ]
-    if not found or not _explain(encoder, layer, *found[layer % len(found)][:2]):
+    if not modules or not _explain(encoder, layer, *modules[layer % len(modules)][:2]):
         raise EncoderError(
             f"{type(encoder.model).__name__} does not compute its scores from queries and keys alone, so this "
             "chapter's worked example does not fit it; BERT, RoBERTa, ELECTRA, ALBERT, DistilBERT and MPNet do."
         )
-    return found[layer % len(found)]  # ALBERT uses one set for all layers
+    return modules[layer % len(modules)]  # ALBERT uses one set for all layers
 
 
 def _explain(encoder: Encoder, layer: int, query: nn.Linear, key: nn.Linear) -> bool:

@@ -252,7 +252,7 @@ TOKENS = ("cls", "sep", "stop", "other")
 
 def texts_of(text: EncodedText) -> Texts:
     """Which text each token is of, 0 or 1; special tokens are of the one before."""
-    return np.maximum.accumulate(text.text.numpy()).clip(0)
+    return np.maximum.accumulate(text.text.cpu().numpy()).clip(0)
 
 
 def grey(weights: Maps) -> Maps:
@@ -322,7 +322,7 @@ def _fit(shades: Maps, part: Bool[np.ndarray, "n n"], whole: Bool[np.ndarray, "n
 def look(weights: Maps, text: EncodedText) -> dict[str, np.ndarray]:
     """Of each map of an input the twelve numbers, and the place in :data:`TOKENS` of the kind of token whose column is darkest."""
     column = grey(weights).mean(-2).argmax(-1)
-    kinds = [kind[column].numpy() for kind in (text.cls, text.sep, text.punctuation)]
+    kinds = [kind.cpu()[column].numpy() for kind in (text.cls, text.sep, text.punctuation)]
     return {"twelve": twelve(weights, texts_of(text)), "target": np.select(kinds, [0, 1, 2], 3)}
 
 

@@ -125,7 +125,7 @@ def read_pairs(
         if not pairs or len(by) >= most:
             continue
         first, second = (np.array(place) for place in list(zip(*pairs, strict=True))[:2])
-        attention = [weights[one + 2, other + 2].float() for one, other in ((first, second), (second, first))]
+        attention = [weights[here + 2, other + 2].float() for here, other in ((first, second), (second, first))]
         read = {"attention": np.hstack(attention), "words": np.hstack([words[first], words[second]])}
         distance = (second - first).clip(-FARTHEST, FARTHEST) + FARTHEST
         read["distance"] = np.eye(2 * FARTHEST + 1, dtype=np.float32)[distance]

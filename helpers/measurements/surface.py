@@ -62,14 +62,14 @@ def look(
     entropy = -torch.linalg.vecdot(maps, maps.clamp_min(torch.finfo(maps.dtype).tiny).log())
     values = {"cls": to_cls, "sep": to_sep, "stop": to_stop, "other": 1 - to_cls - to_sep - to_stop}
     values |= {"entropy": entropy, "peak": maps.amax(-1)}
-    found = {name: (value.sum(-1), n) for name, value in values.items()}
+    totals = {name: (value.sum(-1), n) for name, value in values.items()}
     for name, offset in {"previous": -1, "self": 0, "next": 1}.items():
-        found[name] = maps.diagonal(offset, -2, -1).sum(-1), n - abs(offset)
-    found["sep_from_sep"] = to_sep @ sep, sep.sum()
-    found["sep_from_other"] = to_sep @ (1 - sep), n - sep.sum()
-    found["cls_from_cls"] = to_cls @ cls, cls.sum()
-    found["entropy_from_cls"] = entropy @ cls, cls.sum()
-    return {name: torch.stack([sums, torch.full_like(sums, count)]) for name, (sums, count) in found.items()}
+        totals[name] = maps.diagonal(offset, -2, -1).sum(-1), n - abs(offset)
+    totals["sep_from_sep"] = to_sep @ sep, sep.sum()
+    totals["sep_from_other"] = to_sep @ (1 - sep), n - sep.sum()
+    totals["cls_from_cls"] = to_cls @ cls, cls.sum()
+    totals["entropy_from_cls"] = entropy @ cls, cls.sum()
+    return {name: torch.stack([sums, torch.full_like(sums, count)]) for name, (sums, count) in totals.items()}
 
 
 @dataclass(frozen=True)
@@ -100,58 +100,58 @@ def measure(encoder: Encoder, segments: Sequence[Segment], *, seed: int = 0, **o
     return patterns(attention.measure(encoder, segments, look, longest=MOST_TOKENS, **options), segments, seed=seed)
 
 
-def patterns(found: Sequence[Mapping[str, Any]], segments: Sequence[Segment], *, seed: int = 0) -> SurfacePatterns:
+def patterns(sums: Sequence[Mapping[str, Any]], segments: Sequence[Segment], *, seed: int = 0) -> SurfacePatterns:
     """What :func:`look` found of each segment, with intervals over documents."""
 
     def means(halves: tuple[int, ...]) -> dict[str, Estimate]:
         kept = [n for n, segment in enumerate(segments) if segment.document % 2 in halves]
         by = [segments[n] for n in kept]
-        return {name: stats.ratio([found[n][name] for n in kept], by=by, seed=seed) for name in STATISTICS}
+        return {name: stats.ratio([sums[n][name] for n in kept], by=by, seed=seed) for name in STATISTICS}
 
-    tokens = sum(int(text["self"][1, 0, 0]) for text in found)
+    tokens = sum(int(text["self"][1, 0, 0]) for text in sums)
     return SurfacePatterns(means((0, 1)), (means((0,)), means((1,))), tokens)
 
 
-def specialists(found: SurfacePatterns) -> dict[Head, tuple[str, Estimate]]:
+def specialists(patterns: SurfacePatterns) -> dict[Head, tuple[str, Estimate]]:
     """Heads that give more than half of their attention to one place, or nearly the same to all: what each does, and how much.
 
     The rule looks at the even articles only: the largest of attention to the previous, same or next token, to
     ``[CLS]``, ``[SEP]``, or full stops and commas, if above 50 %; else ``broad`` if the entropy is at least 90 % of
     the uniform one. What comes back for each is its estimate on the odd articles: a share of its attention, or of the uniform entropy.
     """
-    shares = np.stack([found.half(0, role).value for role in ROLES])
-    breadth = relative_entropy(found, 0).value
+    shares = np.stack([patterns.half(0, role).value for role in ROLES])
+    breadth = relative_entropy(patterns, 0).value
     listed = {}
     for head in map(Head.of, np.ndindex(breadth.shape)):
         role = ROLES[shares[:, *head].argmax()]
         if shares[:, *head].max() > SPECIALIST_SHARE:
-            listed[head] = role, found.half(1, role)[head]
+            listed[head] = role, patterns.half(1, role)[head]
         elif breadth[head] >= BROAD_SHARE:
-            listed[head] = "broad", relative_entropy(found, 1)[head]
+            listed[head] = "broad", relative_entropy(patterns, 1)[head]
     return listed
 
 
-def relative_entropy(found: SurfacePatterns, half: int | None = None) -> Estimate:
+def relative_entropy(patterns: SurfacePatterns, half: int | None = None) -> Estimate:
     """Entropy as a share of the uniform one, [layer, head]; of a half of the articles as a share of the uniform entropy of all."""
-    uniform = found["uniform"]
+    uniform = patterns["uniform"]
     if half is None:
-        return found["entropy"] / uniform
-    return found.half(half, "entropy").map(lambda x: x / uniform.value)
+        return patterns["entropy"] / uniform
+    return patterns.half(half, "entropy").map(lambda x: x / uniform.value)
 
 
-def record(run: Run, found: SurfacePatterns, network: str = "") -> None:
+def record(run: Run, patterns: SurfacePatterns, network: str = "") -> None:
     """Put all statistics of a network into the table of chapter 02, and what the chapter's claims are about."""
 
-    number = partial(run.number, network=network, n=found.tokens)
+    number = partial(run.number, network=network, n=patterns.tokens)
     for statistic, quantity in STATISTICS.items():
-        number(quantity, found[statistic])
+        number(quantity, patterns[statistic])
     for kind in ("cls", "sep", "stop"):
-        number(STATISTICS[kind], found[kind].mean((-2, -1)))
+        number(STATISTICS[kind], patterns[kind].mean((-2, -1)))
     for statistic in ("cls", "sep", "entropy", "entropy_from_cls"):
-        number(STATISTICS[statistic], found[statistic].mean(), axes=("layer",))
-    number("entropy_even", found["uniform"])
+        number(STATISTICS[statistic], patterns[statistic].mean(), axes=("layer",))
+    number("entropy_even", patterns["uniform"])
 
-    listed = specialists(found)
+    listed = specialists(patterns)
     scored = {"split": "one half of the articles", "against": ""}  # a random network's are other heads
     for head, (role, held_out) in listed.items():
         number("specialist", held_out, head=head, label=role, **scored)
@@ -163,57 +163,57 @@ def record(run: Run, found: SurfacePatterns, network: str = "") -> None:
     counts = {role: len(these) for role, these in by_role.items()}
     number("specialists", counts | {"cls, sep or stop": counts["cls"] + counts["sep"] + counts["stop"]})
     if by_role["broad"]:
-        number("largest_peak_of_broad", max(found["peak"].value[head] for head in by_role["broad"]))
-    number("little_on_self", (found["self"].value < LITTLE).mean())
-    layers = len(found["self"].value)
+        number("largest_peak_of_broad", max(patterns["peak"].value[head] for head in by_role["broad"]))
+    number("little_on_self", (patterns["self"].value < LITTLE).mean())
+    layers = len(patterns["self"].value)
     for kind in ("previous", "next"):
-        deep = np.nonzero(found[kind].value > SPECIALIST_SHARE)[0]
+        deep = np.nonzero(patterns[kind].value > SPECIALIST_SHARE)[0]
         if len(deep):
             label = f"{', '.join(str(layer + 1) for layer in deep)} of {layers}"
             number("depth_over_half", deep.mean() / max(layers - 1, 1), of=kind, label=label)
-    _record_sink(number, found)
-    _record_cls(number, found)
+    _record_sink(number, patterns)
+    _record_cls(number, patterns)
 
 
-def _record_sink(number: Callable[..., None], found: SurfacePatterns) -> None:
+def _record_sink(number: Callable[..., None], patterns: SurfacePatterns) -> None:
     for kind in ("cls", "sep"):
-        number("times_even_share", times_even(found, kind), of=kind)
-    sink = max(("cls", "sep"), key=lambda kind: times_even(found, kind).value)
-    times, share = times_even(found, sink).value, found[sink].value.mean()
+        number("times_even_share", times_even(patterns, kind), of=kind)
+    sink = max(("cls", "sep"), key=lambda kind: times_even(patterns, kind).value)
+    times, share = times_even(patterns, sink).value, patterns[sink].value.mean()
     words = f"[{sink.upper()}], {100 * share:.1f} %, {times:.0f} times its even share"
     number("sink", words if times >= SINK_FACTOR else "none")
-    by_source = {"sep": found["sep"].mean(), "sep from sep": found["sep_from_sep"].mean()}
+    by_source = {"sep": patterns["sep"].mean(), "sep from sep": patterns["sep_from_sep"].mean()}
     for source, by_layer in by_source.items():
         number("most_in_a_layer", by_layer[int(by_layer.value.argmax())], of=source)
     kinds = {"[CLS]": "cls", "[SEP]": "sep", "full stops": "stop"}
-    most = {name: int(found[kind].value.mean(1).argmax()) + 1 for name, kind in kinds.items()}
-    in_order = np.mean([one < other for one, other in combinations(most.values(), 2)])
+    most = {name: int(patterns[kind].value.mean(1).argmax()) + 1 for name, kind in kinds.items()}
+    in_order = np.mean([earlier < other for earlier, other in combinations(most.values(), 2)])
     number("peaks_in_order", in_order, label=", ".join(f"{name} {layer}" for name, layer in most.items()))
 
 
-def _record_cls(number: Callable[..., None], found: SurfacePatterns) -> None:
+def _record_cls(number: Callable[..., None], patterns: SurfacePatterns) -> None:
     """How broadly [CLS] looks in the last layer, and in those before."""
-    of_all, of_cls = found["entropy"].mean(), found["entropy_from_cls"].mean()
+    of_all, of_cls = patterns["entropy"].mean(), patterns["entropy_from_cls"].mean()
     if len(of_all.value) == 1:
         return
     number("entropy_from_cls_last", of_cls[-1])
     number("entropy_from_cls_before_last", of_cls.value[:-1].mean())
-    differences = (found["entropy"] - found["entropy_from_cls"]).mean()
+    differences = (patterns["entropy"] - patterns["entropy_from_cls"]).mean()
     close = np.abs(differences.value[:-1]) <= LITTLE * np.abs(of_all.value[:-1])
     number("layers_cls_close", close.mean())
     number("cls_narrower", differences[int(differences.value[:-1].argmin())])
 
 
-def times_even(found: SurfacePatterns, kind: str) -> Estimate:
+def times_even(patterns: SurfacePatterns, kind: str) -> Estimate:
     """What a kind of token gets of all attention, as a multiple of its even share."""
-    even = found[f"chance_{kind}"].value
-    return found[kind].mean((-2, -1)).map(lambda share: share / even)
+    even = patterns[f"chance_{kind}"].value
+    return patterns[kind].mean((-2, -1)).map(lambda share: share / even)
 
 
 def statistics_of(recorded: Recorded) -> dict[str, NDArray | float]:
     """Each statistic [layer, head] of a recorded run, and the entropy of even attention."""
-    found = {name: recorded.array(quantity) for name, quantity in STATISTICS.items()}
-    return found | {"uniform": recorded.number("entropy_even").value}
+    arrays = {name: recorded.array(quantity) for name, quantity in STATISTICS.items()}
+    return arrays | {"uniform": recorded.number("entropy_even").value}
 
 
 def statistics(
@@ -244,5 +244,5 @@ def refuse_few(segments: Sequence[Segment]) -> None:
         CorpusError: when all are from one half.
     """
     if {s.document % 2 for s in segments} != {0, 1}:
-        said = "They are all from one half of the articles: heads are chosen on one and scored on the other."
-        raise CorpusError(f"{len(segments)} segments", None, said, "more segments, or a text of several articles.")
+        problem = "They are all from one half of the articles: heads are chosen on one and scored on the other."
+        raise CorpusError(f"{len(segments)} segments", None, problem, "more segments, or a text of several articles.")

@@ -40,8 +40,8 @@ def trees(encoder: Encoder, documents: Sequence[Document]) -> list[Sentence]:
     """
     fitting = usable(encoder, [s for d in documents for s in d.sentences])
     if not fitting:
-        said, wanted = "No sentence has a tree and fits the model.", f"trees of at most {encoder.max_length} tokens."
-        raise CorpusError("The treebank", None, said, wanted)
+        wanted = f"trees of at most {encoder.max_length} tokens."
+        raise CorpusError("The treebank", None, "No sentence has a tree and fits the model.", wanted)
     return fitting
 
 
@@ -114,7 +114,7 @@ def score(answers: Answers, sentences: Sequence[Sentence], *, stanford: bool = F
         words = zip(s.governors, s.relations, s.upos, strict=True)
         names += [r if g >= 0 and r != "punct" and u != "PUNCT" else "" for g, r, u in words]
     documents = np.repeat([s.document for s in sentences], [len(s.words) for s in sentences])
-    hits, offsets = (Hits(np.concatenate(found, -1), documents) for found in (right, at_offset))
+    hits, offsets = (Hits(np.concatenate(hits_of, -1), documents) for hits_of in (right, at_offset))
     return Scores(np.array(names), hits, offsets)
 
 
@@ -183,7 +183,7 @@ def record(
         answers: in the sentences to choose on, and in those to score on.
         stanford: for the rows of the paper's Table 1, with their relations.
     """
-    there, here = (score(found, part, stanford=stanford) for found, part in zip(answers, (dev, test), strict=True))
+    there, here = (score(named, part, stanford=stanford) for named, part in zip(answers, (dev, test), strict=True))
     rows, ending = table(there, here, TABLE_1 if stanford else None, seed=seed), "_stanford" * stanford
     for relation, row in rows.items():
         common = {"network": network, "of": relation, "n": row.count, "split": "test"}

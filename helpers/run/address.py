@@ -30,8 +30,8 @@ def repository() -> str | None:
     if remote is None and (places.ROOT / ".git").exists() and shutil.which("git"):
         command = ["git", "-C", str(places.ROOT), "remote", "get-url", "origin"]
         remote = subprocess.run(command, capture_output=True, text=True, check=False).stdout
-    found = _REMOTE.fullmatch((remote or "").strip())
-    return f"https://{found[1]}/{found[2]}" if found else None
+    match = _REMOTE.fullmatch((remote or "").strip())
+    return f"https://{match[1]}/{match[2]}" if match else None
 
 
 def site() -> str | None:
@@ -48,20 +48,20 @@ def site() -> str | None:
 
 def raw(path: str) -> str | None:
     """Address of a file in the branch of copies to launch, as downloads need it."""
-    found = repository()
-    return f"{found}/raw/{LAUNCH}/{path}" if found else None
+    address = repository()
+    return f"{address}/raw/{LAUNCH}/{path}" if address else None
 
 
 def configured(config: str) -> str:
     """The text of ``_config.yml`` with what depends on the address: each page's own address, and buttons to launch and edit pages, to see the repository and to open an issue."""
-    values, home, found = yaml.safe_load(config), site(), repository()
+    values, home, address = yaml.safe_load(config), site(), repository()
     if home:
         pages = {"html_baseurl": f"{home}/", "ogp_site_url": f"{home}/", "ogp_image": f"{home}/_static/cover.png"}
         values["sphinx"]["config"] |= pages
-    if found:
-        values["repository"] = {"url": found, "path_to_book": "", "branch": BRANCH}
+    if address:
+        values["repository"] = {"url": address, "path_to_book": "", "branch": BRANCH}
         values["launch_buttons"] = {"notebook_interface": "jupyterlab", "binderhub_url": BINDER}
-        values["launch_buttons"] |= {"colab_url": COLAB} if "/github.com/" in found else {}
+        values["launch_buttons"] |= {"colab_url": COLAB} if "/github.com/" in address else {}
         buttons = {"use_repository_button": True, "use_edit_page_button": True}
-        values["html"] |= buttons | {"use_issues_button": found.split("/")[2] in PAGES}
+        values["html"] |= buttons | {"use_issues_button": address.split("/")[2] in PAGES}
     return yaml.safe_dump(values, sort_keys=False, allow_unicode=True)

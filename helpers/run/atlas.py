@@ -93,12 +93,12 @@ def mean_map(maps: Float[Tensor, "layer head query key"], text: EncodedText) -> 
     columns = places_of(cls, sep, inner)
     rows = columns / columns.sum(-1, keepdims=True).clip(1e-12)
     between, offsets = weights[:, :, inner][..., inner], range(-REACH, REACH + 1)
-    found = {
+    sums = {
         "maps": rows @ weights @ columns.T,
         "profile": np.stack([between.diagonal(offset, -2, -1).sum(-1) for offset in offsets], -1),
         "pairs": np.array([max(inner.sum() - abs(offset), 0) for offset in offsets]),
     }
-    return {name: array.astype(np.float32) for name, array in found.items()}
+    return {name: array.astype(np.float32) for name, array in sums.items()}
 
 
 def places_of(cls: Marks, sep: Marks, text: Marks) -> Float[np.ndarray, "place token"]:
@@ -106,10 +106,10 @@ def places_of(cls: Marks, sep: Marks, text: Marks) -> Float[np.ndarray, "place t
     inner, count = SIZE - 2, max(int(text.sum()), 1)
     edges = np.arange(text.sum() + 1) * inner / count
     low, high = np.maximum.outer(np.arange(inner), edges[:-1]), np.minimum.outer(np.arange(1, inner + 1), edges[1:])
-    found = np.zeros((SIZE, len(text)))
-    found[0, cls], found[-1, sep] = 1, 1
-    found[1:-1, text] = (high - low).clip(0) * count / inner
-    return found
+    shares = np.zeros((SIZE, len(text)))
+    shares[0, cls], shares[-1, sep] = 1, 1
+    shares[1:-1, text] = (high - low).clip(0) * count / inner
+    return shares
 
 
 def examples(encoder: Encoder) -> dict[str, dict[str, Any]]:
@@ -121,14 +121,14 @@ def examples(encoder: Encoder) -> dict[str, dict[str, Any]]:
         "a pronoun": [s for s in short if "PRON" in s.upos[3:] and {"PROPN", "NOUN"} & set(s.upos[:3])],
         "commas": [s for s in short if s.words.count(",") > 1],
     }
-    found, used = {}, []
+    shown, used = {}, []
     for what, sentences in fitting.items():
-        for sentence in [one for one in sentences if one not in used][:1]:
+        for sentence in [other for other in sentences if other not in used][:1]:
             used.append(sentence)
             batch = encode(encoder, [list(sentence.words)])
             weights = attention.maps(encoder, batch)[:, 0].double().numpy()
-            found[what] = {"tokens": list(batch.tokens[0]), "weights": packed(weights)}
-    return found
+            shown[what] = {"tokens": list(batch.tokens[0]), "weights": packed(weights)}
+    return shown
 
 
 def packed(shares: NDArray[np.float64]) -> str:
@@ -145,7 +145,7 @@ def measure(encoder: Encoder, texts: Sample) -> dict[str, Any]:
     """
     single = [s.first[start:end].strip() for s in texts.segments for start, end in corpora.sentences(s.first)]
     each = attention.measure(encoder, single, mean_map, longest=MOST_TOKENS)
-    sums = {name: sum(one[name].astype(float) for one in each) for name in ("maps", "profile", "pairs")}
+    sums = {name: sum(text[name].astype(float) for text in each) for name in ("maps", "profile", "pairs")}
     maps = sums["maps"] / len(single)
     scale = maps.max((-2, -1))
     return {
@@ -173,17 +173,17 @@ def record(encoder: Encoder) -> Path:
 
 def known(encoder: Encoder) -> bool:
     """Whether these weights have been measured so already."""
-    found = recorded().get(encoder.name, {}).get("provenance")
-    if found is None or found["parameters"] != PARAMETERS:
+    provenance = recorded().get(encoder.name, {}).get("provenance")
+    if provenance is None or provenance["parameters"] != PARAMETERS:
         return False
-    weights = found["model"]["sha256"], found["head"] and found["head"]["sha256"]
+    weights = provenance["model"]["sha256"], provenance["head"] and provenance["head"]["sha256"]
     return weights == (encoder.sha256, encoder.head and encoder.head.sha256)
 
 
 def recorded() -> dict[str, dict[str, Any]]:
     """What was measured of every model: name -> record, the default model first."""
-    found = results.runs(CHAPTER, profile=PROFILE, own=False)
-    return {model: found[model] for model in sorted(found, key=_rank)}
+    runs = results.runs(CHAPTER, profile=PROFILE, own=False)
+    return {model: runs[model] for model in sorted(runs, key=_rank)}
 
 
 def _rank(model: str) -> tuple[bool, str, bool, str]:
@@ -258,7 +258,7 @@ def of(model: str, numbers: pd.DataFrame, measured: Mapping[str, Any]) -> Conten
         "alike": _alike(numbers, shape),
         "grids": [*grids, *_best_relation(grids)],
         "best": _best(numbers, single),
-        "known": {head_name(*one.head): one.speciality for one in head_profiles.of(model)},
+        "known": {head_name(*profile.head): profile.speciality for profile in head_profiles.of(model)},
         "mentions": mentions() if model == "minilm" else {},
         "lacking": [
             {"group": name, "chapter": notebooks.find(told["chapter"])[:2]}
@@ -271,10 +271,10 @@ def of(model: str, numbers: pd.DataFrame, measured: Mapping[str, Any]) -> Conten
 
 def _records(rows: pd.DataFrame) -> list[Content]:
     """Rows for JSON: rounded, and nothing where a cell is empty."""
-    found = rows.astype(object).where(rows.notna(), None).to_dict("records")
-    for row in found:
+    filled = rows.astype(object).where(rows.notna(), None).to_dict("records")
+    for row in filled:
         row |= {name: round(cell, DIGITS) for name, cell in row.items() if isinstance(cell, float)}
-    return found
+    return filled
 
 
 def called(name: str | None) -> str:
@@ -294,16 +294,16 @@ def _group(name: str, numbers: pd.DataFrame, heads: int) -> Iterable[Content]:
 def _grid(first: Mapping[str, Any], rows: pd.DataFrame, told: Mapping[str, Any]) -> Content:
     """The numbers of all heads in a run; what else its rows say stands in the first of them."""
     title = told["whole"] if first["of"] == "all" and "whole" in told else told["title"]
-    found = {"of": first["of"], "title": title.format(of=called(first["of"]))}
-    found |= {key: told[key] for key in ("as", "words", "least") if key in told}
-    found |= {key: first[key] for key in ("unit", "source", "n")}
+    grid = {"of": first["of"], "title": title.format(of=called(first["of"]))}
+    grid |= {key: told[key] for key in ("as", "words", "least") if key in told}
+    grid |= {key: first[key] for key in ("unit", "source", "n")}
     columns = zip(rows, rows.to_numpy().round(DIGITS).T, strict=True)
     full = {name: column.tolist() for name, column in columns if not np.isnan(column).any()}
-    found |= full
+    grid |= full
     if "control" in full:
         alike = len(set(full["control"])) == 1
-        found |= {"against": first["against"], "control": full["control"][0] if alike else full["control"]}
-    return found
+        grid |= {"against": first["against"], "control": full["control"][0] if alike else full["control"]}
+    return grid
 
 
 def _best_relation(grids: Sequence[Content]) -> Iterable[Content]:
@@ -331,7 +331,7 @@ def _best_relation(grids: Sequence[Content]) -> Iterable[Content]:
 def _first(numbers: pd.DataFrame, quantity: str) -> pd.DataFrame:
     """The rows of a quantity, of the first of :data:`PROFILES` that has some."""
     rows = numbers[numbers.quantity == quantity]
-    return next((one for profile in PROFILES if len(one := rows[rows.profile == profile])), rows)
+    return next((chosen for profile in PROFILES if len(chosen := rows[rows.profile == profile])), rows)
 
 
 def _types(numbers: pd.DataFrame, heads: int) -> Content | None:
@@ -357,7 +357,10 @@ def _nearest(numbers: pd.DataFrame, heads: int) -> list[Any] | None:
     layer, head = pairs.of.str.split("-", expand=True).astype(int).T.to_numpy()
     pairs = pairs.assign(other=(layer - 1) * heads + head - 1).sort_values(["place", "value"])
     near = pairs.groupby("place").head(NEAREST).groupby("place")
-    return [[(other, round(far, DIGITS)) for other, far in zip(one.other, one.value, strict=True)] for _, one in near]
+    return [
+        [(other, round(far, DIGITS)) for other, far in zip(group.other, group.value, strict=True)]
+        for _, group in near
+    ]
 
 
 def _alike(numbers: pd.DataFrame, shape: Sequence[int]) -> list[Any] | None:
@@ -377,7 +380,7 @@ def on_grid(points: NDArray[np.float64], shape: Sequence[int]) -> NDArray[np.int
 
 def _best(numbers: pd.DataFrame, single: pd.DataFrame) -> Iterable[Content]:
     """What single heads were chosen for on one part of the data, with their numbers on another."""
-    found = []
+    listed = []
     for quantity, told in shown()["best"].items():
         leads = numbers[numbers.quantity == told["lead"]].drop_duplicates(RUN, keep="last")
         rows = single[single.quantity == quantity].merge(leads, "left", RUN, suffixes=("", "_lead"))
@@ -390,21 +393,21 @@ def _best(numbers: pd.DataFrame, single: pd.DataFrame) -> Iterable[Content]:
                 best |= {"against": row["against"], "control": row["control"]}
             if row["low_lead"] is not None:  # of a single document there is no interval
                 best["lead"] = [row[f"{key}_lead"] for key in ("value", "low", "high")]
-            found.append(best)
-    return found
+            listed.append(best)
+    return listed
 
 
 @cache
 def mentions() -> dict[str, list[list[Any]]]:
     """Chapters whose text, which tells of the default model, names a head: ``"3-5"`` -> [[number, title, page, how often], …]."""
-    found = defaultdict(list)
+    links = defaultdict(list)
     for chapter in notebooks.chapters():
         cells = nbformat.read(notebooks.FOLDER / f"{chapter}.ipynb", as_version=4).cells
         texts = [cell.source for cell in cells if cell.cell_type == "markdown"]
         prose = [re.sub(r"```.*?```|\$[^$]*\$", " ", text, flags=re.DOTALL) for text in texts]
         for head, count in Counter(HEAD.findall("\n".join(prose))).items():
-            found[head].append([chapter[:2], titled(chapter), f"../notebooks/{chapter}.html", count])
-    return found
+            links[head].append([chapter[:2], titled(chapter), f"../notebooks/{chapter}.html", count])
+    return links
 
 
 # The page
@@ -426,7 +429,7 @@ def data(model: str, content: Content) -> str:
     Raises:
         TooLarge: for more than :data:`LIMIT`.
     """
-    name, body = (in_script(json.dumps(one, separators=(",", ":"), allow_nan=False)) for one in (model, content))
+    name, body = (in_script(json.dumps(part, separators=(",", ":"), allow_nan=False)) for part in (model, content))
     script = f"(window.atlasModels=window.atlasModels||{{}})[{name}]={body};\n"
     if len(script) > LIMIT:
         raise TooLarge(f"The atlas of {model} has {len(script):,} bytes; at most {LIMIT:,} are allowed.")

@@ -142,12 +142,12 @@ def live(folder: Path, machine: str) -> None:
             seconds.append(sum(_renderers("cpu_times")[:2]))
     exact = [attention.maps(encoder, tokens.encode(encoder, [sentence]))[:, 0].numpy() for sentence in chosen]
     apart = np.concatenate([np.abs(a - b).ravel() for a, b in zip(answers, exact, strict=True)])
-    found = {"largest": apart.max(), "mean": apart.mean(), "weights": apart.size, "seconds": np.diff(seconds).min()}
-    found |= {"memory": memory, "bytes": (folder / "model.js").stat().st_size, "machine": machine}
-    places.write(places.book_data() / "results" / "live.md", template("live.md.j2").render(found))
+    numbers = {"largest": apart.max(), "mean": apart.mean(), "weights": apart.size, "seconds": np.diff(seconds).min()}
+    numbers |= {"memory": memory, "bytes": (folder / "model.js").stat().st_size, "machine": machine}
+    places.write(places.book_data() / "results" / "live.md", template("live.md.j2").render(numbers))
 
 
 def _renderers(what: str) -> list[float]:
     """Sums of what psutil tells of the processes that draw pages, of browsers that this process has started."""
-    mine = [one for one in psutil.Process().children(recursive=True) if "--type=renderer" in one.cmdline()]
-    return np.sum([getattr(one, what)() for one in mine], axis=0).tolist()
+    mine = [child for child in psutil.Process().children(recursive=True) if "--type=renderer" in child.cmdline()]
+    return np.sum([getattr(child, what)() for child in mine], axis=0).tolist()

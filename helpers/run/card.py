@@ -84,14 +84,14 @@ def sample(
     Raises:
         CorpusError: when a text or a treebank is too small to choose heads on one part of it and to score them on another.
     """
-    found = tuple(corpora.segments(corpora.read(corpus), limit=segments, seed=seed))
-    surface.refuse_few(found)
+    segments_read = tuple(corpora.segments(corpora.read(corpus), limit=segments, seed=seed))
+    surface.refuse_few(segments_read)
     trees, chains = (
         tuple(numbered(drawn(part, documents, seed=seed)) for part in corpora.held_out(name, choose_on))
         for name in (treebank, coreference)
     )
     names = {"corpus": corpus, "treebank": treebank, "coreference": coreference}
-    return Sample(names, found, trees, chains)
+    return Sample(names, segments_read, trees, chains)
 
 
 def card(model: str | Encoder, *, seed: int = 0, looks: Looks = None, named: Named = None, **drawn: Any) -> "Card":
@@ -170,15 +170,15 @@ def measure(
 
 def look(maps: Float[Tensor, "layer head query key"], text: EncodedText) -> dict[str, Any]:
     """What chapters 02, 08 and 07 measure of one text."""
-    found = {"patterns": surface.look(maps, text), "features": head_types.look(maps, text)}
-    return found | {"pairs": divergence.look(maps, text)}
+    statistics = {"patterns": surface.look(maps, text), "features": head_types.look(maps, text)}
+    return statistics | {"pairs": divergence.look(maps, text)}
 
 
 def typed(features: DistanceFeatures, *, seed: int = 0) -> tuple[Types, Estimate]:
     """The type of each head, and the shares of the types; heads too few for groups are named by rule, each by itself."""
     if len(features.points) > len(TYPES):
-        found = head_types.types(features.all.value, features.even, seed=seed)
-        return found, head_types.type_shares(features, seed=seed)
+        types = head_types.types(features.all.value, features.even, seed=seed)
+        return types, head_types.type_shares(features, seed=seed)
 
     def shares(numbers: Float[np.ndarray, "*draws layer head feature"]) -> Float[np.ndarray, "*draws type"]:
         names = head_types.by_rule(numbers, features.even)
@@ -271,10 +271,10 @@ class Head:
 
     def relations(self) -> list[Any]:
         """The frequent relations in which it leads the best fixed distance most, a row each."""
-        found = self.rows("finds_governor", "found_by_governor")
-        found = found[(found.n >= FEWEST) & (found["value"] > found.control)]
-        found = found.assign(lead=found["value"] - found.control).sort_values("lead", ascending=False)
-        return list(found.drop_duplicates("of").head(RELATIONS).itertuples())
+        relations = self.rows("finds_governor", "found_by_governor")
+        relations = relations[(relations.n >= FEWEST) & (relations["value"] > relations.control)]
+        relations = relations.assign(lead=relations["value"] - relations.control).sort_values("lead", ascending=False)
+        return list(relations.drop_duplicates("of").head(RELATIONS).itertuples())
 
     def nearest(self) -> list[Any]:
         """The heads whose attention is most like its own."""
@@ -291,9 +291,9 @@ class Head:
         return page.render(head=self, shares=shares, number=number, between=between, **lists)
 
 
-def _frequent(found: pd.DataFrame) -> list[Any]:
+def _frequent(relations: pd.DataFrame) -> list[Any]:
     """The rows of what occurs often enough."""
-    return list(found[found.n >= FEWEST].itertuples())
+    return list(relations[relations.n >= FEWEST].itertuples())
 
 
 def number(value: float) -> str:

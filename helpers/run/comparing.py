@@ -26,18 +26,18 @@ def differences(new: Path, old: Path) -> dict[Path, str]:
     """
     there = {file.relative_to(new) for file in new.rglob("*.csv")}
     stored = {file.relative_to(old) for name in there for file in (old / name.parent).glob("*.csv")}
-    found = {}
+    listed = {}
     for name in sorted(there | stored):
         if name not in there or name not in stored:
-            found[name] = f"{name} is not among the {'stored' if name in there else 'new'} tables."
+            listed[name] = f"{name} is not among the {'stored' if name in there else 'new'} tables."
             continue
         tables = [results.from_csv(root / name) for root in (new, old)]
         wider = () if same_processor(new / name, old / name) else TOLERANCES.get(name.stem, ())
-        apart = differing(*tables, {one: row["within"] for row in wider for one in row["quantities"]})
+        apart = differing(*tables, {quantity: row["within"] for row in wider for quantity in row["quantities"]})
         if len(apart):
             where, now, before = apart.iloc[0]
-            found[name] = f"{name}: {len(apart)} numbers differ; {where} is {now}, stored is {before}."
-    return found
+            listed[name] = f"{name}: {len(apart)} numbers differ; {where} is {now}, stored is {before}."
+    return listed
 
 
 def rule_of(new: Path, old: Path) -> str:
@@ -51,9 +51,9 @@ def rule_of(new: Path, old: Path) -> str:
 
 
 def same_processor(*tables: Path) -> bool:
-    """Whether tables were made on processors of one name and model."""
+    """Whether tables were made on processors of one name and model, and on devices of one kind: a graphics card adds in another order."""
     made = [json.loads(table.with_suffix(".json").read_text("utf-8"))["provenance"] for table in tables]
-    return made[0].get("processor", "") == made[1].get("processor")
+    return all(made[0].get(what, "") == made[1].get(what) for what in ("processor", "device"))
 
 
 def differing(new: pd.DataFrame, old: pd.DataFrame, tolerances: dict[str, float]) -> pd.DataFrame:

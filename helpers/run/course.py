@@ -80,7 +80,7 @@ def instructor(chapter: str) -> NotebookNode:
     for cell, after in pairwise([*made.cells, None]):
         if cell.id in answers:
             answer, check = answers[cell.id], CHECK.search(cell.source)
-            stub, solution = (CHECK.sub("", one.source).strip() for one in (cell, answer))
+            stub, solution = (CHECK.sub("", part.source).strip() for part in (cell, answer))
             cell.source = f"{stub}\n\n\n### BEGIN SOLUTION\n{solution}\n### END SOLUTION"
             test = new_code_cell(TEST.format(check[0]), outputs=answer.outputs)
             cells.append(marked(cell, check[1], solution=True))
@@ -131,7 +131,7 @@ def outline(chapter: str) -> Mapping[str, Any]:
     ends = list(accumulate(part["weight"] for part in sections))
     ends = [0, *(round(read * end / ends[-1]) for end in ends)]
     sections = [part | {"minutes": end - start} for part, (start, end) in zip(sections, pairwise(ends), strict=True)]
-    exercises = [found.groupdict() for found in EXERCISE.finditer(texts["Exercises"])]
+    exercises = [match.groupdict() for match in EXERCISE.finditer(texts["Exercises"])]
     names = iter(CHECK.findall("\n".join(cell.source for cell in cells if cell.cell_type == "code")))
     for exercise in exercises:
         exercise["name"] = next(names)[0] if exercise["kind"] == "Build" else ""
@@ -143,7 +143,9 @@ def outline(chapter: str) -> Mapping[str, Any]:
         "minutes": read,
         "run": re.search(r"\*\*Run:\*\* (.+)", box)[1],
         "needs": needs,
-        "before": [one for one in notebooks.chapters() if one < chapter and one[:2] in re.findall(r"\b\d\d", needs)],
+        "before": [
+            name for name in notebooks.chapters() if name < chapter and name[:2] in re.findall(r"\b\d\d", needs)
+        ],
         "cells": cells,
         "sections": sections,
         "predictions": [{"ask": ask, "answer": answer} | told for ask, answer, told in usual],
@@ -215,19 +217,21 @@ def deck(told: Mapping[str, Any]) -> NotebookNode:
         for text in BOX.split(cell.source):
             heading = (re.findall(r"^## (.+)$", text, re.MULTILINE) or [heading])[-1]
             if text.startswith("> **Predict**"):
-                one = next(predictions)
-                add("Predict", one["ask"], f"Usual answer: {one['usual']}\n\nWhy: {one['why']}")
-                add("What comes out", one["answer"])
+                entry = next(predictions)
+                add("Predict", entry["ask"], f"Usual answer: {entry['usual']}\n\nWhy: {entry['why']}")
+                add("What comes out", entry["answer"])
             elif not text.startswith("<details>"):
                 cells[-1].source += "\n\n" + re.sub(r"^[>|#!].*\n?", "", text, flags=re.MULTILINE)
     claims = [claim for point in told["summary"] for claim in re.findall(r"^\*\*(.+?)\*\*", point)]
-    asked = [f"**{one['kind']}** {one['stars']} {one['title']} ({one['time']})" for one in told["exercises"]]
-    heard = [f"{one['ask']} Listen for: {one['listen']}" for one in told["discussion"]]
+    asked = [
+        f"**{entry['kind']}** {entry['stars']} {entry['title']} ({entry['time']})" for entry in told["exercises"]
+    ]
+    heard = [f"{entry['ask']} Listen for: {entry['listen']}" for entry in told["discussion"]]
     add("What this does not show", brief(told["limits"], MOST_LIMITS), told["limits"])
     add("One might think …", listed(told["misconceptions"]))
     add("Summary", listed(claim for claim in claims if len(claim.split()) > 3), listed(told["summary"]))
-    add("To discuss", listed(one["ask"] for one in told["discussion"]), listed(heard))
-    add("Exercises", listed(asked), listed(one["text"] for one in told["exercises"]))
+    add("To discuss", listed(entry["ask"] for entry in told["discussion"]), listed(heard))
+    add("Exercises", listed(asked), listed(entry["text"] for entry in told["exercises"]))
     return new_notebook(cells=cells)
 
 

@@ -111,8 +111,8 @@ def numbered(notebook: NotebookNode, chapter: str) -> dict[str, str]:
 def plain(text: str, numbers: Mapping[str, str], site: str | None = None) -> str:
     """Plain Markdown of MyST Markdown; ``numbers`` are those of :func:`numbered`."""
 
-    def box(found: re.Match[str]) -> str:
-        name, title, options, body = found["name"], found["title"], found["options"], found["body"]
+    def box(match: re.Match[str]) -> str:
+        name, title, options, body = match["name"], match["title"], match["options"], match["body"]
         if name == "exercise-start":
             return f"### {numbers[re.search(r':label: *(.+)', options)[1]]}: {title}\n"
         if name == "solution-start":
@@ -123,8 +123,8 @@ def plain(text: str, numbers: Mapping[str, str], site: str | None = None) -> str
             return f"<details><summary><b>{MarkdownIt().renderInline(title)}</b></summary>\n\n{body}\n</details>"
         return "\n".join(f"> {line}".rstrip() for line in (f"**{title}**", "", *body.splitlines()))
 
-    def role(found: re.Match[str]) -> str:
-        name, title, target = found[1], found[2], found[3] or found[4]
+    def role(match: re.Match[str]) -> str:
+        name, title, target = match[1], match[2], match[3] or match[4]
         if name == "doc":
             page = posixpath.normpath(posixpath.join("notebooks", target))
             title = title or posixpath.basename(page).replace("_", " ")

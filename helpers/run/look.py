@@ -19,7 +19,7 @@ def page(sentence: str, model: str = "minilm") -> str:
     if len(pieces) > LONGEST:
         raise places.BookError(f"The sentence has {len(pieces)} tokens; a page shows {LONGEST} at most.")
     maps = attention.maps(encoder, batch)[:, 0].numpy(force=True)
-    one = views.attention_view(maps, pieces)
+    view = views.attention_view(maps, pieces)
     every = views.bertviz("model_view", maps, pieces, height=100 * (encoder.layers + 1))
-    shown = {"sentence": sentence, "encoder": encoder, "one": one.data, "every": every.data}
+    shown = {"sentence": sentence, "encoder": encoder, "one": view.data, "every": every.data}
     return template("look.html.j2", escaped=True).render(shown)

@@ -128,8 +128,8 @@ def read_yaml(name: str, text: str) -> Any:
 
 def defaults(chapter: str) -> dict[str, Any]:
     """The parameters that a chapter takes, with the values of its parameters cell: those of the book."""
-    found = papermill.inspect_notebook(FOLDER / f"{chapter}.ipynb")
-    return {name: ast.literal_eval(parameter["default"]) for name, parameter in found.items()}
+    parameters = papermill.inspect_notebook(FOLDER / f"{chapter}.ipynb")
+    return {name: ast.literal_eval(parameter["default"]) for name, parameter in parameters.items()}
 
 
 def parameters(chapter: str, profile: str, given: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -235,8 +235,8 @@ def run(
         for later in (False, True):
             waiting = [job for job in jobs if job[0] not in done and (job[0] in LATER) == later]
             runs = [joblib.delayed(execute)(*job, results, profile == "full", at_a_time == 1) for job in waiting]
-            for one in joblib.Parallel(at_a_time, return_as="generator_unordered")(runs):
-                done[one.chapter] = one
+            for result in joblib.Parallel(at_a_time, return_as="generator_unordered")(runs):
+                done[result.chapter] = result
                 progress.update()
     return [done[name] for name, *_ in jobs]
 

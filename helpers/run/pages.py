@@ -74,8 +74,8 @@ def filled(page: str) -> str:
 
     about = {"names": notebooks.chapters(), "purpose": purpose, "outline": course.outline, "models": models.FAMILIES}
 
-    def text(found: re.Match[str]) -> str:
-        room, name = found.groups()
+    def text(match: re.Match[str]) -> str:
+        room, name = match.groups()
         return reference(name) if room else part("pages.md.j2", name, **about)
 
     return re.sub(r"<!-- generated: (package_)?(\w+) -->", text, page.replace("<!-- version -->", __version__))

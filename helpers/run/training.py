@@ -58,18 +58,18 @@ def read_examples(task: str, seed: int = 0) -> tuple[list[Example], list[Example
     if task in ("mlm", "keywords"):
         dev = tasks.examples(task, recipe["train"][0][0], "dev", limit=recipe["dev"], seed=seed)
     else:
-        place = np.random.default_rng([seed, 1]).permutation(1 + max(one.document for one in first))
-        dev = sorted(first, key=lambda one: place[one.document])[: min(recipe["dev"], len(first) // 4)]
-        held = {one.document for one in dev}
-        first = [one for one in first if one.document not in held]
+        place = np.random.default_rng([seed, 1]).permutation(1 + max(row.document for row in first))
+        dev = sorted(first, key=lambda row: place[row.document])[: min(recipe["dev"], len(first) // 4)]
+        held = {row.document for row in dev}
+        first = [row for row in first if row.document not in held]
     scored = set()
     for wanted in recipe["evaluations"]:
         with suppress(CorpusError):  # what is not here is not scored either
             given = tasks.examples(wanted.get("task", task), wanted["corpus"], wanted.get("split"))
-            scored |= {_letters(text) for one in given for text in one.texts}
-    train = first + [one for part in further for one in part if not scored & set(map(_letters, one.texts))]
-    in_dev = {one.texts for one in dev}
-    return [one for one in train if one.texts not in in_dev], dev
+            scored |= {_letters(text) for row in given for text in row.texts}
+    train = first + [row for part in further for row in part if not scored & set(map(_letters, row.texts))]
+    in_dev = {row.texts for row in dev}
+    return [row for row in train if row.texts not in in_dev], dev
 
 
 def _letters(text: str) -> str:
@@ -118,17 +118,17 @@ class Student(nn.Module):
         """Examples as batches with their targets, with hidden and blanked tokens drawn anew each time."""
         longest = self.settings["max_length"]
         if examples[0].task == "qa":  # of each question, one window with the answer
-            rows = [inputs.windows(self.encoder, one, number, longest) for number, one in enumerate(examples)]
+            rows = [inputs.windows(self.encoder, example, number, longest) for number, example in enumerate(examples)]
             holding = [[window for window in row if window.answer] for row in rows]
             return [inputs.asked_questions(self.encoder, [random.choice(row) for row in holding if row])]
         options = {"batch_size": len(examples), "max_length": longest, "share": self.settings["hidden"]}
-        found = list(inputs.batches(self.encoder, examples, seed=random.getrandbits(32), **options))
+        batches = list(inputs.batches(self.encoder, examples, seed=random.getrandbits(32), **options))
         if self.settings["blanked"]:
-            for asked in found:
+            for asked in batches:
                 ids = asked.batch.ids
                 blank = (torch.rand(ids.shape) < self.settings["blanked"]).to(ids.device) & (asked.batch.text >= 0)
                 ids.masked_fill_(blank, self.encoder.tokenizer.mask_token_id)
-        return found
+        return batches
 
     def forward(self, batches: Sequence[Asked]) -> dict[str, Tensor]:
         """Mean ``loss`` over the rows that ask for something: a window without the answer to its question does not.
@@ -153,8 +153,8 @@ class Student(nn.Module):
 
     def log_frequencies(self, examples: Sequence[Example]) -> Tensor:
         """Log frequencies of the vocabulary in some texts, less their mean: where the bias of a head for words begins."""
-        found = tokens.batches(self.encoder, [one.texts for one in examples[::4]], truncate=True, unknown="<unk>")
-        ids = torch.cat([batch.ids[batch.text >= 0].cpu() for batch in found])
+        batches = tokens.batches(self.encoder, [row.texts for row in examples[::4]], truncate=True, unknown="<unk>")
+        ids = torch.cat([batch.ids[batch.text >= 0].cpu() for batch in batches])
         logs = (1 + torch.bincount(ids, minlength=len(self.weights["head.bias"]))).log()
         return logs - logs.mean()
 
@@ -244,7 +244,7 @@ def trainer(student: Student, examples: Sequence[Example], dev: Sequence[Example
         use_cpu=student.encoder.device.type == "cpu",
         report_to="none",
     )
-    lengths = [sum(map(len, one.texts)) for one in examples]
+    lengths = [sum(map(len, example.texts)) for example in examples]
     return TaskTrainer(
         student,
         arguments,
@@ -312,8 +312,8 @@ def _scores(encoder: Encoder, wanted: Mapping[str, Any]) -> dict[str, Any]:
     if not math.isnan(chance := tasks.majority(given)):
         row["majority"] = round(chance, 4)
     for name, values in scores.values.items():
-        found = stats.ratio(zip(values * scores.weights, scores.weights, strict=True), scores.documents)
-        ends = map(float, (found.value, found.low, found.high))
+        score = stats.ratio(zip(values * scores.weights, scores.weights, strict=True), scores.documents)
+        ends = map(float, (score.value, score.low, score.high))
         row["scores"][name] = [None if math.isnan(end) else round(end, 4) for end in ends]
     return row
 
