@@ -256,13 +256,13 @@ def tables(tmp_path):
     """A stored table under several names: ``tables("new", change, processor)`` changes one number of it."""
     stored = results.recorded("probing_classifiers")
 
-    def make(folder, change=0.0, processor="one", name="probing_classifiers"):
+    def make(folder, change=0.0, processor="one", name="probing_classifiers", device="cpu"):
         table = stored.table.copy()
         table.loc[table.quantity == "uas", "value"] += change
         file = tmp_path / folder / "book" / "minilm" / f"{name}.csv"
         file.parent.mkdir(parents=True)
         file.write_text(results.as_csv(table))
-        about = {"chapter": name, "provenance": stored["provenance"] | {"processor": processor}}
+        about = {"chapter": name, "provenance": stored["provenance"] | {"processor": processor, "device": device}}
         file.with_suffix(".json").write_text(json.dumps(about))
         return tmp_path / folder
 
@@ -278,6 +278,7 @@ def test_comparing_finds_what_differs_beyond_its_tolerance(tables):
     elsewhere = tables("elsewhere", 1e-3, "another")
     assert comparing.differences(elsewhere, old) == {} and "0 of 1 tables" in comparing.rule_of(elsewhere, old)
     assert comparing.differences(tables("far", 0.1, "another"), old)
+    assert comparing.differences(tables("card", 1e-3, device="cuda"), old) == {}, "adds in another order, too"
     other = tables("other", name="surface_patterns")
     missing = comparing.differences(other, old).values()
     assert [text.partition(".csv is not among the ")[2] for text in missing] == ["new tables.", "stored tables."]
