@@ -223,19 +223,20 @@ class Run:
         return recorded
 
     def beside(
-        self, quantity: str, *, networks: Iterable[str] = ("",), full: str = "full"
+        self, quantity: str, *, networks: Iterable[str] = ("",), full: str = "full", itself: bool = False
     ) -> dict[str, dict[str, Estimate]]:
-        """A quantity of this run, of its controls, and of other models on real corpora: whose -> what it is of -> the number.
+        """A quantity of this run, of its controls, and of models on real corpora: whose -> what it is of -> the number.
 
         Args:
             networks: of this run: ``""`` for the model itself, ``"@random"``, ``"@shuffled"``.
             full: what the real corpora are called.
+            itself: this run's model on real corpora, too.
         """
         series = {name or self.encoder.label: self.recorded.estimates(quantity, network=name) for name in networks}
         for model, recorded in runs(self.chapter, profile="full").items():
-            if model != self.encoder.name:
+            if itself or model != self.encoder.name:
                 series[f"{model}, {full}"] = recorded.estimates(quantity)
-        return series
+        return {name: numbers for name, numbers in series.items() if numbers}
 
     @property
     def _file(self) -> Path:
