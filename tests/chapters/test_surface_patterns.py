@@ -248,6 +248,11 @@ def of_head(run="book"):
     return recorded(run).number("first_times_even_of_head").value
 
 
+def changed_heads(run):
+    counts = recorded(run).estimates("heads_changed_by_shuffling", network="@shuffled")
+    return sum(count.value for of, count in counts.items() if "means taken off" in of)
+
+
 def moved(run):
     before, after = entropies(run)
     return after - before
@@ -306,6 +311,12 @@ NUMBERS = [
     ("specialists", "6", lambda: len(roles("book", *surface.ROLES))),
     ("specialists of mpnet", "8", lambda: len(roles("mpnet", "cls", "stop"))),
     ("broad", "8", lambda: len(roles("book", "broad"))),
+    ("broad on WikiText by the authors' plot", "16", lambda: (recorded("full").array("entropy") > 3.8).sum()),
+    ("of these in layer 6", "6", lambda: (recorded("full").array("entropy")[5] > 3.8).sum()),
+    ("[SEP] from [SEP], most", "10.6", lambda: 100 * recorded().number("most_in_a_layer", of="sep from sep").value),
+    ("[SEP], times its even share", "1.2", lambda: recorded().number("times_even_share", of="sep").value),
+    ("heads changed, means taken off", "28", lambda: changed_heads("book")),
+    ("length in layer 1, places moved on", "0.97", lambda: recorded().array("first_value_length", of=WAYS[2])[0]),
     ("broad by the authors' plot", "19", lambda: (recorded().array("entropy") > 3.8).sum()),
     ("on [CLS] by the authors' plot", "2", lambda: (share("cls") > 0.6).sum()),
     ("correlation of entropies", "0.99", lambda: correlation("book")),
