@@ -705,7 +705,7 @@ def dependency_tree(sentence: Sentence, *, highlight: Sequence[int] = (), ax: Ax
     """
     words, tags = sentence.words, sentence.upos or ("",) * len(sentence.words)
     relations = sentence.relations or ("",) * len(words)
-    widths = np.array([max(0.55, 0.095 * max(len(w), len(t)) + 0.18) for w, t in zip(words, tags, strict=True)])
+    widths = np.array([max(0.55, 0.1 * max(len(w), len(t)) + 0.18) for w, t in zip(words, tags, strict=True)])
     places = np.cumsum(widths) - widths / 2
     level: dict[int, int] = {}  # how high the arc to each word is: one above all that it spans; the shortest first
     spans = {w: (min(w, g), max(w, g)) for w, g in enumerate(sentence.governors) if g >= 0}
@@ -723,13 +723,13 @@ def dependency_tree(sentence: Sentence, *, highlight: Sequence[int] = (), ax: Ax
         ax.plot(*corners, color=colour, linewidth=width, solid_joinstyle="round")
         ax.plot(end, 0.22, marker="v", color=colour, markersize=4)
         box = {"facecolor": "white", "edgecolor": "none", "pad": 0.6}
-        ax.text((start + end) / 2, height, relations[word], **CENTRED, fontsize=7, color=colour, bbox=box)
+        ax.text((start + end) / 2, height, relations[word], **CENTRED, fontsize=8.5, color=colour, bbox=box)
     for root in (place for place, governor in zip(places, sentence.governors, strict=True) if governor < 0):
-        ax.text(root, top - 0.2, "root", **CENTRED, fontsize=7, color=COLOURS["self"])
+        ax.text(root, top - 0.2, "root", **CENTRED, fontsize=8.5, color=COLOURS["self"])
         ax.plot([root, root], [0.1, top - 0.5], color=COLOURS["self"], linewidth=1.1)
     for place, word, tag in zip(places, words, tags, strict=True):
-        ax.text(place, -0.1, word, ha="center", va="top", fontsize=9.5)
-        ax.text(place, -0.75, tag, ha="center", va="top", fontsize=6.5, color=COLOURS["self"])
+        ax.text(place, -0.1, word, ha="center", va="top", fontsize=10.5)
+        ax.text(place, -0.75, tag, ha="center", va="top", fontsize=7.5, color=COLOURS["self"])
     ax.set(xlim=(0, widths.sum()), ylim=(-1.2, top + 0.1))
     ax.axis("off")
     return ax.figure

@@ -235,8 +235,9 @@ def test_where_lines_land_in_sentences_made_by_hand(page):
     assert [*after_a_verb(ate)] == [("objects", 3, {"verb": 1})]
     assert [*after_a_verb(sat)] == [("nouns after a preposition", 4, {"verb": 1, "preposition": 2})]
     assert [*after_a_verb(slept)] == [], "neither an object nor after a preposition"
-    near = {word: (kind, goals["there"]) for kind, word, goals in page.landing_near(sat)}
-    assert near == {3: ("det, near", 2), 4: ("obl, near", 2)}, "the subject has no verb to its left"
+    near = [(word, kind, goals["there"]) for kind, word, goals in page.landing_near(sat)]
+    again = (4, "obl, near, after another word", 2)
+    assert near == [(3, "det, near", 2), (4, "obl, near", 2), again], "the subject has no verb to its left"
     assert not [*page.landing_near(bed)], "nor has any word of these"
     assert [*before_two_nouns(bed)] == [("words before two nouns", 0, {"next noun": 1, "governor": 2})]
     assert [*before_two_nouns(sat)] == [], "the next noun is the governor"
