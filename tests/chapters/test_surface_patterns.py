@@ -298,6 +298,8 @@ NUMBERS = [
     ("a random network of mpnet, most", "2.8", lambda: max(sharp(w, "mpnet") for w in range(4))),
     ("their heads, least", "18", lambda: of_draws("head", "mpnet").min()),
     ("most", "41", lambda: of_draws("head", "mpnet").max()),
+    ("picked afterwards, a random network", "1.9", lambda: sharp(0, "book", "other_times_even")),
+    ("the same, mpnet", "3.2", lambda: sharp(0, "mpnet", "other_times_even")),
     ("the same, mpnet, with a sink", "12", lambda: first(0, "mpnet", "other_times_even")),
     ("mpnet's full stop", "19", lambda: first(3, "mpnet", "other_times_even")),
     ("[SEP], about its even share", "1", lambda: recorded().number("times_even_share", of="sep").value),
