@@ -3,7 +3,7 @@
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import joblib
 import torch
@@ -11,7 +11,7 @@ from torch import nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from helpers import adapters, places
-from helpers.adapters import Head, Inputs
+from helpers.adapters import Head
 from helpers.models import EncoderError
 
 
@@ -70,7 +70,7 @@ class Encoder:
         """What the head is for; None without one."""
         return self.head.task if self.head is not None else None
 
-    def logits(self, batch: Inputs) -> torch.Tensor:
+    def logits(self, batch: Any) -> torch.Tensor:
         """The head's answer to a batch, in one forward pass that the tap sees; shapes in :class:`helpers.adapters.Head`.
 
         Raises:
