@@ -19,9 +19,7 @@ from helpers.tokens import Batch
 SHUFFLED = "@shuffled"
 
 
-def shuffled(
-    maps: Float[Tensor, "head query key"], drawn_from: tuple[int, ...]
-) -> Float[Tensor, "head query key"]:
+def shuffled(maps: Float[Tensor, "head query key"], drawn_from: tuple[int, ...]) -> Float[Tensor, "head query key"]:
     """One layer's maps of one text whose scores are shuffled among each map's pairs; rows sum to 1 again.
 
     Scores are taken back from the weights as their logarithms less the mean of each row, which is all that a softmax knows of them.

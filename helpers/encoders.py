@@ -31,7 +31,7 @@ from transformers.models.auto.modeling_auto import (
 
 from helpers import DTYPES, adapters, models, places, validation
 from helpers.adapters import Head
-from helpers.encoder import Encoder, SpecialTokens, attention_modules
+from helpers.encoder import Encoder, SpecialTokens
 from helpers.models import KNOWN, WORKING_FAMILIES, EncoderError, NotAnEncoder, UnknownModel, available, fetch  # noqa: F401 (what callers of load need besides)
 
 
@@ -143,8 +143,7 @@ def wrap(
         DamagedModel: when model and tokenizer do not fit, or the weights are no numbers; see :mod:`helpers.validation`.
     """
     _refuse_others(name, model.config)
-    route = _route(model, name)
-    validation.check_weights(model, name)
+    validation.check_model(model, name)
     validation.check_tokenizer(tokenizer, model, name)
     tokenizer.truncation_side = tokenizer.padding_side = (
         "right"  # chapters read the beginning of a text, whoever saved it
@@ -160,7 +159,6 @@ def wrap(
         max_length=_max_length(model),
         special=_special_tokens(name, tokenizer),
         sha256=sha256 or _digest_of_tensors(model),
-        route=route,
         head=head and head.to(**place),
     )
     validation.check_attention(encoder)
@@ -192,17 +190,6 @@ def _refuse_others(name: str, config: transformers.PretrainedConfig) -> None:
                 f"{name!r} ({config.model_type}) {problem}; the book's measurements are defined for bidirectional "
                 f"encoders of text. Families that work: {WORKING_FAMILIES}."
             )
-
-
-def _route(model: PreTrainedModel, name: str) -> Literal["interface", "dropout"]:
-    if getattr(model, "_supports_attention_backend", False):
-        return "interface"
-    if len(attention_modules(model)) != model.config.num_hidden_layers:
-        raise NotAnEncoder(
-            f"The self-attention of {type(model).__name__} ({name!r}) neither goes through transformers' AttentionInterface "
-            f"nor applies a dropout to its probabilities, so it cannot be observed. Families that work: {WORKING_FAMILIES}."
-        )
-    return "dropout"
 
 
 def best_device() -> torch.device:
