@@ -42,8 +42,8 @@ class Encoder:
         special: which tokens play the roles of ``[CLS]`` and ``[SEP]``.
         sha256: digest of the weights file (for ``@random``: of the weights themselves).
         head: what makes logits of the last layer, for an encoder loaded with a task.
-        source: name, task and seed that :func:`load` was given, so that another process can load the same; None for
-            an encoder made in memory.
+        source: name, task and seed that :func:`load` was given and :attr:`state` as it was then, so that another process can load
+            the same; None for an encoder made in memory.
     """
 
     name: str
@@ -55,7 +55,7 @@ class Encoder:
     special: SpecialTokens
     sha256: str
     head: Head | None = None
-    source: tuple[str, str | None, int] | None = None
+    source: tuple[str, str | None, int, str] | None = None
 
     @property
     def label(self) -> str:

@@ -15,7 +15,6 @@ import warnings
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import fields, replace
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -36,21 +35,15 @@ from helpers.models import KNOWN, WORKING_FAMILIES, EncoderError, NotAnEncoder, 
 
 
 def _reduced(encoder: Encoder) -> tuple[Any, tuple[Any, ...]]:
-    """Another process loads an encoder by its name where that gives the same one; elsewhere the weights travel."""
+    """Another process loads an encoder by its name where it is still as it was loaded; elsewhere the weights travel."""
+    if encoder.source is None or encoder.source[-1] != encoder.state:
+        return Encoder, tuple(getattr(encoder, field.name) for field in fields(encoder))
+    name, task, seed, state = encoder.source
     device = "auto" if encoder.device == best_device() else str(encoder.device)
-    dtype = str(encoder.dtype).removeprefix("torch.")
-    known = encoder.source is not None and dtype in DTYPES
-    if known and _state_when_loaded(*encoder.source, dtype) == encoder.state:
-        return _loaded_again, (*encoder.source, device, dtype, encoder.state)
-    return Encoder, tuple(getattr(encoder, field.name) for field in fields(encoder))
+    return _loaded_again, (name, task, seed, device, str(encoder.dtype).removeprefix("torch."), state)
 
 
 copyreg.pickle(Encoder, _reduced)
-
-
-@lru_cache(maxsize=4)
-def _state_when_loaded(name: str, task: str | None, seed: int, dtype: str) -> str:
-    return load(name, task=task, seed=seed, device="cpu", dtype=dtype).state
 
 
 def _loaded_again(name: str, task: str | None, seed: int, device: str, dtype: str, state: str) -> Encoder:
@@ -103,7 +96,7 @@ def load(
         model = _randomised(model, seed)
         digest = _digest_of_tensors(model)
     encoder = wrap(model, tokenizer, name=name, sha256=digest, device=device, dtype=dtype, head=head)
-    return replace(encoder, source=(name, task, seed))
+    return replace(encoder, source=(name, task, seed, encoder.state))
 
 
 def _read(name: str, task: str | None) -> tuple[PreTrainedModel, PreTrainedTokenizerBase, Head | None, str]:

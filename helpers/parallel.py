@@ -90,16 +90,13 @@ def _run(what: str | None, part: Any, encoder: Encoder | bytes, function: Callab
         return function(encoder, part, *given)
 
 
+_arrived = lru_cache(maxsize=2)(pickle.loads)  # an encoder that was sent to this process is kept for the next part
+
+
 @lru_cache
 def _package() -> str:
     """Digest of this package's code."""
     return places.sha256(*sorted(Path(__file__).parent.rglob("*.py")))
-
-
-@lru_cache(maxsize=2)
-def _arrived(pickled: bytes) -> Encoder:
-    """An encoder that was sent to this process, kept for the next part."""
-    return pickle.loads(pickled)
 
 
 def _told(thing: Any, seen: set[int]) -> Any:
