@@ -196,6 +196,7 @@ def _mentions(
         ValueError: for what is not made of brackets, not closed, or has gaps.
     """
     of_chain = [name.lower() in ("eid", "grp") for name in layout].index(True)
+    of_type = "etype" if "etype" in layout else "entity"
     mentions: dict[tuple[int, int, str], Mention] = {}
     opened: dict[str, list[tuple[int, list[str]]]] = defaultdict(list)
     for first, last, written in marks:
@@ -207,23 +208,23 @@ def _mentions(
             chain = fields[of_chain] if len(fields) > of_chain else fields[-1]
             if bracket[0] == "(":
                 opened[chain].append((first, fields))
-            if bracket[-1] == ")":
-                if not opened[chain]:
-                    raise ValueError(f"{chain!r} is closed but was not opened in this sentence")
-                start, fields = opened[chain].pop()
-                if start > last or (start, last + 1, chain) in mentions:
-                    left_out["mentions of empty nodes only" if start > last else "mentions written twice"] += 1
-                else:
-                    head = head_word(sentence, start, last + 1)
-                    entity = dict(zip(layout, fields, strict=False)).get(
-                        "etype" if "etype" in layout else "entity", ""
-                    )
-                    kind = _kind(sentence, start, last + 1, head)
-                    mentions[start, last + 1, chain] = Mention(number, start, last + 1, chain, head, kind, entity)
-    if any(opened.values()):
-        raise ValueError(
-            f"chains {[chain for chain, left in opened.items() if left]} are not closed in this sentence"
-        )
+            if bracket[-1] != ")":
+                continue
+            if not opened[chain]:
+                raise ValueError(f"{chain!r} is closed but was not opened in this sentence")
+            start, fields = opened[chain].pop()
+            span = (start, last + 1, chain)
+            if start > last:
+                left_out["mentions of empty nodes only"] += 1
+            elif span in mentions:
+                left_out["mentions written twice"] += 1
+            else:
+                head, named = head_word(sentence, start, last + 1), dict(zip(layout, fields, strict=False))
+                kind = _kind(sentence, start, last + 1, head)
+                mentions[span] = Mention(number, *span, head, kind, named.get(of_type, ""))
+    unclosed = [chain for chain, left in opened.items() if left]
+    if unclosed:
+        raise ValueError(f"chains {unclosed} are not closed in this sentence")
     return sorted(mentions.values(), key=lambda mention: (mention.start, -mention.end))
 
 
