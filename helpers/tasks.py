@@ -15,6 +15,7 @@ for long measurements :func:`each`.
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -242,9 +243,7 @@ def score(
     for asked in tqdm(rounds, desc=f"scoring {task}", unit=" batches", leave=False, disable=not progress):
         hidden = encoder.model(**asked.batch.inputs).last_hidden_state
         for number, row in zip(asked.example, scored(encoder, hidden, asked, examples), strict=True):
-            before = results[number]
-            if before is None or row.certainty > before.certainty:  # of several windows the surest
-                results[number] = row
+            results[number] = _surest(results[number], row)
     values = {name: np.array([row.values[name] for row in results]) for name in results[0].values}
     weights, documents = (
         np.array(column) for column in ([r.weight for r in results], [e.document for e in examples])
@@ -260,6 +259,11 @@ class _Row:
     prediction: str = ""
     weight: float = 1.0
     certainty: float = 0.0
+
+
+def _surest(before: _Row | None, row: _Row) -> _Row:
+    """Of several windows of a question the one with the surest answer, of equals the first."""
+    return row if before is None or row.certainty > before.certainty else before
 
 
 def _masked_rows(encoder: Encoder, hidden: Tensor, asked: Asked, _: Sequence[Example]) -> Iterator[_Row]:
@@ -279,11 +283,17 @@ def _class_rows(encoder: Encoder, hidden: Tensor, asked: Asked, _: Sequence[Exam
 
 def _span_rows(encoder: Encoder, hidden: Tensor, asked: Asked, examples: Sequence[Example]) -> Iterator[_Row]:
     logits, context = answers(encoder, hidden, asked).double().cpu().numpy(), (asked.batch.text == 1).cpu().numpy()
-    for row, number in enumerate(asked.example):
-        certainty, first, last = best_span(logits[row, context[row]])
-        prediction = examples[number].texts[1][asked.spans[row][first, 0] : asked.spans[row][last, 1]]
-        em, f1 = em_and_f1(prediction, [a.text for a in examples[number].answers])
-        yield _Row({"f1": f1, "em": em}, prediction, certainty=certainty)
+    for row in range(len(logits)):
+        yield _answered(asked, row, best_span(logits[row, context[row]]), examples)
+
+
+def _answered(asked: Asked, row: int, span: tuple[float, int, int], examples: Sequence[Example]) -> _Row:
+    """The score of a span of a window's context (:func:`best_span`) as the answer."""
+    certainty, first, last = span
+    example = examples[asked.example[row]]
+    prediction = example.texts[1][asked.spans[row][first, 0] : asked.spans[row][last, 1]]
+    em, f1 = em_and_f1(prediction, tuple(answer.text for answer in example.answers))
+    return _Row({"f1": f1, "em": em}, prediction, certainty=certainty)
 
 
 def _tagged_rows(encoder: Encoder, hidden: Tensor, asked: Asked, examples: Sequence[Example]) -> Iterator[_Row]:
@@ -320,21 +330,14 @@ def answers_under_edits(
         edit: ``edit(asked, layer, step, weights)``, the new weights [1, head, query, key] of one input; may be defined in a notebook.
     """
     check(encoder, "qa")
-    best = np.full((len(passes), len(examples)), -np.inf)
-    given = [[""] * len(examples) for _ in passes]
+    results: list[list[_Row | None]] = [[None] * len(examples) for _ in passes]
     what = f"{len(passes)} passes over {len(examples)} questions"
     for asked, spans in each(encoder, examples, _spans_in_passes, passes, edit, what=what, batch_size=1):
         [number] = asked.example
-        for turn, (value, first, last) in enumerate(spans):  # of several windows the surest
-            if value > best[turn, number]:
-                begin, end = asked.spans[0][first, 0], asked.spans[0][last, 1]
-                best[turn, number], given[turn][number] = value, examples[number].texts[1][begin:end]
-    scores = np.zeros((len(passes), len(examples), 2))
-    for number, example in enumerate(examples):
-        known = [a.text for a in example.answers]
-        marks = {text: em_and_f1(text, known)[::-1] for text in {answers[number] for answers in given}}
-        scores[:, number] = [marks[answers[number]] for answers in given]
-    return given, scores
+        for rows, span in zip(results, spans, strict=True):
+            rows[number] = _surest(rows[number], _answered(asked, 0, span, examples))
+    scores = [[[row.values["f1"], row.values["em"]] for row in rows] for rows in results]
+    return [[row.prediction for row in rows] for rows in results], np.array(scores)
 
 
 @torch.inference_mode()
@@ -355,8 +358,12 @@ def best_span(logits: Float[np.ndarray, "token 2"]) -> tuple[float, int, int]:
     return float(total[first, last]), first, last
 
 
-def em_and_f1(prediction: str, answers: Sequence[str]) -> tuple[float, float]:
-    """SQuAD's two scores of one answer, from 0 to 1: the best over the answers that annotators gave (Rajpurkar et al. 2016)."""
+@lru_cache(maxsize=100_000)
+def em_and_f1(prediction: str, answers: tuple[str, ...]) -> tuple[float, float]:
+    """SQuAD's two scores of one answer, from 0 to 1: the best over the answers that annotators gave (Rajpurkar et al. 2016).
+
+    Most edits of a model leave most answers as they are, which are scored once.
+    """
     from torchmetrics.functional.text import squad  # takes seconds to import
 
     right = {"id": "", "answers": {"text": list(answers)}}
