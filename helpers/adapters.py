@@ -93,7 +93,7 @@ class MaskedWords(Head):
         self.norm = nn.LayerNorm(words.shape[1])
         self.bias = nn.Parameter(torch.zeros(words.shape[0]))
 
-    def forward(self, hidden: Tensor, batch: Any) -> Tensor:
+    def forward(self, hidden: Tensor, batch: Any = None) -> Tensor:
         return self.norm(nn.functional.gelu(self.dense(hidden))) @ self.tied[0].T + self.bias
 
 
@@ -107,7 +107,7 @@ class TokenClasses(Head):
         self.dropout = nn.Dropout(getattr(model.config, "hidden_dropout_prob", 0.1) if task == "keywords" else 0.0)
         self.out = nn.Linear(model.config.hidden_size, len(self.labels))
 
-    def forward(self, hidden: Tensor, batch: Any) -> Tensor:
+    def forward(self, hidden: Tensor, batch: Any = None) -> Tensor:
         return self.out(self.dropout(hidden))
 
 

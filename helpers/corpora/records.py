@@ -95,6 +95,11 @@ class KeyedText:
     text: str
     keyphrases: tuple[str, ...]
 
+    def verbatim(self) -> tuple[str, ...]:
+        """The keyphrases that occur in title or text word for word, capitals aside."""
+        text = " ".join(f"{self.title} {self.text}".lower().split())
+        return tuple(k for k in self.keyphrases if k.lower() in text)
+
 
 @dataclass(frozen=True, eq=False)
 class Vectors:
