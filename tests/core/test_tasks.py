@@ -340,7 +340,7 @@ def test_the_best_span_against_two_loops(length, seed):
     ],
 )
 def test_exact_match_and_f1_are_the_best_over_the_answers(prediction, answers, scores):
-    assert tasks.em_and_f1(prediction, answers) == pytest.approx(scores)
+    assert tasks.em_and_f1(prediction, tuple(answers)) == pytest.approx(scores)
 
 
 def test_a_head_for_another_task_is_refused(small_encoder):
