@@ -433,8 +433,7 @@ def numbers(encoder: Encoder, batch: Batch, layer: int, head: int) -> Numbers:
         states = model(**batch.inputs, output_hidden_states=True).hidden_states
         hidden, after = (states[n][0, :length] for n in (layer, layer + 1))
         q, k, v = (project(hidden).unflatten(-1, width).transpose(0, 1) for project in projections)
-        terms = torch.stack([one_head.position_term(encoder, hidden, h) for h in range(encoder.heads)])
-        scores = q @ k.mT / q.shape[-1] ** 0.5 + terms  # [head, n, n]
+        scores = q @ k.mT / q.shape[-1] ** 0.5 + one_head.position_term(encoder, hidden)  # [head, n, n]
         weights = scores.softmax(-1)
         outputs = weights @ v
         side_by_side = outputs.transpose(0, 1)
