@@ -392,19 +392,14 @@ def input_diagram(batch: Batch) -> Figure:
     return figure
 
 
-def marked_map(weights: ArrayLike, pieces: Names, *, title: str = "", least: float = 0.05) -> Figure:
-    """A head's map with its larger weights written in; framed: the largest of each row that is not in the first column.
-
-    Args:
-        weights: [query, key].
-        least: the smallest weight that is written.
-    """
+def marked_map(weights: ArrayLike, pieces: Names, *, title: str = "") -> Figure:
+    """A head's map [query, key] with its weights from 0.05 on written in; framed: the largest of each row that is not in the first column."""
     weights = np.asarray(weights)
     n = len(weights)
     figure, ax = plt.subplots(figsize=(1.2 + 0.42 * n, 0.9 + 0.34 * n))
     ax.imshow(weights, cmap="Blues", vmin=0, vmax=1, aspect="auto")
     plots.token_axes(ax, pieces, size=9, rotation=90 if n > 20 else 45)
-    plots.number_cells(ax, np.where(weights >= least, weights, np.nan), "{:.2f}", fontsize=8)
+    plots.number_cells(ax, np.where(weights >= 0.05, weights, np.nan), "{:.2f}", fontsize=8)
     for row, column in enumerate(weights.argmax(-1).tolist()):
         if column:
             ax.add_patch(plt.Rectangle((column - 0.5, row - 0.5), 1, 1, fill=False, edgecolor=INK, linewidth=2))

@@ -222,11 +222,11 @@ def shuffles(groups: Int[np.ndarray, "head"], seed: int) -> Int[np.ndarray, "per
     return orders
 
 
-def classical(distances: Float[np.ndarray, "head head"], dimensions: int = 2) -> Float[np.ndarray, "head dimension"]:
-    """Classical (Torgerson) scaling: the points whose inner products are nearest to those that the distances imply."""
+def classical(distances: Float[np.ndarray, "head head"]) -> Float[np.ndarray, "head 2"]:
+    """Classical (Torgerson) scaling: the points in the plane whose inner products are nearest to those that the distances imply."""
     centred = np.eye(len(distances)) - 1 / len(distances)
     values, vectors = np.linalg.eigh(-centred @ distances**2 @ centred / 2)
-    largest = np.argsort(-values)[:dimensions]
+    largest = np.argsort(-values)[:2]
     return vectors[:, largest] * np.sqrt(values[largest].clip(min=0))
 
 
