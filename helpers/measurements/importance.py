@@ -214,7 +214,7 @@ def outcomes(
     encoder: Encoder, hidden: Tensor, asked: Asked, examples: Sequence[Example]
 ) -> Float[np.ndarray, "row 4"]:
     """:data:`LOSS` and so on of each input, from the last layer, [row, token, width]."""
-    outcome = np.ones((len(asked.example), 4))
+    outcome = np.ones((len(hidden), 4))
     if asked.task == "mlm":
         loss, restored = tasks.masked_losses(encoder, hidden, asked)
         row = (asked.targets != IGNORED).nonzero()[:, 0].cpu().numpy()
@@ -261,7 +261,12 @@ def _without(
         return change(layer, weights)
 
     states = batched_interventions(encoder, asked.batch, paths, edit)
-    return np.stack([outcomes(encoder, hidden, asked, examples) for hidden in states])
+    together = 16 if asked.task == "mlm" and not encoder.head.whole else 1  # one product with the vocabulary for many
+    parts = []
+    for some in states.split(together):
+        repeated = replace(asked, targets=torch.cat([asked.targets] * len(some)))
+        parts.append(outcomes(encoder, some.flatten(0, 1), repeated, examples).reshape(len(some), -1, 4))
+    return np.concatenate(parts)
 
 
 class PruneError(EncoderError):
