@@ -120,6 +120,12 @@ def ink_on(colour: object) -> str:
     return "white" if 1 - opacity + opacity * np.dot(rgb, (0.299, 0.587, 0.114)) < 0.5 else INK
 
 
+def panels(columns: int, *, width: float = 3.8, height: float = 3.3) -> tuple[Figure, NDArray]:
+    """An empty figure of panels side by side, as an array of axes."""
+    figure, axes = plt.subplots(1, columns, figsize=(width * columns, height), squeeze=False)
+    return figure, axes[0]
+
+
 def titled(
     titles: Iterable[str], each: Size, *, columns: int = 0, margin: Size = (0, 0), size: float = 9, **options: object
 ) -> tuple[Figure, NDArray]:
@@ -397,7 +403,9 @@ def dots(
     in_rows(ax, names.values() if isinstance(names, Mapping) else names)
     if limits is None:
         ax.axvline(0, **REFERENCE)
-    ax.set(xlim=limits, xlabel=xlabel)
+    else:
+        ax.set_xlim(limits)
+    ax.set_xlabel(xlabel)
     if below:
         ax.legend(loc="upper left", bbox_to_anchor=(0, 0), borderaxespad=4.5, fontsize=8)  # below the label
     elif ax.get_legend_handles_labels()[0]:
