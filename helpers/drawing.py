@@ -392,19 +392,14 @@ def input_diagram(batch: Batch) -> Figure:
     return figure
 
 
-def marked_map(weights: ArrayLike, pieces: Names, *, title: str = "", least: float = 0.05) -> Figure:
-    """A head's map with its larger weights written in; framed: the largest of each row that is not in the first column.
-
-    Args:
-        weights: [query, key].
-        least: the smallest weight that is written.
-    """
+def marked_map(weights: ArrayLike, pieces: Names, *, title: str = "") -> Figure:
+    """A head's map [query, key] with its weights from 0.05 on written in; framed: the largest of each row that is not in the first column."""
     weights = np.asarray(weights)
     n = len(weights)
     figure, ax = plt.subplots(figsize=(1.2 + 0.42 * n, 0.9 + 0.34 * n))
     ax.imshow(weights, cmap="Blues", vmin=0, vmax=1, aspect="auto")
     plots.token_axes(ax, pieces, size=9, rotation=90 if n > 20 else 45)
-    plots.number_cells(ax, np.where(weights >= least, weights, np.nan), "{:.2f}", fontsize=8)
+    plots.number_cells(ax, np.where(weights >= 0.05, weights, np.nan), "{:.2f}", fontsize=8)
     for row, column in enumerate(weights.argmax(-1).tolist()):
         if column:
             ax.add_patch(plt.Rectangle((column - 0.5, row - 0.5), 1, 1, fill=False, edgecolor=INK, linewidth=2))
@@ -433,8 +428,7 @@ def numbers(encoder: Encoder, batch: Batch, layer: int, head: int) -> Numbers:
         states = model(**batch.inputs, output_hidden_states=True).hidden_states
         hidden, after = (states[n][0, :length] for n in (layer, layer + 1))
         q, k, v = (project(hidden).unflatten(-1, width).transpose(0, 1) for project in projections)
-        terms = torch.stack([one_head.position_term(encoder, hidden, h) for h in range(encoder.heads)])
-        scores = q @ k.mT / q.shape[-1] ** 0.5 + terms  # [head, n, n]
+        scores = q @ k.mT / q.shape[-1] ** 0.5 + one_head.position_term(encoder, hidden)  # [head, n, n]
         weights = scores.softmax(-1)
         outputs = weights @ v
         side_by_side = outputs.transpose(0, 1)

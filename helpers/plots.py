@@ -9,7 +9,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
-from matplotlib.colors import ListedColormap, to_rgba
+from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 from matplotlib.legend import Legend
@@ -191,19 +191,18 @@ def in_rows(ax: Axes, names: Iterable[str], *, margin: float = 0.5) -> None:
     ax.set_ylim(len(names) - 1 + margin, -margin)
 
 
-def squares(colours: Mapping[str, object] | Names, called: Labels = LABELS) -> list[Line2D]:
-    """Entries of a legend: a square for each label and its colour, or for each name of :data:`STYLES` and what it is called."""
-    if not isinstance(colours, Mapping):
-        colours = {called[name]: COLOURS[name] for name in colours}
+def squares(names: Iterable[str], called: Labels = LABELS) -> list[Line2D]:
+    """Entries of a legend: a square for each name of :data:`STYLES`, or for the group that it is called after, in its colour."""
     style = {"marker": "s", "linestyle": "", "markersize": 8}
-    return [Line2D([], [], color=colour, label=label, **style) for label, colour in colours.items()]
+    colours = [COLOURS.get(called[name], COLOURS[name]) for name in names]
+    return [
+        Line2D([], [], color=colour, label=called[name], **style) for name, colour in zip(names, colours, strict=True)
+    ]
 
 
-def type_legend(figure: Figure, called: Labels, place: str, **options: object) -> None:
-    """The four types of heads below all panels (``place``: "lower") or above them ("upper")."""
-    where = {"loc": f"outside {place} center", "ncols": len(TYPE_NAMES), "fontsize": 8}
-    colours = {called[name]: COLOURS.get(called[name], COLOURS[name]) for name in TYPE_NAMES}  # a group is grey
-    figure.legend(handles=squares(colours), **where | options)
+def type_legend(figure: Figure, called: Labels, *, ncols: int = 4) -> None:
+    """The four types of heads below all panels."""
+    figure.legend(handles=squares(TYPE_NAMES, called), loc="outside lower center", ncols=ncols, fontsize=8)
 
 
 def legend_beside(ax: Axes, **options: object) -> Legend:
@@ -240,37 +239,6 @@ def intervals(
         estimate = estimate.value
     values = scale * estimate
     ax.plot(*((values, at) if across else (at, values)), **{"marker": "o", "linestyle": ""} | point)
-
-
-def dot_rows(
-    ax: Axes,
-    names: Names,
-    series: Points,
-    looks: Iterable[Style],
-    *,
-    apart: float = 0,
-    line: float | None = None,
-    **options: object,
-) -> None:
-    """A row for each name, the first on top, and in it a point with its interval for each series.
-
-    Args:
-        series: series -> a value for each name, None where there is none.
-        looks: of each series, with its label if that is another.
-        apart: how far below one another the points of a row are.
-        line: value that others are compared with.
-        options: of :func:`intervals`.
-    """
-    for number, ((label, points), look) in enumerate(zip(series.items(), looks, strict=False)):
-        style = {"label": label, **options, **look}
-        shift = apart * (number - (len(series) - 1) / 2)
-        for row, point in enumerate(points):
-            if point is not None:
-                intervals(ax, row + shift, point, across=True, **style)
-                style["label"] = None  # the legend names a series once
-    in_rows(ax, names)
-    if line is not None:
-        ax.axvline(line, **REFERENCE)
 
 
 def band(ax: Axes, x: ArrayLike, estimate: Estimate, *, colour: object, **line: object) -> None:
@@ -348,22 +316,19 @@ def heads_by_layer(
         limits: of the y axis.
         labels: ``ylabel`` and ``title``.
     """
-    drawn: list[str] = []
+    kinds = [name.removeprefix("@").split(",")[0] for name in series]
     for place, (name, numbers) in enumerate(series.items()):
-        style = name.removeprefix("@").split(",")[0]
+        kind, again = kinds[place], kinds[place] in kinds[:place]
         numbers = np.asarray(getattr(numbers, "value", numbers))
         layers, heads = numbers.shape
         x = np.arange(1, layers + 1) + 0.16 * (place - (len(series) - 1) / 2)
         spread = x[:, None] + np.linspace(-0.07, 0.07, heads)
-        marker = MARKERS.get(style, "o")
-        look = {"color": COLOURS.get(style), "alpha": 0.6, "linewidths": 0, "marker": marker}
-        hollow = {"facecolors": "none", "linewidths": 0.8} if style in drawn else {}
-        ax.scatter(spread, numbers, s=13, **look | hollow)
-        line = {"color": COLOURS.get(style), "linestyle": "--" if style in drawn else "-"}
-        marked = {"marker": marker, "markersize": 4, "markevery": []}  # in the legend only
-        marked["mfc"] = "white" if style in drawn else COLOURS.get(style)
-        ax.plot(x, numbers.mean(-1), label=LABELS.get(name, name), **line, **marked)
-        drawn.append(style)
+        look = {"color": COLOURS.get(kind), "marker": MARKERS.get(kind, "o")}
+        face = {"facecolors": "none", "linewidths": 0.8} if again else {"linewidths": 0}
+        ax.scatter(spread, numbers, s=13, alpha=0.6, **look, **face)
+        look |= {"linestyle": "--", "mfc": "white"} if again else {}
+        look |= {"markersize": 4, "markevery": []}  # markers in the legend only
+        ax.plot(x, numbers.mean(-1), label=LABELS.get(name, name), **look)
     references(ax, lines or {}, colour=INK, linewidth=1)
     on_layers(ax, layers, ylim=limits, **labels)
     ax.legend()
@@ -405,40 +370,56 @@ def dots(
     names: Names | Labels,
     values: Points,
     *,
+    looks: Iterable[Style] = (),
     xlabel: str = "accuracy",
     limits: Size | None = (0, 1),
     ax: Axes | None = None,
     apart: float = 0,
     below: bool = False,
+    **options: object,
 ) -> Figure:
     """One row a name, from top to bottom, with a point for each series and a bar for its interval.
 
     Args:
         names: of the rows, or name -> what it is called.
-        values: series -> one value for each name; an :class:`Estimate` shows its interval, NaN and None nothing. Series that are named
-            after a model, ``@shuffled``, ``no network`` or ``baseline``, have its look, hollow from the second run of it on;
-            others have the next of four. A single series without a name needs no legend.
+        values: series -> one value for each name; an :class:`Estimate` shows its interval, NaN and None nothing. A single series
+            without a name needs no legend.
+        looks: of each series, with its label if that is another. By default series that are named after a model, ``@shuffled``,
+            ``no network`` or ``baseline``, have its look, hollow from the second run of it on, and others the next of four.
         limits: of the x axis (None: as the values have it, with a line at 0).
         apart: how far below one another the points of a row are.
         below: whether the legend stands below the panel, not to its right.
+        options: of :func:`intervals`.
     """
     ax = ax or plt.subplots(figsize=(6.6, 0.6 + 0.3 * len(names)))[1]
-    others = cycle(DOT_LOOKS)
-    models = [name if name in MODEL_LOOKS else name.removeprefix("@").split(" ")[0].split(",")[0] for name in values]
-    looks = [MODEL_LOOKS[model] if model in MODEL_LOOKS else next(others) for model in models]
-    looks = [look | {"mfc": "white"} if look in looks[:n] else look for n, look in enumerate(looks)]
-    rows = {
-        label: [points.get(name) for name in names] if isinstance(points, Mapping) else points
-        for label, points in values.items()
-    }
-    called = [*names.values()] if isinstance(names, Mapping) else names
-    dot_rows(ax, called, rows, looks, apart=apart, line=0 if limits is None else None)
-    ax.set(xlim=limits, xlabel=xlabel)
+    for number, ((label, points), look) in enumerate(zip(values.items(), [*looks] or _looks(values), strict=True)):
+        style = {"label": label, **options, **look}
+        if isinstance(points, Mapping):
+            points = [points.get(name) for name in names]
+        for row, point in enumerate(points):
+            if point is not None:
+                intervals(ax, row + apart * (number - (len(values) - 1) / 2), point, across=True, **style)
+                style["label"] = None  # the legend names a series once
+    in_rows(ax, names.values() if isinstance(names, Mapping) else names)
+    if limits is None:
+        ax.axvline(0, **REFERENCE)
+    else:
+        ax.set_xlim(limits)
+    ax.set_xlabel(xlabel)
     if below:
         ax.legend(loc="upper left", bbox_to_anchor=(0, 0), borderaxespad=4.5, fontsize=8)  # below the label
-    elif any(values):
+    elif ax.get_legend_handles_labels()[0]:
         legend_beside(ax)
     return ax.figure
+
+
+def _looks(names: Iterable[str]) -> list[Style]:
+    looks, others = [], cycle(DOT_LOOKS)
+    for name in names:
+        model = name if name in MODEL_LOOKS else name.removeprefix("@").split(" ")[0].split(",")[0]
+        look = MODEL_LOOKS[model] if model in MODEL_LOOKS else next(others)
+        looks.append(look | {"mfc": "white"} if look in looks else look)
+    return looks
 
 
 def dot_panels(
@@ -463,41 +444,39 @@ def dot_panels(
     return figure
 
 
-def share_bars(rows: Mapping[str, ArrayLike], parts: Parts, *, xlabel: str, least: float, row: float) -> Figure:
+def share_bars(
+    rows: Mapping[str, ArrayLike], parts: Parts, *, xlabel: str, least: float, row: float, **options: object
+) -> Figure:
     """A stacked bar for each row.
 
     Args:
         rows: label -> shares of the parts, which sum to 1.
-        parts: as for :func:`stacked`.
-        least: from which share on numbers are written out.
+        parts, least: as for :func:`stacked`.
         row: height of a row, in inches.
+        options: of :func:`stacked`.
     """
     figure, ax = plt.subplots(figsize=(7.6, 0.9 + row * len(rows)))
-    stacked(ax, [*rows.values()], parts, least=least, edgecolor="white", linewidth=0.6)
+    stacked(ax, [*rows.values()], parts, least=least, **{"edgecolor": "white", "linewidth": 0.6} | options)
     in_rows(ax, rows)
     ax.set(xlim=(0, 1), xlabel=xlabel)
     legend_beside(ax, bbox_to_anchor=(1.0, 1.05), fontsize=8)
     return figure
 
 
-def curves(
-    x: Sequence[float], series: Mapping[str, Estimate], *, lines: Levels, logarithmic: bool = False, **labels: str
-) -> Figure:
-    """A line with its interval as a band for each series, over one axis.
+def curves(x: Sequence[float], series: Mapping[str, Estimate], *, lines: Levels, **labels: str) -> Figure:
+    """A line with its interval as a band for each series, over one axis that doubles from step to step.
 
     Args:
         series: name -> estimate [x].
         lines: name -> value of horizontal reference lines.
-        logarithmic: whether x doubles from step to step.
         labels: ``xlabel`` and ``ylabel``.
     """
     figure, ax = plt.subplots(figsize=(6.4, 3.6))
     for (name, estimate), colour, marker in zip(series.items(), (INK, "#777777", "#aaaaaa"), "os^", strict=False):
         band(ax, x, estimate, colour=colour, marker=marker, label=name)
     references(ax, lines, linewidth=1.2)
-    if logarithmic:
-        ax.set_xscale("log", base=2)
-        ax.minorticks_off()
+    ax.set_xscale("log", base=2)
+    ax.minorticks_off()
     ax.set_xticks(x, [f"{value:,g}" for value in x])
     ax.set(ylim=(0, 1), **labels)
     legend_beside(ax)
@@ -524,12 +503,12 @@ def verdict_bars(counts: Mapping[str, Mapping[str, int]], *, order: Names) -> Fi
         order: of the verdicts, from the left; those that never occur are left out.
     """
     parts = {v: VERDICT_STYLES[v] for v in order if any(tally.get(v) for tally in counts.values())}
-    figure, ax = plt.subplots(figsize=(7.2, 0.36 * len(counts) + 1.1))
-    sizes = [[tally.get(verdict, 0) for verdict in parts] for tally in counts.values()]
-    stacked(ax, sizes, parts, least=1, number="{:.0f}", height=0.72, linewidth=0.8)
-    in_rows(ax, counts)
+    rows = {chapter: [tally.get(verdict, 0) for verdict in parts] for chapter, tally in counts.items()}
+    look = {"number": "{:.0f}", "height": 0.72, "linewidth": 0.8}
+    figure = share_bars(rows, parts, xlabel="findings of the papers", least=1, row=0.36, **look)
+    [ax] = figure.axes
+    ax.set_xlim(0, 1.02 * max(map(sum, rows.values())))
     ax.grid(axis="x")
-    ax.set_xlabel("findings of the papers")
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=len(parts))
     return figure
@@ -579,22 +558,19 @@ def grid(
     return image
 
 
-def head_grids(
-    grids: Mapping[str, ArrayLike], *, bars: str, marked: Mapping[str, ArrayLike], signed: bool = False
-) -> Figure:
-    """Layer × head grids of numbers side by side, each with its own scale.
+def head_grids(grids: Mapping[str, ArrayLike], *, bars: str, marked: Mapping[str, ArrayLike]) -> Figure:
+    """Layer × head grids of numbers side by side, each with its own scale, from blue (negative) to red.
 
     Args:
         grids: title -> [layer, head].
         bars: what the shade means.
         marked: title -> [layer, head], cells that carry a marker.
-        signed: whether values have both signs: blue (negative) to red.
     """
     layers, heads = np.shape(next(iter(grids.values())))
     figure, axes = titled(grids, (2.3 + 0.16 * layers, 1.1 + 0.14 * heads), columns=2)
     for ax, (title, shown) in zip(axes.flat, grids.items(), strict=False):
         most = np.abs(shown).max() or 1e-9
-        image = grid(ax, shown, scale=(-most * signed, most), marked=marked[title], every=(1, 2))
+        image = grid(ax, shown, scale=(-most, most), marked=marked[title], every=(1, 2))
         figure.colorbar(image, ax=ax, label=bars)
     return figure
 
@@ -666,13 +642,6 @@ def number_cells(ax: Axes, numbers: ArrayLike, number: str, **text: object) -> N
             ax.text(column, row, number.format(value), color=colour, **CENTRED, **text)
 
 
-def number_map(ax: Axes, numbers: ArrayLike, colours: Sequence[object], written: Iterable[int]) -> None:
-    """Whole numbers from 0 as a map in colours, some of them written into their cells."""
-    numbers = np.asarray(numbers)
-    ax.imshow(numbers, cmap=ListedColormap(colours), vmin=0, vmax=len(colours) - 1)
-    number_cells(ax, np.where(np.isin(numbers, [*written]), numbers, np.nan), "{:.0f}", fontsize=9)
-
-
 def grey_map(ax: Axes, shades: ArrayLike, ticks: NDArray[np.str_]) -> None:
     """A map of shades from 0 to 1: rows attend, columns are attended to; ticks mark the tokens that have a name."""
     ax.imshow(np.asarray(shades) ** 0.7, cmap="Greys", vmin=0, vmax=1)
@@ -680,15 +649,6 @@ def grey_map(ax: Axes, shades: ArrayLike, ticks: NDArray[np.str_]) -> None:
     for axis in (ax.xaxis, ax.yaxis):
         axis.set_ticks(places, ticks[places], fontsize=8)
     ax.grid(visible=False)
-
-
-def framed_map(ax: Axes, weights: ArrayLike, colour: object, *, percentile: float = 97) -> None:
-    """A map in grey, black from a percentile of its weights on, with a frame around it."""
-    weights = np.asarray(weights)
-    ax.imshow(weights, cmap="Greys", vmax=np.percentile(weights, percentile))
-    ends = (-5, len(weights) + 4)  # white between map and frame
-    ax.set(xlim=ends, ylim=ends[::-1])
-    ax.spines[:].set(visible=True, color=colour, linewidth=2)
 
 
 def line_diagrams(panels: Mapping[str, tuple[Names, ArrayLike, Mapping[int, str]]], *, least: float = 0.02) -> Figure:

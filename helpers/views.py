@@ -7,8 +7,7 @@ data of a figure to touch stay under :data:`LIMIT`.
 import base64
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from html import escape, unescape
@@ -31,6 +30,7 @@ from helpers.plots import COLOURS, HEAD_COLOURS, LABELS, REST, Labels, Names, la
 
 LIMIT = 150_000
 """Characters that a figure may put into a page, its script and style apart."""
+TOO_LARGE = "There is too much here for a figure to touch."
 ACROSS, DOWN = (56, 390), (258, 10)
 """From where to where the axes of a plot go, on a page of 400 by 300 (``touch.html.j2``)."""
 
@@ -41,7 +41,7 @@ Word = str | tuple[str, str]
 
 
 class TooLarge(ValueError):
-    """A figure has more data than a page should carry."""
+    """A page has more data than it should carry."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +76,8 @@ def points(
 ) -> InteractiveFigure:
     """Points that say who they are when they are pointed at, touched, or reached with the arrow keys.
 
+    Where all would be more than :data:`LIMIT` the maps are left out, and where that is not enough a sentence stands in place of the figure.
+
     Args:
         x, y: [point].
         alt: what the figure shows, in a sentence.
@@ -88,8 +90,7 @@ def points(
         equal: whether a unit is as long on x as on y, as on a map.
 
     Raises:
-        ValueError: for lists that do not fit together, or a label without a colour.
-        TooLarge: for more data than :data:`LIMIT`.
+        KeyError: for a label without a colour.
     """
     spans = [1.08 * np.ptp(values) or 1.0 for values in (x, y)]  # with a little room
     if equal:
@@ -97,23 +98,32 @@ def points(
         spans = lengths * np.max(spans / lengths)
     across = _axis(xlabel, x, spans[0], ACROSS, ticks=6)
     down = _axis(ylabel, y, spans[1], DOWN, ticks=5)
-    colourings = []
+    data = {"kind": "points", "names": list(names), "texts": list(texts), "first": first, "control": control}
+    data |= {"alt": alt, "colourings": []}
     for title, (labels, palette) in colours.items():
         used = [label for label in palette if label in set(labels)]
-        colourings.append([title, [used.index(label) for label in labels], [(name, palette[name]) for name in used]])
-    data = {"kind": "points", "names": list(names), "texts": list(texts), "first": first, "control": control}
-    data |= {"alt": alt, "colourings": colourings}
-    if maps is not None:
-        data |= {"size": np.shape(maps)[-1], "tokens": list(tokens), "maps": _bytes(maps)}
-    _, labels, palette = colourings[0]
-    titles = [f"{name}: {text}" for name, text in zip(names, texts, strict=True)]
-    fills = [palette[label][1] for label in labels]
-    drawn = zip(titles, fills, across["places"], down["places"], strict=True)
-    return _figure("plot", data, alt, across, down, drawn, palette)
+        entry = [title, [used.index(label) for label in labels], [(name, palette[name]) for name in used]]
+        data["colourings"].append(entry)
+    plain = _figure("plot", data, across, down)
+    if maps is None:
+        return plain
+    data |= {"size": np.shape(maps)[-1], "tokens": list(tokens), "maps": _bytes(maps)}
+    figure = _figure("plot", data, across, down)
+    return plain if figure.alt == TOO_LARGE else figure
+
+
+def _axis(label: str, values: ArrayLike, span: float, ends: tuple[int, int], *, ticks: int) -> dict[str, object]:
+    """An axis that shows a span around some values: where these are between its ends, and at most so many round numbers with their places."""
+    middle = (np.max(values) + np.min(values)) / 2
+    shown = middle - span / 2, middle + span / 2
+    numbers = [tick for tick in MaxNLocator(ticks).tick_values(*shown) if shown[0] <= tick <= shown[1]]
+    names = [f"{number:.4g}".replace("-", "−") for number in numbers]
+    marks = list(zip(names, np.interp(numbers, shown, ends), strict=True))
+    return {"label": label, "ends": ends, "places": np.interp(values, shown, ends), "ticks": marks}
 
 
 def frames(labels: Names, pieces: Sequence[Sequence[Sequence[Word]]], *, alt: str) -> InteractiveFigure:
-    """Steps that a slider goes through.
+    """Steps that a slider goes through; a sentence in their place where they are more than :data:`LIMIT`.
 
     Args:
         labels: [step], "layer 3", "gate 0.4", …
@@ -122,19 +132,20 @@ def frames(labels: Names, pieces: Sequence[Sequence[Sequence[Word]]], *, alt: st
 
     Raises:
         ValueError: for lists that do not fit together.
-        TooLarge: for more data than :data:`LIMIT`.
     """
     data = {"kind": "frames", "labels": list(labels), "alt": alt}
     return _figure("steps", data, zip(labels, pieces, strict=True))
 
 
-def largest(*forms: Callable[[], InteractiveFigure]) -> InteractiveFigure:
-    """The first of several forms of a figure that is small enough for a page, so that a model with many heads has one too."""
-    for form in forms:
-        with suppress(TooLarge):
-            return form()
-    problem = "There are too many points here for a figure to touch."
-    return InteractiveFigure(f"<p>{problem}</p>", problem)
+def _figure(kind: str, data: Mapping[str, object], *drawn: object) -> InteractiveFigure:
+    """The figure in one element, if small enough for a page: what a macro of ``touch.html.j2`` draws, its data, style and script."""
+    content = getattr(_macros(), kind)(data, *drawn)
+    content += Markup(f'<script type="application/json">{in_script(json.dumps(data))}</script>')
+    if len(content) > LIMIT:
+        return InteractiveFigure(f"<p>{TOO_LARGE}</p>", TOO_LARGE)
+    style, script = _asset("touch.css"), _asset("touch.js")
+    page = f'<div class="touch"><style>{style}</style>{content}<script>{script}</script></div>'
+    return InteractiveFigure(page, data["alt"])
 
 
 def by_layer(layers: Sequence[int]) -> Colouring:
@@ -148,30 +159,6 @@ def by_kind(kinds: Names) -> Colouring:
     """Points coloured by a name of :data:`helpers.plots.STYLES` each, an empty one for the rest."""
     rest, colours = "none of these", {LABELS[kind]: COLOURS[kind] for kind in LABELS if kind in set(kinds)}
     return [LABELS.get(kind, rest) for kind in kinds], colours | {rest: REST}
-
-
-def _axis(label: str, values: ArrayLike, span: float, ends: tuple[int, int], *, ticks: int) -> dict[str, object]:
-    """An axis that shows a span around some values: where these are between its ends, and at most so many round numbers with their places."""
-    middle = (np.max(values) + np.min(values)) / 2
-    shown = middle - span / 2, middle + span / 2
-    numbers = [tick for tick in MaxNLocator(ticks).tick_values(*shown) if shown[0] <= tick <= shown[1]]
-    names = [f"{number:.4g}".replace("-", "−") for number in numbers]
-    marks = list(zip(names, np.interp(numbers, shown, ends), strict=True))
-    return {"label": label, "ends": ends, "places": np.interp(values, shown, ends), "ticks": marks}
-
-
-def _figure(kind: str, data: Mapping[str, object], *drawn: object) -> InteractiveFigure:
-    """The figure in one element, small enough for a page: what a macro of ``touch.html.j2`` draws, its data, style and script."""
-    content = getattr(_macros(), kind)(*drawn)
-    content += Markup(f'<script type="application/json">{in_script(json.dumps(data))}</script>')
-    if len(content) > LIMIT:
-        raise TooLarge(
-            f"This figure would put {len(content):,} characters into the page; at most {LIMIT:,} are allowed. "
-            "Give fewer points or steps, smaller maps, or shorter texts."
-        )
-    style, script = _asset("touch.css"), _asset("touch.js")
-    page = f'<div class="touch"><style>{style}</style>{content}<script>{script}</script></div>'
-    return InteractiveFigure(page, data["alt"])
 
 
 @cache

@@ -80,7 +80,8 @@ def passages(encoder: Encoder, documents: Iterable[Document]) -> list[Passage]:
         CorpusError: if no document has a mention with an antecedent before the cut.
     """
     most = min(MOST_TOKENS, encoder.max_length)
-    cut = [_passage(encoder, document, most) for document in documents]
+    room = most - encoder.tokenizer.num_special_tokens_to_add()
+    cut = [_passage(encoder, document, room) for document in documents]
     if not any(p.antecedents(m) for p in cut for m in p.mentions):
         problem = f"No mention of these documents has an antecedent within {most} tokens."
         wanted = "documents with coreference (Entity= in CoNLL-U, or the last column of CoNLL-2012)."
@@ -88,27 +89,24 @@ def passages(encoder: Encoder, documents: Iterable[Document]) -> list[Passage]:
     return cut
 
 
-def _passage(encoder: Encoder, document: Document, most: int) -> Passage:
+def _passage(encoder: Encoder, document: Document, room: int) -> Passage:
     words = [w for s in document.sentences for w in s.words]
-    counts = tokens_of_words(encoder, words[: 4 * most])
-    room = most - encoder.tokenizer.num_special_tokens_to_add()
+    counts = tokens_of_words(encoder, words[: 4 * room])
     length = int((np.cumsum(counts) <= room).sum())  # whole words only
     starts = np.cumsum([0, *(len(s.words) for s in document.sentences)]).tolist()
-    chained = chain.from_iterable(document.chains.values())
-    mentions = [_placed(document.sentences[m.sentence], m, starts[m.sentence]) for m in chained]
-    inside = [m for m in mentions if m.end <= length]
+    inside = []
+    for m in chain.from_iterable(document.chains.values()):
+        sentence = document.sentences[m.sentence]
+        start, end, head = (starts[m.sentence] + at for at in (m.start, m.end, m.head))
+        if end <= length:
+            text = " ".join(words[start:end]).lower()
+            named = text, words[head].lower(), agreement(sentence, m)
+            inside.append(Placed(start, end, head, m.chain, m.kind, *named))
     kept = sorted((m for m in inside if counts[m.head]), key=lambda m: (m.head, m.start, -m.end))
     if len(kept) < len(inside):
         left_out = f"{len(inside) - len(kept)} of {len(inside)} mentions are left out"
         sources.say(encoder.name, f"document {document.id!r}: {left_out}: their head words leave no token.")
     return Passage(tuple(words[:length]), tuple(kept), document.document)
-
-
-def _placed(sentence: Sentence, mention: Mention, start: int) -> Placed:
-    words = [w.lower() for w in sentence.words[mention.start : mention.end]]
-    places = (start + at for at in (mention.start, mention.end, mention.head))
-    strings = (mention.chain, mention.kind, " ".join(words), sentence.words[mention.head].lower())
-    return Placed(*places, *strings, agreement(sentence, mention))
 
 
 # Rules

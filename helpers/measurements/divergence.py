@@ -108,11 +108,6 @@ class Divergences:
         """The layer of each head, from 0."""
         return np.repeat(np.arange(self.layers), self.heads)
 
-    @cached_property
-    def number(self) -> Int[np.ndarray, "head"]:
-        """The number of each head in its layer, from 0."""
-        return np.tile(np.arange(self.heads), self.layers)
-
     def mean(
         self, texts: NDArray[np.integer] | NDArray[np.bool_] | slice = slice(None)
     ) -> Float[np.ndarray, "head head"]:
@@ -212,7 +207,7 @@ def closeness(
     ranks = rankdata(squareform(of.mean())[same | different])
     return Closeness(
         ratio=means[0] / means[1],
-        p=share_reached(null, float(means[0].value)),
+        p=float((1 + (null <= means[0].value * (1 + 1e-9)).sum()) / (1 + len(null))),  # with room for rounding
         r=float((ranks[~alike].mean() - ranks[alike].mean()) / (len(ranks) / 2)),
         nearest=float((labels == labels[nearest]).mean()),
         nearest_by_chance=float((shuffled == shuffled[:, nearest]).mean()),
@@ -227,16 +222,11 @@ def shuffles(groups: Int[np.ndarray, "head"], seed: int) -> Int[np.ndarray, "per
     return orders
 
 
-def share_reached(null: Float[np.ndarray, "permutation"], observed: float) -> float:
-    """Share of permutations that reach a value as small as the observed one, itself counted (with room for rounding)."""
-    return float((1 + (null <= observed + 1e-9 * abs(observed)).sum()) / (1 + len(null)))
-
-
-def classical(distances: Float[np.ndarray, "head head"], dimensions: int = 2) -> Float[np.ndarray, "head dimension"]:
-    """Classical (Torgerson) scaling: the points whose inner products are nearest to those that the distances imply."""
+def classical(distances: Float[np.ndarray, "head head"]) -> Float[np.ndarray, "head 2"]:
+    """Classical (Torgerson) scaling: the points in the plane whose inner products are nearest to those that the distances imply."""
     centred = np.eye(len(distances)) - 1 / len(distances)
     values, vectors = np.linalg.eigh(-centred @ distances**2 @ centred / 2)
-    largest = np.argsort(-values)[:dimensions]
+    largest = np.argsort(-values)[:2]
     return vectors[:, largest] * np.sqrt(values[largest].clip(min=0))
 
 
@@ -267,7 +257,7 @@ def record(run: Run, of: Divergences, points: Float[np.ndarray, "head 2"], netwo
     matrix = of.mean()
     names = np.array([str(Head.of(divmod(k, of.heads))) for k in range(len(matrix))], object)
     pairs = np.nonzero(~np.eye(len(matrix), dtype=bool))
-    whose = {"layer": of.layer[pairs[0]] + 1, "head": of.number[pairs[0]] + 1, "of": names[pairs[1]]}
+    whose = {"layer": of.layer[pairs[0]] + 1, "head": pairs[0] % of.heads + 1, "of": names[pairs[1]]}
     run.blocks.append(rows("divergence", matrix[pairs], **whose, **about))
     for quantity, coordinates in zip(("map_x", "map_y"), points.T, strict=True):
         run.number(quantity, coordinates.reshape(of.layers, of.heads), **about)

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from scipy.optimize import brentq
 from scipy.special import softmax
 from sklearn.metrics import adjusted_rand_score, silhouette_score
@@ -25,11 +25,6 @@ REFITS = 10  # as in the paper: a head is stable if so many refits put it into t
 DRAWS = 50  # halves of the heads, from which ten are drawn again and again
 
 
-def random_halves(count: int, rng: np.random.Generator, draws: int = DRAWS) -> Bool[np.ndarray, "draw thing"]:
-    """Draws of half of so many things."""
-    return rng.random((draws, count)).argsort(-1) < max(1, count // 2)
-
-
 def refits(samples: Samples, heads: Heads, k: int = 4, *, starts: int = STARTS, seed: int = 0) -> Refits:
     """The group of each head by a fit on each sample, numbered like the groups of the heads themselves."""
     whole = k_means(heads, k, seed=seed, starts=starts).labels
@@ -40,7 +35,8 @@ def refits(samples: Samples, heads: Heads, k: int = 4, *, starts: int = STARTS, 
 
 def refits_on_heads(heads: Heads, k: int, draws: int, *, starts: int = STARTS, seed: int = 0) -> Refits:
     """The same by fits on random halves of the heads."""
-    halves = random_halves(len(heads), np.random.default_rng(seed))[:draws]
+    order = np.random.default_rng(seed).random((DRAWS, len(heads))).argsort(-1)
+    halves = order[:draws] < max(1, len(heads) // 2)
     return refits(np.stack([heads[half] for half in halves]), heads, k, starts=starts, seed=seed)
 
 

@@ -165,7 +165,7 @@ STARTS, REFIT_STARTS = 100, 10
 """Random starts of k-means, of which the best counts: for a result, and for one of many refits."""
 
 AT_ONCE = 20_000  # starts × heads that go on side by side, so that they stay in the processor's cache
-MOST_STEPS, TOLERANCE = 300, 1e-4  # scikit-learn's: steps, and when the means stand still, as a share of the variance
+MOST_STEPS = 300  # scikit-learn's
 
 LEAST_HEADS = 2 * (len(TYPES) + 1)
 """Heads that the chapter needs: half of them are put into groups, and must be more than the groups."""
@@ -211,23 +211,20 @@ def _lloyd(
     """Labels and centroids of each sample's best start: nearest mean, new means, until nothing moves."""
     middle = points.mean(1, keepdims=True)
     x, samples = points - middle, np.arange(len(points))
-    still = TOLERANCE * x.var(1).mean(-1)[:, None]
     means = _seeds(x, k, seed, starts)
-    moving, empty = np.ones(means.shape[:2], bool), np.zeros(len(x), bool)
-    labels = np.full((*means.shape[:2], x.shape[1]), -1)
+    labels, empty, left = np.full((*means.shape[:2], x.shape[1]), -1), np.zeros(len(x), bool), samples
     for _ in range(MOST_STEPS):
-        left = np.flatnonzero(moving.any(1))  # samples of which a start still moves
+        nearest = squared_gaps(x[left], means[left]).argmin(2)
+        moving = (nearest != labels[left]).any((1, 2))
+        left, nearest = left[moving], nearest[moving]  # the samples of which a start still moves
         if not len(left):
             break
-        old, nearest = means[left], squared_gaps(x[left], means[left]).argmin(2)
-        member = nearest[:, :, None] == np.arange(k)[:, None]  # [sample, start, group, point]
-        sizes = member.sum(-1)[..., None]
-        sums = member.reshape(len(left), -1, x.shape[1]).astype(float) @ x[left]
-        means[left] = np.where(moving[left][..., None, None], sums.reshape(old.shape) / np.maximum(sizes, 1), old)
-        empty[left] |= (moving[left] & (sizes == 0).any((2, 3))).any(1)
-        moving[left] &= ((means[left] - old) ** 2).sum((2, 3)) > still[left]
-        moving[left] &= (nearest != labels[left]).any(-1)
         labels[left] = nearest
+        member = nearest[:, :, None] == np.arange(k)[:, None]  # [sample, start, group, point]
+        sizes = member.sum(-1, keepdims=True)
+        sums = member.reshape(len(left), -1, x.shape[1]).astype(float) @ x[left]
+        means[left] = sums.reshape(means[left].shape) / np.maximum(sizes, 1)
+        empty[left] |= (sizes == 0).any((1, 2, 3))
     gaps = squared_gaps(x, means)
     best = gaps.min(2).sum(-1).argmin(-1)
     labels, centroids = gaps.argmin(2)[samples, best], means[samples, best] + middle

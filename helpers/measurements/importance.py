@@ -6,14 +6,12 @@
     whole, heads, layers = importance.one_by_one(encoder, examples)
     smaller = importance.cut_out(encoder, [(0, 1), (3, 4)])
 
-The heads of one layer share all that lies below it and their own attention maps, so :func:`one_by_one` computes these once for all of
-them. :func:`without` gives the same numbers, from whole passes where a family's layers allow nothing else.
+Passes without different heads share all that lies below these (:func:`helpers.layers.batched_interventions`).
 """
 
 import copy
 from collections.abc import Iterable, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -23,10 +21,10 @@ from jaxtyping import Float
 from scipy.stats import binom, norm
 from torch import Tensor, nn
 
-from helpers import attention, stats, tasks, tokens
+from helpers import attention, stats, tasks
 from helpers.encoders import Encoder, EncoderError
 from helpers.inputs import IGNORED, Asked
-from helpers.layers import Step, batched_interventions, layers, skip_layers
+from helpers.layers import Step, batched_interventions, layers
 from helpers.measurements.one_head import PROJECTIONS
 from helpers.stats import Estimate
 from helpers.tasks import Example
@@ -83,43 +81,32 @@ def without(
     """
     tasks.check(encoder, examples[0].task)
     given = examples, [sorted(map(tuple, heads)) for heads in sets], even
-    how = {"what": f"{len(sets)} sets of heads", "longest": longest, "seed": seed}
-    return _results(encoder, examples, _without, *given, **how)
+    # on a processor what goes through a layer should stay in its cache
+    batch_size = 1 if encoder.device.type == "cpu" else 16
+    how = {"what": f"{len(sets)} sets of heads", "batch_size": batch_size, "max_length": longest, "seed": seed}
+    parts: list[list] = [[] for _ in examples]
+    for asked, values in tasks.each(encoder, examples, _without, *given, **how):
+        for row, number in enumerate(asked.example):
+            parts[number].append(values[:, row])
+    score, loss, weights = [], [], []
+    for windows in map(np.stack, parts):  # [window, set, number]: a question's answer is that of the most certain one
+        best = windows[..., CERTAINTY].argmax(0)
+        score.append(windows[best, np.arange(len(best)), SCORE])
+        loss.append(windows[..., LOSS].sum(0) / max(1, (windows[:, 0, WEIGHT] > 0).sum()))
+        weights.append(1.0 if examples[0].task == "qa" else windows[0, 0, WEIGHT])
+    return Results(np.stack(score, -1), np.stack(loss, -1), np.array(weights))
 
 
 def one_by_one(
     encoder: Encoder, examples: Sequence[Example], *, longest: int | None = None, seed: int = 0
 ) -> tuple[Results, Results, Results]:
     """Results of the whole model, without each head, [layer, head], and without each layer's heads, [layer]; options as of :func:`without`."""
-    tasks.check(encoder, examples[0].task)
-    shape = encoder.layers, encoder.heads + 1
-    if shares(encoder):
-        results = _results(encoder, examples, _sweep, examples, what="each head", longest=longest, seed=seed)
-    else:
-        rows = [[(layer, head) for head in range(encoder.heads)] for layer in range(encoder.layers)]
-        sets = [[], *(heads for row in rows for heads in (*([head] for head in row), row))]
-        results = without(encoder, examples, sets, longest=longest, seed=seed)
-    tried = np.arange(1, 1 + shape[0] * shape[1]).reshape(shape)
-    return results[0], results[tried[:, :-1]], results[tried[:, -1]]
-
-
-def _results(
-    encoder: Encoder, examples: Sequence[Example], function: Any, *given: Any, longest: int | None, **options: Any
-) -> Results:
-    """What a function finds of each input, as results of examples: a question with several windows has the most certain one's answer."""
-    # on a processor what goes through a layer should stay in its cache
-    options |= {"batch_size": 1 if encoder.device.type == "cpu" else 16, "max_length": longest}
-    parts: list[list] = [[] for _ in examples]
-    for asked, values in tasks.each(encoder, examples, function, *given, **options):
-        for row, number in enumerate(asked.example):
-            parts[number].append(values[:, row])
-    score, loss, weights = [], [], []
-    for windows in (np.stack(part) for part in parts):  # [window, tried, number]
-        best = windows[..., CERTAINTY].argmax(0)
-        score.append(windows[best, np.arange(len(best)), SCORE])
-        loss.append(windows[..., LOSS].sum(0) / max(1, (windows[:, 0, WEIGHT] > 0).sum()))
-        weights.append(1.0 if examples[0].task == "qa" else windows[0, 0, WEIGHT])
-    return Results(np.stack(score, -1), np.stack(loss, -1), np.array(weights))
+    layers, heads = encoder.layers, encoder.heads
+    single = [[place] for place in np.ndindex(layers, heads)]
+    whole_layers = [[(layer, head) for head in range(heads)] for layer in range(layers)]
+    results = without(encoder, examples, [[], *single, *whole_layers], longest=longest, seed=seed)
+    tried = np.arange(1, 1 + layers * heads).reshape(layers, heads)
+    return results[0], results[tried], results[-layers:]
 
 
 def simplest(
@@ -227,7 +214,7 @@ def outcomes(
     encoder: Encoder, hidden: Tensor, asked: Asked, examples: Sequence[Example]
 ) -> Float[np.ndarray, "row 4"]:
     """:data:`LOSS` and so on of each input, from the last layer, [row, token, width]."""
-    outcome = np.ones((len(asked.example), 4))
+    outcome = np.ones((len(hidden), 4))
     if asked.task == "mlm":
         loss, restored = tasks.masked_losses(encoder, hidden, asked)
         row = (asked.targets != IGNORED).nonzero()[:, 0].cpu().numpy()
@@ -274,86 +261,12 @@ def _without(
         return change(layer, weights)
 
     states = batched_interventions(encoder, asked.batch, paths, edit)
-    return np.stack([outcomes(encoder, hidden, asked, examples) for hidden in states])
-
-
-AT_ONCE = 16
-"""Rows that :func:`one_by_one` sends through the layers above a head together: bounds the memory."""
-
-
-@torch.inference_mode()
-def _sweep(encoder: Encoder, asked: Asked, examples: Sequence[Example]) -> Float[np.ndarray, "tried row 4"]:
-    """Outcomes of the whole model, then layer by layer those without each head and without them all.
-
-    A first pass keeps what enters each layer. To switch off head h its contribution o_h W_O is taken from the sum that the layer's
-    attention adds, and only what lies above is computed, for several heads as one larger batch.
-    """
-    own, outputs = layers(encoder), attention.output_projections(encoder)
-    hidden, calls = _pass(encoder, asked.batch)
-    outcome = [outcomes(encoder, hidden, asked, examples)[None]]
-    off = torch.cat([torch.eye(encoder.heads), torch.ones(1, encoder.heads)]).to(hidden)
-    for number, (args, named) in enumerate(calls):
-        for some in off.split(max(1, AT_ONCE // len(asked.example))):
-
-            def take_away(module: nn.Linear, inputs: tuple[Tensor], total: Tensor, some: Tensor = some) -> Tensor:
-                return total - contributions(inputs[0], module.weight, some)
-
-            with outputs[number].register_forward_hook(take_away):
-                made = own[number](*args, **named)
-            made = (made[0].flatten(0, 1), *made[1:]) if isinstance(made, tuple) else made.flatten(0, 1)
-            many = _repeated(asked, len(some))
-            with skip_layers(encoder, own[: number + 1], lambda made=made: made):
-                hidden = encoder.model(**many.batch.inputs).last_hidden_state
-            outcome.append(outcomes(encoder, hidden, many, examples).reshape(len(some), len(asked.example), 4))
-    return np.concatenate(outcome)
-
-
-def contributions(
-    joined: Float[Tensor, "row token features"],
-    weight: Float[Tensor, "width features"],
-    off: Float[Tensor, "variant head"],
-) -> Float[Tensor, "variant row token width"]:
-    """Σ_h o_h W_O over the heads that are off (1), for each variant; each head goes through the output map once.
-
-    Args:
-        joined: the outputs o of all heads, side by side.
-    """
-    heads = off.shape[1]
-    maps = weight.view(len(weight), heads, -1).permute(1, 2, 0)  # [head, d, width]
-    outputs = joined.unflatten(-1, (heads, -1)).flatten(0, 1).transpose(0, 1)  # [head, row × token, d]
-    return (off @ (outputs @ maps).flatten(1)).view(len(off), *joined.shape[:2], len(weight))
-
-
-def shares(encoder: Encoder) -> bool:
-    """Whether removals can share what they have in common: a layer takes a batch of variants, [variant, row, token, width]."""
-    try:
-        _, [(args, named), *_] = _pass(encoder, tokens.encode(encoder, ["A short one."]))
-        output = attention.output_projections(encoder)[0]
-        with torch.inference_mode(), output.register_forward_hook(lambda _, __, z: z.expand(2, *z.shape)):
-            layers(encoder)[0](*args, **named)
-    except Exception:  # whatever a family does with the first dimension
-        return False
-    return True
-
-
-@torch.inference_mode()
-def _pass(encoder: Encoder, batch: tokens.Batch) -> tuple[Tensor, list[tuple[tuple, dict[str, Any]]]]:
-    """The last hidden states of a batch, and what each layer was called with."""
-    calls: list[tuple[tuple, dict[str, Any]]] = []
-    with ExitStack() as hooks:
-        for layer in layers(encoder):
-            hook = layer.register_forward_pre_hook(lambda _, *given: calls.append(given), with_kwargs=True)
-            hooks.enter_context(hook)
-        return encoder.model(**batch.inputs).last_hidden_state, calls
-
-
-def _repeated(rows: Any, times: int) -> Any:
-    """The same inputs several times over, as one batch."""
-    if isinstance(rows, Tensor):
-        return rows.repeat(times, *[1] * (rows.dim() - 1))
-    if isinstance(rows, tokens.OfTensors):
-        return replace(rows, **{part.name: _repeated(getattr(rows, part.name), times) for part in fields(rows)})
-    return rows * times if isinstance(rows, tuple) else rows  # a name, or nothing, is that of all rows
+    together = 16 if asked.task == "mlm" and not encoder.head.whole else 1  # one product with the vocabulary for many
+    parts = []
+    for some in states.split(together):
+        repeated = replace(asked, targets=torch.cat([asked.targets] * len(some)))
+        parts.append(outcomes(encoder, some.flatten(0, 1), repeated, examples).reshape(len(some), -1, 4))
+    return np.concatenate(parts)
 
 
 class PruneError(EncoderError):

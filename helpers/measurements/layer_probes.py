@@ -69,14 +69,12 @@ def contexts(
                     room = most_words
                 runs[-1][1].append(place)
                 room -= size
-    return [_run(document, places) for document, places in runs]
-
-
-def _run(document: Document, places: Sequence[int]) -> Document:
-    """Some sentences of a document with the mentions in them."""
-    mentions = (m for m in document.mentions if m.sentence in places)
-    mentions = tuple(replace(m, sentence=places.index(m.sentence)) for m in mentions)
-    return replace(document, sentences=tuple(document.sentences[p] for p in places), mentions=mentions)
+    contexts = []
+    for document, places in runs:  # with the mentions in them
+        mentions = [replace(m, sentence=places.index(m.sentence)) for m in document.mentions if m.sentence in places]
+        sentences = tuple(document.sentences[place] for place in places)
+        contexts.append(replace(document, sentences=sentences, mentions=tuple(mentions)))
+    return contexts
 
 
 class Target(NamedTuple):
@@ -225,6 +223,8 @@ class Examples:
         labels: names of the classes, those of the training part.
         truth: [target], index of the right class; -1 if the training part does not have it.
         low, high: [role, target], rows of the first token of each span, and after the last.
+        texts: the context of each target.
+        scale, width: spread of each layer (:attr:`States.scale`), and width of the hidden states.
     """
 
     states: States
@@ -236,21 +236,8 @@ class Examples:
         rows = np.array([[start[t.context][list(span)] for span in t.spans] for t in self.targets])
         self.low, self.high = rows[..., 0].T, rows[..., 1].T
         self.truth = np.array([known.get(t.label, -1) for t in self.targets])
-
-    @property
-    def texts(self) -> list[Document]:
-        """The context of each target."""
-        return [self.states.contexts[t.context] for t in self.targets]
-
-    @property
-    def scale(self) -> Float[Tensor, "layer"]:
-        """Spread of each layer, see :attr:`States.scale`."""
-        return self.states.scale
-
-    @property
-    def width(self) -> int:
-        """Of the hidden states."""
-        return self.states.values.shape[-1]
+        self.texts = [self.states.contexts[t.context] for t in self.targets]
+        self.scale, self.width = self.states.scale, self.states.values.shape[-1]
 
     def inputs(self, chosen: Int[np.ndarray, "target"]) -> list[tuple[Tensor, Tensor]]:
         """For each role the states [layer, token, width] of the chosen targets' tokens, and whose each token is, [token]."""

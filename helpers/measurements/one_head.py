@@ -1,7 +1,5 @@
 """The parts of a model from which the scores of one attention head are computed by hand."""
 
-import math
-
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -12,15 +10,16 @@ from helpers.encoders import Encoder, EncoderError
 PROJECTIONS = (("query", "key", "value"), ("q", "k", "v"), ("q_lin", "k_lin", "v_lin"))
 
 
-def position_term(encoder: Encoder, x: Float[Tensor, "n width"], head: int) -> Float[Tensor, "n n"]:
-    """What a head adds to its scores for the distance between two tokens: learned in MPNet, 0 in a BERT.
+def position_term(encoder: Encoder, x: Float[Tensor, "n width"]) -> Float[Tensor, "head n n"]:
+    """What each head adds to its scores for the distance between two tokens: learned in MPNet, 0 in a BERT.
 
     Args:
         x: what enters the layer.
-        head: from 0.
     """
-    bias = _position_bias(encoder, x[None])
-    return x.new_zeros(len(x), len(x)) if bias is None else bias[0, head]
+    inner = getattr(encoder.model, "encoder", None)
+    if hasattr(inner, "relative_attention_bias"):
+        return inner.compute_position_bias(x[None])[0]
+    return x.new_zeros(encoder.heads, len(x), len(x))
 
 
 def projections(encoder: Encoder, layer: int) -> tuple[nn.Linear, nn.Linear, nn.Linear]:
@@ -51,13 +50,5 @@ def _explain(encoder: Encoder, layer: int, query: nn.Linear, key: nn.Linear) -> 
         if not x.shape[-1] == query.in_features == key.in_features:
             return False
         q, k = (p(x).view(*x.shape[:2], encoder.heads, -1).transpose(1, 2) for p in (query, key))
-        scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
-        if (bias := _position_bias(encoder, x)) is not None:
-            scores = scores + bias
+        scores = q @ k.mT / q.shape[-1] ** 0.5 + position_term(encoder, x[0])
         return torch.allclose(scores.softmax(-1), maps[layer], atol=1e-4)
-
-
-def _position_bias(encoder: Encoder, hidden: Tensor) -> Tensor | None:
-    """MPNet adds a learned bias for the distance between two tokens to every score."""
-    inner = getattr(encoder.model, "encoder", None)
-    return inner.compute_position_bias(hidden) if hasattr(inner, "relative_attention_bias") else None

@@ -266,13 +266,15 @@ def grey(weights: Maps) -> Maps:
 def describe(weights: Maps, texts: Texts) -> dict[str, Numbers]:
     """Twelve numbers of each map, by name: what the forests see."""
     shades = grey(weights)
-    rest = np.maximum(shades - _median(shades)[..., None, :], 0)  # without what a whole column has
+    # the lower median of each column: one of its own values
+    of_shades, of_weights = (np.quantile(rows, 0.5, axis=-2, method="lower") for rows in (shades, weights))
+    rest = np.maximum(shades - of_shades[..., None, :], 0)  # without what a whole column has
     step = np.arange(len(texts)) - np.arange(len(texts))[:, None]
     near, far = abs(step) <= 2, abs(step) > 3
     inside = far & (texts == texts[:, None])
     bands = [rest.diagonal(k, -2, -1).mean(-1) for k in range(-3, 4)]
     return {
-        "column: largest median": _median(weights).max(-1),
+        "column: largest median": of_weights.max(-1),
         "column: largest mean shade": shades.mean(-2).max(-1),
         "column: how many rows dark": (shades >= 0.35).mean(-2).max(-1),
         "columns: share of variance": shades.mean(-2).var(-1) / shades.var((-2, -1)),
@@ -290,12 +292,6 @@ def describe(weights: Maps, texts: Texts) -> dict[str, Numbers]:
 def twelve(weights: Maps, texts: Texts) -> Float[np.ndarray, "*maps 12"]:
     """The numbers of :func:`describe` as one array."""
     return np.stack([*describe(weights, texts).values()], -1)
-
-
-def _median(rows: Maps) -> Float[np.ndarray, "*maps key"]:
-    """The lower median of each column."""
-    place = (rows.shape[-2] - 1) // 2
-    return np.partition(rows, place, axis=-2)[..., place, :]
 
 
 def _breadth(rows: Float[np.ndarray, "*rows key"]) -> Float[np.ndarray, "*rows"] | float:

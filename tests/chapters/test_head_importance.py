@@ -70,7 +70,6 @@ def same(one, two):
 @pytest.mark.parametrize("family", USUAL)
 def test_the_sweep_gives_what_whole_passes_give(headed, family):
     encoder, examples = headed(family=family), examples_of("paraphrase")[:3]
-    assert importance.shares(encoder) == (family not in ("albert", "ibert", "xmod"))
     whole, heads, layers = importance.one_by_one(encoder, examples, longest=40)
     each = [[(layer, head)] for layer in range(3) for head in range(4)]
     for even in (False, True):

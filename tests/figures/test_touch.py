@@ -75,9 +75,10 @@ def test_a_figure_asks_for_nothing():
         assert not re.search(r"https?:|//cdn|\bfetch\(|XMLHttp|import\(|@import|url\(", without_names)
 
 
-def test_a_figure_that_is_too_large_is_refused():
-    with pytest.raises(views.TooLarge):
-        scatter(texts=["x" * views.LIMIT] * 4)
+def test_a_figure_leaves_out_what_a_page_should_not_carry():
+    maps = np.zeros((4, 200, 200))
+    assert "maps" not in data_of(scatter(maps=maps)) and "maps" in data_of(scatter())
+    assert scatter(texts=["x" * views.LIMIT] * 4).data == f"<p>{views.TOO_LARGE}</p>"
 
 
 @pytest.fixture(scope="module")
