@@ -120,12 +120,6 @@ def ink_on(colour: object) -> str:
     return "white" if 1 - opacity + opacity * np.dot(rgb, (0.299, 0.587, 0.114)) < 0.5 else INK
 
 
-def panels(columns: int, *, width: float = 3.8, height: float = 3.3) -> tuple[Figure, NDArray]:
-    """An empty figure of panels side by side, as an array of axes."""
-    figure, axes = plt.subplots(1, columns, figsize=(width * columns, height), squeeze=False)
-    return figure, axes[0]
-
-
 def titled(
     titles: Iterable[str], each: Size, *, columns: int = 0, margin: Size = (0, 0), size: float = 9, **options: object
 ) -> tuple[Figure, NDArray]:
@@ -325,7 +319,7 @@ def heads_by_layer(
         spread = x[:, None] + np.linspace(-0.07, 0.07, heads)
         look = {"color": COLOURS.get(kind), "marker": MARKERS.get(kind, "o")}
         face = {"facecolors": "none", "linewidths": 0.8} if again else {"linewidths": 0}
-        ax.scatter(spread, numbers, s=13, alpha=0.6, **look, **face)
+        ax.scatter(spread, numbers, s=18, alpha=0.75, zorder=3, **look, **face)  # in front of lines
         look |= {"linestyle": "--", "mfc": "white"} if again else {}
         look |= {"markersize": 4, "markevery": []}  # markers in the legend only
         ax.plot(x, numbers.mean(-1), label=LABELS.get(name, name), **look)
