@@ -60,6 +60,8 @@ FEWEST = card.FEWEST
 RULES = ("best fixed offset", "nearest mention")
 """What the head of a relation or a kind of mention stands against; another network's head that was chosen is another head."""
 SOURCE, RUN = ["chapter", "profile", "corpus", "split"], ["of", "profile"]
+SHOWN = yaml.safe_load(Path(__file__).with_name("atlas.yml").read_text("utf-8"))
+"""Which quantities the atlas shows, in what words."""
 HEAD = re.compile(r"(?<![\w./–-])(\d{1,2}-\d{1,2})(?![\w–-]|\.\d)")
 LIMIT = 1_500_000
 """Bytes of a model's data."""
@@ -159,16 +161,15 @@ def measure(encoder: Encoder, texts: Sample) -> dict[str, Any]:
 
 def record(encoder: Encoder) -> Path:
     """Measure a model, with progress bars, and keep the numbers: those of chapters as tables of the profile ``atlas``; what it cannot do is left out."""
-    texts = sample(CORPUS, CORPUS, CORPUS, choose_on=CHOOSE_ON, segments=None)
-    about = {"encoder": encoder, "corpus": corpora.read(CORPUS), "profile": PROFILE, "parameters": PARAMETERS}
+    texts, corpus = sample(CORPUS, CORPUS, CORPUS, choose_on=CHOOSE_ON, segments=None), corpora.read(CORPUS)
 
     def run(chapter: str) -> results.Run:
-        return results.Run(chapter, encoder, about["corpus"], profile=PROFILE, **PARAMETERS)
+        return results.Run(chapter, encoder, corpus, profile=PROFILE, **PARAMETERS)
 
     runs, missing = card.measure(encoder, texts, run)
     for made in runs:
         made.save()
-    return results.record(CHAPTER, measure(encoder, texts) | {"missing": missing}, **about)
+    return run(CHAPTER).save(measure(encoder, texts) | {"missing": missing})
 
 
 def known(encoder: Encoder) -> bool:
@@ -193,12 +194,6 @@ def _rank(model: str) -> tuple[bool, str, bool, str]:
 
 
 # What the page shows
-
-
-@cache
-def shown() -> dict[str, Any]:
-    """``atlas.yml``: which quantities the atlas shows, in what words."""
-    return yaml.safe_load((files("helpers.run") / "atlas.yml").read_text("utf-8"))
 
 
 def models(names: Iterable[str] | None = None) -> dict[str, Content]:
@@ -244,8 +239,8 @@ def of(model: str, numbers: pd.DataFrame, measured: Mapping[str, Any]) -> Conten
     single = numbers[numbers.place.notna()]
     what = single.quantity + "/" + single.of.fillna("")  # what a chapter has recorded on the same texts comes first
     single = single[~(single.profile.eq(PROFILE) & what.isin(what[single.profile == "book"]))]
-    grids = [grid for name in shown()["groups"] for grid in _group(name, single, layers * heads)]
-    lacking = set(shown()["groups"]) - {grid["group"] for grid in grids}
+    grids = [*_grids(single, layers * heads)]
+    there = {grid["group"] for grid in grids}
     sources = numbers.drop_duplicates("source").sort_values("source")
     return {
         "model": model,
@@ -262,8 +257,8 @@ def of(model: str, numbers: pd.DataFrame, measured: Mapping[str, Any]) -> Conten
         "mentions": mentions() if model == "minilm" else {},
         "lacking": [
             {"group": name, "chapter": notebooks.find(told["chapter"])[:2]}
-            for name, told in shown()["groups"].items()
-            if name in lacking
+            for name, told in SHOWN["groups"].items()
+            if name not in there
         ],
         "sources": _records(sources[SOURCE].assign(chapter=sources.chapter.str[:2])),
     }
@@ -279,31 +274,27 @@ def _records(rows: pd.DataFrame) -> list[Content]:
 
 def called(name: str | None) -> str:
     """What something is called for readers."""
-    return "" if name is None else shown()["called"].get(name, name)
+    return "" if name is None else SHOWN["called"].get(name, name)
 
 
-def _group(name: str, numbers: pd.DataFrame, heads: int) -> Iterable[Content]:
-    """The grids of a group: a number for every head, quantity by quantity, the most frequent relation first."""
-    for quantity, told in shown()["groups"][name]["quantities"].items():
-        runs = numbers[numbers.quantity == quantity].groupby(RUN, sort=False, dropna=False)
-        for first, (_, rows) in zip(_records(runs.head(1)), runs[list(results.NUMBERS)], strict=True):
-            if len(rows) == heads:
-                yield {"group": name, "quantity": quantity, **_grid(first, rows, told)}
-
-
-def _grid(first: Mapping[str, Any], rows: pd.DataFrame, told: Mapping[str, Any]) -> Content:
-    """The numbers of all heads in a run; what else its rows say stands in the first of them."""
-    title = told["whole"] if first["of"] == "all" and "whole" in told else told["title"]
-    grid = {"of": first["of"], "title": title.format(of=called(first["of"]))}
-    grid |= {key: told[key] for key in ("as", "words", "least") if key in told}
-    grid |= {key: first[key] for key in ("unit", "source", "n")}
-    columns = zip(rows, rows.to_numpy().round(DIGITS).T, strict=True)
-    full = {name: column.tolist() for name, column in columns if not np.isnan(column).any()}
-    grid |= full
-    if "control" in full:
-        alike = len(set(full["control"])) == 1
-        grid |= {"against": first["against"], "control": full["control"][0] if alike else full["control"]}
-    return grid
+def _grids(numbers: pd.DataFrame, heads: int) -> Iterable[Content]:
+    """The grids, a number for every head: group by group, quantity by quantity, the most frequent relation first."""
+    quantities = [(name, *item) for name, told in SHOWN["groups"].items() for item in told["quantities"].items()]
+    for group, quantity, told in quantities:
+        for _, rows in numbers[numbers.quantity == quantity].groupby(RUN, sort=False, dropna=False):
+            if len(rows) != heads:
+                continue
+            [first] = _records(rows.head(1))  # what else the rows say
+            title = told["whole"] if first["of"] == "all" and "whole" in told else told["title"]
+            grid = {"group": group, "quantity": quantity, "of": first["of"]}
+            grid |= {"title": title.format(of=called(first["of"]))}
+            grid |= {key: told[key] for key in ("as", "words", "least") if key in told}
+            grid |= {key: first[key] for key in ("unit", "source", "n")}
+            grid |= {key: rows[key].round(DIGITS).tolist() for key in results.NUMBERS if rows[key].notna().all()}
+            if "control" in grid:
+                alike = len(set(grid["control"])) == 1
+                grid |= {"against": first["against"], "control": grid["control"][0] if alike else grid["control"]}
+            yield grid
 
 
 def _best_relation(grids: Sequence[Content]) -> Iterable[Content]:
@@ -364,24 +355,20 @@ def _nearest(numbers: pd.DataFrame, heads: int) -> list[Any] | None:
 
 
 def _alike(numbers: pd.DataFrame, shape: Sequence[int]) -> list[Any] | None:
-    """For every head its place on a grid on which neighbours are alike."""
-    x, y = (_first(numbers, name).value for name in ("map_x", "map_y"))
-    return on_grid(np.stack([x, y], -1), shape).tolist() if len(x) else None
-
-
-def on_grid(points: NDArray[np.float64], shape: Sequence[int]) -> NDArray[np.int64]:
-    """The row and column of each point when each gets a cell of a grid of its own, so that all are moved as little as may be."""
-    ranks = points[:, ::-1].argsort(0).argsort(0) / max(len(points) - 1, 1)
+    """For every head its row and column on a grid on which neighbours are alike: all are moved as little as may be to cells of their own."""
+    x, y = (_first(numbers, name).value.rank(method="first") - 1 for name in ("map_x", "map_y"))
+    if not len(x):
+        return None
     cells = np.argwhere(np.ones(shape))
-    places = cells / np.maximum(cells.max(0), 1)
+    places, ranks = cells / np.maximum(cells.max(0), 1), np.stack([y, x], -1) / max(len(x) - 1, 1)
     cost = ((ranks[:, None] - places[None]) ** 2).sum(-1)
-    return cells[linear_sum_assignment(cost)[1]]
+    return cells[linear_sum_assignment(cost)[1]].tolist()
 
 
 def _best(numbers: pd.DataFrame, single: pd.DataFrame) -> Iterable[Content]:
     """What single heads were chosen for on one part of the data, with their numbers on another."""
     listed = []
-    for quantity, told in shown()["best"].items():
+    for quantity, told in SHOWN["best"].items():
         leads = numbers[numbers.quantity == told["lead"]].drop_duplicates(RUN, keep="last")
         rows = single[single.quantity == quantity].merge(leads, "left", RUN, suffixes=("", "_lead"))
         for row in _records(rows):
@@ -473,13 +460,13 @@ def data_files(models: Iterable[str], folder: str, page: bool | str) -> Content:
 def element(models: Mapping[str, Content], *, folder: str, page: bool = True) -> str:
     """The atlas in a page: what a reader without scripts, or of a print, sees (the first model), and what ``atlas.js`` needs (:func:`data_files`)."""
     first = next(iter(models.values()))
+    png, told = base64.b64encode(picture(first)).decode(), in_script(json.dumps(data_files(models, folder, page)))
     words = (
-        f"Mean attention maps of the {first['layers'] * first['heads']} heads of {first['model']}: "
-        "a column for each layer, a row for each head, framed in the colour of the head's type."
+        f"Mean attention maps of the {first['layers'] * first['heads']} heads of {escape(first['model'])}: "
+        "a column for each layer, a row for each head, framed in the colour of the head&#x27;s type."
     )
-    still = f'<img alt="{escape(words)}" src="data:image/png;base64,{base64.b64encode(picture(first)).decode()}">'
-    told = in_script(json.dumps(data_files(models, folder, page)))
-    return f'<div class="atlas" data-page><div class="still">{still}</div><script type="application/json">{told}</script></div>'
+    still = f'<div class="still"><img alt="{words}" src="data:image/png;base64,{png}"></div>'
+    return f'<div class="atlas" data-page>{still}<script type="application/json">{told}</script></div>'
 
 
 def write_data(folder: Path, models: Mapping[str, Content]) -> None:
