@@ -140,12 +140,13 @@ def progress(chapter: str, exercises: Mapping[str, Exercise]) -> Text:
     for file in (places.ROOT / "notebooks").glob(f"[0-9][0-9]_{chapter}.ipynb"):
         text = "\n".join(cell.source for cell in nbformat.read(file, as_version=4).cells)
         minutes = {name: int(number) for number, name in TIMED.findall(text)}
-    left = [name for name in exercises if name not in _kept().get(chapter, {})]
+    solved = _kept().get(chapter, {})
+    left = [name for name in exercises if name not in solved]
     states = {name: "⬜ open" if name in left else "✅ solved" for name in exercises}
     rows = [(f"`{name}`", state, minutes.get(name, "")) for name, state in states.items()]
     after = f", about {sum(minutes.get(name, 0) for name in left)} minutes left. Next: `{left[0]}`." if left else ""
-    solved = f"**{len(exercises) - len(left)} of {len(exercises)}** solved{after or '. Next: the open project.'}"
-    return Text(f"{tabulate(rows, ('exercise', 'state', 'minutes'), tablefmt='github')}\n\n{solved}")
+    summary = f"**{len(exercises) - len(left)} of {len(exercises)}** solved{after or '. Next: the open project.'}"
+    return Text(f"{tabulate(rows, ('exercise', 'state', 'minutes'), tablefmt='github')}\n\n{summary}")
 
 
 def maps(size: int, seed: int) -> np.ndarray:

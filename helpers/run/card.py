@@ -207,10 +207,10 @@ class Card:
 
     def __getitem__(self, head: str) -> "Head":
         """One head by the field's name for it, layer-head from 1: ``c["3-5"]``; KeyError for one that the encoder does not have."""
-        return self._heads[head]
+        return self.heads[head]
 
     @cached_property
-    def _heads(self) -> dict[str, "Head"]:
+    def heads(self) -> dict[str, "Head"]:
         """Every head by its name, layer by layer."""
         names = self.table.layer.astype(str) + "-" + self.table["head"].astype(str)
         return {name: Head(name, rows, self.types) for name, rows in self.table.groupby(names, sort=False)}
@@ -225,22 +225,19 @@ class Card:
 
     def best(self) -> list[Any]:
         """The best head for each frequent relation and each kind of mention, chosen and scored on different documents."""
-        return _frequent(self.table[self.table.quantity.isin(["best_for_relation", "best_for_antecedent"])])
+        return _frequent(self.table, "best_for_relation", "best_for_antecedent")
 
-    def _repr_html_(self) -> str:
-        return self._page(whole=False)
-
-    def save(self, file: str | Path) -> Path:
-        """Write the card as a page that needs no other file and no network, with a part for every head."""
-        places.write(Path(file), self._page(whole=True))
-        return Path(file)
-
-    def _page(self, *, whole: bool) -> str:
+    def _repr_html_(self, whole: bool = False) -> str:
         layers, heads = map(range, self.shape)
         grid = [[self[head_name(layer, head)] for head in heads] for layer in layers]
         colours = {kind: COLOURS.get(called, COLOURS[kind]) for kind, called in self.types.items()}
         shown = {"card": self, "whole": whole, "grid": grid, "zip": zip, "colours": colours, "ink": ink_on}
-        return template("encoder_card.html.j2", escaped=True).render(**shown, number=number, between=between)
+        return template("encoder_card.html.j2", escaped=True).render(shown, number=number, between=between)
+
+    def save(self, file: str | Path) -> Path:
+        """Write the card as a page that needs no other file and no network, with a part for every head."""
+        places.write(Path(file), self._repr_html_(whole=True))
+        return Path(file)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -260,40 +257,30 @@ class Head:
     def __repr__(self) -> str:
         return f"The card of head {self.name}: {self.types[self.type]}."
 
-    def rows(self, *quantities: str) -> pd.DataFrame:
-        """Its rows of some quantities."""
-        return self.table[self.table.quantity.isin(quantities)]
-
-    @cached_property
+    @property
     def type(self) -> str:
         """Its type by distance, as in chapter 08."""
-        return str(self.rows("type").label.iloc[0])
+        return self.table.label[self.table.quantity == "type"].item()
 
     def relations(self) -> list[Any]:
         """The frequent relations in which it leads the best fixed distance most, a row each."""
-        relations = self.rows("finds_governor", "found_by_governor")
-        relations = relations[(relations.n >= FEWEST) & (relations["value"] > relations.control)]
-        relations = relations.assign(lead=relations["value"] - relations.control).sort_values("lead", ascending=False)
-        return list(relations.drop_duplicates("of").head(RELATIONS).itertuples())
-
-    def nearest(self) -> list[Any]:
-        """The heads whose attention is most like its own."""
-        return list(self.rows("divergence").nsmallest(NEAREST, "value").itertuples())
+        rows = self.table[self.table.quantity.isin(["finds_governor", "found_by_governor"]) & (self.table.n >= FEWEST)]
+        rows = rows.assign(lead=rows["value"] - rows.control).query("lead > 0").sort_values("lead", ascending=False)
+        return list(rows.drop_duplicates("of").head(RELATIONS).itertuples())
 
     def _repr_html_(self) -> str:
-        shares = {LABELS[kind]: next(self.rows(f"share_{name}").itertuples()) for name, kind in SHARES.items()}
-        lists = {
-            "entropy": next(self.rows("entropy").itertuples()),
-            "chosen": _frequent(self.rows("best_for_relation", "best_for_antecedent")),
-            "antecedents": _frequent(self.rows("finds_antecedent")),
-        }
+        whole = {row.quantity: row for row in self.table[self.table.of.isna()].itertuples()}
+        shown = {"shares": {LABELS[kind]: whole[f"share_{name}"] for name, kind in SHARES.items()}}
+        shown |= {"entropy": whole["entropy"], "antecedents": _frequent(self.table, "finds_antecedent")}
+        shown["chosen"] = _frequent(self.table, "best_for_relation", "best_for_antecedent")
+        near = self.table[self.table.quantity == "divergence"].nsmallest(NEAREST, "value")
         page = template("head_card.html.j2", escaped=True)
-        return page.render(head=self, shares=shares, number=number, between=between, **lists)
+        return page.render(shown, head=self, nearest=list(near.itertuples()), number=number, between=between)
 
 
-def _frequent(relations: pd.DataFrame) -> list[Any]:
-    """The rows of what occurs often enough."""
-    return list(relations[relations.n >= FEWEST].itertuples())
+def _frequent(table: pd.DataFrame, *quantities: str) -> list[Any]:
+    """The rows of quantities that are of what occurs often enough."""
+    return list(table[table.quantity.isin(quantities) & (table.n >= FEWEST)].itertuples())
 
 
 def number(value: float) -> str:
