@@ -14,7 +14,6 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
-from html import escape
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -25,6 +24,7 @@ import numpy as np
 import pandas as pd
 import yaml
 from jaxtyping import Float
+from markupsafe import Markup
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
@@ -304,15 +304,8 @@ def _best_relation(grids: Sequence[Content]) -> Iterable[Content]:
     for source in dict.fromkeys(g["source"] for g in frequent):
         here = [g for g in frequent if g["source"] == source]
         leads = np.stack([np.subtract(g["value"], g["control"]) for g in here])
-        yield {
-            "group": "Dependency",
-            "quantity": "best_relation",
-            "of": None,
-            "title": "best relation, lead over the offset",
-            "as": "signed",
-            "unit": "share",
+        yield SHOWN["best relation"] | {
             "source": source,
-            "words": "best relation lead speciality syntax dependency",
             "value": leads.max(0).round(DIGITS).tolist(),
             "labels": [here[best]["of"] for best in leads.argmax(0)],
             "towards": [here[best]["quantity"] == "finds_governor" for best in leads.argmax(0)],
@@ -322,7 +315,7 @@ def _best_relation(grids: Sequence[Content]) -> Iterable[Content]:
 def _first(numbers: pd.DataFrame, quantity: str) -> pd.DataFrame:
     """The rows of a quantity, of the first of :data:`PROFILES` that has some."""
     rows = numbers[numbers.quantity == quantity]
-    return next((chosen for profile in PROFILES if len(chosen := rows[rows.profile == profile])), rows)
+    return rows[rows.profile == min(rows.profile, key=PROFILES.index, default="")]
 
 
 def _types(numbers: pd.DataFrame, heads: int) -> Content | None:
@@ -356,11 +349,12 @@ def _nearest(numbers: pd.DataFrame, heads: int) -> list[Any] | None:
 
 def _alike(numbers: pd.DataFrame, shape: Sequence[int]) -> list[Any] | None:
     """For every head its row and column on a grid on which neighbours are alike: all are moved as little as may be to cells of their own."""
-    x, y = (_first(numbers, name).value.rank(method="first") - 1 for name in ("map_x", "map_y"))
+    x, y = (_first(numbers, name).value for name in ("map_x", "map_y"))
     if not len(x):
         return None
     cells = np.argwhere(np.ones(shape))
-    places, ranks = cells / np.maximum(cells.max(0), 1), np.stack([y, x], -1) / max(len(x) - 1, 1)
+    places = cells / np.maximum(cells.max(0), 1)
+    ranks = np.stack([y, x], -1).argsort(0).argsort(0) / max(len(x) - 1, 1)
     cost = ((ranks[:, None] - places[None]) ** 2).sum(-1)
     return cells[linear_sum_assignment(cost)[1]].tolist()
 
@@ -460,13 +454,8 @@ def data_files(models: Iterable[str], folder: str, page: bool | str) -> Content:
 def element(models: Mapping[str, Content], *, folder: str, page: bool = True) -> str:
     """The atlas in a page: what a reader without scripts, or of a print, sees (the first model), and what ``atlas.js`` needs (:func:`data_files`)."""
     first = next(iter(models.values()))
-    png, told = base64.b64encode(picture(first)).decode(), in_script(json.dumps(data_files(models, folder, page)))
-    words = (
-        f"Mean attention maps of the {first['layers'] * first['heads']} heads of {escape(first['model'])}: "
-        "a column for each layer, a row for each head, framed in the colour of the head&#x27;s type."
-    )
-    still = f'<div class="still"><img alt="{words}" src="data:image/png;base64,{png}"></div>'
-    return f'<div class="atlas" data-page>{still}<script type="application/json">{told}</script></div>'
+    png, told = base64.b64encode(picture(first)).decode(), json.dumps(data_files(models, folder, page))
+    return template("atlas_element.html.j2", escaped=True).render(first=first, png=png, told=Markup(in_script(told)))
 
 
 def write_data(folder: Path, models: Mapping[str, Content]) -> None:

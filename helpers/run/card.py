@@ -264,7 +264,9 @@ class Head:
 
     def relations(self) -> list[Any]:
         """The frequent relations in which it leads the best fixed distance most, a row each."""
-        rows = self.table[self.table.quantity.isin(["finds_governor", "found_by_governor"]) & (self.table.n >= FEWEST)]
+        rows = self.table[
+            self.table.quantity.isin(["finds_governor", "found_by_governor"]) & (self.table.n >= FEWEST)
+        ]
         rows = rows.assign(lead=rows["value"] - rows.control).query("lead > 0").sort_values("lead", ascending=False)
         return list(rows.drop_duplicates("of").head(RELATIONS).itertuples())
 
