@@ -1,6 +1,6 @@
 """Exercises: cases to try an answer on, the right answer and typical mistakes; hints, and a reader's own progress.
 
-What is said beside the mistakes (hints, what a right answer means) stands in the YAML file beside a chapter's exercises. Progress is
+What is said (of mistakes, as hints, of a right answer) stands in the YAML file beside a chapter's exercises. Progress is
 kept only by notebooks, in ``progress.json`` of the folder that they run in, and only for answers of the reader's own: a
 cell of the book's solutions, or a run of the whole book, leaves no trace.
 """
@@ -59,12 +59,12 @@ class Exercise:
     """An exercise of a chapter.
 
     Attributes:
-        results: called with a case, gives results by what is said of them. The first is the right one, with what is said of
-            a wrong result that no mistake explains; the others are typical mistakes. A tuple stands for several results, a set
-            for pairs in any order. What is said may show ``{got}``, the reader's result.
+        results: called with a case, gives the ``right`` result and those of typical mistakes, by their names. A tuple stands for
+            several results, a set for pairs in any order. What is said of each is among the ``answers`` of the YAML file, under
+            ``right`` of a wrong result that no mistake explains; it may show ``{got}``, the reader's result, ``{right}`` and ``{case}``.
         cases: arguments that the reader's function is called with, a tuple for each call.
         view: what is compared of a result, where several are right.
-        remark: what is said of the results up to a wrong one, or of all, where they show something by themselves.
+        remark: the name of what is said of the results up to a wrong one, or of all, where they show something by themselves.
         untouched: whether the function must not change the arrays that it is given.
     """
 
@@ -103,7 +103,7 @@ def check(chapter: str, exercises: Mapping[str, Exercise], name: str, answer: Ca
     texts = _texts(chapter, exercises, name)
     try:
         with np.errstate(all="ignore"):
-            complaint = _complaint(exercises[name], answer)
+            complaint = _complaint(exercises[name], texts["answers"], answer)
     except NotImplementedError:
         how = f"Replace the `raise` with your own lines and run the cell again; `exercises.hint({name!r})` helps."
         complaint = f"not solved yet. {how}"
@@ -167,7 +167,7 @@ def _kept() -> dict[str, dict[str, Any]]:
     return {}
 
 
-def _complaint(exercise: Exercise, answer: Callable) -> str | None:
+def _complaint(exercise: Exercise, sentences: Mapping[str, str], answer: Callable) -> str | None:
     """What is wrong with an answer, if anything."""
     results = []
     for case in exercise.cases:
@@ -178,16 +178,18 @@ def _complaint(exercise: Exercise, answer: Callable) -> str | None:
         arrays = [pair for pair in zip(case, given, strict=True) if isinstance(pair[0], np.ndarray)]
         if exercise.untouched and not all(np.array_equal(*pair) for pair in arrays):
             return "it changes the array it was given; work on a copy."
-        (sentence, right), *mistakes = exercise.results(*deepcopy(case)).items()
+        known = exercise.results(*deepcopy(case))
+        right = known["right"]
         got = _like(right, got)
         results.append(got)
-        if not _same(got, right, exercise.view):
-            known = [mistake for mistake, wrong in mistakes if _same(got, wrong, exercise.view)]
-            if _shape(got) != _shape(right):
-                return [*known, f"the result has shape {_shape(got)}, wanted is {_shape(right)}."][0]
-            remark = exercise.remark and exercise.remark(results)
-            return remark or [*known, sentence][0].format(got=got)
-    return exercise.remark and exercise.remark(results)
+        same = [name for name, result in known.items() if _same(got, result, exercise.view)]
+        if "right" not in same:
+            if not same and _shape(got) != _shape(right):
+                return f"the result has shape {_shape(got)}, wanted is {_shape(right)}."
+            remark = exercise.remark and _shape(got) == _shape(right) and exercise.remark(results)
+            return sentences[remark or [*same, "right"][0]].format(got=got, right=right, case=case)
+    remark = exercise.remark and exercise.remark(results)
+    return remark and sentences[remark]
 
 
 def _like(right: Any, got: Any) -> Any:
