@@ -14,7 +14,6 @@ from typing import Any
 import pandas as pd
 
 from helpers import places, results
-from helpers.results import ResultError, Table
 
 HOLDS, ALSO, MIXED, UNDECIDED, FAILS = "holds", "also the control", "mixed", "undecided", "fails"
 APART, ABSENT = "not comparable", "no number"
@@ -197,7 +196,7 @@ def ruled(claim: Claim, rule: str, numbers: Numbers, network: str = "") -> tuple
     """
     parts = re.fullmatch(f"({'|'.join(RULES)})(?: (.+))?", rule)
     if parts is None:
-        raise ResultError(f"{claim.claim}: there is no rule {rule!r}; there are {', '.join(RULES)}.")
+        raise results.ResultError(f"{claim.claim}: there is no rule {rule!r}; there are {', '.join(RULES)}.")
     name, than = parts[1], parts[2] or "0"
     if than == "paper":
         return name, float(claim.cited(claim.row, claim.number))
@@ -317,7 +316,7 @@ def chapters() -> dict[str, dict[str, Any]]:
         for kind, known in (("claims", FIELDS - {"run"}), ("headlines", FIELDS - {"paper"})):
             for row in content[kind]:
                 if unknown := ", ".join(sorted(set(row) - known)):
-                    raise ResultError(
+                    raise results.ResultError(
                         f"{file}: under {kind} a row has no {unknown}: {row}. A paper's finding stands under claims."
                     )
             content[kind] = [Claim(file.stem, **row) for row in content[kind]]
@@ -378,7 +377,7 @@ def tally(board: pd.DataFrame) -> pd.DataFrame:
 # Tables of the page
 
 
-def compact(board: pd.DataFrame, named: Mapping[tuple[str, int], str] | pd.Series) -> Table:
+def compact(board: pd.DataFrame, named: Mapping[tuple[str, int], str] | pd.Series) -> results.Table:
     """Findings: verdict, the paper's number, that of the run that counts for each model, and what controls say of the same.
 
     Args:
@@ -397,10 +396,10 @@ def compact(board: pd.DataFrame, named: Mapping[tuple[str, int], str] | pd.Serie
         texts = ours.set_index("model").text.reindex(models, fill_value="–")
         claim = findings().row[key]
         rows.append([name, total[key] + share, claim.theirs, *texts, words or claim.uncontrolled])
-    return Table(["finding", "verdict", "paper", *models, "controls"], rows)
+    return results.Table(["finding", "verdict", "paper", *models, "controls"], rows)
 
 
-def twelve(board: pd.DataFrame) -> dict[str, Table]:
+def twelve(board: pd.DataFrame) -> dict[str, results.Table]:
     """The findings that one would tell a colleague, group by group: the sentence, what each model says of it, and the strongest control."""
     total, told = verdicts(board), findings().row[findings().row.map(lambda claim: bool(claim.tell))]
     counting = board[board.counts].set_index(["chapter", "claim"])
@@ -412,7 +411,7 @@ def twelve(board: pd.DataFrame) -> dict[str, Table]:
         sentence = f"{claim.tell} ({{doc}}`{key[0][:2]} <../notebooks/{key[0]}>`)"
         line = [sentence, *said, strongest_control(claim, rows[(rows.control != "") & (rows.verdict != ABSENT)])]
         groups.setdefault("Survives" if total[key] == HOLDS else total[key].capitalize(), []).append(line)
-    return {name: Table(["finding", *models, "strongest control"], lines) for name, lines in groups.items()}
+    return {name: results.Table(["finding", *models, "strongest control"], lines) for name, lines in groups.items()}
 
 
 def strongest_control(claim: Claim, controls: pd.DataFrame) -> str:
@@ -471,7 +470,7 @@ def as_text(models: Collection[str] = (), chapters: Collection[str] = ()) -> str
     for column, wanted in (("chapter", chapters), ("model", models)):
         known = set(board[column])
         if unknown := ", ".join(set(wanted) - known):
-            raise ResultError(
+            raise results.ResultError(
                 f"The scoreboard has nothing of the {column} {unknown}. Recorded: {', '.join(sorted(known)) or 'nothing'}. "
                 "Numbers of your own texts are not judged; take them with --own --profile own --to FILE."
             )
@@ -490,7 +489,7 @@ def as_text(models: Collection[str] = (), chapters: Collection[str] = ()) -> str
 
 def comparison_table(
     run: results.Run, paper: str = "", *, networks: Iterable[str] = ("",), full: str = "full"
-) -> Table:
+) -> results.Table:
     """The chapter's claims that have a label, beside this run, the recorded runs on real corpora, and this run's controls.
 
     Args:
@@ -514,7 +513,7 @@ def comparison_table(
     for name, there in tables.items():
         numbers = numbers_of(there)
         columns[name] = [compare(claim, numbers).text for claim in claims]
-    return Table(list(columns), zip(*columns.values(), strict=True))
+    return results.Table(list(columns), zip(*columns.values(), strict=True))
 
 
 def named(paper: str) -> str:

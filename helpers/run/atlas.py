@@ -31,13 +31,9 @@ from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
 from helpers import adapters, attention, corpora, encoders, head_profiles, places, plots, results
-from helpers.encoders import Encoder
 from helpers.measurements.surface import MOST_TOKENS
 from helpers.plots import COLOURS, TYPE_NAMES, group_names, head_name, squares
-from helpers.results import Table
-from helpers.run import card, notebooks
-from helpers.run.card import Sample, sample
-from helpers.run.templates import template
+from helpers.run import card, notebooks, template
 from helpers.scoreboard import titled
 from helpers.tokens import EncodedText, encode, usable
 from helpers.views import TooLarge, in_script
@@ -74,13 +70,13 @@ Marks = NDArray[np.bool_]
 # Measuring
 
 
-def load(name: str) -> Encoder:
+def load(name: str) -> encoders.Encoder:
     """An encoder by the name it has in the atlas: as :func:`helpers.encoders.load` knows it, or that of an adapter's folder, ``minilm-qa``."""
     folder = places.adapters() / name
     if not (folder / "adapter.json").is_file():
         return encoders.load(name)
-    card = adapters.read(folder).card
-    return replace(encoders.load(card["model"], task=card["task"]), name=name)
+    about = adapters.read(folder).card
+    return replace(encoders.load(about["model"], task=about["task"]), name=name)
 
 
 def mean_map(maps: Float[Tensor, "layer head query key"], text: EncodedText) -> dict[str, NDArray[np.float32]]:
@@ -114,7 +110,7 @@ def places_of(cls: Marks, sep: Marks, text: Marks) -> Float[np.ndarray, "place t
     return shares
 
 
-def examples(encoder: Encoder) -> dict[str, dict[str, Any]]:
+def examples(encoder: encoders.Encoder) -> dict[str, dict[str, Any]]:
     """Three short sentences of the development part: with an object, with a pronoun, with commas; tokens and weights of each."""
     sentences = [sentence for document in corpora.documents(CORPUS, "dev") for sentence in document.sentences]
     short = usable(encoder, [sentence for sentence in sentences if len(sentence.words) in WORDS])
@@ -138,7 +134,7 @@ def packed(shares: NDArray[np.float64]) -> str:
     return base64.b64encode(np.round(255 * shares.clip(0, 1)).astype(np.uint8).tobytes()).decode()
 
 
-def measure(encoder: Encoder, texts: Sample) -> dict[str, Any]:
+def measure(encoder: encoders.Encoder, texts: card.Sample) -> dict[str, Any]:
     """What the atlas shows of a model that no chapter records.
 
     Returns:
@@ -159,9 +155,9 @@ def measure(encoder: Encoder, texts: Sample) -> dict[str, Any]:
     }
 
 
-def record(encoder: Encoder) -> Path:
+def record(encoder: encoders.Encoder) -> Path:
     """Measure a model, with progress bars, and keep the numbers: those of chapters as tables of the profile ``atlas``; what it cannot do is left out."""
-    texts, corpus = sample(CORPUS, CORPUS, CORPUS, choose_on=CHOOSE_ON, segments=None), corpora.read(CORPUS)
+    texts, corpus = card.sample(CORPUS, CORPUS, CORPUS, choose_on=CHOOSE_ON, segments=None), corpora.read(CORPUS)
 
     def run(chapter: str) -> results.Run:
         return results.Run(chapter, encoder, corpus, profile=PROFILE, **PARAMETERS)
@@ -172,7 +168,7 @@ def record(encoder: Encoder) -> Path:
     return run(CHAPTER).save(measure(encoder, texts) | {"missing": missing})
 
 
-def known(encoder: Encoder) -> bool:
+def known(encoder: encoders.Encoder) -> bool:
     """Whether these weights have been measured so already."""
     provenance = recorded().get(encoder.name, {}).get("provenance")
     if provenance is None or provenance["parameters"] != PARAMETERS:
@@ -204,7 +200,7 @@ def models(names: Iterable[str] | None = None) -> dict[str, Content]:
     return {name: of(name, numbers[numbers.model == name], measured[name]) for name in chosen}
 
 
-def holdings() -> Table:
+def holdings() -> results.Table:
     """What is recorded of which model: in the atlas, and by which chapters on the book's texts and on real corpora."""
     runs = [
         [model, run["provenance"]["profile"], int(results.notebooks()[run["chapter"]][:2])]
@@ -215,7 +211,7 @@ def holdings() -> Table:
     spans = spans.reindex(columns=PROFILES).loc[sorted(spans.index, key=_rank)]
     spans[PROFILE] = spans[PROFILE].where(spans[PROFILE] == "–", "yes")
     lines = [[f"`{model}`", *line[[PROFILE, "book", "full"]]] for model, line in spans.iterrows()]
-    return Table(["model", "in the atlas", "chapters, the book's texts", "chapters, real corpora"], lines)
+    return results.Table(["model", "in the atlas", "chapters, the book's texts", "chapters, real corpora"], lines)
 
 
 def _spans(numbers: pd.Series) -> str:

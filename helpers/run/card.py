@@ -17,19 +17,11 @@ from jaxtyping import Float
 from torch import Tensor
 
 from helpers import attention, corpora, encoders, places, results
-from helpers.corpora import CorpusError
-from helpers.corpora.readers import Segment
-from helpers.corpora.records import numbered
-from helpers.corpora.records import sample as drawn
-from helpers.corpora.treebanks import Document
-from helpers.encoders import Encoder
+from helpers.corpora import readers, records, treebanks
 from helpers.measurements import coreference as antecedents
 from helpers.measurements import divergence, head_types, surface, syntax
-from helpers.measurements.divergence import Divergences
-from helpers.measurements.head_types import TYPES, DistanceFeatures, Types
 from helpers.plots import COLOURS, LABELS, group_names, head_name, ink_on
-from helpers.run.notebooks import resolved
-from helpers.run.templates import template
+from helpers.run import notebooks, template
 from helpers.stats import Estimate
 from helpers.tokens import EncodedText
 
@@ -59,9 +51,9 @@ class Sample:
     """
 
     names: dict[str, str]
-    segments: tuple[Segment, ...]
-    trees: tuple[tuple[Document, ...], tuple[Document, ...]]
-    chains: tuple[tuple[Document, ...], tuple[Document, ...]]
+    segments: tuple[readers.Segment, ...]
+    trees: tuple[tuple[treebanks.Document, ...], tuple[treebanks.Document, ...]]
+    chains: tuple[tuple[treebanks.Document, ...], tuple[treebanks.Document, ...]]
 
 
 def sample(
@@ -87,14 +79,18 @@ def sample(
     segments_read = tuple(corpora.segments(corpora.read(corpus), limit=segments, seed=seed))
     surface.refuse_few(segments_read)
     trees, chains = (
-        tuple(numbered(drawn(part, documents, seed=seed)) for part in corpora.held_out(name, choose_on))
+        tuple(
+            records.numbered(records.sample(part, documents, seed=seed)) for part in corpora.held_out(name, choose_on)
+        )
         for name in (treebank, coreference)
     )
     names = {"corpus": corpus, "treebank": treebank, "coreference": coreference}
     return Sample(names, segments_read, trees, chains)
 
 
-def card(model: str | Encoder, *, seed: int = 0, looks: Looks = None, named: Named = None, **drawn: Any) -> "Card":
+def card(
+    model: str | encoders.Encoder, *, seed: int = 0, looks: Looks = None, named: Named = None, **drawn: Any
+) -> "Card":
     """Measure an encoder on small samples: under a minute for MiniLM on two cores, with a progress bar for each pass.
 
     Args:
@@ -107,7 +103,7 @@ def card(model: str | Encoder, *, seed: int = 0, looks: Looks = None, named: Nam
     Raises:
         BookError: for a model or a corpus that cannot be read, or that is too small.
     """
-    encoder = encoders.load(resolved(model), seed=seed) if isinstance(model, str) else model
+    encoder = encoders.load(notebooks.resolved(model), seed=seed) if isinstance(model, str) else model
     texts = sample(**drawn, seed=seed)
     read = {"dependency_heads": "treebank", "coreference_heads": "coreference"}
 
@@ -123,7 +119,7 @@ def card(model: str | Encoder, *, seed: int = 0, looks: Looks = None, named: Nam
 
 
 def measure(
-    encoder: Encoder,
+    encoder: encoders.Encoder,
     texts: Sample,
     run: Callable[[str], results.Run],
     *,
@@ -145,25 +141,25 @@ def measure(
     seen = {name: [of_text[name] for of_text in looks] for name in looks[0]}
     runs, missing = [run("surface_patterns"), run("distance_features")], {}
     surface.record(runs[0], surface.patterns(seen["patterns"], texts.segments, seed=seed))
-    features = DistanceFeatures.of(seen["features"], texts.segments, seed=seed)
+    features = head_types.DistanceFeatures.of(seen["features"], texts.segments, seed=seed)
     head_types.record(runs[1], features, *typed(features, seed=seed))
     if encoder.layers * encoder.heads < FEWEST_HEADS:
         missing["divergence_map"] = f"{encoder.layers * encoder.heads} heads are too few for a map."
     else:
-        divergences = Divergences.of(encoder, texts.segments, seen["pairs"])
+        divergences = divergence.Divergences.of(encoder, texts.segments, seen["pairs"])
         runs.append(run("divergence_map"))
         divergence.record(runs[-1], divergences, divergence.place(divergences.mean()))
     try:
         trees = [syntax.trees(encoder, part) for part in texts.trees]
         runs.append(run("dependency_heads"))
         syntax.record(runs[-1], pointed or syntax.answers(encoder, *trees), *trees, seed=seed)
-    except CorpusError as error:  # no sentence fits
+    except corpora.CorpusError as error:  # no sentence fits
         missing["dependency_heads"] = str(error)
     try:
         dev, test = mentions or (antecedents.measure(encoder, part) for part in texts.chains)
         runs.append(run("coreference_heads"))
         antecedents.record(runs[-1], antecedents.table(dev, test, seed=seed), test)
-    except CorpusError as error:  # no chain does
+    except corpora.CorpusError as error:  # no chain does
         missing["coreference_heads"] = str(error)
     return runs, missing
 
@@ -174,18 +170,20 @@ def look(maps: Float[Tensor, "layer head query key"], text: EncodedText) -> dict
     return statistics | {"pairs": divergence.look(maps, text)}
 
 
-def typed(features: DistanceFeatures, *, seed: int = 0) -> tuple[Types, Estimate]:
+def typed(features: head_types.DistanceFeatures, *, seed: int = 0) -> tuple[head_types.Types, Estimate]:
     """The type of each head, and the shares of the types; heads too few for groups are named by rule, each by itself."""
-    if len(features.points) > len(TYPES):
+    if len(features.points) > len(head_types.TYPES):
         types = head_types.types(features.all.value, features.even, seed=seed)
         return types, head_types.type_shares(features, seed=seed)
 
     def shares(numbers: Float[np.ndarray, "*draws layer head feature"]) -> Float[np.ndarray, "*draws type"]:
         names = head_types.by_rule(numbers, features.even)
-        return np.stack([(names == name).mean((-2, -1)) for name in TYPES], -1)
+        return np.stack([(names == name).mean((-2, -1)) for name in head_types.TYPES], -1)
 
     names = head_types.by_rule(features.all.value, features.even)
-    return Types(names, {name: bool((names == name).any()) for name in TYPES}), features.all.map(shares)
+    return head_types.Types(
+        names, {name: bool((names == name).any()) for name in head_types.TYPES}
+    ), features.all.map(shares)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

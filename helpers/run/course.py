@@ -18,8 +18,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from tqdm import tqdm
 
 from helpers import places
-from helpers.run import address, launch, notebooks
-from helpers.run.templates import template
+from helpers.run import address, launch, notebooks, template
 
 POINTS = 2
 """Of an exercise with a check."""

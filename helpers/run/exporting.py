@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from helpers import __version__, places, results
-from helpers.run.templates import template
+from helpers.run import template
 
 FORMATS = {
     ".csv": ("to_csv", {"index": False, "lineterminator": "\n"}),

@@ -21,8 +21,7 @@ from pybtex.database import parse_file
 
 import helpers
 from helpers import places
-from helpers.run import address, notebooks
-from helpers.run.templates import template
+from helpers.run import address, notebooks, template
 
 WHEEL = f"attention_heads_book-{helpers.__version__}-py3-none-any.whl"
 """What the wheel of this version is called."""

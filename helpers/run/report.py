@@ -21,9 +21,8 @@ from mdit_py_plugins.dollarmath import dollarmath_plugin
 from nbformat.v4 import new_markdown_cell
 
 from helpers import places
-from helpers.run import atlas, launch
+from helpers.run import atlas, launch, template
 from helpers.run.notebooks import Run
-from helpers.run.templates import template
 from helpers.views import TooLarge
 
 CARD = '<div class="encoder-card">'

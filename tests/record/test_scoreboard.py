@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from helpers import places, results, scoreboard
 from helpers.__main__ import main
 from helpers.results import rows
-from helpers.run import notebooks
-from helpers.run.templates import part
+from helpers.run import notebooks, part
 from helpers.scoreboard import (
     ABSENT,
     ALSO,
