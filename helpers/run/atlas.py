@@ -30,12 +30,10 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
-from helpers import adapters, attention, corpora, encoders, head_profiles, places, plots, results
+from helpers import adapters, attention, corpora, encoders, head_profiles, places, plots, results, scoreboard, tokens
 from helpers.measurements.surface import MOST_TOKENS
 from helpers.plots import COLOURS, TYPE_NAMES, group_names, head_name, squares
 from helpers.run import card, notebooks, template
-from helpers.scoreboard import titled
-from helpers.tokens import EncodedText, encode, usable
 from helpers.views import TooLarge, in_script
 
 CHAPTER, PROFILE = "heads", "atlas"
@@ -79,7 +77,7 @@ def load(name: str) -> encoders.Encoder:
     return replace(encoders.load(about["model"], task=about["task"]), name=name)
 
 
-def mean_map(maps: Float[Tensor, "layer head query key"], text: EncodedText) -> dict[str, NDArray[np.float32]]:
+def mean_map(maps: Float[Tensor, "layer head query key"], text: tokens.EncodedText) -> dict[str, NDArray[np.float32]]:
     """A sentence's maps brought to 16 places, [layer, head, 16, 16]; the sums of its weights by distance, and how many pairs each is of.
 
     ``[CLS]`` and ``[SEP]`` keep a row and a column of their own, and the tokens between them are brought to the same number of
@@ -113,7 +111,7 @@ def places_of(cls: Marks, sep: Marks, text: Marks) -> Float[np.ndarray, "place t
 def examples(encoder: encoders.Encoder) -> dict[str, dict[str, Any]]:
     """Three short sentences of the development part: with an object, with a pronoun, with commas; tokens and weights of each."""
     sentences = [sentence for document in corpora.documents(CORPUS, "dev") for sentence in document.sentences]
-    short = usable(encoder, [sentence for sentence in sentences if len(sentence.words) in WORDS])
+    short = tokens.usable(encoder, [sentence for sentence in sentences if len(sentence.words) in WORDS])
     fitting = {
         "an object": [s for s in short if {"nsubj", "obj", "case"} <= set(s.relations)],
         "a pronoun": [s for s in short if "PRON" in s.upos[3:] and {"PROPN", "NOUN"} & set(s.upos[:3])],
@@ -123,7 +121,7 @@ def examples(encoder: encoders.Encoder) -> dict[str, dict[str, Any]]:
     for what, sentences in fitting.items():
         for sentence in [other for other in sentences if other not in used][:1]:
             used.append(sentence)
-            batch = encode(encoder, [list(sentence.words)])
+            batch = tokens.encode(encoder, [list(sentence.words)])
             weights = attention.maps(encoder, batch)[:, 0].double().numpy()
             shown[what] = {"tokens": list(batch.tokens[0]), "weights": packed(weights)}
     return shown
@@ -383,7 +381,7 @@ def mentions() -> dict[str, list[list[Any]]]:
         texts = [cell.source for cell in cells if cell.cell_type == "markdown"]
         prose = [re.sub(r"```.*?```|\$[^$]*\$", " ", text, flags=re.DOTALL) for text in texts]
         for head, count in Counter(HEAD.findall("\n".join(prose))).items():
-            links[head].append([chapter[:2], titled(chapter), f"../notebooks/{chapter}.html", count])
+            links[head].append([chapter[:2], scoreboard.titled(chapter), f"../notebooks/{chapter}.html", count])
     return links
 
 

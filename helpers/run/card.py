@@ -16,14 +16,11 @@ import pandas as pd
 from jaxtyping import Float
 from torch import Tensor
 
-from helpers import attention, corpora, encoders, places, results
+from helpers import attention, corpora, encoders, places, plots, results, stats, tokens
 from helpers.corpora import readers, records, treebanks
 from helpers.measurements import coreference as antecedents
 from helpers.measurements import divergence, head_types, surface, syntax
-from helpers.plots import COLOURS, LABELS, group_names, head_name, ink_on
 from helpers.run import notebooks, template
-from helpers.stats import Estimate
-from helpers.tokens import EncodedText
 
 PROFILE = "card"
 RELATIONS, NEAREST = 5, 5
@@ -164,13 +161,13 @@ def measure(
     return runs, missing
 
 
-def look(maps: Float[Tensor, "layer head query key"], text: EncodedText) -> dict[str, Any]:
+def look(maps: Float[Tensor, "layer head query key"], text: tokens.EncodedText) -> dict[str, Any]:
     """What chapters 02, 08 and 07 measure of one text."""
     statistics = {"patterns": surface.look(maps, text), "features": head_types.look(maps, text)}
     return statistics | {"pairs": divergence.look(maps, text)}
 
 
-def typed(features: head_types.DistanceFeatures, *, seed: int = 0) -> tuple[head_types.Types, Estimate]:
+def typed(features: head_types.DistanceFeatures, *, seed: int = 0) -> tuple[head_types.Types, stats.Estimate]:
     """The type of each head, and the shares of the types; heads too few for groups are named by rule, each by itself."""
     if len(features.points) > len(head_types.TYPES):
         types = head_types.types(features.all.value, features.even, seed=seed)
@@ -216,7 +213,7 @@ class Card:
     @cached_property
     def types(self) -> dict[str, str]:
         """What each group of heads is called."""
-        return group_names(self.table[self.table.quantity == "type_fits"].set_index("of").value.astype(bool))
+        return plots.group_names(self.table[self.table.quantity == "type_fits"].set_index("of").value.astype(bool))
 
     def __repr__(self) -> str:
         return f"The card of {self.name}: {self.shape[0]} layers of {self.shape[1]} heads."
@@ -227,9 +224,9 @@ class Card:
 
     def _repr_html_(self, whole: bool = False) -> str:
         layers, heads = map(range, self.shape)
-        grid = [[self[head_name(layer, head)] for head in heads] for layer in layers]
-        colours = {kind: COLOURS.get(called, COLOURS[kind]) for kind, called in self.types.items()}
-        shown = {"card": self, "whole": whole, "grid": grid, "zip": zip, "colours": colours, "ink": ink_on}
+        grid = [[self[plots.head_name(layer, head)] for head in heads] for layer in layers]
+        colours = {kind: plots.COLOURS.get(called, plots.COLOURS[kind]) for kind, called in self.types.items()}
+        shown = {"card": self, "whole": whole, "grid": grid, "zip": zip, "colours": colours, "ink": plots.ink_on}
         return template("encoder_card.html.j2", escaped=True).render(shown, number=number, between=between)
 
     def save(self, file: str | Path) -> Path:
@@ -270,7 +267,7 @@ class Head:
 
     def _repr_html_(self) -> str:
         whole = {row.quantity: row for row in self.table[self.table.of.isna()].itertuples()}
-        shown = {"shares": {LABELS[kind]: whole[f"share_{name}"] for name, kind in SHARES.items()}}
+        shown = {"shares": {plots.LABELS[kind]: whole[f"share_{name}"] for name, kind in SHARES.items()}}
         shown |= {"entropy": whole["entropy"], "antecedents": _frequent(self.table, "finds_antecedent")}
         shown["chosen"] = _frequent(self.table, "best_for_relation", "best_for_antecedent")
         near = self.table[self.table.quantity == "divergence"].nsmallest(NEAREST, "value")
