@@ -178,9 +178,8 @@ def typed(features: head_types.DistanceFeatures, *, seed: int = 0) -> tuple[head
         return np.stack([(names == name).mean((-2, -1)) for name in head_types.TYPES], -1)
 
     names = head_types.by_rule(features.all.value, features.even)
-    return head_types.Types(
-        names, {name: bool((names == name).any()) for name in head_types.TYPES}
-    ), features.all.map(shares)
+    there = {name: bool((names == name).any()) for name in head_types.TYPES}
+    return head_types.Types(names, there), features.all.map(shares)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -259,9 +258,8 @@ class Head:
 
     def relations(self) -> list[Any]:
         """The frequent relations in which it leads the best fixed distance most, a row each."""
-        rows = self.table[
-            self.table.quantity.isin(["finds_governor", "found_by_governor"]) & (self.table.n >= FEWEST)
-        ]
+        relations = self.table.quantity.isin(["finds_governor", "found_by_governor"])
+        rows = self.table[relations & (self.table.n >= FEWEST)]
         rows = rows.assign(lead=rows["value"] - rows.control).query("lead > 0").sort_values("lead", ascending=False)
         return list(rows.drop_duplicates("of").head(RELATIONS).itertuples())
 

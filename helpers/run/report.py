@@ -45,14 +45,9 @@ def write(done: Sequence[notebooks.Run], target: Path, *, results: Path, profile
     records = sorted((results / profile / places.label(model)).glob("*.json"))
     provenance = {file.stem: json.loads(file.read_text("utf-8"))["provenance"] for file in records}
     weights = {record["model"]["sha256"] for record in provenance.values()}
-    about = {
-        "name": Path(model).name,
-        "profile": profile,
-        "atlas": atlas_of(model, results, weights),
-        "asked": shlex.quote(model),
-    }
-    page = template("report.html.j2", escaped=True)
-    places.write(target, page.render(about, chapters=chapters, done=done, provenance=provenance))
+    about = {"name": Path(model).name, "asked": shlex.quote(model), "profile": profile, "chapters": chapters}
+    about |= {"done": done, "provenance": provenance, "atlas": atlas_of(model, results, weights)}
+    places.write(target, template("report.html.j2", escaped=True).render(about))
     return target
 
 
