@@ -148,10 +148,10 @@ def run(
 @click.option("--to", type=FILE, default=BUILD / "look.html", help="The page (default: _build/look.html).")
 def look(sentence: str, model: str, to: Path) -> None:
     """Show where every head looks in a sentence of yours, on one page that needs no network."""
-    from helpers.run.look import page
-    from helpers.run.notebooks import resolved
+    from helpers import encoders
+    from helpers.run import live, notebooks
 
-    places.write(to, page(sentence, resolved(model)))
+    places.write(to, live.look(sentence, encoders.load(notebooks.resolved(model))))
     click.echo(f"Open {to}")
 
 

@@ -6,7 +6,6 @@ was measured, of which head, with its interval and what it stands against. Layer
 
 import hashlib
 import json
-import math
 import os
 import platform
 import re
@@ -65,34 +64,10 @@ def path(chapter: str, *, model: str, profile: str) -> Path:
     return places.results().joinpath(*folders, f"{chapter}.json")
 
 
-def record(
-    chapter: str, values: Record, *, encoder: "Encoder", corpus: "Corpus | None", profile: str, parameters: Record
-) -> Path:
-    """Write numbers and where they come from, as JSON; nothing half-written is ever left behind.
-
-    Numbers that were recorded before keep their date, so that a repeated run changes nothing.
-
-    Args:
-        chapter: what they are of, such as ``heads`` (of the atlas).
-        values: numbers, strings and arrays, nested in dicts and lists.
-
-    Raises:
-        ResultError: for NaN, infinity, or a type that JSON cannot hold; the message names the place.
-    """
-    provenance = _provenance(encoder, corpus, (), profile, parameters)
-    content = {"chapter": chapter, "provenance": provenance, "values": to_json(values)}
-    file = path(chapter, model=encoder.name, profile=_profile(provenance))
-    before = json.loads(file.read_text("utf-8")) if file.is_file() else {}
-    if before.get("values") == content["values"]:
-        provenance["date"] = before["provenance"]["date"]
-    places.write(file, _as_text(content) + "\n")
-    return file
-
-
 class Recorded(dict[str, Any]):
     """What a run has recorded: ``chapter``, ``provenance``, ``run`` (a short id of these) and, as :attr:`table`, its numbers.
 
-    Of what :func:`record` has written there are also ``values``.
+    Where :meth:`Run.save` was given ``values`` there are these, too.
     """
 
     @cached_property
@@ -171,7 +146,21 @@ class Run:
         **parameters: Any,
     ) -> None:
         self.chapter, self.encoder, self.blocks = chapter, encoder, []
-        self.provenance = _provenance(encoder, corpus, own, profile, parameters)
+        dtype = str(encoder.dtype).removeprefix("torch.")
+        versions = {"book": helpers.__version__, "python": platform.python_version()}
+        self.provenance = {
+            "model": {"name": encoder.name, "class": type(encoder.model).__name__, "sha256": encoder.sha256},
+            "head": encoder.head and {"task": encoder.task, "sha256": encoder.head.sha256},
+            "corpus": corpus and _described(corpus),
+            **({"own": [_described(texts) for texts in own]} if own else {}),
+            "profile": profile,
+            "parameters": to_json(parameters),
+            "device": encoder.device.type,
+            "processor": processor(),
+            **({"dtype": dtype} if dtype != "float32" else {}),
+            "versions": versions | {name: version(name) for name in VERSIONS},
+            "date": datetime.now(UTC).date().isoformat(),
+        }
         self.folder = _profile(self.provenance)
         if profile in ("smoke", *PROFILES) and trained(encoder.name) != "minilm":
             print(f"The text of this page tells of minilm; its numbers, tables and figures are of {encoder.label}.")
@@ -242,59 +231,50 @@ class Run:
     def _file(self) -> Path:
         return path(self.chapter, model=self.encoder.name, profile=self.folder).with_suffix(".csv")
 
-    def save(self) -> Path:
+    def save(self, values: Mapping[str, Any] | None = None) -> Path:
         """Write the table and, beside it, where its numbers are from; a run that repeats an earlier one changes nothing, not even the date.
 
+        Args:
+            values: what is kept in the JSON file in place of a table: numbers, texts and arrays, nested in dicts and lists.
+
+        Returns:
+            The table, or, with ``values``, the JSON file.
+
         Raises:
-            ResultError: for a number that was recorded twice.
+            ResultError: for a number that was recorded twice, and for a value that JSON cannot hold.
         """
-        table = self.recorded.table
-        twice = table[table.duplicated(["network", "model", *KEY[3:]], keep=False)]
-        if len(twice):
-            raise ResultError(f"Recorded twice in {self.chapter}: {twice.iloc[0].dropna().to_dict()}.")
-        about, text = {"chapter": self.chapter, "provenance": self.provenance}, as_csv(table)
+        about, contents = {"chapter": self.chapter, "provenance": self.provenance}, {}
         origin = self._file.with_suffix(".json")
-        if origin.is_file() and self.folder == places.OWN:
-            before, now = (json.dumps(texts_of(p)) for p in (_read(origin)["provenance"], self.provenance))
-            if before != now:
-                print("These numbers take the place of earlier ones on other texts; another --name keeps both.")
-        if origin.is_file() and self._file.is_file() and self._file.read_text("utf-8") == text:
+        if values is None:
+            table = self.recorded.table
+            twice = table[table.duplicated(["network", "model", *KEY[3:]], keep=False)]
+            if len(twice):
+                raise ResultError(f"Recorded twice in {self.chapter}: {twice.iloc[0].dropna().to_dict()}.")
+            contents[self._file] = as_csv(table)
+        else:
+            about["values"] = to_json(values)
+        if origin.is_file():
             before = json.loads(origin.read_text("utf-8"))
-            about["provenance"] = self.provenance | {"date": before["provenance"]["date"]}
-        places.write(self._file, text)
-        places.write(origin, _as_text(about) + "\n")
-        return self._file
+            if self.folder == places.OWN and _texts(before["provenance"]) != _texts(self.provenance):
+                print("These numbers take the place of earlier ones on other texts; another --name keeps both.")
+            same = all(file.is_file() and file.read_text("utf-8") == text for file, text in contents.items())
+            if same and before.get("values") == about.get("values"):
+                about["provenance"] = self.provenance | {"date": before["provenance"]["date"]}
+        contents[origin] = _as_text(about) + "\n"
+        for file, text in contents.items():
+            places.write(file, text)
+        return next(iter(contents))
 
 
-def _provenance(
-    encoder: "Encoder", corpus: "Corpus | None", own: Sequence["Corpus"], profile: str, parameters: Record
-) -> dict[str, Any]:
-    """Which weights and texts numbers are of, and what they were computed with."""
-
-    def described(texts: "Corpus") -> dict[str, Any]:
-        about = {"name": texts.name, "sha256": texts.sha256}
-        return about | {"own": True, "parts": texts.parts} if texts.own else about
-
-    dtype = str(encoder.dtype).removeprefix("torch.")
-    versions = {"book": helpers.__version__, "python": platform.python_version()}
-    return {
-        "model": {"name": encoder.name, "class": type(encoder.model).__name__, "sha256": encoder.sha256},
-        "head": encoder.head and {"task": encoder.task, "sha256": encoder.head.sha256},
-        "corpus": corpus and described(corpus),
-        **({"own": [described(texts) for texts in own]} if own else {}),
-        "profile": profile,
-        "parameters": to_json(parameters, "parameters"),
-        "device": encoder.device.type,
-        "processor": processor(),
-        **({"dtype": dtype} if dtype != "float32" else {}),
-        "versions": versions | {name: version(name) for name in VERSIONS},
-        "date": datetime.now(UTC).date().isoformat(),
-    }
+def _described(texts: "Corpus") -> dict[str, Any]:
+    """Which texts numbers are of."""
+    about = {"name": texts.name, "sha256": texts.sha256}
+    return about | {"own": True, "parts": texts.parts} if texts.own else about
 
 
-def texts_of(provenance: Mapping[str, Any]) -> list[Any]:
+def _texts(provenance: Record) -> str:
     """Names and digests of all texts that a run has read."""
-    return [provenance["corpus"], *provenance.get("own", ())]
+    return json.dumps([provenance["corpus"], *provenance.get("own", ())])
 
 
 def _profile(provenance: Mapping[str, Any]) -> str:
@@ -371,24 +351,14 @@ def all_runs(profiles: Iterable[str] = PROFILES, chapters: Iterable[str] = ()) -
     ]
 
 
-def to_json(value: Any, where: str = "values") -> Any:
-    """What would be recorded of a value: the same in JSON's own types, rounded.
+def to_json(value: Any) -> Any:
+    """What is recorded of a value: the same in JSON's own types, rounded.
 
     Raises:
-        ResultError: for NaN, infinity, or a type that JSON cannot hold; the message names the place.
+        ValueError, TypeError: for NaN, infinity, or a type that JSON cannot hold.
     """
-    if isinstance(value, np.ndarray | np.generic):
-        value = value.tolist()
-    if isinstance(value, Mapping):
-        return {str(key): to_json(item, f"{where}.{key}") for key, item in value.items()}
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return [to_json(item, f"{where}[{n}]") for n, item in enumerate(value)]
-    if isinstance(value, float) and math.isfinite(value):
-        return round(value, DIGITS)
-    if value is None or isinstance(value, str | bool | int):
-        return value
-    of = f"{where} is of type {type(value).__name__}, {value}"
-    raise ResultError(f"{of}; only finite numbers and texts are recorded.")
+    text = json.dumps(value, default=lambda array: np.asarray(array).tolist(), allow_nan=False)
+    return json.loads(text, parse_float=lambda digits: round(float(digits), DIGITS))
 
 
 def _as_text(value: Any, indent: str = "") -> str:
@@ -481,13 +451,10 @@ def from_yaml(name: str) -> dict[str, Any]:
     and meaning), ``columns`` (of the long table -> what is in it), ``claims/NN_chapter`` (:func:`helpers.scoreboard.chapters`).
 
     Raises:
-        ResultError: for what is no YAML; the message names the file and the line.
+        yaml.YAMLError: for what is no YAML; the message names the file and the line.
     """
     with (places.book_data() / f"{name}.yml").open(encoding="utf-8") as file:
-        try:
-            return yaml.safe_load(file)
-        except yaml.YAMLError as error:
-            raise ResultError(str(error)) from None
+        return yaml.safe_load(file)
 
 
 @cache

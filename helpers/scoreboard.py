@@ -14,7 +14,6 @@ from typing import Any
 import pandas as pd
 
 from helpers import places, results
-from helpers.results import ResultError, Table
 
 HOLDS, ALSO, MIXED, UNDECIDED, FAILS = "holds", "also the control", "mixed", "undecided", "fails"
 APART, ABSENT = "not comparable", "no number"
@@ -22,9 +21,11 @@ MARKS = {HOLDS: "●", ALSO: "◎", MIXED: "◪", UNDECIDED: "◐", FAILS: "○"
 """Verdict of a comparison that could be made -> its mark."""
 VERDICTS = (*MARKS, APART, ABSENT)
 FIRM = "\N{NO-BREAK SPACE}"
-UNITS = {"%": (100, 1, " %"), "UAS": (100, 1, " %"), "points": (100, 1, " points"), "count": (1, 0, "")}
-UNITS |= {
+UNITS = {
+    **dict.fromkeys(("%", "UAS"), (100, 1, " %")),
+    "points": (100, 1, " points"),
     "cost": (-100, 1, " points"),
+    "count": (1, 0, ""),
     "heads": (1, 0, " heads"),
     "nats": (1, 2, " nats"),
     "layers": (1, 2, " layers"),
@@ -195,7 +196,7 @@ def ruled(claim: Claim, rule: str, numbers: Numbers, network: str = "") -> tuple
     """
     parts = re.fullmatch(f"({'|'.join(RULES)})(?: (.+))?", rule)
     if parts is None:
-        raise ResultError(f"{claim.claim}: there is no rule {rule!r}; there are {', '.join(RULES)}.")
+        raise results.ResultError(f"{claim.claim}: there is no rule {rule!r}; there are {', '.join(RULES)}.")
     name, than = parts[1], parts[2] or "0"
     if than == "paper":
         return name, float(claim.cited(claim.row, claim.number))
@@ -220,7 +221,7 @@ def spoken(number: Number, claim: Claim, *, compared: bool) -> str:
     _, digits, unit = claim.shown_in
     more, less = WORDS.get((unit, compared), (unit.strip(), ""))
     if less and number.value < 0:
-        number, more = Number(-number.value, -number.high, -number.low), less
+        number, more = number * -1, less
     digits = max(digits - 1, 0)
     while f"{number.low:.{digits}f}" == f"{number.high:.{digits}f}" != "nan" and digits < 3:
         digits += 1
@@ -314,9 +315,10 @@ def chapters() -> dict[str, dict[str, Any]]:
         content |= results.from_yaml(f"claims/{file.stem}")
         for kind, known in (("claims", FIELDS - {"run"}), ("headlines", FIELDS - {"paper"})):
             for row in content[kind]:
-                if unknown := set(row) - known:
-                    what = f"{file}: under {kind} a row has no {', '.join(sorted(unknown))}"
-                    raise ResultError(f"{what}: {row}. A paper's finding stands under claims.")
+                if unknown := ", ".join(sorted(set(row) - known)):
+                    raise results.ResultError(
+                        f"{file}: under {kind} a row has no {unknown}: {row}. A paper's finding stands under claims."
+                    )
             content[kind] = [Claim(file.stem, **row) for row in content[kind]]
         files[file.stem] = content
     return files
@@ -325,14 +327,14 @@ def chapters() -> dict[str, dict[str, Any]]:
 @cache
 def findings() -> pd.DataFrame:
     """Every claim that has a rule, by notebook and number there: the row, its sentence, and which paper, model and data it is of ("" for our own)."""
-    key, claims = ["chapter", "number"], {name: content["claims"] for name, content in chapters().items()}
-    rows = [(name, n, row) for name, stated in claims.items() for n, row in enumerate(stated) if row.rule]
-    table = pd.DataFrame(rows, columns=[*key, "row"]).set_index(key)
-    table["claim"] = [row.claim for row in table.row]
-    table["paper"] = [row.paper.partition(" ")[0] for row in table.row]
-    for about in ("model", "data"):
-        table[about] = [row.source.get(about, "") for row in table.row]
-    return table
+    rows = [
+        {"chapter": chapter, "number": n, "row": claim, "claim": claim.claim, "paper": claim.paper.partition(" ")[0]}
+        | {about: claim.source.get(about, "") for about in ("model", "data")}
+        for chapter, content in chapters().items()
+        for n, claim in enumerate(content["claims"])
+        if claim.rule
+    ]
+    return pd.DataFrame(rows).set_index(["chapter", "number"])
 
 
 def judged() -> pd.DataFrame:
@@ -375,7 +377,7 @@ def tally(board: pd.DataFrame) -> pd.DataFrame:
 # Tables of the page
 
 
-def compact(board: pd.DataFrame, named: Mapping[tuple[str, int], str] | pd.Series) -> Table:
+def compact(board: pd.DataFrame, named: Mapping[tuple[str, int], str] | pd.Series) -> results.Table:
     """Findings: verdict, the paper's number, that of the run that counts for each model, and what controls say of the same.
 
     Args:
@@ -394,13 +396,10 @@ def compact(board: pd.DataFrame, named: Mapping[tuple[str, int], str] | pd.Serie
         texts = ours.set_index("model").text.reindex(models, fill_value="–")
         claim = findings().row[key]
         rows.append([name, total[key] + share, claim.theirs, *texts, words or claim.uncontrolled])
-    return Table(["finding", "verdict", "paper", *models, "controls"], rows)
+    return results.Table(["finding", "verdict", "paper", *models, "controls"], rows)
 
 
-GROUPS = {HOLDS: "Survives", ALSO: "Also the control", MIXED: "Mixed", UNDECIDED: "Undecided", FAILS: "Fails"}
-
-
-def twelve(board: pd.DataFrame) -> dict[str, Table]:
+def twelve(board: pd.DataFrame) -> dict[str, results.Table]:
     """The findings that one would tell a colleague, group by group: the sentence, what each model says of it, and the strongest control."""
     total, told = verdicts(board), findings().row[findings().row.map(lambda claim: bool(claim.tell))]
     counting = board[board.counts].set_index(["chapter", "claim"])
@@ -411,8 +410,8 @@ def twelve(board: pd.DataFrame) -> dict[str, Table]:
         said = rows[rows.control == ""].set_index("model").said.reindex(models, fill_value="–")
         sentence = f"{claim.tell} ({{doc}}`{key[0][:2]} <../notebooks/{key[0]}>`)"
         line = [sentence, *said, strongest_control(claim, rows[(rows.control != "") & (rows.verdict != ABSENT)])]
-        groups.setdefault(GROUPS.get(total[key], total[key]), []).append(line)
-    return {name: Table(["finding", *models, "strongest control"], lines) for name, lines in groups.items()}
+        groups.setdefault("Survives" if total[key] == HOLDS else total[key].capitalize(), []).append(line)
+    return {name: results.Table(["finding", *models, "strongest control"], lines) for name, lines in groups.items()}
 
 
 def strongest_control(claim: Claim, controls: pd.DataFrame) -> str:
@@ -469,12 +468,11 @@ def as_text(models: Collection[str] = (), chapters: Collection[str] = ()) -> str
     """
     board = judged()
     for column, wanted in (("chapter", chapters), ("model", models)):
-        if unknown := set(wanted) - set(board[column]):
-            known = ", ".join(sorted(set(board[column]))) or "nothing"
-            own = " Numbers of your own texts are not judged; take them with --own --profile own --to FILE."
-            names = ", ".join(unknown)
-            raise ResultError(
-                f"The scoreboard has nothing of the {column} {names}. Recorded: {known}.{own * (column == 'model')}"
+        known = set(board[column])
+        if unknown := ", ".join(set(wanted) - known):
+            raise results.ResultError(
+                f"The scoreboard has nothing of the {column} {unknown}. Recorded: {', '.join(sorted(known)) or 'nothing'}. "
+                "Numbers of your own texts are not judged; take them with --own --profile own --to FILE."
             )
         board = board[board[column].isin(wanted)] if wanted else board
     total, lines = verdicts(board), []
@@ -491,7 +489,7 @@ def as_text(models: Collection[str] = (), chapters: Collection[str] = ()) -> str
 
 def comparison_table(
     run: results.Run, paper: str = "", *, networks: Iterable[str] = ("",), full: str = "full"
-) -> Table:
+) -> results.Table:
     """The chapter's claims that have a label, beside this run, the recorded runs on real corpora, and this run's controls.
 
     Args:
@@ -515,7 +513,7 @@ def comparison_table(
     for name, there in tables.items():
         numbers = numbers_of(there)
         columns[name] = [compare(claim, numbers).text for claim in claims]
-    return Table(list(columns), zip(*columns.values(), strict=True))
+    return results.Table(list(columns), zip(*columns.values(), strict=True))
 
 
 def named(paper: str) -> str:

@@ -8,7 +8,7 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 from helpers import results, scoreboard
-from helpers.run.templates import part
+from helpers.run import part
 
 SECTIONS = ("chapters", "quantities")
 """Parts that are sections of the page; the others are one table each."""

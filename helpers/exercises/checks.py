@@ -1,6 +1,6 @@
 """Exercises: cases to try an answer on, the right answer and typical mistakes; hints, and a reader's own progress.
 
-What is said beside the mistakes (hints, what a right answer means) stands in the YAML file beside a chapter's exercises. Progress is
+What is said (of mistakes, as hints, of a right answer) stands in the YAML file beside a chapter's exercises. Progress is
 kept only by notebooks, in ``progress.json`` of the folder that they run in, and only for answers of the reader's own: a
 cell of the book's solutions, or a run of the whole book, leaves no trace.
 """
@@ -16,10 +16,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import nbformat
 import numpy as np
 import yaml
 from IPython import get_ipython
 from scipy.special import softmax
+from tabulate import tabulate
 
 from helpers import places
 
@@ -57,12 +59,12 @@ class Exercise:
     """An exercise of a chapter.
 
     Attributes:
-        results: called with a case, gives results by what is said of them. The first is the right one, with what is said of
-            a wrong result that no mistake explains; the others are typical mistakes. A tuple stands for several results, a set
-            for pairs in any order. What is said may show ``{got}``, the reader's result.
+        results: called with a case, gives the ``right`` result and those of typical mistakes, by their names. A tuple stands for
+            several results, a set for pairs in any order. What is said of each is among the ``answers`` of the YAML file, under
+            ``right`` of a wrong result that no mistake explains; it may show ``{got}``, the reader's result, ``{right}`` and ``{case}``.
         cases: arguments that the reader's function is called with, a tuple for each call.
         view: what is compared of a result, where several are right.
-        remark: what is said of the results up to a wrong one, or of all, where they show something by themselves.
+        remark: the name of what is said of the results up to a wrong one, or of all, where they show something by themselves.
         untouched: whether the function must not change the arrays that it is given.
     """
 
@@ -101,7 +103,7 @@ def check(chapter: str, exercises: Mapping[str, Exercise], name: str, answer: Ca
     texts = _texts(chapter, exercises, name)
     try:
         with np.errstate(all="ignore"):
-            complaint = _complaint(exercises[name], answer)
+            complaint = _complaint(exercises[name], texts["answers"], answer)
     except NotImplementedError:
         how = f"Replace the `raise` with your own lines and run the cell again; `exercises.hint({name!r})` helps."
         complaint = f"not solved yet. {how}"
@@ -112,7 +114,7 @@ def check(chapter: str, exercises: Mapping[str, Exercise], name: str, answer: Ca
     in_notebook = getattr(get_ipython(), "kernel", None) is not None
     if in_notebook and not getattr(answer, "__name__", "").endswith("_solution"):
         kept = _kept()
-        kept.setdefault(chapter, {})[name] = {"solved": True}
+        kept[chapter] = kept.get(chapter, {}) | {name: {"solved": True}}
         with suppress(OSError):  # a folder that takes no files keeps nothing, and the check goes on
             places.write(Path(FILE), json.dumps(kept, indent=1, sort_keys=True) + "\n")
     return Verdict(name, True, texts["solved"], f"\n\n{texts['means']} *And:* {texts['leads_on']}")
@@ -136,17 +138,15 @@ def progress(chapter: str, exercises: Mapping[str, Exercise]) -> Text:
     """What is solved of the chapter, the minutes left, and what comes next."""
     minutes = {}  # none where there is no notebook
     for file in (places.ROOT / "notebooks").glob(f"[0-9][0-9]_{chapter}.ipynb"):
-        cells = json.loads(file.read_text("utf-8"))["cells"]
-        timed = TIMED.findall("\n".join("".join(cell["source"]) for cell in cells))
-        minutes = {name: int(number) for number, name in timed}
-    kept = _kept().get(chapter, {})
-    left = [name for name in exercises if not kept.get(name, {}).get("solved")]
-    rows = ["| exercise | state | minutes |", "| --- | --- | --- |"]
-    for name in exercises:
-        rows.append(f"| `{name}` | {'⬜ open' if name in left else '✅ solved'} | {minutes.get(name, '')} |")
+        text = "\n".join(cell.source for cell in nbformat.read(file, as_version=4).cells)
+        minutes = {name: int(number) for number, name in TIMED.findall(text)}
+    solved = _kept().get(chapter, {})
+    left = [name for name in exercises if name not in solved]
+    states = {name: "⬜ open" if name in left else "✅ solved" for name in exercises}
+    rows = [(f"`{name}`", state, minutes.get(name, "")) for name, state in states.items()]
     after = f", about {sum(minutes.get(name, 0) for name in left)} minutes left. Next: `{left[0]}`." if left else ""
-    solved = f"**{len(exercises) - len(left)} of {len(exercises)}** solved{after or '. Next: the open project.'}"
-    return Text("\n".join([*rows, "", solved]))
+    summary = f"**{len(exercises) - len(left)} of {len(exercises)}** solved{after or '. Next: the open project.'}"
+    return Text(f"{tabulate(rows, ('exercise', 'state', 'minutes'), tablefmt='github')}\n\n{summary}")
 
 
 def maps(size: int, seed: int) -> np.ndarray:
@@ -157,10 +157,7 @@ def maps(size: int, seed: int) -> np.ndarray:
 def _texts(chapter: str, exercises: Mapping[str, Exercise], name: str) -> dict[str, Any]:
     if name not in exercises:
         raise ValueError(f"There is no exercise {name!r}. There are: {', '.join(exercises)}.")
-    texts = yaml.safe_load((Path(__file__).parent / f"{chapter}.yml").read_text("utf-8")).get("checks", {})
-    if name not in texts:
-        raise ValueError(f"{chapter}.yml says nothing of the exercise {name!r} under 'checks'.")
-    return texts[name]
+    return yaml.safe_load(Path(__file__).with_name(f"{chapter}.yml").read_text("utf-8"))["checks"][name]
 
 
 def _kept() -> dict[str, dict[str, Any]]:
@@ -170,7 +167,7 @@ def _kept() -> dict[str, dict[str, Any]]:
     return {}
 
 
-def _complaint(exercise: Exercise, answer: Callable) -> str | None:
+def _complaint(exercise: Exercise, sentences: Mapping[str, str], answer: Callable) -> str | None:
     """What is wrong with an answer, if anything."""
     results = []
     for case in exercise.cases:
@@ -178,18 +175,21 @@ def _complaint(exercise: Exercise, answer: Callable) -> str | None:
         got = answer(*given)
         if got is None:
             return "your function returns None; does it end in `return`?"
-        if exercise.untouched and not all(map(_unchanged, case, given)):
+        arrays = [pair for pair in zip(case, given, strict=True) if isinstance(pair[0], np.ndarray)]
+        if exercise.untouched and not all(np.array_equal(*pair) for pair in arrays):
             return "it changes the array it was given; work on a copy."
-        (sentence, right), *mistakes = exercise.results(*deepcopy(case)).items()
+        known = exercise.results(*deepcopy(case))
+        right = known["right"]
         got = _like(right, got)
         results.append(got)
-        if not _same(got, right, exercise.view):
-            known = [mistake for mistake, wrong in mistakes if _same(got, wrong, exercise.view)]
-            if _shape(got) != _shape(right):
-                return [*known, f"the result has shape {_shape(got)}, wanted is {_shape(right)}."][0]
-            remark = exercise.remark and exercise.remark(results)
-            return remark or [*known, sentence][0].format(got=got)
-    return exercise.remark and exercise.remark(results)
+        same = [name for name, result in known.items() if _same(got, result, exercise.view)]
+        if "right" not in same:
+            if not same and _shape(got) != _shape(right):
+                return f"the result has shape {_shape(got)}, wanted is {_shape(right)}."
+            remark = exercise.remark and _shape(got) == _shape(right) and exercise.remark(results)
+            return sentences[remark or [*same, "right"][0]].format(got=got, right=right, case=case)
+    remark = exercise.remark and exercise.remark(results)
+    return remark and sentences[remark]
 
 
 def _like(right: Any, got: Any) -> Any:
@@ -211,7 +211,3 @@ def _same(got: Any, other: Any, view: Callable | None = None) -> bool:
     pair = [np.asarray(view(result) if view else result) for result in (got, other)]
     numbers = all(result.dtype.kind in "biuf" for result in pair)
     return np.allclose(*pair, atol=1e-6, equal_nan=True) if numbers else np.array_equal(*pair)
-
-
-def _unchanged(before: Any, after: Any) -> bool:
-    return not isinstance(before, np.ndarray) or np.array_equal(before, after)

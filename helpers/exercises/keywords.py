@@ -19,23 +19,18 @@ def _with_special(seed: int) -> tuple[np.ndarray, np.ndarray]:
 def received_without_special(weights, special):
     """Attention that each word receives from words alone."""
     kept = weights[~special][:, ~special]
-    right = (kept / kept.sum(-1, keepdims=True)).sum(0)
-    return {
-        "cut rows and columns of special tokens, rescale each row, then sum the columns.": right,
-        "the rows do not sum to 1 any more; divide each by what is left of it.": kept.sum(0),
-    }
+    return {"right": (kept / kept.sum(-1, keepdims=True)).sum(0), "not_rescaled": kept.sum(0)}
 
 
 @exercise([(np.random.default_rng(seed).permutation(12) / 12, np.arange(12) % 4 == seed % 4) for seed in range(5)])
 def average_precision(scores, key):
     """Average precision of a ranking of words."""
     hits, from_lowest = key[np.argsort(-scores)], key[np.argsort(scores)]
-    precision = hits.cumsum() / np.arange(1, 13)
-    precision_from_lowest = from_lowest.cumsum() / np.arange(1, 13)
+    precision, upwards = (order.cumsum() / np.arange(1, 13) for order in (hits, from_lowest))
     return {
-        "it should be the mean, over key words, of hits so far / words so far.": precision[hits].mean(),
-        "you ranked from the lowest score; the highest comes first.": precision_from_lowest[from_lowest].mean(),
-        "that is the mean over all ranks; only the ranks of key words count.": precision.mean(),
+        "right": precision[hits].mean(),
+        "from_lowest": upwards[from_lowest].mean(),
+        "all_ranks": precision.mean(),
     }
 
 

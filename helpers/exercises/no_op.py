@@ -21,17 +21,11 @@ def contribution(weights, values, output, kinds):
     """How much of a head's output comes from each kind of token, by length of the sums."""
     by_kind = weights * (kinds == np.arange(3)[:, None, None])  # [kind, query, key]
     sums = by_kind @ values @ output
-    over_all = sums.mean(1, keepdims=True)
-    lengths = np.linalg.norm(values @ output, axis=-1)
-    vectors = {
-        "the parts should be the mean lengths of the kinds' sums, over the sum of the three.": sums,
-        "these are sums of lengths, in which nothing cancels; add the vectors up first.": by_kind @ lengths[:, None],
-        "these are lengths before the output map; the vectors still have to go through `output`.": by_kind @ values,
-        "these are parts of the attention; each weight still has to meet its vector.": by_kind.sum(-1, keepdims=True),
-        "each attending token has a sum of its own: take the length for each row, and the mean over rows last.": over_all,
-    }
-    sizes = {sentence: np.linalg.norm(each, axis=-1).mean(-1) for sentence, each in vectors.items()}
-    return {sentence: size / size.sum() for sentence, size in sizes.items()}
+    vectors = {"right": sums, "lengths": by_kind @ np.linalg.norm(values @ output, axis=-1)[:, None]}
+    vectors |= {"before_the_map": by_kind @ values, "attention": by_kind.sum(-1, keepdims=True)}
+    vectors |= {"over_all": sums.mean(1, keepdims=True)}
+    sizes = {name: np.linalg.norm(each, axis=-1).mean(-1) for name, each in vectors.items()}
+    return {name: size / size.sum() for name, size in sizes.items()}
 
 
 check, hint, progress = desk("no_op", contribution)

@@ -15,12 +15,7 @@ def is_tree(candidates):
     for _ in candidates:
         reached |= {w for w, c in enumerate(candidates, 1) if c in reached}
     rooted = len(reached) == len(candidates) + 1
-    right = rooted and one_root
-    return {
-        "climbing from every word, governor by governor, must end at ROOT, and exactly one word may name ROOT itself.": right,
-        "one word names ROOT, but that is not enough: words may name each other, or themselves, and never come out.": one_root,
-        "every word reaches ROOT, but a tree has one root: exactly one word may name ROOT itself.": rooted,
-    }
+    return {"right": rooted and one_root, "one_root": one_root, "rooted": rooted}
 
 
 check, hint, progress = desk("probing_classifiers", is_tree)

@@ -25,24 +25,15 @@ def _replicates(seed: int) -> tuple[np.ndarray, np.ndarray]:
 def even_multiple(inputs):
     """Attention to a kind of token as a multiple of even attention."""
     given, even, rows = np.array([(weights[:, kind].sum(), kind.sum(), len(kind)) for weights, kind in inputs]).T
-    mean_of_multiples = (given / even).mean()
-    return {
-        "it should be the mean share of a row, over the mean even share of a row.": given.sum() / even.sum(),
-        "that is the share itself; divide it by what a head with equal weights would give.": given.sum() / rows.sum(),
-        "that is a mean of multiples, input by input; sum over all rows first, then divide once.": mean_of_multiples,
-    }
+    right, share = given.sum() / even.sum(), given.sum() / rows.sum()
+    return {"right": right, "share": share, "mean_of_multiples": (given / even).mean()}
 
 
 @exercise([_replicates(seed) for seed in range(4)])
 def paired_gap(first, other):
     """The 95 % interval of a paired difference from replicates."""
     gap, ends, others = (np.percentile(replicates, (2.5, 97.5)) for replicates in (first - other, first, other))
-    unrelated = ends - others[::-1]
-    return {
-        "it should be the 2.5th and 97.5th percentile of one - other.": gap,
-        "these are differences of ends; subtract replicate by replicate, then take percentiles.": ends - others,
-        "that treats the two as unrelated; the same texts were drawn for both, so subtract first.": unrelated,
-    }
+    return {"right": gap, "ends": ends - others, "unrelated": ends - others[::-1]}
 
 
 check, hint, progress = desk("your_own_model", even_multiple, paired_gap)

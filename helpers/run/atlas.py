@@ -14,7 +14,6 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
-from html import escape
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -25,21 +24,16 @@ import numpy as np
 import pandas as pd
 import yaml
 from jaxtyping import Float
+from markupsafe import Markup
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
-from helpers import adapters, attention, corpora, encoders, head_profiles, places, plots, results
-from helpers.encoders import Encoder
+from helpers import adapters, attention, corpora, encoders, head_profiles, places, plots, results, scoreboard, tokens
 from helpers.measurements.surface import MOST_TOKENS
 from helpers.plots import COLOURS, TYPE_NAMES, group_names, head_name, squares
-from helpers.results import Table
-from helpers.run import card, notebooks
-from helpers.run.card import Sample, sample
-from helpers.run.templates import template
-from helpers.scoreboard import titled
-from helpers.tokens import EncodedText, encode, usable
+from helpers.run import card, notebooks, template
 from helpers.views import TooLarge, in_script
 
 CHAPTER, PROFILE = "heads", "atlas"
@@ -60,6 +54,8 @@ FEWEST = card.FEWEST
 RULES = ("best fixed offset", "nearest mention")
 """What the head of a relation or a kind of mention stands against; another network's head that was chosen is another head."""
 SOURCE, RUN = ["chapter", "profile", "corpus", "split"], ["of", "profile"]
+SHOWN = yaml.safe_load(Path(__file__).with_name("atlas.yml").read_text("utf-8"))
+"""Which quantities the atlas shows, in what words."""
 HEAD = re.compile(r"(?<![\w./–-])(\d{1,2}-\d{1,2})(?![\w–-]|\.\d)")
 LIMIT = 1_500_000
 """Bytes of a model's data."""
@@ -72,16 +68,16 @@ Marks = NDArray[np.bool_]
 # Measuring
 
 
-def load(name: str) -> Encoder:
+def load(name: str) -> encoders.Encoder:
     """An encoder by the name it has in the atlas: as :func:`helpers.encoders.load` knows it, or that of an adapter's folder, ``minilm-qa``."""
     folder = places.adapters() / name
     if not (folder / "adapter.json").is_file():
         return encoders.load(name)
-    card = adapters.read(folder).card
-    return replace(encoders.load(card["model"], task=card["task"]), name=name)
+    about = adapters.read(folder).card
+    return replace(encoders.load(about["model"], task=about["task"]), name=name)
 
 
-def mean_map(maps: Float[Tensor, "layer head query key"], text: EncodedText) -> dict[str, NDArray[np.float32]]:
+def mean_map(maps: Float[Tensor, "layer head query key"], text: tokens.EncodedText) -> dict[str, NDArray[np.float32]]:
     """A sentence's maps brought to 16 places, [layer, head, 16, 16]; the sums of its weights by distance, and how many pairs each is of.
 
     ``[CLS]`` and ``[SEP]`` keep a row and a column of their own, and the tokens between them are brought to the same number of
@@ -112,10 +108,10 @@ def places_of(cls: Marks, sep: Marks, text: Marks) -> Float[np.ndarray, "place t
     return shares
 
 
-def examples(encoder: Encoder) -> dict[str, dict[str, Any]]:
+def examples(encoder: encoders.Encoder) -> dict[str, dict[str, Any]]:
     """Three short sentences of the development part: with an object, with a pronoun, with commas; tokens and weights of each."""
     sentences = [sentence for document in corpora.documents(CORPUS, "dev") for sentence in document.sentences]
-    short = usable(encoder, [sentence for sentence in sentences if len(sentence.words) in WORDS])
+    short = tokens.usable(encoder, [sentence for sentence in sentences if len(sentence.words) in WORDS])
     fitting = {
         "an object": [s for s in short if {"nsubj", "obj", "case"} <= set(s.relations)],
         "a pronoun": [s for s in short if "PRON" in s.upos[3:] and {"PROPN", "NOUN"} & set(s.upos[:3])],
@@ -125,7 +121,7 @@ def examples(encoder: Encoder) -> dict[str, dict[str, Any]]:
     for what, sentences in fitting.items():
         for sentence in [other for other in sentences if other not in used][:1]:
             used.append(sentence)
-            batch = encode(encoder, [list(sentence.words)])
+            batch = tokens.encode(encoder, [list(sentence.words)])
             weights = attention.maps(encoder, batch)[:, 0].double().numpy()
             shown[what] = {"tokens": list(batch.tokens[0]), "weights": packed(weights)}
     return shown
@@ -136,7 +132,7 @@ def packed(shares: NDArray[np.float64]) -> str:
     return base64.b64encode(np.round(255 * shares.clip(0, 1)).astype(np.uint8).tobytes()).decode()
 
 
-def measure(encoder: Encoder, texts: Sample) -> dict[str, Any]:
+def measure(encoder: encoders.Encoder, texts: card.Sample) -> dict[str, Any]:
     """What the atlas shows of a model that no chapter records.
 
     Returns:
@@ -157,21 +153,20 @@ def measure(encoder: Encoder, texts: Sample) -> dict[str, Any]:
     }
 
 
-def record(encoder: Encoder) -> Path:
+def record(encoder: encoders.Encoder) -> Path:
     """Measure a model, with progress bars, and keep the numbers: those of chapters as tables of the profile ``atlas``; what it cannot do is left out."""
-    texts = sample(CORPUS, CORPUS, CORPUS, choose_on=CHOOSE_ON, segments=None)
-    about = {"encoder": encoder, "corpus": corpora.read(CORPUS), "profile": PROFILE, "parameters": PARAMETERS}
+    texts, corpus = card.sample(CORPUS, CORPUS, CORPUS, choose_on=CHOOSE_ON, segments=None), corpora.read(CORPUS)
 
     def run(chapter: str) -> results.Run:
-        return results.Run(chapter, encoder, about["corpus"], profile=PROFILE, **PARAMETERS)
+        return results.Run(chapter, encoder, corpus, profile=PROFILE, **PARAMETERS)
 
     runs, missing = card.measure(encoder, texts, run)
     for made in runs:
         made.save()
-    return results.record(CHAPTER, measure(encoder, texts) | {"missing": missing}, **about)
+    return run(CHAPTER).save(measure(encoder, texts) | {"missing": missing})
 
 
-def known(encoder: Encoder) -> bool:
+def known(encoder: encoders.Encoder) -> bool:
     """Whether these weights have been measured so already."""
     provenance = recorded().get(encoder.name, {}).get("provenance")
     if provenance is None or provenance["parameters"] != PARAMETERS:
@@ -195,12 +190,6 @@ def _rank(model: str) -> tuple[bool, str, bool, str]:
 # What the page shows
 
 
-@cache
-def shown() -> dict[str, Any]:
-    """``atlas.yml``: which quantities the atlas shows, in what words."""
-    return yaml.safe_load((files("helpers.run") / "atlas.yml").read_text("utf-8"))
-
-
 def models(names: Iterable[str] | None = None) -> dict[str, Content]:
     """The content of the atlas: model -> what the page shows of it; each has been measured for the atlas, in the order of the list."""
     numbers, measured = results.table(profiles=(*results.PROFILES, PROFILE)), recorded()
@@ -209,7 +198,7 @@ def models(names: Iterable[str] | None = None) -> dict[str, Content]:
     return {name: of(name, numbers[numbers.model == name], measured[name]) for name in chosen}
 
 
-def holdings() -> Table:
+def holdings() -> results.Table:
     """What is recorded of which model: in the atlas, and by which chapters on the book's texts and on real corpora."""
     runs = [
         [model, run["provenance"]["profile"], int(results.notebooks()[run["chapter"]][:2])]
@@ -220,7 +209,7 @@ def holdings() -> Table:
     spans = spans.reindex(columns=PROFILES).loc[sorted(spans.index, key=_rank)]
     spans[PROFILE] = spans[PROFILE].where(spans[PROFILE] == "–", "yes")
     lines = [[f"`{model}`", *line[[PROFILE, "book", "full"]]] for model, line in spans.iterrows()]
-    return Table(["model", "in the atlas", "chapters, the book's texts", "chapters, real corpora"], lines)
+    return results.Table(["model", "in the atlas", "chapters, the book's texts", "chapters, real corpora"], lines)
 
 
 def _spans(numbers: pd.Series) -> str:
@@ -244,8 +233,8 @@ def of(model: str, numbers: pd.DataFrame, measured: Mapping[str, Any]) -> Conten
     single = numbers[numbers.place.notna()]
     what = single.quantity + "/" + single.of.fillna("")  # what a chapter has recorded on the same texts comes first
     single = single[~(single.profile.eq(PROFILE) & what.isin(what[single.profile == "book"]))]
-    grids = [grid for name in shown()["groups"] for grid in _group(name, single, layers * heads)]
-    lacking = set(shown()["groups"]) - {grid["group"] for grid in grids}
+    grids = [*_grids(single, layers * heads)]
+    there = {grid["group"] for grid in grids}
     sources = numbers.drop_duplicates("source").sort_values("source")
     return {
         "model": model,
@@ -262,8 +251,8 @@ def of(model: str, numbers: pd.DataFrame, measured: Mapping[str, Any]) -> Conten
         "mentions": mentions() if model == "minilm" else {},
         "lacking": [
             {"group": name, "chapter": notebooks.find(told["chapter"])[:2]}
-            for name, told in shown()["groups"].items()
-            if name in lacking
+            for name, told in SHOWN["groups"].items()
+            if name not in there
         ],
         "sources": _records(sources[SOURCE].assign(chapter=sources.chapter.str[:2])),
     }
@@ -279,31 +268,27 @@ def _records(rows: pd.DataFrame) -> list[Content]:
 
 def called(name: str | None) -> str:
     """What something is called for readers."""
-    return "" if name is None else shown()["called"].get(name, name)
+    return "" if name is None else SHOWN["called"].get(name, name)
 
 
-def _group(name: str, numbers: pd.DataFrame, heads: int) -> Iterable[Content]:
-    """The grids of a group: a number for every head, quantity by quantity, the most frequent relation first."""
-    for quantity, told in shown()["groups"][name]["quantities"].items():
-        runs = numbers[numbers.quantity == quantity].groupby(RUN, sort=False, dropna=False)
-        for first, (_, rows) in zip(_records(runs.head(1)), runs[list(results.NUMBERS)], strict=True):
-            if len(rows) == heads:
-                yield {"group": name, "quantity": quantity, **_grid(first, rows, told)}
-
-
-def _grid(first: Mapping[str, Any], rows: pd.DataFrame, told: Mapping[str, Any]) -> Content:
-    """The numbers of all heads in a run; what else its rows say stands in the first of them."""
-    title = told["whole"] if first["of"] == "all" and "whole" in told else told["title"]
-    grid = {"of": first["of"], "title": title.format(of=called(first["of"]))}
-    grid |= {key: told[key] for key in ("as", "words", "least") if key in told}
-    grid |= {key: first[key] for key in ("unit", "source", "n")}
-    columns = zip(rows, rows.to_numpy().round(DIGITS).T, strict=True)
-    full = {name: column.tolist() for name, column in columns if not np.isnan(column).any()}
-    grid |= full
-    if "control" in full:
-        alike = len(set(full["control"])) == 1
-        grid |= {"against": first["against"], "control": full["control"][0] if alike else full["control"]}
-    return grid
+def _grids(numbers: pd.DataFrame, heads: int) -> Iterable[Content]:
+    """The grids, a number for every head: group by group, quantity by quantity, the most frequent relation first."""
+    quantities = [(name, *item) for name, told in SHOWN["groups"].items() for item in told["quantities"].items()]
+    for group, quantity, told in quantities:
+        for _, rows in numbers[numbers.quantity == quantity].groupby(RUN, sort=False, dropna=False):
+            if len(rows) != heads:
+                continue
+            [first] = _records(rows.head(1))  # what else the rows say
+            title = told["whole"] if first["of"] == "all" and "whole" in told else told["title"]
+            grid = {"group": group, "quantity": quantity, "of": first["of"]}
+            grid |= {"title": title.format(of=called(first["of"]))}
+            grid |= {key: told[key] for key in ("as", "words", "least") if key in told}
+            grid |= {key: first[key] for key in ("unit", "source", "n")}
+            grid |= {key: rows[key].round(DIGITS).tolist() for key in results.NUMBERS if rows[key].notna().all()}
+            if "control" in grid:
+                alike = len(set(grid["control"])) == 1
+                grid |= {"against": first["against"], "control": grid["control"][0] if alike else grid["control"]}
+            yield grid
 
 
 def _best_relation(grids: Sequence[Content]) -> Iterable[Content]:
@@ -313,15 +298,8 @@ def _best_relation(grids: Sequence[Content]) -> Iterable[Content]:
     for source in dict.fromkeys(g["source"] for g in frequent):
         here = [g for g in frequent if g["source"] == source]
         leads = np.stack([np.subtract(g["value"], g["control"]) for g in here])
-        yield {
-            "group": "Dependency",
-            "quantity": "best_relation",
-            "of": None,
-            "title": "best relation, lead over the offset",
-            "as": "signed",
-            "unit": "share",
+        yield SHOWN["best relation"] | {
             "source": source,
-            "words": "best relation lead speciality syntax dependency",
             "value": leads.max(0).round(DIGITS).tolist(),
             "labels": [here[best]["of"] for best in leads.argmax(0)],
             "towards": [here[best]["quantity"] == "finds_governor" for best in leads.argmax(0)],
@@ -331,7 +309,7 @@ def _best_relation(grids: Sequence[Content]) -> Iterable[Content]:
 def _first(numbers: pd.DataFrame, quantity: str) -> pd.DataFrame:
     """The rows of a quantity, of the first of :data:`PROFILES` that has some."""
     rows = numbers[numbers.quantity == quantity]
-    return next((chosen for profile in PROFILES if len(chosen := rows[rows.profile == profile])), rows)
+    return rows[rows.profile == min(rows.profile, key=PROFILES.index, default="")]
 
 
 def _types(numbers: pd.DataFrame, heads: int) -> Content | None:
@@ -364,24 +342,21 @@ def _nearest(numbers: pd.DataFrame, heads: int) -> list[Any] | None:
 
 
 def _alike(numbers: pd.DataFrame, shape: Sequence[int]) -> list[Any] | None:
-    """For every head its place on a grid on which neighbours are alike."""
+    """For every head its row and column on a grid on which neighbours are alike: all are moved as little as may be to cells of their own."""
     x, y = (_first(numbers, name).value for name in ("map_x", "map_y"))
-    return on_grid(np.stack([x, y], -1), shape).tolist() if len(x) else None
-
-
-def on_grid(points: NDArray[np.float64], shape: Sequence[int]) -> NDArray[np.int64]:
-    """The row and column of each point when each gets a cell of a grid of its own, so that all are moved as little as may be."""
-    ranks = points[:, ::-1].argsort(0).argsort(0) / max(len(points) - 1, 1)
+    if not len(x):
+        return None
     cells = np.argwhere(np.ones(shape))
     places = cells / np.maximum(cells.max(0), 1)
+    ranks = np.stack([y, x], -1).argsort(0).argsort(0) / max(len(x) - 1, 1)
     cost = ((ranks[:, None] - places[None]) ** 2).sum(-1)
-    return cells[linear_sum_assignment(cost)[1]]
+    return cells[linear_sum_assignment(cost)[1]].tolist()
 
 
 def _best(numbers: pd.DataFrame, single: pd.DataFrame) -> Iterable[Content]:
     """What single heads were chosen for on one part of the data, with their numbers on another."""
     listed = []
-    for quantity, told in shown()["best"].items():
+    for quantity, told in SHOWN["best"].items():
         leads = numbers[numbers.quantity == told["lead"]].drop_duplicates(RUN, keep="last")
         rows = single[single.quantity == quantity].merge(leads, "left", RUN, suffixes=("", "_lead"))
         for row in _records(rows):
@@ -406,7 +381,7 @@ def mentions() -> dict[str, list[list[Any]]]:
         texts = [cell.source for cell in cells if cell.cell_type == "markdown"]
         prose = [re.sub(r"```.*?```|\$[^$]*\$", " ", text, flags=re.DOTALL) for text in texts]
         for head, count in Counter(HEAD.findall("\n".join(prose))).items():
-            links[head].append([chapter[:2], titled(chapter), f"../notebooks/{chapter}.html", count])
+            links[head].append([chapter[:2], scoreboard.titled(chapter), f"../notebooks/{chapter}.html", count])
     return links
 
 
@@ -473,13 +448,8 @@ def data_files(models: Iterable[str], folder: str, page: bool | str) -> Content:
 def element(models: Mapping[str, Content], *, folder: str, page: bool = True) -> str:
     """The atlas in a page: what a reader without scripts, or of a print, sees (the first model), and what ``atlas.js`` needs (:func:`data_files`)."""
     first = next(iter(models.values()))
-    words = (
-        f"Mean attention maps of the {first['layers'] * first['heads']} heads of {first['model']}: "
-        "a column for each layer, a row for each head, framed in the colour of the head's type."
-    )
-    still = f'<img alt="{escape(words)}" src="data:image/png;base64,{base64.b64encode(picture(first)).decode()}">'
-    told = in_script(json.dumps(data_files(models, folder, page)))
-    return f'<div class="atlas" data-page><div class="still">{still}</div><script type="application/json">{told}</script></div>'
+    png, told = base64.b64encode(picture(first)).decode(), json.dumps(data_files(models, folder, page))
+    return template("atlas_element.html.j2", escaped=True).render(first=first, png=png, told=Markup(in_script(told)))
 
 
 def write_data(folder: Path, models: Mapping[str, Content]) -> None:

@@ -19,8 +19,7 @@ import torch
 
 from helpers import attention, corpora, encoders, parallel, places, tokens
 from helpers.measurements import divergence, head_types, surface
-from helpers.run import pages
-from helpers.run.templates import template
+from helpers.run import pages, template
 
 PASSES = {
     "forward": "forward pass, nothing observed",

@@ -16,22 +16,11 @@ import pandas as pd
 from jaxtyping import Float
 from torch import Tensor
 
-from helpers import attention, corpora, encoders, places, results
-from helpers.corpora import CorpusError
-from helpers.corpora.readers import Segment
-from helpers.corpora.records import numbered
-from helpers.corpora.records import sample as drawn
-from helpers.corpora.treebanks import Document
-from helpers.encoders import Encoder
+from helpers import attention, corpora, encoders, places, plots, results, stats, tokens
+from helpers.corpora import readers, records, treebanks
 from helpers.measurements import coreference as antecedents
 from helpers.measurements import divergence, head_types, surface, syntax
-from helpers.measurements.divergence import Divergences
-from helpers.measurements.head_types import TYPES, DistanceFeatures, Types
-from helpers.plots import COLOURS, LABELS, group_names, head_name, ink_on
-from helpers.run.notebooks import resolved
-from helpers.run.templates import template
-from helpers.stats import Estimate
-from helpers.tokens import EncodedText
+from helpers.run import notebooks, template
 
 PROFILE = "card"
 RELATIONS, NEAREST = 5, 5
@@ -59,9 +48,9 @@ class Sample:
     """
 
     names: dict[str, str]
-    segments: tuple[Segment, ...]
-    trees: tuple[tuple[Document, ...], tuple[Document, ...]]
-    chains: tuple[tuple[Document, ...], tuple[Document, ...]]
+    segments: tuple[readers.Segment, ...]
+    trees: tuple[tuple[treebanks.Document, ...], tuple[treebanks.Document, ...]]
+    chains: tuple[tuple[treebanks.Document, ...], tuple[treebanks.Document, ...]]
 
 
 def sample(
@@ -87,14 +76,18 @@ def sample(
     segments_read = tuple(corpora.segments(corpora.read(corpus), limit=segments, seed=seed))
     surface.refuse_few(segments_read)
     trees, chains = (
-        tuple(numbered(drawn(part, documents, seed=seed)) for part in corpora.held_out(name, choose_on))
+        tuple(
+            records.numbered(records.sample(part, documents, seed=seed)) for part in corpora.held_out(name, choose_on)
+        )
         for name in (treebank, coreference)
     )
     names = {"corpus": corpus, "treebank": treebank, "coreference": coreference}
     return Sample(names, segments_read, trees, chains)
 
 
-def card(model: str | Encoder, *, seed: int = 0, looks: Looks = None, named: Named = None, **drawn: Any) -> "Card":
+def card(
+    model: str | encoders.Encoder, *, seed: int = 0, looks: Looks = None, named: Named = None, **drawn: Any
+) -> "Card":
     """Measure an encoder on small samples: under a minute for MiniLM on two cores, with a progress bar for each pass.
 
     Args:
@@ -107,7 +100,7 @@ def card(model: str | Encoder, *, seed: int = 0, looks: Looks = None, named: Nam
     Raises:
         BookError: for a model or a corpus that cannot be read, or that is too small.
     """
-    encoder = encoders.load(resolved(model), seed=seed) if isinstance(model, str) else model
+    encoder = encoders.load(notebooks.resolved(model), seed=seed) if isinstance(model, str) else model
     texts = sample(**drawn, seed=seed)
     read = {"dependency_heads": "treebank", "coreference_heads": "coreference"}
 
@@ -123,7 +116,7 @@ def card(model: str | Encoder, *, seed: int = 0, looks: Looks = None, named: Nam
 
 
 def measure(
-    encoder: Encoder,
+    encoder: encoders.Encoder,
     texts: Sample,
     run: Callable[[str], results.Run],
     *,
@@ -145,12 +138,12 @@ def measure(
     seen = {name: [of_text[name] for of_text in looks] for name in looks[0]}
     runs, missing = [run("surface_patterns"), run("distance_features")], {}
     surface.record(runs[0], surface.patterns(seen["patterns"], texts.segments, seed=seed))
-    features = DistanceFeatures.of(seen["features"], texts.segments, seed=seed)
+    features = head_types.DistanceFeatures.of(seen["features"], texts.segments, seed=seed)
     head_types.record(runs[1], features, *typed(features, seed=seed))
     if encoder.layers * encoder.heads < FEWEST_HEADS:
         missing["divergence_map"] = f"{encoder.layers * encoder.heads} heads are too few for a map."
     else:
-        divergences = Divergences.of(encoder, texts.segments, seen["pairs"])
+        divergences = divergence.Divergences.of(encoder, texts.segments, seen["pairs"])
         runs.append(run("divergence_map"))
         divergence.record(runs[-1], divergences, divergence.place(divergences.mean()))
     try:
@@ -158,35 +151,36 @@ def measure(
         runs.append(run("dependency_heads"))
         answers = {"": pointed or syntax.answers(encoder, *trees)}
         syntax.record(runs[-1], answers, *trees, schemes=[False], seed=seed)
-    except CorpusError as error:  # no sentence fits
+    except corpora.CorpusError as error:  # no sentence fits
         missing["dependency_heads"] = str(error)
     try:
         dev, test = mentions or (antecedents.measure(encoder, part) for part in texts.chains)
         runs.append(run("coreference_heads"))
         antecedents.record(runs[-1], antecedents.table(dev, test, seed=seed), test)
-    except CorpusError as error:  # no chain does
+    except corpora.CorpusError as error:  # no chain does
         missing["coreference_heads"] = str(error)
     return runs, missing
 
 
-def look(maps: Float[Tensor, "layer head query key"], text: EncodedText) -> dict[str, Any]:
+def look(maps: Float[Tensor, "layer head query key"], text: tokens.EncodedText) -> dict[str, Any]:
     """What chapters 02, 08 and 07 measure of one text."""
     statistics = {"patterns": surface.look(maps, text), "features": head_types.look(maps, text)}
     return statistics | {"pairs": divergence.look(maps, text)}
 
 
-def typed(features: DistanceFeatures, *, seed: int = 0) -> tuple[Types, Estimate]:
+def typed(features: head_types.DistanceFeatures, *, seed: int = 0) -> tuple[head_types.Types, stats.Estimate]:
     """The type of each head, and the shares of the types; heads too few for groups are named by rule, each by itself."""
-    if len(features.points) > len(TYPES):
+    if len(features.points) > len(head_types.TYPES):
         types = head_types.types(features.all.value, features.even, seed=seed)
         return types, head_types.type_shares(features, seed=seed)
 
     def shares(numbers: Float[np.ndarray, "*draws layer head feature"]) -> Float[np.ndarray, "*draws type"]:
         names = head_types.by_rule(numbers, features.even)
-        return np.stack([(names == name).mean((-2, -1)) for name in TYPES], -1)
+        return np.stack([(names == name).mean((-2, -1)) for name in head_types.TYPES], -1)
 
     names = head_types.by_rule(features.all.value, features.even)
-    return Types(names, {name: bool((names == name).any()) for name in TYPES}), features.all.map(shares)
+    there = {name: bool((names == name).any()) for name in head_types.TYPES}
+    return head_types.Types(names, there), features.all.map(shares)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -208,10 +202,10 @@ class Card:
 
     def __getitem__(self, head: str) -> "Head":
         """One head by the field's name for it, layer-head from 1: ``c["3-5"]``; KeyError for one that the encoder does not have."""
-        return self._heads[head]
+        return self.heads[head]
 
     @cached_property
-    def _heads(self) -> dict[str, "Head"]:
+    def heads(self) -> dict[str, "Head"]:
         """Every head by its name, layer by layer."""
         names = self.table.layer.astype(str) + "-" + self.table["head"].astype(str)
         return {name: Head(name, rows, self.types) for name, rows in self.table.groupby(names, sort=False)}
@@ -219,29 +213,26 @@ class Card:
     @cached_property
     def types(self) -> dict[str, str]:
         """What each group of heads is called."""
-        return group_names(self.table[self.table.quantity == "type_fits"].set_index("of").value.astype(bool))
+        return plots.group_names(self.table[self.table.quantity == "type_fits"].set_index("of").value.astype(bool))
 
     def __repr__(self) -> str:
         return f"The card of {self.name}: {self.shape[0]} layers of {self.shape[1]} heads."
 
     def best(self) -> list[Any]:
         """The best head for each frequent relation and each kind of mention, chosen and scored on different documents."""
-        return _frequent(self.table[self.table.quantity.isin(["best_for_relation", "best_for_antecedent"])])
+        return _frequent(self.table, "best_for_relation", "best_for_antecedent")
 
-    def _repr_html_(self) -> str:
-        return self._page(whole=False)
+    def _repr_html_(self, whole: bool = False) -> str:
+        layers, heads = map(range, self.shape)
+        grid = [[self[plots.head_name(layer, head)] for head in heads] for layer in layers]
+        colours = {kind: plots.COLOURS.get(called, plots.COLOURS[kind]) for kind, called in self.types.items()}
+        shown = {"card": self, "whole": whole, "grid": grid, "zip": zip, "colours": colours, "ink": plots.ink_on}
+        return template("encoder_card.html.j2", escaped=True).render(shown, number=number, between=between)
 
     def save(self, file: str | Path) -> Path:
         """Write the card as a page that needs no other file and no network, with a part for every head."""
-        places.write(Path(file), self._page(whole=True))
+        places.write(Path(file), self._repr_html_(whole=True))
         return Path(file)
-
-    def _page(self, *, whole: bool) -> str:
-        layers, heads = map(range, self.shape)
-        grid = [[self[head_name(layer, head)] for head in heads] for layer in layers]
-        colours = {kind: COLOURS.get(called, COLOURS[kind]) for kind, called in self.types.items()}
-        shown = {"card": self, "whole": whole, "grid": grid, "zip": zip, "colours": colours, "ink": ink_on}
-        return template("encoder_card.html.j2", escaped=True).render(**shown, number=number, between=between)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -261,40 +252,31 @@ class Head:
     def __repr__(self) -> str:
         return f"The card of head {self.name}: {self.types[self.type]}."
 
-    def rows(self, *quantities: str) -> pd.DataFrame:
-        """Its rows of some quantities."""
-        return self.table[self.table.quantity.isin(quantities)]
-
-    @cached_property
+    @property
     def type(self) -> str:
         """Its type by distance, as in chapter 08."""
-        return str(self.rows("type").label.iloc[0])
+        return self.table.label[self.table.quantity == "type"].item()
 
     def relations(self) -> list[Any]:
         """The frequent relations in which it leads the best fixed distance most, a row each."""
-        relations = self.rows("finds_governor", "found_by_governor")
-        relations = relations[(relations.n >= FEWEST) & (relations["value"] > relations.control)]
-        relations = relations.assign(lead=relations["value"] - relations.control).sort_values("lead", ascending=False)
-        return list(relations.drop_duplicates("of").head(RELATIONS).itertuples())
-
-    def nearest(self) -> list[Any]:
-        """The heads whose attention is most like its own."""
-        return list(self.rows("divergence").nsmallest(NEAREST, "value").itertuples())
+        relations = self.table.quantity.isin(["finds_governor", "found_by_governor"])
+        rows = self.table[relations & (self.table.n >= FEWEST)]
+        rows = rows.assign(lead=rows["value"] - rows.control).query("lead > 0").sort_values("lead", ascending=False)
+        return list(rows.drop_duplicates("of").head(RELATIONS).itertuples())
 
     def _repr_html_(self) -> str:
-        shares = {LABELS[kind]: next(self.rows(f"share_{name}").itertuples()) for name, kind in SHARES.items()}
-        lists = {
-            "entropy": next(self.rows("entropy").itertuples()),
-            "chosen": _frequent(self.rows("best_for_relation", "best_for_antecedent")),
-            "antecedents": _frequent(self.rows("finds_antecedent")),
-        }
+        whole = {row.quantity: row for row in self.table[self.table.of.isna()].itertuples()}
+        shown = {"shares": {plots.LABELS[kind]: whole[f"share_{name}"] for name, kind in SHARES.items()}}
+        shown |= {"entropy": whole["entropy"], "antecedents": _frequent(self.table, "finds_antecedent")}
+        shown["chosen"] = _frequent(self.table, "best_for_relation", "best_for_antecedent")
+        near = self.table[self.table.quantity == "divergence"].nsmallest(NEAREST, "value")
         page = template("head_card.html.j2", escaped=True)
-        return page.render(head=self, shares=shares, number=number, between=between, **lists)
+        return page.render(shown, head=self, nearest=list(near.itertuples()), number=number, between=between)
 
 
-def _frequent(relations: pd.DataFrame) -> list[Any]:
-    """The rows of what occurs often enough."""
-    return list(relations[relations.n >= FEWEST].itertuples())
+def _frequent(table: pd.DataFrame, *quantities: str) -> list[Any]:
+    """The rows of quantities that are of what occurs often enough."""
+    return list(table[table.quantity.isin(quantities) & (table.n >= FEWEST)].itertuples())
 
 
 def number(value: float) -> str:

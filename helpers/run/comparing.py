@@ -68,16 +68,15 @@ def differing(new: pd.DataFrame, old: pd.DataFrame, tolerances: dict[str, float]
     sides = [table[[*key, *shown]].astype(names).fillna(dict.fromkeys(names, "")) for table in (new, old)]
     sides = [side.sort_values([*key, "label"], kind="stable") for side in sides]
     sides = [side.assign(turn=side.groupby(key, dropna=False).cumcount()) for side in sides]
-    both = sides[0].merge(sides[1], "outer", [*key, "turn"], suffixes=("", " before"), indicator="side")
-    allowed = both.quantity.map(lambda name: tolerances.get(name, ROUNDING))
+    both = sides[0].merge(sides[1], "outer", [*key, "turn"], suffixes=("", " before"))
+    within = both.quantity.map(lambda name: tolerances.get(name, ROUNDING))
     rows = []
     for name in shown:
         now, before = both[name], both[f"{name} before"]
         if name == "label":  # with a number it says only how that is shown
             apart = both.value.isna() & (now != before)
         else:
-            now, before = now.astype(float), before.astype(float)
-            apart = ~(np.isclose(now, before, rtol=0, atol=allowed, equal_nan=True))
+            apart = ~np.isclose(now.astype(float), before.astype(float), rtol=0, atol=within, equal_nan=True)
         for at in np.flatnonzero(apart):
             where = " ".join(str(part) for part in both.loc[at, key] if pd.notna(part) and part != "")
             rows.append((f"{where}, {name}", now[at], before[at]))

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from importlib.metadata import distribution
 from importlib.resources import files
-from itertools import accumulate, pairwise, takewhile
+from itertools import pairwise, takewhile
 from pathlib import Path
 from typing import Any
 from zipfile import ZIP_DEFLATED, ZipFile
@@ -18,8 +18,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from tqdm import tqdm
 
 from helpers import places
-from helpers.run import address, launch, notebooks
-from helpers.run.templates import template
+from helpers.run import address, launch, notebooks, template
 
 POINTS = 2
 """Of an exercise with a check."""
@@ -29,19 +28,6 @@ MOST_WORDS, MOST_LIMITS = 42, 110
 MADE = ("students", "solutions", "slides", "guide", "static", "nbgrader/source")
 """Folders that are made anew in a course; anything else in it is the teacher's own and stays."""
 TEST = "verdict = {}\nassert verdict.solved, verdict.message\nprint(verdict.message)"
-NBGRADER = """\
-import os
-import sys
-
-os.environ["BOOK_RESULTS"] = os.path.abspath("results")  # numbers of what is graded are nobody's own
-c = get_config()
-if "generate_assignment" not in sys.argv:  # what is graded needs no copy of the wheel
-    c.CourseDirectory.ignore = [".ipynb_checkpoints", "*.pyc", "__pycache__", "feedback", "*.whl", "progress.json"]
-c.CourseDirectory.course_id = "heads"
-c.ClearSolutions.code_stub = {"python": "# Your answer is the function above"}
-c.ExecutePreprocessor.timeout = 900  # seconds of a cell
-c.CsvExportPlugin.to = "grades.csv"
-"""
 CHECK = re.compile(r"^exercises\.check\(\s*\"(\w+)\",\s*(\w+)\s*\)$", re.MULTILINE)
 WRITTEN = re.compile(r"^\*\*(Predict|Interpret|Open project)\*\* ★", re.MULTILINE)
 EXERCISE = re.compile(
@@ -116,21 +102,19 @@ def outline(chapter: str) -> Mapping[str, Any]:
     prose = "\n\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
     opening, *parts = re.split(r"^## (.+)\n", prose, flags=re.MULTILINE)
     texts = {"Opening": opening} | dict(zip(parts[::2], parts[1::2], strict=True))
-    box = re.search(r"^> \*\*In this chapter\*\*\n((?:>.*\n?)+)", opening, re.MULTILINE)
-    if box is None:
-        raise places.BookError(
-            f"{chapter} does not open with a box 'In this chapter' (points, minutes, what one needs)."
-        )
-    box = unquoted(box[1])
+    box = unquoted(re.search(r"^> \*\*In this chapter\*\*\n((?:>.*\n?)+)", opening, re.MULTILINE)[1])
     needs = re.search(r"\*\*You need:\*\* (.+)", box)[1]
     asked = [unquoted(text).split("\n", 1)[1].strip() for text in BOX.findall(prose) if text.startswith(">")]
     answers = re.findall(r"<b>What comes out</b></summary>\n+(.*?)\n+</details>", prose, re.DOTALL)
     usual = zip(asked, answers, known["predictions"], strict=True)
-    sections = [section(*part) for part in takewhile(lambda part: part[0] != "Exercises", texts.items())]
-    read = int(re.search(r"\*\*Read:\*\* (\d+) minutes", box)[1])
-    ends = list(accumulate(part["weight"] for part in sections))
-    ends = [0, *(round(read * end / ends[-1]) for end in ends)]
-    sections = [part | {"minutes": end - start} for part, (start, end) in zip(sections, pairwise(ends), strict=True)]
+    read, sections, ends = int(re.search(r"\*\*Read:\*\* (\d+) minutes", box)[1]), [], [0]
+    for title, text in takewhile(lambda part: part[0] != "Exercises", texts.items()):
+        figures, words = text.count("**Fig. "), re.sub(r"<details>.*?</details>", "", text, flags=re.DOTALL).split()
+        sections.append({"title": title, "figures": figures, "predictions": text.count("> **Predict**")})
+        ends.append(ends[-1] + len(words) / WORDS_A_MINUTE + MINUTES_A_FIGURE * figures)
+    for section, bounds in zip(sections, pairwise(ends), strict=True):
+        start, end = (round(read * bound / ends[-1]) for bound in bounds)
+        section["minutes"] = end - start
     exercises = [match.groupdict() for match in EXERCISE.finditer(texts["Exercises"])]
     names = iter(CHECK.findall("\n".join(cell.source for cell in cells if cell.cell_type == "code")))
     for exercise in exercises:
@@ -143,9 +127,7 @@ def outline(chapter: str) -> Mapping[str, Any]:
         "minutes": read,
         "run": re.search(r"\*\*Run:\*\* (.+)", box)[1],
         "needs": needs,
-        "before": [
-            name for name in notebooks.chapters() if name < chapter and name[:2] in re.findall(r"\b\d\d", needs)
-        ],
+        "before": [c for c in notebooks.chapters() if c < chapter and c[:2] in re.findall(r"\b\d\d", needs)],
         "cells": cells,
         "sections": sections,
         "predictions": [{"ask": ask, "answer": answer} | told for ask, answer, told in usual],
@@ -154,13 +136,6 @@ def outline(chapter: str) -> Mapping[str, Any]:
         "misconceptions": re.findall(r"^(?:- )?(One might think .*(?:\n(?!- |\n).*)*)", prose, re.MULTILINE),
         "exercises": exercises,
     }
-
-
-def section(title: str, text: str) -> dict[str, Any]:
-    """How many figures and predictions a section has, and its weight in the minutes that the chapter takes to read."""
-    figures, words = text.count("**Fig. "), re.sub(r"<details>.*?</details>", "", text, flags=re.DOTALL).split()
-    weight = len(words) / WORDS_A_MINUTE + MINUTES_A_FIGURE * figures
-    return {"title": title, "weight": weight, "figures": figures, "predictions": text.count("> **Predict**")}
 
 
 def unquoted(text: str) -> str:
@@ -278,7 +253,7 @@ def make(chapters: Sequence[str], folder: Path, packed: Path) -> Path:
         places.write(folder / "slides" / f"{chapter}.html", page)
         write(template("guide.md.j2").render(told), told["title"], folder / "guide" / chapter, "../")
     places.write(folder / "students" / launch.WHEEL, installed)
-    places.write(folder / "nbgrader" / "nbgrader_config.py", NBGRADER)
+    places.write(folder / "nbgrader" / "nbgrader_config.py", template("nbgrader_config.py.j2").render())
     about = {"chapters": [outline(chapter) for chapter in chapters], "wheel": launch.WHEEL}
     write(template("course.md.j2").render(about), "A course", folder / "README")
     places.write(folder / "students" / "README.md", template("students.md.j2").render(about))

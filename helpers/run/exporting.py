@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from helpers import __version__, places, results
-from helpers.run.templates import template
+from helpers.run import template
 
 FORMATS = {
     ".csv": ("to_csv", {"index": False, "lineterminator": "\n"}),
@@ -18,12 +18,6 @@ FORMATS = {
     ".tex": ("to_latex", {"index": False, "escape": True, "longtable": True, "na_rep": ""}),
 }
 """Ending of a file's name -> how pandas writes it."""
-CC0 = """The numbers in this folder are dedicated to the public domain under Creative Commons Zero 1.0 Universal (CC0 1.0):
-https://creativecommons.org/publicdomain/zero/1.0/
-
-You may copy, change and share them, for any purpose, without asking. The corpora that they were measured on are not in
-this folder and stay under the terms of their owners, the encoders under theirs.
-"""
 
 
 def select(
@@ -114,7 +108,7 @@ def write_data_set(folder: Path, models: Iterable[str], profiles: Iterable[str] 
     numbers = results.table(models, profiles)
     page = template("dataset.md.j2").render(numbers=numbers, results=results, version=__version__)
     files = write(numbers, folder / "numbers.parquet")
-    for name, text in {"README.md": page, "LICENSE": CC0}.items():
+    for name, text in {"README.md": page, "LICENSE": template("license.j2").render()}.items():
         files.append(folder / name)
         places.write(files[-1], text)
     sums = "".join(f"{places.sha256(file)}  {file.name}\n" for file in files)

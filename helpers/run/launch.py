@@ -21,7 +21,7 @@ from pybtex.database import parse_file
 
 import helpers
 from helpers import places
-from helpers.run import address, notebooks
+from helpers.run import address, notebooks, template
 
 WHEEL = f"attention_heads_book-{helpers.__version__}-py3-none-any.whl"
 """What the wheel of this version is called."""
@@ -38,15 +38,6 @@ ANSWER = re.compile(r"(#### Solution to .+)\n*")
 """The heading of a solution, in plain Markdown."""
 HIDDEN = {"hide-input": "source_hidden", "hide-output": "outputs_hidden"}
 """Tags of the book, and what JupyterLab calls the same."""
-INSTALL = """\
-# Installs the book's package where it is missing; where it is there, nothing happens
-import importlib.util
-import os
-
-if importlib.util.find_spec("helpers") is None:
-    wheel = "{0}" if os.path.exists("{0}") else "{1}"
-    %pip install --quiet "$wheel"\
-"""
 
 
 def rendered(notebook: NotebookNode, chapter: str, site: str | None = None) -> NotebookNode:
@@ -91,7 +82,8 @@ def copy(chapter: str, wheel: str = "") -> NotebookNode:
         wheel: address or path of a wheel, which a cell after the title installs where none lies beside the copy.
     """
     made = rendered(nbformat.read(notebooks.FOLDER / f"{chapter}.ipynb", as_version=4), chapter, address.site())
-    made.cells[1:1] = [new_code_cell(INSTALL.format(WHEEL, wheel), id="install")] if wheel else []
+    install = template("install.py.j2").render(wheel=WHEEL, address=wheel)
+    made.cells[1:1] = [new_code_cell(install, id="install")] if wheel else []
     return made
 
 
@@ -187,8 +179,9 @@ def checked(wheel: Path) -> Path:
         BookError: for any other file, and for none.
     """
     if wheel.name != WHEEL or not wheel.is_file():
-        what = f"is no wheel of this version, {WHEEL}" if wheel.is_file() else "does not exist"
-        raise places.BookError(f"{wheel} {what}. Build it with: make wheel")
+        raise places.BookError(
+            f"{wheel} is no wheel of this version, {WHEEL}, or does not exist. Build it with: make wheel"
+        )
     return wheel
 
 

@@ -1,4 +1,4 @@
-"""The live page: a small BERT and its tokenizer in one file, which ``book/_static/live`` runs in a reader's browser.
+"""A sentence in all heads: as one page that needs nothing else (:func:`look`), and as the live page, a small BERT and its tokenizer in one file, which ``book/_static/live`` runs in a reader's browser.
 
 A page that was opened from a disk may not read files, but may run scripts. So the file is a script that hands over one string, a byte
 a letter; on a server the page reads the same file as bytes. Matrices are rounded to 8 bits, each 32 numbers in steps of their own.
@@ -11,14 +11,32 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from helpers import attention, encoders, places, tokens
-from helpers.run import atlas
-from helpers.run.templates import template
+from helpers import attention, encoders, places, tokens, views
+from helpers.run import atlas, template
 
 SENTENCE = "The girl put an old letter under the bed."
+LONGEST = 40
+"""Tokens of a sentence on a page that draws it."""
 MOST_TOKENS, LIMIT = 48, 50_000_000
 """Tokens of an input, and bytes of a model that a page may ask its readers to load."""
 BERT = {"WordPiece", "BertNormalizer", "BertPreTokenizer", "BertModel", "gelu"}
+
+
+def look(sentence: str, encoder: encoders.Encoder) -> str:
+    """HTML of a sentence's attention: the heads of a layer to point at, and bertviz' view of all.
+
+    Raises:
+        BookError: for a text of more than :data:`LONGEST` tokens.
+    """
+    batch = tokens.encode(encoder, [sentence])
+    [pieces] = batch.tokens
+    if len(pieces) > LONGEST:
+        raise places.BookError(f"The sentence has {len(pieces)} tokens; a page shows {LONGEST} at most.")
+    maps = attention.maps(encoder, batch)[:, 0].numpy(force=True)
+    view = views.attention_view(maps, pieces)
+    every = views.bertviz("model_view", maps, pieces, height=100 * (encoder.layers + 1))
+    shown = {"sentence": sentence, "encoder": encoder, "one": view.data, "every": every.data}
+    return template("look.html.j2", escaped=True).render(shown)
 
 
 def model(encoder: encoders.Encoder) -> bytes:

@@ -19,8 +19,7 @@ import nbformat
 import yaml
 
 from helpers import __version__, places
-from helpers.run import address, course, notebooks
-from helpers.run.templates import part
+from helpers.run import address, course, notebooks, part
 
 NAME = "what-attention-heads-look-at"
 """What the files of a release are called, without their endings."""

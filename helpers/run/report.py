@@ -21,9 +21,7 @@ from mdit_py_plugins.dollarmath import dollarmath_plugin
 from nbformat.v4 import new_markdown_cell
 
 from helpers import places
-from helpers.run import atlas, launch
-from helpers.run.notebooks import Run
-from helpers.run.templates import template
+from helpers.run import atlas, launch, notebooks, template
 from helpers.views import TooLarge
 
 CARD = '<div class="encoder-card">'
@@ -31,7 +29,7 @@ CARD = '<div class="encoder-card">'
 MARKDOWN = MarkdownIt("commonmark", {"html": False}).enable("table").use(dollarmath_plugin)
 
 
-def write(done: Sequence[Run], target: Path, *, results: Path, profile: str) -> Path:
+def write(done: Sequence[notebooks.Run], target: Path, *, results: Path, profile: str) -> Path:
     """Write the report of a run.
 
     Args:
@@ -47,9 +45,9 @@ def write(done: Sequence[Run], target: Path, *, results: Path, profile: str) -> 
     records = sorted((results / profile / places.label(model)).glob("*.json"))
     provenance = {file.stem: json.loads(file.read_text("utf-8"))["provenance"] for file in records}
     weights = {record["model"]["sha256"] for record in provenance.values()}
-    about = {"name": Path(model).name, "profile": profile, "atlas": atlas_of(model, results, weights)}
-    page = template("report.html.j2", escaped=True)
-    places.write(target, page.render(about, chapters=chapters, done=done, provenance=provenance))
+    about = {"name": Path(model).name, "asked": shlex.quote(model), "profile": profile, "chapters": chapters}
+    about |= {"done": done, "provenance": provenance, "atlas": atlas_of(model, results, weights)}
+    places.write(target, template("report.html.j2", escaped=True).render(about))
     return target
 
 
@@ -85,8 +83,8 @@ def read(file: Path) -> dict[str, Any]:
     return {"number": int(file.stem[:2]), "model": model, "title": title, "sections": sections}
 
 
-def atlas_of(model: str, results: Path, weights: Collection[str]) -> Markup:
-    """The atlas of the model's heads, or a sentence that says why it is not here.
+def atlas_of(model: str, results: Path, weights: Collection[str]) -> Markup | None:
+    """The atlas of the model's heads, or that it is too large; None where it was not measured with these weights.
 
     Args:
         results: folder of the numbers that the run recorded; those that travel with the book come after them.
@@ -100,7 +98,4 @@ def atlas_of(model: str, results: Path, weights: Collection[str]) -> Markup:
                     return Markup(atlas.inline(atlas.models([name])[name] | {"model": Path(model).name}))
                 except TooLarge as error:
                     return Markup("<p>{}</p>").format(error)
-    return Markup(
-        "<p>The atlas was not measured with these weights. <code>python -m helpers atlas --model {}</code> measures it; "
-        "the command of this run, given again, then puts it here.</p>"
-    ).format(shlex.quote(model))
+    return None

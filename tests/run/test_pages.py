@@ -14,8 +14,8 @@ import nbformat
 import pytest
 import yaml
 
-from helpers import places, views
-from helpers.run import address, look, notebooks, pages
+from helpers import encoders, places, views
+from helpers.run import address, live, notebooks, pages
 
 pytest.importorskip("jupyter_book", reason="the extra book is not installed")
 
@@ -179,7 +179,9 @@ def test_a_head_of_a_figure_opens_its_card(site, page):
 
 
 def test_the_view_of_attention_reacts(tmp_path, page):
-    (tmp_path / "page.html").write_text(look.page("Emma slept until her dog woke her"), "utf-8")
+    (tmp_path / "page.html").write_text(
+        live.look("Emma slept until her dog woke her", encoders.load("minilm")), "utf-8"
+    )
     page.open(tmp_path / "page.html", settle=1)
     view = page.tab.locator(".attention-view").first
     lines = view.locator("svg line")
