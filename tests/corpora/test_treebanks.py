@@ -1,12 +1,8 @@
 """Trees and chains: three formats of one document read alike, and what is said of damaged ones."""
 
-from collections import Counter
-
 import pytest
 from samples import CONLLU, ONTOGUM, ONTONOTES
-from validators import check_trees, crossing
 
-from helpers import corpora, places
 from helpers.corpora import treebanks
 
 
@@ -108,34 +104,3 @@ def test_possessive_marks():
     found = sentence("dog/NOUN/3/nmod:poss 's/PART/1/case tail/NOUN/0/root")
     assert treebanks.possessive(found, 0) == 1 == treebanks.possessive(treebanks.stanford(found), 0)
     assert treebanks.possessive(found, 2) is None
-
-
-@pytest.fixture(scope="module")
-def own() -> dict[str, tuple[treebanks.Document, ...]]:
-    return {split: corpora.documents("encyclopedia", split) for split in treebanks.PARTS}
-
-
-def test_the_treebank_is_in_order(own):
-    documents = [d for split in treebanks.PARTS for d in own[split]]
-    paragraphs = {f"{a.id}-1": a.paragraphs[0] for a in corpora.read("encyclopedia").articles}
-    assert {d.id: d.text for d in documents} == paragraphs, "the words are those of the articles, to the letter"
-    assert [len(own[split]) for split in treebanks.PARTS] == [60, 20, 20]
-    assert [finding for d in documents for finding in check_trees(d)] == []
-
-
-def test_the_card_of_the_treebank_counts_what_is_there(own):
-    documents = [d for split in treebanks.PARTS for d in own[split]]
-    sentences = [s for d in documents for s in d.sentences]
-    mentions = [m for d in documents for chain in d.chains.values() for m in chain]
-    card = (places.book_data() / "encyclopedia" / "treebank.md").read_text("utf-8")
-    counts = {
-        "documents": len(documents),
-        "sentences": len(sentences),
-        "words": sum(len(s.words) for s in sentences),
-        "mentions": len(mentions),
-        "chains": sum(len(d.chains) for d in documents),
-        "are not projective": sum(bool(crossing(s)) for s in sentences),
-        **Counter(m.kind for m in mentions),
-    }
-    for unit, count in counts.items():
-        assert f"{count:,} {unit}" in card, unit
