@@ -154,6 +154,14 @@ def methods():
     return make
 
 
+@pytest.fixture(scope="module")
+def page(request, methods) -> SimpleNamespace:
+    """What the page of the test file's chapter defines."""
+    from helpers import results
+
+    return methods(results.notebooks()[request.module.__name__.removeprefix("test_")])
+
+
 def as_printed(number: float, printed: str) -> str:
     """A number with as many decimals as the page prints of it."""
     return f"{number:.{len(printed.partition('.')[2])}f}"
@@ -197,12 +205,6 @@ def chromium():
         pytest.skip("no Chromium on this machine")
     with browser() as tab:
         yield tab
-
-
-@pytest.fixture(scope="module")
-def page(chromium):
-    """The tab, for tests of pages; those of chapters call another thing a page."""
-    return chromium
 
 
 def shipped() -> dict[str, Path]:
@@ -279,7 +281,7 @@ def server(tmp_path):
             asked.append(self.path)
 
     with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder))) as running:
-        Thread(target=running.serve_forever, daemon=True).start()
+        Thread(target=running.serve_forever, args=(0.01,), daemon=True).start()
         yield SimpleNamespace(url=f"http://127.0.0.1:{running.server_port}", folder=folder, asked=asked)
         running.shutdown()
 

@@ -36,11 +36,6 @@ NAMES = np.array([["dense", "diagonal", "dense_vertical", "vertical"], ["dense"]
 NAMES = np.asfortranarray(NAMES)  # as grids that are read from records
 
 
-@pytest.fixture(scope="module")
-def page(methods):
-    return methods("10_ablation_by_type")
-
-
 @pytest.fixture
 def answerer(small_encoder):
     """Factory: a tiny encoder with an untrained head for questions."""

@@ -15,11 +15,6 @@ WORDS = ("the", "unbelievable", "cat", "she", "it", "her", "photosynthesis", "Ma
 READINGS = ("earlier", "mentions", "words")
 
 
-@pytest.fixture(scope="module")
-def page(methods):
-    return methods("05_coreference_heads")
-
-
 def random_document(rng: np.random.Generator, number: int) -> Document:
     sentences, mentions = [], []
     for place in range(int(rng.integers(1, 5))):

@@ -24,11 +24,6 @@ INPUTS = [
 ]
 
 
-@pytest.fixture(scope="module")
-def page(methods):
-    return methods("08_distance_features")
-
-
 def by_loops(weights, names, cls, sep, length=None):
     """The definition, cell by cell, for one map of one input."""
     n, numbers = len(names), [0.0] * 21

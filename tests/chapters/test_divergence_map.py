@@ -20,11 +20,6 @@ TEXTS = ["The cat sat on the mat.", "A longer sentence, with a comma.", "Short."
 SEGMENTS = [Segment(text, TEXTS[(n + 1) % 4], n // 2, "t") for n, text in enumerate(TEXTS)]
 
 
-@pytest.fixture(scope="module")
-def page(methods):
-    return methods("07_divergence_map")
-
-
 def softmax_maps(heads=5, queries=7, keys=7, sharp=3.0):
     return (torch.randn(heads, queries, keys, generator=torch.Generator().manual_seed(0)) * sharp).softmax(-1)
 

@@ -26,11 +26,6 @@ PAIRS = [
 ]
 
 
-@pytest.fixture(scope="module")
-def page(methods):
-    return methods("11_head_importance")
-
-
 def examples_of(task):
     if task == "qa":
         text = "The harbour of Port Ann was built by the monks of a nearby abbey in three years. " * 3

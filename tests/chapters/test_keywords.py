@@ -24,11 +24,6 @@ TEXTS = [Example("keywords", "", n, ("A title", text), keyphrases=k) for n, (tex
 KEYS = [np.array(phrases.key_words(t.spelled, t.keyphrases), bool) for t in TEXTS]
 
 
-@pytest.fixture(scope="module")
-def page(methods):
-    return methods("13_keywords")
-
-
 @pytest.mark.parametrize("family", ["bert", "mpnet"])
 def test_what_words_receive_is_what_loops_find(page, small_encoder, family):
     encoder = small_encoder(family)

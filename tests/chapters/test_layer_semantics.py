@@ -15,11 +15,6 @@ from helpers.measurements.layer_probes import OTHER, SAME, TASKS, Examples, word
 
 
 @pytest.fixture(scope="module")
-def page(methods):
-    return methods("12_layer_semantics")
-
-
-@pytest.fixture(scope="module")
 def documents():
     return corpora.documents("encyclopedia", "dev")[:6]
 

@@ -22,11 +22,6 @@ TEXTS = [
 EXAMPLES = [Example("mlm", str(n), n, texts) for n, texts in enumerate(TEXTS)]
 
 
-@pytest.fixture(scope="module")
-def page(methods):
-    return methods("03_no_op")
-
-
 @pytest.fixture
 def guesser(small_encoder):
     """Factory: a tiny encoder with an untrained head for hidden words."""

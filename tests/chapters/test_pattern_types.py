@@ -15,11 +15,6 @@ from helpers.measurements import pattern_types
 from helpers.measurements.pattern_types import TYPES, Item, Label
 
 
-@pytest.fixture(scope="module")
-def page(methods):
-    return methods("09_pattern_types")
-
-
 def random_maps(*shape: int, seed: int = 0) -> np.ndarray:
     scores = np.exp(2 * np.random.default_rng(seed).normal(size=shape))
     return scores / scores.sum(-1, keepdims=True)

@@ -32,11 +32,6 @@ SENTENCES = [random_sentence(n) for n in range(24)]
 HEADS = 6
 
 
-@pytest.fixture(scope="module")
-def page(methods):
-    return methods("06_probing_classifiers")
-
-
 def random_maps(sentence: Sentence, seed: int = 0) -> torch.Tensor:
     units = len(sentence.words) + 2
     generator = torch.Generator().manual_seed(seed)

@@ -16,11 +16,6 @@ WORDS = ("the", "unbelievable", "cat", "she", "it", "her", "photosynthesis", "Ma
 
 
 @pytest.fixture(scope="module")
-def page(methods):
-    return methods("14_your_own_model")
-
-
-@pytest.fixture(scope="module")
 def passages() -> list[Passage]:
     """Texts with mentions of three things, two of which may have the same head word."""
     rng, found = np.random.default_rng(0), []

@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 import pytest
-from browser import CHROMIUM, Page, browser
+from browser import Page
 from bs4 import BeautifulSoup
 
 from helpers import views
@@ -80,21 +80,13 @@ def test_a_figure_that_is_too_large_is_refused():
         scatter(texts=["x" * views.LIMIT] * 4)
 
 
-@pytest.fixture(scope="module")
-def chromium():
-    if CHROMIUM is None:
-        pytest.skip("no chromium on this machine")
-    with browser() as page:
-        yield page.tab.context.browser
-
-
 @pytest.fixture
 def page(chromium, tmp_path):
     """Factory: a page with figures, with options of playwright's for the tab."""
     tabs = []
 
     def opened(*figures, **options):
-        tabs.append(Page(chromium.new_page(**options)))
+        tabs.append(Page(chromium.tab.context.browser.new_page(**options)))
         viewport = "<meta name='viewport' content='width=device-width'>"
         body = "".join(figure.data for figure in figures)
         (tmp_path / "page.html").write_text(f"<!doctype html><meta charset='utf-8'>{viewport}{body}", "utf-8")
@@ -125,7 +117,6 @@ def point(tab, number, *, click=False, beside=0):
     (tab.mouse.click if click else tab.mouse.move)(*where)
 
 
-@pytest.mark.browser
 def test_the_mouse_names_a_point_shows_its_map_and_keeps_it(page):
     tab = page(scatter(tokens=["[CLS]", HOSTILE, "b"], texts=["w", "x", HOSTILE, "z"]))
     assert says(tab).startswith("1-1") and tab.locator(".map text").count() == 6
@@ -144,7 +135,6 @@ def test_the_mouse_names_a_point_shows_its_map_and_keeps_it(page):
     assert says(tab).startswith("1-1") and tab.title() != "taken"
 
 
-@pytest.mark.browser
 def test_the_keys_go_from_point_to_point(page):
     tab = page(scatter())
     assert tab.locator('.touch [tabindex="0"]').count() == 1, "one stop for the Tab key"
@@ -165,7 +155,6 @@ def test_the_keys_go_from_point_to_point(page):
     assert says(tab).startswith("1-2")
 
 
-@pytest.mark.browser
 @pytest.mark.parametrize("control", ("buttons", "slider"))
 def test_points_change_their_colours(page, control):
     tab = page(scatter(control=control))
@@ -179,7 +168,6 @@ def test_points_change_their_colours(page, control):
     assert tab.locator(".legend").text_content() == "abc" and "role: a" in says(tab)
 
 
-@pytest.mark.browser
 def test_a_finger_on_a_phone(page):
     tab = page(scatter(), steps(), viewport={"width": 390, "height": 1400}, has_touch=True, is_mobile=True)
     assert tab.evaluate("document.documentElement.scrollWidth") <= 390
@@ -187,7 +175,6 @@ def test_a_finger_on_a_phone(page):
     assert says(tab).startswith("2-2") and kept(tab)[3] == "true"
 
 
-@pytest.mark.browser
 def test_the_slider_shows_one_step(page):
     tab = page(steps())
     for key, text in (("Home", "gate 0the cat"), ("ArrowRight", "gate 0.5a dog"), ("End", "gate 1no animal")):
@@ -195,7 +182,6 @@ def test_the_slider_shows_one_step(page):
         assert tab.locator(".steps details[open]:visible").all_text_contents() == [text]
 
 
-@pytest.mark.browser
 def test_without_a_script_everything_is_there_to_read(page):
     tab = page(scatter(), steps(), java_script_enabled=False)
     for what, count in ((".point", 4), ("details", 3)):

@@ -50,12 +50,12 @@ def folder(minilm, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def page(folder, page):
+def page(folder, chromium):
     """The page, opened from the disk, with its model."""
-    page.open(folder / "index.html")
-    page.tab.click(".load")
-    yield page
-    assert page.problems == [] and not [one for one in page.requests if not one.startswith(("file:", "blob:"))]
+    chromium.open(folder / "index.html")
+    chromium.tab.click(".load")
+    yield chromium
+    assert chromium.problems == [] and all(one.startswith(("file:", "blob:")) for one in chromium.requests)
 
 
 def own_maps(encoder, ids, edit=None, **inputs):
