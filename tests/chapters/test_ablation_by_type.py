@@ -6,11 +6,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from conftest import as_printed
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helpers import attention, encoders, results, scoreboard, stats, tasks, tokens
+from helpers import attention, encoders, results, stats, tasks, tokens
 from helpers.adapters import AdapterError
 from helpers.corpora import Answer
 from helpers.measurements.head_types import TYPES
@@ -213,14 +212,6 @@ def test_what_the_text_says_of_every_run():
     assert (len(splits), (splits <= full.number("f1_beyond_parts").value).sum()) == (20, 11)
 
 
-def test_what_is_said_of_chapter_08_is_recorded():
-    """How many heads change their group with the texts alone, and with the network alone."""
-    for profile, texts, network in ((BOOK, "7", "33"), (FULL, "8", "42")):
-        moved = results.recorded("distance_features", profile=profile).estimates("changed_on_texts")
-        assert as_printed(100 * moved["questions"].value, texts) == texts
-        assert as_printed(100 * moved["tuned: qa"].value, network) == network
-
-
 def test_tuned_groups_are_named_by_what_they_look_at():
     """The diagonal heads of chapter 08 stay diagonal; the group that is left has no name, though its key is that of a type."""
     before = results.recorded("distance_features").array("type", column="label")
@@ -229,18 +220,3 @@ def test_tuned_groups_are_named_by_what_they_look_at():
     assert fits.to_dict() == {"dense": 1, "diagonal": 1, "dense_vertical": 1, "vertical": 0}
     assert (tuned[before == "diagonal"] == "diagonal").all() and (before == "diagonal").sum() == 6
     assert [(tuned == name).sum() for name in TYPES] == [32, 18, 16, 6]
-
-
-def test_nothing_is_decided_without_shuffles():
-    """Of the book's own run, in which only two rows have some, no finding of the paper counts as one."""
-    claims = [claim for claim in scoreboard.chapters()["10_ablation_by_type"]["claims"] if claim.power]
-    numbers = scoreboard.numbers_of(recorded(BOOK).table)
-    verdicts = {
-        c.claim: scoreboard.judge(c, numbers).verdict
-        for c in claims
-        if c.power.split("/")[1] not in ("2 tuned", "3 tuned")
-    }
-    assert len(verdicts) > 8 and scoreboard.HOLDS not in verdicts.values()
-    assert sum(scoreboard.compare(c, numbers).verdict == scoreboard.HOLDS for c in claims) > 1, (
-        "without the shuffles some would"
-    )

@@ -204,34 +204,11 @@ def test_a_structural_probe_with_the_right_distances_finds_all_arcs():
 NETWORKS = ("", "@random", "@shuffled")
 ALL, WORDED, PLAIN = "attention", "attention and words", "distances and words"
 ADDED = "edge, equally far, attention, words and distance over words and distance"
-PRINTED = [  # run, quantity, of what, and what the page says in per cent: a number, or a number and its interval
-    ("book", "uas", "all heads added up", 31),
-    ("book", "uas", WORDED, 65),
-    ("book", "uas_by_sentences", f"{ALL}, 15 sentences", 53),
-    ("book", "uas_by_sentences", f"{PLAIN}, 15 sentences", 36),
-    ("book", "uas_on_control_task", "always the first word", 40),
-    ("book", "gain_over_baseline", f"{ALL} over best single head", 17, 16, 19),
-    ("book", "gain_over_baseline", f"{WORDED} over {PLAIN}", 10, 7, 12),
-    ("book", "gain_over_baseline", f"{ALL} over only adding", 7, 5, 9),
-    ("book", "pair_accuracy", "edge, equally far, words and distance", 80),
-    ("book", "gain_over_baseline", ADDED, 8, 6, 10),
-    ("minilm", "gain_over_baseline", f"{ALL} over best single head", 13),
-    ("mpnet", "gain_over_baseline", f"{ALL} over best single head", 21),
-    ("mpnet", "gain_over_baseline", f"{ALL} over {PLAIN}", 5),
-]
 
 
 @pytest.fixture(scope="module")
 def runs():
     return results.runs("probing_classifiers", profile="full") | {"book": results.recorded("probing_classifiers")}
-
-
-@pytest.mark.parametrize(("run", "quantity", "of", "printed"), [(*row[:3], row[3:]) for row in PRINTED])
-def test_the_pages_numbers_are_those_of_the_record(runs, run, quantity, of, printed):
-    """To two points, since a fit ends elsewhere on another processor."""
-    found = runs[run].number(quantity, of=of)
-    ends = (found.value, found.low, found.high)[: len(printed)]
-    np.testing.assert_allclose(100 * np.array(ends), printed, atol=2)
 
 
 @pytest.mark.parametrize("name", ["book", "minilm", "mpnet"])

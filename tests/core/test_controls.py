@@ -41,19 +41,3 @@ def test_a_text_is_shuffled_alike_alone_and_in_a_batch(minilm) -> None:
         torch.testing.assert_close(of_batch[:, row, :, :n, :n], alone)
         assert not of_batch[:, row, :, n:].any() and not of_batch[:, row, ..., n:].any()
         assert float((alone - maps[:, row, :, :n, :n]).abs().mean()) > 0.01
-
-
-def test_a_model_that_runs_on_shuffled_maps(minilm) -> None:
-    batch = encode(minilm, TEXTS)
-    with torch.inference_mode():
-        whole = minilm.model(**batch.inputs).last_hidden_state
-        with attention.tap(minilm, edit=controls.shuffling(batch)):
-            found = minilm.model(**batch.inputs).last_hidden_state
-        alone = encode(minilm, TEXTS[:1])
-        with attention.tap(minilm, edit=controls.shuffling(alone)):
-            first = minilm.model(**alone.inputs).last_hidden_state
-    assert float((found - whole)[batch.mask].abs().mean()) > 0.01
-    torch.testing.assert_close(found[0, : first.shape[1]], first[0], atol=1e-4, rtol=1e-4)
-    with torch.inference_mode():
-        again = minilm.model(**batch.inputs).last_hidden_state
-    torch.testing.assert_close(again, whole)

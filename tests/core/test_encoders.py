@@ -11,7 +11,6 @@ from pathlib import Path
 import cloudpickle
 import pytest
 import torch
-from conftest import small_model
 
 from helpers import attention, encoders, models, places, tokens
 from helpers.corpora import fetching
@@ -24,13 +23,6 @@ def test_the_default_is_the_official_model(minilm):
     assert minilm.special == encoders.SpecialTokens("[CLS]", "[SEP]", 101, 102, 0)
     assert not minilm.model.training and not any(p.requires_grad for p in minilm.model.parameters())
     assert minilm.model.dtype == torch.float32
-
-
-def test_a_local_folder(folder):
-    encoder = encoders.load(str(folder), device="cpu")
-    assert (encoder.layers, encoder.heads, encoder.max_length, encoder.route) == (3, 4, 64, "interface")
-    reference = small_model("bert").state_dict()
-    assert all(torch.equal(encoder.model.state_dict()[name], weight) for name, weight in reference.items())
 
 
 @pytest.mark.slow
@@ -59,13 +51,6 @@ def test_names_and_files_that_are_not_there_or_wrong(folder, monkeypatch, tmp_pa
     shutil.copytree(folder, tmp_path / "models" / "mpnet")
     with pytest.raises(models.HashMismatch):
         encoders.load("mpnet")
-
-
-def test_pickled_weights_are_refused(folder):
-    (folder / "model.safetensors").unlink()
-    torch.save({}, folder / "pytorch_model.bin")
-    with pytest.raises(models.UnsafeWeights, match="Pickled"):
-        encoders.load(str(folder))
 
 
 def test_remote_code_is_never_run(folder):

@@ -37,13 +37,6 @@ def test_groups_are_counted_where_there_are_some():
     assert group_tests.gap_groups(heads, crowds) == 4 and group_tests.mixture_agreement(heads) == 1
 
 
-def test_shrunk_heads_vary_as_much_as_others():
-    rng = np.random.default_rng(0)
-    heads, invented = rng.dirichlet(np.full(21, 2), 30), rng.dirichlet(np.full(21, 0.5), (5, 30)).clip(1e-6)
-    small = group_tests.shrunk(invented, heads)
-    assert np.allclose(small.sum(-1), 1) and small.var(1).sum(-1).mean() == pytest.approx(heads.var(0).sum())
-
-
 def test_a_model_with_too_few_heads_is_refused(small_encoder):
     with pytest.raises(encoders.EncoderError, match=r"8 heads in all.* at least 10 heads"):
         head_types.refuse_small(small_encoder("bert", num_hidden_layers=4, num_attention_heads=2))

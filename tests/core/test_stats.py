@@ -99,13 +99,6 @@ def test_a_share_of_none_or_all_has_the_bound_of_the_binomial(documents, rows):
     assert stats.stack([found[0], found[0]]).mean().high == pytest.approx(found[0].high)
 
 
-def test_rare_things_are_held_by_intervals_that_saw_none_of_them():
-    """Of one in a hundred, 30 documents mostly show nothing."""
-    hits = np.random.default_rng(0).random((30, 1000)) < 0.01
-    found = stats.mean(hits, range(30))
-    assert ((found.low <= 0.01) & (found.high >= 0.01)).mean() > 0.9
-
-
 @given(st.integers(2, 12), st.integers(0, 10_000))
 def test_words_of_texts_of_any_length_count_alike(texts, seed):
     rng = np.random.default_rng(seed)
@@ -164,13 +157,6 @@ def test_map_mean_and_stack_keep_the_intervals_of_what_they_make():
     assert np.array_equal(both.replicates[7, 1], two.replicates[7])
     bare = stats.stack([one, Estimate.from_record({"value": one.value, "low": one.low, "high": one.high})])
     assert bare.replicates.shape == (0, 2, 2, 3) and np.array_equal(bare.high[1], one.high)
-
-
-def test_a_mean_is_of_what_is_known():
-    values = np.array([[1.0, np.nan], [3.0, 4.0], [5.0, 8.0]])
-    assert stats.mean(values, range(3)).value.tolist() == [3.0, 6.0]
-    same = stats.mean(values, [4, 4, 4])
-    assert same.value.tolist() == [3.0, 6.0] and np.isnan([same.low, same.high]).all(), "one document has no interval"
 
 
 def test_a_sample_keeps_its_order_and_its_seed():

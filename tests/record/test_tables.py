@@ -32,14 +32,6 @@ def estimate(value, low, high):
     return Estimate.from_record({"value": value, "low": low, "high": high})
 
 
-def test_divergences_are_the_same_from_either_head(table):
-    found = rows(table, "divergence", model="minilm", profile="book")
-    names = found.layer.astype(str) + "-" + found["head"].astype(str)
-    matrix = found.assign(name=names).pivot(index="name", columns="of", values="value")
-    assert matrix.shape == (72, 72) and matrix.isna().to_numpy().sum() == 72
-    np.testing.assert_array_equal(matrix, matrix.T)
-
-
 def test_the_chosen_head_of_a_relation_stands_beside_its_offset(table):
     stored = results.recorded("dependency_heads").row("best_for_relation", of="obj")
     where = {"model": "minilm", "profile": "book", "of": "obj"}

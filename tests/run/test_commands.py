@@ -125,14 +125,6 @@ def test_several_models_and_chapters_go_on_where_they_stopped(tmp_path, monkeypa
     assert nbformat.read(tmp_path / "out" / "minilm@random" / "01_one.ipynb", 4).cells[2].outputs[0].text == "2\n"
 
 
-@pytest.mark.slow
-def test_info_shows_models_corpora_and_machine(monkeypatch, tmp_path):
-    monkeypatch.setenv("BOOK_CACHE", str(tmp_path))
-    shown = run("info", "--quick").output
-    assert "not here yet: python -m helpers fetch mpnet" in shown and "encyclopedia (text; CC0 1.0)" in shown
-    assert all(part in shown for part in ("torch", "papermill", "minilm", "real corpora", "hub"))
-
-
 # Bring your own: the page's commands on the page's files
 
 BOOK = places.ROOT / "book"
