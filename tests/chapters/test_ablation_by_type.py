@@ -176,40 +176,16 @@ def recorded(profile):
     return results.recorded("ablation_by_type", profile=profile)
 
 
-def test_what_the_text_says_of_every_run():
-    for profile in (BOOK, FULL):
-        run = recorded(profile)
-        for of in run.rows("shuffles_as_costly", of="2 tuned").value:
-            assert of == 0, "no shuffle of the dense heads costs as much"
-        for end in ("", "_tuned"):
-            assert run.row(f"pruning_order{end}").value < 1, "never the paper's order"
-        for pair in ("12-13", "17-16"):
-            assert run.number("f1_difference_tuned", of=pair).value < 0
-        assert run.number("f1_beyond_parts").high < 0
-        random = run.rows("f1_beyond_split").value
-        assert not len(random) or (random < 0).mean() > 0.5, "random cuts do not add up, either"
-        assert profile == FULL or random.min() <= run.number("f1_beyond_parts").value <= random.max()
-        sizes = run.rows("heads_in_part").set_index("of").value
-        assert (sizes["core"], sizes["rest"]) == {BOOK: (8, 12), FULL: (7, 13)}[profile]
+def test_swaps_and_cuts_by_chance():
+    """How many there are, the costliest swap, and that cuts by chance do not add up either."""
     full, book = recorded(FULL), recorded(BOOK)
-    assert full.number("f1_difference", of="15-14").high < 0 < full.number("f1_difference_tuned", of="15-14").low
-    assert full.number("f1_difference", of="17-16").low > 0 > full.number("f1_difference_tuned", of="17-16").high
-    assert full.number("f1_difference_of_shuffles_tuned", of="17-16").low > 0, "shuffles need what lies between least"
-    assert full.number("f1_difference_of_shuffles_tuned", of="18-19").high < 0
-    assert full.number("f1_cost_of_part", of="core").high < 0 < book.number("f1_cost_of_part", of="core").high
-    assert (
-        full.row("sorted_alike").value == pytest.approx(71 / 72, abs=1e-6) and book.row("sorted_alike").value == 0.75
-    )
     for run, of, n, costliest in ((book, "2 tuned", 9, 21), (full, "2 tuned", 99, 39), (full, "joined", 9, 22)):
         swaps = run.rows("f1_cost_of_shuffle", of=of, n=run.row("f1").n).value
         assert (len(swaps), round(-100 * swaps.min())) == (n, costliest)
-    found = {
-        (p, of): recorded(p).row("shuffles_as_costly", of=of).label
-        for p, of in ((BOOK, "3 tuned"), (FULL, "3 tuned"), (FULL, "core"), (FULL, "4"))
-    }
-    assert [*found.values()] == ["1 of 9", "7 of 99", "0 of 99", "7 of 99"]
-    splits = full.rows("f1_beyond_split").value
-    assert (len(splits), (splits <= full.number("f1_beyond_parts").value).sum()) == (20, 11)
+    splits, parts = full.rows("f1_beyond_split").value, full.number("f1_beyond_parts").value
+    assert (len(splits), (splits <= parts).sum()) == (20, 11) and (splits < 0).mean() > 0.5
+    splits, parts = book.rows("f1_beyond_split").value, book.number("f1_beyond_parts").value
+    assert splits.min() <= parts <= splits.max() and (splits < 0).mean() > 0.5
 
 
 def test_tuned_groups_are_named_by_what_they_look_at():

@@ -168,15 +168,11 @@ def test_types_of_the_text_are_recorded():
 
 @pytest.mark.parametrize("run", [BOOK, FULL, MPNET])
 def test_what_the_text_says_of_every_run(run):
-    record = recorded(run)
-    types, minilm = Types.read(record), run != MPNET
-    assert types.fits == dict(zip(TYPES, (minilm, minilm, True, False), strict=True))
-    for network in ("@random", "@shuffled"):
-        assert record.row("fitting_groups", network=network).value == 1
-        assert record.row("type_fits", of="dense", network=network).value == 1
+    """What ``mpnet`` does otherwise, and where real heads lie among invented ones."""
+    record, minilm = recorded(run), run != MPNET
+    assert Types.read(record).fits == dict(zip(TYPES, (minilm, minilm, True, False), strict=True))
     two, random = (record.number("two_largest", network=n).value for n in ("", "@random"))
     assert (two > 0.8) == (two > random) == minilm
-    assert record.number("stability_invented", of="plain text").value > 0.94
     stability, chance = (record.number(q, of="plain text") for q in ("stability", "stability_invented"))
     assert (stability.value > chance.high) == (not minilm)
     texts = ("as they are", "standardised", "square roots", "paraphrase", "entailment", "cut short", "questions")
@@ -185,11 +181,7 @@ def test_what_the_text_says_of_every_run(run):
     over_heads = record.number("stability_over_heads", of="plain text").value
     chance = record.number("stability_over_heads_invented", of="plain text")
     assert chance.value + 0.1 < over_heads < chance.high
-    assert 0.28 < record.number("stability", of="plain text", network="@random").value < 0.73
     pairs, chance = (record.number(q, of="paraphrase") for q in ("stability", "stability_invented"))
     assert (pairs.value < chance.low) == minilm
-    assert record.row("gap_groups", of="as they are").value == (1 if minilm else 2)
-    assert 0.445 < record.row("mixture_agreement", of="as they are").value < 0.515
     windows = record.number("changed_sorted", of="cut short, windows of 8")
     assert (windows.high < record.number("changed_sorted", of="cut short").low) == minilm
-    assert record.number("changed_on_texts", of="cut short").low > 0.15 > record.row("changed_in_half").value

@@ -172,9 +172,6 @@ def test_edits_are_what_loops_do(page, seed):
 recorded = partial(conftest.recorded, "no_op")
 
 
-IN_5 = {"of": "cls", "layer": 5}
-
-
 def test_the_others_are_what_costs():
     """About ten times what the sink costs, on the page; on both corpora far more, in one layer less than in all."""
     for run, least in ((BOOK, 9), (FULL, 5)):

@@ -99,47 +99,15 @@ def test_pairs_of_labels_are_what_the_page_prints(page):
         assert as_printed(100 * number.value, shown) == shown
 
 
-FOREST, DEV_FOREST, RULE = "forest on synthetic maps", "forest on dev maps", "simple rule"
-NOISE_FOREST, LENGTH_RULE = "forest on dev maps and noise", "rule by length"
-OWN_HEAD, LAYER, MAJORITY = "other maps of the head", "other heads of the layer", "always the majority type"
-
-
 recorded = partial(conftest.recorded, "pattern_types")
 
 
 @pytest.mark.parametrize("run", [BOOK, FULL, MPNET])
-def test_maps_of_one_head_are_alike_and_a_forest_trained_on_maps_sees_columns_in_noise(run):
-    alike, random = (recorded(run).estimates("same_type", network=n) for n in ("", "@random"))
-    gap, control = (x["of one head"].value - x["of two heads"].value for x in (alike, random))
-    assert gap > 0.4 and control < gap / 2.5
-    shuffled = recorded(run).estimates("share_by_classifier", network="@shuffled")
-    assert shuffled[f"vertical, {FOREST}"].value < 0.01 and shuffled[f"vertical, {DEV_FOREST}"].value > 0.5
-
-
-def test_what_the_text_says_of_each_model():
-    book, mpnet = recorded(BOOK), recorded(MPNET)
-    gains = mpnet.estimates("accuracy_gain")
-    assert gains[f"{FOREST} over {RULE}"].low < 0 < gains[f"{FOREST} over {MAJORITY}"].low
-    assert gains[f"{FOREST} over {DEV_FOREST}"].value < 0 < gains[f"{FOREST} over {DEV_FOREST}"].high
-    assert mpnet.rows("accuracy_known_heads", of=OWN_HEAD).n.item() == 9
-    assert mpnet.number("share_by_classifier", of=f"vertical, {RULE}", network="@shuffled").value > 0.9
-    right = {way: found.value for way, found in mpnet.estimates("accuracy_new_heads").items()}
-    assert right[FOREST] < min(right[RULE], right[DEV_FOREST])
-    assert mpnet.number("heterogeneous_in_first_layer").value < 0.5
-    assert all(recorded(run).number("heterogeneous_in_first_layer").value > 0.9 for run in (BOOK, FULL))
-    for run in (BOOK, FULL, MPNET):
-        shares = recorded(run).estimates("share_by_classifier")
-        for way in {of.partition(", ")[2] for of in shares}:
-            assert shares[f"heterogeneous, {way}"].value + shares[f"block, {way}"].value < 1 / 6
-        shuffled = recorded(run).estimates("share_by_classifier", network="@shuffled")
-        assert shuffled[f"vertical, {FOREST}"].value < 0.0025
-    gains = book.estimates("accuracy_gain")
-    assert max(gains[f"{FOREST} over {MAJORITY}"].low, gains[f"{FOREST} over {LENGTH_RULE}"].low) < 0
-    assert gains[f"{NOISE_FOREST} over {DEV_FOREST}"].low < 0 < gains[f"{NOISE_FOREST} over {DEV_FOREST}"].high
-    assert gains[f"{FOREST} over {DEV_FOREST}"].low <= 0 <= gains[f"{FOREST} over {DEV_FOREST}"].high
-    for run in (BOOK, FULL):
+def test_few_maps_are_of_other_types_and_those_of_dense_heads_are_vertical(run):
+    shares = recorded(run).estimates("share_by_classifier")
+    for way in {of.partition(", ")[2] for of in shares}:
+        assert shares[f"heterogeneous, {way}"].value + shares[f"block, {way}"].value < 1 / 6
+    if run != MPNET:
         dense = results.recorded("distance_features", profile=run[0]).array("type", column="label") == "dense"
-        shares = recorded(run).rows("pattern_share", of="vertical").dropna(subset=["head"]).value.to_numpy()
-        assert shares.reshape(6, 12)[dense].mean() > 0.5, "most maps of dense heads are vertical"
-    for network in ("@shuffled", "@random"):
-        assert book.number("share_by_classifier", of=f"vertical, {NOISE_FOREST}", network=network).value < 0.01
+        vertical = recorded(run).rows("pattern_share", of="vertical").dropna(subset=["head"]).value.to_numpy()
+        assert vertical.reshape(6, 12)[dense].mean() > 0.5

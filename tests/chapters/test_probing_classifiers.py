@@ -201,11 +201,6 @@ def test_a_structural_probe_with_the_right_distances_finds_all_arcs():
     assert probes.neighbours_joined(SENTENCES).value == pytest.approx(hits / arcs)
 
 
-NETWORKS = ("", "@random", "@shuffled")
-ALL, WORDED, PLAIN = "attention", "attention and words", "distances and words"
-ADDED = "edge, equally far, attention, words and distance over words and distance"
-
-
 @pytest.fixture(scope="module")
 def runs():
     return results.runs("probing_classifiers", profile="full") | {"book": results.recorded("probing_classifiers")}
@@ -214,16 +209,10 @@ def runs():
 @pytest.mark.parametrize("name", ["book", "minilm", "mpnet"])
 def test_the_pages_sentences_hold_in_every_run(runs, name):
     run = runs[name]
-    gain, uas, selectivity = (run.estimates(q) for q in ("gain_over_baseline", "uas", "selectivity"))
-    for ahead in ("best single head", "next word", "only adding"):
-        assert gain[f"{ALL} over {ahead}"].low > 0.03
-    assert gain[f"{WORDED} over {ALL}"].low > 0 and gain[f"{WORDED} over {PLAIN}"].low > 0.03
+    uas = run.estimates("uas")
     assert uas["all heads added up"].high < uas["best single head"].low
-    assert max(uas[f"{ALL}, {control}"].high for control in ("@random", "@shuffled")) < uas["next word"].low
-    assert selectivity[WORDED].low > 0.1 > selectivity[PLAIN].high and selectivity[ALL].low > 0.1
+    assert max(uas[f"attention, {control}"].high for control in ("@random", "@shuffled")) < uas["next word"].low
     assert uas["structural probe"].low > uas["structural probe, @random"].high + 0.05
-    trained, random, shuffled = (run.number("gain_over_baseline", of=ADDED, network=n) for n in NETWORKS)
-    assert trained.low > 0.03 and random.value < 0.01 and shuffled.high < 0
     ways = ("to_governor", "from_governor")
     weights, alone = (
         np.stack([run.array(f"{of}_{way}") for way in ways]).ravel() for of in ("probe_weight", "alone")
@@ -233,7 +222,7 @@ def test_the_pages_sentences_hold_in_every_run(runs, name):
     row = run.row("uas", of="best single head")
     assert Head(row.layer, row["head"]) == (Head(3, 1) if name == "mpnet" else Head(3, 9))
     if name == "book":
-        assert abs(uas[f"{ALL}, averaged by distance"].value - uas["next word"].value) < 0.02
+        assert abs(uas["attention, averaged by distance"].value - uas["next word"].value) < 0.02
 
 
 @pytest.mark.parametrize(("name", "count"), [("book", 4), ("minilm", 2)])

@@ -104,8 +104,8 @@ def test_a_number_of_a_page_is_recorded(chapter, run, quantity, where, printed):
 def test_what_is_said_of_several_numbers_is_recorded(chapter, runs, quantity, where, column, least, most, said):
     for run in runs:
         numbers = recorded(chapter, RUNS[run]).rows(quantity, network=where.get("network", ""))
-        for name in ("of", "layer"):
-            numbers = numbers[numbers[name].isin(np.atleast_1d(where.get(name, numbers[name])))]
+        for name in where.keys() - {"network"}:
+            numbers = numbers[numbers[name].isin(np.atleast_1d(where[name]))]
         assert len(numbers) and numbers[column].between(least, most).all(), (said, run, numbers[column].tolist())
 
 
