@@ -156,16 +156,6 @@ def test_probes_trained_at_once_are_those_of_the_page(page, states, task):
         assert np.allclose(weights[top, : top + 1], probe.a.softmax(0).detach(), atol=1e-3)
 
 
-def test_tags_of_a_sentence_are_the_probes_answers_for_its_words(page, minilm, states):
-    part = examples(states, "part of speech")
-    context = states.contexts[0]
-    one = Examples(states, layer_probes.targets([context], "part of speech"), part.labels)
-    probes = layer_probes.fit(part, part, steps=4)
-    named = page.tags(probes, part.labels, page.tokens_of(minilm, words(context)))
-    assert named.shape == (7, len(words(context)))
-    assert (named == np.array(part.labels)[layer_probes.answers(probes, one).argmax(-1)]).mean() > 0.99
-
-
 def test_places_of_tasks_by_hand(page):
     places = page.expected_layer(np.array([[0.5, 0.7, 0.8, 0.8], [0.5, 0.5, 0.5, 0.9], [0.5, 0.9, 0.9, 0.9]]))
     assert places == pytest.approx([(0.2 + 2 * 0.1) / 0.3, 3, 1])

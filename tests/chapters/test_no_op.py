@@ -127,13 +127,6 @@ def test_reactions_are_what_loops_count(page, guesser):
         assert pairs.tolist() == [n * kind.count(k) for k in range(4)]
 
 
-def test_a_task_is_measured_example_by_example(guesser):
-    encoder = guesser()
-    found = tasks.measure(encoder, EXAMPLES, lambda network, asked: tasks.losses(network, asked).item(), seed=3)
-    by_hand = [loss_by_hand(encoder, ask(encoder, one, n, seed=3)) for n, one in enumerate(EXAMPLES)]
-    np.testing.assert_allclose(found, by_hand, rtol=1e-5)
-
-
 def slow_edit(name, row, special, order):
     """One row, token by token."""
     row, total = row.copy(), row[special].sum()

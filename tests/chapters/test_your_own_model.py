@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from conftest import MPNET, recorded
 
-from helpers import attention, corpora, tokens
+from helpers import attention, tokens
 from helpers.corpora.treebanks import Sentence
-from helpers.measurements import coreference, surface, syntax
+from helpers.measurements import coreference, syntax
 from helpers.measurements.coreference import Passage, Placed
 
 WORDS = ("the", "unbelievable", "cat", "she", "it", "her", "photosynthesis", "Mary", "cats", ",")
@@ -31,13 +31,6 @@ def test_a_sink_is_what_loops_add_up(page, small_encoder, passages, family):
         maps = attention.maps(encoder, tokens.encode(encoder, [list(passage.words)]))[:, 0].double().numpy()
         for at in np.ndindex(maps.shape[:2]):
             assert found[at] == pytest.approx(sum(row[0] for row in maps[at]), abs=1e-5)
-
-
-def test_the_sink_is_that_of_chapter_02(page, small_encoder):
-    """Mean over texts of what [CLS] receives in even shares: its share of all attention over its even share."""
-    encoder, segments = small_encoder(), corpora.segments(corpora.read("encyclopedia"), limit=8)
-    columns = attention.measure(encoder, segments, page.sink, longest=128)
-    assert np.isclose(surface.times_even(surface.measure(encoder, segments), "cls").value, np.mean(columns))
 
 
 def test_the_page_points_and_picks_as_the_helpers_do(page, small_encoder, passages):

@@ -111,13 +111,6 @@ def test_masks_and_samples_are_drawn_alike_with_every_version_of_the_libraries(m
     assert not any(torch.equal(one.targets, two.targets) for one, two in zip(asked, other, strict=True))
 
 
-def test_wrong_examples():
-    with pytest.raises(AdapterError, match="no task 'summary'"):
-        tasks.examples("summary", "encyclopedia")
-    with pytest.raises(corpora.CorpusError, match="no such corpus of kind 'questions'"):
-        tasks.examples("qa", "nothing")
-
-
 def test_masks_follow_berts_rule(small_encoder):
     encoder = small_encoder("bert", max_position_embeddings=512)
     given = [replace(e, texts=(e.texts[0] * 6, e.texts[1] * 20)) for e in SEGMENTS * 20]
@@ -343,6 +336,8 @@ def test_exact_match_and_f1_are_the_best_over_the_answers(prediction, answers, s
     assert tasks.em_and_f1(prediction, answers) == pytest.approx(scores)
 
 
-def test_a_head_for_another_task_is_refused(small_encoder):
+def test_what_does_not_fit_a_task_is_refused(small_encoder):
+    with pytest.raises(AdapterError, match="no task 'summary'"):
+        tasks.examples("summary", "encyclopedia")
     with pytest.raises(AdapterError, match="task='qa', the examples are of 'mlm'"):
         tasks.score(encoders.with_new_head(small_encoder("bert"), "qa"), SEGMENTS)

@@ -192,14 +192,17 @@ def test_the_digest_is_that_of_the_files_that_are_read(folder):
     assert all(torch.equal(reference[name], weight) for name, weight in cut_up.model.state_dict().items())
 
 
-def test_nothing_is_unpickled(folder):
+@pytest.mark.parametrize(("there", "error"), [(True, SafetensorError), (False, models.UnsafeWeights)])
+def test_nothing_is_unpickled(folder, there, error):
     class Bomb:
         def __reduce__(self):
             return (folder.joinpath("ran").write_text, ("x",))
 
-    (folder / "model.safetensors").write_bytes(pickle.dumps(Bomb()))
-    (folder / "pytorch_model.bin").write_bytes(pickle.dumps(Bomb()))
-    with pytest.raises(SafetensorError):
+    for name in ("model.safetensors", "pytorch_model.bin"):
+        (folder / name).write_bytes(pickle.dumps(Bomb()))
+    if not there:
+        (folder / "model.safetensors").unlink()
+    with pytest.raises(error):
         encoders.load(str(folder), device="cpu")
     assert not (folder / "ran").exists()
 

@@ -69,8 +69,6 @@ def test_chosen_heads_types_and_neighbours_are_those_of_the_records(shown):
     )
     ours = [best[key] for key in ("value", "low", "high", "control")]
     assert np.allclose(ours, row[["value", "low", "high", "control"]].astype(float), atol=1e-5)
-    types = results.recorded("distance_features").array("type", column="label")
-    assert [plots.TYPE_NAMES[n] for n in model["types"]["of"]] == np.ravel(types).tolist()
     rows = results.recorded("divergence_map").rows("divergence")
     names = [plots.head_name(*place) for place in np.ndindex(6, 12)]
     rows["one"] = rows.layer.astype(int).astype(str) + "-" + rows["head"].astype(int).astype(str)

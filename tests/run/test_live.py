@@ -32,9 +32,6 @@ TEXTS = (
     "a b c d e f g h i j k l m n o p q r s t u v w x y z A B C D E F G H I J K L M N O P Q R",
     "",
     "   \t ",
-    "?!…—“”",
-    "e\u0301 n\u0303 a\u030a",
-    "O'Neill's 2nd co-op (est. 1999) pays 1,234.5",
     "The 😀😀 ends",
 )
 
