@@ -153,12 +153,12 @@ def test_slides_and_guide_have_all_parts_of_a_chapter(chapter):
     assert sum(cell.metadata.tags == ["figure"] for cell in slides) >= 4
 
 
-def test_slides_are_whole_without_a_network(folder, page):
-    page.open(folder / "slides" / f"{CHAPTER}.html", settle=2)
-    assert page.problems == []
-    assert page.evaluate("Reveal.getTotalSlides()") == len(course.deck(course.outline(CHAPTER)).cells) / 2
-    assert page.evaluate("[...document.images].every((one) => one.naturalWidth > 400)")
-    assert page.evaluate("document.querySelectorAll('mjx-container svg').length") > 0
+def test_slides_are_whole_without_a_network(folder, chromium):
+    chromium.open(folder / "slides" / f"{CHAPTER}.html", settle=2)
+    assert chromium.problems == []
+    assert chromium.evaluate("Reveal.getTotalSlides()") == len(course.deck(course.outline(CHAPTER)).cells) / 2
+    assert chromium.evaluate("[...document.images].every((one) => one.naturalWidth > 400)")
+    assert chromium.evaluate("document.querySelectorAll('mjx-container svg').length") > 0
 
 
 def test_the_page_on_teaching_has_every_chapter_and_every_question():
