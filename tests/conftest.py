@@ -294,6 +294,24 @@ def folder(tmp_path, minilm) -> Path:
     return tmp_path / "mine"
 
 
+@pytest.fixture
+def headed(small_encoder):
+    """Factory: a tiny encoder with an untrained head for a task, whose answers are far from even."""
+    import torch
+
+    from helpers import encoders
+
+    def make(task: str = "paraphrase", family: str = "bert", **changes: object) -> encoders.Encoder:
+        encoder = encoders.with_new_head(small_encoder(family, **changes), task, seed=1)
+        torch.manual_seed(1)
+        with torch.no_grad():
+            for weight in encoder.head.parameters():
+                weight.add_(torch.randn_like(weight) * 0.3)
+        return encoder
+
+    return make
+
+
 @pytest.fixture(scope="session")
 def small_encoder(minilm):
     """Factory: a tiny encoder of a family, with minilm's tokenizer."""

@@ -1,7 +1,6 @@
 """Chapter 11: heads switched off and cut out, the functions of its page against slow loops, and its sentences against the recorded numbers."""
 
 import copy
-import dataclasses
 from types import SimpleNamespace
 
 import numpy as np
@@ -38,22 +37,6 @@ def examples_of(task):
     return [
         Example(task, str(n), n // 2, p, "" if keys else labels[n % len(labels)], **keys) for n, p in enumerate(PAIRS)
     ]
-
-
-@pytest.fixture
-def headed(small_encoder):
-    """Factory: a tiny encoder of a family with a random head for a task."""
-
-    def make(task="paraphrase", family="bert"):
-        encoder = small_encoder(family)
-        torch.manual_seed(1)
-        head = adapters.new_head(encoder.model, task).eval().requires_grad_(False)
-        with torch.no_grad():
-            for weight in head.parameters():
-                weight.add_(torch.randn_like(weight) * 0.3)
-        return dataclasses.replace(encoder, head=head)
-
-    return make
 
 
 def same(one, two):

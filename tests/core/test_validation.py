@@ -11,15 +11,7 @@ import torch
 from conftest import small_model
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
-from transformers import (
-    AutoModelForMaskedLM,
-    BertForSequenceClassification,
-    BertTokenizer,
-    CLIPTextConfig,
-    CLIPTextModel,
-    ViTConfig,
-    ViTModel,
-)
+from transformers import AutoModelForMaskedLM, BertForSequenceClassification, BertTokenizer
 
 from helpers import adapters, encoders, models, places, tokens
 
@@ -98,8 +90,6 @@ def fill(value: float):
 
 
 QUERY = "encoder.layer.1.attention.self.query.weight"
-SMALL_CLIP = {"vocab_size": 64, "hidden_size": 32, "intermediate_size": 48, "num_attention_heads": 4}
-SMALL_VIT = {"hidden_size": 32, "intermediate_size": 48, "num_attention_heads": 4, "image_size": 8, "patch_size": 4}
 
 
 DAMAGE = {
@@ -122,8 +112,6 @@ DAMAGE = {
     "a tokenizer that adds nothing": without_frame,
     "short texts only": another(lambda: small_model("bert", **TINY | {"max_position_embeddings": 7})),
     "a decoder": another(lambda: small_model("bert", **TINY, is_decoder=True)),
-    "a causal encoder of text": another(lambda: CLIPTextModel(CLIPTextConfig(**SMALL_CLIP, num_hidden_layers=2))),
-    "a model of images": another(lambda: ViTModel(ViTConfig(**SMALL_VIT, num_hidden_layers=2))),
 }
 
 
