@@ -207,11 +207,6 @@ def chromium():
         yield tab
 
 
-def shipped() -> dict[str, Path]:
-    """The adapters in the folder of adapters, ``<model>-<task>`` and where each lies."""
-    return {file.parent.name: file.parent for file in sorted(places.adapters().glob("*/adapter.json"))}
-
-
 def word_maps(maps, unit: list[int]):
     """Maps between words, in loops: the sum to a word's pieces, the mean from them; the special tokens, first and last, are left out."""
     words = np.zeros((*maps.shape[:2], max(unit) + 1, max(unit) + 1))

@@ -197,3 +197,9 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path, monkeypatch):
     monkeypatch.setattr(Path, "mkdir", refuse)
     with pytest.raises(places.NotWritable, match=r"--to, or in BOOK_RESULTS"):
         places.write(tmp_path / "new" / "file", "text")
+
+
+def test_a_library_of_an_extra_is_named_with_the_extra():
+    message = r"A thing needs nowhere_at_all.*pip install 'attention-heads-book\[long\]'"
+    with pytest.raises(places.BookError, match=message), places.extra("long", "A thing"):
+        import nowhere_at_all  # noqa: F401

@@ -126,11 +126,8 @@ def test_nbgrader_gives_all_points_to_the_solutions_and_fewer_to_a_wrong_answer(
     released = nbformat.read(root / "release" / CHAPTER / f"{CHAPTER}.ipynb", as_version=4)
     assert "SOLUTION" not in everything(released) and "member" not in everything(released)
     hand_in("right", shortened(nbformat.read(folder / "solutions" / f"{CHAPTER}.ipynb", as_version=4)))
-    hand_in("untouched", released)
-    for cell in released.cells:
-        if "def pool_words" in cell.source:
-            cell.source = cell.source.replace("raise NotImplementedError", "return weights")
-        elif "def offset_parser" in cell.source:
+    for cell in released.cells:  # one is solved, the other as it was given out
+        if "def offset_parser" in cell.source:
             cell.source += "\n\noffset_parser = lambda *case: [*exercises.offset_parser.results(*case).values()][0]"
     hand_in("half", released)
     for step in ("autograde", "generate_feedback"):
@@ -138,9 +135,9 @@ def test_nbgrader_gives_all_points_to_the_solutions_and_fewer_to_a_wrong_answer(
     nbgrader("export")
     with (root / "grades.csv").open() as table:
         scores = {row["student_id"]: (float(row["score"]), float(row["max_score"])) for row in csv.DictReader(table)}
-    assert scores == {"right": (4, 4), "half": (2, 4), "untouched": (0, 4)}
+    assert scores == {"right": (4, 4), "half": (2, 4)}
     assert not [*root.glob("autograded/**/*.whl"), *root.glob("feedback/**/*.whl")]
-    assert "the result has shape" in (root / "feedback" / "half" / CHAPTER / f"{CHAPTER}.html").read_text("utf-8")
+    assert "not solved yet" in (root / "feedback" / "half" / CHAPTER / f"{CHAPTER}.html").read_text("utf-8")
 
 
 @pytest.mark.parametrize("chapter", notebooks.chapters())
