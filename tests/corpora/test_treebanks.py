@@ -1,17 +1,14 @@
 """Trees and chains: three formats of one document read alike, and what is said of damaged ones."""
 
 import pytest
-from samples import CONLLU, ONTOGUM, ONTONOTES
+from samples import DATA
 
 from helpers.corpora import treebanks
 
 
-def test_three_formats_of_one_document_read_alike(tmp_path):
-    (tmp_path / "d.conllu").write_text(CONLLU)
-    (tmp_path / "d_conll").write_text(ONTONOTES)
-    (tmp_path / "d.conll").write_text(ONTOGUM)
-    (tree,), (flat,) = treebanks.read(tmp_path / "d.conllu"), treebanks.read(tmp_path / "d_conll")
-    (joined,), (alone,) = (treebanks.read_conll(tmp_path / "d.conll", trees) for trees in ({"d": tree}, None))
+def test_three_formats_of_one_document_read_alike():
+    (tree,), (flat,) = treebanks.read(DATA / "valid.conllu"), treebanks.read(DATA / "valid_conll")
+    (joined,), (alone,) = (treebanks.read_conll(DATA / "valid.conll", trees) for trees in ({"valid": tree}, None))
     mentions = [
         ("Ann", "proper", 0),
         ("her dog", "nominal", 3),
@@ -35,19 +32,11 @@ def test_three_formats_of_one_document_read_alike(tmp_path):
 
 
 def test_multiword_tokens_empty_nodes_and_spaces(tmp_path):
-    rows = [
-        "# sent_id = 1",
-        "1-2\tDon't\t_\t_\t_\t_\t_\t_\t_\t_",
-        "1\tDo\tdo\tAUX\tVB\t_\t3\taux\t_\t_",
-        "2\tn't\tnot\tPART\tRB\t_\t3\tadvmod\t_\t_",
-        "3\tstop\tstop\tVERB\tVB\t_\t0\troot\t_\tSpaceAfter=No",
-        "3.1\tstop\tstop\tVERB\tVB\t_\t_\t_\t0:root\t_",
-        "4\t!\t!\tPUNCT\t.\t_\t3\tpunct\t_\tSpaceAfter=No",
-    ]
+    text = (DATA / "multiword.conllu").read_text("utf-8")
     for end in ("\n", "\r\n"):
         for mark in (b"", b"\xef\xbb\xbf"):
             file = tmp_path / "x.conllu"
-            file.write_bytes(mark + (end.join(rows) + end).encode())
+            file.write_bytes(mark + text.replace("\n", end).encode())
             (document,) = treebanks.read(file)
             (sentence,) = document.sentences
             assert sentence.text == "Don't stop!" and document.id == "x"
