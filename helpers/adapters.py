@@ -11,7 +11,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from safetensors import SafetensorError
@@ -54,13 +54,6 @@ class AdapterError(places.BookError, ValueError):
     """An adapter is missing or does not fit; the message says why and what to do next."""
 
 
-class Inputs(Protocol):
-    """What a head may ask of a batch; :class:`helpers.tokens.Batch` has it."""
-
-    text: Tensor
-    inputs: dict[str, Tensor]
-
-
 class Head(nn.Module):
     """``head(hidden, batch) -> logits``, of a :class:`helpers.tokens.Batch`.
 
@@ -100,7 +93,7 @@ class MaskedWords(Head):
         self.norm = nn.LayerNorm(words.shape[1])
         self.bias = nn.Parameter(torch.zeros(words.shape[0]))
 
-    def forward(self, hidden: Tensor, batch: Inputs | None = None) -> Tensor:
+    def forward(self, hidden: Tensor, batch: Any = None) -> Tensor:
         return self.norm(nn.functional.gelu(self.dense(hidden))) @ self.tied[0].T + self.bias
 
 
@@ -114,7 +107,7 @@ class TokenClasses(Head):
         self.dropout = nn.Dropout(getattr(model.config, "hidden_dropout_prob", 0.1) if task == "keywords" else 0.0)
         self.out = nn.Linear(model.config.hidden_size, len(self.labels))
 
-    def forward(self, hidden: Tensor, batch: Inputs | None = None) -> Tensor:
+    def forward(self, hidden: Tensor, batch: Any = None) -> Tensor:
         return self.out(self.dropout(hidden))
 
 
@@ -132,7 +125,7 @@ class PairClasses(Head):
         self.dense = nn.Linear(4 * width, width // 2)
         self.out = nn.Linear(width // 2, len(self.labels))
 
-    def forward(self, hidden: Tensor, batch: Inputs) -> Tensor:
+    def forward(self, hidden: Tensor, batch: Any) -> Tensor:
         member = torch.stack([batch.text == 0, batch.text == 1], dim=1).to(hidden.dtype)
         u, v = (member @ hidden / member.sum(-1, keepdim=True).clamp_min(1)).unbind(1)
         features = self.dropout(torch.cat([u, v, (u - v).abs(), u * v], dim=-1))
@@ -149,37 +142,30 @@ class HubHead(Head):
     def __init__(self, model: PreTrainedModel, task: str, labels: tuple[str, ...]) -> None:
         super().__init__(task, LABELS[task] if task == "keywords" else labels)
         self.columns = [labels.index(name) for name in self.labels]
-        encoder = getattr(model, model.base_model_prefix)
-        setattr(model, model.base_model_prefix, _StandIn(encoder))
+        setattr(model, model.base_model_prefix, _StandIn(model.base_model))
         self.model = model.eval().requires_grad_(False)
 
-    def forward(self, hidden: Tensor, batch: Inputs) -> Tensor:
-        stand_in = getattr(self.model, self.model.base_model_prefix)
-        stand_in.hidden = hidden
-        try:
-            output = self.model(**batch.inputs)
-        finally:
-            stand_in.hidden = None
-        if self.task == "keywords":
-            return output.logits[..., self.columns]
-        return torch.stack([output.start_logits, output.end_logits], -1) if self.task == "qa" else output.logits
+    def forward(self, hidden: Tensor, batch: Any) -> Tensor:
+        output = self.model(**batch.inputs, inputs_embeds=hidden)
+        if self.task == "qa":
+            return torch.stack([output.start_logits, output.end_logits], -1)
+        return output.logits[..., self.columns] if self.task == "keywords" else output.logits
 
 
 class _StandIn(nn.Module):
-    """Returns hidden states computed elsewhere; the pooler, where a family has one, is the encoder's own."""
+    """Returns the "embeddings" given as its last layer; the pooler, where a family has one, is the encoder's own."""
 
     def __init__(self, encoder: PreTrainedModel) -> None:
         super().__init__()
-        self.hidden: Tensor | None = None
         self.pooler = getattr(encoder, "pooler", None)
         self.activation = getattr(encoder, "pooler_activation", None)  # ALBERT keeps it beside its pooler
-        self.embeddings = encoder.embeddings
+        self.embeddings = getattr(encoder, "embeddings", None)
 
-    def forward(self, *_: object, **__: object) -> ModelOutput:
+    def forward(self, *_: object, inputs_embeds: Tensor, **__: object) -> ModelOutput:
         if self.pooler is None:
-            return BaseModelOutput(last_hidden_state=self.hidden)
-        pooled = self.activation(self.pooler(self.hidden[:, 0])) if self.activation else self.pooler(self.hidden)
-        return BaseModelOutputWithPooling(last_hidden_state=self.hidden, pooler_output=pooled)
+            return BaseModelOutput(last_hidden_state=inputs_embeds)
+        pooled = self.activation(self.pooler(inputs_embeds[:, 0])) if self.activation else self.pooler(inputs_embeds)
+        return BaseModelOutputWithPooling(last_hidden_state=inputs_embeds, pooler_output=pooled)
 
 
 def new_head(model: PreTrainedModel, task: str) -> Head:
@@ -291,8 +277,7 @@ def load_with_head(
     if missing:
         raise AdapterError(f"{name!r} has no head for {task!r} (no {', '.join(missing[:3])}). {advice}")
     labels = LABELS[task] if task in ("mlm", "qa") else _labels(model, task, name)
-    encoder = getattr(model, model.base_model_prefix)
-    return encoder, HubHead(model, task, labels)
+    return model.base_model, HubHead(model, task, labels)
 
 
 def _labels(model: PreTrainedModel, task: str, name: str) -> tuple[str, ...]:

@@ -17,7 +17,9 @@ layers alive at once; the tap stands for both.
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from copy import deepcopy
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -31,9 +33,9 @@ from transformers.masking_utils import eager_mask
 
 from helpers import controls, parallel
 from helpers.corpora.records import Segment
-from helpers.encoder import Encoder, attention_modules
+from helpers.encoder import Encoder
 from helpers.models import EncoderError
-from helpers.tokens import Batch, EncodedText, Input, batches, by_word
+from helpers.tokens import Batch, EncodedText, batches, by_word
 
 Observer = Callable[[int, Tensor, Tensor | None], None]
 """``observe(layer, probabilities, values)``: layer from 0, probabilities [batch, head, query, key], values
@@ -57,9 +59,13 @@ class _Stream:
     """The taps now open on one model, the outermost first, and the layer its forward pass has reached."""
 
     encoder: Encoder
-    taps: list[tuple[Observer | None, Editor | None]]
+    taps: list[tuple[Observer | None, Editor | None]] = field(default_factory=list)
     layer: int = 0
     values: Tensor | None = None
+
+    def start(self, *_: object) -> None:
+        """Before a forward pass."""
+        self.layer = 0
 
     def through(self, probabilities: Tensor, values: Tensor | None) -> Tensor:
         """Show the probabilities of the next layer to every tap and return what the editors made of them."""
@@ -73,17 +79,23 @@ class _Stream:
             if observe is not None:
                 observe(self.layer, probabilities, values)
             if edit is not None:
-                probabilities = self._checked(edit(self.layer, probabilities), probabilities)
+                edited, shape = edit(self.layer, probabilities), tuple(probabilities.shape)
+                if getattr(edited, "shape", None) != shape:
+                    got = getattr(edited, "shape", type(edited).__name__)
+                    raise TapError(f"Layer {self.layer + 1}: the edit returned {got}, not {shape}.")
+                if not edited.sum().isfinite():
+                    raise TapError(f"Layer {self.layer + 1}: the edit returned NaN or infinite weights.")
+                probabilities = edited.to(probabilities.dtype)
         self.layer += 1
         return probabilities
 
-    def _checked(self, edited: object, before: Tensor) -> Tensor:
-        if not isinstance(edited, Tensor) or edited.shape != before.shape:
-            got = tuple(edited.shape) if isinstance(edited, Tensor) else type(edited).__name__
-            raise TapError(f"Layer {self.layer + 1}: the edit returned {got}, not {tuple(before.shape)}.")
-        if not torch.isfinite(edited.sum()) and not torch.isfinite(edited).all():  # one pass, then only if in doubt
-            raise TapError(f"Layer {self.layer + 1}: the edit returned NaN or infinite weights.")
-        return edited.to(before.dtype)
+    def check_all_seen(self, *_: object) -> None:
+        """After a forward pass."""
+        if self.layer != self.encoder.layers:
+            raise TapError(
+                f"Only {self.layer} of the {self.encoder.layers} layers of {self.encoder.name!r} "
+                f"({type(self.encoder.model).__name__}) showed their attention; this family cannot be tapped."
+            )
 
 
 _STREAMS: dict[int, _Stream] = {}  # id(model.config) -> its open taps; the config is what attention modules hold
@@ -100,37 +112,48 @@ def tap(encoder: Encoder, observe: Observer | None = None, edit: Editor | None =
         TapError: inside the forward pass, when an edit changes the shape or yields NaN or infinity, or
             when a layer passes by unseen.
     """
-    key = id(encoder.model.config)
-    stream = _STREAMS.get(key)
-    mine = (observe, edit)
-    if stream is not None:
-        stream.taps.append(mine)
-        try:
-            yield
-        finally:
-            stream.taps.remove(mine)
-        return
-    stream = _STREAMS[key] = _Stream(encoder, [mine])
+    key, mine = id(encoder.model.config), (observe, edit)
     with ExitStack() as restore:
-        restore.callback(_STREAMS.pop, key)
-        before = encoder.model.register_forward_pre_hook(lambda *_: _start(stream))
-        after = encoder.model.register_forward_hook(lambda *_: _check_all_seen(stream))
-        restore.callback(before.remove)
-        restore.callback(after.remove)
-        (_open_interface if encoder.route == "interface" else _open_dropouts)(stream, restore)
+        if key not in _STREAMS:
+            _STREAMS[key] = _Stream(encoder)
+            restore.callback(_STREAMS.pop, key)
+            _open(_STREAMS[key], restore)
+        taps = _STREAMS[key].taps
+        taps.append(mine)
+        restore.callback(taps.remove, mine)
         yield
 
 
-def _start(stream: _Stream) -> None:
-    stream.layer = 0
+def _open(stream: _Stream, restore: ExitStack) -> None:
+    """Lead the model's attention through the stream, until what ``restore`` is told is undone."""
+    model, heads = stream.encoder.model, stream.encoder.heads
+    restore.callback(model.register_forward_pre_hook(stream.start).remove)
+    restore.callback(model.register_forward_hook(stream.check_all_seen).remove)
+    if getattr(model, "_supports_attention_backend", False):
+        restore.callback(model.set_attn_implementation, model.config._attn_implementation)
+        model.set_attn_implementation(INTERFACE)
+        return
+
+    def before_dropout(_: nn.Module, args: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        probabilities = stream.through(args[0], stream.values)
+        stream.values = None
+        return (probabilities,)
+
+    def after_values(_: nn.Module, args: object, output: Tensor) -> None:
+        stream.values = output.unflatten(-1, (heads, -1)).transpose(1, 2)
+
+    for module in with_dropout(model):
+        restore.callback(module.dropout.register_forward_pre_hook(before_dropout).remove)
+        linear = (getattr(module, name, None) for name in VALUE_PROJECTIONS)
+        projection = next((part for part in linear if isinstance(part, nn.Linear)), None)
+        if projection is not None:
+            restore.callback(projection.register_forward_hook(after_values).remove)
 
 
-def _check_all_seen(stream: _Stream) -> None:
-    if stream.layer != stream.encoder.layers:
-        raise TapError(
-            f"Only {stream.layer} of the {stream.encoder.layers} layers of {stream.encoder.name!r} "
-            f"({type(stream.encoder.model).__name__}) showed their attention; this family cannot be tapped."
-        )
+def with_dropout(model: nn.Module) -> list[nn.Module]:
+    """Self-attention modules that apply an ``nn.Dropout`` to their probabilities, in layer order."""
+    named = (m for m in model.modules() if "SelfAttention" in type(m).__name__)
+    return [m for m in named if isinstance(getattr(m, "dropout", None), nn.Dropout)]
 
 
 def pass_by(encoder: Encoder) -> None:
@@ -169,31 +192,6 @@ def _attend(
 
 AttentionInterface.register(INTERFACE, _attend)
 AttentionMaskInterface.register(INTERFACE, eager_mask)
-
-
-def _open_interface(stream: _Stream, restore: ExitStack) -> None:
-    model = stream.encoder.model
-    restore.callback(model.set_attn_implementation, model.config._attn_implementation)
-    model.set_attn_implementation(INTERFACE)
-
-
-def _open_dropouts(stream: _Stream, restore: ExitStack) -> None:
-    def before_dropout(_: nn.Module, args: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-        probabilities = stream.through(args[0], stream.values)
-        stream.values = None
-        return (probabilities,)
-
-    def after_values(_: nn.Module, args: object, output: Tensor) -> None:
-        batch, length, width = output.shape
-        heads = stream.encoder.heads
-        stream.values = output.view(batch, length, heads, width // heads).transpose(1, 2)
-
-    for module in attention_modules(stream.encoder.model):
-        restore.callback(module.dropout.register_forward_pre_hook(before_dropout).remove)
-        for name in VALUE_PROJECTIONS:
-            if isinstance(projection := getattr(module, name, None), nn.Linear):
-                restore.callback(projection.register_forward_hook(after_values).remove)
-                break
 
 
 Function = Callable[..., Any]
@@ -238,11 +236,11 @@ def measure(
         TooLong: for a text that is longer than the model allows, where ``longest`` is not given.
         TapError: where ``values`` are wanted and the family does not show them.
     """
-    options = {"units": units, "longest": longest, "values": values, "shuffled": shuffled, "seed": seed}
+    how = {"units": units, "longest": longest, "values": values, "shuffled": shuffled, "seed": seed}
     pieces = [(start, texts[start : start + PART]) for start in range(0, len(texts), PART)]
     results: list[Any] = []
     with tqdm(total=len(texts), desc=encoder.label, unit=" texts") as bar:
-        for arrays in parallel.each(encoder, _part, pieces, function, options, jobs=jobs, keep=parts):
+        for arrays in parallel.each(encoder, partial(_part, **how), pieces, function, jobs=jobs, keep=parts):
             results += arrays
             bar.update(len(arrays))
     kinds = [array.keys() if isinstance(array, dict) else None for array in results]
@@ -255,49 +253,49 @@ def measure(
 
 
 def _part(
-    encoder: Encoder, part: tuple[int, Sequence[Any]], function: Function, options: Mapping[str, Any]
+    encoder: Encoder,
+    part: tuple[int, Sequence[Any]],
+    function: Function,
+    *,
+    units: str,
+    longest: int | None,
+    values: bool,
+    shuffled: bool,
+    seed: int,
 ) -> list[Any]:
     """What :func:`measure` finds for some of the texts, which are numbered from the part's first."""
     first, texts = part
-    longest, cells = options["longest"], MOST_MAPS // (4 * encoder.layers * encoder.heads)
+    inputs = [t.texts if isinstance(t, Segment) else list(t.words) if hasattr(t, "words") else t for t in texts]
+    cells = MOST_MAPS // (4 * encoder.layers * encoder.heads)
     how = {"max_length": longest, "truncate": longest is not None, "cells": cells, "batch_size": 32}
-    results: dict[int, Any] = {}
-    for batch in batches(encoder, [_input(t) for t in texts], first=first, **how):
-        layers = _seen(encoder, batch, values=options["values"])
-        if options["values"] and any(values is None for _, values in layers):
+    results: list[Any] = [None] * len(texts)
+    for batch in batches(encoder, inputs, first=first, **how):
+        layers = _seen(encoder, batch)
+        if values and any(vectors is None for _, vectors in layers):
             raise TapError(f"{encoder.name!r} does not show its value vectors, so they have no length here.")
         for row, number in enumerate(batch.index):
             text = EncodedText.of(batch, row, texts[number - first])
             length = len(text.tokens)
             with torch.inference_mode():
-                given = [torch.stack([weights[row, :, :length, :length] for weights, _ in layers]), text]
-                if options["shuffled"]:
-                    given[0] = controls.shuffled_maps(given[0], number, options["seed"])
-                if options["units"] == "words":
-                    given[0] = by_word(given[0], text)
-                if options["values"]:
-                    given.append(torch.stack([values[row, :, :length] for _, values in layers]))
-                results[number] = _as_arrays(function(*given))
+                maps = torch.stack([weights[row, :, :length, :length] for weights, _ in layers])
+                if shuffled:
+                    maps = controls.shuffled_maps(maps, number, seed)
+                if units == "words":
+                    maps = by_word(maps, text)
+                further = [torch.stack([vectors[row, :, :length] for _, vectors in layers])] if values else []
+                results[number - first] = _as_arrays(function(maps, text, *further))
         layers.clear()  # before the next batch's maps exist
-        given.clear()
-    return _compact([results[number] for number in sorted(results)])
+    return deepcopy(
+        results
+    )  # side by side: small arrays that stay where they were made keep the memory between them from use
 
 
-def _seen(encoder: Encoder, batch: Batch, *, values: bool = False) -> list[tuple[Tensor, Tensor | None]]:
-    """Attention maps [batch, head, query, key] of a batch, layer by layer, and values where they are wanted."""
+def _seen(encoder: Encoder, batch: Batch) -> list[tuple[Tensor, Tensor | None]]:
+    """Attention maps [batch, head, query, key] and values of a batch, layer by layer."""
     seen: list[tuple[Tensor, Tensor | None]] = []
-
-    def keep(_: int, weights: Tensor, vectors: Tensor | None) -> None:
-        seen.append((weights, vectors if values else None))
-
-    with torch.inference_mode(), tap(encoder, observe=keep):
+    with torch.inference_mode(), tap(encoder, observe=lambda _, weights, values: seen.append((weights, values))):
         encoder.model(**batch.inputs)
     return seen
-
-
-def _input(text: Any) -> Input:
-    """What the tokenizer gets of a text."""
-    return text.texts if isinstance(text, Segment) else list(text.words) if hasattr(text, "words") else text
 
 
 def _as_arrays(result: Any) -> Any:
@@ -310,19 +308,6 @@ def _as_arrays(result: Any) -> Any:
             "The function must return numbers or arrays, or a dict of them. A sum and its count have one shape: "
             "torch.stack([sums, torch.full_like(sums, count)])."
         ) from error
-
-
-def _compact(arrays: Sequence[Any]) -> list[Any]:
-    """The same arrays as views of one: small ones that stay would keep the memory between them from being used again."""
-    kinds = {tuple(array) if isinstance(array, dict) else None for array in arrays}
-    if len(kinds) > 1:  # which :func:`measure` refuses
-        return list(arrays)
-    if isinstance(arrays[0], dict):
-        columns = {name: _compact([array[name] for array in arrays]) for name in arrays[0]}
-        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-    flat = np.concatenate([array.ravel() for array in arrays])
-    parts = np.split(flat, np.cumsum([array.size for array in arrays])[:-1])
-    return [part.reshape(array.shape) for part, array in zip(parts, arrays, strict=True)]
 
 
 def maps(encoder: Encoder, batch: Batch) -> Float[Tensor, "layer batch head query key"]:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor
 
 from helpers.tokens import Batch
@@ -19,28 +19,18 @@ from helpers.tokens import Batch
 SHUFFLED = "@shuffled"
 
 
-def shuffled(
-    probabilities: Float[Tensor, "batch head query key"],
-    mask: Bool[Tensor, "batch length"],
-    seeds: Callable[[int, int], list[int]],
-) -> Float[Tensor, "batch head query key"]:
-    """Maps whose scores, among real tokens, are shuffled among the map's pairs; rows sum to 1 again.
+def shuffled(maps: Float[Tensor, "head query key"], drawn_from: tuple[int, ...]) -> Float[Tensor, "head query key"]:
+    """One layer's maps of one text whose scores are shuffled among each map's pairs; rows sum to 1 again.
 
     Scores are taken back from the weights as their logarithms less the mean of each row, which is all that a softmax knows of them.
 
     Args:
-        mask: true at real tokens, which come before those that pad a row.
-        seeds: (row of the batch, head) -> what the permutation is drawn from.
+        drawn_from: with the head's number behind it the seed of the head's permutation.
     """
-    made = torch.zeros_like(probabilities)
-    for row, real in enumerate(mask):
-        length = int(real.sum())
-        scores = probabilities[row, :, :length, :length].clamp_min(torch.finfo(probabilities.dtype).tiny).log()
-        scores = (scores - scores.mean(-1, keepdim=True)).flatten(1)
-        orders = [np.random.default_rng(seeds(row, head)).permutation(scores.shape[1]) for head in range(len(scores))]
-        order = torch.from_numpy(np.stack(orders)).to(scores.device)
-        made[row, :, :length, :length] = scores.gather(1, order).view(-1, length, length).softmax(-1)
-    return made
+    scores = maps.clamp_min(torch.finfo(maps.dtype).tiny).log()
+    scores = (scores - scores.mean(-1, keepdim=True)).flatten(1)
+    orders = [np.random.default_rng([*drawn_from, head]).permutation(scores.shape[1]) for head in range(len(scores))]
+    return scores.gather(1, torch.from_numpy(np.stack(orders)).to(scores.device)).view_as(maps).softmax(-1)
 
 
 def shuffled_maps(
@@ -51,11 +41,7 @@ def shuffled_maps(
     Args:
         number: of the text; the same text, layer, head and seed are shuffled alike wherever they are measured.
     """
-    every = torch.ones(1, maps.shape[-1], dtype=torch.bool, device=maps.device)
-    layers = (
-        shuffled(layer[None], every, lambda _, head, at=at: [seed, number, at, head]) for at, layer in enumerate(maps)
-    )
-    return torch.cat(list(layers)).view_as(maps)
+    return torch.stack([shuffled(of_layer, (seed, number, layer)) for layer, of_layer in enumerate(maps)])
 
 
 def shuffling(batch: Batch, seed: int = 0) -> Callable[[int, Tensor], Tensor]:
@@ -66,6 +52,10 @@ def shuffling(batch: Batch, seed: int = 0) -> Callable[[int, Tensor], Tensor]:
     """
 
     def edit(layer: int, probabilities: Tensor) -> Tensor:
-        return shuffled(probabilities, batch.mask, lambda row, head: [seed, batch.index[row], layer, head])
+        edited = torch.zeros_like(probabilities)
+        for row, length in enumerate(batch.lengths.tolist()):
+            real = probabilities[row, :, :length, :length]
+            edited[row, :, :length, :length] = shuffled(real, (seed, batch.index[row], layer))
+        return edited
 
     return edit

@@ -3,15 +3,14 @@
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any
 
 import joblib
 import torch
-from torch import nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from helpers import adapters, places
-from helpers.adapters import Head, Inputs
+from helpers.adapters import Head
 from helpers.models import EncoderError
 
 
@@ -42,10 +41,9 @@ class Encoder:
         max_length: most tokens an input may have, special tokens included.
         special: which tokens play the roles of ``[CLS]`` and ``[SEP]``.
         sha256: digest of the weights file (for ``@random``: of the weights themselves).
-        route: how the attention is reached; see :mod:`helpers.attention`.
         head: what makes logits of the last layer, for an encoder loaded with a task.
-        source: name, task and seed that :func:`load` was given, so that another process can load the same; None for
-            an encoder made in memory.
+        source: name, task and seed that :func:`load` was given and :attr:`state` as it was then, so that another process can load
+            the same; None for an encoder made in memory.
     """
 
     name: str
@@ -56,9 +54,8 @@ class Encoder:
     max_length: int
     special: SpecialTokens
     sha256: str
-    route: Literal["interface", "dropout"]
     head: Head | None = None
-    source: tuple[str, str | None, int] | None = None
+    source: tuple[str, str | None, int, str] | None = None
 
     @property
     def label(self) -> str:
@@ -70,7 +67,7 @@ class Encoder:
         """What the head is for; None without one."""
         return self.head.task if self.head is not None else None
 
-    def logits(self, batch: Inputs) -> torch.Tensor:
+    def logits(self, batch: Any) -> torch.Tensor:
         """The head's answer to a batch, in one forward pass that the tap sees; shapes in :class:`helpers.adapters.Head`.
 
         Raises:
@@ -120,9 +117,3 @@ class Encoder:
             f"{self.parameters / 1e6:.0f} M parameters, up to {self.max_length} tokens, on {self.device}\n"
             f"sha256 of the weights {self.sha256[:16]}…"
         )
-
-
-def attention_modules(model: PreTrainedModel) -> list[nn.Module]:
-    """Self-attention modules that apply an ``nn.Dropout`` to their probabilities, in layer order."""
-    named = (m for m in model.modules() if "SelfAttention" in type(m).__name__)
-    return [m for m in named if isinstance(getattr(m, "dropout", None), nn.Dropout)]

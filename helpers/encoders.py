@@ -15,7 +15,6 @@ import warnings
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import fields, replace
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -31,26 +30,20 @@ from transformers.models.auto.modeling_auto import (
 
 from helpers import DTYPES, adapters, models, places, validation
 from helpers.adapters import Head
-from helpers.encoder import Encoder, SpecialTokens, attention_modules
+from helpers.encoder import Encoder, SpecialTokens
 from helpers.models import KNOWN, WORKING_FAMILIES, EncoderError, NotAnEncoder, UnknownModel, available, fetch  # noqa: F401 (what callers of load need besides)
 
 
 def _reduced(encoder: Encoder) -> tuple[Any, tuple[Any, ...]]:
-    """Another process loads an encoder by its name where that gives the same one; elsewhere the weights travel."""
+    """Another process loads an encoder by its name where it is still as it was loaded; elsewhere the weights travel."""
+    if encoder.source is None or encoder.source[-1] != encoder.state:
+        return Encoder, tuple(getattr(encoder, field.name) for field in fields(encoder))
+    name, task, seed, state = encoder.source
     device = "auto" if encoder.device == best_device() else str(encoder.device)
-    dtype = str(encoder.dtype).removeprefix("torch.")
-    known = encoder.source is not None and dtype in DTYPES
-    if known and _state_when_loaded(*encoder.source, dtype) == encoder.state:
-        return _loaded_again, (*encoder.source, device, dtype, encoder.state)
-    return Encoder, tuple(getattr(encoder, field.name) for field in fields(encoder))
+    return _loaded_again, (name, task, seed, device, str(encoder.dtype).removeprefix("torch."), state)
 
 
 copyreg.pickle(Encoder, _reduced)
-
-
-@lru_cache(maxsize=4)
-def _state_when_loaded(name: str, task: str | None, seed: int, dtype: str) -> str:
-    return load(name, task=task, seed=seed, device="cpu", dtype=dtype).state
 
 
 def _loaded_again(name: str, task: str | None, seed: int, device: str, dtype: str, state: str) -> Encoder:
@@ -103,7 +96,7 @@ def load(
         model = _randomised(model, seed)
         digest = _digest_of_tensors(model)
     encoder = wrap(model, tokenizer, name=name, sha256=digest, device=device, dtype=dtype, head=head)
-    return replace(encoder, source=(name, task, seed))
+    return replace(encoder, source=(name, task, seed, encoder.state))
 
 
 def _read(name: str, task: str | None) -> tuple[PreTrainedModel, PreTrainedTokenizerBase, Head | None, str]:
@@ -143,8 +136,7 @@ def wrap(
         DamagedModel: when model and tokenizer do not fit, or the weights are no numbers; see :mod:`helpers.validation`.
     """
     _refuse_others(name, model.config)
-    route = _route(model, name)
-    validation.check_weights(model, name)
+    validation.check_model(model, name)
     validation.check_tokenizer(tokenizer, model, name)
     tokenizer.truncation_side = tokenizer.padding_side = (
         "right"  # chapters read the beginning of a text, whoever saved it
@@ -160,7 +152,6 @@ def wrap(
         max_length=_max_length(model),
         special=_special_tokens(name, tokenizer),
         sha256=sha256 or _digest_of_tensors(model),
-        route=route,
         head=head and head.to(**place),
     )
     validation.check_attention(encoder)
@@ -192,17 +183,6 @@ def _refuse_others(name: str, config: transformers.PretrainedConfig) -> None:
                 f"{name!r} ({config.model_type}) {problem}; the book's measurements are defined for bidirectional "
                 f"encoders of text. Families that work: {WORKING_FAMILIES}."
             )
-
-
-def _route(model: PreTrainedModel, name: str) -> Literal["interface", "dropout"]:
-    if getattr(model, "_supports_attention_backend", False):
-        return "interface"
-    if len(attention_modules(model)) != model.config.num_hidden_layers:
-        raise NotAnEncoder(
-            f"The self-attention of {type(model).__name__} ({name!r}) neither goes through transformers' AttentionInterface "
-            f"nor applies a dropout to its probabilities, so it cannot be observed. Families that work: {WORKING_FAMILIES}."
-        )
-    return "dropout"
 
 
 def best_device() -> torch.device:

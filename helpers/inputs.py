@@ -32,7 +32,7 @@ class Asked(tokens.OfTensors):
         batch: the inputs. ``batch.index`` numbers the rows' *inputs*; ``example`` says whose they are.
         targets: mlm: [batch, length], the token that was there, :data:`IGNORED` where nothing is asked; qa:
             [batch, 2], first and last token of the answer, :data:`IGNORED` in a window without it; keywords: [batch,
-            length], the class of each word at its first piece, :data:`IGNORED` elsewhere; pairs: [batch].
+            length], the class of each word at its first piece, :data:`IGNORED` elsewhere; pairs: [batch], the class.
         example: for each row, the number of its example.
         spans: for qa, where each token of the context lies in it, in characters: one array [token, 2] a row.
         words: for keywords, which words of its text a row asks about, in order: those that leave a token and were not cut off.
@@ -67,7 +67,8 @@ def batches(
 ) -> Iterator[Asked]:
     """Batches of inputs of like length, with their targets.
 
-    Long contexts of questions are cut into overlapping windows, a row each; other long inputs are cut short.
+    Long contexts of questions are cut into overlapping windows, a row each; other long inputs are cut short. Of keywords the encoder
+    is given the words and marks of title and text.
 
     Args:
         seed: which tokens are masked (mlm); an example's masks depend on the seed and its number only.
@@ -84,7 +85,7 @@ def batches(
         for start in range(0, len(order), batch_size):
             yield asked_questions(encoder, [rows[i] for i in order[start : start + batch_size]])
         return
-    texts = [texts_of(e) for e in examples]
+    texts = [list(e.spelled.units) if task == "keywords" else e.texts for e in examples]
     how = {"batch_size": batch_size, "max_length": longest, "truncate": True}
     for batch in tokens.batches(encoder, texts, unknown="<unk>" if task == "mlm" else None, **how):
         if task == "mlm":
@@ -92,18 +93,8 @@ def batches(
         elif task == "keywords":
             yield tagged(batch, examples)
         else:
-            targets = classes([examples[n] for n in batch.index]).to(encoder.device)
-            yield Asked(task, batch, targets, batch.index)
-
-
-def texts_of(example: Example) -> tuple[str, str] | list[str]:
-    """What the encoder is given: two texts, or for keywords the words and marks of title and text."""
-    return list(example.spelled.units) if example.task == "keywords" else example.texts
-
-
-def classes(examples: Sequence[Example]) -> Int[Tensor, "batch"]:
-    """The pairs' classes as numbers, in the order of :data:`helpers.adapters.LABELS`."""
-    return torch.tensor([LABELS[e.task].index(e.label) for e in examples])
+            targets = [LABELS[task].index(examples[n].label) for n in batch.index]
+            yield Asked(task, batch, torch.tensor(targets, device=encoder.device), batch.index)
 
 
 def tagged(batch: Batch, examples: Sequence[Example]) -> Asked:

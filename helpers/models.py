@@ -8,7 +8,7 @@ import io
 import json
 import shutil
 import zipfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -223,35 +223,26 @@ def read_weights(kind: Any, folder: Path, files: Sequence[Path]) -> tuple[PreTra
         ignore_mismatched_sizes=True,  # the library's own error does not name them; ours does
         output_loading_info=True,
     )
-    wrong = _foreign(model, report, files)
+    # A checkpoint with a head says ``bert.`` before the names of the encoder's weights, and what stands beside them is the head
+    prefix, parts = model.base_model_prefix + ".", {name for name, _ in model.base_model.named_children()}
+    missing, unknown = (
+        [key for key in report[keys] if "pooler" not in key.split(".")]
+        for keys in ("missing_keys", "unexpected_keys")
+    )
+    names = [key for file in files if unknown for key in safe_open(file, framework="pt").keys()]  # noqa: SIM118 (no dict)
+    headed = any(key.startswith(prefix) for key in names)
+    problems = {
+        "without": [key for key in missing if key.removeprefix(prefix).split(".")[0] in parts],
+        "of another shape": [f"{key} {list(a)}, not {list(b)}" for key, a, b in report["mismatched_keys"]],
+        "unknown": [key for key in unknown if not headed or key.removeprefix(prefix).split(".")[0] in parts],
+    }
+    wrong = [f"{what} {', '.join(sorted(keys)[:3])} ({len(keys)} in all)" for what, keys in problems.items() if keys]
     if wrong:
         what = f"The weights in {folder} are not those of the {type(model.base_model).__name__} that its config.json describes"
         raise DamagedModel(
             f"{what}: {'; '.join(wrong)}. Save model and configuration together, with save_pretrained."
         )
-    return model, sorted(key for key in report["missing_keys"] if "pooler" not in key.split("."))
-
-
-def _foreign(model: PreTrainedModel, report: Mapping[str, Iterable], files: Sequence[Path]) -> list[str]:
-    """What is wrong with the encoder's weights, in words; empty when nothing is.
-
-    A checkpoint with a head says ``bert.`` before the names of the encoder's weights. What stands beside them is the
-    head; in a checkpoint without that word there is none.
-    """
-    prefix, parts = model.base_model_prefix + ".", {name for name, _ in model.base_model.named_children()}
-
-    def of_encoder(key: str) -> bool:
-        return key.removeprefix(prefix).split(".")[0] in parts and "pooler" not in key.split(".")
-
-    unknown = [key for key in report["unexpected_keys"] if "pooler" not in key.split(".")]
-    names = [key for file in files if unknown for key in safe_open(file, framework="pt").keys()]  # noqa: SIM118 (no dict)
-    headed = any(key.startswith(prefix) for key in names)
-    problems = {
-        "without": [key for key in report["missing_keys"] if of_encoder(key)],
-        "of another shape": [f"{key} {list(a)}, not {list(b)}" for key, a, b in report["mismatched_keys"]],
-        "unknown": [key for key in unknown if of_encoder(key) or not headed],
-    }
-    return [f"{what} {', '.join(sorted(keys)[:3])} ({len(keys)} in all)" for what, keys in problems.items() if keys]
+    return model, sorted(missing)
 
 
 def read_tokenizer(name: str, folder: Path) -> PreTrainedTokenizerBase:

@@ -12,7 +12,7 @@ import sys
 import sysconfig
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import lru_cache, partial
 from pathlib import Path
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
@@ -63,23 +63,18 @@ def each(
     if keep is not None:
         run = joblib.Memory(keep, verbose=0).cache(_run, ignore=["encoder", "function", "given"])
         what = joblib.hash((encoder.state, _package(), _told((function, given), set())))
-    with _where(jobs or os.environ.get("BOOK_DASK") or int(os.environ.get("BOOK_WORKERS") or 0) or None):
+    jobs = jobs or os.environ.get("BOOK_DASK") or int(os.environ.get("BOOK_WORKERS") or 0) or None
+    with ExitStack() as closing:
+        if isinstance(jobs, str):  # the address of a scheduler, whose client is closed afterwards
+            from distributed import Client
+
+            client = closing.enter_context(Client(jobs, set_as_default=False))
+            closing.enter_context(joblib.parallel_config("dask", client=client, n_jobs=-1))
+        else:
+            closing.enter_context(joblib.parallel_config(n_jobs=jobs))
         sent = encoder if joblib.effective_n_jobs(None) == 1 else cloudpickle.dumps(encoder)
         work = (joblib.delayed(run)(what, part, sent, function, given) for part in parts)
         yield from joblib.Parallel(return_as="generator")(work)
-
-
-@contextmanager
-def _where(jobs: int | str | None) -> Iterator[None]:
-    """Where joblib works inside the block: in processes, or through a client of a Dask scheduler that is closed afterwards."""
-    if not isinstance(jobs, str):
-        with joblib.parallel_config(n_jobs=jobs):
-            yield
-        return
-    from distributed import Client
-
-    with Client(jobs, set_as_default=False) as client, joblib.parallel_config("dask", client=client, n_jobs=-1):
-        yield
 
 
 def _run(what: str | None, part: Any, encoder: Encoder | bytes, function: Callable[..., Any], given: tuple) -> Any:
@@ -90,16 +85,13 @@ def _run(what: str | None, part: Any, encoder: Encoder | bytes, function: Callab
         return function(encoder, part, *given)
 
 
+_arrived = lru_cache(maxsize=2)(pickle.loads)  # an encoder that was sent to this process is kept for the next part
+
+
 @lru_cache
 def _package() -> str:
     """Digest of this package's code."""
     return places.sha256(*sorted(Path(__file__).parent.rglob("*.py")))
-
-
-@lru_cache(maxsize=2)
-def _arrived(pickled: bytes) -> Encoder:
-    """An encoder that was sent to this process, kept for the next part."""
-    return pickle.loads(pickled)
 
 
 def _told(thing: Any, seen: set[int]) -> Any:

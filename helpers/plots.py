@@ -441,6 +441,28 @@ def dots(
     return ax.figure
 
 
+def dot_panels(
+    panels: Mapping[str, tuple[Names | Labels, Points]], size: Size, *, beside: bool = False, **options: object
+) -> Figure:
+    """Panels of :func:`dots`, one below the other and as high as they have rows, or one beside the other; with one legend.
+
+    Args:
+        panels: what stands on the x axis -> the rows and the values of :func:`dots`.
+        size: of the figure, in inches.
+        beside: whether all have the same rows.
+        options: of :func:`dots`.
+    """
+    shape = {"ncols": len(panels), "sharey": True} if beside else {"nrows": len(panels)}
+    heights = {} if beside else {"height_ratios": [len(rows) for rows, _ in panels.values()]}
+    figure, axes = plt.subplots(**shape, **heights, figsize=size)
+    for ax, (xlabel, (rows, values)) in zip(np.atleast_1d(axes), panels.items(), strict=True):
+        dots(rows, values, xlabel=xlabel, ax=ax, **options)
+        if ax.get_legend():
+            ax.get_legend().remove()
+    legend_below(figure.axes[0], ncols=2, fontsize=9)
+    return figure
+
+
 def share_bars(rows: Mapping[str, ArrayLike], parts: Parts, *, xlabel: str, least: float, row: float) -> Figure:
     """A stacked bar for each row.
 

@@ -15,6 +15,7 @@ for long measurements :func:`each`.
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,7 @@ from helpers.encoders import Encoder
 from helpers.examples import Example
 from helpers.examples import examples as examples
 from helpers.examples import majority as majority
-from helpers.inputs import IGNORED, Asked, batches, classes
+from helpers.inputs import IGNORED, Asked, batches
 from helpers.layers import batched_interventions
 
 LONGEST_ANSWER = 30  # tokens
@@ -70,26 +71,20 @@ def loaded(model: str, wanted: Iterable[str], *, least: int = 0) -> tuple[dict[s
     Raises:
         AdapterError: when it has a head for fewer than ``least`` of them.
     """
-    loaded_states, missing = {}, {}
+    heads, missing = {}, {}
     for task in wanted:
-        try:
-            loaded_states[task] = _headed(model, task)
-        except AdapterError as error:
-            missing[task] = str(error)
-    if len(loaded_states) < least:
+        for kind in (task, "entailment") if task == "rte" else (task,):
+            try:
+                heads[task] = encoders.load(model, task=kind)
+                break
+            except AdapterError as error:
+                missing[task] = str(error)
+    missing = {task: reason for task, reason in missing.items() if task not in heads}
+    if len(heads) < least:
         reason = next(iter(missing.values()), f"Name some of {', '.join(TASKS)}.")
-        named = ", ".join([*loaded_states, *missing]) or "the tasks named, and none is"
+        named = ", ".join([*heads, *missing]) or "the tasks named, and none is"
         raise AdapterError(f"This chapter needs a head for at least {least} of {named}. {reason}")
-    return loaded_states, [f"{task}: left out. {error}" for task, error in missing.items()]
-
-
-def _headed(model: str, task: str) -> Encoder:
-    try:
-        return encoders.load(model, task=task)
-    except AdapterError:
-        if task != "rte":
-            raise
-        return encoders.load(model, task="entailment")
+    return heads, [f"{task}: left out. {error}" for task, error in missing.items()]
 
 
 def each(
@@ -242,64 +237,70 @@ def score(
     """
     task = examples[0].task if examples else "none"
     check(encoder, task)
-    batches_of = batches(encoder, examples, batch_size=batch_size, max_length=max_length, seed=seed)
-    rounds = tqdm(batches_of, desc=f"scoring {task}", unit=" batches", leave=False, disable=not progress)
-    own: dict[str, Callable[..., Scores]] = {"mlm": _score_masked, "qa": _score_spans, "keywords": score_tags}
-    return own.get(task, _score_classes)(encoder, examples, rounds)
-
-
-def _score_masked(encoder: Encoder, examples: Sequence[Example], rounds: Iterable) -> Scores:
-    right, hidden_tokens, loss = (np.zeros(len(examples)) for _ in range(3))
-    for asked in rounds:
+    scored = {"mlm": _masked_rows, "qa": _span_rows, "keywords": _tagged_rows}.get(task, _class_rows)
+    results: list[_Row | None] = [None] * len(examples)
+    rounds = batches(encoder, examples, batch_size=batch_size, max_length=max_length, seed=seed)
+    for asked in tqdm(rounds, desc=f"scoring {task}", unit=" batches", leave=False, disable=not progress):
         hidden = encoder.model(**asked.batch.inputs).last_hidden_state
-        per_row, restored = masked_losses(encoder, hidden, asked)
-        row = (asked.targets != IGNORED).nonzero()[:, 0].cpu().numpy()
-        example = np.array(asked.example)
-        np.add.at(right, example[row], restored.cpu().numpy())
-        np.add.at(hidden_tokens, example[row], 1)
-        loss[example] = per_row.cpu().numpy()
-    values = {"accuracy": right / np.maximum(hidden_tokens, 1), "loss": loss}
-    return _scores(examples, values, [""] * len(examples), hidden_tokens)
+        for number, row in zip(asked.example, scored(encoder, hidden, asked, examples), strict=True):
+            results[number] = _surest(results[number], row)
+    values = {name: np.array([row.values[name] for row in results]) for name in results[0].values}
+    weights, documents = (
+        np.array(column) for column in ([r.weight for r in results], [e.document for e in examples])
+    )
+    return Scores(task, values, weights, documents, tuple(row.prediction for row in results))
 
 
-def _score_classes(encoder: Encoder, examples: Sequence[Example], rounds: Iterable) -> Scores:
-    task = examples[0].task
-    chances = np.zeros((len(examples), len(LABELS[task])))
-    for asked in rounds:
-        hidden = encoder.model(**asked.batch.inputs).last_hidden_state
-        chances[list(asked.example)] = answers(encoder, hidden, asked).double().softmax(-1).cpu().numpy()
-    answer = classes(examples).numpy()
-    best = chances.argmax(-1)
-    loss = -np.log(np.maximum(chances[np.arange(len(answer)), answer], 1e-300))
-    predictions = [LABELS[task][c] for c in best]
-    return _scores(examples, {"accuracy": (best == answer).astype(float), "loss": loss}, predictions)
+@dataclass(frozen=True)
+class _Row:
+    """What one input of a batch scores; ``certainty`` chooses among the windows of a question."""
+
+    values: dict[str, float]
+    prediction: str = ""
+    weight: float = 1.0
+    certainty: float = 0.0
 
 
-def _score_spans(encoder: Encoder, examples: Sequence[Example], rounds: Iterable) -> Scores:
-    best = np.full(len(examples), -np.inf)
-    predictions = [""] * len(examples)
-    for asked in rounds:
-        logits = encoder.logits(asked.batch).double()
-        for row, number in enumerate(asked.example):
-            value, first, last = best_span(logits[row, asked.batch.text[row] == 1].cpu().numpy())
-            if value > best[number]:
-                begin, end = asked.spans[row][first, 0], asked.spans[row][last, 1]
-                best[number], predictions[number] = value, examples[number].texts[1][begin:end]
-    pairs = [em_and_f1(p, [a.text for a in e.answers]) for p, e in zip(predictions, examples, strict=True)]
-    em, f1 = np.array(pairs).T
-    return _scores(examples, {"f1": f1, "em": em}, predictions)
+def _surest(before: _Row | None, row: _Row) -> _Row:
+    """Of several windows of a question the one with the surest answer, of equals the first."""
+    return row if before is None or row.certainty > before.certainty else before
 
 
-def score_tags(encoder: Encoder, examples: Sequence[Example], rounds: Iterable) -> Scores:
-    """Scores of the examples that are in some batches of keywords; 0 for the others."""
-    f1, f1_all, loss = (np.zeros(len(examples)) for _ in range(3))
-    predictions = [""] * len(examples)
-    for asked in rounds:
-        logits = answers(encoder, encoder.model(**asked.batch.inputs).last_hidden_state, asked)
-        loss[list(asked.example)] = cross_entropy(logits, asked).double().cpu().numpy()
-        for number, scored in zip(asked.example, tag_scores(logits, asked, examples), strict=True):
-            f1[number], f1_all[number], predictions[number] = scored
-    return _scores(examples, {"f1": f1, "f1_all": f1_all, "loss": loss}, predictions)
+def _masked_rows(encoder: Encoder, hidden: Tensor, asked: Asked, _: Sequence[Example]) -> Iterator[_Row]:
+    losses, restored = masked_losses(encoder, hidden, asked)
+    counts = (asked.targets != IGNORED).sum(-1).tolist()
+    for loss, right, count in zip(losses.tolist(), restored.split(counts), counts, strict=True):
+        yield _Row({"accuracy": int(right.sum()) / max(count, 1), "loss": loss}, weight=float(count))
+
+
+def _class_rows(encoder: Encoder, hidden: Tensor, asked: Asked, _: Sequence[Example]) -> Iterator[_Row]:
+    chances = answers(encoder, hidden, asked).double().softmax(-1).cpu()
+    right = asked.targets.cpu()
+    losses = -np.log(chances.gather(1, right[:, None])[:, 0].clamp_min(1e-300).numpy())
+    for best, answer, loss in zip(chances.argmax(-1).tolist(), right.tolist(), losses.tolist(), strict=True):
+        yield _Row({"accuracy": float(best == answer), "loss": loss}, LABELS[asked.task][best])
+
+
+def _span_rows(encoder: Encoder, hidden: Tensor, asked: Asked, examples: Sequence[Example]) -> Iterator[_Row]:
+    logits, context = answers(encoder, hidden, asked).double().cpu().numpy(), (asked.batch.text == 1).cpu().numpy()
+    for row in range(len(logits)):
+        yield _answered(asked, row, best_span(logits[row, context[row]]), examples)
+
+
+def _answered(asked: Asked, row: int, span: tuple[float, int, int], examples: Sequence[Example]) -> _Row:
+    """The score of a span of a window's context (:func:`best_span`) as the answer."""
+    certainty, first, last = span
+    example = examples[asked.example[row]]
+    prediction = example.texts[1][asked.spans[row][first, 0] : asked.spans[row][last, 1]]
+    em, f1 = em_and_f1(prediction, tuple(answer.text for answer in example.answers))
+    return _Row({"f1": f1, "em": em}, prediction, certainty=certainty)
+
+
+def _tagged_rows(encoder: Encoder, hidden: Tensor, asked: Asked, examples: Sequence[Example]) -> Iterator[_Row]:
+    logits = answers(encoder, hidden, asked)
+    losses = cross_entropy(logits, asked).tolist()
+    for loss, (f1, f1_all, prediction) in zip(losses, tag_scores(logits, asked, examples), strict=True):
+        yield _Row({"f1": f1, "f1_all": f1_all, "loss": loss}, prediction)
 
 
 def tag_scores(logits: Tensor, asked: Asked, examples: Sequence[Example]) -> Iterator[tuple[float, float, str]]:
@@ -329,21 +330,14 @@ def answers_under_edits(
         edit: ``edit(asked, layer, step, weights)``, the new weights [1, head, query, key] of one input; may be defined in a notebook.
     """
     check(encoder, "qa")
-    best = np.full((len(passes), len(examples)), -np.inf)
-    given = [[""] * len(examples) for _ in passes]
+    results: list[list[_Row | None]] = [[None] * len(examples) for _ in passes]
     what = f"{len(passes)} passes over {len(examples)} questions"
     for asked, spans in each(encoder, examples, _spans_in_passes, passes, edit, what=what, batch_size=1):
         [number] = asked.example
-        for turn, (value, first, last) in enumerate(spans):  # of several windows the surest
-            if value > best[turn, number]:
-                begin, end = asked.spans[0][first, 0], asked.spans[0][last, 1]
-                best[turn, number], given[turn][number] = value, examples[number].texts[1][begin:end]
-    scores = np.zeros((len(passes), len(examples), 2))
-    for number, example in enumerate(examples):
-        known = [a.text for a in example.answers]
-        marks = {text: em_and_f1(text, known)[::-1] for text in {answers[number] for answers in given}}
-        scores[:, number] = [marks[answers[number]] for answers in given]
-    return given, scores
+        for rows, span in zip(results, spans, strict=True):
+            rows[number] = _surest(rows[number], _answered(asked, 0, span, examples))
+    scores = [[[row.values["f1"], row.values["em"]] for row in rows] for rows in results]
+    return [[row.prediction for row in rows] for rows in results], np.array(scores)
 
 
 @torch.inference_mode()
@@ -364,21 +358,14 @@ def best_span(logits: Float[np.ndarray, "token 2"]) -> tuple[float, int, int]:
     return float(total[first, last]), first, last
 
 
-def em_and_f1(prediction: str, answers: Sequence[str]) -> tuple[float, float]:
-    """SQuAD's two scores of one answer, from 0 to 1: the best over the answers that annotators gave (Rajpurkar et al. 2016)."""
+@lru_cache(maxsize=100_000)
+def em_and_f1(prediction: str, answers: tuple[str, ...]) -> tuple[float, float]:
+    """SQuAD's two scores of one answer, from 0 to 1: the best over the answers that annotators gave (Rajpurkar et al. 2016).
+
+    Most edits of a model leave most answers as they are, which are scored once.
+    """
     from torchmetrics.functional.text import squad  # takes seconds to import
 
     right = {"id": "", "answers": {"text": list(answers)}}
     scores = squad({"id": "", "prediction_text": prediction}, right)
     return float(scores["exact_match"]) / 100, float(scores["f1"]) / 100
-
-
-def _scores(
-    examples: Sequence[Example],
-    values: dict[str, np.ndarray],
-    predictions: list[str],
-    weights: np.ndarray | None = None,
-) -> Scores:
-    ones = np.ones(len(examples)) if weights is None else weights
-    documents = np.array([e.document for e in examples])
-    return Scores(examples[0].task, values, ones, documents, tuple(predictions))

@@ -8,7 +8,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from helpers import attention, places, tokens
 from helpers.encoder import Encoder
-from helpers.models import OWN_TOKENIZER, DamagedModel, NotAnEncoder, in_a_line
+from helpers.models import OWN_TOKENIZER, WORKING_FAMILIES, DamagedModel, NotAnEncoder, in_a_line
 
 LEAST_TOKENS = 8
 """An encoder that takes fewer tokens than this has no text to look at."""
@@ -17,12 +17,19 @@ PROBE = [("Each token looks at every other one.", "So it does."), "A short one."
 TOLERANCE = 1e-3
 
 
-def check_weights(model: PreTrainedModel, name: str) -> None:
-    """Refuse weights that are NaN or infinite.
+def check_model(model: PreTrainedModel, name: str) -> None:
+    """Refuse attention that neither route of :mod:`helpers.attention` reaches, and weights that are NaN or infinite.
 
     Raises:
-        DamagedModel: naming the first of them.
+        NotAnEncoder: for the attention.
+        DamagedModel: naming the first of the weights.
     """
+    reached = getattr(model, "_supports_attention_backend", False)
+    if not reached and len(attention.with_dropout(model)) != model.config.num_hidden_layers:
+        raise NotAnEncoder(
+            f"The self-attention of {type(model).__name__} ({name!r}) neither goes through transformers' AttentionInterface "
+            f"nor applies a dropout to its probabilities, so it cannot be observed. Families that work: {WORKING_FAMILIES}."
+        )
     for key, tensor in model.named_parameters():
         if not tensor.sum().isfinite() and not tensor.isfinite().all():  # a sum is ten times faster, and may overflow
             raise DamagedModel(f"{name!r} has weights that are NaN or infinite, in {key}. Get its files again.")

@@ -196,6 +196,7 @@ def _mentions(
         ValueError: for what is not made of brackets, not closed, or has gaps.
     """
     of_chain = [name.lower() in ("eid", "grp") for name in layout].index(True)
+    of_type = "etype" if "etype" in layout else "entity"
     mentions: dict[tuple[int, int, str], Mention] = {}
     opened: dict[str, list[tuple[int, list[str]]]] = defaultdict(list)
     for first, last, written in marks:
@@ -207,23 +208,23 @@ def _mentions(
             chain = fields[of_chain] if len(fields) > of_chain else fields[-1]
             if bracket[0] == "(":
                 opened[chain].append((first, fields))
-            if bracket[-1] == ")":
-                if not opened[chain]:
-                    raise ValueError(f"{chain!r} is closed but was not opened in this sentence")
-                start, fields = opened[chain].pop()
-                if start > last or (start, last + 1, chain) in mentions:
-                    left_out["mentions of empty nodes only" if start > last else "mentions written twice"] += 1
-                else:
-                    head = head_word(sentence, start, last + 1)
-                    entity = dict(zip(layout, fields, strict=False)).get(
-                        "etype" if "etype" in layout else "entity", ""
-                    )
-                    kind = _kind(sentence, start, last + 1, head)
-                    mentions[start, last + 1, chain] = Mention(number, start, last + 1, chain, head, kind, entity)
-    if any(opened.values()):
-        raise ValueError(
-            f"chains {[chain for chain, left in opened.items() if left]} are not closed in this sentence"
-        )
+            if bracket[-1] != ")":
+                continue
+            if not opened[chain]:
+                raise ValueError(f"{chain!r} is closed but was not opened in this sentence")
+            start, fields = opened[chain].pop()
+            span = (start, last + 1, chain)
+            if start > last:
+                left_out["mentions of empty nodes only"] += 1
+            elif span in mentions:
+                left_out["mentions written twice"] += 1
+            else:
+                head, named = head_word(sentence, start, last + 1), dict(zip(layout, fields, strict=False))
+                kind = _kind(sentence, start, last + 1, head)
+                mentions[span] = Mention(number, *span, head, kind, named.get(of_type, ""))
+    unclosed = [chain for chain, left in opened.items() if left]
+    if unclosed:
+        raise ValueError(f"chains {unclosed} are not closed in this sentence")
     return sorted(mentions.values(), key=lambda mention: (mention.start, -mention.end))
 
 
@@ -301,11 +302,13 @@ def read_conll(path: Path, trees: Mapping[str, Document] | None = None) -> tuple
             if begin and not header:
                 header, rows = begin, []
             elif header and re.match(r"#\s*end document", row):
-                documents.append(
-                    _ontonotes(header, rows, left_out)
-                    if header["name"]
-                    else _ontogum(path.stem, rows, trees, left_out)
-                )
+                if header["name"]:
+                    name = f"{header['name']} part {int(header['part'] or 0)}"
+                    parts = list(_ontonotes(name, rows))
+                else:
+                    name, parts = path.stem, list(_ontogum(path.stem, rows, trees))
+                mentions = (m for n, part in enumerate(parts) for m in _mentions(n, *part, ("eid",), left_out))
+                documents.append(Document(name, tuple(sentence for sentence, _ in parts), tuple(mentions)))
                 header = None
             elif header and not begin:
                 rows.append(row)
@@ -316,35 +319,25 @@ def read_conll(path: Path, trees: Mapping[str, Document] | None = None) -> tuple
     return _checked(path, [document for document in documents if document.sentences], wanted, left_out)
 
 
-def _ontonotes(header: re.Match, rows: Sequence[str], left_out: Counter[str]) -> Document:
-    """A document of CoNLL-2012."""
-    name = f"{header['name']} part {int(header['part'] or 0)}"
-    sentences: list[Sentence] = []
-    mentions: list[Mention] = []
+def _ontonotes(name: str, rows: Sequence[str]) -> Iterator[tuple[Sentence, list[Mark]]]:
+    """The sentences of a document of CoNLL-2012, and the brackets in them."""
     cells_of = [row.rstrip().split("\t" if row.rstrip().count("\t") > 3 else None) for row in rows]
     start = int(next(filter(None, cells_of), [])[2:3] == ["1"])  # of the words' numbers
-    for filled, block in groupby(cells_of, bool):
-        if not filled:
-            continue
-        cut = list(block)
-        fewest = min(map(len, cut))
-        if fewest < 5 or [cells[2] for cells in cut] != [str(start + n) for n in range(len(cut))]:
-            raise ValueError(
-                f"sentence {len(sentences) + 1} has fewer than five columns, or numbers that jump: {cut[0]}"
-            )
-        words = [cells[3].strip() for cells in cut]
-        tags = tuple(cells[4].strip() for cells in cut) if fewest > 5 else ()
-        sentence = Sentence(f"{name}-{len(sentences) + 1}", tuple(_ESCAPED.get(w, w) for w in words), xpos=tags)
-        marks = [(n, n, cells[-1].strip(" -_")) for n, cells in enumerate(cut)]
-        mentions += _mentions(len(sentences), sentence, marks, ("eid",), left_out)
-        sentences.append(sentence)
-    return Document(name, tuple(sentences), tuple(mentions))
+    blocks = (list(block) for filled, block in groupby(cells_of, bool) if filled)
+    for number, block in enumerate(blocks, 1):
+        fewest = min(map(len, block))
+        if fewest < 5 or [cells[2] for cells in block] != [str(start + n) for n in range(len(block))]:
+            raise ValueError(f"sentence {number} has fewer than five columns, or numbers that jump: {block[0]}")
+        words = (cells[3].strip() for cells in block)
+        tags = tuple(cells[4].strip() for cells in block) if fewest > 5 else ()
+        sentence = Sentence(f"{name}-{number}", tuple(_ESCAPED.get(word, word) for word in words), xpos=tags)
+        yield sentence, [(n, n, cells[-1].strip(" -_")) for n, cells in enumerate(block)]
 
 
 def _ontogum(
-    name: str, rows: Sequence[str], trees: Mapping[str, Document] | None, left_out: Counter[str]
-) -> Document:
-    """A document of OntoGUM, with the treebank's sentences where there are any."""
+    name: str, rows: Sequence[str], trees: Mapping[str, Document] | None
+) -> Iterator[tuple[Sentence, list[Mark]]]:
+    """The sentences of a document of OntoGUM, the treebank's where there are any, and the brackets in them."""
     cut = [row.split("\t") for row in rows if row.strip()]
     if [len(cells) for cells in cut] != [3] * len(cut) or [cells[0] for cells in cut] != [*map(str, range(len(cut)))]:
         raise ValueError(f"the rows of {name!r} are not number, word and coreference with tabs between")
@@ -359,11 +352,9 @@ def _ontogum(
         in_tree = [word for sentence in sentences for word in sentence.words]
         if not all(word in (tree, "_") for word, tree in zip(words, in_tree, strict=True)):
             raise ValueError(f"its words are not those of {name!r} in the treebank")
-    rest, mentions = iter(marks), []
-    for number, sentence in enumerate(sentences):
-        own = [(n, n, mark) for n, mark in enumerate(islice(rest, len(sentence.words)))]
-        mentions += _mentions(number, sentence, own, ("eid",), left_out)
-    return Document(name, sentences, tuple(mentions))
+    rest = iter(marks)
+    for sentence in sentences:
+        yield sentence, [(n, n, mark) for n, mark in enumerate(islice(rest, len(sentence.words)))]
 
 
 RENAMED = {

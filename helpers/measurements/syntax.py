@@ -3,8 +3,9 @@
 Heads and offsets are chosen on one part of a treebank and scored on another (:mod:`helpers.measurements.choosing`).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -169,69 +170,79 @@ def table(dev: Scores, test: Scores, relations: Sequence[str] | None = None, *, 
 
 def record(
     run: results.Run,
-    answers: Sequence[Answers],
+    answers: Mapping[str, Sequence[Answers]],
     dev: Sequence[Sentence],
     test: Sequence[Sentence],
     *,
-    network: str = "",
-    stanford: bool = False,
+    schemes: Iterable[bool] = (False, True),
     seed: int = 0,
-) -> dict[str, Row]:
-    """Record how often every head of a network is right, and the head and the offset that are best for each relation; gives :func:`table` back.
+) -> None:
+    """Record how often every head is right, and the head and the offset that are best for each relation.
 
     Args:
-        answers: in the sentences to choose on, and in those to score on.
-        stanford: for the rows of the paper's Table 1, with their relations.
+        answers: network -> those in the sentences to choose on, and in those to score on.
+        schemes: whether for the rows of the paper's Table 1, with Stanford's relations.
     """
-    there, here = (score(named, part, stanford=stanford) for named, part in zip(answers, (dev, test), strict=True))
-    rows, ending = table(there, here, TABLE_1 if stanford else None, seed=seed), "_stanford" * stanford
-    for relation, row in rows.items():
-        common = {"network": network, "of": relation, "n": row.count, "split": "test"}
-        run.number(f"best_offset{ending}", row.offset.held_out, **common, against="")
-        common |= {"against": "best fixed offset"}
-        best = {"head": row.head, "label": row.direction}
-        run.number(f"lead_for_relation{ending}", row.gain, **common, **best)
-        if not (network or stanford):
-            run.number("lead_by_chance", row.p, **common | {"against": ""}, **best)
-        common |= {"control": row.offset.held_out.value}
-        run.number(f"best_for_relation{ending}", row.choice.held_out, **common, **best)
-        finds, found_by = np.moveaxis(here.accuracy(relation), -1, 0)
-        run.number(f"finds_governor{ending}", finds, **common)
-        run.number(f"found_by_governor{ending}", found_by, **common)
-    return rows
+    for (network, pointed), stanford in product(answers.items(), schemes):
+        there, here = (
+            score(named, part, stanford=stanford) for named, part in zip(pointed, (dev, test), strict=True)
+        )
+        ending = "_stanford" * stanford
+        for relation, row in table(there, here, TABLE_1 if stanford else None, seed=seed).items():
+            common = {"network": network, "of": relation, "n": row.count, "split": "test"}
+            run.number(f"best_offset{ending}", row.offset.held_out, **common, against="")
+            common |= {"against": "best fixed offset"}
+            best = {"head": row.head, "label": row.direction}
+            run.number(f"lead_for_relation{ending}", row.gain, **common, **best)
+            if not (network or stanford):
+                run.number("lead_by_chance", row.p, **common | {"against": ""}, **best)
+            common |= {"control": row.offset.held_out.value}
+            run.number(f"best_for_relation{ending}", row.choice.held_out, **common, **best)
+            finds, found_by = np.moveaxis(here.accuracy(relation), -1, 0)
+            run.number(f"finds_governor{ending}", finds, **common)
+            run.number(f"found_by_governor{ending}", found_by, **common)
 
 
 def record_special(
     run: results.Run,
-    given: Sequence[Float[np.ndarray, "layer head _"]],
+    given: Mapping[str, Sequence[Float[np.ndarray, "layer head _"]]],
     test: Scores,
     groups: Mapping[str, Bool[np.ndarray, "word"]],
-    head: Head,
-    *,
+    heads: Sequence[Head],
     relations: Sequence[str],
-    network: str = "",
+    *,
     seed: int = 0,
 ) -> None:
-    """Record what one head gives to special tokens from kinds of words, and how much more each head gives without a relation.
+    """Record what heads give to special tokens from kinds of words, and how much more each head gives without a relation.
 
     Args:
-        given: for each sentence, what each of its words gives to special tokens.
-        groups: kind -> its words; the others are compared with the first. ``punctuation`` is left out of what has no relation.
-        relations: for which every head is compared.
+        given: network -> for each sentence, what each of its words gives to special tokens.
+        groups: kind -> its words; the others are compared with the first, for the first head. ``punctuation`` is left out of what has no
+            relation.
+        heads: of the model; what they give is recorded for each relation and for determiners, and what all give on average.
+        relations: for which every head of the model is compared; those of other networks for the first.
     """
-    special, documents = np.concatenate(given, -1).astype(np.float64), test.hits.documents
-    by_kind = {kind: np.where(words, special[head], np.nan) for kind, words in groups.items()}
-    shares = {kind: stats.mean(numbers, by=documents, seed=seed) for kind, numbers in by_kind.items()}
-    first, *others = shares
-    common = {"network": network, "split": "test"}
-    run.number("object_head_to_special", shares, head=head, **common)
-    shifts = {kind: shares[kind] - shares[first] for kind in others}
-    run.number("object_head_shift", shifts, head=head, **common)
-    marks = groups.get("punctuation", np.zeros(len(documents), bool))
-    for relation in relations:
-        asked = test.asked(relation)
-        shift = special[..., ~asked & ~marks].mean(-1) - special[..., asked].mean(-1)
-        run.number("attention_shift", shift, of=relation, **common)
+    documents, marks = test.hits.documents, groups.get("punctuation", np.zeros(len(test.hits.documents), bool))
+    for network, of_sentences in given.items():
+        special = np.concatenate(of_sentences, -1).astype(np.float64)
+        by_kind = {kind: np.where(words, special[heads[0]], np.nan) for kind, words in groups.items()}
+        shares = {kind: stats.mean(numbers, by=documents, seed=seed) for kind, numbers in by_kind.items()}
+        first, *others = shares
+        common = {"network": network, "split": "test"}
+        run.number("object_head_to_special", shares, head=heads[0], **common)
+        shifts = {kind: shares[kind] - shares[first] for kind in others}
+        run.number("object_head_shift", shifts, head=heads[0], **common)
+        for relation in relations[:1] if network else relations:
+            asked = test.asked(relation)
+            shift = special[..., ~asked & ~marks].mean(-1) - special[..., asked].mean(-1)
+            run.number("attention_shift", shift, of=relation, **common)
+    special = np.concatenate(given[""], -1).astype(np.float64)
+    of_heads = {f"{head}": special[head] for head in heads} | {"all heads": special.mean((0, 1))}
+    words_of = {kind: words for kind, words in groups.items() if kind.startswith("determiners")}
+    words_of |= {relation: test.asked(relation) for relation in relations}
+    for (name, numbers), of in product(of_heads.items(), words_of):
+        share = stats.mean(np.where(words_of[of], numbers, np.nan), by=documents, seed=seed)
+        run.number("share_to_special", share, of=f"{of}, {name}", split="test", against="")
 
 
 def select_relations(dev: Scores, test: Scores, *wanted: str) -> tuple[str, ...]:

@@ -156,7 +156,8 @@ def measure(
     try:
         trees = [syntax.trees(encoder, part) for part in texts.trees]
         runs.append(run("dependency_heads"))
-        syntax.record(runs[-1], pointed or syntax.answers(encoder, *trees), *trees, seed=seed)
+        answers = {"": pointed or syntax.answers(encoder, *trees)}
+        syntax.record(runs[-1], answers, *trees, schemes=[False], seed=seed)
     except CorpusError as error:  # no sentence fits
         missing["dependency_heads"] = str(error)
     try:

@@ -327,7 +327,7 @@ def test_the_best_span_against_two_loops(length, seed):
     ],
 )
 def test_exact_match_and_f1_are_the_best_over_the_answers(prediction, answers, scores):
-    assert tasks.em_and_f1(prediction, answers) == pytest.approx(scores)
+    assert tasks.em_and_f1(prediction, tuple(answers)) == pytest.approx(scores)
 
 
 def test_what_does_not_fit_a_task_is_refused(small_encoder):

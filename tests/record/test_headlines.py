@@ -67,7 +67,7 @@ def test_the_front_pages_say_what_is_recorded():
     share, low, high, distance = (f"{100 * best[column]:.0f}" for column in ("value", "low", "high", "control"))
     rule, surface = heads.number("rule_for_relation", of="obj"), results.recorded("surface_patterns")
     cls, times = surface.number("share_cls", layer=None).value, surface.number("times_even_share", of="cls").value
-    the = surface.number("first_times_even", of="the, its place").value
+    the = surface.number("first_times_even", of="“the” at place 0").value
     words = results.recorded("keywords")
     random = {name: words.rows(name, network="@random").value for name in KEY_WORDS}
     assert abs(the / times - 1) < 0.05 and random[KEY_WORDS[0]].tolist() == [72] and random[KEY_WORDS[1]].max() < 0.04
