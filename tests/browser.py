@@ -65,7 +65,7 @@ class Page:
     def look(self, width: int, theme: str) -> None:
         """Be so many pixels wide, ``light`` or ``dark``."""
         self.tab.set_viewport_size({"width": width, "height": 1000})
-        self.tab.wait_for_timeout(500)  # the theme looks 300 ms later which tables can be moved now
+        self.tab.wait_for_timeout(350)  # the theme looks 300 ms later which tables can be moved now
         self.evaluate(f"Object.assign(document.documentElement.dataset, {{mode: {theme!r}, theme: {theme!r}}}) && 0")
 
     def barriers(self, *without: str) -> list[str]:

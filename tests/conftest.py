@@ -154,6 +154,14 @@ def methods():
     return make
 
 
+@pytest.fixture(scope="module")
+def page(request, methods) -> SimpleNamespace:
+    """What the page of the test file's chapter defines."""
+    from helpers import results
+
+    return methods(results.notebooks()[request.module.__name__.removeprefix("test_")])
+
+
 def as_printed(number: float, printed: str) -> str:
     """A number with as many decimals as the page prints of it."""
     return f"{number:.{len(printed.partition('.')[2])}f}"
@@ -197,17 +205,6 @@ def chromium():
         pytest.skip("no Chromium on this machine")
     with browser() as tab:
         yield tab
-
-
-@pytest.fixture(scope="module")
-def page(chromium):
-    """The tab, for tests of pages; those of chapters call another thing a page."""
-    return chromium
-
-
-def shipped() -> dict[str, Path]:
-    """The adapters in the folder of adapters, ``<model>-<task>`` and where each lies."""
-    return {file.parent.name: file.parent for file in sorted(places.adapters().glob("*/adapter.json"))}
 
 
 def word_maps(maps, unit: list[int]):
@@ -279,7 +276,7 @@ def server(tmp_path):
             asked.append(self.path)
 
     with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder))) as running:
-        Thread(target=running.serve_forever, daemon=True).start()
+        Thread(target=running.serve_forever, args=(0.01,), daemon=True).start()
         yield SimpleNamespace(url=f"http://127.0.0.1:{running.server_port}", folder=folder, asked=asked)
         running.shutdown()
 
@@ -290,6 +287,24 @@ def folder(tmp_path, minilm) -> Path:
     small_model("bert").save_pretrained(tmp_path / "mine")
     minilm.tokenizer.save_pretrained(tmp_path / "mine")
     return tmp_path / "mine"
+
+
+@pytest.fixture
+def headed(small_encoder):
+    """Factory: a tiny encoder with an untrained head for a task, whose answers are far from even."""
+    import torch
+
+    from helpers import encoders
+
+    def make(task: str = "paraphrase", family: str = "bert", **changes: object) -> encoders.Encoder:
+        encoder = encoders.with_new_head(small_encoder(family, **changes), task, seed=1)
+        torch.manual_seed(1)
+        with torch.no_grad():
+            for weight in encoder.head.parameters():
+                weight.add_(torch.randn_like(weight) * 0.3)
+        return encoder
+
+    return make
 
 
 @pytest.fixture(scope="session")

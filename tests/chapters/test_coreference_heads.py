@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from conftest import BOOK, FULL, MPNET, recorded, word_maps
+from conftest import word_maps
 
 from helpers import attention, corpora, results, tokens
 from helpers.corpora.treebanks import NOMINAL, PRONOUN, PROPER, Document, Mention, Sentence
@@ -13,11 +13,6 @@ from helpers.measurements.coreference import GROUPS, KINDS, RULES, Passage, Plac
 
 WORDS = ("the", "unbelievable", "cat", "she", "it", "her", "photosynthesis", "Mary", "cats", ",")
 READINGS = ("earlier", "mentions", "words")
-
-
-@pytest.fixture(scope="module")
-def page(methods):
-    return methods("05_coreference_heads")
 
 
 def random_document(rng: np.random.Generator, number: int) -> Document:
@@ -224,15 +219,3 @@ def test_singletons_are_left_out_and_texts_without_a_question_refused(small_enco
     assert [m.chain for m in passage.mentions] == ["1", "1"], "a chain of one mention is left out"
     with pytest.raises(corpora.CorpusError, match="has an antecedent within 64 tokens"):
         coreference.passages(small_encoder("bert"), [Document("d", sentences, (mention,))])
-
-
-@pytest.mark.parametrize("run", [BOOK, FULL, MPNET])
-def test_what_the_text_says_of_every_run(run):
-    found = recorded("coreference_heads", run)
-    for control in ("@random", "@shuffled"):  # no better than a random mention, and worse than the rules
-        lead = found.number("one_head_lead", network=control, of="all over random mention")
-        assert lead.low < 0 < lead.high or lead.high < 0.1
-        assert found.number("one_head_lead", network=control, of="all over four-sieve rules").high < 0
-    assert found.number("one_head_lead", of="all over nearest mention").low > 0
-    assert found.number("one_head_lead", of="all over four-sieve rules").high > 0
-    assert found.number("one_head_among_words_lead", of="all over four-sieve rules").high < 0

@@ -9,9 +9,10 @@ import pytest
 from conftest import BOOK, FULL, MPNET
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_rand_score
 
-from helpers import attention, corpora, results, tokens
+from helpers import attention, corpora, encoders, results, tokens
 from helpers.measurements import group_tests, head_types
 from helpers.measurements.head_types import TYPES, DistanceFeatures, Types, points
 from helpers.stats import Estimate
@@ -22,11 +23,6 @@ INPUTS = [
     ("A, B.", "The cat sat on the mat, and the dog, which was old, slept near the fire all day."),
     "A few more words than sixteen tokens, so that the windows of distance get wider than one token each.",
 ]
-
-
-@pytest.fixture(scope="module")
-def page(methods):
-    return methods("08_distance_features")
 
 
 def by_loops(weights, names, cls, sep, length=None):
@@ -172,15 +168,11 @@ def test_types_of_the_text_are_recorded():
 
 @pytest.mark.parametrize("run", [BOOK, FULL, MPNET])
 def test_what_the_text_says_of_every_run(run):
-    record = recorded(run)
-    types, minilm = Types.read(record), run != MPNET
-    assert types.fits == dict(zip(TYPES, (minilm, minilm, True, False), strict=True))
-    for network in ("@random", "@shuffled"):
-        assert record.row("fitting_groups", network=network).value == 1
-        assert record.row("type_fits", of="dense", network=network).value == 1
+    """What ``mpnet`` does otherwise, and where real heads lie among invented ones."""
+    record, minilm = recorded(run), run != MPNET
+    assert Types.read(record).fits == dict(zip(TYPES, (minilm, minilm, True, False), strict=True))
     two, random = (record.number("two_largest", network=n).value for n in ("", "@random"))
     assert (two > 0.8) == (two > random) == minilm
-    assert record.number("stability_invented", of="plain text").value > 0.94
     stability, chance = (record.number(q, of="plain text") for q in ("stability", "stability_invented"))
     assert (stability.value > chance.high) == (not minilm)
     texts = ("as they are", "standardised", "square roots", "paraphrase", "entailment", "cut short", "questions")
@@ -189,11 +181,38 @@ def test_what_the_text_says_of_every_run(run):
     over_heads = record.number("stability_over_heads", of="plain text").value
     chance = record.number("stability_over_heads_invented", of="plain text")
     assert chance.value + 0.1 < over_heads < chance.high
-    assert 0.28 < record.number("stability", of="plain text", network="@random").value < 0.73
     pairs, chance = (record.number(q, of="paraphrase") for q in ("stability", "stability_invented"))
     assert (pairs.value < chance.low) == minilm
-    assert record.row("gap_groups", of="as they are").value == (1 if minilm else 2)
-    assert 0.445 < record.row("mixture_agreement", of="as they are").value < 0.515
     windows = record.number("changed_sorted", of="cut short, windows of 8")
     assert (windows.high < record.number("changed_sorted", of="cut short").low) == minilm
-    assert record.number("changed_on_texts", of="cut short").low > 0.15 > record.row("changed_in_half").value
+
+
+@settings(max_examples=8, deadline=None)
+@given(st.integers(0, 9_999), st.integers(2, 6), st.sampled_from([1, 3, 10]))
+def test_k_means_of_many_samples_is_scikit_learns_of_each(seed, k, starts):
+    rng = np.random.default_rng(seed)
+    samples = rng.dirichlet(np.full(21, rng.uniform(0.2, 2)), size=(5, int(rng.integers(k + 2, 60))))
+    clustering = head_types.k_means(samples, k, seed=seed, starts=starts)
+    for sample, labels, centroids in zip(samples, clustering.labels, clustering.centroids, strict=True):
+        # of two draws of k-means++ that are equally good, rounding takes one: it may be that of another order of the sums
+        orders = (np.arange(21), *(rng.permutation(21) for _ in range(20)))
+        fits = ((order, KMeans(k, n_init=starts, random_state=seed).fit(sample[:, order])) for order in orders)
+        order, wanted = next(pair for pair in fits if adjusted_rand_score(labels, pair[1].labels_) == 1)
+        groups = [labels[wanted.labels_ == group][0] for group in range(k)]
+        assert np.allclose(centroids[groups][:, order], wanted.cluster_centers_, atol=1e-12)
+
+
+def test_groups_are_counted_where_there_are_some():
+    rng = np.random.default_rng(0)
+    clouds = rng.normal(size=(21, 80, 5))
+    assert group_tests.gap_groups(clouds[0], clouds[1:]) == 1
+    best = KMeans(3, n_init=50).fit(clouds[0]).inertia_ / 80
+    assert group_tests.inertia(clouds[:1], 3)[0] == pytest.approx(best, rel=0.02)
+    heads = clouds[0] / 20 + np.repeat(10 * np.eye(4, 5), 20, axis=0)
+    crowds = heads.mean(0) + heads.std(0) * clouds[1:]
+    assert group_tests.gap_groups(heads, crowds) == 4 and group_tests.mixture_agreement(heads) == 1
+
+
+def test_a_model_with_too_few_heads_is_refused(small_encoder):
+    with pytest.raises(encoders.EncoderError, match=r"8 heads in all.* at least 10 heads"):
+        head_types.refuse_small(small_encoder("bert", num_hidden_layers=4, num_attention_heads=2))

@@ -1,7 +1,6 @@
 """Chapter 11: heads switched off and cut out, the functions of its page against slow loops, and its sentences against the recorded numbers."""
 
 import copy
-import dataclasses
 from types import SimpleNamespace
 
 import numpy as np
@@ -26,11 +25,6 @@ PAIRS = [
 ]
 
 
-@pytest.fixture(scope="module")
-def page(methods):
-    return methods("11_head_importance")
-
-
 def examples_of(task):
     if task == "qa":
         text = "The harbour of Port Ann was built by the monks of a nearby abbey in three years. " * 3
@@ -43,22 +37,6 @@ def examples_of(task):
     return [
         Example(task, str(n), n // 2, p, "" if keys else labels[n % len(labels)], **keys) for n, p in enumerate(PAIRS)
     ]
-
-
-@pytest.fixture
-def headed(small_encoder):
-    """Factory: a tiny encoder of a family with a random head for a task."""
-
-    def make(task="paraphrase", family="bert"):
-        encoder = small_encoder(family)
-        torch.manual_seed(1)
-        head = adapters.new_head(encoder.model, task).eval().requires_grad_(False)
-        with torch.no_grad():
-            for weight in head.parameters():
-                weight.add_(torch.randn_like(weight) * 0.3)
-        return dataclasses.replace(encoder, head=head)
-
-    return make
 
 
 def same(one, two):
@@ -267,8 +245,6 @@ def test_what_the_page_says_of_layers_and_of_all_heads(page):
     assert [f"{end:.2f}" for end in (last.value, last.low, last.high, alone[-1])] == ["0.65", "0.48", "0.84", "0.17"]
     third = recorded.rows("removal_loss", of="paraphrase", layer=3).query("head.isna()").iloc[0]
     assert third.high < recorded.array("removal_loss", of="paraphrase").sum(1)[2], "less than its sum"
-    paired = results.recorded("head_importance").rows("layer_beyond_sum", of="mlm", layer=6).iloc[0]
-    assert [f"{end:.2f}" for end in (paired.value, paired.low, paired.high)] == ["0.19", "0.06", "0.35"]
     p = recorded.array("removal_loss_p", of="mlm")
     assert page.stands(p).sum() == 20, "dots of the figure"
     harmful = {}
@@ -276,4 +252,3 @@ def test_what_the_page_says_of_layers_and_of_all_heads(page):
         loss, p = (recorded.array(f"removal_loss{end}", of=of) for end in ("", "_p"))
         harmful[of] = int((page.stands(p) & (loss < 0)).sum())
     assert harmful == {"qa": 2, "paraphrase": 0, "mlm": 0, "rte": 3, "entailment": 0}
-    assert round(100 * recorded.number("parameters_gone").value) == 8

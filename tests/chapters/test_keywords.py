@@ -24,11 +24,6 @@ TEXTS = [Example("keywords", "", n, ("A title", text), keyphrases=k) for n, (tex
 KEYS = [np.array(phrases.key_words(t.spelled, t.keyphrases), bool) for t in TEXTS]
 
 
-@pytest.fixture(scope="module")
-def page(methods):
-    return methods("13_keywords")
-
-
 @pytest.mark.parametrize("family", ["bert", "mpnet"])
 def test_what_words_receive_is_what_loops_find(page, small_encoder, family):
     encoder = small_encoder(family)
@@ -145,9 +140,6 @@ def test_the_key_words_of_the_first_sentence_are_cut_and_no_others(minilm):
     assert {word: n for word, n in cut.items() if n > 1} == {"Stalactites": 4, "stalagmites": 4}
 
 
-TAGS, EMBEDDINGS = "rule with tags", "rule with embeddings"
-
-
 recorded = partial(conftest.recorded, "keywords")
 
 
@@ -172,36 +164,7 @@ def test_what_is_said_of_single_heads():
         received = found.estimates("received_by_class")
         for kind in ("names", "nouns", "adjectives", "verbs"):
             assert received[f"{kind}, key"].low > received[f"{kind}, other"].high, "within every class"
-        for network in ("@random", "@shuffled"):
-            controls = found.rows("received_by_class", network=network).value
-            assert controls.between(0.9, 1.1).all()
     received = book.estimates("received_by_class")
     assert received["names, other"].low > max(received[f"{kind}, other"].high for kind in ("nouns", "verbs"))
     ratio = [book.number("received_by_class", of=f"nouns, {kind}").value for kind in ("key", "other")]
     assert 2.6 < ratio[0] / ratio[1] < 3
-
-
-def test_what_is_said_of_all_heads():
-    assert recorded(MPNET).number("all_heads_over_rule").low > 0
-    assert recorded(MPNET).number("all_heads_over_rule", network="@random").high < 0
-    for run in (BOOK, FULL, MPNET):
-        summed = recorded(run).number("heads_that_favour_key_words_summed", network="@random").value
-        assert summed == recorded(run).array("key_word_attention").size, "every head"
-    gains = {run: recorded(run).estimates("ranking_gain") for run in (BOOK, FULL)}
-    for rule in (TAGS, EMBEDDINGS):
-        of, added = f"all heads over {rule}", f"heads + {rule} over {rule}"
-        assert gains[BOOK][of].low <= 0 <= gains[BOOK][of].high, "level on articles"
-        assert gains[FULL][of].low > 0, "ahead on abstracts"
-        assert gains[BOOK][added].low > 0 < gains[FULL][added].low
-    shuffled = {run: recorded(run).estimates("ranking_gain", network="@shuffled") for run in (BOOK, FULL)}
-    assert all(
-        -0.025 < g[of].value < g[of].high < 0 for g in shuffled.values() for of in [f"heads + {TAGS} over {TAGS}"]
-    )
-    assert shuffled[BOOK][f"heads + {EMBEDDINGS} over {EMBEDDINGS}"].low <= 0, "nor do they add to embeddings"
-    random = {run: recorded(run).estimates("ranking_gain", network="@random") for run in (BOOK, FULL)}
-    assert random[FULL][f"heads + {TAGS} over {TAGS}"].low > 0, "a little"
-    for found in random.values():
-        added = found[f"heads + {EMBEDDINGS} over {EMBEDDINGS}"]
-        assert added.low <= 0 <= added.high < 0.02, "nothing"
-    best = "best head over simple rule"
-    assert gains[BOOK][best].high < 0 < gains[FULL][best].low

@@ -15,11 +15,6 @@ from helpers.measurements.layer_probes import OTHER, SAME, TASKS, Examples, word
 
 
 @pytest.fixture(scope="module")
-def page(methods):
-    return methods("12_layer_semantics")
-
-
-@pytest.fixture(scope="module")
 def documents():
     return corpora.documents("encyclopedia", "dev")[:6]
 
@@ -161,16 +156,6 @@ def test_probes_trained_at_once_are_those_of_the_page(page, states, task):
         assert np.allclose(weights[top, : top + 1], probe.a.softmax(0).detach(), atol=1e-3)
 
 
-def test_tags_of_a_sentence_are_the_probes_answers_for_its_words(page, minilm, states):
-    part = examples(states, "part of speech")
-    context = states.contexts[0]
-    one = Examples(states, layer_probes.targets([context], "part of speech"), part.labels)
-    probes = layer_probes.fit(part, part, steps=4)
-    named = page.tags(probes, part.labels, page.tokens_of(minilm, words(context)))
-    assert named.shape == (7, len(words(context)))
-    assert (named == np.array(part.labels)[layer_probes.answers(probes, one).argmax(-1)]).mean() > 0.99
-
-
 def test_places_of_tasks_by_hand(page):
     places = page.expected_layer(np.array([[0.5, 0.7, 0.8, 0.8], [0.5, 0.5, 0.5, 0.9], [0.5, 0.9, 0.9, 0.9]]))
     assert places == pytest.approx([(0.2 + 2 * 0.1) / 0.3, 3, 1])
@@ -183,67 +168,9 @@ def test_places_of_tasks_by_hand(page):
     assert np.isnan(page.over_fits([1.0]).low), "one fit has no interval"
 
 
-@pytest.fixture(scope="module")
-def runs():
-    return results.runs("layer_semantics", profile="full") | {"book": results.recorded("layer_semantics")}
-
-
-def test_shares_of_the_page_are_those_of_the_record(runs):
+def test_shares_of_the_page_are_those_of_the_record():
     """What the embeddings tell, and how much of the gain on relations is there after layer 2."""
-    tags, relations = (runs["book"].array("scalar_mix_score", of=task) for task in TASKS[:2])
+    run = results.recorded("layer_semantics")
+    tags, relations = (run.array("scalar_mix_score", of=task) for task in TASKS[:2])
     assert [as_printed(100 * first, "91") for first in (tags[0], relations[0])] == ["91", "70"]
     assert (relations[2] - relations[0]) / (relations[-1] - relations[0]) == pytest.approx(0.8, abs=0.02)
-    assert 0 < runs["book"].number("layers_gain", of="coreference").low < 0.005, "begins next to 0"
-    assert abs(runs["minilm"].number("layers_gain", network="@shuffled", of="coreference").low) < 0.0005, "ends at 0"
-
-
-@pytest.mark.parametrize("run", ["book", "minilm", "mpnet"])
-def test_the_pages_sentences_hold_in_every_run(runs, run):
-    run, step = runs[run], "dependency to coreference"
-    assert run.number("least_certain_gain").low > 0
-    for network in ("@random", "@shuffled"):
-        gains = run.estimates("layers_gain", network=network)
-        assert {*gains} == {*TASKS}
-        certain = {task for task, gain in gains.items() if gain.low >= 0.0005}
-        assert certain == ({"entity"} if (run, network) == (runs["minilm"], "@shuffled") else set())
-        assert run.number("later_by_gravity", network=network, of=step).low > 0
-    assert all(run.number("expected_layer", of=task).high < 3 for task in TASKS[:2])
-    objects, subjects = (run.number("relation_gain", of=of) for of in ("obj", "nsubj"))
-    assert objects.low > 0.2 and subjects.low > 0.1
-    assert max(run.number("relation_gain", of=of).value for of in ("det", "case")) < 0.1
-    for of, places in run.estimates("later_by_expected_layer_both").items():
-        documents = run.number("later_by_expected_layer", of=of)
-        assert places.low <= documents.low and documents.high <= places.high
-        later = run is runs["mpnet"] and of in ("dependency to coreference", "dependency to entity")
-        assert (places.low > 0) == later and places.high > 0
-
-
-def test_what_mpnet_does_otherwise(runs):
-    mpnet, step = runs["mpnet"], "dependency to entity"
-    types, shuffled = (mpnet.number("later_by_gravity", network=n, of=step) for n in ("", "@shuffled"))
-    assert types.low > shuffled.high and mpnet.number("later_by_gravity_beyond_random", of=step).low > 0
-    book = [runs["book"].number("later_by_gravity", network=n, of=step).value for n in ("", "@shuffled")]
-    assert book[0] < book[1], "there the control has more"
-
-
-def test_steps_by_weights_beyond_the_random_network(runs):
-    """Entity types after parts of speech in every run, but in ``minilm`` in a control, too; two more steps on GUM only."""
-    step, beyond = "part of speech to entity", "later_by_gravity_beyond_random"
-    for name, run in runs.items():
-        own, control = (run.number("later_by_gravity", network=n, of=step) for n in ("", "@shuffled"))
-        assert control.high < own.low if name != "book" else own.value < control.value
-        assert run.number(beyond, of=step).low > 0
-        assert (run.number(beyond, network="@shuffled", of=step).low > 0) == (name != "mpnet")
-        for other in ("part of speech to dependency", "dependency to entity"):
-            assert (run.number(beyond, of=other).low > 0) == (name != "book")
-
-
-def test_on_gum_all_tasks_are_early(runs):
-    for name, least in (("minilm", 1.85), ("mpnet", 2.65)):
-        assert max(place.value for place in runs[name].estimates("expected_layer").values()) < least
-    objects = [
-        run.number("relation_gain", network=n, of="obj") for run in runs.values() for n in ("@random", "@shuffled")
-    ]
-    assert max(gain.value for gain in objects) < 0.035, "3 points at most"
-    fits = {name: runs[name].estimates("fits") for name in runs}
-    assert [fits[name]["coreference"].value for name in ("book", "minilm", "mpnet")] == [3, 10, 10]

@@ -10,7 +10,7 @@ from conftest import BOOK, FULL, MPNET, USUAL
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helpers import attention, encoders, inputs, tasks, tokens
+from helpers import attention, inputs, tasks, tokens
 from helpers.encoders import EncoderError
 from helpers.tasks import IGNORED, Example
 
@@ -20,17 +20,6 @@ TEXTS = [
     ("Photosynthesis feeds plants.", "Light, water and air: that is all they need, it seems."),
 ]
 EXAMPLES = [Example("mlm", str(n), n, texts) for n, texts in enumerate(TEXTS)]
-
-
-@pytest.fixture(scope="module")
-def page(methods):
-    return methods("03_no_op")
-
-
-@pytest.fixture
-def guesser(small_encoder):
-    """Factory: a tiny encoder with an untrained head for hidden words."""
-    return lambda family="bert": encoders.with_new_head(small_encoder(family), "mlm", seed=1)
 
 
 def kind_of(page, token, hidden=False):
@@ -90,9 +79,9 @@ def loss_by_hand(encoder, asked, edit=None):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("family", USUAL)
-def test_slopes_are_central_differences(page, guesser, family):
+def test_slopes_are_central_differences(page, headed, family):
     """One weight a little up, a little down. (The softmax stays in single precision.)"""
-    encoder = guesser(family)
+    encoder = headed("mlm", family)
     encoder.model.double(), encoder.head.double()
     try:
         asked = ask(encoder, EXAMPLES[0])
@@ -114,8 +103,8 @@ def test_slopes_are_central_differences(page, guesser, family):
         encoder.model.float(), encoder.head.float()
 
 
-def test_reactions_are_what_loops_count(page, guesser):
-    encoder = guesser()
+def test_reactions_are_what_loops_count(page, headed):
+    encoder = headed("mlm")
     found = tasks.measure(encoder, EXAMPLES, page.react, seed=5)
     for number, (example, (sums, pairs)) in enumerate(zip(EXAMPLES, found, strict=True)):
         asked = ask(encoder, example, number, seed=5)
@@ -130,13 +119,6 @@ def test_reactions_are_what_loops_count(page, guesser):
                 expected[:, layer, head, kind[j]] += abs(row[j]), abs(row[j] - mean)
         np.testing.assert_allclose(sums, expected, rtol=1e-3, atol=1e-7)
         assert pairs.tolist() == [n * kind.count(k) for k in range(4)]
-
-
-def test_a_task_is_measured_example_by_example(guesser):
-    encoder = guesser()
-    found = tasks.measure(encoder, EXAMPLES, lambda network, asked: tasks.losses(network, asked).item(), seed=3)
-    by_hand = [loss_by_hand(encoder, ask(encoder, one, n, seed=3)) for n, one in enumerate(EXAMPLES)]
-    np.testing.assert_allclose(found, by_hand, rtol=1e-5)
 
 
 def slow_edit(name, row, special, order):
@@ -177,19 +159,6 @@ def test_edits_are_what_loops_do(page, seed):
 recorded = partial(conftest.recorded, "no_op")
 
 
-IN_5 = {"of": "cls", "layer": 5}
-
-
-def test_the_others_are_what_costs():
-    """About ten times what the sink costs, on the page; on both corpora far more, in one layer less than in all."""
-    for run, least in ((BOOK, 9), (FULL, 5)):
-        cost = {of: recorded(run).number("loss_added", of=of) for of in ("sink deleted", "others louder", "both")}
-        assert cost["both"].value > least * cost["sink deleted"].value
-        assert cost["others louder"].low > cost["sink deleted"].high
-    layers = recorded(FULL).rows("loss_added_in_layer", of="both").value.sum()
-    assert 0.31 < layers < 0.33 and 0.68 < cost["both"].value < 0.70, "the exercise: 0.32 and 0.69"
-
-
 def test_slopes_are_what_lengths_say_but_for_sep_in_one_layer():
     for run in (BOOK, FULL):
         numbers = recorded(run)
@@ -200,9 +169,3 @@ def test_slopes_are_what_lengths_say_but_for_sep_in_one_layer():
     assert 2.05 < off[0] < 2.15 and off[1:].max() < 2
     share, output = (numbers.array(f"{name}_share", of="cls") for name in ("attention", "output"))
     assert (share[5:9] < output[5:9]).all(), "in layers 6 to 9 [CLS] adds more than it draws"
-
-
-def test_the_cls_alone_costs_next_to_nothing():
-    for run in (BOOK, FULL):
-        cost = recorded(run).number("loss_added", of="sink deleted, [CLS] only").value
-        assert cost < 0.01 * recorded(run).number("loss").value, "less than one per cent"

@@ -32,11 +32,6 @@ SENTENCES = [random_sentence(n) for n in range(24)]
 HEADS = 6
 
 
-@pytest.fixture(scope="module")
-def page(methods):
-    return methods("06_probing_classifiers")
-
-
 def random_maps(sentence: Sentence, seed: int = 0) -> torch.Tensor:
     units = len(sentence.words) + 2
     generator = torch.Generator().manual_seed(seed)
@@ -206,52 +201,18 @@ def test_a_structural_probe_with_the_right_distances_finds_all_arcs():
     assert probes.neighbours_joined(SENTENCES).value == pytest.approx(hits / arcs)
 
 
-NETWORKS = ("", "@random", "@shuffled")
-ALL, WORDED, PLAIN = "attention", "attention and words", "distances and words"
-ADDED = "edge, equally far, attention, words and distance over words and distance"
-PRINTED = [  # run, quantity, of what, and what the page says in per cent: a number, or a number and its interval
-    ("book", "uas", "all heads added up", 31),
-    ("book", "uas", WORDED, 65),
-    ("book", "uas_by_sentences", f"{ALL}, 15 sentences", 53),
-    ("book", "uas_by_sentences", f"{PLAIN}, 15 sentences", 36),
-    ("book", "uas_on_control_task", "always the first word", 40),
-    ("book", "gain_over_baseline", f"{ALL} over best single head", 17, 16, 19),
-    ("book", "gain_over_baseline", f"{WORDED} over {PLAIN}", 10, 7, 12),
-    ("book", "gain_over_baseline", f"{ALL} over only adding", 7, 5, 9),
-    ("book", "pair_accuracy", "edge, equally far, words and distance", 80),
-    ("book", "gain_over_baseline", ADDED, 8, 6, 10),
-    ("minilm", "gain_over_baseline", f"{ALL} over best single head", 13),
-    ("mpnet", "gain_over_baseline", f"{ALL} over best single head", 21),
-    ("mpnet", "gain_over_baseline", f"{ALL} over {PLAIN}", 5),
-]
-
-
 @pytest.fixture(scope="module")
 def runs():
     return results.runs("probing_classifiers", profile="full") | {"book": results.recorded("probing_classifiers")}
 
 
-@pytest.mark.parametrize(("run", "quantity", "of", "printed"), [(*row[:3], row[3:]) for row in PRINTED])
-def test_the_pages_numbers_are_those_of_the_record(runs, run, quantity, of, printed):
-    """To two points, since a fit ends elsewhere on another processor."""
-    found = runs[run].number(quantity, of=of)
-    ends = (found.value, found.low, found.high)[: len(printed)]
-    np.testing.assert_allclose(100 * np.array(ends), printed, atol=2)
-
-
 @pytest.mark.parametrize("name", ["book", "minilm", "mpnet"])
 def test_the_pages_sentences_hold_in_every_run(runs, name):
     run = runs[name]
-    gain, uas, selectivity = (run.estimates(q) for q in ("gain_over_baseline", "uas", "selectivity"))
-    for ahead in ("best single head", "next word", "only adding"):
-        assert gain[f"{ALL} over {ahead}"].low > 0.03
-    assert gain[f"{WORDED} over {ALL}"].low > 0 and gain[f"{WORDED} over {PLAIN}"].low > 0.03
+    uas = run.estimates("uas")
     assert uas["all heads added up"].high < uas["best single head"].low
-    assert max(uas[f"{ALL}, {control}"].high for control in ("@random", "@shuffled")) < uas["next word"].low
-    assert selectivity[WORDED].low > 0.1 > selectivity[PLAIN].high and selectivity[ALL].low > 0.1
+    assert max(uas[f"attention, {control}"].high for control in ("@random", "@shuffled")) < uas["next word"].low
     assert uas["structural probe"].low > uas["structural probe, @random"].high + 0.05
-    trained, random, shuffled = (run.number("gain_over_baseline", of=ADDED, network=n) for n in NETWORKS)
-    assert trained.low > 0.03 and random.value < 0.01 and shuffled.high < 0
     ways = ("to_governor", "from_governor")
     weights, alone = (
         np.stack([run.array(f"{of}_{way}") for way in ways]).ravel() for of in ("probe_weight", "alone")
@@ -261,7 +222,7 @@ def test_the_pages_sentences_hold_in_every_run(runs, name):
     row = run.row("uas", of="best single head")
     assert Head(row.layer, row["head"]) == (Head(3, 1) if name == "mpnet" else Head(3, 9))
     if name == "book":
-        assert abs(uas[f"{ALL}, averaged by distance"].value - uas["next word"].value) < 0.02
+        assert abs(uas["attention, averaged by distance"].value - uas["next word"].value) < 0.02
 
 
 @pytest.mark.parametrize(("name", "count"), [("book", 4), ("minilm", 2)])

@@ -7,12 +7,6 @@ import torch
 from helpers import attention, drawing, encoders, tokens
 from helpers.measurements import one_head
 
-
-@pytest.fixture(scope="module")
-def page(methods):
-    return methods("01_transformer_refresher")
-
-
 PAIR = ("The otter cracked a mollusc on its belly.", "Then it dived.")
 
 

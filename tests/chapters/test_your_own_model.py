@@ -1,23 +1,15 @@
 """Chapter 14: its one page of code against plain loops, and its sentences against recorded numbers."""
 
-from functools import partial
-
-import conftest
 import numpy as np
 import pytest
-from conftest import BOOK, FULL, MPNET
+from conftest import MPNET, recorded
 
-from helpers import attention, corpora, tokens
+from helpers import attention, tokens
 from helpers.corpora.treebanks import Sentence
-from helpers.measurements import coreference, surface, syntax
+from helpers.measurements import coreference, syntax
 from helpers.measurements.coreference import Passage, Placed
 
 WORDS = ("the", "unbelievable", "cat", "she", "it", "her", "photosynthesis", "Mary", "cats", ",")
-
-
-@pytest.fixture(scope="module")
-def page(methods):
-    return methods("14_your_own_model")
 
 
 @pytest.fixture(scope="module")
@@ -39,13 +31,6 @@ def test_a_sink_is_what_loops_add_up(page, small_encoder, passages, family):
         maps = attention.maps(encoder, tokens.encode(encoder, [list(passage.words)]))[:, 0].double().numpy()
         for at in np.ndindex(maps.shape[:2]):
             assert found[at] == pytest.approx(sum(row[0] for row in maps[at]), abs=1e-5)
-
-
-def test_the_sink_is_that_of_chapter_02(page, small_encoder):
-    """Mean over texts of what [CLS] receives in even shares: its share of all attention over its even share."""
-    encoder, segments = small_encoder(), corpora.segments(corpora.read("encyclopedia"), limit=8)
-    columns = attention.measure(encoder, segments, page.sink, longest=128)
-    assert np.isclose(surface.times_even(surface.measure(encoder, segments), "cls").value, np.mean(columns))
 
 
 def test_the_page_points_and_picks_as_the_helpers_do(page, small_encoder, passages):
@@ -85,21 +70,7 @@ def test_right_words_and_fixed_distances_are_what_loops_find(page):
     assert page.governs(named, sentence, "nsubj").shape == (5, 0)
 
 
-recorded = partial(conftest.recorded, "your_own_model")
-
-
-@pytest.mark.parametrize(("run", "ahead"), [(BOOK, (5,)), (FULL, (6, 7, 8)), (MPNET, (6, 7, 8))])
-def test_heads_are_ahead_of_what_needs_no_network_and_controls_are_not(run, ahead):
-    table = recorded(run)
-    assert table.row("relations_ahead").value in ahead and table.row("relations_ahead").n == 8
-    for network in ("@random", "@shuffled"):
-        assert table.row("relations_ahead", network=network).value == 0
-        assert (table.rows("lead_for_relation", network=network).high < 0).all()
-        assert table.row("lead_over_closed_eyes", of="all", network=network).low < 0.02
-        differences = table.rows("paired_difference", against=network)
-        assert len(differences) == 12 and (differences.low > 0).all(), "ahead of both controls in every row"
-    entropy = {n: table.number("relative_entropy", network=n) for n in ("", "@random", "@shuffled")}
-    assert abs(entropy["@shuffled"].value - entropy[""].value) < 0.04 and entropy["@random"].value > 0.99
-    assert (entropy["@shuffled"].high < entropy[""].low) == (run == MPNET), "shuffled maps are the narrower ones"
-    shares = {of: table.rows("share", of=of).value.mean() for of in ("cls", "sep", "punctuation")}
-    assert run != MPNET or [round(100 * share) for share in shares.values()] == [15, 16, 26]
+def test_shares_of_mpnet():
+    table = recorded("your_own_model", MPNET)
+    shares = [table.rows("share", of=of).value.mean() for of in ("cls", "sep", "punctuation")]
+    assert [round(100 * share) for share in shares] == [15, 16, 26]

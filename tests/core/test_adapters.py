@@ -1,12 +1,12 @@
-"""Adapters and heads: merging, loading, refusing; and what the shipped ones score."""
+"""Adapters and heads: merging, loading, refusing."""
 
 import json
 from dataclasses import replace
 
 import pytest
 import torch
-from conftest import shipped, small_config
-from safetensors.torch import load_file, save_file
+from conftest import small_config
+from safetensors.torch import save_file
 from transformers import (
     AutoModelForMaskedLM,
     AutoModelForQuestionAnswering,
@@ -63,17 +63,6 @@ def test_merging_equals_peft(small_encoder, family):
     merged = replace(plain, head=student.head)
     torch.testing.assert_close(merged.logits(batch), expected, rtol=1e-4, atol=1e-4)
     assert not torch.allclose(plain.model(**batch.inputs).last_hidden_state, before, atol=1e-2)
-
-
-def test_the_changes_are_on_all_six_maps_of_each_layer(small_encoder):
-    student = training.Student(small_encoder("bert"), "qa", SETTINGS)
-    changed = [name for name in student.weights if name.startswith("lora.")]
-    assert len(changed) == 2 * 3 * 6 and not any("pooler" in name for name in changed)
-    trainable = {id(p) for p in student.encoder.model.parameters() if p.requires_grad}
-    assert trainable == {id(p) for n, p in student.weights.items() if n.startswith("lora.")}
-    batch = tokens.encode(student.encoder, PAIRS)
-    untrained, plain = (e.model(**batch.inputs).last_hidden_state for e in (student.encoder, small_encoder("bert")))
-    torch.testing.assert_close(untrained, plain, msg="an untrained one changes nothing")
 
 
 @pytest.mark.parametrize("task", list(adapters.LABELS))
@@ -163,24 +152,19 @@ def test_classes_of_a_checkpoint_by_name(tmp_path, minilm):
     assert encoders.load(str(tmp_path / "b"), task="paraphrase").head.labels == ("not_paraphrase", "paraphrase")
 
 
-def test_a_folder_with_an_adapter(folder, tmp_path):
-    student = trained(encoders.load(str(folder), device="cpu"), "entailment")
-    shipped_as(student, tmp_path / "adapter")
-    encoder = encoders.load(str(folder), task=str(tmp_path / "adapter"), device="cpu")
-    batch = tokens.encode(encoder, PAIRS)
-    with torch.no_grad():
-        torch.testing.assert_close(encoder.logits(batch), student.encoder.logits(batch), rtol=1e-4, atol=1e-4)
-    assert encoder.task == "entailment" and "head for 'entailment'" in repr(encoder)
-    assert encoder.head.sha256 == adapters.read(tmp_path / "adapter").sha256 != ""
-    assert encoder.sha256 == student.encoder.sha256 and not any(p.requires_grad for p in encoder.head.parameters())
-    assert (encoder.layers, encoder.heads) == (3, 4)
-
-
-def test_an_adapter_is_found_by_model_and_task(folder, tmp_path, monkeypatch):
+def test_an_adapter_is_found_by_its_folder_and_by_model_and_task(folder, tmp_path, monkeypatch):
     monkeypatch.setenv("BOOK_ADAPTERS", str(tmp_path / "adapters"))
-    shipped_as(trained(encoders.load(str(folder), device="cpu"), "qa"), tmp_path / "adapters" / "mine-qa")
-    assert encoders.load(str(folder), task="qa", device="cpu").task == "qa"
-    assert list(shipped()) == ["mine-qa"]
+    student, where = trained(encoders.load(str(folder), device="cpu"), "entailment"), tmp_path / "adapters"
+    shipped_as(student, where / "mine-entailment")
+    for task in (str(where / "mine-entailment"), "entailment"):
+        encoder = encoders.load(str(folder), task=task, device="cpu")
+        batch = tokens.encode(encoder, PAIRS)
+        with torch.no_grad():
+            torch.testing.assert_close(encoder.logits(batch), student.encoder.logits(batch), rtol=1e-4, atol=1e-4)
+        assert encoder.task == "entailment" and "head for 'entailment'" in repr(encoder)
+        assert encoder.head.sha256 == adapters.read(where / "mine-entailment").sha256 != ""
+        assert encoder.sha256 == student.encoder.sha256
+        assert not any(p.requires_grad for p in encoder.head.parameters())
 
 
 def test_an_adapter_of_other_weights_is_refused(folder, tmp_path, small_encoder):
@@ -204,37 +188,19 @@ def test_a_model_with_neither_adapter_nor_head(folder, tmp_path, monkeypatch):
         encoders.load("minilm@random", task="qa")
 
 
-def test_damaged_adapters_are_refused(folder, tmp_path):
-    where = tmp_path / "adapter"
-    shipped_as(trained(encoders.load(str(folder), device="cpu"), "qa"), where)
-    for file, content, message in [
+@pytest.mark.parametrize(
+    ("file", "content", "message"),
+    [
         ("adapter.safetensors", "no", "cannot be read"),
+        ("adapter.safetensors", None, "cannot be read"),
         ("adapter.json", "{", "cannot be read"),
         ("adapter.json", '{"format": 2, "task": "qa"}', "not an adapter of format 1"),
-    ]:
-        whole = (where / file).read_bytes()
-        (where / file).write_text(content)
-        with pytest.raises(AdapterError, match=message):
-            encoders.load(str(folder), task=str(where))
-        (where / file).write_bytes(whole)
-    (where / "adapter.safetensors").unlink()
-    with pytest.raises(AdapterError, match="cannot be read"):
-        encoders.load(str(folder), task=str(where))
-
-
-SHIPPED = sorted(shipped())
-
-
-@pytest.mark.parametrize("name", SHIPPED)
-def test_a_shipped_adapter_is_small_and_says_what_it_is(name):
-    where = shipped()[name]
-    card = json.loads((where / "adapter.json").read_text("utf-8"))
-    assert f"{card['model']}-{card['task']}" == name
-    assert sorted(f.name for f in where.iterdir()) == ["README.md", "adapter.json", "adapter.safetensors"]
-    assert 0.5e6 < (where / "adapter.safetensors").stat().st_size < 3.5e6
-    assert all(t.dtype == torch.float16 for t in load_file(where / "adapter.safetensors").values())
-    assert card["curve"] and card["scores"] and not any(row.get("missing") for row in card["scores"])
-    choose = card["settings"].get("choose", "f1" if card["task"] == "keywords" else "loss")
-    best = (min if choose == "loss" else max)(card["curve"], key=lambda row: row[f"dev_{choose}"])
-    assert best["step"] == card["step"], "what is shipped is the best on the development part"
-    assert "encyclopedia" not in str(card["data"]), "the book tier is for evaluation only"
+    ],
+)
+def test_damaged_adapters_are_refused(folder, tmp_path, file, content, message):
+    shipped_as(trained(encoders.load(str(folder), device="cpu"), "qa"), tmp_path / "adapter")
+    (tmp_path / "adapter" / file).unlink()
+    if content:
+        (tmp_path / "adapter" / file).write_text(content)
+    with pytest.raises(AdapterError, match=message):
+        encoders.load(str(folder), task=str(tmp_path / "adapter"))

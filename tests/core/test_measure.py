@@ -45,6 +45,10 @@ def test_results_come_in_the_order_of_the_texts_whatever_batch_they_were_in(enco
     alone = [attention.measure(encoder, [words], as_it_is)[0] for words in TEXTS]
     same(attention.measure(encoder, TEXTS, as_it_is), alone, atol=1e-6)
     assert attention.measure(encoder, [], as_it_is) == []
+    with pytest.raises(TooLong, match="Input 1"):
+        attention.measure(encoder, [["shell"], ["otter"] * 100], as_it_is)
+    cut = attention.measure(encoder, [["shell"], ["otter"] * 100], as_it_is, longest=10)
+    assert [one.shape[-1] for one in cut] == [3, 10]
 
 
 def test_maps_are_those_of_a_batch(encoder):
@@ -62,15 +66,6 @@ def test_maps_are_those_of_a_batch(encoder):
             np.testing.assert_allclose(by_token[row], one, atol=1e-5)
             in_words = tokens.by_word(one, tokens.EncodedText.of(batch, row, TEXTS[row]))
             np.testing.assert_allclose(by_word[row], in_words, atol=1e-5)
-
-
-def test_long_texts_are_cut_or_refused(encoder):
-    texts = [["otter"] * 100, ["shell"]]
-    with pytest.raises(TooLong, match="Input 0"):
-        attention.measure(encoder, texts, as_it_is)
-    for longest, kept in ((10, 10), (1000, encoder.max_length)):
-        found = attention.measure(encoder, texts, as_it_is, longest=longest)
-        assert [one.shape[-1] for one in found] == [kept, 3]
 
 
 def test_records_and_pairs_are_texts_too(encoder):

@@ -24,42 +24,47 @@ def question(context: str, *answers: str, asked: str = "Who dived?") -> Example:
 
 
 LONG = " ".join(f"Sentence {n} speaks of otters, shells and rivers." for n in range(30)) + " Alice dived first."
-QUESTIONS = [
-    question("Alice dived.", "Alice"),
-    question(LONG, "Alice", "Alice dived", "Alice dived"),
-    question("The river rose because it had rained in the hills; Bob's boat sank.", "it had rained", asked="Why?"),
-]
-PAIRS = [
-    Example("paraphrase", str(n), n, pair, label)
-    for n, (pair, label) in enumerate(
-        [
-            (("The otter dived.", "An otter went under water."), "paraphrase"),
-            (("It rained.", "The sun shone all day."), "not_paraphrase"),
-            (("One.", "Two, three and four."), "paraphrase"),
-        ]
-    )
-]
-SEGMENTS = [
-    Example(
-        "mlm", str(n), n, (f"The otter number {n} dived into the cold river. " * (n + 1), "Then it came up again.")
-    )
-    for n in range(4)
-]
-KEYED = [
-    Example("keywords", str(n), n, (title, text), keyphrases=keys)
-    for n, (title, text, keys) in enumerate(
-        [
-            (
-                "Otters",
-                "The sea otter dives for state-of-the-art shellfish.",
-                ("sea otter", "State of the Art", "comets"),
-            ),
-            ("Rain", "It rained. The rain fell.", ("rain",)),
-            ("Nothing of note", "Said here.", ("comets",)),
-        ]
-    )
-]
+RIVER = "The river rose because it had rained in the hills; Bob's boat sank."
+QUESTIONS = [question("Alice dived.", "Alice"), question(LONG, "Alice", "Alice dived", "Alice dived")]
+QUESTIONS += [question(RIVER, "it had rained", asked="Why?")]
+
+
+def numbered_examples(task, rows):
+    """An example a document: two texts, and what is known of them."""
+    return [Example(task, str(n), n, texts, **known) for n, (texts, known) in enumerate(rows)]
+
+
+PAIRS = numbered_examples(
+    "paraphrase",
+    [
+        (("The otter dived.", "An otter went under water."), {"label": "paraphrase"}),
+        (("It rained.", "The sun shone all day."), {"label": "not_paraphrase"}),
+        (("One.", "Two, three and four."), {"label": "paraphrase"}),
+    ],
+)
+COLD = "The otter number {} dived into the cold river. "
+SEGMENTS = numbered_examples("mlm", [((COLD.format(n) * (n + 1), "Then it came up again."), {}) for n in range(4)])
+SHELLFISH = "The sea otter dives for state-of-the-art shellfish."
+KEYED = numbered_examples(
+    "keywords",
+    [
+        (("Otters", SHELLFISH), {"keyphrases": ("sea otter", "State of the Art", "comets")}),
+        (("Rain", "It rained. The rain fell."), {"keyphrases": ("rain",)}),
+        (("Nothing of note", "Said here."), {"keyphrases": ("comets",)}),
+    ],
+)
 GIVEN = {"qa": QUESTIONS, "paraphrase": PAIRS, "mlm": SEGMENTS, "keywords": KEYED}
+
+
+class Knows(adapters.Head):
+    """A head that gives prepared logits, for tests of what is made of them."""
+
+    def __init__(self, task: str, make) -> None:
+        super().__init__(task)
+        self.make, self.unused = make, nn.Identity()
+
+    def forward(self, hidden, batch):
+        return self.make(hidden, batch)
 
 
 @pytest.mark.parametrize(
@@ -109,13 +114,6 @@ def test_masks_and_samples_are_drawn_alike_with_every_version_of_the_libraries(m
     assert {one.example[0]: int(one.batch.ids.sum()) for one in asked} == {0: 172873, 1: 273442, 2: 251801}
     other = tasks.batches(minilm, examples, batch_size=1, max_length=64, seed=1)
     assert not any(torch.equal(one.targets, two.targets) for one, two in zip(asked, other, strict=True))
-
-
-def test_wrong_examples():
-    with pytest.raises(AdapterError, match="no task 'summary'"):
-        tasks.examples("summary", "encyclopedia")
-    with pytest.raises(corpora.CorpusError, match="no such corpus of kind 'questions'"):
-        tasks.examples("qa", "nothing")
 
 
 def test_masks_follow_berts_rule(small_encoder):
@@ -268,17 +266,6 @@ def test_batches_and_padding_do_not_matter(small_encoder, task):
         np.testing.assert_allclose(one.values[next(iter(one.values))], alone, rtol=1e-4)
 
 
-class Knows(adapters.Head):
-    """A head that gives prepared logits, for tests of what is made of them."""
-
-    def __init__(self, task: str, make) -> None:
-        super().__init__(task)
-        self.make, self.unused = make, nn.Identity()
-
-    def forward(self, hidden, batch):
-        return self.make(hidden, batch)
-
-
 def test_masked_accuracy_is_right_over_hidden(small_encoder):
     """A head that always says "otter" restores the hidden otters and nothing else."""
     encoder = small_encoder("bert")
@@ -343,6 +330,8 @@ def test_exact_match_and_f1_are_the_best_over_the_answers(prediction, answers, s
     assert tasks.em_and_f1(prediction, tuple(answers)) == pytest.approx(scores)
 
 
-def test_a_head_for_another_task_is_refused(small_encoder):
+def test_what_does_not_fit_a_task_is_refused(small_encoder):
+    with pytest.raises(AdapterError, match="no task 'summary'"):
+        tasks.examples("summary", "encyclopedia")
     with pytest.raises(AdapterError, match="task='qa', the examples are of 'mlm'"):
         tasks.score(encoders.with_new_head(small_encoder("bert"), "qa"), SEGMENTS)

@@ -3,7 +3,6 @@
 from dataclasses import replace
 from itertools import pairwise
 
-import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -126,12 +125,6 @@ def test_sentences(text, count):
     assert len(spans) == count
     assert spans[0][0] == 0 and spans[-1][1] == len(text)
     assert all(a[1] == b[0] for a, b in pairwise(spans))
-
-
-@pytest.mark.parametrize("family", ["roberta", "deberta-v2"])
-def test_max_length_counts_reserved_positions(small_encoder, family):
-    assert small_encoder(family).max_length == 64
-    assert np.isfinite(small_encoder("mpnet").max_length) and small_encoder("mpnet").max_length == 64
 
 
 def test_hidden_states_of_words_are_means_over_pieces(minilm):

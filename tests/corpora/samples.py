@@ -3,6 +3,7 @@
 import io
 import json
 import zipfile
+from pathlib import Path
 
 ARTICLE = {"id": "a", "title": "A", "topic": "t", "paragraphs": ["One.", "Two.", "Three."]}
 QUESTION = {"id": "q1", "question": "Who ran?", "answers": [{"text": "dog", "answer_start": 4}]}
@@ -39,46 +40,8 @@ ABSTRACT = {
 }
 
 
-ROWS = """# newdoc id = d
-# global.Entity = eid-etype-head
-# sent_id = d-1
-1 Ann ann PROPN NNP _ 2 nsubj _ Entity=(1-person-1)
-2 sold sell VERB VBD _ 0 root _ _
-3 her her PRON PRP$ _ 4 nmod:poss _ Entity=(2-animal-2(1-person-1)
-4 dog dog NOUN NN _ 2 obj _ Entity=2)
-5 . . PUNCT . _ 2 punct _ _
-
-# sent_id = d-2
-1 She she PRON PRP _ 2 nsubj _ Entity=(1-person-1)
-2 missed miss VERB VBD _ 0 root _ _
-3 it it PRON PRP _ 2 obj _ Entity=(2-animal-1)
-4 . . PUNCT . _ 2 punct _ _
-
-"""
-CONLLU = "\n".join(row if row.startswith("#") else row.replace(" ", "\t") for row in ROWS.split("\n"))
-ONTONOTES = """#begin document (d); part 000
-d 0 0 Ann NNP * - - - - * (1)
-d 0 1 sold VBD * - - - - * -
-d 0 2 her PRP$ * - - - - * (2|(1)
-d 0 3 dog NN * - - - - * 2)
-d 0 4 . . * - - - - * -
-
-d 0 0 She PRP * - - - - * (1)
-d 0 1 missed VBD * - - - - * -
-d 0 2 it PRP * - - - - * (2)
-d 0 3 . . * - - - - * -
-
-#end document
-"""
-ONTOGUM = """# begin document
-0\tAnn\t(1)
-1\tsold\t_
-2\ther\t(2(1)
-3\tdog\t2)
-4\t.\t_
-5\tShe\t(1)
-6\tmissed\t_
-7\tit\t(2)
-8\t.\t_
-# end document
-"""
+DATA = Path(__file__).parents[1] / "data"
+CONLLU, ONTONOTES, ONTOGUM = (
+    (DATA / name).read_text("utf-8") for name in ("valid.conllu", "valid_conll", "valid.conll")
+)
+"""One document in three formats."""

@@ -1,21 +1,14 @@
 """Readers: what they read, and what they say when they cannot."""
 
-import csv
 import gzip
 import json
 from functools import partial
 from pathlib import Path
 
-import numpy as np
-import pandas as pd
 import pytest
 from samples import ABSTRACT, ARTICLE, ASKED, CONLLU, ONTOGUM, ONTONOTES, PAIRS, SQUAD, zipped
-from sklearn.feature_extraction.text import CountVectorizer
-from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GroupKFold, cross_val_score
-from validators import check_encyclopedia
 
-from helpers import corpora, places
+from helpers import corpora
 from helpers.corpora import treebanks
 
 
@@ -23,97 +16,6 @@ def written(folder: Path, *lines: object, name: str = "articles.jsonl") -> Path:
     file = folder / name
     file.write_text("\n".join(line if isinstance(line, str) else json.dumps(line) for line in lines), "utf-8")
     return file
-
-
-BOOK = places.book_data() / "encyclopedia"
-
-
-def test_the_encyclopedia_is_in_order():
-    corpus = corpora.read("encyclopedia")
-    assert check_encyclopedia(corpus) == []
-    assert len(corpus.articles) >= 40
-    assert len({a.topic for a in corpus.articles}) >= 20
-    assert len({a.id for a in corpus.articles}) == len({a.title for a in corpus.articles}) == len(corpus.articles)
-    words = sum(len(p.split()) for a in corpus.articles for p in a.paragraphs)
-    sentences = sum(len(corpora.sentences(p)) for a in corpus.articles for p in a.paragraphs)
-    counts = {"articles": len(corpus.articles), "paragraphs": 3 * len(corpus.articles), "sentences": sentences}
-    counts |= {"words": words, "subject areas": len({a.topic for a in corpus.articles})}
-    card = (BOOK / "README.md").read_text("utf-8")
-    assert all(f"{count:,} {unit}" in card for unit, count in counts.items()) and corpus.sha256 in card
-
-
-def test_the_questions_are_in_order():
-    articles = {a.title: a for a in corpora.read("encyclopedia").articles}
-    found = corpora.questions("encyclopedia")
-    assert len(found) == len({q.id for q in found}) == len({q.question for q in found}) >= 300
-    assert {q.document for q in found} == set(articles)
-    for question in found:
-        article, context = articles[question.document], question.context
-        number = article.paragraphs.index(context) + 1
-        assert question.id.startswith(f"{article.id}-{number}-") and question.question.endswith("?")
-        (answer,) = question.answers
-        end = answer.start + len(answer.text)
-        assert answer.text[-1] not in ".,;:?!", question.id
-        assert not context[answer.start - 1 : answer.start].isalnum() and not context[end : end + 1].isalnum(), (
-            question.id
-        )
-    assert sum(q.answers[0].start < corpora.sentences(q.context)[0][1] for q in found) < 0.3 * len(found)
-    assert f"{len(found)} questions" in (BOOK / "questions.md").read_text("utf-8")
-
-
-def cue_scores(pairs, labels, groups, score="accuracy", weight=None):
-    """What the second sentence alone, and word overlap, tell of the label, in cross-validation by article."""
-    words = CountVectorizer(ngram_range=(1, 2), min_df=2).fit_transform([second for _, second in pairs])
-    sets = [[set(text.lower().rstrip(".?").split()) for text in pair] for pair in pairs]
-    overlap = np.array([[len(a & b) / len(a | b), len(a & b) / len(b), len(a), len(b)] for a, b in sets])
-    for features in (words, (overlap - overlap.mean(0)) / overlap.std(0)):
-        model = LogisticRegression(C=0.3, max_iter=1000, class_weight=weight)
-        yield cross_val_score(model, features, labels, groups=groups, cv=GroupKFold(10), scoring=score).mean()
-
-
-def test_the_entailment_pairs_are_in_order():
-    rows = pd.read_csv(BOOK / "entailment.tsv", sep="\t", quoting=csv.QUOTE_NONE)
-    articles = {a.id: a for a in corpora.read("encyclopedia").articles}
-    groups = rows["index"].str.rpartition("-")[0]
-    assert len(rows) == rows["index"].nunique() == rows.sentence2.nunique() == 4 * len(articles)
-    for article, sentence in zip(groups, rows.sentence1, strict=True):
-        assert any(sentence in paragraph for paragraph in articles[article].paragraphs), sentence
-    assert ((rows.label == "entailment") == (rows.label3 == "entailment")).all()
-    assert rows.label3.value_counts().to_dict() == {"entailment": 200, "neutral": 100, "contradiction": 100}
-    lengths = rows.sentence2.str.split().str.len()
-    assert lengths.between(5, 22).all() and np.ptp(lengths.groupby(rows.label3).mean()) < 1
-    pairs = list(zip(rows.sentence1, rows.sentence2, strict=True))
-    assert max(cue_scores(pairs, rows.label == "entailment", groups)) < 0.58, "a cheap cue gives the label away"
-
-
-def test_the_paraphrase_pairs_are_in_order():
-    articles = {a.id: " ".join(a.paragraphs) for a in corpora.read("encyclopedia").articles}
-    found = corpora.pairs("encyclopedia-paraphrase")
-    groups = [p.id.rpartition("-")[0] for p in found]
-    pairs = [(p.first, p.second) for p in found]
-    texts = [text for pair in pairs for text in pair]
-    assert set(groups) == set(articles) and len(texts) == len(set(texts)) and len(found) >= 300
-    assert all(10 <= len(t.split()) <= 32 and t.isascii() and t == " ".join(t.split()) for t in texts)
-    assert not any(second in articles[article] for (_, second), article in zip(pairs, groups, strict=True))
-    labels = np.array([p.label == "paraphrase" for p in found])
-    assert max(cue_scores(pairs, labels, groups)) < 0.69, "a cheap cue gives the label away"
-    assert max(cue_scores(pairs, labels, groups, "balanced_accuracy", "balanced")) < 0.62
-    card = (BOOK / "paraphrase.md").read_text("utf-8")
-    assert f"{len(found)} pairs" in card and f"{labels.sum()} are paraphrases, {(~labels).sum()} are not" in card
-
-
-def test_the_keyphrases_are_in_order():
-    articles = corpora.read("encyclopedia").articles
-    found = corpora.keyphrases("encyclopedia")
-    assert [k.id for k in found] == [a.id for a in articles]
-    phrases = [[p.lower() for p in k.keyphrases] for k in found]
-    assert all(5 <= len(ps) == len(set(ps)) <= 10 and all(p == " ".join(p.split()) for p in ps) for ps in phrases)
-    verbatim = sum(p in k.text.lower().replace("\n", " ") for k, ps in zip(found, phrases, strict=True) for p in ps)
-    total = sum(map(len, phrases))
-    assert verbatim / total >= 0.85
-    card = (BOOK / "keyphrases.md").read_text("utf-8")
-    assert f"{total} keyphrases" in card and f"{verbatim} of them" in card
-    assert f"({sum(len(k.verbatim()) for k in found)} in title or paragraphs)" in card
 
 
 def test_segments_are_neighbouring_paragraphs_of_one_article(tmp_path):

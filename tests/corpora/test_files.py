@@ -3,20 +3,17 @@
 import gzip
 import json
 import shutil
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from samples import ABSTRACT, PAIRS, zipped
+from samples import ABSTRACT, DATA, PAIRS, zipped
 
 from helpers import corpora, inputs, tokens
 from helpers.corpora import treebanks
 from helpers.corpora.sources import CorpusError
 from helpers.examples import Example
 from helpers.measurements import coreference
-
-DATA = Path(__file__).parents[1] / "data"
 
 
 def surfaces(name) -> list[tuple[str, str, str]]:

@@ -105,13 +105,6 @@ def test_copies_of_a_document_stay_together(tmp_path):
     assert apart(str(tmp_path / "twice.conllu")) == [18, 6, 6]
 
 
-def test_a_changed_file_is_read_again(tmp_path):
-    name = written(tmp_path / "mine.conllu", {f"d{n}": 2 for n in range(5)})
-    before = corpora.documents(name)
-    written(tmp_path / "mine.conllu", {f"d{n}": 3 for n in range(5)})
-    assert len(sentences_of(before)) == 10 and len(sentences_of(corpora.documents(name))) == 15
-
-
 def test_documents_of_one_name_in_two_files_are_told_apart(tmp_path):
     for file in "abc":
         written(tmp_path / f"{file}.conllu", {"1": 3, "2": 3}, word=file)

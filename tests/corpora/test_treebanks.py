@@ -1,21 +1,14 @@
 """Trees and chains: three formats of one document read alike, and what is said of damaged ones."""
 
-from collections import Counter
-
 import pytest
-from samples import CONLLU, ONTOGUM, ONTONOTES
-from validators import check_trees, crossing
+from samples import DATA
 
-from helpers import corpora, places
 from helpers.corpora import treebanks
 
 
-def test_three_formats_of_one_document_read_alike(tmp_path):
-    (tmp_path / "d.conllu").write_text(CONLLU)
-    (tmp_path / "d_conll").write_text(ONTONOTES)
-    (tmp_path / "d.conll").write_text(ONTOGUM)
-    (tree,), (flat,) = treebanks.read(tmp_path / "d.conllu"), treebanks.read(tmp_path / "d_conll")
-    (joined,), (alone,) = (treebanks.read_conll(tmp_path / "d.conll", trees) for trees in ({"d": tree}, None))
+def test_three_formats_of_one_document_read_alike():
+    (tree,), (flat,) = treebanks.read(DATA / "valid.conllu"), treebanks.read(DATA / "valid_conll")
+    (joined,), (alone,) = (treebanks.read_conll(DATA / "valid.conll", trees) for trees in ({"valid": tree}, None))
     mentions = [
         ("Ann", "proper", 0),
         ("her dog", "nominal", 3),
@@ -39,19 +32,11 @@ def test_three_formats_of_one_document_read_alike(tmp_path):
 
 
 def test_multiword_tokens_empty_nodes_and_spaces(tmp_path):
-    rows = [
-        "# sent_id = 1",
-        "1-2\tDon't\t_\t_\t_\t_\t_\t_\t_\t_",
-        "1\tDo\tdo\tAUX\tVB\t_\t3\taux\t_\t_",
-        "2\tn't\tnot\tPART\tRB\t_\t3\tadvmod\t_\t_",
-        "3\tstop\tstop\tVERB\tVB\t_\t0\troot\t_\tSpaceAfter=No",
-        "3.1\tstop\tstop\tVERB\tVB\t_\t_\t_\t0:root\t_",
-        "4\t!\t!\tPUNCT\t.\t_\t3\tpunct\t_\tSpaceAfter=No",
-    ]
+    text = (DATA / "multiword.conllu").read_text("utf-8")
     for end in ("\n", "\r\n"):
         for mark in (b"", b"\xef\xbb\xbf"):
             file = tmp_path / "x.conllu"
-            file.write_bytes(mark + (end.join(rows) + end).encode())
+            file.write_bytes(mark + text.replace("\n", end).encode())
             (document,) = treebanks.read(file)
             (sentence,) = document.sentences
             assert sentence.text == "Don't stop!" and document.id == "x"
@@ -108,34 +93,3 @@ def test_possessive_marks():
     found = sentence("dog/NOUN/3/nmod:poss 's/PART/1/case tail/NOUN/0/root")
     assert treebanks.possessive(found, 0) == 1 == treebanks.possessive(treebanks.stanford(found), 0)
     assert treebanks.possessive(found, 2) is None
-
-
-@pytest.fixture(scope="module")
-def own() -> dict[str, tuple[treebanks.Document, ...]]:
-    return {split: corpora.documents("encyclopedia", split) for split in treebanks.PARTS}
-
-
-def test_the_treebank_is_in_order(own):
-    documents = [d for split in treebanks.PARTS for d in own[split]]
-    paragraphs = {f"{a.id}-1": a.paragraphs[0] for a in corpora.read("encyclopedia").articles}
-    assert {d.id: d.text for d in documents} == paragraphs, "the words are those of the articles, to the letter"
-    assert [len(own[split]) for split in treebanks.PARTS] == [60, 20, 20]
-    assert [finding for d in documents for finding in check_trees(d)] == []
-
-
-def test_the_card_of_the_treebank_counts_what_is_there(own):
-    documents = [d for split in treebanks.PARTS for d in own[split]]
-    sentences = [s for d in documents for s in d.sentences]
-    mentions = [m for d in documents for chain in d.chains.values() for m in chain]
-    card = (places.book_data() / "encyclopedia" / "treebank.md").read_text("utf-8")
-    counts = {
-        "documents": len(documents),
-        "sentences": len(sentences),
-        "words": sum(len(s.words) for s in sentences),
-        "mentions": len(mentions),
-        "chains": sum(len(d.chains) for d in documents),
-        "are not projective": sum(bool(crossing(s)) for s in sentences),
-        **Counter(m.kind for m in mentions),
-    }
-    for unit, count in counts.items():
-        assert f"{count:,} {unit}" in card, unit

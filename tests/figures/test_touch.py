@@ -1,12 +1,11 @@
 """Figures to touch: what is in the page, how much, that it is text, and that mouse, keyboard and finger reach it."""
 
-import base64
 import json
 import re
 
 import numpy as np
 import pytest
-from browser import CHROMIUM, Page, browser
+from browser import Page
 from bs4 import BeautifulSoup
 
 from helpers import views
@@ -35,27 +34,6 @@ def data_of(figure):
     return json.loads(re.search(r'application/json">(.*?)</script>', figure.data)[1])
 
 
-def test_the_data_of_points_are_those_given():
-    figure = scatter(tokens=["[CLS]", "a", "b"], texts=["w", "x", "y", "z"], first=2)
-    data = data_of(figure)
-    kept = np.frombuffer(base64.b64decode(data["maps"]), np.uint8).reshape(4, 3, 3) / 255
-    assert np.abs(kept - MAPS).max() <= 0.5 / 255
-    assert (data["names"], data["tokens"], data["first"], data["size"]) == (NAMES, ["[CLS]", "a", "b"], 2, 3)
-    assert data["texts"][3] == "z"
-    title, labels, palette = data["colourings"][1]
-    assert (title, [palette[n][0] for n in labels]) == ("role", ["a", "b", "a", "c"])
-    assert ["none", "#999999"] not in palette, "the legend names what there is"
-
-
-def test_the_steps_of_a_slider_are_all_in_the_page():
-    figure = steps()
-    assert data_of(figure)["labels"] == ["gate 0", "gate 0.5", "gate 1"]
-    assert figure.data.count("<details") == 3 and figure.data.count("<details open>") == 1
-    assert '<p>the <span class="word" style="--colour:#ffdd88">cat</span></p>' in figure.data
-    with pytest.raises(ValueError, match="shorter"):
-        steps(labels=["gate 0", "gate 0.5", "gate 1", "one more"])
-
-
 def test_texts_are_texts():
     named = {"xlabel": HOSTILE, "ylabel": HOSTILE, "alt": HOSTILE, "texts": [HOSTILE] * 4, "tokens": [HOSTILE] * 3}
     colours = {HOSTILE: ([HOSTILE] * 4, {HOSTILE: "#000000"})}
@@ -69,24 +47,12 @@ def test_texts_are_texts():
     assert data_of(scatter([HOSTILE] * 4))["names"] == [HOSTILE] * 4
 
 
-def test_a_figure_asks_for_nothing():
-    for figure in (scatter(), steps()):
-        without_names = figure.data.replace("http://www.w3.org/2000/svg", "")
-        assert not re.search(r"https?:|//cdn|\bfetch\(|XMLHttp|import\(|@import|url\(", without_names)
-
-
 def test_a_figure_leaves_out_what_a_page_should_not_carry():
     maps = np.zeros((4, 200, 200))
     assert "maps" not in data_of(scatter(maps=maps)) and "maps" in data_of(scatter())
     assert scatter(texts=["x" * views.LIMIT] * 4).data == f"<p>{views.TOO_LARGE}</p>"
-
-
-@pytest.fixture(scope="module")
-def chromium():
-    if CHROMIUM is None:
-        pytest.skip("no chromium on this machine")
-    with browser() as page:
-        yield page.tab.context.browser
+    with pytest.raises(ValueError, match="shorter"):
+        steps(labels=["gate 0", "gate 0.5", "gate 1", "one more"])
 
 
 @pytest.fixture
@@ -95,7 +61,7 @@ def page(chromium, tmp_path):
     tabs = []
 
     def opened(*figures, **options):
-        tabs.append(Page(chromium.new_page(**options)))
+        tabs.append(Page(chromium.tab.context.browser.new_page(**options)))
         viewport = "<meta name='viewport' content='width=device-width'>"
         body = "".join(figure.data for figure in figures)
         (tmp_path / "page.html").write_text(f"<!doctype html><meta charset='utf-8'>{viewport}{body}", "utf-8")
@@ -126,7 +92,6 @@ def point(tab, number, *, click=False, beside=0):
     (tab.mouse.click if click else tab.mouse.move)(*where)
 
 
-@pytest.mark.browser
 def test_the_mouse_names_a_point_shows_its_map_and_keeps_it(page):
     tab = page(scatter(tokens=["[CLS]", HOSTILE, "b"], texts=["w", "x", HOSTILE, "z"]))
     assert says(tab).startswith("1-1") and tab.locator(".map text").count() == 6
@@ -145,7 +110,6 @@ def test_the_mouse_names_a_point_shows_its_map_and_keeps_it(page):
     assert says(tab).startswith("1-1") and tab.title() != "taken"
 
 
-@pytest.mark.browser
 def test_the_keys_go_from_point_to_point(page):
     tab = page(scatter())
     assert tab.locator('.touch [tabindex="0"]').count() == 1, "one stop for the Tab key"
@@ -166,7 +130,6 @@ def test_the_keys_go_from_point_to_point(page):
     assert says(tab).startswith("1-2")
 
 
-@pytest.mark.browser
 @pytest.mark.parametrize("control", ("buttons", "slider"))
 def test_points_change_their_colours(page, control):
     tab = page(scatter(control=control))
@@ -180,7 +143,6 @@ def test_points_change_their_colours(page, control):
     assert tab.locator(".legend").text_content() == "abc" and "role: a" in says(tab)
 
 
-@pytest.mark.browser
 def test_a_finger_on_a_phone(page):
     tab = page(scatter(), steps(), viewport={"width": 390, "height": 1400}, has_touch=True, is_mobile=True)
     assert tab.evaluate("document.documentElement.scrollWidth") <= 390
@@ -188,7 +150,6 @@ def test_a_finger_on_a_phone(page):
     assert says(tab).startswith("2-2") and kept(tab)[3] == "true"
 
 
-@pytest.mark.browser
 def test_the_slider_shows_one_step(page):
     tab = page(steps())
     for key, text in (("Home", "gate 0the cat"), ("ArrowRight", "gate 0.5a dog"), ("End", "gate 1no animal")):
@@ -196,7 +157,6 @@ def test_the_slider_shows_one_step(page):
         assert tab.locator(".steps details[open]:visible").all_text_contents() == [text]
 
 
-@pytest.mark.browser
 def test_without_a_script_everything_is_there_to_read(page):
     tab = page(scatter(), steps(), java_script_enabled=False)
     for what, count in ((".point", 4), ("details", 3)):

@@ -1,7 +1,6 @@
 """The scoreboard: rules, claims against hand-made tables, what stands beside every number of the papers, the page and the command."""
 
 import html
-import json
 import shutil
 from itertools import chain
 
@@ -9,8 +8,6 @@ import pandas as pd
 import pytest
 import yaml
 from click.testing import CliRunner
-from hypothesis import given
-from hypothesis import strategies as st
 
 from helpers import places, results, scoreboard
 from helpers.__main__ import main
@@ -59,20 +56,6 @@ def test_rules(rule, bound, verdicts):
     for said, numbers in verdicts.items():
         for number in numbers:
             assert verdict(rule, Number(*number), bound) == said, number
-
-
-@pytest.mark.parametrize("rule", ["above", "below", "about"])
-@given(st.floats(-9, 9), st.floats(0, 5), st.floats(0, 5), st.floats(0.1, 9), st.floats(0, 1))
-def test_a_narrower_interval_decides_and_never_turns_round(rule, value, left, right, bound, share):
-    """An interval that shrinks about the same number keeps what was decided; sides that are swapped swap the verdict."""
-    wide = verdict(rule, Number(value, value - left, value + right), bound)
-    narrow = verdict(rule, Number(value, value - share * left, value + share * right), bound)
-    assert narrow == wide or wide == UNDECIDED
-    if rule != "about":
-        other = {"above": "below", "below": "above"}[rule]
-        mirrored = verdict(rule, Number(-value, -value - right, -value + left), -bound)
-        for said in (mirrored, verdict(other, Number(value, value - left, value + right), bound)):
-            assert said == {HOLDS: FAILS, FAILS: HOLDS}.get(wide, UNDECIDED)
 
 
 def test_models_that_decide_decide():
@@ -253,49 +236,16 @@ def test_the_page_adds_up(board):
             assert line.split(maxsplit=1)[1].replace("_", " ") in reasons
 
 
-def test_a_changed_record_changes_the_page(tmp_path, monkeypatch, board):
-    key = one_claim("07_divergence_map", "closer")
-    claim = CHAPTERS[key[0]]["claims"][key[1]]
-    file = tmp_path / "full" / "minilm" / "divergence_map.csv"
-    shutil.copytree(STORED / "full" / "minilm", file.parent)
-    table = results.from_csv(file)
-    named = table.quantity + ("/" + table.of).fillna("") == (claim.difference or claim.ours)
-    table.loc[named & (table.network == ""), ["value", "low", "high"]] = [9.234, 9.1, 9.3]
-    file.write_text(results.as_csv(table))
-    monkeypatch.setenv("BOOK_RESULTS", str(tmp_path))
-    after = scoreboard.judged()
-    assert (scoreboard.verdicts(board)[key], scoreboard.verdicts(after)[key]) == (HOLDS, MIXED)
-    assert "9.23" in repr(scoreboard.compact(after, {key: ""}))
-
-
 def test_twelve_findings_come_first_survived_taken_away_undecided_and_failed(board):
     groups = scoreboard.twelve(board)
     sizes = {"Survives": 4, "Also the control": 4, "Undecided": 1, "Fails": 3}
     assert {name: len(table.cells) for name, table in groups.items()} == sizes and [*groups] == [*sizes]
     lines = {row[0].partition(" (")[0]: row[1:] for table in groups.values() for row in table.cells}
     line = lines["One head points from a direct object to its verb better than any fixed distance does."]
-    leads = results.table(["minilm", "mpnet"], ["full"], ["dependency_heads"])
-    leads = leads[(leads.quantity == "lead_for_relation_stanford") & (leads.of == "dobj")].set_index("model")
-    value, low, high = (f"{100 * number:.0f}" for number in leads.loc["minilm", ["value", "low", "high"]])
+    lead = results.recorded("dependency_heads", profile="full").number("lead_for_relation_stanford", of="dobj")
+    value, low, high = (f"{100 * number:.0f}" for number in (lead.value, lead.low, lead.high))
     assert line[0].replace(FIRM, " ") == f"{value} points ahead [{low}, {high}]"
-    strongest = leads.value[leads.index.str.contains("@")].max()
-    assert line[-1].replace(FIRM, " ").startswith(f"{-100 * strongest:.0f} points behind [")
-
-
-@pytest.mark.parametrize(
-    ("number", "unit", "compared", "said"),
-    [
-        (Number(38.1, 34.2, 41.9), "%", True, "38 points ahead [34, 42]"),
-        (Number(-8.4, -11.7, -4.8), "%", True, "8 points behind [5, 12]"),
-        (Number(0.4, -9.6, 9.7), "%", True, "0 points ahead [−10, 10]"),
-        (Number(2.9, 2.7, 3.0), "%", False, "2.9 % [2.7, 3.0]"),
-        (Number(-0.47, -1.19, 0.52), "layers", False, "0.5 layers earlier [−0.5, 1.2]"),
-        (Number(7), "count", False, "7"),
-    ],
-)
-def test_numbers_are_said_as_a_person_says_them(number, unit, compared, said):
-    claim = Claim("04_dependency_heads", unit=unit)
-    assert scoreboard.spoken(number, claim, compared=compared).replace(FIRM, " ") == said
+    assert " points behind [" in line[-1].replace(FIRM, " "), "the strongest control"
 
 
 @pytest.fixture
@@ -313,16 +263,6 @@ def claims(tmp_path, monkeypatch):
     yield folder / "claims" / "13_keywords.yml"
     for function in cached:
         function.cache_clear()
-
-
-@pytest.mark.slow
-def test_a_claim_of_our_own_needs_no_paper(claims):
-    row = "{claim: One of ours., ours: key_word_share, rule: above 0, uncontrolled: None is asked for.}"
-    claims.write_text(claims.read_text("utf-8").replace("claims:\n", f"claims:\n  - {row}\n"), "utf-8")
-    assert "One of ours." in scoreboard.as_text(chapters=["13_keywords"])
-    assert "Our own." in part(
-        "scoreboard.md.j2", "chapters", board=scoreboard.judged(), scoreboard=scoreboard, results=results
-    )
 
 
 @pytest.mark.parametrize(
@@ -343,19 +283,13 @@ def test_the_command(tmp_path, monkeypatch):
     def run(*arguments):
         return CliRunner().invoke(main, ("scoreboard", *arguments))
 
-    everything = run()
-    assert everything.exit_code == 0 and "\n04 dobj: the best head" in everything.output
-    assert "mpnet, full: " in everything.output
     one = run("04", "--model", "mpnet").output
+    assert "\n04 dobj: the best head" in one and "mpnet, full: " in one
     assert "\n02 " not in one and "minilm" not in one and "{doc}" not in one
     failed = run("--model", "nobody")
     assert failed.exit_code == 1 and "Recorded: minilm, mpnet" in failed.output
-    own = tmp_path / "full" / "my--model"
-    own.mkdir(parents=True)
-    for suffix in (".json", ".csv"):
-        shutil.copyfile(STORED / "full" / "minilm" / f"surface_patterns{suffix}", own / f"surface_patterns{suffix}")
-    record = json.loads((own / "surface_patterns.json").read_text("utf-8"))
-    record["provenance"]["model"]["name"] = "my/model"
-    (own / "surface_patterns.json").write_text(json.dumps(record))
+    own = shutil.copytree(STORED / "full" / "minilm", tmp_path / "full" / "my--model")
+    record = (own / "surface_patterns.json").read_text("utf-8")
+    places.write(own / "surface_patterns.json", record.replace('"name": "minilm"', '"name": "my/model"'))
     monkeypatch.setenv("BOOK_RESULTS", str(tmp_path))
     assert "my/model, full" in run("surface_patterns", "--model", "my/model").output

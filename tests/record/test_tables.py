@@ -23,21 +23,8 @@ def rows(table, quantity, **wanted):
     return found
 
 
-def of_heads(found, column="value"):
-    """Rows of one number for each head as [layer, head]."""
-    return found[found["head"].notna()].pivot(index="layer", columns="head", values=column).to_numpy(float)
-
-
 def estimate(value, low, high):
     return Estimate.from_record({"value": value, "low": low, "high": high})
-
-
-def test_divergences_are_the_same_from_either_head(table):
-    found = rows(table, "divergence", model="minilm", profile="book")
-    names = found.layer.astype(str) + "-" + found["head"].astype(str)
-    matrix = found.assign(name=names).pivot(index="name", columns="of", values="value")
-    assert matrix.shape == (72, 72) and matrix.isna().to_numpy().sum() == 72
-    np.testing.assert_array_equal(matrix, matrix.T)
 
 
 def test_the_chosen_head_of_a_relation_stands_beside_its_offset(table):
@@ -49,16 +36,6 @@ def test_the_chosen_head_of_a_relation_stands_beside_its_offset(table):
     head = rows(table, "finds_governor", **where, layer=best.layer, head=best["head"]).iloc[0]
     assert head[["value", "control"]].tolist() == best[["value", "control"]].tolist()
     assert head.against == "best fixed offset"
-
-
-def test_controls_are_models_of_their_own_and_stand_beside_the_model(table):
-    values = results.recorded("surface_patterns").array("share_cls", network="@random")
-    twin = rows(table, "share_cls", model="minilm@random", profile="book")
-    np.testing.assert_array_equal(of_heads(twin), values)
-    assert twin.control.isna().all()
-    own = rows(table, "share_cls", model="minilm", profile="book")
-    np.testing.assert_array_equal(of_heads(own, "control"), values)
-    assert set(own.against) == {"@random"} and set(own.run) == set(twin.run), "one run recorded both"
 
 
 def test_no_two_rows_say_the_same(table):
@@ -83,9 +60,10 @@ def test_every_quantity_and_column_has_a_line_and_every_quantity_has_been_record
 def test_a_control_is_given_alone_and_its_own_run_counts_first(tmp_path, monkeypatch):
     monkeypatch.setenv("BOOK_RESULTS", str(tmp_path))
     chosen = ["minilm@random"], ["book"], ["surface_patterns"]
-    before = results.table(*chosen)
-    assert set(before.model) == {"minilm@random"}
-    record = results.recorded("surface_patterns")
+    before, record = results.table(*chosen), results.recorded("surface_patterns")
+    assert set(before.model) == {"minilm@random"} and before.control.isna().all()
+    values = rows(before, "share_cls").dropna(subset=["head"]).value.to_numpy().reshape(6, 12)
+    np.testing.assert_array_equal(values, record.array("share_cls", network="@random"))
     table = record.table[record.table.network == "@random"].replace({"network": {"@random": ""}})
     first = (table.quantity == "share_cls") & (table.layer == 1) & (table["head"] == 1)
     table.loc[first, "value"] = 0.5

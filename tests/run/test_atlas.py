@@ -7,6 +7,7 @@ import pytest
 
 from helpers import plots, results
 from helpers.run import atlas, template
+from helpers.run.card import sample
 
 HOSTILE = "</script><img src=x onerror=\"document.title='taken'\">"
 
@@ -68,8 +69,6 @@ def test_chosen_heads_types_and_neighbours_are_those_of_the_records(shown):
     )
     ours = [best[key] for key in ("value", "low", "high", "control")]
     assert np.allclose(ours, row[["value", "low", "high", "control"]].astype(float), atol=1e-5)
-    types = results.recorded("distance_features").array("type", column="label")
-    assert [plots.TYPE_NAMES[n] for n in model["types"]["of"]] == np.ravel(types).tolist()
     rows = results.recorded("divergence_map").rows("divergence")
     names = [plots.head_name(*place) for place in np.ndindex(6, 12)]
     rows["one"] = rows.layer.astype(int).astype(str) + "-" + rows["head"].astype(int).astype(str)
@@ -95,14 +94,14 @@ def test_a_mean_map_keeps_all_attention():
 
 @pytest.mark.slow
 def test_a_model_of_ones_own_joins(small_encoder, tmp_path, monkeypatch):
-    segments = atlas.corpora.segments
-    monkeypatch.setattr(atlas.corpora, "segments", lambda corpus, **options: segments(corpus, limit=40))
+    few = {"segments": 8, "documents": 5}
+    monkeypatch.setattr(atlas, "sample", lambda *corpora, **options: sample(*corpora, **options | few))
     encoder = small_encoder("bert")
     assert not atlas.known(encoder)
     values = json.loads(atlas.record(encoder).read_text("utf-8"))["values"]
     assert atlas.known(encoder) and values["missing"] == {} and len(values["examples"]) == 3
     measured = atlas.recorded()
-    monkeypatch.setattr(atlas, "recorded", lambda: {name: measured[name] for name in ("minilm", encoder.name)})
+    monkeypatch.setattr(atlas, "recorded", lambda: {encoder.name: measured[encoder.name]})
     index = atlas.write(tmp_path / "page")
     assert encoder.name in index.read_text("utf-8")
     script = index.with_name(atlas.file_of(encoder.name)).read_text("utf-8")
@@ -111,35 +110,35 @@ def test_a_model_of_ones_own_joins(small_encoder, tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_a_reader_uses_the_atlas_with_the_keyboard(shown, page, tmp_path):
+def test_a_reader_uses_the_atlas_with_the_keyboard(shown, chromium, tmp_path):
     example = next(iter(shown["minilm@random"]["examples"].values()))
     hostile = {HOSTILE: example | {"tokens": [HOSTILE] * len(example["tokens"])}}
     models = {"minilm": shown["minilm"], "other": shown["minilm@random"] | {"examples": hostile}}
     atlas.write_data(tmp_path, models)
     body = atlas.element(models, folder=".", page=False)
     (tmp_path / "index.html").write_text(template("atlas.html.j2").render(element=body), "utf-8")
-    page.open(tmp_path / "index.html")
-    page.wait("document.querySelectorAll('.tile').length === 72")
+    chromium.open(tmp_path / "index.html")
+    chromium.wait("document.querySelectorAll('.tile').length === 72")
 
     def press(key, until):
-        page.tab.keyboard.press(key)
-        page.wait(until)
+        chromium.tab.keyboard.press(key)
+        chromium.wait(until)
 
     def focused(start):
         return f"document.activeElement.getAttribute('aria-label')?.startsWith('{start}')"
 
-    page.tab.locator(".tile").nth(28).focus()
+    chromium.tab.locator(".tile").nth(28).focus()
     press("Enter", "document.querySelector('.head-card .title')?.textContent.startsWith('Head 3-5 of minilm')")
-    shown_of_head = page.evaluate("document.querySelector('.head-card').innerText")
+    shown_of_head = chromium.evaluate("document.querySelector('.head-card').innerText")
     assert "Where it looks" in shown_of_head and "05 " in shown_of_head.partition("Chapters that name it")[2]
-    assert page.barriers() == []
+    assert chromium.barriers() == []
     press("Escape", focused("Head 3-5"))
     press("ArrowRight", focused("Head 3-6"))
     press("a", "document.querySelector('.ways input:checked').value === 'alike'")
     press("/", "document.activeElement.type === 'search'")
-    page.tab.keyboard.type("coreference")
-    page.wait("document.querySelector('.found li')?.innerText.startsWith('3-5')")
-    page.evaluate("location.hash = '#minilm/3-5+other/3-5'")
-    page.wait("document.querySelectorAll('.head-card').length === 2")
-    assert HOSTILE in page.evaluate("document.querySelectorAll('.head-card')[1].textContent")
-    assert page.evaluate("document.title") == "The atlas of heads" and page.problems == []
+    chromium.tab.keyboard.type("coreference")
+    chromium.wait("document.querySelector('.found li')?.innerText.startsWith('3-5')")
+    chromium.evaluate("location.hash = '#minilm/3-5+other/3-5'")
+    chromium.wait("document.querySelectorAll('.head-card').length === 2")
+    assert HOSTILE in chromium.evaluate("document.querySelectorAll('.head-card')[1].textContent")
+    assert chromium.evaluate("document.title") == "The atlas of heads" and chromium.problems == []

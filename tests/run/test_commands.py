@@ -125,14 +125,6 @@ def test_several_models_and_chapters_go_on_where_they_stopped(tmp_path, monkeypa
     assert nbformat.read(tmp_path / "out" / "minilm@random" / "01_one.ipynb", 4).cells[2].outputs[0].text == "2\n"
 
 
-@pytest.mark.slow
-def test_info_shows_models_corpora_and_machine(monkeypatch, tmp_path):
-    monkeypatch.setenv("BOOK_CACHE", str(tmp_path))
-    shown = run("info", "--quick").output
-    assert "not here yet: python -m helpers fetch mpnet" in shown and "encyclopedia (text; CC0 1.0)" in shown
-    assert all(part in shown for part in ("torch", "papermill", "minilm", "real corpora", "hub"))
-
-
 # Bring your own: the page's commands on the page's files
 
 BOOK = places.ROOT / "book"
@@ -168,23 +160,18 @@ def pins(name):
     return {line.split("==")[0].replace("_", "-").lower(): line.split("==")[1] for line in lines}
 
 
-def test_the_lock_holds_what_pyproject_allows():
-    locked = pins("requirements.lock")
-    for wanted in map(Requirement, sum(PROJECT["optional-dependencies"].values(), PROJECT["dependencies"])):
+def test_the_files_of_versions_agree():
+    locked, oldest = pins("requirements.lock"), pins("requirements.oldest")
+    core = [*map(Requirement, PROJECT["dependencies"])]
+    for wanted in (
+        *core,
+        *(Requirement(name) for extra in PROJECT["optional-dependencies"].values() for name in extra),
+    ):
         if wanted.name != "setuptools":  # the lock leaves it to pip
             assert wanted.specifier.contains(locked[wanted.name]), wanted
-
-
-def test_conda_and_binder_take_the_same_with_a_torch_that_has_no_cuda():
+    assert all(one.specifier.contains(oldest[one.name]) for one in core if one.name in oldest)
     packages = yaml.safe_load((places.ROOT / "environment.yml").read_text("utf-8"))["dependencies"]
-    locked = pins("requirements.lock")
     assert f"pytorch-cpu={locked.pop('torch')}" in packages and pins("environment.lock") == locked
-
-
-def test_the_core_takes_the_versions_of_the_hosted_notebook():
-    tried = pins("requirements.oldest")
-    bounds = {one.name: one.specifier for one in map(Requirement, PROJECT["dependencies"])}
-    assert all(bound.contains(tried[name]) for name, bound in bounds.items() if name in tried)
 
 
 def test_a_parameter_is_read_as_yaml_where_it_is_not_a_text():
@@ -210,3 +197,9 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path, monkeypatch):
     monkeypatch.setattr(Path, "mkdir", refuse)
     with pytest.raises(places.NotWritable, match=r"--to, or in BOOK_RESULTS"):
         places.write(tmp_path / "new" / "file", "text")
+
+
+def test_a_library_of_an_extra_is_named_with_the_extra():
+    message = r"A thing needs nowhere_at_all.*pip install 'attention-heads-book\[long\]'"
+    with pytest.raises(places.BookError, match=message), places.extra("long", "A thing"):
+        import nowhere_at_all  # noqa: F401

@@ -126,21 +126,16 @@ def test_nbgrader_gives_all_points_to_the_solutions_and_fewer_to_a_wrong_answer(
     released = nbformat.read(root / "release" / CHAPTER / f"{CHAPTER}.ipynb", as_version=4)
     assert "SOLUTION" not in everything(released) and "member" not in everything(released)
     hand_in("right", shortened(nbformat.read(folder / "solutions" / f"{CHAPTER}.ipynb", as_version=4)))
-    hand_in("untouched", released)
-    for cell in released.cells:
-        if "def pool_words" in cell.source:
-            cell.source = cell.source.replace("raise NotImplementedError", "return weights")
-        elif "def offset_parser" in cell.source:
+    for cell in released.cells:  # one is solved, the other as it was given out
+        if "def offset_parser" in cell.source:
             cell.source += "\n\noffset_parser = lambda *case: [*exercises.offset_parser.results(*case).values()][0]"
     hand_in("half", released)
-    for step in ("autograde", "generate_feedback"):
-        nbgrader(step, CHAPTER)
+    nbgrader("autograde", CHAPTER)
     nbgrader("export")
     with (root / "grades.csv").open() as table:
         scores = {row["student_id"]: (float(row["score"]), float(row["max_score"])) for row in csv.DictReader(table)}
-    assert scores == {"right": (4, 4), "half": (2, 4), "untouched": (0, 4)}
-    assert not [*root.glob("autograded/**/*.whl"), *root.glob("feedback/**/*.whl")]
-    assert "the result has shape" in (root / "feedback" / "half" / CHAPTER / f"{CHAPTER}.html").read_text("utf-8")
+    assert scores == {"right": (4, 4), "half": (2, 4)}
+    assert not [*root.glob("autograded/**/*.whl")]
 
 
 @pytest.mark.parametrize("chapter", notebooks.chapters())
@@ -153,12 +148,12 @@ def test_slides_and_guide_have_all_parts_of_a_chapter(chapter):
     assert sum(cell.metadata.tags == ["figure"] for cell in slides) >= 4
 
 
-def test_slides_are_whole_without_a_network(folder, page):
-    page.open(folder / "slides" / f"{CHAPTER}.html", settle=2)
-    assert page.problems == []
-    assert page.evaluate("Reveal.getTotalSlides()") == len(course.deck(course.outline(CHAPTER)).cells) / 2
-    assert page.evaluate("[...document.images].every((one) => one.naturalWidth > 400)")
-    assert page.evaluate("document.querySelectorAll('mjx-container svg').length") > 0
+def test_slides_are_whole_without_a_network(folder, chromium):
+    chromium.open(folder / "slides" / f"{CHAPTER}.html", settle=2)
+    assert chromium.problems == []
+    assert chromium.evaluate("Reveal.getTotalSlides()") == len(course.deck(course.outline(CHAPTER)).cells) / 2
+    assert chromium.evaluate("[...document.images].every((one) => one.naturalWidth > 400)")
+    assert chromium.evaluate("document.querySelectorAll('mjx-container svg').length") > 0
 
 
 def test_the_page_on_teaching_has_every_chapter_and_every_question():

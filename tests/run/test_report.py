@@ -83,10 +83,10 @@ def test_the_atlas_of_other_weights_is_not_shown(tmp_path):
 
 
 @pytest.mark.slow
-def test_tokens_are_shown_as_typed_and_nothing_runs(page, tmp_path):
+def test_tokens_are_shown_as_typed_and_nothing_runs(chromium, tmp_path):
     done = [executed(tmp_path, model=HOSTILE, token=HOSTILE), Run("05_x", tmp_path / "x", "failed", 0.0, HOSTILE)]
     file = report.write(done, tmp_path / "report.html", results=tmp_path, profile="book")
-    page.open(file)
-    assert page.problems == [] and page.evaluate("document.scripts.length") == 0
-    assert page.evaluate("document.title") != "taken"
-    assert page.evaluate("document.body.innerText").count(HOSTILE) >= 5
+    chromium.open(file)
+    assert chromium.problems == [] and chromium.evaluate("document.scripts.length") == 0
+    assert chromium.evaluate("document.title") != "taken"
+    assert chromium.evaluate("document.body.innerText").count(HOSTILE) >= 5
