@@ -185,13 +185,12 @@ def in_rows(ax: Axes, names: Iterable[str], *, margin: float = 0.5) -> None:
     ax.set_ylim(len(names) - 1 + margin, -margin)
 
 
-def squares(names: Iterable[str], called: Labels = LABELS) -> list[Line2D]:
-    """Entries of a legend: a square for each name of :data:`STYLES`, or for the group that it is called after, in its colour."""
+def squares(colours: Mapping[str, object] | Names, called: Labels = LABELS) -> list[Line2D]:
+    """Entries of a legend: a square for each label and its colour, or for each name of :data:`STYLES`, or the group that it is called after."""
+    if not isinstance(colours, Mapping):
+        colours = {called[name]: COLOURS.get(called[name], COLOURS[name]) for name in colours}  # a group is grey
     style = {"marker": "s", "linestyle": "", "markersize": 8}
-    colours = [COLOURS.get(called[name], COLOURS[name]) for name in names]
-    return [
-        Line2D([], [], color=colour, label=called[name], **style) for name, colour in zip(names, colours, strict=True)
-    ]
+    return [Line2D([], [], color=colour, label=label, **style) for label, colour in colours.items()]
 
 
 def type_legend(figure: Figure, called: Labels, *, ncols: int = 4) -> None:
