@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from helpers import plots, results
-from helpers.run import atlas, template
-from helpers.run.card import sample
+from helpers.run import atlas, card, template
 
 HOSTILE = "</script><img src=x onerror=\"document.title='taken'\">"
 
@@ -95,7 +94,8 @@ def test_a_mean_map_keeps_all_attention():
 @pytest.mark.slow
 def test_a_model_of_ones_own_joins(small_encoder, tmp_path, monkeypatch):
     few = {"segments": 8, "documents": 5}
-    monkeypatch.setattr(atlas, "sample", lambda *corpora, **options: sample(*corpora, **options | few))
+    sample = card.sample
+    monkeypatch.setattr(card, "sample", lambda *corpora, **options: sample(*corpora, **options | few))
     encoder = small_encoder("bert")
     assert not atlas.known(encoder)
     values = json.loads(atlas.record(encoder).read_text("utf-8"))["values"]
