@@ -169,6 +169,8 @@ def as_printed(number: float, printed: str) -> str:
 
 BOOK, FULL, MPNET = ("book", "minilm"), ("full", "minilm"), ("full", "mpnet")
 """Profile and model of the runs that the pages speak of."""
+RUNS = {"book": BOOK, "full": FULL, "mpnet": MPNET}
+"""As ``tests/data/prose.yml`` names them."""
 
 
 def recorded(chapter: str, run: tuple[str, str] = BOOK):
