@@ -180,6 +180,20 @@ def recorded(chapter: str, run: tuple[str, str] = BOOK):
     return results.recorded(chapter, profile=run[0], model=run[1])
 
 
+def examples(task: str):
+    """Examples of a task, one a document, from ``tests/data/examples.yml``."""
+    from helpers.corpora import Answer
+    from helpers.examples import Example
+
+    rows, found = yaml.safe_load((Path(__file__).parent / "data" / "examples.yml").read_text("utf-8"))[task], []
+    for number, row in enumerate(rows):
+        answers = tuple(Answer(answer, row["texts"][1].index(answer)) for answer in row.get("answers", ()))
+        known = {"label": row.get("label", ""), "keyphrases": tuple(row.get("keyphrases", ()))}
+        texts = tuple(row["texts"])
+        found.append(Example(task.split()[0], str(number), number, texts, answers=answers, **known))
+    return found
+
+
 @pytest.fixture(scope="session")
 def site(tmp_path_factory) -> Path:
     """The pages, built once from the stored outputs with warnings as errors, for a repository that somebody might have."""

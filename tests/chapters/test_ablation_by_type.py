@@ -6,31 +6,14 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from conftest import FULL, recorded
+from conftest import FULL, examples, recorded
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from helpers import attention, results, stats, tasks, tokens
-from helpers.corpora import Answer
 from helpers.measurements.head_types import TYPES
-from helpers.tasks import Example
 
-CONTEXTS = (
-    "The keeper lit the lamp. Then she went to bed. Nobody saw the ship, which had no light.",
-    "Otters eat urchins. They crack them on stones.",
-    "The keeper lit the lamp. Then she went to bed. " * 6 + "Nobody saw the ship.",
-)
-QUESTIONS = [
-    Example("qa", str(n), n // 2, (asked, context), answers=(Answer(right, context.index(right)),))
-    for n, (asked, context, right) in enumerate(
-        (
-            ("What did the keeper light?", CONTEXTS[0], "the lamp"),
-            ("What had no light?", CONTEXTS[0], "the ship"),
-            ("Who eats urchins? And why?", CONTEXTS[1], "Otters"),
-            ("What did nobody see?", CONTEXTS[2], "the ship"),
-        )
-    )
-]
+QUESTIONS = examples("qa of sentences")
 NAMES = np.array([["dense", "diagonal", "dense_vertical", "vertical"], ["dense"] * 4, ["vertical", "dense"] * 2])
 NAMES = np.asfortranarray(NAMES)  # as grids that are read from records
 
