@@ -180,13 +180,18 @@ def recorded(chapter: str, run: tuple[str, str] = BOOK):
     return results.recorded(chapter, profile=run[0], model=run[1])
 
 
+def from_data(name: str):
+    """What a YAML file in ``tests/data`` holds."""
+    return yaml.safe_load((Path(__file__).parent / "data" / f"{name}.yml").read_text("utf-8"))
+
+
 def examples(task: str):
     """Examples of a task, one a document, from ``tests/data/examples.yml``."""
     from helpers.corpora import Answer
     from helpers.examples import Example
 
-    rows, found = yaml.safe_load((Path(__file__).parent / "data" / "examples.yml").read_text("utf-8"))[task], []
-    for number, row in enumerate(rows):
+    found = []
+    for number, row in enumerate(from_data("examples")[task]):
         answers = tuple(Answer(answer, row["texts"][1].index(answer)) for answer in row.get("answers", ()))
         known = {"label": row.get("label", ""), "keyphrases": tuple(row.get("keyphrases", ()))}
         texts = tuple(row["texts"])

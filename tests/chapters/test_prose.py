@@ -1,13 +1,10 @@
 """What the pages say in their text is what was recorded: their numbers, digit by digit, and what they say of several numbers."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
-import yaml
-from conftest import RUNS, recorded
+from conftest import RUNS, from_data, recorded
 
-PROSE = yaml.safe_load((Path(__file__).parents[1] / "data" / "prose.yml").read_text("utf-8"))
+PROSE = from_data("prose")
 
 
 def listed(section):
