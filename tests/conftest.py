@@ -162,11 +162,6 @@ def page(request, methods) -> SimpleNamespace:
     return methods(results.notebooks()[request.module.__name__.removeprefix("test_")])
 
 
-def as_printed(number: float, printed: str) -> str:
-    """A number with as many decimals as the page prints of it."""
-    return f"{number:.{len(printed.partition('.')[2])}f}"
-
-
 BOOK, FULL, MPNET = ("book", "minilm"), ("full", "minilm"), ("full", "mpnet")
 """Profile and model of the runs that the pages speak of."""
 RUNS = {"book": BOOK, "full": FULL, "mpnet": MPNET}
@@ -178,6 +173,17 @@ def recorded(chapter: str, run: tuple[str, str] = BOOK):
     from helpers import results
 
     return results.recorded(chapter, profile=run[0], model=run[1])
+
+
+HOSTILE = "</script><img src=x onerror=\"document.title='taken'\">"
+"""A text that runs where it is not taken for one."""
+
+
+def estimate(value, low, high):
+    """A number with an interval and without replicates."""
+    from helpers.stats import Estimate
+
+    return Estimate.from_record({"value": value, "low": low, "high": high})
 
 
 def from_data(name: str):
@@ -226,6 +232,33 @@ def chromium():
         pytest.skip("no Chromium on this machine")
     with browser() as tab:
         yield tab
+
+
+TREE_WORDS = {
+    "the": "NOUN",
+    "unbelievable": "NOUN",
+    "cat": "NOUN",
+    "sat": "VERB",
+    "on": "ADP",
+    "its": "NOUN",
+    "mat": "NOUN",
+}
+TREE_WORDS |= {"photosynthesis": "NOUN", "'s": "PART", ",": "PUNCT"}
+"""Words of random trees and their part of speech."""
+
+
+def random_tree(rng, document: int = 0):
+    """A sentence of up to eight words with a random tree."""
+    from helpers.corpora.treebanks import Sentence
+
+    words = tuple(str(word) for word in rng.choice([*TREE_WORDS], int(rng.integers(1, 9))))
+    order, governors = rng.permutation(len(words)), [-1] * len(words)
+    for place, word in enumerate(order[1:], 1):
+        governors[word] = int(order[rng.integers(0, place)])
+    names = ("nsubj", "obj", "det", "case", "nmod:poss", "obl", "punct")
+    relations = tuple("root" if governor < 0 else str(rng.choice(names)) for governor in governors)
+    upos = tuple(TREE_WORDS[word] for word in words)
+    return Sentence("", words, upos=upos, governors=tuple(governors), relations=relations, document=document)
 
 
 def word_maps(maps, unit: list[int]):

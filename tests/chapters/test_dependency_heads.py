@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from conftest import BOOK, FULL, recorded, word_maps
+from conftest import BOOK, FULL, random_tree, recorded, word_maps
 
 from helpers import attention, corpora, encoders, tokens
 from helpers.corpora import treebanks
@@ -13,9 +13,6 @@ from helpers.heads import Head
 from helpers.measurements import syntax
 from helpers.measurements.syntax import OFFSETS
 
-RELATIONS = ("nsubj", "obj", "det", "case", "nmod:poss", "obl", "punct")
-WORDS = ("the", "unbelievable", "cat", "sat", "on", "its", "mat", "photosynthesis", "'s", ",")
-UPOS = {",": "PUNCT", "'s": "PART", "on": "ADP", "sat": "VERB"}
 SHAPE = (2, 3, 2)  # layers, heads, directions of random answers
 
 
@@ -25,22 +22,11 @@ def tree(words, upos, governors, relations) -> Sentence:
     return Sentence("", words, upos=upos, governors=tuple(governors), relations=relations)
 
 
-def random_sentence(rng: np.random.Generator) -> Sentence:
-    n = int(rng.integers(1, 9))
-    order = rng.permutation(n)
-    governors = [-1] * n
-    for place, word in enumerate(order[1:], 1):
-        governors[word] = int(order[rng.integers(0, place)])
-    words = [str(w) for w in rng.choice(WORDS, n)]
-    relations = ("root" if g < 0 else str(rng.choice(RELATIONS)) for g in governors)
-    return tree(" ".join(words), " ".join(UPOS.get(w, "NOUN") for w in words), governors, " ".join(relations))
-
-
 @pytest.fixture(scope="module")
 def documents() -> tuple[Document, ...]:
     rng = np.random.default_rng(0)
     owner = tree("Anna 's cat sat", "PROPN PART NOUN VERB", (2, 0, 3, -1), "nmod:poss case nsubj root")
-    return numbered(Document(f"d{i}", (*(random_sentence(rng) for _ in range(4)), owner)) for i in range(8))
+    return numbered(Document(f"d{i}", (*(random_tree(rng) for _ in range(4)), owner)) for i in range(8))
 
 
 @pytest.fixture(scope="module")

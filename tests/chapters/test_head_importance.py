@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from conftest import FAMILIES, USUAL, as_printed, examples
+from conftest import FAMILIES, USUAL, examples
 from scipy import stats as scipy_stats
 
 from helpers import attention, inputs, results, stats, tasks
@@ -210,7 +210,7 @@ def test_an_advantage_and_a_repetition_are_what_loops_count(page):
 
 def test_what_the_page_says_of_layers_and_of_all_heads(page):
     recorded = results.recorded("head_importance", profile="full")
-    assert as_printed(recorded.array("removal_loss", of="mlm").sum(1)[-1], "0.17") == "0.17", "the last layer's"
+    assert f"{recorded.array('removal_loss', of='mlm').sum(1)[-1]:.2f}" == "0.17", "the last layer's"
     third = recorded.rows("removal_loss", of="paraphrase", layer=3).query("head.isna()").iloc[0]
     assert third.high < recorded.array("removal_loss", of="paraphrase").sum(1)[2], "less than its sum"
     p = recorded.array("removal_loss_p", of="mlm")

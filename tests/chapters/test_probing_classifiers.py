@@ -5,7 +5,7 @@ from itertools import combinations, pairwise
 import numpy as np
 import pytest
 import torch
-from conftest import BOOK, FULL, MPNET, recorded
+from conftest import BOOK, FULL, MPNET, random_tree, recorded
 from scipy.stats import spearmanr
 
 from helpers import attention, corpora
@@ -14,22 +14,7 @@ from helpers.heads import Head
 from helpers.measurements import probes
 from helpers.tokens import encode
 
-RELATIONS = ("nsubj", "obj", "det", "case", "obl", "punct")
-WORDS = ("the", "unbelievable", "cat", "sat", "on", "its", "mat", "photosynthesis", "'s", ",")
-
-
-def random_sentence(seed: int) -> Sentence:
-    rng = np.random.default_rng(seed)
-    words = tuple(map(str, rng.choice(WORDS, int(rng.integers(1, 9)))))
-    order, governors = rng.permutation(len(words)), [-1] * len(words)
-    for place, word in enumerate(order[1:], 1):
-        governors[word] = int(order[rng.integers(0, place)])
-    relations = tuple("root" if g < 0 else str(rng.choice(RELATIONS)) for g in governors)
-    upos = tuple("PUNCT" if w == "," else "NOUN" for w in words)
-    return Sentence(f"s{seed}", words, upos=upos, governors=tuple(governors), relations=relations, document=seed // 3)
-
-
-SENTENCES = [random_sentence(n) for n in range(24)]
+SENTENCES = [random_tree(np.random.default_rng(n), n // 3) for n in range(24)]
 HEADS = 6
 
 

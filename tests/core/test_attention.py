@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from conftest import EVERY, FAMILIES, WITH_VALUES, small_model
+from conftest import EVERY, FAMILIES, WITH_VALUES, from_data, small_model
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import softmax
@@ -159,21 +159,7 @@ def test_bad_edits_are_refused(small_encoder, edit):
         run(encoder, batch)
 
 
-REFUSED = {
-    "big_bird": {},
-    "canine": {},
-    "clip_text_model": {},
-    "convbert": {"embedding_size": 24},
-    "flaubert": {"emb_dim": 32, "n_layers": 3, "n_heads": 4},
-    "fnet": {},
-    "gpt2": {},
-    "layoutlm": {},
-    "longformer": {"attention_window": [8, 8, 8]},
-    "nystromformer": {"num_landmarks": 4, "segment_means_seq_len": 8},
-    "openai_privacy_filter": {"num_local_experts": 2, "num_experts_per_tok": 1, "head_dim": 8},
-    "vit": {},
-    "xmod": {"languages": ["en_XX"], "default_language": None},
-}
+REFUSED = from_data("refused")
 
 
 @pytest.mark.parametrize("family", REFUSED)

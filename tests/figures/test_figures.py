@@ -8,6 +8,7 @@ from functools import partial
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from conftest import HOSTILE
 
 from helpers.corpora import Answer, Question
 from helpers.corpora.treebanks import Document, Mention, Sentence
@@ -28,7 +29,6 @@ from helpers.run.notebooks import without_frames
 from helpers.stats import Estimate
 from helpers.views import answers, attention_view, bertviz, coreference
 
-HOSTILE = "</script><img src=x onerror=alert(1)>"
 GRID = np.array([[0.1, 0.9, 0.3], [0.2, 0.2, 0.5]])
 TREE = Sentence(
     "s",

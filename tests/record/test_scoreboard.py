@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 import yaml
 from click.testing import CliRunner
+from conftest import estimate
 
 from helpers import places, results, scoreboard
 from helpers.__main__ import main
@@ -27,7 +28,6 @@ from helpers.scoreboard import (
     overall,
     verdict,
 )
-from helpers.stats import Estimate
 
 STORED = places.ROOT / "data" / "results"
 CHAPTERS = scoreboard.chapters()
@@ -64,10 +64,6 @@ def test_models_that_decide_decide():
     assert overall([HOLDS, FAILS]) == overall([ALSO, HOLDS]) == overall([HOLDS, FAILS, UNDECIDED]) == MIXED
     assert overall([UNDECIDED, UNDECIDED, ABSENT]) == UNDECIDED
     assert overall([ABSENT, ABSENT]) == overall([]) == ABSENT
-
-
-def estimate(value, low, high):
-    return Estimate.from_record({"value": value, "low": low, "high": high})
 
 
 def numbers(**more):

@@ -4,12 +4,11 @@ import json
 
 import numpy as np
 import pytest
+from conftest import HOSTILE
 
 from helpers import plots, results
 from helpers.run import atlas, template
 from helpers.run.card import sample
-
-HOSTILE = "</script><img src=x onerror=\"document.title='taken'\">"
 
 
 @pytest.fixture(scope="module")
