@@ -234,31 +234,45 @@ def chromium():
         yield tab
 
 
-TREE_WORDS = {
-    "the": "NOUN",
-    "unbelievable": "NOUN",
-    "cat": "NOUN",
-    "sat": "VERB",
-    "on": "ADP",
-    "its": "NOUN",
-    "mat": "NOUN",
-}
-TREE_WORDS |= {"photosynthesis": "NOUN", "'s": "PART", ",": "PUNCT"}
-"""Words of random trees and their part of speech."""
+TREE_WORDS = ["the", "unbelievable", "cat", "sat", "on", "its", "mat", "photosynthesis", "'s", ","]
+UPOS = {"sat": "VERB", "on": "ADP", "'s": "PART", ",": "PUNCT"}
 
 
 def random_tree(rng, document: int = 0):
     """A sentence of up to eight words with a random tree."""
     from helpers.corpora.treebanks import Sentence
 
-    words = tuple(str(word) for word in rng.choice([*TREE_WORDS], int(rng.integers(1, 9))))
+    words = tuple(str(word) for word in rng.choice(TREE_WORDS, int(rng.integers(1, 9))))
     order, governors = rng.permutation(len(words)), [-1] * len(words)
     for place, word in enumerate(order[1:], 1):
         governors[word] = int(order[rng.integers(0, place)])
     names = ("nsubj", "obj", "det", "case", "nmod:poss", "obl", "punct")
     relations = tuple("root" if governor < 0 else str(rng.choice(names)) for governor in governors)
-    upos = tuple(TREE_WORDS[word] for word in words)
+    upos = tuple(UPOS.get(word, "NOUN") for word in words)
     return Sentence("", words, upos=upos, governors=tuple(governors), relations=relations, document=document)
+
+
+MENTION_WORDS = ("the", "unbelievable", "cat", "she", "it", "her", "photosynthesis", "Mary", "cats", ",")
+
+
+@pytest.fixture(scope="session")
+def passages() -> list:
+    """Random words with random mentions of four things; two may have the same head word."""
+    from helpers.measurements.coreference import KINDS, Passage, Placed
+
+    rng, made = np.random.default_rng(1), []
+    values = (["", "Sing", "Plur"], ["", "Masc", "Fem"], ["1", "3"])
+    for document in range(12):
+        words, mentions = [str(word) for word in rng.choice(MENTION_WORDS, 25)], []
+        for _ in range(int(rng.integers(0, 12))):
+            start = int(rng.integers(0, 22))
+            end = start + int(rng.integers(1, 4))
+            head, features = int(rng.integers(start, end)), tuple(str(rng.choice(v)) for v in values)
+            chain, kind = str(rng.integers(0, 4)), str(rng.choice(KINDS[1:]))
+            text = " ".join(words[start:end]).lower()
+            mentions.append(Placed(start, end, head, chain, kind, text, words[head].lower(), features))
+        made.append(Passage(tuple(words), tuple(sorted(mentions, key=lambda m: m.head)), document))
+    return made
 
 
 def word_maps(maps, unit: list[int]):

@@ -5,14 +5,9 @@ from dataclasses import replace
 
 import pytest
 import torch
+import transformers
 from conftest import small_config
 from safetensors.torch import save_file
-from transformers import (
-    AutoModelForMaskedLM,
-    AutoModelForQuestionAnswering,
-    AutoModelForSequenceClassification,
-    AutoModelForTokenClassification,
-)
 
 from helpers import adapters, attention, encoders, tokens
 from helpers.adapters import AdapterError
@@ -105,11 +100,11 @@ def test_a_token_classifier_brings_its_classes_in_the_books_order(tmp_path, mini
 
 
 KINDS = {
-    "mlm": AutoModelForMaskedLM,
-    "qa": AutoModelForQuestionAnswering,
-    "rte": AutoModelForSequenceClassification,
-    "entailment": AutoModelForSequenceClassification,
-    "keywords": AutoModelForTokenClassification,
+    "mlm": transformers.AutoModelForMaskedLM,
+    "qa": transformers.AutoModelForQuestionAnswering,
+    "rte": transformers.AutoModelForSequenceClassification,
+    "entailment": transformers.AutoModelForSequenceClassification,
+    "keywords": transformers.AutoModelForTokenClassification,
 }
 
 

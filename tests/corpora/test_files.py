@@ -140,26 +140,17 @@ def test_wrappings_of_spreadsheets_and_macs(tmp_path):
 WORD = st.sampled_from(
     ["Ann", "读", "письмо", "10 000", "\u00ad", "\u200b", "♥\ufe0f", "#", "_", "x  y", '"', "(", "[SEP]"]
 )
+SENTENCE = st.lists(WORD, min_size=2, max_size=6).filter(lambda words: set(words) != {"_"})
+SENTENCES = st.lists(SENTENCE, min_size=1, max_size=4)
 END, ENCODING = st.sampled_from(["\n", "\r\n", "\r"]), st.sampled_from(["utf-8", "utf-8-sig"])
 ORDER = st.permutations(["eid", "etype", "head"])
 
 
 @settings(max_examples=60, deadline=None)
-@given(
-    sentences=st.lists(
-        st.lists(WORD, min_size=2, max_size=6).filter(lambda s: set(s) != {"_"}), min_size=1, max_size=4
-    ),
-    end=END,
-    encoding=ENCODING,
-    order=ORDER,
-    empty=st.booleans(),
-    twin=st.booleans(),
-    packed=st.booleans(),
-    data=st.data(),
-)
-def test_what_is_read_is_what_was_written(
-    tmp_path_factory, sentences, end, encoding, order, empty, twin, packed, data
-):
+@given(SENTENCES, st.data())
+def test_what_is_read_is_what_was_written(tmp_path_factory, sentences, data):
+    end, encoding, order = map(data.draw, (END, ENCODING, ORDER))
+    empty, twin, packed = (data.draw(st.booleans()) for _ in range(3))
     rows, wanted = [f"# global.Entity = {'-'.join(order)}"], []
     for number, words in enumerate(sentences):
         start = data.draw(st.integers(0, len(words) - 1))

@@ -44,15 +44,7 @@ def test_multiword_tokens_empty_nodes_and_spaces(tmp_path):
 
 
 def test_head_words_without_a_tree():
-    heads = {
-        "the king of Spain": 1,
-        "the dog 's": 1,
-        "his sister , Caroline": 1,
-        "people who came": 0,
-        "it": 0,
-        "of the house": 2,
-    }
-    for text, head in heads.items():
+    for text, head in READERS["heads"].items():
         sentence = treebanks.Sentence("s", tuple(text.split()))
         assert treebanks.head_word(sentence, 0, len(sentence.words)) == head, text
 

@@ -14,20 +14,7 @@ from helpers import places, results, scoreboard
 from helpers.__main__ import main
 from helpers.results import rows
 from helpers.run import notebooks, part
-from helpers.scoreboard import (
-    ABSENT,
-    ALSO,
-    APART,
-    FAILS,
-    FIRM,
-    HOLDS,
-    MIXED,
-    UNDECIDED,
-    Claim,
-    Number,
-    overall,
-    verdict,
-)
+from helpers.scoreboard import ABSENT, ALSO, APART, FAILS, FIRM, HOLDS, MIXED, UNDECIDED
 
 STORED = places.ROOT / "data" / "results"
 CHAPTERS = scoreboard.chapters()
@@ -55,15 +42,26 @@ def board():
 def test_rules(rule, bound, verdicts):
     for said, numbers in verdicts.items():
         for number in numbers:
-            assert verdict(rule, Number(*number), bound) == said, number
+            assert scoreboard.verdict(rule, scoreboard.Number(*number), bound) == said, number
 
 
 def test_models_that_decide_decide():
     for one in (HOLDS, FAILS, ALSO, MIXED):
-        assert overall([one]) == overall([one, one]) == overall([UNDECIDED, one]) == overall([one, ABSENT]) == one
-    assert overall([HOLDS, FAILS]) == overall([ALSO, HOLDS]) == overall([HOLDS, FAILS, UNDECIDED]) == MIXED
-    assert overall([UNDECIDED, UNDECIDED, ABSENT]) == UNDECIDED
-    assert overall([ABSENT, ABSENT]) == overall([]) == ABSENT
+        assert (
+            scoreboard.overall([one])
+            == scoreboard.overall([one, one])
+            == scoreboard.overall([UNDECIDED, one])
+            == scoreboard.overall([one, ABSENT])
+            == one
+        )
+    assert (
+        scoreboard.overall([HOLDS, FAILS])
+        == scoreboard.overall([ALSO, HOLDS])
+        == scoreboard.overall([HOLDS, FAILS, UNDECIDED])
+        == MIXED
+    )
+    assert scoreboard.overall([UNDECIDED, UNDECIDED, ABSENT]) == UNDECIDED
+    assert scoreboard.overall([ABSENT, ABSENT]) == scoreboard.overall([]) == ABSENT
 
 
 def numbers(**more):
@@ -84,7 +82,7 @@ def numbers(**more):
 
 def judged(found=None, **given):
     row = {"paper": "clark2019 heads_total", "ours": "head/obj", "rule": "above", "unit": "%"} | given
-    return scoreboard.judge(Claim("04_dependency_heads", **row), found or numbers())
+    return scoreboard.judge(scoreboard.Claim("04_dependency_heads", **row), found or numbers())
 
 
 def test_judging():
