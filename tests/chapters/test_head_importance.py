@@ -72,12 +72,8 @@ def test_tasks_without_an_adapter_are_named():
         tasks.loaded("minilm@random", ["qa", "mlm"], least=1)
 
 
-TAKEN = {
-    "none": [],
-    "some": [(0, 0), (0, 3), (2, 1)],
-    "a whole layer": [(1, h) for h in range(4)],
-    "all": [(n, h) for n in range(3) for h in range(4)],
-}
+TAKEN = [[], [(0, 0), (0, 3), (2, 1)], [(1, h) for h in range(4)], [(n, h) for n in range(3) for h in range(4)]]
+"""No heads, some, a whole layer, all."""
 
 
 def sizes(encoder):
@@ -98,7 +94,7 @@ def test_a_smaller_model_answers_as_the_one_with_gates(headed, family):
     encoder = headed(family=family)
     [asked] = inputs.batches(encoder, examples("paraphrase"), max_length=40)
     before = copy.deepcopy(encoder.model.state_dict())
-    for heads in TAKEN.values():
+    for heads in TAKEN:
         try:
             smaller = importance.cut_out(encoder, heads)
         except importance.PruneError as error:

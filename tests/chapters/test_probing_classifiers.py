@@ -5,7 +5,7 @@ from itertools import combinations, pairwise
 import numpy as np
 import pytest
 import torch
-from conftest import BOOK, FULL, MPNET, random_tree, recorded
+from conftest import BOOK, FULL, MPNET, random_tree, recorded, unit_maps
 from scipy.stats import spearmanr
 
 from helpers import attention, corpora
@@ -37,12 +37,8 @@ def test_pairs_are_what_loops_compute(small_encoder, page, family):
     found = attention.measure(encoder, SENTENCES[:9], page.pairs)
     for sentence, units in zip(SENTENCES, found, strict=False):
         batch, count = encode(encoder, [list(sentence.words)]), len(sentence.words)
-        unit = batch.unit[0].tolist()
-        maps = attention.maps(encoder, batch)[:, 0].flatten(0, 1).numpy()
-        words = np.zeros((count + 2, count + 2, len(maps)))
-        for i, a in enumerate(unit):
-            for j, b in enumerate(unit):
-                words[a, b] += maps[:, i, j] / unit.count(a)
+        maps = attention.maps(encoder, batch)[:, 0].numpy()
+        words = unit_maps(maps, batch.unit[0].tolist()).reshape(-1, count + 2, count + 2).transpose(1, 2, 0)
         order = [0, count + 1, *range(1, count + 1)]
         np.testing.assert_allclose(units, words[order][:, order], atol=1e-3)
         states = probes.states_of(encoder, sentence)
