@@ -104,16 +104,13 @@ def test_scores_are_what_loops_count(sentences, stanford):
     assert scores.count("all") == sum(map(scores.count, scores.relations[1:]))
 
 
-def test_the_pages_right_counts_the_same(page, sentences):
+def test_the_pages_right_and_its_distance_count_the_same(page, sentences):
     answers = random_answers(sentences)
     scores = syntax.score(answers, sentences)
     found = [page.right(pointed, s, "obj") for pointed, s in zip(answers, sentences, strict=True)]
     words = [(s, w) for s in sentences for w in range(len(s.words)) if s.relations[w] == "obj"]
     scored = [s.upos[w] != "PUNCT" for s, w in words]
     assert np.array_equal(np.concatenate(found, -1)[..., scored], scores.hits.right[..., scores.asked("obj")])
-
-
-def test_the_pages_distance_counts_what_loops_count(page, sentences):
     for k in (-2, -1, 1):
         found = [page.at_distance(s, "obj", k).tolist() for s in sentences]
         wanted = [[s.governors[w] - w == k for w, r in enumerate(s.relations) if r == "obj"] for s in sentences]

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 import torch
 import transformers
-from conftest import small_config
+from conftest import examples, small_config
 from safetensors.torch import save_file
 
 from helpers import adapters, attention, encoders, tokens
@@ -15,10 +15,7 @@ from helpers.run import training
 
 SETTINGS = training.DEFAULTS | {"rank": 4, "alpha": 8}
 SCALE = 2
-PAIRS = [
-    ("The otter dived.", "An otter went under water, and it came up again."),
-    ("It rained all day, all night.", "The sun shone."),
-]
+PAIRS = [example.texts for example in examples("paraphrase")]
 
 
 def trained(encoder: encoders.Encoder, task: str, seed: int = 1) -> training.Student:

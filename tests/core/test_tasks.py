@@ -198,10 +198,7 @@ def test_losses_against_loops(small_encoder):
 def test_classes_of_a_head_may_come_in_another_order_or_be_added_up(small_encoder):
     encoder = encoders.with_new_head(small_encoder("bert"), "entailment")
     wanted = adapters.LABELS["entailment"]
-    pairs = [
-        Example("entailment", str(n), n, ("A dog ran.", f"{n} dogs ran."), label) for n, label in enumerate(wanted)
-    ]
-    asked = next(tasks.batches(encoder, pairs))
+    asked = next(tasks.batches(encoder, examples("entailment")))
     turn = [2, 0, 1]
     other = copy.deepcopy(encoder.head)
     other.labels = tuple(wanted[i] for i in turn)
@@ -210,13 +207,11 @@ def test_classes_of_a_head_may_come_in_another_order_or_be_added_up(small_encode
         other.out.bias.copy_(encoder.head.out.bias[turn])
     turned = replace(encoder, head=other)
     torch.testing.assert_close(tasks.losses(turned, asked), tasks.losses(encoder, asked))
-    merged = ["entailment", "not_entailment", "not_entailment"]
-    rte = [replace(e, task="rte", label=label) for e, label in zip(pairs, merged, strict=True)]
     chances = encoder.logits(asked.batch).softmax(-1)
     expected = -torch.stack([chances[0, 0], 1 - chances[1, 0], 1 - chances[2, 0]]).log()
     for one in (encoder, turned):
-        torch.testing.assert_close(tasks.losses(one, next(tasks.batches(one, rte))), expected)
-        scores = tasks.score(one, rte)
+        torch.testing.assert_close(tasks.losses(one, next(tasks.batches(one, examples("rte")))), expected)
+        scores = tasks.score(one, examples("rte"))
         np.testing.assert_allclose(scores.values["loss"], expected.detach().numpy(), rtol=1e-4)
         assert [p == "entailment" for p in scores.predictions] == (chances[:, 0] > 0.5).tolist()
 
