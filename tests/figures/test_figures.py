@@ -8,7 +8,7 @@ from functools import partial
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
-from conftest import HOSTILE
+from conftest import HOSTILE, random_tree
 
 from helpers import plots
 from helpers.corpora import Answer, Question
@@ -19,14 +19,7 @@ from helpers.stats import Estimate
 from helpers.views import answers, attention_view, bertviz, coreference
 
 GRID = np.array([[0.1, 0.9, 0.3], [0.2, 0.2, 0.5]])
-TREE = Sentence(
-    "s",
-    ("She", "saw", "it", "."),
-    upos=("PRON", "VERB", "PRON", "PUNCT"),
-    governors=(1, -1, 1, 1),
-    relations=("nsubj", "root", "obj", "punct"),
-    spaces=(True, True, False, False),
-)
+TREE = random_tree(np.random.default_rng(0))
 
 
 def estimate(*shape):
