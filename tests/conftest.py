@@ -162,13 +162,10 @@ def page(request, methods) -> SimpleNamespace:
     return methods(results.notebooks()[request.module.__name__.removeprefix("test_")])
 
 
-def as_printed(number: float, printed: str) -> str:
-    """A number with as many decimals as the page prints of it."""
-    return f"{number:.{len(printed.partition('.')[2])}f}"
-
-
 BOOK, FULL, MPNET = ("book", "minilm"), ("full", "minilm"), ("full", "mpnet")
 """Profile and model of the runs that the pages speak of."""
+RUNS = {"book": BOOK, "full": FULL, "mpnet": MPNET}
+"""As ``tests/data/prose.yml`` names them."""
 
 
 def recorded(chapter: str, run: tuple[str, str] = BOOK):
@@ -176,6 +173,36 @@ def recorded(chapter: str, run: tuple[str, str] = BOOK):
     from helpers import results
 
     return results.recorded(chapter, profile=run[0], model=run[1])
+
+
+HOSTILE = "</script><img src=x onerror=\"document.title='taken'\">"
+"""A text that runs where it is not taken for one."""
+
+
+def estimate(value, low, high):
+    """A number with an interval and without replicates."""
+    from helpers.stats import Estimate
+
+    return Estimate.from_record({"value": value, "low": low, "high": high})
+
+
+def from_data(name: str):
+    """What a YAML file in ``tests/data`` holds."""
+    return yaml.safe_load((Path(__file__).parent / "data" / f"{name}.yml").read_text("utf-8"))
+
+
+def examples(task: str):
+    """Examples of a task, one a document, from ``tests/data/examples.yml``."""
+    from helpers.corpora import Answer
+    from helpers.examples import Example
+
+    found = []
+    for number, row in enumerate(from_data("examples")[task]):
+        answers = tuple(Answer(answer, row["texts"][1].index(answer)) for answer in row.get("answers", ()))
+        known = {"label": row.get("label", ""), "keyphrases": tuple(row.get("keyphrases", ()))}
+        texts = tuple(row["texts"])
+        found.append(Example(task.split()[0], str(number), number, texts, answers=answers, **known))
+    return found
 
 
 @pytest.fixture(scope="session")
@@ -207,13 +234,59 @@ def chromium():
         yield tab
 
 
-def word_maps(maps, unit: list[int]):
-    """Maps between words, in loops: the sum to a word's pieces, the mean from them; the special tokens, first and last, are left out."""
+TREE_WORDS = ["the", "unbelievable", "cat", "sat", "on", "its", "mat", "photosynthesis", "'s", ","]
+UPOS = {"sat": "VERB", "on": "ADP", "'s": "PART", ",": "PUNCT"}
+
+
+def random_tree(rng, document: int = 0):
+    """A sentence of up to eight words with a random tree."""
+    from helpers.corpora.treebanks import Sentence
+
+    words = tuple(str(word) for word in rng.choice(TREE_WORDS, int(rng.integers(1, 9))))
+    order, governors = rng.permutation(len(words)), [-1] * len(words)
+    for place, word in enumerate(order[1:], 1):
+        governors[word] = int(order[rng.integers(0, place)])
+    names = ("nsubj", "obj", "det", "case", "nmod:poss", "obl", "punct")
+    relations = tuple("root" if governor < 0 else str(rng.choice(names)) for governor in governors)
+    upos = tuple(UPOS.get(word, "NOUN") for word in words)
+    return Sentence("", words, upos=upos, governors=tuple(governors), relations=relations, document=document)
+
+
+MENTION_WORDS = ("the", "unbelievable", "cat", "she", "it", "her", "photosynthesis", "Mary", "cats", ",")
+
+
+@pytest.fixture(scope="session")
+def passages() -> list:
+    """Random words with random mentions of four things; two may have the same head word."""
+    from helpers.measurements.coreference import KINDS, Passage, Placed
+
+    rng, made = np.random.default_rng(1), []
+    values = (["", "Sing", "Plur"], ["", "Masc", "Fem"], ["1", "3"])
+    for document in range(12):
+        words, mentions = [str(word) for word in rng.choice(MENTION_WORDS, 25)], []
+        for _ in range(int(rng.integers(0, 12))):
+            start = int(rng.integers(0, 22))
+            end = start + int(rng.integers(1, 4))
+            head, features = int(rng.integers(start, end)), tuple(str(rng.choice(v)) for v in values)
+            chain, kind = str(rng.integers(0, 4)), str(rng.choice(KINDS[1:]))
+            text = " ".join(words[start:end]).lower()
+            mentions.append(Placed(start, end, head, chain, kind, text, words[head].lower(), features))
+        made.append(Passage(tuple(words), tuple(sorted(mentions, key=lambda m: m.head)), document))
+    return made
+
+
+def unit_maps(maps, unit: list[int]):
+    """Maps between words and special tokens, in loops: the sum to a word's pieces, the mean from them."""
     words = np.zeros((*maps.shape[:2], max(unit) + 1, max(unit) + 1))
     for i, row in enumerate(unit):
         for j, column in enumerate(unit):
             words[..., row, column] += maps[..., i, j] / unit.count(row)
-    return words[..., 1:-1, 1:-1]
+    return words
+
+
+def word_maps(maps, unit: list[int]):
+    """Maps between words: the special tokens, first and last, are left out."""
+    return unit_maps(maps, unit)[..., 1:-1, 1:-1]
 
 
 # The smallest model of a family: 3 layers, 4 heads, 32 numbers a token. Vocabulary as minilm's, so that its tokenizer

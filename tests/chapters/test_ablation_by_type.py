@@ -6,30 +6,14 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+from conftest import FULL, examples, recorded
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from helpers import attention, results, stats, tasks, tokens
-from helpers.corpora import Answer
 from helpers.measurements.head_types import TYPES
-from helpers.tasks import Example
 
-CONTEXTS = (
-    "The keeper lit the lamp. Then she went to bed. Nobody saw the ship, which had no light.",
-    "Otters eat urchins. They crack them on stones.",
-    "The keeper lit the lamp. Then she went to bed. " * 6 + "Nobody saw the ship.",
-)
-QUESTIONS = [
-    Example("qa", str(n), n // 2, (asked, context), answers=(Answer(right, context.index(right)),))
-    for n, (asked, context, right) in enumerate(
-        (
-            ("What did the keeper light?", CONTEXTS[0], "the lamp"),
-            ("What had no light?", CONTEXTS[0], "the ship"),
-            ("Who eats urchins? And why?", CONTEXTS[1], "Otters"),
-            ("What did nobody see?", CONTEXTS[2], "the ship"),
-        )
-    )
-]
+QUESTIONS = examples("qa of sentences")
 NAMES = np.array([["dense", "diagonal", "dense_vertical", "vertical"], ["dense"] * 4, ["vertical", "dense"] * 2])
 NAMES = np.asfortranarray(NAMES)  # as grids that are read from records
 
@@ -151,30 +135,7 @@ def test_changes_are_paired_and_counted(page, headed):
     assert left == pytest.approx(own / f1["as it is"].mean(), abs=1e-6)
 
 
-BOOK, FULL = "book", "full"
-
-
-def recorded(profile):
-    return results.recorded("ablation_by_type", profile=profile)
-
-
-def test_swaps_and_cuts_by_chance():
-    """How many there are, the costliest swap, and that cuts by chance do not add up either."""
-    full, book = recorded(FULL), recorded(BOOK)
-    for run, of, n, costliest in ((book, "2 tuned", 9, 21), (full, "2 tuned", 99, 39), (full, "joined", 9, 22)):
-        swaps = run.rows("f1_cost_of_shuffle", of=of, n=run.row("f1").n).value
-        assert (len(swaps), round(-100 * swaps.min())) == (n, costliest)
-    splits, parts = full.rows("f1_beyond_split").value, full.number("f1_beyond_parts").value
-    assert (len(splits), (splits <= parts).sum()) == (20, 11) and (splits < 0).mean() > 0.5
-    splits, parts = book.rows("f1_beyond_split").value, book.number("f1_beyond_parts").value
-    assert splits.min() <= parts <= splits.max() and (splits < 0).mean() > 0.5
-
-
-def test_tuned_groups_are_named_by_what_they_look_at():
-    """The diagonal heads of chapter 08 stay diagonal; the group that is left has no name, though its key is that of a type."""
-    before = results.recorded("distance_features").array("type", column="label")
-    tuned = recorded(FULL).array("tuned_type", column="label")
-    fits = recorded(FULL).rows("tuned_type_fits").set_index("of").value
-    assert fits.to_dict() == {"dense": 1, "diagonal": 1, "dense_vertical": 1, "vertical": 0}
+def test_diagonal_heads_stay_diagonal_after_tuning():
+    before = recorded("distance_features").array("type", column="label")
+    tuned = recorded("ablation_by_type", FULL).array("tuned_type", column="label")
     assert (tuned[before == "diagonal"] == "diagonal").all() and (before == "diagonal").sum() == 6
-    assert [(tuned == name).sum() for name in TYPES] == [32, 18, 16, 6]

@@ -4,14 +4,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from conftest import word_maps
+from conftest import MENTION_WORDS, word_maps
 
 from helpers import attention, corpora, results, tokens
 from helpers.corpora.treebanks import NOMINAL, PRONOUN, PROPER, Document, Mention, Sentence
 from helpers.measurements import coreference
-from helpers.measurements.coreference import GROUPS, KINDS, RULES, Passage, Placed
+from helpers.measurements.coreference import GROUPS, KINDS, RULES
 
-WORDS = ("the", "unbelievable", "cat", "she", "it", "her", "photosynthesis", "Mary", "cats", ",")
 READINGS = ("earlier", "mentions", "words")
 
 
@@ -19,7 +18,9 @@ def random_document(rng: np.random.Generator, number: int) -> Document:
     sentences, mentions = [], []
     for place in range(int(rng.integers(1, 5))):
         n = int(rng.integers(2, 9))
-        sentences.append(Sentence(f"{number}-{place}", tuple(str(w) for w in rng.choice(WORDS, n)), document=number))
+        sentences.append(
+            Sentence(f"{number}-{place}", tuple(str(w) for w in rng.choice(MENTION_WORDS, n)), document=number)
+        )
         for _ in range(int(rng.integers(0, 5))):
             start = int(rng.integers(0, n))
             end = int(rng.integers(start + 1, n + 1))
@@ -32,25 +33,6 @@ def random_document(rng: np.random.Generator, number: int) -> Document:
 def documents() -> list[Document]:
     rng = np.random.default_rng(0)
     return [random_document(rng, i) for i in range(14)]
-
-
-def random_passage(rng: np.random.Generator, document: int) -> Passage:
-    words, mentions = [str(w) for w in rng.choice(WORDS, 25)], []
-    values = (["", "Sing", "Plur"], ["", "Masc", "Fem"], ["1", "3"])
-    for _ in range(int(rng.integers(0, 12))):
-        start = int(rng.integers(0, 22))
-        end = start + int(rng.integers(1, 4))
-        head, features = int(rng.integers(start, end)), tuple(str(rng.choice(v)) for v in values)
-        chain, kind = str(rng.integers(0, 4)), str(rng.choice(KINDS[1:]))
-        text = " ".join(words[start:end]).lower()
-        mentions.append(Placed(start, end, head, chain, kind, text, words[head].lower(), features))
-    return Passage(tuple(words), tuple(sorted(mentions, key=lambda m: m.head)), document)
-
-
-@pytest.fixture(scope="module")
-def passages() -> list[Passage]:
-    rng = np.random.default_rng(1)
-    return [random_passage(rng, number) for number in range(12)]
 
 
 def candidates(among, head, heads, length):

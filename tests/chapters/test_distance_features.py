@@ -1,12 +1,9 @@
 """Chapter 08: types of heads and the functions of its page against loops, scikit-learn and all permutations; its sentences against the records."""
 
-from functools import partial
 from itertools import permutations
 
-import conftest
 import numpy as np
 import pytest
-from conftest import BOOK, FULL, MPNET
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.cluster import KMeans
@@ -153,38 +150,6 @@ def test_changes_are_shares_of_heads_both_ways(page):
         share = group_tests.changed(groups(before), groups(after), 50)
         assert share.value == share.low == share.high == pytest.approx(2 / 36)
         assert group_tests.changed(groups(before), groups(before), 50).high == 0
-
-
-recorded = partial(conftest.recorded, "distance_features")
-
-
-def test_types_of_the_text_are_recorded():
-    types = Types.read(recorded(BOOK))
-    assert [(types.names == name).sum() for name in TYPES] == [29, 6, 20, 17]
-    assert types.names[2, 0] == "vertical" and (types.names[-1] == "dense").all()
-    clear = recorded(BOOK).row("silhouette", of="as they are").value
-    assert clear > recorded(BOOK).number("silhouette_invented", of="real variance").high
-
-
-@pytest.mark.parametrize("run", [BOOK, FULL, MPNET])
-def test_what_the_text_says_of_every_run(run):
-    """What ``mpnet`` does otherwise, and where real heads lie among invented ones."""
-    record, minilm = recorded(run), run != MPNET
-    assert Types.read(record).fits == dict(zip(TYPES, (minilm, minilm, True, False), strict=True))
-    two, random = (record.number("two_largest", network=n).value for n in ("", "@random"))
-    assert (two > 0.8) == (two > random) == minilm
-    stability, chance = (record.number(q, of="plain text") for q in ("stability", "stability_invented"))
-    assert (stability.value > chance.high) == (not minilm)
-    texts = ("as they are", "standardised", "square roots", "paraphrase", "entailment", "cut short", "questions")
-    inside = [record.row("silhouette", of=x).value < record.number("silhouette_invented", of=x).high for x in texts]
-    assert inside == [False, False, not minilm, True, True, run != FULL, minilm]
-    over_heads = record.number("stability_over_heads", of="plain text").value
-    chance = record.number("stability_over_heads_invented", of="plain text")
-    assert chance.value + 0.1 < over_heads < chance.high
-    pairs, chance = (record.number(q, of="paraphrase") for q in ("stability", "stability_invented"))
-    assert (pairs.value < chance.low) == minilm
-    windows = record.number("changed_sorted", of="cut short, windows of 8")
-    assert (windows.high < record.number("changed_sorted", of="cut short").low) == minilm
 
 
 @settings(max_examples=8, deadline=None)

@@ -6,37 +6,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from conftest import FAMILIES, USUAL
+from conftest import FAMILIES, USUAL, examples
 from scipy import stats as scipy_stats
 
-from helpers import adapters, attention, inputs, results, stats, tasks
+from helpers import attention, inputs, results, stats, tasks
 from helpers.adapters import AdapterError
-from helpers.corpora import Answer
 from helpers.encoders import EncoderError
 from helpers.measurements import importance
-from helpers.tasks import Example
-
-PAIRS = [
-    ("The harbour was built in three years.", "It took three years to build the harbour."),
-    ("Who wrote the book?", "Nobody knows."),
-    ("A short text.", "Another one, a little longer, with a comma and a full stop."),
-    ("The mill stands by the river.", "No mill was ever built there, said the old man."),
-    ("Bread needs salt.", "Salt is not needed."),
-]
-
-
-def examples_of(task):
-    if task == "qa":
-        text = "The harbour of Port Ann was built by the monks of a nearby abbey in three years. " * 3
-        asked = [("Who built it?", "the monks"), ("Where?", "Port Ann"), ("How long?", "three years")]
-        return [
-            Example(task, q, n // 2, (q, text), answers=(Answer(a, text.index(a)),)) for n, (q, a) in enumerate(asked)
-        ]
-    labels = adapters.LABELS[task] or ("",)
-    keys = {"keyphrases": ("harbour", "short text", "river")} if task == "keywords" else {}
-    return [
-        Example(task, str(n), n // 2, p, "" if keys else labels[n % len(labels)], **keys) for n, p in enumerate(PAIRS)
-    ]
 
 
 def same(one, two):
@@ -47,27 +23,21 @@ def same(one, two):
 @pytest.mark.slow
 @pytest.mark.parametrize("family", USUAL)
 def test_the_sweep_gives_what_whole_passes_give(headed, family):
-    encoder, examples = headed(family=family), examples_of("paraphrase")[:3]
-    whole, heads, layers = importance.one_by_one(encoder, examples, longest=40)
-    each = [[(layer, head)] for layer in range(3) for head in range(4)]
-    for even in (False, True):
-        found = importance.without(encoder, examples, [[], *each, [at for [at] in each[4:8]]], longest=40, even=even)
-        for n, heads_off in enumerate([[], *each]):
-            edit = attention.zero(heads_off)
-            for number, asked in enumerate(
-                inputs.batches(encoder, examples, batch_size=1, max_length=40) if even else []
-            ):
-                mask = asked.batch.mask
-                with torch.no_grad(), attention.tap(encoder, edit=attention.uniform(heads_off, mask)):
-                    loss = tasks.losses(encoder, asked).item()
-                assert found.loss[n, asked.example[0]] == pytest.approx(loss, rel=1e-4, abs=2e-5), number
-            if not even:
-                same(found[n], whole if n == 0 else heads[heads_off[0]])
-                with attention.tap(encoder, edit=edit):
-                    scores = tasks.score(encoder, examples, max_length=40).values
-                np.testing.assert_allclose(found.loss[n], scores["loss"], rtol=1e-4, atol=2e-5)
-        if not even:
-            same(found[-1], layers[1])
+    encoder, given = headed(family=family), examples("paraphrase")
+    whole, heads, layers = importance.one_by_one(encoder, given, longest=40)
+    each = [[], *([(layer, head)] for layer in range(3) for head in range(4))]
+    found = importance.without(encoder, given, [*each, [(1, head) for head in range(4)]], longest=40)
+    even = importance.without(encoder, given, each, longest=40, even=True)
+    same(found[-1], layers[1])
+    for n, off in enumerate(each):
+        same(found[n], heads[off[0]] if off else whole)
+        with attention.tap(encoder, edit=attention.zero(off)):
+            scores = tasks.score(encoder, given, max_length=40).values
+        np.testing.assert_allclose(found.loss[n], scores["loss"], rtol=1e-4, atol=2e-5)
+        for asked in inputs.batches(encoder, given, batch_size=1, max_length=40):
+            with torch.no_grad(), attention.tap(encoder, edit=attention.uniform(off, asked.batch.mask)):
+                loss = tasks.losses(encoder, asked).item()
+            assert even.loss[n, asked.example[0]] == pytest.approx(loss, rel=1e-4, abs=2e-5)
     assert np.abs(heads.loss - whole.loss).max() > 1e-3, "switching off does something"
 
 
@@ -75,11 +45,11 @@ def test_the_sweep_gives_what_whole_passes_give(headed, family):
 @pytest.mark.parametrize("longest", [28, 60])
 def test_scores_are_those_of_tasks_under_an_editor(headed, task, longest):
     """For questions, 28 tokens are several windows."""
-    encoder, examples, how = headed(task), examples_of(task), {"seed": 3}
-    whole, heads, layers = importance.one_by_one(encoder, examples, longest=longest, **how)
+    encoder, given, how = headed(task), examples(task), {"seed": 3}
+    whole, heads, layers = importance.one_by_one(encoder, given, longest=longest, **how)
     for off, found in (([], whole), ([(1, 2)], heads[1, 2]), ([(2, h) for h in range(4)], layers[2])):
         with attention.tap(encoder, edit=attention.zero(off)):
-            scores = tasks.score(encoder, examples, max_length=longest, batch_size=2, **how)
+            scores = tasks.score(encoder, given, max_length=longest, batch_size=2, **how)
         np.testing.assert_allclose(found.score, next(iter(scores.values.values())), atol=1e-6)
         assert found.mean() == pytest.approx(scores.mean(), abs=1e-6)
         if "loss" in scores.values:
@@ -88,9 +58,9 @@ def test_scores_are_those_of_tasks_under_an_editor(headed, task, longest):
 
 def test_a_wrong_head_is_refused_and_a_three_class_head_answers_rte(headed):
     with pytest.raises(AdapterError, match="Load it with task='qa'"):
-        importance.without(headed(), examples_of("qa"), [[]])
-    found = importance.without(headed("entailment"), examples_of("rte"), [[]])
-    scores = tasks.score(headed("entailment"), examples_of("rte"))
+        importance.without(headed(), examples("qa"), [[]])
+    found = importance.without(headed("entailment"), examples("rte"), [[]])
+    scores = tasks.score(headed("entailment"), examples("rte"))
     np.testing.assert_allclose(found.score[0], scores.values["accuracy"])
 
 
@@ -102,12 +72,8 @@ def test_tasks_without_an_adapter_are_named():
         tasks.loaded("minilm@random", ["qa", "mlm"], least=1)
 
 
-TAKEN = {
-    "none": [],
-    "some": [(0, 0), (0, 3), (2, 1)],
-    "a whole layer": [(1, h) for h in range(4)],
-    "all": [(n, h) for n in range(3) for h in range(4)],
-}
+TAKEN = [[], [(0, 0), (0, 3), (2, 1)], [(1, h) for h in range(4)], [(n, h) for n in range(3) for h in range(4)]]
+"""No heads, some, a whole layer, all."""
 
 
 def sizes(encoder):
@@ -126,9 +92,9 @@ def sizes(encoder):
 @pytest.mark.parametrize("family", [pytest.param(f, marks=[] if f in USUAL else pytest.mark.slow) for f in FAMILIES])
 def test_a_smaller_model_answers_as_the_one_with_gates(headed, family):
     encoder = headed(family=family)
-    [asked] = inputs.batches(encoder, examples_of("paraphrase"), max_length=40)
+    [asked] = inputs.batches(encoder, examples("paraphrase"), max_length=40)
     before = copy.deepcopy(encoder.model.state_dict())
-    for heads in TAKEN.values():
+    for heads in TAKEN:
         try:
             smaller = importance.cut_out(encoder, heads)
         except importance.PruneError as error:
@@ -160,7 +126,7 @@ def test_slopes_are_central_differences(page, headed, task):
     encoder = headed(task)
     encoder.model.double(), encoder.head.double()
     try:
-        asked = next(inputs.batches(encoder, examples_of(task)[:1], max_length=60, batch_size=1))
+        asked = next(inputs.batches(encoder, examples(task)[:1], max_length=60, batch_size=1))
         found = page.slopes(encoder, asked)
         for at in ((0, 1), (1, 3), (2, 0)):
             up, down = (page.loss_at(encoder, asked, at, gate) for gate in (1 + 1e-3, 1 - 1e-3))
@@ -240,9 +206,7 @@ def test_an_advantage_and_a_repetition_are_what_loops_count(page):
 
 def test_what_the_page_says_of_layers_and_of_all_heads(page):
     recorded = results.recorded("head_importance", profile="full")
-    last = recorded.rows("removal_loss", of="mlm", layer=6).query("head.isna()").iloc[0]
-    alone = recorded.array("removal_loss", of="mlm").sum(1)
-    assert [f"{end:.2f}" for end in (last.value, last.low, last.high, alone[-1])] == ["0.65", "0.48", "0.84", "0.17"]
+    assert f"{recorded.array('removal_loss', of='mlm').sum(1)[-1]:.2f}" == "0.17", "the last layer's"
     third = recorded.rows("removal_loss", of="paraphrase", layer=3).query("head.isna()").iloc[0]
     assert third.high < recorded.array("removal_loss", of="paraphrase").sum(1)[2], "less than its sum"
     p = recorded.array("removal_loss_p", of="mlm")

@@ -2,12 +2,9 @@
 
 import math
 from collections import Counter
-from functools import partial
 
-import conftest
 import numpy as np
 import pytest
-from conftest import BOOK, FULL, MPNET, as_printed
 from sklearn.linear_model import LogisticRegression
 
 from helpers import attention, phrases, tokens
@@ -138,33 +135,3 @@ def test_the_key_words_of_the_first_sentence_are_cut_and_no_others(minilm):
     said = "Stalactites grow downwards from the first deposit , stalagmites upwards from the second ."
     cut = {word: len(minilm.tokenizer.tokenize(word)) for word in said.split()}
     assert {word: n for word, n in cut.items() if n > 1} == {"Stalactites": 4, "stalagmites": 4}
-
-
-recorded = partial(conftest.recorded, "keywords")
-
-
-def certain(run, network=""):
-    """For each layer how many heads favour key words over other content words."""
-    low = recorded(run).array("key_word_attention_content", column="low", network=network)
-    return (low > 0).sum(1)
-
-
-def test_what_is_said_of_single_heads():
-    book = recorded(BOOK)
-    assert certain(BOOK)[4:].sum() == 23 and certain(BOOK)[:4].sum() == 18 and certain(BOOK, "@shuffled").sum() == 2
-    assert [certain(run)[len(certain(run)) // 2 :].sum() for run in (BOOK, FULL, MPNET)] == [31, 31, 57]
-    for run, layers, count in ((BOOK, 4, 16), (FULL, 4, 26), (MPNET, 12, 51)):
-        below = (recorded(run).array("key_word_attention_content", column="high") < 0).sum(1)
-        assert below.sum() == below[:layers].sum() == count and below[: len(below) // 2].sum() > 0.75 * count
-        assert below[: len(below) // 2].sum() > certain(run)[: len(below) // 2].sum(), "more do the opposite"
-    assert round(np.abs(book.array("key_word_attention_content", network="@random")).max(), 2) == 0.03
-    assert as_printed(book.array("key_word_attention", network="@random").max(), "0.04") == "0.04"
-    for run in (BOOK, FULL):
-        found = recorded(run)
-        received = found.estimates("received_by_class")
-        for kind in ("names", "nouns", "adjectives", "verbs"):
-            assert received[f"{kind}, key"].low > received[f"{kind}, other"].high, "within every class"
-    received = book.estimates("received_by_class")
-    assert received["names, other"].low > max(received[f"{kind}, other"].high for kind in ("nouns", "verbs"))
-    ratio = [book.number("received_by_class", of=f"nouns, {kind}").value for kind in ("key", "other")]
-    assert 2.6 < ratio[0] / ratio[1] < 3

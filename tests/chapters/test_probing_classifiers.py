@@ -5,30 +5,16 @@ from itertools import combinations, pairwise
 import numpy as np
 import pytest
 import torch
+from conftest import BOOK, FULL, MPNET, random_tree, recorded, unit_maps
 from scipy.stats import spearmanr
 
-from helpers import attention, corpora, results
+from helpers import attention, corpora
 from helpers.corpora.treebanks import Sentence
 from helpers.heads import Head
 from helpers.measurements import probes
 from helpers.tokens import encode
 
-RELATIONS = ("nsubj", "obj", "det", "case", "obl", "punct")
-WORDS = ("the", "unbelievable", "cat", "sat", "on", "its", "mat", "photosynthesis", "'s", ",")
-
-
-def random_sentence(seed: int) -> Sentence:
-    rng = np.random.default_rng(seed)
-    words = tuple(map(str, rng.choice(WORDS, int(rng.integers(1, 9)))))
-    order, governors = rng.permutation(len(words)), [-1] * len(words)
-    for place, word in enumerate(order[1:], 1):
-        governors[word] = int(order[rng.integers(0, place)])
-    relations = tuple("root" if g < 0 else str(rng.choice(RELATIONS)) for g in governors)
-    upos = tuple("PUNCT" if w == "," else "NOUN" for w in words)
-    return Sentence(f"s{seed}", words, upos=upos, governors=tuple(governors), relations=relations, document=seed // 3)
-
-
-SENTENCES = [random_sentence(n) for n in range(24)]
+SENTENCES = [random_tree(np.random.default_rng(n), n // 3) for n in range(24)]
 HEADS = 6
 
 
@@ -51,12 +37,8 @@ def test_pairs_are_what_loops_compute(small_encoder, page, family):
     found = attention.measure(encoder, SENTENCES[:9], page.pairs)
     for sentence, units in zip(SENTENCES, found, strict=False):
         batch, count = encode(encoder, [list(sentence.words)]), len(sentence.words)
-        unit = batch.unit[0].tolist()
-        maps = attention.maps(encoder, batch)[:, 0].flatten(0, 1).numpy()
-        words = np.zeros((count + 2, count + 2, len(maps)))
-        for i, a in enumerate(unit):
-            for j, b in enumerate(unit):
-                words[a, b] += maps[:, i, j] / unit.count(a)
+        maps = attention.maps(encoder, batch)[:, 0].numpy()
+        words = unit_maps(maps, batch.unit[0].tolist()).reshape(-1, count + 2, count + 2).transpose(1, 2, 0)
         order = [0, count + 1, *range(1, count + 1)]
         np.testing.assert_allclose(units, words[order][:, order], atol=1e-3)
         states = probes.states_of(encoder, sentence)
@@ -201,42 +183,30 @@ def test_a_structural_probe_with_the_right_distances_finds_all_arcs():
     assert probes.neighbours_joined(SENTENCES).value == pytest.approx(hits / arcs)
 
 
-@pytest.fixture(scope="module")
-def runs():
-    return results.runs("probing_classifiers", profile="full") | {"book": results.recorded("probing_classifiers")}
-
-
-@pytest.mark.parametrize("name", ["book", "minilm", "mpnet"])
-def test_the_pages_sentences_hold_in_every_run(runs, name):
-    run = runs[name]
-    uas = run.estimates("uas")
-    assert uas["all heads added up"].high < uas["best single head"].low
-    assert max(uas[f"attention, {control}"].high for control in ("@random", "@shuffled")) < uas["next word"].low
-    assert uas["structural probe"].low > uas["structural probe, @random"].high + 0.05
-    ways = ("to_governor", "from_governor")
-    weights, alone = (
-        np.stack([run.array(f"{of}_{way}") for way in ways]).ravel() for of in ("probe_weight", "alone")
+def both_ways(run, quantity):
+    return np.stack(
+        [recorded("probing_classifiers", run).array(f"{quantity}_{way}_governor") for way in ("to", "from")]
     )
-    with_weight, with_size = (spearmanr(alone, w)[0] for w in (weights, abs(weights)))
-    assert 0.2 < with_weight < 0.4 and abs(with_size) < 0.1, "a little with the weight, not with its size"
-    row = run.row("uas", of="best single head")
-    assert Head(row.layer, row["head"]) == (Head(3, 1) if name == "mpnet" else Head(3, 9))
-    if name == "book":
-        assert abs(uas["attention, averaged by distance"].value - uas["next word"].value) < 0.02
 
 
-@pytest.mark.parametrize(("name", "count"), [("book", 4), ("minilm", 2)])
-def test_the_largest_weights_are_negative_and_of_heads_that_parse_badly(runs, name, count):
-    run, ways = runs[name], ("to_governor", "from_governor")
-    weights, alone = (np.stack([run.array(f"{of}_{way}") for way in ways]) for of in ("probe_weight", "alone"))
+@pytest.mark.parametrize("run", [BOOK, FULL, MPNET])
+def test_the_better_a_head_parses_alone_the_larger_its_weight_but_not_its_size(run):
+    weights, alone = (both_ways(run, quantity).ravel() for quantity in ("probe_weight", "alone"))
+    assert 0.2 < spearmanr(alone, weights)[0] < 0.4 and abs(spearmanr(alone, abs(weights))[0]) < 0.1
+
+
+@pytest.mark.parametrize(("run", "count"), [(BOOK, 4), (FULL, 2)])
+def test_the_largest_weights_are_negative_and_of_heads_that_parse_badly(run, count):
+    weights, alone = both_ways(run, "probe_weight"), both_ways(run, "alone")
     largest, best = np.argsort(-np.abs(weights), axis=None)[:count], alone.argmax()
     assert (weights.flat[largest] < 0).all() and (alone.flat[largest] < 0.08).all()
     assert all(np.ravel_multi_index((1, *head), weights.shape) in largest for head in (Head(5, 3), Head(4, 7)))
     assert 0 < weights.flat[best] < np.abs(weights.flat[largest]).min()
     assert 0.1 < np.corrcoef(weights.ravel(), alone.ravel())[0, 1] < 0.5, "a little, with their signs"
-    if name == "book":
+    if run == BOOK:
         trees = [s for d in corpora.documents("encyclopedia", "test") for s in d.sentences]
         chance = sum(map(len, (s.words for s in trees))) / sum(len(s.words) * (len(s.words) - 1) for s in trees)
         assert (np.sort(alone.flat[largest])[:3] < chance).all(), "less often than a word taken at random"
-        most = np.stack([run.array(f"probe_weight_{way}_most") for way in ways])
+        record = recorded("probing_classifiers")
+        most = np.stack([record.array(f"probe_weight_{way}_governor_most") for way in ("to", "from")])
         assert (most.flat[largest] < 0).all(), "in every fit"

@@ -1,16 +1,28 @@
-"""What the pages say in their text is what was recorded: their numbers, digit by digit."""
-
-from pathlib import Path
+"""What the pages say in their text is what was recorded: their numbers, digit by digit, and what they say of several numbers."""
 
 import numpy as np
 import pytest
-import yaml
-from conftest import BOOK, FULL, MPNET, recorded
+from conftest import RUNS, from_data, recorded
 
-from helpers.heads import Head
+PROSE = from_data("prose")
 
-RUNS = {"book": BOOK, "full": FULL, "mpnet": MPNET}
-PROSE = yaml.safe_load((Path(__file__).parents[1] / "data" / "prose.yml").read_text("utf-8"))
+
+def listed(section):
+    """The rows of a section, the chapter before each."""
+    return [(chapter, *row) for chapter, rows in PROSE[section].items() for row in rows]
+
+
+def numbers(chapter, run, quantity, where):
+    """Rows of the table; ``where`` gives columns a value, several of them, or null for none."""
+    table = recorded(chapter, RUNS[run]).table
+    rows = table[table.quantity == quantity]
+    for name, wanted in ({"network": ""} | where).items():
+        if name == "place":
+            rows = rows[(rows[["layer", "head"]] == wanted).all(axis=1)]
+        else:
+            rows = rows[rows[name].isna() if wanted is None else rows[name].isin(np.atleast_1d(wanted))]
+    assert len(rows), f"nothing is recorded of {quantity} with {where}"
+    return rows
 
 
 def as_shown(number, printed):
@@ -21,29 +33,30 @@ def as_shown(number, printed):
     return value + "%" * ("%" in printed) + f" [{', '.join(ends)}]" * ("[" in printed)
 
 
-@pytest.mark.parametrize(
-    ("chapter", "run", "quantity", "where", "printed"),
-    [(chapter, *row) for chapter, rows in PROSE["printed"].items() for row in rows],
-)
+@pytest.mark.parametrize(("chapter", "run", "quantity", "where", "printed"), listed("printed"))
 def test_a_number_of_a_page_is_recorded(chapter, run, quantity, where, printed):
-    if "head" in where:
-        where = where | {"head": Head(*where["head"])}
-    assert as_shown(recorded(chapter, RUNS.get(run, run)).number(quantity, **where), printed) == printed
+    [number] = numbers(chapter, run, quantity, where).itertuples()
+    assert as_shown(number, printed) == printed
 
 
-@pytest.mark.parametrize(
-    ("chapter", "runs", "quantity", "where", "column", "least", "most", "said"),
-    [(chapter, *row) for chapter, rows in PROSE["said"].items() for row in rows],
-)
+@pytest.mark.parametrize(("chapter", "runs", "quantity", "where", "column", "least", "most", "said"), listed("said"))
 def test_what_is_said_of_several_numbers_is_recorded(chapter, runs, quantity, where, column, least, most, said):
     for run in runs:
-        numbers = recorded(chapter, RUNS[run]).rows(quantity, network=where.get("network", ""))
-        for name in where.keys() - {"network"}:
-            numbers = numbers[numbers[name].isin(np.atleast_1d(where[name]))]
-        assert len(numbers) and numbers[column].between(least, most).all(), (said, run, numbers[column].tolist())
+        found = numbers(chapter, run, quantity, where)[column]
+        assert found.between(least, most).all(), (said, run, found.tolist())
 
 
-@pytest.mark.parametrize("run", [FULL, MPNET])
-def test_on_gum_seven_of_eight_relations_are_ahead(run):
-    leads = recorded("dependency_heads", run).estimates("lead_for_relation")
-    assert [relation for relation in [*leads][1:9] if leads[relation].low <= 0] == ["nmod"]
+@pytest.mark.parametrize(
+    ("chapter", "runs", "quantity", "where", "column", "least", "most", "count", "said"), listed("counted")
+)
+def test_as_many_numbers_lie_there_as_is_said(chapter, runs, quantity, where, column, least, most, count, said):
+    for run in runs:
+        found = numbers(chapter, run, quantity, where)[column]
+        assert found.between(least, most).sum() == count, (said, run, found.tolist())
+
+
+@pytest.mark.parametrize(("chapter", "runs", "more", "times", "less", "said"), listed("above"))
+def test_what_is_said_to_be_more_is_more(chapter, runs, more, times, less, said):
+    for run in runs:
+        found, others = (numbers(chapter, run, *of)[column] for *of, column in (more, less))
+        assert found.min() > times * others.max(), (said, run, found.tolist(), others.tolist())

@@ -2,11 +2,13 @@
 
 import math
 import re
+from functools import partial
 
+import conftest
 import numpy as np
 import pytest
 import torch
-from conftest import as_printed
+from conftest import BOOK, MPNET
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -16,11 +18,6 @@ from helpers.corpora.sources import CorpusError
 from helpers.heads import Head
 from helpers.measurements import surface
 from helpers.tokens import EncodedText
-
-
-@pytest.fixture(scope="module")
-def page(methods):
-    return methods("02_surface_patterns")
 
 
 def encoded(encoder, texts) -> EncodedText:
@@ -197,232 +194,38 @@ def test_segments_of_one_half_are_refused():
     surface.refuse_few([*of_even, Segment("a", "b", 1, "t")])
 
 
-RUNS = {"book": ("minilm", "book"), "full": ("minilm", "full"), "mpnet": ("mpnet", "full")}
-KINDS = ("cls", "sep", "punctuation")
-WAYS = ["[CLS] at place 0", "“the” at place 0", "[CLS] at place 50", "“the” at place 50"]
-
-
-def recorded(run="book"):
-    model, profile = RUNS[run]
-    return results.recorded("surface_patterns", model=model, profile=profile)
-
-
-def share(kind, run="book"):
-    return recorded(run).array(f"share_{kind}")
-
-
-def entropies(run):
-    """Before and after shuffling, of the same inputs."""
-    return recorded(run).array("entropy_before_shuffling"), recorded(run).array("entropy", network="@shuffled")
-
-
-def by_layer(quantity, run, network=""):
-    return recorded(run).array(quantity, network=network).mean(-1)
-
-
-def even(kind, run="book"):
-    """The even share of a kind of token."""
-    if kind == "punctuation":
-        return {"book": 0.094219, "mpnet": 0.075211}[run]
-    return share(kind, run).mean() / recorded(run).number("times_even_share", of=kind).value
-
-
-def roles(run, *names):
-    return [str(Head.of(place)) for place in np.argwhere(np.isin(surface.role_grid(recorded(run)), names))]
-
-
-def first(way, run, quantity="first_times_even", network=""):
-    return recorded(run).number(quantity, of=WAYS[way], network=network).value
-
-
-def sharp(way, run, quantity="first_times_even"):
-    return recorded(run).number(quantity, of=f"{WAYS[way]}, sharp", network="@random").value
-
-
-def of_draws(quantity, run="book"):
-    """What the first token gets in three random networks."""
-    return recorded(run).rows(f"first_times_even_of_{quantity}", network="@random").value
-
-
-def of_head(run="book"):
-    return recorded(run).number("first_times_even_of_head").value
-
-
-def changed(run):
-    """How many heads shuffling makes broader or sharper, by the choice of constants."""
-    return recorded(run).estimates("heads_changed_by_shuffling", network="@shuffled")
-
-
-def lengths(run):
-    """Of the first token's values in each layer, as multiples of those of the others."""
-    return recorded(run).array("first_value_length", of=WAYS[0])
-
-
-def moved(run):
-    before, after = entropies(run)
-    return after - before
-
-
-def correlation(run):
-    return np.corrcoef(*(part.ravel() for part in entropies(run)))[0, 1]
-
-
-NUMBERS = [
-    ("per cent to [CLS]", "26", lambda: 100 * share("cls").mean()),
-    ("times its even share", "33", lambda: recorded().number("times_even_share", of="cls").value),
-    ("times, mpnet", "18", lambda: recorded("mpnet").number("times_even_share", of="cls").value),
-    ("1-3, per cent to the previous token", "99", lambda: 100 * share("previous")[Head(1, 3)]),
-    ("2-9, per cent to the next token", "62", lambda: 100 * share("next")[Head(2, 9)]),
-    ("mpnet's 1-12, to the next", "49", lambda: 100 * share("next", "mpnet").max()),
-    ("mpnet's 1-7, to the previous", "43", lambda: 100 * share("previous", "mpnet").max()),
-    ("neighbour heads in BERT", "9", lambda: sum(paper(f"heads_over_half_{n}") for n in ("previous", "next"))),
-    *(
-        (f"first token, way {w}", said, lambda w=w: first(w, "book"))
-        for w, said in enumerate(["33", "33", "25", "1"])
-    ),
-    *(
-        (f"the same, mpnet {w}", said, lambda w=w: first(w, "mpnet"))
-        for w, said in enumerate(["18", "18", "13", "0.8"])
-    ),
-    ("its first token", "1.0", lambda: sharp(0, "book")),
-    ("its head that gives most", "7", lambda: of_draws("head").iloc[0]),
-    ("the model's", "91", of_head),
-    ("mpnet's", "73", lambda: of_head("mpnet")),
-    (
-        "stops in mpnet, times their even share",
-        "3.4",
-        lambda: share("punctuation", "mpnet").mean() / even("punctuation", "mpnet"),
-    ),
-    ("per cent to them", "26", lambda: 100 * share("punctuation", "mpnet").mean()),
-    ("broad by the authors' plot, in layer 6", "7", lambda: (recorded().array("entropy")[5] > 3.8).sum()),
-    ("a random network of mpnet, most", "2.8", lambda: max(sharp(w, "mpnet") for w in range(4))),
-    ("their heads, least", "18", lambda: of_draws("head", "mpnet").min()),
-    ("most", "41", lambda: of_draws("head", "mpnet").max()),
-    ("picked afterwards, a random network", "1.9", lambda: sharp(0, "book", "other_times_even")),
-    ("the same, mpnet", "3.2", lambda: sharp(0, "mpnet", "other_times_even")),
-    ("the same, mpnet, with a sink", "12", lambda: first(0, "mpnet", "other_times_even")),
-    ("mpnet's full stop", "19", lambda: first(3, "mpnet", "other_times_even")),
-    ("[SEP], about its even share", "1", lambda: recorded().number("times_even_share", of="sep").value),
-    ("stops, about theirs", "1", lambda: share("punctuation").mean() / even("punctuation")),
-    ("specialists", "6", lambda: len(roles("book", *surface.ROLES))),
-    ("specialists of mpnet", "8", lambda: len(roles("mpnet", "cls", "stop"))),
-    ("broad", "8", lambda: len(roles("book", "broad"))),
-    ("layer 1, entropy", "3.89", lambda: by_layer("entropy", "book")[0]),
-    ("layer 6, entropy", "3.89", lambda: by_layer("entropy", "book")[5]),
-    ("strongest other token, with a sink", "2.4", lambda: first(0, "book", "other_times_even")),
-    ("without one", "3.3", lambda: first(3, "book", "other_times_even")),
-    *(
-        (f"heads {what}, {run}", said, lambda run=run, what=what: changed(run)[what].value)
-        for run, what, said in (
-            ("book", "broader, means taken off", "25"),
-            ("book", "sharper, means taken off", "3"),
-            ("book", "broader, as they are", "49"),
-            ("mpnet", "sharper, means taken off", "92"),
-        )
-    ),
-    ("mean entropy with a sink", "3.1", lambda: first(0, "book", "mean_entropy")),
-    ("without", "3.5", lambda: first(3, "book", "mean_entropy")),
-    ("the best head of three random networks", "21", lambda: of_draws("head").max()),
-    ("length of [CLS]'s values in layer 9 of mpnet", "0.4", lambda: lengths("mpnet")[8]),
-    ("in layer 7", "1.0", lambda: lengths("mpnet")[6]),
-    *(
-        (
-            f"per cent to [CLS] in its layer {layer}",
-            "3",
-            lambda layer=layer: 100 * share("cls", "mpnet").mean(-1)[layer - 1],
-        )
-        for layer in (7, 9)
-    ),
-    ("broad by the authors' plot", "19", lambda: (recorded().array("entropy") > 3.8).sum()),
-    ("on [CLS] by the authors' plot", "2", lambda: (share("cls") > 0.6).sum()),
-    ("correlation of entropies", "0.99", lambda: correlation("book")),
-    ("correlation of entropies, mpnet", "0.93", lambda: correlation("mpnet")),
-]
-
-
-def paper(name):
-    return results.paper("clark2019", name)["value"]
-
-
-@pytest.mark.parametrize(("what", "printed", "number"), NUMBERS, ids=[row[0] for row in NUMBERS])
-def test_a_number_of_the_page_follows_from_the_records(what, printed, number):
-    assert as_printed(number(), printed) == printed
-
-
-@pytest.mark.parametrize("run", RUNS)
-def test_what_the_page_says_of_every_run(run):
-    found = recorded(run)
-    random, shuffled = (found.rows("specialists", network=network) for network in ("@random", "@shuffled"))
-    neighbours = roles(run, "previous", "next", "self")
-    assert neighbours == ([] if run == "mpnet" else ["1-3", "2-9"]) and not roles(run, "sep")
-    assert {name[:2] for name in roles(run, "broad")} == {"1-"}, "in layer 1, as in the paper"
-    assert int(random[random.of == "broad"].value.iloc[0]) == found.array("entropy").size
-    assert not shuffled[shuffled.of.isin(surface.ROLES)].value.any()
-    for network in ("@random", "@shuffled"):
-        assert max(found.array(f"share_{k}", network=network).max() for k in ("previous", "self", "next")) < 0.01
-    from_cls, from_all = by_layer("entropy_from_cls", run), by_layer("entropy", run)
-    assert from_cls[-1] > from_all[-1] and from_cls[-1] > by_layer("entropy_from_cls", run, "@shuffled")[-1]
-    most = [int(share(kind, run).mean(-1).argmax()) + 1 for kind in KINDS]
-    assert most == ([4, 9, 9] if run == "mpnet" else [5, 4, 4])
+recorded = partial(conftest.recorded, "surface_patterns")
 
 
 def test_the_specialists_that_the_page_picks_are_the_recorded_ones():
     """The rule stands on the page and, for every network, in the package."""
     page = (places.ROOT / "notebooks" / "02_surface_patterns.ipynb").read_text("utf-8")
     on_page = re.findall(r"\| (\d+-\d+) +\| [^|]+\| (0\.\d+) +\| (0\.\d+) \[", page)
-    rows = recorded().rows("specialist", network="")
+    rows = recorded(BOOK).rows("specialist", network="")
     rows = rows[rows.label != "broad"]
     kept = [f"{row.layer:.0f}-{row.head:.0f} {row.value:.3f}" for row in rows.itertuples()]
     assert [f"{head} {odd}" for head, _, odd in dict.fromkeys(on_page)] == kept
 
 
-@pytest.mark.parametrize("run", RUNS)
-def test_either_makes_the_sink(run):
-    ways = [first(way, run) for way in range(4)]
-    assert min(ways[:3]) > 10 and ways[3] < 1.5 and ways[1] > 0.95 * ways[0]
-    assert all(0.8 < first(way, run, network="@random") < 1.3 for way in range(4))
-    for way in range(3):  # as uneven as the model, or more so, and no sink
-        assert sharp(way, run, "mean_entropy") < first(way, run, "mean_entropy") and sharp(way, run) < ways[way] / 6
-    assert of_draws("network", run).max() < first(0, run) / 6 and of_draws("head", run).max() < 0.6 * of_head(run)
-    values = recorded(run).rows("first_value_length", network="@random").value
-    assert values.min() > 0.9 and values.max() < 1.1, "short values are learnt"
-    other = first(3, run, "other_times_even")
-    assert other > 10 if run == "mpnet" else other < 5
-    late = [recorded(run).array("first_value_length", of=way)[-2] for way in WAYS]
-    assert max(late[:3]) < 0.15 and 0.9 < late[3] < 1.1
-    if run == "mpnet":
-        assert (
-            share("cls", run).mean(-1)[8] < 0.03
-            and 0.3 < recorded(run).array("first_value_length", of=WAYS[0])[8] < 0.4
-        )
-    else:
-        assert f"{recorded(run).array('first_value_length', of=WAYS[3])[5]:.2f}" == "0.37"
-    if run == "book":
-        assert [f"{length:.2f}" for length in late] == ["0.04", "0.04", "0.04", "0.94"]
-        assert share("cls").mean(-1).argmax() == 4, "where the sink is strongest"
-
-
-@pytest.mark.parametrize(("run", "heads", "part"), [("book", 72, 2 / 3), ("full", 72, 2 / 3), ("mpnet", 144, 1 / 2)])
-def test_with_other_constants_shuffling_makes_no_head_sharper(run, heads, part):
-    counts = changed(run)
-    if run == "book":
-        assert min(recorded(run).array("peak")[head] for head in (Head(5, 6), Head(2, 12), Head(1, 3))) > 0.6
-    assert counts["sharper, as they are"].value == 0
-    assert counts["broader, as they are"].value / heads == pytest.approx(part, abs=0.05)
+def by_layer(quantity, run):
+    return recorded(run).array(quantity).mean(-1)
 
 
 def test_what_the_page_says_of_layers():
-    narrower = by_layer("entropy", "book")[:-1] - by_layer("entropy_from_cls", "book")[:-1]
-    assert narrower.min() > 0.5
-    narrow = by_layer("entropy", "mpnet")[:-1] > by_layer("entropy_from_cls", "mpnet")[:-1]
-    assert (np.flatnonzero(~narrow) + 1).tolist() == [5, 6, 7, 8]
-    assert share("sep", "mpnet").mean() > share("cls", "mpnet").mean()
-    assert share("cls", "mpnet").mean(-1)[:6].mean() > 2 * share("cls", "mpnet").mean(-1)[6:].mean()
-    itself = 100 * by_layer("share_cls_from_cls", "book")
-    assert (itself[1:5] > 50).all()
-    others = np.delete(np.stack([share(k) for k in ("previous", "next")]).ravel(), [2, 72 + 12 + 8])
-    assert f"{100 * others.max():.0f}" == "37"
-    assert str(Head.best(moved("book"))) == "5-6" and np.sort(moved("mpnet").ravel())[1] < -1
+    narrower, of_mpnet = (by_layer("entropy", run) - by_layer("entropy_from_cls", run) for run in (BOOK, MPNET))
+    assert narrower[:-1].min() > 0.5 and (np.flatnonzero(of_mpnet[:-1] <= 0) + 1).tolist() == [5, 6, 7, 8]
+    early, late = by_layer("share_cls", MPNET).reshape(2, 6).mean(-1)
+    assert early > 2 * late and (by_layer("share_cls_from_cls", BOOK)[1:5] > 0.5).all()
+    assert sum(results.paper("clark2019", f"heads_over_half_{n}")["value"] for n in ("previous", "next")) == 9
+
+
+@pytest.mark.parametrize(("run", "correlation"), [(BOOK, 0.99), (MPNET, 0.93)])
+def test_entropies_before_and_after_shuffling_go_together(run, correlation):
+    before = recorded(run).array("entropy_before_shuffling")
+    after = recorded(run).array("entropy", network="@shuffled")
+    assert np.corrcoef(before.ravel(), after.ravel())[0, 1] == pytest.approx(correlation, abs=0.005)
+    moved = np.sort((after - before).ravel())
+    assert Head.best(after - before) == Head(5, 6) if run == BOOK else moved[1] < -1
 
 
 def test_what_the_page_says_of_its_sentence(minilm):

@@ -7,21 +7,6 @@ from conftest import MPNET, recorded
 from helpers import attention, tokens
 from helpers.corpora.treebanks import Sentence
 from helpers.measurements import coreference, syntax
-from helpers.measurements.coreference import Passage, Placed
-
-WORDS = ("the", "unbelievable", "cat", "she", "it", "her", "photosynthesis", "Mary", "cats", ",")
-
-
-@pytest.fixture(scope="module")
-def passages() -> list[Passage]:
-    """Texts with mentions of three things, two of which may have the same head word."""
-    rng, found = np.random.default_rng(0), []
-    for number in range(9):
-        words = tuple(str(word) for word in rng.choice(WORDS, rng.integers(6, 14)))
-        places = sorted(rng.integers(0, len(words), rng.integers(0, 8)).tolist())
-        mentions = tuple(Placed(w, w + 1, w, str(rng.integers(3)), "pronoun") for w in places)
-        found.append(Passage(words, mentions, number))
-    return found
 
 
 @pytest.mark.parametrize("family", ["bert", "mpnet"])

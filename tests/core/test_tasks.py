@@ -9,51 +9,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from conftest import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from helpers import adapters, corpora, encoders, inputs, phrases, tasks
+from helpers import adapters, encoders, inputs, phrases, tasks
 from helpers.adapters import AdapterError
 from helpers.tasks import IGNORED, Example
 
-
-def question(context: str, *answers: str, asked: str = "Who dived?") -> Example:
-    found = tuple(corpora.Answer(a, context.index(a)) for a in answers)
-    return Example("qa", "q", 0, (asked, context), answers=found)
-
-
-LONG = " ".join(f"Sentence {n} speaks of otters, shells and rivers." for n in range(30)) + " Alice dived first."
-RIVER = "The river rose because it had rained in the hills; Bob's boat sank."
-QUESTIONS = [question("Alice dived.", "Alice"), question(LONG, "Alice", "Alice dived", "Alice dived")]
-QUESTIONS += [question(RIVER, "it had rained", asked="Why?")]
-
-
-def numbered_examples(task, rows):
-    """An example a document: two texts, and what is known of them."""
-    return [Example(task, str(n), n, texts, **known) for n, (texts, known) in enumerate(rows)]
-
-
-PAIRS = numbered_examples(
-    "paraphrase",
-    [
-        (("The otter dived.", "An otter went under water."), {"label": "paraphrase"}),
-        (("It rained.", "The sun shone all day."), {"label": "not_paraphrase"}),
-        (("One.", "Two, three and four."), {"label": "paraphrase"}),
-    ],
-)
-COLD = "The otter number {} dived into the cold river. "
-SEGMENTS = numbered_examples("mlm", [((COLD.format(n) * (n + 1), "Then it came up again."), {}) for n in range(4)])
-SHELLFISH = "The sea otter dives for state-of-the-art shellfish."
-KEYED = numbered_examples(
-    "keywords",
-    [
-        (("Otters", SHELLFISH), {"keyphrases": ("sea otter", "State of the Art", "comets")}),
-        (("Rain", "It rained. The rain fell."), {"keyphrases": ("rain",)}),
-        (("Nothing of note", "Said here."), {"keyphrases": ("comets",)}),
-    ],
-)
-GIVEN = {"qa": QUESTIONS, "paraphrase": PAIRS, "mlm": SEGMENTS, "keywords": KEYED}
+GIVEN = {task: examples(task) for task in ("qa", "paraphrase", "mlm", "keywords")}
+QUESTIONS, SEGMENTS, KEYED = GIVEN["qa"], GIVEN["mlm"], GIVEN["keywords"]
+LONG = QUESTIONS[1].texts[1]
 
 
 class Knows(adapters.Head):
@@ -207,9 +174,9 @@ def test_phrases_are_scored_against_those_in_the_text_and_against_all(small_enco
 
 
 def test_losses_against_loops(small_encoder):
-    for task, examples in GIVEN.items():
+    for task, known in GIVEN.items():
         encoder = encoders.with_new_head(small_encoder("bert", max_position_embeddings=512), task)
-        for asked in tasks.batches(encoder, examples, batch_size=2, max_length=64):
+        for asked in tasks.batches(encoder, known, batch_size=2, max_length=64):
             logits, found = encoder.logits(asked.batch), tasks.losses(encoder, asked)
             torch.testing.assert_close(tasks.cross_entropy(logits, asked), found, rtol=1e-4, atol=1e-5)
             for row in range(len(found)):
@@ -231,10 +198,7 @@ def test_losses_against_loops(small_encoder):
 def test_classes_of_a_head_may_come_in_another_order_or_be_added_up(small_encoder):
     encoder = encoders.with_new_head(small_encoder("bert"), "entailment")
     wanted = adapters.LABELS["entailment"]
-    pairs = [
-        Example("entailment", str(n), n, ("A dog ran.", f"{n} dogs ran."), label) for n, label in enumerate(wanted)
-    ]
-    asked = next(tasks.batches(encoder, pairs))
+    asked = next(tasks.batches(encoder, examples("entailment")))
     turn = [2, 0, 1]
     other = copy.deepcopy(encoder.head)
     other.labels = tuple(wanted[i] for i in turn)
@@ -243,13 +207,11 @@ def test_classes_of_a_head_may_come_in_another_order_or_be_added_up(small_encode
         other.out.bias.copy_(encoder.head.out.bias[turn])
     turned = replace(encoder, head=other)
     torch.testing.assert_close(tasks.losses(turned, asked), tasks.losses(encoder, asked))
-    merged = ["entailment", "not_entailment", "not_entailment"]
-    rte = [replace(e, task="rte", label=label) for e, label in zip(pairs, merged, strict=True)]
     chances = encoder.logits(asked.batch).softmax(-1)
     expected = -torch.stack([chances[0, 0], 1 - chances[1, 0], 1 - chances[2, 0]]).log()
     for one in (encoder, turned):
-        torch.testing.assert_close(tasks.losses(one, next(tasks.batches(one, rte))), expected)
-        scores = tasks.score(one, rte)
+        torch.testing.assert_close(tasks.losses(one, next(tasks.batches(one, examples("rte")))), expected)
+        scores = tasks.score(one, examples("rte"))
         np.testing.assert_allclose(scores.values["loss"], expected.detach().numpy(), rtol=1e-4)
         assert [p == "entailment" for p in scores.predictions] == (chances[:, 0] > 0.5).tolist()
 

@@ -5,10 +5,8 @@ from itertools import pairwise
 
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from helpers import attention, corpora, tokens
+from helpers import corpora, tokens
 from helpers.corpora.records import Sentence
 
 TEXT = "Sea-otters' fur isn't thick, it's unbelievably thick."
@@ -57,34 +55,6 @@ def test_word_attention_against_loops(minilm, special):
                 sums = [sum(float(p[row, 1, i, j]) for j in pieces_b) for i in pieces_a]
                 assert float(got[1, a, b]) == pytest.approx(sum(sums) / max(1, len(sums)), abs=1e-5)
     assert text.words == tuple(given[2]) and units[-1] == [] == units[-3], "words without a token keep their place"
-
-
-ALPHABET = st.text("abcdefgh XYZ.,!?'-0123456789é漢", min_size=1, max_size=40).filter(lambda s: s.strip())
-WORDS = st.lists(st.text("abcdefgXYZ'-.9é", min_size=1, max_size=12).filter(str.strip), min_size=1, max_size=8)
-INPUTS = st.lists(
-    st.one_of(ALPHABET, WORDS, st.tuples(ALPHABET, ALPHABET), st.tuples(WORDS, WORDS)), min_size=1, max_size=6
-)
-
-
-@pytest.mark.slow
-@settings(max_examples=10, deadline=None)
-@given(inputs=INPUTS, batch_size=st.integers(1, 6))
-def test_rows_do_not_depend_on_their_batch(minilm, inputs, batch_size):
-    """Word-level rows sum to 1, and equal those of each input alone, whatever the batch."""
-
-    def of(batch, row):
-        text = tokens.EncodedText.of(batch, row, None)
-        maps = attention.maps(minilm, batch)[2, row, :, : len(text.tokens), : len(text.tokens)]
-        return tokens.by_word(maps, text, special=True)
-
-    alone, seen = [of(tokens.encode(minilm, [one]), 0) for one in inputs], set()
-    for batch in tokens.batches(minilm, inputs, batch_size=batch_size):
-        for row, number in enumerate(batch.index):
-            words = of(batch, row)
-            assert torch.allclose(words.sum(-1), torch.ones(words.shape[:2]), atol=1e-4)
-            assert torch.allclose(words, alone[number], atol=2e-4)
-            seen.add(number)
-    assert seen == set(range(len(inputs)))
 
 
 def test_long_inputs_are_refused_or_cut(minilm):

@@ -5,18 +5,12 @@ import json
 import zipfile
 from pathlib import Path
 
+from conftest import from_data
+
 ARTICLE = {"id": "a", "title": "A", "topic": "t", "paragraphs": ["One.", "Two.", "Three."]}
 QUESTION = {"id": "q1", "question": "Who ran?", "answers": [{"text": "dog", "answer_start": 4}]}
 SQUAD = json.dumps({"data": [{"title": "T", "paragraphs": [{"context": "The dog ran.", "qas": [QUESTION]}]}]})
 
-
-PAIRS = {
-    "mrpc": '\ufeffQuality\t#1 ID\t#2 ID\t#1 String\t#2 String\r\n1\t7\t8\tHe said "no.\tHe "declined".\r\n',
-    "rte": "index\tsentence1\tsentence2\tlabel\n0\tA dog ran.\tA dog.\tnot_entailment\n",
-    "nli": "index\tsentence1\tsentence2\tlabel\tlabel3\n0\tA dog ran.\tA cat ran.\tnot_entailment\tneutral\n",
-    "mnli": "index\tpromptID\tgenre\tsentence1\tsentence2\tlabel1\tgold_label\n5\t1\tfiction\tA.\tB.\tneutral\tcontradiction\n6\t2\tx\tC.\tD.\tneutral\t-\n",
-    "snli": "gold_label\tsentence1_parse\tsentence1\tsentence2\tpairID\nneutral\t(A)\tA man.\tA cat.\t3416.jpg#1\n",
-}
 ASKED = (
     b'Question,Answer,Origin\n"For the statement, ""He ran."", does the hypothesis ""He moved."" represent entailment, '
     b'contradiction, or neutrality?",entailment,mnli\n'
@@ -41,6 +35,8 @@ ABSTRACT = {
 
 
 DATA = Path(__file__).parents[1] / "data"
+READERS = from_data("readers")
+PAIRS = {task: file for task, (file, _) in READERS["pairs"].items()}
 CONLLU, ONTONOTES, ONTOGUM = (
     (DATA / name).read_text("utf-8") for name in ("valid.conllu", "valid_conll", "valid.conll")
 )

@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from samples import ABSTRACT, ARTICLE, ASKED, CONLLU, ONTOGUM, ONTONOTES, PAIRS, SQUAD, zipped
+from samples import ABSTRACT, ARTICLE, ASKED, CONLLU, ONTOGUM, ONTONOTES, PAIRS, READERS, SQUAD, zipped
 
 from helpers import corpora
 from helpers.corpora import treebanks
@@ -46,20 +46,11 @@ def test_plain_text(tmp_path):
         )
 
 
-READ = {
-    "mrpc": corpora.Pair("7", 'He said "no.', 'He "declined".', "paraphrase"),
-    "rte": corpora.Pair("0", "A dog ran.", "A dog.", "not_entailment"),
-    "nli": corpora.Pair("0", "A dog ran.", "A cat ran.", "neutral"),
-    "mnli": corpora.Pair("5", "A.", "B.", "contradiction"),
-    "snli": corpora.Pair("3416.jpg#1", "A man.", "A cat.", "neutral"),
-}
-
-
 @pytest.mark.parametrize("task", PAIRS)
 def test_pairs(tmp_path, task):
     file = tmp_path / "pairs.tsv"
     file.write_bytes(PAIRS[task].encode())
-    assert corpora.pairs(str(file), task=task) == (READ[task],)
+    assert corpora.pairs(str(file), task=task) == (corpora.Pair(*READERS["pairs"][task][1]),)
 
 
 @pytest.mark.parametrize("label", ["\tlabel", "\tQuality", ""])
@@ -113,33 +104,14 @@ def test_word_vectors():
 
 
 NLI = "sentence1\tsentence2\tlabel\nA.\tB.\tneutral\n"
-WRONG = [  # a valid file, its reader, what is changed in it, and the line that is named
-    ("articles.jsonl", json.dumps(ARTICLE), corpora.read, '"id": "a", ', "", 1),
-    ("articles.jsonl", json.dumps(ARTICLE), corpora.read, '["One.", "Two.", "Three."]', '"One."', 1),
-    ("squad.json", SQUAD, corpora.questions, '"answer_start": 4', '"answer_start": 5', None),
-    ("squad.json", SQUAD, corpora.questions, '"dog"', '"cat"', None),
-    ("squad.json", SQUAD, corpora.questions, '"answer_start": 4', '"answer_start": -8', None),
-    ("squad.json", SQUAD, corpora.questions, '"paragraphs"', '"paragraph"', None),
-    ("pairs.tsv", NLI, partial(corpora.pairs, task="nli"), "B.\t", "B.\textra\t", 2),
-    ("pairs.tsv", NLI, partial(corpora.pairs, task="nli"), "sentence2", "other", 2),
-    ("pairs.tsv", NLI, partial(corpora.pairs, task="nli"), "B.", " ", 2),
-    ("pairs.tsv", NLI, partial(corpora.pairs, task="nli"), "neutral", "maybe", 2),
-    ("trees.conllu", CONLLU, treebanks.read, "1\tAnn\tann", "1\tAnn ann", 4),
-    ("trees.conllu", CONLLU, treebanks.read, "2\tsold", "3\tsold", 4),
-    ("trees.conllu", CONLLU, treebanks.read, "\t2\tnsubj", "\t7\tnsubj", 4),
-    ("trees.conllu", CONLLU, treebanks.read, "\t2\tnsubj", "\t_\tnsubj", 4),
-    ("trees.conllu", CONLLU, treebanks.read, "\t2\tnsubj", "\t2\t_", 4),
-    ("trees.conllu", CONLLU, treebanks.read, "\t2\tnsubj", "\t0\tnsubj", 4),
-    ("trees.conllu", CONLLU, treebanks.read, "\t4\tnmod", "\t3\tnmod", 4),
-    ("trees.conllu", CONLLU, treebanks.read, "(1-person-1)", "(1-person-1", 4),
-    ("trees.conllu", CONLLU, treebanks.read, "(1-person-1)", "1)", 4),
-    ("trees.conllu", CONLLU, treebanks.read, "(1-person-1)", "(1[1/2]-person-1)", 4),
-    ("d_conll", ONTONOTES, treebanks.read, "d 0 1 sold VBD * - - - - * -", "d 0 1 sold", 13),
-    ("d_conll", ONTONOTES, treebanks.read, "d 0 1 sold", "d 0 2 sold", 13),
-    ("d_conll", ONTONOTES, treebanks.read, "#end document\n", "", None),
-    ("d_conll", ONTONOTES, treebanks.read, "#begin document (d); part 000\n", "", 1),
-    ("d.conll", ONTOGUM, treebanks.read, "3\tdog\t", "3\tdog", 11),
-]
+VALID = {
+    "articles.jsonl": (json.dumps(ARTICLE), corpora.read),
+    "squad.json": (SQUAD, corpora.questions),
+    "pairs.tsv": (NLI, partial(corpora.pairs, task="nli")),
+    "trees.conllu": (CONLLU, treebanks.read),
+    "d_conll": (ONTONOTES, treebanks.read),
+    "d.conll": (ONTOGUM, treebanks.read),
+}
 
 
 @pytest.mark.parametrize("name", ["trees.conllu", "TREES.CONLLU", "d.conll", "d_gold_conll"])
@@ -149,8 +121,9 @@ def test_a_treebank_is_no_running_text(tmp_path, name):
         corpora.read(str(tmp_path / name))
 
 
-@pytest.mark.parametrize(("name", "content", "reader", "old", "new", "line"), WRONG)
-def test_a_wrong_file_is_named_with_its_line(tmp_path, name, content, reader, old, new, line):
+@pytest.mark.parametrize(("name", "old", "new", "line"), READERS["wrong"])
+def test_a_wrong_file_is_named_with_its_line(tmp_path, name, old, new, line):
+    content, reader = VALID[name]
     (tmp_path / name).write_text(content)
     assert reader(str(tmp_path / name)) and old in content
     (tmp_path / name).write_text(content.replace(old, new, 1))
@@ -159,20 +132,6 @@ def test_a_wrong_file_is_named_with_its_line(tmp_path, name, content, reader, ol
     assert str(caught.value).startswith(f"{tmp_path / name}{f', line {line}' if line else ''}: ")
 
 
-REAL = {
-    ("wikitext", "text", "test"): "62 articles, 200,302 words",
-    ("gum", "treebank", "test"): "30 documents, 1,464 sentences, 28,397 words, 1,094 chains",
-    ("gum-ontonotes", "treebank", "test"): "30 documents, 1,464 sentences, 28,397 words, 857 chains",
-    ("squadshifts-wiki", "questions", "train"): "7,938 questions",
-    ("mrpc", "pairs", "dev"): "129 not_paraphrase, 279 paraphrase",
-    ("rte", "pairs", "dev"): "146 entailment, 131 not_entailment",
-    ("mnli", "pairs", "dev"): "3,213 contradiction, 3,479 entailment, 3,123 neutral",
-    ("mnli", "pairs", "train"): "3,394 contradiction, 3,239 entailment, 3,367 neutral",
-    ("snli", "pairs", "test"): "3,237 contradiction, 3,368 entailment, 3,219 neutral",
-    ("inspec", "keyphrases", "test"): "500 texts, 4,913 keyphrases",
-}
-
-
-@pytest.mark.parametrize(("name", "kind", "split"), REAL)
-def test_real_corpora_have_their_counts(real_data, name, kind, split):
-    assert corpora.count(name, kind, split) == REAL[name, kind, split]
+@pytest.mark.parametrize(("name", "kind", "split", "counted"), READERS["real"])
+def test_real_corpora_have_their_counts(real_data, name, kind, split, counted):
+    assert corpora.count(name, kind, split) == counted

@@ -96,9 +96,8 @@ def test_windows_end_also_inside_a_long_word(small_encoder, context):
     example = Example("qa", "q", 0, ("Who?", context), answers=(corpora.Answer(context[-5:], len(context) - 5),))
     found = inputs.windows(encoder, example, 0, 32)
     covered = {n for w in found for n in range(w.start, w.start + len(w.texts[1]))}
-    assert (
-        len(found) > 1 and {n for n, c in enumerate(context) if c != " "} <= covered and any(w.answer for w in found)
-    )
+    assert len(found) > 1 and any(w.answer for w in found)
+    assert {n for n, c in enumerate(context) if c != " "} <= covered
 
 
 def test_texts_as_they_are_written(capsys):
@@ -140,26 +139,17 @@ def test_wrappings_of_spreadsheets_and_macs(tmp_path):
 WORD = st.sampled_from(
     ["Ann", "读", "письмо", "10 000", "\u00ad", "\u200b", "♥\ufe0f", "#", "_", "x  y", '"', "(", "[SEP]"]
 )
+SENTENCE = st.lists(WORD, min_size=2, max_size=6).filter(lambda words: set(words) != {"_"})
+SENTENCES = st.lists(SENTENCE, min_size=1, max_size=4)
 END, ENCODING = st.sampled_from(["\n", "\r\n", "\r"]), st.sampled_from(["utf-8", "utf-8-sig"])
 ORDER = st.permutations(["eid", "etype", "head"])
 
 
 @settings(max_examples=60, deadline=None)
-@given(
-    sentences=st.lists(
-        st.lists(WORD, min_size=2, max_size=6).filter(lambda s: set(s) != {"_"}), min_size=1, max_size=4
-    ),
-    end=END,
-    encoding=ENCODING,
-    order=ORDER,
-    empty=st.booleans(),
-    twin=st.booleans(),
-    packed=st.booleans(),
-    data=st.data(),
-)
-def test_what_is_read_is_what_was_written(
-    tmp_path_factory, sentences, end, encoding, order, empty, twin, packed, data
-):
+@given(SENTENCES, st.data())
+def test_what_is_read_is_what_was_written(tmp_path_factory, sentences, data):
+    end, encoding, order = map(data.draw, (END, ENCODING, ORDER))
+    empty, twin, packed = (data.draw(st.booleans()) for _ in range(3))
     rows, wanted = [f"# global.Entity = {'-'.join(order)}"], []
     for number, words in enumerate(sentences):
         start = data.draw(st.integers(0, len(words) - 1))

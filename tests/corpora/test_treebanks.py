@@ -1,7 +1,7 @@
 """Trees and chains: three formats of one document read alike, and what is said of damaged ones."""
 
 import pytest
-from samples import DATA
+from samples import DATA, READERS
 
 from helpers.corpora import treebanks
 
@@ -44,15 +44,7 @@ def test_multiword_tokens_empty_nodes_and_spaces(tmp_path):
 
 
 def test_head_words_without_a_tree():
-    heads = {
-        "the king of Spain": 1,
-        "the dog 's": 1,
-        "his sister , Caroline": 1,
-        "people who came": 0,
-        "it": 0,
-        "of the house": 2,
-    }
-    for text, head in heads.items():
+    for text, head in READERS["heads"].items():
         sentence = treebanks.Sentence("s", tuple(text.split()))
         assert treebanks.head_word(sentence, 0, len(sentence.words)) == head, text
 
@@ -66,23 +58,9 @@ def sentence(text: str) -> treebanks.Sentence:
     )
 
 
-CASES = {  # word, part of speech, governor and relation before, governor and relation after
-    "preposition": "She/PRON/2/nsubj/2/nsubj sat/VERB/0/root/0/root on/ADP/5/case/2/prep the/DET/5/det/5/det mat/NOUN/2/obl/3/pobj",
-    "of a noun": "king/NOUN/0/root/0/root of/ADP/3/case/1/prep Spain/PROPN/1/nmod/2/pobj",
-    "two": "came/VERB/0/root/0/root out/ADP/4/case/1/prep of/ADP/4/case/2/prep bed/NOUN/1/obl/3/pobj",
-    "predicate": "She/PRON/4/nsubj/4/nsubj is/AUX/4/cop/4/cop in/ADP/4/case/0/root Rome/PROPN/0/root/3/pobj",
-    "conjuncts": "in/ADP/2/case/0/root Rome/PROPN/0/root/1/pobj and/CCONJ/5/cc/5/cc in/ADP/5/case/1/conj Pisa/PROPN/2/conj/4/pobj",
-    "possessive": "dog/NOUN/3/nmod:poss/3/poss 's/PART/1/case/1/possessive tail/NOUN/0/root/0/root",
-    "passive": "It/PRON/3/nsubj:pass/3/nsubjpass was/AUX/3/aux:pass/3/auxpass taken/VERB/0/root/0/root by/ADP/5/case/3/prep "
-    "me/PRON/3/obl:agent/4/pobj",
-    "others": "He/PRON/2/nsubj/2/nsubj took/VERB/0/root/0/root up/ADP/2/compound:prt/2/prt chess/NOUN/5/compound/5/nn club/NOUN/2/obj/2/dobj",
-    "no preposition": "last/ADJ/2/amod/2/amod year/NOUN/3/obl:unmarked/3/obl:unmarked came/VERB/0/root/0/root",
-}
-
-
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", READERS["stanford"])
 def test_stanford_relations(name):
-    rows = [word.split("/") for word in CASES[name].split()]
+    rows = [word.split("/") for word in READERS["stanford"][name].split()]
     after = treebanks.stanford(sentence(" ".join("/".join(row[:4]) for row in rows)))
     assert [[str(g + 1), r] for g, r in zip(after.governors, after.relations, strict=True)] == [
         row[4:] for row in rows

@@ -8,36 +8,18 @@ from functools import partial
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from conftest import HOSTILE, random_tree
 
+from helpers import plots
 from helpers.corpora import Answer, Question
 from helpers.corpora.treebanks import Document, Mention, Sentence
 from helpers.drawing import Numbers, as_text, draw
-from helpers.plots import (
-    curves,
-    dependency_tree,
-    dots,
-    grid,
-    heads_by_layer,
-    heatmap,
-    layer_panels,
-    line_diagrams,
-    share_bars,
-    thumbnails,
-)
 from helpers.run.notebooks import without_frames
 from helpers.stats import Estimate
 from helpers.views import answers, attention_view, bertviz, coreference
 
-HOSTILE = "</script><img src=x onerror=alert(1)>"
 GRID = np.array([[0.1, 0.9, 0.3], [0.2, 0.2, 0.5]])
-TREE = Sentence(
-    "s",
-    ("She", "saw", "it", "."),
-    upos=("PRON", "VERB", "PRON", "PUNCT"),
-    governors=(1, -1, 1, 1),
-    relations=("nsubj", "root", "obj", "punct"),
-    spaces=(True, True, False, False),
-)
+TREE = random_tree(np.random.default_rng(0))
 
 
 def estimate(*shape):
@@ -46,30 +28,36 @@ def estimate(*shape):
 
 
 def by_layer():
-    heads_by_layer({"cls": estimate(3, 5)}, plt.gca(), ylabel="y", lines={"chance": 0.1})
+    plots.heads_by_layer({"cls": estimate(3, 5)}, plt.gca(), ylabel="y", lines={"chance": 0.1})
 
 
 def head_grid():
-    grid(plt.gca(), GRID, words={(0, 1): "worst"}, marked=GRID > 0.4)
+    plots.grid(plt.gca(), GRID, words={(0, 1): "worst"}, marked=GRID > 0.4)
 
 
 def two_shares():
     parts = {"a": {"color": "#000000"}, "b": {"color": "#ffffff"}}
-    share_bars({"x": [0.6, 0.4]}, parts, xlabel="share", least=0.5, row=0.4)
+    plots.share_bars({"x": [0.6, 0.4]}, parts, xlabel="share", least=0.5, row=0.4)
 
 
 @pytest.mark.parametrize(
     ("make", "labels"),
     [
         (by_layer, {"layer", "y", "[CLS]", "chance"}),
-        (partial(layer_panels, {"r": {"cls": GRID}, "s": {"cls": GRID}}, ylabel="y"), {"r", "s", "layer", "[CLS]"}),
-        (partial(heatmap, GRID[:, :2], ["a", "b"], numbers=True), {"attending token", "a", "0.90"}),
-        (partial(line_diagrams, {"h": (["a", "b"], np.eye(2), {0: "#000000"})}), {"h", "a", "b"}),
-        (partial(dependency_tree, TREE, highlight=[2]), {*TREE.words, *TREE.upos, *TREE.relations}),
-        (partial(dots, ["x"], {"head": [estimate()], "offset": [0.2]}), {"x", "head", "offset"}),
+        (
+            partial(plots.layer_panels, {"r": {"cls": GRID}, "s": {"cls": GRID}}, ylabel="y"),
+            {"r", "s", "layer", "[CLS]"},
+        ),
+        (partial(plots.heatmap, GRID[:, :2], ["a", "b"], numbers=True), {"attending token", "a", "0.90"}),
+        (partial(plots.line_diagrams, {"h": (["a", "b"], np.eye(2), {0: "#000000"})}), {"h", "a", "b"}),
+        (partial(plots.dependency_tree, TREE, highlight=[2]), {*TREE.words, *TREE.upos, *TREE.relations}),
+        (partial(plots.dots, ["x"], {"head": [estimate()], "offset": [0.2]}), {"x", "head", "offset"}),
         (head_grid, {"layer", "head", "worst"}),
-        (partial(curves, [1, 2, 4], {"a": estimate(3)}, ylabel="y", lines={"guess": 0.2}), {"y", "a", "guess"}),
-        (partial(thumbnails, (2, 3), (3, 2), lambda *_: None, across="layer", down="head"), {"layer", "head", "3"}),
+        (partial(plots.curves, [1, 2, 4], {"a": estimate(3)}, ylabel="y", lines={"guess": 0.2}), {"y", "a", "guess"}),
+        (
+            partial(plots.thumbnails, (2, 3), (3, 2), lambda *_: None, across="layer", down="head"),
+            {"layer", "head", "3"},
+        ),
         (two_shares, {"x", "a", "b", "share", "60%"}),
     ],
 )

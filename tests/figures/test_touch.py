@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from browser import Page
 from bs4 import BeautifulSoup
+from conftest import HOSTILE
 
 from helpers import views
 
-HOSTILE = "</script><img src=x onerror=\"document.title='taken'\">"
 NAMES = ["1-1", "1-2", "2-1", "2-2"]
 COLOURS = {
     "layer": (["1", "1", "2", "2"], {"1": "#0072B2", "2": "#D55E00"}),

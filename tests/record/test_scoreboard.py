@@ -8,26 +8,13 @@ import pandas as pd
 import pytest
 import yaml
 from click.testing import CliRunner
+from conftest import estimate
 
 from helpers import places, results, scoreboard
 from helpers.__main__ import main
 from helpers.results import rows
 from helpers.run import notebooks, part
-from helpers.scoreboard import (
-    ABSENT,
-    ALSO,
-    APART,
-    FAILS,
-    FIRM,
-    HOLDS,
-    MIXED,
-    UNDECIDED,
-    Claim,
-    Number,
-    overall,
-    verdict,
-)
-from helpers.stats import Estimate
+from helpers.scoreboard import ABSENT, ALSO, APART, FAILS, FIRM, HOLDS, MIXED, UNDECIDED
 
 STORED = places.ROOT / "data" / "results"
 CHAPTERS = scoreboard.chapters()
@@ -55,19 +42,26 @@ def board():
 def test_rules(rule, bound, verdicts):
     for said, numbers in verdicts.items():
         for number in numbers:
-            assert verdict(rule, Number(*number), bound) == said, number
+            assert scoreboard.verdict(rule, scoreboard.Number(*number), bound) == said, number
 
 
 def test_models_that_decide_decide():
     for one in (HOLDS, FAILS, ALSO, MIXED):
-        assert overall([one]) == overall([one, one]) == overall([UNDECIDED, one]) == overall([one, ABSENT]) == one
-    assert overall([HOLDS, FAILS]) == overall([ALSO, HOLDS]) == overall([HOLDS, FAILS, UNDECIDED]) == MIXED
-    assert overall([UNDECIDED, UNDECIDED, ABSENT]) == UNDECIDED
-    assert overall([ABSENT, ABSENT]) == overall([]) == ABSENT
-
-
-def estimate(value, low, high):
-    return Estimate.from_record({"value": value, "low": low, "high": high})
+        assert (
+            scoreboard.overall([one])
+            == scoreboard.overall([one, one])
+            == scoreboard.overall([UNDECIDED, one])
+            == scoreboard.overall([one, ABSENT])
+            == one
+        )
+    assert (
+        scoreboard.overall([HOLDS, FAILS])
+        == scoreboard.overall([ALSO, HOLDS])
+        == scoreboard.overall([HOLDS, FAILS, UNDECIDED])
+        == MIXED
+    )
+    assert scoreboard.overall([UNDECIDED, UNDECIDED, ABSENT]) == UNDECIDED
+    assert scoreboard.overall([ABSENT, ABSENT]) == scoreboard.overall([]) == ABSENT
 
 
 def numbers(**more):
@@ -88,7 +82,7 @@ def numbers(**more):
 
 def judged(found=None, **given):
     row = {"paper": "clark2019 heads_total", "ours": "head/obj", "rule": "above", "unit": "%"} | given
-    return scoreboard.judge(Claim("04_dependency_heads", **row), found or numbers())
+    return scoreboard.judge(scoreboard.Claim("04_dependency_heads", **row), found or numbers())
 
 
 def test_judging():
@@ -198,14 +192,10 @@ def test_every_number_that_a_claim_names_is_recorded_somewhere():
                 assert found in known, f"no recorded run has {name}: python -m helpers run {chapter[:2]} --record"
 
 
-def one_claim(chapter, words):
-    """Notebook and number of the first claim of a chapter that has a rule and these words."""
-    claims = enumerate(CHAPTERS[chapter]["claims"])
-    return chapter, next(n for n, claim in claims if claim.rule and words in claim.claim)
-
-
 def test_the_page_shows_the_recorded_numbers(board):
-    shown = scoreboard.compact(board, {one_claim("04_dependency_heads", "dobj"): "objects"})
+    claims = enumerate(CHAPTERS["04_dependency_heads"]["claims"])
+    objects = next(n for n, claim in claims if claim.rule and "dobj" in claim.claim)
+    shown = scoreboard.compact(board, {("04_dependency_heads", objects): "objects"})
     line = repr(shown).replace(FIRM, " ").split("\n")[-1]
     theirs = next(r for r in results.paper("clark2019", "table1")["rows"] if r["relation"] == "dobj")
     assert f"{theirs['accuracy']} vs {theirs['baseline']} % ({theirs['head']}; Table 1)" in line

@@ -5,10 +5,10 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from conftest import estimate
 
 from helpers import results, scoreboard
 from helpers.results import rows as block
-from helpers.stats import Estimate
 
 
 @pytest.fixture(scope="module")
@@ -21,10 +21,6 @@ def rows(table, quantity, **wanted):
     for name, value in wanted.items():
         found = found[found[name] == value]
     return found
-
-
-def estimate(value, low, high):
-    return Estimate.from_record({"value": value, "low": low, "high": high})
 
 
 def test_the_chosen_head_of_a_relation_stands_beside_its_offset(table):

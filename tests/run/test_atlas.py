@@ -4,11 +4,10 @@ import json
 
 import numpy as np
 import pytest
+from conftest import HOSTILE
 
 from helpers import plots, results
 from helpers.run import atlas, card, template
-
-HOSTILE = "</script><img src=x onerror=\"document.title='taken'\">"
 
 
 @pytest.fixture(scope="module")
@@ -17,16 +16,18 @@ def shown():
     return atlas.models(["minilm", "minilm@random"])
 
 
+OF_CHAPTERS = {
+    "surface_patterns": ("share_cls", None),
+    "dependency_heads": ("finds_governor", "obj"),
+    "coreference_heads": ("finds_antecedent", "all"),
+    "distance_features": ("distance_feature", "window 1"),
+}
+"""A quantity of each chapter, and what a grid of it is of."""
+MEASURED = [(chapter, quantity) for chapter, (quantity, _) in OF_CHAPTERS.items()]
+
+
 @pytest.mark.parametrize(
-    ("chapter", "quantity"),
-    [
-        ("surface_patterns", "share_cls"),
-        ("surface_patterns", "entropy"),
-        ("distance_features", "distance_feature"),
-        ("dependency_heads", "finds_governor"),
-        ("coreference_heads", "finds_antecedent"),
-        ("divergence_map", "divergence"),
-    ],
+    ("chapter", "quantity"), [*MEASURED, ("surface_patterns", "entropy"), ("divergence_map", "divergence")]
 )
 def test_what_is_measured_for_the_atlas_is_what_the_chapter_measures(chapter, quantity):
     key = ["layer", "head", "of"]
@@ -45,14 +46,8 @@ def test_what_is_measured_for_the_atlas_is_what_the_chapter_measures(chapter, qu
 def test_the_page_shows_the_numbers_of_the_records(shown, profile):
     model = shown["minilm"]
     grids = {(g["quantity"], g["of"], model["sources"][g["source"]]["profile"]): g["value"] for g in model["grids"]}
-    for chapter, quantity, of in (
-        ("surface_patterns", "share_cls", None),
-        ("dependency_heads", "finds_governor", "obj"),
-        ("coreference_heads", "finds_antecedent", "all"),
-        ("distance_features", "distance_feature", "window 1"),
-        ("head_importance", "removal_loss", "qa"),
-        ("keywords", "key_word_attention", None),
-    ):
+    more = {"head_importance": ("removal_loss", "qa"), "keywords": ("key_word_attention", None)}
+    for chapter, (quantity, of) in (OF_CHAPTERS | more).items():
         values = results.recorded(chapter, profile=profile).array(quantity, of=of)
         assert np.allclose(grids[quantity, of, profile], values.ravel(), atol=1e-5), quantity
 

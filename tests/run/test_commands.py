@@ -10,6 +10,7 @@ import nbformat
 import pytest
 import yaml
 from click.testing import CliRunner
+from conftest import from_data
 from packaging.requirements import Requirement
 from test_chapters import assert_whole, write_chapter
 
@@ -32,27 +33,9 @@ def test_every_command_has_help(command):
     assert done.exit_code == 0 and main.commands[command].help
 
 
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
-        (("fetch", "mpnt"), "Did you mean 'mpnet'"),
-        (("run", "surface_paterns"), "There is no chapter 'surface_paterns'. Did you mean '02_surface_patterns'?"),
-        (("run", "02", "-p", "segmens", "1"), "no parameter 'segmens'. Did you mean 'segments'?"),
-        (("run", "02", "-p", "segments", "many"), "segments must be of type int, as 1000 is; 'many' is not"),
-        (("run", "all", "-p", "segments", "5"), "01_transformer_refresher has no parameter 'segments'"),
-        (("run", "all", "--model", "no_such_model"), "'no_such_model' is not"),
-        (("scorebord",), "Did you mean 'scoreboard'?"),
-        (("run", "no-op", "04"), "Did you mean '03_no_op'?"),
-        (("scoreboard", "nowhere"), "no chapter 'nowhere'"),
-        (("scoreboard", "02", "--model", "nobody", "--to", "x.csv"), "Nothing is recorded of nobody"),
-        (("scoreboard", "02", "--profile", "own", "--to", "x.csv"), "Nothing is recorded of own"),
-        (("scoreboard", "02", "--to", "numbers.xls"), "give a name that ends in .csv"),
-        (("scoreboard", "04", "--quantity", "peek", "--to", "x.csv"), "No number of the quantity peek"),
-        (("build", "data", "--model", "nobody"), "Nothing is recorded of nobody"),
-    ],
-)
-def test_a_foreseen_error_is_one_sentence(arguments, says):
-    result = run(*arguments)
+@pytest.mark.parametrize(("command", "says"), from_data("mistakes"))
+def test_a_foreseen_error_is_one_sentence(command, says):
+    result = run(*shlex.split(command))
     assert result.exit_code != 0 and isinstance(result.exception, SystemExit)
     assert says in result.output and "Traceback" not in result.output
 

@@ -5,6 +5,7 @@ import re
 
 import nbformat
 import pytest
+from conftest import from_data
 
 from helpers import places
 from helpers.run import launch, notebooks
@@ -39,24 +40,7 @@ def test_a_chapter_is_plain_and_whole(chapter):
     assert all(any((places.ROOT / page).with_suffix(end).is_file() for end in (".md", ".ipynb")) for page in pages)
 
 
-@pytest.mark.parametrize(
-    ("source", "said"),
-    [
-        ("{doc}`../book/glossary`", f"[glossary]({SITE}/book/glossary.html)"),
-        ("{doc}`the words <../book/glossary>`", f"[the words]({SITE}/book/glossary.html)"),
-        ("{func}`~helpers.f`", "`~helpers.f`"),
-        ("{cite:t}`clark2019`", "[Clark et al. (2019)](https://doi.org/10.18653/v1/W19-4828)"),
-        (
-            "so {cite:p}`jain2019,stefaniknd`.",
-            "so ([Jain and Wallace, 2019](https://doi.org/10.18653/v1/N19-1357); Štefánik, n.d.).",
-        ),
-        (":::{admonition} Tip\n:class: tip\nDo.\n:::", "> **Tip**\n>\n> Do."),
-        (
-            ":::{admonition} A `b` < c\n:class: note dropdown\n\nDo.\n:::",
-            "<details><summary><b>A <code>b</code> &lt; c</b></summary>\n\nDo.\n\n</details>",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("source", "said"), from_data("myst"))
 def test_each_construct_has_its_plain_form(source, said):
     assert [cell.source for cell in rendered(nbformat.v4.new_markdown_cell(source), site=SITE)] == [said]
 

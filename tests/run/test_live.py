@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from browser import Page
+from conftest import from_data
 
 from helpers import attention, tokens
 from helpers.models import EncoderError
@@ -15,25 +16,7 @@ from helpers.run.bench import ask
 
 LARGEST, MEAN = 0.03, 0.001
 OPENED = "(buttons) => buttons.map(({ dataset }) => dataset.open)"
-TEXTS = (
-    "The girl put an old letter under the bed.",
-    "Emma slept until her dog woke her",
-    "Müller's naïve café in Zürich, São Paulo and Kraków",
-    "ÄÖÜ äöü ß ẞ İstanbul ΣΊΣΥΦΟΣ",
-    "A smile 🙂, a hug 🤗 and a family 👨‍👩‍👧 in one line",
-    "🥰",
-    "xqzvtyw ꙮ ⵣ ሀ an unknown sign",
-    "He typed [SEP] and [CLS] as text, then [sep] and [MASK]ed",
-    "antidisestablishmentarianism unforgettably re-read don't $3.50 50% a^b `x` <tag> {y}",
-    "x" * 101 + " is longer than a word may be",
-    "In 1931 Clara Vogt opened a small bakery on the Königsallee, and her brother kept the books.",
-    "tabs\tand\u00a0blanks\u2003of\u200bmany   kinds\u00ad.",
-    "one two three four five six seven eight nine ten " * 6,
-    "a b c d e f g h i j k l m n o p q r s t u v w x y z A B C D E F G H I J K L M N O P Q R",
-    "",
-    "   \t ",
-    "The 😀😀 ends",
-)
+TEXTS = from_data("texts")
 
 pytestmark = pytest.mark.slow
 

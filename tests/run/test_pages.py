@@ -13,6 +13,7 @@ from urllib.parse import unquote, urlparse
 import nbformat
 import pytest
 import yaml
+from conftest import from_data
 
 from helpers import encoders, places, views
 from helpers.run import address, live, pages
@@ -114,18 +115,7 @@ def test_buttons_launch_the_copies_and_edit_the_source(site):
     }
 
 
-@pytest.mark.parametrize(
-    ("remote", "repository", "home"),
-    [
-        ("git@github.com:Owner/name.git", "https://github.com/Owner/name", "https://owner.github.io/name"),
-        ("https://user:secret@github.com/a/b", "https://github.com/a/b", "https://a.github.io/b"),
-        ("ssh://git@gitlab.com:22/a/b/c.git/", "https://gitlab.com/a/b/c", "https://a.gitlab.io/b/c"),
-        ("https://github.com/a/a.github.io", "https://github.com/a/a.github.io", "https://a.github.io"),
-        ("https://git.example.org/a/b.git", "https://git.example.org/a/b", None),
-        ("/srv/git/book.git", None, None),
-        (None, None, None),
-    ],
-)
+@pytest.mark.parametrize(("remote", "repository", "home"), from_data("remotes"))
 def test_the_remote_decides_which_buttons_there_are(tmp_path, monkeypatch, remote, repository, home):
     for variable in ("BOOK_REPOSITORY", "BOOK_SITE"):
         monkeypatch.delenv(variable, raising=False)
@@ -281,19 +271,18 @@ def test_without_a_browser_nothing_is_printed(tmp_path, monkeypatch):
         pages.write_pdf(tmp_path / "book.pdf", tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("schema", "files"),
-    [
-        ("vendor.github-workflows", ".github/workflows/*.yml"),
-        ("vendor.dependabot", ".github/dependabot.yml"),
-        ("vendor.citation-file-format", "CITATION.cff"),
-    ],
-)
-def test_files_that_services_read_are_valid(schema, files):
+SCHEMAS = {"github-workflows": ".github/workflows/*.yml", "dependabot": ".github/dependabot.yml"}
+SCHEMAS |= {"citation-file-format": "CITATION.cff"}
+
+
+@pytest.mark.parametrize("schema", SCHEMAS)
+def test_files_that_services_read_are_valid(schema):
     from check_jsonschema import main
     from click.testing import CliRunner
 
-    done = CliRunner().invoke(main, ["--builtin-schema", schema, *map(str, places.ROOT.glob(files))])
+    done = CliRunner().invoke(
+        main, ["--builtin-schema", f"vendor.{schema}", *map(str, places.ROOT.glob(SCHEMAS[schema]))]
+    )
     assert done.exit_code == 0, done.output
 
 

@@ -6,6 +6,7 @@ from itertools import takewhile
 
 import nbformat
 import pytest
+from conftest import HOSTILE
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from helpers import places
@@ -13,7 +14,6 @@ from helpers.results import Table
 from helpers.run import notebooks, report
 from helpers.run.notebooks import Run
 
-HOSTILE = "</script><img src=x onerror=\"document.title='taken'\">"
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 RECORDS = places.book_data() / "results"
 

@@ -5,7 +5,6 @@ import json
 import pytest
 import torch
 from click.testing import CliRunner
-from conftest import small_model
 
 from helpers import encoders, places, tasks
 from helpers.__main__ import main
@@ -13,14 +12,6 @@ from helpers.adapters import AdapterError
 from helpers.run import training
 
 FEW = {"steps": 6, "batch_size": 3, "rank": 2, "evaluate_every": 2}
-
-
-@pytest.fixture
-def model(tmp_path, minilm):
-    """A folder with a tiny encoder that has dropout."""
-    small_model("bert", hidden_dropout_prob=0.1).save_pretrained(tmp_path / "mine")
-    minilm.tokenizer.save_pretrained(tmp_path / "mine")
-    return str(tmp_path / "mine")
 
 
 @pytest.fixture
@@ -55,8 +46,8 @@ def test_a_task_is_learned_and_the_encoder_stays_as_it_is(small_encoder, tmp_pat
 
 
 @pytest.mark.slow
-def test_an_interrupted_run_goes_on_and_the_adapter_is_loaded_as_it_was_scored(rte, model, tmp_path, monkeypatch):
-    steps = []
+def test_an_interrupted_run_goes_on_and_the_adapter_is_loaded_as_it_was_scored(rte, folder, tmp_path, monkeypatch):
+    steps, model = [], str(folder)
     advance = training.TaskTrainer.training_step
 
     def interrupted(trainer, *given, **options):
@@ -75,10 +66,10 @@ def test_an_interrupted_run_goes_on_and_the_adapter_is_loaded_as_it_was_scored(r
     assert steps == [0, 1, 2, 3, 4, None, 4, 5]
     assert [row["step"] for row in card["curve"]] == [2, 4, 6] and card["step"] in (2, 4, 6)
 
-    folder = tmp_path / "adapters" / "mine-rte"
-    assert json.loads((folder / "adapter.json").read_text("utf-8")) == card
+    adapter = tmp_path / "adapters" / "mine-rte"
+    assert json.loads((adapter / "adapter.json").read_text("utf-8")) == card
     away, book = card["scores"]
-    assert away["missing"] and "not here when scored" in (folder / "README.md").read_text("utf-8")
+    assert away["missing"] and "not here when scored" in (adapter / "README.md").read_text("utf-8")
     encoder = encoders.load(model, task="rte", device="cpu")
     again = tasks.score(encoder, tasks.examples("rte", "encyclopedia", limit=12))
     for name, (value, low, high) in book["scores"].items():
@@ -86,9 +77,9 @@ def test_an_interrupted_run_goes_on_and_the_adapter_is_loaded_as_it_was_scored(r
     with pytest.raises(AdapterError, match=r"There is an adapter in .* already"):
         training.train("rte", model, **FEW)
     training.RECIPES["rte"]["evaluations"] = [{"corpus": "encyclopedia", "limit": 1}]
-    [row] = training.score(folder, model)["scores"]
+    [row] = training.score(adapter, model)["scores"]
     assert row["scores"]["accuracy"][1:] == [None, None], "one document has no interval"
-    assert "NaN" not in (folder / "adapter.json").read_text("utf-8")
+    assert "NaN" not in (adapter / "adapter.json").read_text("utf-8")
 
 
 def test_nothing_is_scored_on_what_it_was_trained_on(rte):
@@ -115,9 +106,9 @@ def test_the_stored_cards_say_what_is_recorded():
         (["qa", "-p", "rat", "1"], "There is no setting 'rat'. Did you mean 'rate'?"),
     ],
 )
-def test_what_is_missing_is_named(model, tmp_path, monkeypatch, arguments, says):
+def test_what_is_missing_is_named(folder, tmp_path, monkeypatch, arguments, says):
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("BOOK_DATA", raising=False)
     monkeypatch.setenv("BOOK_CACHE", str(tmp_path / "cache"))
-    done = CliRunner().invoke(main, ["train", *arguments, "--model", model])
+    done = CliRunner().invoke(main, ["train", *arguments, "--model", str(folder)])
     assert done.exit_code and says in done.output and "Traceback" not in done.output
