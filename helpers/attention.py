@@ -285,9 +285,8 @@ def _part(
                 further = [torch.stack([vectors[row, :, :length] for _, vectors in layers])] if values else []
                 results[number - first] = _as_arrays(function(maps, text, *further))
         layers.clear()  # before the next batch's maps exist
-    return deepcopy(
-        results
-    )  # side by side: small arrays that stay where they were made keep the memory between them from use
+    # side by side: small arrays that stay where they were made keep the memory between them from use
+    return deepcopy(results)
 
 
 def _seen(encoder: Encoder, batch: Batch) -> list[tuple[Tensor, Tensor | None]]:

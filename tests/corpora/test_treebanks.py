@@ -60,7 +60,7 @@ def sentence(text: str) -> treebanks.Sentence:
 
 @pytest.mark.parametrize("name", READERS["stanford"])
 def test_stanford_relations(name):
-    rows = [word.split("/") for word in READERS["stanford"][name].split()]
+    rows = [word.split("|") for word in READERS["stanford"][name].split()]
     after = treebanks.stanford(sentence(" ".join("/".join(row[:4]) for row in rows)))
     assert [[str(g + 1), r] for g, r in zip(after.governors, after.relations, strict=True)] == [
         row[4:] for row in rows
