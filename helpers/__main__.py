@@ -40,17 +40,15 @@ class Commands(click.Group):
                 return super().invoke(ctx)
         except BrokenPipeError:  # whoever read what is printed has seen enough
             raise
-        except PermissionError as error:
-            raise click.ClickException(str(places.NotWritable(error.filename))) from None
         except (places.BookError, OSError) as error:
             raise click.ClickException(str(error)) from None
 
 
-def named_models(ctx: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> list[str]:
-    """The models that a reader names; folders by their absolute path."""
+def named(ctx: click.Context, parameter: click.Parameter, given: str | tuple[str, ...]) -> str | list[str]:
+    """The model, or models, that a reader names; folders by their absolute path."""
     from helpers.run.notebooks import resolved
 
-    return [*dict.fromkeys(map(resolved, given))]
+    return resolved(given) if isinstance(given, str) else [*dict.fromkeys(map(resolved, given))]
 
 
 def into_environment(ctx: click.Context, parameter: click.Parameter, value: object) -> None:
@@ -67,7 +65,10 @@ def in_checkout(ctx: click.Context, parameter: click.Parameter, value: bool) -> 
 
 
 MODEL_HELP = "A short name, a hub id or a folder; may be repeated (default: minilm)."
-MODELS = partial(click.option, "--model", "models", multiple=True, callback=named_models)
+MODEL = click.option(
+    "--model", default="minilm", show_default=True, callback=named, help="A short name, a hub id or a folder."
+)
+MODELS = partial(click.option, "--model", "models", multiple=True, callback=named)
 GIVEN = partial(click.option, "-p", "given", nargs=2, multiple=True, metavar="NAME VALUE")
 PROFILE = partial(click.option, "--profile", type=click.Choice(["smoke", "book", "full"]), default="book")
 TO = partial(click.option, "--to", type=FOLDER)
@@ -144,19 +145,19 @@ def run(
 
 @main.command()
 @click.argument("sentence")
-@click.option("--model", default="minilm", show_default=True, help="A short name, a hub id or a folder.")
+@MODEL
 @click.option("--to", type=FILE, default=BUILD / "look.html", help="The page (default: _build/look.html).")
 def look(sentence: str, model: str, to: Path) -> None:
     """Show where every head looks in a sentence of yours, on one page that needs no network."""
     from helpers import encoders
-    from helpers.run import live, notebooks
+    from helpers.run import live
 
-    places.write(to, live.look(sentence, encoders.load(notebooks.resolved(model))))
+    places.write(to, live.look(sentence, encoders.load(model)))
     click.echo(f"Open {to}")
 
 
 @main.command()
-@click.option("--model", default="minilm", show_default=True, help="A short name, a hub id or a folder.")
+@MODEL
 @click.option("--to", type=FILE, default=BUILD / "card.html", help="The page (default: _build/card.html).")
 def card(model: str, to: Path) -> None:
     """Measure a model on small samples, and show its heads on one page that needs no network: chapter 14's card."""
@@ -201,7 +202,7 @@ def fetch(names: Names) -> None:
 
 @main.command()
 @click.argument("task", type=click.Choice(TASKS))
-@click.option("--model", default="minilm", show_default=True, help="The encoder: a short name, a folder, a hub id.")
+@MODEL
 @DATA
 @TO(help="Folder of the adapter (default: data/adapters/MODEL-TASK).")
 @GIVEN(help="Set any setting of a recipe, such as rate, steps, batch_size, precision, seed.")
@@ -218,7 +219,7 @@ def train(task: str, model: str, to: Path | None, given: Given, fresh: bool, sco
     from helpers import adapters
     from helpers.run import notebooks, training
 
-    folder, model = to or adapters.folder_of(model, task), notebooks.resolved(model)
+    folder = to or adapters.folder_of(model, task)
     if score:
         card = training.score(folder, model)
     else:
@@ -273,7 +274,7 @@ def scoreboard(chapters: Names, models: Names, own: bool, to: Place, profile: st
 
     if own:
         os.environ.setdefault("BOOK_RESULTS", str(places.results()))
-    names, models = notebooks.select(chapters), [exporting.recorded_name(notebooks.resolved(name)) for name in models]
+    names, models = notebooks.select(chapters), [exporting.recorded_name(name) for name in models]
     if to is None:
         click.echo(board.as_text(models, names))
         return

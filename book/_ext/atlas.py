@@ -1,5 +1,4 @@
-"""``{atlas}``: the atlas of heads, its data, and links to it from figures of heads; ``{holdings}``: what is recorded of which model;
-``{live}``: the page on which a reader's browser runs the default one."""
+"""``{atlas}``: the atlas of heads, its data, and links to it from figures of heads; ``{live}``: the page on which a reader's browser runs the default one."""
 
 import json
 import re
@@ -8,7 +7,6 @@ from pathlib import Path
 
 import nbformat
 from docutils import nodes
-from docutils.statemachine import StringList
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
@@ -32,17 +30,6 @@ class Atlas(SphinxDirective):
         if not models():
             raise self.error("No model is measured for the atlas. Run: python -m helpers atlas --record")
         return [nodes.raw("", atlas.element(models(), folder=f"../{atlas.FOLDER}"), format="html")]
-
-
-class Holdings(SphinxDirective):
-    """What is recorded of which model, as a table."""
-
-    def run(self) -> list[nodes.Node]:
-        """Parse the table where the directive stands."""
-        self.env.note_reread()
-        parent = nodes.container()
-        self.state.nested_parse(StringList(str(atlas.holdings()).split("\n"), source="holdings"), 0, parent)
-        return [parent]
 
 
 class Live(SphinxDirective):
@@ -96,7 +83,6 @@ def write_data(app: Sphinx, exception: Exception | None) -> None:
 def setup(app: Sphinx) -> dict[str, bool]:
     """Called by Sphinx."""
     app.add_directive("atlas", Atlas)
-    app.add_directive("holdings", Holdings)
     app.add_directive("live", Live)
     app.connect("doctree-resolved", link_figures)
     app.connect("html-page-context", load_script)

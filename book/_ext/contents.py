@@ -1,4 +1,4 @@
-"""``<!-- generated: NAME -->`` and ``<!-- version -->`` in a page are replaced by the text that :mod:`helpers.run.pages` makes."""
+"""``<!-- generated: NAME PART -->`` and ``<!-- version -->`` in a page are replaced by the text that :mod:`helpers.run.pages` makes."""
 
 from sphinx.application import Sphinx
 
