@@ -172,11 +172,10 @@ def card(model: str, to: Path) -> None:
 @click.option("--quick", is_flag=True, help="Do not read corpora to count what is in them.")
 def info(what: Names, quick: bool) -> None:
     """Show which models and corpora are here, and what this machine is."""
-    from helpers.run.info import known_corpora, known_models, machine
+    from helpers.run import info as here
 
-    parts = {"models": known_models, "corpora": partial(known_corpora, counts=not quick), "machine": machine}
-    for name in what or parts:
-        click.echo("\n".join([*parts[name](), ""]))
+    for part in what or ("models", "corpora", "machine"):
+        click.echo(here.text(part, counts=not quick))
 
 
 @main.command()
