@@ -198,6 +198,9 @@ def models(names: Iterable[str] | None = None) -> dict[str, Content]:
     return {name: of(name, numbers[numbers.model == name], measured[name]) for name in chosen}
 
 
+shown = cache(models)
+
+
 def holdings() -> results.Table:
     """What is recorded of which model: in the atlas, and by which chapters on the book's texts and on real corpora."""
     runs = [

@@ -25,6 +25,7 @@ from helpers.run import address, course, notebooks, part
 NAME = "what-attention-heads-look-at"
 """What the files of a release are called, without their endings."""
 HTML = places.ROOT / "_build" / "html"
+STATIC = places.ROOT / "_build" / "stage" / "book" / "_static"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 FLAGS = ("--disable-gpu", "--disable-dev-shm-usage", "--host-resolver-rules=MAP * ~NOTFOUND")
 UNFOLD = "document.querySelectorAll('details').forEach((one) => { one.open = true; }); MathJax.startup.promise.then(() => 0)"
@@ -65,27 +66,30 @@ def build(folder: Path, output: Path, records: Path | None = None) -> Path:
     return output / "_build" / "html" / "index.html"
 
 
-def filled(page: str) -> str:
+def filled(page: str, static: Path = STATIC) -> str:
     """The text of a page with each ``<!-- generated: NAME PART -->`` replaced by a macro of ``NAME.md.j2`` (``package``: the reference of
     a folder of the package), and ``<!-- version -->``.
+
+    Args:
+        static: where files that a part needs are written.
     """
 
     def text(match: re.Match[str]) -> str:
         name, of = match.groups()
-        return reference(of) if name == "package" else part(f"{name}.md.j2", of, **context()).strip("\n")
+        return reference(of) if name == "package" else part(f"{name}.md.j2", of, **context(static)).strip("\n")
 
     return re.sub(r"<!-- generated: (\w+) (\w+) -->", text, page.replace("<!-- version -->", __version__))
 
 
 @cache
-def context() -> dict[str, Any]:
+def context(static: Path) -> dict[str, Any]:
     """What the templates of pages are given."""
-    from helpers import models, scoreboard  # with torch, which a build's own process does not need
-    from helpers.run import atlas
+    from helpers import encoders, models, scoreboard  # with torch, which a build's own process does not need
+    from helpers.run import atlas, live
 
     about = {"names": notebooks.chapters(), "purpose": purpose, "outline": course.outline, "models": models.FAMILIES}
-    about |= {"board": scoreboard.judged(), "numbers": results.table(), "atlas": atlas}
-    return about | {"scoreboard": scoreboard, "results": results}
+    about |= {"board": scoreboard.judged(), "numbers": results.table(), "scoreboard": scoreboard, "results": results}
+    return about | {"heads": atlas, "write_live": live.write, "load": encoders.load, "static": static}
 
 
 def purpose(chapter: str) -> tuple[str, str]:
