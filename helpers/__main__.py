@@ -28,12 +28,6 @@ class Commands(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.commands)  # in the order in which a reader needs them
 
-    def main(self, *args: object, **options: object) -> object:
-        for stream in (sys.stdout, sys.stderr):  # a console that knows few letters shows '?' for the others
-            if hasattr(stream, "reconfigure"):
-                stream.reconfigure(errors="replace")
-        return super().main(*args, **options)
-
     def invoke(self, ctx: click.Context) -> object:
         try:
             with patch.dict(os.environ):
@@ -365,4 +359,6 @@ def compare(executed: Path, keep: bool) -> None:
 
 
 if __name__ == "__main__":
+    for stream in (sys.stdout, sys.stderr):  # a console that knows few letters shows '?' for the others
+        stream.reconfigure(errors="replace")
     main()
