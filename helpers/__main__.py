@@ -263,13 +263,14 @@ def scoreboard(chapters: Names, models: Names, own: bool, to: Place, profile: st
     quantities. Numbers of runs with --profile smoke mean nothing, and are written only with that profile.
     """
     from helpers import scoreboard as board
-    from helpers.run import exporting, notebooks
+    from helpers.run import exporting, notebooks, part
 
     if own:
         os.environ.setdefault("BOOK_RESULTS", str(places.results()))
     names, models = notebooks.select(chapters), [exporting.recorded_name(name) for name in models]
     if to is None:
-        click.echo(board.as_text(models, names))
+        about = {"board": board.select(models, names), "whole": not names}
+        click.echo(part("scoreboard.txt.j2", "text", scoreboard=board, **about).rstrip("\n"))
         return
     numbers = exporting.select(models, profile, names, quantities)
     for file in exporting.write(numbers, to):
