@@ -320,8 +320,7 @@ def _types(numbers: pd.DataFrame, heads: int) -> Content | None:
     rows = _first(numbers, "type")
     if len(rows) != heads:
         return None
-    fits = _first(numbers, "type_fits").set_index("of").value
-    named = group_names({name: fits.get(name) == 1 for name in TYPE_NAMES})
+    named = group_names(_first(numbers, "type_fits").set_index("of").value.astype(bool))
     return {
         "of": [TYPE_NAMES.index(label) for label in rows.label],
         "names": [named[name] for name in TYPE_NAMES],
@@ -375,7 +374,6 @@ def _best(numbers: pd.DataFrame, single: pd.DataFrame) -> Iterable[Content]:
     return listed
 
 
-@cache
 def mentions() -> dict[str, list[list[Any]]]:
     """Chapters whose text, which tells of the default model, names a head: ``"3-5"`` -> [[number, title, page, how often], …]."""
     links = defaultdict(list)
