@@ -28,29 +28,21 @@ class Commands(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.commands)  # in the order in which a reader needs them
 
-    def main(self, *args: object, **options: object) -> object:
-        for stream in (sys.stdout, sys.stderr):  # a console that knows few letters shows '?' for the others
-            if hasattr(stream, "reconfigure"):
-                stream.reconfigure(errors="replace")
-        return super().main(*args, **options)
-
     def invoke(self, ctx: click.Context) -> object:
         try:
             with patch.dict(os.environ):
                 return super().invoke(ctx)
         except BrokenPipeError:  # whoever read what is printed has seen enough
             raise
-        except PermissionError as error:
-            raise click.ClickException(str(places.NotWritable(error.filename))) from None
         except (places.BookError, OSError) as error:
             raise click.ClickException(str(error)) from None
 
 
-def named_models(ctx: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> list[str]:
-    """The models that a reader names; folders by their absolute path."""
+def named(ctx: click.Context, parameter: click.Parameter, given: str | tuple[str, ...]) -> str | list[str]:
+    """The model, or models, that a reader names; folders by their absolute path."""
     from helpers.run.notebooks import resolved
 
-    return [*dict.fromkeys(map(resolved, given))]
+    return resolved(given) if isinstance(given, str) else [*dict.fromkeys(map(resolved, given))]
 
 
 def into_environment(ctx: click.Context, parameter: click.Parameter, value: object) -> None:
@@ -67,7 +59,10 @@ def in_checkout(ctx: click.Context, parameter: click.Parameter, value: bool) -> 
 
 
 MODEL_HELP = "A short name, a hub id or a folder; may be repeated (default: minilm)."
-MODELS = partial(click.option, "--model", "models", multiple=True, callback=named_models)
+MODEL = click.option(
+    "--model", default="minilm", show_default=True, callback=named, help="A short name, a hub id or a folder."
+)
+MODELS = partial(click.option, "--model", "models", multiple=True, callback=named)
 GIVEN = partial(click.option, "-p", "given", nargs=2, multiple=True, metavar="NAME VALUE")
 PROFILE = partial(click.option, "--profile", type=click.Choice(["smoke", "book", "full"]), default="book")
 TO = partial(click.option, "--to", type=FOLDER)
@@ -144,19 +139,19 @@ def run(
 
 @main.command()
 @click.argument("sentence")
-@click.option("--model", default="minilm", show_default=True, help="A short name, a hub id or a folder.")
+@MODEL
 @click.option("--to", type=FILE, default=BUILD / "look.html", help="The page (default: _build/look.html).")
 def look(sentence: str, model: str, to: Path) -> None:
     """Show where every head looks in a sentence of yours, on one page that needs no network."""
     from helpers import encoders
-    from helpers.run import live, notebooks
+    from helpers.run import live
 
-    places.write(to, live.look(sentence, encoders.load(notebooks.resolved(model))))
+    places.write(to, live.look(sentence, encoders.load(model)))
     click.echo(f"Open {to}")
 
 
 @main.command()
-@click.option("--model", default="minilm", show_default=True, help="A short name, a hub id or a folder.")
+@MODEL
 @click.option("--to", type=FILE, default=BUILD / "card.html", help="The page (default: _build/card.html).")
 def card(model: str, to: Path) -> None:
     """Measure a model on small samples, and show its heads on one page that needs no network: chapter 14's card."""
@@ -171,11 +166,10 @@ def card(model: str, to: Path) -> None:
 @click.option("--quick", is_flag=True, help="Do not read corpora to count what is in them.")
 def info(what: Names, quick: bool) -> None:
     """Show which models and corpora are here, and what this machine is."""
-    from helpers.run.info import known_corpora, known_models, machine
+    from helpers.run import info as here
 
-    parts = {"models": known_models, "corpora": partial(known_corpora, counts=not quick), "machine": machine}
-    for name in what or parts:
-        click.echo("\n".join([*parts[name](), ""]))
+    for part in what or ("models", "corpora", "machine"):
+        click.echo(here.text(part, counts=not quick))
 
 
 @main.command()
@@ -201,7 +195,7 @@ def fetch(names: Names) -> None:
 
 @main.command()
 @click.argument("task", type=click.Choice(TASKS))
-@click.option("--model", default="minilm", show_default=True, help="The encoder: a short name, a folder, a hub id.")
+@MODEL
 @DATA
 @TO(help="Folder of the adapter (default: data/adapters/MODEL-TASK).")
 @GIVEN(help="Set any setting of a recipe, such as rate, steps, batch_size, precision, seed.")
@@ -218,7 +212,7 @@ def train(task: str, model: str, to: Path | None, given: Given, fresh: bool, sco
     from helpers import adapters
     from helpers.run import notebooks, training
 
-    folder, model = to or adapters.folder_of(model, task), notebooks.resolved(model)
+    folder = to or adapters.folder_of(model, task)
     if score:
         card = training.score(folder, model)
     else:
@@ -269,13 +263,14 @@ def scoreboard(chapters: Names, models: Names, own: bool, to: Place, profile: st
     quantities. Numbers of runs with --profile smoke mean nothing, and are written only with that profile.
     """
     from helpers import scoreboard as board
-    from helpers.run import exporting, notebooks
+    from helpers.run import exporting, notebooks, part
 
     if own:
         os.environ.setdefault("BOOK_RESULTS", str(places.results()))
-    names, models = notebooks.select(chapters), [exporting.recorded_name(notebooks.resolved(name)) for name in models]
+    names, models = notebooks.select(chapters), [exporting.recorded_name(name) for name in models]
     if to is None:
-        click.echo(board.as_text(models, names))
+        about = {"board": board.select(models, names), "whole": not names}
+        click.echo(part("scoreboard.txt.j2", "text", scoreboard=board, **about).rstrip("\n"))
         return
     numbers = exporting.select(models, profile, names, quantities)
     for file in exporting.write(numbers, to):
@@ -365,4 +360,6 @@ def compare(executed: Path, keep: bool) -> None:
 
 
 if __name__ == "__main__":
+    for stream in (sys.stdout, sys.stderr):  # a console that knows few letters shows '?' for the others
+        stream.reconfigure(errors="replace")
     main()

@@ -4,6 +4,7 @@ Who they are is computed: for each speciality (finding antecedents, objects, …
 stands beyond the simple baseline of that chapter. Another model has other such heads, or none.
 """
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from html import escape
@@ -77,36 +78,37 @@ def facts(records: Records, head: Head) -> dict[str, str]:
 # Specialities
 
 
+def _heads(rows: pd.DataFrame) -> list[Head]:
+    return [Head(*place) for place in zip(rows.layer, rows["head"], strict=True)]
+
+
 def _antecedents(recorded: Recorded) -> Head | None:
     """The head that finds most antecedents, if it is beyond the nearest mention."""
     lead = recorded.rows("one_head_lead", of="all over nearest mention")
-    return _places(lead[lead.low > 0])[0] if (lead.low > 0).any() else None
+    return next(iter(_heads(lead[lead.low > 0])), None)
 
 
-def _leading(recorded: Recorded) -> tuple[list[Head], list[str]]:
-    """Heads chosen on other documents that are beyond the best fixed distance, and their relations, the largest lead first."""
+def _leading(recorded: Recorded) -> list[tuple[str, Head]]:
+    """Relations and the head chosen for each on other documents, where it is beyond the best fixed distance; the largest lead first."""
     lead = recorded.rows("lead_for_relation")
     lead = lead[(lead.of != "all") & (lead.n >= FEWEST) & (lead.low > 0)].sort_values("value", ascending=False)
-    return _places(lead), list(lead.of)
+    return list(zip(lead.of, _heads(lead), strict=True))
 
 
 def _phrases(recorded: Recorded) -> Head | None:
     """The head that leads most relations, if it leads more than one."""
-    heads, _ = _leading(recorded)
-    most = max(heads, key=heads.count, default=None)
-    return most if heads.count(most) > 1 else None
+    heads = Counter(head for _, head in _leading(recorded))
+    return next((head for head, count in heads.most_common(1) if count > 1), None)
 
 
 def _objects(recorded: Recorded) -> Head | None:
     """The head that finds the verb of an object, if it is beyond the best fixed distance."""
-    heads, relations = _leading(recorded)
-    return heads[relations.index("obj")] if "obj" in relations else None
+    return dict(_leading(recorded)).get("obj")
 
 
 def _previous(recorded: Recorded) -> Head | None:
     """The head that gives most of its attention to the token before, if that is more than half."""
-    specialists = recorded.rows("specialist", label="previous").sort_values("value")
-    return _places(specialists)[-1] if len(specialists) else None
+    return next(iter(_heads(recorded.rows("specialist", label="previous").nlargest(1, "value"))), None)
 
 
 SPECIALITIES = {
@@ -121,39 +123,46 @@ SPECIALITIES = {
 # Facts
 
 
+def _percent(row: pd.Series) -> str:
+    return f"{100 * row.value:.0f}\N{NO-BREAK SPACE}% [{100 * row.low:.0f}, {100 * row.high:.0f}]"
+
+
+def _beside(row: pd.Series, rule: str) -> str:
+    """A number and that of the simple rule."""
+    return f"{_percent(row)}; {rule} {100 * row.control:.0f}\N{NO-BREAK SPACE}%"
+
+
 def _surface(recorded: Recorded, head: Head) -> str:
     names = {"cls": "cls", "sep": "sep", "punctuation": "stop", "previous": "previous", "next": "next"}
     shares = {name: recorded.array(f"share_{quantity}")[head] for quantity, name in names.items()}
     most = max(shares, key=shares.__getitem__)
-    return f"{_percent(shares[most])} of its attention goes to the {LABELS[most]}.".replace("the [", "[")
+    place = LABELS[most] if LABELS[most].startswith("[") else f"the {LABELS[most]}"
+    return f"{100 * shares[most]:.0f}\N{NO-BREAK SPACE}% of its attention goes to {place}."
 
 
 def _relations(recorded: Recorded, head: Head) -> str:
-    relations = [relation for leading, relation in zip(*_leading(recorded), strict=True) if leading == head]
-    parts = []
-    for relation in relations:
-        row = recorded.row("best_for_relation", of=relation)
-        parts.append(f"<code>{escape(relation)}</code> {_interval(row)}; best fixed distance {_percent(row.control)}")
-    more = f", and {len(parts) - SHOWN} more" if len(parts) > SHOWN else ""
-    return f"Finds {'; '.join(parts[:SHOWN])}{more}." if parts else ""
+    relations = [relation for relation, leading in _leading(recorded) if leading == head]
+    rows = [recorded.row("best_for_relation", of=relation) for relation in relations[:SHOWN]]
+    parts = [f"<code>{escape(row.of)}</code> {_beside(row, 'best fixed distance')}" for row in rows]
+    more = f", and {len(relations) - SHOWN} more" if len(relations) > SHOWN else ""
+    return f"Finds {'; '.join(parts)}{more}." if parts else ""
 
 
 def _chains(recorded: Recorded, head: Head) -> str:
-    row = recorded.row("one_head", of="all")
-    if Head(row.layer, row["head"]) != head:
-        return ""
-    return (
-        f"Picks an antecedent among earlier mentions: {_interval(row)}; the nearest mention {_percent(row.control)}."
+    rows = recorded.rows("one_head", of="all", head=head)
+    return "".join(
+        f"Picks an antecedent among earlier mentions: {_beside(row, 'the nearest mention')}."
+        for _, row in rows.iterrows()
     )
 
 
 def _probed(recorded: Recorded, head: Head) -> str:
-    probed = recorded.rows("uas", of="best single head", head=head)
-    return f"Of single heads it finds the most governors: {_interval(probed.iloc[0])}." if len(probed) else ""
+    rows = recorded.rows("uas", of="best single head", head=head)
+    return "".join(f"Of single heads it finds the most governors: {_percent(row)}." for _, row in rows.iterrows())
 
 
 def _type(recorded: Recorded, head: Head) -> str:
-    fits = {row.of: bool(row.value) for row in recorded.rows("type_fits").itertuples()}
+    fits = recorded.rows("type_fits").set_index("of").value.astype(bool)
     return f"Its type: {escape(group_names(fits)[recorded.row('type', head=head).label])}."
 
 
@@ -171,18 +180,6 @@ def _keywords(recorded: Recorded, head: Head) -> str:
 
 FACTS = {"02": _surface, "04": _relations, "05": _chains, "06": _probed, "08": _type, "11": _missed, "13": _keywords}
 """Chapters that know something of single heads -> what they say of one."""
-
-
-def _places(rows: pd.DataFrame) -> list[Head]:
-    return [Head(layer, head) for layer, head in zip(rows.layer, rows["head"], strict=True)]
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.0f}\N{NO-BREAK SPACE}%"
-
-
-def _interval(row: pd.Series) -> str:
-    return f"{_percent(row.value)} [{100 * row.low:.0f}, {100 * row.high:.0f}]"
 
 
 def show(chapter: str, model: str, *, unfolded: bool = False) -> HTML:

@@ -161,7 +161,7 @@ class Run:
             "versions": versions | {name: version(name) for name in VERSIONS},
             "date": datetime.now(UTC).date().isoformat(),
         }
-        self.folder = _profile(self.provenance)
+        self.file = path(chapter, model=encoder.name, profile=_profile(self.provenance)).with_suffix(".csv")
         if profile in ("smoke", *PROFILES) and trained(encoder.name) != "minilm":
             print(f"The text of this page tells of minilm; its numbers, tables and figures are of {encoder.label}.")
 
@@ -207,7 +207,7 @@ class Run:
     @property
     def recorded(self) -> Recorded:
         """What has been recorded so far, to be read like an earlier run's."""
-        recorded = Recorded(chapter=self.chapter, provenance=self.provenance, run="this", file=self._file)
+        recorded = Recorded(chapter=self.chapter, provenance=self.provenance, run="this", file=self.file)
         recorded.table = joined(self.blocks)
         return recorded
 
@@ -227,10 +227,6 @@ class Run:
                 series[f"{model}, {full}"] = recorded.estimates(quantity)
         return {name: numbers for name, numbers in series.items() if numbers}
 
-    @property
-    def _file(self) -> Path:
-        return path(self.chapter, model=self.encoder.name, profile=self.folder).with_suffix(".csv")
-
     def save(self, values: Mapping[str, Any] | None = None) -> Path:
         """Write the table and, beside it, where its numbers are from; a run that repeats an earlier one changes nothing, not even the date.
 
@@ -243,38 +239,34 @@ class Run:
         Raises:
             ResultError: for a number that was recorded twice, and for a value that JSON cannot hold.
         """
-        about, contents = {"chapter": self.chapter, "provenance": self.provenance}, {}
-        origin = self._file.with_suffix(".json")
+        about = {"chapter": self.chapter, "provenance": self.provenance}
+        origin, texts = self.file.with_suffix(".json"), {}
         if values is None:
             table = self.recorded.table
             twice = table[table.duplicated(["network", "model", *KEY[3:]], keep=False)]
             if len(twice):
                 raise ResultError(f"Recorded twice in {self.chapter}: {twice.iloc[0].dropna().to_dict()}.")
-            contents[self._file] = as_csv(table)
+            texts[self.file] = as_csv(table)
         else:
             about["values"] = to_json(values)
         if origin.is_file():
             before = json.loads(origin.read_text("utf-8"))
-            if self.folder == places.OWN and _texts(before["provenance"]) != _texts(self.provenance):
+            read, now = ([one["corpus"], one.get("own")] for one in (before["provenance"], self.provenance))
+            if self.file.parts[-3] == places.OWN and read != now:
                 print("These numbers take the place of earlier ones on other texts; another --name keeps both.")
-            same = all(file.is_file() and file.read_text("utf-8") == text for file, text in contents.items())
+            same = all(file.is_file() and file.read_text("utf-8") == text for file, text in texts.items())
             if same and before.get("values") == about.get("values"):
                 about["provenance"] = self.provenance | {"date": before["provenance"]["date"]}
-        contents[origin] = _as_text(about) + "\n"
-        for file, text in contents.items():
+        texts[origin] = _as_text(about) + "\n"
+        for file, text in texts.items():
             places.write(file, text)
-        return next(iter(contents))
+        return next(iter(texts))
 
 
 def _described(texts: "Corpus") -> dict[str, Any]:
     """Which texts numbers are of."""
     about = {"name": texts.name, "sha256": texts.sha256}
     return about | {"own": True, "parts": texts.parts} if texts.own else about
-
-
-def _texts(provenance: Record) -> str:
-    """Names and digests of all texts that a run has read."""
-    return json.dumps([provenance["corpus"], *provenance.get("own", ())])
 
 
 def _profile(provenance: Mapping[str, Any]) -> str:
@@ -297,24 +289,19 @@ def recorded(chapter: str, *, model: str = "minilm", profile: str = "book") -> R
     Raises:
         ResultError: if there are none; the message lists what there is.
     """
-    files = _files(chapter)
-    if (profile, places.label(model)) not in files:
-        known = sorted(f"{of}/{folder}/{chapter}" for of, folder in files)
-        raise ResultError(
-            f"Nothing is recorded for {chapter!r} with model {model!r} and profile {profile!r}. Recorded: "
-            f"{', '.join(known) or 'nothing'}. Run: python -m helpers run {chapter} --model {model} --profile {profile}"
-        )
-    return _read(files[profile, places.label(model)])
+    for name, run in runs(chapter, profile=profile).items():
+        if places.label(name) == places.label(model):
+            return run
+    roots = (places.book_data() / "results", places.results())
+    known = {"/".join(file.with_suffix("").parts[-3:]) for root in roots for file in root.glob(f"*/*/{chapter}.json")}
+    raise ResultError(
+        f"Nothing is recorded for {chapter!r} with model {model!r} and profile {profile!r}. Recorded: "
+        f"{', '.join(sorted(known)) or 'nothing'}. Run: python -m helpers run {chapter} --model {model} --profile {profile}"
+    )
 
 
-def _read(file: Path) -> Recorded:
-    record = json.loads(file.read_text("utf-8"))
-    stated = json.dumps([record["chapter"], record["provenance"]]).encode()
-    return Recorded(record, run=hashlib.sha256(stated).hexdigest()[:8], file=file.with_suffix(".csv"))
-
-
-def _files(chapter: str, *, own: bool = True) -> dict[tuple[str, str], Path]:
-    """(Profile, folder of a model) -> the record; own results before those that travel with the book.
+def runs(chapter: str, *, profile: str, own: bool = True) -> dict[str, Recorded]:
+    """Every recorded run of a chapter with a profile, by name of the model; own runs before those of the book.
 
     Args:
         own: read those of ``_build/runs``, too; where ``BOOK_RESULTS`` names a folder, that is read in any case.
@@ -322,17 +309,15 @@ def _files(chapter: str, *, own: bool = True) -> dict[tuple[str, str], Path]:
     roots = [places.book_data() / "results"]
     if own or os.environ.get("BOOK_RESULTS"):
         roots.append(places.results())
-    return {file.parts[-3:-1]: file for root in roots for file in root.glob(f"*/*/{chapter}.json")}
-
-
-def runs(chapter: str, *, profile: str, own: bool = True) -> dict[str, Recorded]:
-    """Every recorded run of a chapter with a profile, by name of the model; own runs before those of the book."""
+    files = {file.parent.name: file for root in roots for file in root.glob(f"{profile}/*/{chapter}.json")}
     recorded = {}
-    for (of, folder), file in _files(chapter, own=own).items():
-        if of == profile:
-            record = _read(file)
-            name = record["provenance"]["model"]["name"]  # a path, as long as the model is still there
-            recorded[name if places.label(name) == folder else folder.replace("--", "/")] = record
+    for folder, file in files.items():
+        record = json.loads(file.read_text("utf-8"))
+        stated = json.dumps([record["chapter"], record["provenance"]]).encode()
+        name = record["provenance"]["model"]["name"]  # a path, as long as the model is still there
+        name = name if places.label(name) == folder else folder.replace("--", "/")
+        run = hashlib.sha256(stated).hexdigest()[:8]
+        recorded[name] = Recorded(record, run=run, file=file.with_suffix(".csv"))
     return dict(sorted(recorded.items()))
 
 

@@ -457,11 +457,8 @@ def by_run(board: pd.DataFrame) -> pd.DataFrame:
     return counts.reindex(columns=list(MARKS), fill_value=0).droplevel([0, 1, 2])
 
 
-def as_text(models: Collection[str] = (), chapters: Collection[str] = ()) -> str:
-    """The scoreboard for a terminal: of every finding the verdict, the paper's number and those of all runs, and how many findings hold.
-
-    Args:
-        models, chapters: only these (default: all).
+def select(models: Collection[str] = (), chapters: Collection[str] = ()) -> pd.DataFrame:
+    """What :func:`judged` says of some models and notebooks (default: all).
 
     Raises:
         ResultError: for a chapter that is not on the scoreboard, or a model of which nothing is recorded.
@@ -475,13 +472,7 @@ def as_text(models: Collection[str] = (), chapters: Collection[str] = ()) -> str
                 "Numbers of your own texts are not judged; take them with --own --profile own --to FILE."
             )
         board = board[board[column].isin(wanted)] if wanted else board
-    total, lines = verdicts(board), []
-    for key, rows in board.groupby(["chapter", "claim"]):
-        claim = findings().row[key]
-        lines += [f"\n{key[0][:2]} {claim.claim}: {total[key]}", f"    paper: {claim.theirs}"]
-        lines.extend("    " + rows.whose + ", " + rows.profile + ": " + rows.text)
-    lines += ["", "  ".join(f"{mark} {name}" for name, mark in MARKS.items())]
-    return "\n".join(lines if chapters else [*lines, "", summary(board).to_string()])
+    return board
 
 
 # A chapter's own table

@@ -1,59 +1,19 @@
-"""``{atlas}``: the atlas of heads, its data, and links to it from figures of heads; ``{holdings}``: what is recorded of which model;
-``{live}``: the page on which a reader's browser runs the default one."""
+"""The data of the atlas of heads, links to it from figures of heads, and its script on pages with interactive points."""
 
 import json
 import re
-from functools import cache
 from pathlib import Path
 
 import nbformat
 from docutils import nodes
-from docutils.statemachine import StringList
 from sphinx.application import Sphinx
-from sphinx.util.docutils import SphinxDirective
 
-from helpers import encoders
-from helpers.run import atlas, live
+from helpers.run import atlas
 
 PAGE = "book/atlas"
 HEAD_FIGURES = re.compile(r"\b(head_grids|heads_by_layer|scatter_groups|thumbnails|views\.points)\(")
 """Functions that draw figures in which a point, a cell or a picture is a head."""
 LINK = '<p class="to-atlas"><a href="../book/atlas.html">Look a head up in the atlas</a></p>'
-
-models = cache(atlas.models)
-
-
-class Atlas(SphinxDirective):
-    """The atlas of every model that has been measured for it."""
-
-    def run(self) -> list[nodes.Node]:
-        """The element that ``atlas.js`` brings to life."""
-        self.env.note_reread()  # records change without the page
-        if not models():
-            raise self.error("No model is measured for the atlas. Run: python -m helpers atlas --record")
-        return [nodes.raw("", atlas.element(models(), folder=f"../{atlas.FOLDER}"), format="html")]
-
-
-class Holdings(SphinxDirective):
-    """What is recorded of which model, as a table."""
-
-    def run(self) -> list[nodes.Node]:
-        """Parse the table where the directive stands."""
-        self.env.note_reread()
-        parent = nodes.container()
-        self.state.nested_parse(StringList(str(atlas.holdings()).split("\n"), source="holdings"), 0, parent)
-        return [parent]
-
-
-class Live(SphinxDirective):
-    """The element that ``live.js`` brings to life; the model's file is written beside the script."""
-
-    def run(self) -> list[nodes.Node]:
-        """With what the atlas knows of the model."""
-        self.env.note_reread()  # records change without the page
-        name, folder = next(iter(models())), Path(self.env.srcdir) / "book" / "_static" / "live"
-        page = live.write(encoders.load(name), folder, "../_static/live", models()[name])
-        return [nodes.raw("", page, format="html")]
 
 
 def link_figures(app: Sphinx, tree: nodes.document, name: str) -> None:
@@ -77,11 +37,11 @@ def load_script(app: Sphinx, name: str, template: str, context: dict, tree: node
         return
     attributes = {}
     if name != PAGE:
-        model, up = next(iter(models())), "../" * name.count("/")
+        model, up = next(iter(atlas.shown())), "../" * name.count("/")
         if name.startswith("notebooks/"):
             metadata = nbformat.read(app.env.doc2path(name), as_version=4).metadata
             model = metadata.get("papermill", {}).get("parameters", {}).get("model", model)
-        data = atlas.data_files(models(), f"{up}{atlas.FOLDER}", page=f"{up}{PAGE}.html")
+        data = atlas.data_files(atlas.shown(), f"{up}{atlas.FOLDER}", page=f"{up}{PAGE}.html")
         attributes["data-atlas"] = json.dumps({"model": model} | data)
     app.add_css_file("atlas/atlas.css")
     app.add_js_file("atlas/atlas.js", loading_method="defer", **attributes)
@@ -90,14 +50,11 @@ def load_script(app: Sphinx, name: str, template: str, context: dict, tree: node
 def write_data(app: Sphinx, exception: Exception | None) -> None:
     """Write script, style and the data of each model."""
     if exception is None and app.builder.format == "html":
-        atlas.write_data(Path(app.outdir) / atlas.FOLDER, models())
+        atlas.write_data(Path(app.outdir) / atlas.FOLDER, atlas.shown())
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
     """Called by Sphinx."""
-    app.add_directive("atlas", Atlas)
-    app.add_directive("holdings", Holdings)
-    app.add_directive("live", Live)
     app.connect("doctree-resolved", link_figures)
     app.connect("html-page-context", load_script)
     app.connect("build-finished", write_data)

@@ -198,6 +198,9 @@ def models(names: Iterable[str] | None = None) -> dict[str, Content]:
     return {name: of(name, numbers[numbers.model == name], measured[name]) for name in chosen}
 
 
+shown = cache(models)
+
+
 def holdings() -> results.Table:
     """What is recorded of which model: in the atlas, and by which chapters on the book's texts and on real corpora."""
     runs = [
@@ -317,8 +320,7 @@ def _types(numbers: pd.DataFrame, heads: int) -> Content | None:
     rows = _first(numbers, "type")
     if len(rows) != heads:
         return None
-    fits = _first(numbers, "type_fits").set_index("of").value
-    named = group_names({name: fits.get(name) == 1 for name in TYPE_NAMES})
+    named = group_names(_first(numbers, "type_fits").set_index("of").value.astype(bool))
     return {
         "of": [TYPE_NAMES.index(label) for label in rows.label],
         "names": [named[name] for name in TYPE_NAMES],
@@ -372,7 +374,6 @@ def _best(numbers: pd.DataFrame, single: pd.DataFrame) -> Iterable[Content]:
     return listed
 
 
-@cache
 def mentions() -> dict[str, list[list[Any]]]:
     """Chapters whose text, which tells of the default model, names a head: ``"3-5"`` -> [[number, title, page, how often], …]."""
     links = defaultdict(list)

@@ -2,7 +2,7 @@
 
 import re
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from importlib.metadata import distribution
 from importlib.resources import files
@@ -18,13 +18,13 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from tqdm import tqdm
 
 from helpers import places
-from helpers.run import address, launch, notebooks, template
+from helpers.run import address, launch, notebooks, part, template
 
 POINTS = 2
 """Of an exercise with a check."""
 WORDS_A_MINUTE, MINUTES_A_FIGURE = 130, 1.5
-MOST_WORDS, MOST_LIMITS = 42, 110
-"""Words on a slide beneath a figure, and of what a chapter does not show."""
+MOST_WORDS = 42
+"""Words on a slide beneath a figure."""
 MADE = ("students", "solutions", "slides", "guide", "static", "nbgrader/source")
 """Folders that are made anew in a course; anything else in it is the teacher's own and stays."""
 TEST = "verdict = {}\nassert verdict.solved, verdict.message\nprint(verdict.message)"
@@ -148,11 +148,6 @@ def points(text: str) -> list[str]:
     return [" ".join(point.split()) for point in re.findall(r"^- (.*(?:\n(?!- |\n).*)*)", text, re.MULTILINE)]
 
 
-def listed(items: Iterable[str]) -> str:
-    """A list in Markdown."""
-    return "\n".join(f"- {' '.join(item.split())}" for item in items)
-
-
 def brief(text: str, most: int) -> str:
     """The first sentences of a text: one, and as many more as have no more words together."""
     first, *more = re.split(r"(?:(?<=[.?!])|(?<=[.?!]\*\*))\s+(?=[A-Z*`\"“])", text)
@@ -170,14 +165,16 @@ def deck(told: Mapping[str, Any]) -> NotebookNode:
     follows it; then what closes a lesson. Prose becomes the notes of the slide before it.
     """
     cells, heading, predictions = [], told["title"], iter(told["predictions"])
+    claims = [claim for point in told["summary"] for claim in re.findall(r"^\*\*(.+?)\*\*", point)]
+    about = told | {"claims": [claim for claim in claims if len(claim.split()) > 3], "brief": brief}
 
-    def add(title: str, text: str, notes: str = "", **figure: Any) -> None:
-        about = {"slideshow": {"slide_type": "slide"}, "tags": ["figure"] if figure else []}
-        cells.append(new_markdown_cell(f"{'##' if cells else '#'} {title}\n\n{text}", metadata=about, **figure))
-        cells.append(new_markdown_cell(notes, metadata={"slideshow": {"slide_type": "notes"}}))
+    def add(slide: str, notes: str = "", **figure: Any) -> None:
+        tags = {"slideshow": {"slide_type": "slide"}, "tags": ["figure"] if figure else []}
+        cells.append(new_markdown_cell(slide.strip(), metadata=tags, **figure))
+        cells.append(new_markdown_cell(notes.strip(), metadata={"slideshow": {"slide_type": "notes"}}))
 
-    add(heading, f"Chapter {told['number']}", f"You need: {told['needs']}\n\nTo run it: {told['run']}")
-    add("In this chapter", listed(told["box"]), f"Afterwards students can:\n\n{listed(told['goals'])}")
+    for slide in part("deck.md.j2", "first", **about).split("<!-- slide -->"):
+        add(*slide.split("<!-- notes -->"))
     for cell, caption, after in zip(told["cells"][2:], told["cells"][3:], told["cells"][4:], strict=False):
         if cell.source.startswith("## Exercises"):
             break
@@ -187,26 +184,19 @@ def deck(told: Mapping[str, Any]) -> NotebookNode:
                 claim = after.source.removeprefix("**What to notice.** ")
                 text = brief(claim if claim.startswith("**") else caption.source, MOST_WORDS)
                 alt, attached = cell.metadata.mystnb.get("image", {}).get("alt", ""), {"image/png": picture}
-                add(heading, f"![{alt}](attachment:figure.png)\n\n{text}", attachments={"figure.png": attached})
+                slide = f"## {heading}\n\n![{alt}](attachment:figure.png)\n\n{text}"
+                add(slide, attachments={"figure.png": attached})
             continue
         for text in BOX.split(cell.source):
             heading = (re.findall(r"^## (.+)$", text, re.MULTILINE) or [heading])[-1]
             if text.startswith("> **Predict**"):
                 entry = next(predictions)
-                add("Predict", entry["ask"], f"Usual answer: {entry['usual']}\n\nWhy: {entry['why']}")
-                add("What comes out", entry["answer"])
+                add(f"## Predict\n\n{entry['ask']}", f"Usual answer: {entry['usual']}\n\nWhy: {entry['why']}")
+                add(f"## What comes out\n\n{entry['answer']}")
             elif not text.startswith("<details>"):
                 cells[-1].source += "\n\n" + re.sub(r"^[>|#!].*\n?", "", text, flags=re.MULTILINE)
-    claims = [claim for point in told["summary"] for claim in re.findall(r"^\*\*(.+?)\*\*", point)]
-    asked = [
-        f"**{entry['kind']}** {entry['stars']} {entry['title']} ({entry['time']})" for entry in told["exercises"]
-    ]
-    heard = [f"{entry['ask']} Listen for: {entry['listen']}" for entry in told["discussion"]]
-    add("What this does not show", brief(told["limits"], MOST_LIMITS), told["limits"])
-    add("One might think …", listed(told["misconceptions"]))
-    add("Summary", listed(claim for claim in claims if len(claim.split()) > 3), listed(told["summary"]))
-    add("To discuss", listed(entry["ask"] for entry in told["discussion"]), listed(heard))
-    add("Exercises", listed(asked), listed(entry["text"] for entry in told["exercises"]))
+    for slide in part("deck.md.j2", "last", **about).split("<!-- slide -->"):
+        add(*slide.split("<!-- notes -->"))
     return new_notebook(cells=cells)
 
 
@@ -232,8 +222,8 @@ def make(chapters: Sequence[str], folder: Path, packed: Path) -> Path:
     # reveal.js and MathJax out of the packages that hold them, so that slides need no network
     reveal = Path(sphinx_revealjs.__file__).parent / "_static" / "revealjs"
     ignored = shutil.ignore_patterns("*.map", "*.esm.js", "league-gothic")
-    for part in ("dist", "plugin/notes", "plugin/zoom"):
-        shutil.copytree(reveal / part, folder / "static" / "reveal" / part, ignore=ignored)
+    for piece in ("dist", "plugin/notes", "plugin/zoom"):
+        shutil.copytree(reveal / piece, folder / "static" / "reveal" / piece, ignore=ignored)
     mathjax = "sphinx-mathjax-offline/static/mathjax/tex-svg-full.js"
     shutil.copyfile(distribution("sphinx-mathjax-offline").locate_file(mathjax), folder / "static" / "mathjax.js")
     for chapter in tqdm(chapters, desc="course", unit="chapter"):

@@ -1,7 +1,6 @@
 """Recorded numbers for readers, as one long table or as a data set with what is in it, its licence and checksums."""
 
 import json
-import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -66,11 +65,10 @@ def write(numbers: pd.DataFrame, file: Path) -> list[Path]:
     method, options = FORMATS[file.suffix]
     shown = numbers.dropna(axis="columns", how="all") if file.suffix == ".tex" else numbers
     places.write(file, getattr(shown, method)(**options))
-    sources = file.with_suffix(".runs.json")
-    places.write(sources, json.dumps(results.provenance(numbers), indent=1, ensure_ascii=False) + "\n")
-    package = file.with_suffix(".datapackage.json")
-    places.write(package, json.dumps(described(numbers, file), indent=1, ensure_ascii=False) + "\n")
-    return [file, sources, package]
+    beside = {".runs.json": results.provenance(numbers), ".datapackage.json": described(numbers, file)}
+    for ending, content in beside.items():
+        places.write(file.with_suffix(ending), json.dumps(content, indent=1, ensure_ascii=False) + "\n")
+    return [file, *map(file.with_suffix, beside)]
 
 
 def described(numbers: pd.DataFrame, file: Path) -> dict[str, Any]:
@@ -80,10 +78,10 @@ def described(numbers: pd.DataFrame, file: Path) -> dict[str, Any]:
         {"name": name, "type": kinds.get(name, "string"), "description": meaning}
         for name, meaning in results.from_yaml("columns").items()
     ]
-    known, quantities = results.from_yaml("quantities"), {}
+    quantities = {}
     for chapter, rows in numbers.groupby("chapter"):
-        meant = known.get(re.sub(r"^\d\d_", "", chapter), {})
-        quantities[chapter] = {name: about for name, about in meant.items() if name in set(rows.quantity)}
+        known = results.from_yaml("quantities")[chapter[3:]]
+        quantities[chapter] = {name: known[name] for name in known if name in set(rows.quantity)}
     table = {"name": "numbers", "type": "table", "path": file.name, "format": file.suffix[1:], "encoding": "utf-8"}
     runs = {"name": "runs", "path": file.with_suffix(".runs.json").name, "format": "json"}
     return {

@@ -9,6 +9,7 @@ import sys
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from importlib import import_module
 from importlib.resources import files
 from pathlib import Path
@@ -18,12 +19,13 @@ from urllib.parse import urldefrag, urljoin
 import nbformat
 import yaml
 
-from helpers import __version__, places
+from helpers import __version__, places, results
 from helpers.run import address, course, notebooks, part
 
 NAME = "what-attention-heads-look-at"
 """What the files of a release are called, without their endings."""
 HTML = places.ROOT / "_build" / "html"
+STATIC = places.ROOT / "_build" / "stage" / "book" / "_static"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 FLAGS = ("--disable-gpu", "--disable-dev-shm-usage", "--host-resolver-rules=MAP * ~NOTFOUND")
 UNFOLD = "document.querySelectorAll('details').forEach((one) => { one.open = true; }); MathJax.startup.promise.then(() => 0)"
@@ -43,11 +45,11 @@ def stage(folder: Path, executed: Path) -> None:
     places.write(folder / "_config.yml", address.configured(config))
 
 
-def build(folder: Path, output: Path, results: Path | None = None) -> Path:
+def build(folder: Path, output: Path, records: Path | None = None) -> Path:
     """Build the staged book into ``output/_build/html`` and return its first page.
 
     Args:
-        results: folder of the records that the pages show (default: those that the book keeps).
+        records: folder of the numbers that the pages show (default: those that the book keeps).
 
     Raises:
         BookError: if the build fails or warns.
@@ -56,7 +58,7 @@ def build(folder: Path, output: Path, results: Path | None = None) -> Path:
     command = [sys.executable, "-c", program, "build", folder, "--path-output", output]
     command += ["--toc", folder / "book" / "_toc.yml", "--config", folder / "_config.yml"]
     command += ["-W", "--keep-going", "--quiet"]
-    variables = os.environ | {"BOOK_RESULTS": str(results or places.ROOT / "data" / "results")}
+    variables = os.environ | {"BOOK_RESULTS": str(records or places.ROOT / "data" / "results")}
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=variables)
     if done.returncode:
         shutil.rmtree(output / "_build" / ".doctrees", ignore_errors=True)  # else the next build would not warn again
@@ -64,20 +66,30 @@ def build(folder: Path, output: Path, results: Path | None = None) -> Path:
     return output / "_build" / "html" / "index.html"
 
 
-def filled(page: str) -> str:
-    """The text of a page with each ``<!-- generated: NAME -->`` replaced by what is named, and ``<!-- version -->``.
+def filled(page: str, static: Path = STATIC) -> str:
+    """The text of a page with each ``<!-- generated: NAME PART -->`` replaced by a macro of ``NAME.md.j2`` (``package``: the reference of
+    a folder of the package), and ``<!-- version -->``.
 
-    These are tables of chapters and the families of encoders (``pages.md.j2``), and the reference of the package.
+    Args:
+        static: where files that a part needs are written.
     """
-    from helpers import models  # with torch, which a build's own process does not need
-
-    about = {"names": notebooks.chapters(), "purpose": purpose, "outline": course.outline, "models": models.FAMILIES}
 
     def text(match: re.Match[str]) -> str:
-        room, name = match.groups()
-        return reference(name) if room else part("pages.md.j2", name, **about)
+        name, of = match.groups()
+        return reference(of) if name == "package" else part(f"{name}.md.j2", of, **context(static)).strip("\n")
 
-    return re.sub(r"<!-- generated: (package_)?(\w+) -->", text, page.replace("<!-- version -->", __version__))
+    return re.sub(r"<!-- generated: (\w+) (\w+) -->", text, page.replace("<!-- version -->", __version__))
+
+
+@cache
+def context(static: Path) -> dict[str, Any]:
+    """What the templates of pages are given."""
+    from helpers import encoders, models, scoreboard  # with torch, which a build's own process does not need
+    from helpers.run import atlas, live
+
+    about = {"names": notebooks.chapters(), "purpose": purpose, "outline": course.outline, "models": models.FAMILIES}
+    about |= {"board": scoreboard.judged(), "numbers": results.table(), "scoreboard": scoreboard, "results": results}
+    return about | {"heads": atlas, "write_live": live.write, "load": encoders.load, "static": static}
 
 
 def purpose(chapter: str) -> tuple[str, str]:
