@@ -350,28 +350,21 @@ def input_diagram(batch: Batch) -> Figure:
     lines = {"token": batch.tokens[0], "vocabulary id": ids, "text (type)": types, "position": range(length)}
     shades = [plots.COLOURS[("other", "second", "first")[text + 1]] for text in batch.text[0, :length].tolist()]
     figure, ax = plt.subplots(figsize=(min(9.5, 1.1 + 0.46 * length), 1.9))
-    for y, (label, cells) in enumerate(lines.items()):
-        for x, (cell, shade) in enumerate(zip(cells, shades, strict=True)):
-            ax.add_patch(plt.Rectangle((x, y), 0.94, 0.82, color=shade, alpha=0.28, linewidth=0))
-            ax.text(x + 0.47, y + 0.42, str(cell), **CENTRED, fontsize=6.5)
-        ax.text(-0.15, y + 0.42, label, ha="right", va="center", fontsize=8, weight="bold")
-    ax.set(xlim=(-0.2 * length**0.5 - 2, length), ylim=(len(lines), -0.1))
+    look = {"rowLabels": [*lines], "cellColours": [[(shade, 0.28) for shade in shades]] * len(lines)}
+    table = ax.table([*lines.values()], **look, cellLoc="center", rowLoc="right", bbox=(0, 0, 1, 1))
+    for cell in table.get_celld().values():
+        cell.set(edgecolor="white", linewidth=2)
     ax.axis("off")
     return figure
 
 
 def marked_map(weights: ArrayLike, pieces: Names, *, title: str = "") -> Figure:
-    """A head's map [query, key] with its weights from 0.05 on written in; framed: the largest of each row that is not in the first column."""
-    weights = np.asarray(weights)
-    n = len(weights)
-    figure, ax = plt.subplots(figsize=(1.2 + 0.42 * n, 0.9 + 0.34 * n))
-    ax.imshow(weights, cmap="Blues", vmin=0, vmax=1, aspect="auto")
-    plots.token_axes(ax, pieces, size=9, rotation=90 if n > 20 else 45)
-    plots.number_cells(ax, np.where(weights >= 0.05, weights, np.nan), "{:.2f}", fontsize=8)
-    for row, column in enumerate(weights.argmax(-1).tolist()):
+    """A head's map [query, key] with numbers; framed: the largest of each row that is not in the first column."""
+    figure = plots.heatmap(weights, pieces, most=1, numbers=True, title=title)
+    for row, column in enumerate(np.argmax(weights, -1).tolist()):
         if column:
-            ax.add_patch(plt.Rectangle((column - 0.5, row - 0.5), 1, 1, fill=False, edgecolor=INK, linewidth=2))
-    ax.set(title=title, ylabel="attending token")
+            frame = plt.Rectangle((column - 0.5, row - 0.5), 1, 1, fill=False, edgecolor=INK, linewidth=2)
+            figure.axes[0].add_patch(frame)
     return figure
 
 

@@ -185,15 +185,14 @@ def in_rows(ax: Axes, names: Iterable[str], *, margin: float = 0.5) -> None:
     ax.set_ylim(len(names) - 1 + margin, -margin)
 
 
-def squares(colours: Mapping[str, object] | Names, called: Labels = LABELS) -> list[Line2D]:
-    """Entries of a legend: a square for each label and its colour, or for each name of :data:`STYLES`, or the group that it is called after."""
-    if not isinstance(colours, Mapping):
-        colours = {called[name]: COLOURS.get(called[name], COLOURS[name]) for name in colours}  # a group is grey
+def squares(names: Iterable[str], called: Labels = LABELS) -> list[Line2D]:
+    """Entries of a legend: a square for each name of :data:`STYLES`, in its colour, or in that of the group that it is called after."""
     style = {"marker": "s", "linestyle": "", "markersize": 8}
-    return [Line2D([], [], color=colour, label=label, **style) for label, colour in colours.items()]
+    colours = [COLOURS.get(called[name], COLOURS[name]) for name in names]  # a group is grey
+    return [Line2D([], [], color=c, label=called[n], **style) for n, c in zip(names, colours, strict=True)]
 
 
-def type_legend(figure: Figure, called: Labels, *, ncols: int = 4) -> None:
+def type_legend(figure: Figure, called: Labels, *, ncols: int) -> None:
     """The four types of heads below all panels."""
     figure.legend(handles=squares(TYPE_NAMES, called), loc="outside lower center", ncols=ncols, fontsize=8)
 
@@ -593,11 +592,10 @@ def thumbnails(
     return figure
 
 
-def token_axes(ax: Axes, tokens: Names, keys: Names = (), *, size: float = 8, rotation: int = 60) -> None:
+def token_axes(ax: Axes, tokens: Names, keys: Names = (), *, size: float = 8) -> None:
     """The axes of a map: attending tokens down the side, attended tokens (``keys``, if they are others) along the top."""
     keys = keys or tokens
-    ends = {"ha": "left", "rotation_mode": "anchor"} if rotation < 90 else {}
-    ax.set_xticks(range(len(keys)), keys, rotation=rotation, fontsize=size, **ends)
+    ax.set_xticks(range(len(keys)), keys, rotation=60, fontsize=size, ha="left", rotation_mode="anchor")
     ax.set_yticks(range(len(tokens)), tokens, fontsize=size)
     ax.tick_params(length=0, top=True, labeltop=True, bottom=False, labelbottom=False)
     ax.grid(visible=False)
@@ -610,7 +608,7 @@ def heatmap(
 
     Args:
         most: the weight shown in the darkest colour; default: the largest.
-        numbers: write each weight into its cell.
+        numbers: write weights from 0.05 on into their cells.
         labels: ``title`` and ``ylabel``.
     """
     matrix = np.asarray(matrix)
@@ -620,7 +618,7 @@ def heatmap(
     token_axes(ax, tokens)
     ax.set(**{"ylabel": "attending token"} | labels)
     if numbers:
-        number_cells(ax, matrix, "{:.2f}", fontsize=7)
+        number_cells(ax, np.where(matrix >= 0.05, matrix, np.nan), "{:.2f}", fontsize=7)
     else:
         ax.figure.colorbar(image, ax=ax, shrink=0.7, label="attention")
     return ax.figure
