@@ -81,8 +81,7 @@ def load(
         seed: of the control only; the same seed gives the same weights.
 
     Raises:
-        UnknownModel, HashMismatch, UnsafeWeights, DamagedModel, NotAnEncoder: see each in
-            :mod:`helpers.models`.
+        UnknownModel, DamagedModel, NotAnEncoder: see each in :mod:`helpers.models`.
         helpers.adapters.AdapterError: when there is neither an adapter nor a head for the task.
     """
     name = f"{name.removesuffix('@random')}@{control}" if control else name
