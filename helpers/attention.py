@@ -19,7 +19,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -212,12 +211,11 @@ def measure(
     values: bool = False,
     shuffled: bool = False,
     seed: int = 0,
-    jobs: int | str | None = None,
-    parts: Path | str | None = None,
 ) -> list[Any]:
     """What a function makes of the attention maps of each text: one array, or dict of arrays, a text, in the order of the texts.
 
     Texts run through the encoder in batches of like length, with a progress bar; the maps of no more than one batch exist at a time.
+    Where that is done is said by :func:`helpers.parallel.use`.
 
     Args:
         texts: texts, lists of words, pairs of either, or records that hold them (:class:`helpers.corpora.records.Segment`, or ``.words``).
@@ -229,7 +227,6 @@ def measure(
             [layer, head, token, dimension].
         shuffled: give the function the control's maps, in which each head's scores are shuffled (:mod:`helpers.controls`).
         seed: of the shuffling.
-        jobs, parts: where it is measured, and where finished parts are kept, see :func:`helpers.parallel.each`.
 
     Raises:
         TooLong: for a text that is longer than the model allows, where ``longest`` is not given.
@@ -239,7 +236,7 @@ def measure(
     pieces = [(start, texts[start : start + PART]) for start in range(0, len(texts), PART)]
     results: list[Any] = []
     with tqdm(total=len(texts), desc=encoder.label, unit=" texts") as bar:
-        for arrays in parallel.each(encoder, _part, pieces, function, how, jobs=jobs, keep=parts):
+        for arrays in parallel.each(encoder, _part, pieces, function, how):
             results += arrays
             bar.update(len(arrays))
     kinds = [array.keys() if isinstance(array, dict) else None for array in results]
