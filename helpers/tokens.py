@@ -21,6 +21,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from tokenizers import Encoding
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
 from helpers.corpora import sources
 from helpers.corpora.readers import sentences
@@ -374,24 +375,20 @@ def _warn_of_unknown_words(encoder: Encoder, rows: Sequence[_Row]) -> None:
 
 
 def _collate(encoder: Encoder, rows: Sequence[_Row]) -> Batch:
-    length = max(len(row.encoding.ids) for row in rows)
-
-    def pad(lists: Iterable[Sequence[int]], fill: int, dtype: torch.dtype = torch.long) -> Tensor:
-        padded = [[*values, *[fill] * (length - len(values))] for values in lists]
-        return torch.tensor(padded, dtype=dtype, device=encoder.device)
+    def pad(lists: Iterable[Sequence[int]], fill: int = 0) -> Tensor:
+        tensors = [torch.tensor(values) for values in lists]
+        return pad_sequence(tensors, batch_first=True, padding_value=fill).to(encoder.device)
 
     ids = pad((r.encoding.ids for r in rows), encoder.special.pad_id)
-    mask = pad(([1] * len(r.encoding.ids) for r in rows), 0, torch.bool)
+    mask = pad([True] * len(r.encoding.ids) for r in rows)
     marks = {
-        name: pad((r.marks[name] for r in rows), fill)
-        for name, fill in {"text": -1, "sentence": -1, "unit": 0}.items()
+        name: pad((r.marks[name] for r in rows), -1 if name in ("text", "sentence") else 0) for name in rows[0].marks
     }
-    marks |= {name: pad((r.marks[name] for r in rows), 0, torch.bool) for name in ("punctuation", "stop")}
     special = mask & (marks["text"] < 0)
     return Batch(
         ids=ids,
         mask=mask,
-        types=pad((r.encoding.type_ids for r in rows), 0) if _uses_types(encoder) else None,
+        types=pad(r.encoding.type_ids for r in rows) if _uses_types(encoder) else None,
         special=special,
         cls=special & (ids == encoder.special.cls_id),
         sep=special & (ids == encoder.special.sep_id),
