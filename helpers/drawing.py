@@ -108,9 +108,7 @@ class _Page:
     def rectangle(self, x: Number, y: Number, width: Number, height: Number, **look: object) -> None:
         self.ax.add_patch(plt.Rectangle((x, y), width, height, **{"edgecolor": "none"} | look))
 
-    def text(
-        self, x: Number, y: Number, text: str, size: Number = 8, *, within: Number = WIDE, **look: object
-    ) -> None:
+    def text(self, x: Number, y: Number, text: str, size: Number = 8, within: Number = WIDE, **look: object) -> None:
         """Letters of at most such a size, smaller where the text would be wider than so many inches."""
         look = {"color": INK if self.lit else OLD, "zorder": 5} | look
         self.ax.text(x, y, text, **CENTRED | {"fontsize": min(size, within * 72 / (0.66 * max(len(text), 1)))} | look)
@@ -130,13 +128,11 @@ class _Page:
         self.arrow((x + 0.04, y), (end - 0.06, y), head=">")
         self.text((x + end) / 2, y - 0.11, text, within=0.52)
 
-    def frame(
-        self, x: Number, row: int, token: int, *, columns: int = SHOWN, wide: Number = CELL, rows: int = 1
-    ) -> None:
+    def frame(self, x: Number, row: int, token: int, width: Number = BLOCK, rows: int = 1) -> None:
         """Around numbers that are to be followed, where the step is lit."""
         if self.lit:
             look = {"edgecolor": INK, "linewidth": 1.7, "zorder": 4}
-            self.rectangle(x, self.tops[row] + token * ROW, columns * wide, rows * ROW, fill=False, **look)
+            self.rectangle(x, self.tops[row] + token * ROW, width, rows * ROW, fill=False, **look)
 
     def block(
         self,
@@ -216,7 +212,7 @@ def _scores(page: _Page) -> None:
     page.block(SCORES, 1, "weight", numbers.scores, f"scores s = q · k / √{root}", "each query with each key", **look)
     page.frame(SECOND, 0, row)
     page.frame(THIRD, 0, 0)
-    page.frame(SCORES, 1, row, columns=1, wide=cell)
+    page.frame(SCORES, 1, row, width=cell)
     whole = float(q @ k)
     rest = f"{as_text(whole - float(q[:SHOWN] @ k[:SHOWN]), inside=True)} from the other {root - SHOWN}"
     term = score - whole / root**0.5
@@ -231,7 +227,7 @@ def _weights(page: _Page) -> None:
     look = {"wide": SQUARE / count, "columns": numbers.tokens}
     page.block(WEIGHTS, 1, "weight", numbers.weights, "weights α", "each row sums to 1", **look)
     for x in (SCORES, WEIGHTS):
-        page.frame(x, 1, row, columns=1, wide=SQUARE)
+        page.frame(x, 1, row, width=SQUARE)
     powers = " + ".join(f"$e^{{{as_text(s)}}}$" for s in numbers.scores[row])
     first, share = as_text(numbers.scores[row, 0]), as_text(numbers.weights[row, 0])
     shown = f"{np.exp(numbers.scores[row, 0]):.4g} / {np.exp(numbers.scores[row]).sum():.4g}"
@@ -244,9 +240,9 @@ def _values(page: _Page) -> None:
     page.across(WEIGHTS + SQUARE, FOURTH, 1, "× v")
     most = float(np.abs(numbers.value[:, :SHOWN]).max())  # one scale: what a mixture keeps of its values is seen
     page.few(FOURTH, 1, "value", numbers.output, "outputs o = Σ α v", most=most)
-    page.frame(WEIGHTS, 1, row, columns=1, wide=SQUARE)
-    page.frame(FOURTH, 0, 0, columns=1, rows=len(numbers.tokens))
-    page.frame(FOURTH, 1, row, columns=1)
+    page.frame(WEIGHTS, 1, row, width=SQUARE)
+    page.frame(FOURTH, 0, 0, width=CELL, rows=len(numbers.tokens))
+    page.frame(FOURTH, 1, row, width=CELL)
     page.sum(
         f"{_products(numbers.weights[row], numbers.value[:, 0])} = {as_text(numbers.output[row, 0])}", within=7.6
     )
@@ -273,7 +269,7 @@ def _output(page: _Page) -> None:
     page.arrow((x, low), (x, page.tops[3] - HEADING))
     page.text(x + 0.20, low + 0.13, "$W_O$", 9, parse_math=True)
     page.few(SECOND, 3, "stream", numbers.added, "added: z", most=_largest(numbers))
-    page.frame(HEADS, 2, row, columns=1, wide=HEADS_END - HEADS)
+    page.frame(HEADS, 2, row, width=HEADS_END - HEADS)
     page.frame(SECOND, 3, row)
     if page.lit:
         text = f"each number of z is made of all {np.prod(numbers.heads.shape[1:])} in its row above"
@@ -295,7 +291,7 @@ def _layers(page: _Page) -> None:
     for x, sign in ((SECOND, "+"), (THIRD, "=")):
         page.text(x - GAP / 2, (y + page.bottoms[3]) / 2, sign, 14)
     for x in (FIRST, SECOND, THIRD):
-        page.frame(x, 3, page.row, columns=1)
+        page.frame(x, 3, page.row, width=CELL)
     page.across(THIRD + BLOCK, FOURTH, 3)
     last = numbers.layer + 1 == numbers.layers
     page.few(FOURTH, 3, "stream", numbers.after, "last x" if last else f"x of layer {numbers.layer + 2}")
