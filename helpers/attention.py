@@ -19,8 +19,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, field
-from functools import partial
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -213,12 +211,11 @@ def measure(
     values: bool = False,
     shuffled: bool = False,
     seed: int = 0,
-    jobs: int | str | None = None,
-    parts: Path | str | None = None,
 ) -> list[Any]:
     """What a function makes of the attention maps of each text: one array, or dict of arrays, a text, in the order of the texts.
 
     Texts run through the encoder in batches of like length, with a progress bar; the maps of no more than one batch exist at a time.
+    Where that is done is said by :func:`helpers.parallel.use`.
 
     Args:
         texts: texts, lists of words, pairs of either, or records that hold them (:class:`helpers.corpora.records.Segment`, or ``.words``).
@@ -230,7 +227,6 @@ def measure(
             [layer, head, token, dimension].
         shuffled: give the function the control's maps, in which each head's scores are shuffled (:mod:`helpers.controls`).
         seed: of the shuffling.
-        jobs, parts: where it is measured, and where finished parts are kept, see :func:`helpers.parallel.each`.
 
     Raises:
         TooLong: for a text that is longer than the model allows, where ``longest`` is not given.
@@ -240,7 +236,7 @@ def measure(
     pieces = [(start, texts[start : start + PART]) for start in range(0, len(texts), PART)]
     results: list[Any] = []
     with tqdm(total=len(texts), desc=encoder.label, unit=" texts") as bar:
-        for arrays in parallel.each(encoder, partial(_part, **how), pieces, function, jobs=jobs, keep=parts):
+        for arrays in parallel.each(encoder, _part, pieces, function, how):
             results += arrays
             bar.update(len(arrays))
     kinds = [array.keys() if isinstance(array, dict) else None for array in results]
@@ -252,38 +248,30 @@ def measure(
     return results
 
 
-def _part(
-    encoder: Encoder,
-    part: tuple[int, Sequence[Any]],
-    function: Function,
-    *,
-    units: str,
-    longest: int | None,
-    values: bool,
-    shuffled: bool,
-    seed: int,
-) -> list[Any]:
-    """What :func:`measure` finds for some of the texts, which are numbered from the part's first."""
-    first, texts = part
+def _part(encoder: Encoder, part: tuple[int, Sequence[Any]], function: Function, how: Mapping[str, Any]) -> list[Any]:
+    """What :func:`measure`, so asked, finds for some of the texts, which are numbered from the part's first."""
+    (first, texts), longest = part, how["longest"]
     inputs = [t.texts if isinstance(t, Segment) else list(t.words) if hasattr(t, "words") else t for t in texts]
     cells = MOST_MAPS // (4 * encoder.layers * encoder.heads)
-    how = {"max_length": longest, "truncate": longest is not None, "cells": cells, "batch_size": 32}
+    cut = {"max_length": longest, "truncate": longest is not None, "cells": cells, "batch_size": 32}
     results: list[Any] = [None] * len(texts)
-    for batch in batches(encoder, inputs, first=first, **how):
+    for batch in batches(encoder, inputs, first=first, **cut):
         layers = _seen(encoder, batch)
-        if values and any(vectors is None for _, vectors in layers):
+        if how["values"] and any(vectors is None for _, vectors in layers):
             raise TapError(f"{encoder.name!r} does not show its value vectors, so they have no length here.")
         for row, number in enumerate(batch.index):
             text = EncodedText.of(batch, row, texts[number - first])
             length = len(text.tokens)
             with torch.inference_mode():
                 maps = torch.stack([weights[row, :, :length, :length] for weights, _ in layers])
-                if shuffled:
-                    maps = controls.shuffled_maps(maps, number, seed)
-                if units == "words":
+                if how["shuffled"]:
+                    maps = controls.shuffled_maps(maps, number, how["seed"])
+                if how["units"] == "words":
                     maps = by_word(maps, text)
-                further = [torch.stack([vectors[row, :, :length] for _, vectors in layers])] if values else []
-                results[number - first] = _as_arrays(function(maps, text, *further))
+                given = [maps, text]
+                if how["values"]:
+                    given.append(torch.stack([vectors[row, :, :length] for _, vectors in layers]))
+                results[number - first] = _as_arrays(function(*given))
         layers.clear()  # before the next batch's maps exist
     # side by side: small arrays that stay where they were made keep the memory between them from use
     return deepcopy(results)

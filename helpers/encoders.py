@@ -81,8 +81,7 @@ def load(
         seed: of the control only; the same seed gives the same weights.
 
     Raises:
-        UnknownModel, HashMismatch, UnsafeWeights, DamagedModel, NotAnEncoder: see each in
-            :mod:`helpers.models`.
+        UnknownModel, DamagedModel, NotAnEncoder: see each in :mod:`helpers.models`.
         helpers.adapters.AdapterError: when there is neither an adapter nor a head for the task.
     """
     name = f"{name.removesuffix('@random')}@{control}" if control else name
@@ -136,11 +135,7 @@ def wrap(
         DamagedModel: when model and tokenizer do not fit, or the weights are no numbers; see :mod:`helpers.validation`.
     """
     _refuse_others(name, model.config)
-    validation.check_model(model, name)
-    validation.check_tokenizer(tokenizer, model, name)
-    tokenizer.truncation_side = tokenizer.padding_side = (
-        "right"  # chapters read the beginning of a text, whoever saved it
-    )
+    tokenizer.truncation_side = tokenizer.padding_side = "right"  # the beginning of a text is read, whoever saved it
     place = {"device": best_device() if device == "auto" else device, "dtype": precision(dtype)}
     model = model.to(**place).eval().requires_grad_(False)
     encoder = Encoder(
@@ -154,7 +149,7 @@ def wrap(
         sha256=sha256 or _digest_of_tensors(model),
         head=head and head.to(**place),
     )
-    validation.check_attention(encoder)
+    validation.check(encoder)
     return encoder
 
 

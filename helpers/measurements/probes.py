@@ -159,7 +159,7 @@ def states_of(encoder: Encoder, sentence: Sentence) -> Float[Tensor, "layer word
     batch = tokens.encode(encoder, [list(sentence.words)])
     output = encoder.model(**batch.inputs, output_hidden_states=True)
     layers = [tokens.word_states(states, batch) for states in output.hidden_states]
-    return torch.cat(layers)[:, 1:-1].half().cpu()
+    return torch.cat(layers).half().cpu()
 
 
 @cache

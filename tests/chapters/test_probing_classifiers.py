@@ -38,7 +38,8 @@ def test_pairs_are_what_loops_compute(small_encoder, page, family):
     for sentence, units in zip(SENTENCES, found, strict=False):
         batch, count = encode(encoder, [list(sentence.words)]), len(sentence.words)
         maps = attention.maps(encoder, batch)[:, 0].numpy()
-        words = unit_maps(maps, batch.unit[0].tolist()).reshape(-1, count + 2, count + 2).transpose(1, 2, 0)
+        unit = [*batch.unit[0, :-1].tolist(), count + 1]
+        words = unit_maps(maps, unit).reshape(-1, count + 2, count + 2).transpose(1, 2, 0)
         order = [0, count + 1, *range(1, count + 1)]
         np.testing.assert_allclose(units, words[order][:, order], atol=1e-3)
         states = probes.states_of(encoder, sentence)

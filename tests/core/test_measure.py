@@ -83,6 +83,13 @@ def test_records_and_pairs_are_texts_too(encoder):
     assert segment.tolist() == plain.tolist() == [-1, *[0] * 5, -1, *[1] * 4, -1]
 
 
+@pytest.fixture(autouse=True)
+def in_this_process():
+    """Where it runs is said to the whole process, so it is taken back."""
+    yield
+    parallel.use()
+
+
 def counting(folder):
     """A function with two results that notes whom it has seen, and fails at text 16 while a file says so."""
 
@@ -108,16 +115,18 @@ def seen(folder):
 def test_a_run_that_was_killed_goes_on_where_it_was(encoder, tmp_path, monkeypatch):
     monkeypatch.setattr(attention, "PART", 8)
     function, parts = counting(tmp_path), tmp_path / "parts"
+    parallel.use(parts=parts)
     (tmp_path / "broken").touch()
     with pytest.raises(RuntimeError, match="killed"):
-        attention.measure(encoder, TEXTS, function, parts=parts)
+        attention.measure(encoder, TEXTS, function)
     assert set(range(16)) <= set(seen(tmp_path)) and len(kept(parts)) == 2
     (tmp_path / "broken").unlink()
     (tmp_path / "seen").unlink()
-    first = attention.measure(encoder, TEXTS, function, parts=parts)
+    first = attention.measure(encoder, TEXTS, function)
     assert seen(tmp_path) == [*range(16, 24)]
-    again = attention.measure(encoder, TEXTS, function, parts=parts)
+    again = attention.measure(encoder, TEXTS, function)
     assert seen(tmp_path) == [*range(16, 24)], "nothing is measured twice"
+    parallel.use()
     fresh = attention.measure(encoder, TEXTS, function)
     for found in (first, again):
         assert [one["words"] for one in found] == [len(words) for words in TEXTS]
@@ -127,9 +136,10 @@ def test_a_run_that_was_killed_goes_on_where_it_was(encoder, tmp_path, monkeypat
 @pytest.mark.slow
 def test_parts_of_another_measurement_are_not_read(encoder, small_encoder, tmp_path, monkeypatch):
     def files(by=encoder, texts=TEXTS[:2], function=as_it_is, **options):
-        attention.measure(by, texts, function, parts=tmp_path, **options)
+        attention.measure(by, texts, function, **options)
         return len(kept(tmp_path))
 
+    parallel.use(parts=tmp_path)
     assert files() == files() == files(small_encoder("bert")) == 1, "the same weights, loaded again"
     assert files(texts=TEXTS[1:3]) == 2 and files(function=lambda maps, text: maps[0]) == 3
     assert files(longest=5) == 4 and files(units="words") == 5 and files(shuffled=True) == 6
@@ -162,8 +172,9 @@ def test_parts_of_a_notebooks_function_are_found_by_another_kernel(encoder, tmp_
         source.replace("by *", "by +"),
     ]
     counts = []
+    parallel.use(parts=tmp_path)
     for kernel, changed in enumerate(changes):
-        attention.measure(encoder, TEXTS[:2], page(kernel, changed)["f"], parts=tmp_path)
+        attention.measure(encoder, TEXTS[:2], page(kernel, changed)["f"])
         counts.append(len(kept(tmp_path)))
     assert counts == [1, 1, 1, 2, 3]
 
@@ -171,6 +182,7 @@ def test_parts_of_a_notebooks_function_are_found_by_another_kernel(encoder, tmp_
 def test_parts_of_an_own_module_that_was_edited_are_measured_again(encoder, tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     module, found = tmp_path / "own_measure.py", []
+    parallel.use(parts=tmp_path / "parts")
     for factor in (1, 100):
         module.write_text(
             f"def scale(maps):\n    return {factor} * maps\n\n\ndef f(maps, text):\n    return scale(maps)\n"
@@ -179,15 +191,8 @@ def test_parts_of_an_own_module_that_was_edited_are_measured_again(encoder, tmp_
         importlib.invalidate_caches()
         linecache.clearcache()
         own = importlib.import_module("own_measure")
-        found.append(attention.measure(encoder, TEXTS[:1], own.f, parts=tmp_path / "parts")[0])
+        found.append(attention.measure(encoder, TEXTS[:1], own.f)[0])
     np.testing.assert_allclose(found[1], 100 * found[0], rtol=1e-6)
-
-
-def test_where_it_runs_can_be_said_once(encoder, tmp_path, monkeypatch):
-    monkeypatch.setattr(parallel, "_DEFAULTS", dict(parallel._DEFAULTS))
-    parallel.use(parts=tmp_path)
-    attention.measure(encoder, TEXTS[:2], as_it_is)
-    assert len(kept(tmp_path)) == 1
 
 
 @pytest.mark.slow
@@ -201,11 +206,13 @@ def test_other_processes_and_a_cluster_find_the_same(encoder, tmp_path, monkeypa
         return scale * maps.sum((0, 1))
 
     here = attention.measure(encoder, TEXTS, scaled)
-    same(attention.measure(encoder, TEXTS, scaled, jobs=2, parts=tmp_path), here, atol=1e-6)
+    parallel.use(jobs=2, parts=tmp_path)
+    same(attention.measure(encoder, TEXTS, scaled), here, atol=1e-6)
     assert len(kept(tmp_path)) == 3
     where = {"n_workers": 2, "threads_per_worker": 1, "processes": False, "dashboard_address": None}
     with LocalCluster(**where, silence_logs=50) as cluster:
-        same(attention.measure(encoder, TEXTS, scaled, jobs=cluster.scheduler_address), here, atol=1e-6)
+        parallel.use(jobs=cluster.scheduler_address)
+        same(attention.measure(encoder, TEXTS, scaled), here, atol=1e-6)
 
 
 @pytest.mark.slow

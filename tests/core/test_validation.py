@@ -180,7 +180,7 @@ def test_the_digest_is_that_of_the_files_that_are_read(folder):
     assert all(torch.equal(reference[name], weight) for name, weight in cut_up.model.state_dict().items())
 
 
-@pytest.mark.parametrize(("there", "error"), [(True, SafetensorError), (False, models.UnsafeWeights)])
+@pytest.mark.parametrize(("there", "error"), [(True, SafetensorError), (False, models.DamagedModel)])
 def test_nothing_is_unpickled(folder, there, error):
     class Bomb:
         def __reduce__(self):

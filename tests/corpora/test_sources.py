@@ -34,7 +34,7 @@ def served(server):
 
 def fetched(monkeypatch, *downloads: dict) -> list[Path]:
     monkeypatch.setitem(fetching.RECIPES, "mine", downloads)
-    return fetching.fetch("mine", progress=False)
+    return fetching.fetch("mine")
 
 
 def sha256(content: bytes) -> str:
@@ -97,7 +97,7 @@ def test_mrpc_is_split_as_glue_splits_it(served, monkeypatch):
     }
     downloads = [{"url": served(n, t.encode()), "to": f"glue/mrpc/{n}"} for n, t in files.items()]
     monkeypatch.setitem(fetching.RECIPES, "mrpc", tuple(downloads))
-    fetching.fetch("mrpc", progress=False)
+    fetching.fetch("mrpc")
     assert [p.first for p in corpora.pairs("mrpc", "dev")] == ["One 1.", "One 4."]
     assert [p.label for p in corpora.pairs("mrpc", "train")] == ["not_paraphrase"] * 2 + ["paraphrase"] * 2
     assert [p.first for p in corpora.pairs("mrpc", "train")] == ["One 0.", "One 2.", "One 3.", "One 5."]

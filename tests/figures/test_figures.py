@@ -37,7 +37,13 @@ def head_grid():
 
 def two_shares():
     parts = {"a": {"color": "#000000"}, "b": {"color": "#ffffff"}}
-    plots.share_bars({"x": [0.6, 0.4]}, parts, xlabel="share", least=0.5, row=0.4)
+    figure = plots.share_bars({"x": [0.6, 0.4]}, parts, xlabel="share", least=0.5, row=0.4)
+    plots.legend_below(figure.axes[0])
+
+
+def curve():
+    figure = plots.curves([1, 2, 4], {"a": estimate(3)}, ylabel="y", lines={"guess": 0.2})
+    plots.legend_below(figure.axes[0])
 
 
 @pytest.mark.parametrize(
@@ -53,7 +59,7 @@ def two_shares():
         (partial(plots.dependency_tree, TREE, highlight=[2]), {*TREE.words, *TREE.upos, *TREE.relations}),
         (partial(plots.dots, ["x"], {"head": [estimate()], "offset": [0.2]}), {"x", "head", "offset"}),
         (head_grid, {"layer", "head", "worst"}),
-        (partial(plots.curves, [1, 2, 4], {"a": estimate(3)}, ylabel="y", lines={"guess": 0.2}), {"y", "a", "guess"}),
+        (curve, {"y", "a", "guess"}),
         (
             partial(plots.thumbnails, (2, 3), (3, 2), lambda *_: None, across="layer", down="head"),
             {"layer", "head", "3"},
