@@ -224,6 +224,7 @@ class Examples:
         truth: [target], index of the right class; -1 if the training part does not have it.
         low, high: [role, target], rows of the first token of each span, and after the last.
         texts: the context of each target.
+        width: of the hidden states.
     """
 
     states: States
@@ -235,17 +236,12 @@ class Examples:
         rows = np.array([[start[t.context][list(span)] for span in t.spans] for t in self.targets])
         self.low, self.high = rows[..., 0].T, rows[..., 1].T
         self.truth = np.array([known.get(t.label, -1) for t in self.targets])
-        self.texts = [self.states.contexts[t.context] for t in self.targets]
+        self.texts, self.width = [self.states.contexts[t.context] for t in self.targets], self.states.values.shape[-1]
 
     @property
     def scale(self) -> Float[Tensor, "layer"]:
         """Spread of each layer (:attr:`States.scale`)."""
         return self.states.scale
-
-    @property
-    def width(self) -> int:
-        """Of the hidden states."""
-        return self.states.values.shape[-1]
 
     def seen_in(self, states: States) -> "Examples":
         """The same targets in the states of another network."""
