@@ -295,10 +295,9 @@ def _masked_rows(encoder: Encoder, hidden: Tensor, asked: Asked, _: Sequence[Exa
 
 
 def _class_rows(encoder: Encoder, hidden: Tensor, asked: Asked, _: Sequence[Example]) -> Iterator[Row]:
-    chances = answers(encoder, hidden, asked).double().softmax(-1).cpu()
-    right = asked.targets.cpu()
-    losses = -np.log(chances.gather(1, right[:, None])[:, 0].clamp_min(1e-300).numpy())
-    for best, answer, loss in zip(chances.argmax(-1).tolist(), right.tolist(), losses.tolist(), strict=True):
+    logits = answers(encoder, hidden, asked)
+    losses, given = cross_entropy(logits, asked).tolist(), logits.argmax(-1).tolist()
+    for best, answer, loss in zip(given, asked.targets.tolist(), losses, strict=True):
         yield Row({"accuracy": float(best == answer), "loss": loss}, loss, LABELS[asked.task][best])
 
 
