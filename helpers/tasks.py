@@ -338,18 +338,21 @@ def rows_under_edits(
     examples: Sequence[Example],
     passes: Sequence[Sequence[Any]],
     edit: Callable[[Asked, int, Any, Tensor], Tensor],
-    **options: Any,
+    *,
+    batch_size: int = 1,
+    max_length: int | None = None,
+    seed: int = 0,
 ) -> list[list[Row]]:
     """What each example scores in each of several passes, [pass][example]; what passes have in common is computed once.
 
     Args:
         passes: what is done at each layer, [pass][layer], as for :func:`helpers.layers.batched_interventions`.
         edit: ``edit(asked, layer, step, weights)``, the new weights [row, head, query, key] of a batch; may be defined in a notebook.
-        options: of :func:`each`.
+
+    Other arguments as in :func:`helpers.inputs.batches`.
     """
     check(encoder, examples[0].task)
-    # on a processor what goes through a layer should stay in its cache
-    options |= {"batch_size": 1 if encoder.device.type == "cpu" else 16, "what": f"{len(passes)} passes"}
+    options = {"batch_size": batch_size, "max_length": max_length, "seed": seed, "what": f"{len(passes)} passes"}
     windows: list[list[list[Row]]] = [[[] for _ in examples] for _ in passes]
     for asked, by_pass in each(encoder, examples, _rows_in_passes, passes, edit, examples, **options):
         for of_pass, given in zip(windows, by_pass, strict=True):
