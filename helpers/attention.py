@@ -16,7 +16,7 @@ layers alive at once; the tap stands for both.
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -277,10 +277,20 @@ def _part(encoder: Encoder, part: tuple[int, Sequence[Any]], function: Function,
     return deepcopy(results)
 
 
+class _AllSeen(Exception):
+    """A pass has shown all of its maps."""
+
+
 def _seen(encoder: Encoder, batch: Batch) -> list[tuple[Tensor, Tensor | None]]:
-    """Attention maps [batch, head, query, key] and values of a batch, layer by layer."""
+    """Attention maps [batch, head, query, key] and values of a batch, layer by layer; what the last layer makes of them is left out."""
     seen: list[tuple[Tensor, Tensor | None]] = []
-    with torch.inference_mode(), tap(encoder, observe=lambda _, weights, values: seen.append((weights, values))):
+
+    def observe(_: int, weights: Tensor, values: Tensor | None) -> None:
+        seen.append((weights, values))
+        if len(seen) == encoder.layers:
+            raise _AllSeen
+
+    with suppress(_AllSeen), torch.inference_mode(), tap(encoder, observe=observe):
         encoder.model(**batch.inputs)
     return seen
 

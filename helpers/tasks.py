@@ -14,8 +14,9 @@ for long measurements :func:`each`.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -237,13 +238,13 @@ def score(
     """
     task = examples[0].task if examples else "none"
     check(encoder, task)
-    scored = {"mlm": _masked_rows, "qa": _span_rows, "keywords": _tagged_rows}.get(task, _class_rows)
-    results: list[_Row | None] = [None] * len(examples)
+    windows: list[list[Row]] = [[] for _ in examples]
     rounds = batches(encoder, examples, batch_size=batch_size, max_length=max_length, seed=seed)
     for asked in tqdm(rounds, desc=f"scoring {task}", unit=" batches", leave=False, disable=not progress):
         hidden = encoder.model(**asked.batch.inputs).last_hidden_state
-        for number, row in zip(asked.example, scored(encoder, hidden, asked, examples), strict=True):
-            results[number] = _surest(results[number], row)
+        for number, row in zip(asked.example, rows(encoder, hidden, asked, examples), strict=True):
+            windows[number].append(row)
+    results = list(map(_merged, windows))
     values = {name: np.array([row.values[name] for row in results]) for name in results[0].values}
     weights, documents = (
         np.array(column) for column in ([r.weight for r in results], [e.document for e in examples])
@@ -252,55 +253,70 @@ def score(
 
 
 @dataclass(frozen=True)
-class _Row:
-    """What one input of a batch scores; ``certainty`` chooses among the windows of a question."""
+class Row:
+    """What one input scores.
+
+    Attributes:
+        values, prediction, weight: as of :class:`Scores`.
+        loss: nats.
+        certainty: chooses among the windows of a question.
+        asked: whether a window holds the answer; without it there is no loss.
+    """
 
     values: dict[str, float]
+    loss: float
     prediction: str = ""
     weight: float = 1.0
     certainty: float = 0.0
+    asked: bool = True
 
 
-def _surest(before: _Row | None, row: _Row) -> _Row:
-    """Of several windows of a question the one with the surest answer, of equals the first."""
-    return row if before is None or row.certainty > before.certainty else before
+def rows(encoder: Encoder, hidden: Tensor, asked: Asked, examples: Sequence[Example]) -> list[Row]:
+    """What each input of a batch scores, from the encoder's last layer, [row, token, width].
+
+    Args:
+        examples: those that ``asked.example`` numbers.
+    """
+    by_task = {"mlm": _masked_rows, "qa": _span_rows, "keywords": _tagged_rows}
+    return list(by_task.get(asked.task, _class_rows)(encoder, hidden, asked, examples))
 
 
-def _masked_rows(encoder: Encoder, hidden: Tensor, asked: Asked, _: Sequence[Example]) -> Iterator[_Row]:
+def _merged(windows: Sequence[Row]) -> Row:
+    """Of several windows of a question the one with the surest answer, of equals the first, with the mean loss of those that hold the answer."""
+    losses = [row.loss for row in windows if row.asked]
+    return replace(max(windows, key=attrgetter("certainty")), loss=sum(losses) / max(1, len(losses)))
+
+
+def _masked_rows(encoder: Encoder, hidden: Tensor, asked: Asked, _: Sequence[Example]) -> Iterator[Row]:
     losses, restored = masked_losses(encoder, hidden, asked)
     counts = (asked.targets != IGNORED).sum(-1).tolist()
     for loss, right, count in zip(losses.tolist(), restored.split(counts), counts, strict=True):
-        yield _Row({"accuracy": int(right.sum()) / max(count, 1), "loss": loss}, weight=float(count))
+        yield Row({"accuracy": int(right.sum()) / max(count, 1), "loss": loss}, loss, weight=float(count))
 
 
-def _class_rows(encoder: Encoder, hidden: Tensor, asked: Asked, _: Sequence[Example]) -> Iterator[_Row]:
-    chances = answers(encoder, hidden, asked).double().softmax(-1).cpu()
-    right = asked.targets.cpu()
-    losses = -np.log(chances.gather(1, right[:, None])[:, 0].clamp_min(1e-300).numpy())
-    for best, answer, loss in zip(chances.argmax(-1).tolist(), right.tolist(), losses.tolist(), strict=True):
-        yield _Row({"accuracy": float(best == answer), "loss": loss}, LABELS[asked.task][best])
+def _class_rows(encoder: Encoder, hidden: Tensor, asked: Asked, _: Sequence[Example]) -> Iterator[Row]:
+    logits = answers(encoder, hidden, asked)
+    losses, given = cross_entropy(logits, asked).tolist(), logits.argmax(-1).tolist()
+    for best, answer, loss in zip(given, asked.targets.tolist(), losses, strict=True):
+        yield Row({"accuracy": float(best == answer), "loss": loss}, loss, LABELS[asked.task][best])
 
 
-def _span_rows(encoder: Encoder, hidden: Tensor, asked: Asked, examples: Sequence[Example]) -> Iterator[_Row]:
-    logits, context = answers(encoder, hidden, asked).double().cpu().numpy(), (asked.batch.text == 1).cpu().numpy()
-    for row in range(len(logits)):
-        yield _answered(asked, row, best_span(logits[row, context[row]]), examples)
+def _span_rows(encoder: Encoder, hidden: Tensor, asked: Asked, examples: Sequence[Example]) -> Iterator[Row]:
+    logits = answers(encoder, hidden, asked)
+    losses, there = cross_entropy(logits, asked).tolist(), (asked.targets != IGNORED).any(-1).tolist()
+    logits, context = logits.double().cpu().numpy(), (asked.batch.text == 1).cpu().numpy()
+    for row, number in enumerate(asked.example):
+        certainty, first, last = best_span(logits[row, context[row]])
+        prediction = examples[number].texts[1][asked.spans[row][first, 0] : asked.spans[row][last, 1]]
+        em, f1 = em_and_f1(prediction, tuple(answer.text for answer in examples[number].answers))
+        yield Row({"f1": f1, "em": em}, losses[row], prediction, certainty=certainty, asked=there[row])
 
 
-def _answered(asked: Asked, row: int, span: tuple[float, int, int], examples: Sequence[Example]) -> _Row:
-    """The score of a span of a window's context (:func:`best_span`) as the answer."""
-    certainty, first, last = span
-    example = examples[asked.example[row]]
-    prediction = example.texts[1][asked.spans[row][first, 0] : asked.spans[row][last, 1]]
-    em, f1 = em_and_f1(prediction, tuple(answer.text for answer in example.answers))
-    return _Row({"f1": f1, "em": em}, prediction, certainty=certainty)
-
-
-def _tagged_rows(encoder: Encoder, hidden: Tensor, asked: Asked, examples: Sequence[Example]) -> Iterator[_Row]:
+def _tagged_rows(encoder: Encoder, hidden: Tensor, asked: Asked, examples: Sequence[Example]) -> Iterator[Row]:
     logits = answers(encoder, hidden, asked)
     losses = cross_entropy(logits, asked).tolist()
     for loss, (f1, f1_all, prediction) in zip(losses, tag_scores(logits, asked, examples), strict=True):
-        yield _Row({"f1": f1, "f1_all": f1_all, "loss": loss}, prediction)
+        yield Row({"f1": f1, "f1_all": f1_all, "loss": loss}, loss, prediction)
 
 
 def tag_scores(logits: Tensor, asked: Asked, examples: Sequence[Example]) -> Iterator[tuple[float, float, str]]:
@@ -317,36 +333,59 @@ def tag_scores(logits: Tensor, asked: Asked, examples: Sequence[Example]) -> Ite
         yield phrases.f1(words, right), phrases.f1(words, every), "; ".join(words)
 
 
-def answers_under_edits(
+def rows_under_edits(
     encoder: Encoder,
     examples: Sequence[Example],
     passes: Sequence[Sequence[Any]],
     edit: Callable[[Asked, int, Any, Tensor], Tensor],
-) -> tuple[list[list[str]], Float[np.ndarray, "pass example 2"]]:
-    """The answer to each question in each of several passes, with its F1 and exact match; what passes have in common is computed once.
+    *,
+    batch_size: int = 1,
+    max_length: int | None = None,
+    seed: int = 0,
+) -> list[list[Row]]:
+    """What each example scores in each of several passes, [pass][example]; what passes have in common is computed once.
 
     Args:
         passes: what is done at each layer, [pass][layer], as for :func:`helpers.layers.batched_interventions`.
-        edit: ``edit(asked, layer, step, weights)``, the new weights [1, head, query, key] of one input; may be defined in a notebook.
+        edit: ``edit(asked, layer, step, weights)``, the new weights [row, head, query, key] of a batch; may be defined in a notebook.
+
+    Other arguments as in :func:`helpers.inputs.batches`.
     """
-    check(encoder, "qa")
-    results: list[list[_Row | None]] = [[None] * len(examples) for _ in passes]
-    what = f"{len(passes)} passes over {len(examples)} questions"
-    for asked, spans in each(encoder, examples, _spans_in_passes, passes, edit, what=what, batch_size=1):
-        [number] = asked.example
-        for rows, span in zip(results, spans, strict=True):
-            rows[number] = _surest(rows[number], _answered(asked, 0, span, examples))
-    scores = [[[row.values["f1"], row.values["em"]] for row in rows] for rows in results]
-    return [[row.prediction for row in rows] for rows in results], np.array(scores)
+    check(encoder, examples[0].task)
+    options = {"batch_size": batch_size, "max_length": max_length, "seed": seed, "what": f"{len(passes)} passes"}
+    windows: list[list[list[Row]]] = [[[] for _ in examples] for _ in passes]
+    for asked, by_pass in each(encoder, examples, _rows_in_passes, passes, edit, examples, **options):
+        for of_pass, given in zip(windows, by_pass, strict=True):
+            for number, row in zip(asked.example, given, strict=True):
+                of_pass[number].append(row)
+    return [list(map(_merged, of_pass)) for of_pass in windows]
 
 
 @torch.inference_mode()
-def _spans_in_passes(
-    encoder: Encoder, asked: Asked, passes: Sequence[Sequence[Any]], edit: Callable[..., Tensor]
-) -> list[tuple[float, int, int]]:
+def _rows_in_passes(
+    encoder: Encoder,
+    asked: Asked,
+    passes: Sequence[Sequence[Any]],
+    edit: Callable[..., Tensor],
+    examples: Sequence[Example],
+) -> list[list[Row]]:
     states = batched_interventions(encoder, asked.batch, passes, lambda *step: edit(asked, *step))
-    context = (asked.batch.text[0] == 1).cpu()
-    return [best_span(encoder.head(s, asked.batch)[0].double().cpu()[context].numpy()) for s in states]
+    together = 16 if asked.task == "mlm" and not encoder.head.whole else 1  # one product with the vocabulary for many
+    by_pass, count = [], len(asked.example)
+    for some in states.split(together):
+        repeated = replace(asked, targets=torch.cat([asked.targets] * len(some)))
+        of_all = rows(encoder, some.flatten(0, 1), repeated, examples)
+        by_pass += [of_all[n : n + count] for n in range(0, len(of_all), count)]
+    return by_pass
+
+
+def answers_under_edits(
+    encoder: Encoder, examples: Sequence[Example], passes: Sequence[Sequence[Any]], edit: Callable[..., Tensor]
+) -> tuple[list[list[str]], Float[np.ndarray, "pass example 2"]]:
+    """The answer to each question in each of several passes, with its F1 and exact match (:func:`rows_under_edits`)."""
+    by_pass = rows_under_edits(encoder, examples, passes, edit)
+    scores = [[list(row.values.values()) for row in of_pass] for of_pass in by_pass]
+    return [[row.prediction for row in of_pass] for of_pass in by_pass], np.array(scores)
 
 
 def best_span(logits: Float[np.ndarray, "token 2"]) -> tuple[float, int, int]:

@@ -5,7 +5,6 @@ Chapter 10 and a model's card use the groups that chapter 08 makes.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import combinations
 from typing import Any
 
@@ -62,7 +61,7 @@ def cells(text: EncodedText, length: int | None = None) -> Int[Tensor, "query ke
 
 
 def look(maps: Float[Tensor, "layer head query key"], text: EncodedText, length: int | None = None) -> dict[str, Any]:
-    """The features of every head in one text, [layer, head, feature]: attention to the cells of each, mean over the rows.
+    """The features of every head in one text, [layer, head, feature]: attention to the cells of each (:func:`cells`), mean over the rows.
 
     One matrix product for all heads and features. Also what even attention has, [feature], and the number of tokens.
     """
@@ -122,7 +121,6 @@ def measure(
     *,
     documents: Sequence[Any] | None = None,
     max_length: int = 128,
-    length: int | None = None,
     shuffled: bool = False,
     seed: int = 0,
 ) -> DistanceFeatures:
@@ -130,12 +128,11 @@ def measure(
 
     Args:
         documents: for each input the number of its document; default: each is one of its own.
-        length: windows as wide as in texts of so many tokens (default: of as many as each has).
         shuffled: measure the control instead: every map with its scores shuffled (:mod:`helpers.controls`).
         seed: of the bootstrap and of the shuffling.
     """
     how = {"longest": max_length, "shuffled": shuffled, "seed": seed}
-    looked = attention.measure(encoder, inputs, partial(look, length=length), **how)
+    looked = attention.measure(encoder, inputs, look, **how)
     return DistanceFeatures.of(looked, range(len(inputs)) if documents is None else documents, seed=seed)
 
 

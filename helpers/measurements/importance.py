@@ -6,13 +6,12 @@
     whole, heads, layers = importance.one_by_one(encoder, examples)
     smaller = importance.cut_out(encoder, [(0, 1), (3, 4)])
 
-Passes without different heads share all that lies below these (:func:`helpers.layers.batched_interventions`).
+Passes without different heads share all that lies below these (:func:`helpers.tasks.rows_under_edits`).
 """
 
 import copy
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -23,16 +22,14 @@ from torch import Tensor, nn
 
 from helpers import attention, stats, tasks
 from helpers.encoders import Encoder, EncoderError
-from helpers.inputs import IGNORED, Asked
-from helpers.layers import Step, batched_interventions, layers
+from helpers.inputs import Asked
+from helpers.layers import layers
 from helpers.measurements.one_head import PROJECTIONS
 from helpers.stats import Estimate
 from helpers.tasks import Example
 
 Heads = Iterable[tuple[int, int]]
 """Pairs (layer, head), from 0."""
-LOSS, SCORE, WEIGHT, CERTAINTY = range(4)
-"""Of an input: loss; score; what it counts in a mean; of a question's answer how certain it is."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,22 +76,22 @@ def without(
         longest: cut inputs to so many tokens.
         seed: of the hidden words (mlm).
     """
-    tasks.check(encoder, examples[0].task)
-    given = examples, [sorted(map(tuple, heads)) for heads in sets], even
+    numbers, off = range(encoder.layers), [sorted(map(tuple, heads)) for heads in sets]
+    passes = [[tuple(at for at in heads if at[0] == n) or None for n in numbers] for heads in off]
     # on a processor what goes through a layer should stay in its cache
-    batch_size = 1 if encoder.device.type == "cpu" else 16
-    how = {"what": f"{len(sets)} sets of heads", "batch_size": batch_size, "max_length": longest, "seed": seed}
-    parts: list[list] = [[] for _ in examples]
-    for asked, values in tasks.each(encoder, examples, _without, *given, **how):
-        for row, number in enumerate(asked.example):
-            parts[number].append(values[:, row])
-    score, loss, weights = [], [], []
-    for windows in map(np.stack, parts):  # [window, set, number]: a question's answer is that of the most certain one
-        best = windows[..., CERTAINTY].argmax(0)
-        score.append(windows[best, np.arange(len(best)), SCORE])
-        loss.append(windows[..., LOSS].sum(0) / max(1, (windows[:, 0, WEIGHT] > 0).sum()))
-        weights.append(1.0 if examples[0].task == "qa" else windows[0, 0, WEIGHT])
-    return Results(np.stack(score, -1), np.stack(loss, -1), np.array(weights))
+    options = {"batch_size": 1 if encoder.device.type == "cpu" else 16, "max_length": longest, "seed": seed}
+    by_set = tasks.rows_under_edits(encoder, examples, passes, _even if even else _zero, **options)
+    score = [[next(iter(row.values.values())) for row in of_set] for of_set in by_set]
+    loss = [[row.loss for row in of_set] for of_set in by_set]
+    return Results(np.array(score), np.array(loss), np.array([row.weight for row in by_set[0]]))
+
+
+def _zero(asked: Asked, layer: int, off: Sequence[tuple[int, int]], weights: Tensor) -> Tensor:
+    return attention.zero(off)(layer, weights)
+
+
+def _even(asked: Asked, layer: int, off: Sequence[tuple[int, int]], weights: Tensor) -> Tensor:
+    return attention.uniform(off, asked.batch.mask)(layer, weights)
 
 
 def one_by_one(
@@ -207,66 +204,6 @@ def compare_orders(
         numbers[f"{first}_beyond_{order}"] = advantage(scores[first], scores[order][None], **how)
     numbers["random_change"] = advantage(results.score[0], random, **how).map(np.negative)
     return numbers
-
-
-@torch.inference_mode()
-def outcomes(
-    encoder: Encoder, hidden: Tensor, asked: Asked, examples: Sequence[Example]
-) -> Float[np.ndarray, "row 4"]:
-    """:data:`LOSS` and so on of each input, from the last layer, [row, token, width]."""
-    outcome = np.ones((len(hidden), 4))
-    if asked.task == "mlm":
-        loss, restored = tasks.masked_losses(encoder, hidden, asked)
-        row = (asked.targets != IGNORED).nonzero()[:, 0].cpu().numpy()
-        count = np.bincount(row, minlength=len(outcome))
-        right = np.bincount(row, restored.cpu().numpy(), minlength=len(outcome))
-        outcome[:, LOSS], outcome[:, SCORE], outcome[:, WEIGHT] = _numpy(loss), right / np.maximum(count, 1), count
-        return outcome
-    logits = tasks.answers(encoder, hidden, asked)
-    outcome[:, LOSS] = _numpy(tasks.cross_entropy(logits, asked))
-    if asked.task == "keywords":
-        outcome[:, SCORE] = [scored[0] for scored in tasks.tag_scores(logits, asked, examples)]
-    elif asked.task != "qa":
-        outcome[:, SCORE] = _numpy(logits.argmax(-1) == asked.targets)
-    else:
-        outcome[:, WEIGHT] = _numpy((asked.targets != IGNORED).any(-1))
-        inside, logits = (asked.batch.text == 1).cpu().numpy(), _numpy(logits)
-        for row, (number, spans) in enumerate(zip(asked.example, asked.spans, strict=True)):
-            outcome[row, CERTAINTY], first, last = tasks.best_span(logits[row, inside[row]])
-            example, (begin, end) = examples[number], (spans[first, 0], spans[last, 1])
-            answers = tuple(answer.text for answer in example.answers)
-            outcome[row, SCORE] = _f1(example.texts[1][begin:end], answers)
-    return outcome
-
-
-@lru_cache(maxsize=100_000)
-def _f1(answer: str, right: tuple[str, ...]) -> float:
-    """Most sets of heads give the same answer, which is scored once."""
-    return tasks.em_and_f1(answer, right)[1]
-
-
-def _numpy(tensor: Tensor) -> Float[np.ndarray, "..."]:
-    return tensor.detach().double().cpu().numpy()
-
-
-def _without(
-    encoder: Encoder, asked: Asked, examples: Sequence[Example], sets: Sequence[Heads], even: bool
-) -> Float[np.ndarray, "set row 4"]:
-    numbers = range(encoder.layers)
-    paths = [[tuple(head for n, head in heads if n == layer) or None for layer in numbers] for heads in sets]
-
-    def edit(layer: int, off: Step, weights: Tensor) -> Tensor:
-        heads = [(layer, head) for head in off]
-        change = attention.uniform(heads, asked.batch.mask) if even else attention.zero(heads)
-        return change(layer, weights)
-
-    states = batched_interventions(encoder, asked.batch, paths, edit)
-    together = 16 if asked.task == "mlm" and not encoder.head.whole else 1  # one product with the vocabulary for many
-    parts = []
-    for some in states.split(together):
-        repeated = replace(asked, targets=torch.cat([asked.targets] * len(some)))
-        parts.append(outcomes(encoder, some.flatten(0, 1), repeated, examples).reshape(len(some), -1, 4))
-    return np.concatenate(parts)
 
 
 class PruneError(EncoderError):

@@ -224,7 +224,7 @@ class Examples:
         truth: [target], index of the right class; -1 if the training part does not have it.
         low, high: [role, target], rows of the first token of each span, and after the last.
         texts: the context of each target.
-        scale, width: spread of each layer (:attr:`States.scale`), and width of the hidden states.
+        width: of the hidden states.
     """
 
     states: States
@@ -236,8 +236,16 @@ class Examples:
         rows = np.array([[start[t.context][list(span)] for span in t.spans] for t in self.targets])
         self.low, self.high = rows[..., 0].T, rows[..., 1].T
         self.truth = np.array([known.get(t.label, -1) for t in self.targets])
-        self.texts = [self.states.contexts[t.context] for t in self.targets]
-        self.scale, self.width = self.states.scale, self.states.values.shape[-1]
+        self.texts, self.width = [self.states.contexts[t.context] for t in self.targets], self.states.values.shape[-1]
+
+    @property
+    def scale(self) -> Float[Tensor, "layer"]:
+        """Spread of each layer (:attr:`States.scale`)."""
+        return self.states.scale
+
+    def seen_in(self, states: States) -> "Examples":
+        """The same targets in the states of another network."""
+        return Examples(states, self.targets, self.labels)
 
     def inputs(self, chosen: Int[np.ndarray, "target"]) -> list[tuple[Tensor, Tensor]]:
         """For each role the states [layer, token, width] of the chosen targets' tokens, and whose each token is, [token]."""
@@ -302,11 +310,13 @@ class Probes(nn.Module):
     def forward(self, spans: Sequence[tuple[Tensor, Tensor]]) -> Float[Tensor, "probe target label"]:
         """Logits of every probe; spans as :meth:`Examples.inputs` gives them."""
         vectors = []
-        for role, (states, owner) in enumerate(spans):
-            mixing = self.gamma[:, None] * self.weights() / self.scale
+        mixing = self.gamma[:, None] * self.weights() / self.scale
+        # unbound at once: the gradient of a part that is picked by its number fills an array of zeros as large as the whole
+        roles = zip(spans, self.project.unbind(1), self.attend.unbind(1), strict=True)
+        for (states, owner), project, attend in roles:
             mixed = (mixing @ states.flatten(1)).view(-1, *states.shape[1:])
-            tokens = mixed @ self.project[:, role]
-            vectors.append(_pooled(tokens, (tokens * self.attend[:, role, None]).sum(-1), owner))
+            tokens = mixed @ project
+            vectors.append(_pooled(tokens, (tokens * attend[:, None]).sum(-1), owner))
         hidden = (torch.cat(vectors, -1) @ self.hidden + self.hidden_bias).relu()
         return hidden @ self.out + self.out_bias
 

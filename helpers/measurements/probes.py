@@ -62,13 +62,18 @@ class DistanceProbe(nn.Module):
 
     def forward(self, vectors: Float[Tensor, "word dimension"]) -> Float[Tensor, "word candidate"]:
         """Score of every candidate, ROOT first, for every word."""
-        count = len(vectors)
-        offset = torch.arange(count) - torch.arange(count)[:, None]
-        far = [offset.clamp(min=0) / count, (-offset).clamp(min=0) / count]
-        near = [(offset == k).float() for k in range(-NEAR, NEAR + 1)]
-        candidates = self.candidate(vectors) + self.distance(torch.stack([*far, *near], -1))
-        both = torch.cat([self.root.expand(count, 1, -1), candidates], 1) + self.word(vectors)[:, None]
+        candidates = self.candidate(vectors) + self.distance(_distances(len(vectors)))
+        both = torch.cat([self.root.expand(len(vectors), 1, -1), candidates], 1) + self.word(vectors)[:, None]
         return self.out(both.tanh())[..., 0]
+
+
+@cache
+def _distances(count: int) -> Float[Tensor, "word candidate 7"]:
+    """How far each word stands to the right and to the left of each, as shares of the sentence, and whether at each near distance."""
+    offset = torch.arange(count) - torch.arange(count)[:, None]
+    far = [offset.clamp(min=0) / count, (-offset).clamp(min=0) / count]
+    near = [(offset == k).float() for k in range(-NEAR, NEAR + 1)]
+    return torch.stack([*far, *near], -1)
 
 
 # Pairs of words

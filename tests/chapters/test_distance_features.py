@@ -1,5 +1,6 @@
 """Chapter 08: types of heads and the functions of its page against loops, scikit-learn and all permutations; its sentences against the records."""
 
+from functools import partial
 from itertools import permutations
 
 import numpy as np
@@ -38,7 +39,8 @@ def by_loops(weights, names, cls, sep, length=None):
 def test_features_are_what_loops_count(page, small_encoder, family, length):
     encoder = small_encoder(family)
     ends = encoder.special.cls, encoder.special.sep
-    measured = head_types.measure(encoder, INPUTS, length=length)
+    looked = attention.measure(encoder, INPUTS, partial(head_types.look, length=length))
+    measured = DistanceFeatures.of(looked, range(len(INPUTS)))
     on_page = attention.measure(encoder, INPUTS, lambda m, t: page.features(m, t, length))
     for number, text in enumerate(INPUTS):
         batch = tokens.encode(encoder, [text])
