@@ -87,7 +87,7 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.slow)
         if "chromium" in item.fixturenames:
             item.add_marker(pytest.mark.browser)
-    long = ("pages", "chapters", "course", "live", "measure", "head_importance", "atlas", "card", "report", "training")
+    long = ("pages", "chapters", "course", "live", "measure", "head_importance", "atlas", "card", "report")
     order = {f"test_{name}.py": place for place, name in enumerate(long)}
     items.sort(key=lambda item: order.get(item.path.name, len(long)))
 
