@@ -5,7 +5,7 @@ import json
 import os
 import random
 import sys
-from functools import partial
+from functools import cache, partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
@@ -81,14 +81,15 @@ def pytest_configure(config):
 
 
 def pytest_collection_modifyitems(items):
-    """Tests with real corpora or the built pages are slow; what takes long goes first, or in the end all processes would wait for one."""
+    """Tests with real corpora or the built pages are slow; files that take long go first, or in the end all processes would wait for one."""
     for item in items:
         if {"real_data", "site"} & set(item.fixturenames):
             item.add_marker(pytest.mark.slow)
         if "chromium" in item.fixturenames:
             item.add_marker(pytest.mark.browser)
-    long = ("test_pages.py", "test_chapters.py")
-    items.sort(key=lambda item: long.index(item.path.name) if item.path.name in long else len(long))
+    long = ("pages", "chapters", "course", "live", "measure", "head_importance", "atlas", "card", "report")
+    order = {f"test_{name}.py": place for place, name in enumerate(long)}
+    items.sort(key=lambda item: order.get(item.path.name, len(long)))
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -168,8 +169,9 @@ RUNS = {"book": BOOK, "full": FULL, "mpnet": MPNET}
 """As ``tests/data/prose.yml`` names them."""
 
 
+@cache
 def recorded(chapter: str, run: tuple[str, str] = BOOK):
-    """What a chapter has recorded in a run."""
+    """What a chapter has recorded in a run; many tests read the same table."""
     from helpers import results
 
     return results.recorded(chapter, profile=run[0], model=run[1])

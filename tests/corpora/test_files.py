@@ -1,12 +1,9 @@
-"""Files as people have them, in ``tests/data``: read right, or refused in a sentence that helps; and oddities put together at random."""
+"""Files as people have them, in ``tests/data``: read right, or refused in a sentence that helps."""
 
-import gzip
 import json
 import shutil
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from samples import ABSTRACT, DATA, PAIRS, zipped
 
 from helpers import corpora, inputs, tokens
@@ -134,45 +131,3 @@ def test_wrappings_of_spreadsheets_and_macs(tmp_path):
         zipped(ABSTRACT | {"__MACOSX/._9.abstr": b"\xb0", "__MACOSX/._9.uncontr": b"\xb0"})
     )
     assert len(corpora.keyphrases(str(tmp_path / "x.ZIP"))) == 2
-
-
-WORD = st.sampled_from(
-    ["Ann", "读", "письмо", "10 000", "\u00ad", "\u200b", "♥\ufe0f", "#", "_", "x  y", '"', "(", "[SEP]"]
-)
-SENTENCE = st.lists(WORD, min_size=2, max_size=6).filter(lambda words: set(words) != {"_"})
-SENTENCES = st.lists(SENTENCE, min_size=1, max_size=4)
-END, ENCODING = st.sampled_from(["\n", "\r\n", "\r"]), st.sampled_from(["utf-8", "utf-8-sig"])
-ORDER = st.permutations(["eid", "etype", "head"])
-
-
-@settings(max_examples=60, deadline=None)
-@given(SENTENCES, st.data())
-def test_what_is_read_is_what_was_written(tmp_path_factory, sentences, data):
-    end, encoding, order = map(data.draw, (END, ENCODING, ORDER))
-    empty, twin, packed = (data.draw(st.booleans()) for _ in range(3))
-    rows, wanted = [f"# global.Entity = {'-'.join(order)}"], []
-    for number, words in enumerate(sentences):
-        start = data.draw(st.integers(0, len(words) - 1))
-        last = data.draw(st.integers(start, len(words) - 1))
-        values = {"eid": f"e{number % 2}", "etype": "thing", "head": "1"}
-        opening = "-".join(values[name] for name in order)
-        closing = "-".join(values[name] for name in order[: order.index("eid") + 1])
-        wanted.append((tuple(words), start, last + 1, f"e{number % 2}", "thing"))
-        rows += [f"# sent_id = s{number}"] + [""] * data.draw(st.integers(0, 1))
-        for place, word in enumerate(words):
-            marks = f"({opening})" if start == last == place else f"({opening}" * (place == start)
-            marks += f"{closing})" * (place == last > start) + f"({opening})" * (twin and start == last == place)
-            moved = empty and place == last and start < last  # the bracket is closed at an empty node
-            marks = marks.removesuffix(f"{closing})") if moved else marks
-            misc = f"Gloss=a  b|Entity={marks}" if marks else "Gloss=a  b"
-            head = ("0", "root") if place == 0 else ("1", "dep")
-            rows.append("\t".join([str(place + 1), word, word, "X", "_", "_", *head, "_", misc]))
-            if moved:
-                rows.append("\t".join([f"{place + 1}.1", "_", "_", "X", *"_____", f"Entity={closing})"]))
-        rows.append("")
-    file = tmp_path_factory.mktemp("written") / ("Mine.CoNLLU" + ".gz" * packed)
-    content = (end.join(rows) + end).encode(encoding)
-    file.write_bytes(gzip.compress(content) if packed else content)
-    (document,) = treebanks.read(file)
-    found = [(document.sentences[m.sentence].words, m.start, m.end, m.chain, m.type) for m in document.mentions]
-    assert found == wanted and [s.id for s in document.sentences] == [f"s{n}" for n in range(len(sentences))]

@@ -47,14 +47,6 @@ def test_texts_are_texts():
     assert data_of(scatter([HOSTILE] * 4))["names"] == [HOSTILE] * 4
 
 
-def test_a_figure_leaves_out_what_a_page_should_not_carry():
-    maps = np.zeros((4, 200, 200))
-    assert "maps" not in data_of(scatter(maps=maps)) and "maps" in data_of(scatter())
-    assert scatter(texts=["x" * views.LIMIT] * 4).data == f"<p>{views.TOO_LARGE}</p>"
-    with pytest.raises(ValueError, match="shorter"):
-        steps(labels=["gate 0", "gate 0.5", "gate 1", "one more"])
-
-
 @pytest.fixture
 def page(chromium, tmp_path):
     """Factory: a page with figures, with options of playwright's for the tab."""

@@ -45,15 +45,6 @@ def test_missing_results_are_listed():
         results.recorded("surface_patterns", model="nobody")
 
 
-def test_papers():
-    claim = results.paper("clark2019", "heads_over_half_previous")
-    assert claim["value"] == 4 and results.paper_text(claim) == "4 (section 3.1)"
-    assert results.paper_text(results.paper("clark2019", "sep_share_middle_layers")) == "over 50 % (section 3.2)"
-    assert results.paper_text(results.paper("kovaleva2019", "vertical_share")).startswith("a third (Simon (2021), ")
-    with pytest.raises(KeyError, match="nobody1999"):
-        results.paper("nobody1999", "x")
-
-
 def test_every_claim_is_whole():
     bibliography = (places.ROOT / "book" / "references.bib").read_text("utf-8")
     for key, paper in results.from_yaml("papers").items():

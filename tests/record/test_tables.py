@@ -3,7 +3,6 @@
 import json
 
 import numpy as np
-import pandas as pd
 import pytest
 from conftest import estimate
 
@@ -21,17 +20,6 @@ def rows(table, quantity, **wanted):
     for name, value in wanted.items():
         found = found[found[name] == value]
     return found
-
-
-def test_the_chosen_head_of_a_relation_stands_beside_its_offset(table):
-    stored = results.recorded("dependency_heads").row("best_for_relation", of="obj")
-    where = {"model": "minilm", "profile": "book", "of": "obj"}
-    best = rows(table, "best_for_relation", **where, chapter="04_dependency_heads").iloc[0]
-    columns = ["layer", "head", "value", "low", "high", "control", "n", "label"]
-    assert best[columns].tolist() == stored[columns].tolist()
-    head = rows(table, "finds_governor", **where, layer=best.layer, head=best["head"]).iloc[0]
-    assert head[["value", "control"]].tolist() == best[["value", "control"]].tolist()
-    assert head.against == "best fixed offset"
 
 
 def test_no_two_rows_say_the_same(table):
@@ -94,14 +82,6 @@ def test_blocks_of_rows():
     assert parts["c"].layer.tolist() == [0, 1] and parts["c"].against.isna().all()
     assert parts["d"].label.tolist() == ["p", "q"] and parts["d"].value.isna().all() and "f" not in parts
     assert parts["e"][["layer", "head"]].to_numpy().tolist() == [[3, 5]]
-
-
-def test_where_numbers_are_from_is_said_once_for_each_run(table):
-    some = table[(table.quantity == "share_cls") & (table.profile == "full")]
-    runs = pd.json_normalize(results.provenance(some)).set_index("run")
-    assert sorted(runs["model.name"]) == ["minilm", "mpnet"] and runs["model.sha256"].str.len().eq(64).all()
-    joined = some.join(runs["model.name"], on="run")
-    assert (joined["model.name"] == joined.model.map(results.trained)).all()
 
 
 def test_a_number_of_one_document_is_not_taken_for_a_certain_one():

@@ -4,7 +4,6 @@ import re
 import shlex
 import shutil
 import tomllib
-from pathlib import Path
 
 import nbformat
 import pytest
@@ -171,15 +170,6 @@ def test_a_value_is_a_file_first_and_then_yaml(tmp_path, monkeypatch):
     assert read == {"corpus": f"{tmp_path}/[draft] notes.txt", "choose_on": ["dev", "test"], "sizes": {"mlm": 4}}
     with pytest.raises(places.BookError, match=r"other: '\[1,' is neither a file nor YAML"):
         notebooks.read_values([("other", "[1,")])
-
-
-def test_a_folder_that_cannot_be_written_is_named(tmp_path, monkeypatch):
-    def refuse(*_, **__):
-        raise PermissionError(13, "Permission denied")
-
-    monkeypatch.setattr(Path, "mkdir", refuse)
-    with pytest.raises(places.NotWritable, match=r"--to, or in BOOK_RESULTS"):
-        places.write(tmp_path / "new" / "file", "text")
 
 
 def test_a_library_of_an_extra_is_named_with_the_extra():
