@@ -26,13 +26,14 @@ import yaml
 from jaxtyping import Float
 from markupsafe import Markup
 from matplotlib.axes import Axes
+from matplotlib.patches import Patch
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
 from helpers import adapters, attention, corpora, encoders, head_profiles, places, plots, results, scoreboard, tokens
 from helpers.measurements.surface import MOST_TOKENS
-from helpers.plots import COLOURS, TYPE_NAMES, group_names, head_name, squares
+from helpers.plots import COLOURS, TYPE_NAMES, group_names, head_name
 from helpers.run import card, notebooks, template
 from helpers.views import TooLarge, in_script
 
@@ -427,8 +428,9 @@ def picture(content: Content) -> bytes:
     inches = (0.62 * layers + 0.6, 0.62 * heads + 0.6)
     figure = plots.thumbnails((heads, layers), inches, draw, across="layer", down="head")
     if types:
-        used = {types["names"][kind]: types["colours"][kind] for kind in sorted(set(types["of"]))}
-        figure.legend(handles=squares(used), loc="outside lower center", ncols=len(used), fontsize=8)
+        kinds = sorted(set(types["of"]))
+        squares = [Patch(color=types["colours"][kind], label=types["names"][kind]) for kind in kinds]
+        figure.legend(handles=squares, loc="outside lower center", ncols=len(squares), fontsize=8)
     target = io.BytesIO()
     figure.savefig(target, format="png", dpi=110, bbox_inches="tight", metadata={"Software": None})
     plt.close(figure)
