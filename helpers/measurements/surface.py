@@ -185,7 +185,7 @@ def _record_sink(number: Callable[..., None], patterns: SurfacePatterns) -> None
     by_source = {"sep": patterns["sep"].mean(), "sep from sep": patterns["sep_from_sep"].mean()}
     for source, by_layer in by_source.items():
         number("most_in_a_layer", by_layer[int(by_layer.value.argmax())], of=source)
-    kinds = {"[CLS]": "cls", "[SEP]": "sep", "full stops": "stop"}
+    kinds = {"[CLS]": "cls", "[SEP]": "sep", "stops": "stop"}
     most = {name: int(patterns[kind].value.mean(1).argmax()) + 1 for name, kind in kinds.items()}
     in_order = np.mean([earlier < other for earlier, other in combinations(most.values(), 2)])
     number("peaks_in_order", in_order, label=", ".join(f"{name} {layer}" for name, layer in most.items()))

@@ -215,6 +215,11 @@ def test_where_lines_land_in_sentences_made_by_hand(page):
     again = (4, "obl, near, after another word", 2)
     assert near == [(3, "det, near", 2), (4, "obl, near", 2), again], "the subject has no verb to its left"
     assert not [*page.landing_near(bed)], "nor has any word of these"
+    leg = tree("a leg of the bed", "DET NOUN ADP DET NOUN", (1, -1, 4, 4, 1), "det root case det nmod")
+    assert [*page.landing_near(leg)][2:] == [
+        ("nmod, near, after of", 4, {"there": 2}),
+        ("beyond, after of", 4, {"governor": 1}),
+    ]
     assert [*before_two_nouns(bed)] == [("words before two nouns", 0, {"next noun": 1, "governor": 2})]
     assert [*before_two_nouns(sat)] == [], "the next noun is the governor"
 
