@@ -151,7 +151,7 @@ def test_costs_p_values_and_what_a_test_sees(page):
     ranked = np.sort(p)
     steps = [k for k in range(1, 401) if ranked[k - 1] <= 0.05 * k / 400]
     assert page.stands(p).sum() == max(steps, default=0)
-    least = importance.smallest_seen(found, 0.01)
+    least = page.smallest_seen(found, 0.01)
     moved = page.cost(zero, importance.Results(loss + least, loss, np.ones(60)), "score", by)
     assert np.mean(page.p_values(moved) < 0.01) == pytest.approx(0.8, abs=0.1)
     weights = np.where(documents == 0, 3.0, 1.0)
