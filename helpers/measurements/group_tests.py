@@ -12,7 +12,7 @@ from sklearn.metrics import adjusted_rand_score, silhouette_score
 from sklearn.mixture import GaussianMixture
 
 from helpers.measurements import head_types
-from helpers.measurements.head_types import REFIT_STARTS, STARTS, TYPES, DistanceFeatures, k_means, matched, points
+from helpers.measurements.head_types import REFIT_STARTS, STARTS, DistanceFeatures, k_means, matched, points
 from helpers.results import Run
 from helpers.stats import Estimate
 
@@ -183,30 +183,3 @@ def record_scales(run: Run, heads: Heads, invented: Sets, most: int, seed: int =
             run.number(f"{quantity}_invented", control, of=of, against="" if quantity == "silhouette" else None)
         run.number("gap_groups", gap_groups(ours, sets, most, seed), of=of)
     run.number("clearer_scales", np.mean(clearer))
-
-
-def record_changes(
-    run: Run,
-    measured: DistanceFeatures,
-    others: Mapping[str, DistanceFeatures],
-    types: head_types.Types,
-    corpora: Mapping[str, str],
-    seed: int = 0,
-) -> dict[str, dict[str, Estimate]]:
-    """How many heads change their group, and their groups, on other inputs: the way of counting -> input -> share.
-
-    Args:
-        corpora: input -> corpus, where that is another.
-    """
-    heads, shares = measured.points, {"clustered anew": {}, "sorted": {}}
-    means = np.stack([heads[types.labels == group].mean(0) for group in range(len(TYPES))])
-    before = clustered_anew(measured, types.labels, seed), sorted_into(measured, means)
-    for of, other in others.items():
-        units = min(int(np.min(m.all.units)) for m in (measured, other))
-        after = clustered_anew(other, types.labels, seed), sorted_into(other, means)
-        columns = {"of": of, "n": len(other.texts), "corpus": corpora.get(of)}
-        quantities = zip(shares, ("changed_on_texts", "changed_sorted"), before, after, strict=True)
-        for way, quantity, old, new in quantities:
-            shares[way][of] = run.number(quantity, changed(old, new, units), **columns)
-        run.number("type_on_texts", np.array(TYPES)[after[0][0]].reshape(types.names.shape), **columns)
-    return shares

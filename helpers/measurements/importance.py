@@ -19,12 +19,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from helpers import attention, stats, tasks
+from helpers import attention, tasks
 from helpers.encoders import Encoder, EncoderError
 from helpers.inputs import Asked
 from helpers.layers import layers
 from helpers.measurements.one_head import PROJECTIONS
-from helpers.stats import Estimate
 from helpers.tasks import Example
 
 Heads = Iterable[tuple[int, int]]
@@ -103,49 +102,6 @@ def one_by_one(
     results = without(encoder, examples, [[], *single, *whole_layers], longest=longest, seed=seed)
     tried = np.arange(1, 1 + layers * heads).reshape(layers, heads)
     return results[0], results[tried], results[-layers:]
-
-
-def advantage(
-    order: Float[np.ndarray, "example"],
-    others: Float[np.ndarray, "other example"],
-    weights: Float[np.ndarray, "example"],
-    by: Sequence[Any],
-    seed: int = 0,
-) -> Estimate:
-    """How much more score one order keeps than the mean of others; the interval draws documents and the others anew."""
-    documents, place = np.unique([example.document for example in by], return_inverse=True)
-    sums = np.zeros((len(documents), 2 + len(others)))
-    np.add.at(sums, place, (np.vstack([np.ones_like(weights), order, others]) * weights).T)
-    sums = stats.resampled(documents, seed) @ sums  # the first replicate has each document once
-    means = sums[:, 1:] / np.where(sums[:, :1], sums[:, :1], np.nan)
-    drawn = np.random.default_rng(seed).integers(len(others), size=(len(means), len(others)))
-    drawn[0] = np.arange(len(others))
-    ahead = means[:, 0] - np.take_along_axis(means[:, 1:], drawn, 1).mean(1)
-    return Estimate.of(ahead[0], ahead[1:], len(documents))
-
-
-def compare_orders(
-    results: Results, orders: Sequence[str], by: Sequence[Example], seed: int = 0
-) -> dict[str, Estimate | float]:
-    """How orders of heads do beside random ones and beside one another: quantity -> number.
-
-    Args:
-        results: without no head, every head, the first heads of each order, and those of each random order.
-        orders: their names; the first is compared with all others.
-    """
-    numbers, how = {}, {"weights": results.weights, "by": by, "seed": seed}
-    scores = dict(zip(orders, results.score[2:], strict=False))
-    random, means = results.score[2 + len(orders) :], results.mean()[2 + len(orders) :]
-    for number, (order, score) in enumerate(scores.items(), 2):
-        numbers[f"{order}_beyond_random"] = advantage(score, random, **how)
-        as_good = (means >= results.mean()[number] - 1e-9).sum()
-        numbers[f"{order}_beyond_random_p"] = (1 + as_good) / (1 + len(means))
-        numbers[f"{order}_change"] = advantage(score, results.score[:1], **how)
-    first, *rest = scores
-    for order in rest:
-        numbers[f"{first}_beyond_{order}"] = advantage(scores[first], scores[order][None], **how)
-    numbers["random_change"] = advantage(results.score[0], random, **how).map(np.negative)
-    return numbers
 
 
 class PruneError(EncoderError):
