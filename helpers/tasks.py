@@ -214,27 +214,22 @@ def masked_losses(
 
 
 @torch.no_grad()
-def score(
-    encoder: Encoder,
-    examples: Sequence[Example],
-    *,
-    batch_size: int = 16,
-    max_length: int | None = None,
-    seed: int = 0,
-    progress: bool = False,
-) -> Scores:
+def score(encoder: Encoder, examples: Sequence[Example], *, progress: bool = False, **options: Any) -> Scores:
     """Score an encoder with a head on examples of its task.
 
     A three-class ``entailment`` model may be scored on ``rte``: neutral and contradiction count as ``not_entailment``,
     their probabilities added up.
+
+    Args:
+        progress: show a bar.
+        options: of :func:`helpers.inputs.batches`.
 
     Raises:
         AdapterError: when the encoder's head is for another task.
     """
     task = examples[0].task if examples else "none"
     check(encoder, task)
-    rounds = batches(encoder, examples, batch_size=batch_size, max_length=max_length, seed=seed)
-    scored = []
+    scored, rounds = [], batches(encoder, examples, **options)
     for asked in tqdm(rounds, desc=f"scoring {task}", unit=" batches", leave=False, disable=not progress):
         hidden = encoder.model(**asked.batch.inputs).last_hidden_state
         scored.append((asked, rows(encoder, hidden, asked, examples)))
