@@ -6,7 +6,7 @@ Chapter 10 and a model's card use the groups that chapter 08 makes.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -164,7 +164,8 @@ def refuse_small(encoder: Encoder) -> None:
         )
 
 
-class Clustering(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Clustering:
     """Heads in groups.
 
     Attributes:
@@ -172,8 +173,8 @@ class Clustering(NamedTuple):
         centroids: [..., group, feature], mean of each group.
     """
 
-    labels: Int[np.ndarray, "*samples point"]
-    centroids: Float[np.ndarray, "*samples group feature"]
+    labels: Int[np.ndarray, "... point"]
+    centroids: Float[np.ndarray, "... group feature"]
 
 
 def k_means(
