@@ -451,13 +451,6 @@ def inline(content: Content) -> str:
     return f"<style>{asset('css')}</style>{body}<script>{data(model, content)}</script><script>{asset('js')}</script>"
 
 
-def write_picture() -> Path:
-    """Draw the picture of the first model for the README and the welcome page, and say where it is."""
-    file, first = places.ROOT / "book" / "_static" / "atlas.png", next(iter(recorded()))
-    places.write(file, picture(models([first])[first]))
-    return file
-
-
 def write(folder: Path) -> Path:
     """A page of all models that have been measured, with its data beside it, that opens from a disk; returns the page."""
     contents = models()
