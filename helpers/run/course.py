@@ -75,8 +75,10 @@ def instructor(chapter: str) -> NotebookNode:
         elif cell not in answers.values() and not (launch.ANSWER.match(cell.source) and after in answers.values()):
             cells.append(cell)
         if written := WRITTEN.search(cell.source):
-            answer = new_markdown_cell("*Your answer here.*")
-            cells.append(marked(answer, written[1].lower().replace(" ", "-"), points=0, grade=True, solution=True))
+            answer, kind = new_markdown_cell("*Your answer here.*"), written[1].lower().replace(" ", "-")
+            count = 1 + sum(re.fullmatch(rf"{kind}(-\d+)?", other.id) is not None for other in cells)
+            name = kind if count == 1 else f"{kind}-{count}"
+            cells.append(marked(answer, name, points=0, grade=True, solution=True))
     made.cells = cells
     return made
 
