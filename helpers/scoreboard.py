@@ -6,6 +6,7 @@ records (:mod:`helpers.results`). No number is typed by hand, and verdicts are c
 
 import math
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
@@ -494,7 +495,9 @@ def comparison_table(
     columns = {"": [claim.label for claim in claims]}
     if paper:
         models = ", ".join(sorted({claim.source["model"] for claim in claims}))
-        columns[f"{named(paper)}: {models}"] = [claim.theirs for claim in claims]
+        [(where, count)] = Counter(claim.source["where"] for claim in claims).most_common(1)
+        often = f"; {where}" if 2 * count > len(claims) else ""  # then the head of the column says it once
+        columns[f"{named(paper)}{often}: {models}"] = [claim.theirs.replace(f"{often})", ")") for claim in claims]
     elif any(claim.paper for claim in claims):
         columns["papers"] = [f"{named(claim.paper)}: {claim.theirs}" if claim.paper else "" for claim in claims]
     table = run.recorded.table
