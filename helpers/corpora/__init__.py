@@ -2,7 +2,6 @@
 
 from helpers.corpora import sources
 from helpers.corpora.readers import (
-    count,
     documents,
     held_out,
     keyphrases,
