@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 from matplotlib.legend import Legend
 from matplotlib.lines import Line2D
-from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
+from matplotlib.ticker import LogLocator, NullFormatter
 from numpy.typing import ArrayLike, NDArray
 
 from helpers.corpora.treebanks import Sentence
@@ -197,16 +197,9 @@ def type_legend(figure: Figure, called: Labels, *, ncols: int) -> None:
     figure.legend(handles=squares(TYPE_NAMES, called), loc="outside lower center", ncols=ncols, fontsize=8)
 
 
-def legend_beside(ax: Axes, **options: object) -> Legend:
-    """The legend to the right of a panel."""
-    return ax.legend(**{"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)} | options)
-
-
 def legend_below(ax: Axes, **options: object) -> Legend:
     """One legend for all panels, below them; its entries are those of one panel."""
     where = {"loc": "outside lower center", "fontsize": 8}
-    if ax.get_legend():
-        ax.get_legend().remove()
     return ax.figure.legend(*ax.get_legend_handles_labels(), **where | options)
 
 
@@ -274,7 +267,7 @@ def heads_by_layer(
     limits: Size | None = None,
     **labels: str,
 ) -> None:
-    """A point for each head over its layer, and a line through the layers' means, for one or more statistics.
+    """A point for each head over its layer, and a line through the layers' means, for one or more statistics; the legend is the page's to place.
 
     Args:
         series: statistic -> numbers [layer, head]; colour, marker and label go by the statistic's name, up to a comma; the second of a name
@@ -298,7 +291,6 @@ def heads_by_layer(
         ax.plot(x, numbers.mean(-1), label=LABELS.get(name, name), **look)
     references(ax, lines or {}, colour=INK, linewidth=1)
     on_layers(ax, layers, ylim=limits, **labels)
-    ax.legend()
 
 
 def layer_panels(
@@ -315,7 +307,6 @@ def layer_panels(
     figure, axes = titled(panels, (4.4, height), columns=columns, size=10)
     for ax, series in zip(axes.flat, panels.values(), strict=False):
         heads_by_layer(series, ax=ax, **options)
-        ax.get_legend().remove()
     legend_below(axes[0, 0], ncols=2 * columns)
     return figure
 
@@ -344,12 +335,11 @@ def dots(
     apart: float = 0,
     **options: object,
 ) -> Figure:
-    """One row a name, from top to bottom, with a point for each series and a bar for its interval.
+    """One row a name, from top to bottom, with a point for each series and a bar for its interval; the legend is the page's to place.
 
     Args:
         names: of the rows, or name -> what it is called.
-        values: series -> one value for each name; an :class:`Estimate` shows its interval, NaN and None nothing. A single series
-            without a name needs no legend.
+        values: series -> one value for each name; an :class:`Estimate` shows its interval, NaN and None nothing.
         looks: of each series, with its label if that is another. By default series that are named after a model, ``@shuffled``,
             ``no network`` or ``baseline``, have its look, hollow from the second run of it on, and others the next of four.
         limits: of the x axis (None: as the values have it, with a line at 0).
@@ -371,8 +361,6 @@ def dots(
     else:
         ax.set_xlim(limits)
     ax.set_xlabel(xlabel)
-    if ax.get_legend_handles_labels()[0]:
-        legend_beside(ax)
     return ax.figure
 
 
@@ -401,8 +389,6 @@ def dot_panels(
     figure, axes = plt.subplots(**shape, **heights, figsize=size)
     for ax, (xlabel, (rows, values)) in zip(np.atleast_1d(axes), panels.items(), strict=True):
         dots(rows, values, xlabel=xlabel, ax=ax, **options)
-        if ax.get_legend():
-            ax.get_legend().remove()
     legend_below(figure.axes[0], ncols=2, fontsize=9)
     return figure
 
@@ -433,55 +419,6 @@ def share_bars(
     ax.grid(visible=False)
     in_rows(ax, rows)
     ax.set(xlim=(0, 1), xlabel=xlabel)
-    return figure
-
-
-def curves(x: Sequence[float], series: Mapping[str, Estimate], *, lines: Levels, **labels: str) -> Figure:
-    """A line with its interval as a band for each series, over one axis that doubles from step to step.
-
-    Args:
-        series: name -> estimate [x].
-        lines: name -> value of horizontal reference lines.
-        labels: ``xlabel`` and ``ylabel``.
-    """
-    figure, ax = plt.subplots(figsize=(6.4, 3.6))
-    for (name, estimate), colour, marker in zip(series.items(), (INK, "#777777", "#aaaaaa"), "os^", strict=False):
-        band(ax, x, estimate, colour=colour, marker=marker, label=name)
-    references(ax, lines, linewidth=1.2)
-    ax.set_xscale("log", base=2)
-    ax.minorticks_off()
-    ax.set_xticks(x, [f"{value:,g}" for value in x])
-    ax.set(ylim=(0, 1), **labels)
-    return figure
-
-
-# dark to light, so that the order can be read in grey; the last three have no colour because there is nothing to say
-VERDICT_STYLES = {
-    "holds": {"facecolor": "#1B4965", "edgecolor": "#1B4965"},
-    "also the control": {"facecolor": "#4F86A6", "edgecolor": "#1B4965", "hatch": "..."},
-    "mixed": {"facecolor": "#8FB8D0", "edgecolor": "#1B4965"},
-    "undecided": {"facecolor": "#D5E3EC", "edgecolor": "#1B4965"},
-    "fails": {"facecolor": "#F3E3C3", "edgecolor": "#8A6D2F", "hatch": "///"},
-    "not comparable": {"facecolor": "white", "edgecolor": "#999999"},
-    "no number": {"facecolor": "white", "edgecolor": "#999999", "linestyle": "--"},
-}
-
-
-def verdict_bars(counts: Mapping[str, Mapping[str, int]], *, order: Names) -> Figure:
-    """A bar for each chapter, cut by verdict, with the counts written in.
-
-    Args:
-        counts: name of the chapter -> verdict -> number of findings.
-        order: of the verdicts, from the left; those that never occur are left out.
-    """
-    parts = {v: VERDICT_STYLES[v] for v in order if any(tally.get(v) for tally in counts.values())}
-    rows = {chapter: [tally.get(verdict, 0) for verdict in parts] for chapter, tally in counts.items()}
-    figure = share_bars(rows, parts, xlabel="findings of the papers", least=1, row=0.36, height=0.72, linewidth=0.8)
-    [ax] = figure.axes
-    ax.set_xlim(0, 1.02 * max(map(sum, rows.values())))
-    ax.grid(axis="x")
-    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-    ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=len(parts))
     return figure
 
 
@@ -529,23 +466,6 @@ def grid(
     return image
 
 
-def head_grids(grids: Mapping[str, ArrayLike], *, bars: str, marked: Mapping[str, ArrayLike]) -> Figure:
-    """Layer × head grids of numbers side by side, each with its own scale, from blue (negative) to red.
-
-    Args:
-        grids: title -> [layer, head].
-        bars: what the shade means.
-        marked: title -> [layer, head], cells that carry a marker.
-    """
-    layers, heads = np.shape(next(iter(grids.values())))
-    figure, axes = titled(grids, (2.3 + 0.16 * layers, 1.1 + 0.14 * heads), columns=2)
-    for ax, (title, shown) in zip(axes.flat, grids.items(), strict=False):
-        most = np.abs(shown).max() or 1e-9
-        image = grid(ax, shown, scale=(-most, most), marked=marked[title], every=(1, 2))
-        figure.colorbar(image, ax=ax, label=bars)
-    return figure
-
-
 def thumbnails(
     shape: tuple[int, int], size: Size, draw: Callable[[Axes, int, int], object], *, across: str, down: str
 ) -> Figure:
@@ -557,15 +477,13 @@ def thumbnails(
         draw: what draws a head: called with its axes, row and column, from 0.
         across, down: what the columns and the rows are.
     """
-    figure, axes = plt.subplots(*shape, figsize=size, squeeze=False)
+    figure, axes = plt.subplots(*shape, figsize=size, squeeze=False, subplot_kw={"xticks": [], "yticks": []})
     for (row, column), ax in np.ndenumerate(axes):
-        ax.set(xticks=[], yticks=[])
-        ax.grid(visible=False)
         draw(ax, row, column)
-    for column, ax in enumerate(axes[0], 1):
-        ax.set_title(column, fontsize=8, loc="center", weight="normal")
-    for row, ax in enumerate(axes[:, 0], 1):
-        ax.set_ylabel(row, fontsize=8, rotation=0, ha="right", va="center")
+        if row == 0:
+            ax.set_title(column + 1, fontsize=8, loc="center", weight="normal")
+        if column == 0:
+            ax.set_ylabel(row + 1, fontsize=8, rotation=0, ha="right", va="center")
     figure.suptitle(across, fontsize=9)
     figure.supylabel(down, fontsize=9)
     return figure
