@@ -242,7 +242,9 @@ def atlas(models: Names, record: bool, force: bool, to: Path) -> None:
         measured = force or not heads.known(encoder)
         click.echo(f"{name}: {heads.record(encoder) if measured else 'measured already'}")
     if record:
-        click.echo(f"Picture: {heads.write_picture()}")
+        picture, first = places.ROOT / "book" / "_static" / "atlas.png", next(iter(heads.recorded()))
+        places.write(picture, heads.picture(heads.models([first])[first]))  # for the README and the welcome page
+        click.echo(f"Picture: {picture}")
     click.echo(f"Open {heads.write(to)}")
 
 

@@ -5,8 +5,8 @@ have in common. The model's own forward pass is used throughout, so whatever a f
 as it is.
 """
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Hashable, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -31,23 +31,6 @@ def layers(encoder: Encoder) -> list[nn.Module]:
             if all(owns) and len({id(p) for p in projections}) == encoder.layers:
                 return list(module)
     raise EncoderError(f"The layers of {encoder.name!r} ({type(encoder.model).__name__}) are no list of modules.")
-
-
-@contextmanager
-def skip_layers(encoder: Encoder, below: Sequence[nn.Module], made: Callable[[], Any]) -> Iterator[None]:
-    """Passes in which some layers, such as the lowest ones, compute nothing and hand on what ``made()`` is."""
-
-    def stand_aside(*_: object, **__: object) -> Any:
-        attention.pass_by(encoder)
-        return made()
-
-    try:
-        for layer in below:
-            layer.forward = stand_aside
-        yield
-    finally:
-        for layer in below:
-            layer.__dict__.pop("forward", None)
 
 
 Step = Hashable | None
@@ -99,31 +82,41 @@ def batched_interventions(
         for layer in range(len(modules)):
             keys = [(before, path[layer]) for before, path in zip(where, paths, strict=True)]
             distinct = dict(zip(keys, paths, strict=True))  # one path for all that have done the same so far
-            passes = [(before, path) for (before, _), path in distinct.items()]
-            parts = [passes[n : n + at_once] for n in range(0, len(passes), at_once)]
-            made = [output for part in parts for output in _through(encoder, modules, layer, made, part, run)]
+            passes, below, made = [*distinct.items()], made, []
+            for n in range(0, len(passes), at_once):
+                part = passes[n : n + at_once]
+                given = _joined([below[before] for (before, _), _ in part]) if below else None
+                run_part = partial(run, [path for _, path in part])
+                made += _through(encoder, modules, layer, given, len(part), run_part)
             place = {key: n for n, key in enumerate(distinct)}
             where = [place[key] for key in keys]
         return torch.stack([made[n] for n in where])
 
 
 def _through(
-    encoder: Encoder,
-    modules: Sequence[nn.Module],
-    layer: int,
-    made: Sequence[Any],
-    part: Sequence[tuple[int, Sequence[Step]]],
-    run: Callable[[Sequence[Sequence[Step]]], Tensor],
+    encoder: Encoder, modules: Sequence[nn.Module], layer: int, given: Any, passes: int, run: Callable[[], Tensor]
 ) -> list[Any]:
-    """What a layer makes for the passes of a part, each after what was made before it; of the last layer, what the model does."""
-    above, result = modules[layer + 1 :], []
-    given = _joined([made[before] for before, _ in part]) if made else None
-    with ExitStack() as aside:
-        aside.callback(modules[layer].register_forward_hook(lambda _, __, out: result.append(out)).remove)
-        aside.enter_context(skip_layers(encoder, modules[:layer], lambda: given))
-        aside.enter_context(skip_layers(encoder, above, lambda: result[0]))
-        last = run([path for _, path in part])
-    return _apart(result[0] if above else last, len(part))
+    """What a layer makes of what the layer below has ``given`` for several passes side by side; of the last layer, what the model does.
+
+    In ``run`` no other layer computes: those below hand on what is given, those above what this one makes.
+    """
+    made: list[Any] = []
+
+    def stand_aside(*_: object, **__: object) -> Any:
+        attention.pass_by(encoder)
+        return made[0] if made else given
+
+    hook = modules[layer].register_forward_hook(lambda _, __, output: made.append(output))
+    others = [module for module in modules if module is not modules[layer]]
+    try:
+        for module in others:
+            module.forward = stand_aside
+        last = run()
+    finally:
+        hook.remove()
+        for module in others:
+            module.__dict__.pop("forward", None)
+    return _apart(last if layer == len(modules) - 1 else made[0], passes)
 
 
 def _joined(made: Sequence[Any]) -> Any:

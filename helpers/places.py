@@ -34,14 +34,6 @@ class BookError(Exception):
     """An error that is an answer: it says what is wrong, where, and what to do next. The command line shows its message alone."""
 
 
-class NotWritable(BookError):
-    """A folder in which nothing can be written; says how another one is named."""
-
-    def __init__(self, file: object) -> None:
-        others = "name another folder with --to, or in BOOK_RESULTS (numbers) or BOOK_CACHE (models, corpora)"
-        super().__init__(f"You may not write {file}: {others}.")
-
-
 def book_data() -> Path:
     """Folder of the small corpora, ``papers.yml`` and recorded results that travel with the book."""
     return ROOT / "data"
@@ -119,7 +111,7 @@ def write(file: Path, content: str | bytes) -> None:
     """Write a file in one step: beside it, and then under its name. One that would not change is left alone.
 
     Raises:
-        NotWritable: where the folder cannot be written.
+        BookError: where the folder cannot be written; says how another one is named.
     """
     content = content.encode() if isinstance(content, str) else content
     if file.is_file() and file.read_bytes() == content:
@@ -132,7 +124,8 @@ def write(file: Path, content: str | bytes) -> None:
     except OSError as error:
         if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
             raise
-        raise NotWritable(file) from None
+        others = "name another folder with --to, or in BOOK_RESULTS (numbers) or BOOK_CACHE (models, corpora)"
+        raise BookError(f"You may not write {file}: {others}.") from None
     finally:
         with suppress(OSError):  # mostly it is not there any more
             scratch.unlink()

@@ -167,6 +167,9 @@ def on_layers(ax: Axes, layers: int, *, every: int = 1, **settings: object) -> N
 def on_tokens(ax: Axes, tokens: Names, **settings: object) -> None:
     """Tokens on x."""
     ax.set_xticks(range(len(tokens)), tokens, rotation=60, ha="right", rotation_mode="anchor", **settings)
+    for label in ax.get_xticklabels():
+        if len(label.get_text()) == 1:  # a tilted comma would look like an apostrophe
+            label.set(rotation=0, ha="center")
     ax.grid(axis="x", visible=False)
 
 

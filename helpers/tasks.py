@@ -13,6 +13,7 @@ pair by pair with what it did before. :func:`score` runs ordinary forward passes
 for long measurements :func:`each`.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -94,19 +95,16 @@ def each(
     function: Callable[..., Any],
     *given: Any,
     what: str,
-    batch_size: int = 16,
-    max_length: int | None = None,
-    seed: int = 0,
+    **options: Any,
 ) -> Iterator[tuple[Asked, Any]]:
     """Every batch with ``function(encoder, asked, *given)``, measured wherever :mod:`helpers.parallel` is told to.
 
     Args:
         function: of a module, see :func:`helpers.parallel.each`.
         what: for the progress bar.
-
-    Other arguments as in :func:`helpers.inputs.batches`.
+        options: of :func:`helpers.inputs.batches`.
     """
-    cut = list(batches(encoder, examples, batch_size=batch_size, max_length=max_length, seed=seed))
+    cut = list(batches(encoder, examples, **options))
     results = parallel.each(encoder, _on_its_device, cut, function, *given)
     yield from zip(cut, tqdm(results, desc=what, total=len(cut)), strict=True)
 
@@ -126,7 +124,7 @@ def measure(
         longest: cut inputs to so many tokens; of a question that needs several windows, one that holds the answer is measured.
         seed: of the tokens that are masked (mlm).
     """
-    how: dict[str, Any] = {"what": encoder.name, "batch_size": 1, "max_length": longest, "seed": seed}
+    how = {"what": encoder.name, "batch_size": 1, "max_length": longest, "seed": seed}
     results: dict[int, Any] = {}
     for asked, result in each(encoder, examples, function, **how):
         if asked.example[0] not in results or (asked.targets != IGNORED).any():
@@ -169,7 +167,9 @@ def answers(encoder: Encoder, hidden: Tensor, asked: Asked) -> Float[Tensor, "ba
     return torch.stack([logits[..., column].logsumexp(-1) for column in columns], dim=-1)
 
 
-def losses(encoder: Encoder, asked: Asked, smoothing: float = 0.0) -> Float[Tensor, "batch"]:
+def losses(
+    encoder: Encoder, asked: Asked, smoothing: float = 0.0, hidden: Tensor | None = None
+) -> Float[Tensor, "batch"]:
     """Cross-entropy of each row, in nats, with gradients where the encoder's parameters or editors have them.
 
     mlm: mean over the hidden tokens; qa: mean of start and end, among the tokens of the context (0 in a window
@@ -177,15 +177,10 @@ def losses(encoder: Encoder, asked: Asked, smoothing: float = 0.0) -> Float[Tens
 
     Args:
         smoothing: share of a target that is spread over all classes (keywords and pairs, in training).
+        hidden: the encoder's last layer [batch, length, width], if it is known already.
     """
-    return losses_of(encoder, encoder.model(**asked.batch.inputs).last_hidden_state, asked, smoothing)
-
-
-def losses_of(
-    encoder: Encoder, hidden: Float[Tensor, "batch length width"], asked: Asked, smoothing: float = 0.0
-) -> Float[Tensor, "batch"]:
-    """The same, from the encoder's last layer."""
     check(encoder, asked.task)
+    hidden = encoder.model(**asked.batch.inputs).last_hidden_state if hidden is None else hidden
     if asked.task == "mlm":
         return masked_losses(encoder, hidden, asked)[0]
     return cross_entropy(answers(encoder, hidden, asked), asked, smoothing)
@@ -219,36 +214,28 @@ def masked_losses(
 
 
 @torch.no_grad()
-def score(
-    encoder: Encoder,
-    examples: Sequence[Example],
-    *,
-    batch_size: int = 16,
-    max_length: int | None = None,
-    seed: int = 0,
-    progress: bool = False,
-) -> Scores:
+def score(encoder: Encoder, examples: Sequence[Example], *, progress: bool = False, **options: Any) -> Scores:
     """Score an encoder with a head on examples of its task.
 
     A three-class ``entailment`` model may be scored on ``rte``: neutral and contradiction count as ``not_entailment``,
     their probabilities added up.
+
+    Args:
+        progress: show a bar.
+        options: of :func:`helpers.inputs.batches`.
 
     Raises:
         AdapterError: when the encoder's head is for another task.
     """
     task = examples[0].task if examples else "none"
     check(encoder, task)
-    windows: list[list[Row]] = [[] for _ in examples]
-    rounds = batches(encoder, examples, batch_size=batch_size, max_length=max_length, seed=seed)
+    scored, rounds = [], batches(encoder, examples, **options)
     for asked in tqdm(rounds, desc=f"scoring {task}", unit=" batches", leave=False, disable=not progress):
         hidden = encoder.model(**asked.batch.inputs).last_hidden_state
-        for number, row in zip(asked.example, rows(encoder, hidden, asked, examples), strict=True):
-            windows[number].append(row)
-    results = list(map(_merged, windows))
+        scored.append((asked, rows(encoder, hidden, asked, examples)))
+    results = _by_example(scored)
     values = {name: np.array([row.values[name] for row in results]) for name in results[0].values}
-    weights, documents = (
-        np.array(column) for column in ([r.weight for r in results], [e.document for e in examples])
-    )
+    weights, documents = np.array([row.weight for row in results]), np.array([e.document for e in examples])
     return Scores(task, values, weights, documents, tuple(row.prediction for row in results))
 
 
@@ -281,10 +268,20 @@ def rows(encoder: Encoder, hidden: Tensor, asked: Asked, examples: Sequence[Exam
     return list(by_task.get(asked.task, _class_rows)(encoder, hidden, asked, examples))
 
 
-def _merged(windows: Sequence[Row]) -> Row:
-    """Of several windows of a question the one with the surest answer, of equals the first, with the mean loss of those that hold the answer."""
-    losses = [row.loss for row in windows if row.asked]
-    return replace(max(windows, key=attrgetter("certainty")), loss=sum(losses) / max(1, len(losses)))
+def _by_example(scored: Iterable[tuple[Asked, Sequence[Row]]]) -> list[Row]:
+    """What each example scores: of several windows of a question the one with the surest answer, of equals the first, with the mean loss of
+    those that hold the answer.
+    """
+    windows = defaultdict(list)
+    for asked, of_batch in scored:
+        for number, row in zip(asked.example, of_batch, strict=True):
+            windows[number].append(row)
+    results = []
+    for _, own in sorted(windows.items()):
+        losses = [row.loss for row in own if row.asked]
+        surest = max(own, key=attrgetter("certainty"))
+        results.append(replace(surest, loss=sum(losses) / max(1, len(losses))))
+    return results
 
 
 def _masked_rows(encoder: Encoder, hidden: Tensor, asked: Asked, _: Sequence[Example]) -> Iterator[Row]:
@@ -313,24 +310,17 @@ def _span_rows(encoder: Encoder, hidden: Tensor, asked: Asked, examples: Sequenc
 
 
 def _tagged_rows(encoder: Encoder, hidden: Tensor, asked: Asked, examples: Sequence[Example]) -> Iterator[Row]:
+    """F1 of each row's phrases against those that could be found, and against all."""
     logits = answers(encoder, hidden, asked)
-    losses = cross_entropy(logits, asked).tolist()
-    for loss, (f1, f1_all, prediction) in zip(losses, tag_scores(logits, asked, examples), strict=True):
-        yield Row({"f1": f1, "f1_all": f1_all, "loss": loss}, loss, prediction)
-
-
-def tag_scores(logits: Tensor, asked: Asked, examples: Sequence[Example]) -> Iterator[tuple[float, float, str]]:
-    """F1 of each row's phrases, against those that could be found and against all, and the phrases, from the logits of keywords."""
-    best = logits.argmax(-1).cpu()
+    losses, best = cross_entropy(logits, asked).tolist(), logits.argmax(-1).cpu()
     for row, number in enumerate(asked.example):
         spelled, wanted = examples[number].spelled, examples[number].keyphrases
-        given = best[row, (asked.targets[row] != IGNORED).cpu()].numpy()
         tags = np.full(max(asked.words[row], default=-1) + 1, phrases.OUTSIDE)
-        tags[asked.words[row]] = given
+        tags[asked.words[row]] = best[row, (asked.targets[row] != IGNORED).cpu()].numpy()
         words = phrases.tagged(spelled, tags.tolist())
         right = [p for p, at in phrases.locate(spelled, wanted).items() if at[0] + len(p.split()) <= len(tags)]
-        every = filter(None, map(phrases.normal, wanted))
-        yield phrases.f1(words, right), phrases.f1(words, every), "; ".join(words)
+        f1 = {"f1": phrases.f1(words, right), "f1_all": phrases.f1(words, filter(None, map(phrases.normal, wanted)))}
+        yield Row(f1 | {"loss": losses[row]}, losses[row], "; ".join(words))
 
 
 def rows_under_edits(
@@ -340,25 +330,19 @@ def rows_under_edits(
     edit: Callable[[Asked, int, Any, Tensor], Tensor],
     *,
     batch_size: int = 1,
-    max_length: int | None = None,
-    seed: int = 0,
+    **options: Any,
 ) -> list[list[Row]]:
     """What each example scores in each of several passes, [pass][example]; what passes have in common is computed once.
 
     Args:
         passes: what is done at each layer, [pass][layer], as for :func:`helpers.layers.batched_interventions`.
         edit: ``edit(asked, layer, step, weights)``, the new weights [row, head, query, key] of a batch; may be defined in a notebook.
-
-    Other arguments as in :func:`helpers.inputs.batches`.
+        batch_size, options: of :func:`helpers.inputs.batches`.
     """
     check(encoder, examples[0].task)
-    options = {"batch_size": batch_size, "max_length": max_length, "seed": seed, "what": f"{len(passes)} passes"}
-    windows: list[list[list[Row]]] = [[[] for _ in examples] for _ in passes]
-    for asked, by_pass in each(encoder, examples, _rows_in_passes, passes, edit, examples, **options):
-        for of_pass, given in zip(windows, by_pass, strict=True):
-            for number, row in zip(asked.example, given, strict=True):
-                of_pass[number].append(row)
-    return [list(map(_merged, of_pass)) for of_pass in windows]
+    options |= {"batch_size": batch_size, "what": f"{len(passes)} passes"}
+    scored = list(each(encoder, examples, _rows_in_passes, passes, edit, examples, **options))
+    return [_by_example((asked, by_pass[n]) for asked, by_pass in scored) for n in range(len(passes))]
 
 
 @torch.inference_mode()

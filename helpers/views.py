@@ -40,10 +40,6 @@ Word = str | tuple[str, str]
 """A word, with or without a colour."""
 
 
-class TooLarge(ValueError):
-    """A page has more data than it should carry."""
-
-
 @dataclass(frozen=True)
 class InteractiveFigure:
     """What a cell shows: HTML where that can be shown, and otherwise what the figure says in words."""

@@ -19,7 +19,7 @@ from matplotlib.ticker import MaxNLocator
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-from helpers import corpora, places, plots, scoreboard, stats, views
+from helpers import corpora, plots, scoreboard, stats, views
 from helpers.corpora import sources, treebanks
 from helpers.run import course, notebooks
 
@@ -40,12 +40,8 @@ def stanford_tree() -> Figure:
     """The example sentence with Stanford-style relations; what changed is in black."""
     before = example_sentence()
     after = treebanks.stanford(before)
-    changed = [
-        word
-        for word in range(len(before.words))
-        if (before.governors[word], before.relations[word]) != (after.governors[word], after.relations[word])
-    ]
-    return plots.dependency_tree(after, highlight=changed)
+    old, new = (list(zip(s.governors, s.relations, strict=True)) for s in (before, after))
+    return plots.dependency_tree(after, highlight=[word for word, arc in enumerate(new) if arc != old[word]])
 
 
 def chains() -> str:
@@ -54,7 +50,6 @@ def chains() -> str:
         kinds = [{mention.kind for mention in chain} for chain in document.chains.values()]
         if len(kinds) >= 4 and {"pronoun", "proper", "nominal"} in kinds:
             return views.coreference(document).data
-    raise LookupError("No document has four chains, one of all three kinds of mention.")
 
 
 def questions() -> str:
@@ -66,7 +61,6 @@ def questions() -> str:
         spans = sorted((q.answers[0].start, q.answers[0].start + len(q.answers[0].text)) for q in group)
         if len(spans) >= 5 and all(first[1] < second[0] for first, second in pairwise(spans)):
             return views.answers(group).data
-    raise LookupError("No paragraph has five answers that do not overlap.")
 
 
 def pairs(name: str) -> str:
@@ -93,10 +87,8 @@ def keyphrases() -> str:
 
 def heads() -> str:
     """The interactive figure of chapter 02, a point for each head, as its stored notebook has it."""
-    notebook = nbformat.read(places.ROOT / "notebooks" / "02_surface_patterns.ipynb", as_version=4)
-    outputs = [
-        output.get("data", {}).get("text/html", "") for cell in notebook.cells for output in cell.get("outputs", ())
-    ]
+    cells = nbformat.read(notebooks.FOLDER / "02_surface_patterns.ipynb", as_version=4).cells
+    outputs = [output.get("data", {}).get("text/html", "") for cell in cells for output in cell.get("outputs", ())]
     return next(output for output in outputs if 'class="touch"' in output)
 
 
@@ -134,16 +126,15 @@ def counts(entry: sources.Entry, split: str) -> str:
 
 def relations() -> str:
     """How often each relation occurs in the treebank, with the closest pair as an example."""
-    pairs_of = defaultdict(list)
-    for split in ("train", "dev", "test"):
-        for document in corpora.documents("encyclopedia", split):
-            for sentence in document.sentences:
-                for word, relation in enumerate(sentence.relations):
-                    governor = sentence.governors[word]
-                    example = " → ".join(sentence.words[w] for w in (governor, word) if w >= 0)
-                    pairs_of[relation].append((abs(word - governor) + len(sentence.words) / 100, example))
-    ranked = sorted(pairs_of.items(), key=lambda item: -len(item[1]))
-    rows = [(name, f"{len(found):,}", min(found)[1]) for name, found in ranked]
+    documents = [d for split in ("train", "dev", "test") for d in corpora.documents("encyclopedia", split)]
+    rows = []
+    for sentence in [sentence for document in documents for sentence in document.sentences]:
+        for word, (relation, governor) in enumerate(zip(sentence.relations, sentence.governors, strict=True)):
+            example = " → ".join(sentence.words[w] for w in (governor, word) if w >= 0)
+            rows.append((relation, abs(word - governor) + len(sentence.words) / 100, example))
+    by_relation = pd.DataFrame(rows).sort_values([1, 2]).groupby(0)[2].agg(["size", "first"])
+    ranked = by_relation.sort_values("size", ascending=False, kind="stable")
+    rows = [(name, f"{count:,}", example) for name, count, example in ranked.itertuples()]
     return table(["Relation", "Count", "Governor → dependent"], rows)
 
 

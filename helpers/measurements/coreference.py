@@ -186,16 +186,9 @@ RULES: dict[str, tuple[Test, ...]] = {
     "head match, else nearest": (same_word, anything),
     "four-sieve rules": (same_text, same_word, agree, anything),
 }
-"""Tests of each rule system, in order, as Lee et al. 2011 order their sieves. After ``head match`` alone a mention without a match
-stays unresolved and counts as wrong: the paper names no other way."""
-
-
-def by_rules(mention: Placed, earlier: Sequence[Placed], tests: Iterable[Test]) -> Placed | None:
-    """The nearest earlier mention that passes the first test that any passes."""
-    for test in tests:
-        if passing := [m for m in earlier if test(mention, m)]:
-            return passing[-1]
-    return None
+"""Tests of each rule system, in order, as Lee et al. 2011 order their sieves: it names the nearest earlier mention that passes the first
+test that any passes. After ``head match`` alone a mention without a match stays unresolved and counts as wrong: the paper names no other
+way."""
 
 
 # Heads
@@ -253,8 +246,9 @@ def score(chosen: Sequence[Int[np.ndarray, "layer head _"]], passages: Sequence[
                 continue
             earlier = [m for m in passage.mentions if m.head < mention.head]
             for name, tests in RULES.items():
-                by_rule = by_rules(mention, earlier, tests)
-                rules[name].append(by_rule is not None and by_rule.head in right)
+                passing = ([m for m in earlier if test(mention, m)] for test in tests)
+                nearest = next(filter(None, passing), [])[-1:]
+                rules[name].append(any(m.head in right for m in nearest))
             rules["random mention"].append(len(right) / len({m.head for m in earlier}))
             hits.append(np.isin(answer, list(right)))
             repeated = any(same_word(mention, m) for m in passage.antecedents(mention))
@@ -325,13 +319,3 @@ def record(run: Run, rows: Mapping[str, Row], test: Scores, *, network: str = ""
             run.number(quantity, gains[rule], head=row.head, **about, against=rule)
         for rule, accuracy in row.rules.items():
             run.number("antecedent_by_rule", accuracy, **about | {"of": f"{group} by {rule}"}, against="")
-
-
-def record_one_head(run: Run, rows: Mapping[str, Row], quantity: str, *, network: str = "") -> None:
-    """Record, for each group, how often its head is right, and how far it is ahead of each rule (``<quantity>_lead``)."""
-    for group, row in rows.items():
-        about = {"head": row.head, "n": row.count, "split": "test", "network": network}
-        nearest = {"control": row.rules["nearest mention"].value, "against": "nearest mention"}
-        run.number(quantity, row.choice.held_out, of=group, **about, **nearest)
-        for rule, gain in row.gains.items():
-            run.number(f"{quantity}_lead", gain, of=f"{group} over {rule}", against=rule, **about)

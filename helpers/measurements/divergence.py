@@ -298,44 +298,6 @@ def record_labels(
     return tests
 
 
-def record_beyond(
-    run: Run, quantity: str, estimates: Mapping[str, Estimate], p: Mapping[str, float], **about: Any
-) -> None:
-    """Record a number of trained and of random maps with its p, the same of shuffled maps, and the paired difference.
-
-    Args:
-        estimates, p: network -> its number, its p-value.
-    """
-    shuffled = estimates["@shuffled"]
-    for network in ("", "@random"):
-        of = estimates[network]
-        values = {"": of, "_of_shuffled": shuffled, "_beyond_shuffled": of - shuffled, "_p": p[network]}
-        for ending, value in values.items():
-            run.number(quantity + ending, value, network=network, against="", **about)
-
-
-def record_layer_ratio(
-    run: Run, measured: Mapping[str, Divergences], of: str, *, seed: int = 0
-) -> dict[str, Closeness]:
-    """Compare heads of one layer with others in each network, and record the ratios (:func:`record_beyond`).
-
-    Returns:
-        Network -> what came out.
-    """
-    tests = {network: closeness(each, each.layer, seed=seed) for network, each in measured.items()}
-    ratios, p = ({network: getattr(test, name) for network, test in tests.items()} for name in ("ratio", "p"))
-    record_beyond(run, "layer_ratio", ratios, p, of=of, n=len(measured[""].tokens))
-    return tests
-
-
-def record_within_layers(run: Run, of: Divergences, network: str = "", *, seed: int = 0) -> None:
-    """The mean divergence of two heads of a layer, for each layer."""
-    first, second = of.layer[np.stack(np.triu_indices(len(of.layer), 1))]
-    pairs = (first == second)[:, None] * (first[:, None] == range(of.layers))
-    about = {"network": network, "n": len(of.tokens)}
-    run.number("divergence_within_layer", of.estimate(pairs / pairs.sum(0), seed=seed), **about)
-
-
 def recorded_matrix(recorded: Recorded, network: str = "") -> Float[np.ndarray, "head head"]:
     """The divergences of all pairs of heads that :func:`record` has kept."""
     values = recorded.rows("divergence", network=network).value.to_numpy()

@@ -1,18 +1,19 @@
 """Whether groups of heads are there (chapter 08): how stable and how clear they are beside heads invented without groups, and which heads change theirs."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int
 from scipy.optimize import brentq
 from scipy.special import softmax
+from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_rand_score, silhouette_score
 from sklearn.mixture import GaussianMixture
 
 from helpers.measurements import head_types
-from helpers.measurements.head_types import REFIT_STARTS, STARTS, TYPES, DistanceFeatures, k_means, matched, points
-from helpers.results import Recorded, Run
+from helpers.measurements.head_types import REFIT_STARTS, STARTS, DistanceFeatures, k_means, matched, points
+from helpers.results import Run
 from helpers.stats import Estimate
 
 Heads = Float[np.ndarray, "head feature"]
@@ -111,11 +112,8 @@ SCALES = {"as they are": np.asarray, "standardised": standardise, "square roots"
 
 def inertia(sets: Sets, k: int, seed: int = 0) -> Float[np.ndarray, "set"]:
     """Mean squared distance of the heads of each set from the mean of their group."""
-    if k == 1:
-        return sets.var(-2).sum(-1)
-    fit = k_means(sets, k, seed=seed, starts=REFIT_STARTS)
-    means = np.take_along_axis(fit.centroids, fit.labels[..., None], -2)
-    return ((sets - means) ** 2).sum(-1).mean(-1)
+    fits = [KMeans(k, n_init=REFIT_STARTS, random_state=seed).fit(heads) for heads in sets]
+    return np.array([fit.inertia_ for fit in fits]) / sets.shape[1]
 
 
 def gap_groups(heads: Heads, invented: Sets, most: int = 6, seed: int = 0) -> int:
@@ -185,76 +183,3 @@ def record_scales(run: Run, heads: Heads, invented: Sets, most: int, seed: int =
             run.number(f"{quantity}_invented", control, of=of, against="" if quantity == "silhouette" else None)
         run.number("gap_groups", gap_groups(ours, sets, most, seed), of=of)
     run.number("clearer_scales", np.mean(clearer))
-
-
-def record_shrunk(run: Run, heads: Heads, invented: Sets, noise: Samples, seed: int = 0) -> None:
-    """Silhouette and stability of invented heads that vary no more than the real ones."""
-    sets = shrunk(invented, heads)
-    numbers = {"silhouette": silhouettes(sets, seed=seed)}
-    numbers["stability"] = stability_of_invented(sets[:20], noise, seed=seed)
-    for quantity, shares in numbers.items():
-        run.number(f"{quantity}_invented", Estimate.of(shares.mean(), shares), of="real variance")
-
-
-def record_changes(
-    run: Run,
-    measured: DistanceFeatures,
-    others: Mapping[str, DistanceFeatures],
-    types: head_types.Types,
-    corpora: Mapping[str, str],
-    seed: int = 0,
-) -> dict[str, dict[str, Estimate]]:
-    """How many heads change their group, and their groups, on other inputs: the way of counting -> input -> share.
-
-    Args:
-        corpora: input -> corpus, where that is another.
-    """
-    heads, shares = measured.points, {"clustered anew": {}, "sorted": {}}
-    means = np.stack([heads[types.labels == group].mean(0) for group in range(len(TYPES))])
-    before = clustered_anew(measured, types.labels, seed), sorted_into(measured, means)
-    for of, other in others.items():
-        units = min(int(np.min(m.all.units)) for m in (measured, other))
-        after = clustered_anew(other, types.labels, seed), sorted_into(other, means)
-        columns = {"of": of, "n": len(other.texts), "corpus": corpora.get(of)}
-        quantities = zip(shares, ("changed_on_texts", "changed_sorted"), before, after, strict=True)
-        for way, quantity, old, new in quantities:
-            shares[way][of] = run.number(quantity, changed(old, new, units), **columns)
-        run.number("type_on_texts", np.array(TYPES)[after[0][0]].reshape(types.names.shape), **columns)
-    return shares
-
-
-def record_numbers_of_groups(run: Run, compared: Mapping[int, Sequence[Mapping[str, Estimate]]]) -> None:
-    """What :func:`compare` finds for each number of groups, and for which the silhouette is largest, of real and of invented heads."""
-    for k, pair in compared.items():
-        record(run, *pair, of=f"{k} groups")
-    for part, suffix in enumerate(("", "_invented")):
-        run.number(f"clearest_groups{suffix}", max(compared, key=lambda k: compared[k][part]["silhouette"].value))
-
-
-def record_types(run: Run, networks: Mapping[str, DistanceFeatures], types: head_types.Types, seed: int = 0) -> None:
-    """The features and types of a model's heads (network ``""``), what its groups are called, and the same of its controls."""
-    measured = networks[""]
-    head_types.record(run, measured, types, head_types.type_shares(measured, seed=seed))
-    run.number("type_by_rule", head_types.by_rule(measured.all.value, measured.even), n=len(measured.texts))
-    for network in ("@random", "@shuffled"):
-        heads = networks[network]
-        named = head_types.types(heads.all.value, heads.even, seed=seed)
-        head_types.record_fits(run, named, network=network, n=len(heads.texts))
-    random, axes = networks["@random"], ("layer", "head", head_types.FEATURES)
-    run.number("distance_feature", random.all.value, axes=axes, network="@random", n=len(random.texts))
-
-
-def leads(
-    runs: Mapping[str, Recorded], rows: Mapping[str, tuple[str, str]]
-) -> tuple[dict[str, list[float]], dict[str, list[Estimate]]]:
-    """Run -> for each row, a quantity and what it is of: how far real heads are above the mean of the invented sets; and the ends, around
-    that mean, that hold 95 % of the sets.
-    """
-    ahead, bands = {}, {}
-    for name, recorded in runs.items():
-        real = [recorded.row(quantity, of=of).value for quantity, of in rows.values()]
-        invented = [recorded.number(f"{quantity}_invented", of=of) for quantity, of in rows.values()]
-        ahead[name] = [number - sets.value for number, sets in zip(real, invented, strict=True)]
-        ends = [{"value": 0, "low": sets.low - sets.value, "high": sets.high - sets.value} for sets in invented]
-        bands[name] = [Estimate.from_record(of_row) for of_row in ends]
-    return ahead, bands

@@ -12,7 +12,6 @@ import numpy as np
 import torch
 from jaxtyping import Float, Int
 from scipy.optimize import linear_sum_assignment
-from scipy.spatial.distance import cdist
 from sklearn.cluster import KMeans
 from torch import Tensor
 from torch.nn.functional import one_hot
@@ -145,24 +144,8 @@ def masses(features: Float[np.ndarray, "*heads feature"]) -> Float[np.ndarray, "
 # Groups
 
 
-@dataclass(frozen=True, eq=False)
-class Clustering:
-    """Heads in groups.
-
-    Attributes:
-        labels: [..., point], the group of each head, layer by layer.
-        centroids: [..., group, feature], mean of each group.
-    """
-
-    labels: Int[np.ndarray, "... point"]
-    centroids: Float[np.ndarray, "... group feature"]
-
-
 STARTS, REFIT_STARTS = 100, 10
 """Random starts of k-means, of which the best counts: for a result, and for one of many refits."""
-
-AT_ONCE = 20_000  # starts × heads that go on side by side, so that they stay in the processor's cache
-MOST_STEPS = 300  # scikit-learn's
 
 LEAST_HEADS = 2 * (len(TYPES) + 1)
 """Heads that the chapter needs: half of them are put into groups, and must be more than the groups."""
@@ -181,13 +164,25 @@ def refuse_small(encoder: Encoder) -> None:
         )
 
 
-def k_means(
-    points: Float[np.ndarray, "*sample point feature"], k: int = 4, *, seed: int = 0, starts: int = STARTS
-) -> Clustering:
-    """The grouping with the smallest squared distances to the group means, over many random starts.
+@dataclass(frozen=True, eq=False)
+class Clustering:
+    """Heads in groups.
 
-    For one sample of heads, or for each of many samples of equally many. All starts go on side by side, from the draws and by the
-    rules of scikit-learn's ``KMeans(k, n_init=starts, random_state=seed)``, which finds the same groups, one start at a time.
+    Attributes:
+        labels: [..., point], the group of each head, layer by layer.
+        centroids: [..., group, feature], mean of each group.
+    """
+
+    labels: Int[np.ndarray, "... point"]
+    centroids: Float[np.ndarray, "... group feature"]
+
+
+def k_means(
+    points: Float[np.ndarray, "*samples point feature"], k: int = 4, *, seed: int = 0, starts: int = STARTS
+) -> Clustering:
+    """The grouping with the smallest squared distances to the group means, over many random starts (scikit-learn's ``KMeans``).
+
+    For one sample of heads, or for each of many samples of equally many.
 
     Raises:
         EncoderError: when there are no more heads than groups.
@@ -195,71 +190,9 @@ def k_means(
     *samples, count, width = points.shape
     if count <= k:
         raise EncoderError(f"{count} heads cannot be put into {k} groups; there must be more heads than groups.")
-    each = max(1, AT_ONCE // (starts * count))
-    flat = points.reshape(-1, count, width)
-    parts = [_lloyd(flat[first : first + each], k, seed, starts) for first in range(0, len(flat), each)]
-    labels, centroids = map(np.concatenate, zip(*parts, strict=True))
+    fits = [KMeans(k, n_init=starts, random_state=seed).fit(sample) for sample in points.reshape(-1, count, width)]
+    labels, centroids = (np.stack([getattr(fit, of) for fit in fits]) for of in ("labels_", "cluster_centers_"))
     return Clustering(labels.reshape(*samples, count), centroids.reshape(*samples, k, width))
-
-
-def _lloyd(
-    points: Float[np.ndarray, "sample point feature"], k: int, seed: int, starts: int
-) -> tuple[Int[np.ndarray, "sample point"], Float[np.ndarray, "sample group feature"]]:
-    """Labels and centroids of each sample's best start: nearest mean, new means, until nothing moves."""
-    middle = points.mean(1, keepdims=True)
-    x, samples = points - middle, np.arange(len(points))
-    means = _seeds(x, k, seed, starts)
-    labels, empty, left = np.full((*means.shape[:2], x.shape[1]), -1), np.zeros(len(x), bool), samples
-    for _ in range(MOST_STEPS):
-        nearest = squared_gaps(x[left], means[left]).argmin(2)
-        moving = (nearest != labels[left]).any((1, 2))
-        left, nearest = left[moving], nearest[moving]  # the samples of which a start still moves
-        if not len(left):
-            break
-        labels[left] = nearest
-        member = nearest[:, :, None] == np.arange(k)[:, None]  # [sample, start, group, point]
-        sizes = member.sum(-1, keepdims=True)
-        sums = member.reshape(len(left), -1, x.shape[1]).astype(float) @ x[left]
-        means[left] = sums.reshape(means[left].shape) / np.maximum(sizes, 1)
-        empty[left] |= (sizes == 0).any((1, 2, 3))
-    gaps = squared_gaps(x, means)
-    best = gaps.min(2).sum(-1).argmin(-1)
-    labels, centroids = gaps.argmin(2)[samples, best], means[samples, best] + middle
-    # where a start left a group without heads, as among equal heads, the library's rule for that
-    for n in np.flatnonzero(empty):
-        fitted = KMeans(k, n_init=starts, random_state=seed).fit(points[n])
-        labels[n], centroids[n] = fitted.labels_, fitted.cluster_centers_
-    return labels, centroids
-
-
-def squared_gaps(
-    x: Float[np.ndarray, "sample point feature"], means: Float[np.ndarray, "sample start group feature"]
-) -> Float[np.ndarray, "sample start group point"]:
-    """Squared distances from the means, each less what is the same for all means: the point's own square."""
-    flat = means.reshape(len(x), -1, x.shape[-1])
-    gaps = (flat**2).sum(-1, keepdims=True) - 2 * flat @ x.transpose(0, 2, 1)
-    return gaps.reshape(*means.shape[:3], x.shape[1])
-
-
-def _seeds(
-    x: Float[np.ndarray, "sample point feature"], k: int, seed: int, starts: int
-) -> Float[np.ndarray, "sample start group feature"]:
-    """First means by k-means++ (Arthur & Vassilvitskii 2007): far points are likely, and the best of a few draws counts."""
-    count, tries = x.shape[1], 2 + int(np.log(k))
-    random = np.random.RandomState(seed).random_sample((starts, 1 + (k - 1) * tries))
-    squares = np.stack([cdist(heads, heads, "sqeuclidean") for heads in x])
-    samples, even = np.arange(len(x))[:, None], np.full(count, 1 / count).cumsum()
-    first = np.searchsorted(even / even[-1], random[:, 0], side="right")
-    chosen = [np.broadcast_to(first, (len(x), starts))]
-    left = squares[samples, chosen[0]]  # [sample, start, point], squared distance from the nearest mean so far
-    for drawn in np.split(random[:, 1:], k - 1, axis=1):
-        wanted = drawn * left.sum(-1, keepdims=True)
-        tried = (left.cumsum(-1)[:, :, None] < wanted[..., None]).sum(-1).clip(max=count - 1)  # [sample, start, try]
-        after = np.minimum(left[:, :, None], squares[samples[..., None], tried])
-        best = after.sum(-1).argmin(-1)[..., None]
-        chosen.append(np.take_along_axis(tried, best, -1)[..., 0])
-        left = np.take_along_axis(after, best[..., None], 2)[:, :, 0]
-    return x[samples[..., None], np.stack(chosen, -1)]
 
 
 def matched(labels: Labels, reference: Labels) -> Labels:

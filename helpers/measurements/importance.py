@@ -17,15 +17,13 @@ from typing import Any
 import numpy as np
 import torch
 from jaxtyping import Float
-from scipy.stats import binom, norm
 from torch import Tensor, nn
 
-from helpers import attention, stats, tasks
+from helpers import attention, tasks
 from helpers.encoders import Encoder, EncoderError
 from helpers.inputs import Asked
 from helpers.layers import layers
 from helpers.measurements.one_head import PROJECTIONS
-from helpers.stats import Estimate
 from helpers.tasks import Example
 
 Heads = Iterable[tuple[int, int]]
@@ -104,106 +102,6 @@ def one_by_one(
     results = without(encoder, examples, [[], *single, *whole_layers], longest=longest, seed=seed)
     tried = np.arange(1, 1 + layers * heads).reshape(layers, heads)
     return results[0], results[tried], results[-layers:]
-
-
-def simplest(
-    encoder: Encoder, examples: Sequence[Example], weights: Float[np.ndarray, "example"], **options: Any
-) -> Results:
-    """What a task comes to without reading: the most frequent answer, or, for questions and keyphrases, the model without any head.
-
-    Args:
-        weights: of the examples, as in :class:`Results`.
-        options: of :func:`without`.
-    """
-    task, labels = examples[0].task, np.array([example.label for example in examples])
-    if task in ("qa", "keywords"):
-        score = without(encoder, examples, [np.ndindex(encoder.layers, encoder.heads)], **options).score[0]
-    elif task == "mlm":
-        score = np.full(len(examples), tasks.majority(examples))
-    else:
-        names, counts = np.unique(labels, return_counts=True)
-        score = (labels == names[counts.argmax()]).astype(float)
-    return Results(score, score, weights)
-
-
-def tested(
-    cost: Estimate, p: Float[np.ndarray, "layer head"], whole: float, level: float = 0.01
-) -> dict[str, Estimate | float]:
-    """How many single heads are needed, or hurt, each tested by itself, and what such a test would overlook: quantity -> number.
-
-    Args:
-        cost: of each head, [layer, head], what the score loses without it.
-        p: of no change.
-        whole: the score with all heads.
-    """
-    alone, heads = p < level, cost.value.size
-    needed, harmful = ((end & alone).sum() for end in (cost.value > 1e-12, cost.value < -1e-12))
-    least = {"": smallest_seen(cost, level), "_together": smallest_seen(cost, 0.05 / heads)}
-    return {
-        "heads_tested": heads,
-        "needed_heads": needed,
-        "harmful_heads": harmful,
-        "needed_share": needed / heads,
-        "harmful_by_luck": binom.sf(harmful - 1, heads, level / 2),
-        "balance": balance(cost),
-        **{f"smallest_cost_seen{end}": np.nan_to_num(seen / whole, nan=1) for end, seen in least.items()},
-    }
-
-
-def smallest_seen(cost: Estimate, level: float) -> float:
-    """The smallest cost that a test at this level sees in four samples of five, for half of the heads."""
-    errors = np.nanstd(cost.replicates, 0)
-    error = np.median(errors[errors > 0]) if (errors > 0).any() else np.nan
-    # so far from 0 must a cost be to be seen, and so far above that its true value, to be seen with a chance of 0.8
-    return (norm.ppf(1 - level / 2) + norm.ppf(0.8)) * error
-
-
-def balance(cost: Estimate) -> Estimate:
-    """Share of heads whose removal helps less the share whose removal hurts."""
-    return cost.map(lambda lost: (np.sign(-lost) * (np.abs(lost) > 1e-12)).mean((-2, -1)))
-
-
-def advantage(
-    order: Float[np.ndarray, "example"],
-    others: Float[np.ndarray, "other example"],
-    weights: Float[np.ndarray, "example"],
-    by: Sequence[Any],
-    seed: int = 0,
-) -> Estimate:
-    """How much more score one order keeps than the mean of others; the interval draws documents and the others anew."""
-    documents, place = np.unique([example.document for example in by], return_inverse=True)
-    sums = np.zeros((len(documents), 2 + len(others)))
-    np.add.at(sums, place, (np.vstack([np.ones_like(weights), order, others]) * weights).T)
-    sums = stats.resampled(documents, seed) @ sums  # the first replicate has each document once
-    means = sums[:, 1:] / np.where(sums[:, :1], sums[:, :1], np.nan)
-    drawn = np.random.default_rng(seed).integers(len(others), size=(len(means), len(others)))
-    drawn[0] = np.arange(len(others))
-    ahead = means[:, 0] - np.take_along_axis(means[:, 1:], drawn, 1).mean(1)
-    return Estimate.of(ahead[0], ahead[1:], len(documents))
-
-
-def compare_orders(
-    results: Results, orders: Sequence[str], by: Sequence[Example], seed: int = 0
-) -> dict[str, Estimate | float]:
-    """How orders of heads do beside random ones and beside one another: quantity -> number.
-
-    Args:
-        results: without no head, every head, the first heads of each order, and those of each random order.
-        orders: their names; the first is compared with all others.
-    """
-    numbers, how = {}, {"weights": results.weights, "by": by, "seed": seed}
-    scores = dict(zip(orders, results.score[2:], strict=False))
-    random, means = results.score[2 + len(orders) :], results.mean()[2 + len(orders) :]
-    for number, (order, score) in enumerate(scores.items(), 2):
-        numbers[f"{order}_beyond_random"] = advantage(score, random, **how)
-        as_good = (means >= results.mean()[number] - 1e-9).sum()
-        numbers[f"{order}_beyond_random_p"] = (1 + as_good) / (1 + len(means))
-        numbers[f"{order}_change"] = advantage(score, results.score[:1], **how)
-    first, *rest = scores
-    for order in rest:
-        numbers[f"{first}_beyond_{order}"] = advantage(scores[first], scores[order][None], **how)
-    numbers["random_change"] = advantage(results.score[0], random, **how).map(np.negative)
-    return numbers
 
 
 class PruneError(EncoderError):

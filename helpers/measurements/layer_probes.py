@@ -53,27 +53,28 @@ def contexts(
         CorpusError: if nothing is left.
     """
     drawn = [documents[n] for n in sorted(np.random.default_rng(seed).permutation(len(documents))[:most])]
-    kept = usable(encoder, [s for d in drawn for s in d.sentences], longest=MOST_TOKENS)
+    kept = {id(s) for s in usable(encoder, [s for d in drawn for s in d.sentences], longest=MOST_TOKENS)}
     if not kept:
         problem = f"No sentence has a tree and at most {MOST_TOKENS} tokens."
         raise CorpusError("The treebank", None, problem, "trees of sentences that fit the model.")
-    known, runs = {id(sentence) for sentence in kept}, []
-    most_words = min(MOST_TOKENS, encoder.max_length) - encoder.tokenizer.num_special_tokens_to_add()
+    most_tokens = min(MOST_TOKENS, encoder.max_length) - encoder.tokenizer.num_special_tokens_to_add()
+    contexts = []
     for document in drawn:
-        room = 0
+        runs, room = [], 0
         for place, sentence in enumerate(document.sentences):
-            if id(sentence) in known:
+            if id(sentence) in kept:
                 size = sum(tokens_of_words(encoder, sentence.words))
                 if size > room:
-                    runs.append((document, []))
-                    room = most_words
-                runs[-1][1].append(place)
+                    runs.append([])
+                    room = most_tokens
+                runs[-1].append(place)
                 room -= size
-    contexts = []
-    for document, places in runs:  # with the mentions in them
-        mentions = [replace(m, sentence=places.index(m.sentence)) for m in document.mentions if m.sentence in places]
-        sentences = tuple(document.sentences[place] for place in places)
-        contexts.append(replace(document, sentences=sentences, mentions=tuple(mentions)))
+        for places in runs:
+            mentions = [
+                replace(m, sentence=places.index(m.sentence)) for m in document.mentions if m.sentence in places
+            ]
+            sentences = tuple(document.sentences[place] for place in places)
+            contexts.append(replace(document, sentences=sentences, mentions=tuple(mentions)))
     return contexts
 
 
@@ -224,7 +225,7 @@ class Examples:
         truth: [target], index of the right class; -1 if the training part does not have it.
         low, high: [role, target], rows of the first token of each span, and after the last.
         texts: the context of each target.
-        width: of the hidden states.
+        width, scale: of the hidden states, and the spread of each layer (:attr:`States.scale`).
     """
 
     states: States
@@ -236,12 +237,8 @@ class Examples:
         rows = np.array([[start[t.context][list(span)] for span in t.spans] for t in self.targets])
         self.low, self.high = rows[..., 0].T, rows[..., 1].T
         self.truth = np.array([known.get(t.label, -1) for t in self.targets])
-        self.texts, self.width = [self.states.contexts[t.context] for t in self.targets], self.states.values.shape[-1]
-
-    @property
-    def scale(self) -> Float[Tensor, "layer"]:
-        """Spread of each layer (:attr:`States.scale`)."""
-        return self.states.scale
+        self.texts = [self.states.contexts[t.context] for t in self.targets]
+        self.width, self.scale = self.states.values.shape[-1], self.states.scale
 
     def seen_in(self, states: States) -> "Examples":
         """The same targets in the states of another network."""

@@ -3,26 +3,21 @@
 import csv
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 from scipy.special import entr, softmax
 
-from helpers import corpora, places, stats
+from helpers import corpora, places
 from helpers.corpora import sources
 from helpers.corpora.records import sample
 from helpers.corpora.sources import CorpusError
 from helpers.encoders import Encoder
 from helpers.heads import Head
-from helpers.results import Run
-from helpers.stats import Estimate
 from helpers.tokens import EncodedText, Input
 
 TYPES = ("vertical", "diagonal", "vertical_diagonal", "block", "heterogeneous")
-COLUMN, FAINT = ("vertical", "vertical_diagonal"), ("block", "heterogeneous")
 TASKS = ("text", "paraphrase", "entailment", "question")
 """Two paragraphs of running text; two sentences that may say the same; premise and hypothesis; question and context."""
 BOOK_CORPORA = {
@@ -263,8 +258,8 @@ def grey(weights: Maps) -> Maps:
     return np.minimum(weights / np.maximum(darkest, 1e-9), 1)
 
 
-def describe(weights: Maps, texts: Texts) -> dict[str, Numbers]:
-    """Twelve numbers of each map, by name: what the forests see."""
+def twelve(weights: Maps, texts: Texts) -> Float[np.ndarray, "*maps 12"]:
+    """The twelve numbers of each map that the forests see."""
     shades = grey(weights)
     # the lower median of each column: one of its own values
     of_shades, of_weights = (np.quantile(rows, 0.5, axis=-2, method="lower") for rows in (shades, weights))
@@ -273,7 +268,7 @@ def describe(weights: Maps, texts: Texts) -> dict[str, Numbers]:
     near, far = abs(step) <= 2, abs(step) > 3
     inside = far & (texts == texts[:, None])
     bands = [rest.diagonal(k, -2, -1).mean(-1) for k in range(-3, 4)]
-    return {
+    numbers = {
         "column: largest median": of_weights.max(-1),
         "column: largest mean shade": shades.mean(-2).max(-1),
         "column: how many rows dark": (shades >= 0.35).mean(-2).max(-1),
@@ -287,11 +282,7 @@ def describe(weights: Maps, texts: Texts) -> dict[str, Numbers]:
         "blocks: fit": _fit(rest, inside, far),
         "rows: breadth": _breadth(weights).mean(-1),
     }
-
-
-def twelve(weights: Maps, texts: Texts) -> Float[np.ndarray, "*maps 12"]:
-    """The numbers of :func:`describe` as one array."""
-    return np.stack([*describe(weights, texts).values()], -1)
+    return np.stack([*numbers.values()], -1)
 
 
 def _breadth(rows: Float[np.ndarray, "*rows key"]) -> Float[np.ndarray, "*rows"] | float:
@@ -320,72 +311,3 @@ def look(weights: Maps, text: EncodedText) -> dict[str, np.ndarray]:
     column = grey(weights).mean(-2).argmax(-1)
     kinds = [kind.cpu()[column].numpy() for kind in (text.cls, text.sep, text.punctuation)]
     return {"twelve": twelve(weights, texts_of(text)), "target": np.select(kinds, [0, 1, 2], 3)}
-
-
-def mean_f1(counts: Float[np.ndarray, "*draws label called"]) -> Float[np.ndarray, "*draws"] | float:
-    """Macro-F1, over the types that occur, of tables of counts."""
-    labelled, given = counts.sum(-1), counts.sum(-2)
-    hits = np.diagonal(counts, axis1=-2, axis2=-1)
-    with np.errstate(invalid="ignore"):
-        return np.nanmean(np.where(labelled > 0, 2 * hits / (labelled + given), np.nan), -1)
-
-
-# What a network's maps are
-
-
-def shares_by_task(types: Int[np.ndarray, "input layer head"], inputs: Sequence[Item], *, seed: int = 0) -> Estimate:
-    """How often each head shows each type, [task, layer, head, type]."""
-    shares, shown = [], np.eye(len(TYPES))[types]
-    for task in TASKS:
-        places = [n for n, item in enumerate(inputs) if item.task == task]
-        documents = [inputs[n].document for n in places]
-        shares.append(stats.mean(shown[places], by=documents, seed=seed))
-    return stats.stack(shares)
-
-
-def column_targets(
-    target: Int[np.ndarray, "input layer head"],
-    vertical: Bool[np.ndarray, "input layer head"],
-    inputs: Sequence[Item],
-    *,
-    seed: int = 0,
-) -> dict[str, Estimate]:
-    """To what kinds of token the darkest columns of the vertical maps belong."""
-    hits = np.eye(len(TOKENS))[target] * vertical[..., None]
-    pairs = zip(hits.sum((1, 2)), vertical.sum((1, 2))[:, None], strict=True)
-    return dict(zip(TOKENS, stats.ratio(pairs, by=inputs, seed=seed), strict=True))
-
-
-def record(run: Run, network: str, shares: Estimate) -> None:
-    """Record how the types are shared out in a network.
-
-    Args:
-        network: ``""``, or a control: ``"@random"``, ``"@shuffled"``.
-        shares: [task, layer, head, type], how often each head shows each type.
-    """
-    heads, faint, columns = shares.mean(-4), np.isin(TYPES, FAINT), np.isin(TYPES, COLUMN)
-    every, typical = heads.mean((-3, -2)), np.array(TYPES)[heads.value.argmax(-1)]
-
-    number = partial(run.number, network=network)
-    number("pattern_share", heads.value, axes=("layer", "head", TYPES))
-    number("pattern_share", heads.value.mean(-2), axes=("layer", TYPES))
-    number("pattern_share", every, axes=(TYPES,))
-    names = [f"{name}, {task}" for task in TASKS for name in TYPES]
-    number("pattern_share_of_task", shares.value.mean((-3, -2)).ravel(), axes=(names,))
-    number("pattern_type", typical)
-    number("pattern_entropy", heads.map(lambda p: entr(p).sum(-1)))
-    number("frequent_types", (every.value > 0.01).sum())
-    number("heterogeneous_or_block_maps", every.value[faint].sum())
-    number("heterogeneous_or_block_heads", np.isin(typical, FAINT).mean())
-    number("vertical_heads", (typical == "vertical").mean())
-    number("dark_column", every.map(lambda p: p[..., columns].sum(-1)))
-    first = heads.map(_in_first_layer)
-    if np.isfinite(first.value):
-        number("heterogeneous_in_first_layer", first)
-
-
-def _in_first_layer(shares: Float[np.ndarray, "*draws layer head type"]) -> Any:
-    """Which part of the heterogeneous maps is of the first layer; NaN where there are none."""
-    layers = shares[..., -1].sum(-1)
-    with np.errstate(invalid="ignore"):
-        return layers[..., 0] / layers.sum(-1)

@@ -5,7 +5,7 @@ After Clark et al. 2019, section 5 (words, distances), Coenen et al. 2019 (pairs
 
 import zlib
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
@@ -21,8 +21,8 @@ from helpers.corpora.treebanks import Sentence
 from helpers.encoders import Encoder
 from helpers.stats import Estimate
 
-NEAR, FARTHEST = 2, 10
-"""Distances that :class:`DistanceProbe` tells from one another, and from which on :func:`read_pairs` tells none."""
+FARTHEST = 10
+"""The distance from which on :func:`read_pairs` tells none from another."""
 READERS = {
     "attention": ("attention",),
     "distance": ("distance",),
@@ -42,38 +42,6 @@ def counted(sentence: Sentence) -> Bool[np.ndarray, "word"]:
 def drawn(word: str, choices: int, seed: int = 0) -> int:
     """A number below ``choices``, drawn once for all for a word form, upper case ignored."""
     return int(np.random.default_rng([seed, zlib.crc32(word.lower().encode())]).integers(choices))
-
-
-class DistanceProbe(nn.Module):
-    """Both words' vectors and how far apart they are, through one hidden layer; reads no attention (Clark et al. 2019, footnote 5).
-
-    It reads how far a candidate stands to the right, and to the left, as shares of the sentence, and whether it stands within :data:`NEAR`.
-    """
-
-    rate = 0.01
-
-    def __init__(self, dimensions: int, hidden: int = 64) -> None:
-        super().__init__()
-        self.word = nn.Linear(dimensions, hidden)
-        self.candidate = nn.Linear(dimensions, hidden, bias=False)
-        self.distance = nn.Linear(2 * NEAR + 3, hidden, bias=False)
-        self.root = nn.Parameter(torch.zeros(hidden))
-        self.out = nn.Linear(hidden, 1, bias=False)
-
-    def forward(self, vectors: Float[Tensor, "word dimension"]) -> Float[Tensor, "word candidate"]:
-        """Score of every candidate, ROOT first, for every word."""
-        candidates = self.candidate(vectors) + self.distance(_distances(len(vectors)))
-        both = torch.cat([self.root.expand(len(vectors), 1, -1), candidates], 1) + self.word(vectors)[:, None]
-        return self.out(both.tanh())[..., 0]
-
-
-@cache
-def _distances(count: int) -> Float[Tensor, "word candidate 7"]:
-    """How far each word stands to the right and to the left of each, as shares of the sentence, and whether at each near distance."""
-    offset = torch.arange(count) - torch.arange(count)[:, None]
-    far = [offset.clamp(min=0) / count, (-offset).clamp(min=0) / count]
-    near = [(offset == k).float() for k in range(-NEAR, NEAR + 1)]
-    return torch.stack([*far, *near], -1)
 
 
 # Pairs of words
@@ -212,37 +180,3 @@ def neighbours_joined(sentences: Sequence[Sentence], *, seed: int = 0) -> Estima
         arcs = [*pairwise(np.flatnonzero(words).tolist())]
         shares.append(arcs_found(arcs, sentence.governors, words))
     return stats.ratio(shares, by=sentences, seed=seed)
-
-
-def structural(
-    states: Mapping[str, Sequence[Float[Tensor, "layer _ width"]]],
-    trees: Mapping[str, Sequence[Sentence]],
-    layer: int,
-    split: str,
-    fit: Callable[..., TreeProbe],
-    *,
-    governors: Mapping[str, Sequence[Sequence[int]]] | None = None,
-    fits: int = 1,
-    seed: int = 0,
-) -> Estimate:
-    """Share of arcs (UUAS) that structural probes of a layer find in a part of a treebank: [fit].
-
-    Args:
-        states: part -> hidden states of each sentence (:func:`states_of`).
-        fit: called as ``fit(probe, examples, seed=seed)`` with examples (states, distances in the tree) of the part "train".
-        governors: part -> the tree of each sentence, if not its own.
-    """
-    spread = torch.cat([s[layer] for s in states["train"]]).float().std(0).clamp_min(1e-6)
-    inputs = {part: [s[layer].float() / spread for s in states[part]] for part in ("train", split)}
-    governors = governors or {part: [s.governors for s in trees[part]] for part in inputs}
-    examples = [*zip(inputs["train"], map(tree_distances, map(tuple, governors["train"])), strict=True)]
-    by_fit = []
-    for n in range(seed, seed + fits):
-        torch.manual_seed(n)
-        probe, shares = fit(TreeProbe(inputs["train"][0].shape[1]), examples, seed=n), []
-        for layer_states, sentence, tree in zip(inputs[split], trees[split], governors[split], strict=True):
-            words = counted(sentence)
-            arcs = spanning_arcs(probe(layer_states).detach().numpy(), np.flatnonzero(words))
-            shares.append(arcs_found(arcs, tree, words))
-        by_fit.append(stats.ratio(shares, by=trees[split], seed=seed))
-    return stats.stack(by_fit)

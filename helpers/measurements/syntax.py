@@ -219,7 +219,7 @@ def record_special(
         given: network -> for each sentence, what each of its words gives to special tokens.
         groups: kind -> its words; the others are compared with the first, for the first head. ``punctuation`` is left out of what has no
             relation.
-        heads: of the model; what they give is recorded for each relation and for determiners, and what all give on average.
+        heads: of the model; what they give is recorded for each relation, and what all give on average.
         relations: for which every head of the model is compared; those of other networks for the first.
     """
     documents, marks = test.hits.documents, groups.get("punctuation", np.zeros(len(test.hits.documents), bool))
@@ -238,8 +238,7 @@ def record_special(
             run.number("attention_shift", shift, of=relation, **common)
     special = np.concatenate(given[""], -1).astype(np.float64)
     of_heads = {f"{head}": special[head] for head in heads} | {"all heads": special.mean((0, 1))}
-    words_of = {kind: words for kind, words in groups.items() if kind.startswith("determiners")}
-    words_of |= {relation: test.asked(relation) for relation in relations}
+    words_of = {relation: test.asked(relation) for relation in relations}
     for (name, numbers), of in product(of_heads.items(), words_of):
         share = stats.mean(np.where(words_of[of], numbers, np.nan), by=documents, seed=seed)
         run.number("share_to_special", share, of=f"{of}, {name}", split="test", against="")

@@ -35,7 +35,7 @@ from helpers import adapters, attention, corpora, encoders, head_profiles, place
 from helpers.measurements.surface import MOST_TOKENS
 from helpers.plots import COLOURS, TYPE_NAMES, group_names, head_name
 from helpers.run import card, notebooks, template
-from helpers.views import TooLarge, in_script
+from helpers.views import in_script
 
 CHAPTER, PROFILE = "heads", "atlas"
 """Where the numbers are kept: ``data/results/atlas/MODEL/heads.json``."""
@@ -47,19 +47,13 @@ SIZE = 16
 REACH = 8
 """Tokens to the left and to the right that the profile of distance goes."""
 PARAMETERS = {"corpus": CORPUS, "choose_on": list(CHOOSE_ON), "size": SIZE, "reach": REACH, "seed": 0}
-WORDS = range(8, 15)
-"""Of the three sentences of a card."""
 DIGITS = 5
-NEAREST = 5
-FEWEST = card.FEWEST
 RULES = ("best fixed offset", "nearest mention")
 """What the head of a relation or a kind of mention stands against; another network's head that was chosen is another head."""
 SOURCE, RUN = ["chapter", "profile", "corpus", "split"], ["of", "profile"]
 SHOWN = yaml.safe_load(Path(__file__).with_name("atlas.yml").read_text("utf-8"))
 """Which quantities the atlas shows, in what words."""
 HEAD = re.compile(r"(?<![\w./–-])(\d{1,2}-\d{1,2})(?![\w–-]|\.\d)")
-LIMIT = 1_500_000
-"""Bytes of a model's data."""
 FOLDER = "_static/atlas"
 """Where the built book keeps script, style and data."""
 Content = dict[str, Any]
@@ -101,18 +95,16 @@ def mean_map(maps: Float[Tensor, "layer head query key"], text: tokens.EncodedTe
 def places_of(cls: Marks, sep: Marks, text: Marks) -> Float[np.ndarray, "place token"]:
     """How much of each token falls into each place of a mean map; the columns of special tokens and of the text sum to 1."""
     inner, count = SIZE - 2, max(int(text.sum()), 1)
-    edges = np.arange(text.sum() + 1) * inner / count
-    low, high = np.maximum.outer(np.arange(inner), edges[:-1]), np.minimum.outer(np.arange(1, inner + 1), edges[1:])
-    shares = np.zeros((SIZE, len(text)))
+    edges, shares = np.arange(inner + 1) * count / inner, np.zeros((SIZE, len(text)))
     shares[0, cls], shares[-1, sep] = 1, 1
-    shares[1:-1, text] = (high - low).clip(0) * count / inner
+    shares[1:-1, text] = np.diff(np.subtract.outer(edges, np.arange(text.sum())).clip(0, 1), axis=0)
     return shares
 
 
 def examples(encoder: encoders.Encoder) -> dict[str, dict[str, Any]]:
     """Three short sentences of the development part: with an object, with a pronoun, with commas; tokens and weights of each."""
     sentences = [sentence for document in corpora.documents(CORPUS, "dev") for sentence in document.sentences]
-    short = tokens.usable(encoder, [sentence for sentence in sentences if len(sentence.words) in WORDS])
+    short = tokens.usable(encoder, [sentence for sentence in sentences if 8 <= len(sentence.words) <= 14])
     fitting = {
         "an object": [s for s in short if {"nsubj", "obj", "case"} <= set(s.relations)],
         "a pronoun": [s for s in short if "PRON" in s.upos[3:] and {"PROPN", "NOUN"} & set(s.upos[:3])],
@@ -284,10 +276,9 @@ def _grids(numbers: pd.DataFrame, heads: int) -> Iterable[Content]:
                 continue
             [first] = _records(rows.head(1))  # what else the rows say
             title = told["whole"] if first["of"] == "all" and "whole" in told else told["title"]
-            grid = {"group": group, "quantity": quantity, "of": first["of"]}
-            grid |= {"title": title.format(of=called(first["of"]))}
+            grid = {"group": group, "title": title.format(of=called(first["of"]))}
             grid |= {key: told[key] for key in ("as", "words", "least") if key in told}
-            grid |= {key: first[key] for key in ("unit", "source", "n")}
+            grid |= {key: first[key] for key in ("quantity", "of", "unit", "source", "n")}
             grid |= {key: rows[key].round(DIGITS).tolist() for key in results.NUMBERS if rows[key].notna().all()}
             if "control" in grid:
                 alike = len(set(grid["control"])) == 1
@@ -298,7 +289,7 @@ def _grids(numbers: pd.DataFrame, heads: int) -> Iterable[Content]:
 def _best_relation(grids: Sequence[Content]) -> Iterable[Content]:
     """For every head the relation in which it is furthest beyond the best fixed offset, in its better direction, for each run."""
     relations = [g for g in grids if g["quantity"] in ("finds_governor", "found_by_governor") and g["of"] != "all"]
-    frequent = [g for g in relations if "control" in g and (g["n"] or 0) >= FEWEST]
+    frequent = [g for g in relations if "control" in g and (g["n"] or 0) >= card.FEWEST]
     for source in dict.fromkeys(g["source"] for g in frequent):
         here = [g for g in frequent if g["source"] == source]
         leads = np.stack([np.subtract(g["value"], g["control"]) for g in here])
@@ -336,12 +327,9 @@ def _nearest(numbers: pd.DataFrame, heads: int) -> list[Any] | None:
     if not len(pairs):
         return None
     layer, head = pairs.of.str.split("-", expand=True).astype(int).T.to_numpy()
-    pairs = pairs.assign(other=(layer - 1) * heads + head - 1).sort_values(["place", "value"])
-    near = pairs.groupby("place").head(NEAREST).groupby("place")
-    return [
-        [(other, round(far, DIGITS)) for other, far in zip(group.other, group.value, strict=True)]
-        for _, group in near
-    ]
+    pairs = pairs.assign(other=(layer - 1) * heads + head - 1, far=pairs.value.round(DIGITS))
+    of_head = pairs.sort_values(["place", "value"]).groupby("place")[["other", "far"]]
+    return [list(near.head(card.NEAREST).itertuples(index=False, name=None)) for _, near in of_head]
 
 
 def _alike(numbers: pd.DataFrame, shape: Sequence[int]) -> list[Any] | None:
@@ -401,16 +389,9 @@ def file_of(model: str) -> str:
 
 
 def data(model: str, content: Content) -> str:
-    """A script that hands the content of a model to the page; nothing in it can end a script element.
-
-    Raises:
-        TooLarge: for more than :data:`LIMIT`.
-    """
+    """A script that hands the content of a model to the page; nothing in it can end a script element."""
     name, body = (in_script(json.dumps(part, separators=(",", ":"), allow_nan=False)) for part in (model, content))
-    script = f"(window.atlasModels=window.atlasModels||{{}})[{name}]={body};\n"
-    if len(script) > LIMIT:
-        raise TooLarge(f"The atlas of {model} has {len(script):,} bytes; at most {LIMIT:,} are allowed.")
-    return script
+    return f"(window.atlasModels=window.atlasModels||{{}})[{name}]={body};\n"
 
 
 def picture(content: Content) -> bytes:
@@ -464,21 +445,10 @@ def write_data(folder: Path, models: Mapping[str, Content]) -> None:
 
 
 def inline(content: Content) -> str:
-    """The atlas of one model with its script, style and data, for a page that is one file.
-
-    Raises:
-        TooLarge: for a model with more heads than a page should carry.
-    """
+    """The atlas of one model with its script, style and data, for a page that is one file."""
     model = content["model"]
     body = element({model: content}, folder=".", page=False)
     return f"<style>{asset('css')}</style>{body}<script>{data(model, content)}</script><script>{asset('js')}</script>"
-
-
-def write_picture() -> Path:
-    """Draw the picture of the first model for the README and the welcome page, and say where it is."""
-    file, first = places.ROOT / "book" / "_static" / "atlas.png", next(iter(recorded()))
-    places.write(file, picture(models([first])[first]))
-    return file
 
 
 def write(folder: Path) -> Path:

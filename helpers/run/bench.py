@@ -1,4 +1,4 @@
-"""What measuring costs: the figures of the page about long runs, and of the live page; and how fast chapter 07's helper is (:func:`pairs`).
+"""What measuring costs: the figures of the page about long runs, and of the live page.
 
 Timed in processor time, which a busy machine does not change much. The stored figures are renewed by
 ``bench.passes("minilm", "a machine, in words")`` and, with a folder that ``python -m helpers build live`` made, by
@@ -57,44 +57,6 @@ def passes(model: str, machine: str, *, rounds: int = 3) -> None:
     kept["models"][model] = {"layers": encoder.layers, "heads": encoder.heads, "rates": rates}
     places.write(FILE, json.dumps(kept, indent=1, sort_keys=True) + "\n")
     places.write(FILE.with_suffix(".md"), template("costs.md.j2").render(kept, passes=PASSES, median=np.median))
-
-
-def pairs(model: str = "minilm", *, rounds: int = 9, heads: int = 144) -> dict[str, float]:
-    """Time all divergences of so many maps of 128 tokens, on one thread, against two plain loops, each of a head against all.
-
-    Returns:
-        How many times as long a loop takes that computes ``both_terms`` of each divergence, relative entropies to the mixture, and one
-        that takes each head's ``entropy_once``; and the ``largest`` difference from the first in double precision, in nats a token.
-    """
-    encoder = encoders.load(model, device="cpu")
-    segments = corpora.segments(corpora.read("encyclopedia"))[: -(-heads // (encoder.layers * encoder.heads))]
-    batch = tokens.encode(encoder, [segment.texts for segment in segments], max_length=128, truncate=True)
-    maps = attention.maps(encoder, batch).flatten(0, 2)[:heads].contiguous()
-
-    def both_terms(weights: np.ndarray) -> np.ndarray:
-        rows = []
-        for head in weights:
-            mixture = (head + weights) / 2
-            terms = head * np.log(head / mixture) + weights * np.log(weights / mixture)
-            rows.append(terms.sum((1, 2)) / 2)
-        return np.stack(rows)
-
-    def entropy_once(weights: np.ndarray) -> np.ndarray:
-        own, rows = -(weights * np.log(weights)).sum((1, 2)), []
-        for head, entropy in zip(weights, own, strict=True):
-            mixture = (head + weights) / 2
-            rows.append(-(mixture * np.log(mixture)).sum((1, 2)) - (entropy + own) / 2)
-        return np.stack(rows)
-
-    weights = maps.numpy().clip(divergence.TINY)
-    runs = {"helper": partial(divergence.divergences, maps)}
-    runs |= {loop.__name__: partial(loop, weights) for loop in (both_terms, entropy_once)}
-    with parallel.one_thread(), torch.inference_mode():
-        each = [repeat(run, timer=time.process_time, number=1, repeat=1 + rounds)[1:] for run in runs.values()]
-        exact = both_terms(weights.astype(np.float64))
-        largest = np.abs(divergence.divergences(maps) - exact).max() / maps.shape[-1]
-    own, *loops = np.median(each, 1)
-    return dict(zip([*runs][1:], np.array(loops) / own, strict=True)) | {"largest": largest}
 
 
 def ask(tab: Any, **fields: object) -> dict[str, Any]:

@@ -176,11 +176,10 @@ def typed(features: head_types.DistanceFeatures, *, seed: int = 0) -> tuple[head
 
     def shares(numbers: Float[np.ndarray, "*draws layer head feature"]) -> Float[np.ndarray, "*draws type"]:
         names = head_types.by_rule(numbers, features.even)
-        return np.stack([(names == name).mean((-2, -1)) for name in head_types.TYPES], -1)
+        return (names[..., None] == np.array(head_types.TYPES)).mean((-3, -2))
 
-    names = head_types.by_rule(features.all.value, features.even)
-    there = {name: bool((names == name).any()) for name in head_types.TYPES}
-    return head_types.Types(names, there), features.all.map(shares)
+    there = dict(zip(head_types.TYPES, (shares(features.all.value) > 0).tolist(), strict=True))
+    return head_types.Types(head_types.by_rule(features.all.value, features.even), there), features.all.map(shares)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

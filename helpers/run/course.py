@@ -8,10 +8,11 @@ from importlib.metadata import distribution
 from importlib.resources import files
 from itertools import pairwise, takewhile
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
-from zipfile import ZIP_DEFLATED, ZipFile
 
 import nbformat
+import numpy as np
 import yaml
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
@@ -107,14 +108,14 @@ def outline(chapter: str) -> Mapping[str, Any]:
     asked = [unquoted(text).split("\n", 1)[1].strip() for text in BOX.findall(prose) if text.startswith(">")]
     answers = re.findall(r"<b>What comes out</b></summary>\n+(.*?)\n+</details>", prose, re.DOTALL)
     usual = zip(asked, answers, known["predictions"], strict=True)
-    read, sections, ends = int(re.search(r"\*\*Read:\*\* (\d+) minutes", box)[1]), [], [0]
+    read, sections, loads = int(re.search(r"\*\*Read:\*\* (\d+) minutes", box)[1]), [], [0.0]
     for title, text in takewhile(lambda part: part[0] != "Exercises", texts.items()):
         figures, words = text.count("**Fig. "), re.sub(r"<details>.*?</details>", "", text, flags=re.DOTALL).split()
         sections.append({"title": title, "figures": figures, "predictions": text.count("> **Predict**")})
-        ends.append(ends[-1] + len(words) / WORDS_A_MINUTE + MINUTES_A_FIGURE * figures)
-    for section, bounds in zip(sections, pairwise(ends), strict=True):
-        start, end = (round(read * bound / ends[-1]) for bound in bounds)
-        section["minutes"] = end - start
+        loads.append(len(words) / WORDS_A_MINUTE + MINUTES_A_FIGURE * figures)
+    ends = np.cumsum(loads)
+    for section, minutes in zip(sections, np.diff(np.rint(read * ends / ends[-1])).tolist(), strict=True):
+        section["minutes"] = int(minutes)
     exercises = [match.groupdict() for match in EXERCISE.finditer(texts["Exercises"])]
     names = iter(CHECK.findall("\n".join(cell.source for cell in cells if cell.cell_type == "code")))
     for exercise in exercises:
@@ -217,44 +218,40 @@ def make(chapters: Sequence[str], folder: Path, packed: Path) -> Path:
         from nbconvert import SlidesExporter
     slides = SlidesExporter(template_file=str(files("helpers.run") / "slides.html.j2"), exclude_anchor_links=True)
     slides.reveal_url_prefix, slides.reveal_theme = "../static/reveal", "white"
-    for name in MADE:
-        shutil.rmtree(folder / name, ignore_errors=True)
-    # reveal.js and MathJax out of the packages that hold them, so that slides need no network
-    reveal = Path(sphinx_revealjs.__file__).parent / "_static" / "revealjs"
-    ignored = shutil.ignore_patterns("*.map", "*.esm.js", "league-gothic")
-    for piece in ("dist", "plugin/notes", "plugin/zoom"):
-        shutil.copytree(reveal / piece, folder / "static" / "reveal" / piece, ignore=ignored)
-    mathjax = "sphinx-mathjax-offline/static/mathjax/tex-svg-full.js"
-    shutil.copyfile(distribution("sphinx-mathjax-offline").locate_file(mathjax), folder / "static" / "mathjax.js")
-    for chapter in tqdm(chapters, desc="course", unit="chapter"):
-        told = outline(chapter)
-        copies = {
-            "students": student(launch.copy(chapter, wheel())),
-            "solutions": instructor(chapter),
-            f"nbgrader/source/{chapter}": student(instructor(chapter)),
-        }
-        for place, notebook in copies.items():
-            notebook.metadata.pop("papermill", None)
-            places.write(folder / place / f"{chapter}.ipynb", nbformat.writes(notebook) + "\n")
-        release, begin = folder / "nbgrader" / "source" / chapter, {"chapters": [told], "wheel": launch.WHEEL}
-        places.write(release / launch.WHEEL, installed)
-        places.write(release / "README.md", template("students.md.j2").render(begin))
-        page, _ = slides.from_notebook_node(deck(told), {"metadata": {"name": told["title"]}})
-        places.write(folder / "slides" / f"{chapter}.html", page)
-        write(template("guide.md.j2").render(told), told["title"], folder / "guide" / chapter, "../")
-    places.write(folder / "students" / launch.WHEEL, installed)
-    places.write(folder / "nbgrader" / "nbgrader_config.py", template("nbgrader_config.py.j2").render())
-    about = {"chapters": [outline(chapter) for chapter in chapters], "wheel": launch.WHEEL}
-    write(template("course.md.j2").render(about), "A course", folder / "README")
-    places.write(folder / "students" / "README.md", template("students.md.j2").render(about))
-    shutil.make_archive(str(folder / "students"), "zip", folder, "students")
-    whole = folder.with_name(f"{folder.name}.zip")
-    with ZipFile(whole, "w", ZIP_DEFLATED) as archive:  # only what was made here: not what students have handed in
-        for name in (*MADE, "README.md", "README.html", "students.zip", "nbgrader/nbgrader_config.py"):
-            for file in [folder / name, *sorted((folder / name).rglob("*"))]:
-                if file.is_file():
-                    archive.write(file, Path(folder.name) / file.relative_to(folder))
-    return whole
+    with TemporaryDirectory() as scratch:
+        made = Path(scratch) / folder.name
+        # reveal.js and MathJax out of the packages that hold them, so that slides need no network
+        reveal = Path(sphinx_revealjs.__file__).parent / "_static" / "revealjs"
+        ignored = shutil.ignore_patterns("*.map", "*.esm.js", "league-gothic")
+        for piece in ("dist", "plugin/notes", "plugin/zoom"):
+            shutil.copytree(reveal / piece, made / "static" / "reveal" / piece, ignore=ignored)
+        mathjax = "sphinx-mathjax-offline/static/mathjax/tex-svg-full.js"
+        shutil.copyfile(distribution("sphinx-mathjax-offline").locate_file(mathjax), made / "static" / "mathjax.js")
+        for chapter in tqdm(chapters, desc="course", unit="chapter"):
+            told = outline(chapter)
+            copies = {
+                "students": student(launch.copy(chapter, wheel())),
+                "solutions": instructor(chapter),
+                f"nbgrader/source/{chapter}": student(instructor(chapter)),
+            }
+            for place, notebook in copies.items():
+                notebook.metadata.pop("papermill", None)
+                places.write(made / place / f"{chapter}.ipynb", nbformat.writes(notebook) + "\n")
+            page, _ = slides.from_notebook_node(deck(told), {"metadata": {"name": told["title"]}})
+            places.write(made / "slides" / f"{chapter}.html", page)
+            write(template("guide.md.j2").render(told), told["title"], made / "guide" / chapter, "../")
+        given = {f"nbgrader/source/{chapter}": [chapter] for chapter in chapters} | {"students": chapters}
+        for place, those in given.items():
+            about = {"chapters": [outline(chapter) for chapter in those], "wheel": launch.WHEEL}
+            places.write(made / place / launch.WHEEL, installed)
+            places.write(made / place / "README.md", template("students.md.j2").render(about))
+        places.write(made / "nbgrader" / "nbgrader_config.py", template("nbgrader_config.py.j2").render())
+        write(template("course.md.j2").render(about), "A course", made / "README")
+        shutil.make_archive(str(made / "students"), "zip", made, "students")
+        for name in MADE:
+            shutil.rmtree(folder / name, ignore_errors=True)
+        shutil.copytree(made, folder, dirs_exist_ok=True)
+        return Path(shutil.make_archive(str(folder), "zip", scratch, folder.name))
 
 
 def write(text: str, title: str, file: Path, root: str = "") -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from pandas.io.json import build_table_schema
 
 from helpers import __version__, places, results
 from helpers.run import template
@@ -73,11 +74,8 @@ def write(numbers: pd.DataFrame, file: Path) -> list[Path]:
 
 def described(numbers: pd.DataFrame, file: Path) -> dict[str, Any]:
     """What a written long table holds, as a descriptor of Frictionless: type and meaning of its columns, unit and meaning of its quantities."""
-    kinds = dict.fromkeys(results.WHOLE, "integer") | dict.fromkeys(results.NUMBERS, "number")
-    columns = [
-        {"name": name, "type": kinds.get(name, "string"), "description": meaning}
-        for name, meaning in results.from_yaml("columns").items()
-    ]
+    meanings, schema = results.from_yaml("columns"), build_table_schema(numbers, index=False, version=False)
+    columns = [field | {"description": meanings[field["name"]]} for field in schema["fields"]]
     quantities = {}
     for chapter, rows in numbers.groupby("chapter"):
         known = results.from_yaml("quantities")[chapter[3:]]
@@ -106,9 +104,8 @@ def write_data_set(folder: Path, models: Iterable[str], profiles: Iterable[str] 
     numbers = results.table(models, profiles)
     page = template("dataset.md.j2").render(numbers=numbers, results=results, version=__version__)
     files = write(numbers, folder / "numbers.parquet")
-    for name, text in {"README.md": page, "LICENSE": template("license.j2").render()}.items():
-        files.append(folder / name)
-        places.write(files[-1], text)
-    sums = "".join(f"{places.sha256(file)}  {file.name}\n" for file in files)
-    places.write(folder / "SHA256SUMS", sums)
-    return [*files, folder / "SHA256SUMS"]
+    files += [folder / name for name in ("README.md", "LICENSE", "SHA256SUMS")]
+    places.write(files[-3], page)
+    places.write(files[-2], template("license.j2").render())
+    places.write(files[-1], "".join(f"{places.sha256(file)}  {file.name}\n" for file in files[:-1]))
+    return files

@@ -22,7 +22,6 @@ from nbformat.v4 import new_markdown_cell
 
 from helpers import places
 from helpers.run import atlas, launch, notebooks, template
-from helpers.views import TooLarge
 
 CARD = '<div class="encoder-card">'
 """In the page of a model's card (:mod:`helpers.run.card`), whose template lets no text of others be HTML."""
@@ -84,7 +83,7 @@ def read(file: Path) -> dict[str, Any]:
 
 
 def atlas_of(model: str, results: Path, weights: Collection[str]) -> Markup | None:
-    """The atlas of the model's heads, or that it is too large; None where it was not measured with these weights.
+    """The atlas of the model's heads, None where it was not measured with these weights.
 
     Args:
         results: folder of the numbers that the run recorded; those that travel with the book come after them.
@@ -94,8 +93,5 @@ def atlas_of(model: str, results: Path, weights: Collection[str]) -> Markup | No
         for name, record in atlas.recorded().items():
             measured = record["provenance"]["model"]
             if measured["name"] == model and (not weights or measured["sha256"] in weights):
-                try:
-                    return Markup(atlas.inline(atlas.models([name])[name] | {"model": Path(model).name}))
-                except TooLarge as error:
-                    return Markup("<p>{}</p>").format(error)
+                return Markup(atlas.inline(atlas.models([name])[name] | {"model": Path(model).name}))
     return None

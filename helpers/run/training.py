@@ -146,13 +146,6 @@ class Student(nn.Module):
             if name in tensors and tensors[name].shape == weight.shape:
                 weight.copy_(tensors[name])
 
-    def log_frequencies(self, examples: Sequence[tasks.Example]) -> Tensor:
-        """Log frequencies of the vocabulary in some texts, less their mean: where the bias of a head for words begins."""
-        batches = tokens.batches(self.encoder, [row.texts for row in examples[::4]], truncate=True, unknown="<unk>")
-        ids = torch.cat([batch.ids[batch.text >= 0].cpu() for batch in batches])
-        logs = (1 + torch.bincount(ids, minlength=len(self.weights["head.bias"]))).log()
-        return logs - logs.mean()
-
 
 class TaskTrainer(Trainer):
     """The library's Trainer with the book's scores on the development part."""
@@ -203,8 +196,11 @@ def train(
         shutil.rmtree(work, ignore_errors=True)
     examples, dev = read_examples(task, settings["seed"])
     student = Student(encoder, task, settings)
-    if task == "mlm":
-        student.start_from({"head.bias": student.log_frequencies(examples)})
+    if task == "mlm":  # the head's bias begins with the log frequencies of words, less their mean
+        batches = tokens.batches(encoder, [row.texts for row in examples[::4]], truncate=True, unknown="<unk>")
+        ids = torch.cat([batch.ids[batch.text >= 0].cpu() for batch in batches])
+        logs = (1 + torch.bincount(ids, minlength=len(student.weights["head.bias"]))).log()
+        student.start_from({"head.bias": logs - logs.mean()})
     if recipe.get("start"):
         student.start_from(adapters.read(adapters.folder_of(model, recipe["start"])).tensors)
     run = trainer(student, examples, dev, work)

@@ -154,21 +154,6 @@ def test_changes_are_shares_of_heads_both_ways(page):
         assert group_tests.changed(groups(before), groups(before), 50).high == 0
 
 
-@settings(max_examples=8, deadline=None)
-@given(st.integers(0, 9_999), st.integers(2, 6), st.sampled_from([1, 3, 10]))
-def test_k_means_of_many_samples_is_scikit_learns_of_each(seed, k, starts):
-    rng = np.random.default_rng(seed)
-    samples = rng.dirichlet(np.full(21, rng.uniform(0.2, 2)), size=(5, int(rng.integers(k + 2, 60))))
-    clustering = head_types.k_means(samples, k, seed=seed, starts=starts)
-    for sample, labels, centroids in zip(samples, clustering.labels, clustering.centroids, strict=True):
-        # of two draws of k-means++ that are equally good, rounding takes one: it may be that of another order of the sums
-        orders = (np.arange(21), *(rng.permutation(21) for _ in range(20)))
-        fits = ((order, KMeans(k, n_init=starts, random_state=seed).fit(sample[:, order])) for order in orders)
-        order, wanted = next(pair for pair in fits if adjusted_rand_score(labels, pair[1].labels_) == 1)
-        groups = [labels[wanted.labels_ == group][0] for group in range(k)]
-        assert np.allclose(centroids[groups][:, order], wanted.cluster_centers_, atol=1e-12)
-
-
 def test_groups_are_counted_where_there_are_some():
     rng = np.random.default_rng(0)
     clouds = rng.normal(size=(21, 80, 5))

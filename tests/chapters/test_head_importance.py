@@ -151,7 +151,7 @@ def test_costs_p_values_and_what_a_test_sees(page):
     ranked = np.sort(p)
     steps = [k for k in range(1, 401) if ranked[k - 1] <= 0.05 * k / 400]
     assert page.stands(p).sum() == max(steps, default=0)
-    least = importance.smallest_seen(found, 0.01)
+    least = page.smallest_seen(found, 0.01)
     moved = page.cost(zero, importance.Results(loss + least, loss, np.ones(60)), "score", by)
     assert np.mean(page.p_values(moved) < 0.01) == pytest.approx(0.8, abs=0.1)
     weights = np.where(documents == 0, 3.0, 1.0)
@@ -180,15 +180,13 @@ def test_orders_halves_and_random_orders_of_the_same_layers(page):
 def test_an_advantage_and_a_repetition_are_what_loops_count(page):
     rng, by = np.random.default_rng(0), [SimpleNamespace(document=n % 7) for n in range(20)]
     order, others, weights = rng.random(20), rng.random((5, 20)), rng.integers(1, 4, 20).astype(float)
-    found = importance.advantage(order, others, weights, by)
+    found = page.advantage(order, others, weights, by)
     mean = sum(np.average(one, weights=weights) for one in others) / 5
     assert found.value == pytest.approx(np.average(order, weights=weights) - mean) and found.low < found.high
     counts = stats.resampled(np.arange(7))[1:]
-    alone = importance.advantage(order, order[None], weights, by)
+    alone = page.advantage(order, order[None], weights, by)
     assert alone.low == alone.high == 0, "nothing is ahead of itself"
-    for replicate, drawn in zip(
-        importance.advantage(order, others[:1], weights, by).replicates[:5], counts, strict=False
-    ):
+    for replicate, drawn in zip(page.advantage(order, others[:1], weights, by).replicates[:5], counts, strict=False):
         times = np.array([drawn[one.document] for one in by]) * weights
         assert replicate == pytest.approx(np.average(order - others[0], weights=times))
     heads = np.tile(np.arange(10.0), (20, 1)) + 0.01 * rng.normal(size=(20, 10))

@@ -44,10 +44,9 @@ def test_two_numbers_and_the_rule_are_what_loops_find(page):
 
 def test_three_numbers_are_those_of_the_helper_and_mixtures_are_maps(page):
     maps, texts = random_maps(3, 30, 30), np.repeat([0, 1], [12, 18])
-    names = ("column: largest mean shade", "diagonal: contrast", "blocks: contrast")
-    described = pattern_types.describe(maps, texts)
-    for number, weights in enumerate(maps):
-        np.testing.assert_allclose(page.three_numbers(weights, texts), [described[name][number] for name in names])
+    for weights in maps:  # the column's largest mean shade, the contrasts of diagonal and blocks
+        twelve = pattern_types.twelve(weights, texts)
+        np.testing.assert_allclose(page.three_numbers(weights, texts), twelve[[1, 7, 9]])
     made = page.mixture(30, (0.3, 0.5, 0.2), np.random.default_rng(0))
     np.testing.assert_allclose(made.sum(-1), 1)
     assert made.mean(0).max() > 0.3 and np.diagonal(made, -1).min() > 0.5
@@ -179,32 +178,34 @@ def test_looking_at_texts_is_what_loops_find(small_encoder, family):
             assert looked[n]["target"][at] == [bool(kind) for kind in kinds].index(True)
 
 
-def test_shares_columns_and_f1_are_what_loops_count():
+def test_shares_columns_and_f1_are_what_loops_count(page):
     rng = np.random.default_rng(3)
     items = [Item(f"{task}/{n}", task, ("a", "b"), n // 2) for task in TASKS for n in range(6)]
     types = rng.integers(0, 5, (len(items), 2, 3))
-    shares = pattern_types.shares_by_task(types, items)
+    shares = page.shares_by_task(types, items)
     for t, task in enumerate(TASKS):
         own = [types[n] for n, item in enumerate(items) if item.task == task]
         for layer, head, kind in np.ndindex(2, 3, 5):
             assert shares.value[t, layer, head, kind] == np.mean([x[layer, head] == kind for x in own])
     target, vertical = rng.integers(0, 4, types.shape), types == 0
     counts = Counter(target[vertical].tolist())
-    for k, share in enumerate(pattern_types.column_targets(target, vertical, items).values()):
+    for k, share in enumerate(page.column_targets(target, vertical, items).values()):
         assert share.value == counts[k] / vertical.sum()
     truth, called = rng.choice([0, 1, 2, 4], 90), rng.integers(0, 5, 90)
     table = np.zeros((5, 5))
     np.add.at(table, (truth, called), 1)
     f1 = f1_score(truth, called, labels=[0, 1, 2, 4], average="macro")
-    assert pattern_types.mean_f1(table) == pytest.approx(f1)
+    assert page.mean_f1(table) == pytest.approx(f1)
 
 
-def test_what_is_recorded_of_a_network(small_encoder, tmp_path, monkeypatch):
+def test_what_is_recorded_of_a_network(small_encoder, page):
     run = Run("pattern_types", small_encoder("bert", num_hidden_layers=2), None, profile="smoke")
     value = np.zeros((2, run.encoder.heads, 5))
     value[0, :, 4], value[0, 0, 4], value[0, 0, 0], value[1, :, 2] = 1.0, 0.5, 0.5, 1.0
     shares = stats.mean(np.stack([value] * 12), by=np.arange(12) // 3)
-    pattern_types.record(run, "", stats.stack([shares] * 4))
+    page.record_shares.__globals__["run"] = run
+    page.record_shares("", stats.stack([shares] * 4))
+    page.record_claims("", shares)
     heads = run.encoder.heads
     assert run.recorded.number("dark_column").value == pytest.approx((0.5 + heads) / (2 * heads))
     assert run.recorded.number("heterogeneous_in_first_layer").value == 1

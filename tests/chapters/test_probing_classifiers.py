@@ -73,8 +73,8 @@ def test_a_score_is_a_sum_over_heads_and_both_directions(page):
     assert not open_to.diagonal(1).any() and open_to.sum() == found.numel() - len(found)
 
 
-def test_the_probe_without_attention_reads_words_and_distance():
-    probe, vectors = drawn_anew(probes.DistanceProbe(5, hidden=4)), torch.randn(4, 5)
+def test_the_probe_without_attention_reads_words_and_distance(page):
+    probe, vectors = drawn_anew(page.DistanceProbe(5, hidden=4)), torch.randn(4, 5)
     found = probe(vectors)
     for word in range(4):
         for candidate in range(4):
@@ -162,7 +162,7 @@ def path(governors, word: int) -> set:
     return {word} | path(governors, governors[word]) if governors[word] >= 0 else set()
 
 
-def test_a_structural_probe_with_the_right_distances_finds_all_arcs():
+def test_a_structural_probe_with_the_right_distances_finds_all_arcs(page):
     distances = []
     for s in SENTENCES:
         paths = [path(s.governors, word) for word in range(len(s.words))]
@@ -170,7 +170,7 @@ def test_a_structural_probe_with_the_right_distances_finds_all_arcs():
         assert torch.equal(probes.tree_distances(s.governors), distances[-1])
     states, trees = {"train": [torch.randn(2, len(s.words), 5) for s in SENTENCES]}, {"train": SENTENCES}
     answers = iter(distances)
-    found = probes.structural(states, trees, 1, "train", lambda *_, **__: lambda _: next(answers))
+    found = page.structural(states, trees, 1, "train", lambda *_, **__: lambda _: next(answers))
     assert found.value.tolist() == [1]
     probe, points = probes.TreeProbe(5, rank=3), torch.randn(4, 5)
     mapped = (points @ probe.map).detach()

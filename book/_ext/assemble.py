@@ -1,0 +1,130 @@
+"""What the built pages have beside their sources: generated text, buttons, the atlas of heads, MathJax and bertviz without a network.
+
+- ``<!-- generated: NAME PART -->`` and ``<!-- version -->`` in a page are replaced by the text that :mod:`helpers.run.pages` makes.
+- Launching and downloading give copies to run, releases offer the whole book, discussions are linked; below a page stands when its
+  file was last changed.
+- The data of the atlas, links to it from figures of heads, and its script on pages with interactive points.
+- MathJax from an installed package, and bertviz' frames as pages of their own. Stored notebooks keep the weights of a view, not its
+  scripts. A frame that may do nothing but run scripts cannot load a file beside it, so that its page holds all of them.
+"""
+
+import hashlib
+import html
+import json
+import re
+import subprocess
+from importlib.resources import files
+from pathlib import Path
+
+import nbformat
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.config import Config
+
+from helpers import places, views
+from helpers.run import address, atlas, launch, pages
+
+ATLAS = "book/atlas"
+HEAD_FIGURES = re.compile(r"\b(head_grids|heads_by_layer|scatter_groups|thumbnails|views\.points)\(")
+"""Functions that draw figures in which a point, a cell or a picture is a head."""
+LINK = '<p class="to-atlas"><a href="../book/atlas.html">Look a head up in the atlas</a></p>'
+FILES = {"pdf": "fas fa-book", "zip": "fas fa-file-archive"}
+"""Kinds of files of the whole book in a release, and their icons."""
+MATHJAX = files("sphinx-mathjax-offline") / "static" / "mathjax" / "tex-svg-full.js"
+
+
+def add_mathjax(app: Sphinx, config: Config) -> None:
+    """Copy MathJax, one file without fonts, into ``_static``."""
+    config.html_static_path.append(str(MATHJAX))
+
+
+def fill(app: Sphinx, page: str, source: list[str]) -> None:
+    """Replace the marks of a page, and read it again in the next build, since what is generated may have changed."""
+    filled = pages.filled(source[0], Path(app.srcdir) / "book" / "_static") if page.startswith("book/") else source[0]
+    if filled != source[0]:
+        source[0] = filled
+        app.env.note_reread()
+
+
+def link_figures(app: Sphinx, tree: nodes.document, name: str) -> None:
+    """Put a link to the atlas under every static figure of heads."""
+    if not name.startswith("notebooks/"):
+        return
+    cells = nbformat.read(app.env.doc2path(name), as_version=4).cells
+    of_heads = [cell for cell in cells if HEAD_FIGURES.search(cell.source)]
+    figures = {cell.metadata.get("mystnb", {}).get("figure", {}).get("name") for cell in of_heads}
+    for figure in tree.findall(nodes.figure):
+        if figures.intersection(figure["ids"]):
+            figure.append(nodes.raw("", LINK, format="html"))
+
+
+def load_atlas(app: Sphinx, name: str, template: str, context: dict, tree: nodes.document | None) -> None:
+    """Add script and style to the atlas and to pages with interactive points; the latter also learn whose heads they show."""
+    if name != ATLAS and 'class="point"' not in context.get("body", ""):
+        return
+    attributes = {}
+    if name != ATLAS:
+        model, up = next(iter(atlas.shown())), "../" * name.count("/")
+        if name.startswith("notebooks/"):
+            metadata = nbformat.read(app.env.doc2path(name), as_version=4).metadata
+            model = metadata.get("papermill", {}).get("parameters", {}).get("model", model)
+        data = atlas.data_files(atlas.shown(), f"{up}{atlas.FOLDER}", page=f"{up}{ATLAS}.html")
+        attributes["data-atlas"] = json.dumps({"model": model} | data)
+    app.add_css_file("atlas/atlas.css")
+    app.add_js_file("atlas/atlas.js", loading_method="defer", **attributes)
+
+
+def arrange_buttons(app: Sphinx, page: str, template: str, context: dict, doctree: object) -> None:
+    """Change the theme's groups of buttons in place."""
+    shown = context.get("header_buttons", ())
+    groups = {group.get("label"): group["buttons"] for group in shown if "buttons" in group}
+    for button in groups.get("launch-buttons", ()):
+        branch = rf"(?<=/blob/){address.BRANCH}(?=/)|(?<=/){address.BRANCH}(?=\?)"
+        button["url"] = re.sub(branch, address.LAUNCH, button["url"])
+    repository = address.repository() or ""
+    if repository.startswith("https://github.com/"):
+        for kind, icon in FILES.items():
+            button = {"type": "link", "label": f"download-book-{kind}", "icon": icon, "text": f"whole book .{kind}"}
+            button["url"] = f"{repository}/releases/latest/download/{pages.NAME}.{kind}"
+            button["tooltip"] = f"Download the whole book .{kind}"
+            groups.get("download-buttons", []).append(button)
+        button = {"type": "link", "label": "discussions-button", "icon": "fas fa-comments", "text": "Discussions"}
+        button |= {"url": f"{repository}/discussions", "tooltip": "Ask a question, or discuss a chapter"}
+        groups.get("source-buttons", []).append(button)
+    if (places.ROOT / ".git").exists():
+        changed = ["git", "log", "-1", "--format=%cs", "--", f"{page}.md", f"{page}.ipynb"]
+        done = subprocess.run(changed, cwd=places.ROOT, capture_output=True, text=True)
+        context["last_updated"] = done.stdout.strip()
+
+
+def write_files(app: Sphinx, exception: Exception | None) -> None:
+    """Write the copies of chapters that their pages offer to download, the files of the atlas, and for each bertviz frame its page, which is
+    loaded when a reader comes near (``book.js``).
+    """
+    if exception is not None or app.builder.format != "html":
+        return
+    output = Path(app.outdir)
+    launch.write(output / "_sources", wheel=address.raw(launch.WHEEL) or "")
+    atlas.write_data(output / atlas.FOLDER, atlas.shown())
+
+    def with_page(frame: re.Match[str]) -> str:
+        weights = html.unescape(frame[2])
+        name = f"{hashlib.sha256(weights.encode()).hexdigest()[:16]}.html"
+        places.write(output / "_static" / "bertviz" / name, views.bertviz_document(json.loads(weights)))
+        return f'{frame[1]} data-src="../_static/bertviz/{name}"'
+
+    for page in output.glob("notebooks/*.html"):
+        text = page.read_text("utf-8")
+        if 'class="bertviz"' in text:
+            page.write_text(views.FRAME.sub(with_page, views.FRAME_DOCUMENT.sub("", text)), "utf-8")
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Called by Sphinx."""
+    app.connect("config-inited", add_mathjax)
+    app.connect("source-read", fill)
+    app.connect("doctree-resolved", link_figures)
+    app.connect("html-page-context", load_atlas)
+    app.connect("html-page-context", arrange_buttons, priority=900)  # after the theme has made the buttons
+    app.connect("build-finished", write_files)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
