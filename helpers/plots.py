@@ -469,6 +469,23 @@ def grid(
     return image
 
 
+def head_grids(grids: Mapping[str, ArrayLike], *, bars: str, marked: Mapping[str, ArrayLike]) -> Figure:
+    """Layer × head grids of numbers side by side, each with its own scale, from blue (negative) to red.
+
+    Args:
+        grids: title -> [layer, head].
+        bars: what the shade means.
+        marked: title -> [layer, head], cells that carry a marker.
+    """
+    layers, heads = np.shape(next(iter(grids.values())))
+    figure, axes = titled(grids, (2.3 + 0.16 * layers, 1.1 + 0.14 * heads), columns=2)
+    for ax, (title, shown) in zip(axes.flat, grids.items(), strict=False):
+        most = np.abs(shown).max() or 1e-9
+        image = grid(ax, shown, scale=(-most, most), marked=marked[title], every=(1, 2))
+        figure.colorbar(image, ax=ax, label=bars)
+    return figure
+
+
 def thumbnails(
     shape: tuple[int, int], size: Size, draw: Callable[[Axes, int, int], object], *, across: str, down: str
 ) -> Figure:

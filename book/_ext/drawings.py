@@ -97,31 +97,10 @@ def catalogue() -> str:
     rows = []
     for entry in sources.CATALOGUE:
         own = entry.name.startswith("encyclopedia")
-        splits = [f"{split}: {counts(entry, split)}" for split in entry.files] if own else entry.files
+        splits = [f"{s}: {corpora.count(entry.name, entry.kind, s)}" for s in entry.files] if own else entry.files
         how = "in the book" if own else f"fetch {entry.name}" if entry.name in sources.RECIPES else "--data"
         rows.append((entry.name, entry.kind, "; ".join(splits).removeprefix("all: "), entry.licence, how))
     return table(["Name", "Kind", "Splits", "Licence", "How to get it"], rows)
-
-
-def counts(entry: sources.Entry, split: str) -> str:
-    """How much there is in one split of one of the book's own corpora, in words."""
-    if entry.kind == "text":
-        articles = corpora.read(entry.name, split).articles
-        words = sum(len(paragraph.split()) for article in articles for paragraph in article.paragraphs)
-        numbers = {"articles": len(articles), "words": words}
-    elif entry.kind == "treebank":
-        documents = corpora.documents(entry.name, split)
-        lengths = [len(sentence.words) for document in documents for sentence in document.sentences]
-        numbers = {"documents": len(documents), "sentences": len(lengths), "words": sum(lengths)}
-        numbers["chains"] = sum(len(document.chains) for document in documents)
-    elif entry.kind == "pairs":
-        numbers = dict(sorted(Counter(pair.label for pair in corpora.pairs(entry.name, split)).items()))
-    elif entry.kind == "keyphrases":
-        texts = corpora.keyphrases(entry.name, split)
-        numbers = {"texts": len(texts), "keyphrases": sum(len(text.keyphrases) for text in texts)}
-    else:
-        numbers = {"questions": len(corpora.questions(entry.name, split))}
-    return ", ".join(f"{number:,} {unit}" for unit, number in numbers.items())
 
 
 def relations() -> str:

@@ -2,6 +2,7 @@
 
 from helpers.corpora import sources
 from helpers.corpora.readers import (
+    count,
     documents,
     held_out,
     keyphrases,

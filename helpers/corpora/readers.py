@@ -11,6 +11,7 @@ import io
 import json
 import re
 import zipfile
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -464,3 +465,26 @@ def sentences(text: str) -> list[tuple[int, int]]:
             spans.append((start, match.end()))
             start = match.end()
     return [*spans, (start, len(text))] if start < len(text) else spans
+
+
+def count(name: str, kind: str, split: str) -> str:
+    """How much there is in one split of a corpus of the catalogue, in words; it is read for that."""
+    if kind == "text":
+        articles = read(name, split).articles
+        words = sum(len(paragraph.split()) for article in articles for paragraph in article.paragraphs)
+        counts = {"articles": len(articles), "words": words}
+    elif kind == "treebank":
+        treebank = documents(name, split)
+        lengths = [len(sentence.words) for document in treebank for sentence in document.sentences]
+        chains = sum(len(document.chains) for document in treebank)
+        counts = {"documents": len(treebank), "sentences": len(lengths), "words": sum(lengths), "chains": chains}
+    elif kind == "pairs":
+        counts = dict(sorted(Counter(pair.label for pair in pairs(name, split)).items()))
+    elif kind == "keyphrases":
+        texts = keyphrases(name, split)
+        counts = {"texts": len(texts), "keyphrases": sum(len(text.keyphrases) for text in texts)}
+    elif kind == "questions":
+        counts = {"questions": len(questions(name, split))}
+    else:
+        counts = {"words": len(vectors(name).index)}
+    return ", ".join(f"{number:,} {unit}" for unit, number in counts.items())
