@@ -7,6 +7,7 @@ from itertools import cycle
 import matplotlib
 import matplotlib.pyplot as plt
 import numpy as np
+import yaml
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.colors import to_rgba
@@ -30,41 +31,8 @@ Points = Mapping[str, Sequence[Estimate | float | None] | Mapping[str, Estimate 
 """Width and height in inches, or two ends; names of rows, words, tokens; name -> what it is called, or a colour; name -> number;
 matplotlib's keywords; series -> a value for each row, None where there is none, or row -> value."""
 
-# Okabe and Ito's colours, which colour-blind readers can tell apart; one meaning each in the whole book
-STYLES = {
-    "cls": ("#0072B2", "[CLS]", "o"),
-    "sep": ("#D55E00", "[SEP]", "s"),
-    "stop": ("#009E73", "stops", "^"),
-    "comma": ("#66C2A5", "comma", "o"),
-    "period": ("#009E73", "full stop", "o"),
-    "other": ("#999999", "other tokens", "o"),
-    "previous": ("#CC79A7", "previous token", "v"),
-    "self": ("#555555", "same token", "D"),
-    "next": ("#E69F00", "next token", "^"),
-    "broad": ("#56B4E9", "broad", "o"),
-    "antecedent": ("#009E73", "antecedents", "o"),
-    "object": ("#AA4499", "objects", "o"),
-    "minilm": ("#332288", "minilm", "o"),
-    "mpnet": ("#882255", "mpnet", "s"),
-    "random": ("#999933", "@random", "D"),
-    "shuffled": ("#44AA99", "@shuffled", "v"),
-    "first": ("#D55E00", "first", "o"),
-    "second": ("#0072B2", "second", "o"),
-    # the four types of chapter 08: apart from one another in hue and in grey
-    "dense": ("#EECC66", "dense", "o"),
-    "diagonal": ("#2F6BA8", "diagonal", "s"),
-    "dense_vertical": ("#CC6677", "dense & vertical", "D"),
-    "vertical": ("#4A1030", "vertical", "^"),
-    # groups that fit none of them
-    "group 1": ("#eeeeee", "group 1", "o"),
-    "group 2": ("#cccccc", "group 2", "s"),
-    "group 3": ("#999999", "group 3", "D"),
-    "group 4": ("#666666", "group 4", "^"),
-    # the other types of chapter 09, next to these two
-    "vertical_diagonal": ("#B78AC0", "vertical + diagonal", "o"),
-    "block": ("#117733", "block", "D"),
-    "heterogeneous": ("#BBBBBB", "heterogeneous", "x"),
-}
+ASSETS = files("helpers") / "assets"
+STYLES = yaml.safe_load((ASSETS / "styles.yml").read_text("utf-8"))
 """Of each thing that is drawn: colour, name, marker."""
 
 COLOURS, LABELS, MARKERS = ({name: style[n] for name, style in STYLES.items()} for n in range(3))
@@ -85,7 +53,7 @@ EDGE = {"s": 30, "edgecolor": "#444444", "linewidth": 0.4}  # of points in pale 
 
 def use_style() -> None:
     """Switch to the book's style; every chapter calls it once."""
-    plt.style.use(str(files("helpers") / "assets" / "book.mplstyle"))
+    plt.style.use(str(ASSETS / "book.mplstyle"))
     if "inline" not in (backend := matplotlib.get_backend()):
         return
     from matplotlib_inline.backend_inline import set_matplotlib_formats

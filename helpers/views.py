@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from functools import cache
 from html import escape, unescape
 from importlib.metadata import PackageNotFoundError, distribution
-from importlib.resources import files
 
 import numpy as np
 from IPython.display import HTML
@@ -26,7 +25,7 @@ from numpy.typing import ArrayLike
 from helpers.corpora.readers import Question
 from helpers.corpora.treebanks import Document
 from helpers.drawing import Numbers
-from helpers.plots import COLOURS, HEAD_COLOURS, LABELS, REST, Labels, Names, layer_colours
+from helpers.plots import ASSETS, COLOURS, HEAD_COLOURS, LABELS, REST, Labels, Names, layer_colours
 
 LIMIT = 150_000
 """Characters that a figure may put into a page, its script and style apart."""
@@ -164,7 +163,7 @@ def _macros() -> TemplateModule:
 
 
 def _asset(name: str) -> str:
-    return (files("helpers") / "assets" / name).read_text("utf-8")
+    return (ASSETS / name).read_text("utf-8")
 
 
 def _bytes(weights: ArrayLike) -> str:
