@@ -239,12 +239,6 @@ def measure(
         for arrays in parallel.each(encoder, _part, pieces, function, how):
             results += arrays
             bar.update(len(arrays))
-    kinds = [array.keys() if isinstance(array, dict) else None for array in results]
-    if other := next((number for number, kind in enumerate(kinds) if kind != kinds[0]), None):
-        names = [", ".join(kind) if kind else "one array" for kind in (kinds[0], kinds[other])]
-        raise ValueError(
-            f"The function must return the same of every text: of the first {names[0]}, of text {other} {names[1]}."
-        )
     return results
 
 
@@ -298,13 +292,7 @@ def _seen(encoder: Encoder, batch: Batch) -> list[tuple[Tensor, Tensor | None]]:
 def _as_arrays(result: Any) -> Any:
     if isinstance(result, Mapping):
         return {name: _as_arrays(value) for name, value in result.items()}
-    try:
-        return result.cpu().numpy() if isinstance(result, Tensor) else np.asarray(result)
-    except ValueError as error:
-        raise ValueError(
-            "The function must return numbers or arrays, or a dict of them. A sum and its count have one shape: "
-            "torch.stack([sums, torch.full_like(sums, count)])."
-        ) from error
+    return result.cpu().numpy() if isinstance(result, Tensor) else np.asarray(result)
 
 
 def maps(encoder: Encoder, batch: Batch) -> Float[Tensor, "layer batch head query key"]:
@@ -324,20 +312,16 @@ def uniform(heads: Iterable[tuple[int, int]], mask: Tensor) -> Editor:
         mask: [batch, length], true at real tokens (special ones included), as ``batch.mask``.
     """
     weights = mask.float() / mask.float().sum(-1, keepdim=True)
-    return _only(heads, lambda p: weights[:, None].to(p.dtype).expand_as(p))
+    return _only(heads, lambda p: weights[:, None, None].to(p.dtype).expand_as(p))
 
 
 def _only(heads: Iterable[tuple[int, int]], change: Callable[[Tensor], Tensor]) -> Editor:
-    chosen: dict[int, list[int]] = {}
-    for layer, head in heads:
-        chosen.setdefault(layer, []).append(head)
+    chosen = list(heads)
 
     def edit(layer: int, probabilities: Tensor) -> Tensor:
-        if layer not in chosen:
-            return probabilities
+        own = [head for at, head in chosen if at == layer]
         edited = probabilities.clone()
-        for head in chosen[layer]:
-            edited[:, head] = change(probabilities[:, head])
+        edited[:, own] = change(probabilities[:, own])
         return edited
 
     return edit

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from helpers import attention, plots, tokens
 from helpers.encoders import Encoder
@@ -16,7 +16,6 @@ from helpers.measurements import one_head
 from helpers.plots import CENTRED, INK, Names, head_name
 from helpers.tokens import Batch
 
-Array = NDArray[np.float64]
 Number = float | int
 
 COLOURS = {"stream": "#44546A", "query": "#B4690E", "key": "#0F766E", "value": "#7A3E9D", "weight": "#2F6BA8"}
@@ -64,10 +63,8 @@ class Numbers:
 
 def as_text(number: Number, *, inside: bool = False) -> str:
     """Two decimals, with a true minus sign and no negative zero; ``inside`` a sum, negative numbers have brackets."""
-    text = f"{abs(number):.2f}"
-    if number > 0 or float(text) == 0:
-        return text
-    return f"(−{text})" if inside else f"−{text}"
+    text = f"{number:z.2f}".replace("-", "−")
+    return f"({text})" if inside and text.startswith("−") else text
 
 
 # inches
@@ -139,7 +136,7 @@ class _Page:
         x: Number,
         row: int,
         kind: str,
-        numbers: Array,
+        numbers: np.ndarray,
         title: str = "",
         below: str = "",
         *,
@@ -177,7 +174,7 @@ class _Page:
         self.text(middle, y - 0.29, title, 9, color=colour, weight="bold")
         self.text(middle, y - 0.12, below)
 
-    def few(self, x: Number, row: int, kind: str, numbers: Array, title: str, **options: object) -> None:
+    def few(self, x: Number, row: int, kind: str, numbers: np.ndarray, title: str, **options: object) -> None:
         """A block of the first dimensions."""
         self.block(x, row, kind, numbers[:, :SHOWN], title, f"{SHOWN} of {numbers.shape[1]} dimensions", **options)
 
@@ -187,7 +184,7 @@ class _Page:
             self.text(WIDE / 2, self.bottoms[1] + 0.19, text, **look)
 
 
-def _products(ones: Array, others: Array) -> str:
+def _products(ones: np.ndarray, others: np.ndarray) -> str:
     """A sum of products as it is written out."""
     pairs = zip(ones, others, strict=True)
     return " + ".join(f"{as_text(a, inside=True)}·{as_text(b, inside=True)}" for a, b in pairs)
@@ -310,14 +307,7 @@ def _layers(page: _Page) -> None:
     page.text(WIDE / 2, strip + high + 0.17, note)
 
 
-STEPS = {
-    "projections": _projections,
-    "scores": _scores,
-    "weights": _weights,
-    "values": _values,
-    "output": _output,
-    "layers": _layers,
-}
+STEPS = {step.__name__[1:]: step for step in (_projections, _scores, _weights, _values, _output, _layers)}
 """What draws each step: hidden states, q, k and v; their products; the softmax; the weighted sum of values; all heads side by side and
 the output map; what is added to the residual stream, and the layers below and above."""
 

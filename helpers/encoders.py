@@ -88,7 +88,21 @@ def load(
     base = name.removesuffix("@random")
     if task is not None and base != name:
         raise adapters.AdapterError(f"{name!r} has random weights, for which no adapter can be made. Load {base!r}.")
-    model, tokenizer, head, digest = _read(base, task)
+    adapter = adapters.find(base, task) if task is not None else None
+    folder = models.find(base)
+    config = models.read_config(base, folder)
+    _refuse_others(base, config)
+    weights = models.weights_files(base, folder)
+    digest = models.verified(weights[0], base) if base in KNOWN else places.sha256(*weights)
+    head = None
+    with _quiet(), _same_draws(0):  # a pooler that the weights lack is drawn, alike each time
+        if task is not None and adapter is None:
+            model, head = adapters.load_with_head(folder, config, weights, task, name=base)
+        else:
+            model, _ = models.read_weights(AutoModel, folder, weights)
+        tokenizer = models.read_tokenizer(base, folder)
+    if adapter is not None:
+        head = adapters.apply(adapters.read(adapter), model, name=base, sha256=digest)
     if Path(base).is_dir() and base not in KNOWN:  # one name of a folder, wherever one stands
         name = str(Path(base).resolve()) + name.removeprefix(base)
     if name.endswith("@random"):
@@ -96,26 +110,6 @@ def load(
         digest = _digest_of_tensors(model)
     encoder = wrap(model, tokenizer, name=name, sha256=digest, device=device, dtype=dtype, head=head)
     return replace(encoder, source=(name, task, seed, encoder.state))
-
-
-def _read(name: str, task: str | None) -> tuple[PreTrainedModel, PreTrainedTokenizerBase, Head | None, str]:
-    """Model, tokenizer, the head of a task, and the digest of the weights' files."""
-    adapter = adapters.find(name, task) if task is not None else None
-    folder = models.find(name)
-    config = models.read_config(name, folder)
-    _refuse_others(name, config)
-    weights = models.weights_files(name, folder)
-    digest = models.verified(weights[0], name) if name in KNOWN else places.sha256(*weights)
-    head = None
-    with _quiet(), _same_draws(0):  # a pooler that the weights lack is drawn, alike each time
-        if task is not None and adapter is None:
-            model, head = adapters.load_with_head(folder, config, weights, task, name=name)
-        else:
-            model, _ = models.read_weights(AutoModel, folder, weights)
-        tokenizer = models.read_tokenizer(name, folder)
-    if adapter is not None:
-        head = adapters.apply(adapters.read(adapter), model, name=name, sha256=digest)
-    return model, tokenizer, head, digest
 
 
 def wrap(

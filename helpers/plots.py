@@ -7,6 +7,7 @@ from itertools import cycle
 import matplotlib
 import matplotlib.pyplot as plt
 import numpy as np
+import yaml
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.colors import to_rgba
@@ -14,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 from matplotlib.legend import Legend
 from matplotlib.lines import Line2D
-from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
+from matplotlib.ticker import LogLocator, NullFormatter
 from numpy.typing import ArrayLike, NDArray
 
 from helpers.corpora.treebanks import Sentence
@@ -30,41 +31,8 @@ Points = Mapping[str, Sequence[Estimate | float | None] | Mapping[str, Estimate 
 """Width and height in inches, or two ends; names of rows, words, tokens; name -> what it is called, or a colour; name -> number;
 matplotlib's keywords; series -> a value for each row, None where there is none, or row -> value."""
 
-# Okabe and Ito's colours, which colour-blind readers can tell apart; one meaning each in the whole book
-STYLES = {
-    "cls": ("#0072B2", "[CLS]", "o"),
-    "sep": ("#D55E00", "[SEP]", "s"),
-    "stop": ("#009E73", "stops", "^"),
-    "comma": ("#66C2A5", "comma", "o"),
-    "period": ("#009E73", "full stop", "o"),
-    "other": ("#999999", "other tokens", "o"),
-    "previous": ("#CC79A7", "previous token", "v"),
-    "self": ("#555555", "same token", "D"),
-    "next": ("#E69F00", "next token", "^"),
-    "broad": ("#56B4E9", "broad", "o"),
-    "antecedent": ("#009E73", "antecedents", "o"),
-    "object": ("#AA4499", "objects", "o"),
-    "minilm": ("#332288", "minilm", "o"),
-    "mpnet": ("#882255", "mpnet", "s"),
-    "random": ("#999933", "@random", "D"),
-    "shuffled": ("#44AA99", "@shuffled", "v"),
-    "first": ("#D55E00", "first", "o"),
-    "second": ("#0072B2", "second", "o"),
-    # the four types of chapter 08: apart from one another in hue and in grey
-    "dense": ("#EECC66", "dense", "o"),
-    "diagonal": ("#2F6BA8", "diagonal", "s"),
-    "dense_vertical": ("#CC6677", "dense & vertical", "D"),
-    "vertical": ("#4A1030", "vertical", "^"),
-    # groups that fit none of them
-    "group 1": ("#eeeeee", "group 1", "o"),
-    "group 2": ("#cccccc", "group 2", "s"),
-    "group 3": ("#999999", "group 3", "D"),
-    "group 4": ("#666666", "group 4", "^"),
-    # the other types of chapter 09, next to these two
-    "vertical_diagonal": ("#B78AC0", "vertical + diagonal", "o"),
-    "block": ("#117733", "block", "D"),
-    "heterogeneous": ("#BBBBBB", "heterogeneous", "x"),
-}
+ASSETS = files("helpers") / "assets"
+STYLES = yaml.safe_load((ASSETS / "styles.yml").read_text("utf-8"))
 """Of each thing that is drawn: colour, name, marker."""
 
 COLOURS, LABELS, MARKERS = ({name: style[n] for name, style in STYLES.items()} for n in range(3))
@@ -85,7 +53,7 @@ EDGE = {"s": 30, "edgecolor": "#444444", "linewidth": 0.4}  # of points in pale 
 
 def use_style() -> None:
     """Switch to the book's style; every chapter calls it once."""
-    plt.style.use(str(files("helpers") / "assets" / "book.mplstyle"))
+    plt.style.use(str(ASSETS / "book.mplstyle"))
     if "inline" not in (backend := matplotlib.get_backend()):
         return
     from matplotlib_inline.backend_inline import set_matplotlib_formats
@@ -200,16 +168,9 @@ def type_legend(figure: Figure, called: Labels, *, ncols: int) -> None:
     figure.legend(handles=squares(TYPE_NAMES, called), loc="outside lower center", ncols=ncols, fontsize=8)
 
 
-def legend_beside(ax: Axes, **options: object) -> Legend:
-    """The legend to the right of a panel."""
-    return ax.legend(**{"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)} | options)
-
-
 def legend_below(ax: Axes, **options: object) -> Legend:
     """One legend for all panels, below them; its entries are those of one panel."""
     where = {"loc": "outside lower center", "fontsize": 8}
-    if ax.get_legend():
-        ax.get_legend().remove()
     return ax.figure.legend(*ax.get_legend_handles_labels(), **where | options)
 
 
@@ -277,7 +238,7 @@ def heads_by_layer(
     limits: Size | None = None,
     **labels: str,
 ) -> None:
-    """A point for each head over its layer, and a line through the layers' means, for one or more statistics.
+    """A point for each head over its layer, and a line through the layers' means, for one or more statistics; the legend is the page's to place.
 
     Args:
         series: statistic -> numbers [layer, head]; colour, marker and label go by the statistic's name, up to a comma; the second of a name
@@ -301,7 +262,6 @@ def heads_by_layer(
         ax.plot(x, numbers.mean(-1), label=LABELS.get(name, name), **look)
     references(ax, lines or {}, colour=INK, linewidth=1)
     on_layers(ax, layers, ylim=limits, **labels)
-    ax.legend()
 
 
 def layer_panels(
@@ -318,7 +278,6 @@ def layer_panels(
     figure, axes = titled(panels, (4.4, height), columns=columns, size=10)
     for ax, series in zip(axes.flat, panels.values(), strict=False):
         heads_by_layer(series, ax=ax, **options)
-        ax.get_legend().remove()
     legend_below(axes[0, 0], ncols=2 * columns)
     return figure
 
@@ -347,12 +306,11 @@ def dots(
     apart: float = 0,
     **options: object,
 ) -> Figure:
-    """One row a name, from top to bottom, with a point for each series and a bar for its interval.
+    """One row a name, from top to bottom, with a point for each series and a bar for its interval; the legend is the page's to place.
 
     Args:
         names: of the rows, or name -> what it is called.
-        values: series -> one value for each name; an :class:`Estimate` shows its interval, NaN and None nothing. A single series
-            without a name needs no legend.
+        values: series -> one value for each name; an :class:`Estimate` shows its interval, NaN and None nothing.
         looks: of each series, with its label if that is another. By default series that are named after a model, ``@shuffled``,
             ``no network`` or ``baseline``, have its look, hollow from the second run of it on, and others the next of four.
         limits: of the x axis (None: as the values have it, with a line at 0).
@@ -374,8 +332,6 @@ def dots(
     else:
         ax.set_xlim(limits)
     ax.set_xlabel(xlabel)
-    if ax.get_legend_handles_labels()[0]:
-        legend_beside(ax)
     return ax.figure
 
 
@@ -404,8 +360,6 @@ def dot_panels(
     figure, axes = plt.subplots(**shape, **heights, figsize=size)
     for ax, (xlabel, (rows, values)) in zip(np.atleast_1d(axes), panels.items(), strict=True):
         dots(rows, values, xlabel=xlabel, ax=ax, **options)
-        if ax.get_legend():
-            ax.get_legend().remove()
     legend_below(figure.axes[0], ncols=2, fontsize=9)
     return figure
 
@@ -436,55 +390,6 @@ def share_bars(
     ax.grid(visible=False)
     in_rows(ax, rows)
     ax.set(xlim=(0, 1), xlabel=xlabel)
-    return figure
-
-
-def curves(x: Sequence[float], series: Mapping[str, Estimate], *, lines: Levels, **labels: str) -> Figure:
-    """A line with its interval as a band for each series, over one axis that doubles from step to step.
-
-    Args:
-        series: name -> estimate [x].
-        lines: name -> value of horizontal reference lines.
-        labels: ``xlabel`` and ``ylabel``.
-    """
-    figure, ax = plt.subplots(figsize=(6.4, 3.6))
-    for (name, estimate), colour, marker in zip(series.items(), (INK, "#777777", "#aaaaaa"), "os^", strict=False):
-        band(ax, x, estimate, colour=colour, marker=marker, label=name)
-    references(ax, lines, linewidth=1.2)
-    ax.set_xscale("log", base=2)
-    ax.minorticks_off()
-    ax.set_xticks(x, [f"{value:,g}" for value in x])
-    ax.set(ylim=(0, 1), **labels)
-    return figure
-
-
-# dark to light, so that the order can be read in grey; the last three have no colour because there is nothing to say
-VERDICT_STYLES = {
-    "holds": {"facecolor": "#1B4965", "edgecolor": "#1B4965"},
-    "also the control": {"facecolor": "#4F86A6", "edgecolor": "#1B4965", "hatch": "..."},
-    "mixed": {"facecolor": "#8FB8D0", "edgecolor": "#1B4965"},
-    "undecided": {"facecolor": "#D5E3EC", "edgecolor": "#1B4965"},
-    "fails": {"facecolor": "#F3E3C3", "edgecolor": "#8A6D2F", "hatch": "///"},
-    "not comparable": {"facecolor": "white", "edgecolor": "#999999"},
-    "no number": {"facecolor": "white", "edgecolor": "#999999", "linestyle": "--"},
-}
-
-
-def verdict_bars(counts: Mapping[str, Mapping[str, int]], *, order: Names) -> Figure:
-    """A bar for each chapter, cut by verdict, with the counts written in.
-
-    Args:
-        counts: name of the chapter -> verdict -> number of findings.
-        order: of the verdicts, from the left; those that never occur are left out.
-    """
-    parts = {v: VERDICT_STYLES[v] for v in order if any(tally.get(v) for tally in counts.values())}
-    rows = {chapter: [tally.get(verdict, 0) for verdict in parts] for chapter, tally in counts.items()}
-    figure = share_bars(rows, parts, xlabel="findings of the papers", least=1, row=0.36, height=0.72, linewidth=0.8)
-    [ax] = figure.axes
-    ax.set_xlim(0, 1.02 * max(map(sum, rows.values())))
-    ax.grid(axis="x")
-    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-    ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=len(parts))
     return figure
 
 
@@ -560,15 +465,13 @@ def thumbnails(
         draw: what draws a head: called with its axes, row and column, from 0.
         across, down: what the columns and the rows are.
     """
-    figure, axes = plt.subplots(*shape, figsize=size, squeeze=False)
+    figure, axes = plt.subplots(*shape, figsize=size, squeeze=False, subplot_kw={"xticks": [], "yticks": []})
     for (row, column), ax in np.ndenumerate(axes):
-        ax.set(xticks=[], yticks=[])
-        ax.grid(visible=False)
         draw(ax, row, column)
-    for column, ax in enumerate(axes[0], 1):
-        ax.set_title(column, fontsize=8, loc="center", weight="normal")
-    for row, ax in enumerate(axes[:, 0], 1):
-        ax.set_ylabel(row, fontsize=8, rotation=0, ha="right", va="center")
+        if row == 0:
+            ax.set_title(column + 1, fontsize=8, loc="center", weight="normal")
+        if column == 0:
+            ax.set_ylabel(row + 1, fontsize=8, rotation=0, ha="right", va="center")
     figure.suptitle(across, fontsize=9)
     figure.supylabel(down, fontsize=9)
     return figure

@@ -30,8 +30,6 @@ if TYPE_CHECKING:  # who reads records does not wait for torch
     from helpers.corpora.readers import Corpus
     from helpers.encoders import Encoder
 
-Record = Mapping[str, Any]
-"""What a chapter recorded, ``{"chapter", "provenance", "values"}``, or a part of it."""
 VERSIONS = ("torch", "transformers", "numpy", "scikit-learn")
 PROFILES = ("book", "full")
 RANDOM, SHUFFLED = "@random", "@shuffled"

@@ -385,10 +385,13 @@ def _collate(encoder: Encoder, rows: Sequence[_Row]) -> Batch:
         name: pad((r.marks[name] for r in rows), -1 if name in ("text", "sentence") else 0) for name in rows[0].marks
     }
     special = mask & (marks["text"] < 0)
+    # whether the model is told which text a token is from; with one row of types the second has none of its own
+    told = "token_type_ids" in encoder.tokenizer.model_input_names
+    typed = told and getattr(encoder.model.config, "type_vocab_size", 2) != 1
     return Batch(
         ids=ids,
         mask=mask,
-        types=pad(r.encoding.type_ids for r in rows) if _uses_types(encoder) else None,
+        types=pad(r.encoding.type_ids for r in rows) if typed else None,
         special=special,
         cls=special & (ids == encoder.special.cls_id),
         sep=special & (ids == encoder.special.sep_id),
@@ -397,9 +400,3 @@ def _collate(encoder: Encoder, rows: Sequence[_Row]) -> Batch:
         tokens=tuple(tuple(r.encoding.tokens) for r in rows),
         words=tuple(r.words for r in rows),
     )
-
-
-def _uses_types(encoder: Encoder) -> bool:
-    """Whether the model is told which text a token is from; with one row of types the second has none of its own."""
-    told = "token_type_ids" in encoder.tokenizer.model_input_names
-    return told and getattr(encoder.model.config, "type_vocab_size", 2) != 1

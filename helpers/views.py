@@ -8,11 +8,10 @@ import base64
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from html import escape, unescape
 from importlib.metadata import PackageNotFoundError, distribution
-from importlib.resources import files
 
 import numpy as np
 from IPython.display import HTML
@@ -26,7 +25,7 @@ from numpy.typing import ArrayLike
 from helpers.corpora.readers import Question
 from helpers.corpora.treebanks import Document
 from helpers.drawing import Numbers
-from helpers.plots import COLOURS, HEAD_COLOURS, LABELS, REST, Labels, Names, layer_colours
+from helpers.plots import ASSETS, COLOURS, HEAD_COLOURS, LABELS, REST, Labels, Names, layer_colours
 
 LIMIT = 150_000
 """Characters that a figure may put into a page, its script and style apart."""
@@ -164,7 +163,7 @@ def _macros() -> TemplateModule:
 
 
 def _asset(name: str) -> str:
-    return (files("helpers") / "assets" / name).read_text("utf-8")
+    return (ASSETS / name).read_text("utf-8")
 
 
 def _bytes(weights: ArrayLike) -> str:
@@ -289,21 +288,15 @@ def with_frames(output: str) -> str:
 
 def coreference(document: Document) -> HTML:
     """A document with its coreference chains underlined, each in a colour and with a number of its own."""
-    chains, page = list(document.chains), ""
-    for place, sentence in enumerate(document.sentences):
-        own = [mention for mention in document.mentions if mention.sentence == place and mention.chain in chains]
-        for word, form in enumerate(sentence.words):
-            text = escape(form)
-            for mention in sorted(own, key=lambda mention: (mention.end, -mention.start)):  # from the inside out
-                colour = HEAD_COLOURS[chains.index(mention.chain) % len(HEAD_COLOURS)]
-                if mention.start == word:
-                    style = f"border-bottom: 2px solid {colour}; background: {colour}22"
-                    text = f'<span class="mention" style="{style}">{text}'
-                if mention.end == word + 1:
-                    text += f'<sub style="color: {colour}">{chains.index(mention.chain) + 1}</sub></span>'
-            page += text + " " * (not sentence.spaces or sentence.spaces[word])
-        page += " "
-    return HTML(f'<p class="coreference" style="line-height: 2.1">{page.strip()}</p>')
+    texts = [[escape(word) for word in sentence.words] for sentence in document.sentences]
+    chained = [(number, mention) for number, chain in enumerate(document.chains.values()) for mention in chain]
+    for number, mention in sorted(chained, key=lambda pair: (pair[1].end, -pair[1].start)):  # from the inside out
+        words, colour = texts[mention.sentence], HEAD_COLOURS[number % len(HEAD_COLOURS)]
+        style = f"border-bottom: 2px solid {colour}; background: {colour}22"
+        words[mention.start] = f'<span class="mention" style="{style}">{words[mention.start]}'
+        words[mention.end - 1] += f'<sub style="color: {colour}">{number + 1}</sub></span>'
+    written = [replace(s, words=tuple(words)).text for s, words in zip(document.sentences, texts, strict=True)]
+    return HTML(f'<p class="coreference" style="line-height: 2.1">{" ".join(written)}</p>')
 
 
 def answers(questions: Sequence[Question]) -> HTML:

@@ -15,6 +15,7 @@ from docutils import nodes
 from docutils.parsers.rst import directives
 from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
@@ -136,17 +137,41 @@ def coverage() -> Figure:
     return figure
 
 
+# dark to light, so that the order can be read in grey; the last three have no colour because there is nothing to say
+VERDICT_STYLES = {
+    "holds": {"facecolor": "#1B4965", "edgecolor": "#1B4965"},
+    "also the control": {"facecolor": "#4F86A6", "edgecolor": "#1B4965", "hatch": "..."},
+    "mixed": {"facecolor": "#8FB8D0", "edgecolor": "#1B4965"},
+    "undecided": {"facecolor": "#D5E3EC", "edgecolor": "#1B4965"},
+    "fails": {"facecolor": "#F3E3C3", "edgecolor": "#8A6D2F", "hatch": "///"},
+    "not comparable": {"facecolor": "white", "edgecolor": "#999999"},
+    "no number": {"facecolor": "white", "edgecolor": "#999999", "linestyle": "--"},
+}
+
+
+def verdict_bars(counts: pd.DataFrame) -> Figure:
+    """A bar for each row, cut by verdict, with the counts written in."""
+    counts = counts.loc[:, counts.any()]
+    look = {"xlabel": "findings of the papers", "least": 1, "row": 0.36, "height": 0.72, "linewidth": 0.8}
+    figure = plots.share_bars(counts.T.to_dict("list"), {v: VERDICT_STYLES[v] for v in counts}, **look)
+    [ax] = figure.axes
+    ax.set_xlim(0, 1.02 * counts.sum(axis=1).max())
+    ax.grid(axis="x")
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+    ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=counts.shape[1])
+    return figure
+
+
 def verdicts() -> Figure:
     """How many findings of the papers hold on our models, by chapter."""
     tally = scoreboard.tally(scoreboard.judged())
-    titles = {f"{chapter[:2]} {scoreboard.titled(chapter)}": tally.loc[chapter] for chapter in tally.index}
-    return plots.verdict_bars(titles, order=scoreboard.VERDICTS)
+    return verdict_bars(tally.rename(lambda chapter: f"{chapter[:2]} {scoreboard.titled(chapter)}"))
 
 
 def tally() -> Figure:
     """How many findings of the papers hold on our models, in one bar."""
     total = scoreboard.tally(scoreboard.judged()).sum()[list(scoreboard.MARKS)]
-    return plots.verdict_bars({f"{total.sum()} statements": total}, order=scoreboard.MARKS)
+    return verdict_bars(total.to_frame(f"{total.sum()} statements").T)
 
 
 def chapters() -> Figure:

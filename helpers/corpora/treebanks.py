@@ -28,17 +28,14 @@ def read(*paths: Path | str, trees: Mapping[str, Document] | None = None) -> tup
 
     Documents whose names are in several files are told apart by the file's.
     """
-    files = [file for path in paths for file in files_of(Path(path))]
-    documents = [(file, document) for file in files for document in _read_file(file, trees)]
+    documents = []
+    for file in (file for path in paths for file in files_of(Path(path))):
+        first = next((row for row in lines(file) if row.strip() and not row.startswith("#")), "")
+        in_ten = ending(file).endswith((".conllu", ".conllu.gz")) or len(first.split("\t")) == len(COLUMNS)
+        documents += [(file, document) for document in (read_conllu(file) if in_ten else read_conll(file, trees))]
     some(paths[0], documents, "files in CoNLL-U (*.conllu), CoNLL-2012 or OntoGUM (*conll).")
     unique = len({document.id for _, document in documents}) == len(documents)
     return tuple(d if unique else replace(d, id=f"{file.stem}: {d.id}") for file, d in documents)
-
-
-def _read_file(path: Path, trees: Mapping[str, Document] | None) -> tuple[Document, ...]:
-    first = next((row for row in lines(path) if row.strip() and not row.startswith("#")), "")
-    in_ten = ending(path).endswith((".conllu", ".conllu.gz")) or len(first.split("\t")) == len(COLUMNS)
-    return read_conllu(path) if in_ten else read_conll(path, trees)
 
 
 def files_of(path: Path) -> list[Path]:
@@ -51,18 +48,13 @@ def files_of(path: Path) -> list[Path]:
     files = sources.files(path)
     in_ten = [f for f in files if ending(f).endswith((".conllu", ".conllu.gz"))]
     others = {f for f in files if ending(f).endswith(("conll", "conll.gz"))}
-    if in_ten:
-        if others:
-            sources.say(
-                path, f"{len(in_ten)} files in CoNLL-U are read, and not the {len(others)} in other columns (*conll)."
-            )
-        return in_ten
     twins = {f for f in others if "auto" in f.name and f.with_name(f.name.replace("auto", "gold")) in others}
-    if twins:
-        sources.say(
-            path, f"{len(twins)} files *_auto_conll are not read: *_gold_conll beside them have the same words."
-        )
-    return sorted(others - twins)
+    left_out, why = twins, "*_auto_conll are not read: *_gold_conll beside them have the same words"
+    if in_ten:
+        left_out, why = others, f"in other columns (*conll) are not read: {len(in_ten)} are in CoNLL-U"
+    if left_out:
+        sources.say(path, f"{len(left_out)} files {why}.")
+    return in_ten or sorted(others - twins)
 
 
 COLUMNS = ("ID", "FORM", "LEMMA", "UPOS", "XPOS", "FEATS", "HEAD", "DEPREL", "DEPS", "MISC")
@@ -269,9 +261,7 @@ def _kind(sentence: Sentence, start: int, end: int, head: int) -> str:
     else:
         pronoun = alone and word.lower() in _PRONOUNS
         proper = word[:1].isupper() and head > 0
-    if pronoun:
-        return PRONOUN
-    return PROPER if proper else NOMINAL
+    return PRONOUN if pronoun else PROPER if proper else NOMINAL
 
 
 _BEGIN = re.compile(r"#\s*begin document\b\s*(?:\(?(?P<name>.*?)\)?;?)?(?:\s*part\s+(?P<part>\d+))?\s*")

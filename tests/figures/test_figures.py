@@ -29,6 +29,7 @@ def estimate(*shape):
 
 def by_layer():
     plots.heads_by_layer({"cls": estimate(3, 5)}, plt.gca(), ylabel="y", lines={"chance": 0.1})
+    plt.legend()
 
 
 def head_grid():
@@ -41,8 +42,8 @@ def two_shares():
     plots.legend_below(figure.axes[0])
 
 
-def curve():
-    figure = plots.curves([1, 2, 4], {"a": estimate(3)}, ylabel="y", lines={"guess": 0.2})
+def rows_of_dots():
+    figure = plots.dots(["x"], {"head": [estimate()], "offset": [0.2]})
     plots.legend_below(figure.axes[0])
 
 
@@ -57,9 +58,8 @@ def curve():
         (partial(plots.heatmap, GRID[:, :2], ["a", "b"], numbers=True), {"attending token", "a", "0.90"}),
         (partial(plots.line_diagrams, {"h": (["a", "b"], np.eye(2), {0: "#000000"})}), {"h", "a", "b"}),
         (partial(plots.dependency_tree, TREE, highlight=[2]), {*TREE.words, *TREE.upos, *TREE.relations}),
-        (partial(plots.dots, ["x"], {"head": [estimate()], "offset": [0.2]}), {"x", "head", "offset"}),
+        (rows_of_dots, {"x", "head", "offset"}),
         (head_grid, {"layer", "head", "worst"}),
-        (curve, {"y", "a", "guess"}),
         (
             partial(plots.thumbnails, (2, 3), (3, 2), lambda *_: None, across="layer", down="head"),
             {"layer", "head", "3"},
