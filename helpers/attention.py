@@ -239,6 +239,12 @@ def measure(
         for arrays in parallel.each(encoder, _part, pieces, function, how):
             results += arrays
             bar.update(len(arrays))
+    kinds = [array.keys() if isinstance(array, dict) else None for array in results]
+    if other := next((number for number, kind in enumerate(kinds) if kind != kinds[0]), None):
+        names = [", ".join(kind) if kind else "one array" for kind in (kinds[0], kinds[other])]
+        raise ValueError(
+            f"The function must return the same of every text: of the first {names[0]}, of text {other} {names[1]}."
+        )
     return results
 
 
@@ -292,7 +298,13 @@ def _seen(encoder: Encoder, batch: Batch) -> list[tuple[Tensor, Tensor | None]]:
 def _as_arrays(result: Any) -> Any:
     if isinstance(result, Mapping):
         return {name: _as_arrays(value) for name, value in result.items()}
-    return result.cpu().numpy() if isinstance(result, Tensor) else np.asarray(result)
+    try:
+        return result.cpu().numpy() if isinstance(result, Tensor) else np.asarray(result)
+    except ValueError as error:
+        raise ValueError(
+            "The function must return numbers or arrays, or a dict of them. A sum and its count have one shape: "
+            "torch.stack([sums, torch.full_like(sums, count)])."
+        ) from error
 
 
 def maps(encoder: Encoder, batch: Batch) -> Float[Tensor, "layer batch head query key"]:

@@ -227,3 +227,18 @@ def test_an_encoder_travels_by_its_name_or_with_its_weights(minilm, encoder):
         assert len(sent) > 4 * changed.parameters and pickle.loads(sent).state == changed.state
     with pytest.raises(EncoderError, match="other weights on this worker"):
         encoders._loaded_again("minilm", None, 0, "cpu", "float32", "another state")
+
+
+def test_a_function_returns_the_same_of_every_text(encoder):
+    """A name that only later texts have would be lost unseen; a sum and its count of two shapes are no array."""
+
+    def more_of_long_texts(maps, text):
+        return {"a": 1} | ({"b": 2} if len(text.tokens) > 9 else {})
+
+    def a_sum_and_a_count(maps, text):
+        return [maps.sum((-1, -2)).tolist(), 1]
+
+    with pytest.raises(ValueError, match="of the first a, of text 1 a, b"):
+        attention.measure(encoder, TEXTS, more_of_long_texts)
+    with pytest.raises(ValueError, match="have one shape"):
+        attention.measure(encoder, TEXTS, a_sum_and_a_count)
