@@ -171,10 +171,10 @@ def known(encoder: encoders.Encoder) -> bool:
 def recorded() -> dict[str, dict[str, Any]]:
     """What was measured of every model: name -> record, the default model first."""
     runs = results.runs(CHAPTER, profile=PROFILE, own=False)
-    return {model: runs[model] for model in sorted(runs, key=_rank)}
+    return {model: runs[model] for model in sorted(runs, key=rank)}
 
 
-def _rank(model: str) -> tuple[bool, str, bool, str]:
+def rank(model: str) -> tuple[bool, str, bool, str]:
     """Where a model stands in a list: the default one first, adapters and controls after their model."""
     family = model.split("@")[0].split("-")[0]
     return family != "minilm", family, "@" in model, model
@@ -192,26 +192,6 @@ def models(names: Iterable[str] | None = None) -> dict[str, Content]:
 
 
 shown = cache(models)
-
-
-def holdings() -> results.Table:
-    """What is recorded of which model: in the atlas, and by which chapters on the book's texts and on real corpora."""
-    runs = [
-        [model, run["provenance"]["profile"], int(results.notebooks()[run["chapter"]][:2])]
-        for model, run in results.all_runs(PROFILES)
-    ]
-    there = pd.DataFrame(runs, columns=["model", "profile", "chapter"])
-    spans = there.groupby(["model", "profile"]).chapter.agg(_spans).unstack(fill_value="–")
-    spans = spans.reindex(columns=PROFILES).loc[sorted(spans.index, key=_rank)]
-    spans[PROFILE] = spans[PROFILE].where(spans[PROFILE] == "–", "yes")
-    lines = [[f"`{model}`", *line[[PROFILE, "book", "full"]]] for model, line in spans.iterrows()]
-    return results.Table(["model", "in the atlas", "chapters, the book's texts", "chapters, real corpora"], lines)
-
-
-def _spans(numbers: pd.Series) -> str:
-    """Chapters by their numbers, those that follow one another as ``02–14``."""
-    runs = numbers.groupby(numbers.sort_values().diff().ne(1).cumsum()).agg(["min", "max"])
-    return ", ".join("–".join(f"{n:02}" for n in dict.fromkeys(ends)) for ends in runs.itertuples(index=False))
 
 
 def of(model: str, numbers: pd.DataFrame, measured: Mapping[str, Any]) -> Content:
