@@ -192,12 +192,12 @@
   }
   const SHARE = { as: "percent", unit: "share" };
   function specialities(data, head, texts) {
-    const own = data.best.filter((one) => one.head === head), shown = ofTexts(data, own, texts);
+    const own = data.best.filter((one) => one.place === head), shown = ofTexts(data, own, texts);
     const rows = shown.map((one) => [
       make("strong", {}, one.title), ` ${bare(one.value, SHARE)}${NBSP}%`,
       one.low === undefined ? null : ` [${bare(one.low, SHARE)}, ${bare(one.high, SHARE)}]`,
       one.control === undefined ? null : `; ${one.against} ${bare(one.control, SHARE)}${NBSP}%`,
-      one.lead ? `; lead ${bare(one.lead[0], SHARE)} [${bare(one.lead[1], SHARE)}, ${bare(one.lead[2], SHARE)}]` : null,
+      one.low_lead === undefined ? null : `; lead ${bare(one.value_lead, SHARE)} [${bare(one.low_lead, SHARE)}, ${bare(one.high_lead, SHARE)}]`,
       small(` ${[one.label && one.label.includes(" to ") ? one.label : "", from(data, one)].filter(Boolean).join("; ")}`),
     ].filter(Boolean));
     const section = listed("What it was chosen for, on other documents", rows, "For no relation, kind of mention or place is it the head that was chosen.");

@@ -258,10 +258,7 @@ class Head:
 
     def relations(self) -> list[Any]:
         """The frequent relations in which it leads the best fixed distance most, a row each."""
-        relations = self.table.quantity.isin(["finds_governor", "found_by_governor"])
-        rows = self.table[relations & (self.table.n >= FEWEST)]
-        rows = rows.assign(lead=rows["value"] - rows.control).query("lead > 0").sort_values("lead", ascending=False)
-        return list(rows.drop_duplicates("of").head(RELATIONS).itertuples())
+        return list(leads(self.table).query("lead > 0").drop_duplicates("of").head(RELATIONS).itertuples())
 
     def _repr_html_(self) -> str:
         whole = {row.quantity: row for row in self.table[self.table.of.isna()].itertuples()}
@@ -271,6 +268,13 @@ class Head:
         near = self.table[self.table.quantity == "divergence"].nsmallest(NEAREST, "value")
         page = template("head_card.html.j2", escaped=True)
         return page.render(shown, head=self, nearest=list(near.itertuples()), number=number, between=between)
+
+
+def leads(table: pd.DataFrame) -> pd.DataFrame:
+    """The rows of how often heads are right in frequent relations that have a baseline, and their ``lead`` over it, the greatest first."""
+    rows = table[table.quantity.isin(["finds_governor", "found_by_governor"]) & (table.n >= FEWEST)]
+    rows = rows.assign(lead=rows["value"] - rows.control).dropna(subset="lead")
+    return rows.sort_values("lead", ascending=False, kind="stable")
 
 
 def _frequent(table: pd.DataFrame, *quantities: str) -> list[Any]:
