@@ -12,6 +12,7 @@ import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from importlib.resources import files
@@ -105,19 +106,11 @@ def places_of(cls: Marks, sep: Marks, text: Marks) -> Float[np.ndarray, "place t
 
 
 def examples(encoder: encoders.Encoder) -> dict[str, dict[str, Any]]:
-    """Three short sentences of the development part: with an object, with a pronoun, with commas; tokens and weights of each."""
-    sentences = [sentence for document in corpora.documents(CORPUS, "dev") for sentence in document.sentences]
-    short = tokens.usable(encoder, [sentence for sentence in sentences if 8 <= len(sentence.words) <= 14])
-    fitting = {
-        "an object": [s for s in short if {"nsubj", "obj", "case"} <= set(s.relations)],
-        "a pronoun": [s for s in short if "PRON" in s.upos[3:] and {"PROPN", "NOUN"} & set(s.upos[:3])],
-        "commas": [s for s in short if s.words.count(",") > 1],
-    }
-    shown, used = {}, []
-    for what, sentences in fitting.items():
-        for sentence in [other for other in sentences if other not in used][:1]:
-            used.append(sentence)
-            batch = tokens.encode(encoder, [list(sentence.words)])
+    """Three short sentences of the development part: with an object, with a pronoun, with commas; tokens and weights of each that fits."""
+    shown = {}
+    for what, sentence in SHOWN["examples"].items():
+        with suppress(tokens.TooLong, tokens.NoWords):
+            batch = tokens.encode(encoder, [sentence.split()])
             weights = attention.maps(encoder, batch)[:, 0].double().numpy()
             shown[what] = {"tokens": list(batch.tokens[0]), "weights": packed(weights)}
     return shown
@@ -177,10 +170,9 @@ def recorded() -> dict[str, dict[str, Any]]:
     return {model: runs[model] for model in sorted(runs, key=rank)}
 
 
-def rank(model: str) -> tuple[bool, str, bool, str]:
+def rank(model: str) -> tuple[bool, str]:
     """Where a model stands in a list: the default one first, adapters and controls after their model."""
-    family = model.split("@")[0].split("-")[0]
-    return family != "minilm", family, "@" in model, model
+    return not model.startswith("minilm"), model
 
 
 # What the page shows
