@@ -206,8 +206,9 @@ class Card:
     @cached_property
     def heads(self) -> dict[str, "Head"]:
         """Every head by its name, layer by layer."""
-        names = self.table.layer.astype(str) + "-" + self.table["head"].astype(str)
-        return {name: Head(name, rows, self.types) for name, rows in self.table.groupby(names, sort=False)}
+        table = self.table.assign(name=self.table.layer.astype(str) + "-" + self.table["head"].astype(str))
+        types, of_heads = table[table.quantity == "type"].set_index("name").label, table.groupby("name")
+        return {name: Head(name, self.types[kind], of_heads.get_group(name)) for name, kind in types.items()}
 
     @cached_property
     def types(self) -> dict[str, str]:
@@ -222,10 +223,9 @@ class Card:
         return _frequent(self.table, "best_for_relation", "best_for_antecedent")
 
     def _repr_html_(self, whole: bool = False) -> str:
-        layers, heads = map(range, self.shape)
-        grid = [[self[plots.head_name(layer, head)] for head in heads] for layer in layers]
-        colours = {kind: plots.COLOURS.get(called, plots.COLOURS[kind]) for kind, called in self.types.items()}
-        shown = {"card": self, "whole": whole, "grid": grid, "zip": zip, "colours": colours, "ink": plots.ink_on}
+        grid = np.reshape(list(self.heads.values()), self.shape)
+        colours = {called: plots.COLOURS.get(called, plots.COLOURS[kind]) for kind, called in self.types.items()}
+        shown = {"card": self, "whole": whole, "grid": grid, "colours": colours, "ink": plots.ink_on}
         return template("encoder_card.html.j2", escaped=True).render(shown, number=number, between=between)
 
     def save(self, file: str | Path) -> Path:
@@ -240,21 +240,16 @@ class Head:
 
     Attributes:
         name: ``3-5``.
+        type: what its type by distance is called, as in chapter 08.
         table: its numbers, in the long form.
-        types: what each type of heads is called.
     """
 
     name: str
+    type: str
     table: pd.DataFrame
-    types: dict[str, str]
 
     def __repr__(self) -> str:
-        return f"The card of head {self.name}: {self.types[self.type]}."
-
-    @property
-    def type(self) -> str:
-        """Its type by distance, as in chapter 08."""
-        return self.table.label[self.table.quantity == "type"].item()
+        return f"The card of head {self.name}: {self.type}."
 
     def relations(self) -> list[Any]:
         """The frequent relations in which it leads the best fixed distance most, a row each."""
