@@ -32,14 +32,28 @@ ATLAS = "book/atlas"
 HEAD_FIGURES = re.compile(r"\b(head_grids|heads_by_layer|scatter_groups|thumbnails|views\.points)\(")
 """Functions that draw figures in which a point, a cell or a picture is a head."""
 LINK = '<p class="to-atlas"><a href="../book/atlas.html">Look a head up in the atlas</a></p>'
+BINDER, COLAB = "https://mybinder.org", "https://colab.research.google.com"
 FILES = {"pdf": "fas fa-book", "zip": "fas fa-file-archive"}
 """Kinds of files of the whole book in a release, and their icons."""
 MATHJAX = files("sphinx-mathjax-offline") / "static" / "mathjax" / "tex-svg-full.js"
 
 
-def add_mathjax(app: Sphinx, config: Config) -> None:
-    """Copy MathJax, one file without fonts, into ``_static``."""
+def configure(app: Sphinx, config: Config) -> None:
+    """Have MathJax, one file without fonts, copied into ``_static``; and, where the book's address is known, set what depends on it:
+    each page's own address, and buttons to launch and edit pages, to see the repository and to open an issue.
+    """
     config.html_static_path.append(str(MATHJAX))
+    home, repository = address.site(), address.repository()
+    if home:
+        config.html_baseurl = config.ogp_site_url = f"{home}/"
+        config.ogp_image = f"{home}/_static/cover.png"
+    if repository:
+        colab = {"colab_url": COLAB} if "/github.com/" in repository else {}
+        options = {"repository_url": repository, "path_to_docs": "", "repository_branch": address.BRANCH}
+        options["launch_buttons"] = {"notebook_interface": "jupyterlab", "binderhub_url": BINDER} | colab
+        options |= {"use_repository_button": True, "use_edit_page_button": True}
+        options["use_issues_button"] = repository.split("/")[2] in address.PAGES
+        config.html_theme_options |= options
 
 
 def fill(app: Sphinx, page: str, source: list[str]) -> None:
@@ -189,7 +203,7 @@ def write_files(app: Sphinx, exception: Exception | None) -> None:
 
 def setup(app: Sphinx) -> dict[str, bool]:
     """Called by Sphinx."""
-    app.connect("config-inited", add_mathjax)
+    app.connect("config-inited", configure)
     app.connect("source-read", fill)
     app.connect("doctree-resolved", link_figures)
     app.connect("html-page-context", load_atlas)

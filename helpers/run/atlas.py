@@ -214,7 +214,7 @@ def of(model: str, numbers: pd.DataFrame, measured: Mapping[str, Any]) -> Conten
         "heads": heads,
         **{name: values[name] for name in ("maps", "scale", "sentences", "profile", "examples")},
         "size": SIZE,
-        "types": _types(first["type"], first["type_fits"]) if "type" in first else None,
+        "types": _types(first["type"], first["type_fits"]),
         "nearest": _nearest(first["divergence"], shape) if "divergence" in first else None,
         "alike": _alike(first["map_x"].value, first["map_y"].value, shape) if "map_x" in first else None,
         "grids": grids,
@@ -353,15 +353,12 @@ def picture(content: Content) -> bytes:
 
     def draw(ax: Axes, head: int, layer: int) -> None:
         ax.imshow(np.sqrt(maps[layer, head] / 255), cmap="Greys", vmin=0, vmax=1.08)
-        colour = types["colours"][types["of"][layer * heads + head]] if types else "#999999"
-        ax.spines[:].set(visible=True, color=colour, linewidth=2.2)
+        ax.spines[:].set(visible=True, color=types["colours"][types["of"][layer * heads + head]], linewidth=2.2)
 
     inches = (0.62 * layers + 0.6, 0.62 * heads + 0.6)
     figure = plots.thumbnails((heads, layers), inches, draw, across="layer", down="head")
-    if types:
-        kinds = sorted(set(types["of"]))
-        squares = [Patch(color=types["colours"][kind], label=types["names"][kind]) for kind in kinds]
-        figure.legend(handles=squares, loc="outside lower center", ncols=len(squares), fontsize=8)
+    squares = [Patch(color=types["colours"][kind], label=types["names"][kind]) for kind in sorted(set(types["of"]))]
+    figure.legend(handles=squares, loc="outside lower center", ncols=len(squares), fontsize=8)
     target = io.BytesIO()
     figure.savefig(target, format="png", dpi=110, bbox_inches="tight", metadata={"Software": None})
     plt.close(figure)

@@ -17,7 +17,7 @@ import nbformat
 import yaml
 
 from helpers import places
-from helpers.run import address, notebooks
+from helpers.run import notebooks
 
 NAME = "what-attention-heads-look-at"
 """What the files of a release are called, without their endings."""
@@ -33,12 +33,10 @@ def stage(folder: Path, executed: Path) -> None:
     Files that are there already with the same content keep their date, so that Sphinx does not read them again.
     """
     pages = [file for file in (places.ROOT / "book").rglob("*") if file.is_file() and "__pycache__" not in file.parts]
-    for file in (*pages, *(places.ROOT / "data").rglob("*.md")):
+    for file in (*pages, *(places.ROOT / "data").rglob("*.md"), places.ROOT / "_config.yml"):
         places.write(folder / file.relative_to(places.ROOT), file.read_bytes())
     for file in executed.glob("[0-9][0-9]_*.ipynb"):
         places.write(folder / "notebooks" / file.name, file.read_bytes())
-    config = (places.ROOT / "_config.yml").read_text("utf-8")
-    places.write(folder / "_config.yml", address.configured(config))
 
 
 def build(folder: Path, output: Path, records: Path | None = None) -> Path:
