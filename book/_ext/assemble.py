@@ -1,6 +1,6 @@
 """What the built pages have beside their sources: generated text, buttons, the atlas of heads, MathJax and bertviz without a network.
 
-- ``<!-- generated: NAME PART -->`` and ``<!-- version -->`` in a page are replaced by the text that :mod:`helpers.run.pages` makes.
+- ``<!-- generated: NAME PART -->`` and ``<!-- version -->`` in a page are replaced by text that nobody types.
 - Launching and downloading give copies to run, releases offer the whole book, discussions are linked; below a page stands when its
   file was last changed.
 - The data of the atlas, links to it from figures of heads, and its script on pages with interactive points.
@@ -13,37 +13,119 @@ import html
 import json
 import re
 import subprocess
+from functools import cache
+from importlib import import_module
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 import nbformat
+import pandas as pd
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.config import Config
 
-from helpers import places, views
-from helpers.run import address, atlas, launch, pages
+from helpers import __version__, encoders, models, places, results, scoreboard, views
+from helpers.run import address, atlas, course, launch, live, notebooks, pages, part
 
 ATLAS = "book/atlas"
 HEAD_FIGURES = re.compile(r"\b(head_grids|heads_by_layer|scatter_groups|thumbnails|views\.points)\(")
 """Functions that draw figures in which a point, a cell or a picture is a head."""
 LINK = '<p class="to-atlas"><a href="../book/atlas.html">Look a head up in the atlas</a></p>'
+BINDER, COLAB = "https://mybinder.org", "https://colab.research.google.com"
 FILES = {"pdf": "fas fa-book", "zip": "fas fa-file-archive"}
 """Kinds of files of the whole book in a release, and their icons."""
 MATHJAX = files("sphinx-mathjax-offline") / "static" / "mathjax" / "tex-svg-full.js"
 
 
-def add_mathjax(app: Sphinx, config: Config) -> None:
-    """Copy MathJax, one file without fonts, into ``_static``."""
+def configure(app: Sphinx, config: Config) -> None:
+    """Have MathJax, one file without fonts, copied into ``_static``; and, where the book's address is known, set what depends on it:
+    each page's own address, and buttons to launch and edit pages, to see the repository and to open an issue.
+    """
     config.html_static_path.append(str(MATHJAX))
+    home, repository = address.site(), address.repository()
+    if home:
+        config.html_baseurl = config.ogp_site_url = f"{home}/"
+        config.ogp_image = f"{home}/_static/cover.png"
+    if repository:
+        colab = {"colab_url": COLAB} if "/github.com/" in repository else {}
+        options = {"repository_url": repository, "path_to_docs": "", "repository_branch": address.BRANCH}
+        options["launch_buttons"] = {"notebook_interface": "jupyterlab", "binderhub_url": BINDER} | colab
+        options |= {"use_repository_button": True, "use_edit_page_button": True}
+        options["use_issues_button"] = repository.split("/")[2] in address.PAGES
+        config.html_theme_options |= options
 
 
 def fill(app: Sphinx, page: str, source: list[str]) -> None:
     """Replace the marks of a page, and read it again in the next build, since what is generated may have changed."""
-    filled = pages.filled(source[0], Path(app.srcdir) / "book" / "_static") if page.startswith("book/") else source[0]
-    if filled != source[0]:
-        source[0] = filled
+    before = source[0]
+    if page.startswith("book/"):
+        source[0] = filled(before, Path(app.srcdir) / "book" / "_static")
+    if source[0] != before:
         app.env.note_reread()
+
+
+def filled(page: str, static: Path) -> str:
+    """The text of a page with each ``<!-- generated: NAME PART -->`` replaced by a macro of ``NAME.md.j2`` (``package``: the reference of
+    a folder of the package), and ``<!-- version -->``.
+
+    Args:
+        static: where files that a part needs are written.
+    """
+
+    def text(match: re.Match[str]) -> str:
+        name, of = match.groups()
+        return reference(of) if name == "package" else part(f"{name}.md.j2", of, **context(static)).strip("\n")
+
+    return re.sub(r"<!-- generated: (\w+) (\w+) -->", text, page.replace("<!-- version -->", __version__))
+
+
+@cache
+def context(static: Path) -> dict[str, Any]:
+    """What the templates of pages are given."""
+    about = {"names": notebooks.chapters(), "purpose": purpose, "outline": course.outline, "models": models.FAMILIES}
+    about |= {"board": scoreboard.judged(), "numbers": results.table(), "scoreboard": scoreboard, "results": results}
+    about |= {"heads": atlas, "held": holdings, "static": static}
+    return about | {"write_live": live.write, "load": encoders.load}
+
+
+def purpose(chapter: str) -> tuple[str, str]:
+    """What a reader will do in a chapter, and after which source: "You …. After …." in the docstring of its exercises."""
+    docstring = import_module(f"helpers.exercises.{chapter[3:]}").__doc__
+    return re.fullmatch(r"You (.+)\. After (.+)\.", " ".join(docstring.split())).groups()
+
+
+def reference(folder: str) -> str:
+    """The reference of a folder of the package, or of the modules that lie in none (``core``): a part for each module."""
+    house = places.HOME / "helpers"
+    modules = house.glob("*.py") if folder == "core" else (house / folder).rglob("*.py")
+    parts = [] if folder == "core" else [import_module(f"helpers.{folder}").__doc__.strip()]
+    for file in sorted(file for file in modules if not file.stem.startswith("__")):
+        name = ".".join(file.relative_to(house).with_suffix("").parts)
+        answers = folder == "exercises" and file.stem != "checks"
+        members = "" if answers else "\n   :members:"
+        parts.append(f"## {name}\n\n```{{eval-rst}}\n.. automodule:: helpers.{name}{members}\n```")
+    return "\n\n".join(parts)
+
+
+def holdings() -> results.Table:
+    """What is recorded of which model: in the atlas, and by which chapters on the book's texts and on real corpora."""
+    runs = [
+        [model, run["provenance"]["profile"], int(results.notebooks()[run["chapter"]][:2])]
+        for model, run in results.all_runs(atlas.PROFILES)
+    ]
+    there = pd.DataFrame(runs, columns=["model", "profile", "chapter"])
+    cells = there.groupby(["model", "profile"]).chapter.agg(spans).unstack(fill_value="–")
+    cells = cells.reindex(columns=["atlas", "book", "full"]).loc[sorted(cells.index, key=atlas.rank)]
+    cells["atlas"] = cells["atlas"].where(cells["atlas"] == "–", "yes")
+    lines = [[f"`{model}`", *line] for model, line in cells.iterrows()]
+    return results.Table(["model", "in the atlas", "chapters, the book's texts", "chapters, real corpora"], lines)
+
+
+def spans(numbers: pd.Series) -> str:
+    """Chapters by their numbers, those that follow one another as ``02–14``."""
+    runs = numbers.groupby(numbers.sort_values().diff().ne(1).cumsum()).agg(["min", "max"])
+    return ", ".join("–".join(f"{n:02}" for n in dict.fromkeys(ends)) for ends in runs.itertuples(index=False))
 
 
 def link_figures(app: Sphinx, tree: nodes.document, name: str) -> None:
@@ -121,7 +203,7 @@ def write_files(app: Sphinx, exception: Exception | None) -> None:
 
 def setup(app: Sphinx) -> dict[str, bool]:
     """Called by Sphinx."""
-    app.connect("config-inited", add_mathjax)
+    app.connect("config-inited", configure)
     app.connect("source-read", fill)
     app.connect("doctree-resolved", link_figures)
     app.connect("html-page-context", load_atlas)

@@ -48,7 +48,7 @@
     const [layer, head] = name.split("-").map(Number);
     return layer >= 1 && layer <= data.layers && head >= 1 && head <= data.heads ? (layer - 1) * data.heads + head - 1 : -1;
   };
-  const typeOf = (data, head) => (data.types ? data.types.names[data.types.of[head]] : "");
+  const typeOf = (data, head) => data.types.names[data.types.of[head]];
   const address = (model, name) => `${encodeURIComponent(model)}/${name}`;
 
   // ------------------------------------------------------------------ numbers and colours
@@ -192,12 +192,12 @@
   }
   const SHARE = { as: "percent", unit: "share" };
   function specialities(data, head, texts) {
-    const own = data.best.filter((one) => one.head === head), shown = ofTexts(data, own, texts);
+    const own = data.best.filter((one) => one.place === head), shown = ofTexts(data, own, texts);
     const rows = shown.map((one) => [
       make("strong", {}, one.title), ` ${bare(one.value, SHARE)}${NBSP}%`,
       one.low === undefined ? null : ` [${bare(one.low, SHARE)}, ${bare(one.high, SHARE)}]`,
       one.control === undefined ? null : `; ${one.against} ${bare(one.control, SHARE)}${NBSP}%`,
-      one.lead ? `; lead ${bare(one.lead[0], SHARE)} [${bare(one.lead[1], SHARE)}, ${bare(one.lead[2], SHARE)}]` : null,
+      one.low_lead === undefined ? null : `; lead ${bare(one.value_lead, SHARE)} [${bare(one.low_lead, SHARE)}, ${bare(one.high_lead, SHARE)}]`,
       small(` ${[one.label && one.label.includes(" to ") ? one.label : "", from(data, one)].filter(Boolean).join("; ")}`),
     ].filter(Boolean));
     const section = listed("What it was chosen for, on other documents", rows, "For no relation, kind of mention or place is it the head that was chosen.");
@@ -334,7 +334,6 @@
       for (const option of textsSelect.options) option.disabled = !both.has(option.value);
       textsSelect.value = state.texts;
       radios.alike.disabled = !data.alike;
-      radios.types.disabled = !data.types;
       if (radios[state.arrange].disabled) state.arrange = "layers";
       colours();
       lacking.textContent = data.lacking.length
@@ -344,7 +343,7 @@
     }
     function colours() {
       colourSelect.textContent = "";
-      if (data.types) colourSelect.append(new Option("type", "type"));
+      colourSelect.append(new Option("type", "type"));
       const groups = new Map();
       for (const grid of data.grids) {
         if (!groups.has(grid.group)) groups.set(grid.group, new Map());
@@ -570,7 +569,7 @@
       paint();
     }
     const keys = {
-      l: () => arrange("layers"), a: () => data.alike && arrange("alike"), t: () => data.types && arrange("types"), c: nextColour,
+      l: () => arrange("layers"), a: () => data.alike && arrange("alike"), t: () => arrange("types"), c: nextColour,
       m: () => { mapsBox.checked = state.maps = !state.maps; paint(); }, "/": () => search.focus(),
     };
     stage.addEventListener("keydown", (event) => {

@@ -9,15 +9,12 @@ import re
 import shutil
 import subprocess
 
-import yaml
-
 from helpers import places
 
 BRANCH, LAUNCH = "main", "launch"
 """The branch that is edited, and the one that publishing fills with copies to launch (:mod:`helpers.run.launch`)."""
 PAGES = {"github.com": "github.io", "gitlab.com": "gitlab.io"}
 """Hosts, and where they show the pages of their repositories."""
-BINDER, COLAB = "https://mybinder.org", "https://colab.research.google.com"
 _REMOTE = re.compile(
     r"(?:https?://(?:[^/@]+@)?|ssh://(?:[^/@]+@)|[\w.-]+@)([\w.-]+\.\w+)(?::\d+)?[:/](.+?)(?:\.git)?/*"
 )
@@ -50,18 +47,3 @@ def raw(path: str) -> str | None:
     """Address of a file in the branch of copies to launch, as downloads need it."""
     address = repository()
     return f"{address}/raw/{LAUNCH}/{path}" if address else None
-
-
-def configured(config: str) -> str:
-    """The text of ``_config.yml`` with what depends on the address: each page's own address, and buttons to launch and edit pages, to see the repository and to open an issue."""
-    values, home, address = yaml.safe_load(config), site(), repository()
-    if home:
-        pages = {"html_baseurl": f"{home}/", "ogp_site_url": f"{home}/", "ogp_image": f"{home}/_static/cover.png"}
-        values["sphinx"]["config"] |= pages
-    if address:
-        values["repository"] = {"url": address, "path_to_book": "", "branch": BRANCH}
-        values["launch_buttons"] = {"notebook_interface": "jupyterlab", "binderhub_url": BINDER}
-        values["launch_buttons"] |= {"colab_url": COLAB} if "/github.com/" in address else {}
-        buttons = {"use_repository_button": True, "use_edit_page_button": True}
-        values["html"] |= buttons | {"use_issues_button": address.split("/")[2] in PAGES}
-    return yaml.safe_dump(values, sort_keys=False, allow_unicode=True)

@@ -12,6 +12,7 @@ import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from importlib.resources import files
@@ -51,9 +52,12 @@ DIGITS = 5
 RULES = ("best fixed offset", "nearest mention")
 """What the head of a relation or a kind of mention stands against; another network's head that was chosen is another head."""
 SOURCE, RUN = ["chapter", "profile", "corpus", "split"], ["of", "profile"]
+CHOSEN = ["place", "quantity", "of", "label", "n", "source", "value", "low", "high", "against", "control"]
+CHOSEN += ["value_lead", "low_lead", "high_lead"]
 SHOWN = yaml.safe_load(Path(__file__).with_name("atlas.yml").read_text("utf-8"))
 """Which quantities the atlas shows, in what words."""
 HEAD = re.compile(r"(?<![\w./–-])(\d{1,2}-\d{1,2})(?![\w–-]|\.\d)")
+CODE = re.compile(r"```.*?```|\$[^$]*\$", re.DOTALL)
 FOLDER = "_static/atlas"
 """Where the built book keeps script, style and data."""
 Content = dict[str, Any]
@@ -102,19 +106,11 @@ def places_of(cls: Marks, sep: Marks, text: Marks) -> Float[np.ndarray, "place t
 
 
 def examples(encoder: encoders.Encoder) -> dict[str, dict[str, Any]]:
-    """Three short sentences of the development part: with an object, with a pronoun, with commas; tokens and weights of each."""
-    sentences = [sentence for document in corpora.documents(CORPUS, "dev") for sentence in document.sentences]
-    short = tokens.usable(encoder, [sentence for sentence in sentences if 8 <= len(sentence.words) <= 14])
-    fitting = {
-        "an object": [s for s in short if {"nsubj", "obj", "case"} <= set(s.relations)],
-        "a pronoun": [s for s in short if "PRON" in s.upos[3:] and {"PROPN", "NOUN"} & set(s.upos[:3])],
-        "commas": [s for s in short if s.words.count(",") > 1],
-    }
-    shown, used = {}, []
-    for what, sentences in fitting.items():
-        for sentence in [other for other in sentences if other not in used][:1]:
-            used.append(sentence)
-            batch = tokens.encode(encoder, [list(sentence.words)])
+    """Three short sentences of the development part: with an object, with a pronoun, with commas; tokens and weights of each that fits."""
+    shown = {}
+    for what, sentence in SHOWN["examples"].items():
+        with suppress(tokens.TooLong, tokens.NoWords):
+            batch = tokens.encode(encoder, [sentence.split()])
             weights = attention.maps(encoder, batch)[:, 0].double().numpy()
             shown[what] = {"tokens": list(batch.tokens[0]), "weights": packed(weights)}
     return shown
@@ -171,13 +167,12 @@ def known(encoder: encoders.Encoder) -> bool:
 def recorded() -> dict[str, dict[str, Any]]:
     """What was measured of every model: name -> record, the default model first."""
     runs = results.runs(CHAPTER, profile=PROFILE, own=False)
-    return {model: runs[model] for model in sorted(runs, key=_rank)}
+    return {model: runs[model] for model in sorted(runs, key=rank)}
 
 
-def _rank(model: str) -> tuple[bool, str, bool, str]:
+def rank(model: str) -> tuple[bool, str]:
     """Where a model stands in a list: the default one first, adapters and controls after their model."""
-    family = model.split("@")[0].split("-")[0]
-    return family != "minilm", family, "@" in model, model
+    return not model.startswith("minilm"), model
 
 
 # What the page shows
@@ -194,26 +189,6 @@ def models(names: Iterable[str] | None = None) -> dict[str, Content]:
 shown = cache(models)
 
 
-def holdings() -> results.Table:
-    """What is recorded of which model: in the atlas, and by which chapters on the book's texts and on real corpora."""
-    runs = [
-        [model, run["provenance"]["profile"], int(results.notebooks()[run["chapter"]][:2])]
-        for model, run in results.all_runs(PROFILES)
-    ]
-    there = pd.DataFrame(runs, columns=["model", "profile", "chapter"])
-    spans = there.groupby(["model", "profile"]).chapter.agg(_spans).unstack(fill_value="–")
-    spans = spans.reindex(columns=PROFILES).loc[sorted(spans.index, key=_rank)]
-    spans[PROFILE] = spans[PROFILE].where(spans[PROFILE] == "–", "yes")
-    lines = [[f"`{model}`", *line[[PROFILE, "book", "full"]]] for model, line in spans.iterrows()]
-    return results.Table(["model", "in the atlas", "chapters, the book's texts", "chapters, real corpora"], lines)
-
-
-def _spans(numbers: pd.Series) -> str:
-    """Chapters by their numbers, those that follow one another as ``02–14``."""
-    runs = numbers.groupby(numbers.sort_values().diff().ne(1).cumsum()).agg(["min", "max"])
-    return ", ".join("–".join(f"{n:02}" for n in dict.fromkeys(ends)) for ends in runs.itertuples(index=False))
-
-
 def of(model: str, numbers: pd.DataFrame, measured: Mapping[str, Any]) -> Content:
     """What the page shows of one model; heads are numbered layer by layer, from 0.
 
@@ -226,22 +201,23 @@ def of(model: str, numbers: pd.DataFrame, measured: Mapping[str, Any]) -> Conten
     numbers = numbers.replace({"low": -np.inf, "high": np.inf}, np.nan).sort_values(["layer", "head"], kind="stable")
     numbers["place"] = (numbers.layer - 1) * heads + numbers["head"] - 1
     numbers["source"] = numbers.groupby(SOURCE, dropna=False, sort=False).ngroup()
-    single = numbers[numbers.place.notna()]
-    what = single.quantity + "/" + single.of.fillna("")  # what a chapter has recorded on the same texts comes first
-    single = single[~(single.profile.eq(PROFILE) & what.isin(what[single.profile == "book"]))]
-    grids = [*_grids(single, layers * heads)]
-    there = {grid["group"] for grid in grids}
     sources = numbers.drop_duplicates("source").sort_values("source")
+    what = numbers.quantity + "/" + numbers.of.fillna("")  # what a chapter has recorded on the same texts comes first
+    numbers = numbers[~(numbers.profile.eq(PROFILE) & what.isin(what[numbers.profile == "book"]))]
+    first = {name: rows[rows.profile == rows.profile.min()] for name, rows in numbers.groupby("quantity")}
+    single = numbers[numbers.place.notna()]
+    grids = [*_grids(pd.concat([single, _best_relation(single)]), layers * heads)]
+    there = {grid["group"] for grid in grids}
     return {
         "model": model,
         "layers": layers,
         "heads": heads,
         **{name: values[name] for name in ("maps", "scale", "sentences", "profile", "examples")},
         "size": SIZE,
-        "types": _types(numbers, layers * heads),
-        "nearest": _nearest(numbers, heads),
-        "alike": _alike(numbers, shape),
-        "grids": [*grids, *_best_relation(grids)],
+        "types": _types(first["type"], first["type_fits"]),
+        "nearest": _nearest(first["divergence"], shape) if "divergence" in first else None,
+        "alike": _alike(first["map_x"].value, first["map_y"].value, shape) if "map_x" in first else None,
+        "grids": grids,
         "best": _best(numbers, single),
         "known": {head_name(*profile.head): profile.speciality for profile in head_profiles.of(model)},
         "mentions": mentions() if model == "minilm" else {},
@@ -255,16 +231,23 @@ def of(model: str, numbers: pd.DataFrame, measured: Mapping[str, Any]) -> Conten
 
 
 def _records(rows: pd.DataFrame) -> list[Content]:
-    """Rows for JSON: rounded, and nothing where a cell is empty."""
-    filled = rows.astype(object).where(rows.notna(), None).to_dict("records")
-    for row in filled:
-        row |= {name: round(cell, DIGITS) for name, cell in row.items() if isinstance(cell, float)}
-    return filled
+    """Rows for JSON: nothing where a cell is empty."""
+    return rows.astype(object).where(rows.notna(), None).to_dict("records")
 
 
 def called(name: str | None) -> str:
     """What something is called for readers."""
     return "" if name is None else SHOWN["called"].get(name, name)
+
+
+def _best_relation(numbers: pd.DataFrame) -> pd.DataFrame:
+    """For every head the relation in which it is furthest beyond the best fixed offset, in its better direction, for each run."""
+    leads = card.leads(numbers[numbers.of != "all"])
+    best = leads.drop_duplicates(["source", "place"]).sort_values(["source", "place"])
+    best = best.assign(
+        towards=best.quantity == "finds_governor", quantity="best_relation", label=best.of, value=best.lead
+    )
+    return best[["quantity", "profile", "source", "place", "unit", "value", "label", "towards"]]
 
 
 def _grids(numbers: pd.DataFrame, heads: int) -> Iterable[Content]:
@@ -279,64 +262,36 @@ def _grids(numbers: pd.DataFrame, heads: int) -> Iterable[Content]:
             grid = {"group": group, "title": title.format(of=called(first["of"]))}
             grid |= {key: told[key] for key in ("as", "words", "least") if key in told}
             grid |= {key: first[key] for key in ("quantity", "of", "unit", "source", "n")}
-            grid |= {key: rows[key].round(DIGITS).tolist() for key in results.NUMBERS if rows[key].notna().all()}
+            grid |= {key: rows[key].tolist() for key in (*results.NUMBERS, "towards") if rows[key].notna().all()}
+            if "towards" in grid:
+                grid["labels"] = rows.label.tolist()
             if "control" in grid:
                 alike = len(set(grid["control"])) == 1
                 grid |= {"against": first["against"], "control": grid["control"][0] if alike else grid["control"]}
             yield grid
 
 
-def _best_relation(grids: Sequence[Content]) -> Iterable[Content]:
-    """For every head the relation in which it is furthest beyond the best fixed offset, in its better direction, for each run."""
-    relations = [g for g in grids if g["quantity"] in ("finds_governor", "found_by_governor") and g["of"] != "all"]
-    frequent = [g for g in relations if "control" in g and (g["n"] or 0) >= card.FEWEST]
-    for source in dict.fromkeys(g["source"] for g in frequent):
-        here = [g for g in frequent if g["source"] == source]
-        leads = np.stack([np.subtract(g["value"], g["control"]) for g in here])
-        yield SHOWN["best relation"] | {
-            "source": source,
-            "value": leads.max(0).round(DIGITS).tolist(),
-            "labels": [here[best]["of"] for best in leads.argmax(0)],
-            "towards": [here[best]["quantity"] == "finds_governor" for best in leads.argmax(0)],
-        }
-
-
-def _first(numbers: pd.DataFrame, quantity: str) -> pd.DataFrame:
-    """The rows of a quantity, of the first of :data:`PROFILES` that has some."""
-    rows = numbers[numbers.quantity == quantity]
-    return rows[rows.profile == min(rows.profile, key=PROFILES.index, default="")]
-
-
-def _types(numbers: pd.DataFrame, heads: int) -> Content | None:
+def _types(rows: pd.DataFrame, fits: pd.DataFrame) -> Content:
     """The type of every head, and what the types are called and drawn in."""
-    rows = _first(numbers, "type")
-    if len(rows) != heads:
-        return None
-    named = group_names(_first(numbers, "type_fits").set_index("of").value.astype(bool))
+    named = group_names(fits.set_index("of").value.astype(bool))
     return {
-        "of": [TYPE_NAMES.index(label) for label in rows.label],
+        "of": rows.label.map(TYPE_NAMES.index).tolist(),
         "names": [named[name] for name in TYPE_NAMES],
         "colours": [COLOURS.get(named[name], COLOURS[name]) for name in TYPE_NAMES],
         "source": int(rows.source.iloc[0]),
     }
 
 
-def _nearest(numbers: pd.DataFrame, heads: int) -> list[Any] | None:
+def _nearest(pairs: pd.DataFrame, shape: Sequence[int]) -> list[Any]:
     """For every head the heads that attend most alike, each with its divergence."""
-    pairs = _first(numbers, "divergence")
-    if not len(pairs):
-        return None
-    layer, head = pairs.of.str.split("-", expand=True).astype(int).T.to_numpy()
-    pairs = pairs.assign(other=(layer - 1) * heads + head - 1, far=pairs.value.round(DIGITS))
-    of_head = pairs.sort_values(["place", "value"]).groupby("place")[["other", "far"]]
+    names = [head_name(*head) for head in np.ndindex(*shape)]
+    pairs = pairs.assign(other=pairs.of.map(names.index)).sort_values(["place", "value"])
+    of_head = pairs.groupby("place")[["other", "value"]]
     return [list(near.head(card.NEAREST).itertuples(index=False, name=None)) for _, near in of_head]
 
 
-def _alike(numbers: pd.DataFrame, shape: Sequence[int]) -> list[Any] | None:
+def _alike(x: pd.Series, y: pd.Series, shape: Sequence[int]) -> list[Any]:
     """For every head its row and column on a grid on which neighbours are alike: all are moved as little as may be to cells of their own."""
-    x, y = (_first(numbers, name).value for name in ("map_x", "map_y"))
-    if not len(x):
-        return None
     cells = np.argwhere(np.ones(shape))
     places = cells / np.maximum(cells.max(0), 1)
     ranks = np.stack([y, x], -1).argsort(0).argsort(0) / max(len(x) - 1, 1)
@@ -350,16 +305,11 @@ def _best(numbers: pd.DataFrame, single: pd.DataFrame) -> Iterable[Content]:
     for quantity, told in SHOWN["best"].items():
         leads = numbers[numbers.quantity == told["lead"]].drop_duplicates(RUN, keep="last")
         rows = single[single.quantity == quantity].merge(leads, "left", RUN, suffixes=("", "_lead"))
-        for row in _records(rows):
+        rows[["against", "control"]] = rows[["against", "control"]].where(rows.against.isin(RULES))
+        for row in _records(rows[CHOSEN]):
             title = told.get("titles", {}).get(row["label"], told["title"])
-            best = {"head": row["place"], "title": title.format(of=called(row["of"]), label=called(row["label"]))}
-            best |= {key: row[key] for key in ("quantity", "of", "label", "n", "source")}
-            best |= {key: row[key] for key in ("value", "low", "high") if row[key] is not None}
-            if row["against"] in RULES and row["control"] is not None:
-                best |= {"against": row["against"], "control": row["control"]}
-            if row["low_lead"] is not None:  # of a single document there is no interval
-                best["lead"] = [row[f"{key}_lead"] for key in ("value", "low", "high")]
-            listed.append(best)
+            title = title.format(of=called(row["of"]), label=called(row["label"]))
+            listed.append({"title": title} | {key: cell for key, cell in row.items() if cell is not None})
     return listed
 
 
@@ -368,9 +318,8 @@ def mentions() -> dict[str, list[list[Any]]]:
     links = defaultdict(list)
     for chapter in notebooks.chapters():
         cells = nbformat.read(notebooks.FOLDER / f"{chapter}.ipynb", as_version=4).cells
-        texts = [cell.source for cell in cells if cell.cell_type == "markdown"]
-        prose = [re.sub(r"```.*?```|\$[^$]*\$", " ", text, flags=re.DOTALL) for text in texts]
-        for head, count in Counter(HEAD.findall("\n".join(prose))).items():
+        texts = [CODE.sub(" ", cell.source) for cell in cells if cell.cell_type == "markdown"]
+        for head, count in Counter(HEAD.findall("\n".join(texts))).items():
             links[head].append([chapter[:2], scoreboard.titled(chapter), f"../notebooks/{chapter}.html", count])
     return links
 
@@ -389,7 +338,8 @@ def file_of(model: str) -> str:
 
 
 def data(model: str, content: Content) -> str:
-    """A script that hands the content of a model to the page; nothing in it can end a script element."""
+    """A script that hands the content of a model to the page, rounded; nothing in it can end a script element."""
+    content = json.loads(json.dumps(content), parse_float=lambda number: round(float(number), DIGITS))
     name, body = (in_script(json.dumps(part, separators=(",", ":"), allow_nan=False)) for part in (model, content))
     return f"(window.atlasModels=window.atlasModels||{{}})[{name}]={body};\n"
 
@@ -403,15 +353,12 @@ def picture(content: Content) -> bytes:
 
     def draw(ax: Axes, head: int, layer: int) -> None:
         ax.imshow(np.sqrt(maps[layer, head] / 255), cmap="Greys", vmin=0, vmax=1.08)
-        colour = types["colours"][types["of"][layer * heads + head]] if types else "#999999"
-        ax.spines[:].set(visible=True, color=colour, linewidth=2.2)
+        ax.spines[:].set(visible=True, color=types["colours"][types["of"][layer * heads + head]], linewidth=2.2)
 
     inches = (0.62 * layers + 0.6, 0.62 * heads + 0.6)
     figure = plots.thumbnails((heads, layers), inches, draw, across="layer", down="head")
-    if types:
-        kinds = sorted(set(types["of"]))
-        squares = [Patch(color=types["colours"][kind], label=types["names"][kind]) for kind in kinds]
-        figure.legend(handles=squares, loc="outside lower center", ncols=len(squares), fontsize=8)
+    squares = [Patch(color=types["colours"][kind], label=types["names"][kind]) for kind in sorted(set(types["of"]))]
+    figure.legend(handles=squares, loc="outside lower center", ncols=len(squares), fontsize=8)
     target = io.BytesIO()
     figure.savefig(target, format="png", dpi=110, bbox_inches="tight", metadata={"Software": None})
     plt.close(figure)

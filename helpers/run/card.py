@@ -206,8 +206,9 @@ class Card:
     @cached_property
     def heads(self) -> dict[str, "Head"]:
         """Every head by its name, layer by layer."""
-        names = self.table.layer.astype(str) + "-" + self.table["head"].astype(str)
-        return {name: Head(name, rows, self.types) for name, rows in self.table.groupby(names, sort=False)}
+        table = self.table.assign(name=self.table.layer.astype(str) + "-" + self.table["head"].astype(str))
+        types, of_heads = table[table.quantity == "type"].set_index("name").label, table.groupby("name")
+        return {name: Head(name, self.types[kind], of_heads.get_group(name)) for name, kind in types.items()}
 
     @cached_property
     def types(self) -> dict[str, str]:
@@ -222,10 +223,9 @@ class Card:
         return _frequent(self.table, "best_for_relation", "best_for_antecedent")
 
     def _repr_html_(self, whole: bool = False) -> str:
-        layers, heads = map(range, self.shape)
-        grid = [[self[plots.head_name(layer, head)] for head in heads] for layer in layers]
-        colours = {kind: plots.COLOURS.get(called, plots.COLOURS[kind]) for kind, called in self.types.items()}
-        shown = {"card": self, "whole": whole, "grid": grid, "zip": zip, "colours": colours, "ink": plots.ink_on}
+        grid = np.reshape(list(self.heads.values()), self.shape)
+        colours = {called: plots.COLOURS.get(called, plots.COLOURS[kind]) for kind, called in self.types.items()}
+        shown = {"card": self, "whole": whole, "grid": grid, "colours": colours, "ink": plots.ink_on}
         return template("encoder_card.html.j2", escaped=True).render(shown, number=number, between=between)
 
     def save(self, file: str | Path) -> Path:
@@ -240,28 +240,20 @@ class Head:
 
     Attributes:
         name: ``3-5``.
+        type: what its type by distance is called, as in chapter 08.
         table: its numbers, in the long form.
-        types: what each type of heads is called.
     """
 
     name: str
+    type: str
     table: pd.DataFrame
-    types: dict[str, str]
 
     def __repr__(self) -> str:
-        return f"The card of head {self.name}: {self.types[self.type]}."
-
-    @property
-    def type(self) -> str:
-        """Its type by distance, as in chapter 08."""
-        return self.table.label[self.table.quantity == "type"].item()
+        return f"The card of head {self.name}: {self.type}."
 
     def relations(self) -> list[Any]:
         """The frequent relations in which it leads the best fixed distance most, a row each."""
-        relations = self.table.quantity.isin(["finds_governor", "found_by_governor"])
-        rows = self.table[relations & (self.table.n >= FEWEST)]
-        rows = rows.assign(lead=rows["value"] - rows.control).query("lead > 0").sort_values("lead", ascending=False)
-        return list(rows.drop_duplicates("of").head(RELATIONS).itertuples())
+        return list(leads(self.table).query("lead > 0").drop_duplicates("of").head(RELATIONS).itertuples())
 
     def _repr_html_(self) -> str:
         whole = {row.quantity: row for row in self.table[self.table.of.isna()].itertuples()}
@@ -271,6 +263,13 @@ class Head:
         near = self.table[self.table.quantity == "divergence"].nsmallest(NEAREST, "value")
         page = template("head_card.html.j2", escaped=True)
         return page.render(shown, head=self, nearest=list(near.itertuples()), number=number, between=between)
+
+
+def leads(table: pd.DataFrame) -> pd.DataFrame:
+    """The rows of how often heads are right in frequent relations that have a baseline, and their ``lead`` over it, the greatest first."""
+    rows = table[table.quantity.isin(["finds_governor", "found_by_governor"]) & (table.n >= FEWEST)]
+    rows = rows.assign(lead=rows["value"] - rows.control).dropna(subset="lead")
+    return rows.sort_values("lead", ascending=False, kind="stable")
 
 
 def _frequent(table: pd.DataFrame, *quantities: str) -> list[Any]:

@@ -45,13 +45,11 @@ def select(
 
 def recorded_name(model: str) -> str:
     """The name that a model's numbers are recorded under: of a folder, and of a name given to one, that with the weights' digest."""
-    known = {name for name, _ in results.all_runs([*results.PROFILES, places.OWN])}
+    known = sorted({name for name, _ in results.all_runs([*results.PROFILES, places.OWN])})
     label, folder = places.label(model), Path(model).is_absolute()
-    if {model, label} & known:
-        return model if model in known else label
     digests = {name: name.rpartition("-") for name in known}
     same = [name for name, (of, _, sha) in digests.items() if (label.endswith(f"-{sha}") if folder else of == model)]
-    return min(same, default=model)
+    return next((name for name in (model, label, *same) if name in known), model)
 
 
 def write(numbers: pd.DataFrame, file: Path) -> list[Path]:

@@ -2,15 +2,12 @@
 
 import base64
 import os
-import re
 import shutil
 import subprocess
 import sys
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
-from importlib import import_module
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -19,13 +16,12 @@ from urllib.parse import urldefrag, urljoin
 import nbformat
 import yaml
 
-from helpers import __version__, places, results
-from helpers.run import address, course, notebooks, part
+from helpers import places
+from helpers.run import notebooks
 
 NAME = "what-attention-heads-look-at"
 """What the files of a release are called, without their endings."""
 HTML = places.ROOT / "_build" / "html"
-STATIC = places.ROOT / "_build" / "stage" / "book" / "_static"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 FLAGS = ("--disable-gpu", "--disable-dev-shm-usage", "--host-resolver-rules=MAP * ~NOTFOUND")
 UNFOLD = "document.querySelectorAll('details').forEach((one) => { one.open = true; }); MathJax.startup.promise.then(() => 0)"
@@ -37,12 +33,10 @@ def stage(folder: Path, executed: Path) -> None:
     Files that are there already with the same content keep their date, so that Sphinx does not read them again.
     """
     pages = [file for file in (places.ROOT / "book").rglob("*") if file.is_file() and "__pycache__" not in file.parts]
-    for file in (*pages, *(places.ROOT / "data").rglob("*.md")):
+    for file in (*pages, *(places.ROOT / "data").rglob("*.md"), places.ROOT / "_config.yml"):
         places.write(folder / file.relative_to(places.ROOT), file.read_bytes())
     for file in executed.glob("[0-9][0-9]_*.ipynb"):
         places.write(folder / "notebooks" / file.name, file.read_bytes())
-    config = (places.ROOT / "_config.yml").read_text("utf-8")
-    places.write(folder / "_config.yml", address.configured(config))
 
 
 def build(folder: Path, output: Path, records: Path | None = None) -> Path:
@@ -64,51 +58,6 @@ def build(folder: Path, output: Path, records: Path | None = None) -> Path:
         shutil.rmtree(output / "_build" / ".doctrees", ignore_errors=True)  # else the next build would not warn again
         raise places.BookError(f"jupyter-book failed:\n{done.stderr[-8000:]}")
     return output / "_build" / "html" / "index.html"
-
-
-def filled(page: str, static: Path = STATIC) -> str:
-    """The text of a page with each ``<!-- generated: NAME PART -->`` replaced by a macro of ``NAME.md.j2`` (``package``: the reference of
-    a folder of the package), and ``<!-- version -->``.
-
-    Args:
-        static: where files that a part needs are written.
-    """
-
-    def text(match: re.Match[str]) -> str:
-        name, of = match.groups()
-        return reference(of) if name == "package" else part(f"{name}.md.j2", of, **context(static)).strip("\n")
-
-    return re.sub(r"<!-- generated: (\w+) (\w+) -->", text, page.replace("<!-- version -->", __version__))
-
-
-@cache
-def context(static: Path) -> dict[str, Any]:
-    """What the templates of pages are given."""
-    from helpers import encoders, models, scoreboard  # with torch, which a build's own process does not need
-    from helpers.run import atlas, live
-
-    about = {"names": notebooks.chapters(), "purpose": purpose, "outline": course.outline, "models": models.FAMILIES}
-    about |= {"board": scoreboard.judged(), "numbers": results.table(), "scoreboard": scoreboard, "results": results}
-    return about | {"heads": atlas, "write_live": live.write, "load": encoders.load, "static": static}
-
-
-def purpose(chapter: str) -> tuple[str, str]:
-    """What a reader will do in a chapter, and after which source: "You …. After …." in the docstring of its exercises."""
-    docstring = import_module(f"helpers.exercises.{chapter[3:]}").__doc__
-    return re.fullmatch(r"You (.+)\. After (.+)\.", " ".join(docstring.split())).groups()
-
-
-def reference(folder: str) -> str:
-    """The reference of a folder of the package, or of the modules that lie in none (``core``): a part for each module."""
-    house = places.HOME / "helpers"
-    modules = house.glob("*.py") if folder == "core" else (house / folder).rglob("*.py")
-    parts = [] if folder == "core" else [import_module(f"helpers.{folder}").__doc__.strip()]
-    for file in sorted(file for file in modules if not file.stem.startswith("__")):
-        name = ".".join(file.relative_to(house).with_suffix("").parts)
-        answers = folder == "exercises" and file.stem != "checks"
-        members = "" if answers else "\n   :members:"
-        parts.append(f"## {name}\n\n```{{eval-rst}}\n.. automodule:: helpers.{name}{members}\n```")
-    return "\n\n".join(parts)
 
 
 def cover() -> bytes:

@@ -68,11 +68,10 @@ def read(file: Path) -> dict[str, Any]:
             if output.output_type == "stream" and output.name == "stdout":
                 blocks.append({"kind": "log", "text": output.text})
             elif "image/png" in data:
-                name = cell.metadata.get("mystnb", {}).get("figure", {}).get("name")
-                figure = {"kind": "figure", "png": data["image/png"], "name": name}
-                figure["width"] = output.metadata.get("image/png", {}).get("width")
-                figure["text"] = Markup(MARKDOWN.renderInline(after.source if name else ""))
-                blocks.append(figure)
+                caption = after.source if "figure" in cell.metadata.get("mystnb", {}) else ""
+                figure = {"kind": "figure", "text": Markup(MARKDOWN.renderInline(caption))}
+                width = output.metadata.get("image/png", {}).get("width")
+                blocks.append(figure | {"png": data["image/png"], "width": width})
             elif CARD in data.get("text/html", ""):
                 blocks.append({"kind": "card", "text": Markup(data["text/html"])})
             elif data.get("text/markdown", "").startswith("|"):

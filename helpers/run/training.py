@@ -35,6 +35,8 @@ from helpers.run import notebooks, template
 
 RECIPES: dict[str, dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("recipes.yml").read_text("utf-8"))
 """Task -> how its adapter is trained, what it is scored on, and what its card says."""
+ARGUMENTS: dict[str, Any] = RECIPES.pop("trainer")
+"""What the Trainer is told in every run."""
 DEFAULTS: dict[str, Any] = RECIPES.pop("defaults")
 """The settings of a run, where a recipe does not say otherwise."""
 
@@ -225,17 +227,12 @@ def trainer(
         warmup_steps=settings["warmup"],
         weight_decay=settings["weight_decay"],
         seed=settings["seed"],
-        train_sampling_strategy="group_by_length",
-        remove_unused_columns=False,
         **dict.fromkeys(("eval_steps", "save_steps", "logging_steps"), every),
-        eval_strategy="steps",
-        save_total_limit=1,  # and the best
-        load_best_model_at_end=True,
         metric_for_best_model=settings["choose"],
         greater_is_better=settings["choose"] != "loss",
         bf16=settings["precision"] == "bf16",
         use_cpu=student.encoder.device.type == "cpu",
-        report_to="none",
+        **ARGUMENTS,
     )
     lengths = [sum(map(len, example.texts)) for example in examples]
     return TaskTrainer(

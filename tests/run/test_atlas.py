@@ -57,9 +57,9 @@ def test_chosen_heads_types_and_neighbours_are_those_of_the_records(shown):
     model = shown["minilm"]
     row = results.recorded("dependency_heads").row("best_for_relation", of="obj")
     chosen = [one for one in model["best"] if model["sources"][one["source"]]["profile"] == "book"]
-    best = next(one for one in chosen if (one["quantity"], one["of"]) == ("best_for_relation", "obj"))
+    best = next(one for one in chosen if (one["quantity"], one.get("of")) == ("best_for_relation", "obj"))
     assert (
-        best["head"] == (row.layer - 1) * model["heads"] + row["head"] - 1 and best["against"] == "best fixed offset"
+        best["place"] == (row.layer - 1) * model["heads"] + row["head"] - 1 and best["against"] == "best fixed offset"
     )
     ours = [best[key] for key in ("value", "low", "high", "control")]
     assert np.allclose(ours, row[["value", "low", "high", "control"]].astype(float), atol=1e-5)

@@ -8,6 +8,8 @@ import subprocess
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
+from importlib import import_module
+from types import SimpleNamespace
 from urllib.parse import unquote, urlparse
 
 import nbformat
@@ -119,16 +121,16 @@ def test_buttons_launch_the_copies_and_edit_the_source(site):
 def test_the_remote_decides_which_buttons_there_are(tmp_path, monkeypatch, remote, repository, home):
     for variable in ("BOOK_REPOSITORY", "BOOK_SITE"):
         monkeypatch.delenv(variable, raising=False)
-    config = (places.ROOT / "_config.yml").read_text("utf-8")
+    monkeypatch.syspath_prepend(places.ROOT / "book" / "_ext")
+    config, assemble = SimpleNamespace(html_static_path=[], html_theme_options={}), import_module("assemble")
     monkeypatch.setattr(places, "ROOT", tmp_path)
     if remote:
         for command in (["init", "-q"], ["remote", "add", "origin", remote]):
             subprocess.run(["git", "-C", tmp_path, *command], check=True)
     assert (address.repository(), address.site()) == (repository, home)
-    configured = yaml.safe_load(address.configured(config))
-    assert configured.get("repository", {}).get("url") == repository
-    assert ("launch_buttons" in configured) == (repository is not None)
-    assert configured["title"] == yaml.safe_load(config)["title"]
+    assemble.configure(None, config)
+    assert config.html_theme_options.get("repository_url") == repository
+    assert ("launch_buttons" in config.html_theme_options) == (repository is not None)
 
 
 def test_tables_and_figures_can_be_saved(site, chromium):
