@@ -1,4 +1,4 @@
-"""Chapter 12: its page's probe against a plain loop, the helper's probes against the page's, scores by hand, the chapter's claims."""
+"""Chapter 12: its page's probes against a plain loop, targets and states against their sources, scores by hand, the chapter's claims."""
 
 from dataclasses import replace
 from itertools import pairwise
@@ -9,8 +9,8 @@ import torch
 from scipy import stats
 
 from helpers import attention, controls, corpora, results, tokens
-from helpers.measurements import layer_probes
-from helpers.measurements.layer_probes import OTHER, SAME, TASKS, Examples, words
+
+TASKS = ("part of speech", "dependency", "entity", "coreference")
 
 
 @pytest.fixture(scope="module")
@@ -19,140 +19,178 @@ def documents():
 
 
 @pytest.fixture(scope="module")
-def contexts(minilm, documents):
-    return layer_probes.contexts(minilm, documents)
+def contexts(page, minilm, documents):
+    return page.contexts_of(minilm, documents)
 
 
 @pytest.fixture(scope="module")
-def states(minilm, contexts):
-    return layer_probes.states(minilm, contexts)
+def states(page, minilm, contexts):
+    return page.states_of(minilm, [words for *_, words in contexts])
 
 
-def examples(states, task, limit=40):
-    chosen = layer_probes.targets(states.contexts, task, limit=limit)
-    return Examples(states, chosen, sorted({t.label for t in chosen}))
+def in_order(contexts):
+    """Every sentence of some contexts, and all their words."""
+    sentences = [document.sentences[place] for document, firsts, _ in contexts for place in firsts]
+    return sentences, [word for *_, words in contexts for word in words]
 
 
-def test_contexts_are_whole_sentences_within_the_limit(minilm, documents, contexts, monkeypatch):
+def test_contexts_are_whole_sentences_within_the_limit(page, minilm, documents, contexts, monkeypatch):
     def size(words):
         return len(minilm.tokenizer(" ".join(words)).input_ids)
 
-    monkeypatch.setattr(layer_probes, "MOST_TOKENS", 40)
-    cut = layer_probes.contexts(minilm, documents)
-    fitting = [s.id for c in contexts for s in c.sentences if size(s.words) <= 40]
-    assert [s.id for c in cut for s in c.sentences] == fitting and max(size(words(c)) for c in cut) <= 40
-    for before, after in pairwise(cut):  # the next sentence would not have fitted
-        both = [*words(before), *after.sentences[0].words]
-        assert before.document != after.document or size(both) > 40
-    few = layer_probes.contexts(minilm, documents, most=2, seed=3)
-    assert len({c.document for c in few}) == 2 and few == layer_probes.contexts(minilm, documents, most=2, seed=3)
-    monkeypatch.setattr(layer_probes, "MOST_TOKENS", 5)
+    monkeypatch.setitem(page.contexts_of.__globals__, "MOST_TOKENS", 40)
+    cut = page.contexts_of(minilm, documents)
+    fitting = [s.id for s in in_order(contexts)[0] if size(s.words) <= 40]
+    assert [s.id for s in in_order(cut)[0]] == fitting and max(size(words) for *_, words in cut) <= 40
+    for (document, _, words), (after, firsts, _) in pairwise(cut):  # the next sentence would not have fitted
+        both = [*words, *after.sentences[min(firsts)].words]
+        assert document.document != after.document or size(both) > 40
+    few = page.contexts_of(minilm, documents, most=2, seed=3)
+    assert len({d.document for d, *_ in few}) == 2 and few == page.contexts_of(minilm, documents, most=2, seed=3)
+    monkeypatch.setitem(page.contexts_of.__globals__, "MOST_TOKENS", 5)
     with pytest.raises(corpora.CorpusError, match="at most 5 tokens"):
-        layer_probes.contexts(minilm, documents)
+        page.contexts_of(minilm, documents)
 
 
-def test_targets_are_what_the_annotation_says(contexts):
-    tags = layer_probes.targets(contexts, "part of speech")
-    assert [t.label for t in tags] == [u for c in contexts for s in c.sentences for u in s.upos]
-    assert len(layer_probes.targets(contexts, "part of speech", limit=7)) == 7
-    placed = [(n, s, w) for n, c in enumerate(contexts) for s in c.sentences for w in range(len(s.words))]
-    asked = [(n, s, w) for n, s, w in placed if s.governors[w] >= 0 and s.relations[w] != "punct"]
-    relations = layer_probes.targets(contexts, "dependency")
-    for (number, sentence, word), t in zip(asked, relations, strict=True):
-        spans = [words(contexts[number])[slice(*span)] for span in t.spans]
+def test_targets_are_what_the_annotation_says(page, contexts):
+    sentences, words = in_order(contexts)
+    tags = page.targets(contexts, "part of speech")
+    assert tags.label.tolist() == [u for s in sentences for u in s.upos]
+    assert len(page.targets(contexts, "part of speech", limit=7)) == 7
+    placed = [(s, w) for s in sentences for w in range(len(s.words))]
+    asked = [(s, w) for s, w in placed if s.governors[w] >= 0 and s.relations[w] != "punct"]
+    relations = page.targets(contexts, "dependency")
+    for (sentence, word), t in zip(asked, relations.itertuples(), strict=True):
+        spans = [words[slice(*span)] for span in t.spans]
         assert spans == [[sentence.words[word]], [sentence.words[sentence.governors[word]]]]
-        assert (t.context, t.label) == (number, sentence.relations[word].split(":")[0])
+        assert (t.document, t.label) == (sentence.document, sentence.relations[word].split(":")[0])
         assert t.spans[1][0] - t.spans[0][0] == sentence.governors[word] - word
-    types = layer_probes.targets(contexts, "entity")
-    assert [t.label for t in types] == [m.type for c in contexts for m in c.mentions if m.type]
-    surfaces = [c.surface(m) for c in contexts for m in c.mentions if m.type]
-    assert [" ".join(words(contexts[t.context])[slice(*t.spans[0])]) for t in types] == surfaces
-    pairs = layer_probes.targets(contexts, "coreference")
-    for number, context in enumerate(contexts):
-        here = [t for t in pairs if t.context == number]
-        starts = np.cumsum([0, *(len(s.words) for s in context.sentences)])
-        chain = {(starts[m.sentence] + m.start, starts[m.sentence] + m.end): m.chain for m in context.mentions}
-        assert all((chain[t.spans[0]] == chain[t.spans[1]]) == (t.label == SAME) for t in here)
-        assert 2 * sum(t.label == OTHER for t in here) == len(here) == len({t.spans for t in here}), "balanced"
+    mentions = [(d, firsts, m) for d, firsts, _ in contexts for m in d.mentions if m.sentence in firsts]
+    types = page.targets(contexts, "entity")
+    assert types.label.tolist() == [m.type for *_, m in mentions if m.type]
+    surfaces = [d.surface(m) for d, _, m in mentions if m.type]
+    assert [" ".join(words[slice(*spans[0])]) for spans in types.spans] == surfaces
+    for context in contexts:
+        document, firsts, _ = context
+        pairs, chain = page.targets([context], "coreference"), {}
+        for m in document.mentions:
+            if m.sentence in firsts:
+                chain[firsts[m.sentence] + m.start, firsts[m.sentence] + m.end] = m.chain
+        spans = [(tuple(one), tuple(other)) for one, other in pairs.spans]
+        labels = ["same" if chain[one] == chain[other] else "other" for one, other in spans]
+        assert labels == pairs.label.tolist() and len({*spans}) == len(spans)
+        assert labels.count("same") == labels.count("other"), "balanced"
 
 
-def test_tasks_without_annotation_are_named_and_left_out_or_refused(contexts, capsys):
-    assert layer_probes.possible({"train": contexts, "test": contexts}) == [*TASKS] and not capsys.readouterr().out
-    without = [replace(c, mentions=()) for c in contexts]
-    assert layer_probes.possible({"train": contexts, "test": without}) == [*TASKS[:2]]
+def test_tasks_without_annotation_are_named_and_left_out_or_refused(page, contexts, capsys):
+    def changed(change):
+        return {"train": contexts, "test": [(change(document), *rest) for document, *rest in contexts]}
+
+    unlimited = None, None
+    assert [*page.possible(changed(replace), unlimited)] == [*TASKS] and not capsys.readouterr().out
+    assert [*page.possible(changed(lambda d: replace(d, mentions=())), unlimited)] == [*TASKS[:2]]
     assert [line[:12] for line in capsys.readouterr().out.splitlines()] == ["Without 'ent", "Without 'cor"]
     for annotation, needed in (("relations", "names of relations"), ("upos", "part-of-speech tags")):
-        blank = [[replace(s, **{annotation: ("_",) * len(s.words)}) for s in c.sentences] for c in contexts]
-        blank = [replace(c, sentences=tuple(some)) for c, some in zip(contexts, blank, strict=True)]
+
+        def blank(document, annotation=annotation):
+            sentences = [replace(s, **{annotation: ("_",) * len(s.words)}) for s in document.sentences]
+            return replace(document, sentences=tuple(sentences))
+
         with pytest.raises(corpora.CorpusError, match=needed):
-            layer_probes.possible({"train": contexts, "test": blank})
+            page.possible(changed(blank), unlimited)
 
 
 @pytest.mark.parametrize(("family", "shuffled"), [("bert", None), ("mpnet", None), ("bert", 5)])
-def test_states_are_the_models_own(small_encoder, documents, family, shuffled):
+def test_states_are_the_models_own(page, small_encoder, documents, family, shuffled):
     encoder = small_encoder(family)
-    some = layer_probes.contexts(encoder, documents[:2])
-    read = layer_probes.states(encoder, some, shuffled=shuffled)
-    assert read.values.shape == (read.start[-1][-1], encoder.layers + 1, 32)
-    for number, (context, start) in enumerate(zip(some, read.start, strict=True)):
-        batch = replace(tokens.encode(encoder, [words(context)]), index=(number,))  # alone: no padding
+    texts = [words for *_, words in page.contexts_of(encoder, documents[:2])]
+    states, first, scale = page.states_of(encoder, texts, shuffled)
+    assert states.shape == (encoder.layers + 1, first[-1], 32)
+    assert np.allclose(scale, states.double().numpy().std(1).__pow__(2).mean(-1) ** 0.5)
+    word = 0
+    for number, words in enumerate(texts):
+        start = first[word : word + len(words) + 1]
+        batch = replace(tokens.encode(encoder, [words]), index=(number,))  # alone: no padding
         edit = None if shuffled is None else controls.shuffling(batch, shuffled)
         with torch.inference_mode(), attention.tap(encoder, edit=edit):
             layers = encoder.model(**batch.inputs, output_hidden_states=True).hidden_states
-        mine = torch.stack(layers, 2)[0][~batch.special[0]].numpy()
-        assert np.allclose(read.values[start[0] : start[-1]], mine, rtol=1e-3, atol=2e-3)
+        mine = torch.stack(layers)[:, 0, ~batch.special[0]].numpy()
+        assert np.allclose(states[:, start[0] : start[-1]], mine, rtol=1e-3, atol=2e-3)
         units = batch.unit[0][~batch.special[0]].numpy()
-        for word, (first, after) in enumerate(pairwise(start - start[0])):
-            assert (units[first:after] == word + 1).all() and after > first
-        assert len(start) == len(words(context)) + 1
+        for place, (low, high) in enumerate(pairwise(start - start[0])):
+            assert (units[low:high] == place + 1).all() and high > low
+        word += len(words)
+    assert len(first) == word + 1
 
 
-def by_loop(probe, part, number):
+def by_loop(probes, top, part, number):
     """The definition, token by token, for one target."""
-    take = {name: p.detach().double().numpy() for name, p in probe.named_parameters()}
-    exponent = np.exp(take["a"])
-    mixing, spans = exponent / exponent.sum(), []
-    for role in range(len(part.low)):
+    take = {name: p[top].detach().double().numpy() for name, p in probes.named_parameters()}
+    exponent = np.exp(take["a"][: top + 1])
+    mixing, vectors, ((states, first, scale), spans, _) = exponent / exponent.sum(), [], part
+    for role, span in enumerate(spans[number]):
         tokens_, scores = [], []
-        for row in range(part.low[role, number], part.high[role, number]):
-            layers = part.states.values[row].astype(np.float64)
-            mixed = sum(s * layers[k] / part.scale[k].item() for k, s in enumerate(mixing))
+        for row in range(*first[span]):
+            layers = states[:, row].double().numpy()
+            mixed = sum(s * layers[k] / scale[k].item() for k, s in enumerate(mixing))
             tokens_.append((take["gamma"] * mixed) @ take["project"][role])
             scores.append(tokens_[-1] @ take["attend"][role])
         counts = np.exp(np.array(scores) - max(scores))
-        spans.append((counts / counts.sum()) @ np.array(tokens_))
-    hidden = np.maximum(np.concatenate(spans) @ take["hidden"] + take["hidden_bias"], 0)
-    return hidden @ take["out"] + take["out_bias"]
+        vectors.append((counts / counts.sum()) @ np.array(tokens_))
+    hidden = np.maximum(np.concatenate(vectors) @ take["hidden"] + take["hidden_bias"][0], 0)
+    return hidden @ take["out"] + take["out_bias"][0]
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_the_pages_probe_is_what_the_definition_says(page, states, task):
-    part = examples(states, task, limit=12)
+@torch.no_grad()
+def test_the_pages_probes_are_what_the_definition_says(page, contexts, states, task):
+    tables = {"train": page.targets(contexts, task, limit=12)}
+    labels, [part] = page.examples({"train": states}, tables)
+    probes = page.Probes(part, labels, size=6, seed=1)
+    for name, parameter in probes.named_parameters():
+        parameter.normal_(generator=torch.Generator().manual_seed(len(name)))
+    given = page.scores_of(probes, *part[:2])
     for top in (0, 3, 6):
-        probe = page.Probe(top, part.scale, part.width, len(part.labels), spans=len(part.low), size=6, seed=1)
-        with torch.no_grad():
-            for name, parameter in probe.named_parameters():
-                parameter.normal_(generator=torch.Generator().manual_seed(len(name)))
-            given = probe(part.inputs(np.arange(len(part.targets))))
-        for number in (0, 5, len(part.targets) - 1):
-            assert np.allclose(given[number], by_loop(probe, part, number), rtol=1e-3, atol=1e-3)
+        for number in (0, 5, len(tables["train"]) - 1):
+            right = by_loop(probes, top, part, number)
+            assert np.allclose(given[top, number], right, rtol=1e-3, atol=1e-3)
+            spans = [states[0][:, slice(*states[1][span])].float() for span in part[1][number]]
+            assert np.allclose(page.by_hand(probes, top, spans), right, rtol=1e-3, atol=1e-3)
 
 
 @pytest.mark.parametrize("task", ["part of speech", "coreference"])
-def test_probes_trained_at_once_are_those_of_the_page(page, states, task):
+def test_probes_share_nothing_and_learn(page, contexts, states, task, monkeypatch):
     """With more steps than targets fill, and a development part that decides which step is kept."""
-    train = examples(states, task, limit=70)
-    dev = Examples(states, layer_probes.targets(states.contexts, task, limit=30, seed=1), train.labels)
-    together = layer_probes.fit(train, dev, steps=40, seed=2)
-    chances, weights = layer_probes.answers(together, dev), together.weights()
+
+    def fitted(*changed, even=False, steps=40):
+        probes = page.Probes(train, labels, seed=2)
+        probes.a.requires_grad_(not even)
+        for parameter in probes.parameters():
+            for probe in changed:
+                parameter.data[probe].normal_()
+        return page.fit(probes, train, dev, steps, 2)
+
+    tables = {"train": page.targets(contexts, task, 70), "dev": page.targets(contexts, task, 30, seed=1)}
+    labels, (train, dev) = page.examples({"train": states, "dev": states}, tables)
+    together, weights = fitted(), fitted().weights()
     assert torch.allclose(weights.sum(-1), torch.ones(7)) and (weights.triu(1) == 0).all()
-    assert torch.allclose(layer_probes.fit(train, dev, steps=4, even=True).weights()[6], torch.full((7,), 1 / 7))
-    for top in (0, 2, 6):
-        probe = page.Probe(top, train.scale, train.width, len(train.labels), len(train.low), seed=2)
-        page.fit(probe, train, dev, 40, 2)
-        mine = probe(dev.inputs(np.arange(len(dev.targets)))).softmax(-1).detach().numpy()
-        assert np.allclose(chances[top], mine, atol=2e-3)
-        assert np.allclose(weights[top, : top + 1], probe.a.softmax(0).detach(), atol=1e-3)
+    assert torch.allclose(fitted(even=True).weights()[6], torch.full((7,), 1 / 7))
+    others = fitted(0, 1, 3, 4, 5, 6)
+    for mine, alone in zip(together.parameters(), others.parameters(), strict=True):
+        assert torch.allclose(mine[2], alone[2], atol=1e-4) and not torch.allclose(mine[5], alone[5], atol=1e-2)
+    begun, done = (page.loss(fitted(steps=steps), *train).mean(1) for steps in (1, 40))
+    assert (done < 0.9 * begun).all()
+    loss, looks = page.loss, []
+
+    def watched(probes, states, spans, truth):
+        losses = loss(probes, states, spans, truth)
+        if spans is dev[1]:
+            looks.append(losses.mean(1))
+        return losses
+
+    monkeypatch.setitem(loss.__globals__, "loss", watched)
+    best = loss(fitted(steps=100), *dev).mean(1)
+    assert len(looks) == 4 and torch.allclose(best, torch.stack(looks).amin(0)), "each probe as it was best"
 
 
 def test_places_of_tasks_by_hand(page):
