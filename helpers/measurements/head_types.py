@@ -182,11 +182,6 @@ def distances(features: Float[np.ndarray, "*heads feature"], even: Features) -> 
     return ((masses(features)[..., None, :] - prototypes(even)) ** 2).sum(-1)
 
 
-def name_groups(centroids: Float[np.ndarray, "group feature"], even: Features) -> Int[np.ndarray, "group"]:
-    """The type of each of four groups, as its number: one each, with the smallest sum of squared distances."""
-    return linear_sum_assignment(distances(centroids, even))[1]
-
-
 @dataclass(frozen=True, eq=False)
 class Types:
     """A group for every head; each group stands for one of the four types, and is called after it if it fits.
@@ -220,8 +215,8 @@ class Types:
 def types(features: Grid, even: Features, *, seed: int = 0, starts: int = 100) -> Types:
     """K-means with four groups, the best of so many random starts; each group stands for a type of its own."""
     groups = KMeans(len(TYPES), n_init=starts, random_state=seed).fit(points(features))
-    named = name_groups(groups.cluster_centers_, even)
-    nearest = distances(groups.cluster_centers_, even).argmin(-1)
+    apart = distances(groups.cluster_centers_, even)
+    named, nearest = linear_sum_assignment(apart)[1], apart.argmin(-1)  # one each, with the smallest sum
     names = np.array(TYPES)[named[groups.labels_]].reshape(features.shape[:2])
     return Types(names, {name: bool(nearest[named == i] == i) for i, name in enumerate(TYPES)})
 

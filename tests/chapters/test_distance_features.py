@@ -101,7 +101,6 @@ def test_naming_and_matching_are_the_best_of_all_pairings(page, seed, k):
     means, even = rng.dirichlet(np.ones(21), 4), rng.dirichlet(np.ones(21))
     cost = ((page.parts(means)[:, None] - head_types.prototypes(even)) ** 2).sum(-1)
     named, fits = page.name_groups(means, even)
-    assert named.tolist() == head_types.name_groups(means, even).tolist()
     assert cost[range(4), named].sum() == pytest.approx(min(cost[range(4), p].sum() for p in permutations(range(4))))
     assert fits.tolist() == [cost[n, named[n]] == cost[n].min() for n in range(4)]
     labels, reference = rng.integers(0, k, (2, 20))
