@@ -144,9 +144,6 @@ def masses(features: Float[np.ndarray, "*heads feature"]) -> Float[np.ndarray, "
 # Groups
 
 
-STARTS, REFIT_STARTS = 100, 10
-"""Random starts of k-means, of which the best counts: for a result, and for one of many refits."""
-
 LEAST_HEADS = 2 * (len(TYPES) + 1)
 """Heads that the chapter needs: half of them are put into groups, and must be more than the groups."""
 
@@ -162,48 +159,6 @@ def refuse_small(encoder: Encoder) -> None:
             f"{encoder.name!r} has {count} heads in all. This chapter puts heads, and halves of them, into {len(TYPES)} groups, "
             f"for which it needs a model with at least {LEAST_HEADS} heads; chapter 14 names each head of yours by rule."
         )
-
-
-@dataclass(frozen=True, eq=False)
-class Clustering:
-    """Heads in groups.
-
-    Attributes:
-        labels: [..., point], the group of each head, layer by layer.
-        centroids: [..., group, feature], mean of each group.
-    """
-
-    labels: Int[np.ndarray, "... point"]
-    centroids: Float[np.ndarray, "... group feature"]
-
-
-def k_means(
-    points: Float[np.ndarray, "*samples point feature"], k: int = 4, *, seed: int = 0, starts: int = STARTS
-) -> Clustering:
-    """The grouping with the smallest squared distances to the group means, over many random starts (scikit-learn's ``KMeans``).
-
-    For one sample of heads, or for each of many samples of equally many.
-
-    Raises:
-        EncoderError: when there are no more heads than groups.
-    """
-    *samples, count, width = points.shape
-    if count <= k:
-        raise EncoderError(f"{count} heads cannot be put into {k} groups; there must be more heads than groups.")
-    fits = [KMeans(k, n_init=starts, random_state=seed).fit(sample) for sample in points.reshape(-1, count, width)]
-    labels, centroids = (np.stack([getattr(fit, of) for fit in fits]) for of in ("labels_", "cluster_centers_"))
-    return Clustering(labels.reshape(*samples, count), centroids.reshape(*samples, k, width))
-
-
-def matched(labels: Labels, reference: Labels) -> Labels:
-    """The same groups, renumbered so that as many heads as possible have the number they have in ``reference``.
-
-    The pairing is found by the Hungarian method on the table of shared heads.
-    """
-    size = int(max(labels.max(), reference.max())) + 1
-    shared = np.zeros((size, size), np.int64)
-    np.add.at(shared, (labels, reference), 1)
-    return linear_sum_assignment(-shared)[1][labels]
 
 
 # Names
@@ -225,11 +180,6 @@ def prototypes(even: Features) -> Float[np.ndarray, "type mass"]:
 def distances(features: Float[np.ndarray, "*heads feature"], even: Features) -> Float[np.ndarray, "*heads type"]:
     """Squared distance, in the three masses, to the prototype of each type."""
     return ((masses(features)[..., None, :] - prototypes(even)) ** 2).sum(-1)
-
-
-def name_groups(centroids: Float[np.ndarray, "group feature"], even: Features) -> Int[np.ndarray, "group"]:
-    """The type of each of four groups, as its number: one each, with the smallest sum of squared distances."""
-    return linear_sum_assignment(distances(centroids, even))[1]
 
 
 @dataclass(frozen=True, eq=False)
@@ -262,12 +212,12 @@ class Types:
         return np.array([TYPES.index(name) for name in self.names.ravel()])
 
 
-def types(features: Grid, even: Features, *, seed: int = 0) -> Types:
-    """K-means with four groups, each standing for a type of its own."""
-    groups = k_means(points(features), len(TYPES), seed=seed)
-    named = name_groups(groups.centroids, even)
-    nearest = distances(groups.centroids, even).argmin(-1)
-    names = np.array(TYPES)[named[groups.labels]].reshape(features.shape[:2])
+def types(features: Grid, even: Features, *, seed: int = 0, starts: int = 100) -> Types:
+    """K-means with four groups, the best of so many random starts; each group stands for a type of its own."""
+    groups = KMeans(len(TYPES), n_init=starts, random_state=seed).fit(points(features))
+    apart = distances(groups.cluster_centers_, even)
+    named, nearest = linear_sum_assignment(apart)[1], apart.argmin(-1)  # one each, with the smallest sum
+    names = np.array(TYPES)[named[groups.labels_]].reshape(features.shape[:2])
     return Types(names, {name: bool(nearest[named == i] == i) for i, name in enumerate(TYPES)})
 
 
@@ -278,11 +228,9 @@ def by_rule(features: Float[np.ndarray, "*heads feature"], even: Features) -> np
 
 def type_shares(measured: DistanceFeatures, *, seed: int = 0) -> Estimate:
     """Share of heads of each type, (type,), clustered and named anew in every replicate of the bootstrap over documents."""
-    drawn = k_means(points(measured.all.replicates), len(TYPES), seed=seed, starts=REFIT_STARTS)
-    named = [name_groups(c, measured.even)[labels] for labels, c in zip(drawn.labels, drawn.centroids, strict=True)]
-    shares = [np.bincount(labels, minlength=len(TYPES)) / len(labels) for labels in named]
     whole = types(measured.all.value, measured.even, seed=seed).shares
-    return Estimate.of(whole, np.stack(shares), measured.all.units)
+    drawn = [types(heads, measured.even, seed=seed, starts=10) for heads in measured.all.replicates]
+    return Estimate.of(whole, np.stack([each.shares for each in drawn]), measured.all.units)
 
 
 def record(run: Run, measured: DistanceFeatures, named: Types, shares: Estimate) -> None:

@@ -11,7 +11,7 @@ from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_rand_score
 
 from helpers import attention, corpora, encoders, results, tokens
-from helpers.measurements import group_tests, head_types
+from helpers.measurements import head_types
 from helpers.measurements.head_types import TYPES, DistanceFeatures, Types, points
 from helpers.stats import Estimate
 
@@ -21,6 +21,12 @@ INPUTS = [
     ("A, B.", "The cat sat on the mat, and the dog, which was old, slept near the fire all day."),
     "A few more words than sixteen tokens, so that the windows of distance get wider than one token each.",
 ]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _seed(page):
+    """The page's parameter, which its functions draw with."""
+    page.groups.__globals__["seed"] = 0
 
 
 def by_loops(weights, names, cls, sep, length=None):
@@ -95,24 +101,34 @@ def test_naming_and_matching_are_the_best_of_all_pairings(page, seed, k):
     means, even = rng.dirichlet(np.ones(21), 4), rng.dirichlet(np.ones(21))
     cost = ((page.parts(means)[:, None] - head_types.prototypes(even)) ** 2).sum(-1)
     named, fits = page.name_groups(means, even)
-    assert named.tolist() == head_types.name_groups(means, even).tolist()
     assert cost[range(4), named].sum() == pytest.approx(min(cost[range(4), p].sum() for p in permutations(range(4))))
     assert fits.tolist() == [cost[n, named[n]] == cost[n].min() for n in range(4)]
     labels, reference = rng.integers(0, k, (2, 20))
     best = max((np.array(p)[labels] == reference).sum() for p in permutations(range(k)))
-    for renumbered in (page.renumber(labels, reference), head_types.matched(labels, reference)):
-        assert (renumbered == reference).sum() == best and adjusted_rand_score(renumbered, labels) == 1
+    renumbered = page.renumber(labels, reference)
+    assert (renumbered == reference).sum() == best and adjusted_rand_score(renumbered, labels) == 1
+
+
+@pytest.mark.parametrize(("count", "k", "starts"), [(72, 4, 10), (36, 6, 10), (30, 1, 3), (7, 5, 100)])
+def test_groups_are_those_of_scikit_learn(page, count, k, starts):
+    rng = np.random.default_rng(count)
+    sets = rng.dirichlet(np.full(21, 0.5), count) + 0.02 * rng.normal(size=(8, count, 21))
+    for heads, labels, means in zip(sets, *page.groups(sets, k, starts), strict=True):
+        fit = KMeans(k, n_init=starts, random_state=0).fit(heads)
+        assert (labels == fit.labels_).all() and np.allclose(means, fit.cluster_centers_)
 
 
 def test_stability_is_what_a_loop_counts(page):
-    """On heads without groups, where refits differ: the page's plain form, the helper, and loops."""
+    """On heads without groups, where refits differ."""
     rng = np.random.default_rng(0)
     heads = rng.dirichlet(np.ones(21), 30)
     samples = (heads + 0.01 * rng.normal(size=(10, 30, 21))).clip(0)
-    refits = group_tests.refits(samples, heads)
+    refits = page.refits(samples, heads)
+    for sample, labels in zip(samples, refits, strict=True):
+        assert adjusted_rand_score(labels, KMeans(4, n_init=10, random_state=0).fit(sample).predict(heads)) == 1
     agreed = sum(all(refits[r, h] == refits[0, h] for r in range(10)) for h in range(30)) / 30
-    assert 0 < agreed < 1 and page.stable(samples, heads) == pytest.approx(agreed)
-    assert group_tests.agreement(refits) == pytest.approx(np.full(200, agreed))
+    assert 0 < agreed < 1 and page.stable(refits) == pytest.approx(agreed)
+    assert page.agreement(refits) == pytest.approx(np.full(200, agreed))
     texts = rng.random((9, 2, 3, 21))
     halves = np.random.default_rng(1).random((50, 9)).argsort(-1) < 4
     means = page.half_means(texts, np.random.default_rng(1))
@@ -145,24 +161,21 @@ def test_changes_are_shares_of_heads_both_ways(page):
     for at in ((0, 0), (0, 1)):
         moved[at] = features[names != names[at]][0]
     labels = head_types.types(features, even).labels
-    assert page.changed(points(moved), points(features), labels) == [2 / 36, 2 / 36]
-    means = np.stack([points(features)[labels == group].mean(0) for group in range(4)])
-    before, after = as_measured(features), as_measured(moved)
-    for groups in (lambda m: group_tests.clustered_anew(m, labels), lambda m: group_tests.sorted_into(m, means)):
-        share = group_tests.changed(groups(before), groups(after), 50)
-        assert share.value == share.low == share.high == pytest.approx(2 / 36)
-        assert group_tests.changed(groups(before), groups(before), 50).high == 0
+    old = [points(features)[labels == group].mean(0) for group in range(4)]
+    sets = np.stack([points(features), points(moved)])
+    for unmoved, changed in page.regroup(sets, old, labels) != labels:  # anew, and sorted
+        assert unmoved.mean() == 0 and changed.mean() == 2 / 36
 
 
-def test_groups_are_counted_where_there_are_some():
+def test_groups_are_counted_where_there_are_some(page):
     rng = np.random.default_rng(0)
     clouds = rng.normal(size=(21, 80, 5))
-    assert group_tests.gap_groups(clouds[0], clouds[1:]) == 1
+    assert page.gap_groups(clouds[0], clouds[1:]) == 1
     best = KMeans(3, n_init=50).fit(clouds[0]).inertia_ / 80
-    assert group_tests.inertia(clouds[:1], 3)[0] == pytest.approx(best, rel=0.02)
+    assert page.spread_in_groups(clouds[:1], 3)[0] == pytest.approx(best, rel=0.02)
     heads = clouds[0] / 20 + np.repeat(10 * np.eye(4, 5), 20, axis=0)
     crowds = heads.mean(0) + heads.std(0) * clouds[1:]
-    assert group_tests.gap_groups(heads, crowds) == 4 and group_tests.mixture_agreement(heads) == 1
+    assert page.gap_groups(heads, crowds) == 4 and page.mixture_agreement(heads[None]) == [1]
 
 
 def test_a_model_with_too_few_heads_is_refused(small_encoder):

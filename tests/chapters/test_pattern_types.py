@@ -11,12 +11,13 @@ import pytest
 from conftest import BOOK, FULL, MPNET
 from sklearn.metrics import f1_score
 
-from helpers import attention, results, stats, tokens
+from helpers import attention, places, results, stats, tokens
 from helpers.corpora.sources import CorpusError
 from helpers.heads import Head
-from helpers.measurements import pattern_types
-from helpers.measurements.pattern_types import TASKS, TYPES, Item, Label
 from helpers.results import Run
+
+TYPES = ("vertical", "diagonal", "vertical_diagonal", "block", "heterogeneous")
+LABELS = places.book_data() / "pattern_labels.csv"
 
 
 def random_maps(*shape: int, seed: int = 0) -> np.ndarray:
@@ -42,21 +43,16 @@ def test_two_numbers_and_the_rule_are_what_loops_find(page):
     assert page.fit_rule(numbers, types) == max(called, key=lambda p: scores[called[p]])
 
 
-def test_three_numbers_are_those_of_the_helper_and_mixtures_are_maps(page):
-    maps, texts = random_maps(3, 30, 30), np.repeat([0, 1], [12, 18])
-    for weights in maps:  # the column's largest mean shade, the contrasts of diagonal and blocks
-        twelve = pattern_types.twelve(weights, texts)
-        np.testing.assert_allclose(page.three_numbers(weights, texts), twelve[[1, 7, 9]])
+def test_mixtures_are_maps(page):
     made = page.mixture(30, (0.3, 0.5, 0.2), np.random.default_rng(0))
     np.testing.assert_allclose(made.sum(-1), 1)
     assert made.mean(0).max() > 0.3 and np.diagonal(made, -1).min() > 0.5
 
 
-def label(head, kind):
-    return Label("m", head, Item("text/0", "text", ("a", "b"), 0), "dev", kind, "")
-
-
 def test_other_maps_vote(page):
+    def label(head, kind):
+        return page.Label("m", head, None, "dev", kind, "")
+
     dev = [label(Head(*at), kind) for *at, kind in ((1, 1, "diagonal"), (1, 1, "diagonal"), (1, 1, "block"))]
     dev += [label(Head(1, 2), "block"), label(Head(2, 1), "vertical")]
     asked = [label(Head(*at), "vertical") for at in ((1, 1), (1, 3), (2, 1), (3, 3))]
@@ -84,7 +80,7 @@ def test_pairs_of_maps_are_what_loops_count(page):
 
 def test_pairs_of_labels_are_what_the_page_prints(page):
     """Of two maps of one head and of two, of one layer or one number; `minilm`'s are recorded, `mpnet`'s only counted."""
-    labels, printed = pattern_types.read_labels(), {}
+    labels, printed = page.read_labels(LABELS), {}
     for model in ("minilm", "mpnet"):
         alike = page.pairs_alike([label for label in labels if label.model == model])
         printed[model] = [f"{np.mean(alike[pair]):.0%} of {len(alike[pair])}" for pair in page.PAIRS]
@@ -147,24 +143,20 @@ def slow_description(weights, texts):
 
 
 @pytest.mark.parametrize(("n", "border"), [(9, 4), (12, 12), (17, 3)])
-def test_descriptions_are_what_loops_find(n, border):
+def test_descriptions_are_what_loops_find(page, n, border):
     maps, texts = random_maps(2, 2, n, n, seed=n), (np.arange(n) >= border).astype(int)
-    numbers = pattern_types.twelve(maps, texts)
+    numbers = page.twelve(maps, texts)
     for at in np.ndindex(2, 2):
         np.testing.assert_allclose(numbers[at], slow_description(maps[at], texts.tolist()), atol=1e-9)
 
 
 @pytest.mark.parametrize("family", ["bert", "mpnet"])
-def test_looking_at_texts_is_what_loops_find(small_encoder, family):
+def test_looking_at_texts_is_what_loops_find(page, small_encoder, family):
     encoder = small_encoder(family)
-    items = [
-        Item("x/0", "text", ("The cat sat, on its mat.", "A dog!"), 0),
-        Item("x/1", "text", ("Yes", "On it."), 1),
-    ]
-    inputs = [item.texts for item in items]
-    looked = attention.measure(encoder, inputs, lambda m, t: pattern_types.look(m.double().numpy(), t))
-    for n, item in enumerate(items):
-        batch = tokens.encode(encoder, [item.texts])
+    inputs = [("The cat sat, on its mat.", "A dog!"), ("Yes", "On it.")]
+    looked = attention.measure(encoder, inputs, page.look)
+    for n, pair in enumerate(inputs):
+        batch = tokens.encode(encoder, [pair])
         maps = attention.maps(encoder, batch)[:, 0].double().numpy()
         texts = [
             max(0, *batch.text[0, : k + 1].tolist()) for k in range(maps.shape[-1])
@@ -180,10 +172,10 @@ def test_looking_at_texts_is_what_loops_find(small_encoder, family):
 
 def test_shares_columns_and_f1_are_what_loops_count(page):
     rng = np.random.default_rng(3)
-    items = [Item(f"{task}/{n}", task, ("a", "b"), n // 2) for task in TASKS for n in range(6)]
+    items = [page.Item(f"{task}/{n}", task, ("a", "b"), n // 2) for task in page.TASKS for n in range(6)]
     types = rng.integers(0, 5, (len(items), 2, 3))
     shares = page.shares_by_task(types, items)
-    for t, task in enumerate(TASKS):
+    for t, task in enumerate(page.TASKS):
         own = [types[n] for n, item in enumerate(items) if item.task == task]
         for layer, head, kind in np.ndindex(2, 3, 5):
             assert shares.value[t, layer, head, kind] == np.mean([x[layer, head] == kind for x in own])
@@ -216,30 +208,33 @@ def test_what_is_recorded_of_a_network(small_encoder, page):
 
 
 @pytest.mark.parametrize("kind", TYPES)
-def test_synthetic_maps_are_maps_and_reproducible(kind):
+def test_synthetic_maps_are_maps_and_reproducible(page, kind):
     texts = np.repeat([0, 1], [9, 21])
-    one, again = (pattern_types.synthetic_map(kind, texts, np.random.default_rng(4)) for _ in range(2))
+    one, again = (page.synthetic_map(kind, texts, np.random.default_rng(4)) for _ in range(2))
     assert one.shape == (30, 30) and (one >= 0).all() and np.array_equal(one, again)
     np.testing.assert_allclose(one.sum(-1), 1)
 
 
-def test_labels_are_of_the_maps_that_were_drawn(minilm, small_encoder):
-    choice = [i for task, name in pattern_types.BOOK_CORPORA.items() for i in pattern_types.items(task, name)]
+def test_labels_are_of_the_maps_that_were_drawn(page, minilm, small_encoder):
+    choice = [item for of_task in page.BOOK_CORPORA.items() for item in page.items_of(*of_task)]
     assert {i.document for i in choice} == set(range(100)), "one document for each article"
     of_its_shape = small_encoder("bert", num_hidden_layers=12, num_attention_heads=12, hidden_size=48)
     for seed, (encoder, name, count) in enumerate(((minilm, "minilm", 240), (of_its_shape, "mpnet", 72))):
-        labels = [x for x in pattern_types.read_labels() if x.model == name]
-        assert [(x.head, x.item) for x in labels] == pattern_types.draw(encoder, choice, count, seed=seed)
+        labels = [x for x in page.read_labels(LABELS) if x.model == name]
+        assert [(x.head, x.item) for x in labels] == page.draw(encoder, choice, count, seed=seed)
     assert not any(x.head[0] == 0 or x.type not in ("vertical", "vertical_diagonal") for x in labels), "mpnet's"
     with pytest.raises(ValueError, match="give more items"):
-        pattern_types.draw(minilm, choice[:1], 73, seed=0)
+        page.draw(minilm, choice[:1], 73, seed=0)
 
 
-def test_wrong_labels_are_refused_with_their_line(tmp_path):
-    header, file = ",".join(pattern_types.COLUMNS), tmp_path / "labels.csv"
-    wrong = {"minilm,1,1,text,text/9999,dev,block,": "an input of the book tier", "minilm,1,text": "8 columns"}
-    wrong |= {"minilm,1,1,text,text/1,dev,block,stripes": "types are", "minilm,0,1,text,text/1,dev,block,": "'0'"}
+def test_wrong_labels_are_refused_with_their_line(page, tmp_path):
+    file = tmp_path / "labels.csv"
+    wrong = {"minilm,1,1,text,text/9999,dev,block,": "text/9999", "minilm,1,text": "values to unpack"}
+    wrong |= {
+        "minilm,1,1,text,text/1,dev,block,stripes": "a type",
+        "minilm,0,1,text,text/1,dev,block,": "no head 0-1",
+    }
     for row, says in wrong.items():
-        file.write_text(f"{header}\n{row}\n")
+        file.write_text(f"{page.COLUMNS}\n{row}\n")
         with pytest.raises(CorpusError, match=f"line 2: .*{says}"):
-            pattern_types.read_labels(file)
+            page.read_labels(file)
