@@ -239,12 +239,11 @@ def measure(
         for arrays in parallel.each(encoder, _part, pieces, function, how):
             results += arrays
             bar.update(len(arrays))
-    kinds = [array.keys() if isinstance(array, dict) else None for array in results]
-    if other := next((number for number, kind in enumerate(kinds) if kind != kinds[0]), None):
-        names = [", ".join(kind) if kind else "one array" for kind in (kinds[0], kinds[other])]
-        raise ValueError(
-            f"The function must return the same of every text: of the first {names[0]}, of text {other} {names[1]}."
-        )
+    kinds = [", ".join(sorted(array)) if isinstance(array, dict) else "one array" for array in results]
+    other = next((number for number, kind in enumerate(kinds) if kind != kinds[0]), 0)
+    if other:
+        same = "The function must return the same of every text"
+        raise ValueError(f"{same}: of the first {kinds[0]}, of text {other} {kinds[other]}.")
     return results
 
 

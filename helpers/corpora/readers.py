@@ -316,7 +316,7 @@ def _answer(context: str, question: str, text: str, answer_start: int, **_: obje
 _COLUMNS = {
     "first": ("#1 string", "sentence1", "premise"),
     "second": ("#2 string", "sentence2", "hypothesis"),
-    "label": ("gold_label", "label", "quality", "score"),
+    "label": ("gold_label", "label", "quality", "score", "answer"),
     "id": ("pairid", "index", "#1 id"),
 }
 """Names that the columns of sentence pairs may have, in small letters."""
@@ -347,6 +347,8 @@ def pairs(name: str, split: str | None = None, *, task: str | None = None, label
     for line, row in rows:
         with reading(path, wanted, line):
             cells = dict(zip(columns, row, strict=True))
+            if "Question" in header:
+                cells |= _asked(cells["question"]) | {"index": str(line - 2)}
             pair = {key: next((cells[n] for n in given if n in cells), "") for key, given in names.items()}
             if task == "mrpc":
                 pair["label"] = {"0": "not_paraphrase", "1": "paraphrase"}.get(pair["label"], pair["label"])
@@ -373,8 +375,7 @@ def _rows(path: Path) -> Sequence[tuple[int, Sequence[str]]]:
         rows = [(table.line_num - sum(cell.count("\n") for cell in row), row) for row in table]
     else:
         rows = [(n, [_unquoted(cell) for cell in line.split("\t")]) for n, line in enumerate(lines(path), 1)]
-    rows = some(path, [(line, row) for line, row in rows if any(cell.strip() for cell in row)], "sentence pairs.")
-    return _ready_questions(path, rows) if "Question" in rows[0][1] else rows
+    return some(path, [(line, row) for line, row in rows if any(cell.strip() for cell in row)], "sentence pairs.")
 
 
 def _unquoted(cell: str) -> str:
@@ -384,18 +385,17 @@ def _unquoted(cell: str) -> str:
     return inside.replace('""', '"') if quoted else cell
 
 
-def _ready_questions(path: Path, rows: Sequence[tuple[int, Sequence[str]]]) -> list[tuple[int, Sequence[str]]]:
-    """MNLI as ready questions, with the two sentences that are quoted in each."""
-    (_, header), *rows = rows
-    made = [(0, ("sentence1", "sentence2", "label", "index"))]
-    for line, row in rows:
-        with reading(path, "a question with two quoted sentences.", line):
-            cells = dict(zip(header, row, strict=True))
-            ends = ".?!\"'"  # a full stop that was lost is put back
-            quoted = _ASKED.fullmatch(cells["Question"]).groups()
-            texts = [text if text.rstrip()[-1:] in ends else f"{text.rstrip()}." for text in quoted]
-            made.append((line, (*texts, cells["Answer"], str(line - 2))))
-    return made
+def _asked(question: str) -> dict[str, str]:
+    """The two sentences that are quoted in a ready question of MNLI; a full stop that was lost is put back.
+
+    Raises:
+        ValueError: where there are none.
+    """
+    quoted = _ASKED.fullmatch(question)
+    if quoted is None:
+        raise ValueError("there is no question with two quoted sentences")
+    texts = [text if text.rstrip()[-1:] in ".?!\"'" else f"{text.rstrip()}." for text in quoted.groups()]
+    return dict(zip(("sentence1", "sentence2"), texts, strict=True))
 
 
 def keyphrases(name: str, split: str | None = None) -> tuple[KeyedText, ...]:

@@ -14,11 +14,19 @@ from itertools import accumulate, groupby, islice, pairwise
 from pathlib import Path
 
 import numpy as np
+import yaml
 
 from helpers.corpora import sources
 from helpers.corpora.records import NOMINAL, PRONOUN, PROPER, Document, Mention, Sentence, depth
 from helpers.corpora.sources import CorpusError, ending, lines, locate, reading, some
 
+ENGLISH = yaml.safe_load(Path(__file__).with_name("english.yml").read_text("utf-8"))
+"""Words and labels of English, by what they are for."""
+PRONOUNS, NOUNS = (
+    {word: tuple(features.split("-")) for features, words in ENGLISH[kind].items() for word in words.split()}
+    for kind in ("pronouns", "nouns")
+)
+"""Pronouns, and nouns for men and women -> number, gender and person, empty where unknown."""
 Mark = tuple[int, int, str]
 """Coreference brackets as written in one row: the first word that they are at, the last, and the brackets."""
 
@@ -229,21 +237,13 @@ def head_word(sentence: Sentence, start: int, end: int) -> int:
     if sentence.governors:
         tops = [w for w in span if sentence.governors[w] not in span]
         return min(tops, key=lambda w: (depth(sentence.governors, w), w))
-    stop = next((w for w in span if w > start and sentence.words[w].lower() in _AFTER_THE_HEAD), end)
+    outside = ENGLISH["after_the_head"].split()
+    stop = next((w for w in span if w > start and sentence.words[w].lower() in outside), end)
     while stop - 1 > start and sentence.words[stop - 1] in ("'s", "’s", "'", "’"):
         stop -= 1
     return stop - 1
 
 
-_RELATIVE = "who whom whose which"
-_AFTER_THE_HEAD = frozenset(
-    "of in on at by for from to with without about against between among into over under after before during since until through within "
-    f"across near toward towards upon as like than , ( - -- : ; -lrb- {_RELATIVE} that where when why".split()
-)
-_PRONOUNS = frozenset(
-    "i me my mine myself we us our ours ourselves you your yours yourself yourselves he him his himself she her hers herself it its "
-    f"itself they them their theirs themselves this that these those one {_RELATIVE}".split()
-)
 _NO_TAG = {"_", "-", "*"}
 
 
@@ -259,7 +259,7 @@ def _kind(sentence: Sentence, start: int, end: int, head: int) -> str:
         pronoun = tags & {"PRON", "PRP", "PRP$", "WP", "WP$", "WDT"} or (tags & {"DT", "DET"} and alone)
         proper = tags & {"PROPN", "NNP", "NNPS"}
     else:
-        pronoun = alone and word.lower() in _PRONOUNS
+        pronoun = alone and word.lower() in {*PRONOUNS, *ENGLISH["further_pronouns"].split()}
         proper = word[:1].isupper() and head > 0
     return PRONOUN if pronoun else PROPER if proper else NOMINAL
 
@@ -345,18 +345,6 @@ def _ontogum(
         yield sentence, [(n, n, mark) for n, mark in enumerate(islice(rest, len(sentence.words)))]
 
 
-RENAMED = {
-    "obj": "dobj",
-    "aux:pass": "auxpass",
-    "nsubj:pass": "nsubjpass",
-    "csubj:pass": "csubjpass",
-    "nmod:poss": "poss",
-    "compound": "nn",
-    "compound:prt": "prt",
-}
-"""UD relations that have another name in Stanford dependencies; those not here keep theirs."""
-
-
 def stanford(sentence: Sentence) -> Sentence:
     """The same sentence with Stanford-style relations, those of Table 1 in Clark et al. (2019).
 
@@ -364,24 +352,24 @@ def stanford(sentence: Sentence) -> Sentence:
     ``prep`` of the noun's governor, the noun its ``pobj``. Where a noun has several (*out of the box*), each is the
     ``prep`` of the one before. A prepositional phrase that is predicate or conjunct passes its relation on to the
     preposition. A possessive *'s* becomes ``possessive`` and stays with its noun. Others are renamed by
-    :data:`RENAMED` or keep their name.
+    :data:`ENGLISH` or keep their name.
     """
-    governors, relations = list(sentence.governors), [RENAMED.get(r, r) for r in sentence.relations]
+    governors, relations = list(sentence.governors), [ENGLISH["stanford"].get(r, r) for r in sentence.relations]
     first: dict[int, int] = {}
     for noun in range(len(governors)):
         cases = [w for w in sentence.dependents(noun) if sentence.relations[w] == "case"]
-        for word in [w for w in cases if sentence.upos[w] == "PART"]:
-            relations[word] = "possessive"
         prepositions = [w for w in cases if sentence.upos[w] != "PART"]
+        for word in {*cases} - {*prepositions}:
+            relations[word] = "possessive"
         if not prepositions or sentence.relations[noun] == "nmod:poss":
             continue
         first[noun] = prepositions[0]
         oblique = sentence.relations[noun].split(":")[0] in ("nmod", "obl")
-        relations[prepositions[0]] = "prep" if oblique else relations[noun]
         governors[prepositions[0]] = sentence.governors[noun]
-        for outer, inner in pairwise(prepositions):
+        relations[prepositions[0]] = "prep" if oblique else relations[noun]
+        for outer, inner in pairwise([*prepositions, noun]):
             governors[inner], relations[inner] = outer, "prep"
-        governors[noun], relations[noun] = prepositions[-1], "pobj"
+        relations[noun] = "pobj"
     for noun, preposition in first.items():
         above = sentence.governors[noun]
         if sentence.relations[noun].startswith("conj") and above in first:

@@ -15,7 +15,7 @@ from torch import Tensor
 from helpers import attention
 from helpers.corpora import sources
 from helpers.corpora.sources import CorpusError
-from helpers.corpora.treebanks import NOMINAL, PRONOUN, PROPER, Document, Mention, Sentence
+from helpers.corpora.treebanks import ENGLISH, NOMINAL, NOUNS, PRONOUN, PRONOUNS, PROPER, Document, Mention, Sentence
 from helpers.encoders import Encoder
 from helpers.heads import Head
 from helpers.measurements import choosing
@@ -112,35 +112,6 @@ def _passage(encoder: Encoder, document: Document, room: int) -> Passage:
 # Rules
 
 
-def _features(listed: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
-    return {word: tuple(features.split("-")) for features, words in listed.items() for word in words.split()}
-
-
-PRONOUNS = _features(
-    {
-        "Sing--1": "i me my mine myself",
-        "Plur--1": "we us our ours ourselves",
-        "--2": "you your yours",
-        "Sing--2": "yourself",
-        "Plur--2": "yourselves",
-        "Sing-Masc-3": "he him his himself",
-        "Sing-Fem-3": "she her hers herself",
-        "Sing-Neut-3": "it its itself",
-        "Plur--3": "they them their theirs themselves these those",
-        "Sing--3": "this that",
-    }
-)
-"""Pronoun -> number, gender and person."""
-NOUNS = _features(
-    {
-        "-Masc-3": "man boy father dad son brother uncle nephew husband grandfather king prince duke lord sir mr mr. monk",
-        "-Fem-3": "woman girl mother mom daughter sister aunt niece wife grandmother queen duchess lady mrs mrs. ms ms. nun",
-    }
-)
-"""Nouns for men and women -> the same."""
-TAGS = {"NNS": "Plur", "NNPS": "Plur", "NN": "Sing", "NNP": "Sing"}
-
-
 def agreement(sentence: Sentence, mention: Mention) -> tuple[str, str, str]:
     """Number (Sing, Plur), gender (Masc, Fem, Neut) and person (1, 2, 3) of a mention; empty where unknown.
 
@@ -151,7 +122,7 @@ def agreement(sentence: Sentence, mention: Mention) -> tuple[str, str, str]:
     given = dict(f.split("=", 1) for f in feats.split("|") if "=" in f)
     word, tag = sentence.words[mention.head].lower(), sentence.xpos[mention.head] if sentence.xpos else ""
     number, gender, person = (PRONOUNS if mention.kind == PRONOUN else NOUNS).get(word, ("", "", "3"))
-    number = given.get("Number") or number or TAGS.get(tag, "")
+    number = given.get("Number") or number or ENGLISH["tags"].get(tag, "")
     inside = range(mention.start, mention.end) if sentence.governors else ()
     if any(sentence.governors[w] == mention.head and sentence.relations[w] == "conj" for w in inside):
         number = "Plur"
@@ -194,20 +165,14 @@ way."""
 # Heads
 
 
-def choose(
-    maps: Float[Tensor, "layer head word word"], text: EncodedText, among: str = "earlier"
-) -> Int[Tensor, "layer head mention"]:
-    """The word that the head word of each mention of a :class:`Passage` attends to most.
+def choose(maps: Float[Tensor, "layer head word word"], text: EncodedText) -> Int[Tensor, "layer head mention"]:
+    """The head word of an earlier mention that the head word of each mention of a :class:`Passage` attends to most.
 
-    Args:
-        among: the head words of ``earlier`` mentions, those of all other ``mentions``, or all other ``words``. Without any the word
-            chosen is the text's first.
+    Without an earlier mention the word chosen is the text's first.
     """
     heads = torch.tensor([m.head for m in text.source.mentions], dtype=torch.long, device=maps.device)
     words = torch.arange(len(text.words), device=maps.device)
-    allowed = words < heads[:, None] if among == "earlier" else words != heads[:, None]
-    if among != "words":
-        allowed = allowed & torch.isin(words, heads)
+    allowed = (words < heads[:, None]) & torch.isin(words, heads)
     return maps[:, :, heads].masked_fill(~allowed, -1).argmax(-1).to(torch.int16)
 
 

@@ -1,6 +1,4 @@
-"""How unlike two heads attend: the Jensen–Shannon divergence of all pairs, whether heads with one label are closer than chance, and their
-map in the plane (Clark et al. 2019, section 6).
-"""
+"""How unlike two heads attend: the Jensen–Shannon divergence of all pairs, and the heads' map in the plane (Clark et al. 2019, section 6)."""
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -13,14 +11,13 @@ import torch
 from jaxtyping import Float, Int
 from numpy.typing import NDArray
 from scipy.spatial.distance import pdist, squareform
-from scipy.stats import rankdata
 from sklearn.manifold import smacof
 from torch import Tensor
 
 from helpers import attention, stats
-from helpers.encoders import Encoder, EncoderError
+from helpers.encoders import Encoder
 from helpers.heads import Head
-from helpers.results import Recorded, Run, rows
+from helpers.results import Run, rows
 from helpers.stats import Estimate
 from helpers.tokens import EncodedText
 
@@ -28,7 +25,6 @@ MOST_TOKENS = 128  # Clark et al. 2019, section 3
 LARGEST = float(np.log(2))  # nats: the divergence of two distributions that share no token
 TINY = float(np.finfo(np.float32).tiny)
 PLACES = {"cpu": 2048, "other": 8192}  # weights of each head compared at a time: few, to stay in a processor's cache
-PERMUTATIONS = 1999
 
 
 def divergences(maps: Float[Tensor, "head query key"]) -> Float[np.ndarray, "head head"]:
@@ -143,85 +139,6 @@ def measure(
     return Divergences.of(encoder, texts, looks)
 
 
-def refuse_few(encoder: Encoder) -> None:
-    """Make sure that there are heads of one layer, and of different ones, to compare.
-
-    Raises:
-        EncoderError: when there are none.
-    """
-    if min(encoder.layers, encoder.heads) < 2:
-        problem = "there are no heads of one layer and of two layers to compare"
-        raise EncoderError(f"{encoder.label} is too small: {problem}.")
-
-
-@dataclass(frozen=True, eq=False)
-class Closeness:
-    """Whether heads with the same label lie closer together than heads with different ones.
-
-    Attributes:
-        ratio: of the mean divergences of pairs with the same label and of pairs with different ones, with its interval over documents.
-        p: share of shuffled labels with so small a mean of pairs with the same label.
-        r: ANOSIM's R (Clarke 1993), the difference of their mean ranks, scaled to −1 … 1; 0 means no difference.
-        nearest: share of heads whose nearest head has the same label; ``nearest_by_chance`` with labels shuffled.
-    """
-
-    ratio: Estimate
-    p: float
-    r: float
-    nearest: float
-    nearest_by_chance: float
-
-
-def comparable(labels: Int[np.ndarray, "head"]) -> bool:
-    """Whether there are pairs of heads with the same label and pairs with different ones; negative labels are none."""
-    counts = np.unique(labels[labels >= 0], return_counts=True)[1]
-    return len(counts) > 1 and bool(counts.max() > 1)
-
-
-def closeness(
-    of: Divergences, labels: Int[np.ndarray, "head"], *, among: Int[np.ndarray, "head"] | None = None, seed: int = 0
-) -> Closeness:
-    """Compare heads of one label with heads of different labels, by a permutation test over the labels.
-
-    Args:
-        labels: of each head; heads with a negative one are left out.
-        among: shuffle labels only among heads with the same value, which asks for closeness beyond what that
-            value explains.
-
-    Raises:
-        ValueError: if no two heads share a label, or all do.
-    """
-    if not comparable(labels):
-        raise ValueError("There must be pairs of heads with the same label and pairs with different ones.")
-    labelled = labels >= 0
-    same = squareform((labels[:, None] == labels) & labelled & labelled[:, None], checks=False)
-    different = squareform((labels[:, None] != labels) & labelled & labelled[:, None], checks=False)
-    means = of.estimate(np.stack([same / same.sum(), different / different.sum()], axis=1), seed=seed)
-    matrix, labels = of.mean()[np.ix_(labelled, labelled)], labels[labelled]
-    orders = shuffles(np.zeros_like(labels) if among is None else among[labelled], seed)
-    shuffled = labels[orders]
-    members = (shuffled == np.unique(labels)[:, None, None]).astype(np.float64)  # [label, order, head]
-    null = ((members @ matrix) * members).sum((0, 2)) / (2 * same.sum())
-    nearest = (matrix + np.diag(np.full(len(matrix), np.inf))).argmin(1)
-    alike = same[same | different]
-    ranks = rankdata(squareform(of.mean())[same | different])
-    return Closeness(
-        ratio=means[0] / means[1],
-        p=float((1 + (null <= means[0].value * (1 + 1e-9)).sum()) / (1 + len(null))),  # with room for rounding
-        r=float((ranks[~alike].mean() - ranks[alike].mean()) / (len(ranks) / 2)),
-        nearest=float((labels == labels[nearest]).mean()),
-        nearest_by_chance=float((shuffled == shuffled[:, nearest]).mean()),
-    )
-
-
-def shuffles(groups: Int[np.ndarray, "head"], seed: int) -> Int[np.ndarray, "permutation head"]:
-    """Orders of the heads that exchange heads of one group only."""
-    drawn = np.random.default_rng(seed).random((PERMUTATIONS, len(groups)))
-    orders = np.empty(drawn.shape, np.int64)
-    orders[:, np.argsort(groups, kind="stable")] = np.argsort(groups + drawn, axis=1)
-    return orders
-
-
 def classical(distances: Float[np.ndarray, "head head"]) -> Float[np.ndarray, "head 2"]:
     """Classical (Torgerson) scaling: the points in the plane whose inner products are nearest to those that the distances imply."""
     centred = np.eye(len(distances)) - 1 / len(distances)
@@ -265,43 +182,3 @@ def record(run: Run, of: Divergences, points: Float[np.ndarray, "head 2"], netwo
     reached, dimensions = stress(matrix, points), points.shape[1]
     run.number("stress", reached, **about)
     run.number("map_dimensions", dimensions, label=f"{dimensions}; {reached:.2f}", **about)
-
-
-def record_labels(
-    run: Run,
-    of: Divergences,
-    labels: Mapping[str, tuple[Int[np.ndarray, "head"], Int[np.ndarray, "head"] | None]],
-    *,
-    ending: str = "",
-    network: str = "",
-    seed: int = 0,
-) -> dict[str, Closeness]:
-    """Compare heads by several labels (:func:`closeness`), and record what comes out; labels that are not :func:`comparable` are left out.
-
-    Args:
-        labels: what heads are alike in -> the label of each head, and among which heads labels are shuffled (None: among all).
-        ending: of the names under which the numbers are kept.
-
-    Returns:
-        What heads are alike in -> what came out.
-    """
-    tests = {}
-    for name, (given, among) in labels.items():
-        if not comparable(given):
-            continue
-        test = tests[name] = closeness(of, given, among=among, seed=seed)
-        about = {"of": name + ending, "network": network, "n": len(of.tokens)}
-        for quantity, value in {"closeness": test.ratio, "closeness_r": test.r, "closeness_p": test.p}.items():
-            run.number(quantity, value, **about)
-        about |= {"control": test.nearest_by_chance, "against": "shuffled labels"}
-        run.number("nearest_alike", test.nearest, **about)
-    return tests
-
-
-def recorded_matrix(recorded: Recorded, network: str = "") -> Float[np.ndarray, "head head"]:
-    """The divergences of all pairs of heads that :func:`record` has kept."""
-    values = recorded.rows("divergence", network=network).value.to_numpy()
-    count = int(len(values) ** 0.5) + 1
-    matrix = np.zeros((count, count))
-    matrix[~np.eye(count, dtype=bool)] = values
-    return matrix

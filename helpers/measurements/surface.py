@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 import torch
 from jaxtyping import Float
-from numpy.typing import NDArray
 from torch import Tensor
 
-from helpers import attention, results, stats
-from helpers.corpora.readers import Corpus, Segment
+from helpers import attention, stats
+from helpers.corpora.readers import Segment
 from helpers.corpora.sources import CorpusError
 from helpers.encoders import Encoder
 from helpers.heads import Head
@@ -210,25 +209,7 @@ def times_even(patterns: SurfacePatterns, kind: str) -> Estimate:
     return patterns[kind].mean((-2, -1)).map(lambda share: share / even)
 
 
-def statistics_of(recorded: Recorded) -> dict[str, NDArray | float]:
-    """Each statistic [layer, head] of a recorded run, and the entropy of even attention."""
-    arrays = {name: recorded.array(quantity) for name, quantity in STATISTICS.items()}
-    return arrays | {"uniform": recorded.number("entropy_even").value}
-
-
-def statistics(
-    encoder: Encoder, corpus: Corpus, segments: Sequence[Segment], *, profile: str, seed: int = 0
-) -> dict[str, NDArray | float]:
-    """:func:`statistics_of` what chapter 02 has recorded of an encoder; of a reader's own text they are measured."""
-    recorded = results.runs("surface_patterns", profile=profile).get(encoder.name)
-    if recorded is None or corpus.own:
-        run = Run("surface_patterns", encoder, corpus, profile=profile)
-        record(run, measure(encoder, segments, seed=seed))
-        recorded = run.recorded
-    return statistics_of(recorded)
-
-
-def role_grid(recorded: Recorded) -> NDArray:
+def role_grid(recorded: Recorded) -> np.ndarray:
     """[layer, head]: the role of each specialist or broad head of a recorded run, and an empty string for all others."""
     grid = np.full(recorded.array("entropy").shape, "", dtype="U8")
     rows = recorded.rows("specialist")
