@@ -474,9 +474,7 @@ def table(
             f"Nothing is recorded of {', '.join(lacking)} with profile {' or '.join(profiles)}. Recorded: {known}. "
             f"Run: python -m helpers run all --model {lacking[0]}"
         )
-    if not models:
-        return numbers
-    named = numbers.model.isin(models) | numbers.model.map(trained).isin(models)
+    named = numbers.model.isin(models) | numbers.model.map(trained).isin(models) | (not models)
     return numbers[named].reset_index(drop=True)
 
 

@@ -79,9 +79,7 @@ def exercise(cases: Sequence[tuple], **about: Any) -> Callable[[Callable], Exerc
     return partial(Exercise, cases=cases, **about)
 
 
-def desk(
-    chapter: str, *exercises: Exercise
-) -> tuple[Callable[[str, Callable], Verdict], Callable[[str], Text], Callable]:
+def desk(chapter: str, *exercises: Exercise) -> tuple[Callable, ...]:
     """What a chapter offers its readers: ``check(name, answer)``, ``hint(name)`` and ``progress()``."""
     by_name = {exercise.results.__name__: exercise for exercise in exercises}
     return tuple(partial(function, chapter, by_name) for function in (check, hint, progress))
