@@ -181,7 +181,7 @@ def chapters() -> Figure:
     for chapter, row in depth.items():
         spots[chapter] = (filled[row] - (Counter(depth.values())[row] - 1) / 2, -row)
         filled[row] += 1
-        for one in behind[chapter]:
+        for one in sorted(behind[chapter]):
             if not any(one in behind[other] for other in behind[chapter]):
                 ax.plot(*zip(spots[one], spots[chapter], strict=True), color="0.6", zorder=0)
         name = f"{chapter[:2]}\n{chapter[3:].replace('_', ' ')}"
