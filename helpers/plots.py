@@ -27,9 +27,10 @@ Names = Sequence[str]
 Labels = Mapping[str, str]
 Levels = Mapping[str, float]
 Style = Mapping[str, object]
+Parts = Mapping[str, Style]
 Points = Mapping[str, Sequence[Estimate | float | None] | Mapping[str, Estimate | float]]
 """Width and height in inches, or two ends; names of rows, words, tokens; name -> what it is called, or a colour; name -> number;
-matplotlib's keywords; series -> a value for each row, None where there is none, or row -> value."""
+matplotlib's keywords; part of a bar -> these; series -> a value for each row, None where there is none, or row -> value."""
 
 ASSETS = files("helpers") / "assets"
 LOOKS = yaml.safe_load((ASSETS / "styles.yml").read_text("utf-8"))
@@ -169,10 +170,6 @@ def legend_below(ax: Axes, **options: object) -> Legend:
     """One legend for all panels, below them; its entries are those of one panel."""
     where = {"loc": "outside lower center", "fontsize": 8}
     return ax.figure.legend(*ax.get_legend_handles_labels(), **where | options)
-
-
-Parts = Mapping[str, Style]
-"""Labels of the parts of a bar, with the style of each."""
 
 
 def intervals(
