@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from html import escape
+from typing import Any
 
 import pandas as pd
 from IPython.display import HTML
@@ -51,11 +52,9 @@ class HeadProfile:
 
 def of(model: str) -> tuple[HeadProfile, ...]:
     """The heads of a model in the order of :data:`SPECIALITIES`; one with two specialities goes by the first."""
-    records = records_of(model)
-    heads: dict[Head, str] = {}
+    records, heads = records_of(model), {}
     for name, (_, chapter, find) in SPECIALITIES.items():
-        head = find(records[chapter]) if chapter in records else None
-        if head is not None:
+        for head in find(records[chapter])[:1] if chapter in records else ():
             heads.setdefault(head, name)
     return tuple(HeadProfile(head, name, facts(records, head)) for head, name in heads.items())
 
@@ -64,9 +63,10 @@ def records_of(model: str) -> Records:
     """What the chapters of :data:`FACTS` have recorded of a model: in the book's run, or in a full one."""
     records = {}
     for name, notebook in results.notebooks().items():
-        if notebook[:2] in FACTS:
-            records[notebook[:2]] = results.runs(name, profile="full") | results.runs(name, profile="book")
-    return {number: runs[model] for number, runs in records.items() if model in runs}
+        runs = results.runs(name, profile="full") | results.runs(name, profile="book")
+        if notebook[:2] in FACTS and model in runs:
+            records[notebook[:2]] = runs[model]
+    return records
 
 
 def facts(records: Records, head: Head) -> dict[str, str]:
@@ -75,40 +75,39 @@ def facts(records: Records, head: Head) -> dict[str, str]:
     return {chapter: fact for chapter, fact in told.items() if fact}
 
 
-# Specialities
+# Specialities: the heads that have one, the best first
 
 
 def _heads(rows: pd.DataFrame) -> list[Head]:
     return [Head(*place) for place in zip(rows.layer, rows["head"], strict=True)]
 
 
-def _antecedents(recorded: Recorded) -> Head | None:
+def _antecedents(recorded: Recorded) -> list[Head]:
     """The head that finds most antecedents, if it is beyond the nearest mention."""
     lead = recorded.rows("one_head_lead", of="all over nearest mention")
-    return next(iter(_heads(lead[lead.low > 0])), None)
+    return _heads(lead[lead.low > 0])
 
 
-def _leading(recorded: Recorded) -> list[tuple[str, Head]]:
-    """Relations and the head chosen for each on other documents, where it is beyond the best fixed distance; the largest lead first."""
+def _leading(recorded: Recorded) -> pd.Series:
+    """Relation -> the head chosen for it on other documents, where it is beyond the best fixed distance; the largest lead first."""
     lead = recorded.rows("lead_for_relation")
     lead = lead[(lead.of != "all") & (lead.n >= FEWEST) & (lead.low > 0)].sort_values("value", ascending=False)
-    return list(zip(lead.of, _heads(lead), strict=True))
+    return pd.Series(_heads(lead), lead.of, dtype=object)
 
 
-def _phrases(recorded: Recorded) -> Head | None:
+def _phrases(recorded: Recorded) -> list[Head]:
     """The head that leads most relations, if it leads more than one."""
-    heads = Counter(head for _, head in _leading(recorded))
-    return next((head for head, count in heads.most_common(1) if count > 1), None)
+    return [head for head, count in Counter(_leading(recorded)).most_common(1) if count > 1]
 
 
-def _objects(recorded: Recorded) -> Head | None:
+def _objects(recorded: Recorded) -> list[Head]:
     """The head that finds the verb of an object, if it is beyond the best fixed distance."""
-    return dict(_leading(recorded)).get("obj")
+    return [*_leading(recorded).filter(["obj"])]
 
 
-def _previous(recorded: Recorded) -> Head | None:
+def _previous(recorded: Recorded) -> list[Head]:
     """The head that gives most of its attention to the token before, if that is more than half."""
-    return next(iter(_heads(recorded.rows("specialist", label="previous").nlargest(1, "value"))), None)
+    return _heads(recorded.rows("specialist", label="previous").nlargest(1, "value"))
 
 
 SPECIALITIES = {
@@ -117,48 +116,44 @@ SPECIALITIES = {
     "object": ("object", "04", _objects),
     "previous-token": ("previous", "02", _previous),
 }
-"""What a head can be known for -> its name in :data:`helpers.plots.COLOURS`, the chapter, and the function that finds it there, or None."""
+"""What a head can be known for -> its name in :data:`helpers.plots.COLOURS`, the chapter, and the function that finds such heads there."""
 
 
 # Facts
 
 
-def _percent(row: pd.Series) -> str:
-    return f"{100 * row.value:.0f}\N{NO-BREAK SPACE}% [{100 * row.low:.0f}, {100 * row.high:.0f}]"
-
-
-def _beside(row: pd.Series, rule: str) -> str:
-    """A number and that of the simple rule."""
-    return f"{_percent(row)}; {rule} {100 * row.control:.0f}\N{NO-BREAK SPACE}%"
+def _percent(row: Any, rule: str = "") -> str:
+    """A number with its interval, and beside it that of a simple rule."""
+    beside = f"; {rule} {100 * row.control:.0f}\N{NO-BREAK SPACE}%" if rule else ""
+    return f"{100 * row.value:.0f}\N{NO-BREAK SPACE}% [{100 * row.low:.0f}, {100 * row.high:.0f}]{beside}"
 
 
 def _surface(recorded: Recorded, head: Head) -> str:
     names = {"cls": "cls", "sep": "sep", "punctuation": "stop", "previous": "previous", "next": "next"}
-    shares = {name: recorded.array(f"share_{quantity}")[head] for quantity, name in names.items()}
-    most = max(shares, key=shares.__getitem__)
-    place = LABELS[most] if LABELS[most].startswith("[") else f"the {LABELS[most]}"
-    return f"{100 * shares[most]:.0f}\N{NO-BREAK SPACE}% of its attention goes to {place}."
+    share, most = max((recorded.array(f"share_{quantity}")[head], LABELS[name]) for quantity, name in names.items())
+    place = most if most.startswith("[") else f"the {most}"
+    return f"{100 * share:.0f}\N{NO-BREAK SPACE}% of its attention goes to {place}."
 
 
 def _relations(recorded: Recorded, head: Head) -> str:
-    relations = [relation for relation, leading in _leading(recorded) if leading == head]
+    leading = _leading(recorded)
+    relations = leading.index[leading == head]
     rows = [recorded.row("best_for_relation", of=relation) for relation in relations[:SHOWN]]
-    parts = [f"<code>{escape(row.of)}</code> {_beside(row, 'best fixed distance')}" for row in rows]
+    parts = [f"<code>{escape(row.of)}</code> {_percent(row, 'best fixed distance')}" for row in rows]
     more = f", and {len(relations) - SHOWN} more" if len(relations) > SHOWN else ""
     return f"Finds {'; '.join(parts)}{more}." if parts else ""
 
 
 def _chains(recorded: Recorded, head: Head) -> str:
-    rows = recorded.rows("one_head", of="all", head=head)
-    return "".join(
-        f"Picks an antecedent among earlier mentions: {_beside(row, 'the nearest mention')}."
-        for _, row in rows.iterrows()
-    )
+    numbers = [
+        _percent(row, "the nearest mention") for row in recorded.rows("one_head", of="all", head=head).itertuples()
+    ]
+    return "".join(f"Picks an antecedent among earlier mentions: {number}." for number in numbers)
 
 
 def _probed(recorded: Recorded, head: Head) -> str:
     rows = recorded.rows("uas", of="best single head", head=head)
-    return "".join(f"Of single heads it finds the most governors: {_percent(row)}." for _, row in rows.iterrows())
+    return "".join(f"Of single heads it finds the most governors: {_percent(row)}." for row in rows.itertuples())
 
 
 def _type(recorded: Recorded, head: Head) -> str:

@@ -27,22 +27,20 @@ Names = Sequence[str]
 Labels = Mapping[str, str]
 Levels = Mapping[str, float]
 Style = Mapping[str, object]
+Parts = Mapping[str, Style]
 Points = Mapping[str, Sequence[Estimate | float | None] | Mapping[str, Estimate | float]]
 """Width and height in inches, or two ends; names of rows, words, tokens; name -> what it is called, or a colour; name -> number;
-matplotlib's keywords; series -> a value for each row, None where there is none, or row -> value."""
+matplotlib's keywords; part of a bar -> these; series -> a value for each row, None where there is none, or row -> value."""
 
 ASSETS = files("helpers") / "assets"
-STYLES = yaml.safe_load((ASSETS / "styles.yml").read_text("utf-8"))
+LOOKS = yaml.safe_load((ASSETS / "styles.yml").read_text("utf-8"))
+STYLES = LOOKS["things"]
 """Of each thing that is drawn: colour, name, marker."""
 
 COLOURS, LABELS, MARKERS = ({name: style[n] for name, style in STYLES.items()} for n in range(3))
 TYPE_NAMES = ("dense", "diagonal", "dense_vertical", "vertical")
 """Guan et al.'s four types of heads, in the order of every table and legend."""
-# tab10 repeats for heads 11 and 12; these twelve do not
-HEAD_COLOURS = (
-    *("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"),
-    *("#8C564B", "#6A3D9A", "#7F7F7F", "#B2182B", "#1B7837", "#8C6D31"),
-)
+HEAD_COLOURS = LOOKS["heads"]
 INK = "#222222"
 REST = "#bbbbbb"  # of points without a kind
 REFERENCE = {"color": COLOURS["self"], "linewidth": 1, "linestyle": ":"}
@@ -174,10 +172,6 @@ def legend_below(ax: Axes, **options: object) -> Legend:
     return ax.figure.legend(*ax.get_legend_handles_labels(), **where | options)
 
 
-Parts = Mapping[str, Style]
-"""Labels of the parts of a bar, with the style of each."""
-
-
 def intervals(
     ax: Axes, at: ArrayLike, estimate: Estimate | float, *, across: bool = False, scale: float = 1, **point: object
 ) -> None:
@@ -282,17 +276,9 @@ def layer_panels(
     return figure
 
 
-# black and greys: a colour would mean something
-DOT_LOOKS = (
-    {"color": INK, "marker": "o"},
-    {"color": "#777777", "marker": "P"},
-    {"color": "#777777", "marker": "x", "markeredgewidth": 2},
-    {"color": "#aaaaaa", "marker": "D"},
-)
-BASELINE_LOOK = {"color": "#777777", "marker": "|", "markersize": 9, "markeredgewidth": 2}
 MODEL_LOOKS = {
     name: {"color": COLOURS[name], "marker": MARKERS[name]} for name in ("minilm", "mpnet", "random", "shuffled")
-} | {"no network": BASELINE_LOOK, "baseline": BASELINE_LOOK}
+} | dict.fromkeys(("no network", "baseline"), LOOKS["baseline"])
 
 
 def dots(
@@ -336,7 +322,7 @@ def dots(
 
 
 def _looks(names: Iterable[str]) -> list[Style]:
-    looks, others = [], cycle(DOT_LOOKS)
+    looks, others = [], cycle(LOOKS["series"])
     for name in names:
         model = name if name in MODEL_LOOKS else name.removeprefix("@").split(" ")[0].split(",")[0]
         look = MODEL_LOOKS[model] if model in MODEL_LOOKS else next(others)
@@ -413,7 +399,7 @@ def grid(
         values: [layer, head], numbers (NaN: an empty cell), or names of :data:`STYLES` and of colours.
         scale: values of the lightest and the darkest shade (default: 0 and the largest); from a negative number on,
             shades run from blue through white to red.
-        words, text: (layer, head) from 0 -> what is written into the cell, and its style.
+        words, text: (layer, head) from 0 -> what is written into the cell of a number, and its style.
         marked, mark: [layer, head], cells that carry a marker, and its style.
         every: which layers and which heads have a tick.
     """
@@ -429,8 +415,7 @@ def grid(
     if marked is not None:
         ax.plot(*(np.argwhere(marked).T + 1), linestyle="", **mark)
     for (layer, head), word in (words or {}).items():
-        cell = shown[layer, head]
-        look = {"color": ink_on(image.to_rgba(cell) if shown.ndim == 2 else cell), "fontsize": 8}
+        look = {"color": ink_on(image.to_rgba(shown[layer, head])), "fontsize": 8}
         ax.text(layer + 1, head + 1, word, **CENTRED, **look | text)
     on_layers(ax, layers, every=every[0], ylabel="head", yticks=range(1, heads + 1, every[1]))
     ax.grid(visible=False)

@@ -100,9 +100,8 @@ class Recorded(dict[str, Any]):
 
     def number(self, quantity: str, **where: Any) -> Estimate:
         """A number with its interval, without replicates; of a number that has no interval the ends are the number."""
-        row = self.row(quantity, **where)
-        low, high = (row.value if np.isnan(end) else end for end in (row.low, row.high))
-        return Estimate.from_record({"value": row.value, "low": low, "high": high})
+        row = self.row(quantity, **where)[["value", "low", "high"]].astype(float)
+        return Estimate.from_record(dict(row.fillna(row.value)))
 
     def estimates(self, quantity: str, **where: Any) -> dict[str, Estimate]:
         """What each number of a quantity is ``of`` -> the number with its interval, without replicates."""
@@ -474,9 +473,7 @@ def table(
             f"Nothing is recorded of {', '.join(lacking)} with profile {' or '.join(profiles)}. Recorded: {known}. "
             f"Run: python -m helpers run all --model {lacking[0]}"
         )
-    if not models:
-        return numbers
-    named = numbers.model.isin(models) | numbers.model.map(trained).isin(models)
+    named = numbers.model.isin(models) | numbers.model.map(trained).isin(models) | (not models)
     return numbers[named].reset_index(drop=True)
 
 

@@ -10,9 +10,11 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import yaml
 
 from helpers import places, results
 
@@ -22,20 +24,12 @@ MARKS = {HOLDS: "●", ALSO: "◎", MIXED: "◪", UNDECIDED: "◐", FAILS: "○"
 """Verdict of a comparison that could be made -> its mark."""
 VERDICTS = (*MARKS, APART, ABSENT)
 FIRM = "\N{NO-BREAK SPACE}"
-UNITS = {
-    **dict.fromkeys(("%", "UAS"), (100, 1, " %")),
-    "points": (100, 1, " points"),
-    "cost": (-100, 1, " points"),
-    "count": (1, 0, ""),
-    "heads": (1, 0, " heads"),
-    "nats": (1, 2, " nats"),
-    "layers": (1, 2, " layers"),
-    "times": (1, 1, " times"),
-}
-"""Unit -> factor that turns a recorded number into it, decimals shown, how it is written; a cost is a change with the other sign. Others: 1, 3
-and nothing."""
+UNITS = yaml.safe_load(Path(__file__).with_name("units.yml").read_text("utf-8"))
+"""Unit -> factor that turns a recorded number into it, decimals shown, how it is written, and what a person says after it."""
 RULES = ("above", "below", "about", "at least", "equal", "every", "passed", "shown")
 """What the page says of them is in ``book/scoreboard.md``."""
+ROLES = ("ours", "against", "difference", "judged", "p")
+"""What a claim, or a control of it, names numbers for."""
 LEVEL = 0.05
 """Where a chapter records a p-value of a test of its own, "holds" also needs one below this."""
 FACTOR = 1.25
@@ -99,9 +93,9 @@ class Claim:
         return results.paper(*self.paper.split()) if self.paper else {}
 
     @property
-    def shown_in(self) -> tuple[float, int, str]:
+    def shown_in(self) -> list[Any]:
         """The unit of what is shown, as in :data:`UNITS`."""
-        return UNITS.get(self.source.get("unit", "") if self.unit is None else self.unit, (1, 3, ""))
+        return UNITS.get(self.source.get("unit") if self.unit is None else self.unit, UNITS[""])
 
     def cited(self, row: Mapping[str, Any], name: str) -> Any:
         """A number of the one row of the paper's table that has these fields; without a row the paper's number."""
@@ -171,7 +165,7 @@ def numbers_of(table: pd.DataFrame) -> Numbers:
 # Verdicts
 
 
-def verdict(rule: str, number: Number, bound: float) -> str:
+def verdict(number: Number, rule: str, bound: float) -> str:
     """What a rule says of a number and its interval; a number without one, such as a count, is certain."""
     value = number.value
     low, high = (value if math.isnan(end) else end for end in (number.low, number.high))
@@ -208,19 +202,10 @@ def ruled(claim: Claim, rule: str, numbers: Numbers, network: str = "") -> tuple
     return name, claim.shown_in[0] * numbers.get((network, than), Number(math.nan)).value
 
 
-WORDS = {
-    (" %", True): ("points ahead", "points behind"),
-    (" points", False): ("points more", "points less"),
-    ("", True): ("higher", "lower"),
-    (" layers", False): ("layers later", "layers earlier"),
-}
-"""Unit, and whether two numbers are compared -> what a person says after a number, and after one below 0 in place of its sign."""
-
-
 def spoken(number: Number, claim: Claim, *, compared: bool) -> str:
     """A number as a person says it: ``38 points ahead [34, 42]``; with a decimal more where its interval would have no width."""
-    _, digits, unit = claim.shown_in
-    more, less = WORDS.get((unit, compared), (unit.strip(), ""))
+    _, digits, _, *words = claim.shown_in
+    more, less = words[compared]
     if less and number.value < 0:
         number, more = number * -1, less
     digits = max(digits - 1, 0)
@@ -248,35 +233,29 @@ class Cell:
         return f"{self.text}{FIRM}{MARKS.get(self.verdict, '')}".strip()
 
 
-def compare(claim: Claim, numbers: Numbers, network: str = "", names: Mapping[str, str] | None = None) -> Cell:
-    """Our number of a network in words, with its unit, and what the claim's rule says of it.
-
-    Args:
-        names: of numbers in the place of the claim's own.
-    """
-    factor, digits, unit = claim.shown_in
+def compare(claim: Claim, numbers: Numbers, network: str = "") -> Cell:
+    """Our number of a network in words, with its unit, and what the claim's rule says of it."""
+    factor, digits, unit, *_ = claim.shown_in
     unit = unit.replace(" ", FIRM)
-    names = names or {role: getattr(claim, role) for role in ("ours", "against", "difference", "judged", "p")}
-    named_numbers = {}
-    for role, name in names.items():
-        if name:  # "@random NAME" is a control's number, of which a claim can be, too
-            named_numbers[role] = numbers.get(tuple(name.split(" ", 1)) if name.startswith("@") else (network, name))
-    if any(named_numbers.get(role, 0) is None for role in ("ours", "against", "judged")):
+    given = {}
+    for role in ROLES:
+        if name := getattr(claim, role):  # "@random NAME" is a control's number, of which a claim can be, too
+            given[role] = numbers.get(tuple(name.split(" ", 1)) if name.startswith("@") else (network, name))
+    if any(given.get(role, 0) is None for role in ("ours", "against", "judged")):
         return Cell("–", ABSENT)
-    number = named_numbers["ours"] * factor
+    number = given["ours"] * factor
     if number.value == 1:
         unit = unit.replace("heads", "head")
     text = f"{number:z.{digits}f}{unit}" if number.words is None else number.words
-    if "against" in named_numbers:
-        other = named_numbers["against"] * factor
+    if "against" in given:
+        other = given["against"] * factor
         text = f"{number.value:z.{digits}f}{FIRM}vs{FIRM}{other.value:z.{digits}f}{unit}, ".replace("-", "−")
-        number = named_numbers["difference"] * factor if named_numbers.get("difference") else number - other
+        number = given["difference"] * factor if given.get("difference") else number - other
         text += f"{number:+z.{digits}f}{f'{FIRM}points' if '%' in unit else unit}"
-    rule, bound = ruled(claim, claim.rule or "shown", numbers, network)
-    result = verdict(rule, named_numbers.get("judged", number), bound)
-    by_chance = "p" in named_numbers and named_numbers["p"].value >= LEVEL
-    words = spoken(number, claim, compared="against" in named_numbers)
-    return Cell(text, UNDECIDED if result == HOLDS and by_chance else result, said=words, value=number.value)
+    result = verdict(given.get("judged", number), *ruled(claim, claim.rule or "shown", numbers, network))
+    if result == HOLDS and "p" in given and given["p"].value >= LEVEL:
+        result = UNDECIDED
+    return Cell(text, result, said=spoken(number, claim, compared="against" in given), value=number.value)
 
 
 def judge(claim: Claim, numbers: Numbers) -> Cell:
@@ -284,13 +263,14 @@ def judge(claim: Claim, numbers: Numbers) -> Cell:
     cell, controls = compare(claim, numbers), {}
     for name, other in claim.controls.items():
         names = {"ours": other} if isinstance(other, str) else other
-        controls[name] = compare(claim, numbers, name if name.startswith("@") else "", names)
+        same = replace(claim, **dict.fromkeys(ROLES, "") | names) if names else claim
+        controls[name] = compare(same, numbers, name if name.startswith("@") else "")
     result, power = cell.verdict, numbers.get(("", claim.power))
     if result == HOLDS and HOLDS in [control.verdict for control in controls.values()]:
         result = ALSO
     elif power and result == (FAILS if claim.rule.startswith("at least") else HOLDS):  # it rests on seeing nothing
-        rule, bound = ruled(claim, claim.visible, numbers)
-        if verdict(rule, power if rule == "at least" else power * claim.shown_in[0], bound) != HOLDS:
+        seen = power if claim.visible.startswith("at least") else power * claim.shown_in[0]
+        if verdict(seen, *ruled(claim, claim.visible, numbers)) != HOLDS:
             result = UNDECIDED
     return replace(cell, verdict=result, controls=controls)
 
@@ -452,9 +432,8 @@ def summary(board: pd.DataFrame) -> pd.DataFrame:
 def by_run(board: pd.DataFrame) -> pd.DataFrame:
     """Findings by run and verdict, control networks included; a finding without a number in a run is left out there."""
     networks = board[board.control.str.match("@|$")]
-    place = networks.profile.map(results.PROFILES.index)
-    ordered = networks.assign(place=place, run=networks.whose + ", " + networks.profile)
-    counts = ordered.groupby(["control", "place", "model", "run"]).verdict.value_counts().unstack(fill_value=0)
+    ordered = networks.assign(run=networks.whose + ", " + networks.profile)  # the book's texts before real ones
+    counts = ordered.groupby(["control", "profile", "model", "run"]).verdict.value_counts().unstack(fill_value=0)
     return counts.reindex(columns=list(MARKS), fill_value=0).droplevel([0, 1, 2])
 
 

@@ -22,7 +22,6 @@ from matplotlib.colors import to_hex, to_rgb
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike
 
-from helpers.corpora.readers import Question
 from helpers.corpora.treebanks import Document
 from helpers.drawing import Numbers
 from helpers.plots import ASSETS, COLOURS, HEAD_COLOURS, LABELS, REST, Labels, Names, layer_colours
@@ -93,12 +92,12 @@ def points(
         spans = lengths * np.max(spans / lengths)
     across = _axis(xlabel, x, spans[0], ACROSS, ticks=6)
     down = _axis(ylabel, y, spans[1], DOWN, ticks=5)
-    data = {"kind": "points", "names": list(names), "texts": list(texts), "first": first, "control": control}
-    data |= {"alt": alt, "colourings": []}
+    colourings = []
     for title, (labels, palette) in colours.items():
         used = [label for label in palette if label in set(labels)]
-        entry = [title, [used.index(label) for label in labels], [(name, palette[name]) for name in used]]
-        data["colourings"].append(entry)
+        colourings.append([title, [used.index(label) for label in labels], [(name, palette[name]) for name in used]])
+    data = {"kind": "points", "names": list(names), "texts": list(texts), "first": first, "control": control}
+    data |= {"alt": alt, "colourings": colourings}
     plain = _figure("plot", data, across, down)
     if maps is None:
         return plain
@@ -222,17 +221,17 @@ def bertviz(
     data = {"view": view, "tokens": list(tokens), "head": head, "second": second, "shape": list(np.shape(maps))}
     thousandths = np.round(1000 * np.asarray(maps)).astype("<u2")
     data["thousandths"] = base64.b64encode(thousandths.tobytes()).decode()
+    style = f"width:100%;height:{height or 90 + 24 * len(tokens)}px;border:1px solid #cccccc;background:white"
+    frame = (
+        f'<div><iframe class="bertviz" sandbox="allow-scripts" title="bertviz {view}" style="{style}" '
+        f'data-bertviz="{escape(json.dumps(data))}"></iframe></div>'
+    )
     try:
-        document = bertviz_document(data)
+        return HTML(with_frames(frame))
     except (PackageNotFoundError, ModuleNotFoundError):
         return HTML(
             "<p>bertviz is not installed here: <code>pip install 'attention-heads-book[book]'</code> brings it.</p>"
         )
-    style = f"width:100%;height:{height or 90 + 24 * len(tokens)}px;border:1px solid #cccccc;background:white"
-    return HTML(
-        f'<div><iframe class="bertviz" sandbox="allow-scripts" title="bertviz {view}" style="{style}" '
-        f'data-bertviz="{escape(json.dumps(data))}" srcdoc="{escape(document)}"></iframe></div>'
-    )
 
 
 FRAME = re.compile(r'(<iframe class="bertviz"[^>]*?) data-bertviz="([^"]*)"')
@@ -278,7 +277,7 @@ def _libraries() -> str:
 
 
 def with_frames(output: str) -> str:
-    """The HTML that a stored notebook keeps of :func:`bertviz`, with the scripts again."""
+    """The HTML that a stored notebook keeps of :func:`bertviz`, with the scripts."""
 
     def drawn(frame: re.Match[str]) -> str:
         return f'{frame[0]} srcdoc="{escape(bertviz_document(json.loads(unescape(frame[2]))))}"'
@@ -297,17 +296,6 @@ def coreference(document: Document) -> HTML:
         words[mention.end - 1] += f'<sub style="color: {colour}">{number + 1}</sub></span>'
     written = [replace(s, words=tuple(words)).text for s, words in zip(document.sentences, texts, strict=True)]
     return HTML(f'<p class="coreference" style="line-height: 2.1">{" ".join(written)}</p>')
-
-
-def answers(questions: Sequence[Question]) -> HTML:
-    """A paragraph with the answers to its questions, none of which overlap, marked and numbered, and the questions below."""
-    context, text, last = questions[0].context, "", 0
-    spans = sorted((q.answers[0].start, q.answers[0].text, number) for number, q in enumerate(questions, 1))
-    for start, answer, number in spans:
-        text += f"{escape(context[last:start])}<mark>{escape(answer)}</mark><sub>{number}</sub>"
-        last = start + len(answer)
-    asked = "".join(f"<li>{escape(q.question)}</li>" for q in questions)
-    return HTML(f'<p class="context">{text}{escape(context[last:])}</p><ol>{asked}</ol>')
 
 
 FIRST = 3  # numbers of a vector that are written out

@@ -53,14 +53,20 @@ def chains() -> str:
 
 
 def questions() -> str:
-    """The first paragraph with five questions whose answers do not overlap."""
+    """The first paragraph with five questions whose answers do not overlap: the answers marked and numbered, the questions below."""
     paragraphs = defaultdict(list)
     for question in corpora.questions("encyclopedia"):
         paragraphs[question.context].append(question)
-    for group in paragraphs.values():
-        spans = sorted((q.answers[0].start, q.answers[0].start + len(q.answers[0].text)) for q in group)
-        if len(spans) >= 5 and all(first[1] < second[0] for first, second in pairwise(spans)):
-            return views.answers(group).data
+    for context, group in paragraphs.items():
+        spans = sorted((q.answers[0].start, q.answers[0].text, number) for number, q in enumerate(group, 1))
+        if len(spans) < 5 or any(first[0] + len(first[1]) >= second[0] for first, second in pairwise(spans)):
+            continue
+        text, last = "", 0
+        for start, answer, number in spans:
+            text += f"{escape(context[last:start])}<mark>{escape(answer)}</mark><sub>{number}</sub>"
+            last = start + len(answer)
+        asked = "".join(f"<li>{escape(question.question)}</li>" for question in group)
+        return f'<p class="context">{text}{escape(context[last:])}</p><ol>{asked}</ol>'
 
 
 def pairs(name: str) -> str:
@@ -137,23 +143,11 @@ def coverage() -> Figure:
     return figure
 
 
-# dark to light, so that the order can be read in grey; the last three have no colour because there is nothing to say
-VERDICT_STYLES = {
-    "holds": {"facecolor": "#1B4965", "edgecolor": "#1B4965"},
-    "also the control": {"facecolor": "#4F86A6", "edgecolor": "#1B4965", "hatch": "..."},
-    "mixed": {"facecolor": "#8FB8D0", "edgecolor": "#1B4965"},
-    "undecided": {"facecolor": "#D5E3EC", "edgecolor": "#1B4965"},
-    "fails": {"facecolor": "#F3E3C3", "edgecolor": "#8A6D2F", "hatch": "///"},
-    "not comparable": {"facecolor": "white", "edgecolor": "#999999"},
-    "no number": {"facecolor": "white", "edgecolor": "#999999", "linestyle": "--"},
-}
-
-
 def verdict_bars(counts: pd.DataFrame) -> Figure:
     """A bar for each row, cut by verdict, with the counts written in."""
     counts = counts.loc[:, counts.any()]
     look = {"xlabel": "findings of the papers", "least": 1, "row": 0.36, "height": 0.72, "linewidth": 0.8}
-    figure = plots.share_bars(counts.T.to_dict("list"), {v: VERDICT_STYLES[v] for v in counts}, **look)
+    figure = plots.share_bars(counts.T.to_dict("list"), {v: plots.LOOKS["verdicts"][v] for v in counts}, **look)
     [ax] = figure.axes
     ax.set_xlim(0, 1.02 * counts.sum(axis=1).max())
     ax.grid(axis="x")
@@ -187,7 +181,7 @@ def chapters() -> Figure:
     for chapter, row in depth.items():
         spots[chapter] = (filled[row] - (Counter(depth.values())[row] - 1) / 2, -row)
         filled[row] += 1
-        for one in behind[chapter]:
+        for one in sorted(behind[chapter]):
             if not any(one in behind[other] for other in behind[chapter]):
                 ax.plot(*zip(spots[one], spots[chapter], strict=True), color="0.6", zorder=0)
         name = f"{chapter[:2]}\n{chapter[3:].replace('_', ' ')}"

@@ -63,7 +63,7 @@ class Exercise:
             ``right`` of a wrong result that no mistake explains; it may show ``{got}``, the reader's result, ``{right}`` and ``{case}``.
         cases: arguments that the reader's function is called with, a tuple for each call.
         view: what is compared of a result, where several are right.
-        remark: the name of what is said of the results up to a wrong one, or of all, where they show something by themselves.
+        remark: given the results so far, the name of what is said of them, where they show something by themselves.
         untouched: whether the function must not change the arrays that it is given.
     """
 
@@ -79,9 +79,7 @@ def exercise(cases: Sequence[tuple], **about: Any) -> Callable[[Callable], Exerc
     return partial(Exercise, cases=cases, **about)
 
 
-def desk(
-    chapter: str, *exercises: Exercise
-) -> tuple[Callable[[str, Callable], Verdict], Callable[[str], Text], Callable]:
+def desk(chapter: str, *exercises: Exercise) -> tuple[Callable, ...]:
     """What a chapter offers its readers: ``check(name, answer)``, ``hint(name)`` and ``progress()``."""
     by_name = {exercise.results.__name__: exercise for exercise in exercises}
     return tuple(partial(function, chapter, by_name) for function in (check, hint, progress))
@@ -183,13 +181,12 @@ def _complaint(exercise: Exercise, sentences: Mapping[str, str], answer: Callabl
         got = _like(right, got)
         results.append(got)
         same = [name for name, result in known.items() if _same(got, result, exercise.view)]
-        if "right" not in same:
-            if not same and _shape(got) != _shape(right):
-                return f"the result has shape {_shape(got)}, wanted is {_shape(right)}."
-            remark = exercise.remark and _shape(got) == _shape(right) and exercise.remark(results)
+        if not same and _shape(got) != _shape(right):
+            return f"the result has shape {_shape(got)}, wanted is {_shape(right)}."
+        remark = exercise.remark and _shape(got) == _shape(right) and exercise.remark(results)
+        if remark or "right" not in same:
             return sentences[remark or [*same, "right"][0]].format(got=got, right=right, case=case)
-    remark = exercise.remark and exercise.remark(results)
-    return remark and sentences[remark]
+    return None
 
 
 def _like(right: Any, got: Any) -> Any:

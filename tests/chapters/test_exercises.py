@@ -65,6 +65,11 @@ WRONG = [
     ("causal_attention", lambda w: w, "still sees a later one"),
     ("pool_words", lambda w, words: right("pool_words")(w, words) * 2, "the rows do not sum to 1"),
     ("shuffle_within", lambda labels, groups, rng: rng.permutation(labels), "moved from group to group"),
+    (
+        "shuffle_within",
+        lambda labels, groups, rng: rng.permutation(labels) if rng.random() > 0.9 else labels,
+        "moved from group to group",
+    ),
     ("shuffle_within", lambda labels, groups, rng: labels, "hardly any different orders"),
     ("causal_attention", lambda w: None, "returns None"),
     ("causal_attention", lambda w: w[0], "the result has shape (4,), wanted is (4, 4)."),

@@ -11,12 +11,11 @@ import pytest
 from conftest import HOSTILE, random_tree
 
 from helpers import plots
-from helpers.corpora import Answer, Question
 from helpers.corpora.treebanks import Document, Mention, Sentence
 from helpers.drawing import Numbers, as_text, draw
 from helpers.run.notebooks import without_frames
 from helpers.stats import Estimate
-from helpers.views import answers, attention_view, bertviz, coreference
+from helpers.views import attention_view, bertviz, coreference
 
 GRID = np.array([[0.1, 0.9, 0.3], [0.2, 0.2, 0.5]])
 TREE = random_tree(np.random.default_rng(0))
@@ -106,8 +105,6 @@ def test_bertviz_draws_without_a_network_and_is_stored_without_scripts(view):
 
 
 def test_words_of_a_text_are_escaped():
-    asked = [Question("1", "d", "A <b> dog ran.", "<i>Who?", (Answer("dog", 6),))]
-    assert "A &lt;b&gt; <mark>dog</mark><sub>1</sub> ran." in answers(asked).data and "<i>" not in answers(asked).data
     twice = Sentence("s", (HOSTILE, "ran"))
     mentions = tuple(Mention(n, 0, 1, "a", 0, "pronoun") for n in (0, 1))
     assert "<img" not in coreference(Document("d", (twice, twice), mentions)).data

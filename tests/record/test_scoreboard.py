@@ -42,7 +42,7 @@ def board():
 def test_rules(rule, bound, verdicts):
     for said, numbers in verdicts.items():
         for number in numbers:
-            assert scoreboard.verdict(rule, scoreboard.Number(*number), bound) == said, number
+            assert scoreboard.verdict(scoreboard.Number(*number), rule, bound) == said, number
 
 
 def test_models_that_decide_decide():
