@@ -162,18 +162,15 @@ def windows(encoder: Encoder, example: Example, number: int, max_length: int) ->
     counted = Counter(answer.text for answer in example.answers)
     answer = max(example.answers, key=lambda answer: counted[answer.text], default=None)  # that most annotators gave
     spans, words = tokens.spans_of(encoder, context)
-    starts = [n for n in range(len(words)) if n == 0 or words[n] != words[n - 1]]
+    starts = [n for n in range(len(words)) if n == 0 or words[n] != words[n - 1]] + [len(words)]
     stretches, begin, end = [], 0, 0
     while end < len(words):
-        end = len(words) if begin + room >= len(words) else max(s for s in starts if s <= begin + room)
+        first, end = int(spans[begin, 0]), max(s for s in starts if s <= begin + room)
         if end == begin:  # a word longer than a window, as a Chinese sentence is to some tokenizers, is cut inside
             end = begin + room
-        first, last = int(spans[begin, 0]), int(spans[end - 1, 1])
-        while (
-            len(tokens.spans_of(encoder, context[first:last])[0]) > room + 2
-        ):  # the rest of a word may have more pieces
-            end -= 1
-            last = int(spans[end - 1, 1])
+        while len(tokens.spans_of(encoder, context[first : spans[end - 1, 1]])[0]) > room + 2:
+            end -= 1  # the rest of a word may have more pieces
+        last = int(spans[end - 1, 1])
         inside = answer is not None and first <= answer.start and answer.start + len(answer.text) <= last
         span = (answer.start - first, answer.start - first + len(answer.text)) if inside else None
         stretches.append(Window(number, (question, context[first:last]), first, span))
