@@ -103,19 +103,15 @@ def tagged(batch: Batch, examples: Sequence[Example]) -> Asked:
     Args:
         examples: those that ``batch.index`` numbers.
     """
-    targets = torch.full_like(batch.ids, IGNORED)
-    before = torch.nn.functional.pad(batch.unit, (1, 0), value=-1)[:, :-1]
-    first_pieces = (batch.text >= 0) & (batch.unit != before)
-    asked = []
-    for row, first in enumerate(first_pieces):
-        example = examples[batch.index[row]]
-        spelled = example.spelled
-        word_of = np.full(len(spelled.units), -1)
-        word_of[list(spelled.places)] = np.arange(len(spelled.places))
-        words = word_of[batch.unit[row, first].cpu().numpy() - 1]  # unit 0 is [CLS]
-        asked.append(words[words >= 0])
-        tags = np.append(phrases.tags(spelled, example.keyphrases), IGNORED)  # of a mark: the last
-        targets[row, first] = torch.from_numpy(tags[words]).to(targets)
+    targets, asked = torch.full_like(batch.ids, IGNORED), []
+    for row, number in enumerate(batch.index):
+        spelled, at = examples[number].spelled, np.flatnonzero(batch.text[row].cpu() >= 0)
+        units, first = np.unique(batch.unit[row].cpu().numpy()[at] - 1, return_index=True)  # unit 0 is [CLS]
+        is_word = np.isin(units, spelled.places)
+        words = np.searchsorted(spelled.places, units[is_word])
+        tags = np.array(phrases.tags(spelled, examples[number].keyphrases))
+        targets[row, at[first[is_word]]] = torch.from_numpy(tags[words]).to(targets)
+        asked.append(words)
     return Asked("keywords", batch, targets, batch.index, words=tuple(asked))
 
 
