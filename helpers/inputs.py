@@ -103,19 +103,15 @@ def tagged(batch: Batch, examples: Sequence[Example]) -> Asked:
     Args:
         examples: those that ``batch.index`` numbers.
     """
-    targets = torch.full_like(batch.ids, IGNORED)
-    before = torch.nn.functional.pad(batch.unit, (1, 0), value=-1)[:, :-1]
-    first_pieces = (batch.text >= 0) & (batch.unit != before)
-    asked = []
-    for row, first in enumerate(first_pieces):
-        example = examples[batch.index[row]]
-        spelled = example.spelled
-        word_of = np.full(len(spelled.units), -1)
-        word_of[list(spelled.places)] = np.arange(len(spelled.places))
-        words = word_of[batch.unit[row, first].cpu().numpy() - 1]  # unit 0 is [CLS]
-        asked.append(words[words >= 0])
-        tags = np.append(phrases.tags(spelled, example.keyphrases), IGNORED)  # of a mark: the last
-        targets[row, first] = torch.from_numpy(tags[words]).to(targets)
+    targets, asked = torch.full_like(batch.ids, IGNORED), []
+    for row, number in enumerate(batch.index):
+        spelled, at = examples[number].spelled, np.flatnonzero(batch.text[row].cpu() >= 0)
+        units, first = np.unique(batch.unit[row].cpu().numpy()[at] - 1, return_index=True)  # unit 0 is [CLS]
+        is_word = np.isin(units, spelled.places)
+        words = np.searchsorted(spelled.places, units[is_word])
+        tags = np.array(phrases.tags(spelled, examples[number].keyphrases))
+        targets[row, at[first[is_word]]] = torch.from_numpy(tags[words]).to(targets)
+        asked.append(words)
     return Asked("keywords", batch, targets, batch.index, words=tuple(asked))
 
 
@@ -162,18 +158,15 @@ def windows(encoder: Encoder, example: Example, number: int, max_length: int) ->
     counted = Counter(answer.text for answer in example.answers)
     answer = max(example.answers, key=lambda answer: counted[answer.text], default=None)  # that most annotators gave
     spans, words = tokens.spans_of(encoder, context)
-    starts = [n for n in range(len(words)) if n == 0 or words[n] != words[n - 1]]
+    starts = [n for n in range(len(words)) if n == 0 or words[n] != words[n - 1]] + [len(words)]
     stretches, begin, end = [], 0, 0
     while end < len(words):
-        end = len(words) if begin + room >= len(words) else max(s for s in starts if s <= begin + room)
+        first, end = int(spans[begin, 0]), max(s for s in starts if s <= begin + room)
         if end == begin:  # a word longer than a window, as a Chinese sentence is to some tokenizers, is cut inside
             end = begin + room
-        first, last = int(spans[begin, 0]), int(spans[end - 1, 1])
-        while (
-            len(tokens.spans_of(encoder, context[first:last])[0]) > room + 2
-        ):  # the rest of a word may have more pieces
-            end -= 1
-            last = int(spans[end - 1, 1])
+        while len(tokens.spans_of(encoder, context[first : spans[end - 1, 1]])[0]) > room + 2:
+            end -= 1  # the rest of a word may have more pieces
+        last = int(spans[end - 1, 1])
         inside = answer is not None and first <= answer.start and answer.start + len(answer.text) <= last
         span = (answer.start - first, answer.start - first + len(answer.text)) if inside else None
         stretches.append(Window(number, (question, context[first:last]), first, span))

@@ -59,6 +59,7 @@ def batched_interventions(
         at_once: passes that go through a layer together: on a processor few, so that they stay in its cache.
     """
     running: list[Sequence[Step]] = []  # the paths of the passes that go side by side
+    now: dict[str, Any] = {}  # the layer that computes, and what the layers have made so far
 
     def every(layer: int, probabilities: Tensor) -> Tensor:
         steps = [path[layer] for path in running]
@@ -72,51 +73,39 @@ def batched_interventions(
         inputs = {name: tensor.repeat(len(several), 1) for name, tensor in batch.inputs.items()}
         return encoder.model(**inputs).last_hidden_state
 
+    def forward(layer: int, own: Callable[..., Any], *given: Any, **named: Any) -> Any:
+        """One layer computes; those below it hand on what is given to it, those above what it makes."""
+        if layer == now["layer"]:
+            now["made"] = own(*given, **named)
+        else:
+            attention.pass_by(encoder)
+        return now["made"]
+
     with torch.inference_mode(), attention.tap(encoder, edit=every):
         try:
             modules = layers(encoder)
         except EncoderError:
             return torch.stack([run([path]) for path in paths])
-        made: list[Any] = []
+        made: list[Any] = [None]
         where = [0] * len(paths)  # for each pass its place among the distinct ones
-        for layer in range(len(modules)):
-            keys = [(before, path[layer]) for before, path in zip(where, paths, strict=True)]
-            distinct = dict(zip(keys, paths, strict=True))  # one path for all that have done the same so far
-            passes, below, made = [*distinct.items()], made, []
-            for n in range(0, len(passes), at_once):
-                part = passes[n : n + at_once]
-                given = _joined([below[before] for (before, _), _ in part]) if below else None
-                run_part = partial(run, [path for _, path in part])
-                made += _through(encoder, modules, layer, given, len(part), run_part)
-            place = {key: n for n, key in enumerate(distinct)}
-            where = [place[key] for key in keys]
+        try:
+            for layer, module in enumerate(modules):
+                module.forward = partial(forward, layer, module.forward)
+            for layer in range(len(modules)):
+                keys = [(before, path[layer]) for before, path in zip(where, paths, strict=True)]
+                distinct = dict(zip(keys, paths, strict=True))  # one path for all that have done the same so far
+                passes, below, made = [*distinct.items()], made, []
+                for n in range(0, len(passes), at_once):
+                    part = passes[n : n + at_once]
+                    now.update(layer=layer, made=_joined([below[before] for (before, _), _ in part]))
+                    last = run([path for _, path in part])
+                    made += _apart(last if layer == len(modules) - 1 else now["made"], len(part))
+                place = {key: n for n, key in enumerate(distinct)}
+                where = [place[key] for key in keys]
+        finally:
+            for module in modules:
+                module.__dict__.pop("forward", None)
         return torch.stack([made[n] for n in where])
-
-
-def _through(
-    encoder: Encoder, modules: Sequence[nn.Module], layer: int, given: Any, passes: int, run: Callable[[], Tensor]
-) -> list[Any]:
-    """What a layer makes of what the layer below has ``given`` for several passes side by side; of the last layer, what the model does.
-
-    In ``run`` no other layer computes: those below hand on what is given, those above what this one makes.
-    """
-    made: list[Any] = []
-
-    def stand_aside(*_: object, **__: object) -> Any:
-        attention.pass_by(encoder)
-        return made[0] if made else given
-
-    hook = modules[layer].register_forward_hook(lambda _, __, output: made.append(output))
-    others = [module for module in modules if module is not modules[layer]]
-    try:
-        for module in others:
-            module.forward = stand_aside
-        last = run()
-    finally:
-        hook.remove()
-        for module in others:
-            module.__dict__.pop("forward", None)
-    return _apart(last if layer == len(modules) - 1 else made[0], passes)
 
 
 def _joined(made: Sequence[Any]) -> Any:

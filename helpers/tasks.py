@@ -13,20 +13,19 @@ pair by pair with what it did before. :func:`score` runs ordinary forward passes
 for long measurements :func:`each`.
 """
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from operator import attrgetter
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 from tqdm import tqdm
 
-from helpers import TASKS, encoders, parallel, phrases
+from helpers import parallel, phrases
 from helpers.adapters import LABELS, AdapterError
 from helpers.encoders import Encoder
 from helpers.examples import Example
@@ -36,57 +35,45 @@ from helpers.inputs import IGNORED, Asked, batches
 from helpers.layers import batched_interventions
 
 LONGEST_ANSWER = 30  # tokens
+NAMES = {"qa": ("f1", "em"), "keywords": ("f1", "f1_all", "loss")}
+"""What a task's examples are scored by, where it is not accuracy and loss; the first is the one to quote."""
 
 
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """Per example, in the order given.
+    """Of each example, in the order given, in one pass or in several.
 
     Attributes:
-        task: what was scored.
-        values: name -> [example]. mlm: ``accuracy`` (share of the masked tokens restored), ``loss``; qa: ``f1``, ``em``
+        values: name -> [..., example]. mlm: ``accuracy`` (share of the masked tokens restored), ``loss``; qa: ``f1``, ``em``
             (0 or 1); pairs: ``accuracy`` (0 or 1), ``loss``; keywords: ``f1`` (of the set of phrases, against those
-            keyphrases that stand in what was read of the text), ``f1_all`` (against all), ``loss``. The first is the one
-            to quote.
-        weights: [example], what a mean weighs each with: the number of masked tokens (mlm), else 1.
-        documents: [example], the unit to resample.
+            keyphrases that stand in what was read of the text), ``f1_all`` (against all), ``loss``.
+        loss: nats; of a question the mean over the windows that hold the answer, 0 without one.
+        weights: what a mean weighs an example with: the number of masked tokens (mlm), else 1.
+        documents: the unit to resample.
         predictions: the answer's text (qa), the class (pairs), phrases with semicolons between them (keywords); empty
             strings for mlm.
     """
 
-    task: str
-    values: dict[str, Float[np.ndarray, "example"]]
-    weights: Float[np.ndarray, "example"]
-    documents: Int[np.ndarray, "example"]
-    predictions: tuple[str, ...]
+    values: dict[str, Float[np.ndarray, "... example"]]
+    loss: Float[np.ndarray, "... example"]
+    weights: Float[np.ndarray, "... example"]
+    documents: Int[np.ndarray, "... example"]
+    predictions: Shaped[np.ndarray, "... example"]
 
-    def mean(self, name: str = "") -> float:
-        """Weighted mean of a score over all examples (default: the one to quote)."""
-        return float(np.average(self.values[name or next(iter(self.values))], weights=self.weights))
+    @property
+    def score(self) -> Float[np.ndarray, "... example"]:
+        """The score to quote."""
+        return next(iter(self.values.values()))
 
+    def __getitem__(self, where: Any) -> "Scores":
+        """Some passes and examples, indexed as an array [..., example]."""
+        values = {name: array[where] for name, array in self.values.items()}
+        others = self.loss, self.weights, self.documents, self.predictions
+        return Scores(values, *(array[where] for array in others))
 
-def loaded(model: str, wanted: Iterable[str], *, least: int = 0) -> tuple[dict[str, Encoder], list[str]]:
-    """The encoder with a head for each task that it has one for, and a sentence for each other task.
-
-    ``rte`` may be answered by a three-class head for ``entailment``.
-
-    Raises:
-        AdapterError: when it has a head for fewer than ``least`` of them.
-    """
-    heads, missing = {}, {}
-    for task in wanted:
-        for kind in (task, "entailment") if task == "rte" else (task,):
-            try:
-                heads[task] = encoders.load(model, task=kind)
-                break
-            except AdapterError as error:
-                missing[task] = str(error)
-    missing = {task: reason for task, reason in missing.items() if task not in heads}
-    if len(heads) < least:
-        reason = next(iter(missing.values()), f"Name some of {', '.join(TASKS)}.")
-        named = ", ".join([*heads, *missing]) or "the tasks named, and none is"
-        raise AdapterError(f"This chapter needs a head for at least {least} of {named}. {reason}")
-    return heads, [f"{task}: left out. {error}" for task, error in missing.items()]
+    def mean(self, name: str = "") -> Any:
+        """Weighted mean of a score over the examples (default: the one to quote)."""
+        return np.average(self.values[name] if name else self.score, axis=-1, weights=self.weights)
 
 
 def each(
@@ -149,24 +136,6 @@ def check(encoder: Encoder, task: str) -> None:
         )
 
 
-def answers(encoder: Encoder, hidden: Tensor, asked: Asked) -> Float[Tensor, "batch *token answer"]:
-    """The head's logits, classes in the order of :data:`helpers.adapters.LABELS`, in which the targets are.
-
-    The classes of a checkpoint may come in another order. For ``rte`` the probabilities of neutral and
-    contradiction are added up.
-
-    Args:
-        hidden: the encoder's last layer, [batch, length, width].
-    """
-    assert encoder.head is not None
-    logits, given, wanted = encoder.head(hidden, asked.batch), encoder.head.labels, LABELS[asked.task]
-    if given == wanted or not wanted:
-        return logits
-    merged = [c if c in wanted else "not_entailment" for c in given]
-    columns = [[n for n, c in enumerate(merged) if c == name] for name in wanted]
-    return torch.stack([logits[..., column].logsumexp(-1) for column in columns], dim=-1)
-
-
 def losses(
     encoder: Encoder, asked: Asked, smoothing: float = 0.0, hidden: Tensor | None = None
 ) -> Float[Tensor, "batch"]:
@@ -181,39 +150,42 @@ def losses(
     """
     check(encoder, asked.task)
     hidden = encoder.model(**asked.batch.inputs).last_hidden_state if hidden is None else hidden
+    return answers(encoder, hidden, asked, smoothing)[1]
+
+
+def answers(
+    encoder: Encoder, hidden: Float[Tensor, "batch length width"], asked: Asked, smoothing: float = 0.0
+) -> tuple[Float[Tensor, "..."], Float[Tensor, "batch"]]:
+    """The head's logits, classes in the order of :data:`helpers.adapters.LABELS`, and the loss of each row (:func:`losses`).
+
+    Logits are [batch, token, start or end] (qa, outside the context -inf), [batch, token, class] (keywords), [batch, class] (pairs),
+    and [hidden, word] (mlm): only hidden tokens meet the vocabulary, row after row. For ``rte`` the probabilities of neutral and
+    contradiction are added up.
+    """
+    assert encoder.head is not None
+    targets, there, head = asked.targets, asked.targets != IGNORED, encoder.head
     if asked.task == "mlm":
-        return masked_losses(encoder, hidden, asked)[0]
-    return cross_entropy(answers(encoder, hidden, asked), asked, smoothing)
-
-
-def cross_entropy(logits: Tensor, asked: Asked, smoothing: float = 0.0) -> Float[Tensor, "batch"]:
-    """The same, from the logits (:func:`answers`)."""
-    how = {"reduction": "none", "label_smoothing": smoothing}
-    if asked.task in ("mlm", "keywords"):
-        per = torch.nn.functional.cross_entropy(logits.flatten(0, 1), asked.targets.flatten(), **how)
-        there = asked.targets != IGNORED
-        return per.view_as(asked.targets).sum(-1) / there.sum(-1).clamp_min(1)
+        targets = targets[there]
+        logits = head(hidden, asked.batch)[there] if head.whole else head(hidden[there], asked.batch)
+    else:
+        logits = head(hidden, asked.batch)
+    wanted = LABELS[asked.task]
+    if head.labels != wanted:
+        merged = [c if c in wanted else "not_entailment" for c in head.labels]
+        columns = [[n for n, c in enumerate(merged) if c == name] for name in wanted]
+        logits = torch.stack([logits[..., column].logsumexp(-1) for column in columns], dim=-1)
     if asked.task == "qa":
-        outside = asked.batch.text != 1
-        logits = logits.masked_fill(outside[..., None], float("-inf"))
-    per = torch.nn.functional.cross_entropy(logits, asked.targets, **how)
-    return per.mean(-1) if asked.task == "qa" else per
+        logits = logits.masked_fill((asked.batch.text != 1)[..., None], float("-inf"))
+    by_class = logits.mT if asked.task == "keywords" else logits
+    per = torch.nn.functional.cross_entropy(by_class, targets, reduction="none", label_smoothing=smoothing)
+    if asked.task == "mlm":
+        row = there.nonzero()[:, 0]
+        per = torch.zeros(len(there), 1, dtype=per.dtype, device=per.device).index_add(0, row, per[:, None])
+    if asked.task in ("mlm", "keywords"):
+        return logits, per.sum(-1) / there.sum(-1).clamp_min(1)
+    return logits, per.mean(-1) if asked.task == "qa" else per
 
 
-def masked_losses(
-    encoder: Encoder, hidden: Float[Tensor, "batch length width"], asked: Asked
-) -> tuple[Float[Tensor, "batch"], Bool[Tensor, "hidden"]]:
-    """Loss of each row and, for each hidden token, whether it was restored; only hidden positions meet the vocabulary."""
-    there, head = asked.targets != IGNORED, encoder.head
-    assert head is not None
-    logits = head(hidden, asked.batch)[there] if head.whole else head(hidden[there], asked.batch)
-    per = torch.nn.functional.cross_entropy(logits, asked.targets[there], reduction="none")
-    row = there.nonzero()[:, 0]
-    total = torch.zeros(len(there), dtype=per.dtype, device=per.device).index_add(0, row, per)
-    return total / there.sum(-1).clamp_min(1), logits.argmax(-1) == asked.targets[there]
-
-
-@torch.no_grad()
 def score(encoder: Encoder, examples: Sequence[Example], *, progress: bool = False, **options: Any) -> Scores:
     """Score an encoder with a head on examples of its task.
 
@@ -229,101 +201,12 @@ def score(encoder: Encoder, examples: Sequence[Example], *, progress: bool = Fal
     """
     task = examples[0].task if examples else "none"
     check(encoder, task)
-    scored, rounds = [], batches(encoder, examples, **options)
-    for asked in tqdm(rounds, desc=f"scoring {task}", unit=" batches", leave=False, disable=not progress):
-        hidden = encoder.model(**asked.batch.inputs).last_hidden_state
-        scored.append((asked, rows(encoder, hidden, asked, examples)))
-    results = _by_example(scored)
-    values = {name: np.array([row.values[name] for row in results]) for name in results[0].values}
-    weights, documents = np.array([row.weight for row in results]), np.array([e.document for e in examples])
-    return Scores(task, values, weights, documents, tuple(row.prediction for row in results))
+    rounds = batches(encoder, examples, **options)
+    rounds = tqdm(rounds, desc=f"scoring {task}", unit=" batches", leave=False, disable=not progress)
+    return _by_example([_scored(encoder, asked, examples) for asked in rounds], examples)[0]
 
 
-@dataclass(frozen=True)
-class Row:
-    """What one input scores.
-
-    Attributes:
-        values, prediction, weight: as of :class:`Scores`.
-        loss: nats.
-        certainty: chooses among the windows of a question.
-        asked: whether a window holds the answer; without it there is no loss.
-    """
-
-    values: dict[str, float]
-    loss: float
-    prediction: str = ""
-    weight: float = 1.0
-    certainty: float = 0.0
-    asked: bool = True
-
-
-def rows(encoder: Encoder, hidden: Tensor, asked: Asked, examples: Sequence[Example]) -> list[Row]:
-    """What each input of a batch scores, from the encoder's last layer, [row, token, width].
-
-    Args:
-        examples: those that ``asked.example`` numbers.
-    """
-    by_task = {"mlm": _masked_rows, "qa": _span_rows, "keywords": _tagged_rows}
-    return list(by_task.get(asked.task, _class_rows)(encoder, hidden, asked, examples))
-
-
-def _by_example(scored: Iterable[tuple[Asked, Sequence[Row]]]) -> list[Row]:
-    """What each example scores: of several windows of a question the one with the surest answer, of equals the first, with the mean loss of
-    those that hold the answer.
-    """
-    windows = defaultdict(list)
-    for asked, of_batch in scored:
-        for number, row in zip(asked.example, of_batch, strict=True):
-            windows[number].append(row)
-    results = []
-    for _, own in sorted(windows.items()):
-        losses = [row.loss for row in own if row.asked]
-        surest = max(own, key=attrgetter("certainty"))
-        results.append(replace(surest, loss=sum(losses) / max(1, len(losses))))
-    return results
-
-
-def _masked_rows(encoder: Encoder, hidden: Tensor, asked: Asked, _: Sequence[Example]) -> Iterator[Row]:
-    losses, restored = masked_losses(encoder, hidden, asked)
-    counts = (asked.targets != IGNORED).sum(-1).tolist()
-    for loss, right, count in zip(losses.tolist(), restored.split(counts), counts, strict=True):
-        yield Row({"accuracy": int(right.sum()) / max(count, 1), "loss": loss}, loss, weight=float(count))
-
-
-def _class_rows(encoder: Encoder, hidden: Tensor, asked: Asked, _: Sequence[Example]) -> Iterator[Row]:
-    logits = answers(encoder, hidden, asked)
-    losses, given = cross_entropy(logits, asked).tolist(), logits.argmax(-1).tolist()
-    for best, answer, loss in zip(given, asked.targets.tolist(), losses, strict=True):
-        yield Row({"accuracy": float(best == answer), "loss": loss}, loss, LABELS[asked.task][best])
-
-
-def _span_rows(encoder: Encoder, hidden: Tensor, asked: Asked, examples: Sequence[Example]) -> Iterator[Row]:
-    logits = answers(encoder, hidden, asked)
-    losses, there = cross_entropy(logits, asked).tolist(), (asked.targets != IGNORED).any(-1).tolist()
-    logits, context = logits.double().cpu().numpy(), (asked.batch.text == 1).cpu().numpy()
-    for row, number in enumerate(asked.example):
-        certainty, first, last = best_span(logits[row, context[row]])
-        prediction = examples[number].texts[1][asked.spans[row][first, 0] : asked.spans[row][last, 1]]
-        em, f1 = em_and_f1(prediction, tuple(answer.text for answer in examples[number].answers))
-        yield Row({"f1": f1, "em": em}, losses[row], prediction, certainty=certainty, asked=there[row])
-
-
-def _tagged_rows(encoder: Encoder, hidden: Tensor, asked: Asked, examples: Sequence[Example]) -> Iterator[Row]:
-    """F1 of each row's phrases against those that could be found, and against all."""
-    logits = answers(encoder, hidden, asked)
-    losses, best = cross_entropy(logits, asked).tolist(), logits.argmax(-1).cpu()
-    for row, number in enumerate(asked.example):
-        spelled, wanted = examples[number].spelled, examples[number].keyphrases
-        tags = np.full(max(asked.words[row], default=-1) + 1, phrases.OUTSIDE)
-        tags[asked.words[row]] = best[row, (asked.targets[row] != IGNORED).cpu()].numpy()
-        words = phrases.tagged(spelled, tags.tolist())
-        right = [p for p, at in phrases.locate(spelled, wanted).items() if at[0] + len(p.split()) <= len(tags)]
-        f1 = {"f1": phrases.f1(words, right), "f1_all": phrases.f1(words, filter(None, map(phrases.normal, wanted)))}
-        yield Row(f1 | {"loss": losses[row]}, losses[row], "; ".join(words))
-
-
-def rows_under_edits(
+def scores_under_edits(
     encoder: Encoder,
     examples: Sequence[Example],
     passes: Sequence[Sequence[Any]],
@@ -331,8 +214,8 @@ def rows_under_edits(
     *,
     batch_size: int = 1,
     **options: Any,
-) -> list[list[Row]]:
-    """What each example scores in each of several passes, [pass][example]; what passes have in common is computed once.
+) -> Scores:
+    """What each example scores in each of several passes, [pass, example]; what passes have in common is computed once.
 
     Args:
         passes: what is done at each layer, [pass][layer], as for :func:`helpers.layers.batched_interventions`.
@@ -341,35 +224,85 @@ def rows_under_edits(
     """
     check(encoder, examples[0].task)
     options |= {"batch_size": batch_size, "what": f"{len(passes)} passes"}
-    scored = list(each(encoder, examples, _rows_in_passes, passes, edit, examples, **options))
-    return [_by_example((asked, by_pass[n]) for asked, by_pass in scored) for n in range(len(passes))]
+    tables = [table for _, table in each(encoder, examples, _scored, examples, passes, edit, **options)]
+    return _by_example(tables, examples)
 
 
-@torch.inference_mode()
-def _rows_in_passes(
+@torch.no_grad()
+def _scored(
     encoder: Encoder,
     asked: Asked,
-    passes: Sequence[Sequence[Any]],
-    edit: Callable[..., Tensor],
     examples: Sequence[Example],
-) -> list[list[Row]]:
-    states = batched_interventions(encoder, asked.batch, passes, lambda *step: edit(asked, *step))
+    passes: Sequence[Sequence[Any]] = (),
+    edit: Callable[..., Tensor] | None = None,
+) -> pd.DataFrame:
+    """What each input of a batch scores in one ordinary pass or in each edited one: a row for each pass and input, in this order."""
+    if passes:
+        states = batched_interventions(encoder, asked.batch, passes, partial(edit, asked))
+    else:
+        states = encoder.model(**asked.batch.inputs).last_hidden_state[None]
+    own = {"mlm": _restored, "qa": _spans, "keywords": _phrases}.get(asked.task, _classes)
     together = 16 if asked.task == "mlm" and not encoder.head.whole else 1  # one product with the vocabulary for many
-    by_pass, count = [], len(asked.example)
+    tables = []
     for some in states.split(together):
         repeated = replace(asked, targets=torch.cat([asked.targets] * len(some)))
-        of_all = rows(encoder, some.flatten(0, 1), repeated, examples)
-        by_pass += [of_all[n : n + count] for n in range(0, len(of_all), count)]
-    return by_pass
+        logits, losses = answers(encoder, some.flatten(0, 1), repeated)
+        columns = {"loss": losses.tolist(), "prediction": "", "weight": 1.0, "certainty": 0.0, "asked": True}
+        tables.append(pd.DataFrame(columns | own(logits, repeated, examples)))
+    numbers = {"turn": np.repeat(range(len(states)), len(asked.example)), "example": asked.example * len(states)}
+    return pd.concat(tables, ignore_index=True).assign(**numbers)
 
 
-def answers_under_edits(
-    encoder: Encoder, examples: Sequence[Example], passes: Sequence[Sequence[Any]], edit: Callable[..., Tensor]
-) -> tuple[list[list[str]], Float[np.ndarray, "pass example 2"]]:
-    """The answer to each question in each of several passes, with its F1 and exact match (:func:`rows_under_edits`)."""
-    by_pass = rows_under_edits(encoder, examples, passes, edit)
-    scores = [[list(row.values.values()) for row in of_pass] for of_pass in by_pass]
-    return [[row.prediction for row in of_pass] for of_pass in by_pass], np.array(scores)
+def _restored(logits: Tensor, asked: Asked, _: Sequence[Example]) -> dict[str, Any]:
+    there = asked.targets != IGNORED
+    counts = there.sum(-1).tolist()
+    restored = (logits.argmax(-1) == asked.targets[there]).split(counts)
+    return {"accuracy": [int(row.sum()) / max(1, len(row)) for row in restored], "weight": map(float, counts)}
+
+
+def _classes(logits: Tensor, asked: Asked, _: Sequence[Example]) -> dict[str, Any]:
+    best, names = logits.argmax(-1), LABELS[asked.task]
+    return {"accuracy": (best == asked.targets).double().tolist(), "prediction": [names[n] for n in best.tolist()]}
+
+
+def _spans(logits: Tensor, asked: Asked, examples: Sequence[Example]) -> dict[str, Any]:
+    """The best span of each window; ``certainty`` chooses among the windows of a question, ``asked`` says which hold the answer."""
+    rows = []
+    for row, number in enumerate(asked.example):
+        certainty, first, last = best_span(logits[row, asked.batch.text[row] == 1].double().cpu().numpy())
+        prediction = examples[number].texts[1][asked.spans[row][first, 0] : asked.spans[row][last, 1]]
+        em, f1 = em_and_f1(prediction, tuple(answer.text for answer in examples[number].answers))
+        rows.append((f1, em, prediction, certainty, bool((asked.targets[row] != IGNORED).any())))
+    return dict(zip(("f1", "em", "prediction", "certainty", "asked"), zip(*rows, strict=True), strict=True))
+
+
+def _phrases(logits: Tensor, asked: Asked, examples: Sequence[Example]) -> dict[str, Any]:
+    """F1 of each row's phrases against those that could be found, and against all."""
+    rows = []
+    for row, (number, words) in enumerate(zip(asked.example, asked.words, strict=True)):
+        spelled, wanted = examples[number].spelled, examples[number].keyphrases
+        tags = np.full(max(words, default=-1) + 1, phrases.OUTSIDE)
+        tags[words] = logits[row, asked.targets[row] != IGNORED].argmax(-1).cpu().numpy()
+        predicted = phrases.tagged(spelled, tags.tolist())
+        right = [p for p, at in phrases.locate(spelled, wanted).items() if at[0] + len(p.split()) <= len(tags)]
+        every = filter(None, map(phrases.normal, wanted))
+        rows.append((phrases.f1(predicted, right), phrases.f1(predicted, every), "; ".join(predicted)))
+    return dict(zip(("f1", "f1_all", "prediction"), zip(*rows, strict=True), strict=True))
+
+
+def _by_example(tables: Sequence[pd.DataFrame], examples: Sequence[Example]) -> Scores:
+    """What each example scores: of several windows of a question the one with the surest answer, of equals the first, with the mean loss of
+    those that hold the answer.
+    """
+    table, place = pd.concat(tables), ["turn", "example"]
+    ranked = table.sort_values("certainty", ascending=False, kind="stable")
+    surest = ranked.drop_duplicates(place).set_index(place).sort_index()
+    loss = table[table["asked"]].groupby(place)["loss"].mean()
+    surest["loss"] = loss.reindex(surest.index, fill_value=0.0)
+    surest["document"] = np.resize([example.document for example in examples], len(surest))
+    arrays = {name: column.to_numpy().reshape(-1, len(examples)) for name, column in surest.items()}
+    values = {name: arrays[name] for name in NAMES.get(examples[0].task, ("accuracy", "loss"))}
+    return Scores(values, *(arrays[name] for name in ("loss", "weight", "document", "prediction")))
 
 
 def best_span(logits: Float[np.ndarray, "token 2"]) -> tuple[float, int, int]:

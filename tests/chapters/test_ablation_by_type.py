@@ -57,9 +57,9 @@ def test_answers_are_those_of_the_tapped_model(page, headed, family):
     """Of the page's function, one by one, and of the fast helper, against :func:`helpers.tasks.score` with the edit around it."""
     encoder, plans = headed("qa", family), {"as it is": ("pruned", NAMES == "nothing")}
     plans |= {name: plan for name, plan in page.table(NAMES).items() if name in ("3", "9", "12", "17")}
-    given, scores = tasks.answers_under_edits(
-        encoder, QUESTIONS, [page.steps(*p) for p in plans.values()], page.edit_step
-    )
+    passes = [page.steps(*plan) for plan in plans.values()]
+    scores = tasks.scores_under_edits(encoder, QUESTIONS, passes, page.edit_step)
+    given = scores.predictions.tolist()
     windows = Counter()
     for turn, (kind, heads) in enumerate(plans.values()):
         for number, example in enumerate(QUESTIONS):
@@ -75,8 +75,8 @@ def test_answers_are_those_of_the_tapped_model(page, headed, family):
             _, begin, end = max(spans)
             assert given[turn][number] == example.texts[1][begin:end]
             em, f1 = tasks.em_and_f1(given[turn][number], tuple(a.text for a in example.answers))
-            assert scores[turn, number].tolist() == [f1, em]
-    assert given[0] == list(tasks.score(encoder, QUESTIONS).predictions) and len(windows) > 1
+            assert (scores.values["f1"][turn, number], scores.values["em"][turn, number]) == (f1, em)
+    assert given[0] == tasks.score(encoder, QUESTIONS).predictions.tolist() and len(windows) > 1
     assert family == "albert" or len(set(map(tuple, given))) > 1, "edits change answers"
 
 

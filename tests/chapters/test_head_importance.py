@@ -12,7 +12,6 @@ from scipy import stats as scipy_stats
 from helpers import attention, inputs, results, stats, tasks
 from helpers.adapters import AdapterError
 from helpers.encoders import EncoderError
-from helpers.measurements import importance
 
 
 def same(one, two):
@@ -22,12 +21,12 @@ def same(one, two):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("family", ["bert", "distilbert", "albert", "mpnet", "deberta-v2"])
-def test_the_sweep_gives_what_whole_passes_give(headed, family):
+def test_the_sweep_gives_what_whole_passes_give(page, headed, family):
     encoder, given = headed(family=family), examples("paraphrase")
-    whole, heads, layers = importance.one_by_one(encoder, given, longest=40)
+    whole, heads, layers = page.one_by_one(encoder, given, longest=40)
     each = [[], *([(layer, head)] for layer in range(3) for head in range(4))]
-    found = importance.without(encoder, given, [*each, [(1, head) for head in range(4)]], longest=40)
-    even = importance.without(encoder, given, each, longest=40, even=True)
+    found = page.without(encoder, given, [*each, [(1, head) for head in range(4)]], longest=40)
+    even = page.without(encoder, given, each, edit=page.evened, longest=40)
     same(found[-1], layers[1])
     for n, off in enumerate(each):
         same(found[n], heads[off[0]] if off else whole)
@@ -45,10 +44,10 @@ def test_the_sweep_gives_what_whole_passes_give(headed, family):
     ("task", "longest"),
     [("mlm", 28), ("qa", 28), ("qa", 60), ("paraphrase", 60), ("entailment", 28), ("keywords", 60)],
 )
-def test_scores_are_those_of_tasks_under_an_editor(headed, task, longest):
+def test_scores_are_those_of_tasks_under_an_editor(page, headed, task, longest):
     """For questions, 28 tokens are several windows."""
     encoder, given, how = headed(task), examples(task), {"seed": 3}
-    whole, heads, layers = importance.one_by_one(encoder, given, longest=longest, **how)
+    whole, heads, layers = page.one_by_one(encoder, given, longest=longest, **how)
     for off, found in (([], whole), ([(1, 2)], heads[1, 2]), ([(2, h) for h in range(4)], layers[2])):
         with attention.tap(encoder, edit=attention.zero(off)):
             scores = tasks.score(encoder, given, max_length=longest, batch_size=2, **how)
@@ -58,32 +57,33 @@ def test_scores_are_those_of_tasks_under_an_editor(headed, task, longest):
             np.testing.assert_allclose(found.loss, scores.values["loss"], rtol=1e-4)
 
 
-def test_a_wrong_head_is_refused_and_a_three_class_head_answers_rte(headed):
+def test_a_wrong_head_is_refused_and_a_three_class_head_answers_rte(page, headed):
     with pytest.raises(AdapterError, match="Load it with task='qa'"):
-        importance.without(headed(), examples("qa"), [[]])
-    found = importance.without(headed("entailment"), examples("rte"), [[]])
+        page.without(headed(), examples("qa"), [[]])
+    found = page.without(headed("entailment"), examples("rte"), [[]])
     scores = tasks.score(headed("entailment"), examples("rte"))
     np.testing.assert_allclose(found.score[0], scores.values["accuracy"])
 
 
-def test_tasks_without_an_adapter_are_named():
-    found, missing = tasks.loaded("minilm", ["paraphrase", "rte", "nonsense"])
+def test_tasks_without_an_adapter_are_named(page):
+    found, missing = page.loaded("minilm", ["paraphrase", "rte", "nonsense"])
     assert list(found) == ["paraphrase", "rte"] and found["rte"].task == "entailment"
     assert len(missing) == 1 and missing[0].startswith("nonsense: left out.")
     with pytest.raises(AdapterError, match=r"at least 1 of qa, mlm\. 'minilm@random' has random weights"):
-        tasks.loaded("minilm@random", ["qa", "mlm"], least=1)
+        page.loaded("minilm@random", ["qa", "mlm"])
 
 
 TAKEN = [[], [(0, 0), (0, 3), (2, 1)], [(1, h) for h in range(4)], [(n, h) for n in range(3) for h in range(4)]]
 """No heads, some, a whole layer, all."""
+MAPS = {"query", "key", "value", "q", "k", "v", "q_lin", "k_lin", "v_lin", "Wqkv"}
+MAPS |= {"query_proj", "key_proj", "value_proj", "pos_query_proj", "pos_key_proj"}
 
 
 def sizes(encoder):
     """Numbers of parameters: in all, without the embeddings, and in the attention (Q, K, V, O)."""
-    maps, inside = {name for names in importance.MAPS for name in names}, set()
+    inside = set()
     for name, module in encoder.model.named_modules():
-        known = name.rpartition(".")[2] in maps or attention.OUTPUT_PROJECTION.fullmatch(name)
-        if isinstance(module, importance.NoHeads) or (isinstance(module, torch.nn.Linear) and known):
+        if name.rpartition(".")[2] in MAPS or attention.OUTPUT_PROJECTION.fullmatch(name):
             inside |= {id(parameter) for parameter in module.parameters()}
     every = list(encoder.model.named_parameters())
     outside = sum(p.numel() for name, p in every if "embeddings" in name.split("."))
@@ -92,15 +92,15 @@ def sizes(encoder):
 
 
 @pytest.mark.parametrize("family", [pytest.param(f, marks=[] if f in USUAL else pytest.mark.slow) for f in FAMILIES])
-def test_a_smaller_model_answers_as_the_one_with_gates(headed, family):
+def test_a_smaller_model_answers_as_the_one_with_gates(page, headed, family):
     encoder = headed(family=family)
     [asked] = inputs.batches(encoder, examples("paraphrase"), max_length=40)
     before = copy.deepcopy(encoder.model.state_dict())
     for heads in TAKEN:
         try:
-            smaller = importance.cut_out(encoder, heads)
-        except importance.PruneError as error:
-            assert family not in USUAL or family in ("albert", "deberta-v2"), error
+            smaller = page.cut_out(encoder, heads)
+        except EncoderError as error:
+            assert family not in USUAL or family == "albert", error
             return
         with torch.no_grad(), attention.tap(encoder, edit=attention.zero(heads)):
             wanted = encoder.logits(asked.batch)
@@ -113,9 +113,9 @@ def test_a_smaller_model_answers_as_the_one_with_gates(headed, family):
         if family == "bert":
             assert gone["all"] == len(heads) * (4 * 32 * 8 + 3 * 8), "four maps and three biases"
     assert all(torch.equal(before[k], weight) for k, weight in encoder.model.state_dict().items())
-    with pytest.raises(importance.PruneError, match=r"no head \(3, 0\)"):
-        importance.cut_out(encoder, [(3, 0)])
-    smaller = importance.cut_out(encoder, [(0, 0)])
+    with pytest.raises(IndexError):
+        page.cut_out(encoder, [(3, 0)])
+    smaller = page.cut_out(encoder, [(0, 0)])
     with pytest.raises(EncoderError), attention.tap(smaller):
         smaller.model(**asked.batch.inputs)
 
@@ -137,25 +137,30 @@ def test_slopes_are_central_differences(page, headed, task):
         encoder.model.float(), encoder.head.float()
 
 
+def scores(score, loss, weights):
+    """Scores of :mod:`helpers.tasks`, in one pass or in several."""
+    return tasks.Scores({"f1": score}, loss, np.broadcast_to(weights, score.shape), np.zeros(score.shape, int), score)
+
+
 def test_costs_p_values_and_what_a_test_sees(page):
     rng = np.random.default_rng(0)
     loss, documents = rng.normal(size=(400, 60)), np.repeat(np.arange(30), 2)
     by = [SimpleNamespace(document=document) for document in documents]
-    zero = importance.Results(np.zeros(60), np.zeros(60), np.ones(60))
-    found = page.cost(zero, importance.Results(loss, loss, np.ones(60)), "loss", by)
+    zero = scores(np.zeros(60), np.zeros(60), np.ones(60))
+    found = page.cost(zero, scores(loss, loss, np.ones(60)), "loss", by)
     np.testing.assert_allclose(found.value, [np.mean(row) for row in loss])
     p = page.p_values(found)
     assert abs(np.mean(p < 0.05) - 0.05) < 0.04, "no change at all is seldom called one"
-    shifted = page.cost(zero, importance.Results(1 + loss, 1 + loss, np.ones(60)), "loss", by)
+    shifted = page.cost(zero, scores(1 + loss, 1 + loss, np.ones(60)), "loss", by)
     assert (page.p_values(shifted) <= 0.01).mean() > 0.9
     ranked = np.sort(p)
     steps = [k for k in range(1, 401) if ranked[k - 1] <= 0.05 * k / 400]
     assert page.stands(p).sum() == max(steps, default=0)
     least = page.smallest_seen(found, 0.01)
-    moved = page.cost(zero, importance.Results(loss + least, loss, np.ones(60)), "score", by)
+    moved = page.cost(zero, scores(loss + least, loss, np.ones(60)), "score", by)
     assert np.mean(page.p_values(moved) < 0.01) == pytest.approx(0.8, abs=0.1)
     weights = np.where(documents == 0, 3.0, 1.0)
-    weighed = page.cost(zero, importance.Results(loss, loss, weights), "score", by)
+    weighed = page.cost(zero, scores(loss, loss, weights), "score", by)
     assert weighed.value[0] != found.value[0]
 
 
@@ -170,8 +175,8 @@ def test_orders_halves_and_random_orders_of_the_same_layers(page):
     one, two = page.halves(by)
     assert not {by[n].document for n in one} & {by[n].document for n in two} and len(one) + len(two) == 15
     score = rng.random((2, 2, 6)).round(1)
-    whole = importance.Results(np.ones(6), np.zeros(6), np.ones(6))
-    heads = importance.Results(score, score, np.ones(6))
+    whole = scores(np.ones(6), np.zeros(6), np.ones(6))
+    heads = scores(score, score, np.ones(6))
     made = page.orders_of(-rng.random((6, 2, 2)), whole, heads)
     lost = [1 - score[head].mean() for head in made["by lost score"]]
     assert lost == sorted(lost) and set(made["by added loss"]) == set(order)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from helpers import attention, phrases, tokens
+from helpers import attention, tokens
 from helpers.corpora.records import Sentence
 from helpers.tasks import Example
 
@@ -18,7 +18,31 @@ KEYED = {
     "Vesuvius erupted and Pliny the Elder died.": ("Vesuvius", "Pliny the Elder"),
 }
 TEXTS = [Example("keywords", "", n, ("A title", text), keyphrases=k) for n, (text, k) in enumerate(KEYED.items())]
-KEYS = [np.array(phrases.key_words(t.spelled, t.keyphrases), bool) for t in TEXTS]
+KEYS = [np.isin(t.spelled.words, " ".join(t.keyphrases).lower().split()) for t in TEXTS]
+
+
+def spelled_as(text: str) -> Example:
+    """An example without a title."""
+    return Example("keywords", "", 0, ("", text))
+
+
+def test_key_words_and_candidates(page):
+    for text, key in zip(TEXTS, KEYS, strict=True):
+        assert page.key_of(text).tolist() == key.tolist()
+    for raw, stretches in {
+        "The quick brown fox of 1999 saw ice, water-ice and a b. Fox": "quick brown fox/saw ice/water ice/fox",
+        "State-of-the-art ice\nWater ice, and U.S. rings!": "state/art ice/water ice/rings",
+        "Nothing...": "",
+    }.items():
+        text = spelled_as(raw)
+        found = ["/".join(" ".join(text.spelled.words[n] for n in s) for s in page.candidates(text))]
+        assert found == [stretches], "the longest between stop words, marks and line ends; hyphens and spaces join"
+
+
+def test_a_candidate_scores_the_sum_over_its_occurrences(page):
+    text = spelled_as("ice, water ice, rings, ice")
+    assert page.ranked(text, [1.0, 1.0, 1.0, 3.0, 1.5]) == ["rings", "ice", "water ice"]
+    assert page.ranked(text, [0.0] * 5) == ["ice", "water ice", "rings"], "text order decides between equals"
 
 
 @pytest.mark.parametrize("family", ["bert", "mpnet"])
@@ -95,7 +119,13 @@ def test_the_rules_are_what_loops_count(page, small_encoder):
         embedded = page.embeddings(encoder, text)
         for n, word in enumerate(words):
             rarity = math.log(5 / (1 + sum(word in other.spelled.words for other in TEXTS)))
-            expected = [rarity, math.log(words.count(word)), math.log(n + 1), n / len(words), text.spelled.content[n]]
+            expected = [
+                rarity,
+                math.log(words.count(word)),
+                math.log(n + 1),
+                n / len(words),
+                page.content_of(text)[n],
+            ]
             np.testing.assert_allclose(found[n], expected)
             ids = tokens.encode(encoder, [[text.spelled.units[text.spelled.places[n]]]]).ids[0, 1:-1]
             np.testing.assert_allclose(embedded[n], np.mean([vectors[i] for i in ids], axis=0), rtol=1e-5)
@@ -126,7 +156,7 @@ def test_a_regression_is_scikit_learns_and_its_penalty_is_chosen_on_whole_texts(
 
 def test_f1_of_phrases_is_what_a_loop_counts(page):
     scores = np.linspace(1, 0, len(TEXTS[0].spelled.words))
-    given = set(phrases.ranked(TEXTS[0].spelled, scores.tolist())[:10])
+    given = set(page.ranked(TEXTS[0], scores)[:10])
     hits = len(given & {"saturn", "water ice"})
     assert page.phrase_f1(TEXTS[0], scores) == pytest.approx(2 * hits / (len(given) + 2))
 

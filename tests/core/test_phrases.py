@@ -1,4 +1,4 @@
-"""Words, phrases in a text, candidates, and F1 of lists."""
+"""Words, phrases in a text, and F1 of lists."""
 
 import pytest
 
@@ -13,11 +13,6 @@ def test_words_and_marks():
     assert spelled.units[:8] == ("State", "-", "of", "-", "the", "-", "art", "ice")
     assert spelled.words[:7] == ("state", "of", "the", "art", "ice", "water", "ice")
     assert [TEXT[a:b] for a, b in spelled.spans] == list(spelled.units)
-    by_word = dict(zip(enumerate(spelled.words), spelled.joined, strict=True))
-    assert by_word[1, "of"] and by_word[4, "ice"], "hyphens and spaces join"
-    assert not by_word[0, "state"] and not by_word[5, "water"] and not by_word[7, "and"], (
-        "line ends and commas do not"
-    )
     assert phrases.spell("").words == () and phrases.spell("...").words == ()
 
 
@@ -36,18 +31,6 @@ def test_tags_and_back():
     assert phrases.tagged(spelled, tags) == ("water ice", "rings of saturn", "ice")
     assert phrases.tagged(spelled, [INSIDE, BEGIN, OUTSIDE, INSIDE]) == ("water", "ice", "the")
     assert phrases.tagged(spelled, [BEGIN]) == ("water",), "what was cut off has no tag"
-
-
-def test_candidates_are_the_longest_stretches_between_stop_words():
-    spelled = phrases.spell("The quick brown fox of 1999 saw ice, water-ice and a b. Fox")
-    found = [" ".join(spelled.words[s : s + n]) for s, n in phrases.candidates(spelled)]
-    assert found == ["quick brown fox", "saw ice", "water ice", "fox"]
-
-
-def test_a_candidate_scores_the_sum_over_its_occurrences():
-    spelled = phrases.spell("ice, water ice, rings, ice")
-    assert phrases.ranked(spelled, [1.0, 1.0, 1.0, 3.0, 1.5]) == ["rings", "ice", "water ice"]
-    assert phrases.ranked(spelled, [0.0] * 5) == ["ice", "water ice", "rings"], "text order decides between equals"
 
 
 @pytest.mark.parametrize(
