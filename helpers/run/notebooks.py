@@ -27,7 +27,7 @@ FOLDER = places.ROOT / "notebooks"
 PROFILE_FOLDER = places.ROOT / "book" / "profiles"
 LATER = ("07_divergence_map", "09_pattern_types", "10_ablation_by_type")
 """Chapters that read what others of the same run have recorded."""
-REFUSALS = {"AdapterError", "EncoderError", "NotAnEncoder", "PruneError", "TapError", "SystemExit"}
+REFUSALS = {"AdapterError", "EncoderError", "NotAnEncoder", "TapError", "SystemExit"}
 """Errors with which a chapter says that a model lacks what it needs; any other is a failure."""
 QUIET = {"TQDM_DISABLE": "1", "PYDEVD_DISABLE_FILE_VALIDATION": "1"}
 KEEP_MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(32 << 20), "MALLOC_TRIM_THRESHOLD_": str(1 << 30)}
