@@ -6,7 +6,10 @@ a letter; on a server the page reads the same file as bytes. Matrices are rounde
 
 import base64
 import json
+import time
 from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
 
 import numpy as np
 from numpy.typing import NDArray
@@ -90,3 +93,19 @@ def write(encoder: encoders.Encoder, folder: Path, base: str = ".", known: atlas
     data |= {"words": (batch.unit * ~batch.special)[0].tolist()}  # from 1; 0 of special tokens
     data |= {"bytes": len(script), "most": min(MOST_TOKENS, encoder.max_length - 50)}  # places may count from 50
     return template("live.html.j2").render(data, encoder=encoder, known=known, called=atlas.called)
+
+
+def ask(tab: Any, **fields: object) -> dict[str, Any]:
+    """What an open live page with its model answers to the fields of a link, as it saves it.
+
+    Args:
+        tab: a page of playwright.
+    """
+    tab.evaluate(
+        "(link) => new Promise((done) => { addEventListener('hashchange', done, { once: true }); location.hash = link; })",
+        urlencode(fields | {"asked": time.time_ns()}),
+    )
+    tab.wait_for_function("document.querySelector('.live .note').textContent.endsWith(' s.')")
+    with tab.expect_download() as saved:
+        tab.click(".live .save")
+    return json.loads(saved.value.path().read_text("utf-8"))

@@ -12,7 +12,7 @@ from helpers import attention, tokens
 from helpers.models import EncoderError
 from helpers.plots import head_name
 from helpers.run import atlas, live
-from helpers.run.bench import ask
+from helpers.run.live import ask
 
 LARGEST, MEAN = 0.03, 0.001
 OPENED = "(buttons) => buttons.map(({ dataset }) => dataset.open)"
