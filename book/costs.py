@@ -61,7 +61,11 @@ def passes(model: str, machine: str, rounds: int = 3) -> None:
         table[f"{name}: 10⁹ tokens take"] = [f"{1e9 / each / 86400:,.1f} core-days" for each in rate]
     told = f"Measured with `book/costs.py` on {machine}, in segments of {SEGMENT} tokens, one thread; median of {rounds} rounds."
     told += " A pass includes reading the text into tokens and the forward pass.\n\n"
-    shown = table.rename_axis("pass").reset_index().to_markdown(index=False, disable_numparse=True)
+    shown = (
+        table.rename_axis("pass")
+        .reset_index()
+        .to_markdown(index=False, disable_numparse=True, colalign=["left", *["right"] * len(table.columns)])
+    )
     places.write(RESULTS / "costs.md", f"{told}{shown}\n")
 
 
