@@ -248,7 +248,7 @@ def draw(numbers: Numbers, upto: str = "layers") -> Figure:
     and worked out in a line of their own.
 
     Args:
-        upto: one of ``STEPS``.
+        upto: the last step: projections, scores, weights, values, output or layers.
     """
     page, sums, besides = _Page(numbers, upto), _sums(numbers), {"heads": _heads, "after": _layers}
     for name, (step, *_) in BLOCKS.items():
@@ -269,14 +269,13 @@ def draw(numbers: Numbers, upto: str = "layers") -> Figure:
 def input_diagram(batch: Batch) -> Figure:
     """How the first input of a batch is put together: token, number in the vocabulary, text it belongs to, position."""
     length = int(batch.lengths[0])
+    ids, texts = (part[0, :length].tolist() for part in (batch.ids, batch.text))
     types = batch.types[0, :length].tolist() if batch.types is not None else ["-"] * length
-    ids = batch.ids[0, :length].tolist()
     lines = {"token": batch.tokens[0], "vocabulary id": ids, "text (type)": types, "position": range(length)}
-    kinds = [("other", "second", "first")[text + 1] for text in batch.text[0, :length].tolist()]
-    shades = [[(plots.COLOURS[kind], 0.28) for kind in kinds]] * len(lines)
+    shades = [(plots.COLOURS[("other", "second", "first")[text + 1]], 0.28) for text in texts]
     figure, ax = plt.subplots(figsize=(min(9.5, 1.1 + 0.46 * length), 1.9))
     look = {"cellLoc": "center", "rowLoc": "right", "bbox": (0, 0, 1, 1)}
-    table = ax.table([*lines.values()], shades, rowLabels=[*lines], **look)
+    table = ax.table([*lines.values()], [shades] * len(lines), rowLabels=[*lines], **look)
     plt.setp([*table.get_celld().values()], edgecolor="white", linewidth=2)
     ax.axis("off")
     return figure
@@ -285,10 +284,10 @@ def input_diagram(batch: Batch) -> Figure:
 def marked_map(weights: ArrayLike, pieces: Names, *, title: str = "") -> Figure:
     """A head's map [query, key] with numbers; framed: the largest of each row that is not in the first column."""
     figure = plots.heatmap(weights, pieces, most=1, numbers=True, title=title)
-    for row, column in enumerate(np.argmax(weights, -1)):
-        if column:
-            frame = plt.Rectangle((column - 0.5, row - 0.5), 1, 1, fill=False, edgecolor=INK, linewidth=2)
-            figure.axes[0].add_patch(frame)
+    largest = np.argmax(weights, -1)
+    for row in np.flatnonzero(largest):
+        corner = largest[row] - 0.5, row - 0.5
+        figure.axes[0].add_patch(plt.Rectangle(corner, 1, 1, fill=False, edgecolor=INK, linewidth=2))
     return figure
 
 
