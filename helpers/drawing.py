@@ -210,7 +210,7 @@ def _heads(page: _Page) -> None:
     page.cells(x[own : own + 2], y, shown[:, [own]], np.abs(shown).max(), page.colours["value"])
     column, middle, low = x[own : own + 2].mean(), target.mean(), y[-1] + 0.10
     page.bent("output", column, y[0] - 0.23, 0.13)
-    beside = (column + (END if own < len(names) / 2 else HEADS)) / 2  # the arrow
+    beside = (column + (END if own < len(names) / 2 else HEADS)) / 2  # the arrow, where the title has room
     note = f"1 of {d} dimensions each" + (f", {len(names)} of {count} heads" if len(names) < count else "")
     page.title(beside, y[0] - 0.18, "the heads of the layer, side by side", note, page.colours["stream"])
     page.arrow((HEADS, low - 0.05), (HEADS, low), (END, low), (END, low - 0.05), head="")
