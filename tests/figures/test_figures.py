@@ -80,7 +80,8 @@ def test_the_drawing_of_a_head_shows_the_numbers_it_is_given():
     scores, weights, heads = *rng.normal(size=(2, 4, 4)), rng.normal(size=(4, 12, 8))
     stream = {"hidden": hidden, "added": added, "residual": hidden + added, "after": last}
     parts = {"query": query, "key": key, "value": value, "scores": scores, "weights": weights, "output": output}
-    draw(Numbers(("[CLS]", "she", "slept", "[SEP]"), 2, 4, 6, **parts, heads=heads, **stream))
+    which = {"tokens": ("[CLS]", "she", "slept", "[SEP]"), "layer": 2, "head": 4, "layers": 6}
+    draw(Numbers(**which, **parts, heads=heads, **stream))
     shown = {text.get_text() for text in plt.gca().texts}
     for numbers in (scores, weights, *(part[:, :3] for part in (hidden, query, output, last))):
         assert {as_text(number) for number in numbers.ravel()} <= shown
