@@ -277,6 +277,10 @@ def input_diagram(batch: Batch) -> Figure:
     look = {"cellLoc": "center", "rowLoc": "right", "bbox": (0, 0, 1, 1)}
     table = ax.table([*lines.values()], [shades] * len(lines), rowLabels=[*lines], **look)
     plt.setp([*table.get_celld().values()], edgecolor="white", linewidth=2)
+    table.auto_set_font_size(False)
+    table.set_fontsize(8.5)
+    for row in range(len(lines)):
+        table[row, -1].set_text_props(weight="bold")
     ax.axis("off")
     return figure
 
