@@ -278,7 +278,7 @@ def input_diagram(batch: Batch) -> Figure:
     table = ax.table([*lines.values()], [shades] * len(lines), rowLabels=[*lines], **look)
     plt.setp([*table.get_celld().values()], edgecolor="white", linewidth=2)
     table.auto_set_font_size(False)
-    table.set_fontsize(8.5)
+    table.set_fontsize(7.5)
     for row in range(len(lines)):
         table[row, -1].set_text_props(weight="bold")
     ax.axis("off")
