@@ -48,25 +48,21 @@ def read(name: str, split: str | None = None) -> Corpus:
         articles = _plain_text(path, wikitext=known is not None)
     wanted = f"a paragraph of {FEWEST_PARAGRAPH_WORDS} words or more on each line; without blanks, two letters count as a word."
     title, licence = (name, known.licence) if known else (path.stem, "unknown")
-    corpus = Corpus(title, places.sha256(path), licence, some(path, articles, wanted))
-    if known:
-        return corpus
+    corpus = Corpus(title, places.sha256(path), licence, some(path, articles, wanted), own=not known)
     with suppress(CorpusError):  # too little for two halves, which not everybody needs
         corpus = replace(corpus, parts=halves(corpus)[1])
-    return replace(corpus, own=True)
+    return corpus
 
 
 ARTICLES = "an object with id, title and paragraphs, a list of texts, on each line."
 
 
-def _json_lines(path: Path, made: Callable[[Any], Any], expected: str) -> list[Any]:
+def _json_lines(path: Path, made: Callable[[Any], Any], expected: str) -> Iterator[Any]:
     """What is made of the object on each line."""
-    rows = []
     for number, line in enumerate(lines(path), 1):
         if line.strip():
             with reading(path, expected, number):
-                rows.append(made(json.loads(line)))
-    return rows
+                yield made(json.loads(line))
 
 
 def _article(row: Mapping[str, Any]) -> Article:
@@ -104,29 +100,30 @@ def _plain_text(path: Path, *, wikitext: bool) -> list[Article]:
     """
     import pandas as pd
 
-    is_table = ending(path).endswith(".csv.gz")
-    texts = pd.read_csv(path, header=None, dtype=str, na_filter=False)[0] if is_table else ["\n".join(lines(path))]
-    rows = [[line for line in text.split("\n") if line.strip()] for text in texts]
-    filled = [line for text in rows for line in text]
+    if ending(path).endswith(".csv.gz"):
+        table = pd.read_csv(path, header=None, dtype=str, na_filter=False)[0]
+        text = "\n".join(f" = {path.stem} {number} = \n{row}" for number, row in enumerate(table))
+    else:
+        text = "\n".join(lines(path))
+    filled = [line for line in text.split("\n") if line.strip()]
     spaced = all(line[0] == " " for line in filled) and any(_MARKS[0][0].search(line) for line in filled)
     plain = detokenised if wikitext or spaced else str.strip
-    articles: list[tuple[str, list[str]]] = []
+    articles: list[tuple[str, list[str]]] = [(path.stem, [])]
     short = 0
-    for text in rows:
-        articles.append((f"{path.stem} {len(articles)}" if is_table else path.stem, []))
-        for line in text:
-            heading = _HEADING.match(line)
-            words = max(len(line.split()), len(_UNSPACED.findall(line)) // 2)  # where there are no blanks
-            if heading and not heading["title"].startswith("="):
-                articles.append((plain(heading["title"]), []))
-            elif not heading and words >= FEWEST_PARAGRAPH_WORDS:
-                articles[-1][1].append(plain(line))
-            else:
-                short += not heading
+    for line in filled:
+        heading = _HEADING.match(line)
+        words = max(len(line.split()), len(_UNSPACED.findall(line)) // 2)  # where there are no blanks
+        if heading and not heading["title"].startswith("="):
+            articles.append((plain(heading["title"]), []))
+        elif not heading and words >= FEWEST_PARAGRAPH_WORDS:
+            articles[-1][1].append(plain(line))
+        else:
+            short += not heading
     if short and not wikitext:
         sources.say(path, f"{short} lines of fewer than {FEWEST_PARAGRAPH_WORDS} words are left out.")
-    first = not is_table and not articles[0][1]  # nothing stands before the first title
-    numbered = enumerate(articles[first:])
+    numbered = enumerate(
+        articles if articles[0][1] else articles[1:]
+    )  # whether anything stands before the first title
     return [Article(f"{path.stem}-{n}", title, "", tuple(texts)) for n, (title, texts) in numbered if texts]
 
 
@@ -240,14 +237,12 @@ def held_out(
 def provenance(name: str, kind: str, *splits: str) -> Corpus:
     """Name, digest and licence of the files that a measurement read, for :class:`helpers.results.Run`."""
     known = sources.entry(name, kind)
-    if known:
-        paths = [locate(name, kind, split) for split in splits or (None,)]
-        return Corpus(name, places.sha256(*sources.files(*paths)), known.licence, ())
-    if kind == "text":
+    if kind == "text" and not known:
         return replace(read(name), articles=())
-    paths = [locate(path, kind) for path in (sources.names_in(name) if kind == "treebank" else [name])]
-    how = treebanks.in_parts(name)[1] if kind == "treebank" else ""
-    return Corpus(sources.label(name), places.sha256(*sources.files(*paths)), "unknown", (), own=True, parts=how)
+    paths = dict.fromkeys(locate(n, kind, split) for n in sources.names_in(name) for split in splits or (None,))
+    digest, licence = places.sha256(*sources.files(*paths)), known.licence if known else "unknown"
+    parts = treebanks.in_parts(name)[1] if kind == "treebank" and not known else ""
+    return Corpus(sources.label(name), digest, licence, (), own=not known, parts=parts)
 
 
 def own(**names: str | Sequence[str]) -> tuple[Corpus, ...]:
@@ -303,14 +298,11 @@ def _answer(context: str, question: str, text: str, answer_start: int, **_: obje
     Raises:
         ValueError: where it does not.
     """
-    places = [answer_start]
-    for encoding, width in (("utf-16-le", 2), ("utf-8", 1)):
-        before = context.encode(encoding, "surrogatepass")[: max(answer_start, 0) * width]
-        places.append(len(before.decode(encoding, "ignore")))
-    place = next((n for n in places if answer_start >= 0 and text.strip() and context.startswith(text, n)), None)
-    if place is None:
-        raise ValueError(f"question {question!r}: the answer {text!r:.60} does not stand at character {answer_start}")
-    return Answer(text, place)
+    for encoding, width in (("utf-32-le", 4), ("utf-16-le", 2), ("utf-8", 1)):
+        before = context.encode(encoding, "surrogatepass")[: answer_start * width].decode(encoding, "ignore")
+        if answer_start >= 0 and text.strip() and context.startswith(text, len(before)):
+            return Answer(text, len(before))
+    raise ValueError(f"question {question!r}: the answer {text!r:.60} does not stand at character {answer_start}")
 
 
 _COLUMNS = {
@@ -337,7 +329,7 @@ def pairs(name: str, split: str | None = None, *, task: str | None = None, label
     Raises:
         CorpusError: with the line, for a wrong number of columns, an empty sentence or an unknown label.
     """
-    known, path, complete, left_out = sources.entry(name, "pairs"), locate(name, "pairs", split), [], 0
+    known, path, found = sources.entry(name, "pairs"), locate(name, "pairs", split), []
     task = task or (known.task if known else None)
     allowed = (*TASKS[task], "-") if task or labels else None
     names = _COLUMNS | ({"label": ("label3", *_COLUMNS["label"])} if task == "nli" else {})
@@ -356,12 +348,10 @@ def pairs(name: str, split: str | None = None, *, task: str | None = None, label
                 raise ValueError("a sentence is empty or has no column")
             if allowed and pair["label"] not in allowed:
                 raise ValueError(f"the label is {pair['label']!r}")
-            if pair["label"] == "-":
-                left_out += 1
-            else:
-                complete.append(Pair(**pair | {"id": pair["id"] or str(line)}))
-    if left_out and not known:
-        sources.say(path, f"{left_out} pairs without a label ('-') are left out.")
+            found.append(Pair(**pair | {"id": pair["id"] or str(line)}))
+    complete = [pair for pair in found if pair.label != "-"]
+    if len(complete) < len(found) and not known:
+        sources.say(path, f"{len(found) - len(complete)} pairs without a label ('-') are left out.")
     return some(path, complete, "labelled pairs.")
 
 
@@ -411,7 +401,7 @@ def keyphrases(name: str, split: str | None = None) -> tuple[KeyedText, ...]:
     wanted = "keyphrases, a list, with ids of articles.jsonl; or a zip archive of N.abstr and N.uncontr."
     if ending(path).endswith(".zip"):
         with reading(path, wanted):
-            return some(path, list(_inspec(zipfile.Path(path))), wanted)
+            return some(path, _inspec(zipfile.Path(path)), wanted)
     articles = {a.id: a for a in _json_lines(path.with_name("articles.jsonl"), _article, ARTICLES)}
 
     def keyed(row: Mapping[str, Any]) -> KeyedText:

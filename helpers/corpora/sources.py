@@ -9,7 +9,7 @@ import gzip
 import hashlib
 import importlib.util
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
@@ -249,12 +249,13 @@ def lines(path: Any) -> list[str]:
     return text.removesuffix("\n").split("\n")
 
 
-def some(path: Any, items: Sequence[Any], expected: str) -> tuple[Any, ...]:
+def some(path: Any, items: Iterable[Any], expected: str) -> tuple[Any, ...]:
     """What a file holds, which must be something.
 
     Raises:
         CorpusError: when it is nothing.
     """
+    items = tuple(items)
     if not items:
         raise CorpusError(path, None, "Nothing is in it.", expected)
-    return tuple(items)
+    return items

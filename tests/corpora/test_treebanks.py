@@ -10,7 +10,7 @@ from helpers.corpora import treebanks
 
 def test_three_formats_of_one_document_read_alike():
     (tree,), (flat,) = treebanks.read(DATA / "valid.conllu"), treebanks.read(DATA / "valid_conll")
-    (joined,), (alone,) = (treebanks.read_conll(DATA / "valid.conll", trees) for trees in ({"valid": tree}, None))
+    (joined,), (alone,) = (treebanks.read(DATA / "valid.conll", trees=t) for t in ({"valid": tree}, None))
     mentions = [
         ("Ann", "proper", 0),
         ("her dog", "nominal", 3),
