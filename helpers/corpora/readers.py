@@ -24,7 +24,7 @@ import numpy as np
 
 from helpers import places
 from helpers.corpora import records, sources, treebanks
-from helpers.corpora.records import Answer, Article, Corpus, Document, KeyedText, Pair, Question, Segment, Vectors
+from helpers.corpora.records import Answer, Article, Corpus, Documents, KeyedText, Pair, Question, Segment, Vectors
 from helpers.corpora.sources import TASKS, CorpusError, ending, lines, locate, reading, some
 
 
@@ -47,8 +47,8 @@ def read(name: str, split: str | None = None) -> Corpus:
     else:
         articles = _plain_text(path, wikitext=known is not None)
     wanted = f"a paragraph of {FEWEST_PARAGRAPH_WORDS} words or more on each line; without blanks, two letters count as a word."
-    title, licence = (name, known.licence) if known else (path.stem, "unknown")
-    corpus = Corpus(title, places.sha256(path), licence, some(path, articles, wanted), own=not known)
+    digest, articles = places.sha256(path), some(path, articles, wanted)
+    corpus = Corpus(name if known else path.stem, digest, articles, own=not known)
     with suppress(CorpusError):  # too little for two halves, which not everybody needs
         corpus = replace(corpus, parts=halves(corpus)[1])
     return corpus
@@ -183,14 +183,14 @@ def segments(corpus: Corpus, *, limit: int | None = None, seed: int = 0) -> list
         CorpusError: when there are too few paragraphs for two halves (:func:`halves`).
     """
     pairs = [
-        Segment(first, second, document, article.title)
+        Segment(texts, document)
         for document, article in enumerate(halves(corpus)[0].articles)
-        for first, second in pairwise(article.paragraphs)
+        for texts in pairwise(article.paragraphs)
     ]
     return records.sample(pairs, limit, seed=seed)
 
 
-def documents(name: str, split: str | None = None, *, trees: bool = False) -> tuple[Document, ...]:
+def documents(name: str, split: str | None = None, *, trees: bool = False) -> Documents:
     """Read sentences with trees, and coreference chains.
 
     Args:
@@ -217,9 +217,7 @@ def documents(name: str, split: str | None = None, *, trees: bool = False) -> tu
     return records.numbered(chosen)
 
 
-def held_out(
-    name: str, choose_on: Sequence[str], *, trees: bool = False
-) -> tuple[tuple[Document, ...], tuple[Document, ...]]:
+def held_out(name: str, choose_on: Sequence[str], *, trees: bool = False) -> tuple[Documents, Documents]:
     """The documents of a treebank to choose heads on, its parts ``choose_on``, and those to score them on, its part ``test``.
 
     Args:
@@ -235,14 +233,13 @@ def held_out(
 
 
 def provenance(name: str, kind: str, *splits: str) -> Corpus:
-    """Name, digest and licence of the files that a measurement read, for :class:`helpers.results.Run`."""
+    """Name and digest of the files that a measurement read, for :class:`helpers.results.Run`."""
     known = sources.entry(name, kind)
     if kind == "text" and not known:
         return replace(read(name), articles=())
     paths = dict.fromkeys(locate(n, kind, split) for n in sources.names_in(name) for split in splits or (None,))
-    digest, licence = places.sha256(*sources.files(*paths)), known.licence if known else "unknown"
     parts = treebanks.in_parts(name)[1] if kind == "treebank" and not known else ""
-    return Corpus(sources.label(name), digest, licence, (), own=not known, parts=parts)
+    return Corpus(sources.label(name), places.sha256(*sources.files(*paths)), own=not known, parts=parts)
 
 
 def own(**names: str | Sequence[str]) -> tuple[Corpus, ...]:
@@ -459,22 +456,21 @@ def sentences(text: str) -> list[tuple[int, int]]:
 
 def count(name: str, kind: str, split: str) -> str:
     """How much there is in one split of a corpus of the catalogue, in words; it is read for that."""
+    counts: Counter[str] = Counter()
     if kind == "text":
-        articles = read(name, split).articles
-        words = sum(len(paragraph.split()) for article in articles for paragraph in article.paragraphs)
-        counts = {"articles": len(articles), "words": words}
+        for article in read(name, split).articles:
+            counts.update(articles=1, words=sum(len(paragraph.split()) for paragraph in article.paragraphs))
     elif kind == "treebank":
-        treebank = documents(name, split)
-        lengths = [len(sentence.words) for document in treebank for sentence in document.sentences]
-        chains = sum(len(document.chains) for document in treebank)
-        counts = {"documents": len(treebank), "sentences": len(lengths), "words": sum(lengths), "chains": chains}
+        for document in documents(name, split):
+            words = sum(len(sentence.words) for sentence in document.sentences)
+            counts.update(documents=1, sentences=len(document.sentences), words=words, chains=len(document.chains))
     elif kind == "pairs":
-        counts = dict(sorted(Counter(pair.label for pair in pairs(name, split)).items()))
+        counts.update(sorted(pair.label for pair in pairs(name, split)))
     elif kind == "keyphrases":
-        texts = keyphrases(name, split)
-        counts = {"texts": len(texts), "keyphrases": sum(len(text.keyphrases) for text in texts)}
+        for text in keyphrases(name, split):
+            counts.update(texts=1, keyphrases=len(text.keyphrases))
     elif kind == "questions":
-        counts = {"questions": len(questions(name, split))}
+        counts.update(questions=len(questions(name, split)))
     else:
-        counts = {"words": len(vectors(name).index)}
+        counts.update(words=len(vectors(name).index))
     return ", ".join(f"{number:,} {unit}" for unit, number in counts.items())

@@ -17,7 +17,7 @@ import numpy as np
 import yaml
 
 from helpers.corpora import sources
-from helpers.corpora.records import NOMINAL, PRONOUN, PROPER, Document, Mention, Sentence, depth
+from helpers.corpora.records import NOMINAL, PRONOUN, PROPER, Document, Documents, Mention, Sentence, depth
 from helpers.corpora.sources import CorpusError, ending, lines, locate, reading, some
 
 ENGLISH = yaml.safe_load(Path(__file__).with_name("english.yml").read_text("utf-8"))
@@ -36,7 +36,7 @@ CONLLU = "CoNLL-U: ten columns with tabs between, words numbered from 1, heads t
 CONLL = "CoNLL-2012, '#begin document (name); part 000', rows of document, part, number from 0, word, …, coreference, and '#end document'; or OntoGUM's three columns."
 
 
-def read(*paths: Path | str, trees: Mapping[str, Document] | None = None) -> tuple[Document, ...]:
+def read(*paths: Path | str, trees: Mapping[str, Document] | None = None) -> Documents:
     """Read treebanks or coreference corpora: :func:`_conllu`, or the columns of :func:`_conll`; of a folder see :func:`files_of`.
 
     Documents whose names are in several files are told apart by the file's. What is left out of a file is said.
@@ -135,8 +135,7 @@ def _sentence(identity: str, rows: Sequence[Sequence[str]]) -> tuple[Sentence, l
         ValueError: for another number of columns, a wrong number of a word, or heads that are no tree.
     """
     words: list[Sequence[str]] = []
-    spaces: list[bool] = []  # whether white space follows each
-    joined: dict[int, bool] = {}  # the same of the words of multiword tokens
+    spaces: dict[int, bool] = {}  # whether white space follows a word, first of those in a multiword token
     marks: list[Mark] = []
     for cells in rows:
         if len(cells) != len(COLUMNS):
@@ -146,17 +145,18 @@ def _sentence(identity: str, rows: Sequence[Sequence[str]]) -> tuple[Sentence, l
         first, last = len(words), len(words) - 1  # of an empty node: after one word, and before the next
         if "-" in cells[0]:
             last = int(cells[0].partition("-")[2]) - 1
-            joined |= dict.fromkeys(range(first, last), False) | {last: spaced}
+            spaces |= dict.fromkeys(range(first, last), False) | {last: spaced}
         elif "." not in cells[0]:
             last = first
             words.append(cells)
-            spaces.append(joined.get(first, spaced))
+            spaces.setdefault(first, spaced)
             if cells[0] != str(len(words)):
                 raise ValueError(f"the row {' '.join(cells)[:40]!r} stands where word {len(words)} is next")
         if misc.get("Entity"):
             marks.append((first, last, misc["Entity"]))
     _, *columns, heads, relations, _, _ = zip(*words, strict=True)
-    return Sentence(identity, *columns, *_tree(heads, relations), tuple(spaces)), marks
+    after = tuple(spaces[word] for word in range(len(words)))
+    return Sentence(identity, *columns, *_tree(heads, relations), after), marks
 
 
 def _tree(heads: Sequence[str], relations: Sequence[str]) -> tuple[tuple[int, ...], tuple[str, ...]]:
@@ -172,9 +172,7 @@ def _tree(heads: Sequence[str], relations: Sequence[str]) -> tuple[tuple[int, ..
     return governors, tuple(relations)
 
 
-def _mentions(
-    number: int, sentence: Sentence, marks: Sequence[Mark], layout: str, left_out: Counter[str]
-) -> list[Mention]:
+def _mentions(number: int, sentence: Sentence, marks: list[Mark], layout: str, left_out: Counter) -> list[Mention]:
     """The mentions of a sentence, from brackets such as ``(3``, ``3)``, ``(3)``, side by side or with ``|`` between.
 
     Mentions of empty nodes only are left out, and one that is written twice counts once.
@@ -274,7 +272,7 @@ def _conll(path: Path, left_out: Counter[str], trees: Mapping[str, Document] | N
                 header, rows = begin, []
             elif header and re.match(r"#\s*end document", row):
                 name = f"{header['name']} part {int(header['part'] or 0)}" if header["name"] else path.stem
-                parts = list(_ontonotes(name, rows) if header["name"] else _ontogum(name, rows, trees))
+                parts = [*_ontonotes(name, rows)] if header["name"] else _ontogum(name, rows, trees and trees[name])
                 mentions = [m for n, part in enumerate(parts) for m in _mentions(n, *part, "eid", left_out)]
                 yield Document(name, tuple(sentence for sentence, _ in parts), tuple(mentions))
                 header = None
@@ -301,27 +299,24 @@ def _ontonotes(name: str, rows: Sequence[str]) -> Iterator[tuple[Sentence, list[
         yield sentence, [(n, n, cells[-1].strip(" -_")) for n, cells in enumerate(block)]
 
 
-def _ontogum(
-    name: str, rows: Sequence[str], trees: Mapping[str, Document] | None
-) -> Iterator[tuple[Sentence, list[Mark]]]:
+def _ontogum(name: str, rows: Sequence[str], tree: Document | None) -> list[tuple[Sentence, list[Mark]]]:
     """The sentences of a document of OntoGUM, the treebank's where there are any, and the brackets in them."""
     cut = [row.split("\t") for row in rows if row.strip()]
-    if [len(cells) for cells in cut] != [3] * len(cut) or [cells[0] for cells in cut] != [*map(str, range(len(cut)))]:
+    if [(len(cells), cells[0]) for cells in cut] != [(3, str(number)) for number in range(len(cut))]:
         raise ValueError(f"the rows of {name!r} are not number, word and coreference with tabs between")
     words, marks = [cells[1] or "_" for cells in cut], [cells[2].strip("_") for cells in cut]
-    if trees is None:
+    if tree:
+        sentences = tree.sentences
+        in_tree = [word for sentence in sentences for word in sentence.words]
+        if not all(word in (other, "_") for word, other in zip(words, in_tree, strict=True)):
+            raise ValueError(f"its words are not those of {name!r} in the treebank")
+    else:
         opened = accumulate(mark.count("(") - mark.count(")") for mark in marks)  # no mention may cross a border
         ends = [n for n, inside in enumerate(opened, 1) if words[n - 1] in (".", "!", "?") and not inside]
         bounds = pairwise(dict.fromkeys([0, *ends, len(words)]))
         sentences = tuple(Sentence(f"{name}-{n}", tuple(words[a:b])) for n, (a, b) in enumerate(bounds, 1))
-    else:
-        sentences = trees[name].sentences
-        in_tree = [word for sentence in sentences for word in sentence.words]
-        if not all(word in (tree, "_") for word, tree in zip(words, in_tree, strict=True)):
-            raise ValueError(f"its words are not those of {name!r} in the treebank")
     rest = iter(marks)
-    for sentence in sentences:
-        yield sentence, [(n, n, mark) for n, mark in enumerate(islice(rest, len(sentence.words)))]
+    return [(s, [(n, n, mark) for n, mark in enumerate(islice(rest, len(s.words)))]) for s in sentences]
 
 
 def stanford(sentence: Sentence) -> Sentence:
@@ -367,7 +362,7 @@ FEWEST_DOCUMENTS = 5
 LONGEST_RUN = 10  # sentences or paragraphs
 
 
-def in_parts(name: str) -> tuple[dict[str, tuple[Document, ...]], str]:
+def in_parts(name: str) -> tuple[dict[str, Documents], str]:
     """A treebank of one's own in three parts that share no document, by the names in :data:`PARTS`; and how they came to be, in words.
 
     Args:
@@ -385,7 +380,7 @@ def in_parts(name: str) -> tuple[dict[str, tuple[Document, ...]], str]:
 
 
 @lru_cache(maxsize=4)
-def _parted(name: str, paths: tuple[Path, ...], _states: tuple) -> tuple[dict[str, tuple[Document, ...]], str]:
+def _parted(name: str, paths: tuple[Path, ...], _states: tuple) -> tuple[dict[str, Documents], str]:
     """The parts of files in their state of now: a chapter asks for each part by itself."""
     named = {part: [path] for part, path in zip(PARTS, paths, strict=True)} if len(paths) == 3 else {}
     for file in files_of(paths[0]) if len(paths) == 1 else []:
@@ -420,7 +415,7 @@ def _words(document: Document) -> tuple[tuple[str, ...], ...]:
     return tuple(sentence.words for sentence in document.sentences)
 
 
-def _drawn(documents: Sequence[Document], shares: Mapping[str, float]) -> tuple[dict[str, tuple[Document, ...]], str]:
+def _drawn(documents: Sequence[Document], shares: Mapping[str, float]) -> tuple[dict[str, Documents], str]:
     """Documents, or runs of their sentences where they are few, by part (what no share asks for is ``train``); and how.
 
     What must stay in one part has one unit: CoNLL-2012 cuts long documents into parts, and some stand twice in a file.

@@ -6,6 +6,7 @@ from collections import Counter
 import numpy as np
 import pandas as pd
 import pytest
+from samples import surface
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GroupKFold, cross_val_score
@@ -92,7 +93,7 @@ def test_trees(corpus):
         assert {m.chain for m in d.mentions} == set(d.chains), "no chain of one mention"
         for m in d.mentions:
             governors = d.sentences[m.sentence].governors[m.start : m.end]
-            assert sum(not m.start <= governor < m.end for governor in governors) == 1, d.surface(m)
+            assert sum(not m.start <= governor < m.end for governor in governors) == 1, surface(d, m)
     counts = {"documents": len(documents), "sentences": len(sentences), "mentions": len(mentions)}
     counts |= {"words": sum(len(s.words) for s in sentences), "chains": sum(len(d.chains) for d in documents)}
     assert_counted("treebank.md", counts | Counter(m.kind for m in mentions))
