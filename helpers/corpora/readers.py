@@ -66,7 +66,7 @@ def _json_lines(path: Path, made: Callable[[Any], Any], expected: str) -> Iterat
 
 
 def _article(row: Mapping[str, Any]) -> Article:
-    return Article(str(row["id"]), str(row["title"]), str(row.get("topic", "")), _texts(row["paragraphs"]))
+    return Article(str(row["id"]), str(row["title"]), _texts(row["paragraphs"]))
 
 
 def _texts(given: Any) -> tuple[str, ...]:
@@ -124,7 +124,7 @@ def _plain_text(path: Path, *, wikitext: bool) -> list[Article]:
     numbered = enumerate(
         articles if articles[0][1] else articles[1:]
     )  # whether anything stands before the first title
-    return [Article(f"{path.stem}-{n}", title, "", tuple(texts)) for n, (title, texts) in numbered if texts]
+    return [Article(f"{path.stem}-{n}", title, tuple(texts)) for n, (title, texts) in numbered if texts]
 
 
 _MARKS = [

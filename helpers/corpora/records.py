@@ -20,7 +20,6 @@ class Article:
 
     id: str
     title: str
-    topic: str
     paragraphs: tuple[str, ...]
 
 

@@ -152,8 +152,8 @@ PARAMETERS = ("corpus", "treebank", "coreference", "questions", "paraphrases", "
 def absolute(values: Mapping[str, Any]) -> dict[str, Any]:
     """A chapter's parameters with paths that hold from any folder: its kernel stands elsewhere than its reader.
 
-    In :data:`PARAMETERS` a text that names something here, or several with commas between, is changed, also inside lists and
-    mappings. Names of the catalogue, and what is not there, are handed on as they are.
+    In :data:`PARAMETERS` a text that names something here, or several with commas between, is changed, also inside a
+    mapping. Names of the catalogue, and what is not there, are handed on as they are.
     """
     return {name: _absolute(value) if name in PARAMETERS else value for name, value in values.items()}
 
@@ -161,8 +161,6 @@ def absolute(values: Mapping[str, Any]) -> dict[str, Any]:
 def _absolute(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: _absolute(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_absolute(item) for item in value]
     if not isinstance(value, str) or any(value == e.name for e in CATALOGUE) or not all(map(exists, names_in(value))):
         return value
     return ",".join(str(Path(name).absolute()) for name in names_in(value))
@@ -211,7 +209,7 @@ def _loaded_set(name: str) -> Any:
     else:
         table = datasets.load_from_disk(name)
     if isinstance(table, dict):
-        return table[next((split for split in ("validation", "test") if split in table), next(iter(table)))]
+        return table[next(split for split in ("validation", "test", *table) if split in table)]
     return table
 
 

@@ -31,7 +31,6 @@ Mark = tuple[int, int, str]
 """Coreference brackets as written in one row: the first word that they are at, the last, and the brackets."""
 
 
-COLUMNS = ("ID", "FORM", "LEMMA", "UPOS", "XPOS", "FEATS", "HEAD", "DEPREL", "DEPS", "MISC")
 CONLLU = "CoNLL-U: ten columns with tabs between, words numbered from 1, heads that are a tree, brackets such as Entity=(3 and 3)."
 CONLL = "CoNLL-2012, '#begin document (name); part 000', rows of document, part, number from 0, word, …, coreference, and '#end document'; or OntoGUM's three columns."
 
@@ -51,7 +50,7 @@ def read(*paths: Path | str, trees: Mapping[str, Document] | None = None) -> Doc
     documents: list[tuple[Path, Document]] = []
     for file in (file for path in paths for file in files_of(Path(path))):
         first = next((row for row in lines(file) if row.strip() and not row.startswith("#")), "")
-        in_ten = ending(file).endswith((".conllu", ".conllu.gz")) or len(first.split("\t")) == len(COLUMNS)
+        in_ten = ending(file).endswith((".conllu", ".conllu.gz")) or first.count("\t") == 9
         left_out: Counter[str] = Counter()
         made = _conllu(file, left_out) if in_ten else _conll(file, left_out, trees)
         found = [document for document in made if document.sentences]
@@ -138,7 +137,7 @@ def _sentence(identity: str, rows: Sequence[Sequence[str]]) -> tuple[Sentence, l
     spaces: dict[int, bool] = {}  # whether white space follows a word, first of those in a multiword token
     marks: list[Mark] = []
     for cells in rows:
-        if len(cells) != len(COLUMNS):
+        if len(cells) != 10:
             raise ValueError(f"the row {' '.join(cells)[:40]!r} has {len(cells)} columns in place of ten")
         misc = dict(item.partition("=")[::2] for item in cells[9].split("|"))
         spaced = misc.get("SpaceAfter") != "No"
@@ -154,7 +153,7 @@ def _sentence(identity: str, rows: Sequence[Sequence[str]]) -> tuple[Sentence, l
                 raise ValueError(f"the row {' '.join(cells)[:40]!r} stands where word {len(words)} is next")
         if misc.get("Entity"):
             marks.append((first, last, misc["Entity"]))
-    _, *columns, heads, relations, _, _ = zip(*words, strict=True)
+    _, *columns, heads, relations, _, _ = zip(*words, strict=True)  # forms, lemmas, parts of speech, features
     after = tuple(spaces[word] for word in range(len(words)))
     return Sentence(identity, *columns, *_tree(heads, relations), after), marks
 
