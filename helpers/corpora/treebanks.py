@@ -36,7 +36,7 @@ CONLL = "CoNLL-2012, '#begin document (name); part 000', rows of document, part,
 
 
 def read(*paths: Path | str, trees: Mapping[str, Document] | None = None) -> Documents:
-    """Read treebanks or coreference corpora: :func:`_conllu`, or the columns of :func:`_conll`; of a folder see :func:`files_of`.
+    """Read treebanks or coreference corpora: CoNLL-U, or the columns of CoNLL-2012 or OntoGUM; of a folder see :func:`files_of`.
 
     Documents whose names are in several files are told apart by the file's. What is left out of a file is said.
 
