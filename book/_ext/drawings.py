@@ -85,8 +85,8 @@ def keyphrases() -> str:
     """The first three articles' keyphrases; those that are not in the text word for word in italics."""
     rows = []
     for article in corpora.keyphrases("encyclopedia")[:3]:
-        verbatim = set(article.verbatim())
-        phrases = [escape(p) if p in verbatim else f"<em>{escape(p)}</em>" for p in article.keyphrases]
+        text = " ".join(f"{article.title} {article.text}".lower().split())
+        phrases = [escape(p) if p.lower() in text else f"<em>{escape(p)}</em>" for p in article.keyphrases]
         rows.append((escape(article.title), "; ".join(phrases)))
     return table(["Article", "Keyphrases"], rows, escape=False)
 

@@ -24,7 +24,7 @@ import numpy as np
 
 from helpers import places
 from helpers.corpora import records, sources, treebanks
-from helpers.corpora.records import Answer, Article, Corpus, Document, KeyedText, Pair, Question, Segment, Vectors
+from helpers.corpora.records import Answer, Article, Corpus, Documents, KeyedText, Pair, Question, Segment, Vectors
 from helpers.corpora.sources import TASKS, CorpusError, ending, lines, locate, reading, some
 
 
@@ -47,30 +47,26 @@ def read(name: str, split: str | None = None) -> Corpus:
     else:
         articles = _plain_text(path, wikitext=known is not None)
     wanted = f"a paragraph of {FEWEST_PARAGRAPH_WORDS} words or more on each line; without blanks, two letters count as a word."
-    title, licence = (name, known.licence) if known else (path.stem, "unknown")
-    corpus = Corpus(title, places.sha256(path), licence, some(path, articles, wanted))
-    if known:
-        return corpus
+    digest, articles = places.sha256(path), some(path, articles, wanted)
+    corpus = Corpus(name if known else path.stem, digest, articles, own=not known)
     with suppress(CorpusError):  # too little for two halves, which not everybody needs
         corpus = replace(corpus, parts=halves(corpus)[1])
-    return replace(corpus, own=True)
+    return corpus
 
 
 ARTICLES = "an object with id, title and paragraphs, a list of texts, on each line."
 
 
-def _json_lines(path: Path, made: Callable[[Any], Any], expected: str) -> list[Any]:
+def _json_lines(path: Path, made: Callable[[Any], Any], expected: str) -> Iterator[Any]:
     """What is made of the object on each line."""
-    rows = []
     for number, line in enumerate(lines(path), 1):
         if line.strip():
             with reading(path, expected, number):
-                rows.append(made(json.loads(line)))
-    return rows
+                yield made(json.loads(line))
 
 
 def _article(row: Mapping[str, Any]) -> Article:
-    return Article(str(row["id"]), str(row["title"]), str(row.get("topic", "")), _texts(row["paragraphs"]))
+    return Article(str(row["id"]), str(row["title"]), _texts(row["paragraphs"]))
 
 
 def _texts(given: Any) -> tuple[str, ...]:
@@ -104,30 +100,31 @@ def _plain_text(path: Path, *, wikitext: bool) -> list[Article]:
     """
     import pandas as pd
 
-    is_table = ending(path).endswith(".csv.gz")
-    texts = pd.read_csv(path, header=None, dtype=str, na_filter=False)[0] if is_table else ["\n".join(lines(path))]
-    rows = [[line for line in text.split("\n") if line.strip()] for text in texts]
-    filled = [line for text in rows for line in text]
+    if ending(path).endswith(".csv.gz"):
+        table = pd.read_csv(path, header=None, dtype=str, na_filter=False)[0]
+        text = "\n".join(f" = {path.stem} {number} = \n{row}" for number, row in enumerate(table))
+    else:
+        text = "\n".join(lines(path))
+    filled = [line for line in text.split("\n") if line.strip()]
     spaced = all(line[0] == " " for line in filled) and any(_MARKS[0][0].search(line) for line in filled)
     plain = detokenised if wikitext or spaced else str.strip
-    articles: list[tuple[str, list[str]]] = []
+    articles: list[tuple[str, list[str]]] = [(path.stem, [])]
     short = 0
-    for text in rows:
-        articles.append((f"{path.stem} {len(articles)}" if is_table else path.stem, []))
-        for line in text:
-            heading = _HEADING.match(line)
-            words = max(len(line.split()), len(_UNSPACED.findall(line)) // 2)  # where there are no blanks
-            if heading and not heading["title"].startswith("="):
-                articles.append((plain(heading["title"]), []))
-            elif not heading and words >= FEWEST_PARAGRAPH_WORDS:
-                articles[-1][1].append(plain(line))
-            else:
-                short += not heading
+    for line in filled:
+        heading = _HEADING.match(line)
+        words = max(len(line.split()), len(_UNSPACED.findall(line)) // 2)  # where there are no blanks
+        if heading and not heading["title"].startswith("="):
+            articles.append((plain(heading["title"]), []))
+        elif not heading and words >= FEWEST_PARAGRAPH_WORDS:
+            articles[-1][1].append(plain(line))
+        else:
+            short += not heading
     if short and not wikitext:
         sources.say(path, f"{short} lines of fewer than {FEWEST_PARAGRAPH_WORDS} words are left out.")
-    first = not is_table and not articles[0][1]  # nothing stands before the first title
-    numbered = enumerate(articles[first:])
-    return [Article(f"{path.stem}-{n}", title, "", tuple(texts)) for n, (title, texts) in numbered if texts]
+    numbered = enumerate(
+        articles if articles[0][1] else articles[1:]
+    )  # whether anything stands before the first title
+    return [Article(f"{path.stem}-{n}", title, tuple(texts)) for n, (title, texts) in numbered if texts]
 
 
 _MARKS = [
@@ -186,14 +183,14 @@ def segments(corpus: Corpus, *, limit: int | None = None, seed: int = 0) -> list
         CorpusError: when there are too few paragraphs for two halves (:func:`halves`).
     """
     pairs = [
-        Segment(first, second, document, article.title)
+        Segment(texts, document)
         for document, article in enumerate(halves(corpus)[0].articles)
-        for first, second in pairwise(article.paragraphs)
+        for texts in pairwise(article.paragraphs)
     ]
     return records.sample(pairs, limit, seed=seed)
 
 
-def documents(name: str, split: str | None = None, *, trees: bool = False) -> tuple[Document, ...]:
+def documents(name: str, split: str | None = None, *, trees: bool = False) -> Documents:
     """Read sentences with trees, and coreference chains.
 
     Args:
@@ -220,9 +217,7 @@ def documents(name: str, split: str | None = None, *, trees: bool = False) -> tu
     return records.numbered(chosen)
 
 
-def held_out(
-    name: str, choose_on: Sequence[str], *, trees: bool = False
-) -> tuple[tuple[Document, ...], tuple[Document, ...]]:
+def held_out(name: str, choose_on: Sequence[str], *, trees: bool = False) -> tuple[Documents, Documents]:
     """The documents of a treebank to choose heads on, its parts ``choose_on``, and those to score them on, its part ``test``.
 
     Args:
@@ -238,16 +233,13 @@ def held_out(
 
 
 def provenance(name: str, kind: str, *splits: str) -> Corpus:
-    """Name, digest and licence of the files that a measurement read, for :class:`helpers.results.Run`."""
+    """Name and digest of the files that a measurement read, for :class:`helpers.results.Run`."""
     known = sources.entry(name, kind)
-    if known:
-        paths = [locate(name, kind, split) for split in splits or (None,)]
-        return Corpus(name, places.sha256(*sources.files(*paths)), known.licence, ())
-    if kind == "text":
+    if kind == "text" and not known:
         return replace(read(name), articles=())
-    paths = [locate(path, kind) for path in (sources.names_in(name) if kind == "treebank" else [name])]
-    how = treebanks.in_parts(name)[1] if kind == "treebank" else ""
-    return Corpus(sources.label(name), places.sha256(*sources.files(*paths)), "unknown", (), own=True, parts=how)
+    paths = dict.fromkeys(locate(n, kind, split) for n in sources.names_in(name) for split in splits or (None,))
+    parts = treebanks.in_parts(name)[1] if kind == "treebank" and not known else ""
+    return Corpus(sources.label(name), places.sha256(*sources.files(*paths)), own=not known, parts=parts)
 
 
 def own(**names: str | Sequence[str]) -> tuple[Corpus, ...]:
@@ -303,14 +295,11 @@ def _answer(context: str, question: str, text: str, answer_start: int, **_: obje
     Raises:
         ValueError: where it does not.
     """
-    places = [answer_start]
-    for encoding, width in (("utf-16-le", 2), ("utf-8", 1)):
-        before = context.encode(encoding, "surrogatepass")[: max(answer_start, 0) * width]
-        places.append(len(before.decode(encoding, "ignore")))
-    place = next((n for n in places if answer_start >= 0 and text.strip() and context.startswith(text, n)), None)
-    if place is None:
-        raise ValueError(f"question {question!r}: the answer {text!r:.60} does not stand at character {answer_start}")
-    return Answer(text, place)
+    for encoding, width in (("utf-32-le", 4), ("utf-16-le", 2), ("utf-8", 1)):
+        before = context.encode(encoding, "surrogatepass")[: answer_start * width].decode(encoding, "ignore")
+        if answer_start >= 0 and text.strip() and context.startswith(text, len(before)):
+            return Answer(text, len(before))
+    raise ValueError(f"question {question!r}: the answer {text!r:.60} does not stand at character {answer_start}")
 
 
 _COLUMNS = {
@@ -337,7 +326,7 @@ def pairs(name: str, split: str | None = None, *, task: str | None = None, label
     Raises:
         CorpusError: with the line, for a wrong number of columns, an empty sentence or an unknown label.
     """
-    known, path, complete, left_out = sources.entry(name, "pairs"), locate(name, "pairs", split), [], 0
+    known, path, found = sources.entry(name, "pairs"), locate(name, "pairs", split), []
     task = task or (known.task if known else None)
     allowed = (*TASKS[task], "-") if task or labels else None
     names = _COLUMNS | ({"label": ("label3", *_COLUMNS["label"])} if task == "nli" else {})
@@ -356,12 +345,10 @@ def pairs(name: str, split: str | None = None, *, task: str | None = None, label
                 raise ValueError("a sentence is empty or has no column")
             if allowed and pair["label"] not in allowed:
                 raise ValueError(f"the label is {pair['label']!r}")
-            if pair["label"] == "-":
-                left_out += 1
-            else:
-                complete.append(Pair(**pair | {"id": pair["id"] or str(line)}))
-    if left_out and not known:
-        sources.say(path, f"{left_out} pairs without a label ('-') are left out.")
+            found.append(Pair(**pair | {"id": pair["id"] or str(line)}))
+    complete = [pair for pair in found if pair.label != "-"]
+    if len(complete) < len(found) and not known:
+        sources.say(path, f"{len(found) - len(complete)} pairs without a label ('-') are left out.")
     return some(path, complete, "labelled pairs.")
 
 
@@ -411,7 +398,7 @@ def keyphrases(name: str, split: str | None = None) -> tuple[KeyedText, ...]:
     wanted = "keyphrases, a list, with ids of articles.jsonl; or a zip archive of N.abstr and N.uncontr."
     if ending(path).endswith(".zip"):
         with reading(path, wanted):
-            return some(path, list(_inspec(zipfile.Path(path))), wanted)
+            return some(path, _inspec(zipfile.Path(path)), wanted)
     articles = {a.id: a for a in _json_lines(path.with_name("articles.jsonl"), _article, ARTICLES)}
 
     def keyed(row: Mapping[str, Any]) -> KeyedText:
@@ -469,22 +456,21 @@ def sentences(text: str) -> list[tuple[int, int]]:
 
 def count(name: str, kind: str, split: str) -> str:
     """How much there is in one split of a corpus of the catalogue, in words; it is read for that."""
+    counts: Counter[str] = Counter()
     if kind == "text":
-        articles = read(name, split).articles
-        words = sum(len(paragraph.split()) for article in articles for paragraph in article.paragraphs)
-        counts = {"articles": len(articles), "words": words}
+        for article in read(name, split).articles:
+            counts.update(articles=1, words=sum(len(paragraph.split()) for paragraph in article.paragraphs))
     elif kind == "treebank":
-        treebank = documents(name, split)
-        lengths = [len(sentence.words) for document in treebank for sentence in document.sentences]
-        chains = sum(len(document.chains) for document in treebank)
-        counts = {"documents": len(treebank), "sentences": len(lengths), "words": sum(lengths), "chains": chains}
+        for document in documents(name, split):
+            words = sum(len(sentence.words) for sentence in document.sentences)
+            counts.update(documents=1, sentences=len(document.sentences), words=words, chains=len(document.chains))
     elif kind == "pairs":
-        counts = dict(sorted(Counter(pair.label for pair in pairs(name, split)).items()))
+        counts.update(sorted(pair.label for pair in pairs(name, split)))
     elif kind == "keyphrases":
-        texts = keyphrases(name, split)
-        counts = {"texts": len(texts), "keyphrases": sum(len(text.keyphrases) for text in texts)}
+        for text in keyphrases(name, split):
+            counts.update(texts=1, keyphrases=len(text.keyphrases))
     elif kind == "questions":
-        counts = {"questions": len(questions(name, split))}
+        counts.update(questions=len(questions(name, split)))
     else:
-        counts = {"words": len(vectors(name).index)}
+        counts.update(words=len(vectors(name).index))
     return ", ".join(f"{number:,} {unit}" for unit, number in counts.items())

@@ -20,21 +20,19 @@ class Article:
 
     id: str
     title: str
-    topic: str
     paragraphs: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class Corpus:
-    """Articles and where they came from; ``sha256`` is of the file.
+    """Where articles came from, and the articles, if they are asked for; ``sha256`` is of the file.
 
     ``own``: a reader's own, that the catalogue does not know; ``parts``: into which it was cut or drawn, and how, in words.
     """
 
     name: str
     sha256: str
-    licence: str
-    articles: tuple[Article, ...]
+    articles: tuple[Article, ...] = ()
     own: bool = False
     parts: str = ""
 
@@ -46,15 +44,8 @@ class Segment:
     ``document`` is the number of the article in its corpus: the unit that intervals resample.
     """
 
-    first: str
-    second: str
+    texts: tuple[str, str]
     document: int
-    title: str
-
-    @property
-    def texts(self) -> tuple[str, str]:
-        """The pair as an input for :func:`helpers.tokens.batches`."""
-        return self.first, self.second
 
 
 @dataclass(frozen=True)
@@ -94,11 +85,6 @@ class KeyedText:
     title: str
     text: str
     keyphrases: tuple[str, ...]
-
-    def verbatim(self) -> tuple[str, ...]:
-        """The keyphrases that occur in title or text word for word, capitals aside."""
-        text = " ".join(f"{self.title} {self.text}".lower().split())
-        return tuple(k for k in self.keyphrases if k.lower() in text)
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,12 +189,12 @@ class Document:
         """Sentences joined by blanks."""
         return " ".join(s.text for s in self.sentences)
 
-    def surface(self, mention: Mention) -> str:
-        """The words of a mention."""
-        return " ".join(self.sentences[mention.sentence].words[mention.start : mention.end])
+
+Documents = tuple[Document, ...]
+"""A treebank, or a part of one."""
 
 
-def numbered(documents: Iterable[Document]) -> tuple[Document, ...]:
+def numbered(documents: Iterable[Document]) -> Documents:
     """The documents with their numbers, from 0, which their sentences know as well."""
     return tuple(
         replace(d, sentences=tuple(replace(s, document=number) for s in d.sentences), document=number)

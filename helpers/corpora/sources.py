@@ -9,7 +9,7 @@ import gzip
 import hashlib
 import importlib.util
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
@@ -152,8 +152,8 @@ PARAMETERS = ("corpus", "treebank", "coreference", "questions", "paraphrases", "
 def absolute(values: Mapping[str, Any]) -> dict[str, Any]:
     """A chapter's parameters with paths that hold from any folder: its kernel stands elsewhere than its reader.
 
-    In :data:`PARAMETERS` a text that names something here, or several with commas between, is changed, also inside lists and
-    mappings. Names of the catalogue, and what is not there, are handed on as they are.
+    In :data:`PARAMETERS` a text that names something here, or several with commas between, is changed, also inside a
+    mapping. Names of the catalogue, and what is not there, are handed on as they are.
     """
     return {name: _absolute(value) if name in PARAMETERS else value for name, value in values.items()}
 
@@ -161,8 +161,6 @@ def absolute(values: Mapping[str, Any]) -> dict[str, Any]:
 def _absolute(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: _absolute(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_absolute(item) for item in value]
     if not isinstance(value, str) or any(value == e.name for e in CATALOGUE) or not all(map(exists, names_in(value))):
         return value
     return ",".join(str(Path(name).absolute()) for name in names_in(value))
@@ -211,7 +209,7 @@ def _loaded_set(name: str) -> Any:
     else:
         table = datasets.load_from_disk(name)
     if isinstance(table, dict):
-        return table[next((split for split in ("validation", "test") if split in table), next(iter(table)))]
+        return table[next(split for split in ("validation", "test", *table) if split in table)]
     return table
 
 
@@ -249,12 +247,13 @@ def lines(path: Any) -> list[str]:
     return text.removesuffix("\n").split("\n")
 
 
-def some(path: Any, items: Sequence[Any], expected: str) -> tuple[Any, ...]:
+def some(path: Any, items: Iterable[Any], expected: str) -> tuple[Any, ...]:
     """What a file holds, which must be something.
 
     Raises:
         CorpusError: when it is nothing.
     """
+    items = tuple(items)
     if not items:
         raise CorpusError(path, None, "Nothing is in it.", expected)
-    return tuple(items)
+    return items

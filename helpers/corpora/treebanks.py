@@ -17,7 +17,7 @@ import numpy as np
 import yaml
 
 from helpers.corpora import sources
-from helpers.corpora.records import NOMINAL, PRONOUN, PROPER, Document, Mention, Sentence, depth
+from helpers.corpora.records import NOMINAL, PRONOUN, PROPER, Document, Documents, Mention, Sentence, depth
 from helpers.corpora.sources import CorpusError, ending, lines, locate, reading, some
 
 ENGLISH = yaml.safe_load(Path(__file__).with_name("english.yml").read_text("utf-8"))
@@ -31,16 +31,38 @@ Mark = tuple[int, int, str]
 """Coreference brackets as written in one row: the first word that they are at, the last, and the brackets."""
 
 
-def read(*paths: Path | str, trees: Mapping[str, Document] | None = None) -> tuple[Document, ...]:
-    """Read treebanks or coreference corpora: CoNLL-U, or the columns of :func:`read_conll`; of a folder see :func:`files_of`.
+CONLLU = "CoNLL-U: ten columns with tabs between, words numbered from 1, heads that are a tree, brackets such as Entity=(3 and 3)."
+CONLL = "CoNLL-2012, '#begin document (name); part 000', rows of document, part, number from 0, word, …, coreference, and '#end document'; or OntoGUM's three columns."
 
-    Documents whose names are in several files are told apart by the file's.
+
+def read(*paths: Path | str, trees: Mapping[str, Document] | None = None) -> Documents:
+    """Read treebanks or coreference corpora: CoNLL-U, or the columns of CoNLL-2012 or OntoGUM; of a folder see :func:`files_of`.
+
+    Documents whose names are in several files are told apart by the file's. What is left out of a file is said.
+
+    Args:
+        trees: for OntoGUM, documents of the ``gum`` treebank by id. Their sentences (with trees) are then used,
+            which must have the same words. Without them sentences end at ``.``, ``!`` and ``?`` outside mentions.
+
+    Raises:
+        CorpusError: for what is malformed, for files without documents, and for one in which the words of a document are withheld.
     """
-    documents = []
+    documents: list[tuple[Path, Document]] = []
     for file in (file for path in paths for file in files_of(Path(path))):
         first = next((row for row in lines(file) if row.strip() and not row.startswith("#")), "")
-        in_ten = ending(file).endswith((".conllu", ".conllu.gz")) or len(first.split("\t")) == len(COLUMNS)
-        documents += [(file, document) for document in (read_conllu(file) if in_ten else read_conll(file, trees))]
+        in_ten = ending(file).endswith((".conllu", ".conllu.gz")) or first.count("\t") == 9
+        left_out: Counter[str] = Counter()
+        made = _conllu(file, left_out) if in_ten else _conll(file, left_out, trees)
+        found = [document for document in made if document.sentences]
+        for document in some(file, found, CONLLU if in_ten else CONLL):
+            documents.append((file, document))
+            withheld = [s for s in document.sentences if {"_", "[WORD]"}.issuperset(s.words)]
+            if len(withheld) == len(document.sentences) or any(len(s.words) > 2 for s in withheld):
+                problem = f"The words of sentence {withheld[0].id!r} are withheld (all are {withheld[0].words[0]!r})."
+                how = "the words themselves; whoever gives out the annotation says how to put them in."
+                raise CorpusError(file, None, problem, how)
+        if left_out:
+            sources.say(file, f"left out: {', '.join(f'{n} {what}' for what, n in left_out.items())}.")
     some(paths[0], documents, "files in CoNLL-U (*.conllu), CoNLL-2012 or OntoGUM (*conll).")
     unique = len({document.id for _, document in documents}) == len(documents)
     return tuple(d if unique else replace(d, id=f"{file.stem}: {d.id}") for file, d in documents)
@@ -65,12 +87,8 @@ def files_of(path: Path) -> list[Path]:
     return in_ten or sorted(others - twins)
 
 
-COLUMNS = ("ID", "FORM", "LEMMA", "UPOS", "XPOS", "FEATS", "HEAD", "DEPREL", "DEPS", "MISC")
-_COMMENT = re.compile(r"#\s*([^=]*?)\s*(?:=\s*(.*?)\s*)?")
-
-
-def read_conllu(path: Path) -> tuple[Document, ...]:
-    """Read documents from CoNLL-U, with coreference from ``Entity=`` in MISC (GUM and CorefUD style).
+def _conllu(path: Path, left_out: Counter[str]) -> list[Document]:
+    """Documents from CoNLL-U, with coreference from ``Entity=`` in MISC (GUM and CorefUD style).
 
     ``# newdoc id`` begins a document; without any, the file is one. Multiword tokens give their words; empty nodes are skipped: a
     mention that ends at one ends at the word before, and one of empty nodes only is left out. ``# global.Entity`` names the
@@ -79,20 +97,19 @@ def read_conllu(path: Path) -> tuple[Document, ...]:
     Raises:
         CorpusError: with the line in which the sentence begins.
     """
-    wanted = "CoNLL-U: ten columns with tabs between, words numbered from 1, heads that are a tree, brackets such as Entity=(3 and 3)."
-    layout, left_out = ["eid", "etype", "head"], Counter()  # of what stands in Entity=
+    layout = "eid-etype-head"  # of what stands in Entity=
     documents: list[tuple[str, list[Sentence], list[Mention]]] = []
     for line, comments, rows in _sentences(lines(path)):
-        layout = comments["global.Entity"].split("-") if comments.get("global.Entity") else layout
+        layout = comments.get("global.Entity") or layout
         if {"newdoc", "newdoc id"} & comments.keys() or not documents:
             number = f"-{len(documents) + 1}" if "newdoc" in comments else ""
             documents.append((comments.get("newdoc id") or f"{path.stem}{number}", [], []))
         name, sentences, mentions = documents[-1]
-        with reading(path, wanted, line):
+        with reading(path, CONLLU, line):
             sentence, marks = _sentence(comments.get("sent_id") or f"{name}-{len(sentences) + 1}", rows)
             mentions += _mentions(len(sentences), sentence, marks, layout, left_out)
             sentences.append(sentence)
-    return _checked(path, [Document(name, tuple(s), tuple(m)) for name, s, m in documents if s], wanted, left_out)
+    return [Document(name, tuple(sentences), tuple(mentions)) for name, sentences, mentions in documents]
 
 
 def _sentences(rows: Sequence[str]) -> Iterator[tuple[int, dict[str, str], list[list[str]]]]:
@@ -101,8 +118,8 @@ def _sentences(rows: Sequence[str]) -> Iterator[tuple[int, dict[str, str], list[
     words: list[list[str]] = []
     for number, row in enumerate([*rows, ""], 1):
         if row.startswith("#"):
-            key, value = _COMMENT.fullmatch(row).groups()
-            comments[key] = value or ""
+            key, _, value = row[1:].partition("=")
+            comments[key.strip()] = value.strip()
         elif row.strip(" \r"):
             words.append(row.rstrip("\r").split("\t"))
         elif words:
@@ -117,31 +134,28 @@ def _sentence(identity: str, rows: Sequence[Sequence[str]]) -> tuple[Sentence, l
         ValueError: for another number of columns, a wrong number of a word, or heads that are no tree.
     """
     words: list[Sequence[str]] = []
-    spaces: list[bool] = []
-    together, marks = [], []  # multiword tokens: first and last word, and whether white space follows
+    spaces: dict[int, bool] = {}  # whether white space follows a word, first of those in a multiword token
+    marks: list[Mark] = []
     for cells in rows:
-        if len(cells) != len(COLUMNS):
+        if len(cells) != 10:
             raise ValueError(f"the row {' '.join(cells)[:40]!r} has {len(cells)} columns in place of ten")
         misc = dict(item.partition("=")[::2] for item in cells[9].split("|"))
         spaced = misc.get("SpaceAfter") != "No"
         first, last = len(words), len(words) - 1  # of an empty node: after one word, and before the next
         if "-" in cells[0]:
             last = int(cells[0].partition("-")[2]) - 1
-            together.append((first, last, spaced))
+            spaces |= dict.fromkeys(range(first, last), False) | {last: spaced}
         elif "." not in cells[0]:
             last = first
             words.append(cells)
-            spaces.append(spaced)
+            spaces.setdefault(first, spaced)
             if cells[0] != str(len(words)):
                 raise ValueError(f"the row {' '.join(cells)[:40]!r} stands where word {len(words)} is next")
         if misc.get("Entity"):
             marks.append((first, last, misc["Entity"]))
-    for first, last, spaced in together:
-        spaces[first : last + 1] = [False] * (last - first) + [spaced]
-    columns = dict(zip(COLUMNS, zip(*words, strict=True), strict=True))
-    governors, relations = _tree(columns["HEAD"], columns["DEPREL"])
-    given = (columns[name] for name in ("FORM", "LEMMA", "UPOS", "XPOS", "FEATS"))
-    return Sentence(identity, *given, governors, relations, tuple(spaces)), marks
+    _, *columns, heads, relations, _, _ = zip(*words, strict=True)  # forms, lemmas, parts of speech, features
+    after = tuple(spaces[word] for word in range(len(words)))
+    return Sentence(identity, *columns, *_tree(heads, relations), after), marks
 
 
 def _tree(heads: Sequence[str], relations: Sequence[str]) -> tuple[tuple[int, ...], tuple[str, ...]]:
@@ -157,31 +171,7 @@ def _tree(heads: Sequence[str], relations: Sequence[str]) -> tuple[tuple[int, ..
     return governors, tuple(relations)
 
 
-_WITHHELD = {"_", "[WORD]"}
-
-
-def _checked(
-    path: Path, documents: Sequence[Document], wanted: str, left_out: Mapping[str, int]
-) -> tuple[Document, ...]:
-    """The documents of a file; what was left out of it is said.
-
-    Raises:
-        CorpusError: for a file without documents, and for one in which the words of a document are withheld.
-    """
-    for document in documents:
-        withheld = [s for s in document.sentences if _WITHHELD.issuperset(s.words)]
-        if len(withheld) == len(document.sentences) or any(len(s.words) > 2 for s in withheld):
-            problem = f"The words of sentence {withheld[0].id!r} are withheld (all are {withheld[0].words[0]!r})."
-            how = "the words themselves; whoever gives out the annotation says how to put them in."
-            raise CorpusError(path, None, problem, how)
-    if left_out:
-        sources.say(path, f"left out: {', '.join(f'{n} {what}' for what, n in left_out.items())}.")
-    return some(path, documents, wanted)
-
-
-def _mentions(
-    number: int, sentence: Sentence, marks: Sequence[Mark], layout: Sequence[str], left_out: Counter[str]
-) -> list[Mention]:
+def _mentions(number: int, sentence: Sentence, marks: list[Mark], layout: str, left_out: Counter) -> list[Mention]:
     """The mentions of a sentence, from brackets such as ``(3``, ``3)``, ``(3)``, side by side or with ``|`` between.
 
     Mentions of empty nodes only are left out, and one that is written twice counts once.
@@ -193,33 +183,31 @@ def _mentions(
     Raises:
         ValueError: for what is not made of brackets, not closed, or has gaps.
     """
-    of_chain = [name.lower() in ("eid", "grp") for name in layout].index(True)
-    of_type = "etype" if "etype" in layout else "entity"
+    names = layout.lower().replace("grp", "eid").split("-")
+    of_chain = names.index("eid")
     mentions: dict[tuple[int, int, str], Mention] = {}
-    opened: dict[str, list[tuple[int, list[str]]]] = defaultdict(list)
+    opened: dict[str, list[tuple[int, dict[str, str]]]] = defaultdict(list)
     for first, last, written in marks:
         brackets = re.findall(r"\([^()|]+\)?|[^()|]+\)", written)
         if "".join(brackets) != written.replace("|", "") or "[" in written:
             raise ValueError(f"{written!r} is not made of brackets around mentions without gaps")
         for bracket in brackets:
             fields = bracket.strip("()").split("-")
-            chain = fields[of_chain] if len(fields) > of_chain else fields[-1]
+            chain = fields[min(of_chain, len(fields) - 1)]
             if bracket[0] == "(":
-                opened[chain].append((first, fields))
+                opened[chain].append((first, dict(zip(names, fields, strict=False))))
             if bracket[-1] != ")":
                 continue
             if not opened[chain]:
                 raise ValueError(f"{chain!r} is closed but was not opened in this sentence")
-            start, fields = opened[chain].pop()
+            start, named = opened[chain].pop()
             span = (start, last + 1, chain)
-            if start > last:
-                left_out["mentions of empty nodes only"] += 1
-            elif span in mentions:
-                left_out["mentions written twice"] += 1
-            else:
-                head, named = head_word(sentence, start, last + 1), dict(zip(layout, fields, strict=False))
-                kind = _kind(sentence, start, last + 1, head)
-                mentions[span] = Mention(number, *span, head, kind, named.get(of_type, ""))
+            if start > last or span in mentions:
+                left_out["mentions of empty nodes only" if start > last else "mentions written twice"] += 1
+                continue
+            head = head_word(sentence, start, last + 1)
+            kind = _kind(sentence, start, last + 1, head)
+            mentions[span] = Mention(number, *span, head, kind, named.get("etype", named.get("entity", "")))
     unclosed = [chain for chain, left in opened.items() if left]
     if unclosed:
         raise ValueError(f"chains {unclosed} are not closed in this sentence")
@@ -244,12 +232,9 @@ def head_word(sentence: Sentence, start: int, end: int) -> int:
     return stop - 1
 
 
-_NO_TAG = {"_", "-", "*"}
-
-
 def tags_of(sentence: Sentence, word: int) -> set[str]:
     """The parts of speech that a word is tagged with; none where the columns are missing or say nothing."""
-    return {column[word] for column in (sentence.upos, sentence.xpos) if column} - _NO_TAG
+    return {column[word] for column in (sentence.upos, sentence.xpos) if column} - {"_", "-", "*"}
 
 
 def _kind(sentence: Sentence, start: int, end: int, head: int) -> str:
@@ -268,43 +253,34 @@ _BEGIN = re.compile(r"#\s*begin document\b\s*(?:\(?(?P<name>.*?)\)?;?)?(?:\s*par
 _ESCAPED = {"-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{", "-RCB-": "}", "/.": ".", "/?": "?"}
 
 
-def read_conll(path: Path, trees: Mapping[str, Document] | None = None) -> tuple[Document, ...]:
-    """Read coreference in the column format of CoNLL-2012 (OntoNotes) or of OntoGUM.
+def _conll(path: Path, left_out: Counter[str], trees: Mapping[str, Document] | None) -> Iterator[Document]:
+    """Coreference in the column format of CoNLL-2012 (OntoNotes) or of OntoGUM.
 
     OntoNotes files have a name in the header, a blank line between sentences, the word in the fourth column, its part of speech
     in the fifth where there are six or more, and coreference in the last. OntoGUM files have three columns, no sentence ends,
     and their name for a document's.
 
-    Args:
-        trees: for OntoGUM, documents of the ``gum`` treebank by id. Their sentences (with trees) are then used,
-            which must have the same words. Without them sentences end at ``.``, ``!`` and ``?`` outside mentions.
-
     Raises:
         CorpusError: with the line in which the document ends.
     """
-    wanted = "CoNLL-2012, '#begin document (name); part 000', rows of document, part, number from 0, word, …, coreference, and '#end document'; or OntoGUM's three columns."
-    documents, left_out, header, rows = [], Counter(), None, []
+    header, rows = None, []
     for number, row in enumerate(lines(path), 1):
         begin = _BEGIN.fullmatch(row)
-        with reading(path, wanted, number):
+        with reading(path, CONLL, number):
             if begin and not header:
                 header, rows = begin, []
             elif header and re.match(r"#\s*end document", row):
-                if header["name"]:
-                    name = f"{header['name']} part {int(header['part'] or 0)}"
-                    parts = list(_ontonotes(name, rows))
-                else:
-                    name, parts = path.stem, list(_ontogum(path.stem, rows, trees))
-                mentions = (m for n, part in enumerate(parts) for m in _mentions(n, *part, ("eid",), left_out))
-                documents.append(Document(name, tuple(sentence for sentence, _ in parts), tuple(mentions)))
+                name = f"{header['name']} part {int(header['part'] or 0)}" if header["name"] else path.stem
+                parts = [*_ontonotes(name, rows)] if header["name"] else _ontogum(name, rows, trees and trees[name])
+                mentions = [m for n, part in enumerate(parts) for m in _mentions(n, *part, "eid", left_out)]
+                yield Document(name, tuple(sentence for sentence, _ in parts), tuple(mentions))
                 header = None
             elif header and not begin:
                 rows.append(row)
             elif row.strip():
                 raise ValueError(f"{row[:40]!r} stands {'inside' if header else 'outside'} of a document")
     if header:
-        raise CorpusError(path, None, "The last document has no end.", wanted)
-    return _checked(path, [document for document in documents if document.sentences], wanted, left_out)
+        raise CorpusError(path, None, "The last document has no end.", CONLL)
 
 
 def _ontonotes(name: str, rows: Sequence[str]) -> Iterator[tuple[Sentence, list[Mark]]]:
@@ -322,27 +298,24 @@ def _ontonotes(name: str, rows: Sequence[str]) -> Iterator[tuple[Sentence, list[
         yield sentence, [(n, n, cells[-1].strip(" -_")) for n, cells in enumerate(block)]
 
 
-def _ontogum(
-    name: str, rows: Sequence[str], trees: Mapping[str, Document] | None
-) -> Iterator[tuple[Sentence, list[Mark]]]:
+def _ontogum(name: str, rows: Sequence[str], tree: Document | None) -> list[tuple[Sentence, list[Mark]]]:
     """The sentences of a document of OntoGUM, the treebank's where there are any, and the brackets in them."""
     cut = [row.split("\t") for row in rows if row.strip()]
-    if [len(cells) for cells in cut] != [3] * len(cut) or [cells[0] for cells in cut] != [*map(str, range(len(cut)))]:
+    if [(len(cells), cells[0]) for cells in cut] != [(3, str(number)) for number in range(len(cut))]:
         raise ValueError(f"the rows of {name!r} are not number, word and coreference with tabs between")
     words, marks = [cells[1] or "_" for cells in cut], [cells[2].strip("_") for cells in cut]
-    if trees is None:
+    if tree:
+        sentences = tree.sentences
+        in_tree = [word for sentence in sentences for word in sentence.words]
+        if not all(word in (other, "_") for word, other in zip(words, in_tree, strict=True)):
+            raise ValueError(f"its words are not those of {name!r} in the treebank")
+    else:
         opened = accumulate(mark.count("(") - mark.count(")") for mark in marks)  # no mention may cross a border
         ends = [n for n, inside in enumerate(opened, 1) if words[n - 1] in (".", "!", "?") and not inside]
         bounds = pairwise(dict.fromkeys([0, *ends, len(words)]))
         sentences = tuple(Sentence(f"{name}-{n}", tuple(words[a:b])) for n, (a, b) in enumerate(bounds, 1))
-    else:
-        sentences = trees[name].sentences
-        in_tree = [word for sentence in sentences for word in sentence.words]
-        if not all(word in (tree, "_") for word, tree in zip(words, in_tree, strict=True)):
-            raise ValueError(f"its words are not those of {name!r} in the treebank")
     rest = iter(marks)
-    for sentence in sentences:
-        yield sentence, [(n, n, mark) for n, mark in enumerate(islice(rest, len(sentence.words)))]
+    return [(s, [(n, n, mark) for n, mark in enumerate(islice(rest, len(s.words)))]) for s in sentences]
 
 
 def stanford(sentence: Sentence) -> Sentence:
@@ -355,25 +328,19 @@ def stanford(sentence: Sentence) -> Sentence:
     :data:`ENGLISH` or keep their name.
     """
     governors, relations = list(sentence.governors), [ENGLISH["stanford"].get(r, r) for r in sentence.relations]
-    first: dict[int, int] = {}
-    for noun in range(len(governors)):
+    first: dict[int, int] = {}  # preposition of each noun
+    for noun, relation in enumerate(sentence.relations):
         cases = [w for w in sentence.dependents(noun) if sentence.relations[w] == "case"]
         prepositions = [w for w in cases if sentence.upos[w] != "PART"]
         for word in {*cases} - {*prepositions}:
             relations[word] = "possessive"
-        if not prepositions or sentence.relations[noun] == "nmod:poss":
-            continue
-        first[noun] = prepositions[0]
-        oblique = sentence.relations[noun].split(":")[0] in ("nmod", "obl")
-        governors[prepositions[0]] = sentence.governors[noun]
-        relations[prepositions[0]] = "prep" if oblique else relations[noun]
-        for outer, inner in pairwise([*prepositions, noun]):
-            governors[inner], relations[inner] = outer, "prep"
-        relations[noun] = "pobj"
-    for noun, preposition in first.items():
-        above = sentence.governors[noun]
-        if sentence.relations[noun].startswith("conj") and above in first:
-            governors[preposition] = first[above]
+        if prepositions and relation != "nmod:poss":
+            first[noun], above = prepositions[0], sentence.governors[noun]
+            above = first.get(above, above) if relation.startswith("conj") else above  # conjuncts follow the first
+            passed_on = "prep" if relation.split(":")[0] in ("nmod", "obl") else relations[noun]
+            for outer, inner in pairwise([above, *prepositions, noun]):
+                governors[inner], relations[inner] = outer, "prep"
+            relations[first[noun]], relations[noun] = passed_on, "pobj"
     return replace(sentence, governors=tuple(governors), relations=tuple(relations))
 
 
@@ -388,12 +355,13 @@ def possessive(sentence: Sentence, word: int) -> int | None:
 
 
 PARTS = ("train", "dev", "test")
+_PART = re.compile(r"(?:[^/]+-ud-)?(train|dev|test)(?:elopment)?(?:[-.][^/]+)?(?:/.+)?")
 SEED = 0  # of the draw; the same in every chapter, so that all of them score on the same documents
 FEWEST_DOCUMENTS = 5
 LONGEST_RUN = 10  # sentences or paragraphs
 
 
-def in_parts(name: str) -> tuple[dict[str, tuple[Document, ...]], str]:
+def in_parts(name: str) -> tuple[dict[str, Documents], str]:
     """A treebank of one's own in three parts that share no document, by the names in :data:`PARTS`; and how they came to be, in words.
 
     Args:
@@ -411,14 +379,13 @@ def in_parts(name: str) -> tuple[dict[str, tuple[Document, ...]], str]:
 
 
 @lru_cache(maxsize=4)
-def _parted(name: str, paths: tuple[Path, ...], _states: tuple) -> tuple[dict[str, tuple[Document, ...]], str]:
+def _parted(name: str, paths: tuple[Path, ...], _states: tuple) -> tuple[dict[str, Documents], str]:
     """The parts of files in their state of now: a chapter asks for each part by itself."""
     named = {part: [path] for part, path in zip(PARTS, paths, strict=True)} if len(paths) == 3 else {}
-    inside = files_of(paths[0]) if paths[0].is_dir() else []
-    for path in sorted({paths[0] / file.relative_to(paths[0]).parts[0] for file in inside}):
-        part = re.fullmatch(r"(?:.+-ud-)?(train|dev|test)(?:elopment)?(?:[-.].+)?", ending(path))
+    for file in files_of(paths[0]) if len(paths) == 1 else []:
+        part = _PART.fullmatch(file.relative_to(paths[0]).as_posix().lower())
         if part:
-            named.setdefault(part[1], []).append(path)
+            named.setdefault(part[1], []).append(file)
     if {"train", "test"} <= set(named):
         parts, how = {part: read(*files) for part, files in named.items()}, "as the files are named"
         part_of: dict[tuple, str] = {}
@@ -447,7 +414,7 @@ def _words(document: Document) -> tuple[tuple[str, ...], ...]:
     return tuple(sentence.words for sentence in document.sentences)
 
 
-def _drawn(documents: Sequence[Document], shares: Mapping[str, float]) -> tuple[dict[str, tuple[Document, ...]], str]:
+def _drawn(documents: Sequence[Document], shares: Mapping[str, float]) -> tuple[dict[str, Documents], str]:
     """Documents, or runs of their sentences where they are few, by part (what no share asks for is ``train``); and how.
 
     What must stay in one part has one unit: CoNLL-2012 cuts long documents into parts, and some stand twice in a file.

@@ -128,7 +128,8 @@ def measure(encoder: encoders.Encoder, texts: card.Sample) -> dict[str, Any]:
         For recording. ``maps``: bytes of [layer, head, 16, 16] in base64, each map as parts of its largest weight ``scale``;
         ``profile``; ``examples``: tokens and bytes of [layer, head, query, key], parts of 1.
     """
-    single = [s.first[start:end].strip() for s in texts.segments for start, end in corpora.sentences(s.first)]
+    firsts = [segment.texts[0] for segment in texts.segments]
+    single = [text[start:end].strip() for text in firsts for start, end in corpora.sentences(text)]
     each = attention.measure(encoder, single, mean_map, longest=MOST_TOKENS)
     sums = {name: sum(text[name].astype(float) for text in each) for name in ("maps", "profile", "pairs")}
     maps = sums["maps"] / len(single)

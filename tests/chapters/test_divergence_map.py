@@ -19,7 +19,7 @@ from helpers.measurements import divergence
 from helpers.measurements.divergence import Divergences
 
 TEXTS = ["The cat sat on the mat.", "A longer sentence, with a comma.", "Short.", "One two three."]
-SEGMENTS = [Segment(text, TEXTS[(n + 1) % 4], n // 2, "t") for n, text in enumerate(TEXTS)]
+SEGMENTS = [Segment((text, TEXTS[(n + 1) % 4]), n // 2) for n, text in enumerate(TEXTS)]
 
 
 def softmax_maps(heads=5, queries=7, keys=7, sharp=3.0):

@@ -148,7 +148,7 @@ def segments(count):
     """Random pairs of different lengths, two an article."""
     rng = np.random.default_rng(0)
     sides = [" ".join(rng.choice(WORDS, size=rng.integers(3, 25))) for _ in range(2 * count)]
-    return [Segment(*sides[2 * n : 2 * n + 2], n // 2, "t") for n in range(count)]
+    return [Segment(tuple(sides[2 * n : 2 * n + 2]), n // 2) for n in range(count)]
 
 
 def patterns_of(encoder, sample, maps_of):
@@ -188,10 +188,10 @@ def test_specialists_are_found_where_they_were_planted_and_scored_on_other_artic
 
 
 def test_segments_of_one_half_are_refused():
-    of_even = [Segment("a", "b", number, "t") for number in (0, 2, 4)]
+    of_even = [Segment(("a", "b"), number) for number in (0, 2, 4)]
     with pytest.raises(CorpusError, match=r"^3 segments: They are all from one half"):
         surface.refuse_few(of_even)
-    surface.refuse_few([*of_even, Segment("a", "b", 1, "t")])
+    surface.refuse_few([*of_even, Segment(("a", "b"), 1)])
 
 
 recorded = partial(conftest.recorded, "surface_patterns")

@@ -79,7 +79,7 @@ def test_records_and_pairs_are_texts_too(encoder):
         return text.text
 
     pair = ("An otter dived.", "It came up.")
-    [segment, plain] = attention.measure(encoder, [Segment(*pair, 0, "t"), pair], which)
+    [segment, plain] = attention.measure(encoder, [Segment(pair, 0), pair], which)
     assert segment.tolist() == plain.tolist() == [-1, *[0] * 5, -1, *[1] * 4, -1]
 
 

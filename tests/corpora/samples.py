@@ -41,3 +41,8 @@ CONLLU, ONTONOTES, ONTOGUM = (
     (DATA / name).read_text("utf-8") for name in ("valid.conllu", "valid_conll", "valid.conll")
 )
 """One document in three formats."""
+
+
+def surface(document, mention) -> str:
+    """The words of a mention."""
+    return " ".join(document.sentences[mention.sentence].words[mention.start : mention.end])

@@ -4,7 +4,7 @@ import json
 import shutil
 
 import pytest
-from samples import ABSTRACT, DATA, PAIRS, zipped
+from samples import ABSTRACT, DATA, PAIRS, surface, zipped
 
 from helpers import corpora, inputs, tokens
 from helpers.corpora import treebanks
@@ -14,7 +14,7 @@ from helpers.measurements import coreference
 
 
 def surfaces(name) -> list[tuple[str, str, str]]:
-    return [(d.surface(m), m.chain, m.kind) for d in treebanks.read(DATA / name) for m in d.mentions]
+    return [(surface(d, m), m.chain, m.kind) for d in treebanks.read(DATA / name) for m in d.mentions]
 
 
 def test_the_header_names_the_order_of_fields():

@@ -3,14 +3,14 @@
 import gzip
 
 import pytest
-from samples import DATA, READERS
+from samples import DATA, READERS, surface
 
 from helpers.corpora import treebanks
 
 
 def test_three_formats_of_one_document_read_alike():
     (tree,), (flat,) = treebanks.read(DATA / "valid.conllu"), treebanks.read(DATA / "valid_conll")
-    (joined,), (alone,) = (treebanks.read_conll(DATA / "valid.conll", trees) for trees in ({"valid": tree}, None))
+    (joined,), (alone,) = (treebanks.read(DATA / "valid.conll", trees=t) for t in ({"valid": tree}, None))
     mentions = [
         ("Ann", "proper", 0),
         ("her dog", "nominal", 3),
@@ -19,13 +19,13 @@ def test_three_formats_of_one_document_read_alike():
         ("it", "pronoun", 2),
     ]
     for document in (tree, flat, joined):
-        assert [(document.surface(m), m.kind, m.head) for m in document.mentions] == mentions
+        assert [(surface(document, m), m.kind, m.head) for m in document.mentions] == mentions
     for document in (tree, flat, joined, alone):
         assert [s.words for s in document.sentences] == [
             ("Ann", "sold", "her", "dog", "."),
             ("She", "missed", "it", "."),
         ]
-        assert {c: [document.surface(m) for m in ms] for c, ms in document.chains.items()} == {
+        assert {c: [surface(document, m) for m in ms] for c, ms in document.chains.items()} == {
             "1": ["Ann", "her", "She"],
             "2": ["her dog", "it"],
         }
