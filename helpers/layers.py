@@ -5,7 +5,8 @@ have in common. The model's own forward pass is used throughout, so whatever a f
 as it is.
 """
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -59,7 +60,6 @@ def batched_interventions(
         at_once: passes that go through a layer together: on a processor few, so that they stay in its cache.
     """
     running: list[Sequence[Step]] = []  # the paths of the passes that go side by side
-    now: dict[str, Any] = {}  # the layer that computes, and what the layers have made so far
 
     def every(layer: int, probabilities: Tensor) -> Tensor:
         steps = [path[layer] for path in running]
@@ -73,14 +73,6 @@ def batched_interventions(
         inputs = {name: tensor.repeat(len(several), 1) for name, tensor in batch.inputs.items()}
         return encoder.model(**inputs).last_hidden_state
 
-    def forward(layer: int, own: Callable[..., Any], *given: Any, **named: Any) -> Any:
-        """One layer computes; those below it hand on what is given to it, those above what it makes."""
-        if layer == now["layer"]:
-            now["made"] = own(*given, **named)
-        else:
-            attention.pass_by(encoder)
-        return now["made"]
-
     with torch.inference_mode(), attention.tap(encoder, edit=every):
         try:
             modules = layers(encoder)
@@ -88,9 +80,7 @@ def batched_interventions(
             return torch.stack([run([path]) for path in paths])
         made: list[Any] = [None]
         where = [0] * len(paths)  # for each pass its place among the distinct ones
-        try:
-            for layer, module in enumerate(modules):
-                module.forward = partial(forward, layer, module.forward)
+        with _one_layer(encoder, modules) as now:
             for layer in range(len(modules)):
                 keys = [(before, path[layer]) for before, path in zip(where, paths, strict=True)]
                 distinct = dict(zip(keys, paths, strict=True))  # one path for all that have done the same so far
@@ -102,10 +92,30 @@ def batched_interventions(
                     made += _apart(last if layer == len(modules) - 1 else now["made"], len(part))
                 place = {key: n for n, key in enumerate(distinct)}
                 where = [place[key] for key in keys]
-        finally:
-            for module in modules:
-                module.__dict__.pop("forward", None)
         return torch.stack([made[n] for n in where])
+
+
+@contextmanager
+def _one_layer(encoder: Encoder, modules: Sequence[nn.Module]) -> Iterator[dict[str, Any]]:
+    """As long as this is open, a pass computes the layer ``"layer"`` of the mapping that it gives: those below hand on what is ``"made"``
+    before the pass, those above what this one makes, which is ``"made"`` after it.
+    """
+    now: dict[str, Any] = {}
+
+    def forward(layer: int, own: Callable[..., Any], *given: Any, **named: Any) -> Any:
+        if layer == now["layer"]:
+            now["made"] = own(*given, **named)
+        else:
+            attention.pass_by(encoder)
+        return now["made"]
+
+    try:
+        for layer, module in enumerate(modules):
+            module.forward = partial(forward, layer, module.forward)
+        yield now
+    finally:
+        for module in modules:
+            module.__dict__.pop("forward", None)
 
 
 def _joined(made: Sequence[Any]) -> Any:

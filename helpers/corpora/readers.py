@@ -121,10 +121,8 @@ def _plain_text(path: Path, *, wikitext: bool) -> list[Article]:
             short += not heading
     if short and not wikitext:
         sources.say(path, f"{short} lines of fewer than {FEWEST_PARAGRAPH_WORDS} words are left out.")
-    numbered = enumerate(
-        articles if articles[0][1] else articles[1:]
-    )  # whether anything stands before the first title
-    return [Article(f"{path.stem}-{n}", title, tuple(texts)) for n, (title, texts) in numbered if texts]
+    articles = articles if articles[0][1] else articles[1:]  # whether anything stands before the first title
+    return [Article(f"{path.stem}-{n}", title, tuple(texts)) for n, (title, texts) in enumerate(articles) if texts]
 
 
 _MARKS = [
