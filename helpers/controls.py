@@ -7,14 +7,10 @@ Whatever survives that follows from how sharp a head is, not from where it looks
 ``<model>@shuffled``.
 """
 
-from collections.abc import Callable
-
 import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
-
-from helpers.tokens import Batch
 
 SHUFFLED = "@shuffled"
 
@@ -42,20 +38,3 @@ def shuffled_maps(
         number: of the text; the same text, layer, head and seed are shuffled alike wherever they are measured.
     """
     return torch.stack([shuffled(of_layer, (seed, number, layer)) for layer, of_layer in enumerate(maps)])
-
-
-def shuffling(batch: Batch, seed: int = 0) -> Callable[[int, Tensor], Tensor]:
-    """Editor with which every head of the running model looks at its own shuffled scores.
-
-    Later layers compute their scores from what has become of the earlier ones. For one batch; the same input, layer, head and
-    seed are shuffled alike in every batch.
-    """
-
-    def edit(layer: int, probabilities: Tensor) -> Tensor:
-        edited = torch.zeros_like(probabilities)
-        for row, length in enumerate(batch.lengths.tolist()):
-            real = probabilities[row, :, :length, :length]
-            edited[row, :, :length, :length] = shuffled(real, (seed, batch.index[row], layer))
-        return edited
-
-    return edit

@@ -7,12 +7,12 @@ import numpy as np
 import torch
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
-from numpy.typing import ArrayLike
 
-from helpers import attention, plots, tokens
+from helpers import attention, tokens
 from helpers.encoders import Encoder
+from helpers.heads import Head
 from helpers.measurements import one_head
-from helpers.plots import CENTRED, INK, Names, head_name
+from helpers.plots import CENTRED, INK, Names
 from helpers.tokens import Batch
 
 # of the residual stream, of queries, keys, values (and mixtures of them), and of scores and weights
@@ -111,7 +111,7 @@ def _shown(numbers: Numbers) -> dict[str, tuple[np.ndarray, Names, str]]:
     return few | {
         "scores": (numbers.scores, numbers.tokens, "each query with each key"),
         "weights": (numbers.weights, numbers.tokens, "each row sums to 1"),
-        "heads": (numbers.heads[:, heads, 0], [head_name(numbers.layer, head) for head in heads], ""),
+        "heads": (numbers.heads[:, heads, 0], [f"{Head.of((numbers.layer, head))}" for head in heads], ""),
     }
 
 
@@ -206,7 +206,7 @@ def _heads(page: _Page) -> None:
     """The head among all of its layer, and what these go through."""
     (x, y), (target, below), (_, count, d) = page.sides["heads"], page.sides["added"], page.numbers.heads.shape
     shown, names, _ = page.shown["heads"]
-    own = names.index(head_name(page.numbers.layer, page.numbers.head))
+    own = names.index(str(Head.of((page.numbers.layer, page.numbers.head))))
     page.cells(x[own : own + 2], y, shown[:, [own]], np.abs(shown).max(), page.colours["value"])
     column, middle, low = x[own : own + 2].mean(), target.mean(), y[-1] + 0.10
     page.bent("output", column, y[0] - 0.23, 0.13)
@@ -264,35 +264,6 @@ def draw(numbers: Numbers, upto: str = "layers") -> Figure:
         look = {"within": np.inf, "parse_math": True} if upto == "weights" else {"within": 7.6}
         page.text(WIDE / 2, page.sides["scores"][1][-1] + 0.19, sums[upto], **look)
     return page.figure
-
-
-def input_diagram(batch: Batch) -> Figure:
-    """How the first input of a batch is put together: token, number in the vocabulary, text it belongs to, position."""
-    length = int(batch.lengths[0])
-    ids, texts = (part[0, :length].tolist() for part in (batch.ids, batch.text))
-    types = batch.types[0, :length].tolist() if batch.types is not None else ["-"] * length
-    lines = {"token": batch.tokens[0], "vocabulary id": ids, "text (type)": types, "position": range(length)}
-    shades = [(plots.COLOURS[("other", "second", "first")[text + 1]], 0.28) for text in texts]
-    figure, ax = plt.subplots(figsize=(min(9.5, 1.1 + 0.46 * length), 1.9))
-    look = {"cellLoc": "center", "rowLoc": "right", "bbox": (0, 0, 1, 1)}
-    table = ax.table([*lines.values()], [shades] * len(lines), rowLabels=[*lines], **look)
-    plt.setp([*table.get_celld().values()], edgecolor="white", linewidth=2)
-    table.auto_set_font_size(False)
-    table.set_fontsize(7.5)
-    for row in range(len(lines)):
-        table[row, -1].set_text_props(weight="bold")
-    ax.axis("off")
-    return figure
-
-
-def marked_map(weights: ArrayLike, pieces: Names, *, title: str = "") -> Figure:
-    """A head's map [query, key] with numbers; framed: the largest of each row that is not in the first column."""
-    figure = plots.heatmap(weights, pieces, most=1, numbers=True, title=title)
-    largest = np.argmax(weights, -1)
-    for row in np.flatnonzero(largest):
-        corner = largest[row] - 0.5, row - 0.5
-        figure.axes[0].add_patch(plt.Rectangle(corner, 1, 1, fill=False, edgecolor=INK, linewidth=2))
-    return figure
 
 
 def short(encoder: Encoder, *texts: str) -> Batch:

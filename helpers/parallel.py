@@ -127,10 +127,9 @@ def _globals(code: CodeType) -> set[str]:
 def _is_own(module: str) -> bool:
     """Whether a module is a page or somebody's own, neither installed nor of this package."""
     file = getattr(sys.modules.get(module), "__file__", None)
-    installed = {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
-    if module == "__main__":
-        return True
-    return file is not None and module.split(".")[0] != "helpers" and not file.startswith(tuple(installed))
+    installed = tuple(sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib"))
+    read = file is not None and module.split(".")[0] != "helpers" and not file.startswith(installed)
+    return module == "__main__" or read
 
 
 @contextmanager

@@ -19,7 +19,6 @@ from matplotlib.ticker import LogLocator, NullFormatter
 from numpy.typing import ArrayLike, NDArray
 
 from helpers.corpora.treebanks import Sentence
-from helpers.heads import Head
 from helpers.stats import Estimate
 
 Size = tuple[float, float]
@@ -59,11 +58,6 @@ def use_style() -> None:
     set_matplotlib_formats("retina", metadata={"Software": None})
     plt.switch_backend(backend)  # pyplot installs its hook here, otherwise with the first figure
     plt.uninstall_repl_displayhook()  # it would draw every figure once more than is shown, for windows that there are none of
-
-
-def head_name(layer: int, head: int) -> str:
-    """The field's name of a head, layer-head, both from 1: ``head_name(7, 9)`` is ``"8-10"``."""
-    return str(Head.of((layer, head)))
 
 
 def group_names(fits: Mapping[str, bool]) -> dict[str, str]:
@@ -159,11 +153,6 @@ def squares(names: Iterable[str], called: Labels = LABELS) -> list[Line2D]:
     style = {"marker": "s", "linestyle": "", "markersize": 8}
     colours = [COLOURS.get(called[name], COLOURS[name]) for name in names]  # a group is grey
     return [Line2D([], [], color=c, label=called[n], **style) for n, c in zip(names, colours, strict=True)]
-
-
-def type_legend(figure: Figure, called: Labels, *, ncols: int) -> None:
-    """The four types of heads below all panels."""
-    figure.legend(handles=squares(TYPE_NAMES, called), loc="outside lower center", ncols=ncols, fontsize=8)
 
 
 def legend_below(ax: Axes, **options: object) -> Legend:
@@ -422,23 +411,6 @@ def grid(
     return image
 
 
-def head_grids(grids: Mapping[str, ArrayLike], *, bars: str, marked: Mapping[str, ArrayLike]) -> Figure:
-    """Layer × head grids of numbers side by side, each with its own scale, from blue (negative) to red.
-
-    Args:
-        grids: title -> [layer, head].
-        bars: what the shade means.
-        marked: title -> [layer, head], cells that carry a marker.
-    """
-    layers, heads = np.shape(next(iter(grids.values())))
-    figure, axes = titled(grids, (2.3 + 0.16 * layers, 1.1 + 0.14 * heads), columns=2)
-    for ax, (title, shown) in zip(axes.flat, grids.items(), strict=False):
-        most = np.abs(shown).max() or 1e-9
-        image = grid(ax, shown, scale=(-most, most), marked=marked[title], every=(1, 2))
-        figure.colorbar(image, ax=ax, label=bars)
-    return figure
-
-
 def thumbnails(
     shape: tuple[int, int], size: Size, draw: Callable[[Axes, int, int], object], *, across: str, down: str
 ) -> Figure:
@@ -501,15 +473,6 @@ def number_cells(ax: Axes, numbers: ArrayLike, number: str, **text: object) -> N
         if np.isfinite(value):
             colour = ink_on(image.to_rgba(image.get_array())[row, column])
             ax.text(column, row, number.format(value), color=colour, **CENTRED, **text)
-
-
-def grey_map(ax: Axes, shades: ArrayLike, ticks: NDArray[np.str_]) -> None:
-    """A map of shades from 0 to 1: rows attend, columns are attended to; ticks mark the tokens that have a name."""
-    ax.imshow(np.asarray(shades) ** 0.7, cmap="Greys", vmin=0, vmax=1)
-    places = np.flatnonzero(ticks != "")
-    for axis in (ax.xaxis, ax.yaxis):
-        axis.set_ticks(places, ticks[places], fontsize=8)
-    ax.grid(visible=False)
 
 
 def line_diagrams(panels: Mapping[str, tuple[Names, ArrayLike, Mapping[int, str]]], *, least: float = 0.02) -> Figure:

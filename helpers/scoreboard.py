@@ -380,31 +380,6 @@ def compact(board: pd.DataFrame, named: Mapping[tuple[str, int], str] | pd.Serie
     return results.Table(["finding", "verdict", "paper", *models, "controls"], rows)
 
 
-def twelve(board: pd.DataFrame) -> dict[str, results.Table]:
-    """The findings that one would tell a colleague, group by group: the sentence, what each model says of it, and the strongest control."""
-    total, told = verdicts(board), findings().row[findings().row.map(lambda claim: bool(claim.tell))]
-    counting = board[board.counts].set_index(["chapter", "claim"])
-    models = [*counting.model[counting.control == ""].unique()]
-    groups: dict[str, list[list[str]]] = {}
-    for key, claim in sorted(told.items(), key=lambda item: VERDICTS.index(total[item[0]])):
-        rows = counting[counting.index == key]
-        said = rows[rows.control == ""].set_index("model").said.reindex(models, fill_value="–")
-        sentence = f"{claim.tell} ({{doc}}`{key[0][:2]} <../notebooks/{key[0]}>`)"
-        line = [sentence, *said, strongest_control(claim, rows[(rows.control != "") & (rows.verdict != ABSENT)])]
-        groups.setdefault("Survives" if total[key] == HOLDS else total[key].capitalize(), []).append(line)
-    return {name: results.Table(["finding", *models, "strongest control"], lines) for name, lines in groups.items()}
-
-
-def strongest_control(claim: Claim, controls: pd.DataFrame) -> str:
-    """The control that comes nearest to passing, with its number as a person says it; without one, why there is none."""
-    if not len(controls):
-        return claim.uncontrolled or "–"
-    place = controls.verdict.map(VERDICTS.index)
-    strength = controls.value if claim.rule.startswith(("above", "at least")) else -controls.value
-    best = controls.assign(place=place, strength=-strength).sort_values(["place", "strength"]).iloc[0]
-    return f"{best.said} ({best.whose})"
-
-
 def headlines() -> list[tuple[str, Claim, Cell]]:
     """What the chapters claim themselves, judged on the book's own texts or on the run that a claim names: notebook, claim, cell."""
     return [
@@ -427,14 +402,6 @@ def summary(board: pd.DataFrame) -> pd.DataFrame:
     columns = {"hold": [HOLDS], ALSO: [ALSO], "fail": [FAILS]}
     columns |= {"mixed or undecided": [MIXED, UNDECIDED], "not judged": [APART, ABSENT]}
     return pd.DataFrame({name: counts[parts].sum(axis=1) for name, parts in columns.items()})
-
-
-def by_run(board: pd.DataFrame) -> pd.DataFrame:
-    """Findings by run and verdict, control networks included; a finding without a number in a run is left out there."""
-    networks = board[board.control.str.match("@|$")]
-    ordered = networks.assign(run=networks.whose + ", " + networks.profile)  # the book's texts before real ones
-    counts = ordered.groupby(["control", "profile", "model", "run"]).verdict.value_counts().unstack(fill_value=0)
-    return counts.reindex(columns=list(MARKS), fill_value=0).droplevel([0, 1, 2])
 
 
 def select(models: Collection[str] = (), chapters: Collection[str] = ()) -> pd.DataFrame:

@@ -220,15 +220,6 @@ def encode(encoder: Encoder, inputs: Sequence, *, max_length: int | None = None,
     return _collate(encoder, [_row(encoder, n, given, max_length, truncate) for n, given in enumerate(inputs)])
 
 
-def word_states(
-    states: Float[Tensor, "batch token dimension"], batch: Batch
-) -> Float[Tensor, "batch word dimension"]:
-    """Hidden states of words: the mean over a word's pieces."""
-    units = torch.arange(1, 1 + max(map(len, batch.words)), device=batch.unit.device)
-    pieces = (batch.unit[:, None, :] == units[None, :, None]).to(states.dtype)
-    return (pieces / pieces.sum(-1, keepdim=True).clamp_min(1)) @ states
-
-
 def spans_of(encoder: Encoder, text: str) -> tuple[Int[np.ndarray, "token 2"], list[int]]:
     """Where the tokens of a text lie in it, in characters, without special ones, and which word each is a piece of."""
     encoding = _encoding(encoder, text, add_special_tokens=False)

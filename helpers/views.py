@@ -18,13 +18,11 @@ from IPython.display import HTML
 from jinja2 import Environment, PackageLoader
 from jinja2.environment import TemplateModule
 from markupsafe import Markup
-from matplotlib.colors import to_hex, to_rgb
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike
 
 from helpers.corpora.treebanks import Document
-from helpers.drawing import Numbers
-from helpers.plots import ASSETS, COLOURS, HEAD_COLOURS, LABELS, REST, Labels, Names, layer_colours
+from helpers.plots import ASSETS, COLOURS, HEAD_COLOURS, LABELS, REST, Labels, Names
 
 LIMIT = 150_000
 """Characters that a figure may put into a page, its script and style apart."""
@@ -101,7 +99,7 @@ def points(
     plain = _figure("plot", data, across, down)
     if maps is None:
         return plain
-    data |= {"size": np.shape(maps)[-1], "tokens": list(tokens), "maps": _bytes(maps)}
+    data |= {"size": np.shape(maps)[-1], "tokens": list(tokens), "maps": as_bytes(maps)}
     figure = _figure("plot", data, across, down)
     return plain if figure.alt == TOO_LARGE else figure
 
@@ -137,16 +135,9 @@ def _figure(kind: str, data: Mapping[str, object], *drawn: object) -> Interactiv
     content += Markup(f'<script type="application/json">{in_script(json.dumps(data))}</script>')
     if len(content) > LIMIT:
         return InteractiveFigure(f"<p>{TOO_LARGE}</p>", TOO_LARGE)
-    style, script = _asset("touch.css"), _asset("touch.js")
+    style, script = asset("touch.css"), asset("touch.js")
     page = f'<div class="touch"><style>{style}</style>{content}<script>{script}</script></div>'
     return InteractiveFigure(page, data["alt"])
-
-
-def by_layer(layers: Sequence[int]) -> Colouring:
-    """Points coloured by the layer of each, from 0."""
-    names = [str(layer + 1) for layer in range(max(layers) + 1)]
-    shades = (to_hex(colour) for colour in layer_colours(len(names)))
-    return [names[layer] for layer in layers], dict(zip(names, shades, strict=True))
 
 
 def by_kind(kinds: Names) -> Colouring:
@@ -161,11 +152,12 @@ def _macros() -> TemplateModule:
     return Environment(loader=PackageLoader("helpers", "assets"), **options).get_template("touch.html.j2").module
 
 
-def _asset(name: str) -> str:
+def asset(name: str) -> str:
+    """A script or a style of this package."""
     return (ASSETS / name).read_text("utf-8")
 
 
-def _bytes(weights: ArrayLike) -> str:
+def as_bytes(weights: ArrayLike) -> str:
     """Weights from 0 to 1, a byte each, in base64."""
     return base64.b64encode(np.round(255 * np.clip(weights, 0, 1)).astype(np.uint8).tobytes()).decode()
 
@@ -183,11 +175,11 @@ def attention_view(maps: ArrayLike, tokens: Names) -> HTML:
     if length > 40 or length != len(tokens):
         raise ValueError(f"The view takes up to 40 tokens with their maps, not {length} with {len(tokens)} names.")
     data = {"tokens": list(tokens), "layers": layers, "heads": heads, "colours": HEAD_COLOURS}
-    data["weights"] = _bytes(maps)
+    data["weights"] = as_bytes(maps)
     data["label"] = f"Attention of {heads} heads in {layers} layers over {length} tokens"
     return HTML(
         '<div class="attention-view" style="max-width:34em"><script type="application/json">'
-        f"{in_script(json.dumps(data))}</script><script>{_asset('attention_view.js')}</script></div>"
+        f"{in_script(json.dumps(data))}</script><script>{asset('attention_view.js')}</script></div>"
     )
 
 
@@ -296,27 +288,3 @@ def coreference(document: Document) -> HTML:
         words[mention.end - 1] += f'<sub style="color: {colour}">{number + 1}</sub></span>'
     written = [replace(s, words=tuple(words)).text for s, words in zip(document.sentences, texts, strict=True)]
     return HTML(f'<p class="coreference" style="line-height: 2.1">{" ".join(written)}</p>')
-
-
-FIRST = 3  # numbers of a vector that are written out
-
-
-def token_to_touch(numbers: Numbers) -> InteractiveFigure:
-    """Query, scores, weights, values and output of one token after the other, by a slider; attended tokens are darker the larger their weight."""
-
-    def vector(row: ArrayLike) -> list[str]:
-        return [*(f"{number:.2f}" for number in row[:FIRST]), "…"]
-
-    steps = []
-    for token, query, scores, weights, output in zip(
-        numbers.tokens, numbers.query, numbers.scores, numbers.weights, numbers.output, strict=True
-    ):
-        lines = [[f"{token} has the query", *vector(query)]]
-        for other, score, weight, value in zip(numbers.tokens, scores, weights, numbers.value, strict=True):
-            # white for a weight of 0, blue for 1
-            shade = to_hex(1 + weight * (np.array(to_rgb("#6baed6")) - 1))
-            scored = f"score {score:.2f},", f"weight {weight:.2f},"
-            lines.append([(other, shade), *scored, "value", *vector(value)])
-        steps.append([*lines, ["output", *vector(output)]])
-    alt = f"Query, scores, weights, values and output of each of {len(steps)} tokens."
-    return frames(numbers.tokens, steps, alt=alt)

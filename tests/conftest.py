@@ -7,6 +7,7 @@ import random
 import sys
 from functools import cache, partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from importlib import import_module
 from pathlib import Path
 from threading import Thread
 from types import SimpleNamespace
@@ -161,6 +162,13 @@ def page(request, methods) -> SimpleNamespace:
     from helpers import results
 
     return methods(results.notebooks()[request.module.__name__.removeprefix("test_")])
+
+
+@pytest.fixture
+def assemble(monkeypatch):
+    """What the built pages have beside their sources."""
+    monkeypatch.syspath_prepend(places.ROOT / "book" / "_ext")
+    return import_module("assemble")
 
 
 BOOK, FULL, MPNET = ("book", "minilm"), ("full", "minilm"), ("full", "mpnet")

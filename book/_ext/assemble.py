@@ -29,7 +29,7 @@ from helpers import __version__, encoders, models, places, results, scoreboard, 
 from helpers.run import address, atlas, course, launch, live, notebooks, pages, part
 
 ATLAS = "book/atlas"
-HEAD_FIGURES = re.compile(r"\b(head_grids|heads_by_layer|scatter_groups|thumbnails|views\.points)\(")
+HEAD_FIGURES = re.compile(r"\b(plots\.grid|heads_by_layer|scatter_groups|thumbnails|views\.points)\(")
 """Functions that draw figures in which a point, a cell or a picture is a head."""
 LINK = '<p class="to-atlas"><a href="../book/atlas.html">Look a head up in the atlas</a></p>'
 BINDER, COLAB = "https://mybinder.org", "https://colab.research.google.com"
@@ -85,7 +85,7 @@ def context(static: Path) -> dict[str, Any]:
     """What the templates of pages are given."""
     about = {"names": notebooks.chapters(), "purpose": purpose, "outline": course.outline, "models": models.FAMILIES}
     about |= {"board": scoreboard.judged(), "numbers": results.table(), "scoreboard": scoreboard, "results": results}
-    about |= {"heads": atlas, "held": holdings, "static": static}
+    about |= {"heads": atlas, "held": holdings, "static": static, "told": told, "by_run": by_run}
     return about | {"write_live": live.write, "load": encoders.load}
 
 
@@ -126,6 +126,40 @@ def spans(numbers: pd.Series) -> str:
     """Chapters by their numbers, those that follow one another as ``02–14``."""
     runs = numbers.groupby(numbers.sort_values().diff().ne(1).cumsum()).agg(["min", "max"])
     return ", ".join("–".join(f"{n:02}" for n in dict.fromkeys(ends)) for ends in runs.itertuples(index=False))
+
+
+def told(board: pd.DataFrame) -> dict[str, results.Table]:
+    """The findings that one would tell a colleague, group by group: the sentence, what each model says of it, and the strongest control."""
+    total, claims = scoreboard.verdicts(board), scoreboard.findings().row
+    order = total.map(scoreboard.VERDICTS.index).sort_values(kind="stable").index
+    counting = board[board.counts].set_index(["chapter", "claim"])
+    models, groups = [*counting.model[counting.control == ""].unique()], {}
+    for key in order[[bool(claims[key].tell) for key in order]]:
+        claim, rows = claims[key], counting[counting.index == key]
+        said = rows[rows.control == ""].set_index("model").said.reindex(models, fill_value="–")
+        controls = rows[(rows.control != "") & (rows.verdict != scoreboard.ABSENT)]
+        sentence = f"{claim.tell} ({{doc}}`{key[0][:2]} <../notebooks/{key[0]}>`)"
+        line = [sentence, *said, strongest_control(claim, controls)]
+        groups.setdefault("Survives" if total[key] == scoreboard.HOLDS else total[key].capitalize(), []).append(line)
+    return {name: results.Table(["finding", *models, "strongest control"], lines) for name, lines in groups.items()}
+
+
+def strongest_control(claim: scoreboard.Claim, controls: pd.DataFrame) -> str:
+    """The control that comes nearest to passing, with its number as a person says it; without one, why there is none."""
+    if not len(controls):
+        return claim.uncontrolled or "–"
+    place = controls.verdict.map(scoreboard.VERDICTS.index)
+    strength = controls.value if claim.rule.startswith(("above", "at least")) else -controls.value
+    best = controls.assign(place=place, strength=-strength).sort_values(["place", "strength"]).iloc[0]
+    return f"{best.said} ({best.whose})"
+
+
+def by_run(board: pd.DataFrame) -> pd.DataFrame:
+    """Findings by run and verdict, control networks included; a finding without a number in a run is left out there."""
+    networks = board[board.control.str.match("@|$")]
+    ordered = networks.assign(run=networks.whose + ", " + networks.profile)  # the book's texts before real ones
+    counts = ordered.groupby(["control", "profile", "model", "run"]).verdict.value_counts().unstack(fill_value=0)
+    return counts.reindex(columns=list(scoreboard.MARKS), fill_value=0).droplevel([0, 1, 2])
 
 
 def link_figures(app: Sphinx, tree: nodes.document, name: str) -> None:

@@ -21,10 +21,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from jaxtyping import Float
 
 from helpers import places
 from helpers.corpora import records, sources, treebanks
-from helpers.corpora.records import Answer, Article, Corpus, Documents, KeyedText, Pair, Question, Segment, Vectors
+from helpers.corpora.records import Answer, Article, Corpus, Documents, KeyedText, Pair, Question, Segment
 from helpers.corpora.sources import TASKS, CorpusError, ending, lines, locate, reading, some
 
 
@@ -418,13 +419,13 @@ def _inspec(archive: zipfile.Path) -> Iterator[KeyedText]:
 
 
 @lru_cache(maxsize=1)
-def vectors(name: str = "glove") -> Vectors:
-    """Read word vectors: ``glove`` (GloVe 6B, 50 dimensions, 400,000 words), an array with its index of words beside it."""
+def vectors(name: str = "glove") -> tuple[dict[str, int], Float[np.ndarray, "word dimension"]]:
+    """Word vectors that do not depend on context, of words in lower case: the row of each word, and all rows (GloVe 6B: 50 dimensions, 400,000 words)."""
     import pandas as pd
 
     path = locate(name, "vectors")
     words = pd.read_parquet(path.with_name("glove_6B_index.parquet")).iloc[:, 0]
-    return Vectors({word: row for row, word in enumerate(words)}, np.load(path, mmap_mode="r"))
+    return {word: row for row, word in enumerate(words)}, np.load(path, mmap_mode="r")
 
 
 _SENTENCE_END = re.compile(
@@ -470,5 +471,5 @@ def count(name: str, kind: str, split: str) -> str:
     elif kind == "questions":
         counts.update(questions=len(questions(name, split)))
     else:
-        counts.update(words=len(vectors(name).index))
+        counts.update(words=len(vectors(name)[0]))
     return ", ".join(f"{number:,} {unit}" for unit, number in counts.items())

@@ -11,7 +11,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
 
 
 @dataclass(frozen=True)
@@ -85,24 +84,6 @@ class KeyedText:
     title: str
     text: str
     keyphrases: tuple[str, ...]
-
-
-@dataclass(frozen=True, eq=False)
-class Vectors:
-    """Word vectors that do not depend on context.
-
-    Attributes:
-        index: lower-case word -> row.
-        matrix: [word, dimension], float32.
-    """
-
-    index: dict[str, int]
-    matrix: Float[np.ndarray, "word dimension"]
-
-    def __call__(self, words: Sequence[str]) -> Float[np.ndarray, "word dimension"]:
-        """A row for each word, zeros for those that are not in the vocabulary."""
-        rows = [self.index.get(w.lower(), -1) for w in words]
-        return np.where(np.array(rows)[:, None] >= 0, self.matrix[rows], np.float32(0))
 
 
 PRONOUN, PROPER, NOMINAL = "pronoun", "proper", "nominal"

@@ -2,8 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -99,21 +98,11 @@ class Divergences:
         documents = np.array([getattr(text, "document", number) for number, text in enumerate(texts)])
         return cls(encoder.layers, encoder.heads, sums, tokens, documents)
 
-    @cached_property
-    def layer(self) -> Int[np.ndarray, "head"]:
-        """The layer of each head, from 0."""
-        return np.repeat(np.arange(self.layers), self.heads)
-
     def mean(
         self, texts: NDArray[np.integer] | NDArray[np.bool_] | slice = slice(None)
     ) -> Float[np.ndarray, "head head"]:
         """Mean divergence per token over some of the texts (default: all), as a symmetric matrix."""
         return squareform(self.sums[texts].sum(0, dtype=np.float64) / self.tokens[texts].sum())
-
-    def first(self, count: int) -> "Divergences":
-        """Of the first texts only."""
-        kept = {name: getattr(self, name)[:count] for name in ("sums", "tokens", "documents")}
-        return replace(self, **kept)
 
     def estimate(self, weights: Float[np.ndarray, "pair *some"], *, seed: int = 0) -> Estimate:
         """A weighted sum of the mean divergences with its interval over documents.
@@ -174,7 +163,7 @@ def record(run: Run, of: Divergences, points: Float[np.ndarray, "head 2"], netwo
     matrix = of.mean()
     names = np.array([str(Head.of(divmod(k, of.heads))) for k in range(len(matrix))], object)
     pairs = np.nonzero(~np.eye(len(matrix), dtype=bool))
-    whose = {"layer": of.layer[pairs[0]] + 1, "head": pairs[0] % of.heads + 1, "of": names[pairs[1]]}
+    whose = {"layer": pairs[0] // of.heads + 1, "head": pairs[0] % of.heads + 1, "of": names[pairs[1]]}
     run.blocks.append(rows("divergence", matrix[pairs], **whose, **about))
     for quantity, coordinates in zip(("map_x", "map_y"), points.T, strict=True):
         run.number(quantity, coordinates.reshape(of.layers, of.heads), **about)

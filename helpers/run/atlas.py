@@ -15,7 +15,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -33,10 +32,11 @@ from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
 from helpers import adapters, attention, corpora, encoders, head_profiles, places, plots, results, scoreboard, tokens
+from helpers.heads import Head
 from helpers.measurements.surface import MOST_TOKENS
-from helpers.plots import COLOURS, TYPE_NAMES, group_names, head_name
+from helpers.plots import COLOURS, TYPE_NAMES, group_names
 from helpers.run import card, notebooks, template
-from helpers.views import in_script
+from helpers.views import as_bytes, asset, in_script
 
 CHAPTER, PROFILE = "heads", "atlas"
 """Where the numbers are kept: ``data/results/atlas/MODEL/heads.json``."""
@@ -112,13 +112,8 @@ def examples(encoder: encoders.Encoder) -> dict[str, dict[str, Any]]:
         with suppress(tokens.TooLong, tokens.NoWords):
             batch = tokens.encode(encoder, [sentence.split()])
             weights = attention.maps(encoder, batch)[:, 0].double().numpy()
-            shown[what] = {"tokens": list(batch.tokens[0]), "weights": packed(weights)}
+            shown[what] = {"tokens": list(batch.tokens[0]), "weights": as_bytes(weights)}
     return shown
-
-
-def packed(shares: NDArray[np.float64]) -> str:
-    """Numbers from 0 to 1 as bytes in base64."""
-    return base64.b64encode(np.round(255 * shares.clip(0, 1)).astype(np.uint8).tobytes()).decode()
 
 
 def measure(encoder: encoders.Encoder, texts: card.Sample) -> dict[str, Any]:
@@ -135,7 +130,7 @@ def measure(encoder: encoders.Encoder, texts: card.Sample) -> dict[str, Any]:
     maps = sums["maps"] / len(single)
     scale = maps.max((-2, -1))
     return {
-        "maps": packed(maps / scale[..., None, None].clip(1e-12)),
+        "maps": as_bytes(maps / scale[..., None, None].clip(1e-12)),
         "scale": scale.round(4),
         "profile": {"offsets": range(-REACH, REACH + 1), "value": (sums["profile"] / sums["pairs"].clip(1)).round(4)},
         "sentences": len(single),
@@ -220,7 +215,7 @@ def of(model: str, numbers: pd.DataFrame, measured: Mapping[str, Any]) -> Conten
         "alike": _alike(first["map_x"].value, first["map_y"].value, shape) if "map_x" in first else None,
         "grids": grids,
         "best": _best(numbers, single),
-        "known": {head_name(*profile.head): profile.speciality for profile in head_profiles.of(model)},
+        "known": {str(profile.head): profile.speciality for profile in head_profiles.of(model)},
         "mentions": mentions() if model == "minilm" else {},
         "lacking": [
             {"group": name, "chapter": notebooks.find(told["chapter"])[:2]}
@@ -285,7 +280,7 @@ def _types(rows: pd.DataFrame, fits: pd.DataFrame) -> Content:
 
 def _nearest(pairs: pd.DataFrame, shape: Sequence[int]) -> list[Any]:
     """For every head the heads that attend most alike, each with its divergence."""
-    names = [head_name(*head) for head in np.ndindex(*shape)]
+    names = [str(Head.of(place)) for place in np.ndindex(*shape)]
     pairs = pairs.assign(other=pairs.of.map(names.index)).sort_values(["place", "value"])
     of_head = pairs.groupby("place")[["other", "value"]]
     return [list(near.head(card.NEAREST).itertuples(index=False, name=None)) for _, near in of_head]
@@ -326,11 +321,6 @@ def mentions() -> dict[str, list[list[Any]]]:
 
 
 # The page
-
-
-def asset(kind: str) -> str:
-    """The script (``js``) or the style (``css``)."""
-    return (files("helpers") / "assets" / f"atlas.{kind}").read_text("utf-8")
 
 
 def file_of(model: str) -> str:
@@ -387,7 +377,7 @@ def element(models: Mapping[str, Content], *, folder: str, page: bool = True) ->
 def write_data(folder: Path, models: Mapping[str, Content]) -> None:
     """Script, style, and the data of each model."""
     for kind in ("js", "css"):
-        places.write(folder / f"atlas.{kind}", asset(kind))
+        places.write(folder / f"atlas.{kind}", asset(f"atlas.{kind}"))
     for name, content in models.items():
         places.write(folder / file_of(name), data(name, content))
 
@@ -396,7 +386,7 @@ def inline(content: Content) -> str:
     """The atlas of one model with its script, style and data, for a page that is one file."""
     model = content["model"]
     body = element({model: content}, folder=".", page=False)
-    return f"<style>{asset('css')}</style>{body}<script>{data(model, content)}</script><script>{asset('js')}</script>"
+    return f"<style>{asset('atlas.css')}</style>{body}<script>{data(model, content)}</script><script>{asset('atlas.js')}</script>"
 
 
 def write(folder: Path) -> Path:

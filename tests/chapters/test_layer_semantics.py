@@ -111,7 +111,7 @@ def test_states_are_the_models_own(page, small_encoder, documents, family, shuff
     for number, words in enumerate(texts):
         start = first[word : word + len(words) + 1]
         batch = replace(tokens.encode(encoder, [words]), index=(number,))  # alone: no padding
-        edit = None if shuffled is None else controls.shuffling(batch, shuffled)
+        edit = None if shuffled is None else page.shuffling(batch, shuffled)
         with torch.inference_mode(), attention.tap(encoder, edit=edit):
             layers = encoder.model(**batch.inputs, output_hidden_states=True).hidden_states
         mine = torch.stack(layers)[:, 0, ~batch.special[0]].numpy()
@@ -121,6 +121,18 @@ def test_states_are_the_models_own(page, small_encoder, documents, family, shuff
             assert (units[low:high] == place + 1).all() and high > low
         word += len(words)
     assert len(first) == word + 1
+
+
+def test_a_text_is_shuffled_alike_alone_and_in_a_batch(page, minilm):
+    batch = tokens.encode(minilm, ["The cat sat.", "A dog, which barked, ran away from the cat."])
+    maps = attention.maps(minilm, batch)
+    edit = page.shuffling(batch, 0)
+    of_batch = torch.stack([edit(layer, one) for layer, one in enumerate(maps)])
+    for row, n in enumerate(batch.lengths.tolist()):
+        alone = controls.shuffled_maps(maps[:, row, :, :n, :n], row)
+        torch.testing.assert_close(of_batch[:, row, :, :n, :n], alone)
+        assert not of_batch[:, row, :, n:].any() and not of_batch[:, row, ..., n:].any()
+        assert float((alone - maps[:, row, :, :n, :n]).abs().mean()) > 0.01
 
 
 def by_loop(probes, top, part, number):

@@ -42,7 +42,12 @@ def test_pairs_are_what_loops_compute(small_encoder, page, family):
         order = [0, count + 1, *range(1, count + 1)]
         np.testing.assert_allclose(units, words[order][:, order], atol=1e-3)
         states = page.states_of(encoder, sentence)
-        assert states.shape == (encoder.layers + 1, count, encoder.model.config.hidden_size)
+        with torch.no_grad():
+            layers = encoder.model(**batch.inputs, output_hidden_states=True).hidden_states
+        pieces = [[n for n, u in enumerate(batch.unit[0].tolist()) if u == word + 1] for word in range(count)]
+        for found, layer in zip(states.float(), layers, strict=True):
+            means = torch.stack([layer[0, of].mean(0) for of in pieces])
+            torch.testing.assert_close(found, means, atol=2e-3, rtol=2e-3)
 
 
 def test_a_score_is_a_sum_over_heads_and_both_directions(page):

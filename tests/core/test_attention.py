@@ -237,15 +237,3 @@ def test_scores_are_shuffled_among_the_pairs_of_each_map(seed: int, length: int,
         for place, source in enumerate(order):
             wanted[place // length, place % length] = centred[source // length, source % length]
         np.testing.assert_allclose(found[layer, head], softmax(wanted, -1), atol=1e-12)
-
-
-def test_a_text_is_shuffled_alike_alone_and_in_a_batch(minilm) -> None:
-    batch = tokens.encode(minilm, TEXTS)
-    maps = attention.maps(minilm, batch)
-    edit = controls.shuffling(batch)
-    of_batch = torch.stack([edit(layer, one) for layer, one in enumerate(maps)])
-    for row, n in enumerate(batch.lengths.tolist()):
-        alone = controls.shuffled_maps(maps[:, row, :, :n, :n], row)
-        torch.testing.assert_close(of_batch[:, row, :, :n, :n], alone)
-        assert not of_batch[:, row, :, n:].any() and not of_batch[:, row, ..., n:].any()
-        assert float((alone - maps[:, row, :, :n, :n]).abs().mean()) > 0.01

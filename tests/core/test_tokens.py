@@ -98,18 +98,6 @@ def test_sentences(text, count):
     assert all(a[1] == b[0] for a, b in pairwise(spans))
 
 
-def test_hidden_states_of_words_are_means_over_pieces(minilm):
-    words = ["Photosynthesis", "is", "unbelievable", "."]
-    batch = tokens.encode(minilm, [words, ["Fine"]])
-    states = torch.randn(2, batch.ids.shape[1], 3)
-    found = tokens.word_states(states, batch)
-    unit = batch.unit[0].tolist()
-    for word in range(4):
-        pieces = [i for i, u in enumerate(unit) if u == word + 1]
-        assert torch.allclose(found[0, word], states[0, pieces].mean(0), atol=1e-6)
-    assert unit.count(1) > 1 and not found[1, 1:].any(), "0 where there is no word"
-
-
 def test_what_is_usable(small_encoder, capsys):
     def sentence(*words):
         return Sentence("s", words, governors=(-1,) * len(words), relations=("root",) * len(words))

@@ -210,11 +210,11 @@ def test_the_page_shows_the_recorded_numbers(board):
         assert f"{model}@random {100 * random.value:.1f} vs" in line
 
 
-def test_the_page_adds_up(board):
+def test_the_page_adds_up(board, assemble):
     counts, claims = scoreboard.tally(board), [c for said in CHAPTERS.values() for c in said["claims"] if c.rule]
     assert counts.to_numpy().sum() == len(claims)
     assert scoreboard.summary(board).loc["all"].sum() == len(claims)
-    runs = scoreboard.by_run(board)
+    runs = assemble.by_run(board)
     assert runs.index[0].endswith(", book") and runs[HOLDS]["minilm@random, full"] < runs[HOLDS]["minilm, full"]
     sections, reasons = (
         html.unescape(part("scoreboard.md.j2", name, board=board, scoreboard=scoreboard, results=results))
@@ -226,8 +226,8 @@ def test_the_page_adds_up(board):
             assert line.split(maxsplit=1)[1].replace("_", " ") in reasons
 
 
-def test_twelve_findings_come_first_survived_taken_away_undecided_and_failed(board):
-    groups = scoreboard.twelve(board)
+def test_twelve_findings_come_first_survived_taken_away_undecided_and_failed(board, assemble):
+    groups = assemble.told(board)
     sizes = {"Survives": 4, "Also the control": 4, "Undecided": 1, "Fails": 3}
     assert {name: len(table.cells) for name, table in groups.items()} == sizes and [*groups] == [*sizes]
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from conftest import HOSTILE
 
-from helpers import plots, results
+from helpers import results
+from helpers.heads import Head
 from helpers.run import atlas, card, template
 
 
@@ -64,7 +65,7 @@ def test_chosen_heads_types_and_neighbours_are_those_of_the_records(shown):
     ours = [best[key] for key in ("value", "low", "high", "control")]
     assert np.allclose(ours, row[["value", "low", "high", "control"]].astype(float), atol=1e-5)
     rows = results.recorded("divergence_map").rows("divergence")
-    names = [plots.head_name(*place) for place in np.ndindex(6, 12)]
+    names = [str(Head.of(place)) for place in np.ndindex(6, 12)]
     rows["one"] = rows.layer.astype(int).astype(str) + "-" + rows["head"].astype(int).astype(str)
     distance = rows.pivot(index="one", columns="of", values="value").loc[names, names].fillna(np.inf).to_numpy()
     for head, near in enumerate(model["nearest"]):

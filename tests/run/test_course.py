@@ -157,10 +157,8 @@ def test_slides_are_whole_without_a_network(folder, chromium):
     assert chromium.evaluate("document.querySelectorAll('mjx-container svg').length") > 0
 
 
-def test_the_page_on_teaching_has_every_chapter_and_every_question(monkeypatch):
-    monkeypatch.syspath_prepend(places.ROOT / "book" / "_ext")
-    filled = import_module("assemble").filled
-    page = filled((places.ROOT / "book" / "teaching.md").read_text("utf-8"), places.ROOT)
+def test_the_page_on_teaching_has_every_chapter_and_every_question(assemble):
+    page = assemble.filled((places.ROOT / "book" / "teaching.md").read_text("utf-8"), places.ROOT)
     assert "generated:" not in page
     for chapter in notebooks.chapters():
         assert f"<../notebooks/{chapter}>" in page

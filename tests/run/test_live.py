@@ -9,8 +9,8 @@ from browser import Page
 from conftest import from_data
 
 from helpers import attention, tokens
+from helpers.heads import Head
 from helpers.models import EncoderError
-from helpers.plots import head_name
 from helpers.run import atlas, live
 from helpers.run.live import ask
 
@@ -70,7 +70,7 @@ def test_heads_that_are_off_are_those_that_zero_switches_off(page, minilm):
     apart = np.abs(np.array(found["maps"]) - maps)
     assert apart.max() <= LARGEST and apart.mean() <= MEAN and np.abs(whole - maps).max() > 10 * LARGEST
     assert found["cosine"] == pytest.approx(torch.cosine_similarity(vector, with_all, dim=0).item(), abs=0.002)
-    moved = {head_name(*head): np.abs(whole - maps).max((2, 3))[head] for head in np.ndindex(6, 12)}
+    moved = {str(Head.of(head)): np.abs(whole - maps).max((2, 3))[head] for head in np.ndindex(6, 12)}
     effect, opened = page.tab.inner_text(".effect"), page.tab.eval_on_selector_all("[data-open]", OPENED)
     assert int(re.search(r"up to (\d+) points", effect)[1]) == pytest.approx(
         100 * max(moved.values()), abs=200 * LARGEST

@@ -8,7 +8,6 @@ import subprocess
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
-from importlib import import_module
 from types import SimpleNamespace
 from urllib.parse import unquote, urlparse
 
@@ -118,11 +117,10 @@ def test_buttons_launch_the_copies_and_edit_the_source(site):
 
 
 @pytest.mark.parametrize(("remote", "repository", "home"), from_data("remotes"))
-def test_the_remote_decides_which_buttons_there_are(tmp_path, monkeypatch, remote, repository, home):
+def test_the_remote_decides_which_buttons_there_are(tmp_path, monkeypatch, assemble, remote, repository, home):
     for variable in ("BOOK_REPOSITORY", "BOOK_SITE"):
         monkeypatch.delenv(variable, raising=False)
-    monkeypatch.syspath_prepend(places.ROOT / "book" / "_ext")
-    config, assemble = SimpleNamespace(html_static_path=[], html_theme_options={}), import_module("assemble")
+    config = SimpleNamespace(html_static_path=[], html_theme_options={})
     monkeypatch.setattr(places, "ROOT", tmp_path)
     if remote:
         for command in (["init", "-q"], ["remote", "add", "origin", remote]):
