@@ -58,7 +58,8 @@ def each(encoder: Encoder, function: Callable[..., Any], parts: Iterable[Any], *
     run, what = _run, None
     if keep is not None:
         run = joblib.Memory(keep, verbose=0).cache(_run, ignore=["encoder", "function", "given"])
-        what = joblib.hash((encoder.state, _package(), _told((function, given), set())))
+        package = places.sha256(*sorted(Path(__file__).parent.rglob("*.py")))
+        what = joblib.hash((encoder.state, package, _told((function, given), set())))
     jobs = _WHERE["jobs"] or os.environ.get("BOOK_DASK") or int(os.environ.get("BOOK_WORKERS") or 0) or None
     with ExitStack() as closing:
         if isinstance(jobs, str):  # the address of a scheduler, whose client is closed afterwards
@@ -82,12 +83,6 @@ def _run(what: str | None, part: Any, encoder: Encoder | bytes, function: Callab
 
 
 _arrived = lru_cache(maxsize=2)(pickle.loads)  # an encoder that was sent to this process is kept for the next part
-
-
-@lru_cache
-def _package() -> str:
-    """Digest of this package's code."""
-    return places.sha256(*sorted(Path(__file__).parent.rglob("*.py")))
 
 
 def _told(thing: Any, seen: set[int]) -> Any:

@@ -209,7 +209,10 @@ def spoken(number: Number, claim: Claim, *, compared: bool) -> str:
     if less and number.value < 0:
         number, more = number * -1, less
     digits = max(digits - 1, 0)
-    while f"{number.low:.{digits}f}" == f"{number.high:.{digits}f}" != "nan" and digits < 3:
+    nearest = min(abs(number.low), abs(number.high))  # an end that is not 0 is not shown as 0
+    while (
+        f"{number.low:.{digits}f}" == f"{number.high:.{digits}f}" != "nan" or 0 < nearest < 0.5 / 10**digits
+    ) and digits < 3:
         digits += 1
     value, _, interval = f"{number:z.{digits}f}".partition(" ")
     return " ".join(filter(None, [value, more, interval])).replace(" ", FIRM)
@@ -390,17 +393,12 @@ def headlines() -> list[tuple[str, Claim, Cell]]:
     ]
 
 
-def titled(chapter: str) -> str:
-    """The chapter's name in words."""
-    return chapter[3:].replace("_", " ")
-
-
 def summary(board: pd.DataFrame) -> pd.DataFrame:
     """Findings by chapter and verdict, in few columns, with a line for all."""
     counts = tally(board).reindex(columns=list(VERDICTS), fill_value=0)
     counts.loc["all"] = counts.sum()
     columns = {"hold": [HOLDS], ALSO: [ALSO], "fail": [FAILS]}
-    columns |= {"mixed or undecided": [MIXED, UNDECIDED], "not judged": [APART, ABSENT]}
+    columns |= {"mixed or undecided": [MIXED, UNDECIDED], "not comparable, or no number": [APART, ABSENT]}
     return pd.DataFrame({name: counts[parts].sum(axis=1) for name, parts in columns.items()})
 
 

@@ -140,7 +140,7 @@ def told(board: pd.DataFrame) -> dict[str, results.Table]:
         controls = rows[(rows.control != "") & (rows.verdict != scoreboard.ABSENT)]
         sentence = f"{claim.tell} ({{doc}}`{key[0][:2]} <../notebooks/{key[0]}>`)"
         line = [sentence, *said, strongest_control(claim, controls)]
-        groups.setdefault("Survives" if total[key] == scoreboard.HOLDS else total[key].capitalize(), []).append(line)
+        groups.setdefault(total[key].capitalize(), []).append(line)
     return {name: results.Table(["finding", *models, "strongest control"], lines) for name, lines in groups.items()}
 
 

@@ -159,7 +159,7 @@ def verdict_bars(counts: pd.DataFrame) -> Figure:
 def verdicts() -> Figure:
     """How many findings of the papers hold on our models, by chapter."""
     tally = scoreboard.tally(scoreboard.judged())
-    return verdict_bars(tally.rename(lambda chapter: f"{chapter[:2]} {scoreboard.titled(chapter)}"))
+    return verdict_bars(tally.rename(lambda chapter: f"{chapter[:2]} {chapter[3:].replace('_', ' ')}"))
 
 
 def tally() -> Figure:

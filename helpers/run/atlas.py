@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
-from helpers import adapters, attention, corpora, encoders, head_profiles, places, plots, results, scoreboard, tokens
+from helpers import adapters, attention, corpora, encoders, head_profiles, places, plots, results, tokens
 from helpers.heads import Head
 from helpers.measurements.surface import MOST_TOKENS
 from helpers.plots import COLOURS, TYPE_NAMES, group_names
@@ -316,7 +316,7 @@ def mentions() -> dict[str, list[list[Any]]]:
         cells = nbformat.read(notebooks.FOLDER / f"{chapter}.ipynb", as_version=4).cells
         texts = [CODE.sub(" ", cell.source) for cell in cells if cell.cell_type == "markdown"]
         for head, count in Counter(HEAD.findall("\n".join(texts))).items():
-            links[head].append([chapter[:2], scoreboard.titled(chapter), f"../notebooks/{chapter}.html", count])
+            links[head].append([chapter[:2], chapter[3:].replace("_", " "), f"../notebooks/{chapter}.html", count])
     return links
 
 

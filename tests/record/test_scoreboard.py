@@ -228,7 +228,7 @@ def test_the_page_adds_up(board, assemble):
 
 def test_twelve_findings_come_first_survived_taken_away_undecided_and_failed(board, assemble):
     groups = assemble.told(board)
-    sizes = {"Survives": 4, "Also the control": 4, "Undecided": 1, "Fails": 3}
+    sizes = {"Holds": 4, "Also the control": 4, "Undecided": 1, "Fails": 3}
     assert {name: len(table.cells) for name, table in groups.items()} == sizes and [*groups] == [*sizes]
 
 
