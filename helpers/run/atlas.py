@@ -48,7 +48,7 @@ SIZE = 16
 REACH = 8
 """Tokens to the left and to the right that the profile of distance goes."""
 PARAMETERS = {"corpus": CORPUS, "choose_on": list(CHOOSE_ON), "size": SIZE, "reach": REACH, "seed": 0}
-DIGITS = 5
+DIGITS, ENOUGH = 5, 50  # words of a relation, of which a best head is named
 RULES = ("best fixed offset", "nearest mention")
 """What the head of a relation or a kind of mention stands against; another network's head that was chosen is another head."""
 SOURCE, RUN = ["chapter", "profile", "corpus", "split"], ["of", "profile"]
@@ -238,7 +238,7 @@ def called(name: str | None) -> str:
 
 def _best_relation(numbers: pd.DataFrame) -> pd.DataFrame:
     """For every head the relation in which it is furthest beyond the best fixed offset, in its better direction, for each run."""
-    leads = card.leads(numbers[numbers.of != "all"])
+    leads = card.leads(numbers[(numbers.of != "all") & (numbers.n >= ENOUGH)])
     best = leads.drop_duplicates(["source", "place"]).sort_values(["source", "place"])
     best = best.assign(
         towards=best.quantity == "finds_governor", quantity="best_relation", label=best.of, value=best.lead
