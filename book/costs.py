@@ -20,7 +20,7 @@ import pandas as pd
 import psutil
 import torch
 
-from helpers import attention, corpora, encoders, parallel, places, tokens
+from helpers import attention, corpora, encoders, places, tokens
 from helpers.measurements import divergence, head_types, surface
 from helpers.run import live, pages
 
@@ -47,7 +47,8 @@ def passes(model: str, machine: str, rounds: int = 3) -> None:
     look = partial(attention.measure, encoder, texts, longest=SEGMENT)
     runs = (forward, *(partial(look, chapter.look) for chapter in (surface, head_types, divergence)))
     rates = {}
-    with parallel.one_thread(), torch.inference_mode():
+    torch.set_num_threads(1)
+    with torch.inference_mode():
         for name, run in zip(PASSES, runs, strict=True):
             seconds = repeat(run, timer=time.process_time, number=1, repeat=1 + rounds)[1:]  # the first warms up
             rates[name] = np.round(16 * SEGMENT / np.array(seconds), 1).tolist()

@@ -7,10 +7,10 @@ from importlib.metadata import PackageNotFoundError, version
 # Several libraries import tqdm's notebook bars, which ask for ipywidgets; plain bars do
 warnings.filterwarnings("ignore", message="IProgress not found")
 
+#: What a head may be for; :data:`helpers.adapters.LABELS` has its classes.
 TASKS = ("mlm", "qa", "paraphrase", "entailment", "rte", "keywords")
-"""What a head may be for; :data:`helpers.adapters.LABELS` has its classes."""
+#: What a model can compute in. In half precision the weights of a row would sum to 1 only within a hundredth.
 DTYPES = ("float32", "float64")
-"""What a model can compute in. In half precision the weights of a row would sum to 1 only within a hundredth."""
 
 try:
     __version__ = version("attention-heads-book")  # setup.py takes it from the tag

@@ -30,6 +30,7 @@ from transformers.utils import ModelOutput
 
 from helpers import models, places
 
+#: The tasks, and what the last dimension of their logits stands for (mlm: the vocabulary).
 LABELS: dict[str, tuple[str, ...]] = {
     "mlm": (),
     "qa": ("start", "end"),
@@ -38,7 +39,6 @@ LABELS: dict[str, tuple[str, ...]] = {
     "rte": ("entailment", "not_entailment"),
     "keywords": ("outside", "begin", "inside"),
 }
-"""The tasks, and what the last dimension of their logits stands for (mlm: the vocabulary)."""
 
 HUB_HEADS = {
     "mlm": AutoModelForMaskedLM,

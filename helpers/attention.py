@@ -35,16 +35,16 @@ from helpers.encoder import Encoder
 from helpers.models import EncoderError
 from helpers.tokens import Batch, EncodedText, batches, by_word
 
+#: ``observe(layer, probabilities, values)``: layer from 0, probabilities [batch, head, query, key], values
+#: [batch, head, key, dimension] (None where a family does not show them).
 Observer = Callable[[int, Tensor, Tensor | None], None]
-"""``observe(layer, probabilities, values)``: layer from 0, probabilities [batch, head, query, key], values
-[batch, head, key, dimension] (None where a family does not show them)."""
 
+#: ``edit(layer, probabilities) -> probabilities``, same shape.
 Editor = Callable[[int, Tensor], Tensor]
-"""``edit(layer, probabilities) -> probabilities``, same shape."""
 
 INTERFACE = "book-tap"
+#: What some families hand to their attention function beside the mask, and ours does not compute.
 FURTHER_TERMS = ("softcap", "s_aux", "sinks", "position_bias")
-"""What some families hand to their attention function beside the mask, and ours does not compute."""
 VALUE_PROJECTIONS = ("v", "value", "value_proj")
 
 
@@ -192,13 +192,13 @@ AttentionInterface.register(INTERFACE, _attend)
 AttentionMaskInterface.register(INTERFACE, eager_mask)
 
 
+#: ``function(maps, text)``: maps [layer, head, query, key] of one text without padding -> an array, or a dict of arrays.
 Function = Callable[..., Any]
-"""``function(maps, text)``: maps [layer, head, query, key] of one text without padding -> an array, or a dict of arrays."""
 
+#: Bytes of attention maps that exist at a time, those of one batch; a single text may need more.
 MOST_MAPS = 256 << 20
-"""Bytes of attention maps that exist at a time, those of one batch; a single text may need more."""
+#: Texts that are measured, kept and sent to other processes together.
 PART = 96
-"""Texts that are measured, kept and sent to other processes together."""
 
 
 def measure(

@@ -18,13 +18,13 @@ from helpers.heads import Head
 from helpers.plots import COLOURS, LABELS, group_names
 from helpers.results import Recorded
 
+#: A relation that occurs less often singles out no head.
 FEWEST = 20
-"""A relation that occurs less often singles out no head."""
+#: Relations that a card names.
 SHOWN = 3
-"""Relations that a card names."""
 
+#: Chapter, ``"04"`` -> what it has recorded.
 Records = Mapping[str, Recorded]
-"""Chapter, ``"04"`` -> what it has recorded."""
 
 
 @dataclass(frozen=True)
@@ -110,13 +110,13 @@ def _previous(recorded: Recorded) -> list[Head]:
     return _heads(recorded.rows("specialist", label="previous").nlargest(1, "value"))
 
 
+#: What a head can be known for -> its name in :data:`helpers.plots.COLOURS`, the chapter, and the function that finds such heads there.
 SPECIALITIES = {
     "antecedent": ("antecedent", "05", _antecedents),
     "phrase": ("next", "04", _phrases),
     "object": ("object", "04", _objects),
     "previous-token": ("previous", "02", _previous),
 }
-"""What a head can be known for -> its name in :data:`helpers.plots.COLOURS`, the chapter, and the function that finds such heads there."""
 
 
 # Facts
@@ -173,8 +173,8 @@ def _keywords(recorded: Recorded, head: Head) -> str:
     return "Looks at key words more than any other head." if received[head] == received.max() else ""
 
 
+#: Chapters that know something of single heads -> what they say of one.
 FACTS = {"02": _surface, "04": _relations, "05": _chains, "06": _probed, "08": _type, "11": _missed, "13": _keywords}
-"""Chapters that know something of single heads -> what they say of one."""
 
 
 def show(chapter: str, model: str, *, unfolded: bool = False) -> HTML:

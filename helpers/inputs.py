@@ -15,12 +15,12 @@ from helpers.encoders import Encoder
 from helpers.examples import Example
 from helpers.tokens import Batch
 
+#: The target of a position that is not asked about.
 IGNORED = -100
-"""The target of a position that is not asked about."""
 MASKED, SHOWN_AS_MASK, SHOWN_AS_ANOTHER = 0.15, 0.8, 0.1  # BERT's rule, Devlin et al. 2019, section 3.1
 STRIDE = 64  # tokens that two consecutive windows of a long context share
+#: Tokens of an input when scoring, special ones included.
 MAX_LENGTH = {"mlm": 256, "qa": 384, "paraphrase": 256, "entailment": 256, "rte": 384, "keywords": 384}
-"""Tokens of an input when scoring, special ones included."""
 
 
 @dataclass(frozen=True, eq=False)

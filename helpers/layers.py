@@ -34,8 +34,8 @@ def layers(encoder: Encoder) -> list[nn.Module]:
     raise EncoderError(f"The layers of {encoder.name!r} ({type(encoder.model).__name__}) are no list of modules.")
 
 
+#: What is done at a layer: equal where two passes do the same, None where nothing is done.
 Step = Hashable | None
-"""What is done at a layer: equal where two passes do the same, None where nothing is done."""
 
 
 def batched_interventions(

@@ -27,8 +27,8 @@ from transformers import AutoConfig, AutoTokenizer, PreTrainedModel, PreTrainedT
 from helpers import places
 from helpers.corpora import fetching
 
+#: The families that work, by their ``model_type``: a name for people, and how the smallest one, which the tests measure, is configured.
 FAMILIES: dict[str, dict] = yaml.safe_load(Path(__file__).with_name("families.yml").read_text("utf-8"))
-"""The families that work, by their ``model_type``: a name for people, and how the smallest one, which the tests measure, is configured."""
 _names = [family["name"] for family in FAMILIES.values()]
 WORKING_FAMILIES = f"{', '.join(_names[:10])} and {len(_names) - 10} more, which book/bring_your_own.md names"
 HUB_ENDPOINT: str | None = None  # the hub's address; None is huggingface_hub's own setting
@@ -160,13 +160,13 @@ def read_config(name: str, folder: Path) -> transformers.PretrainedConfig:
     return AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
 
 
+#: Keys of a configuration by which a library computes with other weights than the book reads.
 ELSEWHERE = {
     "quantization_config": "the book measures in single precision; save the model without quantization",
     "pruned_heads": "heads were pruned from it, and no version of transformers from 5 on computes such a model; take the model of "
     "before the pruning (where its weights are whole, remove the key)",
     "transformers_weights": "the book reads model.safetensors or its parts only; give the weights that name",
 }
-"""Keys of a configuration by which a library computes with other weights than the book reads."""
 
 
 def weights_files(name: str, folder: Path) -> list[Path]:

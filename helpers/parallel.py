@@ -12,7 +12,7 @@ import sys
 import sysconfig
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from functools import lru_cache, partial
 from pathlib import Path
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
@@ -20,7 +20,6 @@ from typing import Any
 
 import cloudpickle
 import joblib
-import torch
 
 from helpers import places
 from helpers.encoder import Encoder
@@ -125,14 +124,3 @@ def _is_own(module: str) -> bool:
     installed = tuple(sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib"))
     read = file is not None and module.split(".")[0] != "helpers" and not file.startswith(installed)
     return module == "__main__" or read
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Compute with one thread: small products do not gain from more, and their sums must not depend on the number of cores."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)

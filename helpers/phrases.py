@@ -11,8 +11,8 @@ from functools import lru_cache
 
 import numpy as np
 
+#: What a word is for a tagger: part of no keyphrase, the first word of one, another word of it.
 OUTSIDE, BEGIN, INSIDE = range(3)
-"""What a word is for a tagger: part of no keyphrase, the first word of one, another word of it."""
 
 _UNIT = re.compile(r"\w+|[^\w\s]")
 _WORD = re.compile(r"\w+")

@@ -14,20 +14,20 @@ from uuid import uuid4
 
 from platformdirs import user_cache_path
 
+#: The folder that holds ``helpers/``.
 HOME = Path(__file__).resolve().parent.parent
-"""The folder that holds ``helpers/``."""
 
+#: What an installed wheel has in place of a checkout's folders (``setup.py``).
 _PACKED = HOME / "helpers" / "packed"
-"""What an installed wheel has in place of a checkout's folders (``setup.py``)."""
 
+#: Whether this is the package of a wheel, in which nothing is written, and not a checkout.
 INSTALLED = _PACKED.is_dir()
-"""Whether this is the package of a wheel, in which nothing is written, and not a checkout."""
 
+#: The folder that holds ``data/``, ``notebooks/``, ``book/``: the checkout.
 ROOT = _PACKED if INSTALLED else HOME
-"""The folder that holds ``data/``, ``notebooks/``, ``book/``: the checkout."""
 
+#: Folder of results that were measured on a reader's own corpora, in place of a profile's: never among the book's.
 OWN = "own"
-"""Folder of results that were measured on a reader's own corpora, in place of a profile's: never among the book's."""
 
 
 class BookError(Exception):

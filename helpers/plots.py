@@ -27,23 +27,23 @@ Labels = Mapping[str, str]
 Levels = Mapping[str, float]
 Style = Mapping[str, object]
 Parts = Mapping[str, Style]
+#: Width and height in inches, or two ends; names of rows, words, tokens; name -> what it is called, or a colour; name -> number;
+#: matplotlib's keywords; part of a bar -> these; series -> a value for each row, None where there is none, or row -> value.
 Points = Mapping[str, Sequence[Estimate | float | None] | Mapping[str, Estimate | float]]
-"""Width and height in inches, or two ends; names of rows, words, tokens; name -> what it is called, or a colour; name -> number;
-matplotlib's keywords; part of a bar -> these; series -> a value for each row, None where there is none, or row -> value."""
 
 ASSETS = files("helpers") / "assets"
 LOOKS = yaml.safe_load((ASSETS / "styles.yml").read_text("utf-8"))
+#: Of each thing that is drawn: colour, name, marker.
 STYLES = LOOKS["things"]
-"""Of each thing that is drawn: colour, name, marker."""
 
 COLOURS, LABELS, MARKERS = ({name: style[n] for name, style in STYLES.items()} for n in range(3))
+#: Guan et al.'s four types of heads, in the order of every table and legend.
 TYPE_NAMES = ("dense", "diagonal", "dense_vertical", "vertical")
-"""Guan et al.'s four types of heads, in the order of every table and legend."""
 HEAD_COLOURS = LOOKS["heads"]
 INK = "#222222"
 REST = "#bbbbbb"  # of points without a kind
+#: A line that values are compared with.
 REFERENCE = {"color": COLOURS["self"], "linewidth": 1, "linestyle": ":"}
-"""A line that values are compared with."""
 CENTRED = {"ha": "center", "va": "center"}
 EDGE = {"s": 30, "edgecolor": "#444444", "linewidth": 0.4}  # of points in pale colours
 

@@ -33,16 +33,16 @@ if TYPE_CHECKING:  # who reads records does not wait for torch
 VERSIONS = ("torch", "transformers", "numpy", "scikit-learn")
 PROFILES = ("book", "full")
 RANDOM, SHUFFLED = "@random", "@shuffled"
+#: Decimals kept: float32 models do not carry more.
 DIGITS = 6
-"""Decimals kept: float32 models do not carry more."""
 WHOLE, NUMBERS = ("layer", "head", "n"), ("value", "low", "high", "control")
+#: Columns that tell every row of the long table from every other.
 KEY = ("model", "profile", "chapter", "quantity", "layer", "head", "of", "label")
-"""Columns that tell every row of the long table from every other."""
+#: Columns of the long table; ``data/columns.yml`` says what is in each.
 COLUMNS = ("run", *KEY, "corpus", "split", "n", *NUMBERS, "against", "unit")
-"""Columns of the long table; ``data/columns.yml`` says what is in each."""
+#: Columns that a stored table may have: ``network`` is "" or a control, ``model`` and ``sha256`` say so where rows are of another model;
+#: what is the same in all rows is left out.
 STORED = ("network", "model", "sha256", *KEY[3:], "corpus", "split", "n", *NUMBERS, "against")
-"""Columns that a stored table may have: ``network`` is "" or a control, ``model`` and ``sha256`` say so where rows are of another model;
-what is the same in all rows is left out."""
 
 
 class ResultError(places.BookError, ValueError):

@@ -20,20 +20,20 @@ from helpers import places, results
 
 HOLDS, ALSO, MIXED, UNDECIDED, FAILS = "holds", "also the control", "mixed", "undecided", "fails"
 APART, ABSENT = "not comparable", "no number"
+#: Verdict of a comparison that could be made -> its mark.
 MARKS = {HOLDS: "●", ALSO: "◎", MIXED: "◪", UNDECIDED: "◐", FAILS: "○"}
-"""Verdict of a comparison that could be made -> its mark."""
 VERDICTS = (*MARKS, APART, ABSENT)
 FIRM = "\N{NO-BREAK SPACE}"
+#: Unit -> factor that turns a recorded number into it, decimals shown, how it is written, and what a person says after it.
 UNITS = yaml.safe_load(Path(__file__).with_name("units.yml").read_text("utf-8"))
-"""Unit -> factor that turns a recorded number into it, decimals shown, how it is written, and what a person says after it."""
+#: What the page says of them is in ``book/scoreboard.md``.
 RULES = ("above", "below", "about", "at least", "equal", "every", "passed", "shown")
-"""What the page says of them is in ``book/scoreboard.md``."""
+#: What a claim, or a control of it, names numbers for.
 ROLES = ("ours", "against", "difference", "judged", "p")
-"""What a claim, or a control of it, names numbers for."""
+#: Where a chapter records a p-value of a test of its own, "holds" also needs one below this.
 LEVEL = 0.05
-"""Where a chapter records a p-value of a test of its own, "holds" also needs one below this."""
+#: How far from the paper's number "about" reaches.
 FACTOR = 1.25
-"""How far from the paper's number "about" reaches."""
 
 
 @dataclass(frozen=True)
@@ -118,8 +118,8 @@ class Claim:
         return results.paper_text(parts | ({} if isinstance(numbers[0], str) else {"unit": self.source.get("unit")}))
 
 
+#: Of a row in ``data/claims``.
 FIELDS = {one.name for one in fields(Claim)} - {"chapter"}
-"""Of a row in ``data/claims``."""
 
 
 @dataclass(frozen=True)
@@ -146,8 +146,8 @@ class Number:
         return f"{self.value:{spec}}{interval}{alone}".replace("-", "−")
 
 
+#: (network, number as claims name it) -> the number.
 Numbers = Mapping[tuple[str, str], Number]
-"""(network, number as claims name it) -> the number."""
 
 
 def numbers_of(table: pd.DataFrame) -> Numbers:

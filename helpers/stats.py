@@ -19,14 +19,14 @@ from numpy.typing import NDArray
 from scipy import special
 
 REPLICATES = 500
+#: Documents below which an interval is widened: the bootstrap alone holds the truth too seldom there.
 FEW = 30
-"""Documents below which an interval is widened: the bootstrap alone holds the truth too seldom there."""
 
+#: An array of any shape, down to a single number.
 Numbers = NDArray[np.float64] | np.float64
-"""An array of any shape, down to a single number."""
 
+#: A seed and the documents that were resampled with it.
 Sample = tuple[int, tuple[Any, ...]]
-"""A seed and the documents that were resampled with it."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -35,8 +35,8 @@ from helpers.inputs import IGNORED, Asked, batches
 from helpers.layers import batched_interventions
 
 LONGEST_ANSWER = 30  # tokens
+#: What a task's examples are scored by, where it is not accuracy and loss; the first is the one to quote.
 NAMES = {"qa": ("f1", "em"), "keywords": ("f1", "f1_all", "loss")}
-"""What a task's examples are scored by, where it is not accuracy and loss; the first is the one to quote."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -31,8 +31,8 @@ from helpers.places import BookError
 
 Text = str | list[str]
 Input = Text | tuple[Text, Text]
+#: A pass says so when more than this share of its tokens is unknown to the vocabulary.
 UNKNOWN = 0.05
-"""A pass says so when more than this share of its tokens is unknown to the vocabulary."""
 
 
 class TooLong(BookError, ValueError):

@@ -9,10 +9,10 @@ from helpers import attention, places, tokens
 from helpers.encoder import Encoder
 from helpers.models import OWN_TOKENIZER, WORKING_FAMILIES, DamagedModel, NotAnEncoder, in_a_line
 
+#: An encoder that takes fewer tokens than this has no text to look at.
 LEAST_TOKENS = 8
-"""An encoder that takes fewer tokens than this has no text to look at."""
+#: A pair, and a text that is padded beside it.
 PROBE = [("Each token looks at every other one.", "So it does."), "A short one."]
-"""A pair, and a text that is padded beside it."""
 TOLERANCE = 1e-3
 
 

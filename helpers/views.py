@@ -24,16 +24,16 @@ from numpy.typing import ArrayLike
 from helpers.corpora.treebanks import Document
 from helpers.plots import ASSETS, COLOURS, HEAD_COLOURS, LABELS, REST, Labels, Names
 
+#: Characters that a figure may put into a page, its script and style apart.
 LIMIT = 150_000
-"""Characters that a figure may put into a page, its script and style apart."""
 TOO_LARGE = "There is too much here for a figure to touch."
+#: From where to where the axes of a plot go, on a page of 400 by 300 (``touch.html.j2``).
 ACROSS, DOWN = (56, 390), (258, 10)
-"""From where to where the axes of a plot go, on a page of 400 by 300 (``touch.html.j2``)."""
 
+#: The label of each point, and the colour of each label.
 Colouring = tuple[Names, Labels]
-"""The label of each point, and the colour of each label."""
+#: A word, with or without a colour.
 Word = str | tuple[str, str]
-"""A word, with or without a colour."""
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,8 @@ class FetchError(places.BookError, RuntimeError):
     """A file could not be fetched."""
 
 
+#: How to fetch each corpus: the downloads that :func:`bring` takes.
 RECIPES = yaml.safe_load(Path(__file__).with_name("recipes.yml").read_text("utf-8"))
-"""How to fetch each corpus: the downloads that :func:`bring` takes."""
 
 
 def fetch(name: str) -> list[Path]:

@@ -85,10 +85,10 @@ _HEADING = re.compile(r"^\s*=\s(?P<title>.*?)\s=\s*$")
 FEWEST_PARAGRAPH_WORDS = 10  # shorter lines are captions, list items and formulas left over from the markup
 
 
+#: Letters of scripts that are written without blanks between words: Thai, Lao, Tibetan, Burmese, Khmer, Japanese, Chinese.
 _UNSPACED = re.compile(
     "[\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"
 )
-"""Letters of scripts that are written without blanks between words: Thai, Lao, Tibetan, Burmese, Khmer, Japanese, Chinese."""
 
 
 def _plain_text(path: Path, *, wikitext: bool) -> list[Article]:
@@ -301,13 +301,13 @@ def _answer(context: str, question: str, text: str, answer_start: int, **_: obje
     raise ValueError(f"question {question!r}: the answer {text!r:.60} does not stand at character {answer_start}")
 
 
+#: Names that the columns of sentence pairs may have, in small letters.
 _COLUMNS = {
     "first": ("#1 string", "sentence1", "premise"),
     "second": ("#2 string", "sentence2", "hypothesis"),
     "label": ("gold_label", "label", "quality", "score", "answer"),
     "id": ("pairid", "index", "#1 id"),
 }
-"""Names that the columns of sentence pairs may have, in small letters."""
 _ASKED = re.compile('For the statement, "(.*)", does the hypothesis "(.*)" represent entailment, contra.*', re.S)
 
 

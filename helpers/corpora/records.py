@@ -171,8 +171,8 @@ class Document:
         return " ".join(s.text for s in self.sentences)
 
 
+#: A treebank, or a part of one.
 Documents = tuple[Document, ...]
-"""A treebank, or a part of one."""
 
 
 def numbered(documents: Iterable[Document]) -> Documents:

@@ -56,15 +56,15 @@ class Entry:
 
 
 _catalogue = yaml.safe_load(Path(__file__).with_name("catalogue.yml").read_text("utf-8"))
+#: Every corpus that the book knows by name.
 CATALOGUE = tuple(Entry(**row) for row in _catalogue)
-"""Every corpus that the book knows by name."""
 
+#: Labels of the tasks of sentence pairs. ``nli`` reads the three-class column of the book's entailment pairs.
 TASKS = {
     "mrpc": ("not_paraphrase", "paraphrase"),
     "rte": ("entailment", "not_entailment"),
     **dict.fromkeys(("nli", "mnli", "snli"), ("entailment", "neutral", "contradiction")),
 }
-"""Labels of the tasks of sentence pairs. ``nli`` reads the three-class column of the book's entailment pairs."""
 
 
 def entry(name: str, kind: str) -> Entry | None:
@@ -145,8 +145,8 @@ def label(name: str) -> str:
     return name if name.startswith("hub:") else ", ".join(Path(path.strip()).name for path in name.split(","))
 
 
+#: Parameters of chapters that name corpora.
 PARAMETERS = ("corpus", "treebank", "coreference", "questions", "paraphrases", "entailment", "keyphrases", "texts")
-"""Parameters of chapters that name corpora."""
 
 
 def absolute(values: Mapping[str, Any]) -> dict[str, Any]:

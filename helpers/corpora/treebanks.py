@@ -20,15 +20,15 @@ from helpers.corpora import sources
 from helpers.corpora.records import NOMINAL, PRONOUN, PROPER, Document, Documents, Mention, Sentence, depth
 from helpers.corpora.sources import CorpusError, ending, lines, locate, reading, some
 
+#: Words and labels of English, by what they are for.
 ENGLISH = yaml.safe_load(Path(__file__).with_name("english.yml").read_text("utf-8"))
-"""Words and labels of English, by what they are for."""
+#: Pronouns, and nouns for men and women -> number, gender and person, empty where unknown.
 PRONOUNS, NOUNS = (
     {word: tuple(features.split("-")) for features, words in ENGLISH[kind].items() for word in words.split()}
     for kind in ("pronouns", "nouns")
 )
-"""Pronouns, and nouns for men and women -> number, gender and person, empty where unknown."""
+#: Coreference brackets as written in one row: the first word that they are at, the last, and the brackets.
 Mark = tuple[int, int, str]
-"""Coreference brackets as written in one row: the first word that they are at, the last, and the brackets."""
 
 
 CONLLU = "CoNLL-U: ten columns with tabs between, words numbered from 1, heads that are a tree, brackets such as Entity=(3 and 3)."

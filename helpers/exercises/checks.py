@@ -25,10 +25,10 @@ from tabulate import tabulate
 from helpers import places
 
 FILE = "progress.json"
+#: The minutes of an exercise in a notebook's text, and its name in the first check after them.
 TIMED = re.compile(r"★[★☆]{2}, (\d+) minutes[^★]*?exercises\.check\(\s*\"(\w+)\"")
-"""The minutes of an exercise in a notebook's text, and its name in the first check after them."""
+#: How often hints to an exercise were asked for.
 ASKED: Counter[str] = Counter()
-"""How often hints to an exercise were asked for."""
 
 
 class Text(str):

@@ -67,7 +67,7 @@ class Choice:
     held_out: Estimate
 
 
-def choose(dev: Hits, test: Hits, *, seed: int = 0) -> Choice:
-    """Choose the candidate that is best on ``dev``, and score it on ``test``."""
-    best = dev.best()
+def choose(dev: Hits, test: Hits, *, candidate: tuple[int, ...] | None = None, seed: int = 0) -> Choice:
+    """Choose the candidate that is best on ``dev`` (or take the one given), and score it on ``test``."""
+    best = dev.best() if candidate is None else tuple(candidate)
     return Choice(best, test.estimate(*best, seed=seed))

@@ -17,15 +17,19 @@ from helpers.corpora import sources
 from helpers.corpora.sources import CorpusError
 from helpers.corpora.treebanks import ENGLISH, NOMINAL, NOUNS, PRONOUN, PRONOUNS, PROPER, Document, Mention, Sentence
 from helpers.encoders import Encoder
-from helpers.measurements.choosing import Hits
+from helpers.heads import Head
+from helpers.measurements import choosing
+from helpers.measurements.choosing import Choice, Hits
+from helpers.results import Run
+from helpers.stats import Estimate
 from helpers.tokens import EncodedText, tokens_of_words
 
+#: The columns of Clark et al.'s Table 2.
 KINDS = ("all", PRONOUN, PROPER, NOMINAL)
-"""The columns of Clark et al.'s Table 2."""
+#: Kinds, and: an antecedent has the mention's own head word; none has; none has, and the mention is not a pronoun.
 GROUPS = (*KINDS, "repeated", "new word", "new name")
-"""Kinds, and: an antecedent has the mention's own head word; none has; none has, and the mention is not a pronoun."""
+#: Of each document, as in the paper's footnote 4.
 MOST_TOKENS = 128
-"""Of each document, as in the paper's footnote 4."""
 
 
 @dataclass(frozen=True)
@@ -147,15 +151,15 @@ def anything(mention: Placed, other: Placed) -> bool:
 
 
 Test = Callable[[Placed, Placed], bool]
+#: Tests of each rule system, in order, as Lee et al. 2011 order their sieves: it names the nearest earlier mention that passes the first
+#: test that any passes. After ``head match`` alone a mention without a match stays unresolved and counts as wrong: the paper names no other
+#: way.
 RULES: dict[str, tuple[Test, ...]] = {
     "nearest mention": (anything,),
     "head match": (same_word,),
     "head match, else nearest": (same_word, anything),
     "four-sieve rules": (same_text, same_word, agree, anything),
 }
-"""Tests of each rule system, in order, as Lee et al. 2011 order their sieves: it names the nearest earlier mention that passes the first
-test that any passes. After ``head match`` alone a mention without a match stays unresolved and counts as wrong: the paper names no other
-way."""
 
 
 # Heads
@@ -225,3 +229,58 @@ def measure(encoder: Encoder, documents: Iterable[Document], *, shuffled: bool =
     """The scores of an encoder's heads, or of their control with shuffled scores, among earlier mentions."""
     texts = passages(encoder, documents)
     return score(attention.measure(encoder, texts, choose, units="words", shuffled=shuffled), texts)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One group of mentions: the head chosen on the development part, scored on the test part.
+
+    Attributes:
+        count: number of mentions in the test part.
+        choice: of the head.
+        rules: name -> accuracy on the test part.
+    """
+
+    count: int
+    choice: Choice
+    rules: Mapping[str, Estimate]
+
+    @property
+    def head(self) -> Head:
+        """The head chosen."""
+        return Head.of(self.choice.candidate)
+
+    @property
+    def gains(self) -> dict[str, Estimate]:
+        """Rule -> how much more often the head is right, paired over documents."""
+        return {name: self.choice.held_out - rule for name, rule in self.rules.items()}
+
+
+def table(dev: Scores, test: Scores, *, head: Sequence[int] | None = None, seed: int = 0) -> dict[str, Row]:
+    """Group -> row, for each that occurs in both parts.
+
+    Args:
+        head: one head for every row; default: for each row the one that is best for it on ``dev``.
+    """
+    rows = {}
+    for group in GROUPS:
+        there, here = dev.of(group), test.of(group)
+        if len(there.hits) and len(here.hits):
+            choice = choosing.choose(there.hits, here.hits, candidate=head, seed=seed)
+            rules = {name: hits.estimate(seed=seed) for name, hits in here.rules.items()}
+            rows[group] = Row(len(here.hits), choice, rules)
+    return rows
+
+
+def record(run: Run, rows: Mapping[str, Row], test: Scores, *, network: str = "") -> None:
+    """Record, for each group, how often every head, the best head and each rule are right."""
+    for group, row in rows.items():
+        about = {"network": network, "of": group, "n": row.count, "split": "test"}
+        nearest = {"control": row.rules["nearest mention"].value, "against": "nearest mention"}
+        held_out, gains = row.choice.held_out, row.gains
+        run.number("finds_antecedent", test.of(group).hits.accuracy(), **about, **nearest)
+        run.number("best_for_antecedent", held_out, head=row.head, **about, **nearest)
+        for quantity, rule in (("lead_for_antecedent", "nearest mention"), ("lead_over_rules", "four-sieve rules")):
+            run.number(quantity, gains[rule], head=row.head, **about, against=rule)
+        for rule, accuracy in row.rules.items():
+            run.number("antecedent_by_rule", accuracy, **about | {"of": f"{group} by {rule}"}, against="")

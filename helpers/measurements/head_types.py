@@ -24,20 +24,20 @@ from helpers.tokens import EncodedText, Input
 
 WINDOWS = 16
 KINDS = ("cls", "sep", "comma", "period")
+#: The 21 numbers of a head, in the order of every array whose last axis is ``feature``.
 FEATURES = ("self", *(f"window {w}" for w in range(1, WINDOWS + 1)), *KINDS)
-"""The 21 numbers of a head, in the order of every array whose last axis is ``feature``."""
 SPECIAL = len(FEATURES) - len(KINDS)  # where the four kinds of token begin
 
+#: Guan et al.'s four types. In arrays and records a group has the key of the type that it stands for, also where it is called otherwise.
 TYPES = ("dense", "diagonal", "dense_vertical", "vertical")
-"""Guan et al.'s four types. In arrays and records a group has the key of the type that it stands for, also where it is called otherwise."""
 
+#: Of the bootstrap over documents: heads are clustered anew in each.
 REPLICATES = 200
-"""Of the bootstrap over documents: heads are clustered anew in each."""
 
 Features = Float[np.ndarray, "feature"]
 Grid = Float[np.ndarray, "layer head feature"]
+#: The numbers of one head, of all heads by layer; and the group of each head in a row.
 Labels = Int[np.ndarray, "point"]
-"""The numbers of one head, of all heads by layer; and the group of each head in a row."""
 
 
 def cells(text: EncodedText, length: int | None = None) -> Int[Tensor, "query key"]:
@@ -144,8 +144,8 @@ def masses(features: Float[np.ndarray, "*heads feature"]) -> Float[np.ndarray, "
 # Groups
 
 
+#: Heads that the chapter needs: half of them are put into groups, and must be more than the groups.
 LEAST_HEADS = 2 * (len(TYPES) + 1)
-"""Heads that the chapter needs: half of them are put into groups, and must be more than the groups."""
 
 
 def refuse_small(encoder: Encoder) -> None:

@@ -20,33 +20,32 @@ from helpers.results import Recorded, Run
 from helpers.stats import Estimate
 from helpers.tokens import EncodedText
 
+#: Means over the attending tokens of all texts, special tokens included, and the quantities under which they are recorded.
+#:
+#: Attention to the previous token, the same token, the next token; to [CLS], to all [SEP], to all full stops and commas, to
+#: everything else; to all [SEP] when the attending token is [SEP], when it is another; to [CLS] when it is [CLS]. Entropy in
+#: nats, over all attending tokens, and of [CLS] only. The largest weight in a row.
 STATISTICS = {
     **{name: f"share_{name}" for name in ("previous", "self", "next", "cls", "sep")},
     "stop": "share_punctuation",
     **{name: f"share_{name}" for name in ("other", "sep_from_sep", "sep_from_other", "cls_from_cls")},
     **{name: name for name in ("entropy", "entropy_from_cls", "peak")},
 }
-"""Means over the attending tokens of all texts, special tokens included, and the quantities under which they are recorded.
-
-Attention to the previous token, the same token, the next token; to [CLS], to all [SEP], to all full stops and commas, to
-everything else; to all [SEP] when the attending token is [SEP], when it is another; to [CLS] when it is [CLS]. Entropy in
-nats, over all attending tokens, and of [CLS] only. The largest weight in a row.
-"""
+#: What a head that attends evenly has instead: its entropy, over all attending tokens and from [CLS] only, and what it gives to
+#: [CLS], [SEP], full stops and commas. One number each.
 EVEN = {
     "uniform": "entropy",
     "uniform_from_cls": "entropy_from_cls",
     **{f"chance_{k}": k for k in ("cls", "sep", "stop")},
 }
-"""What a head that attends evenly has instead: its entropy, over all attending tokens and from [CLS] only, and what it gives to
-[CLS], [SEP], full stops and commas. One number each."""
 MOST_TOKENS = 128  # Clark et al. 2019, section 3
 SPECIALIST_SHARE = 0.5  # section 3.1: "more than half of its attention"
 BROAD_SHARE = 0.9  # of the uniform entropy
 ROLES = ("previous", "self", "next", "cls", "sep", "stop")
 SINK_FACTOR = 3.0  # times what even attention would give, on average over all heads
+#: A head that gives less of its attention than this to the token itself gives it little; entropies that differ by no more than this
+#: share of one of them are close.
 LITTLE = 0.1
-"""A head that gives less of its attention than this to the token itself gives it little; entropies that differ by no more than this
-share of one of them are close."""
 
 
 def look(

@@ -23,11 +23,11 @@ from helpers.measurements.choosing import Choice, Hits, choose
 from helpers.stats import Estimate
 from helpers.tokens import EncodedText, usable
 
+#: Which word attends: the governor is the word *to* which a word attends most, or the word that attends most *to* it.
 DIRECTIONS = ("dependent to governor", "governor to dependent")
-"""Which word attends: the governor is the word *to* which a word attends most, or the word that attends most *to* it."""
 OFFSETS = tuple(offset for offset in range(-10, 11) if offset)
+#: Relations with fewer words in the test part are marked: one word more or less moves them by three points.
 FEWEST = 30
-"""Relations with fewer words in the test part are marked: one word more or less moves them by three points."""
 TABLE_1 = ("all", "prep", "pobj", "det", "nn", "nsubj", "amod", "dobj")
 TABLE_1 += ("advmod", "aux", "poss", "auxpass", "ccomp", "mark", "prt")
 """The rows of Clark et al.'s Table 1, in Stanford's scheme."""
@@ -53,8 +53,8 @@ def point(maps: Float[Tensor, "layer head word word"], text: EncodedText) -> Int
     return torch.stack([maps.argmax(-1), maps.argmax(-2)], -2).to(torch.int16)
 
 
+#: For each sentence [..., word], the index of the word that a candidate names: a head and a direction, or a rule.
 Answers = Sequence[Int[np.ndarray, "*candidate _"]]
-"""For each sentence [..., word], the index of the word that a candidate names: a head and a direction, or a rule."""
 
 
 def answers(encoder: Encoder, *parts: Sequence[Sentence], **options: Any) -> list[Answers]:

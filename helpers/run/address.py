@@ -11,10 +11,10 @@ import subprocess
 
 from helpers import places
 
+#: The branch that is edited, and the one that publishing fills with copies to launch (:mod:`helpers.run.launch`).
 BRANCH, LAUNCH = "main", "launch"
-"""The branch that is edited, and the one that publishing fills with copies to launch (:mod:`helpers.run.launch`)."""
+#: Hosts, and where they show the pages of their repositories.
 PAGES = {"github.com": "github.io", "gitlab.com": "gitlab.io"}
-"""Hosts, and where they show the pages of their repositories."""
 _REMOTE = re.compile(
     r"(?:https?://(?:[^/@]+@)?|ssh://(?:[^/@]+@)|[\w.-]+@)([\w.-]+\.\w+)(?::\d+)?[:/](.+?)(?:\.git)?/*"
 )

@@ -38,28 +38,28 @@ from helpers.plots import COLOURS, TYPE_NAMES, group_names
 from helpers.run import card, notebooks, template
 from helpers.views import as_bytes, asset, in_script
 
+#: Where the numbers are kept: ``data/results/atlas/MODEL/heads.json``.
 CHAPTER, PROFILE = "heads", "atlas"
-"""Where the numbers are kept: ``data/results/atlas/MODEL/heads.json``."""
+#: Of two runs on the book's texts a chapter's own comes first, then what was measured for the atlas; real corpora stand apart.
 PROFILES = ("book", PROFILE, "full")
-"""Of two runs on the book's texts a chapter's own comes first, then what was measured for the atlas; real corpora stand apart."""
 CORPUS, CHOOSE_ON = "encyclopedia", ("train", "dev")  # as in the book's runs of chapters 02, 04, 05, 07 and 08
+#: Rows and columns of a mean map: [CLS], the words of a sentence brought to 14 places, [SEP].
 SIZE = 16
-"""Rows and columns of a mean map: [CLS], the words of a sentence brought to 14 places, [SEP]."""
+#: Tokens to the left and to the right that the profile of distance goes.
 REACH = 8
-"""Tokens to the left and to the right that the profile of distance goes."""
 PARAMETERS = {"corpus": CORPUS, "choose_on": list(CHOOSE_ON), "size": SIZE, "reach": REACH, "seed": 0}
 DIGITS, ENOUGH = 5, 50  # words of a relation, of which a best head is named
+#: What the head of a relation or a kind of mention stands against; another network's head that was chosen is another head.
 RULES = ("best fixed offset", "nearest mention")
-"""What the head of a relation or a kind of mention stands against; another network's head that was chosen is another head."""
 SOURCE, RUN = ["chapter", "profile", "corpus", "split"], ["of", "profile"]
 CHOSEN = ["place", "quantity", "of", "label", "n", "source", "value", "low", "high", "against", "control"]
 CHOSEN += ["value_lead", "low_lead", "high_lead"]
+#: Which quantities the atlas shows, in what words.
 SHOWN = yaml.safe_load(Path(__file__).with_name("atlas.yml").read_text("utf-8"))
-"""Which quantities the atlas shows, in what words."""
 HEAD = re.compile(r"(?<![\w./–-])(\d{1,2}-\d{1,2})(?![\w–-]|\.\d)")
 CODE = re.compile(r"```.*?```|\$[^$]*\$", re.DOTALL)
+#: Where the built book keeps script, style and data.
 FOLDER = "_static/atlas"
-"""Where the built book keeps script, style and data."""
 Content = dict[str, Any]
 Marks = NDArray[np.bool_]
 

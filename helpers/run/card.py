@@ -23,18 +23,18 @@ from helpers.measurements import divergence, head_types, surface, syntax
 from helpers.run import notebooks, template
 
 PROFILE = "card"
+#: Relations and neighbours that are shown of a head.
 RELATIONS, NEAREST = 5, 5
-"""Relations and neighbours that are shown of a head."""
+#: Places whose shares are shown, as they are recorded, and as figures know them.
 SHARES = {"cls": "cls", "sep": "sep", "punctuation": "stop", "previous": "previous", "self": "self", "next": "next"}
-"""Places whose shares are shown, as they are recorded, and as figures know them."""
+#: Words of a relation, or mentions of a kind: of fewer a card says nothing.
 FEWEST = syntax.FEWEST
-"""Words of a relation, or mentions of a kind: of fewer a card says nothing."""
+#: Fewer make no map.
 FEWEST_HEADS = 3
-"""Fewer make no map."""
+#: What :func:`look` found in each segment, if they have been measured already.
 Looks = Sequence[dict[str, Any]] | None
-"""What :func:`look` found in each segment, if they have been measured already."""
+#: Likewise what heads name in the two parts of the trees, and how often they are right in those of the chains.
 Named = tuple[Sequence[syntax.Answers], Sequence[antecedents.Scores]] | None
-"""Likewise what heads name in the two parts of the trees, and how often they are right in those of the chains."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,10 +11,10 @@ import yaml
 from helpers import places, results
 from helpers.run import pages
 
+#: How far a number may lie from the stored one where both were computed on processors of one name and model.
 ROUNDING = 1e-4
-"""How far a number may lie from the stored one where both were computed on processors of one name and model."""
+#: Chapter -> how far numbers of which quantities may lie from the stored ones between processors, and why.
 TOLERANCES = yaml.safe_load(Path(__file__).with_name("tolerances.yml").read_text("utf-8"))
-"""Chapter -> how far numbers of which quantities may lie from the stored ones between processors, and why."""
 
 
 def differences(new: Path, old: Path) -> dict[Path, str]:

@@ -21,13 +21,13 @@ from tqdm import tqdm
 from helpers import places
 from helpers.run import address, launch, notebooks, part, template
 
+#: Of an exercise with a check.
 POINTS = 2
-"""Of an exercise with a check."""
 WORDS_A_MINUTE, MINUTES_A_FIGURE = 130, 1.5
+#: Words on a slide beneath a figure.
 MOST_WORDS = 42
-"""Words on a slide beneath a figure."""
+#: Folders that are made anew in a course; anything else in it is the teacher's own and stays.
 MADE = ("students", "solutions", "slides", "guide", "static", "nbgrader/source")
-"""Folders that are made anew in a course; anything else in it is the teacher's own and stays."""
 TEST = "verdict = {}\nassert verdict.solved, verdict.message\nprint(verdict.message)"
 CHECK = re.compile(r"^exercises\.check\(\s*\"(\w+)\",\s*(\w+)\s*\)$", re.MULTILINE)
 WRITTEN = re.compile(r"^\*\*(Predict|Interpret|Open project)\*\* ★", re.MULTILINE)

@@ -11,13 +11,13 @@ from pandas.io.json import build_table_schema
 from helpers import __version__, places, results
 from helpers.run import template
 
+#: Ending of a file's name -> how pandas writes it.
 FORMATS = {
     ".csv": ("to_csv", {"index": False, "lineterminator": "\n"}),
     ".parquet": ("to_parquet", {"index": False, "compression": "zstd"}),
     ".jsonl": ("to_json", {"orient": "records", "lines": True, "double_precision": 15, "force_ascii": False}),
     ".tex": ("to_latex", {"index": False, "escape": True, "longtable": True, "na_rep": ""}),
 }
-"""Ending of a file's name -> how pandas writes it."""
 
 
 def select(

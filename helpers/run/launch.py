@@ -23,21 +23,21 @@ import helpers
 from helpers import places
 from helpers.run import address, notebooks, template
 
+#: What the wheel of this version is called.
 WHEEL = f"attention_heads_book-{helpers.__version__}-py3-none-any.whl"
-"""What the wheel of this version is called."""
+#: Tag, in a copy, of the cells that belong to the solution of an exercise.
 SOLUTION = "solution"
-"""Tag, in a copy, of the cells that belong to the solution of an exercise."""
+#: A directive; the book never puts one into another.
 BOX = re.compile(
     r"^(`{3,}|:{3,})\{(?P<name>[\w-]+)\} *(?P<title>.*)\n(?P<options>(?::[\w-]+:.*\n)*)(?P<body>(?:.*\n)*?)\1$",
     re.MULTILINE,
 )
-"""A directive; the book never puts one into another."""
 GATE = re.compile(r"^(?=`{3,}\{(?:exercise|solution)-)", re.MULTILINE)
 ROLE = re.compile(r"\{([\w:]+)\}`(?:([^`<]*?)\s*<([^`>]+)>|([^`]+))`")
+#: The heading of a solution, in plain Markdown.
 ANSWER = re.compile(r"(#### Solution to .+)\n*")
-"""The heading of a solution, in plain Markdown."""
+#: Tags of the book, and what JupyterLab calls the same.
 HIDDEN = {"hide-input": "source_hidden", "hide-output": "outputs_hidden"}
-"""Tags of the book, and what JupyterLab calls the same."""
 
 
 def rendered(notebook: NotebookNode, chapter: str, site: str | None = None) -> NotebookNode:

@@ -18,10 +18,10 @@ from helpers import attention, encoders, places, tokens, views
 from helpers.run import atlas, template
 
 SENTENCE = "The girl put an old letter under the bed."
+#: Tokens of a sentence on a page that draws it.
 LONGEST = 40
-"""Tokens of a sentence on a page that draws it."""
+#: Tokens of an input, and bytes of a model that a page may ask its readers to load.
 MOST_TOKENS, LIMIT = 48, 50_000_000
-"""Tokens of an input, and bytes of a model that a page may ask its readers to load."""
 BERT = {"WordPiece", "BertNormalizer", "BertPreTokenizer", "BertModel", "gelu"}
 
 

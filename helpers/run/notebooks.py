@@ -25,13 +25,13 @@ from helpers.corpora import sources
 
 FOLDER = places.ROOT / "notebooks"
 PROFILE_FOLDER = places.ROOT / "book" / "profiles"
+#: Chapters that read what others of the same run have recorded.
 LATER = ("07_divergence_map", "09_pattern_types", "10_ablation_by_type")
-"""Chapters that read what others of the same run have recorded."""
+#: Errors with which a chapter says that a model lacks what it needs; any other is a failure.
 REFUSALS = {"AdapterError", "EncoderError", "NotAnEncoder", "TapError", "SystemExit"}
-"""Errors with which a chapter says that a model lacks what it needs; any other is a failure."""
 QUIET = {"TQDM_DISABLE": "1", "PYDEVD_DISABLE_FILE_VALIDATION": "1"}
+#: With Linux's C library: each layer's maps get the memory of the last one's, which would else go back and be cleared anew each time.
 KEEP_MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(32 << 20), "MALLOC_TRIM_THRESHOLD_": str(1 << 30)}
-"""With Linux's C library: each layer's maps get the memory of the last one's, which would else go back and be cleared anew each time."""
 
 
 class NotebookError(places.BookError):

@@ -19,8 +19,8 @@ import yaml
 from helpers import places
 from helpers.run import notebooks
 
+#: What the files of a release are called, without their endings.
 NAME = "what-attention-heads-look-at"
-"""What the files of a release are called, without their endings."""
 HTML = places.ROOT / "_build" / "html"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 FLAGS = ("--disable-gpu", "--disable-dev-shm-usage", "--host-resolver-rules=MAP * ~NOTFOUND")

@@ -23,8 +23,8 @@ from nbformat.v4 import new_markdown_cell
 from helpers import places
 from helpers.run import atlas, launch, notebooks, template
 
+#: In the page of a model's card (:mod:`helpers.run.card`), whose template lets no text of others be HTML.
 CARD = '<div class="encoder-card">'
-"""In the page of a model's card (:mod:`helpers.run.card`), whose template lets no text of others be HTML."""
 MARKDOWN = MarkdownIt("commonmark", {"html": False}).enable("table").use(dollarmath_plugin)
 
 

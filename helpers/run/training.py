@@ -33,12 +33,12 @@ from helpers import adapters, encoders, inputs, places, stats, tasks, tokens
 from helpers.corpora import CorpusError
 from helpers.run import notebooks, template
 
+#: Task -> how its adapter is trained, what it is scored on, and what its card says.
 RECIPES: dict[str, dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("recipes.yml").read_text("utf-8"))
-"""Task -> how its adapter is trained, what it is scored on, and what its card says."""
+#: What the Trainer is told in every run.
 ARGUMENTS: dict[str, Any] = RECIPES.pop("trainer")
-"""What the Trainer is told in every run."""
+#: The settings of a run, where a recipe does not say otherwise.
 DEFAULTS: dict[str, Any] = RECIPES.pop("defaults")
-"""The settings of a run, where a recipe does not say otherwise."""
 
 
 def read_examples(task: str, seed: int = 0) -> tuple[list[tasks.Example], list[tasks.Example]]:

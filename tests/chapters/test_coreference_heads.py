@@ -125,21 +125,19 @@ def test_scores_are_what_loops_count(page, passages):
         assert len(of.hits) == len(hits) and found.value == pytest.approx(np.mean(hits))
 
 
-def test_rows_choose_on_one_part_and_are_recorded(minilm, page, passages):
+def test_rows_choose_on_one_part_and_are_recorded(minilm, passages):
     rng = np.random.default_rng(3)
     chosen = [rng.integers(0, 25, (6, 12, len(p.mentions))) for p in passages]
     dev, test = coreference.score(chosen[:6], passages[:6]), coreference.score(chosen[6:], passages[6:])
+    rows = coreference.table(dev, test)
     run = results.Run("coreference_heads", minilm, corpora.read("encyclopedia"), profile="smoke")
-    page.rows_of.__globals__.update(run=run, seed=0)
-    rows = page.rows_of(dev, test)
-    page.record_best(rows, test, "")
-    for group, (head, right, rules, _) in rows.items():
-        assert head == dev.of(group).hits.best()
-        lead = run.recorded.number("lead_for_antecedent", of=group, head=head).value
-        assert lead == pytest.approx(right.value - rules["nearest mention"].value, abs=1e-6)
-        best = run.recorded.number("best_for_antecedent", of=group, head=head).value
-        assert best == pytest.approx(test.of(group).hits.accuracy()[head], abs=1e-6)
-    assert {head for head, *_ in page.rows_of(dev, test, (2, 4)).values()} == {(2, 4)}
+    coreference.record(run, rows, test)
+    for group, row in rows.items():
+        assert row.head == dev.of(group).hits.best()
+        assert row.gains["nearest mention"].value == row.choice.held_out.value - row.rules["nearest mention"].value
+        best = run.recorded.number("best_for_antecedent", of=group, head=row.head).value
+        assert best == pytest.approx(test.of(group).hits.accuracy()[row.head], abs=1e-6)
+    assert {row.head for row in coreference.table(dev, test, head=(2, 4)).values()} == {(2, 4)}
 
 
 def test_cuts_leave_out_an_antecedent_or_something_else(page, passages):
