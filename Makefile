@@ -31,7 +31,7 @@ $(BOOK)/notebooks/%.ipynb: notebooks/%.ipynb $(SOURCES)
 # These read what others of the same run have recorded
 $(BOOK)/notebooks/07_divergence_map.ipynb: $(patsubst %,$(BOOK)/notebooks/%.ipynb,02_surface_patterns 04_dependency_heads 05_coreference_heads)
 $(addprefix $(BOOK)/notebooks/,09_pattern_types.ipynb 10_ablation_by_type.ipynb): $(BOOK)/notebooks/08_distance_features.ipynb
-chapters: $(BOOK)/notebooks/08_distance_features.ipynb $(CHAPTERS) # those that take long, and that others wait for, first
+chapters: $(addprefix $(BOOK)/notebooks/,08_distance_features.ipynb 11_head_importance.ipynb 06_probing_classifiers.ipynb) $(CHAPTERS) # those that others wait for or that take long, first
 
 book: $(READY) ## Execute the chapters that are older than what they are made of, two at a time (JOBS=2), and build the pages
 	@$(MAKE) --no-print-directory --jobs $(JOBS) chapters

@@ -224,7 +224,7 @@ def train(task: str, model: str, to: Path | None, given: Given, fresh: bool, sco
 
 @main.command()
 @MODELS(help=MODEL_HELP)
-@RECORD(help="Keep the numbers in data/results, for the book's own atlas.")
+@RECORD(help="Keep the numbers in data/results, for the book's own atlas, and redraw its picture.")
 @click.option("--force", is_flag=True, help="Measure also what has been measured with these weights.")
 @TO(default=BUILD / "atlas", help="Folder of the page (default: _build/atlas).")
 def atlas(models: Names, record: bool, force: bool, to: Path) -> None:
@@ -240,7 +240,9 @@ def atlas(models: Names, record: bool, force: bool, to: Path) -> None:
     for name in models or ["minilm"]:
         encoder = heads.load(name)
         measured = force or not heads.known(encoder)
-        click.echo(f"{name}: {heads.record(encoder) if measured else 'measured already'}")
+        click.echo(
+            f"{name}: {heads.record(encoder) if measured else 'measured already (a quantity that is new needs --force)'}"
+        )
     if record:
         picture, first = places.ROOT / "book" / "_static" / "atlas.png", next(iter(heads.recorded()))
         places.write(picture, heads.picture(heads.models([first])[first]))  # for the README and the welcome page

@@ -224,7 +224,7 @@ def heads_by_layer(
     """A point for each head over its layer, and a line through the layers' means, for one or more statistics; the legend is the page's to place.
 
     Args:
-        series: statistic -> numbers [layer, head]; colour, marker and label go by the statistic's name, up to a comma; the second of a name
+        series: statistic -> numbers [layer, head]; colour, marker and label go by the statistic's name, up to a comma, if it is one of :data:`STYLES` (else the next colour); the second of a name
             is hollow and its line dashed.
         lines: label -> value of horizontal reference lines.
         limits: of the y axis.

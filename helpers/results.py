@@ -293,7 +293,8 @@ def recorded(chapter: str, *, model: str = "minilm", profile: str = "book") -> R
     known = {"/".join(file.with_suffix("").parts[-3:]) for root in roots for file in root.glob(f"*/*/{chapter}.json")}
     raise ResultError(
         f"Nothing is recorded for {chapter!r} with model {model!r} and profile {profile!r}. Recorded: "
-        f"{', '.join(sorted(known)) or 'nothing'}. Run: python -m helpers run {chapter} --model {model} --profile {profile}"
+        f"{', '.join(sorted(known)) or 'nothing'}. Run: python -m helpers run {chapter} --model {model} --profile {profile}; "
+        "with --record it is kept with the book, and --data names the folder of real corpora."
     )
 
 

@@ -414,7 +414,7 @@ def select(models: Collection[str] = (), chapters: Collection[str] = ()) -> pd.D
         if unknown := ", ".join(set(wanted) - known):
             raise results.ResultError(
                 f"The scoreboard has nothing of the {column} {unknown}. Recorded: {', '.join(sorted(known)) or 'nothing'}. "
-                "Numbers of your own texts are not judged; take them with --own --profile own --to FILE."
+                "Headlines are judged by the tests. Numbers of your own texts are not judged; take them with --own --profile own --to FILE."
             )
         board = board[board[column].isin(wanted)] if wanted else board
     return board
@@ -434,7 +434,10 @@ def comparison_table(
         networks: of this run: ``""`` for the model itself, ``"@random"``, ``"@shuffled"``.
         full: what the real corpora are called.
     """
-    known = [row for row in chapters()[results.notebooks()[run.chapter]]["claims"] if row.label]
+    notebook = results.notebooks().get(run.chapter, run.chapter)
+    if notebook not in chapters():
+        raise results.ResultError(f"There is no data/claims/{notebook}.yml, which says what the chapter claims.")
+    known = [row for row in chapters()[notebook]["claims"] if row.label]
     claims = [claim for claim in known if claim.paper.startswith(paper)]
     columns = {"": [claim.label for claim in claims]}
     if paper:

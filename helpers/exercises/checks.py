@@ -155,7 +155,12 @@ def maps(size: int, seed: int) -> np.ndarray:
 def _texts(chapter: str, exercises: Mapping[str, Exercise], name: str) -> dict[str, Any]:
     if name not in exercises:
         raise ValueError(f"There is no exercise {name!r}. There are: {', '.join(exercises)}.")
-    return yaml.safe_load(Path(__file__).with_name(f"{chapter}.yml").read_text("utf-8"))["checks"][name]
+    texts = Path(__file__).with_name(f"{chapter}.yml")
+    if not texts.is_file():
+        raise ValueError(
+            f"{texts} is missing, which says what a check answers; see step 2 of 'A new chapter' in book/contributing.md."
+        )
+    return yaml.safe_load(texts.read_text("utf-8"))["checks"][name]
 
 
 def _kept() -> dict[str, dict[str, Any]]:
